@@ -1,0 +1,45 @@
+# Two commands need nothing but Python >= 3.11 and make: `make demo` and `make test`.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+export PIP_DISABLE_PIP_VERSION_CHECK = 1
+
+.PHONY: demo test check bench lock clean
+
+demo: $(READY)
+	$(BIN)/counsel frontier night-shift
+	$(BIN)/counsel solve night-shift --budget 2
+	$(BIN)/counsel explain night-shift --step 7 --state failing --budget 2
+
+test: $(READY)
+	NUMBA_CACHE_DIR=$$(mktemp -d) $(BIN)/python -m pytest
+
+check: $(READY)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench: $(VENV)/.bench
+	$(BIN)/python -m benchmarks.planning
+
+$(READY): requirements.lock pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit("Counsel needs Python 3.11 or newer; this is " + sys.version.split()[0] + ": run make with PYTHON=python3.12, say" if sys.version_info < (3, 11) else 0)'
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@echo "Installing the locked packages into $(VENV) (once; about a minute)"
+	@$(BIN)/python -m pip install --quiet --require-hashes -r requirements.lock
+	@$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation -e .
+	@touch $@
+
+$(VENV)/.bench: $(READY) benchmarks/requirements.lock
+	@$(BIN)/python -m pip install --quiet --require-hashes -r benchmarks/requirements.lock
+	@touch $@
+
+# Versions and hashes only: no index address is written.
+lock:
+	uv pip compile --universal --generate-hashes --no-header --no-annotate --no-emit-index-url --group dev pyproject.toml -o requirements.lock
+	uv pip compile --universal --generate-hashes --no-header --no-annotate --no-emit-index-url benchmarks/requirements.in -o benchmarks/requirements.lock
+
+clean:
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis

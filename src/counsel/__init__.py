@@ -1,0 +1,86 @@
+"""Counsel: what to advise a person, when to stay silent, and what a piece of advice is worth.
+
+Names are loaded when they are first used, so that ``counsel --help`` answers at once.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from counsel.errors import CounselError
+    from counsel.model.files import load, load_policy, save, save_policy
+    from counsel.model.human import Human
+    from counsel.model.kernel import Kernel
+    from counsel.model.mdp import MDP
+    from counsel.model.policy import HardPolicy, Mixture, Policy
+    from counsel.model.problem import AdviceProblem
+    from counsel.planning.criticality import Criticality, criticality
+    from counsel.planning.explain import Explanation, explain
+    from counsel.planning.frontier import Frontier, frontier
+    from counsel.planning.occupancy import Evaluation, evaluate
+    from counsel.planning.plan import Plan
+    from counsel.planning.solve import solve
+
+__version__ = "0.1.0"
+
+_HOME = {
+    "AdviceProblem": "counsel.model.problem",
+    "CounselError": "counsel.errors",
+    "Criticality": "counsel.planning.criticality",
+    "Evaluation": "counsel.planning.occupancy",
+    "Explanation": "counsel.planning.explain",
+    "Frontier": "counsel.planning.frontier",
+    "HardPolicy": "counsel.model.policy",
+    "Human": "counsel.model.human",
+    "Kernel": "counsel.model.kernel",
+    "MDP": "counsel.model.mdp",
+    "Mixture": "counsel.model.policy",
+    "Plan": "counsel.planning.plan",
+    "Policy": "counsel.model.policy",
+    "criticality": "counsel.planning.criticality",
+    "evaluate": "counsel.planning.occupancy",
+    "explain": "counsel.planning.explain",
+    "frontier": "counsel.planning.frontier",
+    "load": "counsel.model.files",
+    "load_policy": "counsel.model.files",
+    "save": "counsel.model.files",
+    "save_policy": "counsel.model.files",
+    "solve": "counsel.planning.solve",
+}
+
+__all__ = [
+    "MDP",
+    "AdviceProblem",
+    "CounselError",
+    "Criticality",
+    "Evaluation",
+    "Explanation",
+    "Frontier",
+    "HardPolicy",
+    "Human",
+    "Kernel",
+    "Mixture",
+    "Plan",
+    "Policy",
+    "criticality",
+    "evaluate",
+    "explain",
+    "frontier",
+    "load",
+    "load_policy",
+    "save",
+    "save_policy",
+    "solve",
+]
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOME:
+        raise AttributeError(f"module 'counsel' has no attribute {name!r}")
+    value = getattr(import_module(_HOME[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *_HOME])

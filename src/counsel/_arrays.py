@@ -1,0 +1,140 @@
+"""Array types, checks that name the culprit, and the step axis.
+
+Every table inside Counsel has its axes in the order step, state, action, next state. A table that
+is the same at every step is stored as a single *layer*: its first axis has length one. ``by_step``
+shows such a table with all its steps through a zero stride, without a copy.
+"""
+
+import operator
+from collections.abc import Iterable, Sequence
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from counsel.errors import CounselError
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.integer[Any]]
+Bools = NDArray[np.bool_]
+Bytes = NDArray[np.uint8]
+_T = TypeVar("_T", bound=np.generic)
+
+ROW_TOLERANCE = 1e-9
+"""How far from one a row of probabilities may sum. Rows are kept as they are, never rescaled."""
+
+
+def frozen(array: NDArray[_T]) -> NDArray[_T]:
+    """Return an array nobody else holds, C-contiguous and read-only."""
+    own = array.copy() if array.flags.writeable else array
+    own = np.ascontiguousarray(own)
+    own.flags.writeable = False
+    return own
+
+
+def sealed(array: NDArray[_T]) -> NDArray[_T]:
+    """Make an array of our own read-only, in place."""
+    array.flags.writeable = False
+    return array
+
+
+def place(axes: str, index: Iterable[int]) -> str:
+    """Spell an index with its axes: ``place("sa", (3, 1))`` is ``[s=3, a=1]``."""
+    return "[" + ", ".join(f"{axis}={int(i)}" for axis, i in zip(axes, index, strict=True)) + "]"
+
+
+def rectangular(name: str, value: ArrayLike) -> NDArray[Any]:
+    """Return ``value`` as a new array."""
+    try:
+        return np.array(value)
+    except ValueError:
+        raise CounselError(
+            f"{name} is ragged: its rows differ in length; give a full rectangular array"
+        ) from None
+
+
+def numbers(name: str, value: ArrayLike) -> Floats:
+    """Return ``value`` as a new float array; say what it is when it is no array of numbers."""
+    array = rectangular(name, value)
+    if array.dtype.kind not in "biuf":
+        raise CounselError(f"{name} must be numbers, not {array.dtype}")
+    return array.astype(np.float64, copy=False)
+
+
+def whole(name: str, value: object, *, least: int) -> int:
+    """Return ``value`` as an int of at least ``least``."""
+    try:
+        number = operator.index(value)  # type: ignore[arg-type]
+    except TypeError:
+        raise CounselError(f"{name} must be a whole number, not {value!r}") from None
+    if isinstance(value, bool | np.bool_) or number < least:
+        raise CounselError(f"{name} must be a whole number of at least {least}, not {value!r}")
+    return number
+
+
+def first(off: Bools) -> tuple[int, ...] | None:
+    """Return the index of the first true entry, or None."""
+    if not off.any():
+        return None
+    return tuple(int(i) for i in np.unravel_index(int(off.argmax()), off.shape))
+
+
+def check_finite(name: str, array: Floats, axes: str) -> None:
+    """Raise unless every number is finite."""
+    where = first(~np.isfinite(array))
+    if where is not None:
+        raise CounselError(f"{name}{place(axes, where)} is {array[where]}; give a finite number")
+
+
+def check_range(name: str, array: Floats, axes: str, low: float, high: float) -> None:
+    """Raise unless every number lies in [low, high]; NaN does not."""
+    where = first(~((array >= low) & (array <= high)))
+    if where is not None:
+        raise CounselError(
+            f"{name}{place(axes, where)} is {array[where]:.10g}; it must lie in [{low:g}, {high:g}]"
+        )
+
+
+def check_distributions(name: str, array: Floats, axes: str) -> None:
+    """Raise unless every last-axis row is a probability distribution."""
+    where = first(~(array >= 0.0))
+    if where is not None:
+        raise CounselError(
+            f"{name}{place(axes, where)} is {array[where]:.10g}; a probability must be 0 or more"
+        )
+    total = array.sum(axis=-1)
+    where = first(~(np.abs(total - 1.0) <= ROW_TOLERANCE))
+    if where is not None:
+        raise CounselError(
+            f"{name}{place(axes[:-1], where)} sums to {total[where]:.10g}; "
+            "a row of probabilities must sum to 1"
+        )
+
+
+def by_step(table: NDArray[_T], horizon: int) -> NDArray[_T]:
+    """Show a table of one layer or of ``horizon`` layers with all its steps; never a copy."""
+    return np.broadcast_to(table, (horizon, *table.shape[1:]))
+
+
+def labels(name: str, given: Sequence[str] | None, count: int) -> tuple[str, ...] | None:
+    """Return ``count`` distinct labels, or None when none were given."""
+    if given is None:
+        return None
+    texts = tuple(given)
+    if len(texts) != count:
+        raise CounselError(f"{name} has {len(texts)} labels for {count} entries")
+    seen: dict[str, int] = {}
+    for i, text in enumerate(texts):
+        if not isinstance(text, str) or not text:
+            raise CounselError(f"{name}[{i}] is {text!r}; a label is a non-empty text")
+        if text in seen:
+            raise CounselError(
+                f"{name}[{i}] is {text!r}, as is {name}[{seen[text]}]; labels differ"
+            )
+        seen[text] = i
+    return texts
+
+
+def layers(view: NDArray[_T]) -> NDArray[_T]:
+    """Return the stored layers behind what ``by_step`` shows: one, or as many as steps."""
+    return view[:1] if view.strides[0] == 0 else view

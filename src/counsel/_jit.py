@@ -1,0 +1,48 @@
+"""The only place that imports Numba, and the threads that share a large step.
+
+A kernel is a plain loop over arrays: no options, no allocation of results, nothing returned but
+numbers. Kernels release the interpreter lock, so a large step is cut into pieces and handed to
+ordinary threads. Each piece writes its own part of the output, so the result does not depend on
+their number. (Numba's own thread pools are not used: they may not be entered by two Python threads
+at once, which a service would do.)
+"""
+
+import os
+from collections.abc import Callable
+from concurrent.futures import Executor, ThreadPoolExecutor
+from functools import lru_cache
+from typing import Any, TypeVar, cast
+
+import numba
+
+_F = TypeVar("_F", bound=Callable[..., Any])
+
+
+def kernel(function: _F) -> _F:
+    """Compile ``function`` on first use and keep the result on disk."""
+    compiled: Any = numba.njit(cache=True, nogil=True, error_model="numpy")(function)
+    return cast("_F", compiled)
+
+
+def inlined(function: _F) -> _F:
+    """Compile a small function into every kernel that calls it."""
+    compiled: Any = numba.njit(cache=True, nogil=True, error_model="numpy", forceinline=True)(
+        function
+    )
+    return cast("_F", compiled)
+
+
+def cores() -> int:
+    """Return how many cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+@lru_cache(maxsize=4)
+def pool(threads: int) -> Executor:
+    """Return the shared pool of ``threads`` threads."""
+    return ThreadPoolExecutor(threads, thread_name_prefix="counsel")
+
+
+if hasattr(os, "register_at_fork"):
+    # Threads do not survive a fork: a child that found the parent's pool would wait for ever.
+    os.register_at_fork(after_in_child=pool.cache_clear)

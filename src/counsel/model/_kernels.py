@@ -1,0 +1,169 @@
+"""Compiled loops that put transition rows in order: sort, sum, check, and store each row once."""
+
+import numpy as np
+
+from counsel._arrays import Bools, Floats, Ints
+from counsel._jit import kernel
+
+GOOD, BAD_NUMBER, BAD_SUM = 0, 1, 2
+"""What `tidy_rows` found: nothing wrong, a probability that is none, a row that misses one."""
+
+
+@kernel
+def sort_row(index: Ints, data: Floats, begin: int, end: int) -> None:
+    """Sort one row by next state, in place."""
+    if end - begin > 64:
+        order = np.argsort(index[begin:end], kind="mergesort")
+        index[begin:end] = index[begin:end][order]
+        data[begin:end] = data[begin:end][order]
+        return
+    for i in range(begin + 1, end):
+        key, value, j = index[i], data[i], i
+        while j > begin and index[j - 1] > key:
+            index[j], data[j] = index[j - 1], data[j - 1]
+            j -= 1
+        index[j], data[j] = key, value
+
+
+@kernel
+def tidy_rows(
+    indptr: Ints, index: Ints, data: Floats, tolerance: float, new_indptr: Ints
+) -> tuple[int, int, float]:
+    """Sort every row, sum repeated next states, drop zeros: in place, ends in ``new_indptr``.
+
+    Returns what was found, where (an entry or a row), and the number. An empty row is no fault
+    here: it may belong to an action that is not allowed.
+    """
+    fill = 0
+    new_indptr[0] = 0
+    for row in range(indptr.size - 1):
+        begin, end = indptr[row], indptr[row + 1]
+        for i in range(begin, end):
+            if not (data[i] >= 0.0 and data[i] < np.inf):
+                return BAD_NUMBER, i, data[i]
+        sort_row(index, data, begin, end)
+        total, start = 0.0, fill
+        for i in range(begin, end):
+            if data[i] == 0.0:
+                continue
+            total += data[i]
+            if fill > start and index[fill - 1] == index[i]:
+                data[fill - 1] += data[i]
+            else:
+                index[fill], data[fill] = index[i], data[i]
+                fill += 1
+        if fill > start and abs(total - 1.0) > tolerance:
+            return BAD_SUM, row, total
+        new_indptr[row + 1] = fill
+    return GOOD, 0, 0.0
+
+
+@kernel
+def same_row(indptr: Ints, index: Ints, bits: Ints, one: int, other: int) -> bool:
+    """Tell whether two rows are equal to the last bit."""
+    shift = indptr[other] - indptr[one]
+    if indptr[other + 1] - indptr[one + 1] != shift:
+        return False
+    for i in range(indptr[one], indptr[one + 1]):
+        if index[i] != index[i + shift] or bits[i] != bits[i + shift]:
+            return False
+    return True
+
+
+@kernel
+def share_rows(indptr: Ints, index: Ints, bits: Ints, row_lp: Ints, first_row_l: Ints) -> Bools:
+    """Give the distinct rows of each layer numbers by first use; return which rows are kept.
+
+    ``row_lp[layer, pair]`` becomes the number of the pair's row, −1 where it is empty.
+    ``bits`` are the probabilities seen as integers.
+    """
+    L, P = row_lp.shape
+    size = 16
+    while size < 2 * P:
+        size *= 2
+    mask = np.uint64(size - 1)
+    table = np.empty(size, np.int64)
+    keep = np.zeros(L * P, np.bool_)
+    distinct = 0
+    first_row_l[0] = 0
+    for layer in range(L):
+        table[:] = -1
+        for pair in range(P):
+            row = layer * P + pair
+            if indptr[row] == indptr[row + 1]:
+                row_lp[layer, pair] = -1
+                continue
+            code = np.uint64(1469598103934665603)
+            for i in range(indptr[row], indptr[row + 1]):
+                code = (code ^ np.uint64(index[i])) * np.uint64(1099511628211)
+                code = (code ^ np.uint64(bits[i])) * np.uint64(1099511628211)
+                code ^= code >> np.uint64(29)
+            slot = code & mask
+            while table[slot] >= 0 and not same_row(indptr, index, bits, table[slot], row):
+                slot = (slot + np.uint64(1)) & mask
+            if table[slot] < 0:
+                table[slot] = row
+                row_lp[layer, pair] = distinct
+                keep[row] = True
+                distinct += 1
+            else:
+                seen = table[slot]
+                row_lp[layer, pair] = row_lp[layer, seen - layer * P]
+        first_row_l[layer + 1] = distinct
+    return keep
+
+
+@kernel
+def keep_rows(keep: Bools, indptr: Ints, index: Ints, data: Floats, new_indptr: Ints) -> None:
+    """Move the kept rows to the front, in place; their ends go to ``new_indptr``."""
+    fill, rows = 0, 0
+    new_indptr[0] = 0
+    for row in range(keep.size):
+        if not keep[row]:
+            continue
+        for i in range(indptr[row], indptr[row + 1]):
+            index[fill], data[fill] = index[i], data[i]
+            fill += 1
+        rows += 1
+        new_indptr[rows] = fill
+
+
+@kernel
+def check_rows(
+    indptr: Ints, index: Ints, data: Floats, n_states: int, tolerance: float
+) -> tuple[int, float]:
+    """Return the first stored row that is not a sorted distribution over states, or −1."""
+    for row in range(indptr.size - 1):
+        total, before = 0.0, -1
+        for i in range(indptr[row], indptr[row + 1]):
+            if not (data[i] > 0.0 and index[i] > before and index[i] < n_states):
+                return row, np.nan
+            total += data[i]
+            before = index[i]
+        if abs(total - 1.0) > tolerance:
+            return row, total
+    return -1, 0.0
+
+
+@kernel
+def lifts(policy_lsa: Floats, adherence_lsa: Floats, lift_lsa: Floats) -> None:
+    """Fill lift = (θ − π) / Σ_{b≠a} π(b), and 0 where the person takes ``a`` for certain.
+
+    The denominator is summed over the other actions, not taken as 1 − π: for a person who is
+    almost certain that difference has lost its digits. At θ = 1 the lift is 1 to the last bit.
+    """
+    L, S, A = lift_lsa.shape
+    for layer in range(L):
+        p = layer if policy_lsa.shape[0] > 1 else 0
+        t = layer if adherence_lsa.shape[0] > 1 else 0
+        for s in range(S):
+            for a in range(A):
+                rest = 0.0
+                for b in range(A):
+                    if b != a:
+                        rest += policy_lsa[p, s, b]
+                theta = adherence_lsa[t, s, a]
+                lift = 0.0
+                if rest > 0.0:
+                    lift = 1.0 if theta == 1.0 else (theta - policy_lsa[p, s, a]) / rest
+                lift_lsa[layer, s, a] = min(lift, 1.0)

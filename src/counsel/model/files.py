@@ -1,0 +1,216 @@
+"""Problems and policies on disk.
+
+``.npz`` files hold plain arrays and a JSON header (``format``, ``version``, labels); nothing in
+them is ever unpickled. A file is written beside its place and moved there when it is whole, so a
+crash leaves the old file or the new one. Policies can also be written as tables that people read:
+``.csv`` and ``.parquet`` (see ``tables.py``).
+"""
+
+import json
+import os
+import tempfile
+import zipfile
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from counsel._arrays import frozen, layers
+from counsel.errors import CounselError
+from counsel.model.human import Human
+from counsel.model.kernel import Kernel
+from counsel.model.mdp import MDP
+from counsel.model.policy import HardPolicy, Policy, RandomCells
+from counsel.model.problem import AdviceProblem
+from counsel.model.tables import write_csv, write_parquet
+
+VERSION = 1
+"""Version of the file formats; a higher one is refused."""
+
+PROBLEM, POLICY = "counsel-problem", "counsel-policy"
+
+
+def save(problem: AdviceProblem, path: str | os.PathLike[str]) -> None:
+    """Write a problem to ``path`` (.npz)."""
+    mdp, human, kernel = problem.mdp, problem.human, problem.mdp.kernel
+    header = {
+        "horizon": mdp.horizon,
+        "state_labels": mdp.state_labels,
+        "action_labels": mdp.action_labels,
+        "shares_lift": human.shares_lift,
+        "grouped": human.given_groups is not None,
+    }
+    arrays: dict[str, NDArray[Any]] = {
+        "row": kernel.row,
+        "first_row": kernel.first_row,
+        "indptr": kernel.indptr,
+        "next_state": kernel.next_state,
+        "probability": kernel.probability,
+        "reward": layers(mdp.reward),
+        "start": mdp.start,
+        "allowed": layers(mdp.allowed),
+        "policy": human.policy,
+        "given": human.given,
+    }
+    if human.given_groups is not None:
+        arrays["groups"] = human.given_groups
+    _write_npz(Path(path), PROBLEM, header, arrays)
+
+
+def load(path: str | os.PathLike[str]) -> AdviceProblem:
+    """Read a problem; everything in it is checked again."""
+    header, arrays = _read_npz(Path(path), PROBLEM)
+    try:
+        kernel = Kernel.from_rows(
+            arrays["row"],
+            arrays["first_row"],
+            arrays["indptr"],
+            arrays["next_state"],
+            arrays["probability"],
+        )
+        mdp = MDP(
+            kernel,
+            _unlayered(arrays["reward"]),
+            horizon=header["horizon"],
+            start=arrays["start"],
+            allowed=_unlayered(arrays["allowed"]),
+            state_labels=header["state_labels"],
+            action_labels=header["action_labels"],
+        )
+        told = "lift" if header["shares_lift"] else "adherence"
+        human = Human(
+            _unlayered(arrays["policy"]),
+            **{told: arrays["given"]},
+            groups=arrays["groups"] if header["grouped"] else None,
+        )
+        return AdviceProblem(mdp, human)
+    except KeyError as missing:
+        raise CounselError(f"{path} lacks {missing}; the file is damaged or foreign") from None
+    except (TypeError, IndexError, AttributeError):
+        raise CounselError(f"{path} holds arrays of the wrong kind; the file is damaged") from None
+    except CounselError as fault:
+        raise CounselError(f"{path}: {fault}") from None
+
+
+def save_policy(
+    policy: Policy | HardPolicy,
+    path: str | os.PathLike[str],
+    *,
+    problem: AdviceProblem | None = None,
+) -> None:
+    """Write a policy as .npz, .csv or .parquet; ``problem`` gives the tables its labels."""
+    place = Path(path)
+    if place.suffix == ".csv":
+        with _whole(place) as unfinished:
+            write_csv(policy, unfinished, problem)
+    elif place.suffix == ".parquet":
+        with _whole(place) as unfinished:
+            write_parquet(policy, unfinished, problem)
+    elif place.suffix == ".npz":
+        arrays: dict[str, NDArray[Any]] = {"advice": policy.advice}
+        if isinstance(policy, Policy):
+            arrays |= {
+                "cell": policy.random.cell,
+                "indptr": policy.random.indptr,
+                "random_advice": policy.random.advice,
+                "random_probability": policy.random.probability,
+            }
+        header = {"n_actions": policy.n_actions, "hard": isinstance(policy, HardPolicy)}
+        _write_npz(place, POLICY, header, arrays)
+    else:
+        raise CounselError(f"{place} must end in .csv, .parquet or .npz")
+
+
+def load_policy(path: str | os.PathLike[str]) -> Policy | HardPolicy:
+    """Read a policy written as .npz."""
+    header, arrays = _read_npz(Path(path), POLICY)
+    try:
+        if header["hard"]:
+            return HardPolicy(arrays["advice"], n_actions=header["n_actions"])
+        random = RandomCells(
+            frozen(arrays["cell"]),
+            frozen(arrays["indptr"]),
+            frozen(arrays["random_advice"]),
+            frozen(arrays["random_probability"]),
+        )
+        return Policy(arrays["advice"], n_actions=header["n_actions"], random=random)
+    except KeyError as missing:
+        raise CounselError(f"{path} lacks {missing}; the file is damaged or foreign") from None
+    except CounselError as fault:
+        raise CounselError(f"{path}: {fault}") from None
+
+
+def _unlayered(table: NDArray[Any]) -> NDArray[Any]:
+    """Drop the step axis of a table that has one layer."""
+    return table[0] if table.shape[0] == 1 else table
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a text file, whole or not at all."""
+    with _whole(path) as unfinished:
+        unfinished.write_text(text, encoding="utf-8")
+
+
+@contextmanager
+def _whole(path: Path) -> Iterator[Path]:
+    """Give a place to write to; move it to ``path`` when all is written and on disk."""
+    try:
+        handle, name = tempfile.mkstemp(
+            dir=path.parent, prefix=f".{path.name}.", suffix=path.suffix
+        )
+    except OSError as fault:
+        raise CounselError(f"cannot write {path}: {fault.strerror}") from None
+    os.close(handle)
+    unfinished = Path(name)
+    try:
+        yield unfinished
+        with unfinished.open("rb") as stream:
+            os.fsync(stream.fileno())
+        os.chmod(unfinished, 0o666 & ~_umask())
+        os.replace(unfinished, path)
+    except OSError as fault:
+        raise CounselError(f"cannot write {path}: {fault.strerror}") from None
+    finally:
+        unfinished.unlink(missing_ok=True)
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
+def _write_npz(path: Path, kind: str, header: dict[str, Any], arrays: dict[str, Any]) -> None:
+    if path.suffix != ".npz":
+        raise CounselError(f"{path} must end in .npz")
+    text = json.dumps({"format": kind, "version": VERSION, **header}).encode()
+    with _whole(path) as unfinished, unfinished.open("wb") as stream:
+        np.savez(stream, header=np.frombuffer(text, dtype=np.uint8), **arrays)
+
+
+def _read_npz(path: Path, kind: str) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    """Read header and arrays; say in one sentence what is wrong with a file that is not ours."""
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            if not isinstance(file, np.lib.npyio.NpzFile) or "header" not in file:
+                raise CounselError(f"{path} is no Counsel file: it has no header")
+            header = json.loads(bytes(file["header"]).decode())
+            if not isinstance(header, dict) or header.get("format") != kind:
+                what = header.get("format") if isinstance(header, dict) else None
+                raise CounselError(f"{path} holds {what!r}, not {kind!r}")
+            if header.get("version") != VERSION:
+                raise CounselError(
+                    f"{path} has format version {header.get('version')}; this Counsel reads "
+                    f"version {VERSION}: upgrade Counsel or save the file again"
+                )
+            return header, {name: file[name] for name in file.files if name != "header"}
+    except FileNotFoundError:
+        raise CounselError(f"{path} does not exist") from None
+    except CounselError:
+        raise
+    except (OSError, ValueError, EOFError, KeyError, TypeError, zipfile.BadZipFile, zlib.error):
+        raise CounselError(f"{path} is truncated, damaged or not a Counsel file") from None

@@ -1,0 +1,213 @@
+"""The person: what they do on their own, and how much they listen.
+
+Left alone, the person takes action a with probability π_h(a | s). Advised b, they take b with
+probability θ_h(s, b), their *adherence*, and otherwise choose among the other actions as they would
+have (equation 1 of the paper):
+
+    P(a | s, advice b) = θ(s, b)                                    for a = b
+                       = (1 − θ(s, b)) π(a | s) / Σ_{c≠b} π(c | s)   for a ≠ b
+
+The same law in terms of the *lift* λ = (θ − π) / (1 − π) is P(a) = λ 1{a = b} + (1 − λ) π(a): where
+λ ≥ 0 it is the probability that they act because it was advised; λ < 0 means the advice repels.
+
+Deviates: where the person takes b for certain the paper's fraction is 0/0; then advice changes
+nothing and the lift is 0.
+
+*Groups* say which pairs share one adherence (or one lift, when the person is given by lift). They
+are what a learner may pool over, and they are declared, never read off the numbers: θ given as one
+number does not mean that a learner knows it to be one number. Unless said otherwise each (s, a) is
+its own group at all steps, or each (h, s, a) when adherence is given per step.
+"""
+
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from counsel._arrays import (
+    Bools,
+    Floats,
+    Ints,
+    check_distributions,
+    check_finite,
+    check_range,
+    first,
+    numbers,
+    place,
+    rectangular,
+    sealed,
+)
+from counsel.errors import CounselError
+from counsel.model._kernels import lifts
+
+_T = TypeVar("_T", bound=np.generic)
+
+
+@dataclass(frozen=True, slots=True, eq=False, init=False, repr=False)
+class Human:
+    """A person with a policy of their own and an adherence.
+
+    Parameters
+    ----------
+    policy
+        [s, a] or [h, s, a]; every row a distribution over actions.
+    adherence
+        A number, [a], [s, a] or [h, s, a] in [0, 1].
+    lift
+        Instead of ``adherence``, in the same shapes; at most 1, and not so low that the adherence
+        λ + (1 − λ) π falls below 0.
+    groups
+        Whole numbers in the same shapes; pairs with the same number share one adherence (or lift).
+
+    Attributes
+    ----------
+    policy, adherence, lift
+        [layer, s, a]: one layer for what never changes, else one for each step.
+    shares_lift
+        Whether a group has one lift rather than one adherence.
+    repels
+        Whether any lift is negative.
+    given, given_groups
+        The adherence (or lift) and the groups in the shape they were given in.
+    """
+
+    policy: Floats
+    adherence: Floats
+    lift: Floats
+    shares_lift: bool
+    repels: bool
+    given: Floats
+    given_groups: Ints | None
+
+    def __init__(
+        self,
+        policy: ArrayLike,
+        adherence: ArrayLike | None = None,
+        *,
+        lift: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
+    ) -> None:
+        policy_lsa = _read_policy(policy)
+        if adherence is not None and lift is None:
+            given = numbers("adherence", adherence)
+            shared = _spread("adherence", given, policy_lsa.shape)
+            check_range("adherence", shared, "hsa", 0.0, 1.0)
+            theta_lsa, lift_lsa = shared, _lift_of(policy_lsa, shared)
+        elif lift is not None and adherence is None:
+            given = numbers("lift", lift)
+            shared = _spread("lift", given, policy_lsa.shape)
+            theta_lsa = _adherence_of(policy_lsa, shared)
+            lift_lsa = np.where(_certain(policy_lsa), 0.0, shared)
+        else:
+            raise CounselError("give either adherence or lift, and not both")
+        fields: dict[str, Any] = {
+            "policy": policy_lsa,
+            "adherence": theta_lsa,
+            "lift": sealed(lift_lsa),
+            "shares_lift": lift is not None,
+            "repels": bool((lift_lsa < 0.0).any()),
+            "given": given,
+            "given_groups": None if groups is None else _read_groups(groups, shared),
+        }
+        for name, value in fields.items():
+            object.__setattr__(self, name, value)
+
+    @property
+    def groups(self) -> Ints:
+        """Which pairs share one adherence (or one lift): [layer, s, a] of whole numbers."""
+        shape = (self.group_layers, self.n_states, self.n_actions)
+        if self.given_groups is not None:
+            return np.broadcast_to(self.given_groups, shape)
+        return sealed(np.arange(int(np.prod(shape)), dtype=np.int64).reshape(shape))
+
+    @property
+    def group_layers(self) -> int:
+        """One where groups are shared by all steps, else the number of steps."""
+        told = self.given if self.given_groups is None else self.given_groups
+        return int(told.shape[0]) if told.ndim == 3 else 1
+
+    @property
+    def n_states(self) -> int:
+        """How many states."""
+        return int(self.policy.shape[1])
+
+    @property
+    def n_actions(self) -> int:
+        """How many actions."""
+        return int(self.policy.shape[2])
+
+    def __repr__(self) -> str:
+        low, high = self.adherence.min(), self.adherence.max()
+        heard = f"{low:.3g}" if low == high else f"{low:.3g} to {high:.3g}"
+        return f"Human({self.n_states} states, {self.n_actions} actions, adherence {heard})"
+
+
+def _read_policy(given: ArrayLike) -> Floats:
+    policy = numbers("policy", given)
+    if policy.ndim not in (2, 3) or 0 in policy.shape:
+        raise CounselError(f"policy has shape {policy.shape}; expected [s, a] or [h, s, a]")
+    check_distributions("policy", policy, "hsa"[-policy.ndim :])
+    return sealed(policy.reshape(-1, *policy.shape[-2:]))
+
+
+def _spread(name: str, array: NDArray[_T], shape: tuple[int, ...]) -> NDArray[_T]:
+    """Show a number, [a], [s, a] or [h, s, a] as [layer, s, a], without a copy."""
+    L, S, A = shape
+    fits = array.ndim <= 3 and array.shape[-2:] == (S, A)[2 - min(array.ndim, 2) :]
+    if not fits or (array.ndim == 3 and L > 1 and array.shape[0] != L):
+        raise CounselError(
+            f"{name} has shape {array.shape}; expected a number, [a] = {(A,)}, "
+            f"[s, a] = {(S, A)} or [h, s, a]"
+        )
+    return np.broadcast_to(sealed(array), (array.shape[0] if array.ndim == 3 else 1, S, A))
+
+
+def _lift_of(policy_lsa: Floats, theta_lsa: Floats) -> Floats:
+    """Return λ = (θ − π) / (1 − π), and 0 where the person takes the action for certain."""
+    lift_lsa = np.empty((max(len(policy_lsa), len(theta_lsa)), *policy_lsa.shape[1:]))
+    lifts(policy_lsa, theta_lsa, lift_lsa)
+    return lift_lsa
+
+
+def _adherence_of(policy_lsa: Floats, lift_lsa: Floats) -> Floats:
+    """Return θ = λ + (1 − λ) π; raise where it is no probability."""
+    check_finite("lift", lift_lsa, "hsa")
+    lift_lsa, policy_lsa = np.broadcast_arrays(lift_lsa, policy_lsa)
+    theta_lsa: Floats = lift_lsa + (1.0 - lift_lsa) * policy_lsa
+    rounding = 1e-12
+    where = first((lift_lsa > 1.0) | (theta_lsa < -rounding))
+    if where is not None:
+        raise CounselError(
+            f"lift{place('hsa', where)} is {lift_lsa[where]:.10g}, an adherence of "
+            f"{theta_lsa[where]:.10g}; adherence must lie in [0, 1] and lift be at most 1"
+        )
+    return sealed(np.clip(theta_lsa, 0.0, 1.0))
+
+
+def _certain(policy_lsa: Floats) -> Bools:
+    """Tell where the person takes an action for certain: no other has any probability."""
+    taken = policy_lsa > 0.0
+    certain: Bools = taken.sum(axis=-1, keepdims=True) - taken == 0
+    return certain
+
+
+def _read_groups(given: ArrayLike, shared: Floats) -> Ints:
+    """Return the groups; raise where two pairs of one group differ in what they should share."""
+    array = rectangular("groups", given)
+    if array.dtype.kind not in "iu" or (array.size and array.min() < 0):
+        raise CounselError("groups must be whole numbers of at least 0")
+    groups = sealed(array.astype(np.int64))
+    group_all, shared_all = np.broadcast_arrays(_spread("groups", groups, shared.shape), shared)
+    ids, inverse = np.unique(group_all, return_inverse=True)
+    first_seen = np.empty(ids.size)
+    first_seen[inverse.reshape(-1)[::-1]] = shared_all.reshape(-1)[::-1]
+    expected = first_seen[inverse.reshape(shared_all.shape)]
+    where = first(shared_all != expected)
+    if where is not None:
+        raise CounselError(
+            f"the value at {place('hsa', where)} is {shared_all[where]:.10g} but group "
+            f"{group_all[where]} has {expected[where]:.10g}; "
+            "pairs of one group share one adherence or one lift"
+        )
+    return groups

@@ -1,0 +1,339 @@
+"""The world's transitions p_h(t | s, a) as sparse rows, each distinct row stored once.
+
+Most worlds repeat themselves: in the car world 2,188 distinct rows stand behind 177,150 pairs of
+state and action. So a kernel keeps the distinct rows of each layer in compressed sparse form and a
+table ``row[layer, state, action]`` that points to them; planners take the expectation of each row
+once. A world that is the same at every step has one layer.
+
+Rows are numbered by first use. Where no two pairs of a layer share a row, a run of states owns a
+run of rows, and planners work through such *tiles* one by one while both are in the cache.
+"""
+
+from dataclasses import dataclass
+from typing import Any, cast
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from counsel._arrays import ROW_TOLERANCE, Bools, Floats, Ints, first, frozen, place, sealed
+from counsel.errors import CounselError
+from counsel.model._kernels import BAD_NUMBER, GOOD, check_rows, keep_rows, share_rows, tidy_rows
+
+NO_ROW = -1
+"""Where ``Kernel.row`` points for a pair that leads nowhere (an action that is not allowed)."""
+
+TILE = 512
+"""States to a tile: small enough that a tile's expectations stay in the nearest cache."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Kernel:
+    """Transition probabilities; build one with ``from_dense``, ``from_sparse`` or another.
+
+    Attributes
+    ----------
+    row
+        Number of the row of each [layer, state, action], ``NO_ROW`` where there is none.
+    first_row
+        Rows ``first_row[l]`` up to ``first_row[l + 1]`` belong to layer ``l``.
+    indptr, next_state, probability
+        Row ``i`` holds entries ``indptr[i]`` up to ``indptr[i + 1]`` of the other two.
+    tiles, first_tile
+        Columns of ``tiles``: first and last-plus-one state, first and last-plus-one row.
+        Tiles ``first_tile[l]`` up to ``first_tile[l + 1]`` belong to layer ``l``.
+    """
+
+    row: NDArray[np.int32]
+    first_row: NDArray[np.int64]
+    indptr: NDArray[np.int64]
+    next_state: NDArray[np.int32]
+    probability: Floats
+    tiles: NDArray[np.int64]
+    first_tile: NDArray[np.int64]
+
+    @classmethod
+    def read(cls, transition: object) -> "Kernel":
+        """Read any accepted form of transitions.
+
+        A ``Kernel``; a float array [s, a, t] or [h, s, a, t] of probabilities; an integer array
+        [s, a] or [h, s, a] of next states; a scipy.sparse matrix [s·A + a, t], or one per step.
+        """
+        if isinstance(transition, Kernel):
+            return transition
+        if sp.issparse(transition):
+            return cls.from_sparse(transition)
+        if isinstance(transition, list | tuple) and any(sp.issparse(m) for m in transition):
+            return cls.from_sparse(transition)
+        try:
+            array = np.asarray(transition)
+        except ValueError:
+            raise CounselError("transition is ragged: give a full rectangular array") from None
+        if array.dtype.kind in "iu":
+            return cls.from_next_states(array)
+        if array.dtype.kind == "f":
+            return cls.from_dense(array)
+        raise CounselError(
+            f"transition is {type(transition).__name__} of {array.dtype}; give a float array of "
+            "probabilities, an integer array of next states, or scipy.sparse matrices"
+        )
+
+    @classmethod
+    def from_dense(cls, transition: NDArray[np.floating[Any]]) -> "Kernel":
+        """Build from probabilities [s, a, t], or [h, s, a, t] when they change with the step."""
+        if transition.ndim not in (3, 4) or transition.shape[-1] != transition.shape[-3]:
+            raise CounselError(
+                f"transition has shape {transition.shape}; expected [s, a, t] or [h, s, a, t] "
+                "with as many next states t as states s"
+            )
+        *layer, S, A, _ = transition.shape
+        L = layer[0] if layer else 1
+        _check_sizes(L, S, A)
+        entries = np.nonzero(transition.reshape(-1))[0]
+        counts = np.bincount(entries // S, minlength=L * S * A)
+        return cls._from_csr(
+            np.concatenate(([0], np.cumsum(counts))),
+            entries % S,
+            transition.reshape(-1)[entries].astype(np.float64),
+            (L, S, A),
+        )
+
+    @classmethod
+    def from_sparse(cls, matrices: object) -> "Kernel":
+        """Build from a matrix whose row s·A + a is p(· | s, a), or a sequence of one a step."""
+        given = list(matrices) if isinstance(matrices, list | tuple) else [matrices]
+        if not all(sp.issparse(matrix) for matrix in given):
+            raise CounselError("transition mixes sparse matrices with something else")
+        layers = [cast("sp.csr_matrix", sp.csr_matrix(matrix)) for matrix in given]
+        rows, S = layers[0].shape
+        if S < 1 or rows % S or any(matrix.shape != (rows, S) for matrix in layers):
+            raise CounselError(
+                f"transition has sparse shapes {sorted({m.shape for m in layers})}; expected "
+                "(S·A, S), the same at every step"
+            )
+        L, A = len(layers), rows // S
+        _check_sizes(L, S, A)
+        starts = np.cumsum([0] + [matrix.nnz for matrix in layers])
+        indptr = np.concatenate(
+            [m.indptr[:-1].astype(np.int64) + n for m, n in zip(layers, starts[:-1], strict=True)]
+            + [starts[-1:]]
+        )
+        if L == 1:
+            return cls._from_csr(
+                indptr, layers[0].indices, layers[0].data.astype(np.float64), (L, S, A)
+            )
+        return cls._from_csr(
+            indptr,
+            np.concatenate([matrix.indices for matrix in layers]),
+            np.concatenate([matrix.data for matrix in layers]).astype(np.float64),
+            (L, S, A),
+        )
+
+    @classmethod
+    def from_next_states(cls, table: Ints) -> "Kernel":
+        """Build from next states [s, a] or [h, s, a]; −1 where the action is not allowed."""
+        if table.ndim not in (2, 3):
+            raise CounselError(
+                f"transition has integers of shape {table.shape}; a table of next states is [s, a] "
+                "or [h, s, a] (probabilities must be floats)"
+            )
+        L, S, A = table.shape if table.ndim == 3 else (1, *table.shape)
+        _check_sizes(L, S, A)
+        where = first((table < NO_ROW) | (table >= S))
+        if where is not None:
+            raise CounselError(
+                f"transition{place('hsa'[-table.ndim :], where)} leads to state {table[where]}; "
+                f"states run from 0 to {S - 1}"
+            )
+        there = table.reshape(-1) != NO_ROW
+        return cls._from_csr(
+            np.concatenate(([0], np.cumsum(there))),
+            table.reshape(-1)[there],
+            np.ones(int(there.sum())),
+            (L, S, A),
+        )
+
+    @classmethod
+    def _from_csr(
+        cls, indptr: Ints, index: Ints, data: Floats, shape: tuple[int, int, int]
+    ) -> "Kernel":
+        """Check, tidy and share the rows (layer, state, action) of one long sparse table."""
+        L, S, A = shape
+        where = first((index < 0) | (index >= S))
+        if where is not None:
+            row = int(np.searchsorted(indptr, where[0], side="right")) - 1
+            raise CounselError(
+                f"transition{_pair(row, shape)} leads to state {index[where[0]]}; "
+                f"states run from 0 to {S - 1}"
+            )
+        indptr = indptr.astype(np.int64)
+        index = index.astype(np.int32)
+        data = data.copy()
+        ends = np.empty_like(indptr)
+        fault, at, number = tidy_rows(indptr, index, data, ROW_TOLERANCE, ends)
+        if fault == BAD_NUMBER:
+            row = int(np.searchsorted(indptr, at, side="right")) - 1
+            raise CounselError(
+                f"transition{_pair(row, shape, int(index[at]))} is {number:.10g}; "
+                "a probability must be a number from 0 to 1"
+            )
+        if fault != GOOD:
+            raise CounselError(
+                f"transition{_pair(at, shape)} sums to {number:.10g}; "
+                "a row of probabilities must sum to 1"
+            )
+        row_lp = np.empty((L, S * A), dtype=np.int32)
+        first_row = np.empty(L + 1, dtype=np.int64)
+        keep = share_rows(ends, index, data.view(np.int64), row_lp, first_row)
+        kept = np.empty(int(first_row[-1]) + 1, dtype=np.int64)
+        keep_rows(keep, ends, index, data, kept)
+        return cls.from_rows(
+            row_lp.reshape(shape), first_row, kept, index[: kept[-1]], data[: kept[-1]]
+        )
+
+    @classmethod
+    def from_rows(
+        cls, row: Ints, first_row: Ints, indptr: Ints, next_state: Ints, probability: Floats
+    ) -> "Kernel":
+        """Build from the stored form (what ``counsel.save`` writes); everything is checked."""
+        L, S, _ = row.shape
+        used = row != NO_ROW
+        sound = (
+            first_row.shape == (L + 1,)
+            and first_row[0] == 0
+            and bool((np.diff(first_row) >= 0).all())
+            and indptr.shape == (first_row[-1] + 1,)
+            and indptr[0] == 0
+            and bool((np.diff(indptr) > 0).all())
+            and next_state.shape == probability.shape == (indptr[-1],)
+            and bool((~used | (row >= first_row[:-1, None, None])).all())
+            and bool((row < first_row[1:, None, None]).all())
+        )
+        if not sound:
+            raise CounselError(
+                "transition rows do not fit together; the file or arrays are damaged"
+            )
+        bad, total = check_rows(indptr, next_state, probability, S, ROW_TOLERANCE)
+        if bad >= 0:
+            raise CounselError(
+                f"transition row {bad} is not a distribution over {S} states (sum {total:.10g})"
+            )
+        tiles, first_tile = _tiles(row, used, first_row)
+        return cls(
+            row=sealed(np.ascontiguousarray(row, dtype=np.int32)),
+            first_row=sealed(first_row.astype(np.int64)),
+            indptr=frozen(indptr.astype(np.int64, copy=False)),
+            next_state=frozen(next_state.astype(np.int32, copy=False)),
+            probability=frozen(probability),
+            tiles=sealed(tiles),
+            first_tile=sealed(first_tile),
+        )
+
+    @property
+    def n_layers(self) -> int:
+        """One for a world that never changes, else the horizon."""
+        return int(self.row.shape[0])
+
+    @property
+    def n_states(self) -> int:
+        """How many states."""
+        return int(self.row.shape[1])
+
+    @property
+    def n_actions(self) -> int:
+        """How many actions."""
+        return int(self.row.shape[2])
+
+    @property
+    def n_rows(self) -> int:
+        """How many distinct rows are stored."""
+        return self.indptr.size - 1
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all arrays."""
+        return sum(int(getattr(self, name).nbytes) for name in self.__slots__)
+
+    def successors(self, step: int, state: int, action: int) -> tuple[Ints, Floats]:
+        """Return the next states of one pair and their probabilities."""
+        row = self.row[step if self.n_layers > 1 else 0, state, action]
+        if row == NO_ROW:
+            return self.next_state[:0], self.probability[:0]
+        part = slice(self.indptr[row], self.indptr[row + 1])
+        return self.next_state[part], self.probability[part]
+
+    def to_sparse(self) -> "sp.csr_matrix | list[sp.csr_matrix]":
+        """Return the matrix [s·A + a, t], or a list of them, one a step."""
+        layers = [self._layer_csr(layer) for layer in range(self.n_layers)]
+        return layers if self.n_layers > 1 else layers[0]
+
+    def to_dense(self) -> Floats:
+        """Return the probabilities [s, a, t], or [h, s, a, t] when they change with the step."""
+        S, A = self.n_states, self.n_actions
+        layers = [self._layer_csr(layer).toarray() for layer in range(self.n_layers)]
+        dense: Floats = np.stack(layers).reshape(-1, S, A, S)
+        return dense if self.n_layers > 1 else dense[0]
+
+    def to_next_states(self) -> NDArray[np.int64]:
+        """Return the table of next states [s, a] or [h, s, a]; −1 where there is no row."""
+        lengths = np.diff(self.indptr)
+        chancy = (self.row >= 0) & (lengths[self.row] > 1)
+        where = first(chancy)
+        if where is not None:
+            raise CounselError(
+                f"transition{place('hsa', where)} has {lengths[self.row[where]]} next states; "
+                "only a world without chance is a table of next states"
+            )
+        table = np.where(self.row >= 0, self.next_state[self.row], NO_ROW).astype(np.int64)
+        return table if self.n_layers > 1 else table[0]
+
+    def _layer_csr(self, layer: int) -> "sp.csr_matrix":
+        rows = self.row[layer].reshape(-1)
+        lengths = np.where(rows >= 0, np.diff(self.indptr)[rows], 0)
+        indptr = np.concatenate(([0], np.cumsum(lengths)))
+        begin = np.where(rows >= 0, self.indptr[rows], 0)
+        take = np.repeat(begin - indptr[:-1], lengths) + np.arange(indptr[-1])
+        shape = (rows.size, self.n_states)
+        return sp.csr_matrix((self.probability[take], self.next_state[take], indptr), shape=shape)
+
+
+def _check_sizes(layers: int, states: int, actions: int) -> None:
+    if layers < 1 or states < 1 or actions < 1:
+        raise CounselError(
+            f"transition has {layers} steps, {states} states and {actions} actions; "
+            "each must be at least 1"
+        )
+    if layers * states * actions >= 2**31 or states * actions >= 2**31:
+        raise CounselError(
+            f"transition has {layers * states * actions} rows; at most 2,147,483,647 can be stored"
+        )
+
+
+def _pair(row: int, shape: tuple[int, int, int], next_state: int | None = None) -> str:
+    """Spell where a row of the long table stands; the step only where there are several."""
+    index = tuple(int(i) for i in np.unravel_index(row, shape))
+    axes = "hsa"
+    if shape[0] == 1:
+        index, axes = index[1:], axes[1:]
+    return place(axes, index) if next_state is None else place(axes + "t", (*index, next_state))
+
+
+def _tiles(row: Ints, used: Bools, first_row: Ints) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Cut each layer into runs of states that own a run of rows; one run where rows are shared."""
+    L, S, _ = row.shape
+    parts: list[NDArray[np.int64]] = []
+    for layer in range(L):
+        begin, end = int(first_row[layer]), int(first_row[layer + 1])
+        owned = row[layer][used[layer]]
+        if owned.size == end - begin and bool((owned == np.arange(begin, end)).all()):
+            cuts = np.append(np.arange(0, S, TILE), S)
+            rows_before = begin + np.concatenate(([0], np.cumsum(used[layer].sum(axis=1))))
+        else:
+            cuts = np.array([0, S])
+            rows_before = np.full(S + 1, begin)
+            rows_before[S] = end
+        parts.append(
+            np.stack([cuts[:-1], cuts[1:], rows_before[cuts[:-1]], rows_before[cuts[1:]]], axis=1)
+        )
+    first_tile = np.cumsum([0] + [len(part) for part in parts])
+    return np.concatenate(parts).astype(np.int64), first_tile.astype(np.int64)

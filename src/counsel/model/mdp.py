@@ -1,0 +1,220 @@
+"""The world: states, actions, transitions, rewards and a horizon of steps.
+
+An episode starts in a state drawn from ``start`` and lasts ``horizon`` steps. At step h in state s
+the person takes an action a, earns r_h(s, a) and moves to t with probability p_h(t | s, a). Nothing
+is discounted. Rewards are any finite numbers.
+
+``allowed`` says which actions exist where. An action that is not allowed may have an empty row;
+neither the person nor the advice may use it. In every state at every step some action is allowed.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from counsel._arrays import (
+    Bools,
+    Floats,
+    by_step,
+    check_distributions,
+    check_finite,
+    first,
+    labels,
+    numbers,
+    place,
+    rectangular,
+    sealed,
+    whole,
+)
+from counsel.errors import CounselError
+from counsel.model.kernel import NO_ROW, Kernel
+from counsel.model.toy_text import ToyText, read_toy_text, write_toy_text
+
+
+@dataclass(frozen=True, slots=True, eq=False, init=False, repr=False)
+class MDP:
+    """A finite-horizon world.
+
+    Parameters
+    ----------
+    transition
+        Float array [s, a, t] or [h, s, a, t] of probabilities; integer array [s, a] or [h, s, a]
+        of certain next states; a scipy.sparse matrix [s·A + a, t] or a sequence of one a step;
+        or a ``Kernel``.
+    reward
+        [s], [s, a] or [h, s, a].
+    horizon
+        Steps in an episode.
+    start
+        A state, or a distribution [s].
+    allowed
+        Booleans [s, a] or [h, s, a]; all actions are allowed when not given.
+    state_labels, action_labels
+        Names that people read.
+    """
+
+    kernel: Kernel
+    reward: Floats
+    horizon: int
+    start: Floats
+    allowed: Bools
+    state_labels: tuple[str, ...] | None
+    action_labels: tuple[str, ...] | None
+
+    def __init__(  # noqa: PLR0913 (a world has this many parts)
+        self,
+        transition: object,
+        reward: ArrayLike,
+        *,
+        horizon: int,
+        start: ArrayLike = 0,
+        allowed: ArrayLike | None = None,
+        state_labels: Sequence[str] | None = None,
+        action_labels: Sequence[str] | None = None,
+    ) -> None:
+        H = whole("horizon", horizon, least=1)
+        kernel = Kernel.read(transition)
+        S, A = kernel.n_states, kernel.n_actions
+        if kernel.n_layers not in (1, H):
+            raise CounselError(
+                f"transition has {kernel.n_layers} steps but horizon is {H}; "
+                "give one step for a world that never changes, or all of them"
+            )
+        allowed_lsa = _read_allowed(allowed, (H, S, A))
+        _check_rows_exist(kernel, allowed_lsa)
+        fields: dict[str, Any] = {
+            "kernel": kernel,
+            "reward": _read_reward(reward, (H, S, A)),
+            "horizon": H,
+            "start": _read_start(start, S),
+            "allowed": by_step(allowed_lsa, H),
+            "state_labels": labels("state_labels", state_labels, S),
+            "action_labels": labels("action_labels", action_labels, A),
+        }
+        for name, value in fields.items():
+            object.__setattr__(self, name, value)
+
+    @classmethod
+    def from_toy_text(
+        cls,
+        transitions: ToyText,
+        *,
+        horizon: int,
+        start: ArrayLike = 0,
+        action_labels: Sequence[str] | None = None,
+    ) -> "MDP":
+        """Build from a Gymnasium toy-text dictionary, ``env.unwrapped.P``.
+
+        ``P[s][a]`` lists (probability, next state, reward, done). A transition that is done goes
+        to one added absorbing state, the last, which pays nothing. Repeated next states are summed
+        and r(s, a) is the expected reward. ``start`` may leave the added state out.
+        """
+        matrix, reward_sa = read_toy_text(transitions)
+        S = reward_sa.shape[0]
+        start_s = np.asarray(start)
+        if start_s.shape == (S - 1,):
+            start = np.append(start_s, 0.0)
+        return cls(matrix, reward_sa, horizon=horizon, start=start, action_labels=action_labels)
+
+    def to_toy_text(self) -> ToyText:
+        """Return the Gymnasium toy-text dictionary of a world that is the same at every step.
+
+        A transition is done when it enters a state that can never be left and pays nothing.
+        """
+        if self.kernel.n_layers > 1 or self.reward.strides[0] or self.allowed.strides[0]:
+            raise CounselError("a toy-text dictionary cannot change with the step; this world does")
+        return write_toy_text(self.kernel, self.reward[0])
+
+    @property
+    def n_states(self) -> int:
+        """How many states."""
+        return self.kernel.n_states
+
+    @property
+    def n_actions(self) -> int:
+        """How many actions the person has."""
+        return self.kernel.n_actions
+
+    @property
+    def defer(self) -> int:
+        """The machine's choice to say nothing: the index after the last action."""
+        return self.kernel.n_actions
+
+    def state_name(self, state: int) -> str:
+        """Return what people call a state."""
+        return self.state_labels[state] if self.state_labels else f"state {state}"
+
+    def action_name(self, action: int) -> str:
+        """Return what people call an action."""
+        return self.action_labels[action] if self.action_labels else f"action {action}"
+
+    def __repr__(self) -> str:
+        when = "time-dependent" if self.kernel.n_layers > 1 else "stationary"
+        return (
+            f"MDP({self.n_states} states, {self.n_actions} actions, horizon {self.horizon}, {when})"
+        )
+
+
+def _read_allowed(given: ArrayLike | None, shape: tuple[int, int, int]) -> Bools:
+    """Return the mask with its layers; raise where no action is left."""
+    H, S, A = shape
+    if given is None:
+        return sealed(np.ones((1, S, A), dtype=np.bool_))
+    mask = rectangular("allowed", given)
+    if mask.dtype != np.bool_:
+        raise CounselError(f"allowed must be booleans, not {mask.dtype}")
+    if mask.shape not in ((S, A), (H, S, A)):
+        raise CounselError(
+            f"allowed has shape {mask.shape}; expected [s, a] = {(S, A)} or [h, s, a] = {shape}"
+        )
+    where = first(np.asarray(~mask.any(axis=-1)))
+    if where is not None:
+        raise CounselError(
+            f"allowed{place('hs'[-len(where) :], where)} has no action; allow at least one"
+        )
+    return sealed(mask.reshape(-1, S, A))
+
+
+def _check_rows_exist(kernel: Kernel, allowed_lsa: Bools) -> None:
+    """Raise where an allowed action leads nowhere."""
+    where = first(allowed_lsa & (kernel.row == NO_ROW))
+    if where is not None:
+        raise CounselError(
+            f"transition{place('hsa', where)} sums to 0; "
+            "give its next states or mark the action as not allowed"
+        )
+
+
+def _read_reward(given: ArrayLike, shape: tuple[int, int, int]) -> Floats:
+    """Return rewards [h, s, a]; a zero stride over steps where they do not change."""
+    H, S, A = shape
+    reward = numbers("reward", given)
+    axes = {(S,): "s", (S, A): "sa", shape: "hsa"}.get(reward.shape)
+    if axes is None:
+        raise CounselError(
+            f"reward has shape {reward.shape}; expected [s] = {(S,)}, [s, a] = {(S, A)} "
+            f"or [h, s, a] = {shape}"
+        )
+    check_finite("reward", reward, axes)
+    if axes == "s":
+        reward = np.repeat(reward[:, None], A, axis=1)
+    return by_step(sealed(reward.reshape(-1, S, A)), H)
+
+
+def _read_start(given: ArrayLike, n_states: int) -> Floats:
+    """Return the start distribution."""
+    start = rectangular("start", given)
+    if start.ndim == 0 and start.dtype.kind in "iu":
+        if not 0 <= int(start) < n_states:
+            raise CounselError(f"start is state {start}; states run from 0 to {n_states - 1}")
+        return sealed(np.eye(1, n_states, int(start))[0])
+    weights = numbers("start", given)
+    if weights.shape != (n_states,):
+        raise CounselError(
+            f"start has shape {weights.shape}; give a state or a distribution of {n_states} numbers"
+        )
+    check_distributions("start", weights, "s")
+    return sealed(weights)

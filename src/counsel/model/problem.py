@@ -1,0 +1,213 @@
+"""A world and a person joined: the advice problem, the machine's view of it, what may be known.
+
+From the machine's side a piece of advice is an action that leads to t with
+
+    p^M_h(t | s, b) = Σ_a P_h(a | s, b) p_h(t | s, a),    r^M_h(s, b) = Σ_a P_h(a | s, b) r_h(s, a)
+
+with the adherence law P of ``human.py``. Planning never builds p^M (see ``planning/backward.py``);
+``AdviceProblem.machine`` builds it for those who need the plain MDP.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.sparse as sp
+
+from counsel._arrays import Bools, Floats, Ints, by_step, first, layers, place, sealed
+from counsel.errors import CounselError
+from counsel.model.human import Human
+from counsel.model.mdp import MDP
+
+
+@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
+class AdviceProblem:
+    """A world, and a person in it who may be advised."""
+
+    mdp: MDP
+    human: Human
+
+    def __post_init__(self) -> None:
+        mdp, human = self.mdp, self.human
+        if not isinstance(mdp, MDP) or not isinstance(human, Human):
+            raise CounselError("an AdviceProblem joins an MDP and a Human, in this order")
+        here, there = (mdp.n_states, mdp.n_actions), (human.n_states, human.n_actions)
+        if here != there:
+            raise CounselError(
+                f"the person's policy has {there[0]} states and {there[1]} actions "
+                f"but the world has {here[0]} and {here[1]}"
+            )
+        for name, steps in (
+            ("policy", len(human.policy)),
+            ("adherence", len(human.adherence)),
+            ("groups", human.group_layers),
+        ):
+            if steps not in (1, mdp.horizon):
+                raise CounselError(f"{name} has {steps} steps but the horizon is {mdp.horizon}")
+        where = first((human.policy > 0.0) & ~layers(mdp.allowed))
+        if where is not None:
+            mass = np.broadcast_to(human.policy, (mdp.horizon, *here))[where]
+            raise CounselError(
+                f"policy{place('hsa', where)} is {mass:.10g} on an action that is not allowed"
+            )
+
+    @property
+    def horizon(self) -> int:
+        """Steps in an episode."""
+        return self.mdp.horizon
+
+    @property
+    def n_states(self) -> int:
+        """How many states."""
+        return self.mdp.n_states
+
+    @property
+    def n_actions(self) -> int:
+        """How many actions the person has."""
+        return self.mdp.n_actions
+
+    @property
+    def defer(self) -> int:
+        """The machine's choice to say nothing: the index after the last action."""
+        return self.mdp.defer
+
+    @property
+    def policy(self) -> Floats:
+        """What the person does alone: π [h, s, a]."""
+        return by_step(self.human.policy, self.horizon)
+
+    @property
+    def adherence(self) -> Floats:
+        """Probability of a match when advised: θ [h, s, a]."""
+        return by_step(self.human.adherence, self.horizon)
+
+    @property
+    def lift(self) -> Floats:
+        """How far advice moves the person: λ [h, s, a]."""
+        return by_step(self.human.lift, self.horizon)
+
+    def law(self, step: int, state: int, advice: int) -> Floats:
+        """Return the person's action distribution [a] given the advice (equation 1)."""
+        own: Floats = self.policy[step, state].copy()
+        if advice == self.defer:
+            return own
+        lift = self.lift[step, state, advice]
+        if lift != 0.0:
+            own *= 1.0 - lift
+            own[advice] = self.adherence[step, state, advice]
+        return own
+
+    def repels(self) -> "Repels":
+        """Report where θ < π, so that Proposition 2 (more adherence, more value) may fail."""
+        repelled: Bools = (self.lift < 0.0) & self.mdp.allowed
+        cells = np.argwhere(repelled if self.lift.strides[0] else repelled[:1])
+        return Repels(cells=sealed(cells), every_step=self.lift.strides[0] == 0)
+
+    def machine(self) -> MDP:
+        """Build the machine's MDP: actions are the advice 0 … A−1 and, last, to defer."""
+        mdp, A = self.mdp, self.n_actions
+        H, S = self.horizon, self.n_states
+        varies = (mdp.kernel.row, layers(mdp.reward), self.human.policy, self.human.lift)
+        L = max(*(len(table) for table in varies), len(layers(mdp.allowed)))
+        worlds = mdp.kernel.to_sparse()
+        matrices, rewards = [], []
+        for h in range(L):
+            law_sba = self._law_table(h)
+            world = worlds[h] if isinstance(worlds, list) else worlds
+            rows = np.repeat(np.arange(S * (A + 1)), A)
+            columns = (np.arange(S)[:, None, None] * A + np.arange(A)).repeat(A + 1, axis=1)
+            spread = sp.csr_matrix(
+                (law_sba.reshape(-1), (rows, columns.reshape(-1))), shape=(S * (A + 1), S * A)
+            )
+            matrices.append(spread @ world)
+            rewards.append(np.einsum("sba,sa->sb", law_sba, mdp.reward[h]))
+        allowed = np.concatenate(
+            (layers(mdp.allowed), np.ones((len(layers(mdp.allowed)), S, 1), dtype=np.bool_)), axis=2
+        )
+        return MDP(
+            matrices if L > 1 else matrices[0],
+            np.stack(rewards) if L > 1 else rewards[0],
+            horizon=H,
+            start=mdp.start,
+            allowed=allowed if len(allowed) > 1 else allowed[0],
+            state_labels=mdp.state_labels,
+            action_labels=(*mdp.action_labels, "defer") if mdp.action_labels else None,
+        )
+
+    def _law_table(self, step: int) -> Floats:
+        """Return P(a | s, b) of one step as [s, b, a]; no row for advice that is not allowed."""
+        A = self.n_actions
+        own_sa, lift_sa = self.policy[step], self.lift[step]
+        law = np.empty((self.n_states, A + 1, A))
+        law[:, :A] = (1.0 - lift_sa)[:, :, None] * own_sa[:, None, :]
+        law[:, np.arange(A), np.arange(A)] = np.where(lift_sa != 0.0, self.adherence[step], own_sa)
+        law[:, A] = own_sa
+        law[:, :A][~self.mdp.allowed[step]] = 0.0
+        return law
+
+    def without_adherence(self) -> "Setting":
+        """Return all but how much the person listens: environment 1 of the paper."""
+        return Setting(
+            mdp=self.mdp, policy=self.policy, groups=by_step(self.human.groups, self.horizon)
+        )
+
+    @property
+    def shape(self) -> "Shape":
+        """What is known before anything was seen: environment 2 of the paper."""
+        reward, allowed = self.mdp.reward, self.mdp.allowed
+        return Shape(
+            horizon=self.horizon,
+            n_states=self.n_states,
+            n_actions=self.n_actions,
+            allowed=allowed,
+            reward_range=(
+                float(np.min(reward, where=allowed, initial=np.inf)),
+                float(np.max(reward, where=allowed, initial=-np.inf)),
+            ),
+        )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Setting:
+    """The world and the person's own policy, without the adherence.
+
+    ``groups`` [h, s, a] says which pairs share one adherence.
+    """
+
+    mdp: MDP
+    policy: Floats
+    groups: Ints
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Shape:
+    """The sizes of a problem, which advice may be given, and the range of its rewards."""
+
+    horizon: int
+    n_states: int
+    n_actions: int
+    allowed: Bools
+    reward_range: tuple[float, float]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Repels:
+    """Where advice makes the advised action less likely.
+
+    ``cells`` lists [step, state, action]; when ``every_step`` the step is 0 and stands for all.
+    """
+
+    cells: Ints
+    every_step: bool
+
+    def __bool__(self) -> bool:
+        return len(self.cells) > 0
+
+    def __str__(self) -> str:
+        if not len(self.cells):
+            return "Advice repels nowhere: adherence is at least the person's own habit everywhere."
+        _, s, a = self.cells[0]
+        pairs = "pair repels" if len(self.cells) == 1 else "pairs repel"
+        return (
+            f"Advice at {len(self.cells)} {pairs}: there θ < π, so more adherence need not mean "
+            f"more value; the first is state {s}, action {a}."
+        )

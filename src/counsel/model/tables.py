@@ -1,0 +1,87 @@
+"""Policies as tables people read: one row for each cell and each advice given there.
+
+Columns: ``step``, ``state``, ``advice`` (empty for silence), ``probability``; ``pieces_left`` first
+under a hard budget; ``state_label`` and ``advice_label`` where the problem has labels.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet
+
+from counsel._arrays import Floats, Ints
+from counsel.model.policy import HardPolicy, Policy
+from counsel.model.problem import AdviceProblem
+
+
+def write_csv(
+    policy: Policy | HardPolicy, path: Path, problem: AdviceProblem | None = None
+) -> None:
+    """Write the table as CSV."""
+    batches = _batches(policy, problem)
+    first = next(batches)
+    with pyarrow.csv.CSVWriter(path, first.schema) as writer:
+        writer.write_table(first)
+        for table in batches:
+            writer.write_table(table)
+
+
+def write_parquet(
+    policy: Policy | HardPolicy, path: Path, problem: AdviceProblem | None = None
+) -> None:
+    """Write the table as Parquet."""
+    batches = _batches(policy, problem)
+    first = next(batches)
+    with pyarrow.parquet.ParquetWriter(path, first.schema) as writer:
+        writer.write_table(first)
+        for table in batches:
+            writer.write_table(table)
+
+
+def _batches(policy: Policy | HardPolicy, problem: AdviceProblem | None) -> Iterator[pa.Table]:
+    """Yield the table step by step (and, under a hard budget, by pieces left)."""
+    if isinstance(policy, HardPolicy):
+        for k in range(policy.budget, -1, -1):
+            for h in range(policy.advice.shape[1]):
+                states = np.arange(policy.advice.shape[2])
+                advice, sure = policy.advice[k, h], np.ones(states.size)
+                yield _table(policy, problem, (k, h), states, advice, sure)
+        return
+    S = policy.advice.shape[1]
+    rows = np.repeat(policy.random.cell, np.diff(policy.random.indptr))
+    for h in range(policy.advice.shape[0]):
+        here = (rows >= h * S) & (rows < (h + 1) * S)
+        fixed = np.setdiff1d(np.arange(S), rows[here] - h * S)
+        states = np.concatenate((fixed, rows[here] - h * S))
+        advice = np.concatenate((policy.advice[h, fixed], policy.random.advice[here]))
+        chance = np.concatenate((np.ones(fixed.size), policy.random.probability[here]))
+        order = np.argsort(states, kind="stable")
+        yield _table(policy, problem, (None, h), states[order], advice[order], chance[order])
+
+
+def _table(  # noqa: PLR0913 (one column each)
+    policy: Policy | HardPolicy,
+    problem: AdviceProblem | None,
+    at: tuple[int | None, int],
+    states: Ints,
+    advice: Ints,
+    chance: Floats,
+) -> pa.Table:
+    k, h = at
+    silent = advice == policy.defer
+    columns: dict[str, pa.Array] = {}
+    if k is not None:
+        columns["pieces_left"] = pa.array(np.full(states.size, k, dtype=np.int32))
+    columns["step"] = pa.array(np.full(states.size, h, dtype=np.int32))
+    columns["state"] = pa.array(states.astype(np.int64))
+    if problem is not None and problem.mdp.state_labels:
+        columns["state_label"] = pa.array([problem.mdp.state_labels[s] for s in states])
+    columns["advice"] = pa.array(advice.astype(np.int32), mask=silent)
+    if problem is not None and problem.mdp.action_labels:
+        names = [*problem.mdp.action_labels, None]
+        columns["advice_label"] = pa.array([names[a] for a in advice], type=pa.string())
+    columns["probability"] = pa.array(chance)
+    return pa.table(columns)

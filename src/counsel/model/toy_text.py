@@ -1,0 +1,74 @@
+"""Gymnasium's toy-text worlds (FrozenLake, Taxi, CliffWalking) in and out.
+
+``P[s][a]`` is a list of (probability, next state, reward, done). Counsel's worlds do not stop:
+they reach a state that can never be left and pays nothing. A done transition therefore leads to one
+added state, so that what it pays is paid once and nothing after it.
+"""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import scipy.sparse as sp
+
+from counsel._arrays import Floats, place
+from counsel.errors import CounselError
+from counsel.model.kernel import Kernel
+
+ToyText = Mapping[int, Mapping[int, Sequence[tuple[float, int, float, bool]]]]
+
+
+def read_toy_text(transitions: ToyText) -> tuple["sp.csr_matrix", Floats]:
+    """Return the matrix [s·A + a, t] and the rewards [s, a], with one state more than ``P``."""
+    states = len(transitions)
+    actions = len(transitions[0]) if states and 0 in transitions else 0
+    if actions == 0 or any(
+        s not in transitions or sorted(transitions[s]) != list(range(actions))
+        for s in range(states)
+    ):
+        raise CounselError(
+            "P must map every state 0, 1, … to the same actions 0, 1, …, each with its transitions"
+        )
+    over = states
+    rows: list[int] = []
+    columns: list[int] = []
+    data: list[float] = []
+    reward_sa = np.zeros((states + 1, actions))
+    for s in range(states):
+        for a in range(actions):
+            for probability, next_state, reward, done in transitions[s][a]:
+                if not 0 <= next_state < states:
+                    raise CounselError(
+                        f"P{place('sa', (s, a))} leads to state {next_state}; "
+                        f"states run from 0 to {states - 1}"
+                    )
+                rows.append(s * actions + a)
+                columns.append(over if done else int(next_state))
+                data.append(float(probability))
+                reward_sa[s, a] += probability * reward
+    rows.extend(range(over * actions, (over + 1) * actions))
+    columns.extend([over] * actions)
+    data.extend([1.0] * actions)
+    shape = ((states + 1) * actions, states + 1)
+    return sp.coo_matrix((data, (rows, columns)), shape=shape).tocsr(), reward_sa
+
+
+def write_toy_text(kernel: Kernel, reward_sa: Floats) -> ToyText:
+    """Return ``P`` of a kernel of one layer; the reward of a pair stands on each transition."""
+    S, A = reward_sa.shape
+
+    def ended(s: int) -> bool:
+        return not reward_sa[s].any() and all(
+            np.array_equal(kernel.successors(0, s, a)[0], [s]) for a in range(A)
+        )
+
+    over = [ended(s) for s in range(S)]
+    return {
+        s: {
+            a: [
+                (float(p), int(t), float(reward_sa[s, a]), over[t])
+                for t, p in zip(*kernel.successors(0, s, a), strict=True)
+            ]
+            for a in range(A)
+        }
+        for s in range(S)
+    }

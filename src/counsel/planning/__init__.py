@@ -1,0 +1,1 @@
+"""The problem is known: plans, budgets, the frontier, evaluation and explanations."""

@@ -1,0 +1,522 @@
+"""Compiled loops of planning and evaluation.
+
+Two values travel backwards together, in the last axis of every array named ``…2``: what is being
+maximised, and what decides between equals. Each is a weight times reward minus a cost times pieces
+of advice (``Aim``). Kernels trust their input: ``counsel.model`` has checked it.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from counsel._arrays import Bools, Floats, Ints
+from counsel._jit import inlined, kernel
+
+TIE = 1e-12
+"""Two values within this share of their size are equal: rounding must not decide what is said."""
+
+ALMOST_CERTAIN = 0.9
+"""From here on 1 − π has lost enough digits for another sum to be worth its time."""
+
+NO_MASS = 1e-12
+"""A probability below this is rounding, where one that is exactly zero makes a difference."""
+
+
+class Model(NamedTuple):
+    """All arrays of a problem. ``l`` is a layer: one for what never changes, or one a step."""
+
+    row_lsa: Ints
+    first_row_l: Ints
+    indptr: Ints
+    next_state: Ints
+    probability: Floats
+    tiles: Ints
+    first_tile_l: Ints
+    reward_lsa: Floats
+    policy_lsa: Floats
+    adherence_lsa: Floats
+    lift_lsa: Floats
+    speak_lsa: Bools
+    must_ls: Bools
+
+
+class Aim(NamedTuple):
+    """Maximise weight0 · reward − cost0 · pieces, and among equals weight1 and cost1's."""
+
+    weight0: float
+    cost0: float
+    weight1: float
+    cost1: float
+
+
+@inlined
+def layer_of(layers: int, h: int) -> int:
+    """Return where step ``h`` is stored."""
+    return h if layers > 1 else 0
+
+
+@kernel
+def expect(model: Model, row: int, end: int, V_s2: Floats, E_r2: Floats, offset: int) -> None:
+    """E[i − offset] = Σ_t p_i(t) V(t) for the rows i from ``row`` up to ``end``."""
+    indptr, next_state, probability = model.indptr, model.next_state, model.probability
+    stop = indptr[row]
+    for i in range(row, end):
+        begin, stop = stop, indptr[i + 1]
+        t, p = np.uint32(next_state[begin]), probability[begin]
+        e0, e1 = p * V_s2[t, 0], p * V_s2[t, 1]
+        for j in range(begin + 1, stop):
+            t, p = np.uint32(next_state[j]), probability[j]
+            e0 += p * V_s2[t, 0]
+            e1 += p * V_s2[t, 1]
+        E_r2[i - offset, 0] = e0
+        E_r2[i - offset, 1] = e1
+
+
+@inlined
+def gain(
+    policy_sa: Floats, s: int, a: int, lift: float, q_2a: Floats, c: int, alone: float
+) -> float:
+    """Gain of advising ``a`` in value ``c``: lift · (q(a) − alone).
+
+    For an action the person takes almost always the advantage is summed as Σ_b π(b) (q(a) − q(b)):
+    the difference of two nearly equal numbers, divided by the small chance of anything else, would
+    have lost its digits.
+    """
+    if policy_sa[s, a] < ALMOST_CERTAIN:
+        simple: float = lift * (q_2a[c, a] - alone)
+        return simple
+    advantage = 0.0
+    for b in range(q_2a.shape[1]):
+        if policy_sa[s, b] > 0.0 and b != a:
+            advantage += policy_sa[s, b] * (q_2a[c, a] - q_2a[c, b])
+    total: float = lift * advantage
+    return total
+
+
+@kernel
+def advised(
+    policy_sa: Floats, s: int, a: int, lift: float, q_2a: Floats, c: int, alone: float
+) -> float:
+    """Value of advising ``a``, also where something lies out of reach (−∞).
+
+    There the law is summed in full, so that what has no probability does no harm.
+    """
+    if alone > -np.inf and q_2a[c, a] > -np.inf:
+        return alone + gain(policy_sa, s, a, lift, q_2a, c, alone)
+    total = 0.0
+    for b in range(q_2a.shape[1]):
+        mass = (1.0 - lift) * policy_sa[s, b] + (lift if b == a else 0.0)
+        if mass > NO_MASS:
+            total += mass * q_2a[c, b]
+    return total
+
+
+@kernel
+def decide(
+    policy_sa: Floats,
+    lift_sa: Floats,
+    speak_sa: Bools,
+    s: int,
+    q_2a: Floats,
+    quiet0: float,
+    quiet1: float,
+    alone0: float,
+    alone1: float,
+    cost0: float,
+    cost1: float,
+) -> tuple[int, float, float]:
+    """Pick the best advice in one cell, and say what it is worth.
+
+    ``quiet`` is the value of saying nothing (−∞ where something must be said), ``alone`` what the
+    person would get by themselves after a piece was spent. Among the advice whose first value ties
+    with the best, take the best second value, then silence, then the lowest index.
+    """
+    A = q_2a.shape[1]
+    top, size0, size1 = quiet0, cost0, cost1
+    for a in range(A):
+        if policy_sa[s, a] > 0.0 or speak_sa[s, a]:
+            if q_2a[0, a] > -np.inf:
+                size0 = max(size0, abs(q_2a[0, a]))
+                size1 = max(size1, abs(q_2a[1, a]))
+            if speak_sa[s, a]:
+                value = advised(policy_sa, s, a, lift_sa[s, a], q_2a, 0, alone0) - cost0
+                top = max(top, value)
+    if top == -np.inf:
+        return A, top, quiet1
+    tied = top - TIE * size0
+    best, best0, best1 = A, quiet0, quiet1
+    if quiet0 < tied:
+        best0, best1 = -np.inf, -np.inf
+    for a in range(A):
+        if speak_sa[s, a]:
+            value = advised(policy_sa, s, a, lift_sa[s, a], q_2a, 0, alone0) - cost0
+            if value >= tied:
+                second = advised(policy_sa, s, a, lift_sa[s, a], q_2a, 1, alone1) - cost1
+                if second > best1 + TIE * size1:
+                    best, best0, best1 = a, value, second
+    return best, best0, best1
+
+
+@kernel
+def choose(
+    model: Model,
+    aim: Aim,
+    h: int,
+    states: tuple[int, int],
+    offset: int,
+    E_r2: Floats,
+    out_s2: Floats,
+    out_advice_s: Ints,
+) -> None:
+    """Pick the best advice in a run of states, from the expectations of their rows.
+
+    The same rule as ``decide``, cut short where there is a clear winner: advice is compared by what
+    it gains over silence, and advice without lift is never worth a piece.
+    """
+    A = model.policy_lsa.shape[2]
+    row_sa = model.row_lsa[layer_of(model.row_lsa.shape[0], h)]
+    reward_sa = model.reward_lsa[layer_of(model.reward_lsa.shape[0], h)]
+    policy_sa = model.policy_lsa[layer_of(model.policy_lsa.shape[0], h)]
+    lift_sa = model.lift_lsa[layer_of(model.lift_lsa.shape[0], h)]
+    speak_sa = model.speak_lsa[layer_of(model.speak_lsa.shape[0], h)]
+    must_s = model.must_ls[layer_of(model.must_ls.shape[0], h)]
+    weight0, cost0, weight1, cost1 = aim.weight0, aim.cost0, aim.weight1, aim.cost1
+    q_2a = np.zeros((2, A))
+    for s in range(states[0], states[1]):
+        alone0, alone1 = 0.0, 0.0
+        for a in range(A):
+            if row_sa[s, a] < 0:
+                continue
+            i = np.uint64(row_sa[s, a] - offset)
+            q0 = weight0 * reward_sa[s, a] + E_r2[i, 0]
+            q1 = weight1 * reward_sa[s, a] + E_r2[i, 1]
+            q_2a[0, a] = q0
+            q_2a[1, a] = q1
+            alone0 += policy_sa[s, a] * q0
+            alone1 += policy_sa[s, a] * q1
+        if must_s[s]:
+            best, value0, value1 = decide(
+                policy_sa,
+                lift_sa,
+                speak_sa,
+                s,
+                q_2a,
+                -np.inf,
+                alone1,
+                alone0,
+                alone1,
+                cost0,
+                cost1,
+            )
+            out_s2[s, 0] = value0
+            out_s2[s, 1] = value1
+            out_advice_s[s] = best
+            continue
+        best, top, next_best = A, 0.0, -np.inf
+        for a in range(A):
+            lift = lift_sa[s, a]
+            usable = (lift != 0.0) & speak_sa[s, a]
+            net = lift * (q_2a[0, a] - alone0) - cost0
+            if usable and policy_sa[s, a] >= ALMOST_CERTAIN:
+                net = gain(policy_sa, s, a, lift, q_2a, 0, alone0) - cost0
+            # Selections, not branches: which advice is best is a coin toss to the processor.
+            net = net if usable else -np.inf
+            better = net > top
+            loser = top if better else net
+            next_best = loser if loser > next_best else next_best
+            best = a if better else best
+            top = net if better else top
+        second = 0.0
+        if best < A:
+            second = gain(policy_sa, s, best, lift_sa[s, best], q_2a, 1, alone1) - cost1
+        tied = top - TIE * (abs(alone0) + top + cost0)
+        if next_best >= tied:
+            best, second = A, 0.0 if tied <= 0.0 else -np.inf
+            top = 0.0
+            for a in range(A):
+                lift = lift_sa[s, a]
+                if lift != 0.0 and speak_sa[s, a]:
+                    net = gain(policy_sa, s, a, lift, q_2a, 0, alone0) - cost0
+                    if net >= tied:
+                        other = gain(policy_sa, s, a, lift, q_2a, 1, alone1) - cost1
+                        if other > second + TIE * (abs(alone1) + cost1):
+                            best, top, second = a, net, other
+        out_s2[s, 0] = alone0 + top
+        out_s2[s, 1] = alone1 + second
+        out_advice_s[s] = best
+
+
+@kernel
+def choose_hard(
+    model: Model,
+    aim: Aim,
+    h: int,
+    states: tuple[int, int],
+    offset: int,
+    quiet_r2: Floats,
+    after_r2: Floats,
+    pieces: int,
+    out_s2: Floats,
+    out_advice_s: Ints,
+) -> None:
+    """Pick the best advice with ``pieces`` left.
+
+    ``quiet_r2`` are the expectations when nothing is said, ``after_r2`` with a piece less. With
+    none left nothing can be said, and a must-say cell is out of reach (−∞).
+    """
+    A = model.policy_lsa.shape[2]
+    row_sa = model.row_lsa[layer_of(model.row_lsa.shape[0], h)]
+    reward_sa = model.reward_lsa[layer_of(model.reward_lsa.shape[0], h)]
+    policy_sa = model.policy_lsa[layer_of(model.policy_lsa.shape[0], h)]
+    lift_sa = model.lift_lsa[layer_of(model.lift_lsa.shape[0], h)]
+    speak_sa = model.speak_lsa[layer_of(model.speak_lsa.shape[0], h)]
+    must_s = model.must_ls[layer_of(model.must_ls.shape[0], h)]
+    q_2a = np.zeros((2, A))
+    for s in range(states[0], states[1]):
+        quiet0, quiet1, alone0, alone1 = 0.0, 0.0, 0.0, 0.0
+        for a in range(A):
+            if row_sa[s, a] < 0:
+                continue
+            i, r, own = row_sa[s, a] - offset, reward_sa[s, a], policy_sa[s, a]
+            if pieces > 0:
+                q_2a[0, a] = aim.weight0 * r + after_r2[i, 0]
+                q_2a[1, a] = aim.weight1 * r + after_r2[i, 1]
+            if own > 0.0:
+                quiet0 += own * (aim.weight0 * r + quiet_r2[i, 0])
+                quiet1 += own * (aim.weight1 * r + quiet_r2[i, 1])
+                alone0 += own * q_2a[0, a]
+                alone1 += own * q_2a[1, a]
+        if must_s[s]:
+            quiet0 = -np.inf
+        best, value0, value1 = A, quiet0, quiet1
+        if pieces > 0:
+            best, value0, value1 = decide(
+                policy_sa,
+                lift_sa,
+                speak_sa,
+                s,
+                q_2a,
+                quiet0,
+                quiet1,
+                alone0,
+                alone1,
+                aim.cost0,
+                aim.cost1,
+            )
+        out_s2[s, 0] = value0
+        out_s2[s, 1] = value1
+        out_advice_s[s] = best
+
+
+@kernel
+def step_back(
+    model: Model,
+    aim: Aim,
+    h: int,
+    tiles: tuple[int, int],
+    E_r2: Floats,
+    next_s2: Floats,
+    out_s2: Floats,
+    out_V_s: Floats,
+    out_advice_s: Ints,
+) -> None:
+    """Plan one step in a run of tiles; ``E_r2`` is working space for the rows of a tile."""
+    for k in range(tiles[0], tiles[1]):
+        s, s_end, row, row_end = model.tiles[k]
+        expect(model, row, row_end, next_s2, E_r2, row)
+        choose(model, aim, h, (s, s_end), row, E_r2, out_s2, out_advice_s)
+        for i in range(s, s_end):
+            out_V_s[i] = out_s2[i, 0]
+
+
+@kernel
+def plan_back(
+    model: Model, aim: Aim, E_r2: Floats, V_hs: Floats, both_s2: Floats, advice_hs: Ints
+) -> None:
+    """Plan all steps; ``both_s2[0]`` ends as the two values at the first step."""
+    H = advice_hs.shape[0]
+    both_s2[:] = 0.0
+    V_hs[H] = 0.0
+    for h in range(H - 1, -1, -1):
+        k = layer_of(model.first_tile_l.size - 1, h)
+        tiles = (model.first_tile_l[k], model.first_tile_l[k + 1])
+        step_back(
+            model,
+            aim,
+            h,
+            tiles,
+            E_r2,
+            both_s2[(h + 1) % 2],
+            both_s2[h % 2],
+            V_hs[h],
+            advice_hs[h],
+        )
+
+
+@kernel
+def plan_back_hard(
+    model: Model, aim: Aim, E_jr2: Floats, V_khs: Floats, both_ks2: Floats, advice_khs: Ints
+) -> None:
+    """Plan all steps for every number k of pieces left: saying something leads to k − 1.
+
+    ``E_jr2`` is working space for the expectations with k and with k − 1 pieces left.
+    """
+    K, H, S = advice_khs.shape
+    both_ks2[:] = 0.0
+    V_khs[:, H] = 0.0
+    for h in range(H - 1, -1, -1):
+        n = layer_of(model.first_tile_l.size - 1, h)
+        for tile in range(model.first_tile_l[n], model.first_tile_l[n + 1]):
+            s, s_end, row, row_end = model.tiles[tile]
+            for k in range(K):
+                quiet, after = E_jr2[k % 2], E_jr2[(k + 1) % 2]
+                expect(model, row, row_end, both_ks2[(h + 1) % 2, k], quiet, row)
+                choose_hard(
+                    model,
+                    aim,
+                    h,
+                    (s, s_end),
+                    row,
+                    quiet,
+                    after,
+                    k,
+                    both_ks2[h % 2, k],
+                    advice_khs[k, h],
+                )
+        for k in range(K):
+            for s in range(S):
+                V_khs[k, h, s] = both_ks2[h % 2, k, s, 0]
+
+
+@kernel
+def push_cell(
+    model: Model, h: int, s: int, advice: int, mass: float, mass_r: Floats, offset: int
+) -> float:
+    """Send ``mass`` from one cell to the rows of its actions; return the expected reward."""
+    A = model.policy_lsa.shape[2]
+    row_a = model.row_lsa[layer_of(model.row_lsa.shape[0], h), s]
+    reward_a = model.reward_lsa[layer_of(model.reward_lsa.shape[0], h), s]
+    own_a = model.policy_lsa[layer_of(model.policy_lsa.shape[0], h), s]
+    lift, theta = 0.0, 0.0
+    if advice < A:
+        lift = model.lift_lsa[layer_of(model.lift_lsa.shape[0], h), s, advice]
+        theta = model.adherence_lsa[layer_of(model.adherence_lsa.shape[0], h), s, advice]
+    earned = 0.0
+    for a in range(A):
+        part = (1.0 - lift) * own_a[a]
+        if a == advice and lift != 0.0:
+            part = theta
+        if part > 0.0:
+            mass_r[row_a[a] - offset] += mass * part
+            earned += mass * part * reward_a[a]
+    return earned
+
+
+@kernel
+def walk_forward(
+    model: Model,
+    advice_khs: Ints,
+    random_cell: Ints,
+    random_indptr: Ints,
+    random_advice: Ints,
+    random_probability: Floats,
+    x_jks: Floats,
+    mass_kr: Floats,
+    occupancy_hs: Floats,
+    reward_h: Floats,
+    rate_h: Floats,
+    pieces_sa: Floats,
+) -> None:
+    """Carry the distribution over (pieces left, state) through all steps.
+
+    ``x_jks[0]`` holds the start. With one layer of pieces nothing is spent; random cells are only
+    read then.
+    """
+    K, H, S = advice_khs.shape
+    silence = model.policy_lsa.shape[2]
+    cursor = 0
+    for h in range(H):
+        now_ks, then_ks = x_jks[h % 2], x_jks[(h + 1) % 2]
+        then_ks[:] = 0.0
+        n = layer_of(model.first_row_l.size - 1, h)
+        row, row_end = model.first_row_l[n], model.first_row_l[n + 1]
+        for k in range(K):
+            for s in range(S):
+                x = now_ks[k, s]
+                while cursor < random_cell.size and random_cell[cursor] < h * S + s:
+                    cursor += 1
+                if x == 0.0:
+                    continue
+                occupancy_hs[h, s] += x
+                if cursor < random_cell.size and random_cell[cursor] == h * S + s:
+                    for i in range(random_indptr[cursor], random_indptr[cursor + 1]):
+                        share = x * random_probability[i]
+                        advice = random_advice[i]
+                        reward_h[h] += push_cell(model, h, s, advice, share, mass_kr[k], row)
+                        if advice < silence:
+                            rate_h[h] += share
+                            pieces_sa[s, advice] += share
+                    continue
+                advice = advice_khs[k, h, s]
+                spent = 1 if K > 1 and advice < silence else 0
+                reward_h[h] += push_cell(model, h, s, advice, x, mass_kr[k - spent], row)
+                if advice < silence:
+                    rate_h[h] += x
+                    pieces_sa[s, advice] += x
+        for k in range(K):
+            for i in range(row, row_end):
+                mass = mass_kr[k, i - row]
+                if mass > 0.0:
+                    mass_kr[k, i - row] = 0.0
+                    for j in range(model.indptr[i], model.indptr[i + 1]):
+                        then_ks[k, model.next_state[j]] += mass * model.probability[j]
+
+
+@kernel
+def follow(
+    model: Model, h: int, advice_s: Ints, next_s2: Floats, E_r2: Floats, out_s2: Floats
+) -> None:
+    """Take one step back under given advice: reward and pieces of advice to the end."""
+    A = model.policy_lsa.shape[2]
+    row_sa = model.row_lsa[layer_of(model.row_lsa.shape[0], h)]
+    reward_sa = model.reward_lsa[layer_of(model.reward_lsa.shape[0], h)]
+    policy_sa = model.policy_lsa[layer_of(model.policy_lsa.shape[0], h)]
+    lift_sa = model.lift_lsa[layer_of(model.lift_lsa.shape[0], h)]
+    n = layer_of(model.first_row_l.size - 1, h)
+    offset = model.first_row_l[n]
+    expect(model, offset, model.first_row_l[n + 1], next_s2, E_r2, offset)
+    q_2a = np.zeros((2, A))
+    for s in range(advice_s.size):
+        alone0, alone1 = 0.0, 0.0
+        for a in range(A):
+            i = row_sa[s, a]
+            if i < 0:
+                continue
+            q_2a[0, a] = reward_sa[s, a] + E_r2[i - offset, 0]
+            q_2a[1, a] = E_r2[i - offset, 1]
+            if policy_sa[s, a] > 0.0:
+                alone0 += policy_sa[s, a] * q_2a[0, a]
+                alone1 += policy_sa[s, a] * q_2a[1, a]
+        out_s2[s, 0] = alone0
+        out_s2[s, 1] = alone1
+        a = advice_s[s]
+        if a < A:
+            out_s2[s, 0] = advised(policy_sa, s, a, lift_sa[s, a], q_2a, 0, alone0)
+            out_s2[s, 1] = advised(policy_sa, s, a, lift_sa[s, a], q_2a, 1, alone1) + 1.0
+
+
+@kernel
+def action_values(model: Model, h: int, next_s: Floats, states: Ints, q_na: Floats) -> None:
+    """Q_h(s, a) = r + Σ p V for a list of states; −∞ for actions that lead nowhere."""
+    row_sa = model.row_lsa[layer_of(model.row_lsa.shape[0], h)]
+    reward_sa = model.reward_lsa[layer_of(model.reward_lsa.shape[0], h)]
+    for n in range(states.size):
+        s = states[n]
+        for a in range(q_na.shape[1]):
+            i = row_sa[s, a]
+            q_na[n, a] = -np.inf
+            if i >= 0:
+                q = 0.0
+                for j in range(model.indptr[i], model.indptr[i + 1]):
+                    q += model.probability[j] * next_s[model.next_state[j]]
+                q_na[n, a] = reward_sa[s, a] + q

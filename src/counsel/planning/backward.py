@@ -1,0 +1,173 @@
+"""Backward induction on the person's own kernel: lift × advantage.
+
+With Q_h(s, a) = r_h(s, a) + Σ_t p_h(t | s, a) V_{h+1}(t) and the value of deferring
+d_h(s) = Σ_a π_h(a | s) Q_h(s, a), the adherence law gives for every piece of advice b
+
+    Q^M_h(s, b) − d_h(s) = lift_h(s, b) · (Q_h(s, b) − d_h(s))          gain = lift × advantage
+
+so the best advice costs O(A) per state once the rows' expectations are known, and the machine's
+kernel p^M is never built. With a penalty β for each piece one advises iff the gain exceeds β.
+
+Among plans of equal value the one with the fewest *expected* pieces of advice to the end is taken,
+then silence, then the lowest index. The expected pieces N are therefore carried along:
+
+    V_h(s) = max_b  Q^M_h(s, b) − β 1{b ≠ defer}
+    N_h(s) = 1{b ≠ defer} + Σ_t p^M_h(t | s, b) N_{h+1}(t)      for the b that was taken
+
+Silence now can cost two pieces later, so it is N and not silence that decides first.
+
+The two values are carried as a pair (see ``Aim``): for a penalty β they are R − βN and −N. The same
+loop with −N first and R second finds the best plan among those that say least, the left end of the
+frontier.
+"""
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from itertools import pairwise
+
+import numpy as np
+
+from counsel._arrays import Floats, layers
+from counsel._jit import cores, pool
+from counsel.model.policy import Advice
+from counsel.model.problem import AdviceProblem
+from counsel.planning._kernels import Aim, Model, choose, expect, plan_back, step_back
+from counsel.planning.rules import Rules
+
+WORTH_THREADS = 200_000
+"""Numbers to read in a step below which handing work to threads costs more than it saves."""
+
+LEAST_ADVICE = Aim(weight0=0.0, cost0=1.0, weight1=1.0, cost1=0.0)
+"""Say as little as possible; among those plans earn the most."""
+
+
+def penalised(penalty: float) -> Aim:
+    """Earn the most after paying ``penalty`` for each piece; among equals say the least."""
+    return Aim(weight0=1.0, cost0=penalty, weight1=0.0, cost1=1.0)
+
+
+def model_of(problem: AdviceProblem, rules: Rules) -> Model:
+    """Gather the arrays that compiled loops read."""
+    kernel = problem.mdp.kernel
+    return Model(
+        row_lsa=kernel.row,
+        first_row_l=kernel.first_row,
+        indptr=kernel.indptr,
+        next_state=kernel.next_state,
+        probability=kernel.probability,
+        tiles=kernel.tiles,
+        first_tile_l=kernel.first_tile,
+        reward_lsa=layers(problem.mdp.reward),
+        policy_lsa=problem.human.policy,
+        adherence_lsa=problem.human.adherence,
+        lift_lsa=problem.human.lift,
+        speak_lsa=rules.speak,
+        must_ls=rules.must,
+    )
+
+
+class Planner:
+    """Plans one problem again and again in the same working space.
+
+    Attributes
+    ----------
+    values, advice
+        [h, s] of the last plan, with a row of zeros after the last step; overwritten by the next.
+    """
+
+    def __init__(self, problem: AdviceProblem, rules: Rules, *, threads: int | None = None) -> None:
+        H, S = problem.horizon, problem.n_states
+        self.problem = problem
+        self.rules = rules
+        self.model = model_of(problem, rules)
+        tiles = self.model.tiles
+        self._tile_rows = int((tiles[:, 3] - tiles[:, 2]).max())
+        work = self.model.probability.size // problem.mdp.kernel.n_layers + S * problem.n_actions
+        self.threads = 1 if work < WORTH_THREADS else threads or cores()
+        self._expected_r2 = np.empty((self.threads, self._tile_rows, 2))
+        self._both_s2 = np.empty((2, S, 2))
+        self.values: Floats = np.empty((H + 1, S))
+        self.advice: Advice = np.empty((H, S), dtype=np.int16)
+
+    def run(self, aim: Aim) -> tuple[float, float]:
+        """Plan for ``aim``; return its two values from the start."""
+        if self.threads == 1:
+            plan_back(
+                self.model, aim, self._expected_r2[0], self.values, self._both_s2, self.advice
+            )
+        else:
+            self._run_in_threads(aim)
+        start = self.problem.mdp.start
+        first, second = start @ self._both_s2[0]
+        return float(first), float(second)
+
+    def penalise(self, penalty: float) -> tuple[float, float]:
+        """Plan for a penalty; return the expected pieces of advice and the expected reward."""
+        value, pieces = self.run(penalised(penalty))
+        return 0.0 - pieces, value - penalty * pieces
+
+    def least(self) -> tuple[float, float]:
+        """Plan to say as little as possible; return the pieces of advice and the reward."""
+        pieces, reward = self.run(LEAST_ADVICE)
+        return 0.0 - pieces, reward
+
+    def _run_in_threads(self, aim: Aim) -> None:
+        """Plan step by step, each step cut into runs that threads share."""
+        first_tile = self.model.first_tile_l
+        self._both_s2[:] = 0.0
+        self.values[-1] = 0.0
+        for h in reversed(range(len(self.advice))):
+            k = h if first_tile.size > 2 else 0
+            begin, end = int(first_tile[k]), int(first_tile[k + 1])
+            if end - begin >= self.threads:
+                self._share_tiles(aim, h, begin, end)
+            else:
+                for tile in range(begin, end):
+                    self._share_tile(aim, h, tile)
+
+    def _share_tiles(self, aim: Aim, h: int, begin: int, end: int) -> None:
+        """Give each thread a run of tiles."""
+        then_s2, now_s2 = self._both_s2[(h + 1) % 2], self._both_s2[h % 2]
+        out = (now_s2, self.values[h], self.advice[h])
+        runs = zip(_cut(begin, end, self.threads), self._expected_r2, strict=True)
+        _together(
+            self.threads,
+            [
+                partial(step_back, self.model, aim, h, run, E_r2, then_s2, *out)
+                for run, E_r2 in runs
+            ],
+        )
+
+    def _share_tile(self, aim: Aim, h: int, tile: int) -> None:
+        """Let all threads take the rows of one tile, then its states."""
+        model, E_r2 = self.model, self._expected_r2[0]
+        then_s2, now_s2 = self._both_s2[(h + 1) % 2], self._both_s2[h % 2]
+        s, s_end, row, row_end = (int(i) for i in model.tiles[tile])
+        _together(
+            self.threads,
+            [
+                partial(expect, model, *run, then_s2, E_r2, row)
+                for run in _cut(row, row_end, self.threads)
+            ],
+        )
+        out = (now_s2, self.advice[h])
+        _together(
+            self.threads,
+            [
+                partial(choose, model, aim, h, run, row, E_r2, *out)
+                for run in _cut(s, s_end, self.threads)
+            ],
+        )
+        self.values[h, s:s_end] = now_s2[s:s_end, 0]
+
+
+def _cut(begin: int, end: int, parts: int) -> list[tuple[int, int]]:
+    """Cut a range into ``parts`` runs of nearly equal length."""
+    ends = [begin + (end - begin) * i // parts for i in range(parts + 1)]
+    return list(pairwise(ends))
+
+
+def _together(threads: int, jobs: Sequence[Callable[[], None]]) -> None:
+    """Run the jobs on the shared threads and wait for all of them."""
+    for done in [pool(threads).submit(job) for job in jobs]:
+        done.result()

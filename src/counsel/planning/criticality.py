@@ -1,0 +1,141 @@
+"""Criticality: how much advice is worth in each cell, as the penalty it can bear.
+
+The criticality of (h, s) is the supremum of the penalties β at which advising there still beats
+silence, with what follows planned at the same β. It ranks cells by where advice matters most, also
+cells that no optimal policy reaches. It is a supremum and not a threshold: a cell may be silent at
+a low penalty, because other help comes later, and advised at a higher one.
+
+For every cell V_β(h, s) is convex and piecewise linear in β. Its pieces are carried backwards
+exactly: sums over next states, then the upper envelope of silence and of each advice less β. Where
+there are too many pieces the criticality is bracketed on a grid of penalties instead, and says so:
+the cell is advised at ``lower`` and silent at every grid penalty from ``upper`` on.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from counsel._arrays import Floats, sealed, whole
+from counsel.model.problem import AdviceProblem
+from counsel.planning._piece_kernels import step_pieces
+from counsel.planning.backward import Planner
+from counsel.planning.rules import Rules
+
+MOST_PIECES = 4_000_000
+"""Pieces in one step beyond which a grid is used."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Criticality:
+    """The criticality of every cell [h, s] lies between ``lower`` and ``upper``.
+
+    Both are the same where ``exact``. Where something must be said it is infinite.
+    """
+
+    lower: Floats
+    upper: Floats
+    exact: bool
+
+
+def criticality(  # noqa: PLR0913 (the masks of solve, and the two sizes)
+    problem: AdviceProblem,
+    *,
+    forbidden: ArrayLike | None = None,
+    required: ArrayLike | None = None,
+    allow_reverse: bool = True,
+    max_pieces: int = MOST_PIECES,
+    grid: int = 64,
+) -> Criticality:
+    """Return the criticality of every cell; the masks are those of ``solve``.
+
+    ``max_pieces`` limits the memory of the exact method; beyond it ``grid`` penalties are tried.
+    """
+    rules = Rules.read(problem, forbidden=forbidden, required=required, allow_reverse=allow_reverse)
+    most = whole("max_pieces", max_pieces, least=0)
+    points = whole("grid", grid, least=1)
+    return rank(problem, rules, max_pieces=most, grid=points)
+
+
+def rank(
+    problem: AdviceProblem,
+    rules: Rules,
+    *,
+    max_pieces: int = MOST_PIECES,
+    grid: int = 64,
+    from_step: int = 0,
+) -> Criticality:
+    """Return the criticality of the cells from ``from_step`` on; earlier ones are left at 0."""
+    planner = Planner(problem, rules)
+    exact = _by_pieces(planner, max_pieces, from_step)
+    if exact is not None:
+        return Criticality(lower=sealed(exact), upper=exact, exact=True)
+    lower, upper = _on_grid(planner, grid)
+    return Criticality(lower=sealed(lower), upper=sealed(upper), exact=False)
+
+
+def _by_pieces(planner: Planner, most: int, from_step: int) -> Floats | None:
+    """Carry the pieces of V_β(h, s) backwards; None when there are more than ``most``."""
+    H, S = planner.advice.shape
+    if most < S:
+        return None
+    critical_hs = np.zeros((H, S))
+    unit = float(np.abs(planner.model.reward_lsa).max())
+    begin, last = np.arange(S + 1), np.zeros(S)
+    at, value = np.zeros(S), np.zeros(S)
+    for h in reversed(range(from_step, H)):
+        new_begin, new_last = np.empty(S + 1, dtype=np.int64), np.empty(S)
+        at, value = step_pieces(
+            planner.model,
+            h,
+            begin,
+            at,
+            value,
+            last,
+            unit,
+            most,
+            new_begin,
+            new_last,
+            critical_hs[h],
+        )
+        if not at.size:
+            return None
+        begin, last = new_begin, new_last
+    return critical_hs
+
+
+def _on_grid(planner: Planner, points: int) -> tuple[Floats, Floats]:
+    """Bracket on equal steps of the penalty up to where silence is best everywhere.
+
+    Above the largest one-step gain over the person's own value no advice pays: the value of never
+    advising then satisfies the optimality equation.
+    """
+    model, silence = planner.model, planner.problem.n_actions
+    H, S = planner.advice.shape
+    top = _largest_gain(planner)
+    lower, upper = np.zeros((H, S)), np.zeros((H, S))
+    step = top / points
+    for i in range(points + 1):
+        planner.penalise(i * step)
+        said = planner.advice < silence
+        lower[said] = i * step
+        upper[said] = (i + 1) * step if i < points else np.inf
+    must = np.broadcast_to(model.must_ls, (H, S))
+    lower[must], upper[must] = np.inf, np.inf
+    return lower, upper
+
+
+def _largest_gain(planner: Planner) -> float:
+    """Return a penalty at which nothing is said that need not be, within a factor of two.
+
+    No single piece can gain more than the range of what an episode pays.
+    """
+    model, silence = planner.model, planner.problem.n_actions
+    free = ~np.broadcast_to(model.must_ls, planner.advice.shape)
+    reward = planner.problem.mdp.reward
+    penalty = max(float(np.ptp(reward)), 1e-300) * planner.problem.horizon
+    while True:
+        planner.penalise(penalty / 2)
+        if bool(((planner.advice < silence) & free).any()) or penalty < 1e-290:
+            return penalty
+        penalty /= 2

@@ -1,0 +1,238 @@
+"""Why the machine speaks, or is silent, in one cell: as numbers and as one sentence.
+
+gain = lift × advantage: how far the advice moves the person, times how much better the advised
+action is than what they would do anyway. It is weighed against the price of a piece: the penalty,
+the dual price of an expected budget, or d_k − d_{k−1} under a hard one.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from counsel._arrays import Floats, sealed, whole
+from counsel.errors import CounselError
+from counsel.model.policy import HardPolicy, Policy
+from counsel.model.problem import AdviceProblem
+from counsel.planning._kernels import action_values
+from counsel.planning.backward import model_of
+from counsel.planning.criticality import Criticality, rank
+from counsel.planning.occupancy import check_fits
+from counsel.planning.plan import Plan
+
+PIECES_FOR_ONE_CELL = 300_000
+"""Pieces in a step up to which the criticality of a single cell is worth an exact answer."""
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Explanation:
+    """What is said in one cell, and why.
+
+    Attributes
+    ----------
+    advice
+        What is advised, None for silence.
+    probability
+        How often it is: below 1 in the one random cell of a plan with a budget.
+    considered
+        The advice the numbers are about: what is advised, or what comes closest to being worth it;
+        None where nothing may be said.
+    own
+        What the person would do alone [a].
+    lift, advantage, gain, price
+        gain = lift × advantage, against the price of a piece.
+    criticality
+        Bounds on the largest penalty at which advising here still pays; equal where exact.
+    reverse
+        Whether the advice is meant to repel.
+    must
+        Whether something must be said here.
+    pieces_left
+        Under a hard budget.
+    """
+
+    step: int
+    state: int
+    state_name: str
+    action_names: tuple[str, ...]
+    pieces_left: int | None
+    advice: int | None
+    probability: float
+    considered: int | None
+    own: Floats
+    lift: float
+    advantage: float
+    gain: float
+    price: float
+    criticality: tuple[float, float]
+    reverse: bool
+    must: bool
+
+    @property
+    def sentence(self) -> str:
+        """The explanation in one English sentence."""
+        return f"At step {self.step} in {self.state_name}, {self._choice()}{self._bearing()}."
+
+    def __str__(self) -> str:
+        return self.sentence
+
+    def _habit(self) -> str:
+        likeliest = int(self.own.argmax())
+        name, chance = self.action_names[likeliest], float(self.own[likeliest])
+        if chance >= 1.0 - 1e-12:
+            return f"alone the person always takes {name}"
+        return f"alone the person most often takes {name} ({chance:.0%})"
+
+    def _choice(self) -> str:
+        if self.considered is None:
+            return "stay silent: no advice is permitted here"
+        name = self.action_names[self.considered]
+        if self.advice is None:
+            return f"stay silent: {self._silence(name)}"
+        often = "" if self.probability >= 1.0 else f" in {self.probability:.1%} of cases"
+        if self.reverse:
+            return (
+                f"advise {name}{often} because it repels: {self._habit()}, and naming {name} "
+                f"(lift {_short(self.lift)}) turns them from something worth "
+                f"{_short(-self.advantage)} less, {self._balance()}"
+            )
+        if self.must and self.gain <= self.price:
+            return f"advise {name}{often} because something must be said, {self._balance()}"
+        return (
+            f"advise {name}{often}: {self._habit()}, the advice moves them with probability "
+            f"{_short(self.lift)} and {name} is worth {_short(self.advantage)} more than what "
+            f"they would do, {self._balance()}"
+        )
+
+    def _balance(self) -> str:
+        if self.price == 0.0:
+            return f"a gain of {_short(self.gain)}"
+        if self.gain > self.price:
+            return f"a gain of {_short(self.gain)} against a price of {_short(self.price)}"
+        return f"a gain of {_short(self.gain)}, no more than its price of {_short(self.price)}"
+
+    def _silence(self, name: str) -> str:
+        if self.pieces_left == 0:
+            return "no piece of advice is left"
+        if self.gain <= 0.0:
+            return f"{self._habit()}, and no advice would gain anything"
+        return (
+            f"{self._habit()}, and the best advice, {name}, would gain {_short(self.gain)} "
+            f"(lift {_short(self.lift)} × advantage {_short(self.advantage)}), "
+            f"not more than its price of {_short(self.price)}"
+        )
+
+    def _bearing(self) -> str:
+        low, high = self.criticality
+        if self.considered is None or self.must or high == 0.0:
+            return ""
+        if low == high:
+            return f"; advice here pays up to a penalty of {_short(low)}"
+        return f"; advice here pays up to a penalty between {_short(low)} and {_short(high)}"
+
+
+def explain(  # noqa: PLR0913 (the problem, the plan, the cell, and what is known of it)
+    problem: AdviceProblem,
+    plan: Plan,
+    *,
+    step: int,
+    state: int,
+    pieces_left: int | None = None,
+    criticality: Criticality | None = None,
+) -> Explanation:
+    """Explain what ``plan`` says at one step in one state.
+
+    Under a hard budget ``pieces_left`` says how many pieces are left; all of them when not given.
+    ``criticality`` may be passed when it is already known.
+    """
+    h = _read_index("step", step, problem.horizon)
+    s = _read_index("state", state, problem.n_states)
+    k = _read_pieces(plan.policy, pieces_left)
+    check_fits(problem, plan.policy)
+    own_a, lift_a = problem.policy[h, s], problem.lift[h, s]
+    q_a = _action_values(problem, plan, h, s, k if not k else k - 1)
+    advantage_a = _advantages(own_a, q_a)
+    speak_a = plan.rules.speak[h if len(plan.rules.speak) > 1 else 0, s]
+    advice, probability = _said(plan.policy, h, s, k)
+    considered = advice
+    if advice is None and speak_a.any():
+        considered = int(np.where(speak_a, lift_a * advantage_a, -np.inf).argmax())
+    at = 0 if considered is None else considered
+    cells = criticality or rank(
+        problem, plan.rules, max_pieces=PIECES_FOR_ONE_CELL, grid=16, from_step=h
+    )
+    price = plan.price
+    if k is not None:
+        alone = _alone(own_a, q_a)
+        price = _alone(own_a, _action_values(problem, plan, h, s, k)) - alone if k else np.inf
+    return Explanation(
+        step=h,
+        state=s,
+        state_name=problem.mdp.state_name(s),
+        action_names=tuple(problem.mdp.action_name(a) for a in range(problem.n_actions)),
+        pieces_left=k,
+        advice=advice,
+        probability=probability,
+        considered=considered,
+        own=sealed(own_a.copy()),
+        lift=float(lift_a[at]),
+        advantage=float(advantage_a[at]),
+        gain=float(lift_a[at] * advantage_a[at]),
+        price=float(price),
+        criticality=(float(cells.lower[h, s]), float(cells.upper[h, s])),
+        reverse=advice is not None and bool(lift_a[at] < 0.0 and advantage_a[at] < 0.0),
+        must=bool(plan.rules.must[h if len(plan.rules.must) > 1 else 0, s]),
+    )
+
+
+def _read_index(name: str, given: int, count: int) -> int:
+    index = whole(name, given, least=0)
+    if index >= count:
+        raise CounselError(f"{name} is {index}; it runs from 0 to {count - 1}")
+    return index
+
+
+def _read_pieces(policy: Policy | HardPolicy, given: int | None) -> int | None:
+    """Return the pieces left, None where the policy does not count them."""
+    if isinstance(policy, Policy):
+        if given is not None:
+            raise CounselError("pieces_left goes with a hard budget; this plan does not count")
+        return None
+    return policy.budget if given is None else _read_index("pieces_left", given, policy.budget + 1)
+
+
+def _said(policy: Policy | HardPolicy, h: int, s: int, k: int | None) -> tuple[int | None, float]:
+    """Return what is advised and how often; in a random cell the advice, not the silence."""
+    if isinstance(policy, HardPolicy):
+        advice = policy.at(h, s, 0 if k is None else k)
+        return (None, 1.0) if advice == policy.defer else (advice, 1.0)
+    options = policy.at(h, s)
+    spoken = {advice: p for advice, p in options.items() if advice != policy.defer}
+    if not spoken:
+        return None, 1.0
+    advice = max(spoken, key=spoken.__getitem__)
+    return advice, spoken[advice]
+
+
+def _action_values(problem: AdviceProblem, plan: Plan, h: int, s: int, k: int | None) -> Floats:
+    """Return Q(a) with what follows planned as in ``plan``, with ``k`` pieces left after."""
+    values_hs = plan.values if k is None else plan.values[k]
+    q_na = np.empty((1, problem.n_actions))
+    action_values(model_of(problem, plan.rules), h, values_hs[h + 1], np.array([s]), q_na)
+    q_a: Floats = q_na[0]
+    return q_a
+
+
+def _alone(own_a: Floats, q_a: Floats) -> float:
+    """Return what the person gets by themselves: Σ_a π(a) Q(a)."""
+    return float(own_a[own_a > 0.0] @ q_a[own_a > 0.0])
+
+
+def _advantages(own_a: Floats, q_a: Floats) -> Floats:
+    """Return Q(a) − Σ_b π(b) Q(b), summed so that a nearly certain person keeps its digits."""
+    taken = own_a > 0.0
+    advantage: Floats = ((q_a[:, None] - q_a[taken]) * own_a[taken]).sum(axis=1)
+    return advantage
+
+
+def _short(number: float) -> str:
+    return f"{number:.3g}"

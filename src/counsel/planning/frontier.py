@@ -1,0 +1,180 @@
+"""The advice–reward frontier: every penalty and every budget at once.
+
+V*_β(start) is convex, piecewise linear and non-increasing in the penalty β. Its pieces are the
+vertices of the concave frontier of (expected pieces of advice, expected reward), its kinks the
+slopes of the frontier's edges. Planning at the slope between two known vertices finds a new vertex
+between them or proves the edge, so K vertices cost 2K − 1 plans.
+
+With more vertices than ``max_vertices`` the frontier is left incomplete. What is known then still
+bounds it: it lies above the lines between known vertices and below the lines of the penalties at
+which they are optimal. The widest gap is always narrowed first.
+"""
+
+import heapq
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from counsel._arrays import whole
+from counsel.model.policy import Policy
+from counsel.model.problem import AdviceProblem
+from counsel.planning.backward import Planner
+from counsel.planning.budget import (
+    Point,
+    advice_at,
+    between,
+    bracket,
+    check_enough,
+    ends,
+    read_budget,
+    slope,
+)
+from counsel.planning.plan import Plan
+from counsel.planning.rules import Rules
+from counsel.planning.solve import read_penalty, solve_budget, solve_penalty
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Frontier:
+    """The vertices from least to most advice.
+
+    Attributes
+    ----------
+    problem
+        What was solved.
+    vertices
+        Expected pieces of advice and reward of each vertex, and the penalties at which it is
+        optimal (where ``complete``; else the penalties at which it is known to be).
+    complete
+        Whether every vertex is there.
+    """
+
+    problem: AdviceProblem
+    rules: Rules
+    vertices: tuple["Vertex", ...]
+    complete: bool
+
+    def at_penalty(self, penalty: float) -> Plan:
+        """Return the best plan at a penalty."""
+        return solve_penalty(Planner(self.problem, self.rules), read_penalty(penalty))
+
+    def at_budget(self, budget: float) -> Plan:
+        """Return the best plan within an expected budget, exact also where not complete."""
+        amount = read_budget(budget)
+        points = [vertex.point for vertex in self.vertices]
+        check_enough(amount, points[0].count)
+        planner = Planner(self.problem, self.rules)
+        last = len(points) - 1
+        i = int(np.searchsorted([point.count for point in points], amount, side="right")) - 1
+        left, right = points[max(i, 0)], points[min(max(i, 0) + 1, last)]
+        if left is not right and not _proven(left, right):
+            left, right = bracket(planner, left, right, amount)
+        return solve_budget(planner, left, right, amount)
+
+    def bounds(self, budget: float) -> tuple[float, float]:
+        """Return the least and the most that the best plan within ``budget`` can be worth."""
+        amount = read_budget(budget)
+        points = [vertex.point for vertex in self.vertices]
+        check_enough(amount, points[0].count)
+        counts = [point.count for point in points]
+        lower = float(np.interp(amount, counts, [point.value for point in points]))
+        upper = points[-1].value
+        for point in points:
+            for penalty in (point.low, point.high):
+                if penalty < np.inf:
+                    upper = min(upper, point.value + penalty * (amount - point.count))
+        return lower, max(lower, upper)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Vertex:
+    """One vertex of the frontier: a plan that no mixture of others matches."""
+
+    problem: AdviceProblem
+    rules: Rules
+    point: Point
+
+    @property
+    def advice_count(self) -> float:
+        """Expected pieces of advice in an episode."""
+        return self.point.count
+
+    @property
+    def value(self) -> float:
+        """Expected reward of an episode."""
+        return self.point.value
+
+    @property
+    def penalties(self) -> tuple[float, float]:
+        """The lowest and the highest penalty at which this is optimal."""
+        return self.point.low, self.point.high
+
+    @property
+    def policy(self) -> Policy:
+        """The policy; planned again on each call, so that a long frontier takes no memory."""
+        advice = advice_at(Planner(self.problem, self.rules), self.point)
+        return Policy.trusted(advice, n_actions=self.problem.n_actions)
+
+
+def frontier(
+    problem: AdviceProblem,
+    *,
+    max_vertices: int = 1000,
+    forbidden: ArrayLike | None = None,
+    required: ArrayLike | None = None,
+    allow_reverse: bool = True,
+) -> Frontier:
+    """Return the frontier of ``problem``; the masks are those of ``solve``."""
+    most = whole("max_vertices", max_vertices, least=2)
+    rules = Rules.read(problem, forbidden=forbidden, required=required, allow_reverse=allow_reverse)
+    planner = Planner(problem, rules)
+    left, right = ends(planner)
+    points = {left.count: left, right.count: right}
+    waiting = [] if left is right else [(-_gap(left, right), left.count, right.count)]
+    while waiting and len(points) < most:
+        _, here, there = heapq.heappop(waiting)
+        left, right = points[here], points[there]
+        new = between(planner, left, right)
+        if new is None:
+            price = slope(left, right)
+            points[here] = _known(left, low=price)
+            points[there] = _known(right, high=price)
+            continue
+        points[new.count] = new
+        for a, b in ((left, new), (new, right)):
+            heapq.heappush(waiting, (-_gap(a, b), a.count, b.count))
+    ordered = [points[count] for count in sorted(points)]
+    return Frontier(
+        problem=problem,
+        rules=rules,
+        vertices=tuple(Vertex(problem, rules, point) for point in ordered),
+        complete=all(_proven(a, b) for a, b in pairwise(ordered)),
+    )
+
+
+def _known(point: Point, *, low: float | None = None, high: float | None = None) -> Point:
+    """Return the vertex with a wider range of penalties."""
+    return Point(
+        point.count,
+        point.value,
+        point.at,
+        point.low if low is None else min(low, point.low),
+        point.high if high is None else max(high, point.high),
+    )
+
+
+def _proven(left: Point, right: Point) -> bool:
+    """Tell whether two vertices are known to be neighbours: both are optimal at one penalty."""
+    return left.low <= right.high
+
+
+def _gap(left: Point, right: Point) -> float:
+    """Return how far above the line between two vertices the frontier may still lie."""
+    width, rise = right.count - left.count, right.value - left.value
+    steep, flat = left.low, right.high
+    if steep == np.inf:
+        return rise - flat * width
+    at = (rise - flat * width) / (steep - flat) if steep > flat else 0.0
+    return steep * at - rise / width * at

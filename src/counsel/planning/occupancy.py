@@ -1,0 +1,138 @@
+"""What a policy of advice is worth: a forward pass over where the person will be.
+
+With x_h(s) the probability of being in s at step h and P the adherence law,
+
+    value = Σ_h Σ_s x_h(s) Σ_a P_h(a | s, advice) r_h(s, a),    advice count = Σ_h P(advised at h)
+    x_{h+1}(t) = Σ_s x_h(s) Σ_a P_h(a | s, advice) p_h(t | s, a)
+
+For a hard budget the pieces left are part of the state.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from counsel._arrays import Floats, sealed
+from counsel.errors import CounselError
+from counsel.model.policy import NO_RANDOM_CELLS, HardPolicy, Mixture, Policy
+from counsel.model.problem import AdviceProblem
+from counsel.planning._kernels import Model, walk_forward
+from counsel.planning.backward import model_of
+from counsel.planning.rules import Rules
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Evaluation:
+    """What a policy brings.
+
+    Attributes
+    ----------
+    value
+        Expected reward of an episode; no penalty is taken off.
+    advice_count
+        Expected pieces of advice in an episode.
+    reward
+        Expected reward of each step [h].
+    advice_rate
+        Probability that something is advised at each step [h].
+    occupancy
+        Probability of each state at each step [h, s].
+    pieces
+        Expected pieces of each advice in each state [s, a].
+    """
+
+    value: float
+    advice_count: float
+    reward: Floats
+    advice_rate: Floats
+    occupancy: Floats
+    pieces: Floats
+
+
+def evaluate(problem: AdviceProblem, policy: Policy | HardPolicy | Mixture) -> Evaluation:
+    """Return what ``policy`` is worth, exactly; no episode is drawn."""
+    rules = Rules.read(problem, forbidden=None, required=None, allow_reverse=True)
+    return forward(problem, model_of(problem, rules), policy)
+
+
+def forward(
+    problem: AdviceProblem, model: Model, policy: Policy | HardPolicy | Mixture
+) -> Evaluation:
+    """Evaluate on arrays that were gathered before."""
+    if isinstance(policy, Mixture):
+        parts = [forward(problem, model, part) for part in policy.policies]
+        return _average(parts, policy.weights)
+    check_fits(problem, policy)
+    hard = isinstance(policy, HardPolicy)
+    advice_khs = policy.advice if hard else policy.advice[None]
+    random = NO_RANDOM_CELLS if isinstance(policy, HardPolicy) else policy.random
+    K, H, S = advice_khs.shape
+    x_jks = np.zeros((2, K, S))
+    x_jks[0, K - 1] = problem.mdp.start
+    occupancy_hs, reward_h, rate_h = np.zeros((H, S)), np.zeros(H), np.zeros(H)
+    pieces_sa = np.zeros((S, problem.n_actions))
+    walk_forward(
+        model,
+        advice_khs,
+        random.cell,
+        random.indptr,
+        random.advice,
+        random.probability,
+        x_jks,
+        np.zeros((K, int(np.diff(model.first_row_l).max()))),
+        occupancy_hs,
+        reward_h,
+        rate_h,
+        pieces_sa,
+    )
+    return Evaluation(
+        value=float(reward_h.sum()),
+        advice_count=float(rate_h.sum()),
+        reward=sealed(reward_h),
+        advice_rate=sealed(rate_h),
+        occupancy=sealed(occupancy_hs),
+        pieces=sealed(pieces_sa),
+    )
+
+
+def check_fits(problem: AdviceProblem, policy: Policy | HardPolicy) -> None:
+    """Raise unless the policy was made for a problem of this shape and uses allowed actions."""
+    here = (problem.horizon, problem.n_states, problem.n_actions)
+    there = (*policy.advice.shape[-2:], policy.n_actions)
+    if here != there:
+        raise CounselError(
+            f"the policy is for {there[0]} steps, {there[1]} states and {there[2]} actions; "
+            f"the problem has {here[0]}, {here[1]} and {here[2]}"
+        )
+    allowed = problem.mdp.allowed
+    if allowed.all():
+        return
+    extended = np.concatenate((allowed, np.ones((*here[:2], 1), dtype=np.bool_)), axis=2)
+    chosen = np.take_along_axis(
+        np.broadcast_to(extended, (*policy.advice.shape[:-2], *extended.shape)),
+        policy.advice[..., None].astype(np.int64),
+        axis=-1,
+    )[..., 0]
+    cells = np.argwhere(~chosen)
+    if isinstance(policy, Policy) and not len(cells):
+        rows = np.repeat(policy.random.cell, np.diff(policy.random.indptr))
+        off = ~extended.reshape(-1, here[2] + 1)[rows, policy.random.advice]
+        cells = np.stack(np.divmod(rows[off], here[1]), axis=1)
+    if len(cells):
+        h, s = cells[0][-2:]
+        raise CounselError(f"the policy advises an action that is not allowed at [h={h}, s={s}]")
+
+
+def _average(parts: list[Evaluation], weights: tuple[float, ...]) -> Evaluation:
+    def mean(name: str) -> Floats:
+        total: Floats = sum(w * getattr(part, name) for part, w in zip(parts, weights, strict=True))
+        return total
+
+    return Evaluation(
+        value=float(mean("value")),
+        advice_count=float(mean("advice_count")),
+        reward=sealed(mean("reward")),
+        advice_rate=sealed(mean("advice_rate")),
+        occupancy=sealed(mean("occupancy")),
+        pieces=sealed(mean("pieces")),
+    )

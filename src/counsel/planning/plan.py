@@ -1,0 +1,92 @@
+"""The answer of ``solve``: a policy of advice and what it is worth."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from counsel._arrays import Floats, Ints, sealed
+from counsel.model.policy import HardPolicy, Mixture, Policy
+from counsel.model.problem import AdviceProblem
+from counsel.planning._kernels import Model, action_values
+from counsel.planning.rules import Rules
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Plan:
+    """The best advice.
+
+    Attributes
+    ----------
+    value
+        Expected reward of an episode, without any penalty.
+    advice_count
+        Expected pieces of advice in an episode.
+    penalty
+        What was to be paid for each piece; 0 unless a penalty was asked for.
+    price
+        What one piece costs: the penalty; the value of a little more of an expected budget (its
+        dual price); or, under a hard budget, what the last piece adds from the start (∞ when
+        there is none).
+    policy
+        One policy that attains all this; Markov unless the budget is hard.
+    mixture
+        The same as a draw between at most two policies that are not random.
+    values
+        Value to the end at ``price`` [h, s], or [pieces left, h, s] under a hard budget.
+    reverse
+        Cells (step, state), or (pieces left, step, state), where the advice is meant to repel.
+    """
+
+    value: float
+    advice_count: float
+    penalty: float
+    price: float
+    policy: Policy | HardPolicy
+    mixture: Mixture
+    values: Floats
+    reverse: Ints
+    rules: Rules
+
+    @property
+    def penalised_value(self) -> float:
+        """Expected reward less what is paid for advice."""
+        return self.value - self.penalty * self.advice_count
+
+    @property
+    def hard(self) -> bool:
+        """Whether the plan counts the pieces it has left."""
+        return isinstance(self.policy, HardPolicy)
+
+    def __repr__(self) -> str:
+        return (
+            f"Plan(value {self.value:.6g}, {self.advice_count:.4g} pieces of advice, "
+            f"price {self.price:.4g})"
+        )
+
+
+_NO_CELLS = sealed(np.zeros((0, 3), dtype=np.int64))
+
+
+def reverse_cells(
+    problem: AdviceProblem, model: Model, advice_khs: Ints, values_khs: Floats
+) -> Ints:
+    """List the cells [n, (k, h, s)] where advice repels from an action worse than silence."""
+    if not problem.human.repels:
+        return _NO_CELLS
+    A, found = problem.n_actions, []
+    for h in range(problem.horizon):
+        for k in range(len(advice_khs)):
+            advice_s = advice_khs[k, h].astype(np.int64)
+            states = np.nonzero(advice_s < A)[0]
+            lift_s = problem.lift[h, states, advice_s[states]]
+            states = states[lift_s < 0.0]
+            if not states.size:
+                continue
+            after = k - 1 if len(advice_khs) > 1 else k
+            q_na = np.empty((states.size, A))
+            action_values(model, h, values_khs[after, h + 1], states, q_na)
+            own_na = problem.policy[h, states]
+            alone_n = (own_na * np.where(own_na > 0.0, q_na, 0.0)).sum(axis=1)
+            worse = q_na[np.arange(states.size), advice_s[states]] < alone_n
+            found += [(k, h, int(s)) for s in states[worse]]
+    return sealed(np.array(found, dtype=np.int64).reshape(-1, 3))

@@ -1,0 +1,82 @@
+"""Where advice may not be given, where it must be, and whether reverse advice is used.
+
+Advice that repels (lift < 0) towards a better action is *reverse advice*: the exact optimum may say
+the worse thing so that the person does the better one. ``allow_reverse=False`` never gives advice
+that repels; only a must-say cell where all permitted advice repels keeps it.
+"""
+
+from dataclasses import dataclass
+from weakref import WeakKeyDictionary
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from counsel._arrays import Bools, first, layers, place, rectangular, sealed
+from counsel.errors import CounselError
+from counsel.model.problem import AdviceProblem
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Rules:
+    """Permitted advice [layer, s, a] and must-say cells [layer, s]."""
+
+    speak: Bools
+    must: Bools
+
+    @classmethod
+    def read(
+        cls,
+        problem: AdviceProblem,
+        *,
+        forbidden: ArrayLike | None,
+        required: ArrayLike | None,
+        allow_reverse: bool,
+    ) -> "Rules":
+        """Check the masks and join them with the actions that are allowed."""
+        if forbidden is None and required is None and allow_reverse:
+            return _unrestricted(problem)
+        speak = layers(problem.mdp.allowed)
+        must = _read_mask("required", required, problem, most=2)
+        if forbidden is not None:
+            speak = speak & ~_read_mask("forbidden", forbidden, problem, most=3)
+        where = first(must & ~speak.any(axis=-1))
+        if where is not None:
+            raise CounselError(
+                f"required{place('hs', where)} is a must-say cell where all advice is forbidden"
+            )
+        lift = layers(problem.human.lift)
+        if not allow_reverse and problem.human.repels:
+            drawn = speak & (lift >= 0.0)
+            stuck = must & ~drawn.any(axis=-1)
+            speak = np.where(stuck[..., None], speak, drawn)
+        return cls(speak=sealed(np.ascontiguousarray(speak)), must=sealed(must))
+
+
+_KNOWN: WeakKeyDictionary[AdviceProblem, Rules] = WeakKeyDictionary()
+
+
+def _unrestricted(problem: AdviceProblem) -> Rules:
+    """Return the rules without masks; made once for each problem."""
+    if problem not in _KNOWN:
+        must = sealed(np.zeros((1, problem.n_states), dtype=np.bool_))
+        _KNOWN[problem] = Rules(speak=layers(problem.mdp.allowed), must=must)
+    return _KNOWN[problem]
+
+
+def _read_mask(name: str, given: ArrayLike | None, problem: AdviceProblem, *, most: int) -> Bools:
+    """Return a mask [layer, s], or [layer, s, a] where ``most`` is 3."""
+    H, S, A = problem.horizon, problem.n_states, problem.n_actions
+    shapes = {(S,): "[s]", (H, S): "[h, s]", (H, S, A): "[h, s, a]"}
+    shapes = dict(list(shapes.items())[:most])
+    if given is None:
+        mask = np.zeros(S, dtype=np.bool_)
+    else:
+        mask = rectangular(name, given)
+        if mask.dtype != np.bool_ or mask.shape not in shapes:
+            wanted = " or ".join(f"{axes} = {shape}" for shape, axes in shapes.items())
+            raise CounselError(
+                f"{name} is {mask.dtype} of shape {mask.shape}; expected booleans {wanted}"
+            )
+    if most == 2:
+        return mask.reshape(-1, S)
+    return mask if mask.ndim == 3 else mask.reshape(-1, S, 1)

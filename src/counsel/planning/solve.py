@@ -1,0 +1,140 @@
+"""``solve``: the best advice, without limit, at a penalty, or within a budget."""
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from counsel._arrays import whole
+from counsel.errors import CounselError
+from counsel.model.policy import Mixture, Policy
+from counsel.model.problem import AdviceProblem
+from counsel.planning.backward import Planner
+from counsel.planning.budget import (
+    Point,
+    advice_at,
+    bracket,
+    check_enough,
+    ends,
+    one_random_cell,
+    read_budget,
+    slope,
+)
+from counsel.planning.hard import solve_hard
+from counsel.planning.plan import Plan, reverse_cells
+from counsel.planning.rules import Rules
+
+
+def solve(  # noqa: PLR0913 (what may be asked of a plan)
+    problem: AdviceProblem,
+    *,
+    penalty: float | None = None,
+    budget: float | None = None,
+    hard: bool = False,
+    forbidden: ArrayLike | None = None,
+    required: ArrayLike | None = None,
+    allow_reverse: bool = True,
+    threads: int | None = None,
+) -> Plan:
+    """Return the best plan of advice.
+
+    Parameters
+    ----------
+    problem
+        The world and the person.
+    penalty
+        What each piece of advice costs, in units of reward.
+    budget
+        Pieces of advice an episode: on average, over the start distribution too; or, with
+        ``hard``, a whole number that no episode exceeds.
+    forbidden
+        Booleans [s], [h, s] or [h, s, a]: where nothing, or that advice, may be said.
+    required
+        Booleans [s] or [h, s]: where something must be said.
+    allow_reverse
+        Whether advice that repels may be used where it leads the person to something better.
+        ``Plan.reverse`` lists where it is.
+    threads
+        How many threads may share a large problem; all cores when not given. The plan does not
+        depend on it.
+    """
+    if penalty is not None and budget is not None:
+        raise CounselError("give a penalty or a budget, not both: a budget sets its own price")
+    if hard and budget is None:
+        raise CounselError("hard=True needs a budget: the most pieces of advice in an episode")
+    if threads is not None:
+        threads = whole("threads", threads, least=1)
+    rules = Rules.read(problem, forbidden=forbidden, required=required, allow_reverse=allow_reverse)
+    if hard:
+        return solve_hard(problem, rules, budget)
+    planner = Planner(problem, rules, threads=threads)
+    if budget is None:
+        return solve_penalty(planner, read_penalty(penalty))
+    amount = read_budget(budget)
+    left, right = ends(planner)
+    check_enough(amount, left.count)
+    if amount < right.count:
+        left, right = bracket(planner, left, right, amount)
+    return solve_budget(planner, left, right, amount)
+
+
+def read_penalty(penalty: float | None) -> float:
+    """Check a penalty; none is 0."""
+    try:
+        number = 0.0 if penalty is None else float(penalty)
+    except (TypeError, ValueError):
+        raise CounselError(f"penalty must be a number, not {penalty!r}") from None
+    if not 0.0 <= number < np.inf:
+        raise CounselError(f"penalty is {number:g}; it must be a finite number of at least 0")
+    return number
+
+
+def solve_penalty(planner: Planner, penalty: float) -> Plan:
+    """Return the best plan at a penalty; the planner gives its working space away."""
+    count, value = planner.penalise(penalty)
+    policy = Policy.trusted(planner.advice, n_actions=planner.problem.n_actions)
+    return _plan(planner, (value, count), (penalty, penalty), policy, Mixture((policy,), (1.0,)))
+
+
+def solve_budget(planner: Planner, left: Point, right: Point, budget: float) -> Plan:
+    """Return the best plan within a budget on the edge between two neighbouring vertices.
+
+    The price is the reward of a little more budget: at a vertex, the slope to its right.
+    """
+    A = planner.problem.n_actions
+    if budget >= right.count:
+        left = right
+    low = Policy.trusted(advice_at(planner, left), n_actions=A)
+    if left is right or left.count == right.count:
+        price, share, policy, mixture = 0.0, 0.0, low, Mixture((low,), (1.0,))
+    else:
+        price = slope(left, right)
+        share = max((budget - left.count) / (right.count - left.count), 0.0)
+        high = Policy.trusted(advice_at(planner, right), n_actions=A)
+        policy = one_random_cell(planner, low, high, budget) if share > 0.0 else low
+        mixture = Mixture.of((low, high), (1.0 - share, share))
+    value = (1.0 - share) * left.value + share * right.value
+    count = (1.0 - share) * left.count + share * right.count
+    planner.penalise(price)
+    return _plan(planner, (value, count), (0.0, price), policy, mixture)
+
+
+def _plan(
+    planner: Planner,
+    outcome: tuple[float, float],
+    terms: tuple[float, float],
+    policy: Policy,
+    mixture: Mixture,
+) -> Plan:
+    values = planner.values
+    return Plan(
+        value=outcome[0],
+        advice_count=outcome[1],
+        penalty=terms[0],
+        price=terms[1],
+        policy=policy,
+        mixture=mixture,
+        values=values,
+        reverse=reverse_cells(planner.problem, planner.model, policy.advice[None], values[None])[
+            :, 1:
+        ],
+        rules=planner.rules,
+    )

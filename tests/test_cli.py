@@ -1,0 +1,143 @@
+"""The command line as a person runs it: a process, its output, its exit code."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+import counsel
+import counsel.worlds
+
+COUNSEL = Path(sys.executable).with_name("counsel")
+
+
+def run(*arguments, cwd=None):
+    return subprocess.run(
+        [COUNSEL, *arguments], capture_output=True, text=True, cwd=cwd, timeout=300, check=False
+    )
+
+
+@pytest.fixture(scope="module")
+def problem_file(tmp_path_factory):
+    path = tmp_path_factory.mktemp("cli") / "night.npz"
+    counsel.save(counsel.worlds.make("night-shift"), path)
+    return path
+
+
+def test_version_is_that_of_the_package():
+    assert run("--version").stdout == f"counsel {counsel.__version__}\n"
+
+
+def test_help_answers_without_loading_anything_heavy():
+    code = "import sys, counsel.cli; sys.exit(any(m in sys.modules for m in ('numpy', 'numba')))"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+    begin = time.perf_counter()
+    assert "frontier" in run("--help").stdout
+    # Asked: under 0.6 s. Three times that still catches an eager import of Numba on a busy machine.
+    assert time.perf_counter() - begin < 1.8
+
+
+def test_solve_reads_a_file_and_prints_what_solve_returns(problem_file):
+    told = json.loads(run("solve", str(problem_file), "--budget", "2", "--json").stdout)
+    plan = counsel.solve(counsel.load(problem_file), budget=2)
+    assert told["value"] == plan.value
+    assert told["advice_count"] == plan.advice_count
+    assert told["price"] == plan.price
+    assert sum(told["advice_rate"]) == pytest.approx(2.0)
+
+
+def test_solve_writes_the_policy(problem_file, tmp_path):
+    for name in ("policy.csv", "policy.parquet", "policy.npz"):
+        done = run("solve", str(problem_file), "--penalty", "0.1", "-o", name, cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+        assert (tmp_path / name).stat().st_size > 0
+    header, first = (tmp_path / "policy.csv").read_text().splitlines()[:2]
+    assert "probability" in header
+    assert "stable" in first
+
+
+def test_solve_hard_budget(problem_file):
+    told = json.loads(run("solve", str(problem_file), "--budget", "2", "--hard", "--json").stdout)
+    assert told["hard"]
+    assert told["value"] == counsel.solve(counsel.load(problem_file), budget=2, hard=True).value
+
+
+def test_frontier_lists_every_vertex(problem_file, tmp_path):
+    told = json.loads(run("frontier", str(problem_file), "--json").stdout)
+    front = counsel.frontier(counsel.load(problem_file))
+    assert [v["value"] for v in told["vertices"]] == [v.value for v in front.vertices]
+    assert told["vertices"][0]["penalty_high"] is None
+    assert run("frontier", str(problem_file), "-o", "f.csv", cwd=tmp_path).returncode == 0
+    assert len((tmp_path / "f.csv").read_text().splitlines()) == len(front.vertices) + 1
+
+
+def test_explain_takes_a_label_or_a_number(problem_file):
+    by_label = run("explain", str(problem_file), "--step", "3", "--state", "failing").stdout
+    by_number = run("explain", str(problem_file), "--step", "3", "--state", "2").stdout
+    assert by_label == by_number
+    assert by_label.startswith("At step 3 in failing, advise treat")
+
+
+def test_explain_with_pieces_left(problem_file):
+    told = json.loads(
+        run(
+            *("explain", str(problem_file), "--step", "3", "--state", "2", "--budget", "2"),
+            *("--hard", "--pieces-left", "0", "--json"),
+        ).stdout
+    )
+    assert told["advice"] is None
+    assert told["price"] is None
+    assert "no piece of advice is left" in told["sentence"]
+
+
+def test_a_built_in_world_needs_no_file():
+    assert run("frontier", "night-shift").returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "fragment"),
+    [
+        (["solve", "missing.npz"], "missing.npz does not exist"),
+        (["solve", "night-day"], "night-day is neither"),
+        (["solve", "night-shift", "--budget", "-1"], "budget is -1"),
+        (["solve", "night-shift", "--budget", "nan"], "budget is nan"),
+        (["solve", "night-shift", "--penalty", "-1"], "penalty is -1"),
+        (["solve", "night-shift", "--budget", "two"], "--budget"),
+        (["solve", "night-shift", "--budget", "1", "--penalty", "1"], "not both"),
+        (["solve", "night-shift", "--hard"], "needs a budget"),
+        (["solve", "night-shift", "--budget", "1.5", "--hard"], "whole number"),
+        (["solve", "night-shift", "-o", "policy.xls"], "policy.xls must end in"),
+        (["solve", "night-shift", "-o", "no/where.csv"], "cannot write no/where.csv"),
+        (["frontier", "night-shift", "--max-vertices", "1"], "max_vertices"),
+        (["explain", "night-shift", "--step", "12", "--state", "0"], "step is 12"),
+        (["explain", "night-shift", "--step", "0", "--state", "ill"], "state is 'ill'"),
+        (["explain", "night-shift", "--step", "0", "--state", "4"], "state is 4"),
+        (["explain", "night-shift", "--state", "4"], "--step"),
+        (["sovle", "night-shift"], "sovle"),
+        (["solve"], "PROBLEM"),
+    ],
+)
+def test_an_error_is_one_line_on_stderr_and_exit_code_2(arguments, fragment, tmp_path):
+    done = run(*arguments, cwd=tmp_path)
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert done.stderr.count("\n") == 1
+    assert fragment in done.stderr
+    assert os.listdir(tmp_path) == []
+
+
+def test_a_damaged_file_is_one_line(problem_file, tmp_path):
+    damaged = tmp_path / "half.npz"
+    damaged.write_bytes(problem_file.read_bytes()[:2000])
+    done = run("solve", str(damaged))
+    assert done.returncode == 2
+    assert done.stderr.count("\n") == 1
+    assert "half.npz" in done.stderr
+
+
+def test_debug_shows_the_traceback():
+    assert "Traceback" in run("--debug", "solve", "missing.npz").stderr

@@ -1,0 +1,63 @@
+"""What the outside sees: names, README, versions, the lock."""
+
+import re
+import tomllib
+from pathlib import Path
+
+import counsel
+
+ROOT = Path(__file__).parents[1]
+
+
+def test_all_names_exactly_what_can_be_loaded():
+    assert sorted(counsel.__all__) == sorted(counsel._HOME)
+    for name in counsel.__all__:
+        assert getattr(counsel, name).__name__ == name
+        assert name in dir(counsel)
+
+
+def test_type_checkers_see_the_same_names():
+    source = (ROOT / "src/counsel/__init__.py").read_text()
+    block = source.split("if TYPE_CHECKING:")[1].split("__version__")[0]
+    seen = {
+        name.strip(): module
+        for module, names in re.findall(r"from (\S+) import (.+)", block)
+        for name in names.split(",")
+    }
+    assert seen == counsel._HOME
+
+
+def test_every_public_name_has_a_docstring():
+    assert [name for name in counsel.__all__ if not getattr(counsel, name).__doc__] == []
+
+
+def test_the_readme_example_runs(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    code = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
+    assert code
+    for block in code:
+        exec(compile(block, "README.md", "exec"), {})
+    assert "trouble, advise fix" in capsys.readouterr().out
+    assert (tmp_path / "policy.csv").exists()
+
+
+def test_the_version_is_written_the_same_everywhere():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert project["version"] == counsel.__version__
+    assert f"\nversion: {counsel.__version__}\n" in (ROOT / "CITATION.cff").read_text()
+    assert f"## {counsel.__version__}" in (ROOT / "CHANGELOG.md").read_text()
+
+
+def test_locks_hold_no_host_name():
+    for lock in (ROOT / "requirements.lock", ROOT / "benchmarks/requirements.lock"):
+        assert "://" not in lock.read_text()
+        assert "--hash=" in lock.read_text()
+
+
+def test_only_one_file_imports_numba():
+    users = [
+        path.name
+        for path in (ROOT / "src").rglob("*.py")
+        if re.search(r"^\s*(import|from) numba", path.read_text(), re.MULTILINE)
+    ]
+    assert users == ["_jit.py"]
