@@ -7,6 +7,7 @@ shows such a table with all its steps through a zero stride, without a copy.
 
 import operator
 from collections.abc import Iterable, Sequence
+from numbers import Real
 from typing import Any, TypeVar
 
 import numpy as np
@@ -25,11 +26,8 @@ ROW_TOLERANCE = 1e-9
 
 
 def frozen(array: NDArray[_T]) -> NDArray[_T]:
-    """Return an array nobody else holds, C-contiguous and read-only."""
-    own = array.copy() if array.flags.writeable else array
-    own = np.ascontiguousarray(own)
-    own.flags.writeable = False
-    return own
+    """Return a read-only, C-contiguous copy."""
+    return sealed(np.array(array, order="C"))
 
 
 def sealed(array: NDArray[_T]) -> NDArray[_T]:
@@ -45,6 +43,8 @@ def place(axes: str, index: Iterable[int]) -> str:
 
 def rectangular(name: str, value: ArrayLike) -> NDArray[Any]:
     """Return ``value`` as a new array."""
+    if isinstance(value, np.ma.MaskedArray):
+        raise CounselError(f"{name} is a masked array; say what its missing numbers are")
     try:
         return np.array(value)
     except ValueError:
@@ -66,10 +66,25 @@ def whole(name: str, value: object, *, least: int) -> int:
     try:
         number = operator.index(value)  # type: ignore[arg-type]
     except TypeError:
-        raise CounselError(f"{name} must be a whole number, not {value!r}") from None
-    if isinstance(value, bool | np.bool_) or number < least:
-        raise CounselError(f"{name} must be a whole number of at least {least}, not {value!r}")
+        raise CounselError(f"{name} must be a whole number, not {brief(value)}") from None
+    if isinstance(value, bool | np.bool_) or not least <= number < 2**31:
+        raise CounselError(
+            f"{name} must be a whole number from {least} to {2**31 - 1}, not {brief(value)}"
+        )
     return number
+
+
+def real(name: str, value: object) -> float:
+    """Return ``value`` as a float; it may be NaN or infinite."""
+    if not isinstance(value, Real) or isinstance(value, bool):
+        raise CounselError(f"{name} must be a number, not {brief(value)}")
+    return float(value)
+
+
+def brief(value: object) -> str:
+    """Show any value in a few characters of one line."""
+    text = " ".join(repr(value).split())
+    return text if len(text) <= 60 else text[:57] + "..."
 
 
 def first(off: Bools) -> tuple[int, ...] | None:
@@ -102,7 +117,8 @@ def check_distributions(name: str, array: Floats, axes: str) -> None:
         raise CounselError(
             f"{name}{place(axes, where)} is {array[where]:.10g}; a probability must be 0 or more"
         )
-    total = array.sum(axis=-1)
+    with np.errstate(over="ignore"):
+        total = array.sum(axis=-1)
     where = first(~(np.abs(total - 1.0) <= ROW_TOLERANCE))
     if where is not None:
         raise CounselError(
@@ -120,13 +136,15 @@ def labels(name: str, given: Sequence[str] | None, count: int) -> tuple[str, ...
     """Return ``count`` distinct labels, or None when none were given."""
     if given is None:
         return None
+    if isinstance(given, str) or not isinstance(given, Iterable):
+        raise CounselError(f"{name} must be a list of {count} texts, not {brief(given)}")
     texts = tuple(given)
     if len(texts) != count:
         raise CounselError(f"{name} has {len(texts)} labels for {count} entries")
     seen: dict[str, int] = {}
     for i, text in enumerate(texts):
-        if not isinstance(text, str) or not text:
-            raise CounselError(f"{name}[{i}] is {text!r}; a label is a non-empty text")
+        if not isinstance(text, str) or not text or not _is_unicode(text):
+            raise CounselError(f"{name}[{i}] is {brief(text)}; a label is a non-empty text")
         if text in seen:
             raise CounselError(
                 f"{name}[{i}] is {text!r}, as is {name}[{seen[text]}]; labels differ"
@@ -138,3 +156,11 @@ def labels(name: str, given: Sequence[str] | None, count: int) -> tuple[str, ...
 def layers(view: NDArray[_T]) -> NDArray[_T]:
     """Return the stored layers behind what ``by_step`` shows: one, or as many as steps."""
     return view[:1] if view.strides[0] == 0 else view
+
+
+def _is_unicode(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

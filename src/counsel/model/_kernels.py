@@ -146,6 +146,20 @@ def check_rows(
 
 
 @kernel
+def sum_others(policy_lsa: Floats, others_lsa: Floats) -> None:
+    """Fill Σ_{b≠a} π(b)."""
+    L, S, A = policy_lsa.shape
+    for layer in range(L):
+        for s in range(S):
+            for a in range(A):
+                others = 0.0
+                for b in range(A):
+                    if b != a:
+                        others += policy_lsa[layer, s, b]
+                others_lsa[layer, s, a] = others
+
+
+@kernel
 def lifts(policy_lsa: Floats, adherence_lsa: Floats, lift_lsa: Floats) -> None:
     """Fill lift = (θ − π) / Σ_{b≠a} π(b), and 0 where the person takes ``a`` for certain.
 

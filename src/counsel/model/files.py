@@ -8,6 +8,7 @@ crash leaves the old file or the new one. Policies can also be written as tables
 
 import json
 import os
+import struct
 import tempfile
 import zipfile
 import zlib
@@ -19,7 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from counsel._arrays import frozen, layers
+from counsel._arrays import layers
 from counsel.errors import CounselError
 from counsel.model.human import Human
 from counsel.model.kernel import Kernel
@@ -30,6 +31,12 @@ from counsel.model.tables import write_csv, write_parquet
 
 VERSION = 1
 """Version of the file formats; a higher one is refused."""
+
+_DAMAGED = (
+    *(OSError, EOFError, ValueError, TypeError, AttributeError, LookupError, ArithmeticError),
+    *(MemoryError, RuntimeError, struct.error, zipfile.BadZipFile, zlib.error),
+)
+"""What NumPy, zipfile and JSON raise on a file that is not what it should be."""
 
 PROBLEM, POLICY = "counsel-problem", "counsel-policy"
 
@@ -64,7 +71,7 @@ def save(problem: AdviceProblem, path: str | os.PathLike[str]) -> None:
 def load(path: str | os.PathLike[str]) -> AdviceProblem:
     """Read a problem; everything in it is checked again."""
     header, arrays = _read_npz(Path(path), PROBLEM)
-    try:
+    with _blaming(path):
         kernel = Kernel.from_rows(
             arrays["row"],
             arrays["first_row"],
@@ -88,12 +95,6 @@ def load(path: str | os.PathLike[str]) -> AdviceProblem:
             groups=arrays["groups"] if header["grouped"] else None,
         )
         return AdviceProblem(mdp, human)
-    except KeyError as missing:
-        raise CounselError(f"{path} lacks {missing}; the file is damaged or foreign") from None
-    except (TypeError, IndexError, AttributeError):
-        raise CounselError(f"{path} holds arrays of the wrong kind; the file is damaged") from None
-    except CounselError as fault:
-        raise CounselError(f"{path}: {fault}") from None
 
 
 def save_policy(
@@ -103,6 +104,12 @@ def save_policy(
     problem: AdviceProblem | None = None,
 ) -> None:
     """Write a policy as .npz, .csv or .parquet; ``problem`` gives the tables its labels."""
+    if not isinstance(policy, Policy | HardPolicy):
+        raise CounselError(
+            f"a {type(policy).__name__} cannot be saved; save its policies one by one"
+        )
+    if problem is not None:
+        policy.check_fits(problem.horizon, problem.n_states, problem.n_actions)
     place = Path(path)
     if place.suffix == ".csv":
         with _whole(place) as unfinished:
@@ -128,18 +135,27 @@ def save_policy(
 def load_policy(path: str | os.PathLike[str]) -> Policy | HardPolicy:
     """Read a policy written as .npz."""
     header, arrays = _read_npz(Path(path), POLICY)
-    try:
+    with _blaming(path):
         if header["hard"]:
             return HardPolicy(arrays["advice"], n_actions=header["n_actions"])
         random = RandomCells(
-            frozen(arrays["cell"]),
-            frozen(arrays["indptr"]),
-            frozen(arrays["random_advice"]),
-            frozen(arrays["random_probability"]),
+            arrays["cell"],
+            arrays["indptr"],
+            arrays["random_advice"],
+            arrays["random_probability"],
         )
         return Policy(arrays["advice"], n_actions=header["n_actions"], random=random)
+
+
+@contextmanager
+def _blaming(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Say which file is at fault when what it holds cannot be used."""
+    try:
+        yield
     except KeyError as missing:
         raise CounselError(f"{path} lacks {missing}; the file is damaged or foreign") from None
+    except (TypeError, IndexError, AttributeError):
+        raise CounselError(f"{path} holds arrays of the wrong kind; the file is damaged") from None
     except CounselError as fault:
         raise CounselError(f"{path}: {fault}") from None
 
@@ -159,11 +175,9 @@ def write_text(path: Path, text: str) -> None:
 def _whole(path: Path) -> Iterator[Path]:
     """Give a place to write to; move it to ``path`` when all is written and on disk."""
     try:
-        handle, name = tempfile.mkstemp(
-            dir=path.parent, prefix=f".{path.name}.", suffix=path.suffix
-        )
-    except OSError as fault:
-        raise CounselError(f"cannot write {path}: {fault.strerror}") from None
+        handle, name = tempfile.mkstemp(dir=path.parent, prefix=".counsel-")
+    except (OSError, ValueError) as fault:
+        raise _cannot_write(path, fault) from None
     os.close(handle)
     unfinished = Path(name)
     try:
@@ -172,10 +186,15 @@ def _whole(path: Path) -> Iterator[Path]:
             os.fsync(stream.fileno())
         os.chmod(unfinished, 0o666 & ~_umask())
         os.replace(unfinished, path)
-    except OSError as fault:
-        raise CounselError(f"cannot write {path}: {fault.strerror}") from None
+    except (OSError, ValueError) as fault:
+        raise _cannot_write(path, fault) from None
     finally:
         unfinished.unlink(missing_ok=True)
+
+
+def _cannot_write(path: Path, fault: Exception) -> CounselError:
+    reason = getattr(fault, "strerror", None) or fault
+    return CounselError(" ".join(f"cannot write {path}: {reason}".split()))
 
 
 def _umask() -> int:
@@ -195,7 +214,7 @@ def _write_npz(path: Path, kind: str, header: dict[str, Any], arrays: dict[str, 
 def _read_npz(path: Path, kind: str) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
     """Read header and arrays; say in one sentence what is wrong with a file that is not ours."""
     try:
-        with np.load(path, allow_pickle=False) as file:
+        with path.open("rb") as stream, np.load(stream, allow_pickle=False) as file:
             if not isinstance(file, np.lib.npyio.NpzFile) or "header" not in file:
                 raise CounselError(f"{path} is no Counsel file: it has no header")
             header = json.loads(bytes(file["header"]).decode())
@@ -212,5 +231,5 @@ def _read_npz(path: Path, kind: str) -> tuple[dict[str, Any], dict[str, NDArray[
         raise CounselError(f"{path} does not exist") from None
     except CounselError:
         raise
-    except (OSError, ValueError, EOFError, KeyError, TypeError, zipfile.BadZipFile, zlib.error):
+    except _DAMAGED:
         raise CounselError(f"{path} is truncated, damaged or not a Counsel file") from None

@@ -39,7 +39,7 @@ from counsel._arrays import (
     sealed,
 )
 from counsel.errors import CounselError
-from counsel.model._kernels import lifts
+from counsel.model._kernels import lifts, sum_others
 
 _T = TypeVar("_T", bound=np.generic)
 
@@ -113,6 +113,10 @@ class Human:
         for name, value in fields.items():
             object.__setattr__(self, name, value)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        policy = self.policy[0] if len(self.policy) == 1 else self.policy
+        return _rebuild, (policy, self.given, self.shares_lift, self.given_groups)
+
     @property
     def groups(self) -> Ints:
         """Which pairs share one adherence (or one lift): [layer, s, a] of whole numbers."""
@@ -143,6 +147,13 @@ class Human:
         return f"Human({self.n_states} states, {self.n_actions} actions, adherence {heard})"
 
 
+def _rebuild(policy: Floats, given: Floats, shares_lift: object, groups: Ints | None) -> Human:
+    """Build a pickled person again."""
+    if shares_lift:
+        return Human(policy, lift=given, groups=groups)
+    return Human(policy, given, groups=groups)
+
+
 def _read_policy(given: ArrayLike) -> Floats:
     policy = numbers("policy", given)
     if policy.ndim not in (2, 3) or 0 in policy.shape:
@@ -154,7 +165,11 @@ def _read_policy(given: ArrayLike) -> Floats:
 def _spread(name: str, array: NDArray[_T], shape: tuple[int, ...]) -> NDArray[_T]:
     """Show a number, [a], [s, a] or [h, s, a] as [layer, s, a], without a copy."""
     L, S, A = shape
-    fits = array.ndim <= 3 and array.shape[-2:] == (S, A)[2 - min(array.ndim, 2) :]
+    fits = (
+        array.ndim <= 3
+        and 0 not in array.shape
+        and array.shape[-2:] == (S, A)[2 - min(array.ndim, 2) :]
+    )
     if not fits or (array.ndim == 3 and L > 1 and array.shape[0] != L):
         raise CounselError(
             f"{name} has shape {array.shape}; expected a number, [a] = {(A,)}, "
@@ -171,10 +186,13 @@ def _lift_of(policy_lsa: Floats, theta_lsa: Floats) -> Floats:
 
 
 def _adherence_of(policy_lsa: Floats, lift_lsa: Floats) -> Floats:
-    """Return θ = λ + (1 − λ) π; raise where it is no probability."""
+    """Return θ = π + λ Σ_{b≠a} π(b); raise where it is no probability."""
     check_finite("lift", lift_lsa, "hsa")
-    lift_lsa, policy_lsa = np.broadcast_arrays(lift_lsa, policy_lsa)
-    theta_lsa: Floats = lift_lsa + (1.0 - lift_lsa) * policy_lsa
+    others_lsa = np.empty_like(policy_lsa)
+    sum_others(policy_lsa, others_lsa)
+    # λ + (1 − λ) π would lose its digits where the person is almost certain and λ far below 0.
+    theta_lsa: Floats = policy_lsa + lift_lsa * others_lsa
+    lift_lsa = np.broadcast_to(lift_lsa, theta_lsa.shape)
     rounding = 1e-12
     where = first((lift_lsa > 1.0) | (theta_lsa < -rounding))
     if where is not None:
@@ -195,8 +213,8 @@ def _certain(policy_lsa: Floats) -> Bools:
 def _read_groups(given: ArrayLike, shared: Floats) -> Ints:
     """Return the groups; raise where two pairs of one group differ in what they should share."""
     array = rectangular("groups", given)
-    if array.dtype.kind not in "iu" or (array.size and array.min() < 0):
-        raise CounselError("groups must be whole numbers of at least 0")
+    if array.dtype.kind not in "iu" or (array.size and not 0 <= array.min() <= array.max() < 2**62):
+        raise CounselError("groups must be whole numbers of at least 0 (and below 2^62)")
     groups = sealed(array.astype(np.int64))
     group_all, shared_all = np.broadcast_arrays(_spread("groups", groups, shared.shape), shared)
     ids, inverse = np.unique(group_all, return_inverse=True)

@@ -16,7 +16,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from counsel._arrays import ROW_TOLERANCE, Bools, Floats, Ints, first, frozen, place, sealed
+from counsel._arrays import ROW_TOLERANCE, Bools, Floats, Ints, first, place, sealed
 from counsel.errors import CounselError
 from counsel.model._kernels import BAD_NUMBER, GOOD, check_rows, keep_rows, share_rows, tidy_rows
 
@@ -86,6 +86,8 @@ class Kernel:
                 f"transition has shape {transition.shape}; expected [s, a, t] or [h, s, a, t] "
                 "with as many next states t as states s"
             )
+        if transition.dtype.kind != "f":
+            raise CounselError(f"transition must be floats, not {transition.dtype}")
         *layer, S, A, _ = transition.shape
         L = layer[0] if layer else 1
         _check_sizes(L, S, A)
@@ -99,12 +101,18 @@ class Kernel:
         )
 
     @classmethod
-    def from_sparse(cls, matrices: object) -> "Kernel":
-        """Build from a matrix whose row s·A + a is p(· | s, a), or a sequence of one a step."""
+    def from_sparse(cls, matrices: object, *, tolerance: float = ROW_TOLERANCE) -> "Kernel":
+        """Build from a matrix whose row s·A + a is p(· | s, a), or a sequence of one a step.
+
+        ``tolerance`` says how far from 1 a row may sum.
+        """
         given = list(matrices) if isinstance(matrices, list | tuple) else [matrices]
-        if not all(sp.issparse(matrix) for matrix in given):
-            raise CounselError("transition mixes sparse matrices with something else")
+        if not given or not all(sp.issparse(matrix) for matrix in given):
+            raise CounselError("transition must be sparse matrices, one or one for each step")
         layers = [cast("sp.csr_matrix", sp.csr_matrix(matrix)) for matrix in given]
+        for matrix in layers:
+            if matrix.dtype.kind not in "biuf":
+                raise CounselError(f"transition must be numbers, not {matrix.dtype}")
         rows, S = layers[0].shape
         if S < 1 or rows % S or any(matrix.shape != (rows, S) for matrix in layers):
             raise CounselError(
@@ -119,23 +127,19 @@ class Kernel:
             + [starts[-1:]]
         )
         if L == 1:
-            return cls._from_csr(
-                indptr, layers[0].indices, layers[0].data.astype(np.float64), (L, S, A)
-            )
-        return cls._from_csr(
-            indptr,
-            np.concatenate([matrix.indices for matrix in layers]),
-            np.concatenate([matrix.data for matrix in layers]).astype(np.float64),
-            (L, S, A),
-        )
+            index, data = layers[0].indices, layers[0].data.astype(np.float64, copy=False)
+        else:
+            index = np.concatenate([matrix.indices for matrix in layers])
+            data = np.concatenate([matrix.data for matrix in layers]).astype(np.float64)
+        return cls._from_csr(indptr, index, data, (L, S, A), tolerance)
 
     @classmethod
     def from_next_states(cls, table: Ints) -> "Kernel":
         """Build from next states [s, a] or [h, s, a]; −1 where the action is not allowed."""
-        if table.ndim not in (2, 3):
+        if table.ndim not in (2, 3) or table.dtype.kind not in "iu":
             raise CounselError(
-                f"transition has integers of shape {table.shape}; a table of next states is [s, a] "
-                "or [h, s, a] (probabilities must be floats)"
+                f"transition is {table.dtype} of shape {table.shape}; a table of next states is "
+                "integers [s, a] or [h, s, a] (probabilities must be floats)"
             )
         L, S, A = table.shape if table.ndim == 3 else (1, *table.shape)
         _check_sizes(L, S, A)
@@ -155,7 +159,12 @@ class Kernel:
 
     @classmethod
     def _from_csr(
-        cls, indptr: Ints, index: Ints, data: Floats, shape: tuple[int, int, int]
+        cls,
+        indptr: Ints,
+        index: Ints,
+        data: Floats,
+        shape: tuple[int, int, int],
+        tolerance: float = ROW_TOLERANCE,
     ) -> "Kernel":
         """Check, tidy and share the rows (layer, state, action) of one long sparse table."""
         L, S, A = shape
@@ -170,7 +179,7 @@ class Kernel:
         index = index.astype(np.int32)
         data = data.copy()
         ends = np.empty_like(indptr)
-        fault, at, number = tidy_rows(indptr, index, data, ROW_TOLERANCE, ends)
+        fault, at, number = tidy_rows(indptr, index, data, tolerance, ends)
         if fault == BAD_NUMBER:
             row = int(np.searchsorted(indptr, at, side="right")) - 1
             raise CounselError(
@@ -187,47 +196,66 @@ class Kernel:
         keep = share_rows(ends, index, data.view(np.int64), row_lp, first_row)
         kept = np.empty(int(first_row[-1]) + 1, dtype=np.int64)
         keep_rows(keep, ends, index, data, kept)
-        return cls.from_rows(
-            row_lp.reshape(shape), first_row, kept, index[: kept[-1]], data[: kept[-1]]
-        )
+        index, data = index[: kept[-1]], data[: kept[-1]]
+        return cls.from_rows(row_lp.reshape(shape), first_row, kept, index, data)
 
     @classmethod
     def from_rows(
         cls, row: Ints, first_row: Ints, indptr: Ints, next_state: Ints, probability: Floats
     ) -> "Kernel":
-        """Build from the stored form (what ``counsel.save`` writes); everything is checked."""
+        """Build from the stored form (what ``counsel.save`` writes): checked, and taken over."""
+        whole = (row, first_row, indptr, next_state)
+        if (
+            any(array.dtype.kind not in "iu" for array in whole)
+            or probability.dtype.kind != "f"
+            or row.ndim != 3
+            or 0 in row.shape
+        ):
+            raise CounselError("transition rows are arrays of the wrong kind")
+        if any(array.size and array.max() >= 2**31 for array in (row, next_state)):
+            raise CounselError("transition rows point too far")
+        row = row.astype(np.int32, copy=False)
+        layer_rows = first_row.astype(np.int64)
+        indptr = indptr.astype(np.int64, copy=False)
+        next_state = next_state.astype(np.int32, copy=False)
+        probability = probability.astype(np.float64, copy=False)
         L, S, _ = row.shape
         used = row != NO_ROW
         sound = (
-            first_row.shape == (L + 1,)
-            and first_row[0] == 0
-            and bool((np.diff(first_row) >= 0).all())
-            and indptr.shape == (first_row[-1] + 1,)
+            layer_rows.shape == (L + 1,)
+            and layer_rows[0] == 0
+            and bool((np.diff(layer_rows) >= 0).all())
+            and indptr.shape == (layer_rows[-1] + 1,)
             and indptr[0] == 0
             and bool((np.diff(indptr) > 0).all())
             and next_state.shape == probability.shape == (indptr[-1],)
-            and bool((~used | (row >= first_row[:-1, None, None])).all())
-            and bool((row < first_row[1:, None, None]).all())
+            and bool((~used | (row >= layer_rows[:-1, None, None])).all())
+            and bool((row < layer_rows[1:, None, None]).all())
         )
         if not sound:
             raise CounselError(
                 "transition rows do not fit together; the file or arrays are damaged"
             )
-        bad, total = check_rows(indptr, next_state, probability, S, ROW_TOLERANCE)
+        # A row that was taken in within a tolerance must be taken in again.
+        bad, total = check_rows(indptr, next_state, probability, S, 4.0 * ROW_TOLERANCE)
         if bad >= 0:
             raise CounselError(
                 f"transition row {bad} is not a distribution over {S} states (sum {total:.10g})"
             )
-        tiles, first_tile = _tiles(row, used, first_row)
+        tiles, first_tile = _tiles(row, used, layer_rows)
         return cls(
-            row=sealed(np.ascontiguousarray(row, dtype=np.int32)),
-            first_row=sealed(first_row.astype(np.int64)),
-            indptr=frozen(indptr.astype(np.int64, copy=False)),
-            next_state=frozen(next_state.astype(np.int32, copy=False)),
-            probability=frozen(probability),
+            row=sealed(np.ascontiguousarray(row)),
+            first_row=sealed(layer_rows),
+            indptr=sealed(np.array(indptr, dtype=np.int64, copy=None)),
+            next_state=sealed(np.ascontiguousarray(next_state)),
+            probability=sealed(np.ascontiguousarray(probability)),
             tiles=sealed(tiles),
             first_tile=sealed(first_tile),
         )
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        parts = (self.row, self.first_row, self.indptr, self.next_state, self.probability)
+        return Kernel.from_rows, parts
 
     @property
     def n_layers(self) -> int:
@@ -276,7 +304,7 @@ class Kernel:
 
     def to_next_states(self) -> NDArray[np.int64]:
         """Return the table of next states [s, a] or [h, s, a]; −1 where there is no row."""
-        lengths = np.diff(self.indptr)
+        lengths = np.append(np.diff(self.indptr), 0)
         chancy = (self.row >= 0) & (lengths[self.row] > 1)
         where = first(chancy)
         if where is not None:
@@ -284,12 +312,12 @@ class Kernel:
                 f"transition{place('hsa', where)} has {lengths[self.row[where]]} next states; "
                 "only a world without chance is a table of next states"
             )
-        table = np.where(self.row >= 0, self.next_state[self.row], NO_ROW).astype(np.int64)
+        table = np.append(self.next_state, NO_ROW).astype(np.int64)[self.row]
         return table if self.n_layers > 1 else table[0]
 
     def _layer_csr(self, layer: int) -> "sp.csr_matrix":
         rows = self.row[layer].reshape(-1)
-        lengths = np.where(rows >= 0, np.diff(self.indptr)[rows], 0)
+        lengths = np.append(np.diff(self.indptr), 0)[rows]
         indptr = np.concatenate(([0], np.cumsum(lengths)))
         begin = np.where(rows >= 0, self.indptr[rows], 0)
         take = np.repeat(begin - indptr[:-1], lengths) + np.arange(indptr[-1])

@@ -23,6 +23,7 @@ from counsel._arrays import (
     check_finite,
     first,
     labels,
+    layers,
     numbers,
     place,
     rectangular,
@@ -54,10 +55,20 @@ class MDP:
         Booleans [s, a] or [h, s, a]; all actions are allowed when not given.
     state_labels, action_labels
         Names that people read.
+
+    Attributes
+    ----------
+    reward, allowed
+        [h, s, a], with a zero stride over steps where they never change.
+    reward_size
+        The largest absolute reward.
+    start
+        Distribution [s].
     """
 
     kernel: Kernel
     reward: Floats
+    reward_size: float
     horizon: int
     start: Floats
     allowed: Bools
@@ -80,14 +91,16 @@ class MDP:
         S, A = kernel.n_states, kernel.n_actions
         if kernel.n_layers not in (1, H):
             raise CounselError(
-                f"transition has {kernel.n_layers} steps but horizon is {H}; "
-                "give one step for a world that never changes, or all of them"
+                f"transition has {kernel.n_layers} steps but horizon is {H}; give one step for a "
+                "world that never changes, or all (integers are next states, floats probabilities)"
             )
         allowed_lsa = _read_allowed(allowed, (H, S, A))
         _check_rows_exist(kernel, allowed_lsa)
+        reward_hsa = _read_reward(reward, (H, S, A))
         fields: dict[str, Any] = {
             "kernel": kernel,
-            "reward": _read_reward(reward, (H, S, A)),
+            "reward": reward_hsa,
+            "reward_size": max(-float(layers(reward_hsa).min()), float(layers(reward_hsa).max())),
             "horizon": H,
             "start": _read_start(start, S),
             "allowed": by_step(allowed_lsa, H),
@@ -114,7 +127,7 @@ class MDP:
         """
         matrix, reward_sa = read_toy_text(transitions)
         S = reward_sa.shape[0]
-        start_s = np.asarray(start)
+        start_s = rectangular("start", start)
         if start_s.shape == (S - 1,):
             start = np.append(start_s, 0.0)
         return cls(matrix, reward_sa, horizon=horizon, start=start, action_labels=action_labels)
@@ -127,6 +140,10 @@ class MDP:
         if self.kernel.n_layers > 1 or self.reward.strides[0] or self.allowed.strides[0]:
             raise CounselError("a toy-text dictionary cannot change with the step; this world does")
         return write_toy_text(self.kernel, self.reward[0])
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        whole = (layers(self.reward), layers(self.allowed), self.start)
+        return _rebuild, (self.kernel, *whole, self.horizon, self.state_labels, self.action_labels)
 
     @property
     def n_states(self) -> int:
@@ -156,6 +173,27 @@ class MDP:
         return (
             f"MDP({self.n_states} states, {self.n_actions} actions, horizon {self.horizon}, {when})"
         )
+
+
+def _rebuild(  # noqa: PLR0913 (what a pickled world consists of)
+    kernel: Kernel,
+    reward_lsa: Floats,
+    allowed_lsa: Bools,
+    start: Floats,
+    horizon: int,
+    state_labels: tuple[str, ...] | None,
+    action_labels: tuple[str, ...] | None,
+) -> MDP:
+    """Build a pickled world again."""
+    return MDP(
+        kernel,
+        reward_lsa[0] if len(reward_lsa) == 1 else reward_lsa,
+        horizon=horizon,
+        start=start,
+        allowed=allowed_lsa[0] if len(allowed_lsa) == 1 else allowed_lsa,
+        state_labels=state_labels,
+        action_labels=action_labels,
+    )
 
 
 def _read_allowed(given: ArrayLike | None, shape: tuple[int, int, int]) -> Bools:

@@ -19,6 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 from counsel._arrays import (
     ROW_TOLERANCE,
     Floats,
+    brief,
     check_distributions,
     first,
     numbers,
@@ -46,12 +47,28 @@ class RandomCells:
     advice: Advice
     probability: Floats
 
+    def __post_init__(self) -> None:
+        self._own("cell", np.int64, "iu")
+        self._own("indptr", np.int64, "iu")
+        self._own("advice", np.int16, "iu")
+        self._own("probability", np.float64, "f")
+
+    def _own(self, name: str, dtype: type[np.generic], kinds: str) -> None:
+        """Keep a read-only copy of one array."""
+        array = np.asarray(getattr(self, name))
+        if array.ndim != 1 or not (array.dtype.kind in kinds or array.size == 0):
+            raise CounselError(f"{name} of the random cells is {brief(array)}; give plain numbers")
+        own: NDArray[Any] = array.astype(dtype)
+        if not np.array_equal(own, array, equal_nan=True):
+            raise CounselError(f"{name} of the random cells is {brief(array)}, which is too large")
+        object.__setattr__(self, name, sealed(own))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return RandomCells, (self.cell, self.indptr, self.advice, self.probability)
+
 
 NO_RANDOM_CELLS = RandomCells(
-    sealed(np.zeros(0, np.int64)),
-    sealed(np.zeros(1, np.int64)),
-    sealed(np.zeros(0, np.int16)),
-    sealed(np.zeros(0)),
+    np.zeros(0, np.int64), np.zeros(1, np.int64), np.zeros(0, np.int16), np.zeros(0)
 )
 
 
@@ -69,11 +86,12 @@ class Policy:
     def __init__(
         self, advice: ArrayLike, *, n_actions: int, random: RandomCells | None = None
     ) -> None:
-        table = _read_advice(advice, n_actions, "hs")
+        actions = _read_actions(n_actions)
+        table = _read_advice(advice, actions, "hs")
         if random is not None:
-            _check_random(random, table.size, n_actions)
+            _check_random(random, table.shape, actions)
         fields: dict[str, Any] = {
-            "n_actions": n_actions,
+            "n_actions": actions,
             "advice": table,
             "random": NO_RANDOM_CELLS if random is None else random,
         }
@@ -110,17 +128,24 @@ class Policy:
         cells = np.nonzero((flat > 0.0).sum(axis=1) > 1)[0]
         row, advice = np.nonzero(flat[cells])
         random = RandomCells(
-            sealed(cells.astype(np.int64)),
-            sealed(np.concatenate(([0], np.cumsum(np.bincount(row, minlength=cells.size))))),
-            sealed(advice.astype(np.int16)),
-            sealed(flat[cells][row, advice]),
+            cells,
+            np.concatenate(([0], np.cumsum(np.bincount(row, minlength=cells.size)))),
+            advice.astype(np.int16),
+            flat[cells][row, advice],
         )
         return cls(table.argmax(axis=2), n_actions=table.shape[2] - 1, random=random)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _rebuild, (self.advice, self.n_actions, self.random)
 
     @property
     def defer(self) -> int:
         """The index that means silence."""
         return self.n_actions
+
+    def check_fits(self, horizon: int, n_states: int, n_actions: int) -> None:
+        """Raise unless the policy was made for a problem of this size."""
+        _check_sizes(self, (horizon, n_states, n_actions))
 
     def probabilities(self) -> Floats:
         """Return the distribution over advice as [h, s, advice], silence last."""
@@ -157,17 +182,25 @@ class HardPolicy:
     advice: Advice
 
     def __init__(self, advice: ArrayLike, *, n_actions: int) -> None:
-        table = _read_advice(advice, n_actions, "khs")
-        where = first(table[:1] != n_actions)
+        actions = _read_actions(n_actions)
+        table = _read_advice(advice, actions, "khs")
+        where = first(table[:1] != actions)
         if where is not None:
             raise CounselError(f"advice{place('khs', where)} speaks with no piece left")
-        object.__setattr__(self, "n_actions", n_actions)
+        object.__setattr__(self, "n_actions", actions)
         object.__setattr__(self, "advice", table)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _rebuild, (self.advice, self.n_actions, None)
 
     @property
     def defer(self) -> int:
         """The index that means silence."""
         return self.n_actions
+
+    def check_fits(self, horizon: int, n_states: int, n_actions: int) -> None:
+        """Raise unless the policy was made for a problem of this size."""
+        _check_sizes(self, (horizon, n_states, n_actions))
 
     @property
     def budget(self) -> int:
@@ -196,48 +229,81 @@ class Mixture:
                 f"a mixture needs one weight per policy, not {len(self.weights)} weights "
                 f"for {len(self.policies)} policies"
             )
-        if min(self.weights) < 0.0 or not abs(fsum(self.weights) - 1.0) <= ROW_TOLERANCE:
-            raise CounselError(f"weights {self.weights} are not a distribution over the policies")
+        for i, weight in enumerate(self.weights):
+            if not isinstance(weight, int | float) or not 0.0 <= weight <= 1.0:
+                raise CounselError(
+                    f"weights[{i}] is {brief(weight)}; a weight must be a number from 0 to 1"
+                )
+        if abs(fsum(self.weights) - 1.0) > ROW_TOLERANCE:
+            raise CounselError(f"weights sum to {fsum(self.weights):.10g}; they must sum to 1")
+        shapes = {(policy.advice.shape[-2:], policy.n_actions) for policy in self.policies}
+        if len(shapes) > 1:
+            raise CounselError(f"a mixture needs policies for one problem, not for {len(shapes)}")
 
     @classmethod
     def of(cls, policies: Sequence[Policy | HardPolicy], weights: Sequence[float]) -> "Mixture":
         """Build from sequences, leaving out what has no weight."""
-        kept = [(p, float(w)) for p, w in zip(policies, weights, strict=True) if w > 0.0]
-        return cls(tuple(p for p, _ in kept), tuple(w for _, w in kept))
+        checked = cls(tuple(policies), tuple(np.asarray(weights).tolist()))
+        kept = [(p, w) for p, w in zip(checked.policies, checked.weights, strict=True) if w > 0.0]
+        return cls(tuple(p for p, _ in kept), tuple(float(w) for _, w in kept))
 
 
-def _check_random(random: RandomCells, cells: int, n_actions: int) -> None:
+def _rebuild(advice: Advice, n_actions: int, random: RandomCells | None) -> Policy | HardPolicy:
+    """Build a pickled policy again."""
+    if random is None:
+        return HardPolicy(advice, n_actions=n_actions)
+    return Policy(advice, n_actions=n_actions, random=random)
+
+
+def _check_random(random: RandomCells, shape: tuple[int, ...], n_actions: int) -> None:
     """Raise unless random cells are in order, in range, and hold distributions."""
-    cell, indptr = random.cell, random.indptr
+    cell, indptr, advice = random.cell, random.indptr, random.advice
     sound = (
-        cell.ndim == indptr.ndim == random.advice.ndim == random.probability.ndim == 1
-        and indptr.size == cell.size + 1
+        indptr.size == cell.size + 1
         and indptr[0] == 0
         and bool((np.diff(indptr) > 0).all() and (np.diff(cell) > 0).all())
-        and random.advice.size == random.probability.size == indptr[-1]
-        and bool(((cell >= 0) & (cell < cells)).all())
-        and bool(((random.advice >= 0) & (random.advice <= n_actions)).all())
+        and advice.size == random.probability.size == indptr[-1]
+        and bool(((cell >= 0) & (cell < shape[0] * shape[1])).all())
+        and bool(((advice >= 0) & (advice <= n_actions)).all())
     )
     if not sound:
         raise CounselError("the random cells of the policy do not fit together")
-    if cell.size:
-        totals = np.add.reduceat(random.probability, indptr[:-1])
-        off = first(~((np.abs(totals - 1.0) <= ROW_TOLERANCE) & (random.probability.min() >= 0.0)))
-        if off is not None:
+    for i in range(cell.size):
+        part = slice(indptr[i], indptr[i + 1])
+        chances = random.probability[part]
+        where = place("hs", divmod(int(cell[i]), shape[1]))
+        if len(set(advice[part].tolist())) < len(chances):
+            raise CounselError(f"the random cell {where} names one advice twice")
+        if not (chances >= 0.0).all():
             raise CounselError(
-                f"random cell {cell[off[0]]} has probabilities that sum to {totals[off[0]]:.10g}"
+                f"the random cell {where} has probability {chances[~(chances >= 0.0)][0]:.10g}; "
+                "a probability must be 0 or more"
             )
+        if not abs(chances.sum() - 1.0) <= ROW_TOLERANCE:
+            raise CounselError(
+                f"the random cell {where} has probabilities that sum to {chances.sum():.10g}"
+            )
+
+
+def _check_sizes(policy: Policy | HardPolicy, here: tuple[int, int, int]) -> None:
+    there = (*policy.advice.shape[-2:], policy.n_actions)
+    if here != there:
+        raise CounselError(
+            f"the policy is for {there[0]} steps, {there[1]} states and {there[2]} actions; "
+            f"the problem has {here[0]}, {here[1]} and {here[2]}"
+        )
+
+
+def _read_actions(given: int) -> int:
+    actions = whole("n_actions", given, least=1)
+    if actions > 32_766:
+        raise CounselError(f"n_actions is {actions}; advice is stored for at most 32,766 actions")
+    return actions
 
 
 def _read_advice(given: ArrayLike, n_actions: int, axes: str) -> Advice:
     """Return a table of advice as two-byte integers."""
-    whole("n_actions", n_actions, least=1)
-    if n_actions > 32_766:
-        raise CounselError(f"n_actions is {n_actions}; advice is stored for at most 32,766 actions")
-    if isinstance(given, np.ndarray) and given.dtype == np.int16 and not given.flags.writeable:
-        table = given
-    else:
-        table = rectangular("advice", given)
+    table = rectangular("advice", given)
     if table.ndim != len(axes) or 0 in table.shape or table.dtype.kind not in "iu":
         wanted = "[" + ", ".join(axes) + "]"
         raise CounselError(

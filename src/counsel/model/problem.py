@@ -13,9 +13,20 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.sparse as sp
 
-from counsel._arrays import Bools, Floats, Ints, by_step, first, layers, place, sealed
+from counsel._arrays import (
+    ROW_TOLERANCE,
+    Bools,
+    Floats,
+    Ints,
+    by_step,
+    first,
+    layers,
+    place,
+    sealed,
+)
 from counsel.errors import CounselError
 from counsel.model.human import Human
+from counsel.model.kernel import Kernel
 from counsel.model.mdp import MDP
 
 
@@ -123,14 +134,20 @@ class AdviceProblem:
         allowed = np.concatenate(
             (layers(mdp.allowed), np.ones((len(layers(mdp.allowed)), S, 1), dtype=np.bool_)), axis=2
         )
+        labels = mdp.action_labels
+        if labels is not None:
+            silence = "defer"
+            while silence in labels:
+                silence += "′"
+            labels = (*labels, silence)
         return MDP(
-            matrices if L > 1 else matrices[0],
+            Kernel.from_sparse(matrices, tolerance=3.0 * ROW_TOLERANCE),
             np.stack(rewards) if L > 1 else rewards[0],
             horizon=H,
             start=mdp.start,
             allowed=allowed if len(allowed) > 1 else allowed[0],
             state_labels=mdp.state_labels,
-            action_labels=(*mdp.action_labels, "defer") if mdp.action_labels else None,
+            action_labels=labels,
         )
 
     def _law_table(self, step: int) -> Floats:

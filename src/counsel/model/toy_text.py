@@ -6,11 +6,13 @@ added state, so that what it pays is paid once and nothing after it.
 """
 
 from collections.abc import Mapping, Sequence
+from math import inf
+from operator import index
 
 import numpy as np
 import scipy.sparse as sp
 
-from counsel._arrays import Floats, place
+from counsel._arrays import Floats, brief, place
 from counsel.errors import CounselError
 from counsel.model.kernel import Kernel
 
@@ -19,10 +21,12 @@ ToyText = Mapping[int, Mapping[int, Sequence[tuple[float, int, float, bool]]]]
 
 def read_toy_text(transitions: ToyText) -> tuple["sp.csr_matrix", Floats]:
     """Return the matrix [s·A + a, t] and the rewards [s, a], with one state more than ``P``."""
+    if not isinstance(transitions, Mapping) or not transitions:
+        raise CounselError(f"P must be a dictionary of states, not {brief(transitions)}")
     states = len(transitions)
-    actions = len(transitions[0]) if states and 0 in transitions else 0
+    actions = len(transitions[0]) if isinstance(transitions.get(0), Mapping) else 0
     if actions == 0 or any(
-        s not in transitions or sorted(transitions[s]) != list(range(actions))
+        not isinstance(transitions.get(s), Mapping) or set(transitions[s]) != set(range(actions))
         for s in range(states)
     ):
         raise CounselError(
@@ -35,21 +39,41 @@ def read_toy_text(transitions: ToyText) -> tuple["sp.csr_matrix", Floats]:
     reward_sa = np.zeros((states + 1, actions))
     for s in range(states):
         for a in range(actions):
-            for probability, next_state, reward, done in transitions[s][a]:
-                if not 0 <= next_state < states:
-                    raise CounselError(
-                        f"P{place('sa', (s, a))} leads to state {next_state}; "
-                        f"states run from 0 to {states - 1}"
-                    )
+            for probability, next_state, reward, done in _read_list(transitions, s, a):
                 rows.append(s * actions + a)
-                columns.append(over if done else int(next_state))
-                data.append(float(probability))
+                columns.append(over if done else next_state)
+                data.append(probability)
                 reward_sa[s, a] += probability * reward
     rows.extend(range(over * actions, (over + 1) * actions))
     columns.extend([over] * actions)
     data.extend([1.0] * actions)
     shape = ((states + 1) * actions, states + 1)
     return sp.coo_matrix((data, (rows, columns)), shape=shape).tocsr(), reward_sa
+
+
+def _read_list(transitions: ToyText, s: int, a: int) -> list[tuple[float, int, float, bool]]:
+    """Return the transitions of one pair, checked."""
+    checked = []
+    try:
+        for probability, next_state, reward, done in transitions[s][a]:
+            checked.append((float(probability), index(next_state), float(reward), bool(done)))
+    except (TypeError, ValueError):
+        raise CounselError(
+            f"P{place('sa', (s, a))} is {brief(transitions[s][a])}; expected a list of "
+            "(probability, next state, reward, done)"
+        ) from None
+    for probability, next_state, _, _ in checked:
+        if not 0 <= next_state < len(transitions):
+            raise CounselError(
+                f"P{place('sa', (s, a))} leads to state {next_state}; "
+                f"states run from 0 to {len(transitions) - 1}"
+            )
+        if not 0.0 <= probability < inf:
+            raise CounselError(
+                f"P{place('sa', (s, a))} leads to state {next_state} with probability "
+                f"{probability:.10g}; a probability must be a number from 0 to 1"
+            )
+    return checked
 
 
 def write_toy_text(kernel: Kernel, reward_sa: Floats) -> ToyText:

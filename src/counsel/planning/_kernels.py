@@ -19,7 +19,7 @@ ALMOST_CERTAIN = 0.9
 """From here on 1 − π has lost enough digits for another sum to be worth its time."""
 
 NO_MASS = 1e-12
-"""A probability below this is rounding, where one that is exactly zero makes a difference."""
+"""An adherence below this share of the habit is rounding: the advice is never taken."""
 
 
 class Model(NamedTuple):
@@ -34,19 +34,24 @@ class Model(NamedTuple):
     first_tile_l: Ints
     reward_lsa: Floats
     policy_lsa: Floats
-    adherence_lsa: Floats
     lift_lsa: Floats
     speak_lsa: Bools
     must_ls: Bools
 
 
 class Aim(NamedTuple):
-    """Maximise weight0 · reward − cost0 · pieces, and among equals weight1 and cost1's."""
+    """Maximise weight0 · reward − cost0 · pieces, and among equals weight1 and cost1's.
+
+    ``size0`` and ``size1`` are added to the size of the values in a cell when equals are told: what
+    earlier sums have lost to rounding does not show in values that cancel.
+    """
 
     weight0: float
     cost0: float
+    size0: float
     weight1: float
     cost1: float
+    size1: float
 
 
 @inlined
@@ -103,11 +108,14 @@ def advised(
     """
     if alone > -np.inf and q_2a[c, a] > -np.inf:
         return alone + gain(policy_sa, s, a, lift, q_2a, c, alone)
-    total = 0.0
+    total, theta = 0.0, policy_sa[s, a]
     for b in range(q_2a.shape[1]):
-        mass = (1.0 - lift) * policy_sa[s, b] + (lift if b == a else 0.0)
-        if mass > NO_MASS:
-            total += mass * q_2a[c, b]
+        if b != a and policy_sa[s, b] > 0.0:
+            theta += lift * policy_sa[s, b]
+            if lift < 1.0:
+                total += (1.0 - lift) * policy_sa[s, b] * q_2a[c, b]
+    if theta > NO_MASS * policy_sa[s, a]:
+        total += theta * q_2a[c, a]
     return total
 
 
@@ -122,8 +130,7 @@ def decide(
     quiet1: float,
     alone0: float,
     alone1: float,
-    cost0: float,
-    cost1: float,
+    aim: Aim,
 ) -> tuple[int, float, float]:
     """Pick the best advice in one cell, and say what it is worth.
 
@@ -132,12 +139,13 @@ def decide(
     with the best, take the best second value, then silence, then the lowest index.
     """
     A = q_2a.shape[1]
-    top, size0, size1 = quiet0, cost0, cost1
+    cost0, cost1 = aim.cost0, aim.cost1
+    top, size0, size1 = quiet0, aim.size0, aim.size1
     for a in range(A):
         if policy_sa[s, a] > 0.0 or speak_sa[s, a]:
             if q_2a[0, a] > -np.inf:
-                size0 = max(size0, abs(q_2a[0, a]))
-                size1 = max(size1, abs(q_2a[1, a]))
+                size0 += abs(q_2a[0, a])
+                size1 += abs(q_2a[1, a])
             if speak_sa[s, a]:
                 value = advised(policy_sa, s, a, lift_sa[s, a], q_2a, 0, alone0) - cost0
                 top = max(top, value)
@@ -183,7 +191,7 @@ def choose(
     weight0, cost0, weight1, cost1 = aim.weight0, aim.cost0, aim.weight1, aim.cost1
     q_2a = np.zeros((2, A))
     for s in range(states[0], states[1]):
-        alone0, alone1 = 0.0, 0.0
+        alone0, alone1, size0, size1 = 0.0, 0.0, aim.size0, aim.size1
         for a in range(A):
             if row_sa[s, a] < 0:
                 continue
@@ -194,6 +202,8 @@ def choose(
             q_2a[1, a] = q1
             alone0 += policy_sa[s, a] * q0
             alone1 += policy_sa[s, a] * q1
+            size0 += abs(q0)
+            size1 += abs(q1)
         if must_s[s]:
             best, value0, value1 = decide(
                 policy_sa,
@@ -205,8 +215,7 @@ def choose(
                 alone1,
                 alone0,
                 alone1,
-                cost0,
-                cost1,
+                aim,
             )
             out_s2[s, 0] = value0
             out_s2[s, 1] = value1
@@ -229,7 +238,7 @@ def choose(
         second = 0.0
         if best < A:
             second = gain(policy_sa, s, best, lift_sa[s, best], q_2a, 1, alone1) - cost1
-        tied = top - TIE * (abs(alone0) + top + cost0)
+        tied = top - TIE * size0
         if next_best >= tied:
             best, second = A, 0.0 if tied <= 0.0 else -np.inf
             top = 0.0
@@ -239,7 +248,7 @@ def choose(
                     net = gain(policy_sa, s, a, lift, q_2a, 0, alone0) - cost0
                     if net >= tied:
                         other = gain(policy_sa, s, a, lift, q_2a, 1, alone1) - cost1
-                        if other > second + TIE * (abs(alone1) + cost1):
+                        if other > second + TIE * size1:
                             best, top, second = a, net, other
         out_s2[s, 0] = alone0 + top
         out_s2[s, 1] = alone1 + second
@@ -300,8 +309,7 @@ def choose_hard(
                 quiet1,
                 alone0,
                 alone1,
-                aim.cost0,
-                aim.cost1,
+                aim,
             )
         out_s2[s, 0] = value0
         out_s2[s, 1] = value1
@@ -397,15 +405,16 @@ def push_cell(
     row_a = model.row_lsa[layer_of(model.row_lsa.shape[0], h), s]
     reward_a = model.reward_lsa[layer_of(model.reward_lsa.shape[0], h), s]
     own_a = model.policy_lsa[layer_of(model.policy_lsa.shape[0], h), s]
-    lift, theta = 0.0, 0.0
+    lift, others = 0.0, 0.0
     if advice < A:
         lift = model.lift_lsa[layer_of(model.lift_lsa.shape[0], h), s, advice]
-        theta = model.adherence_lsa[layer_of(model.adherence_lsa.shape[0], h), s, advice]
+        for a in range(A):
+            if a != advice:
+                others += own_a[a]
     earned = 0.0
     for a in range(A):
-        part = (1.0 - lift) * own_a[a]
-        if a == advice and lift != 0.0:
-            part = theta
+        # θ = π + lift · Σ_{b≠a} π(b); λ + (1 − λ) π would lose its digits where λ is large.
+        part = own_a[a] + lift * others if a == advice else (1.0 - lift) * own_a[a]
         if part > 0.0:
             mass_r[row_a[a] - offset] += mass * part
             earned += mass * part * reward_a[a]

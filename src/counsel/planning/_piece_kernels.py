@@ -86,7 +86,7 @@ def envelope(
                     continue
                 rise = last_b[b] if final else (y_bn[b, i + 1] - y_bn[b, i]) / (stop - grid[i])
                 y = y_bn[b, i] + rise * (x - grid[i])
-                near = STRAIGHT * (abs(y) + abs(best_y)) if best >= 0 else 0.0
+                near = STRAIGHT * (unit + x + abs(y))
                 if best < 0 or y > best_y + near or (y >= best_y - near and rise > best_slope):
                     best, best_y, best_slope = b, y, rise
             out_at[fill] = x
@@ -144,7 +144,7 @@ def supremum(
             rise = last_b[a] - last_b[A]
             if i < n - 1:
                 rise = (y_bn[a, i + 1] - y_bn[A, i + 1] - gap) / (grid[i + 1] - grid[i])
-            elif rise > STRAIGHT:
+            elif rise > STRAIGHT or (rise >= -STRAIGHT and gap > near):
                 return np.inf
             if gap > near:
                 reach = grid[i] + (gap / -rise if rise < 0.0 else 0.0)
@@ -217,7 +217,11 @@ def step_pieces(
         for a in range(A):
             may_b[a] = speak_sa[s, a]
             lift = lift_sa[s, a]
-            last_b[a] = last_b[A] + lift * (last_a[a] - last_b[A]) - 1.0
+            advantage = 0.0
+            for b in range(A):
+                if b != a and policy_sa[s, b] > 0.0:
+                    advantage += policy_sa[s, b] * (last_a[a] - last_a[b])
+            last_b[a] = last_b[A] + lift * advantage - 1.0
             for i in range(n):
                 advantage = 0.0
                 for b in range(A):

@@ -32,18 +32,26 @@ from counsel._jit import cores, pool
 from counsel.model.policy import Advice
 from counsel.model.problem import AdviceProblem
 from counsel.planning._kernels import Aim, Model, choose, expect, plan_back, step_back
+from counsel.planning.reach import within_reach
 from counsel.planning.rules import Rules
 
 WORTH_THREADS = 200_000
 """Numbers to read in a step below which handing work to threads costs more than it saves."""
 
-LEAST_ADVICE = Aim(weight0=0.0, cost0=1.0, weight1=1.0, cost1=0.0)
-"""Say as little as possible; among those plans earn the most."""
+LOST = 1e-3
+"""Rounding lost on the way, against the largest reward an episode could pay, in units of TIE."""
 
 
-def penalised(penalty: float) -> Aim:
+def penalised(problem: AdviceProblem, penalty: float) -> Aim:
     """Earn the most after paying ``penalty`` for each piece; among equals say the least."""
-    return Aim(weight0=1.0, cost0=penalty, weight1=0.0, cost1=1.0)
+    lost = LOST * problem.horizon * problem.mdp.reward_size
+    return Aim(weight0=1.0, cost0=penalty, size0=penalty + lost, weight1=0.0, cost1=1.0, size1=1.0)
+
+
+def least_advice(problem: AdviceProblem) -> Aim:
+    """Say as little as possible; among those plans earn the most."""
+    lost = LOST * problem.horizon * problem.mdp.reward_size
+    return Aim(weight0=0.0, cost0=1.0, size0=1.0, weight1=1.0, cost1=0.0, size1=lost)
 
 
 def model_of(problem: AdviceProblem, rules: Rules) -> Model:
@@ -59,7 +67,6 @@ def model_of(problem: AdviceProblem, rules: Rules) -> Model:
         first_tile_l=kernel.first_tile,
         reward_lsa=layers(problem.mdp.reward),
         policy_lsa=problem.human.policy,
-        adherence_lsa=problem.human.adherence,
         lift_lsa=problem.human.lift,
         speak_lsa=rules.speak,
         must_ls=rules.must,
@@ -73,16 +80,29 @@ class Planner:
     ----------
     values, advice
         [h, s] of the last plan, with a row of zeros after the last step; overwritten by the next.
+        With ``search`` they are the planner's own affair: it leaves out what cannot occur.
     """
 
-    def __init__(self, problem: AdviceProblem, rules: Rules, *, threads: int | None = None) -> None:
-        H, S = problem.horizon, problem.n_states
+    def __init__(
+        self,
+        problem: AdviceProblem,
+        rules: Rules,
+        *,
+        threads: int | None = None,
+        search: bool = False,
+    ) -> None:
         self.problem = problem
         self.rules = rules
         self.model = model_of(problem, rules)
+        self._start = problem.mdp.start
+        H = problem.horizon
+        reach = within_reach(self.model, self._start, H) if search else None
+        if reach is not None:
+            self.model, self._start = reach.model, reach.start
+        S = self._start.size
         tiles = self.model.tiles
         self._tile_rows = int((tiles[:, 3] - tiles[:, 2]).max())
-        work = self.model.probability.size // problem.mdp.kernel.n_layers + S * problem.n_actions
+        work = self.model.probability.size // len(self.model.row_lsa) + S * problem.n_actions
         self.threads = 1 if work < WORTH_THREADS else threads or cores()
         self._expected_r2 = np.empty((self.threads, self._tile_rows, 2))
         self._both_s2 = np.empty((2, S, 2))
@@ -97,18 +117,17 @@ class Planner:
             )
         else:
             self._run_in_threads(aim)
-        start = self.problem.mdp.start
-        first, second = start @ self._both_s2[0]
+        first, second = self._start @ self._both_s2[0]
         return float(first), float(second)
 
     def penalise(self, penalty: float) -> tuple[float, float]:
         """Plan for a penalty; return the expected pieces of advice and the expected reward."""
-        value, pieces = self.run(penalised(penalty))
+        value, pieces = self.run(penalised(self.problem, penalty))
         return 0.0 - pieces, value - penalty * pieces
 
     def least(self) -> tuple[float, float]:
         """Plan to say as little as possible; return the pieces of advice and the reward."""
-        pieces, reward = self.run(LEAST_ADVICE)
+        pieces, reward = self.run(least_advice(self.problem))
         return 0.0 - pieces, reward
 
     def _run_in_threads(self, aim: Aim) -> None:

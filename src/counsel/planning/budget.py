@@ -21,7 +21,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from counsel._arrays import Bools, Floats, Ints, sealed
+from counsel._arrays import Bools, Floats, Ints, real, sealed
 from counsel.errors import CounselError
 from counsel.model.policy import Advice, Policy, RandomCells
 from counsel.planning._kernels import follow
@@ -51,16 +51,21 @@ def ends(planner: Planner) -> tuple[Point, Point]:
     """Return the vertex that says least and the vertex that earns most."""
     count, value = planner.least()
     left = Point(count, value, np.inf, np.inf, np.inf)
-    count, value = planner.penalise(0.0)
-    if count <= left.count or value <= left.value:
+    right = Point(*planner.penalise(0.0), 0.0, 0.0, 0.0)
+    if right.count <= left.count or not earns_more(right, left):
         both = Point(left.count, left.value, np.inf, 0.0, np.inf)
         return both, both
-    return left, Point(count, value, 0.0, 0.0, 0.0)
+    return left, right
+
+
+def earns_more(one: Point, other: Point) -> bool:
+    """Tell whether one vertex earns more than another by more than rounding."""
+    return one.value > other.value + SAME_VALUE * (abs(one.value) + abs(other.value))
 
 
 def slope(left: Point, right: Point) -> float:
-    """Return the reward of one more piece between two vertices."""
-    return (right.value - left.value) / (right.count - left.count)
+    """Return the reward of one more piece between two vertices; rounding makes it no loss."""
+    return max((right.value - left.value) / (right.count - left.count), 0.0)
 
 
 def between(planner: Planner, left: Point, right: Point) -> Point | None:
@@ -86,10 +91,7 @@ def bracket(planner: Planner, left: Point, right: Point, budget: float) -> tuple
 
 def read_budget(budget: float) -> float:
     """Check an expected budget."""
-    try:
-        number = float(budget)
-    except (TypeError, ValueError):
-        raise CounselError(f"budget must be a number, not {budget!r}") from None
+    number = real("budget", budget)
     if not 0.0 <= number < np.inf:
         raise CounselError(f"budget is {number:g}; it must be a number of pieces of at least 0")
     return number
@@ -160,9 +162,9 @@ def _cross(  # noqa: PLR0913 (one step of the above, taken out to be read alone)
     advice_hs[h, s] = pair[int(share >= 0.5)]
     order = np.argsort(pair)
     random = RandomCells(
-        sealed(np.array([h * advice_hs.shape[1] + s], dtype=np.int64)),
-        sealed(np.array([0, 2], dtype=np.int64)),
-        sealed(np.array(pair, dtype=np.int16)[order]),
-        sealed(np.array([1.0 - share, share])[order]),
+        np.array([h * advice_hs.shape[1] + s]),
+        np.array([0, 2]),
+        np.array(pair, dtype=np.int16)[order],
+        np.array([1.0 - share, share])[order],
     )
     return Policy(advice_hs, n_actions=n_actions, random=random)

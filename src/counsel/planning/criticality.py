@@ -80,7 +80,7 @@ def _by_pieces(planner: Planner, most: int, from_step: int) -> Floats | None:
     if most < S:
         return None
     critical_hs = np.zeros((H, S))
-    unit = float(np.abs(planner.model.reward_lsa).max())
+    unit = planner.problem.mdp.reward_size
     begin, last = np.arange(S + 1), np.zeros(S)
     at, value = np.zeros(S), np.zeros(S)
     for h in reversed(range(from_step, H)):

@@ -151,11 +151,12 @@ def explain(  # noqa: PLR0913 (the problem, the plan, the cell, and what is know
     own_a, lift_a = problem.policy[h, s], problem.lift[h, s]
     q_a = _action_values(problem, plan, h, s, k if not k else k - 1)
     advantage_a = _advantages(own_a, q_a)
+    gain_a = _gains(lift_a, advantage_a)
     speak_a = plan.rules.speak[h if len(plan.rules.speak) > 1 else 0, s]
     advice, probability = _said(plan.policy, h, s, k)
     considered = advice
     if advice is None and speak_a.any():
-        considered = int(np.where(speak_a, lift_a * advantage_a, -np.inf).argmax())
+        considered = int(np.where(speak_a, gain_a, -np.inf).argmax())
     at = 0 if considered is None else considered
     cells = criticality or rank(
         problem, plan.rules, max_pieces=PIECES_FOR_ONE_CELL, grid=16, from_step=h
@@ -163,7 +164,8 @@ def explain(  # noqa: PLR0913 (the problem, the plan, the cell, and what is know
     price = plan.price
     if k is not None:
         alone = _alone(own_a, q_a)
-        price = _alone(own_a, _action_values(problem, plan, h, s, k)) - alone if k else np.inf
+        kept = _alone(own_a, _action_values(problem, plan, h, s, k))
+        price = kept - alone if k and alone > -np.inf else np.inf
     return Explanation(
         step=h,
         state=s,
@@ -176,7 +178,7 @@ def explain(  # noqa: PLR0913 (the problem, the plan, the cell, and what is know
         own=sealed(own_a.copy()),
         lift=float(lift_a[at]),
         advantage=float(advantage_a[at]),
-        gain=float(lift_a[at] * advantage_a[at]),
+        gain=float(gain_a[at]),
         price=float(price),
         criticality=(float(cells.lower[h, s]), float(cells.upper[h, s])),
         reverse=advice is not None and bool(lift_a[at] < 0.0 and advantage_a[at] < 0.0),
@@ -228,10 +230,24 @@ def _alone(own_a: Floats, q_a: Floats) -> float:
 
 
 def _advantages(own_a: Floats, q_a: Floats) -> Floats:
-    """Return Q(a) − Σ_b π(b) Q(b), summed so that a nearly certain person keeps its digits."""
-    taken = own_a > 0.0
-    advantage: Floats = ((q_a[:, None] - q_a[taken]) * own_a[taken]).sum(axis=1)
+    """Return Q(a) − Σ_b π(b) Q(b), summed so that a nearly certain person keeps its digits.
+
+    −∞ for what leads out of reach; ∞ for what does not where the person alone would end there.
+    """
+    taken, here = own_a > 0.0, np.isfinite(q_a)
+    if not here[taken].all():
+        return np.where(here, np.inf, -np.inf)
+    advantage = np.full(q_a.size, -np.inf)
+    advantage[here] = ((q_a[here, None] - q_a[taken]) * own_a[taken]).sum(axis=1)
     return advantage
+
+
+def _gains(lift_a: Floats, advantage_a: Floats) -> Floats:
+    """Return lift × advantage, 0 where the advice changes nothing."""
+    gain_a: Floats = np.where(lift_a == 0.0, 0.0, lift_a) * np.where(
+        lift_a == 0.0, 0.0, advantage_a
+    )
+    return gain_a
 
 
 def _short(number: float) -> str:

@@ -27,6 +27,7 @@ from counsel.planning.budget import (
     between,
     bracket,
     check_enough,
+    earns_more,
     ends,
     read_budget,
     slope,
@@ -65,13 +66,13 @@ class Frontier:
         amount = read_budget(budget)
         points = [vertex.point for vertex in self.vertices]
         check_enough(amount, points[0].count)
-        planner = Planner(self.problem, self.rules)
         last = len(points) - 1
         i = int(np.searchsorted([point.count for point in points], amount, side="right")) - 1
         left, right = points[max(i, 0)], points[min(max(i, 0) + 1, last)]
         if left is not right and not _proven(left, right):
-            left, right = bracket(planner, left, right, amount)
-        return solve_budget(planner, left, right, amount)
+            search = Planner(self.problem, self.rules, search=True)
+            left, right = bracket(search, left, right, amount)
+        return solve_budget(Planner(self.problem, self.rules), left, right, amount)
 
     def bounds(self, budget: float) -> tuple[float, float]:
         """Return the least and the most that the best plan within ``budget`` can be worth."""
@@ -129,7 +130,7 @@ def frontier(
     """Return the frontier of ``problem``; the masks are those of ``solve``."""
     most = whole("max_vertices", max_vertices, least=2)
     rules = Rules.read(problem, forbidden=forbidden, required=required, allow_reverse=allow_reverse)
-    planner = Planner(problem, rules)
+    planner = Planner(problem, rules, search=True)
     left, right = ends(planner)
     points = {left.count: left, right.count: right}
     waiting = [] if left is right else [(-_gap(left, right), left.count, right.count)]
@@ -146,6 +147,9 @@ def frontier(
         for a, b in ((left, new), (new, right)):
             heapq.heappush(waiting, (-_gap(a, b), a.count, b.count))
     ordered = [points[count] for count in sorted(points)]
+    while len(ordered) > 1 and not earns_more(ordered[-1], ordered[-2]):
+        last = ordered.pop()  # rounding hid at penalty 0 that less advice earns as much
+        ordered[-1] = _known(ordered[-1], low=last.low)
     return Frontier(
         problem=problem,
         rules=rules,

@@ -36,7 +36,9 @@ def solve_hard(problem: AdviceProblem, rules: Rules, budget: object) -> Plan:
     values_khs = np.empty((K, H + 1, S))
     both_ks2 = np.empty((2, K, S, 2))
     advice_khs: Ints = np.empty((K, H, S), dtype=np.int16)
-    plan_back_hard(model, penalised(0.0), np.zeros((2, rows, 2)), values_khs, both_ks2, advice_khs)
+    plan_back_hard(
+        model, penalised(problem, 0.0), np.zeros((2, rows, 2)), values_khs, both_ks2, advice_khs
+    )
     starts = np.nonzero(problem.mdp.start)[0]
     from_start_k2 = problem.mdp.start[starts] @ both_ks2[0, :, starts].swapaxes(0, 1)
     value, second = (float(number) for number in from_start_k2[-1])

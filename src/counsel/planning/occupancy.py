@@ -98,12 +98,7 @@ def forward(
 def check_fits(problem: AdviceProblem, policy: Policy | HardPolicy) -> None:
     """Raise unless the policy was made for a problem of this shape and uses allowed actions."""
     here = (problem.horizon, problem.n_states, problem.n_actions)
-    there = (*policy.advice.shape[-2:], policy.n_actions)
-    if here != there:
-        raise CounselError(
-            f"the policy is for {there[0]} steps, {there[1]} states and {there[2]} actions; "
-            f"the problem has {here[0]}, {here[1]} and {here[2]}"
-        )
+    policy.check_fits(*here)
     allowed = problem.mdp.allowed
     if allowed.all():
         return

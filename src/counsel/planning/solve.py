@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import ArrayLike
 
-from counsel._arrays import whole
+from counsel._arrays import real, sealed, whole
 from counsel.errors import CounselError
 from counsel.model.policy import Mixture, Policy
 from counsel.model.problem import AdviceProblem
@@ -65,23 +65,22 @@ def solve(  # noqa: PLR0913 (what may be asked of a plan)
     rules = Rules.read(problem, forbidden=forbidden, required=required, allow_reverse=allow_reverse)
     if hard:
         return solve_hard(problem, rules, budget)
-    planner = Planner(problem, rules, threads=threads)
     if budget is None:
-        return solve_penalty(planner, read_penalty(penalty))
+        amount = read_penalty(penalty)
+        return solve_penalty(Planner(problem, rules, threads=threads), amount)
     amount = read_budget(budget)
-    left, right = ends(planner)
+    search = Planner(problem, rules, threads=threads, search=True)
+    left, right = ends(search)
     check_enough(amount, left.count)
     if amount < right.count:
-        left, right = bracket(planner, left, right, amount)
-    return solve_budget(planner, left, right, amount)
+        left, right = bracket(search, left, right, amount)
+    del search
+    return solve_budget(Planner(problem, rules, threads=threads), left, right, amount)
 
 
 def read_penalty(penalty: float | None) -> float:
     """Check a penalty; none is 0."""
-    try:
-        number = 0.0 if penalty is None else float(penalty)
-    except (TypeError, ValueError):
-        raise CounselError(f"penalty must be a number, not {penalty!r}") from None
+    number = 0.0 if penalty is None else real("penalty", penalty)
     if not 0.0 <= number < np.inf:
         raise CounselError(f"penalty is {number:g}; it must be a finite number of at least 0")
     return number
@@ -124,7 +123,7 @@ def _plan(
     policy: Policy,
     mixture: Mixture,
 ) -> Plan:
-    values = planner.values
+    values = sealed(planner.values)
     return Plan(
         value=outcome[0],
         advice_count=outcome[1],

@@ -1,0 +1,81 @@
+"""Leave out what cannot occur.
+
+Where the state says how far the episode has come, as on a map crossed from left to right, only a
+few states can occur at each step: 126 of 2,820 cells on the Flappy Bird map. Whoever needs values
+from the start only, as the search along the frontier does, plans those. The cells that can occur
+are numbered anew at each step, which gives a smaller problem of the same form: all its layers
+differ, the same loops plan it, and the numbers they produce are the same to the last bit.
+"""
+
+from dataclasses import dataclass
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from counsel._arrays import Floats, sealed
+from counsel.planning._kernels import Model
+from counsel.planning._reach_kernels import count_rows, reach_forward, renumber_rows
+
+_T = TypeVar("_T", bound=np.generic)
+
+WORTH_IT = 0.5
+"""Share of cells that can occur above which nothing is left out."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Reach:
+    """A smaller model, its start, and the states behind the numbers of each step."""
+
+    model: Model
+    start: Floats
+    begin: NDArray[np.int64]
+    states: NDArray[np.int64]
+
+
+def within_reach(model: Model, start_s: Floats, horizon: int) -> Reach | None:
+    """Return the problem of the cells that can occur, or None where that is most of them."""
+    S, A = model.policy_lsa.shape[1:]
+    begin = np.empty(horizon + 1, dtype=np.int64)
+    states = np.empty(int(WORTH_IT * horizon * S), dtype=np.int64)
+    if not reach_forward(model, start_s, begin, states):
+        return None
+    states = states[: begin[-1]].copy()
+    rows, entries = count_rows(model, begin, states)
+    sizes = np.diff(begin)
+    width = int(sizes.max())
+    row_hsa = np.empty((horizon, width, A), dtype=np.int32)
+    first_row = np.empty(horizon + 1, dtype=np.int64)
+    indptr = np.empty(rows + 1, dtype=np.int64)
+    next_state = np.empty(entries, dtype=np.int32)
+    probability = np.empty(entries)
+    renumber_rows(model, begin, states, row_hsa, first_row, indptr, next_state, probability)
+    step = np.repeat(np.arange(horizon), sizes)
+    number = np.arange(begin[-1]) - begin[step]
+
+    def take(table: NDArray[_T]) -> NDArray[_T]:
+        """Return [h, number, …] of a table [layer, s, …]; nothing in the places that stay free."""
+        out = np.zeros((horizon, width, *table.shape[2:]), dtype=table.dtype)
+        out[step, number] = table[step if len(table) > 1 else 0, states]
+        return sealed(out)
+
+    tiles = np.stack(
+        [np.zeros(horizon), np.full(horizon, width), first_row[:-1], first_row[1:]], axis=1
+    )
+    small = Model(
+        row_lsa=sealed(row_hsa),
+        first_row_l=sealed(first_row),
+        indptr=sealed(indptr),
+        next_state=sealed(next_state),
+        probability=sealed(probability),
+        tiles=sealed(tiles.astype(np.int64)),
+        first_tile_l=sealed(np.arange(horizon + 1, dtype=np.int64)),
+        reward_lsa=take(model.reward_lsa),
+        policy_lsa=take(model.policy_lsa),
+        lift_lsa=take(model.lift_lsa),
+        speak_lsa=take(model.speak_lsa),
+        must_ls=take(model.must_ls),
+    )
+    start = np.zeros(width)
+    start[: begin[1]] = start_s[states[: begin[1]]]
+    return Reach(model=small, start=sealed(start), begin=begin, states=states)
