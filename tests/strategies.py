@@ -63,13 +63,9 @@ def problems(draw_, *, most=(4, 3, 4), repel: bool | None = None) -> oracles.Pro
     )
 
 
-def random_policy(
-    rng: np.random.Generator, allowed_hsa: oracles.Bools, *, masked: bool = False
-) -> oracles.Floats:
+def random_policy(rng: np.random.Generator, allowed_hsa: oracles.Bools) -> oracles.Floats:
     """Draw a random policy [h, s, A+1] with some certain cells; it uses allowed advice only."""
     may_hsb = oracles.permitted(allowed_hsa)
     weight_hsb = rng.random(may_hsb.shape) * (rng.random(may_hsb.shape) < 0.7) * may_hsb
     weight_hsb[..., -1] += weight_hsb.sum(axis=-1) == 0.0
-    if masked:
-        weight_hsb += ~may_hsb
     return weight_hsb / weight_hsb.sum(axis=-1, keepdims=True)

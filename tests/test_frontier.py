@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import counsel
+from counsel.planning import backward
 from tests import examples, oracles
 from tests.problems import adapt
 from tests.strategies import case, problems, rules, tiny, tiny_hull
@@ -210,6 +211,79 @@ def test_rounding_never_adds_a_vertex_that_says_more_and_earns_no_more(seed):
         vertices = counsel.frontier(adapt(dense), **masks).vertices
         assert (np.diff([v.value for v in vertices]) > 0.0).all()
         assert min(v.penalties[0] for v in vertices) == 0.0
+
+
+# ------------------------------------------------------------- where few cells can occur
+
+
+def corridor(seed, *, per_step):
+    """Draw a world crossed column by column: the state says the step, 1 cell in 5 can occur."""
+    rng = np.random.default_rng(seed)
+    width, H, A = 3, 5, 3
+    S = width * H
+    P_hsat = np.zeros((H, S, A, S))
+    for h, c in np.ndindex(H, H):
+        here, there = slice(c * width, (c + 1) * width), min(c + 1, H - 1) * width
+        if h == 0 or per_step:
+            weight = rng.dirichlet(np.full(width, 0.5), size=(width, A))
+        else:
+            weight = P_hsat[0, here, :, there : there + width]
+        P_hsat[h, here, :, there : there + width] = weight
+    drawn = oracles.random_problem(rng, S, A, H, masks=seed % 2 == 1)
+    start_s = np.append(rng.dirichlet(np.ones(width)), np.zeros(S - width))
+    return drawn._replace(P_hsat=P_hsat * drawn.allowed_hsa[..., None], start_s=start_s)
+
+
+def points(front):
+    return np.array([(v.advice_count, v.value, *v.penalties) for v in front.vertices])
+
+
+@pytest.mark.parametrize("per_step", [False, True])
+@pytest.mark.parametrize("seed", range(8))
+def test_leaving_out_what_cannot_occur_changes_nothing(seed, per_step, monkeypatch):
+    dense = corridor(seed, per_step=per_step)
+    forbidden_hs, required_hs = rules(seed, dense.r_hsa.shape)
+    problem = adapt(dense)
+    for masks in ({}, {"forbidden": forbidden_hs}, {"required": required_hs}):
+        short = counsel.frontier(problem, **masks)
+        with monkeypatch.context() as patch:
+            patch.setattr(backward, "within_reach", lambda *_: None)
+            full = counsel.frontier(problem, **masks)
+        assert len(full.vertices) >= 4
+        np.testing.assert_allclose(points(short), points(full), rtol=1e-9, atol=1e-12)
+        for vertex in short.vertices:
+            reached = counsel.evaluate(problem, vertex.policy)
+            assert reached.value == pytest.approx(vertex.value, abs=1e-10)
+            assert reached.advice_count == pytest.approx(vertex.advice_count, abs=1e-10)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_from_a_single_start_it_changes_no_bit(seed, monkeypatch):
+    dense = corridor(seed, per_step=False)
+    problem = adapt(dense._replace(start_s=np.eye(len(dense.start_s))[0]))
+    short = counsel.frontier(problem)
+    monkeypatch.setattr(backward, "within_reach", lambda *_: None)
+    assert points(short).tobytes() == points(counsel.frontier(problem)).tobytes()
+
+
+@pytest.mark.parametrize("per_step", [False, True])
+@pytest.mark.parametrize("seed", range(4))
+def test_budgets_where_few_cells_can_occur_equal_the_lp(seed, per_step):
+    dense = corridor(seed, per_step=per_step)
+    _, required_hs = rules(seed, dense.r_hsa.shape)
+    front = counsel.frontier(adapt(dense), required=required_hs)
+    least, most = (front.vertices[i].advice_count for i in (0, -1))
+    for budget in np.linspace(least, most + 0.1, 4):
+        lp = oracles.occupancy_lp(*dense, budget=budget + 1e-12, required_hs=required_hs)
+        plan = counsel.solve(adapt(dense), budget=budget, required=required_hs)
+        assert plan.value == pytest.approx(lp.value, abs=1e-7)
+        assert front.at_budget(budget).value == pytest.approx(plan.value, abs=1e-10)
+
+
+def test_few_cells_of_a_corridor_can_occur():
+    problem = adapt(corridor(0, per_step=False))
+    plan = counsel.solve(problem)
+    assert (counsel.evaluate(problem, plan.policy).occupancy > 0.0).mean() <= 0.2
 
 
 # ----------------------------------------------------------------------- cut short

@@ -46,7 +46,7 @@ def rectangular(name: str, value: ArrayLike) -> NDArray[Any]:
     if isinstance(value, np.ma.MaskedArray):
         raise CounselError(f"{name} is a masked array; say what its missing numbers are")
     try:
-        return np.array(value)
+        return np.array(value, order="C")
     except ValueError:
         raise CounselError(
             f"{name} is ragged: its rows differ in length; give a full rectangular array"

@@ -6,6 +6,7 @@ Nothing of weight is imported until a command runs. Errors are one line on stder
 import json
 import math
 import os
+import shlex
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -114,11 +115,13 @@ def solve(  # noqa: PLR0913 (one argument for each option)
         _print_json(_plan_record(problem, plan, output))
         return
     _print_plan(problem, plan)
-    if output is not None:
-        typer.echo(f"Wrote {output}.")
-        return
     limit = _limit(penalty, budget, hard=hard)
-    typer.echo(f"Next: counsel solve {source}{limit} -o policy.csv")
+    if output is None:
+        typer.echo(f"Next: counsel solve {source}{limit} -o policy.csv")
+        return
+    typer.echo(f"Wrote {output}.")
+    state = _first_state(problem)
+    typer.echo(f"Next: counsel explain {source}{limit} --step 0 --state {state}")
 
 
 @app.command()
@@ -204,6 +207,12 @@ def _state_index(problem: "AdviceProblem", given: str) -> int:
         raise CounselError(
             f"state is {given!r}; give a number from 0 to {problem.n_states - 1} or a label"
         ) from None
+
+
+def _first_state(problem: "AdviceProblem") -> str:
+    """Return the likeliest first state as one would type it."""
+    state = int(problem.mdp.start.argmax())
+    return shlex.quote(problem.mdp.state_labels[state]) if problem.mdp.state_labels else str(state)
 
 
 def _limit(penalty: float | None, budget: float | None, *, hard: bool) -> str:

@@ -4,7 +4,7 @@ import numpy as np
 
 from counsel._arrays import Floats, Ints
 from counsel._jit import kernel
-from counsel.planning._kernels import Model, layer_of
+from counsel.planning._kernels import Model
 
 
 @kernel
@@ -22,9 +22,9 @@ def reach_forward(model: Model, start_s: Floats, begin: Ints, states: Ints) -> b
     fill = 0
     begin[0] = 0
     for h in range(H):
-        row_sa = model.row_lsa[layer_of(model.row_lsa.shape[0], h)]
-        policy_sa = model.policy_lsa[layer_of(model.policy_lsa.shape[0], h)]
-        speak_sa = model.speak_lsa[layer_of(model.speak_lsa.shape[0], h)]
+        row_sa = model.row_lsa[h if model.row_lsa.shape[0] > 1 else 0]
+        policy_sa = model.policy_lsa[h if model.policy_lsa.shape[0] > 1 else 0]
+        speak_sa = model.speak_lsa[h if model.speak_lsa.shape[0] > 1 else 0]
         then[:] = False
         for s in range(S):
             if not now[s]:
@@ -62,9 +62,9 @@ def renumber_rows(
     indptr[0] = 0
     row_hsa[:] = -1
     for h in range(H):
-        old_sa = model.row_lsa[layer_of(model.row_lsa.shape[0], h)]
-        policy_sa = model.policy_lsa[layer_of(model.policy_lsa.shape[0], h)]
-        speak_sa = model.speak_lsa[layer_of(model.speak_lsa.shape[0], h)]
+        old_sa = model.row_lsa[h if model.row_lsa.shape[0] > 1 else 0]
+        policy_sa = model.policy_lsa[h if model.policy_lsa.shape[0] > 1 else 0]
+        speak_sa = model.speak_lsa[h if model.speak_lsa.shape[0] > 1 else 0]
         first_row_h[h] = rows
         if h + 1 < H:
             for k in range(begin[h + 1], begin[h + 2]):
@@ -96,9 +96,9 @@ def count_rows(model: Model, begin: Ints, states: Ints) -> tuple[int, int]:
     seen = np.full(model.indptr.size - 1, -1, np.int64)
     rows, entries = 0, 0
     for h in range(H):
-        old_sa = model.row_lsa[layer_of(model.row_lsa.shape[0], h)]
-        policy_sa = model.policy_lsa[layer_of(model.policy_lsa.shape[0], h)]
-        speak_sa = model.speak_lsa[layer_of(model.speak_lsa.shape[0], h)]
+        old_sa = model.row_lsa[h if model.row_lsa.shape[0] > 1 else 0]
+        policy_sa = model.policy_lsa[h if model.policy_lsa.shape[0] > 1 else 0]
+        speak_sa = model.speak_lsa[h if model.speak_lsa.shape[0] > 1 else 0]
         for k in range(begin[h], begin[h + 1]):
             s = states[k]
             for a in range(A):

@@ -106,6 +106,8 @@ class Explanation:
     def _balance(self) -> str:
         if self.price == 0.0:
             return f"a gain of {_short(self.gain)}"
+        if abs(self.gain - self.price) <= 1e-9 * abs(self.price):
+            return f"a gain of {_short(self.gain)}, just its price"
         if self.gain > self.price:
             return f"a gain of {_short(self.gain)} against a price of {_short(self.price)}"
         return f"a gain of {_short(self.gain)}, no more than its price of {_short(self.price)}"
@@ -158,6 +160,8 @@ def explain(  # noqa: PLR0913 (the problem, the plan, the cell, and what is know
     if advice is None and speak_a.any():
         considered = int(np.where(speak_a, gain_a, -np.inf).argmax())
     at = 0 if considered is None else considered
+    if considered is None:
+        lift_a, advantage_a, gain_a = (np.zeros(problem.n_actions) for _ in range(3))
     cells = criticality or rank(
         problem, plan.rules, max_pieces=PIECES_FOR_ONE_CELL, grid=16, from_step=h
     )

@@ -134,7 +134,7 @@ def frontier(
     left, right = ends(planner)
     points = {left.count: left, right.count: right}
     waiting = [] if left is right else [(-_gap(left, right), left.count, right.count)]
-    while waiting and len(points) < most:
+    while waiting:
         _, here, there = heapq.heappop(waiting)
         left, right = points[here], points[there]
         new = between(planner, left, right)
@@ -143,6 +143,8 @@ def frontier(
             points[here] = _known(left, low=price)
             points[there] = _known(right, high=price)
             continue
+        if len(points) == most:
+            break
         points[new.count] = new
         for a, b in ((left, new), (new, right)):
             heapq.heappush(waiting, (-_gap(a, b), a.count, b.count))

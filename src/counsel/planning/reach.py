@@ -4,7 +4,8 @@ Where the state says how far the episode has come, as on a map crossed from left
 few states can occur at each step: 126 of 2,820 cells on the Flappy Bird map. Whoever needs values
 from the start only, as the search along the frontier does, plans those. The cells that can occur
 are numbered anew at each step, which gives a smaller problem of the same form: all its layers
-differ, the same loops plan it, and the numbers they produce are the same to the last bit.
+differ, the same loops plan it, and the numbers they produce in each cell are the same to the last
+bit.
 """
 
 from dataclasses import dataclass
