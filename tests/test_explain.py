@@ -219,7 +219,8 @@ def test_the_sentence_for_advice_names_the_habit_the_lift_the_advantage_and_the_
     assert text == (
         "At step 0 in fork, advise right: alone the person most often takes left (70%), the advice "
         "moves them with probability 0.5 and right is worth 1.4 more than what they would do, a "
-        "gain of 0.7 against a price of 0.25; advice here pays up to a penalty of 0.7."
+        "gain of 0.7 against its price of 0.25; were every piece charged, advice here would pay "
+        "up to a penalty of 0.7."
     )
 
 
@@ -235,8 +236,8 @@ def test_the_sentence_for_silence_names_the_advice_that_comes_closest():
     text = sentence(problem, counsel.solve(problem, penalty=0.9))
     assert text == (
         "At step 0 in fork, stay silent: alone the person most often takes left (70%), and the "
-        "best advice, right, would gain 0.7 (lift 0.5 × advantage 1.4), not more than its price of "
-        "0.9; advice here pays up to a penalty of 0.7."
+        "best advice, right, would gain 0.7 (lift 0.5 × advantage 1.4), no more than its price of "
+        "0.9; were every piece charged, advice here would pay up to a penalty of 0.7."
     )
 
 
@@ -251,7 +252,7 @@ def test_the_sentence_for_a_certain_person():
     problem = adapt(examples.silent_then_advised())
     text = sentence(problem, counsel.solve(problem, penalty=0.7))
     assert text.startswith("At step 0 in state 0, advise action 0: alone the person always takes")
-    assert "against a price of 0.7; advice here pays up to a penalty of 1.5." in text
+    assert "against its price of 0.7; were every piece charged, advice here would pay up to" in text
 
 
 def test_the_sentence_under_an_expected_budget_names_the_dual_price():
@@ -286,12 +287,13 @@ def test_the_sentence_under_a_hard_budget_names_the_price_of_a_piece():
     explanation = counsel.explain(problem, plan, step=0, state=0)
     assert (explanation.advice, explanation.price) == (None, pytest.approx(1.0))
     assert explanation.gain == pytest.approx(0.5)  # 1.5 on the safe way instead of 1
-    assert "would gain 0.5 (lift 1 × advantage 0.5), not more than its price of 1" in str(
-        explanation
+    assert (
+        "would gain 0.5 (lift 1 × advantage 0.5), no more than the 1 a piece is worth later"
+        in str(explanation)
     )
     one_left = counsel.explain(problem, plan, step=0, state=0, pieces_left=1)
     assert (one_left.advice, one_left.price) == (0, pytest.approx(1.0))
-    assert "a gain of 1.5 against a price of 1" in str(one_left)
+    assert "a gain of 1.5 against the 1 a piece is worth later" in str(one_left)
 
 
 def test_the_sentence_when_no_piece_is_left():
@@ -318,7 +320,7 @@ def test_the_sentence_where_something_must_be_said():
     assert explanation.must
     assert explanation.criticality == (np.inf, np.inf)
     assert str(explanation) == (
-        "At step 0 in fork, advise right because something must be said, "
+        "At step 0 in fork, advise right because something must be said here, "
         "a gain of 0.7, no more than its price of 0.9."
     )
 
@@ -327,7 +329,7 @@ def test_the_sentence_where_it_must_be_said_and_would_be_anyway():
     problem = road()
     text = sentence(problem, counsel.solve(problem, penalty=0.2, required=[True, False]))
     assert "must be said" not in text
-    assert "a gain of 0.7 against a price of 0.2." in text
+    assert "a gain of 0.7 against its price of 0.2." in text
 
 
 def test_the_sentence_for_reverse_advice_says_that_it_repels():
@@ -337,8 +339,8 @@ def test_the_sentence_for_reverse_advice_says_that_it_repels():
     assert (explanation.lift, explanation.advantage) == pytest.approx((-0.8, -0.5))
     text = str(explanation)
     assert "advise action 1 because it repels" in text
-    assert "naming action 1 (lift -0.8)" in text
-    assert "worth 0.5 less, a gain of 0.4 against a price of 0.1" in text
+    assert "less likely to take it (lift -0.8)" in text
+    assert "worth 0.5 less than what they would do, a gain of 0.4 against its price of 0.1" in text
 
 
 def test_the_sentence_gives_two_bounds_where_criticality_is_only_bracketed():
@@ -382,7 +384,7 @@ def test_pieces_left_beyond_the_budget_are_an_error(pieces_left):
 
 def test_pieces_left_without_a_hard_budget_are_an_error():
     problem = road()
-    with pytest.raises(counsel.CounselError, match="pieces_left goes with a hard budget"):
+    with pytest.raises(counsel.CounselError, match="pieces left go with a hard budget"):
         counsel.explain(problem, counsel.solve(problem), step=0, state=0, pieces_left=1)
 
 

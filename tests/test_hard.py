@@ -242,9 +242,9 @@ def test_a_hard_budget_that_is_no_whole_number_from_zero_up_is_an_error(budget):
 
 
 def test_hard_without_a_budget_is_an_error():
-    with pytest.raises(counsel.CounselError, match="hard=True needs a budget"):
+    with pytest.raises(counsel.CounselError, match="a hard limit needs a budget"):
         counsel.solve(case(7)[1], hard=True)
-    with pytest.raises(counsel.CounselError, match="hard=True needs a budget"):
+    with pytest.raises(counsel.CounselError, match="a hard limit needs a budget"):
         counsel.solve(case(7)[1], hard=True, penalty=0.1)
 
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from counsel.model.problem import AdviceProblem
     from counsel.planning.criticality import Criticality, criticality
     from counsel.planning.explain import Explanation, explain
-    from counsel.planning.frontier import Frontier, frontier
+    from counsel.planning.frontier import Frontier, Vertex, frontier
     from counsel.planning.occupancy import Evaluation, evaluate
     from counsel.planning.plan import Plan
     from counsel.planning.solve import solve
@@ -37,6 +37,7 @@ _HOME = {
     "Mixture": "counsel.model.policy",
     "Plan": "counsel.planning.plan",
     "Policy": "counsel.model.policy",
+    "Vertex": "counsel.planning.frontier",
     "criticality": "counsel.planning.criticality",
     "evaluate": "counsel.planning.occupancy",
     "explain": "counsel.planning.explain",
@@ -62,6 +63,7 @@ __all__ = [
     "Mixture",
     "Plan",
     "Policy",
+    "Vertex",
     "criticality",
     "evaluate",
     "explain",

@@ -38,6 +38,8 @@ def sealed(array: NDArray[_T]) -> NDArray[_T]:
 
 def place(axes: str, index: Iterable[int]) -> str:
     """Spell an index with its axes: ``place("sa", (3, 1))`` is ``[s=3, a=1]``."""
+    if not axes:
+        return ""
     return "[" + ", ".join(f"{axis}={int(i)}" for axis, i in zip(axes, index, strict=True)) + "]"
 
 
@@ -67,10 +69,10 @@ def whole(name: str, value: object, *, least: int) -> int:
         number = operator.index(value)  # type: ignore[arg-type]
     except TypeError:
         raise CounselError(f"{name} must be a whole number, not {brief(value)}") from None
-    if isinstance(value, bool | np.bool_) or not least <= number < 2**31:
-        raise CounselError(
-            f"{name} must be a whole number from {least} to {2**31 - 1}, not {brief(value)}"
-        )
+    if isinstance(value, bool | np.bool_) or number < least:
+        raise CounselError(f"{name} must be a whole number of at least {least}, not {brief(value)}")
+    if number >= 2**31:
+        raise CounselError(f"{name} is {brief(value)}; it must be below {2**31}")
     return number
 
 
@@ -140,14 +142,14 @@ def labels(name: str, given: Sequence[str] | None, count: int) -> tuple[str, ...
         raise CounselError(f"{name} must be a list of {count} texts, not {brief(given)}")
     texts = tuple(given)
     if len(texts) != count:
-        raise CounselError(f"{name} has {len(texts)} labels for {count} entries")
+        raise CounselError(f"{name} has {len(texts)} labels where {count} are needed")
     seen: dict[str, int] = {}
     for i, text in enumerate(texts):
         if not isinstance(text, str) or not text or not _is_unicode(text):
             raise CounselError(f"{name}[{i}] is {brief(text)}; a label is a non-empty text")
         if text in seen:
             raise CounselError(
-                f"{name}[{i}] is {text!r}, as is {name}[{seen[text]}]; labels differ"
+                f"{name}[{i}] is {text!r}, as is {name}[{seen[text]}]; labels must differ"
             )
         seen[text] = i
     return texts

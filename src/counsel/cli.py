@@ -8,8 +8,10 @@ import math
 import os
 import shlex
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeGuard
 
 import typer
 
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from counsel._arrays import Floats
+    from counsel.model.policy import HardPolicy, Policy
     from counsel.model.problem import AdviceProblem
     from counsel.planning.explain import Explanation
     from counsel.planning.frontier import Frontier
@@ -26,7 +29,6 @@ if TYPE_CHECKING:
 
 app = typer.Typer(
     help="Work out what to advise a person, when to stay silent, and what advice is worth.",
-    no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
@@ -39,16 +41,20 @@ Penalty = Annotated[
 ]
 Budget = Annotated[float | None, typer.Option(help="Pieces of advice an episode, on average.")]
 Hard = Annotated[bool, typer.Option("--hard", help="No episode may exceed the budget.")]
+Reverse = Annotated[
+    bool, typer.Option("--allow-reverse", help="Also use advice that works by repelling.")
+]
 Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON, for scripts.")]
-ROWS = 30
+ROWS = 40
 """Rows of a long table that are printed; --json and -o have them all."""
 
 
 def main() -> None:
     """Run the command line; say what is wrong in one line."""
     debug = os.environ.get("COUNSEL_DEBUG") or "--debug" in sys.argv
+    arguments = [a for a in sys.argv[1:] if a != "--debug"] or ["--help"]
     try:
-        code = app(args=[a for a in sys.argv[1:] if a != "--debug"], standalone_mode=False)
+        code = app(args=arguments, standalone_mode=False)
     except CounselError as fault:
         if debug:
             raise
@@ -97,6 +103,7 @@ def solve(  # noqa: PLR0913 (one argument for each option)
     penalty: Penalty = None,
     budget: Budget = None,
     hard: Hard = False,
+    allow_reverse: Reverse = False,
     output: Annotated[
         Path | None, typer.Option("-o", help="Write the policy: .csv, .parquet or .npz.")
     ] = None,
@@ -108,7 +115,9 @@ def solve(  # noqa: PLR0913 (one argument for each option)
     if output is not None and output.suffix not in (".csv", ".parquet", ".npz"):
         raise CounselError(f"-o {output} must end in .csv, .parquet or .npz")
     problem = _read(source)
-    plan = counsel.solve(problem, penalty=penalty, budget=budget, hard=hard)
+    plan = counsel.solve(
+        problem, penalty=penalty, budget=budget, hard=hard, allow_reverse=allow_reverse
+    )
     if output is not None:
         counsel.save_policy(plan.policy, output, problem=problem)
     if as_json:
@@ -131,6 +140,7 @@ def frontier(
     max_vertices: Annotated[
         int, typer.Option(help="Stop after so many vertices and bound the rest.")
     ] = 1000,
+    allow_reverse: Reverse = False,
     output: Annotated[Path | None, typer.Option("-o", help="Write the vertices: .csv.")] = None,
     as_json: Json = False,
 ) -> None:
@@ -140,7 +150,8 @@ def frontier(
     if output is not None and output.suffix != ".csv":
         raise CounselError(f"-o {output} must end in .csv")
     problem = _read(source)
-    front = counsel.frontier(problem, max_vertices=max_vertices)
+    with _waiting(f"Tracing up to {max_vertices} vertices (fewer with --max-vertices)"):
+        front = counsel.frontier(problem, max_vertices=max_vertices, allow_reverse=allow_reverse)
     if output is not None:
         from counsel.model.files import write_text
 
@@ -163,6 +174,7 @@ def explain(  # noqa: PLR0913 (one argument for each option)
     penalty: Penalty = None,
     budget: Budget = None,
     hard: Hard = False,
+    allow_reverse: Reverse = False,
     pieces_left: Annotated[
         int | None, typer.Option(help="Pieces left under a hard budget; all when not given.")
     ] = None,
@@ -172,8 +184,10 @@ def explain(  # noqa: PLR0913 (one argument for each option)
     import counsel
 
     problem = _read(source)
-    plan = counsel.solve(problem, penalty=penalty, budget=budget, hard=hard)
     where = _state_index(problem, state)
+    plan = counsel.solve(
+        problem, penalty=penalty, budget=budget, hard=hard, allow_reverse=allow_reverse
+    )
     told = counsel.explain(problem, plan, step=step, state=where, pieces_left=pieces_left)
     if as_json:
         _print_json(_explanation_record(told))
@@ -187,13 +201,11 @@ def _read(source: str) -> "AdviceProblem":
     import counsel
     import counsel.worlds
 
+    worlds = ", ".join(counsel.worlds.CATALOGUE)
     if source in counsel.worlds.CATALOGUE and not Path(source).exists():
         return counsel.worlds.make(source)
     if not source.endswith(".npz"):
-        raise CounselError(
-            f"{source} is neither a problem (.npz) nor a built-in world "
-            f"({', '.join(counsel.worlds.CATALOGUE)})"
-        )
+        raise CounselError(f"{source} is neither a problem (.npz) nor a built-in world ({worlds})")
     return counsel.load(source)
 
 
@@ -204,8 +216,9 @@ def _state_index(problem: "AdviceProblem", given: str) -> int:
     try:
         return int(given)
     except ValueError:
+        some = f" ({', '.join(names[:8])}{', …' if len(names) > 8 else ''})" if names else ""
         raise CounselError(
-            f"state is {given!r}; give a number from 0 to {problem.n_states - 1} or a label"
+            f"state is {given!r}; give a number from 0 to {problem.n_states - 1} or a label{some}"
         ) from None
 
 
@@ -229,6 +242,11 @@ def _short(number: float) -> str:
         return "∞" if number > 0 else "−∞"
     text = f"{number:.3g}"
     return f"{number:.0f}" if "e" in text and 1e3 <= abs(number) < 1e6 else text
+
+
+def _value(number: float) -> str:
+    """Five significant digits: enough to see what advice changes."""
+    return f"{number:.5g}"
 
 
 def _number(number: float) -> float | None:
@@ -260,6 +278,19 @@ def _table(title: str | None, *columns: str, left: int = 0) -> "Table":
     return table
 
 
+@contextmanager
+def _waiting(what: str) -> Iterator[None]:
+    """Show on a terminal that something is under way."""
+    from rich.console import Console
+
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield
+        return
+    with console.status(what):
+        yield
+
+
 def _alone(problem: "AdviceProblem") -> float:
     import counsel
 
@@ -277,26 +308,26 @@ def _print_plan(problem: "AdviceProblem", plan: "Plan") -> None:
     import counsel
 
     alone, outcome = _alone(problem), counsel.evaluate(problem, plan.policy)
-    gain = plan.value - alone
-    if gain > 1e-12 * max(1.0, abs(alone)):
-        typer.echo(
-            f"{_pieces(plan.advice_count).capitalize()} an episode on average raise the expected "
-            f"reward from {_short(alone)} to {_short(plan.value)} (+{_short(gain)})."
-        )
-    else:
-        typer.echo(f"Silence is best: the person alone earns {_short(alone)} an episode.")
+    typer.echo(_headline(plan, alone))
     if len(plan.reverse):
         typer.echo(
-            f"In {len(plan.reverse)} cells the advice is meant to repel; "
-            "nobody should be given it without knowing."
+            f"At {len(plan.reverse)} steps and states the advice works by repelling: it names what "
+            "the person should not do. Do not give it to people who do not know that."
         )
-    table = _table(None, "", "per episode", left=1)
-    table.add_row("expected reward", _short(plan.value))
+    elif problem.human.repels:
+        typer.echo(
+            "Some advice repels this person; it is left out unless --allow-reverse is given."
+        )
+    table = _table(None, "per episode", "", left=1)
+    table.add_row("expected reward", _value(plan.value))
     if plan.penalty:
-        table.add_row("less the penalty", _short(plan.penalised_value))
+        table.add_row("reward less the penalty", _value(plan.penalised_value))
+    table.add_row("expected reward of the person alone", _value(alone))
     table.add_row("pieces of advice", _short(plan.advice_count))
-    table.add_row("price of a piece", _short(plan.price))
+    table.add_row("price of a piece, in reward", _short(plan.price))
     _print_table(table)
+    if plan.advice_count < 5e-7:
+        return
     _print_pieces(problem, outcome.pieces)
     rates = _table("When it speaks", "step", "chance of advice", "expected reward")
     for h in range(min(problem.horizon, ROWS)):
@@ -306,13 +337,35 @@ def _print_plan(problem: "AdviceProblem", plan: "Plan") -> None:
         typer.echo(f"({problem.horizon - ROWS} more steps: --json has them all)")
 
 
+def _headline(plan: "Plan", alone: float) -> str:
+    """Say the finding in one sentence."""
+    gain = plan.value - alone
+    if gain > 1e-12 * max(1.0, abs(alone)):
+        count = plan.advice_count
+        verb = "raises" if abs(count - 1.0) < 5e-4 else "raise"
+        never = f", never more than {plan.policy.budget}," if _is_hard(plan.policy) else ""
+        return (
+            f"{_pieces(count).capitalize()} an episode on average{never} {verb} the expected "
+            f"reward from {_value(alone)} to {_value(plan.value)} (+{_short(gain)})."
+        )
+    if plan.penalty:
+        return f"At this penalty silence is best: the person alone earns {_value(alone)}."
+    if plan.price > 0.0:
+        return f"This budget leaves nothing to say: the person alone earns {_value(alone)}."
+    return f"Silence is best: no advice earns more than the person alone, {_value(alone)}."
+
+
+def _is_hard(policy: "Policy | HardPolicy") -> "TypeGuard[HardPolicy]":
+    return hasattr(policy, "budget")
+
+
 def _print_pieces(problem: "AdviceProblem", pieces_sa: "Floats") -> None:
     """Print where most pieces of advice go."""
     import numpy as np
 
     order = np.argsort(-pieces_sa, axis=None, kind="stable")[:10]
     cells = [(int(i) // problem.n_actions, int(i) % problem.n_actions) for i in order]
-    cells = [cell for cell in cells if pieces_sa[cell] > 0.0]
+    cells = [cell for cell in cells if pieces_sa[cell] >= 5e-7]
     if not cells:
         return
     table = _table("Where it speaks most", "state", "advice", "pieces per episode", left=2)
@@ -353,10 +406,15 @@ def _print_frontier(front: "Frontier") -> None:
                 share = f"{low / benefit:.0%}"
                 if high / benefit - low / benefit > 0.005:
                     share = f"{low / benefit:.0%} to {high / benefit:.0%}"
-                typer.echo(f"{_pieces(wanted).capitalize()} an episode: {share} of the benefit.")
-    title = f"{len(front.vertices)} vertices" + ("" if front.complete else " (not complete)")
+                typer.echo(
+                    f"{_pieces(wanted).capitalize()} an episode: {share} of what unlimited advice "
+                    "is worth."
+                )
+    title = f"The frontier, {len(front.vertices)} corners"
+    if not front.complete:
+        title += " (not complete: raise --max-vertices; a budget is solved exactly all the same)"
     table = _table(
-        title, "pieces of advice", "expected reward", "of the benefit", "best at penalties"
+        title, "pieces of advice", "expected reward", "of unlimited", "best at penalties"
     )
     for vertex in _thinned(front.vertices):
         low, high = vertex.penalties
@@ -365,7 +423,7 @@ def _print_frontier(front: "Frontier") -> None:
             _short(vertex.advice_count),
             f"{vertex.value:.6g}",
             f"{of_all:.1%}",
-            f"{_short(low)} to {_short(high)}",
+            _short(low) if _short(low) == _short(high) else f"{_short(low)} to {_short(high)}",
         )
     _print_table(table)
     if len(front.vertices) > ROWS:
@@ -404,7 +462,7 @@ def _frontier_csv(front: "Frontier") -> str:
 
 def _print_explanation(told: "Explanation") -> None:
     low, high = told.criticality
-    table = _table(None, "", "", left=1)
+    table = _table(None, "in this cell", "", left=1)
     for name, probability in zip(told.action_names, told.own, strict=True):
         table.add_row(f"alone: {name}", f"{probability:.1%}")
     if told.considered is not None:

@@ -134,6 +134,8 @@ def save_policy(
 
 def load_policy(path: str | os.PathLike[str]) -> Policy | HardPolicy:
     """Read a policy written as .npz."""
+    if Path(path).suffix in (".csv", ".parquet"):
+        raise CounselError(f"{path} is a table for people; a policy is read back from .npz only")
     header, arrays = _read_npz(Path(path), POLICY)
     with _blaming(path):
         if header["hard"]:

@@ -100,7 +100,7 @@ class Human:
             theta_lsa = _adherence_of(policy_lsa, shared)
             lift_lsa = np.where(_certain(policy_lsa), 0.0, shared)
         else:
-            raise CounselError("give either adherence or lift, and not both")
+            raise CounselError("a person has an adherence or a lift: give one of them, not both")
         fields: dict[str, Any] = {
             "policy": policy_lsa,
             "adherence": theta_lsa,

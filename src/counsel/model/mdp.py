@@ -117,20 +117,31 @@ class MDP:
         *,
         horizon: int,
         start: ArrayLike = 0,
+        state_labels: Sequence[str] | None = None,
         action_labels: Sequence[str] | None = None,
     ) -> "MDP":
         """Build from a Gymnasium toy-text dictionary, ``env.unwrapped.P``.
 
         ``P[s][a]`` lists (probability, next state, reward, done). A transition that is done goes
         to one added absorbing state, the last, which pays nothing. Repeated next states are summed
-        and r(s, a) is the expected reward. ``start`` may leave the added state out.
+        and r(s, a) is the expected reward. ``start`` and ``state_labels`` may leave the added
+        state out; it is then called "over".
         """
         matrix, reward_sa = read_toy_text(transitions)
         S = reward_sa.shape[0]
         start_s = rectangular("start", start)
         if start_s.shape == (S - 1,):
             start = np.append(start_s, 0.0)
-        return cls(matrix, reward_sa, horizon=horizon, start=start, action_labels=action_labels)
+        if isinstance(state_labels, list | tuple) and len(state_labels) == S - 1:
+            state_labels = [*state_labels, "over"]
+        return cls(
+            matrix,
+            reward_sa,
+            horizon=horizon,
+            start=start,
+            state_labels=state_labels,
+            action_labels=action_labels,
+        )
 
     def to_toy_text(self) -> ToyText:
         """Return the Gymnasium toy-text dictionary of a world that is the same at every step.

@@ -74,9 +74,17 @@ NO_RANDOM_CELLS = RandomCells(
 
 @dataclass(frozen=True, slots=True, eq=False, init=False, repr=False)
 class Policy:
-    """Advice [h, s] for ``n_actions`` actions, random in the cells of ``random`` only.
+    """Advice for each cell: each step and state.
 
-    In a random cell ``advice`` is the likeliest.
+    Parameters
+    ----------
+    advice
+        Whole numbers [h, s]: an action, or ``n_actions`` for silence. The likeliest in a random
+        cell.
+    n_actions
+        How many actions the person has.
+    random
+        The cells that are random; none when not given.
     """
 
     n_actions: int

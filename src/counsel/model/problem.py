@@ -32,7 +32,15 @@ from counsel.model.mdp import MDP
 
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class AdviceProblem:
-    """A world, and a person in it who may be advised."""
+    """A world, and a person in it who may be advised.
+
+    Parameters
+    ----------
+    mdp
+        The world.
+    human
+        The person: what they do alone and how much they listen.
+    """
 
     mdp: MDP
     human: Human
@@ -43,9 +51,12 @@ class AdviceProblem:
             raise CounselError("an AdviceProblem joins an MDP and a Human, in this order")
         here, there = (mdp.n_states, mdp.n_actions), (human.n_states, human.n_actions)
         if here != there:
+            hint = ""
+            if here == (there[0] + 1, there[1]):
+                hint = " (a world read from toy text has one state more: its end)"
             raise CounselError(
                 f"the person's policy has {there[0]} states and {there[1]} actions "
-                f"but the world has {here[0]} and {here[1]}"
+                f"but the world has {here[0]} and {here[1]}{hint}"
             )
         for name, steps in (
             ("policy", len(human.policy)),

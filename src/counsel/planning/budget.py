@@ -93,7 +93,7 @@ def read_budget(budget: float) -> float:
     """Check an expected budget."""
     number = real("budget", budget)
     if not 0.0 <= number < np.inf:
-        raise CounselError(f"budget is {number:g}; it must be a number of pieces of at least 0")
+        raise CounselError(f"budget is {number:g}; it must be a finite number of at least 0")
     return number
 
 

@@ -26,7 +26,7 @@ MOST_PIECES = 4_000_000
 """Pieces in one step beyond which a grid is used."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Criticality:
     """The criticality of every cell [h, s] lies between ``lower`` and ``upper``.
 
@@ -36,6 +36,10 @@ class Criticality:
     lower: Floats
     upper: Floats
     exact: bool
+
+    def __repr__(self) -> str:
+        H, S = self.lower.shape
+        return f"Criticality({H} steps, {S} states, {'exact' if self.exact else 'bracketed'})"
 
 
 def criticality(  # noqa: PLR0913 (the masks of solve, and the two sizes)
@@ -47,9 +51,18 @@ def criticality(  # noqa: PLR0913 (the masks of solve, and the two sizes)
     max_pieces: int = MOST_PIECES,
     grid: int = 64,
 ) -> Criticality:
-    """Return the criticality of every cell; the masks are those of ``solve``.
+    """Return the largest penalty at which advice still pays, for each step and state.
 
-    ``max_pieces`` limits the memory of the exact method; beyond it ``grid`` penalties are tried.
+    Parameters
+    ----------
+    problem
+        The world and the person.
+    forbidden, required, allow_reverse
+        As in ``solve``.
+    max_pieces
+        Limits the memory of the exact method.
+    grid
+        How many penalties are tried where the exact method needs more.
     """
     rules = Rules.read(problem, forbidden=forbidden, required=required, allow_reverse=allow_reverse)
     most = whole("max_pieces", max_pieces, least=0)

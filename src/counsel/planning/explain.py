@@ -76,11 +76,14 @@ class Explanation:
         return self.sentence
 
     def _habit(self) -> str:
-        likeliest = int(self.own.argmax())
-        name, chance = self.action_names[likeliest], float(self.own[likeliest])
-        if chance >= 1.0 - 1e-12:
-            return f"alone the person always takes {name}"
-        return f"alone the person most often takes {name} ({chance:.0%})"
+        top = float(self.own.max())
+        names = [n for n, p in zip(self.action_names, self.own, strict=True) if p > top - 1e-9]
+        if top >= 1.0 - 1e-12:
+            return f"alone the person always takes {names[0]}"
+        if len(names) == len(self.own):
+            return "alone the person takes any action"
+        each = " each" if len(names) > 1 else ""
+        return f"alone the person most often takes {' or '.join(names)} ({top:.0%}{each})"
 
     def _choice(self) -> str:
         if self.considered is None:
@@ -89,14 +92,14 @@ class Explanation:
         if self.advice is None:
             return f"stay silent: {self._silence(name)}"
         often = "" if self.probability >= 1.0 else f" in {self.probability:.1%} of cases"
+        if self.must and self.gain <= self.price:
+            return f"advise {name}{often} because something must be said here, {self._balance()}"
         if self.reverse:
             return (
-                f"advise {name}{often} because it repels: {self._habit()}, and naming {name} "
-                f"(lift {_short(self.lift)}) turns them from something worth "
-                f"{_short(-self.advantage)} less, {self._balance()}"
+                f"advise {name}{often} because it repels: {self._habit()}, naming {name} makes "
+                f"them less likely to take it (lift {_short(self.lift)}), and it is worth "
+                f"{_short(-self.advantage)} less than what they would do, {self._balance()}"
             )
-        if self.must and self.gain <= self.price:
-            return f"advise {name}{often} because something must be said, {self._balance()}"
         return (
             f"advise {name}{often}: {self._habit()}, the advice moves them with probability "
             f"{_short(self.lift)} and {name} is worth {_short(self.advantage)} more than what "
@@ -104,32 +107,42 @@ class Explanation:
         )
 
     def _balance(self) -> str:
+        if self.gain < 0.0:
+            return f"at a loss of {_short(-self.gain)}"
         if self.price == 0.0:
             return f"a gain of {_short(self.gain)}"
         if abs(self.gain - self.price) <= 1e-9 * abs(self.price):
-            return f"a gain of {_short(self.gain)}, just its price"
+            return f"a gain of {_short(self.gain)} that equals {self._price()}"
         if self.gain > self.price:
-            return f"a gain of {_short(self.gain)} against a price of {_short(self.price)}"
-        return f"a gain of {_short(self.gain)}, no more than its price of {_short(self.price)}"
+            return f"a gain of {_short(self.gain)} against {self._price()}"
+        return f"a gain of {_short(self.gain)}, no more than {self._price()}"
+
+    def _price(self) -> str:
+        amount = _short(self.price)
+        if self.pieces_left is None:
+            return f"its price of {amount}"
+        return f"the {amount} a piece is worth later"
 
     def _silence(self, name: str) -> str:
         if self.pieces_left == 0:
             return "no piece of advice is left"
         if self.gain <= 0.0:
             return f"{self._habit()}, and no advice would gain anything"
+        how = "repelling them " if self.lift < 0.0 else ""
         return (
             f"{self._habit()}, and the best advice, {name}, would gain {_short(self.gain)} "
-            f"(lift {_short(self.lift)} × advantage {_short(self.advantage)}), "
-            f"not more than its price of {_short(self.price)}"
+            f"{how}(lift {_short(self.lift)} × advantage {_short(self.advantage)}), "
+            f"no more than {self._price()}"
         )
 
     def _bearing(self) -> str:
         low, high = self.criticality
-        if self.considered is None or self.must or high == 0.0:
+        if self.considered is None or self.must or high == 0.0 or self.pieces_left == 0:
             return ""
-        if low == high:
-            return f"; advice here pays up to a penalty of {_short(low)}"
-        return f"; advice here pays up to a penalty between {_short(low)} and {_short(high)}"
+        most = f"of {_short(low)}"
+        if low != high:
+            most = f"between {_short(low)} and {_short(high)}"
+        return f"; were every piece charged, advice here would pay up to a penalty {most}"
 
 
 def explain(  # noqa: PLR0913 (the problem, the plan, the cell, and what is known of it)
@@ -141,10 +154,24 @@ def explain(  # noqa: PLR0913 (the problem, the plan, the cell, and what is know
     pieces_left: int | None = None,
     criticality: Criticality | None = None,
 ) -> Explanation:
-    """Explain what ``plan`` says at one step in one state.
+    """Explain what a plan says at one step in one state.
 
-    Under a hard budget ``pieces_left`` says how many pieces are left; all of them when not given.
-    ``criticality`` may be passed when it is already known.
+    Parameters
+    ----------
+    problem, plan
+        What was solved and its answer.
+    step, state
+        The cell, both counted from 0.
+    pieces_left
+        Under a hard budget: how many pieces are left, all of them when not given.
+    criticality
+        What ``counsel.criticality`` returned. It is worked out when not given, which takes most of
+        the time: pass it to explain many cells.
+
+    Returns
+    -------
+    Explanation
+        Print it for the sentence; its attributes are the numbers.
     """
     h = _read_index("step", step, problem.horizon)
     s = _read_index("state", state, problem.n_states)
@@ -201,7 +228,7 @@ def _read_pieces(policy: Policy | HardPolicy, given: int | None) -> int | None:
     """Return the pieces left, None where the policy does not count them."""
     if isinstance(policy, Policy):
         if given is not None:
-            raise CounselError("pieces_left goes with a hard budget; this plan does not count")
+            raise CounselError("pieces left go with a hard budget; this plan does not count pieces")
         return None
     return policy.budget if given is None else _read_index("pieces_left", given, policy.budget + 1)
 

@@ -37,7 +37,7 @@ from counsel.planning.rules import Rules
 from counsel.planning.solve import read_penalty, solve_budget, solve_penalty
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Frontier:
     """The vertices from least to most advice.
 
@@ -56,6 +56,14 @@ class Frontier:
     rules: Rules
     vertices: tuple["Vertex", ...]
     complete: bool
+
+    def __repr__(self) -> str:
+        first, last = self.vertices[0], self.vertices[-1]
+        state = "" if self.complete else ", not complete"
+        return (
+            f"Frontier({len(self.vertices)} vertices, {first.advice_count:.4g} to "
+            f"{last.advice_count:.4g} pieces, value {first.value:.6g} to {last.value:.6g}{state})"
+        )
 
     def at_penalty(self, penalty: float) -> Plan:
         """Return the best plan at a penalty."""
@@ -89,13 +97,19 @@ class Frontier:
         return lower, max(lower, upper)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Vertex:
     """One vertex of the frontier: a plan that no mixture of others matches."""
 
     problem: AdviceProblem
     rules: Rules
     point: Point
+
+    def __repr__(self) -> str:
+        return (
+            f"Vertex({self.advice_count:.4g} pieces of advice, value {self.value:.6g}, "
+            f"best at penalties {self.point.low:.4g} to {self.point.high:.4g})"
+        )
 
     @property
     def advice_count(self) -> float:
@@ -127,7 +141,23 @@ def frontier(
     required: ArrayLike | None = None,
     allow_reverse: bool = True,
 ) -> Frontier:
-    """Return the frontier of ``problem``; the masks are those of ``solve``."""
+    """Return what every number of pieces of advice is worth.
+
+    Parameters
+    ----------
+    problem
+        The world and the person.
+    max_vertices
+        Where to stop; the frontier then bounds what it has not traced.
+    forbidden, required, allow_reverse
+        As in ``solve``.
+
+    Returns
+    -------
+    Frontier
+        Its ``vertices`` have ``advice_count``, ``value``, ``penalties`` and ``policy``;
+        ``at_budget`` and ``at_penalty`` give the plan for any budget or penalty.
+    """
     most = whole("max_vertices", max_vertices, least=2)
     rules = Rules.read(problem, forbidden=forbidden, required=required, allow_reverse=allow_reverse)
     planner = Planner(problem, rules, search=True)

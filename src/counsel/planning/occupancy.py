@@ -21,7 +21,7 @@ from counsel.planning.backward import model_of
 from counsel.planning.rules import Rules
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Evaluation:
     """What a policy brings.
 
@@ -48,9 +48,22 @@ class Evaluation:
     occupancy: Floats
     pieces: Floats
 
+    def __repr__(self) -> str:
+        return f"Evaluation(value {self.value:.6g}, {self.advice_count:.4g} pieces of advice)"
+
 
 def evaluate(problem: AdviceProblem, policy: Policy | HardPolicy | Mixture) -> Evaluation:
-    """Return what ``policy`` is worth, exactly; no episode is drawn."""
+    """Return what a policy is worth, exactly: no episode is drawn.
+
+    Parameters
+    ----------
+    problem
+        The world and the person.
+    policy
+        A ``Policy``, a ``HardPolicy`` or a ``Mixture``: ``plan.policy``, say.
+    """
+    if not isinstance(policy, Policy | HardPolicy | Mixture):
+        raise CounselError(f"expected a Policy, HardPolicy or Mixture, not {type(policy).__name__}")
     rules = Rules.read(problem, forbidden=None, required=None, allow_reverse=True)
     return forward(problem, model_of(problem, rules), policy)
 

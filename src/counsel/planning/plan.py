@@ -59,7 +59,7 @@ class Plan:
 
     def __repr__(self) -> str:
         return (
-            f"Plan(value {self.value:.6g}, {self.advice_count:.4g} pieces of advice, "
+            f"Plan(value {self.value:.6g}, advice count {self.advice_count:.4g}, "
             f"price {self.price:.4g})"
         )
 

@@ -33,6 +33,10 @@ class Rules:
         allow_reverse: bool,
     ) -> "Rules":
         """Check the masks and join them with the actions that are allowed."""
+        if not isinstance(problem, AdviceProblem):
+            raise CounselError(
+                f"expected an AdviceProblem (a world and a person), not {type(problem).__name__}"
+            )
         if forbidden is None and required is None and allow_reverse:
             return _unrestricted(problem)
         speak = layers(problem.mdp.allowed)

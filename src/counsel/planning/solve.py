@@ -34,7 +34,7 @@ def solve(  # noqa: PLR0913 (what may be asked of a plan)
     allow_reverse: bool = True,
     threads: int | None = None,
 ) -> Plan:
-    """Return the best plan of advice.
+    """Return the best plan of advice: what to say, or not, at each step in each state.
 
     Parameters
     ----------
@@ -43,8 +43,9 @@ def solve(  # noqa: PLR0913 (what may be asked of a plan)
     penalty
         What each piece of advice costs, in units of reward.
     budget
-        Pieces of advice an episode: on average, over the start distribution too; or, with
-        ``hard``, a whole number that no episode exceeds.
+        Pieces of advice an episode, on average (over the start distribution too).
+    hard
+        Whether no episode may exceed the budget, which is then a whole number.
     forbidden
         Booleans [s], [h, s] or [h, s, a]: where nothing, or that advice, may be said.
     required
@@ -55,11 +56,21 @@ def solve(  # noqa: PLR0913 (what may be asked of a plan)
     threads
         How many threads may share a large problem; all cores when not given. The plan does not
         depend on it.
+
+    Returns
+    -------
+    Plan
+        Its value, its advice count, the price of a piece, and its policy.
+
+    Raises
+    ------
+    CounselError
+        When a mask, penalty or budget makes no sense, or what must be said exceeds the budget.
     """
     if penalty is not None and budget is not None:
         raise CounselError("give a penalty or a budget, not both: a budget sets its own price")
     if hard and budget is None:
-        raise CounselError("hard=True needs a budget: the most pieces of advice in an episode")
+        raise CounselError("a hard limit needs a budget: the most pieces of advice in an episode")
     if threads is not None:
         threads = whole("threads", threads, least=1)
     rules = Rules.read(problem, forbidden=forbidden, required=required, allow_reverse=allow_reverse)
