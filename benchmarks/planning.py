@@ -160,8 +160,8 @@ def gather(
 def verdict(what: str, measured: float, wanted: float, *, most: bool = False) -> str:
     """Say whether a figure is as good as was asked."""
     holds = measured <= wanted if most else measured >= wanted
-    sign, word = ("≤", "holds") if most else ("≥", "holds")
-    return f"{what}: {measured:.3g} (asked {sign} {wanted:g}) {word if holds else 'FALLS SHORT'}"
+    asked = f"{'≤' if most else '≥'} {wanted:g}"
+    return f"{what}: {measured:.3g} (asked {asked}) {'holds' if holds else 'FALLS SHORT'}"
 
 
 if __name__ == "__main__":

@@ -277,3 +277,12 @@ def test_a_budget_that_is_no_finite_number_from_zero_up_is_an_error(budget):
         counsel.solve(case(7)[1], budget=budget)
     with pytest.raises(counsel.CounselError, match=r"budget is .*at least 0"):
         counsel.frontier(case(7)[1]).at_budget(budget)
+
+
+def test_a_cell_the_budget_never_reaches_says_what_is_best_at_its_price():
+    # Found in review: it kept the advice of another price, and the explanation contradicted it.
+    mdp = counsel.MDP(np.array([[0, 0], [1, 1]]), [[0.0, 1.0], [0.0, 1.0]], horizon=1)
+    problem = counsel.AdviceProblem(mdp, counsel.Human([[1.0, 0.0]] * 2, 0.8))
+    plan = counsel.solve(problem, budget=1)
+    told = counsel.explain(problem, plan, step=0, state=1)
+    assert (told.advice, told.price) == (1, 0.0)

@@ -208,10 +208,10 @@ def test_with_rules_every_cell_is_advised_just_below_and_silent_from_just_above(
     check_against_solve(problem, critical_hs, **masks)
 
 
-@pytest.mark.parametrize("max_pieces", [4_000_000, 0])
-def test_where_something_must_be_said_criticality_is_infinite(max_pieces):
+@pytest.mark.parametrize("max_kinks", [4_000_000, 0])
+def test_where_something_must_be_said_criticality_is_infinite(max_kinks):
     problem = adapt(examples.silent_then_advised())
-    critical = counsel.criticality(problem, required=[False, True, False], max_pieces=max_pieces)
+    critical = counsel.criticality(problem, required=[False, True, False], max_kinks=max_kinks)
     assert np.isinf(critical.lower[:, 1]).all()
     assert np.isinf(critical.upper[:, 1]).all()
     assert np.isfinite(critical.lower[:, [0, 2]]).all()
@@ -248,7 +248,7 @@ def unbroken(problem, top):
 def test_the_grid_brackets_the_exact_criticality_where_advice_never_comes_back(seed, grid):
     _, problem = case(seed)
     exact = counsel.criticality(problem).lower
-    rough = counsel.criticality(problem, max_pieces=0, grid=grid)
+    rough = counsel.criticality(problem, max_kinks=0, grid=grid)
     assert not rough.exact
     cells = unbroken(problem, 1.1 * exact.max() + 0.01)
     assert cells.any()
@@ -259,7 +259,7 @@ def test_the_grid_brackets_the_exact_criticality_where_advice_never_comes_back(s
 @pytest.mark.parametrize("seed", range(0, 60, 2))
 def test_every_cell_is_advised_at_its_lower_bound_and_silent_from_its_upper_bound_on(seed):
     _, problem = case(seed)
-    rough = counsel.criticality(problem, max_pieces=0, grid=16)
+    rough = counsel.criticality(problem, max_kinks=0, grid=16)
     gaps = (rough.upper - rough.lower)[rough.upper > 0.0]
     if not gaps.size:
         assert counsel.criticality(problem).lower.max() <= 1e-9
@@ -278,7 +278,7 @@ def test_a_finer_grid_is_narrower_and_covers_the_most_critical_cell(seed):
     problem = adapt(dense)
     exact = counsel.criticality(problem).lower.max()
     for grid in (8, 64, 512):
-        rough = counsel.criticality(problem, max_pieces=0, grid=grid)
+        rough = counsel.criticality(problem, max_kinks=0, grid=grid)
         # The grid ends at most a factor of two above the last penalty that changes anything.
         assert np.max(rough.upper - rough.lower) <= 2 * exact / grid + 1e-12
         assert rough.lower.max() <= exact <= rough.upper.max() + 1e-12
@@ -288,15 +288,15 @@ def test_too_many_pieces_fall_back_to_a_grid():
     dense = oracles.random_problem(np.random.default_rng(1), 5, 3, 6)
     problem = adapt(dense)
     assert counsel.criticality(problem).exact
-    assert not counsel.criticality(problem, max_pieces=20).exact
+    assert not counsel.criticality(problem, max_kinks=20).exact
 
 
 def test_rewards_in_another_unit_scale_the_grid():
     dense, problem = case(8)
     scaled = counsel.criticality(
-        adapt(dense._replace(r_hsa=1e-6 * dense.r_hsa)), max_pieces=0, grid=32
+        adapt(dense._replace(r_hsa=1e-6 * dense.r_hsa)), max_kinks=0, grid=32
     )
-    plain = counsel.criticality(problem, max_pieces=0, grid=32)
+    plain = counsel.criticality(problem, max_kinks=0, grid=32)
     np.testing.assert_allclose(1e6 * scaled.lower, plain.lower)
     np.testing.assert_allclose(1e6 * scaled.upper, plain.upper)
 
@@ -304,13 +304,25 @@ def test_rewards_in_another_unit_scale_the_grid():
 def test_a_world_without_rewards_has_nothing_critical():
     mdp = counsel.MDP(np.zeros((1, 2), dtype=int), np.zeros((1, 2)), horizon=2)
     problem = counsel.AdviceProblem(mdp, counsel.Human([[0.5, 0.5]], 1.0))
-    for max_pieces in (0, 1000):
-        assert (counsel.criticality(problem, max_pieces=max_pieces).upper == 0.0).all()
+    for max_kinks in (0, 1000):
+        assert (counsel.criticality(problem, max_kinks=max_kinks).upper == 0.0).all()
 
 
 @pytest.mark.parametrize(
-    ("name", "given"), [("grid", 0), ("grid", 1.5), ("max_pieces", -1), ("max_pieces", "many")]
+    ("name", "given"), [("grid", 0), ("grid", 1.5), ("max_kinks", -1), ("max_kinks", "many")]
 )
 def test_sizes_must_be_whole_numbers(name, given):
     with pytest.raises(counsel.CounselError, match=f"{name} must be a whole number"):
         counsel.criticality(case(7)[1], **{name: given})
+
+
+def test_the_grid_leaves_open_how_much_sparing_a_must_say_cell_can_bear():
+    # Found in review: the grid called a criticality of ∞ exactly 0.
+    problem = adapt(examples.silent_then_advised())
+    required_hs = np.zeros((3, 3), dtype=bool)
+    required_hs[2, 2] = True
+    exact = counsel.criticality(problem, required=required_hs)
+    grid = counsel.criticality(problem, required=required_hs, max_kinks=0)
+    assert not grid.exact
+    assert (grid.lower <= exact.lower).all()
+    assert (grid.upper >= exact.upper).all()

@@ -345,7 +345,7 @@ def test_the_sentence_for_reverse_advice_says_that_it_repels():
 
 def test_the_sentence_gives_two_bounds_where_criticality_is_only_bracketed():
     problem = road()
-    rough = counsel.criticality(problem, max_pieces=0, grid=4)
+    rough = counsel.criticality(problem, max_kinks=0, grid=4)
     text = sentence(problem, counsel.solve(problem, penalty=0.1), criticality=rough)
     low, high = rough.lower[0, 0], rough.upper[0, 0]
     assert f"up to a penalty between {low:.3g} and {high:.3g}." in text

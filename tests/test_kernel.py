@@ -12,7 +12,7 @@ from hypothesis.extra import numpy as hnp
 
 import counsel
 from counsel import Kernel
-from counsel.model.kernel import NO_ROW, TILE
+from counsel.model.kernel import NO_ROW
 from tests import oracles
 
 SEEDS = range(30)
@@ -54,26 +54,6 @@ def shuffled_with_duplicates(P_sat, rng):
         data += values[order].tolist()
         ends.append(len(index))
     return sp.csr_matrix((data, index, ends), shape=plain.shape)
-
-
-def check_tiles(kernel):
-    """Tiles cut the states of each layer, and its rows, into the same runs."""
-    for layer in range(kernel.n_layers):
-        tiles = kernel.tiles[kernel.first_tile[layer] : kernel.first_tile[layer + 1]]
-        ends_of_states = np.append(tiles[:, 0], kernel.n_states)
-        ends_of_rows = np.append(tiles[:, 2], kernel.first_row[layer + 1])
-        assert ends_of_states[0] == 0
-        assert ends_of_rows[0] == kernel.first_row[layer]
-        np.testing.assert_array_equal(tiles[:, 1], ends_of_states[1:])
-        np.testing.assert_array_equal(tiles[:, 3], ends_of_rows[1:])
-        assert (tiles[:, 0] < tiles[:, 1]).all()
-        for first_state, end_state, first_row, end_row in tiles:
-            row = kernel.row[layer, first_state:end_state]
-            used = row[row != NO_ROW]
-            assert ((used >= first_row) & (used < end_row)).all()
-            assert np.unique(used).size == end_row - first_row
-    assert kernel.first_tile[0] == 0
-    assert kernel.first_tile[-1] == len(kernel.tiles)
 
 
 # ---- in and out ----------------------------------------------------------------------------
@@ -189,7 +169,7 @@ def test_all_forms_store_the_same_arrays(seed):
     P_hsat = (table[..., None] == np.arange(4)).astype(float)
     one = Kernel.read(P_hsat)
     for other in (Kernel.read(table), Kernel.read([sp.coo_matrix(matrix(P)) for P in P_hsat])):
-        for name in ("row", "first_row", "indptr", "next_state", "probability", "tiles"):
+        for name in ("row", "first_row", "indptr", "next_state", "probability", "shared"):
             np.testing.assert_array_equal(getattr(one, name), getattr(other, name))
 
 
@@ -301,48 +281,29 @@ def test_sizes_are_those_of_the_array():
 
 def test_bytes_are_those_of_all_arrays():
     kernel = Kernel.read(draw(3))
-    names = ("row", "first_row", "indptr", "next_state", "probability", "tiles", "first_tile")
+    names = ("row", "first_row", "indptr", "next_state", "probability", "shared")
     assert kernel.nbytes == sum(getattr(kernel, name).nbytes for name in names)
 
 
-@pytest.mark.parametrize("seed", SEEDS)
-def test_tiles_cover_all_states_and_rows_of_a_small_kernel(seed):
-    check_tiles(Kernel.read(draw(seed)))
-
-
-@pytest.mark.parametrize("S", [TILE - 1, TILE, TILE + 1, 3 * TILE + 7])
-@pytest.mark.parametrize("masked", [False, True])
-def test_a_large_kernel_without_shared_rows_is_cut_into_tiles(S, masked):
-    rng = np.random.default_rng(S)
-    # State s leads to s with a probability of its own, so no two rows are equal.
-    p_sa = 0.5 + np.arange(2 * S).reshape(S, 2) / (8 * S)
-    rows = np.repeat(np.arange(2 * S), 2)
-    columns = np.stack([np.zeros(2 * S, int), 1 + np.repeat(np.arange(S), 2) % (S - 1)], axis=1)
-    data = np.stack([p_sa.reshape(-1), 1 - p_sa.reshape(-1)], axis=1)
-    keep = np.ones(2 * S, dtype=bool)
-    if masked:
-        keep[1::2] = rng.random(S) < 0.5
-    kept = np.repeat(keep, 2)
-    kernel = Kernel.read(
-        sp.csr_matrix((data.reshape(-1)[kept], (rows[kept], columns.reshape(-1)[kept])), (2 * S, S))
-    )
-    assert kernel.n_rows == keep.sum()
-    assert len(kernel.tiles) == -(-S // TILE)
-    assert (kernel.tiles[:, 1] - kernel.tiles[:, 0] <= TILE).all()
-    check_tiles(kernel)
-
-
-def test_a_large_kernel_with_shared_rows_is_one_tile():
-    kernel = Kernel.read(np.arange(2 * TILE).reshape(-1, 1) % 7)
-    assert kernel.tiles.tolist() == [[0, 2 * TILE, 0, 7]]
-
-
-def test_layers_with_and_without_shared_rows_are_cut_each_in_its_way():
-    S = TILE + 10
+def test_rows_used_many_times_over_are_marked_as_shared_layer_by_layer():
+    S = 40
     own = np.arange(S).reshape(S, 1)
-    kernel = Kernel.read(np.stack([own, own % 7, own[::-1]]))
-    assert np.diff(kernel.first_tile).tolist() == [2, 1, 2]
-    check_tiles(kernel)
+    kernel = Kernel.from_next_states(np.stack([own, own % 7, own % 20]))
+    assert kernel.shared.tolist() == [False, True, False]
+
+
+def test_an_unused_row_does_not_shift_the_table_of_next_states():
+    # Found in review: rows were taken to be used in order.
+    row = np.array([[[1, 2]], [[1, 2]]][:1])
+    kernel = Kernel.from_rows(
+        np.array([[[1]], [[1]]]).reshape(1, 2, 1),
+        np.array([0, 2]),
+        np.array([0, 1, 2]),
+        np.array([0, 1]),
+        np.array([1.0, 1.0]),
+    )
+    assert row.shape == (1, 1, 2)
+    np.testing.assert_array_equal(kernel.to_next_states(), [[1], [1]])
 
 
 # ---- ownership -----------------------------------------------------------------------------

@@ -371,3 +371,26 @@ def test_an_action_that_is_not_allowed_has_no_toy_text_transitions():
 def test_a_world_that_changes_is_no_toy_text(changes):
     with pytest.raises(counsel.CounselError, match="change with the step"):
         small(**changes).to_toy_text()
+
+
+def test_the_reward_of_an_action_that_is_not_allowed_means_nothing():
+    # Found in review: −1e12 on a masked action widened the tie tolerance until nothing was said.
+    rng = np.random.default_rng(0)
+    transition, reward = rng.dirichlet(np.ones(3), (3, 3)), rng.random((3, 3))
+    allowed = np.array([[True, True, False]] * 3)
+    human = counsel.Human([[1.0, 0.0, 0.0]] * 3, 0.8)
+    plans = []
+    for masked in (0.0, -1e12):
+        reward[:, 2] = masked
+        mdp = MDP(transition, reward, horizon=20, allowed=allowed)
+        plans.append(counsel.solve(counsel.AdviceProblem(mdp, human)))
+    assert plans[0].value == plans[1].value
+    assert plans[0].advice_count == plans[1].advice_count > 1.0
+
+
+def test_a_masked_world_survives_toy_text():
+    allowed = np.array([[True, False], [True, True]])
+    mdp = MDP(np.array([[1, -1], [1, 0]]), [1.0, 2.0], horizon=4, allowed=allowed)
+    again = MDP.from_toy_text(mdp.to_toy_text(), horizon=4)
+    np.testing.assert_array_equal(again.allowed[0, :2], allowed)
+    np.testing.assert_array_equal(again.kernel.to_next_states()[:2], [[1, -1], [1, 0]])

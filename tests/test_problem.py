@@ -249,7 +249,7 @@ def test_without_adherence_holds_no_number_that_tells_how_much_the_person_listen
 
 def test_without_adherence_has_no_attribute_that_names_it():
     setting = adapt(draw(1)).without_adherence()
-    told = {"human", "adherence", "lift", "theta", "given", "shares_lift", "law", "machine"}
+    told = {"human", "adherence", "lift", "theta", "given", "law", "machine"}
     for thing in (setting, setting.mdp, setting.mdp.kernel):
         assert not told & set(dir(thing))
 

@@ -1,7 +1,7 @@
 """The compiled planner against a plain NumPy one, on problems too large for the other oracles.
 
 The reference works on the machine's MDP, with the law of equation (1) written out; it knows
-nothing of lift × advantage, shared rows, tiles or threads.
+nothing of lift × advantage, shared rows or threads.
 """
 
 import numpy as np
@@ -93,8 +93,8 @@ LARGE = {
     "own rows, changing with the step": (own_rows, (300, 5, 12), True),
     "shared rows, stationary": (shared_rows, (300, 5, 12), False),
     "shared rows, changing with the step": (shared_rows, (300, 5, 12), True),
-    "several tiles": (own_rows, (1300, 3, 5), False),
-    "several tiles, changing with the step": (own_rows, (1300, 3, 5), True),
+    "many rows of their own": (own_rows, (1300, 3, 5), False),
+    "many rows of their own, changing with the step": (own_rows, (1300, 3, 5), True),
     "shared rows, more states than a tile": (shared_rows, (1300, 3, 5), False),
 }
 
@@ -149,10 +149,10 @@ def test_a_budget_on_many_threads_is_the_budget_on_one(large, monkeypatch):
 def test_the_kernels_drawn_for_this_file_take_the_paths_they_are_named_for():
     several = own_rows(1, 1300, 3, 5, per_step=False)[0].mdp.kernel
     assert several.n_rows == 1300 * 3
-    assert len(several.tiles) > 2
+    assert not several.shared.any()
     shared = shared_rows(1, 1300, 3, 5, per_step=False)[0].mdp.kernel
     assert shared.n_rows < 1300
-    assert len(shared.tiles) == 1
+    assert shared.shared.all()
     assert own_rows(1, 300, 5, 12, per_step=True)[0].mdp.kernel.n_layers == 12
 
 

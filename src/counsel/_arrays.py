@@ -25,11 +25,6 @@ ROW_TOLERANCE = 1e-9
 """How far from one a row of probabilities may sum. Rows are kept as they are, never rescaled."""
 
 
-def frozen(array: NDArray[_T]) -> NDArray[_T]:
-    """Return a read-only, C-contiguous copy."""
-    return sealed(np.array(array, order="C"))
-
-
 def sealed(array: NDArray[_T]) -> NDArray[_T]:
     """Make an array of our own read-only, in place."""
     array.flags.writeable = False
@@ -73,6 +68,14 @@ def whole(name: str, value: object, *, least: int) -> int:
         raise CounselError(f"{name} must be a whole number of at least {least}, not {brief(value)}")
     if number >= 2**31:
         raise CounselError(f"{name} is {brief(value)}; it must be below {2**31}")
+    return number
+
+
+def index_in(name: str, value: object, count: int) -> int:
+    """Return ``value`` as an index from 0 up to ``count``."""
+    number = whole(name, value, least=0)
+    if number >= count:
+        raise CounselError(f"{name} is {number}; it runs from 0 to {count - 1}")
     return number
 
 

@@ -1,10 +1,12 @@
 """The only place that imports Numba, and the threads that share a large step.
 
-A kernel is a plain loop over arrays: no options, no allocation of results, nothing returned but
-numbers. Kernels release the interpreter lock, so a large step is cut into pieces and handed to
-ordinary threads. Each piece writes its own part of the output, so the result does not depend on
-their number. (Numba's own thread pools are not used: they may not be entered by two Python threads
-at once, which a service would do.)
+A kernel is a plain loop over arrays that the caller has checked. Kernels release the interpreter
+lock, so a large step is cut into runs and handed to ordinary threads. Each run writes its own part
+of the output, so the result does not depend on their number. (Numba's own thread pools are not
+used: they may not be entered by two Python threads at once, which a service would do.)
+
+Compiled kernels are kept on disk, and that cache does not see an edit in another file. So kernels
+call only kernels of their own file, and take plain arrays where they belong to another.
 """
 
 import os

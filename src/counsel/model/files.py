@@ -9,13 +9,13 @@ crash leaves the old file or the new one. Policies can also be written as tables
 import json
 import os
 import struct
-import tempfile
 import zipfile
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,7 +30,7 @@ from counsel.model.problem import AdviceProblem
 from counsel.model.tables import write_csv, write_parquet
 
 VERSION = 1
-"""Version of the file formats; a higher one is refused."""
+"""Version of the file formats; any other is refused."""
 
 _DAMAGED = (
     *(OSError, EOFError, ValueError, TypeError, AttributeError, LookupError, ArithmeticError),
@@ -43,6 +43,8 @@ PROBLEM, POLICY = "counsel-problem", "counsel-policy"
 
 def save(problem: AdviceProblem, path: str | os.PathLike[str]) -> None:
     """Write a problem to ``path`` (.npz)."""
+    if not isinstance(problem, AdviceProblem):
+        raise CounselError(f"expected an AdviceProblem, not {type(problem).__name__}")
     mdp, human, kernel = problem.mdp, problem.human, problem.mdp.kernel
     header = {
         "horizon": mdp.horizon,
@@ -176,17 +178,15 @@ def write_text(path: Path, text: str) -> None:
 @contextmanager
 def _whole(path: Path) -> Iterator[Path]:
     """Give a place to write to; move it to ``path`` when all is written and on disk."""
+    unfinished = path.with_name(f".counsel-{uuid4().hex}")
     try:
-        handle, name = tempfile.mkstemp(dir=path.parent, prefix=".counsel-")
+        os.close(os.open(unfinished, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
     except (OSError, ValueError) as fault:
         raise _cannot_write(path, fault) from None
-    os.close(handle)
-    unfinished = Path(name)
     try:
         yield unfinished
         with unfinished.open("rb") as stream:
             os.fsync(stream.fileno())
-        os.chmod(unfinished, 0o666 & ~_umask())
         os.replace(unfinished, path)
     except (OSError, ValueError) as fault:
         raise _cannot_write(path, fault) from None
@@ -197,12 +197,6 @@ def _whole(path: Path) -> Iterator[Path]:
 def _cannot_write(path: Path, fault: Exception) -> CounselError:
     reason = getattr(fault, "strerror", None) or fault
     return CounselError(" ".join(f"cannot write {path}: {reason}".split()))
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
 
 
 def _write_npz(path: Path, kind: str, header: dict[str, Any], arrays: dict[str, Any]) -> None:

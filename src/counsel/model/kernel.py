@@ -2,11 +2,9 @@
 
 Most worlds repeat themselves: in the car world 2,188 distinct rows stand behind 177,150 pairs of
 state and action. So a kernel keeps the distinct rows of each layer in compressed sparse form and a
-table ``row[layer, state, action]`` that points to them; planners take the expectation of each row
-once. A world that is the same at every step has one layer.
-
-Rows are numbered by first use. Where no two pairs of a layer share a row, a run of states owns a
-run of rows, and planners work through such *tiles* one by one while both are in the cache.
+table ``row[layer, state, action]`` that points to them. A world that is the same at every step has
+one layer. Where many pairs share a row, planners take the expectation of each row once, before they
+look at states; where few do, they take it on the way, while the processor waits for memory anyway.
 """
 
 from dataclasses import dataclass
@@ -23,8 +21,11 @@ from counsel.model._kernels import BAD_NUMBER, GOOD, check_rows, keep_rows, shar
 NO_ROW = -1
 """Where ``Kernel.row`` points for a pair that leads nowhere (an action that is not allowed)."""
 
-TILE = 512
-"""States to a tile: small enough that a tile's expectations stay in the nearest cache."""
+MOST_ACTIONS = 32_766
+"""Advice is stored in two bytes, and silence is one more than the actions."""
+
+WORTH_SHARING = 4
+"""How many times over the entries of a layer must be used for its rows to be worth taking first."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -39,9 +40,8 @@ class Kernel:
         Rows ``first_row[l]`` up to ``first_row[l + 1]`` belong to layer ``l``.
     indptr, next_state, probability
         Row ``i`` holds entries ``indptr[i]`` up to ``indptr[i + 1]`` of the other two.
-    tiles, first_tile
-        Columns of ``tiles``: first and last-plus-one state, first and last-plus-one row.
-        Tiles ``first_tile[l]`` up to ``first_tile[l + 1]`` belong to layer ``l``.
+    shared
+        For each layer, whether its rows are used so often that they are worth taking first.
     """
 
     row: NDArray[np.int32]
@@ -49,8 +49,7 @@ class Kernel:
     indptr: NDArray[np.int64]
     next_state: NDArray[np.int32]
     probability: Floats
-    tiles: NDArray[np.int64]
-    first_tile: NDArray[np.int64]
+    shared: Bools
 
     @classmethod
     def read(cls, transition: object) -> "Kernel":
@@ -70,6 +69,11 @@ class Kernel:
         except ValueError:
             raise CounselError("transition is ragged: give a full rectangular array") from None
         if array.dtype.kind in "iu":
+            if array.ndim == 3 and array.shape[0] == array.shape[2] and _looks_certain(array):
+                raise CounselError(
+                    "transition holds integers that may be next states [h, s, a] or probabilities "
+                    "[s, a, t]; give probabilities as floats, or use Kernel.from_next_states"
+                )
             return cls.from_next_states(array)
         if array.dtype.kind == "f":
             return cls.from_dense(array)
@@ -197,13 +201,23 @@ class Kernel:
         kept = np.empty(int(first_row[-1]) + 1, dtype=np.int64)
         keep_rows(keep, ends, index, data, kept)
         index, data = index[: kept[-1]], data[: kept[-1]]
-        return cls.from_rows(row_lp.reshape(shape), first_row, kept, index, data)
+        return cls._adopt(row_lp.reshape(shape), first_row, kept, index, data)
 
     @classmethod
     def from_rows(
         cls, row: Ints, first_row: Ints, indptr: Ints, next_state: Ints, probability: Floats
     ) -> "Kernel":
-        """Build from the stored form (what ``counsel.save`` writes): checked, and taken over."""
+        """Build from the stored form (what ``counsel.save`` writes); everything is checked."""
+        row, first_row, indptr, next_state = (
+            np.array(part, order="C") for part in (row, first_row, indptr, next_state)
+        )
+        return cls._adopt(row, first_row, indptr, next_state, np.array(probability, order="C"))
+
+    @classmethod
+    def _adopt(
+        cls, row: Ints, first_row: Ints, indptr: Ints, next_state: Ints, probability: Floats
+    ) -> "Kernel":
+        """Check and keep arrays that nobody else holds."""
         whole = (row, first_row, indptr, next_state)
         if (
             any(array.dtype.kind not in "iu" for array in whole)
@@ -219,7 +233,8 @@ class Kernel:
         indptr = indptr.astype(np.int64, copy=False)
         next_state = next_state.astype(np.int32, copy=False)
         probability = probability.astype(np.float64, copy=False)
-        L, S, _ = row.shape
+        L, S, A = row.shape
+        _check_sizes(L, S, A)
         used = row != NO_ROW
         sound = (
             layer_rows.shape == (L + 1,)
@@ -242,15 +257,13 @@ class Kernel:
             raise CounselError(
                 f"transition row {bad} is not a distribution over {S} states (sum {total:.10g})"
             )
-        tiles, first_tile = _tiles(row, used, layer_rows)
         return cls(
             row=sealed(np.ascontiguousarray(row)),
             first_row=sealed(layer_rows),
             indptr=sealed(np.array(indptr, dtype=np.int64, copy=None)),
             next_state=sealed(np.ascontiguousarray(next_state)),
             probability=sealed(np.ascontiguousarray(probability)),
-            tiles=sealed(tiles),
-            first_tile=sealed(first_tile),
+            shared=sealed(_shared(row, layer_rows, indptr)),
         )
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -312,7 +325,8 @@ class Kernel:
                 f"transition{place('hsa', where)} has {lengths[self.row[where]]} next states; "
                 "only a world without chance is a table of next states"
             )
-        table = np.append(self.next_state, NO_ROW).astype(np.int64)[self.row]
+        first_entry = np.append(self.indptr[:-1], self.next_state.size)[self.row]
+        table: NDArray[np.int64] = np.append(self.next_state, NO_ROW).astype(np.int64)[first_entry]
         return table if self.n_layers > 1 else table[0]
 
     def _layer_csr(self, layer: int) -> "sp.csr_matrix":
@@ -331,10 +345,19 @@ def _check_sizes(layers: int, states: int, actions: int) -> None:
             f"transition has {layers} steps, {states} states and {actions} actions; "
             "each must be at least 1"
         )
-    if layers * states * actions >= 2**31 or states * actions >= 2**31:
+    if actions > MOST_ACTIONS:
+        raise CounselError(
+            f"transition has {actions} actions; there may be at most {MOST_ACTIONS:,}"
+        )
+    if layers * states * actions >= 2**31:
         raise CounselError(
             f"transition has {layers * states * actions} rows; at most 2,147,483,647 can be stored"
         )
+
+
+def _looks_certain(array: Ints) -> bool:
+    """Tell whether integers could be probabilities: a single one in every row."""
+    return bool((array >= 0).all() and (array.sum(axis=-1) == 1).all())
 
 
 def _pair(row: int, shape: tuple[int, int, int], next_state: int | None = None) -> str:
@@ -346,22 +369,10 @@ def _pair(row: int, shape: tuple[int, int, int], next_state: int | None = None) 
     return place(axes, index) if next_state is None else place(axes + "t", (*index, next_state))
 
 
-def _tiles(row: Ints, used: Bools, first_row: Ints) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Cut each layer into runs of states that own a run of rows; one run where rows are shared."""
-    L, S, _ = row.shape
-    parts: list[NDArray[np.int64]] = []
-    for layer in range(L):
-        begin, end = int(first_row[layer]), int(first_row[layer + 1])
-        owned = row[layer][used[layer]]
-        if owned.size == end - begin and bool((owned == np.arange(begin, end)).all()):
-            cuts = np.append(np.arange(0, S, TILE), S)
-            rows_before = begin + np.concatenate(([0], np.cumsum(used[layer].sum(axis=1))))
-        else:
-            cuts = np.array([0, S])
-            rows_before = np.full(S + 1, begin)
-            rows_before[S] = end
-        parts.append(
-            np.stack([cuts[:-1], cuts[1:], rows_before[cuts[:-1]], rows_before[cuts[1:]]], axis=1)
-        )
-    first_tile = np.cumsum([0] + [len(part) for part in parts])
-    return np.concatenate(parts).astype(np.int64), first_tile.astype(np.int64)
+def _shared(row: Ints, first_row: Ints, indptr: Ints) -> Bools:
+    """Tell for each layer whether its entries are used many times over."""
+    lengths = np.append(np.diff(indptr), 0)
+    stored = indptr[first_row[1:]] - indptr[first_row[:-1]]
+    used = np.array([lengths[layer].sum() for layer in row])
+    shared: Bools = used >= WORTH_SHARING * np.maximum(stored, 1)
+    return shared

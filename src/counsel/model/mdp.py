@@ -21,6 +21,7 @@ from counsel._arrays import (
     by_step,
     check_distributions,
     check_finite,
+    check_range,
     first,
     labels,
     layers,
@@ -59,7 +60,8 @@ class MDP:
     Attributes
     ----------
     reward, allowed
-        [h, s, a], with a zero stride over steps where they never change.
+        [h, s, a], with a zero stride over steps where they never change. The reward is 0 where the
+        action is not allowed.
     reward_size
         The largest absolute reward.
     start
@@ -96,7 +98,7 @@ class MDP:
             )
         allowed_lsa = _read_allowed(allowed, (H, S, A))
         _check_rows_exist(kernel, allowed_lsa)
-        reward_hsa = _read_reward(reward, (H, S, A))
+        reward_hsa = _without_masked(_read_reward(reward, (H, S, A)), allowed_lsa)
         fields: dict[str, Any] = {
             "kernel": kernel,
             "reward": reward_hsa,
@@ -127,7 +129,7 @@ class MDP:
         and r(s, a) is the expected reward. ``start`` and ``state_labels`` may leave the added
         state out; it is then called "over".
         """
-        matrix, reward_sa = read_toy_text(transitions)
+        matrix, reward_sa, allowed_sa = read_toy_text(transitions)
         S = reward_sa.shape[0]
         start_s = rectangular("start", start)
         if start_s.shape == (S - 1,):
@@ -139,6 +141,7 @@ class MDP:
             reward_sa,
             horizon=horizon,
             start=start,
+            allowed=allowed_sa,
             state_labels=state_labels,
             action_labels=action_labels,
         )
@@ -150,7 +153,7 @@ class MDP:
         """
         if self.kernel.n_layers > 1 or self.reward.strides[0] or self.allowed.strides[0]:
             raise CounselError("a toy-text dictionary cannot change with the step; this world does")
-        return write_toy_text(self.kernel, self.reward[0])
+        return write_toy_text(self.kernel, self.reward[0], self.allowed[0])
 
     def __reduce__(self) -> tuple[Any, ...]:
         whole = (layers(self.reward), layers(self.allowed), self.start)
@@ -248,9 +251,19 @@ def _read_reward(given: ArrayLike, shape: tuple[int, int, int]) -> Floats:
             f"or [h, s, a] = {shape}"
         )
     check_finite("reward", reward, axes)
+    most = 1e307 / H  # so that no sum over an episode overflows
+    check_range("reward", reward, axes, -most, most)
     if axes == "s":
         reward = np.repeat(reward[:, None], A, axis=1)
     return by_step(sealed(reward.reshape(-1, S, A)), H)
+
+
+def _without_masked(reward_hsa: Floats, allowed_lsa: Bools) -> Floats:
+    """Return rewards that are 0 where the action is not allowed: there they mean nothing."""
+    if allowed_lsa.all():
+        return reward_hsa
+    kept = np.where(allowed_lsa, layers(reward_hsa), 0.0)
+    return by_step(sealed(kept), len(reward_hsa))
 
 
 def _read_start(given: ArrayLike, n_states: int) -> Floats:

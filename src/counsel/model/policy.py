@@ -22,6 +22,7 @@ from counsel._arrays import (
     brief,
     check_distributions,
     first,
+    index_in,
     numbers,
     place,
     rectangular,
@@ -107,13 +108,15 @@ class Policy:
             object.__setattr__(self, name, value)
 
     @classmethod
-    def trusted(cls, advice: Advice, *, n_actions: int) -> "Policy":
+    def trusted(
+        cls, advice: Advice, *, n_actions: int, random: RandomCells = NO_RANDOM_CELLS
+    ) -> "Policy":
         """Wrap advice a planner has just made: nobody else holds it and nothing is checked."""
         policy = object.__new__(cls)
         for name, value in (
             ("n_actions", n_actions),
             ("advice", sealed(advice)),
-            ("random", NO_RANDOM_CELLS),
+            ("random", random),
         ):
             object.__setattr__(policy, name, value)
         return policy
@@ -167,6 +170,8 @@ class Policy:
 
     def at(self, step: int, state: int) -> dict[int, float]:
         """Return the advice of one cell and its probability; one entry unless it is random."""
+        step = index_in("step", step, self.advice.shape[0])
+        state = index_in("state", state, self.advice.shape[1])
         cell = step * self.advice.shape[1] + state
         i = int(np.searchsorted(self.random.cell, cell))
         if i == self.random.cell.size or self.random.cell[i] != cell:
@@ -217,6 +222,9 @@ class HardPolicy:
 
     def at(self, step: int, state: int, pieces_left: int) -> int:
         """Return the advice of one cell."""
+        pieces_left = index_in("pieces_left", pieces_left, self.budget + 1)
+        step = index_in("step", step, self.advice.shape[1])
+        state = index_in("state", state, self.advice.shape[2])
         return int(self.advice[pieces_left, step, state])
 
     def __repr__(self) -> str:

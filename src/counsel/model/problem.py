@@ -20,6 +20,7 @@ from counsel._arrays import (
     Ints,
     by_step,
     first,
+    index_in,
     layers,
     place,
     sealed,
@@ -109,6 +110,9 @@ class AdviceProblem:
 
     def law(self, step: int, state: int, advice: int) -> Floats:
         """Return the person's action distribution [a] given the advice (equation 1)."""
+        step = index_in("step", step, self.horizon)
+        state = index_in("state", state, self.n_states)
+        advice = index_in("advice", advice, self.n_actions + 1)
         own: Floats = self.policy[step, state].copy()
         if advice == self.defer:
             return own
@@ -175,7 +179,10 @@ class AdviceProblem:
     def without_adherence(self) -> "Setting":
         """Return all but how much the person listens: environment 1 of the paper."""
         return Setting(
-            mdp=self.mdp, policy=self.policy, groups=by_step(self.human.groups, self.horizon)
+            mdp=self.mdp,
+            policy=self.policy,
+            groups=by_step(self.human.groups, self.horizon),
+            shares_lift=self.human.shares_lift,
         )
 
     @property
@@ -198,12 +205,13 @@ class AdviceProblem:
 class Setting:
     """The world and the person's own policy, without the adherence.
 
-    ``groups`` [h, s, a] says which pairs share one adherence.
+    ``groups`` [h, s, a] says which pairs share one adherence, or one lift where ``shares_lift``.
     """
 
     mdp: MDP
     policy: Floats
     groups: Ints
+    shares_lift: bool
 
 
 @dataclass(frozen=True, slots=True, eq=False)

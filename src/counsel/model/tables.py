@@ -4,8 +4,9 @@ Columns: ``step``, ``state``, ``advice`` (empty for silence), ``probability``; `
 under a hard budget; ``state_label`` and ``advice_label`` where the problem has labels.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -21,21 +22,25 @@ def write_csv(
     policy: Policy | HardPolicy, path: Path, problem: AdviceProblem | None = None
 ) -> None:
     """Write the table as CSV."""
-    batches = _batches(policy, problem)
-    first = next(batches)
-    with pyarrow.csv.CSVWriter(path, first.schema) as writer:
-        writer.write_table(first)
-        for table in batches:
-            writer.write_table(table)
+    _write(pyarrow.csv.CSVWriter, policy, path, problem)
 
 
 def write_parquet(
     policy: Policy | HardPolicy, path: Path, problem: AdviceProblem | None = None
 ) -> None:
     """Write the table as Parquet."""
+    _write(pyarrow.parquet.ParquetWriter, policy, path, problem)
+
+
+def _write(
+    writer_type: Callable[..., Any],
+    policy: Policy | HardPolicy,
+    path: Path,
+    problem: AdviceProblem | None,
+) -> None:
     batches = _batches(policy, problem)
     first = next(batches)
-    with pyarrow.parquet.ParquetWriter(path, first.schema) as writer:
+    with writer_type(path, first.schema) as writer:
         writer.write_table(first)
         for table in batches:
             writer.write_table(table)

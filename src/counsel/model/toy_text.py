@@ -12,15 +12,18 @@ from operator import index
 import numpy as np
 import scipy.sparse as sp
 
-from counsel._arrays import Floats, brief, place
+from counsel._arrays import Bools, Floats, brief, place
 from counsel.errors import CounselError
 from counsel.model.kernel import Kernel
 
 ToyText = Mapping[int, Mapping[int, Sequence[tuple[float, int, float, bool]]]]
 
 
-def read_toy_text(transitions: ToyText) -> tuple["sp.csr_matrix", Floats]:
-    """Return the matrix [s·A + a, t] and the rewards [s, a], with one state more than ``P``."""
+def read_toy_text(transitions: ToyText) -> tuple["sp.csr_matrix", Floats, Bools]:
+    """Return the matrix [s·A + a, t], the rewards [s, a] and which actions are allowed [s, a].
+
+    There is one state more than in ``P``. An action without transitions is not allowed.
+    """
     if not isinstance(transitions, Mapping) or not transitions:
         raise CounselError(f"P must be a dictionary of states, not {brief(transitions)}")
     states = len(transitions)
@@ -37,6 +40,7 @@ def read_toy_text(transitions: ToyText) -> tuple["sp.csr_matrix", Floats]:
     columns: list[int] = []
     data: list[float] = []
     reward_sa = np.zeros((states + 1, actions))
+    allowed_sa = np.ones((states + 1, actions), dtype=np.bool_)
     for s in range(states):
         for a in range(actions):
             for probability, next_state, reward, done in _read_list(transitions, s, a):
@@ -44,11 +48,12 @@ def read_toy_text(transitions: ToyText) -> tuple["sp.csr_matrix", Floats]:
                 columns.append(over if done else next_state)
                 data.append(probability)
                 reward_sa[s, a] += probability * reward
+            allowed_sa[s, a] = len(transitions[s][a]) > 0
     rows.extend(range(over * actions, (over + 1) * actions))
     columns.extend([over] * actions)
     data.extend([1.0] * actions)
     shape = ((states + 1) * actions, states + 1)
-    return sp.coo_matrix((data, (rows, columns)), shape=shape).tocsr(), reward_sa
+    return sp.coo_matrix((data, (rows, columns)), shape=shape).tocsr(), reward_sa, allowed_sa
 
 
 def _read_list(transitions: ToyText, s: int, a: int) -> list[tuple[float, int, float, bool]]:
@@ -76,13 +81,16 @@ def _read_list(transitions: ToyText, s: int, a: int) -> list[tuple[float, int, f
     return checked
 
 
-def write_toy_text(kernel: Kernel, reward_sa: Floats) -> ToyText:
-    """Return ``P`` of a kernel of one layer; the reward of a pair stands on each transition."""
+def write_toy_text(kernel: Kernel, reward_sa: Floats, allowed_sa: Bools) -> ToyText:
+    """Return ``P`` of a kernel of one layer; the reward of a pair stands on each transition.
+
+    An action that is not allowed has no transitions.
+    """
     S, A = reward_sa.shape
 
     def ended(s: int) -> bool:
         return not reward_sa[s].any() and all(
-            np.array_equal(kernel.successors(0, s, a)[0], [s]) for a in range(A)
+            np.array_equal(kernel.successors(0, s, a)[0], [s]) for a in range(A) if allowed_sa[s, a]
         )
 
     over = [ended(s) for s in range(S)]
@@ -91,6 +99,7 @@ def write_toy_text(kernel: Kernel, reward_sa: Floats) -> ToyText:
             a: [
                 (float(p), int(t), float(reward_sa[s, a]), over[t])
                 for t, p in zip(*kernel.successors(0, s, a), strict=True)
+                if allowed_sa[s, a]
             ]
             for a in range(A)
         }

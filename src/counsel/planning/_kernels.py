@@ -30,8 +30,7 @@ class Model(NamedTuple):
     indptr: Ints
     next_state: Ints
     probability: Floats
-    tiles: Ints
-    first_tile_l: Ints
+    shared_l: Bools
     reward_lsa: Floats
     policy_lsa: Floats
     lift_lsa: Floats
@@ -61,8 +60,9 @@ def layer_of(layers: int, h: int) -> int:
 
 
 @kernel
-def expect(model: Model, row: int, end: int, V_s2: Floats, E_r2: Floats, offset: int) -> None:
-    """E[i − offset] = Σ_t p_i(t) V(t) for the rows i from ``row`` up to ``end``."""
+def expect(model: Model, h: int, row: int, end: int, V_s2: Floats, E_r2: Floats) -> None:
+    """E(i) = Σ_t p_i(t) V(t) for rows from ``row`` up to ``end``; E starts at the layer's first."""
+    offset = model.first_row_l[layer_of(model.first_row_l.size - 1, h)]
     indptr, next_state, probability = model.indptr, model.next_state, model.probability
     stop = indptr[row]
     for i in range(row, end):
@@ -171,12 +171,16 @@ def choose(
     aim: Aim,
     h: int,
     states: tuple[int, int],
-    offset: int,
+    next_s2: Floats,
     E_r2: Floats,
     out_s2: Floats,
+    out_V_s: Floats,
     out_advice_s: Ints,
 ) -> None:
-    """Pick the best advice in a run of states, from the expectations of their rows.
+    """Pick the best advice in a run of states.
+
+    The expectations of rows stand in ``E_r2`` where the layer shares them; else they are taken on
+    the way.
 
     The same rule as ``decide``, cut short where there is a clear winner: advice is compared by what
     it gains over silence, and advice without lift is never worth a piece.
@@ -188,6 +192,9 @@ def choose(
     lift_sa = model.lift_lsa[layer_of(model.lift_lsa.shape[0], h)]
     speak_sa = model.speak_lsa[layer_of(model.speak_lsa.shape[0], h)]
     must_s = model.must_ls[layer_of(model.must_ls.shape[0], h)]
+    n = layer_of(model.first_row_l.size - 1, h)
+    offset, shared = model.first_row_l[n], model.shared_l[n]
+    indptr, next_state, probability = model.indptr, model.next_state, model.probability
     weight0, cost0, weight1, cost1 = aim.weight0, aim.cost0, aim.weight1, aim.cost1
     q_2a = np.zeros((2, A))
     for s in range(states[0], states[1]):
@@ -195,9 +202,18 @@ def choose(
         for a in range(A):
             if row_sa[s, a] < 0:
                 continue
-            i = np.uint64(row_sa[s, a] - offset)
-            q0 = weight0 * reward_sa[s, a] + E_r2[i, 0]
-            q1 = weight1 * reward_sa[s, a] + E_r2[i, 1]
+            if shared:
+                i = np.uint64(row_sa[s, a] - offset)
+                e0, e1 = E_r2[i, 0], E_r2[i, 1]
+            else:
+                i = np.uint64(row_sa[s, a])
+                e0, e1 = 0.0, 0.0
+                for j in range(indptr[i], indptr[i + np.uint64(1)]):
+                    t, p = np.uint32(next_state[j]), probability[j]
+                    e0 += p * next_s2[t, 0]
+                    e1 += p * next_s2[t, 1]
+            q0 = weight0 * reward_sa[s, a] + e0
+            q1 = weight1 * reward_sa[s, a] + e1
             q_2a[0, a] = q0
             q_2a[1, a] = q1
             alone0 += policy_sa[s, a] * q0
@@ -219,6 +235,7 @@ def choose(
             )
             out_s2[s, 0] = value0
             out_s2[s, 1] = value1
+            out_V_s[s] = value0
             out_advice_s[s] = best
             continue
         best, top, next_best = A, 0.0, -np.inf
@@ -251,6 +268,7 @@ def choose(
                         if other > second + TIE * size1:
                             best, top, second = a, net, other
         out_s2[s, 0] = alone0 + top
+        out_V_s[s] = alone0 + top
         out_s2[s, 1] = alone1 + second
         out_advice_s[s] = best
 
@@ -317,48 +335,22 @@ def choose_hard(
 
 
 @kernel
-def step_back(
-    model: Model,
-    aim: Aim,
-    h: int,
-    tiles: tuple[int, int],
-    E_r2: Floats,
-    next_s2: Floats,
-    out_s2: Floats,
-    out_V_s: Floats,
-    out_advice_s: Ints,
-) -> None:
-    """Plan one step in a run of tiles; ``E_r2`` is working space for the rows of a tile."""
-    for k in range(tiles[0], tiles[1]):
-        s, s_end, row, row_end = model.tiles[k]
-        expect(model, row, row_end, next_s2, E_r2, row)
-        choose(model, aim, h, (s, s_end), row, E_r2, out_s2, out_advice_s)
-        for i in range(s, s_end):
-            out_V_s[i] = out_s2[i, 0]
-
-
-@kernel
 def plan_back(
     model: Model, aim: Aim, E_r2: Floats, V_hs: Floats, both_s2: Floats, advice_hs: Ints
 ) -> None:
-    """Plan all steps; ``both_s2[0]`` ends as the two values at the first step."""
-    H = advice_hs.shape[0]
+    """Plan all steps; ``both_s2[0]`` ends as the two values at the first step.
+
+    ``E_r2`` is working space for the rows of a layer that shares them.
+    """
+    H, S = advice_hs.shape
     both_s2[:] = 0.0
     V_hs[H] = 0.0
     for h in range(H - 1, -1, -1):
-        k = layer_of(model.first_tile_l.size - 1, h)
-        tiles = (model.first_tile_l[k], model.first_tile_l[k + 1])
-        step_back(
-            model,
-            aim,
-            h,
-            tiles,
-            E_r2,
-            both_s2[(h + 1) % 2],
-            both_s2[h % 2],
-            V_hs[h],
-            advice_hs[h],
-        )
+        then_s2, now_s2 = both_s2[(h + 1) % 2], both_s2[h % 2]
+        n = layer_of(model.first_row_l.size - 1, h)
+        if model.shared_l[n]:
+            expect(model, h, model.first_row_l[n], model.first_row_l[n + 1], then_s2, E_r2)
+        choose(model, aim, h, (0, S), then_s2, E_r2, now_s2, V_hs[h], advice_hs[h])
 
 
 @kernel
@@ -373,25 +365,23 @@ def plan_back_hard(
     both_ks2[:] = 0.0
     V_khs[:, H] = 0.0
     for h in range(H - 1, -1, -1):
-        n = layer_of(model.first_tile_l.size - 1, h)
-        for tile in range(model.first_tile_l[n], model.first_tile_l[n + 1]):
-            s, s_end, row, row_end = model.tiles[tile]
-            for k in range(K):
-                quiet, after = E_jr2[k % 2], E_jr2[(k + 1) % 2]
-                expect(model, row, row_end, both_ks2[(h + 1) % 2, k], quiet, row)
-                choose_hard(
-                    model,
-                    aim,
-                    h,
-                    (s, s_end),
-                    row,
-                    quiet,
-                    after,
-                    k,
-                    both_ks2[h % 2, k],
-                    advice_khs[k, h],
-                )
+        n = layer_of(model.first_row_l.size - 1, h)
+        row, row_end = model.first_row_l[n], model.first_row_l[n + 1]
         for k in range(K):
+            quiet, after = E_jr2[k % 2], E_jr2[(k + 1) % 2]
+            expect(model, h, row, row_end, both_ks2[(h + 1) % 2, k], quiet)
+            choose_hard(
+                model,
+                aim,
+                h,
+                (0, S),
+                row,
+                quiet,
+                after,
+                k,
+                both_ks2[h % 2, k],
+                advice_khs[k, h],
+            )
             for s in range(S):
                 V_khs[k, h, s] = both_ks2[h % 2, k, s, 0]
 
@@ -482,7 +472,7 @@ def walk_forward(
 
 
 @kernel
-def follow(
+def under_advice(
     model: Model, h: int, advice_s: Ints, next_s2: Floats, E_r2: Floats, out_s2: Floats
 ) -> None:
     """Take one step back under given advice: reward and pieces of advice to the end."""
@@ -493,7 +483,7 @@ def follow(
     lift_sa = model.lift_lsa[layer_of(model.lift_lsa.shape[0], h)]
     n = layer_of(model.first_row_l.size - 1, h)
     offset = model.first_row_l[n]
-    expect(model, offset, model.first_row_l[n + 1], next_s2, E_r2, offset)
+    expect(model, h, offset, model.first_row_l[n + 1], next_s2, E_r2)
     q_2a = np.zeros((2, A))
     for s in range(advice_s.size):
         alone0, alone1 = 0.0, 0.0

@@ -10,7 +10,6 @@ import numpy as np
 
 from counsel._arrays import Bools, Floats, Ints
 from counsel._jit import kernel
-from counsel.planning._kernels import Model
 
 STRAIGHT = 1e-13
 """A point this close to the line between its neighbours, relative to its size, is no kink."""
@@ -157,8 +156,15 @@ def supremum(
 
 @kernel
 def step_pieces(
-    model: Model,
-    h: int,
+    row_sa: Ints,
+    indptr: Ints,
+    next_state: Ints,
+    probability: Floats,
+    reward_sa: Floats,
+    policy_sa: Floats,
+    lift_sa: Floats,
+    speak_sa: Bools,
+    must_s: Bools,
     begin: Ints,
     at: Floats,
     value: Floats,
@@ -173,13 +179,7 @@ def step_pieces(
 
     Returns the new points; empty when there would be more than ``most``.
     """
-    S, A = model.policy_lsa.shape[1], model.policy_lsa.shape[2]
-    row_sa = model.row_lsa[h if model.row_lsa.shape[0] > 1 else 0]
-    reward_sa = model.reward_lsa[h if model.reward_lsa.shape[0] > 1 else 0]
-    policy_sa = model.policy_lsa[h if model.policy_lsa.shape[0] > 1 else 0]
-    lift_sa = model.lift_lsa[h if model.lift_lsa.shape[0] > 1 else 0]
-    speak_sa = model.speak_lsa[h if model.speak_lsa.shape[0] > 1 else 0]
-    must_s = model.must_ls[h if model.must_ls.shape[0] > 1 else 0]
+    S, A = policy_sa.shape
     room = max(16, 2 * at.size)
     new_at, new_value = np.empty(room), np.empty(room)
     fill = 0
@@ -191,8 +191,8 @@ def step_pieces(
             i = row_sa[s, a]
             if i < 0 or not (policy_sa[s, a] > 0.0 or speak_sa[s, a]):
                 continue
-            for j in range(model.indptr[i], model.indptr[i + 1]):
-                t = model.next_state[j]
+            for j in range(indptr[i], indptr[i + 1]):
+                t = next_state[j]
                 if begin[t + 1] - begin[t] > 1:
                     wider = np.empty(n + begin[t + 1] - begin[t])
                     n = merge(grid, n, at, begin[t], begin[t + 1], unit, wider)
@@ -204,8 +204,8 @@ def step_pieces(
             if i < 0:
                 continue
             q_an[a] += reward_sa[s, a]
-            for j in range(model.indptr[i], model.indptr[i + 1]):
-                t, p = model.next_state[j], model.probability[j]
+            for j in range(indptr[i], indptr[i + 1]):
+                t, p = next_state[j], probability[j]
                 add(p, at, value, begin[t], begin[t + 1], last[t], grid, n, q_an[a])
                 last_a[a] += p * last[t]
         y_bn = np.zeros((A + 1, n))

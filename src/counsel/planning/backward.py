@@ -31,12 +31,15 @@ from counsel._arrays import Floats, layers
 from counsel._jit import cores, pool
 from counsel.model.policy import Advice
 from counsel.model.problem import AdviceProblem
-from counsel.planning._kernels import Aim, Model, choose, expect, plan_back, step_back
+from counsel.planning._kernels import Aim, Model, choose, expect, plan_back
 from counsel.planning.reach import within_reach
 from counsel.planning.rules import Rules
 
-WORTH_THREADS = 200_000
+WORTH_THREADS = 1_000_000
 """Numbers to read in a step below which handing work to threads costs more than it saves."""
+
+RUNS = 8
+"""Runs of work for each thread in a step: a core that is slowed down holds up little."""
 
 LOST = 1e-3
 """Rounding lost on the way, against the largest reward an episode could pay, in units of TIE."""
@@ -63,8 +66,7 @@ def model_of(problem: AdviceProblem, rules: Rules) -> Model:
         indptr=kernel.indptr,
         next_state=kernel.next_state,
         probability=kernel.probability,
-        tiles=kernel.tiles,
-        first_tile_l=kernel.first_tile,
+        shared_l=kernel.shared,
         reward_lsa=layers(problem.mdp.reward),
         policy_lsa=problem.human.policy,
         lift_lsa=problem.human.lift,
@@ -100,11 +102,10 @@ class Planner:
         if reach is not None:
             self.model, self._start = reach.model, reach.start
         S = self._start.size
-        tiles = self.model.tiles
-        self._tile_rows = int((tiles[:, 3] - tiles[:, 2]).max())
         work = self.model.probability.size // len(self.model.row_lsa) + S * problem.n_actions
         self.threads = 1 if work < WORTH_THREADS else threads or cores()
-        self._expected_r2 = np.empty((self.threads, self._tile_rows, 2))
+        rows = np.diff(self.model.first_row_l)[self.model.shared_l].max(initial=0)
+        self._expected_r2 = np.empty((int(rows), 2))
         self._both_s2 = np.empty((2, S, 2))
         self.values: Floats = np.empty((H + 1, S))
         self.advice: Advice = np.empty((H, S), dtype=np.int16)
@@ -112,9 +113,7 @@ class Planner:
     def run(self, aim: Aim) -> tuple[float, float]:
         """Plan for ``aim``; return its two values from the start."""
         if self.threads == 1:
-            plan_back(
-                self.model, aim, self._expected_r2[0], self.values, self._both_s2, self.advice
-            )
+            plan_back(self.model, aim, self._expected_r2, self.values, self._both_s2, self.advice)
         else:
             self._run_in_threads(aim)
         first, second = self._start @ self._both_s2[0]
@@ -131,53 +130,26 @@ class Planner:
         return 0.0 - pieces, reward
 
     def _run_in_threads(self, aim: Aim) -> None:
-        """Plan step by step, each step cut into runs that threads share."""
-        first_tile = self.model.first_tile_l
+        """Plan step by step; threads share the rows of a step, then its states."""
+        model, E_r2 = self.model, self._expected_r2
+        H, S = self.advice.shape
+        runs = RUNS * self.threads
         self._both_s2[:] = 0.0
         self.values[-1] = 0.0
-        for h in reversed(range(len(self.advice))):
-            k = h if first_tile.size > 2 else 0
-            begin, end = int(first_tile[k]), int(first_tile[k + 1])
-            if end - begin >= self.threads:
-                self._share_tiles(aim, h, begin, end)
-            else:
-                for tile in range(begin, end):
-                    self._share_tile(aim, h, tile)
-
-    def _share_tiles(self, aim: Aim, h: int, begin: int, end: int) -> None:
-        """Give each thread a run of tiles."""
-        then_s2, now_s2 = self._both_s2[(h + 1) % 2], self._both_s2[h % 2]
-        out = (now_s2, self.values[h], self.advice[h])
-        runs = zip(_cut(begin, end, self.threads), self._expected_r2, strict=True)
-        _together(
-            self.threads,
-            [
-                partial(step_back, self.model, aim, h, run, E_r2, then_s2, *out)
-                for run, E_r2 in runs
-            ],
-        )
-
-    def _share_tile(self, aim: Aim, h: int, tile: int) -> None:
-        """Let all threads take the rows of one tile, then its states."""
-        model, E_r2 = self.model, self._expected_r2[0]
-        then_s2, now_s2 = self._both_s2[(h + 1) % 2], self._both_s2[h % 2]
-        s, s_end, row, row_end = (int(i) for i in model.tiles[tile])
-        _together(
-            self.threads,
-            [
-                partial(expect, model, *run, then_s2, E_r2, row)
-                for run in _cut(row, row_end, self.threads)
-            ],
-        )
-        out = (now_s2, self.advice[h])
-        _together(
-            self.threads,
-            [
-                partial(choose, model, aim, h, run, row, E_r2, *out)
-                for run in _cut(s, s_end, self.threads)
-            ],
-        )
-        self.values[h, s:s_end] = now_s2[s:s_end, 0]
+        for h in reversed(range(H)):
+            then_s2, now_s2 = self._both_s2[(h + 1) % 2], self._both_s2[h % 2]
+            n = h if len(model.shared_l) > 1 else 0
+            if model.shared_l[n]:
+                rows = _cut(int(model.first_row_l[n]), int(model.first_row_l[n + 1]), runs)
+                _together(
+                    self.threads, [partial(expect, model, h, *run, then_s2, E_r2) for run in rows]
+                )
+            out = (now_s2, self.values[h], self.advice[h])
+            states = _cut(0, S, runs)
+            _together(
+                self.threads,
+                [partial(choose, model, aim, h, run, then_s2, E_r2, *out) for run in states],
+            )
 
 
 def _cut(begin: int, end: int, parts: int) -> list[tuple[int, int]]:

@@ -24,7 +24,7 @@ import numpy as np
 from counsel._arrays import Bools, Floats, Ints, real, sealed
 from counsel.errors import CounselError
 from counsel.model.policy import Advice, Policy, RandomCells
-from counsel.planning._kernels import follow
+from counsel.planning._kernels import under_advice
 from counsel.planning.backward import Planner
 from counsel.planning.occupancy import forward
 
@@ -129,11 +129,11 @@ def one_random_cell(planner: Planner, low: Policy, high: Policy, budget: float) 
     then_s2, now_s2, E_r2 = np.zeros((S, 2)), np.zeros((S, 2)), np.empty((rows, 2))
     kept_s2 = np.zeros((S, 2))
     for h in reversed(range(H)):
-        follow(model, h, switched_hs[h], then_s2, E_r2, now_s2)
+        under_advice(model, h, switched_hs[h], then_s2, E_r2, now_s2)
         if h == 0 or spent_before[h] + x_hs[h] @ now_s2[:, 1] >= budget:
             break
         then_s2, now_s2 = now_s2, then_s2
-    follow(model, h, low_hs[h], then_s2, E_r2, kept_s2)
+    under_advice(model, h, low_hs[h], then_s2, E_r2, kept_s2)
     extra_s = x_hs[h] * (now_s2[:, 1] - kept_s2[:, 1])
     need = budget - spent_before[h] - float(x_hs[h] @ kept_s2[:, 1])
     advice_hs = np.concatenate((low_hs[:h], switched_hs[h:]))

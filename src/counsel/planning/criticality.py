@@ -16,21 +16,22 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from counsel._arrays import Floats, sealed, whole
+from counsel._arrays import Floats, by_step, layers, sealed, whole
 from counsel.model.problem import AdviceProblem
 from counsel.planning._piece_kernels import step_pieces
 from counsel.planning.backward import Planner
 from counsel.planning.rules import Rules
 
-MOST_PIECES = 4_000_000
-"""Pieces in one step beyond which a grid is used."""
+MOST_KINKS = 4_000_000
+"""Kinks of all functions of a step beyond which a grid is used."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Criticality:
-    """The criticality of every cell [h, s] lies between ``lower`` and ``upper``.
+    """The criticality of every cell [h, s]: ``lower`` and ``upper`` are the same where ``exact``.
 
-    Both are the same where ``exact``. Where something must be said it is infinite.
+    Else they are what a grid of penalties shows: advised at ``lower``, silent at each penalty of
+    the grid from ``upper`` on. Where something must be said it is infinite.
     """
 
     lower: Floats
@@ -48,7 +49,7 @@ def criticality(  # noqa: PLR0913 (the masks of solve, and the two sizes)
     forbidden: ArrayLike | None = None,
     required: ArrayLike | None = None,
     allow_reverse: bool = True,
-    max_pieces: int = MOST_PIECES,
+    max_kinks: int = MOST_KINKS,
     grid: int = 64,
 ) -> Criticality:
     """Return the largest penalty at which advice still pays, for each step and state.
@@ -59,28 +60,28 @@ def criticality(  # noqa: PLR0913 (the masks of solve, and the two sizes)
         The world and the person.
     forbidden, required, allow_reverse
         As in ``solve``.
-    max_pieces
+    max_kinks
         Limits the memory of the exact method.
     grid
         How many penalties are tried where the exact method needs more.
     """
     rules = Rules.read(problem, forbidden=forbidden, required=required, allow_reverse=allow_reverse)
-    most = whole("max_pieces", max_pieces, least=0)
+    most = whole("max_kinks", max_kinks, least=0)
     points = whole("grid", grid, least=1)
-    return rank(problem, rules, max_pieces=most, grid=points)
+    return rank(problem, rules, max_kinks=most, grid=points)
 
 
 def rank(
     problem: AdviceProblem,
     rules: Rules,
     *,
-    max_pieces: int = MOST_PIECES,
+    max_kinks: int = MOST_KINKS,
     grid: int = 64,
     from_step: int = 0,
 ) -> Criticality:
     """Return the criticality of the cells from ``from_step`` on; earlier ones are left at 0."""
     planner = Planner(problem, rules)
-    exact = _by_pieces(planner, max_pieces, from_step)
+    exact = _by_pieces(planner, max_kinks, from_step)
     if exact is not None:
         return Criticality(lower=sealed(exact), upper=exact, exact=True)
     lower, upper = _on_grid(planner, grid)
@@ -90,6 +91,7 @@ def rank(
 def _by_pieces(planner: Planner, most: int, from_step: int) -> Floats | None:
     """Carry the pieces of V_β(h, s) backwards; None when there are more than ``most``."""
     H, S = planner.advice.shape
+    model = planner.model
     if most < S:
         return None
     critical_hs = np.zeros((H, S))
@@ -99,8 +101,15 @@ def _by_pieces(planner: Planner, most: int, from_step: int) -> Floats | None:
     for h in reversed(range(from_step, H)):
         new_begin, new_last = np.empty(S + 1, dtype=np.int64), np.empty(S)
         at, value = step_pieces(
-            planner.model,
-            h,
+            by_step(model.row_lsa, H)[h],
+            model.indptr,
+            model.next_state,
+            model.probability,
+            by_step(model.reward_lsa, H)[h],
+            by_step(model.policy_lsa, H)[h],
+            by_step(model.lift_lsa, H)[h],
+            by_step(model.speak_lsa, H)[h],
+            by_step(model.must_ls, H)[h],
             begin,
             at,
             value,
@@ -134,7 +143,9 @@ def _on_grid(planner: Planner, points: int) -> tuple[Floats, Floats]:
         lower[said] = i * step
         upper[said] = (i + 1) * step if i < points else np.inf
     must = np.broadcast_to(model.must_ls, (H, S))
-    lower[must], upper[must] = np.inf, np.inf
+    if must.any():  # advice that spares a later must-say cell may pay at any penalty
+        upper[:] = np.inf
+    lower[must] = np.inf
     return lower, upper
 
 
@@ -145,10 +156,13 @@ def _largest_gain(planner: Planner) -> float:
     """
     model, silence = planner.model, planner.problem.n_actions
     free = ~np.broadcast_to(model.must_ls, planner.advice.shape)
-    reward = planner.problem.mdp.reward
+    planner.penalise(0.0)
+    if not bool(((planner.advice < silence) & free).any()):
+        return 0.0
+    reward = layers(planner.problem.mdp.reward)
     penalty = max(float(np.ptp(reward)), 1e-300) * planner.problem.horizon
     while True:
         planner.penalise(penalty / 2)
-        if bool(((planner.advice < silence) & free).any()) or penalty < 1e-290:
+        if bool(((planner.advice < silence) & free).any()):
             return penalty
         penalty /= 2

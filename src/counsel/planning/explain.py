@@ -6,10 +6,11 @@ the dual price of an expected budget, or d_k − d_{k−1} under a hard one.
 """
 
 from dataclasses import dataclass
+from math import inf
 
 import numpy as np
 
-from counsel._arrays import Floats, sealed, whole
+from counsel._arrays import Floats, index_in, sealed
 from counsel.errors import CounselError
 from counsel.model.policy import HardPolicy, Policy
 from counsel.model.problem import AdviceProblem
@@ -19,8 +20,8 @@ from counsel.planning.criticality import Criticality, rank
 from counsel.planning.occupancy import check_fits
 from counsel.planning.plan import Plan
 
-PIECES_FOR_ONE_CELL = 300_000
-"""Pieces in a step up to which the criticality of a single cell is worth an exact answer."""
+KINKS_FOR_ONE_CELL = 300_000
+"""Kinks in a step up to which the criticality of a single cell is worth an exact answer."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -92,6 +93,8 @@ class Explanation:
         if self.advice is None:
             return f"stay silent: {self._silence(name)}"
         often = "" if self.probability >= 1.0 else f" in {self.probability:.1%} of cases"
+        if self.gain == inf:
+            return f"advise {name}{often} because otherwise what must be said could not be"
         if self.must and self.gain <= self.price:
             return f"advise {name}{often} because something must be said here, {self._balance()}"
         if self.reverse:
@@ -126,7 +129,9 @@ class Explanation:
     def _silence(self, name: str) -> str:
         if self.pieces_left == 0:
             return "no piece of advice is left"
-        if self.gain <= 0.0:
+        if self.price == inf:
+            return "every piece left must be kept for what must be said"
+        if self.gain <= 0.0 or self.price == 0.0:
             return f"{self._habit()}, and no advice would gain anything"
         how = "repelling them " if self.lift < 0.0 else ""
         return (
@@ -173,8 +178,10 @@ def explain(  # noqa: PLR0913 (the problem, the plan, the cell, and what is know
     Explanation
         Print it for the sentence; its attributes are the numbers.
     """
-    h = _read_index("step", step, problem.horizon)
-    s = _read_index("state", state, problem.n_states)
+    if not isinstance(plan, Plan):
+        raise CounselError(f"expected a Plan (what solve returns), not {type(plan).__name__}")
+    h = index_in("step", step, problem.horizon)
+    s = index_in("state", state, problem.n_states)
     k = _read_pieces(plan.policy, pieces_left)
     check_fits(problem, plan.policy)
     own_a, lift_a = problem.policy[h, s], problem.lift[h, s]
@@ -190,7 +197,7 @@ def explain(  # noqa: PLR0913 (the problem, the plan, the cell, and what is know
     if considered is None:
         lift_a, advantage_a, gain_a = (np.zeros(problem.n_actions) for _ in range(3))
     cells = criticality or rank(
-        problem, plan.rules, max_pieces=PIECES_FOR_ONE_CELL, grid=16, from_step=h
+        problem, plan.rules, max_kinks=KINKS_FOR_ONE_CELL, grid=16, from_step=h
     )
     price = plan.price
     if k is not None:
@@ -217,20 +224,13 @@ def explain(  # noqa: PLR0913 (the problem, the plan, the cell, and what is know
     )
 
 
-def _read_index(name: str, given: int, count: int) -> int:
-    index = whole(name, given, least=0)
-    if index >= count:
-        raise CounselError(f"{name} is {index}; it runs from 0 to {count - 1}")
-    return index
-
-
 def _read_pieces(policy: Policy | HardPolicy, given: int | None) -> int | None:
     """Return the pieces left, None where the policy does not count them."""
     if isinstance(policy, Policy):
         if given is not None:
             raise CounselError("pieces left go with a hard budget; this plan does not count pieces")
         return None
-    return policy.budget if given is None else _read_index("pieces_left", given, policy.budget + 1)
+    return policy.budget if given is None else index_in("pieces_left", given, policy.budget + 1)
 
 
 def _said(policy: Policy | HardPolicy, h: int, s: int, k: int | None) -> tuple[int | None, float]:
@@ -282,4 +282,4 @@ def _gains(lift_a: Floats, advantage_a: Floats) -> Floats:
 
 
 def _short(number: float) -> str:
-    return f"{number:.3g}"
+    return "∞" if number == inf else f"{number:.3g}"

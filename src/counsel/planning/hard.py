@@ -26,13 +26,13 @@ def solve_hard(problem: AdviceProblem, rules: Rules, budget: object) -> Plan:
 
     Its policy counts at most as many pieces as there are steps: more can never be spent.
     """
-    if isinstance(budget, float) and budget.is_integer():
+    if isinstance(budget, float | np.floating) and float(budget).is_integer():
         budget = int(budget)
     pieces = whole("a hard budget", budget, least=0)
     model = model_of(problem, rules)
     H, S = problem.horizon, problem.n_states
     K = min(pieces, H) + 1
-    rows = int((model.tiles[:, 3] - model.tiles[:, 2]).max())
+    rows = int(np.diff(model.first_row_l).max())
     values_khs = np.empty((K, H + 1, S))
     both_ks2 = np.empty((2, K, S, 2))
     advice_khs: Ints = np.empty((K, H, S), dtype=np.int16)

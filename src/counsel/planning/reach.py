@@ -23,6 +23,9 @@ _T = TypeVar("_T", bound=np.generic)
 WORTH_IT = 0.5
 """Share of cells that can occur above which nothing is left out."""
 
+SMALL = 100_000
+"""Numbers up to which the smaller problem may take more room than the world itself."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Reach:
@@ -39,18 +42,23 @@ def within_reach(model: Model, start_s: Floats, horizon: int) -> Reach | None:
     S, A = model.policy_lsa.shape[1:]
     begin = np.empty(horizon + 1, dtype=np.int64)
     states = np.empty(int(WORTH_IT * horizon * S), dtype=np.int64)
-    if not reach_forward(model, start_s, begin, states):
+    who = (model.row_lsa, model.policy_lsa, model.speak_lsa)
+    if not reach_forward(*who, model.indptr, model.next_state, start_s, begin, states):
         return None
     states = states[: begin[-1]].copy()
-    rows, entries = count_rows(model, begin, states)
+    rows, entries = count_rows(*who, model.indptr, begin, states)
     sizes = np.diff(begin)
     width = int(sizes.max())
+    if entries + horizon * width * A > max(model.probability.size + S * A, SMALL):
+        return None
     row_hsa = np.empty((horizon, width, A), dtype=np.int32)
     first_row = np.empty(horizon + 1, dtype=np.int64)
     indptr = np.empty(rows + 1, dtype=np.int64)
     next_state = np.empty(entries, dtype=np.int32)
     probability = np.empty(entries)
-    renumber_rows(model, begin, states, row_hsa, first_row, indptr, next_state, probability)
+    old = (model.indptr, model.next_state, model.probability)
+    new = (row_hsa, first_row, indptr, next_state)
+    renumber_rows(*who, *old, begin, states, *new, probability)
     step = np.repeat(np.arange(horizon), sizes)
     number = np.arange(begin[-1]) - begin[step]
 
@@ -60,17 +68,13 @@ def within_reach(model: Model, start_s: Floats, horizon: int) -> Reach | None:
         out[step, number] = table[step if len(table) > 1 else 0, states]
         return sealed(out)
 
-    tiles = np.stack(
-        [np.zeros(horizon), np.full(horizon, width), first_row[:-1], first_row[1:]], axis=1
-    )
     small = Model(
         row_lsa=sealed(row_hsa),
         first_row_l=sealed(first_row),
         indptr=sealed(indptr),
         next_state=sealed(next_state),
         probability=sealed(probability),
-        tiles=sealed(tiles.astype(np.int64)),
-        first_tile_l=sealed(np.arange(horizon + 1, dtype=np.int64)),
+        shared_l=sealed(np.broadcast_to(model.shared_l, horizon).copy()),
         reward_lsa=take(model.reward_lsa),
         policy_lsa=take(model.policy_lsa),
         lift_lsa=take(model.lift_lsa),

@@ -19,6 +19,7 @@ from counsel.planning.budget import (
     slope,
 )
 from counsel.planning.hard import solve_hard
+from counsel.planning.occupancy import forward
 from counsel.planning.plan import Plan, reverse_cells
 from counsel.planning.rules import Rules
 
@@ -124,6 +125,10 @@ def solve_budget(planner: Planner, left: Point, right: Point, budget: float) -> 
     value = (1.0 - share) * left.value + share * right.value
     count = (1.0 - share) * left.count + share * right.count
     planner.penalise(price)
+    # Where the policy never comes, say what is best at its price: that is what explains it.
+    reached = forward(planner.problem, planner.model, policy).occupancy > 0.0
+    advice = np.where(reached, policy.advice, planner.advice)
+    policy = Policy.trusted(advice, n_actions=A, random=policy.random)
     return _plan(planner, (value, count), (0.0, price), policy, mixture)
 
 

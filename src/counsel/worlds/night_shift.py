@@ -3,7 +3,7 @@
 Twelve hours. A patient is stable, drifting, failing, or in crisis; the nurse waits, checks, or
 treats. Checking stops a drift, treating pulls a failing patient back, and both take time that other
 patients miss. The nurse acts well at first and waits more and more as the night goes on. What the
-monitor says is heeded less often the more work it asks for. Small enough to print, and it shows the
+monitor says is taken less often the more work it asks for. Small enough to print, and it shows the
 whole problem: where to speak, where silence is better, and what two alerts a night are worth.
 """
 
@@ -19,7 +19,7 @@ HOURS = 12
 
 
 def night_shift() -> AdviceProblem:
-    """Return a tired nurse, a patient who may slip, and an alarm that is not always heeded."""
+    """Return a tired nurse, a patient who may slip, and an alarm that is not always taken."""
     transition = np.array(
         [
             # from stable
