@@ -23,7 +23,11 @@ NO_MASS = 1e-12
 
 
 class Model(NamedTuple):
-    """All arrays of a problem. ``l`` is a layer: one for what never changes, or one a step."""
+    """All arrays of a problem. ``l`` is a layer: one for what never changes, or one a step.
+
+    ``pull`` is the lift of advice that may be given and moves the person, and NaN elsewhere: no
+    comparison ever picks a NaN.
+    """
 
     row_lsa: Ints
     first_row_l: Ints
@@ -34,6 +38,7 @@ class Model(NamedTuple):
     reward_lsa: Floats
     policy_lsa: Floats
     lift_lsa: Floats
+    pull_lsa: Floats
     speak_lsa: Bools
     must_ls: Bools
 
@@ -42,12 +47,14 @@ class Aim(NamedTuple):
     """Maximise weight0 · reward − cost0 · pieces, and among equals weight1 and cost1's.
 
     ``size0`` and ``size1`` are added to the size of the values in a cell when equals are told: what
-    earlier sums have lost to rounding does not show in values that cancel.
+    earlier sums have lost to rounding does not show in values that cancel. No value exceeds
+    ``most0``.
     """
 
     weight0: float
     cost0: float
     size0: float
+    most0: float
     weight1: float
     cost1: float
     size1: float
@@ -166,6 +173,37 @@ def decide(
 
 
 @kernel
+def settle(
+    policy_sa: Floats,
+    pull_sa: Floats,
+    s: int,
+    q_2a: Floats,
+    alone0: float,
+    alone1: float,
+    aim: Aim,
+    top: float,
+) -> tuple[int, float, float]:
+    """Decide between advice that may tie: return it and its two gains over silence."""
+    A = q_2a.shape[1]
+    size0, size1 = aim.size0, aim.size1
+    for a in range(A):
+        if policy_sa[s, a] > 0.0 or pull_sa[s, a] == pull_sa[s, a]:
+            size0 += abs(q_2a[0, a])
+            size1 += abs(q_2a[1, a])
+    tied = top - TIE * size0
+    best, best0, best1 = A, 0.0, 0.0 if tied <= 0.0 else -np.inf
+    for a in range(A):
+        pull = pull_sa[s, a]
+        if pull == pull:
+            net = gain(policy_sa, s, a, pull, q_2a, 0, alone0) - aim.cost0
+            if net >= tied:
+                second = gain(policy_sa, s, a, pull, q_2a, 1, alone1) - aim.cost1
+                if second > best1 + TIE * size1:
+                    best, best0, best1 = a, net, second
+    return best, best0, best1
+
+
+@kernel
 def choose(
     model: Model,
     aim: Aim,
@@ -180,51 +218,49 @@ def choose(
     """Pick the best advice in a run of states.
 
     The expectations of rows stand in ``E_r2`` where the layer shares them; else they are taken on
-    the way.
-
-    The same rule as ``decide``, cut short where there is a clear winner: advice is compared by what
-    it gains over silence, and advice without lift is never worth a piece.
+    the way. The same rule as ``decide``, cut short where there is a clear winner: advice is
+    compared by what it gains over silence, and advice without lift is never worth a piece.
     """
     A = model.policy_lsa.shape[2]
     row_sa = model.row_lsa[layer_of(model.row_lsa.shape[0], h)]
     reward_sa = model.reward_lsa[layer_of(model.reward_lsa.shape[0], h)]
     policy_sa = model.policy_lsa[layer_of(model.policy_lsa.shape[0], h)]
-    lift_sa = model.lift_lsa[layer_of(model.lift_lsa.shape[0], h)]
-    speak_sa = model.speak_lsa[layer_of(model.speak_lsa.shape[0], h)]
+    pull_sa = model.pull_lsa[layer_of(model.pull_lsa.shape[0], h)]
     must_s = model.must_ls[layer_of(model.must_ls.shape[0], h)]
     n = layer_of(model.first_row_l.size - 1, h)
     offset, shared = model.first_row_l[n], model.shared_l[n]
     indptr, next_state, probability = model.indptr, model.next_state, model.probability
     weight0, cost0, weight1, cost1 = aim.weight0, aim.cost0, aim.weight1, aim.cost1
+    near = TIE * (A + 1) * aim.most0
     q_2a = np.zeros((2, A))
     for s in range(states[0], states[1]):
-        alone0, alone1, size0, size1 = 0.0, 0.0, aim.size0, aim.size1
+        alone0, alone1 = 0.0, 0.0
         for a in range(A):
-            if row_sa[s, a] < 0:
+            i = row_sa[s, a]
+            if i < 0:
                 continue
             if shared:
-                i = np.uint64(row_sa[s, a] - offset)
-                e0, e1 = E_r2[i, 0], E_r2[i, 1]
+                e0, e1 = E_r2[i - offset, 0], E_r2[i - offset, 1]
             else:
-                i = np.uint64(row_sa[s, a])
-                e0, e1 = 0.0, 0.0
-                for j in range(indptr[i], indptr[i + np.uint64(1)]):
+                begin = indptr[i]
+                t, p = np.uint32(next_state[begin]), probability[begin]
+                e0, e1 = p * next_s2[t, 0], p * next_s2[t, 1]
+                for j in range(begin + 1, indptr[i + 1]):
                     t, p = np.uint32(next_state[j]), probability[j]
                     e0 += p * next_s2[t, 0]
                     e1 += p * next_s2[t, 1]
-            q0 = weight0 * reward_sa[s, a] + e0
-            q1 = weight1 * reward_sa[s, a] + e1
-            q_2a[0, a] = q0
-            q_2a[1, a] = q1
-            alone0 += policy_sa[s, a] * q0
-            alone1 += policy_sa[s, a] * q1
-            size0 += abs(q0)
-            size1 += abs(q1)
+            e0 += weight0 * reward_sa[s, a]
+            e1 += weight1 * reward_sa[s, a]
+            q_2a[0, a] = e0
+            q_2a[1, a] = e1
+            alone0 += policy_sa[s, a] * e0
+            alone1 += policy_sa[s, a] * e1
+        best, top, second, next_best = A, 0.0, 0.0, -np.inf
         if must_s[s]:
             best, value0, value1 = decide(
                 policy_sa,
-                lift_sa,
-                speak_sa,
+                model.lift_lsa[layer_of(model.lift_lsa.shape[0], h)],
+                model.speak_lsa[layer_of(model.speak_lsa.shape[0], h)],
                 s,
                 q_2a,
                 -np.inf,
@@ -233,43 +269,26 @@ def choose(
                 alone1,
                 aim,
             )
-            out_s2[s, 0] = value0
-            out_s2[s, 1] = value1
-            out_V_s[s] = value0
-            out_advice_s[s] = best
-            continue
-        best, top, next_best = A, 0.0, -np.inf
-        for a in range(A):
-            lift = lift_sa[s, a]
-            usable = (lift != 0.0) & speak_sa[s, a]
-            net = lift * (q_2a[0, a] - alone0) - cost0
-            if usable and policy_sa[s, a] >= ALMOST_CERTAIN:
-                net = gain(policy_sa, s, a, lift, q_2a, 0, alone0) - cost0
-            # Selections, not branches: which advice is best is a coin toss to the processor.
-            net = net if usable else -np.inf
-            better = net > top
-            loser = top if better else net
-            next_best = loser if loser > next_best else next_best
-            best = a if better else best
-            top = net if better else top
-        second = 0.0
-        if best < A:
-            second = gain(policy_sa, s, best, lift_sa[s, best], q_2a, 1, alone1) - cost1
-        tied = top - TIE * size0
-        if next_best >= tied:
-            best, second = A, 0.0 if tied <= 0.0 else -np.inf
-            top = 0.0
+            top, second = value0 - alone0, value1 - alone1
+        else:
             for a in range(A):
-                lift = lift_sa[s, a]
-                if lift != 0.0 and speak_sa[s, a]:
-                    net = gain(policy_sa, s, a, lift, q_2a, 0, alone0) - cost0
-                    if net >= tied:
-                        other = gain(policy_sa, s, a, lift, q_2a, 1, alone1) - cost1
-                        if other > second + TIE * size1:
-                            best, top, second = a, net, other
+                pull = pull_sa[s, a]
+                net = pull * (q_2a[0, a] - alone0) - cost0
+                if policy_sa[s, a] >= ALMOST_CERTAIN and pull == pull:
+                    net = gain(policy_sa, s, a, pull, q_2a, 0, alone0) - cost0
+                # Selections, not branches: which advice is best is a coin toss to the processor.
+                better = net > top
+                loser = top if better else net
+                next_best = loser if loser > next_best else next_best
+                best = a if better else best
+                top = net if better else top
+            if next_best >= top - near:
+                best, top, second = settle(policy_sa, pull_sa, s, q_2a, alone0, alone1, aim, top)
+            elif best < A:
+                second = gain(policy_sa, s, best, pull_sa[s, best], q_2a, 1, alone1) - cost1
         out_s2[s, 0] = alone0 + top
-        out_V_s[s] = alone0 + top
         out_s2[s, 1] = alone1 + second
+        out_V_s[s] = alone0 + top
         out_advice_s[s] = best
 
 

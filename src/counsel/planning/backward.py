@@ -47,14 +47,29 @@ LOST = 1e-3
 
 def penalised(problem: AdviceProblem, penalty: float) -> Aim:
     """Earn the most after paying ``penalty`` for each piece; among equals say the least."""
-    lost = LOST * problem.horizon * problem.mdp.reward_size
-    return Aim(weight0=1.0, cost0=penalty, size0=penalty + lost, weight1=0.0, cost1=1.0, size1=1.0)
+    most = problem.horizon * problem.mdp.reward_size
+    return Aim(
+        weight0=1.0,
+        cost0=penalty,
+        size0=penalty + LOST * most,
+        most0=most + (problem.horizon + 1) * penalty,
+        weight1=0.0,
+        cost1=1.0,
+        size1=1.0,
+    )
 
 
 def least_advice(problem: AdviceProblem) -> Aim:
     """Say as little as possible; among those plans earn the most."""
-    lost = LOST * problem.horizon * problem.mdp.reward_size
-    return Aim(weight0=0.0, cost0=1.0, size0=1.0, weight1=1.0, cost1=0.0, size1=lost)
+    return Aim(
+        weight0=0.0,
+        cost0=1.0,
+        size0=1.0,
+        most0=problem.horizon + 1.0,
+        weight1=1.0,
+        cost1=0.0,
+        size1=LOST * problem.horizon * problem.mdp.reward_size,
+    )
 
 
 def model_of(problem: AdviceProblem, rules: Rules) -> Model:
@@ -70,6 +85,7 @@ def model_of(problem: AdviceProblem, rules: Rules) -> Model:
         reward_lsa=layers(problem.mdp.reward),
         policy_lsa=problem.human.policy,
         lift_lsa=problem.human.lift,
+        pull_lsa=rules.pull,
         speak_lsa=rules.speak,
         must_ls=rules.must,
     )

@@ -78,6 +78,7 @@ def within_reach(model: Model, start_s: Floats, horizon: int) -> Reach | None:
         reward_lsa=take(model.reward_lsa),
         policy_lsa=take(model.policy_lsa),
         lift_lsa=take(model.lift_lsa),
+        pull_lsa=take(model.pull_lsa),
         speak_lsa=take(model.speak_lsa),
         must_ls=take(model.must_ls),
     )

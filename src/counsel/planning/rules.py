@@ -11,17 +11,21 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from numpy.typing import ArrayLike
 
-from counsel._arrays import Bools, first, layers, place, rectangular, sealed
+from counsel._arrays import Bools, Floats, first, layers, place, rectangular, sealed
 from counsel.errors import CounselError
 from counsel.model.problem import AdviceProblem
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Rules:
-    """Permitted advice [layer, s, a] and must-say cells [layer, s]."""
+    """Permitted advice [layer, s, a] and must-say cells [layer, s].
+
+    ``pull`` is the lift where advice is permitted and moves the person, NaN elsewhere.
+    """
 
     speak: Bools
     must: Bools
+    pull: Floats
 
     @classmethod
     def read(
@@ -53,7 +57,8 @@ class Rules:
             drawn = speak & (lift >= 0.0)
             stuck = must & ~drawn.any(axis=-1)
             speak = np.where(stuck[..., None], speak, drawn)
-        return cls(speak=sealed(np.ascontiguousarray(speak)), must=sealed(must))
+        pull = _pull(lift, speak)
+        return cls(speak=sealed(np.ascontiguousarray(speak)), must=sealed(must), pull=pull)
 
 
 _KNOWN: WeakKeyDictionary[AdviceProblem, Rules] = WeakKeyDictionary()
@@ -63,8 +68,15 @@ def _unrestricted(problem: AdviceProblem) -> Rules:
     """Return the rules without masks; made once for each problem."""
     if problem not in _KNOWN:
         must = sealed(np.zeros((1, problem.n_states), dtype=np.bool_))
-        _KNOWN[problem] = Rules(speak=layers(problem.mdp.allowed), must=must)
+        speak = layers(problem.mdp.allowed)
+        _KNOWN[problem] = Rules(speak=speak, must=must, pull=_pull(problem.human.lift, speak))
     return _KNOWN[problem]
+
+
+def _pull(lift: Floats, speak: Bools) -> Floats:
+    """Return the lift itself where all advice is permitted and moves the person."""
+    usable = speak & (lift != 0.0)
+    return lift if usable.all() else sealed(np.where(usable, lift, np.nan))
 
 
 def _read_mask(name: str, given: ArrayLike | None, problem: AdviceProblem, *, most: int) -> Bools:
