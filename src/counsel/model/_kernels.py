@@ -3,7 +3,7 @@
 import numpy as np
 
 from counsel._arrays import Bools, Floats, Ints
-from counsel._jit import kernel
+from counsel._jit import inlined, kernel
 
 GOOD, BAD_NUMBER, BAD_SUM = 0, 1, 2
 """What `tidy_rows` found: nothing wrong, a probability that is none, a row that misses one."""
@@ -145,6 +145,16 @@ def check_rows(
     return -1, 0.0
 
 
+@inlined
+def others(policy_lsa: Floats, layer: int, s: int, a: int) -> float:
+    """Return Σ_{b≠a} π(b): the chance of anything but ``a``."""
+    total = 0.0
+    for b in range(policy_lsa.shape[2]):
+        if b != a:
+            total += policy_lsa[layer, s, b]
+    return total
+
+
 @kernel
 def sum_others(policy_lsa: Floats, others_lsa: Floats) -> None:
     """Fill Σ_{b≠a} π(b)."""
@@ -152,11 +162,7 @@ def sum_others(policy_lsa: Floats, others_lsa: Floats) -> None:
     for layer in range(L):
         for s in range(S):
             for a in range(A):
-                others = 0.0
-                for b in range(A):
-                    if b != a:
-                        others += policy_lsa[layer, s, b]
-                others_lsa[layer, s, a] = others
+                others_lsa[layer, s, a] = others(policy_lsa, layer, s, a)
 
 
 @kernel
@@ -172,11 +178,7 @@ def lifts(policy_lsa: Floats, adherence_lsa: Floats, lift_lsa: Floats) -> None:
         t = layer if adherence_lsa.shape[0] > 1 else 0
         for s in range(S):
             for a in range(A):
-                rest = 0.0
-                for b in range(A):
-                    if b != a:
-                        rest += policy_lsa[p, s, b]
-                theta = adherence_lsa[t, s, a]
+                rest, theta = others(policy_lsa, p, s, a), adherence_lsa[t, s, a]
                 lift = 0.0
                 if rest > 0.0:
                     lift = 1.0 if theta == 1.0 else (theta - policy_lsa[p, s, a]) / rest
