@@ -94,6 +94,22 @@ def test_explain_with_pieces_left(problem_file):
     assert "no piece of advice is left" in told["sentence"]
 
 
+def test_advice_that_repels_is_left_out_unless_asked_for(tmp_path):
+    # Found by use: with --allow-reverse it still said that such advice was left out.
+    mdp = counsel.MDP([[0, 0]], [[1.0, 0.0]], horizon=2)
+    shy = counsel.AdviceProblem(mdp, counsel.Human([[0.5, 0.5]], [0.5, 0.1]))
+    bold = counsel.AdviceProblem(mdp, counsel.Human([[0.5, 0.5]], [0.1, 0.5]))
+    counsel.save(shy, tmp_path / "shy.npz")
+    counsel.save(bold, tmp_path / "bold.npz")
+    left_out = run("solve", "shy.npz", cwd=tmp_path).stdout
+    assert "Silence is best" in left_out
+    assert "left out" in left_out
+    used = run("solve", "shy.npz", "--allow-reverse", cwd=tmp_path).stdout
+    assert "works by repelling" in used
+    idle = run("solve", "bold.npz", "--penalty", "1", "--allow-reverse", cwd=tmp_path).stdout
+    assert "left out" not in idle
+
+
 def test_a_built_in_world_needs_no_file():
     assert run("frontier", "night-shift").returncode == 0
 

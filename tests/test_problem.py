@@ -323,9 +323,9 @@ def test_repels_of_a_problem_that_never_changes_lists_each_pair_once(seed):
 def test_repels_says_in_words_how_many_and_where():
     assert "nowhere" in str(adapt(examples.advice_repels(0.7)).repels())
     both = adapt(examples.advice_repels(0.3)).repels()
-    assert "2 pairs repel" in str(both)
+    assert "repels at 2 pairs" in str(both)
     assert "state 0, action 0" in str(both)
     mdp = MDP(np.array([[0, 0], [1, 1]]), [0.0, 0.0], horizon=2)
     one = AdviceProblem(mdp, Human([[0.5, 0.5], [0.1, 0.9]], 0.6)).repels()
-    assert "1 pair repels" in str(one)
+    assert "repels at 1 pair of" in str(one)
     assert "state 1, action 1" in str(one)

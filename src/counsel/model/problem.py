@@ -242,8 +242,8 @@ class Repels:
         if not len(self.cells):
             return "Advice repels nowhere: adherence is at least the person's own habit everywhere."
         _, s, a = self.cells[0]
-        pairs = "pair repels" if len(self.cells) == 1 else "pairs repel"
+        pairs = "pair" if len(self.cells) == 1 else "pairs"
         return (
-            f"Advice at {len(self.cells)} {pairs}: there θ < π, so more adherence need not mean "
-            f"more value; the first is state {s}, action {a}."
+            f"Advice repels at {len(self.cells)} {pairs} of state and action: there θ < π, so more "
+            f"adherence need not mean more value; the first is state {s}, action {a}."
         )

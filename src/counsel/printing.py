@@ -1,0 +1,265 @@
+"""What the command line prints: findings in a sentence, tables for people, records for scripts."""
+
+import json
+import math
+from pathlib import Path
+from typing import Any, TypeGuard
+
+import numpy as np
+import typer
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+import counsel
+from counsel._arrays import Floats
+from counsel.model.policy import HardPolicy, Policy
+from counsel.model.problem import AdviceProblem
+from counsel.planning.explain import Explanation
+from counsel.planning.frontier import Frontier
+from counsel.planning.plan import Plan
+
+ROWS = 40
+"""Rows of a long table that are printed; --json and -o have them all."""
+
+
+def _short(number: float) -> str:
+    """Three significant digits."""
+    if math.isinf(number):
+        return "∞" if number > 0 else "−∞"
+    text = f"{number:.3g}"
+    return f"{number:.0f}" if "e" in text and 1e3 <= abs(number) < 1e6 else text
+
+
+def _value(number: float) -> str:
+    """Five significant digits: enough to see what advice changes."""
+    return f"{number:.5g}"
+
+
+def _number(number: float) -> float | None:
+    """JSON has no infinity."""
+    return number if math.isfinite(number) else None
+
+
+def print_json(record: dict[str, Any]) -> None:
+    """Print a record for scripts."""
+    typer.echo(json.dumps(record, indent=2, ensure_ascii=False))
+
+
+def _print_table(table: Table) -> None:
+    console = Console()
+    if not console.is_terminal:
+        console = Console(width=120)
+    console.print(table)
+
+
+def _table(title: str | None, *columns: str, left: int = 0) -> Table:
+    """Return a plain table; the first ``left`` columns are text, the others numbers."""
+    table = Table(title=title, title_justify="left", title_style="", box=box.SIMPLE_HEAD)
+    for i, name in enumerate(columns):
+        table.add_column(name, justify="left" if i < left else "right")
+    return table
+
+
+def _alone(problem: AdviceProblem) -> float:
+    never = counsel.Policy.never(
+        horizon=problem.horizon, n_states=problem.n_states, n_actions=problem.n_actions
+    )
+    return counsel.evaluate(problem, never).value
+
+
+def _pieces(count: float) -> str:
+    return f"{_short(count)} piece{'' if abs(count - 1.0) < 5e-4 else 's'} of advice"
+
+
+def print_plan(problem: AdviceProblem, plan: Plan, *, reverse_left_out: bool) -> None:
+    """Print what a plan brings, and where and when it speaks."""
+    alone, outcome = _alone(problem), counsel.evaluate(problem, plan.policy)
+    typer.echo(_headline(plan, alone))
+    if len(plan.reverse):
+        typer.echo(
+            f"At {len(plan.reverse)} steps and states the advice works by repelling: it names what "
+            "the person should not do. Do not give it to people who do not know that."
+        )
+    elif reverse_left_out and problem.human.repels:
+        typer.echo(
+            "Some advice repels this person; it is left out unless --allow-reverse is given."
+        )
+    table = _table(None, "per episode", "", left=1)
+    table.add_row("expected reward", _value(plan.value))
+    if plan.penalty:
+        table.add_row("reward less the penalty", _value(plan.penalised_value))
+    table.add_row("expected reward of the person alone", _value(alone))
+    table.add_row("pieces of advice", _short(plan.advice_count))
+    table.add_row("price of a piece, in reward", _short(plan.price))
+    _print_table(table)
+    if plan.advice_count < 5e-7:
+        return
+    _print_pieces(problem, outcome.pieces)
+    rates = _table("When it speaks", "step", "chance of advice", "expected reward")
+    for h in range(min(problem.horizon, ROWS)):
+        rates.add_row(str(h), f"{outcome.advice_rate[h]:.1%}", _short(float(outcome.reward[h])))
+    _print_table(rates)
+    if problem.horizon > ROWS:
+        typer.echo(f"({problem.horizon - ROWS} more steps: --json has them all)")
+
+
+def _headline(plan: Plan, alone: float) -> str:
+    """Say the finding in one sentence."""
+    gain = plan.value - alone
+    if gain > 1e-12 * max(1.0, abs(alone)):
+        count = plan.advice_count
+        verb = "raises" if abs(count - 1.0) < 5e-4 else "raise"
+        never = f", never more than {plan.policy.budget}," if _is_hard(plan.policy) else ""
+        return (
+            f"{_pieces(count).capitalize()} an episode on average{never} {verb} the expected "
+            f"reward from {_value(alone)} to {_value(plan.value)} (+{_short(gain)})."
+        )
+    if plan.penalty:
+        return f"At this penalty silence is best: the person alone earns {_value(alone)}."
+    if plan.price > 0.0:
+        return f"This budget leaves nothing to say: the person alone earns {_value(alone)}."
+    return f"Silence is best: no advice earns more than the person alone, {_value(alone)}."
+
+
+def _is_hard(policy: Policy | HardPolicy) -> TypeGuard[HardPolicy]:
+    return hasattr(policy, "budget")
+
+
+def _print_pieces(problem: AdviceProblem, pieces_sa: Floats) -> None:
+    """Print where most pieces of advice go."""
+    order = np.argsort(-pieces_sa, axis=None, kind="stable")[:10]
+    cells = [(int(i) // problem.n_actions, int(i) % problem.n_actions) for i in order]
+    cells = [cell for cell in cells if pieces_sa[cell] >= 5e-7]
+    if not cells:
+        return
+    table = _table("Where it speaks most", "state", "advice", "pieces per episode", left=2)
+    for s, a in cells:
+        name = problem.mdp.state_labels[s] if problem.mdp.state_labels else str(s)
+        table.add_row(name, problem.mdp.action_name(a), _short(float(pieces_sa[s, a])))
+    _print_table(table)
+
+
+def plan_record(problem: AdviceProblem, plan: Plan, output: Path | None) -> dict[str, Any]:
+    """Return what a plan brings, for scripts."""
+    outcome = counsel.evaluate(problem, plan.policy)
+    return {
+        "value": plan.value,
+        "penalised_value": plan.penalised_value,
+        "advice_count": plan.advice_count,
+        "penalty": plan.penalty,
+        "price": _number(plan.price),
+        "value_alone": _alone(problem),
+        "hard": plan.hard,
+        "reverse": plan.reverse.tolist(),
+        "advice_rate": outcome.advice_rate.tolist(),
+        "reward": outcome.reward.tolist(),
+        "written": None if output is None else str(output),
+    }
+
+
+def print_frontier(front: Frontier) -> None:
+    """Print what one, two and three pieces are worth, and the corners of the frontier."""
+    first, last = front.vertices[0], front.vertices[-1]
+    benefit = last.value - first.value
+    if benefit <= 0.0:
+        typer.echo(f"Advice never helps: the person alone earns {_short(first.value)} an episode.")
+    else:
+        for wanted in (1.0, 2.0, 3.0):
+            if first.advice_count <= wanted < last.advice_count:
+                low, high = (value - first.value for value in front.bounds(wanted))
+                share = f"{low / benefit:.0%}"
+                if high / benefit - low / benefit > 0.005:
+                    share = f"{low / benefit:.0%} to {high / benefit:.0%}"
+                typer.echo(
+                    f"{_pieces(wanted).capitalize()} an episode: {share} of what unlimited advice "
+                    "is worth."
+                )
+    title = f"The frontier, {len(front.vertices)} corners"
+    if not front.complete:
+        title += " (not complete: raise --max-vertices; a budget is solved exactly all the same)"
+    table = _table(
+        title, "pieces of advice", "expected reward", "of unlimited", "best at penalties"
+    )
+    for vertex in _thinned(front.vertices):
+        low, high = vertex.penalties
+        of_all = (vertex.value - first.value) / benefit if benefit > 0.0 else 0.0
+        table.add_row(
+            _short(vertex.advice_count),
+            f"{vertex.value:.6g}",
+            f"{of_all:.1%}",
+            _short(low) if _short(low) == _short(high) else f"{_short(low)} to {_short(high)}",
+        )
+    _print_table(table)
+    if len(front.vertices) > ROWS:
+        typer.echo(f"({ROWS} of {len(front.vertices)} shown: --json and -o have them all)")
+
+
+def _thinned(vertices: tuple[Any, ...]) -> list[Any]:
+    """Return at most ROWS vertices, evenly spread, both ends among them."""
+    if len(vertices) <= ROWS:
+        return list(vertices)
+    return [vertices[round(i * (len(vertices) - 1) / (ROWS - 1))] for i in range(ROWS)]
+
+
+def frontier_record(front: Frontier) -> dict[str, Any]:
+    """Return the vertices, for scripts."""
+    return {
+        "complete": front.complete,
+        "vertices": [
+            {
+                "advice_count": vertex.advice_count,
+                "value": vertex.value,
+                "penalty_low": _number(vertex.penalties[0]),
+                "penalty_high": _number(vertex.penalties[1]),
+            }
+            for vertex in front.vertices
+        ],
+    }
+
+
+def frontier_csv(front: Frontier) -> str:
+    """Return the vertices as CSV."""
+    lines = ["advice_count,value,penalty_low,penalty_high"]
+    for vertex in front.vertices:
+        low, high = vertex.penalties
+        lines.append(f"{vertex.advice_count!r},{vertex.value!r},{low!r},{high!r}")
+    return "\n".join(lines) + "\n"
+
+
+def print_explanation(told: Explanation) -> None:
+    """Print the numbers behind an explanation."""
+    low, high = told.criticality
+    table = _table(None, "in this cell", "", left=1)
+    for name, probability in zip(told.action_names, told.own, strict=True):
+        table.add_row(f"alone: {name}", f"{probability:.1%}")
+    if told.considered is not None:
+        table.add_row("advice considered", told.action_names[told.considered])
+        table.add_row("lift", _short(told.lift))
+        table.add_row("advantage", _short(told.advantage))
+        table.add_row("gain = lift × advantage", _short(told.gain))
+    table.add_row("price of a piece", _short(told.price))
+    table.add_row("criticality", _short(low) if low == high else f"{_short(low)} to {_short(high)}")
+    _print_table(table)
+
+
+def explanation_record(told: Explanation) -> dict[str, Any]:
+    """Return an explanation, for scripts."""
+    named = None if told.considered is None else told.action_names[told.considered]
+    return {
+        "sentence": told.sentence,
+        "step": told.step,
+        "state": told.state,
+        "pieces_left": told.pieces_left,
+        "advice": None if told.advice is None else told.action_names[told.advice],
+        "probability": told.probability,
+        "considered": named,
+        "own": dict(zip(told.action_names, told.own.tolist(), strict=True)),
+        "lift": told.lift,
+        "advantage": told.advantage,
+        "gain": told.gain,
+        "price": _number(told.price),
+        "criticality": [_number(bound) for bound in told.criticality],
+        "reverse": told.reverse,
+        "must": told.must,
+    }
