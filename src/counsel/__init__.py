@@ -20,13 +20,17 @@ if TYPE_CHECKING:
     from counsel.planning.occupancy import Evaluation, evaluate
     from counsel.planning.plan import Plan
     from counsel.planning.solve import solve
+    from counsel.simulate.episodes import Counts, Episodes
+    from counsel.simulate.simulator import Simulator
 
 __version__ = "0.1.0"
 
 _HOME = {
     "AdviceProblem": "counsel.model.problem",
     "CounselError": "counsel.errors",
+    "Counts": "counsel.simulate.episodes",
     "Criticality": "counsel.planning.criticality",
+    "Episodes": "counsel.simulate.episodes",
     "Evaluation": "counsel.planning.occupancy",
     "Explanation": "counsel.planning.explain",
     "Frontier": "counsel.planning.frontier",
@@ -37,6 +41,7 @@ _HOME = {
     "Mixture": "counsel.model.policy",
     "Plan": "counsel.planning.plan",
     "Policy": "counsel.model.policy",
+    "Simulator": "counsel.simulate.simulator",
     "Vertex": "counsel.planning.frontier",
     "criticality": "counsel.planning.criticality",
     "evaluate": "counsel.planning.occupancy",
@@ -53,7 +58,9 @@ __all__ = [
     "MDP",
     "AdviceProblem",
     "CounselError",
+    "Counts",
     "Criticality",
+    "Episodes",
     "Evaluation",
     "Explanation",
     "Frontier",
@@ -63,6 +70,7 @@ __all__ = [
     "Mixture",
     "Plan",
     "Policy",
+    "Simulator",
     "Vertex",
     "criticality",
     "evaluate",

@@ -193,8 +193,8 @@ def _read(source: str) -> "AdviceProblem":
     import counsel
     import counsel.worlds
 
-    worlds = ", ".join(counsel.worlds.CATALOGUE)
-    if source in counsel.worlds.CATALOGUE and not Path(source).exists():
+    worlds = ", ".join(counsel.worlds.catalogue())
+    if source in counsel.worlds.catalogue() and not Path(source).exists():
         return counsel.worlds.make(source)
     if not source.endswith(".npz"):
         raise CounselError(f"{source} is neither a problem (.npz) nor a built-in world ({worlds})")

@@ -1,6 +1,6 @@
 """The world's transitions p_h(t | s, a) as sparse rows, each distinct row stored once.
 
-Most worlds repeat themselves: in the car world 2,188 distinct rows stand behind 177,150 pairs of
+Most worlds repeat themselves: in the car world 1,459 distinct rows stand behind 177,150 pairs of
 state and action. So a kernel keeps the distinct rows of each layer in compressed sparse form and a
 table ``row[layer, state, action]`` that points to them. A world that is the same at every step has
 one layer. Where many pairs share a row, planners take the expectation of each row once, before they

@@ -153,7 +153,21 @@ class MDP:
         """
         if self.kernel.n_layers > 1 or self.reward.strides[0] or self.allowed.strides[0]:
             raise CounselError("a toy-text dictionary cannot change with the step; this world does")
-        return write_toy_text(self.kernel, self.reward[0], self.allowed[0])
+        return write_toy_text(self.kernel, self.reward[0], self.allowed[0], self.over[0])
+
+    @property
+    def over(self) -> Bools:
+        """Where an episode has ended [h, s]: the state is never left again and pays nothing."""
+        kernel, allowed_lsa = self.kernel, layers(self.allowed)
+        lengths = np.append(np.diff(kernel.indptr), 0)
+        target_lsa = np.append(kernel.next_state, NO_ROW)[np.append(kernel.indptr[:-1], -1)]
+        stays_lsa = (lengths[kernel.row] == 1) & (
+            target_lsa[kernel.row] == np.arange(self.n_states)[:, None]
+        )
+        idle_lsa = (stays_lsa & (layers(self.reward) == 0.0)) | ~allowed_lsa
+        idle_ls = idle_lsa.all(axis=-1)
+        from_here_on: Bools = np.logical_and.accumulate(idle_ls[::-1])[::-1]
+        return by_step(from_here_on, self.horizon)
 
     def __reduce__(self) -> tuple[Any, ...]:
         whole = (layers(self.reward), layers(self.allowed), self.start)

@@ -29,6 +29,7 @@ from counsel.errors import CounselError
 from counsel.model.human import Human
 from counsel.model.kernel import Kernel
 from counsel.model.mdp import MDP
+from counsel.model.policy import HardPolicy, Policy
 
 
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
@@ -121,6 +122,30 @@ class AdviceProblem:
             own *= 1.0 - lift
             own[advice] = self.adherence[step, state, advice]
         return own
+
+    def check_fits(self, policy: Policy | HardPolicy) -> None:
+        """Raise unless the policy was made for this shape of problem and uses allowed actions."""
+        here = (self.horizon, self.n_states, self.n_actions)
+        policy.check_fits(*here)
+        allowed = self.mdp.allowed
+        if allowed.all():
+            return
+        extended = np.concatenate((allowed, np.ones((*here[:2], 1), dtype=np.bool_)), axis=2)
+        chosen = np.take_along_axis(
+            np.broadcast_to(extended, (*policy.advice.shape[:-2], *extended.shape)),
+            policy.advice[..., None].astype(np.int64),
+            axis=-1,
+        )[..., 0]
+        cells = np.argwhere(~chosen)
+        if isinstance(policy, Policy) and not len(cells):
+            rows = np.repeat(policy.random.cell, np.diff(policy.random.indptr))
+            off = ~extended.reshape(-1, here[2] + 1)[rows, policy.random.advice]
+            cells = np.stack(np.divmod(rows[off], here[1]), axis=1)
+        if len(cells):
+            h, s = cells[0][-2:]
+            raise CounselError(
+                f"the policy advises an action that is not allowed at [h={h}, s={s}]"
+            )
 
     def repels(self) -> "Repels":
         """Report where θ < π, so that Proposition 2 (more adherence, more value) may fail."""

@@ -81,23 +81,16 @@ def _read_list(transitions: ToyText, s: int, a: int) -> list[tuple[float, int, f
     return checked
 
 
-def write_toy_text(kernel: Kernel, reward_sa: Floats, allowed_sa: Bools) -> ToyText:
+def write_toy_text(kernel: Kernel, reward_sa: Floats, allowed_sa: Bools, over_s: Bools) -> ToyText:
     """Return ``P`` of a kernel of one layer; the reward of a pair stands on each transition.
 
-    An action that is not allowed has no transitions.
+    An action that is not allowed has no transitions. A transition into ``over_s`` is done.
     """
     S, A = reward_sa.shape
-
-    def ended(s: int) -> bool:
-        return not reward_sa[s].any() and all(
-            np.array_equal(kernel.successors(0, s, a)[0], [s]) for a in range(A) if allowed_sa[s, a]
-        )
-
-    over = [ended(s) for s in range(S)]
     return {
         s: {
             a: [
-                (float(p), int(t), float(reward_sa[s, a]), over[t])
+                (float(p), int(t), float(reward_sa[s, a]), bool(over_s[t]))
                 for t, p in zip(*kernel.successors(0, s, a), strict=True)
                 if allowed_sa[s, a]
             ]

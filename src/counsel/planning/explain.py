@@ -17,7 +17,6 @@ from counsel.model.problem import AdviceProblem
 from counsel.planning._kernels import action_values
 from counsel.planning.backward import model_of
 from counsel.planning.criticality import Criticality, rank
-from counsel.planning.occupancy import check_fits
 from counsel.planning.plan import Plan
 
 KINKS_FOR_ONE_CELL = 300_000
@@ -183,7 +182,7 @@ def explain(  # noqa: PLR0913 (the problem, the plan, the cell, and what is know
     h = index_in("step", step, problem.horizon)
     s = index_in("state", state, problem.n_states)
     k = _read_pieces(plan.policy, pieces_left)
-    check_fits(problem, plan.policy)
+    problem.check_fits(plan.policy)
     own_a, lift_a = problem.policy[h, s], problem.lift[h, s]
     q_a = _action_values(problem, plan, h, s, k if not k else k - 1)
     advantage_a = _advantages(own_a, q_a)

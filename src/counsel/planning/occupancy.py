@@ -75,7 +75,7 @@ def forward(
     if isinstance(policy, Mixture):
         parts = [forward(problem, model, part) for part in policy.policies]
         return _average(parts, policy.weights)
-    check_fits(problem, policy)
+    problem.check_fits(policy)
     hard = isinstance(policy, HardPolicy)
     advice_khs = policy.advice if hard else policy.advice[None]
     random = NO_RANDOM_CELLS if isinstance(policy, HardPolicy) else policy.random
@@ -106,29 +106,6 @@ def forward(
         occupancy=sealed(occupancy_hs),
         pieces=sealed(pieces_sa),
     )
-
-
-def check_fits(problem: AdviceProblem, policy: Policy | HardPolicy) -> None:
-    """Raise unless the policy was made for a problem of this shape and uses allowed actions."""
-    here = (problem.horizon, problem.n_states, problem.n_actions)
-    policy.check_fits(*here)
-    allowed = problem.mdp.allowed
-    if allowed.all():
-        return
-    extended = np.concatenate((allowed, np.ones((*here[:2], 1), dtype=np.bool_)), axis=2)
-    chosen = np.take_along_axis(
-        np.broadcast_to(extended, (*policy.advice.shape[:-2], *extended.shape)),
-        policy.advice[..., None].astype(np.int64),
-        axis=-1,
-    )[..., 0]
-    cells = np.argwhere(~chosen)
-    if isinstance(policy, Policy) and not len(cells):
-        rows = np.repeat(policy.random.cell, np.diff(policy.random.indptr))
-        off = ~extended.reshape(-1, here[2] + 1)[rows, policy.random.advice]
-        cells = np.stack(np.divmod(rows[off], here[1]), axis=1)
-    if len(cells):
-        h, s = cells[0][-2:]
-        raise CounselError(f"the policy advises an action that is not allowed at [h={h}, s={s}]")
 
 
 def _average(parts: list[Evaluation], weights: tuple[float, ...]) -> Evaluation:

@@ -1,20 +1,161 @@
-"""The built-in worlds by name."""
+"""The worlds by name: ours, and those of installed packages.
 
+A package adds worlds through the entry-point group ``counsel.worlds``, in its pyproject.toml
+
+    [project.entry-points."counsel.worlds"]
+    "my-ward/night" = "my_package.ward:night"
+
+where ``night`` returns an ``AdviceProblem``; its keyword arguments are the overrides that ``make``
+takes, and the first line of its docstring is what ``counsel worlds`` prints. A package is only
+imported when its world is asked for or listed.
+"""
+
+import inspect
 from collections.abc import Callable
-from types import MappingProxyType
+from dataclasses import dataclass
+from functools import partial
+from importlib.metadata import EntryPoint, entry_points
 
+from counsel._arrays import brief
 from counsel.errors import CounselError
 from counsel.model.problem import AdviceProblem
+from counsel.worlds.car_driving import car_driving
+from counsel.worlds.flappy_bird import flappy_bird
 from counsel.worlds.night_shift import night_shift
 
-CATALOGUE: MappingProxyType[str, Callable[[], AdviceProblem]] = MappingProxyType(
-    {"night-shift": night_shift}
+GROUP = "counsel.worlds"
+"""The entry-point group of other packages' worlds."""
+
+Builder = Callable[..., AdviceProblem]
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """A named problem.
+
+    ``source`` builds it, or says where an installed package does.
+    """
+
+    name: str
+    source: Builder | EntryPoint
+    about: str = ""
+
+    @property
+    def package(self) -> str:
+        """The installed package it comes from."""
+        if isinstance(self.source, EntryPoint):
+            return self.source.dist.name if self.source.dist else self.source.module
+        return "counsel"
+
+    @property
+    def summary(self) -> str:
+        """One line on what it is."""
+        if self.about:
+            return self.about
+        try:
+            return (inspect.getdoc(self.builder()) or "").partition("\n")[0]
+        except CounselError as fault:
+            return str(fault)
+
+    def builder(self) -> Builder:
+        """Return what builds it."""
+        if not isinstance(self.source, EntryPoint):
+            return self.source
+        try:
+            built = self.source.load()
+        except Exception as fault:
+            raise CounselError(
+                f"the world {self.name!r} of the package {self.package} cannot be loaded: "
+                f"{type(fault).__name__}: {brief(str(fault))}"
+            ) from fault
+        if not callable(built):
+            raise CounselError(
+                f"the world {self.name!r} of the package {self.package} is {brief(built)}; "
+                "an entry point must name a function that returns an AdviceProblem"
+            )
+        return built  # type: ignore[no-any-return]
+
+    def build(self, **overrides: object) -> AdviceProblem:
+        """Build it; ``overrides`` are keyword arguments of its builder."""
+        builder = self.builder()
+        _check_overrides(self.name, builder, overrides)
+        problem = builder(**overrides)
+        if not isinstance(problem, AdviceProblem):
+            raise CounselError(
+                f"the world {self.name!r} of the package {self.package} returned "
+                f"{brief(problem)}, not an AdviceProblem"
+            )
+        return problem
+
+
+OURS = (
+    World(
+        "flappy-bird/greedy",
+        partial(flappy_bird, human="greedy"),
+        "a bird on a 7 × 20 map of three phases; its pilot chases stars into walls",
+    ),
+    World(
+        "flappy-bird/safe",
+        partial(flappy_bird, human="safe"),
+        "the same map; its pilot dodges walls and misses stars",
+    ),
+    World(
+        "flappy-bird-budget/greedy",
+        partial(flappy_bird, map="budget", human="greedy"),
+        "a 7 × 8 map where the best flight takes two pieces of advice",
+    ),
+    World(
+        "car-driving/myopic",
+        partial(car_driving, human="myopic"),
+        "three lanes of cars and stones; the driver looks one row ahead",
+    ),
+    World(
+        "night-shift",
+        night_shift,
+        "a nurse who tires over twelve hours, and a patient who may slip",
+    ),
 )
-"""Each world's name and what builds it; the first line of its docstring describes it."""
 
 
-def make(name: str) -> AdviceProblem:
-    """Build the world called ``name``."""
-    if name not in CATALOGUE:
-        raise CounselError(f"no world is called {name!r}; there is {', '.join(CATALOGUE)}")
-    return CATALOGUE[name]()
+def catalogue() -> dict[str, World]:
+    """Return all worlds by name: ours, then those of installed packages.
+
+    Where two have one name the first stays; ours cannot be replaced.
+    """
+    worlds = {world.name: world for world in OURS}
+    for point in entry_points(group=GROUP):
+        worlds.setdefault(point.name, World(point.name, point))
+    return worlds
+
+
+def make(name: str, **overrides: object) -> AdviceProblem:
+    """Build the world called ``name``.
+
+    Parameters
+    ----------
+    name
+        One of ``catalogue()``: "flappy-bird/safe", say.
+    overrides
+        What should be otherwise: ``adherence="low"``, say.
+
+    Examples
+    --------
+    >>> make("flappy-bird/safe", adherence=0.5).horizon
+    20
+    """
+    worlds = catalogue()
+    if name not in worlds:
+        raise CounselError(f"no world is called {name!r}; there is {', '.join(worlds)}")
+    return worlds[name].build(**overrides)
+
+
+def _check_overrides(name: str, builder: Builder, overrides: dict[str, object]) -> None:
+    """Raise where the builder has no argument of that name."""
+    parameters = inspect.signature(builder).parameters.values()
+    if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters):
+        return
+    known = [parameter.name for parameter in parameters]
+    for override in overrides:
+        if override not in known:
+            takes = ", ".join(known) if known else "no overrides"
+            raise CounselError(f"the world {name!r} takes {takes}; not {override!r}")

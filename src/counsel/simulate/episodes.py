@@ -1,0 +1,131 @@
+"""What was drawn: whole decisions, or how often each was taken."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from counsel._arrays import Bools, Floats, Ints
+from counsel.errors import CounselError
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Episodes:
+    """Decisions, one episode after another: episode i has rows ``first[i]`` to ``first[i + 1]``.
+
+    An episode stops where nothing more can happen (``MDP.over``), so they differ in length; one
+    that starts there has no decision.
+
+    Attributes
+    ----------
+    first
+        Where each episode begins, and the end of the last.
+    state, advice, action, reward, next_state
+        One entry for each decision; ``advice`` is ``defer`` for silence.
+    terminated
+        Whether each episode came to an end of its own, rather than to the horizon.
+    defer
+        The index that means silence.
+    """
+
+    first: NDArray[np.int64]
+    state: NDArray[np.int32]
+    advice: NDArray[np.int16]
+    action: NDArray[np.int16]
+    reward: Floats
+    next_state: NDArray[np.int32]
+    terminated: Bools
+    defer: int
+
+    def __len__(self) -> int:
+        return self.terminated.size
+
+    @property
+    def lengths(self) -> Ints:
+        """How many decisions each episode has."""
+        return np.diff(self.first)
+
+    @property
+    def episode(self) -> Ints:
+        """The episode of each decision."""
+        return np.repeat(np.arange(len(self)), self.lengths)
+
+    @property
+    def step(self) -> Ints:
+        """The step of each decision."""
+        return np.arange(self.state.size) - np.repeat(self.first[:-1], self.lengths)
+
+    @property
+    def matched(self) -> Bools:
+        """Whether each action equals the advice; never for silence."""
+        matched: Bools = self.action == self.advice
+        return matched
+
+    @property
+    def rewards(self) -> Floats:
+        """What each episode earned."""
+        return np.bincount(self.episode, self.reward, minlength=len(self)).astype(np.float64)
+
+    @property
+    def pieces(self) -> Ints:
+        """How many pieces of advice each episode had."""
+        spoken = self.episode[self.advice != self.defer]
+        return np.bincount(spoken, minlength=len(self))
+
+    def __repr__(self) -> str:
+        return f"Episodes({len(self)} episodes, {self.state.size} decisions)"
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Counts:
+    """How often each decision was taken, and what each episode brought.
+
+    Every episode counts at every step: one that has ended stays where it is, and is still advised
+    and still acts, as in ``evaluate``.
+
+    Attributes
+    ----------
+    decisions
+        How often [h, s, advice, action], silence last among the advice.
+    rewards, pieces
+        What each episode earned, and how many pieces of advice it had.
+    live
+        How many decisions were taken before an end.
+    """
+
+    decisions: NDArray[np.int64]
+    rewards: Floats
+    pieces: NDArray[np.int32]
+    live: int
+
+    def __len__(self) -> int:
+        return self.rewards.size
+
+    @property
+    def visits(self) -> Ints:
+        """How often each state was seen at each step [h, s]."""
+        return np.asarray(self.decisions.sum(axis=(2, 3)))
+
+    @property
+    def given(self) -> Ints:
+        """How often each advice was given [a]."""
+        return np.asarray(self.decisions[:, :, :-1].sum(axis=(0, 1, 3)))
+
+    @property
+    def matched(self) -> Ints:
+        """How often the action equalled the advice [a]."""
+        return np.asarray(np.einsum("hsaa->a", self.decisions[:, :, :-1]))
+
+    def __add__(self, other: "Counts") -> "Counts":
+        """Return the counts of both."""
+        if not isinstance(other, Counts) or self.decisions.shape != other.decisions.shape:
+            raise CounselError("counts can only be added to counts of a problem of the same shape")
+        return Counts(
+            decisions=self.decisions + other.decisions,
+            rewards=np.concatenate((self.rewards, other.rewards)),
+            pieces=np.concatenate((self.pieces, other.pieces)),
+            live=self.live + other.live,
+        )
+
+    def __repr__(self) -> str:
+        return f"Counts({len(self)} episodes, {self.live} decisions)"

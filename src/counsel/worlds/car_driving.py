@@ -1,0 +1,156 @@
+"""Car Driving: keep to an empty road of three lanes for ten rows (appendix B).
+
+A cell of the road is empty, or holds a stone, or a car. The machine sees three rows: the one the
+driver is in and the next two. An action takes the driver one row on, one lane to the left, straight
+on, or one lane to the right, and a fresh row comes into sight, each cell drawn (0.4, 0.3, 0.3).
+Being on an empty cell pays 1, on a stone 0.5. Driving into a car or off the road ends it in one
+last state, "over". An episode starts in the middle lane with three random rows; where the first
+cell holds a car it is lost already: nothing is paid and every action leads to "over".
+
+The myopic driver sees the next row only, avoids cars and the edge, ignores stones, takes any of the
+actions that are left, each as likely as the others, and any of all three when none is left.
+
+Deviates: the paper counts 3⁹ states, the kinds of nine cells. Without the lane this is no MDP: with
+it, and with the end, there are 3 · 27³ + 1 = 59,050.
+"""
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import ArrayLike
+
+from counsel._arrays import Bools, Floats, Ints, check_distributions, numbers
+from counsel.errors import CounselError
+from counsel.model.human import Human
+from counsel.model.mdp import MDP
+from counsel.model.problem import AdviceProblem
+from counsel.worlds.people import Person, adherence_named, person_named, policy_of
+
+EMPTY, STONE, CAR = 0, 1, 2
+SIGNS = ".o#"
+"""The sign of each kind of cell."""
+
+LANES = ("left", "middle", "right")
+TURNS = {"Left": -1, "Straight": 0, "Right": 1}
+CHANCES = (0.4, 0.3, 0.3)
+PAY = (1.0, 0.5, 0.0)
+OVER = 3 * 27**3
+
+ADHERENCE: dict[str, ArrayLike] = {"mixed": (0.7, 0.9, 0.7), "high": 0.8, "low": 0.4}
+"""The paper's setting is "mixed": 0.9 for Straight, 0.7 for changing lanes."""
+
+
+def car_driving(
+    *,
+    human: str | Person | ArrayLike = "myopic",
+    adherence: str | ArrayLike = "mixed",
+    groups: ArrayLike | None = None,
+    horizon: int = 10,
+    chances: ArrayLike = CHANCES,
+) -> AdviceProblem:
+    """Return three lanes of traffic and a driver who looks one row ahead.
+
+    Parameters
+    ----------
+    human
+        "myopic", a policy table [s, a] or [h, s, a], or a person from ``people``.
+    adherence
+        "mixed", "high", "low", or numbers as ``Human`` takes them.
+    groups
+        Which pairs share one adherence, as ``Human`` takes it: ``[0, 1, 2]`` is one per advice.
+    horizon
+        Steps in an episode.
+    chances
+        How likely a cell is empty, a stone, a car.
+    """
+    share = numbers("chances", chances)
+    if share.shape != (3,):
+        raise CounselError(
+            f"chances has shape {share.shape}; give three numbers: empty, stone, car"
+        )
+    check_distributions("chances", share, "s")
+    lane, here, _, _ = _parts()
+    reward = np.append(np.array(PAY)[_kinds()[here, lane]], 0.0)
+    row_chance = share[_kinds()].prod(axis=1)
+    start = np.zeros((3, 27, 27, 27))
+    start[1] = row_chance[:, None, None] * row_chance[:, None] * row_chance
+    mdp = MDP(
+        _transitions(row_chance),
+        reward,
+        horizon=horizon,
+        start=np.append(start.reshape(-1), 0.0),
+        state_labels=_labels(),
+        action_labels=tuple(TURNS),
+    )
+    policy = policy_of(person_named(human, {"myopic": lambda _: myopic()}), mdp)
+    return AdviceProblem(mdp, Human(policy, adherence_named(adherence, ADHERENCE), groups=groups))
+
+
+def state_of(lane: int, rows: ArrayLike) -> int:
+    """Return the state of a lane and three rows [row, lane] of kinds, the driver's own first."""
+    codes = np.asarray(rows) @ [9, 3, 1]
+    return int(((lane * 27 + codes[0]) * 27 + codes[1]) * 27 + codes[2])
+
+
+def road_of(state: int) -> tuple[int, Ints]:
+    """Return the lane and the three rows [row, lane] of kinds of a state that is not over."""
+    lane, *codes = np.unravel_index(state, (3, 27, 27, 27))
+    return int(lane), _kinds()[list(codes)]
+
+
+def myopic() -> Floats:
+    """Return the myopic driver [s, a]: any action that hits neither a car nor the edge."""
+    free = ~_blocked()
+    free |= ~free.any(axis=1, keepdims=True)
+    weight = np.append(free, np.ones((1, 3)), axis=0)
+    policy: Floats = weight / weight.sum(axis=1, keepdims=True)
+    return policy
+
+
+def _parts() -> tuple[Ints, Ints, Ints, Ints]:
+    """Return the lane and the codes of the three rows of every state that is not over."""
+    lane, here, ahead, beyond = np.unravel_index(np.arange(OVER), (3, 27, 27, 27))
+    return lane, here, ahead, beyond
+
+
+def _kinds() -> Ints:
+    """Return the kinds of the three cells of each row [code, lane]."""
+    return np.stack(np.unravel_index(np.arange(27), (3, 3, 3)), axis=1)
+
+
+def _targets() -> Ints:
+    """Return the lane each action leads to [s, a]; −1 and 3 are off the road."""
+    lane = _parts()[0]
+    return np.asarray(lane[:, None] + np.array(list(TURNS.values())))
+
+
+def _blocked() -> Bools:
+    """Tell which actions lead into a car or off the road [s, a]."""
+    target, ahead = _targets(), _parts()[2]
+    off = (target < 0) | (target > 2)
+    blocked: Bools = off | (_kinds()[ahead[:, None], target.clip(0, 2)] == CAR)
+    return blocked
+
+
+def _transitions(row_chance: Floats) -> "sp.csr_matrix":
+    """Return the matrix [s·3 + a, t]: 27 fresh rows, or the end."""
+    lane, here, ahead, beyond = _parts()
+    lost = _kinds()[here, lane] == CAR
+    ends = np.append(_blocked() | lost[:, None], np.ones((1, 3), dtype=np.bool_), axis=0)
+    fresh = (_targets() * 27 + ahead[:, None]) * 27 + beyond[:, None]
+    begin = np.append(fresh * 27, np.zeros((1, 3), dtype=np.int64), axis=0)
+    lengths = np.where(ends, 1, 27).reshape(-1)
+    indptr = np.concatenate(([0], np.cumsum(lengths)))
+    which = np.arange(indptr[-1]) - np.repeat(indptr[:-1], lengths)
+    over = np.repeat(ends.reshape(-1), lengths)
+    indices = np.where(over, OVER, np.repeat(begin.reshape(-1), lengths) + which)
+    data = np.where(over, 1.0, row_chance[which])
+    return sp.csr_matrix((data, indices, indptr), shape=(lengths.size, OVER + 1))
+
+
+def _labels() -> list[str]:
+    """Return labels such as ``middle/.o#/.../##o``: the lane, then the rows, the driver's first."""
+    rows = ["".join(SIGNS[kind] for kind in row) for row in _kinds()]
+    return [
+        *(f"{lane}/{a}/{b}/{c}" for lane in LANES for a in rows for b in rows for c in rows),
+        "over",
+    ]

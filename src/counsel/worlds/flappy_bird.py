@@ -1,0 +1,139 @@
+"""Flappy Bird: fly across a map from left to right, collect stars, avoid walls (section 5).
+
+The bird is in one cell. Each action takes it one column to the right: Up one row up, Up-Up two (it
+touches only the cell where it lands), Down one row down. Being on a star pays 1. Flying into a wall
+or out of the map ends the game in one last state, "over"; so does leaving the last column. As the
+bird moves one column each step, column and step are the same, and the horizon is the number of
+columns. It starts in the middle row of column 0.
+
+Two people, neither of whom sees further than the next column. Left without a preference both
+zigzag: Up in even columns, Down in odd ones, counted from 0.
+
+* Policy Greedy takes any of the actions that land on a star, each as likely as the others.
+* Policy Safe zigzags where that avoids walls and edges, else takes any of the actions that do.
+
+Deviates: the paper counts 140 states; the end of the game is one more. The maps of the paper are
+not in its source; ours are in ``maps``, with the three phases it describes.
+"""
+
+import os
+from types import MappingProxyType
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from counsel._arrays import Floats, Ints
+from counsel.errors import CounselError
+from counsel.model.human import Human
+from counsel.model.mdp import MDP
+from counsel.model.problem import AdviceProblem
+from counsel.worlds.grid_map import MOVES, STAR, WALL, GridMap, map_names
+from counsel.worlds.people import Person, adherence_named, person_named, policy_of
+
+ADHERENCE: MappingProxyType[str, ArrayLike] = MappingProxyType(
+    {"mixed": (0.9, 0.7, 0.9), "high": 0.8, "low": 0.4}
+)
+"""The paper's settings; "mixed" is 0.9, and 0.7 for the abrupt Up-Up. At "low" advice repels where
+the person would take the advised action with probability 0.5 anyway."""
+
+UP, DOWN = 0, 2
+
+
+def flappy_bird(
+    *,
+    map: str | os.PathLike[str] | GridMap = "three-phases",
+    human: str | Person | ArrayLike = "greedy",
+    adherence: str | ArrayLike = "mixed",
+    groups: ArrayLike | None = None,
+    horizon: int | None = None,
+) -> AdviceProblem:
+    """Return a bird, a map, and a person at the controls.
+
+    Parameters
+    ----------
+    map
+        A ``GridMap``, the name of a map that comes with Counsel, or a text file.
+    human
+        "greedy", "safe", a policy table [s, a] or [h, s, a], or a person from ``people``.
+    adherence
+        "mixed", "high", "low", or numbers as ``Human`` takes them.
+    groups
+        Which pairs share one adherence, as ``Human`` takes it: ``[0, 1, 2]`` is one per advice.
+    horizon
+        Steps in an episode; the number of columns when not given.
+    """
+    grid = read_map(map)
+    if grid.cells[grid.start_row, 0] == WALL:
+        raise CounselError(
+            f"the map has a wall in line {grid.start_row + 1}, column 1, where the bird starts"
+        )
+    cells = [f"c{column}r{row}" for column in range(grid.columns) for row in range(grid.rows)]
+    mdp = MDP(
+        next_states(grid),
+        np.append(grid.cells.T.reshape(-1) == STAR, 0).astype(np.float64),
+        horizon=grid.columns if horizon is None else horizon,
+        start=grid.state(grid.start_row, 0),
+        state_labels=[*cells, "over"],
+        action_labels=tuple(MOVES),
+    )
+    people = {"greedy": lambda _: greedy(grid), "safe": lambda _: safe(grid)}
+    policy = policy_of(person_named(human, people), mdp)
+    return AdviceProblem(mdp, Human(policy, adherence_named(adherence, ADHERENCE), groups=groups))
+
+
+def read_map(given: str | os.PathLike[str] | GridMap) -> GridMap:
+    """Return a map given itself, by the name of one of ours, or as a text file."""
+    if isinstance(given, GridMap):
+        return given
+    if isinstance(given, str) and given in map_names():
+        return GridMap.named(given)
+    if isinstance(given, str) and not os.path.exists(given):
+        raise CounselError(f"map is {given!r}; give a text file or one of {', '.join(map_names())}")
+    if not isinstance(given, str | os.PathLike):
+        raise CounselError(f"map must be a GridMap, a name or a file, not {type(given).__name__}")
+    return GridMap.read(given)
+
+
+def next_states(grid: GridMap) -> Ints:
+    """Return where each action leads [s, a]."""
+    over = grid.rows * grid.columns
+    column, row = np.divmod(np.arange(over), grid.rows)
+    landing = row[:, None] + np.array(list(MOVES.values()))
+    inside = (landing >= 0) & (landing < grid.rows) & (column[:, None] + 1 < grid.columns)
+    clipped = landing.clip(0, grid.rows - 1), (column[:, None] + 1).clip(max=grid.columns - 1)
+    free = inside & (grid.cells[clipped] != WALL) & (grid.cells[row, column] != WALL)[:, None]
+    there = np.where(free, (column[:, None] + 1) * grid.rows + landing, over)
+    return np.append(there, [[over] * len(MOVES)], axis=0)
+
+
+def greedy(grid: GridMap) -> Floats:
+    """Return Policy Greedy [s, a]: to a star in the next column, else zigzag."""
+    return _habit(grid, _lands_on_star(grid))
+
+
+def safe(grid: GridMap) -> Floats:
+    """Return Policy Safe [s, a]: zigzag, unless that ends the game and another action does not."""
+    survives = next_states(grid)[:-1] != grid.rows * grid.columns
+    habit = _zigzag(grid)
+    fine = survives[np.arange(habit.size), habit]
+    return _habit(grid, survives & ~fine[:, None])
+
+
+def _lands_on_star(grid: GridMap) -> Ints:
+    is_star = np.append(grid.cells.T.reshape(-1) == STAR, 0)
+    return is_star[next_states(grid)[:-1]]
+
+
+def _zigzag(grid: GridMap) -> Ints:
+    """Return Up in even columns and Down in odd ones [s]."""
+    column = np.arange(grid.rows * grid.columns) // grid.rows
+    return np.where(column % 2 == 0, UP, DOWN)
+
+
+def _habit(grid: GridMap, preferred_sa: Ints) -> Floats:
+    """Return a policy uniform over what is preferred, zigzag where nothing is, any when over."""
+    zigzag = np.eye(len(MOVES))[_zigzag(grid)]
+    weight = np.where(preferred_sa.any(axis=1, keepdims=True), preferred_sa, zigzag)
+    weight = np.append(weight, np.ones((1, len(MOVES))), axis=0)
+    policy: Floats = weight / weight.sum(axis=1, keepdims=True)
+    return policy

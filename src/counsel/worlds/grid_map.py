@@ -1,0 +1,155 @@
+"""Maps of cells as text: ``.`` empty, ``*`` star, ``#`` wall; one line a row, top to bottom.
+
+    ..*#
+    .*..
+    ..*.
+
+Any size. A bad character or a row of another length is reported with its line and column, counted
+from 1 as editors do. ``generate_map`` draws maps that can be flown through from end to end.
+"""
+
+import os
+from dataclasses import dataclass
+from importlib import resources
+from pathlib import Path
+
+import numpy as np
+
+from counsel._arrays import Bytes, real, sealed, whole
+from counsel.errors import CounselError
+
+EMPTY, STAR, WALL = 0, 1, 2
+SIGNS = ".*#"
+"""The sign of each kind of cell, in the order of their numbers."""
+
+MOVES = {"Up": -1, "Up-Up": -2, "Down": 1}
+"""What the bird may do and how many rows down that takes it; each move goes one column on."""
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class GridMap:
+    """A map of cells.
+
+    Attributes
+    ----------
+    cells
+        Kinds [row, column]: ``EMPTY``, ``STAR`` or ``WALL``; row 0 is the top.
+    """
+
+    cells: Bytes
+
+    def __post_init__(self) -> None:
+        cells = np.asarray(self.cells)
+        if cells.ndim != 2 or cells.size == 0 or cells.dtype.kind not in "iu":
+            raise CounselError(
+                f"cells is {cells.dtype} of shape {cells.shape}; expected kinds [row, column]"
+            )
+        if cells.min() < EMPTY or cells.max() > WALL:
+            raise CounselError(f"cells holds {cells.min()} to {cells.max()}; kinds run from 0 to 2")
+        object.__setattr__(self, "cells", sealed(cells.astype(np.uint8)))
+
+    @classmethod
+    def parse(cls, text: str, *, name: str = "the map") -> "GridMap":
+        """Read a map from its text; ``name`` is what errors call it."""
+        lines = text.splitlines()
+        while lines and not lines[-1]:
+            lines.pop()
+        if not lines or not lines[0]:
+            raise CounselError(f"{name} has no cells; write rows of {' '.join(SIGNS)}")
+        for i, line in enumerate(lines, start=1):
+            for j, sign in enumerate(line, start=1):
+                if sign not in SIGNS:
+                    raise CounselError(
+                        f"{name}, line {i}, column {j}: {sign!r} is no cell; "
+                        "use . (empty), * (star) or # (wall)"
+                    )
+            if len(line) != len(lines[0]):
+                raise CounselError(
+                    f"{name}, line {i}, column {min(len(line), len(lines[0])) + 1}: the row has "
+                    f"{len(line)} cells where line 1 has {len(lines[0])}; make all rows alike"
+                )
+        return cls(np.array([[SIGNS.index(sign) for sign in line] for line in lines]))
+
+    @classmethod
+    def read(cls, path: str | os.PathLike[str]) -> "GridMap":
+        """Read a map from a text file."""
+        try:
+            text = Path(path).read_text(encoding="utf-8-sig")
+        except (OSError, UnicodeDecodeError, ValueError) as fault:
+            reason = getattr(fault, "strerror", None) or "it is not a text file"
+            raise CounselError(f"cannot read the map {path}: {reason}") from None
+        return cls.parse(text, name=str(path))
+
+    @classmethod
+    def named(cls, name: str) -> "GridMap":
+        """Return one of the maps that come with Counsel."""
+        if name not in map_names():
+            raise CounselError(f"no map is called {name!r}; there is {', '.join(map_names())}")
+        return cls.parse(_shipped().joinpath(f"{name}.txt").read_text(encoding="utf-8"), name=name)
+
+    @property
+    def rows(self) -> int:
+        """How many rows."""
+        return int(self.cells.shape[0])
+
+    @property
+    def columns(self) -> int:
+        """How many columns."""
+        return int(self.cells.shape[1])
+
+    @property
+    def start_row(self) -> int:
+        """The row where the bird starts: the middle one, or the lower of the two."""
+        return self.rows // 2
+
+    def state(self, row: int, column: int) -> int:
+        """Return the state of the bird in one cell."""
+        return column * self.rows + row
+
+    def __str__(self) -> str:
+        return "\n".join("".join(SIGNS[kind] for kind in row) for row in self.cells)
+
+    def __repr__(self) -> str:
+        return f"GridMap({self.rows} × {self.columns})"
+
+
+def map_names() -> tuple[str, ...]:
+    """Return the names of the maps that come with Counsel."""
+    found = (Path(file.name) for file in _shipped().iterdir())
+    return tuple(sorted(file.stem for file in found if file.suffix == ".txt"))
+
+
+def generate_map(
+    rows: int,
+    columns: int,
+    *,
+    rng: np.random.Generator,
+    stars: float = 0.2,
+    walls: float = 0.2,
+) -> GridMap:
+    """Draw a map on which each cell after the first column is a star or a wall with these chances.
+
+    A random flight from the start to the last column is kept free of walls (where there are rows
+    enough to fly), so the map can be survived.
+    """
+    rows, columns = whole("rows", rows, least=1), whole("columns", columns, least=1)
+    share = [1.0 - real("stars", stars) - real("walls", walls), float(stars), float(walls)]
+    if not all(0.0 <= part <= 1.0 for part in share):
+        raise CounselError(
+            f"stars is {stars} and walls is {walls}; give shares from 0 that sum to 1 at most"
+        )
+    cells = rng.choice(3, size=(rows, columns), p=share).astype(np.uint8)
+    cells[:, 0] = EMPTY
+    row = rows // 2
+    for column in range(1, columns):
+        ahead = [row + move for move in MOVES.values() if 0 <= row + move < rows]
+        if not ahead:
+            break
+        row = int(rng.choice(ahead))
+        if cells[row, column] == WALL:
+            cells[row, column] = EMPTY
+    return GridMap(cells)
+
+
+def _shipped() -> "resources.abc.Traversable":
+    return resources.files("counsel.worlds").joinpath("maps")

@@ -1,0 +1,110 @@
+"""People for any world: what they would do alone, as a table of probabilities.
+
+A person is anything that is called with an ``MDP`` and returns a policy [s, a] or [h, s, a], or
+such a table itself. Worlds have people of their own besides (``flappy_bird.greedy``, say).
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from counsel._arrays import Floats, brief, layers, numbers, real
+from counsel.errors import CounselError
+from counsel.model.mdp import MDP
+
+Person = Callable[[MDP], Floats]
+
+
+@dataclass(frozen=True, slots=True)
+class Uniform:
+    """Someone who takes any allowed action, each as likely as the others."""
+
+    def __call__(self, mdp: MDP) -> Floats:
+        """Return the policy, [s, a] unless what is allowed changes with the step."""
+        allowed = layers(mdp.allowed)
+        policy: Floats = allowed / allowed.sum(axis=-1, keepdims=True)
+        return policy if len(policy) > 1 else policy[0]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Noisy:
+    """Someone who does as ``person`` would, but with probability ``epsilon`` anything allowed."""
+
+    person: Person | ArrayLike
+    epsilon: float
+
+    def __post_init__(self) -> None:
+        if not 0.0 <= real("epsilon", self.epsilon) <= 1.0:
+            raise CounselError(f"epsilon is {self.epsilon}; it must lie in [0, 1]")
+
+    def __call__(self, mdp: MDP) -> Floats:
+        """Return (1 − ε) π + ε uniform."""
+        mixed: Floats = (1.0 - self.epsilon) * policy_of(self.person, mdp)
+        return mixed + self.epsilon * Uniform()(mdp)
+
+
+@dataclass(frozen=True, slots=True)
+class Boltzmann:
+    """Someone soft-optimal: better actions are likelier, sharply so at a low temperature τ.
+
+    With Q_h(s, a) = r_h(s, a) + Σ p_h(t | s, a) V_{h+1}(t) over the allowed actions,
+
+        V_h(s) = τ log Σ_a exp(Q_h(s, a) / τ),    π_h(a | s) = exp((Q_h(s, a) − V_h(s)) / τ).
+
+    This maximises the expected reward plus τ times the entropy of the actions. As τ → 0 the person
+    is optimal, as τ → ∞ uniform.
+    """
+
+    temperature: float
+
+    def __post_init__(self) -> None:
+        if not 0.0 < real("temperature", self.temperature) < np.inf:
+            raise CounselError(f"temperature is {self.temperature}; it must be above 0 and finite")
+
+    def __call__(self, mdp: MDP) -> Floats:
+        """Return the policy [h, s, a]."""
+        H, S, A = mdp.reward.shape
+        worlds = mdp.kernel.to_sparse()
+        policy_hsa, V_s = np.empty((H, S, A)), np.zeros(S)
+        for h in reversed(range(H)):
+            world = worlds[h] if isinstance(worlds, list) else worlds
+            Q_sa = mdp.reward[h] + (world @ V_s).reshape(S, A)
+            Q_sa = np.where(mdp.allowed[h], Q_sa, -np.inf)
+            best_s = Q_sa.max(axis=1)
+            weight_sa = np.exp((Q_sa - best_s[:, None]) / self.temperature)
+            total_s = weight_sa.sum(axis=1)
+            V_s = best_s + self.temperature * np.log(total_s)
+            policy_hsa[h] = weight_sa / total_s[:, None]
+        return policy_hsa
+
+
+def policy_of(human: object, mdp: MDP) -> Floats:
+    """Return the policy of a person or of a table."""
+    table = human(mdp) if callable(human) else human
+    return numbers("policy", table)  # type: ignore[arg-type]
+
+
+def person_named(human: object, people: Mapping[str, Person]) -> object:
+    """Return the person of that name; whatever is no name stays as it is."""
+    if not isinstance(human, str):
+        return human
+    if human not in people:
+        raise CounselError(
+            f"human is {human!r}; give {', '.join(people)}, a table of probabilities, or a person "
+            "such as people.Uniform()"
+        )
+    return people[human]
+
+
+def adherence_named(adherence: str | ArrayLike, settings: Mapping[str, ArrayLike]) -> ArrayLike:
+    """Return the adherence of that name; numbers stay as they are."""
+    if not isinstance(adherence, str):
+        return adherence
+    if adherence not in settings:
+        raise CounselError(
+            f"adherence is {brief(adherence)}; give {', '.join(settings)}, a number from 0 to 1, "
+            "or one for each action"
+        )
+    return settings[adherence]
