@@ -61,3 +61,18 @@ def test_only_one_file_imports_numba():
         if re.search(r"^\s*(import|from) numba", path.read_text(), re.MULTILINE)
     ]
     assert users == ["_jit.py"]
+
+
+def test_the_examples_on_the_page_about_worlds_run(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    page = (ROOT / "docs/worlds.md").read_text()
+    code = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    assert len(code) == 2
+    for block in code:
+        exec(compile(block, "docs/worlds.md", "exec"), {})
+    shown = capsys.readouterr().out
+    assert "1000 episodes" in shown
+    assert ">" in shown
+    assert (tmp_path / "log.csv").read_text().startswith('"episode","step","person"')
+    for picture in re.findall(r"\]\((images/\S+)\)", page):
+        assert (ROOT / "docs" / picture).exists()

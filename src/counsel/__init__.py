@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from counsel.planning.plan import Plan
     from counsel.planning.solve import solve
     from counsel.simulate.episodes import Counts, Episodes
+    from counsel.simulate.log import save_log
     from counsel.simulate.simulator import Simulator
 
 __version__ = "0.1.0"
@@ -50,6 +51,7 @@ _HOME = {
     "load": "counsel.model.files",
     "load_policy": "counsel.model.files",
     "save": "counsel.model.files",
+    "save_log": "counsel.simulate.log",
     "save_policy": "counsel.model.files",
     "solve": "counsel.planning.solve",
 }
@@ -79,6 +81,7 @@ __all__ = [
     "load",
     "load_policy",
     "save",
+    "save_log",
     "save_policy",
     "solve",
 ]

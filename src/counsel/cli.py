@@ -16,6 +16,8 @@ import typer
 from counsel.errors import CounselError
 
 if TYPE_CHECKING:
+    import counsel
+    from counsel.model.policy import HardPolicy, Policy
     from counsel.model.problem import AdviceProblem
 
 app = typer.Typer(
@@ -25,7 +27,10 @@ app = typer.Typer(
 )
 
 Source = Annotated[
-    str, typer.Argument(metavar="PROBLEM", help="A problem (.npz) or a built-in world's name.")
+    str,
+    typer.Argument(
+        metavar="PROBLEM", help="A problem (.npz) or a world that `counsel worlds` lists."
+    ),
 ]
 Penalty = Annotated[
     float | None, typer.Option(help="What each piece of advice costs, in units of reward.")
@@ -188,16 +193,121 @@ def explain(  # noqa: PLR0913 (one argument for each option)
     printing.print_explanation(told)
 
 
+@app.command()
+def worlds(*, as_json: Json = False) -> None:
+    """List the worlds that have a name."""
+    import counsel.worlds
+    from counsel import printing
+
+    found = counsel.worlds.catalogue()
+    if as_json:
+        printing.print_json(printing.worlds_record(found))
+        return
+    printing.print_worlds(found)
+    typer.echo("Next: counsel play-out flappy-bird/safe --policy best")
+
+
+@app.command()
+def play_out(  # noqa: PLR0913 (one argument for each option)
+    source: Source,
+    *,
+    policy: Annotated[
+        str, typer.Option(help="A policy (.npz), or: best (the best advice), never (silence).")
+    ] = "best",
+    episodes: Annotated[int, typer.Option(help="How many episodes.")] = 1000,
+    seed: Annotated[int, typer.Option(help="The same seed gives the same episodes.")] = 0,
+    penalty: Penalty = None,
+    budget: Budget = None,
+    hard: Hard = False,
+    allow_reverse: Reverse = False,
+    output: Annotated[
+        Path | None, typer.Option("-o", help="Write every decision: .csv or .parquet.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Play episodes with a simulated person and see what the advice brings."""
+    import numpy as np
+
+    import counsel
+    from counsel import printing
+    from counsel._arrays import whole
+    from counsel.model.files import TABLES
+
+    if output is not None and output.suffix not in TABLES:
+        raise CounselError(f"-o {output} must end in .csv or .parquet")
+    whole("--episodes", episodes, least=1)
+    whole("--seed", seed, least=0)
+    problem = _read(source)
+    chosen = _policy(problem, policy, penalty, budget, hard=hard, allow_reverse=allow_reverse)
+    simulator = counsel.Simulator(problem)
+    summary = printing.PlayOut(problem)
+    rng = np.random.default_rng(seed)
+    with printing.progress("Playing", episodes, "mean reward") as advance:
+
+        def batches() -> "Iterator[counsel.Episodes]":
+            most = max(1, 200_000 // problem.horizon)
+            for first in range(0, episodes, most):
+                batch = simulator.play(chosen, episodes=min(most, episodes - first), rng=rng)
+                summary.add(batch)
+                advance(len(batch), summary.mean_reward)
+                yield batch
+
+        if output is None:
+            for _ in batches():
+                pass
+        else:
+            counsel.save_log(batches(), output, problem=problem, person=source)
+    if as_json:
+        printing.print_json(printing.play_out_record(summary, chosen, output))
+        return
+    printing.print_play_out(summary, chosen)
+    again = f"Next: counsel play-out {source} --policy {policy}" + _limit(
+        penalty, budget, hard=hard
+    )
+    if output is None:
+        typer.echo(f"{again} --episodes {episodes} -o log.csv")
+        return
+    typer.echo(f"Wrote {output}.")
+    typer.echo(f"Next: counsel frontier {source}")
+
+
+def _policy(  # noqa: PLR0913 (what solve takes)
+    problem: "AdviceProblem",
+    given: str,
+    penalty: float | None,
+    budget: float | None,
+    *,
+    hard: bool,
+    allow_reverse: bool,
+) -> "Policy | HardPolicy":
+    """Return the policy of that name or from that file."""
+    import counsel
+
+    if given == "best":
+        return counsel.solve(
+            problem, penalty=penalty, budget=budget, hard=hard, allow_reverse=allow_reverse
+        ).policy
+    if penalty is not None or budget is not None or hard:
+        raise CounselError(f"--penalty, --budget and --hard go with --policy best, not {given}")
+    if given == "never":
+        return counsel.Policy.never(
+            horizon=problem.horizon, n_states=problem.n_states, n_actions=problem.n_actions
+        )
+    if not given.endswith(".npz"):
+        raise CounselError(f"--policy is {given!r}; give best, never, or a policy file (.npz)")
+    return counsel.load_policy(given)
+
+
 def _read(source: str) -> "AdviceProblem":
     """Read a file, or build the world of that name."""
     import counsel
     import counsel.worlds
 
-    worlds = ", ".join(counsel.worlds.catalogue())
-    if source in counsel.worlds.catalogue() and not Path(source).exists():
-        return counsel.worlds.make(source)
+    found = counsel.worlds.catalogue()
+    if source in found and not Path(source).is_file():
+        return found[source].build()
     if not source.endswith(".npz"):
-        raise CounselError(f"{source} is neither a problem (.npz) nor a built-in world ({worlds})")
+        raise CounselError(f"{source} is neither a problem (.npz) nor a world ({', '.join(found)})")
     return counsel.load(source)
 
 

@@ -2,6 +2,8 @@
 
 import json
 import math
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeGuard
 
@@ -9,15 +11,24 @@ import numpy as np
 import typer
 from rich import box
 from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TextColumn,
+    TimeRemainingColumn,
+)
 from rich.table import Table
 
 import counsel
-from counsel._arrays import Floats
+from counsel._arrays import Floats, Ints
 from counsel.model.policy import HardPolicy, Policy
 from counsel.model.problem import AdviceProblem
 from counsel.planning.explain import Explanation
 from counsel.planning.frontier import Frontier
 from counsel.planning.plan import Plan
+from counsel.simulate.episodes import Episodes
+from counsel.worlds.catalogue import World
 
 ROWS = 40
 """Rows of a long table that are printed; --json and -o have them all."""
@@ -263,3 +274,161 @@ def explanation_record(told: Explanation) -> dict[str, Any]:
         "reverse": told.reverse,
         "must": told.must,
     }
+
+
+def print_worlds(found: dict[str, World]) -> None:
+    """Print the worlds by name."""
+    foreign = any(world.package != "counsel" for world in found.values())
+    columns = ("world", "what it is", "package") if foreign else ("world", "what it is")
+    table = _table(None, *columns, left=3)
+    for name, world in found.items():
+        cells = (name, world.summary, world.package)
+        table.add_row(*cells[: len(columns)])
+    _print_table(table)
+
+
+def worlds_record(found: dict[str, World]) -> dict[str, Any]:
+    """Return the worlds, for scripts."""
+    return {
+        "worlds": [
+            {"name": name, "summary": world.summary, "package": world.package}
+            for name, world in found.items()
+        ]
+    }
+
+
+@contextmanager
+def progress(what: str, total: int, figure: str) -> Iterator[Callable[[int, float], None]]:
+    """Show a bar with rate, time left and one figure on a terminal; nothing when piped."""
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield lambda done, value: None
+        return
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[rate]} a second"),
+        TimeRemainingColumn(),
+        TextColumn("{task.fields[figure]}"),
+    )
+    with Progress(*columns, console=console, transient=True) as bar:
+        task = bar.add_task(what, total=total, figure="", rate="–")
+
+        def advance(done: int, value: float) -> None:
+            bar.advance(task, done)
+            speed = bar.tasks[0].speed
+            rate = "–" if speed is None else _short(speed)
+            bar.update(task, figure=f"{figure} {_value(value)}", rate=rate)
+
+        yield advance
+
+
+class PlayOut:
+    """What episodes brought, summed batch by batch."""
+
+    def __init__(self, problem: AdviceProblem) -> None:
+        self.problem = problem
+        self.rewards: list[Floats] = []
+        self.pieces: list[Ints] = []
+        self.decisions = self.ended = 0
+        self.given_a = np.zeros(problem.n_actions, dtype=np.int64)
+        self.matched_a = np.zeros(problem.n_actions, dtype=np.int64)
+
+    def add(self, batch: Episodes) -> None:
+        """Count one batch."""
+        A = self.problem.n_actions
+        self.rewards.append(batch.rewards)
+        self.pieces.append(batch.pieces)
+        self.decisions += batch.state.size
+        self.ended += int(batch.terminated.sum())
+        self.given_a += np.bincount(batch.advice, minlength=A + 1)[:A]
+        self.matched_a += np.bincount(batch.advice[batch.matched], minlength=A)
+
+    @property
+    def episodes(self) -> int:
+        """How many episodes were counted."""
+        return sum(part.size for part in self.rewards)
+
+    @property
+    def mean_reward(self) -> float:
+        """What an episode earned on average."""
+        return float(sum(part.sum() for part in self.rewards)) / self.episodes
+
+    def means(self) -> list[tuple[float, float]]:
+        """Return the mean over episodes and its standard error, of reward and of pieces."""
+        root = math.sqrt(self.episodes)
+        columns = (np.concatenate(self.rewards), np.concatenate(self.pieces))
+        return [
+            (float(each.mean()), float(each.std(ddof=1)) / root if each.size > 1 else math.inf)
+            for each in columns
+        ]
+
+
+def print_play_out(played: PlayOut, policy: Policy | HardPolicy) -> None:
+    """Print what the episodes brought, beside what was to be expected."""
+    problem, exact = played.problem, counsel.evaluate(played.problem, policy)
+    (reward, reward_error), (pieces, pieces_error) = played.means()
+    alone = _alone(problem)
+    typer.echo(
+        f"{played.episodes:,} episodes: {_pieces(pieces)} and a reward of {_value(reward)} each; "
+        f"alone this person earns {_value(alone)}."
+    )
+    table = _table(None, "per episode", "played", "± 95 %", "exact", left=1)
+    table.add_row("reward", _value(reward), _short(1.96 * reward_error), _value(exact.value))
+    table.add_row(
+        "pieces of advice", _short(pieces), _short(1.96 * pieces_error), _short(exact.advice_count)
+    )
+    table.add_row("decisions", _short(played.decisions / played.episodes), "", "")
+    table.add_row("ended by itself", f"{played.ended / played.episodes:.1%}", "", "")
+    _print_table(table)
+    if not played.given_a.any():
+        return
+    rates = _table("How often advice was taken", "advice", "given", "matched", "95 %", left=1)
+    for a in np.nonzero(played.given_a)[0]:
+        given, matched = int(played.given_a[a]), int(played.matched_a[a])
+        low, high = _wilson(matched, given)
+        rates.add_row(
+            problem.mdp.action_name(int(a)),
+            f"{given:,}",
+            f"{matched / given:.1%}",
+            f"{low:.1%} to {high:.1%}",
+        )
+    _print_table(rates)
+
+
+def play_out_record(
+    played: PlayOut, policy: Policy | HardPolicy, output: Path | None
+) -> dict[str, Any]:
+    """Return what the episodes brought, for scripts."""
+    problem, exact = played.problem, counsel.evaluate(played.problem, policy)
+    (reward, reward_error), (pieces, pieces_error) = played.means()
+    return {
+        "episodes": played.episodes,
+        "reward": reward,
+        "reward_standard_error": _number(reward_error),
+        "advice_count": pieces,
+        "advice_count_standard_error": _number(pieces_error),
+        "decisions": played.decisions,
+        "ended": played.ended,
+        "exact_value": exact.value,
+        "exact_advice_count": exact.advice_count,
+        "value_alone": _alone(problem),
+        "advice": [
+            {
+                "advice": problem.mdp.action_name(a),
+                "given": int(played.given_a[a]),
+                "matched": int(played.matched_a[a]),
+            }
+            for a in range(problem.n_actions)
+        ],
+        "written": None if output is None else str(output),
+    }
+
+
+def _wilson(hits: int, of: int) -> tuple[float, float]:
+    """Return Wilson's 95 % interval of a share."""
+    z2 = 1.96**2
+    middle = (hits + z2 / 2.0) / (of + z2)
+    half = 1.96 * math.sqrt(hits * (of - hits) / of + z2 / 4.0) / (of + z2)
+    return max(middle - half, 0.0), min(middle + half, 1.0)

@@ -11,13 +11,14 @@ import os
 import struct
 import zipfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from counsel._arrays import layers
@@ -27,7 +28,7 @@ from counsel.model.kernel import Kernel
 from counsel.model.mdp import MDP
 from counsel.model.policy import HardPolicy, Policy, RandomCells
 from counsel.model.problem import AdviceProblem
-from counsel.model.tables import write_csv, write_parquet
+from counsel.model.tables import policy_tables
 
 VERSION = 1
 """Version of the file formats; any other is refused."""
@@ -39,6 +40,9 @@ _DAMAGED = (
 """What NumPy, zipfile and JSON raise on a file that is not what it should be."""
 
 PROBLEM, POLICY = "counsel-problem", "counsel-policy"
+
+TABLES = (".csv", ".parquet")
+"""Endings of tables."""
 
 
 def save(problem: AdviceProblem, path: str | os.PathLike[str]) -> None:
@@ -113,12 +117,8 @@ def save_policy(
     if problem is not None:
         policy.check_fits(problem.horizon, problem.n_states, problem.n_actions)
     place = Path(path)
-    if place.suffix == ".csv":
-        with _whole(place) as unfinished:
-            write_csv(policy, unfinished, problem)
-    elif place.suffix == ".parquet":
-        with _whole(place) as unfinished:
-            write_parquet(policy, unfinished, problem)
+    if place.suffix in TABLES:
+        write_tables(place, policy_tables(policy, problem))
     elif place.suffix == ".npz":
         arrays: dict[str, NDArray[Any]] = {"advice": policy.advice}
         if isinstance(policy, Policy):
@@ -136,7 +136,7 @@ def save_policy(
 
 def load_policy(path: str | os.PathLike[str]) -> Policy | HardPolicy:
     """Read a policy written as .npz."""
-    if Path(path).suffix in (".csv", ".parquet"):
+    if Path(path).suffix in TABLES:
         raise CounselError(f"{path} is a table for people; a policy is read back from .npz only")
     header, arrays = _read_npz(Path(path), POLICY)
     with _blaming(path):
@@ -169,14 +169,30 @@ def _unlayered(table: NDArray[Any]) -> NDArray[Any]:
     return table[0] if table.shape[0] == 1 else table
 
 
+def write_tables(path: Path, tables: Iterable[pa.Table]) -> None:
+    """Write tables of one schema one below the other as .csv or .parquet, all or nothing."""
+    if path.suffix not in TABLES:
+        raise CounselError(f"{path} must end in {' or '.join(TABLES)}")
+    import pyarrow.csv
+    import pyarrow.parquet
+
+    kind = pyarrow.csv.CSVWriter if path.suffix == ".csv" else pyarrow.parquet.ParquetWriter
+    batches = iter(tables)
+    first = next(batches)
+    with whole_file(path) as unfinished, kind(unfinished, first.schema) as writer:
+        writer.write_table(first)
+        for table in batches:
+            writer.write_table(table)
+
+
 def write_text(path: Path, text: str) -> None:
     """Write a text file, whole or not at all."""
-    with _whole(path) as unfinished:
+    with whole_file(path) as unfinished:
         unfinished.write_text(text, encoding="utf-8")
 
 
 @contextmanager
-def _whole(path: Path) -> Iterator[Path]:
+def whole_file(path: Path) -> Iterator[Path]:
     """Give a place to write to; move it to ``path`` when all is written and on disk."""
     unfinished = path.with_name(f".counsel-{uuid4().hex}")
     try:
@@ -203,7 +219,7 @@ def _write_npz(path: Path, kind: str, header: dict[str, Any], arrays: dict[str, 
     if path.suffix != ".npz":
         raise CounselError(f"{path} must end in .npz")
     text = json.dumps({"format": kind, "version": VERSION, **header}).encode()
-    with _whole(path) as unfinished, unfinished.open("wb") as stream:
+    with whole_file(path) as unfinished, unfinished.open("wb") as stream:
         np.savez(stream, header=np.frombuffer(text, dtype=np.uint8), **arrays)
 
 

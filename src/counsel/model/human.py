@@ -147,6 +147,29 @@ class Human:
         return f"Human({self.n_states} states, {self.n_actions} actions, adherence {heard})"
 
 
+def advised_law(own: Floats, advice: int, adherence: float) -> Floats:
+    """Return the distribution [a] of the action (equation 1), given what the person does alone."""
+    others = np.where(np.arange(own.size) == advice, 0.0, own)
+    rest = others.sum()
+    if rest == 0.0:
+        return own
+    law: Floats = others * ((1.0 - adherence) / rest)
+    law[advice] = adherence
+    return law
+
+
+def draw_index(probability: Floats, rng: np.random.Generator) -> int:
+    """Draw an index with these probabilities; never one whose probability is 0."""
+    left, drawn = rng.random() * float(probability.sum()), 0
+    for i, share in enumerate(probability.tolist()):
+        if share > 0.0:
+            drawn = i
+            left -= share
+            if left < 0.0:
+                break
+    return drawn
+
+
 def _rebuild(policy: Floats, given: Floats, shares_lift: object, groups: Ints | None) -> Human:
     """Build a pickled person again."""
     if shares_lift:

@@ -4,49 +4,17 @@ Columns: ``step``, ``state``, ``advice`` (empty for silence), ``probability``; `
 under a hard budget; ``state_label`` and ``advice_label`` where the problem has labels.
 """
 
-from collections.abc import Callable, Iterator
-from pathlib import Path
-from typing import Any
+from collections.abc import Iterator
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.csv
-import pyarrow.parquet
 
 from counsel._arrays import Floats, Ints
 from counsel.model.policy import HardPolicy, Policy
 from counsel.model.problem import AdviceProblem
 
 
-def write_csv(
-    policy: Policy | HardPolicy, path: Path, problem: AdviceProblem | None = None
-) -> None:
-    """Write the table as CSV."""
-    _write(pyarrow.csv.CSVWriter, policy, path, problem)
-
-
-def write_parquet(
-    policy: Policy | HardPolicy, path: Path, problem: AdviceProblem | None = None
-) -> None:
-    """Write the table as Parquet."""
-    _write(pyarrow.parquet.ParquetWriter, policy, path, problem)
-
-
-def _write(
-    writer_type: Callable[..., Any],
-    policy: Policy | HardPolicy,
-    path: Path,
-    problem: AdviceProblem | None,
-) -> None:
-    batches = _batches(policy, problem)
-    first = next(batches)
-    with writer_type(path, first.schema) as writer:
-        writer.write_table(first)
-        for table in batches:
-            writer.write_table(table)
-
-
-def _batches(policy: Policy | HardPolicy, problem: AdviceProblem | None) -> Iterator[pa.Table]:
+def policy_tables(policy: Policy | HardPolicy, problem: AdviceProblem | None) -> Iterator[pa.Table]:
     """Yield the table step by step (and, under a hard budget, by pieces left)."""
     if isinstance(policy, HardPolicy):
         for k in range(policy.budget, -1, -1):

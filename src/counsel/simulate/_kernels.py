@@ -2,9 +2,9 @@
 
 Episodes of a block go step by step together, so that none waits for what another fetches from
 memory. Each episode has a row of numbers u of its own, uniform in [0, 1): the first draws its
-policy and its start; at each step one draws advice and action and, in a world with chance, another
-draws the next state. Where one number decides twice it is stretched: given that u fell into [x, y),
-the number (u − x) / (y − x) is uniform in [0, 1) again. Kernels trust their input.
+policy, the second its start; at each step one draws advice and action and, in a world with chance,
+another draws the next state. Where one number decides twice it is stretched: given that u fell into
+[x, y), the number (u − x) / (y − x) is uniform in [0, 1) again. Kernels trust their input.
 """
 
 from typing import NamedTuple
@@ -74,15 +74,18 @@ def draw_row(scene: Scene, row: int, u: float) -> int:
 
 
 @inlined
-def begin_episode(scene: Scene, speech: Speech, u: float) -> tuple[int, int]:
-    """Draw a policy and a start; return the plane and the state."""
-    j, low = 0, 0.0
+def draw_policy(speech: Speech, u: float) -> int:
+    """Draw a policy; return the plane on which it begins."""
+    j = 0
     while j < speech.upto_j.size - 1 and u >= speech.upto_j[j]:
-        low = speech.upto_j[j]
         j += 1
-    width = speech.upto_j[j] - low
-    u = min(max((u - low) / width, 0.0), 1.0 - 2.0**-53)
-    return speech.first_j[j], draw_row(scene, scene.indptr.size - 2, u)
+    return int(speech.first_j[j])
+
+
+@inlined
+def draw_start(scene: Scene, u: float) -> int:
+    """Draw the first state."""
+    return draw_row(scene, scene.indptr.size - 2, u)
 
 
 @inlined
@@ -132,12 +135,13 @@ def count(
 ) -> int:
     """Draw whole episodes and count their decisions; return how many were live."""
     H, _, _, A = decisions_hsba.shape
-    draws, live = (u_nw.shape[1] - 1) // H, 0
+    draws, live = (u_nw.shape[1] - 2) // H, 0
     plane_i, state_i = np.empty(BLOCK, np.int64), np.empty(BLOCK, np.int64)
     for first in range(0, u_nw.shape[0], BLOCK):
         width = min(BLOCK, u_nw.shape[0] - first)
         for i in range(width):
-            plane_i[i], state_i[i] = begin_episode(scene, speech, u_nw[first + i, 0])
+            plane_i[i] = draw_policy(speech, u_nw[first + i, 0])
+            state_i[i] = draw_start(scene, u_nw[first + i, 1])
             reward_n[first + i] = 0.0
             pieces_n[first + i] = 0
         for h in range(H):
@@ -146,7 +150,7 @@ def count(
             l_leads = layer_of(scene.leads_lsa.shape[0], h)
             l_over = layer_of(scene.over_ls.shape[0], h)
             for i in range(width):
-                p, s, u = plane_i[i], state_i[i], u_nw[first + i, 1 + draws * h]
+                p, s, u = plane_i[i], state_i[i], u_nw[first + i, 2 + draws * h]
                 live += not scene.over_ls[l_over, s]
                 b = speech.advice_phs[p, h, s]
                 if b < 0:
@@ -159,7 +163,7 @@ def count(
                 reward_n[first + i] += scene.reward_lsa[l_reward, s, a]
                 t = scene.leads_lsa[l_leads, s, a]
                 if t < 0:
-                    t = draw_row(scene, -1 - t, u_nw[first + i, 2 + draws * h])
+                    t = draw_row(scene, -1 - t, u_nw[first + i, 3 + draws * h])
                 state_i[i] = t
     return live
 
@@ -183,19 +187,20 @@ def record(
     """
     A, L = scene.reward_lsa.shape[2], scene.over_ls.shape[0]
     H = speech.advice_phs.shape[1]
-    draws = (u_nw.shape[1] - 1) // H
+    draws = (u_nw.shape[1] - 2) // H
     plane_i = np.empty(BLOCK, np.int64)
     state_ih = np.empty((BLOCK, H + 1), np.int32)
     advice_ih, action_ih = np.empty((BLOCK, H), np.int16), np.empty((BLOCK, H), np.int16)
     for first in range(0, u_nw.shape[0], BLOCK):
         width = min(BLOCK, u_nw.shape[0] - first)
         for i in range(width):
-            plane_i[i], state_ih[i, 0] = begin_episode(scene, speech, u_nw[first + i, 0])
+            plane_i[i] = draw_policy(speech, u_nw[first + i, 0])
+            state_ih[i, 0] = draw_start(scene, u_nw[first + i, 1])
         for h in range(H):
             l_person = layer_of(scene.person_lsc.shape[0], h)
             l_leads = layer_of(scene.leads_lsa.shape[0], h)
             for i in range(width):
-                p, s, u = plane_i[i], state_ih[i, h], u_nw[first + i, 1 + draws * h]
+                p, s, u = plane_i[i], state_ih[i, h], u_nw[first + i, 2 + draws * h]
                 b = speech.advice_phs[p, h, s]
                 if b < 0:
                     b, u = draw_advice(speech, -1 - b, u)
@@ -205,7 +210,7 @@ def record(
                 advice_ih[i, h], action_ih[i, h] = b, a
                 t = scene.leads_lsa[l_leads, s, a]
                 if t < 0:
-                    t = draw_row(scene, -1 - t, u_nw[first + i, 2 + draws * h])
+                    t = draw_row(scene, -1 - t, u_nw[first + i, 3 + draws * h])
                 state_ih[i, h + 1] = t
         for i in range(width):
             row = first_n[first + i]

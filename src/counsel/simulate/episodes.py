@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from counsel._arrays import Bools, Floats, Ints
+from counsel._arrays import Bools, Floats, Ints, sealed
 from counsel.errors import CounselError
 
 
@@ -121,9 +121,9 @@ class Counts:
         if not isinstance(other, Counts) or self.decisions.shape != other.decisions.shape:
             raise CounselError("counts can only be added to counts of a problem of the same shape")
         return Counts(
-            decisions=self.decisions + other.decisions,
-            rewards=np.concatenate((self.rewards, other.rewards)),
-            pieces=np.concatenate((self.pieces, other.pieces)),
+            decisions=sealed(self.decisions + other.decisions),
+            rewards=sealed(np.concatenate((self.rewards, other.rewards))),
+            pieces=sealed(np.concatenate((self.pieces, other.pieces))),
             live=self.live + other.live,
         )
 

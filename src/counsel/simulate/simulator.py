@@ -45,7 +45,7 @@ class Simulator:
         per_step = 2 if bool((scene.leads_lsa < 0).any()) else 1
         object.__setattr__(self, "problem", problem)
         object.__setattr__(self, "scene", scene)
-        object.__setattr__(self, "draws", 1 + per_step * problem.horizon)
+        object.__setattr__(self, "draws", 2 + per_step * problem.horizon)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Simulator, (self.problem,)

@@ -36,8 +36,10 @@ class Noisy:
     epsilon: float
 
     def __post_init__(self) -> None:
-        if not 0.0 <= real("epsilon", self.epsilon) <= 1.0:
+        epsilon = real("epsilon", self.epsilon)
+        if not 0.0 <= epsilon <= 1.0:
             raise CounselError(f"epsilon is {self.epsilon}; it must lie in [0, 1]")
+        object.__setattr__(self, "epsilon", epsilon)
 
     def __call__(self, mdp: MDP) -> Floats:
         """Return (1 − ε) π + ε uniform."""
@@ -60,30 +62,41 @@ class Boltzmann:
     temperature: float
 
     def __post_init__(self) -> None:
-        if not 0.0 < real("temperature", self.temperature) < np.inf:
+        temperature = real("temperature", self.temperature)
+        if not 0.0 < temperature < np.inf:
             raise CounselError(f"temperature is {self.temperature}; it must be above 0 and finite")
+        object.__setattr__(self, "temperature", temperature)
 
     def __call__(self, mdp: MDP) -> Floats:
         """Return the policy [h, s, a]."""
         H, S, A = mdp.reward.shape
         worlds = mdp.kernel.to_sparse()
+        unit = max(self.temperature, 1.0)  # what is added to V then stays in range
+        temperature = self.temperature / unit
         policy_hsa, V_s = np.empty((H, S, A)), np.zeros(S)
         for h in reversed(range(H)):
             world = worlds[h] if isinstance(worlds, list) else worlds
-            Q_sa = mdp.reward[h] + (world @ V_s).reshape(S, A)
+            Q_sa = mdp.reward[h] / unit + (world @ V_s).reshape(S, A)
             Q_sa = np.where(mdp.allowed[h], Q_sa, -np.inf)
             best_s = Q_sa.max(axis=1)
-            weight_sa = np.exp((Q_sa - best_s[:, None]) / self.temperature)
+            with np.errstate(over="ignore"):  # far below the best is never
+                weight_sa = np.exp((Q_sa - best_s[:, None]) / temperature)
             total_s = weight_sa.sum(axis=1)
-            V_s = best_s + self.temperature * np.log(total_s)
+            V_s = best_s + temperature * np.log(total_s)
             policy_hsa[h] = weight_sa / total_s[:, None]
         return policy_hsa
 
 
 def policy_of(human: object, mdp: MDP) -> Floats:
     """Return the policy of a person or of a table."""
-    table = human(mdp) if callable(human) else human
-    return numbers("policy", table)  # type: ignore[arg-type]
+    given = human(mdp) if callable(human) else human
+    table = numbers("policy", given)  # type: ignore[arg-type]
+    H, S, A = mdp.reward.shape
+    if table.shape not in ((S, A), (H, S, A)):
+        raise CounselError(
+            f"policy has shape {table.shape}; expected [s, a] = {(S, A)} or [h, s, a] = {(H, S, A)}"
+        )
+    return table
 
 
 def person_named(human: object, people: Mapping[str, Person]) -> object:

@@ -1,0 +1,45 @@
+"""Draw the pictures of the documentation: ``python docs/pictures.py [FOLDER]``."""
+
+import sys
+from pathlib import Path
+
+import numpy as np
+
+import counsel
+from counsel.worlds import draw, make
+from counsel.worlds.car_driving import state_of
+from counsel.worlds.draw import draw_road, save
+
+
+def main(folder: Path) -> None:
+    """Write all pictures."""
+    for person in ("greedy", "safe"):
+        problem = make(f"flappy-bird/{person}")
+        policy = counsel.solve(problem, penalty=0.3).policy
+        rng = np.random.default_rng(3)
+        draw(
+            "three-phases",
+            folder / f"flappy-bird-{person}.png",
+            episodes=counsel.Simulator(problem).play(policy, episodes=200, rng=rng),
+            title=f"Policy {person.title()}, 200 flights at a penalty of 0.3 a piece of advice",
+        )
+    draw(
+        "three-phases",
+        folder / "criticality-safe.png",
+        criticality=counsel.criticality(make("flappy-bird/safe")),
+        title="Policy Safe: the largest penalty at which advice still pays in each cell",
+    )
+    problem = make("flappy-bird-budget/greedy")
+    policy = counsel.solve(problem).policy
+    draw(
+        "budget",
+        folder / "budget-map.png",
+        episodes=counsel.Simulator(problem).play(policy, episodes=1, rng=np.random.default_rng(0)),
+        title="Two pieces of advice for three stars",
+    )
+    road = state_of(1, [[0, 0, 1], [2, 0, 1], [0, 1, 2]])
+    save(draw_road(road, None, "What each side sees", sight=True), folder / "car-driving.png")
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1] if len(sys.argv) > 1 else Path(__file__).parent / "images"))

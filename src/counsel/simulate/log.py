@@ -1,0 +1,74 @@
+"""Simulated decisions as a log: one row for each, in the schema that ``counsel fit`` reads.
+
+Columns: ``episode``, ``step``, ``person``, ``state``, ``advice`` (empty for silence), ``action``,
+``reward``, ``next_state``, ``terminated`` (the episode ended here) and ``truncated`` (the horizon
+cut it here). States and actions go by their labels where the problem has them, else by number.
+An episode that starts where nothing can happen has no decision and so no row.
+"""
+
+import os
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+
+from counsel._arrays import Ints
+from counsel.model.files import write_tables
+from counsel.model.problem import AdviceProblem
+from counsel.simulate.episodes import Episodes
+
+
+def save_log(
+    episodes: Episodes | Iterable[Episodes],
+    path: str | os.PathLike[str],
+    *,
+    problem: AdviceProblem,
+    person: str = "simulated",
+) -> None:
+    """Write episodes as .csv or .parquet.
+
+    Parameters
+    ----------
+    episodes
+        What ``Simulator.play`` returned, or several of them, one batch after another: only one
+        needs to be in memory at a time.
+    path
+        Where to.
+    problem
+        What they were drawn from; it has the labels.
+    person
+        Who decided.
+    """
+    batches = [episodes] if isinstance(episodes, Episodes) else episodes
+    write_tables(Path(path), _tables(batches, problem, person))
+
+
+def _tables(batches: Iterable[Episodes], problem: AdviceProblem, person: str) -> Iterator[pa.Table]:
+    states, actions = problem.mdp.state_labels, problem.mdp.action_labels
+    first = 0
+    for batch in batches:
+        last = np.zeros(batch.state.size, dtype=np.bool_)
+        last[batch.first[1:][batch.lengths > 0] - 1] = True
+        ended = batch.terminated[batch.episode]
+        yield pa.table(
+            {
+                "episode": first + batch.episode,
+                "step": batch.step.astype(np.int32),
+                "person": pa.repeat(pa.scalar(person), batch.state.size),
+                "state": _named(batch.state, states),
+                "advice": _named(batch.advice, actions, empty=batch.defer),
+                "action": _named(batch.action, actions),
+                "reward": batch.reward,
+                "next_state": _named(batch.next_state, states),
+                "terminated": last & ended,
+                "truncated": last & ~ended,
+            }
+        )
+        first += len(batch)
+
+
+def _named(codes: Ints, labels: tuple[str, ...] | None, *, empty: int = -1) -> pa.Array:
+    """Return labels, or numbers where there are none; nothing where the code is ``empty``."""
+    shown = pa.array(codes.astype(np.int64), mask=codes == empty)
+    return shown if labels is None else pa.array(labels, type=pa.string()).take(shown)

@@ -1,0 +1,214 @@
+"""The machine's side of an advice problem as a Gymnasium environment.
+
+An action of the environment is a piece of advice 0 … A−1 or, last, to defer. The person then acts
+by the adherence law (equation 1) and the world moves. The reward is what the person earns, less
+``penalty`` for each piece of advice. ``terminated`` says that the state can never be left again and
+pays nothing (``MDP.over``), ``truncated`` that the horizon was reached before.
+
+The best advice depends on the step, which is not part of the observation but in ``info["step"]``;
+Gymnasium's ``TimeAwareObservation`` adds it for learners that need it. (In Flappy Bird the state
+tells the step.)
+
+``info`` has the same keys after ``reset`` and ``step``: ``step``, ``advice``, ``action`` (what the
+person did; ``NOTHING_YET`` after reset), ``matched``, ``deferred`` and ``action_mask`` (what may be
+advised now).
+"""
+
+import os
+from collections.abc import Sequence
+from typing import Any
+
+import gymnasium
+import numpy as np
+from gymnasium import spaces
+from numpy.typing import NDArray
+
+from counsel._arrays import brief, real
+from counsel.errors import CounselError
+from counsel.model.human import advised_law, draw_index
+from counsel.model.problem import AdviceProblem
+from counsel.worlds.catalogue import make
+from counsel.worlds.draw import Move
+from counsel.worlds.flappy_bird import read_map
+from counsel.worlds.grid_map import GridMap
+from counsel.worlds.scenes import Flight, Picture, Road, Scene, Words
+
+NOTHING_YET = -1
+"""The action in ``info`` before the person has done anything."""
+
+
+class AdviceEnv(gymnasium.Env[np.int64, np.int64]):
+    """An advice problem, seen by the machine.
+
+    Parameters
+    ----------
+    problem
+        The world and the person.
+    penalty
+        What each piece of advice costs.
+    render_mode
+        "ansi" for text, "rgb_array" for pixels where the scene has a picture.
+    scene
+        How it looks; words when not given.
+    """
+
+    def __init__(
+        self,
+        problem: AdviceProblem,
+        *,
+        penalty: float = 0.0,
+        render_mode: str | None = None,
+        scene: Scene | None = None,
+    ) -> None:
+        self.problem = problem
+        self.penalty = read_penalty(penalty)
+        self.scene = Words(problem) if scene is None else scene
+        modes = ["ansi", "rgb_array"] if isinstance(self.scene, Picture) else ["ansi"]
+        self.metadata = {"render_modes": modes, "render_fps": 4}
+        if render_mode is not None and render_mode not in modes:
+            raise CounselError(
+                f"render_mode is {brief(render_mode)}; this environment has {', '.join(modes)}"
+            )
+        self.render_mode = render_mode
+        self.observation_space = spaces.Discrete(problem.n_states)
+        self.action_space = spaces.Discrete(problem.n_actions + 1)
+        self._over_hs, self._reward_hsa = problem.mdp.over, problem.mdp.reward
+        self._own_hsa, self._lift_hsa = problem.policy, problem.lift
+        self._adherence_hsa, self._allowed_hsa = problem.adherence, problem.mdp.allowed
+        self._starts = np.flatnonzero(problem.mdp.start)
+        self._start_upto = np.cumsum(problem.mdp.start[self._starts])
+        self._state, self._step = 0, problem.horizon
+        self._moves: list[Move] = []
+        self._earned = 0.0
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[np.int64, dict[str, Any]]:
+        """Start an episode."""
+        super().reset(seed=seed)
+        u = self.np_random.random() * self._start_upto[-1]
+        drawn = int(np.searchsorted(self._start_upto[:-1], u, side="right"))
+        self._state, self._step = int(self._starts[drawn]), 0
+        self._moves, self._earned = [], 0.0
+        return np.int64(self._state), self._info(None)
+
+    def step(self, action: Any) -> tuple[np.int64, float, bool, bool, dict[str, Any]]:  # noqa: ANN401 (Gymnasium's)
+        """Advise ``action``, or defer, and let the person act."""
+        problem, h, s = self.problem, self._step, self._state
+        if h >= problem.horizon:
+            raise CounselError("the episode is over; call reset before another step")
+        if not self.action_space.contains(action):
+            raise CounselError(
+                f"advice is {brief(action)}; it runs from 0 to {problem.defer}, which is to defer"
+            )
+        advice = int(action)
+        if advice < problem.defer and not self._allowed_hsa[h, s, advice]:
+            raise CounselError(
+                f"{problem.mdp.action_name(advice)} is not allowed in "
+                f'{problem.mdp.state_name(s)} at step {h}; info["action_mask"] tells what is'
+            )
+        law = self._own_hsa[h, s]
+        if advice < problem.defer and self._lift_hsa[h, s, advice] != 0.0:
+            law = advised_law(law, advice, float(self._adherence_hsa[h, s, advice]))
+        did = draw_index(law, self.np_random)
+        reward = float(self._reward_hsa[h, s, did])
+        states, chances = problem.mdp.kernel.successors(h, s, did)
+        self._state = int(states[draw_index(chances, self.np_random)])
+        self._step = h + 1
+        self._earned += reward
+        move = Move(s, advice, did, self._state)
+        self._moves.append(move)
+        if advice < problem.defer:
+            reward -= self.penalty
+        last = min(self._step, problem.horizon - 1)
+        terminated = bool(self._over_hs[last, self._state])
+        truncated = not terminated and self._step == problem.horizon
+        if terminated:
+            self._step = problem.horizon
+        return np.int64(self._state), reward, terminated, truncated, self._info(move)
+
+    def render(self) -> str | NDArray[np.uint8] | None:
+        """Return the episode so far as text or pixels, or None without a render mode."""
+        if self.render_mode == "ansi":
+            return self.scene.text(self._moves, self._state, self._caption())
+        if self.render_mode == "rgb_array" and isinstance(self.scene, Picture):
+            return self.scene.frame(self._moves, self._state, self._caption())
+        return None
+
+    def _info(self, move: Move | None) -> dict[str, Any]:
+        mdp = self.problem.mdp
+        advice = mdp.defer if move is None else move.advice
+        action = NOTHING_YET if move is None else move.action
+        step = min(len(self._moves), mdp.horizon - 1)
+        return {
+            "step": len(self._moves),
+            "advice": advice,
+            "action": action,
+            "matched": advice == action,
+            "deferred": move is not None and advice == mdp.defer,
+            "action_mask": self._mask(step),
+        }
+
+    def _mask(self, step: int) -> NDArray[np.int8]:
+        mask = np.ones(self.problem.defer + 1, dtype=np.int8)
+        mask[:-1] = self._allowed_hsa[step, self._state]
+        return mask
+
+    def _caption(self) -> str:
+        mdp = self.problem.mdp
+        parts = [f"step {len(self._moves)} of {mdp.horizon}", f"reward {self._earned:g}"]
+        if self._moves:
+            move = self._moves[-1]
+            said = "● silent"
+            if move.advice != mdp.defer:
+                sign = "▲" if move.advice == move.action else "△"
+                said = f"{sign} advised {mdp.action_name(move.advice)}"
+            parts.append(f"{said}, did {mdp.action_name(move.action)}")
+        return " · ".join(parts)
+
+
+def read_penalty(penalty: object) -> float:
+    """Return a finite penalty of 0 or more."""
+    value = real("penalty", penalty)
+    if not 0.0 <= value < np.inf:
+        raise CounselError(f"penalty is {value:g}; it must be a finite number of 0 or more")
+    return value
+
+
+def flappy_bird_env(
+    *,
+    render_mode: str | None = None,
+    penalty: float = 0.0,
+    map: str | os.PathLike[str] | GridMap = "three-phases",
+    **overrides: object,
+) -> AdviceEnv:
+    """Return Flappy Bird; ``overrides`` are those of ``flappy_bird``."""
+    grid = read_map(map)
+    problem = make("flappy-bird/greedy", map=grid, **overrides)
+    return AdviceEnv(problem, penalty=penalty, render_mode=render_mode, scene=Flight(grid))
+
+
+def car_driving_env(
+    *, render_mode: str | None = None, penalty: float = 0.0, **overrides: object
+) -> AdviceEnv:
+    """Return Car Driving; ``overrides`` are those of ``car_driving``."""
+    problem = make("car-driving/myopic", **overrides)
+    return AdviceEnv(problem, penalty=penalty, render_mode=render_mode, scene=Road())
+
+
+def night_shift_env(*, render_mode: str | None = None, penalty: float = 0.0) -> AdviceEnv:
+    """Return the night shift."""
+    return AdviceEnv(make("night-shift"), penalty=penalty, render_mode=render_mode)
+
+
+IDS: Sequence[tuple[str, str]] = (
+    ("counsel/FlappyBird-v0", "flappy_bird_env"),
+    ("counsel/CarDriving-v0", "car_driving_env"),
+    ("counsel/NightShift-v0", "night_shift_env"),
+)
+
+
+def register() -> None:
+    """Make the ids known to ``gymnasium.make``."""
+    for name, function in IDS:
+        gymnasium.register(name, entry_point=f"{__name__}:{function}")

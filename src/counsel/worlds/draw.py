@@ -1,0 +1,413 @@
+"""Pictures of maps, flights and roads, with matplotlib.
+
+One drawing for one flight or for many: steps that several episodes share are drawn once, stronger
+the more episodes take them. Where the machine advised the line is green and solid and the cell has
+a triangle (hollow where the person did something else); where it was silent the line is red and
+dashed and the cell has a disc. So it can be read without colour.
+
+Nothing here touches matplotlib's global state: no window opens, and figures need no closing.
+"""
+
+import os
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from counsel.errors import CounselError
+from counsel.model.files import whole_file
+from counsel.planning.criticality import Criticality
+from counsel.simulate.episodes import Episodes
+from counsel.worlds.car_driving import CAR, STONE, road_of
+from counsel.worlds.flappy_bird import read_map
+from counsel.worlds.grid_map import MOVES, STAR, WALL, GridMap
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+ADVICE, SILENCE = "#0B7A75", "#C8553D"
+GOLD, INK, PAPER, STONES, LINES = "#E3A72F", "#1F2430", "#FBFAF7", "#8A8178", "#E4DFD6"
+
+CELL = 0.45
+"""Inches of one cell."""
+
+DOTS = 100
+"""Dots per inch."""
+
+
+DASHES = (0, (3, 2))
+
+
+class Move(NamedTuple):
+    """One decision: where, what was advised, what was done, and where it led."""
+
+    state: int
+    advice: int
+    action: int
+    next_state: int
+
+
+class Mark(NamedTuple):
+    """How a decision is marked."""
+
+    colour: str
+    shape: str
+    hollow: bool
+
+
+TAKEN = Mark(ADVICE, "^", hollow=False)
+REFUSED = Mark(ADVICE, "^", hollow=True)
+SILENT = Mark(SILENCE, "o", hollow=False)
+
+
+def draw(
+    map: str | os.PathLike[str] | GridMap,
+    output: str | os.PathLike[str] | None = None,
+    *,
+    episodes: Episodes | None = None,
+    criticality: Criticality | None = None,
+    title: str | None = None,
+) -> "Figure":
+    """Draw a map, and on it flights or how critical each cell is.
+
+    Parameters
+    ----------
+    map
+        A ``GridMap``, the name of one of ours, or a text file.
+    output
+        Where to write the picture: .png or .svg.
+    episodes
+        Flights to draw: ``Simulator(problem).play(...)`` on this map.
+    criticality
+        Shade each cell by the largest penalty at which advice there still pays.
+    title
+        A line above the picture.
+
+    Returns
+    -------
+    The matplotlib figure.
+    """
+    grid = read_map(map)
+    over = grid.rows * grid.columns
+    axes = _sheet(grid.columns, grid.rows, title, legend=episodes is not None)
+    if criticality is not None:
+        _fits(criticality.lower.shape[1], over, "criticality")
+        _shade(axes, grid, criticality)
+    _paint_map(axes, grid)
+    if episodes is not None:
+        _fits(max(int(episodes.next_state.max(initial=over)), over) + 1, over, "episodes")
+        columns = (episodes.state, episodes.advice, episodes.action, episodes.next_state)
+        moves = Counter(Move(*row) for row in zip(*(c.tolist() for c in columns), strict=True))
+        _paint_flights(axes, grid, moves, len(episodes))
+        _paint_legend(axes, grid)
+    figure = axes.figure
+    if output is not None:
+        save(figure, output)  # type: ignore[arg-type]
+    return figure  # type: ignore[return-value]
+
+
+def draw_bird(grid: GridMap, moves: Sequence[Move], state: int, title: str) -> "Figure":
+    """Draw a flight so far and the bird where it is."""
+    axes = _sheet(grid.columns, grid.rows, title)
+    _paint_map(axes, grid)
+    _paint_flights(axes, grid, Counter(moves), 1)
+    if state < grid.rows * grid.columns:
+        column, row = divmod(state, grid.rows)
+        _paint_bird(axes, column, row)
+    return axes.figure  # type: ignore[return-value]
+
+
+def draw_road(
+    state: int, last: Move | None, title: str, *, over: bool = False, sight: bool = False
+) -> "Figure":
+    """Draw the three rows the machine sees, the driver's at the bottom.
+
+    ``last`` is the decision that led here; ``sight`` frames what the driver sees.
+    """
+    lane, rows = road_of(state)
+    axes = _sheet(3, 3, title, cell=3 * CELL)
+    for depth, row in enumerate(rows):
+        for where, kind in enumerate(row):
+            _paint_road_cell(axes, where, 2 - depth, int(kind))
+    _paint_driver(axes, lane, lost=over)
+    if last is not None:
+        _mark(axes, lane, 1.6, mark_of(last, defer=3), 3.0)
+    if sight:
+        _frame(axes, 0.5, SILENCE, "the machine sees")
+        _frame(axes, 1.5, ADVICE, "the driver sees")
+    return axes.figure  # type: ignore[return-value]
+
+
+def mark_of(move: Move, *, defer: int) -> Mark:
+    """Return how a decision is marked."""
+    if move.advice == defer:
+        return SILENT
+    return TAKEN if move.advice == move.action else REFUSED
+
+
+def pixels(figure: "Figure") -> NDArray[np.uint8]:
+    """Return a figure as [height, width, 3]."""
+    canvas = _agg(figure)
+    canvas.draw()
+    return np.asarray(canvas.buffer_rgba())[..., :3].copy()
+
+
+def save(figure: "Figure", output: str | os.PathLike[str]) -> None:
+    """Write a figure as .png or .svg, whole or not at all."""
+    path = Path(output)
+    if path.suffix not in (".png", ".svg"):
+        raise CounselError(f"{path} must end in .png or .svg")
+    # No date and no random ids: the same picture is the same file.
+    import matplotlib as mpl
+
+    with mpl.rc_context({"svg.hashsalt": "counsel"}), whole_file(path) as unfinished:
+        kind = path.suffix[1:]
+        _agg(figure)
+        figure.savefig(
+            unfinished, format=kind, dpi=DOTS, metadata={"Date": None} if kind == "svg" else None
+        )
+
+
+def _agg(figure: "Figure"):  # type: ignore[no-untyped-def]  # noqa: ANN202
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+
+    return FigureCanvasAgg(figure)
+
+
+def _fits(states: int, over: int, what: str) -> None:
+    if states != over + 1:
+        raise CounselError(
+            f"{what} is of a world with {states} states but the map has {over + 1}; "
+            "give what was computed on this map"
+        )
+
+
+def _sheet(
+    columns: int, rows: int, title: str | None, *, cell: float = CELL, legend: bool = False
+) -> "Axes":
+    """Return axes of so many cells, with room for a title and a legend."""
+    try:
+        from matplotlib.figure import Figure
+    except ModuleNotFoundError:
+        raise CounselError(
+            "pictures need matplotlib; install it with: pip install 'counsel[draw]'"
+        ) from None
+    head = 0.5 if title else 0.12
+    foot = 0.55 if legend else 0.12
+    width, height = max(columns * cell, 3.4 if legend else 0.0) + 0.24, rows * cell + head + foot
+    figure = Figure(figsize=(width, height), facecolor=PAPER)
+    axes = figure.add_axes(
+        (0.12 / width, foot / height, columns * cell / width, rows * cell / height)
+    )
+    axes.set(xlim=(-0.5, columns - 0.5), ylim=(rows - 0.5, -0.5), xticks=[], yticks=[])
+    axes.set_facecolor("white")
+    for spine in axes.spines.values():
+        spine.set_color(INK)
+    if title:
+        figure.text(
+            0.12 / width,
+            1 - 0.17 / height,
+            title,
+            color=INK,
+            fontsize=10,
+            va="top",
+            ha="left",
+            parse_math=False,
+        )
+    return axes
+
+
+def _paint_map(axes: "Axes", grid: GridMap) -> None:
+    """Paint cells, walls and stars."""
+    from matplotlib.patches import Rectangle
+
+    for x in range(1, grid.columns):
+        axes.axvline(x - 0.5, color=LINES, linewidth=0.6, zorder=1)
+    for y in range(1, grid.rows):
+        axes.axhline(y - 0.5, color=LINES, linewidth=0.6, zorder=1)
+    for row, column in np.argwhere(grid.cells == WALL):
+        axes.add_patch(Rectangle((column - 0.5, row - 0.5), 1, 1, facecolor=INK, zorder=2))
+    stars = np.argwhere(grid.cells == STAR)
+    axes.scatter(
+        stars[:, 1], stars[:, 0], s=150, marker="*", color=GOLD, edgecolors=INK, lw=0.5, zorder=3
+    )
+
+
+def _shade(axes: "Axes", grid: GridMap, criticality: Criticality) -> None:
+    """Shade each cell by its criticality at the step at which the bird can be there."""
+    from matplotlib.colors import LinearSegmentedColormap
+
+    heat = np.full((grid.rows, grid.columns), np.nan)
+    for column in range(min(grid.columns, len(criticality.lower))):
+        states = column * grid.rows + np.arange(grid.rows)
+        heat[:, column] = criticality.lower[column, states]
+    heat = np.where((grid.cells == WALL) | ~(heat > 0.0), np.nan, heat)
+    shown = heat[np.isfinite(heat)]
+    most = float(shown.max()) if shown.size else 1.0
+    shades = LinearSegmentedColormap.from_list("advice", ["white", ADVICE])
+    axes.imshow(heat, cmap=shades, vmin=0.0, vmax=most, zorder=0, aspect="auto")
+    for row, column in np.argwhere(heat > 0.0):
+        value = heat[row, column]
+        axes.text(
+            column,
+            row + 0.47,
+            f"{value:.2g}" if np.isfinite(value) else "∞",
+            ha="center",
+            va="bottom",
+            fontsize=5.5,
+            color="white" if value > 0.6 * most else INK,
+            zorder=6,
+        )
+
+
+def _paint_flights(axes: "Axes", grid: GridMap, moves: "Counter[Move]", episodes: int) -> None:
+    """Paint how often each step was taken and each cell advised."""
+    defer, over = len(MOVES), grid.rows * grid.columns
+    lines: Counter[tuple[int, int, bool]] = Counter()
+    marks: Counter[tuple[int, Mark]] = Counter()
+    for move, times in moves.items():
+        lines[move.state, move.action, move.advice != defer] += times
+        marks[move.state, mark_of(move, defer=defer)] += times
+    for (state, action, spoken), times in lines.items():
+        column, row = divmod(state, grid.rows)
+        landing = row + tuple(MOVES.values())[action]
+        if column + 1 < grid.columns:
+            share = times / episodes
+            _line(axes, (column, row), (column + 1, landing), share, spoken=spoken)
+            crashed = not 0 <= landing < grid.rows or grid.cells[landing, column + 1] == WALL
+            if crashed:
+                _cross(axes, column + 1, landing, share)
+    for (state, mark), times in sorted(marks.items()):
+        if state < over:
+            column, row = divmod(state, grid.rows)
+            _mark(axes, column, row, mark, times / episodes)
+
+
+def _line(
+    axes: "Axes", begin: tuple[int, int], end: tuple[int, int], share: float, *, spoken: bool
+) -> None:
+    axes.plot(
+        *zip(begin, end, strict=True),
+        color=ADVICE if spoken else SILENCE,
+        linestyle="-" if spoken else DASHES,
+        linewidth=0.8 + 2.0 * share**0.5,
+        alpha=0.25 + 0.75 * share**0.5,
+        zorder=4,
+        clip_on=True,
+    )
+
+
+def _mark(axes: "Axes", x: float, y: float, mark: Mark, share: float) -> None:
+    axes.scatter(
+        [x],
+        [y],
+        s=10 + 36 * share,
+        marker=mark.shape,
+        facecolors="white" if mark.hollow else mark.colour,
+        edgecolors=mark.colour,
+        linewidths=1.4,
+        alpha=min(0.35 + 0.65 * share**0.5, 1.0),
+        zorder=5,
+        clip_on=False,
+    )
+
+
+def _cross(axes: "Axes", column: int, row: int, share: float) -> None:
+    """Mark where the bird hits a wall or leaves the map."""
+    bottom, top = axes.get_ylim()
+    y = min(max(row, top + 0.12), bottom - 0.12)
+    axes.scatter([column], [y], s=70, marker="x", color="white", lw=3.6, alpha=share**0.5, zorder=5)
+    axes.scatter(
+        [column], [y], s=60, marker="x", color=SILENCE, lw=2, alpha=0.3 + 0.7 * share, zorder=6
+    )
+
+
+def _paint_bird(axes: "Axes", x: float, y: float) -> None:
+    from matplotlib.patches import Circle, Polygon
+
+    beak = [(x + 0.22, y - 0.12), (x + 0.47, y + 0.02), (x + 0.22, y + 0.14)]
+    axes.add_patch(Polygon(beak, facecolor=SILENCE, edgecolor=INK, lw=0.6, zorder=7))
+    axes.add_patch(Circle((x, y), 0.3, facecolor=GOLD, edgecolor=INK, lw=1.0, zorder=8))
+    axes.add_patch(Circle((x + 0.1, y - 0.09), 0.075, facecolor="white", edgecolor=INK, zorder=9))
+    axes.add_patch(Circle((x + 0.13, y - 0.09), 0.03, facecolor=INK, zorder=10))
+
+
+def _paint_legend(axes: "Axes", grid: GridMap) -> None:
+    """Say below the map what lines and marks mean."""
+    y, x = grid.rows - 0.5 + 0.27 / CELL, -0.2
+    for mark, text in ((TAKEN, "advised"), (REFUSED, "not taken"), (SILENT, "silent")):
+        line = DASHES if mark is SILENT else "-"
+        ends = [x - 0.25, x + 0.55]
+        axes.plot(ends, [y, y], color=mark.colour, linestyle=line, linewidth=1.8, clip_on=False)
+        _mark(axes, x + 0.15, y, mark, 1.0)
+        axes.text(x + 0.75, y, text, color=INK, fontsize=9, va="center", ha="left")
+        x += 1.6 + 0.18 * len(text)
+
+
+def _paint_road_cell(axes: "Axes", x: float, y: float, kind: int) -> None:
+    from matplotlib.patches import Ellipse, FancyBboxPatch, Rectangle
+
+    axes.add_patch(
+        Rectangle((x - 0.5, y - 0.5), 1, 1, facecolor="#EFEBE3", edgecolor="white", lw=3, zorder=1)
+    )
+    if kind == STONE:
+        for dx, dy, size in ((-0.12, 0.05, 0.3), (0.14, 0.09, 0.24), (0.02, -0.12, 0.22)):
+            axes.add_patch(
+                Ellipse((x + dx, y + dy), size, 0.75 * size, facecolor=STONES, ec=INK, lw=0.6)
+            )
+    elif kind == CAR:
+        axes.add_patch(
+            FancyBboxPatch(
+                (x - 0.17, y - 0.28),
+                0.34,
+                0.56,
+                boxstyle="round,pad=0.03,rounding_size=0.1",
+                facecolor=INK,
+                edgecolor="none",
+                zorder=3,
+            )
+        )
+
+
+def _paint_driver(axes: "Axes", lane: int, *, lost: bool) -> None:
+    from matplotlib.patches import FancyBboxPatch, Rectangle
+
+    axes.add_patch(
+        FancyBboxPatch(
+            (lane - 0.17, 2 - 0.28),
+            0.34,
+            0.56,
+            boxstyle="round,pad=0.03,rounding_size=0.1",
+            facecolor=GOLD,
+            edgecolor=INK,
+            lw=1.2,
+            zorder=5,
+        )
+    )
+    axes.add_patch(Rectangle((lane - 0.13, 2 - 0.14), 0.26, 0.12, facecolor="white", zorder=6))
+    if lost:
+        axes.scatter([lane], [2], s=700, marker="x", color=SILENCE, lw=5, zorder=8)
+
+
+def _frame(axes: "Axes", top: float, colour: str, text: str) -> None:
+    """Frame the rows from ``top`` down."""
+    from matplotlib.patches import Rectangle
+
+    inset = 0.03 if top > 1.0 else 0.0
+    axes.add_patch(
+        Rectangle(
+            (-0.48 + inset, top - 0.98 + inset),
+            2.96 - 2 * inset,
+            2.48 - top + 0.98 - 2 * inset,
+            fill=False,
+            edgecolor=colour,
+            linestyle="-" if top > 1.0 else DASHES,
+            lw=2.5,
+            zorder=9,
+        )
+    )
+    axes.text(-0.42, top - 0.92 + inset, text, color=colour, fontsize=9, va="center", zorder=10)

@@ -1,0 +1,99 @@
+"""An advice problem from one of Gymnasium's toy-text environments: Taxi, FrozenLake, CliffWalking.
+
+These publish their transitions as a table ``P``, so Counsel can plan in them exactly. For other
+environments there is ``AdviceWrapper``.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import gymnasium
+import numpy as np
+
+from counsel._arrays import brief
+from counsel.errors import CounselError
+from counsel.model.human import Human
+from counsel.model.mdp import MDP
+from counsel.model.problem import AdviceProblem
+
+
+def from_gymnasium(
+    env: str | gymnasium.Env[Any, Any],
+    *,
+    horizon: int,
+    human: Human | Callable[[MDP], Human],
+    **options: Any,  # noqa: ANN401 (those of gymnasium.make)
+) -> AdviceProblem:
+    """Return the advice problem of a toy-text environment and a person in it.
+
+    Parameters
+    ----------
+    env
+        An environment or its id; "Taxi" is its newest installed version.
+    horizon
+        Steps in an episode.
+    human
+        The person, or a function that returns one given the world. A person for the states of the
+        environment is given the one state more, the end, in which they do anything.
+    options
+        Passed to ``gymnasium.make``: ``is_slippery=False``, say.
+
+    Examples
+    --------
+    >>> from counsel.worlds import Boltzmann
+    >>> half = lambda mdp: Human(Boltzmann(temperature=2.0)(mdp), lift=0.5)
+    >>> from_gymnasium("Taxi", horizon=25, human=half).n_states
+    501
+    """
+    made = gymnasium.make(_newest(env), **options) if isinstance(env, str) else env
+    if isinstance(env, gymnasium.Env) and options:
+        raise CounselError(f"options are for an id, not for an environment: {brief(options)}")
+    if not isinstance(made, gymnasium.Env):
+        raise CounselError(f"env is {brief(env)}; give an environment or its id")
+    plain = made.unwrapped
+    name = plain.spec.id if plain.spec is not None else type(plain).__name__
+    if not hasattr(plain, "P"):
+        raise CounselError(
+            f"{name} has no table P of transitions; wrap it in counsel.worlds.AdviceWrapper instead"
+        )
+    start = getattr(plain, "initial_state_distrib", None)
+    if start is None:
+        raise CounselError(f"{name} does not say where it starts (initial_state_distrib)")
+    mdp = MDP.from_toy_text(plain.P, horizon=horizon, start=np.asarray(start, dtype=np.float64))
+    if isinstance(env, str):
+        made.close()
+    person = human if isinstance(human, Human) else human(mdp)
+    if not isinstance(person, Human):
+        raise CounselError(f"human is {brief(human)}; give a Human, or a function that returns one")
+    if person.n_states == mdp.n_states - 1:
+        person = _with_end(person)
+    return AdviceProblem(mdp, person)
+
+
+def _newest(name: str) -> str:
+    """Return an id with its version; say what is installed when there is none."""
+    if name in gymnasium.registry:
+        return name
+    stem = name.partition("-v")[0]
+    versions = [spec for spec in gymnasium.registry.values() if spec.id.partition("-v")[0] == stem]
+    if not versions:
+        raise CounselError(f"Gymnasium has no environment {name!r}")
+    newest = max(versions, key=lambda spec: spec.version or 0)
+    if name != stem:
+        raise CounselError(f"Gymnasium has no environment {name!r}; installed is {newest.id!r}")
+    return newest.id
+
+
+def _with_end(person: Human) -> Human:
+    """Return the person with one state more, where they may do anything and advice is idle."""
+    policy = np.concatenate(
+        (person.policy, np.full_like(person.policy[:, :1], 1.0 / person.n_actions)), axis=1
+    )
+    given = person.given
+    if given.ndim >= 2:
+        given = np.concatenate((given, given[..., -1:, :]), axis=-2)
+    groups = person.given_groups
+    if groups is not None and groups.ndim >= 2:
+        groups = np.concatenate((groups, groups[..., -1:, :]), axis=-2)
+    told = "lift" if person.shares_lift else "adherence"
+    return Human(policy if len(policy) > 1 else policy[0], **{told: given}, groups=groups)
