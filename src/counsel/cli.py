@@ -43,6 +43,10 @@ Reverse = Annotated[
 Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON, for scripts.")]
 
 
+STOPPED = 130
+"""The exit code after Ctrl-C, as shells have it."""
+
+
 def main() -> None:
     """Run the command line; say what is wrong in one line."""
     debug = os.environ.get("COUNSEL_DEBUG") or "--debug" in sys.argv
@@ -53,8 +57,8 @@ def main() -> None:
         if debug:
             raise
         _fail(str(fault))
-    except typer.Abort:
-        _fail("stopped")
+    except (typer.Abort, KeyboardInterrupt):
+        code = STOPPED
     except BrokenPipeError:
         sys.stderr.close()
         code = 0
@@ -63,6 +67,8 @@ def main() -> None:
         if debug or usage is None:
             raise
         _fail(usage().replace("\n", " "))
+    if code == STOPPED:
+        sys.stderr.write("counsel: stopped; nothing was left half-written\n")
     sys.exit(code if isinstance(code, int) else 0)
 
 
