@@ -86,6 +86,14 @@ def real(name: str, value: object) -> float:
     return float(value)
 
 
+def check_rng(rng: object) -> None:
+    """Raise unless ``rng`` is a generator."""
+    if not isinstance(rng, np.random.Generator):
+        raise CounselError(
+            f"rng is {brief(rng)}; give a generator such as numpy.random.default_rng(0)"
+        )
+
+
 def brief(value: object) -> str:
     """Show any value in a few characters of one line."""
     text = " ".join(repr(value).split())

@@ -153,7 +153,7 @@ def advised_law(own: Floats, advice: int, adherence: float) -> Floats:
     rest = others.sum()
     if rest == 0.0:
         return own
-    law: Floats = others * ((1.0 - adherence) / rest)
+    law: Floats = others / rest * (1.0 - adherence)
     law[advice] = adherence
     return law
 

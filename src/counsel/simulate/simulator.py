@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from counsel._arrays import Floats, brief, layers, sealed, whole
+from counsel._arrays import Floats, check_rng, layers, sealed, whole
 from counsel.errors import CounselError
 from counsel.model.policy import HardPolicy, Mixture, Policy
 from counsel.model.problem import AdviceProblem
@@ -109,10 +109,7 @@ class Simulator:
     def _batches(self, episodes: int, rng: np.random.Generator) -> Iterator[Floats]:
         """Yield the random numbers [episode, draw] of some episodes at a time."""
         left = whole("episodes", episodes, least=1)
-        if not isinstance(rng, np.random.Generator):
-            raise CounselError(
-                f"rng is {brief(rng)}; give a generator such as numpy.random.default_rng(0)"
-            )
+        check_rng(rng)
         most = max(BLOCK, NUMBERS // self.draws)
         u_nw = np.empty((min(left, most), self.draws))
         while left > 0:

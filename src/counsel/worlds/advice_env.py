@@ -6,8 +6,9 @@ by the adherence law (equation 1) and the world moves. The reward is what the pe
 pays nothing (``MDP.over``), ``truncated`` that the horizon was reached before.
 
 The best advice depends on the step, which is not part of the observation but in ``info["step"]``;
-Gymnasium's ``TimeAwareObservation`` adds it for learners that need it. (In Flappy Bird the state
-tells the step.)
+for learners that need it Gymnasium's ``TimeAwareObservation(env, flatten=False)`` adds it, around
+an environment made with ``max_episode_steps=`` its horizon. (In Flappy Bird the state tells the
+step.)
 
 ``info`` has the same keys after ``reset`` and ``step``: ``step``, ``advice``, ``action`` (what the
 person did; ``NOTHING_YET`` after reset), ``matched``, ``deferred`` and ``action_mask`` (what may be

@@ -11,7 +11,7 @@ from typing import Any
 import gymnasium
 import numpy as np
 from gymnasium import spaces
-from gymnasium.utils import RecordConstructorArgs, seeding
+from gymnasium.utils import RecordConstructorArgs
 from numpy.typing import ArrayLike
 
 from counsel._arrays import Floats, brief, check_distributions, check_range, numbers
@@ -24,6 +24,13 @@ Habit = Callable[[Any], "ArrayLike | int"]
 
 Adherence = Callable[[Any, int], float]
 """How likely the person is to take an advice, given the observation and the advice."""
+
+
+PERSON = 1
+"""Tells the person's seed from the world's."""
+
+SINGLE = 1e-5
+"""How far from one a person's probabilities may sum: many are computed in single precision."""
 
 
 class AdviceWrapper(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
@@ -82,8 +89,9 @@ class AdviceWrapper(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorArgs
         self.adherence: Floats | Adherence = (
             adherence if callable(adherence) else _read_adherence(adherence, self.n_actions)
         )
-        self._rng, _ = seeding.np_random()
+        self._rng = np.random.default_rng()
         self._observation: Any = None
+        self._started = False
 
     @property
     def defer(self) -> int:
@@ -95,8 +103,10 @@ class AdviceWrapper(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorArgs
     ) -> tuple[Any, dict[str, Any]]:
         """Start an episode."""
         self._observation, info = self.env.reset(seed=seed, options=options)
+        self._started = True
         if seed is not None:
-            self._rng, _ = seeding.np_random(seed)
+            # Not from the seed alone: that is where the world's own chance begins.
+            self._rng = np.random.default_rng([seed, PERSON])
         return self._observation, self._told(info, self.defer, self.first - 1, deferred=False)
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:  # noqa: ANN401 (Gymnasium's)
@@ -106,6 +116,8 @@ class AdviceWrapper(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorArgs
                 f"advice is {brief(action)}; it runs from {self.first} to {self.defer}, "
                 "which is to defer"
             )
+        if not self._started:
+            raise CounselError("call reset before the first step")
         advice = int(action)
         did = self.first + draw_index(self._law(advice), self._rng)
         self._observation, reward, terminated, truncated, info = self.env.step(did)
@@ -148,6 +160,9 @@ class AdviceWrapper(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorArgs
                 f"human(observation) has shape {given.shape}; return one action or "
                 f"{self.n_actions} probabilities"
             )
+        total = given.sum()
+        if abs(total - 1.0) <= SINGLE:
+            given /= total
         check_distributions("human(observation)", given, "a")
         return given
 

@@ -79,7 +79,15 @@ class World:
         """Build it; ``overrides`` are keyword arguments of its builder."""
         builder = self.builder()
         _check_overrides(self.name, builder, overrides)
-        problem = builder(**overrides)
+        try:
+            problem = builder(**overrides)
+        except CounselError:
+            raise
+        except Exception as fault:
+            raise CounselError(
+                f"the world {self.name!r} of the package {self.package} cannot be built: "
+                f"{type(fault).__name__}: {brief(str(fault))}"
+            ) from fault
         if not isinstance(problem, AdviceProblem):
             raise CounselError(
                 f"the world {self.name!r} of the package {self.package} returned "
@@ -151,7 +159,10 @@ def make(name: str, **overrides: object) -> AdviceProblem:
 
 def _check_overrides(name: str, builder: Builder, overrides: dict[str, object]) -> None:
     """Raise where the builder has no argument of that name."""
-    parameters = inspect.signature(builder).parameters.values()
+    try:
+        parameters = inspect.signature(builder).parameters.values()
+    except ValueError:  # some builtins have none
+        return
     if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters):
         return
     known = [parameter.name for parameter in parameters]

@@ -9,6 +9,7 @@ Nothing here touches matplotlib's global state: no window opens, and figures nee
 """
 
 import os
+import textwrap
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -22,7 +23,7 @@ from counsel.model.files import whole_file
 from counsel.planning.criticality import Criticality
 from counsel.simulate.episodes import Episodes
 from counsel.worlds.car_driving import CAR, STONE, road_of
-from counsel.worlds.flappy_bird import read_map
+from counsel.worlds.flappy_bird import next_states, read_map
 from counsel.worlds.grid_map import MOVES, STAR, WALL, GridMap
 
 if TYPE_CHECKING:
@@ -32,6 +33,9 @@ if TYPE_CHECKING:
 ADVICE, SILENCE = "#0B7A75", "#C8553D"
 GOLD, INK, PAPER, STONES, LINES = "#E3A72F", "#1F2430", "#FBFAF7", "#8A8178", "#E4DFD6"
 
+DRIVER = "#9A6B0F"
+"""Gold, dark enough to be read."""
+
 CELL = 0.45
 """Inches of one cell."""
 
@@ -40,6 +44,9 @@ DOTS = 100
 
 
 DASHES = (0, (3, 2))
+
+LEGEND, CAPTION, LETTER = 3.6, 4.3, 0.075
+"""Inches of the legend, of the longest caption, and of a letter of the title."""
 
 
 class Move(NamedTuple):
@@ -93,13 +100,14 @@ def draw(
     """
     grid = read_map(map)
     over = grid.rows * grid.columns
-    axes = _sheet(grid.columns, grid.rows, title, legend=episodes is not None)
+    room = {} if episodes is None else {"least": LEGEND, "foot": 0.55}
+    axes = _sheet(grid.columns, grid.rows, title, **room)
     if criticality is not None:
         _fits(criticality.lower.shape[1], over, "criticality")
         _shade(axes, grid, criticality)
     _paint_map(axes, grid)
     if episodes is not None:
-        _fits(max(int(episodes.next_state.max(initial=over)), over) + 1, over, "episodes")
+        _check_flights(grid, episodes)
         columns = (episodes.state, episodes.advice, episodes.action, episodes.next_state)
         moves = Counter(Move(*row) for row in zip(*(c.tolist() for c in columns), strict=True))
         _paint_flights(axes, grid, moves, len(episodes))
@@ -112,7 +120,7 @@ def draw(
 
 def draw_bird(grid: GridMap, moves: Sequence[Move], state: int, title: str) -> "Figure":
     """Draw a flight so far and the bird where it is."""
-    axes = _sheet(grid.columns, grid.rows, title)
+    axes = _sheet(grid.columns, grid.rows, title, least=CAPTION)
     _paint_map(axes, grid)
     _paint_flights(axes, grid, Counter(moves), 1)
     if state < grid.rows * grid.columns:
@@ -129,7 +137,7 @@ def draw_road(
     ``last`` is the decision that led here; ``sight`` frames what the driver sees.
     """
     lane, rows = road_of(state)
-    axes = _sheet(3, 3, title, cell=3 * CELL)
+    axes = _sheet(3, 3, title, cell=3 * CELL, least=CAPTION)
     for depth, row in enumerate(rows):
         for where, kind in enumerate(row):
             _paint_road_cell(axes, where, 2 - depth, int(kind))
@@ -137,8 +145,8 @@ def draw_road(
     if last is not None:
         _mark(axes, lane, 1.6, mark_of(last, defer=3), 3.0)
     if sight:
-        _frame(axes, 0.5, SILENCE, "the machine sees")
-        _frame(axes, 1.5, ADVICE, "the driver sees")
+        _frame(axes, 0.5, INK, "the machine sees")
+        _frame(axes, 1.5, DRIVER, "the driver sees")
     return axes.figure  # type: ignore[return-value]
 
 
@@ -164,12 +172,12 @@ def save(figure: "Figure", output: str | os.PathLike[str]) -> None:
     # No date and no random ids: the same picture is the same file.
     import matplotlib as mpl
 
-    with mpl.rc_context({"svg.hashsalt": "counsel"}), whole_file(path) as unfinished:
+    fixed = mpl.rc_context({"svg.hashsalt": "counsel", "savefig.bbox": None})
+    with fixed, whole_file(path) as unfinished:
         kind = path.suffix[1:]
         _agg(figure)
-        figure.savefig(
-            unfinished, format=kind, dpi=DOTS, metadata={"Date": None} if kind == "svg" else None
-        )
+        dateless = {"Date": None} if kind == "svg" else None
+        figure.savefig(unfinished, format=kind, dpi=DOTS, facecolor=PAPER, metadata=dateless)
 
 
 def _agg(figure: "Figure"):  # type: ignore[no-untyped-def]  # noqa: ANN202
@@ -186,20 +194,35 @@ def _fits(states: int, over: int, what: str) -> None:
         )
 
 
-def _sheet(
-    columns: int, rows: int, title: str | None, *, cell: float = CELL, legend: bool = False
+def _check_flights(grid: GridMap, episodes: Episodes) -> None:
+    """Raise unless the decisions are of a bird on this map."""
+    leads = next_states(grid)
+    fits = episodes.defer == len(MOVES) and bool((episodes.state < len(leads)).all())
+    if not fits or (leads[episodes.state, episodes.action] != episodes.next_state).any():
+        raise CounselError("episodes are not flights over this map; play them on this map")
+
+
+def _sheet(  # noqa: PLR0913 (sizes)
+    columns: int,
+    rows: int,
+    title: str | None,
+    *,
+    cell: float = CELL,
+    least: float = 0.0,
+    foot: float = 0.12,
 ) -> "Axes":
-    """Return axes of so many cells, with room for a title and a legend."""
+    """Return axes of so many cells, with room for a title above and ``foot`` inches below."""
     try:
         from matplotlib.figure import Figure
     except ModuleNotFoundError:
         raise CounselError(
             "pictures need matplotlib; install it with: pip install 'counsel[draw]'"
         ) from None
-    head = 0.5 if title else 0.12
-    foot = 0.55 if legend else 0.12
-    width, height = max(columns * cell, 3.4 if legend else 0.0) + 0.24, rows * cell + head + foot
-    figure = Figure(figsize=(width, height), facecolor=PAPER)
+    width = max(columns * cell, least) + 0.24
+    lines = textwrap.wrap(title, int((width - 0.24) / LETTER)) if title else []
+    head = 0.32 + 0.17 * len(lines) if lines else 0.12
+    height = rows * cell + head + foot
+    figure = Figure(figsize=(width, height), dpi=DOTS, facecolor=PAPER)
     axes = figure.add_axes(
         (0.12 / width, foot / height, columns * cell / width, rows * cell / height)
     )
@@ -207,11 +230,11 @@ def _sheet(
     axes.set_facecolor("white")
     for spine in axes.spines.values():
         spine.set_color(INK)
-    if title:
+    if lines:
         figure.text(
             0.12 / width,
             1 - 0.17 / height,
-            title,
+            "\n".join(lines),
             color=INK,
             fontsize=10,
             va="top",
@@ -249,7 +272,7 @@ def _shade(axes: "Axes", grid: GridMap, criticality: Criticality) -> None:
     shown = heat[np.isfinite(heat)]
     most = float(shown.max()) if shown.size else 1.0
     shades = LinearSegmentedColormap.from_list("advice", ["white", ADVICE])
-    axes.imshow(heat, cmap=shades, vmin=0.0, vmax=most, zorder=0, aspect="auto")
+    axes.imshow(np.minimum(heat, most), cmap=shades, vmin=0.0, vmax=most, zorder=0, aspect="auto")
     for row, column in np.argwhere(heat > 0.0):
         value = heat[row, column]
         axes.text(
@@ -258,7 +281,7 @@ def _shade(axes: "Axes", grid: GridMap, criticality: Criticality) -> None:
             f"{value:.2g}" if np.isfinite(value) else "∞",
             ha="center",
             va="bottom",
-            fontsize=5.5,
+            fontsize=6.5,
             color="white" if value > 0.6 * most else INK,
             zorder=6,
         )
@@ -280,7 +303,7 @@ def _paint_flights(axes: "Axes", grid: GridMap, moves: "Counter[Move]", episodes
             _line(axes, (column, row), (column + 1, landing), share, spoken=spoken)
             crashed = not 0 <= landing < grid.rows or grid.cells[landing, column + 1] == WALL
             if crashed:
-                _cross(axes, column + 1, landing, share)
+                _cross(axes, column + 1, landing, ADVICE if spoken else SILENCE)
     for (state, mark), times in sorted(marks.items()):
         if state < over:
             column, row = divmod(state, grid.rows)
@@ -302,10 +325,22 @@ def _line(
 
 
 def _mark(axes: "Axes", x: float, y: float, mark: Mark, share: float) -> None:
+    """Mark a decision, with a white rim so that it stands out from a star."""
+    size = 10 + 36 * share
     axes.scatter(
         [x],
         [y],
-        s=10 + 36 * share,
+        s=2.2 * size,
+        marker=mark.shape,
+        facecolors="white",
+        edgecolors="none",
+        zorder=4.5,
+        clip_on=False,
+    )
+    axes.scatter(
+        [x],
+        [y],
+        s=size,
         marker=mark.shape,
         facecolors="white" if mark.hollow else mark.colour,
         edgecolors=mark.colour,
@@ -316,14 +351,12 @@ def _mark(axes: "Axes", x: float, y: float, mark: Mark, share: float) -> None:
     )
 
 
-def _cross(axes: "Axes", column: int, row: int, share: float) -> None:
+def _cross(axes: "Axes", column: int, row: int, colour: str) -> None:
     """Mark where the bird hits a wall or leaves the map."""
     bottom, top = axes.get_ylim()
     y = min(max(row, top + 0.12), bottom - 0.12)
-    axes.scatter([column], [y], s=70, marker="x", color="white", lw=3.6, alpha=share**0.5, zorder=5)
-    axes.scatter(
-        [column], [y], s=60, marker="x", color=SILENCE, lw=2, alpha=0.3 + 0.7 * share, zorder=6
-    )
+    axes.scatter([column], [y], s=60, marker="x", color="white", lw=4, zorder=5)
+    axes.scatter([column], [y], s=48, marker="x", color=colour, lw=2, zorder=6)
 
 
 def _paint_bird(axes: "Axes", x: float, y: float) -> None:
@@ -355,7 +388,7 @@ def _paint_road_cell(axes: "Axes", x: float, y: float, kind: int) -> None:
         Rectangle((x - 0.5, y - 0.5), 1, 1, facecolor="#EFEBE3", edgecolor="white", lw=3, zorder=1)
     )
     if kind == STONE:
-        for dx, dy, size in ((-0.12, 0.05, 0.3), (0.14, 0.09, 0.24), (0.02, -0.12, 0.22)):
+        for dx, dy, size in ((-0.3, 0.1, 0.26), (0.3, 0.14, 0.22), (0.02, -0.36, 0.2)):
             axes.add_patch(
                 Ellipse((x + dx, y + dy), size, 0.75 * size, facecolor=STONES, ec=INK, lw=0.6)
             )
@@ -410,4 +443,4 @@ def _frame(axes: "Axes", top: float, colour: str, text: str) -> None:
             zorder=9,
         )
     )
-    axes.text(-0.42, top - 0.92 + inset, text, color=colour, fontsize=9, va="center", zorder=10)
+    axes.text(-0.42, top - 0.9 + inset, text, color=colour, fontsize=9, va="center", zorder=10)

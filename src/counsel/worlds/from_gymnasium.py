@@ -4,6 +4,7 @@ These publish their transitions as a table ``P``, so Counsel can plan in them ex
 environments there is ``AdviceWrapper``.
 """
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -34,7 +35,7 @@ def from_gymnasium(
         Steps in an episode.
     human
         The person, or a function that returns one given the world. A person for the states of the
-        environment is given the one state more, the end, in which they do anything.
+        environment is given the one state more, the end, in which they are as in the last.
     options
         Passed to ``gymnasium.make``: ``is_slippery=False``, say.
 
@@ -56,13 +57,15 @@ def from_gymnasium(
         raise CounselError(
             f"{name} has no table P of transitions; wrap it in counsel.worlds.AdviceWrapper instead"
         )
+    if getattr(plain, "fickle_passenger", False):
+        raise CounselError(f"a fickle passenger of {name} is not in its table P; leave that out")
     start = getattr(plain, "initial_state_distrib", None)
     if start is None:
         raise CounselError(f"{name} does not say where it starts (initial_state_distrib)")
     mdp = MDP.from_toy_text(plain.P, horizon=horizon, start=np.asarray(start, dtype=np.float64))
     if isinstance(env, str):
         made.close()
-    person = human if isinstance(human, Human) else human(mdp)
+    person = human(mdp) if callable(human) else human
     if not isinstance(person, Human):
         raise CounselError(f"human is {brief(human)}; give a Human, or a function that returns one")
     if person.n_states == mdp.n_states - 1:
@@ -74,8 +77,11 @@ def _newest(name: str) -> str:
     """Return an id with its version; say what is installed when there is none."""
     if name in gymnasium.registry:
         return name
-    stem = name.partition("-v")[0]
-    versions = [spec for spec in gymnasium.registry.values() if spec.id.partition("-v")[0] == stem]
+    stem = _stem(name)
+    versions = [spec for spec in gymnasium.registry.values() if _stem(spec.id) == stem]
+    if not versions:
+        stem = name.partition("-v")[0]
+        versions = [spec for spec in gymnasium.registry.values() if _stem(spec.id) == stem]
     if not versions:
         raise CounselError(f"Gymnasium has no environment {name!r}")
     newest = max(versions, key=lambda spec: spec.version or 0)
@@ -84,11 +90,14 @@ def _newest(name: str) -> str:
     return newest.id
 
 
+def _stem(name: str) -> str:
+    """Return an id without its version."""
+    return re.sub(r"-v\d+$", "", name)
+
+
 def _with_end(person: Human) -> Human:
-    """Return the person with one state more, where they may do anything and advice is idle."""
-    policy = np.concatenate(
-        (person.policy, np.full_like(person.policy[:, :1], 1.0 / person.n_actions)), axis=1
-    )
+    """Return the person with one state more, where they are as in the last."""
+    policy = np.concatenate((person.policy, person.policy[:, -1:]), axis=1)
     given = person.given
     if given.ndim >= 2:
         given = np.concatenate((given, given[..., -1:, :]), axis=-2)

@@ -9,13 +9,14 @@ from 1 as editors do. ``generate_map`` draws maps that can be flown through from
 """
 
 import os
+import re
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
 
 import numpy as np
 
-from counsel._arrays import Bytes, real, sealed, whole
+from counsel._arrays import ROW_TOLERANCE, Bytes, check_rng, real, rectangular, sealed, whole
 from counsel.errors import CounselError
 
 EMPTY, STAR, WALL = 0, 1, 2
@@ -39,7 +40,7 @@ class GridMap:
     cells: Bytes
 
     def __post_init__(self) -> None:
-        cells = np.asarray(self.cells)
+        cells = rectangular("cells", self.cells)
         if cells.ndim != 2 or cells.size == 0 or cells.dtype.kind not in "iu":
             raise CounselError(
                 f"cells is {cells.dtype} of shape {cells.shape}; expected kinds [row, column]"
@@ -51,11 +52,12 @@ class GridMap:
     @classmethod
     def parse(cls, text: str, *, name: str = "the map") -> "GridMap":
         """Read a map from its text; ``name`` is what errors call it."""
-        lines = text.splitlines()
+        lines = re.split("\r\n|\n|\r", text)
         while lines and not lines[-1]:
             lines.pop()
         if not lines or not lines[0]:
-            raise CounselError(f"{name} has no cells; write rows of {' '.join(SIGNS)}")
+            where = ", line 1, column 1: the row" if lines else ""
+            raise CounselError(f"{name}{where} has no cells; write rows of {' '.join(SIGNS)}")
         for i, line in enumerate(lines, start=1):
             for j, sign in enumerate(line, start=1):
                 if sign not in SIGNS:
@@ -133,12 +135,15 @@ def generate_map(
     enough to fly), so the map can be survived.
     """
     rows, columns = whole("rows", rows, least=1), whole("columns", columns, least=1)
-    share = [1.0 - real("stars", stars) - real("walls", walls), float(stars), float(walls)]
-    if not all(0.0 <= part <= 1.0 for part in share):
+    check_rng(rng)
+    filled = [real("stars", stars), real("walls", walls)]
+    if not (min(filled) >= 0.0 and sum(filled) <= 1.0 + ROW_TOLERANCE):
         raise CounselError(
             f"stars is {stars} and walls is {walls}; give shares from 0 that sum to 1 at most"
         )
-    cells = rng.choice(3, size=(rows, columns), p=share).astype(np.uint8)
+    cells = rng.choice(3, size=(rows, columns), p=[max(1.0 - sum(filled), 0.0), *filled]).astype(
+        np.uint8
+    )
     cells[:, 0] = EMPTY
     row = rows // 2
     for column in range(1, columns):

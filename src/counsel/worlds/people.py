@@ -55,8 +55,9 @@ class Boltzmann:
 
         V_h(s) = τ log Σ_a exp(Q_h(s, a) / τ),    π_h(a | s) = exp((Q_h(s, a) − V_h(s)) / τ).
 
-    This maximises the expected reward plus τ times the entropy of the actions. As τ → 0 the person
-    is optimal, as τ → ∞ uniform.
+    This maximises the expected reward plus τ times the entropy of all actions to come. As τ → 0 the
+    person is optimal; as τ → ∞ all ways through the rest of the episode become alike, so actions do
+    too where every state allows as many.
     """
 
     temperature: float
