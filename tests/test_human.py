@@ -298,3 +298,12 @@ def test_a_copied_or_pickled_person_is_the_same_and_still_read_only(again):
         np.testing.assert_array_equal(getattr(other, name), getattr(human, name))
         assert not getattr(other, name).flags.writeable, name
     assert other.shares_lift == human.shares_lift
+
+
+def test_who_almost_never_does_anything_else_is_certain():
+    # Found by simulation: the lift was −∞ and the value of a plan infinite.
+    mdp = counsel.MDP([[0, 0]], [[0.0, 1.0]], horizon=1)
+    problem = counsel.AdviceProblem(mdp, counsel.Human([[1.0, 1e-310]], 0.5))
+    assert problem.lift[0, 0, 0] == 0.0
+    assert problem.law(0, 0, 0).tolist() == [1.0, 1e-310]
+    assert counsel.solve(problem).value == pytest.approx(0.5)

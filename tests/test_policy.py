@@ -296,3 +296,11 @@ def test_a_mixture_that_makes_no_sense_is_refused(build, policies, weights):
     with pytest.raises(counsel.CounselError) as caught:
         build(policies, weights)
     assert "\n" not in str(caught.value)
+
+
+def test_a_mixture_of_anything_else_is_refused():
+    # Found by simulation: it was an AttributeError.
+    never = counsel.Policy.never(horizon=1, n_states=1, n_actions=1)
+    for wrong in ("x", None, counsel.Mixture((never,), (1.0,))):
+        with pytest.raises(counsel.CounselError, match=r"policies\[0\]"):
+            counsel.Mixture((wrong,), (1.0,))

@@ -165,12 +165,16 @@ def sum_others(policy_lsa: Floats, others_lsa: Floats) -> None:
                 others_lsa[layer, s, a] = others(policy_lsa, layer, s, a)
 
 
+NEVER = 1e-300
+
+
 @kernel
 def lifts(policy_lsa: Floats, adherence_lsa: Floats, lift_lsa: Floats) -> None:
     """Fill lift = (θ − π) / Σ_{b≠a} π(b), and 0 where the person takes ``a`` for certain.
 
     The denominator is summed over the other actions, not taken as 1 − π: for a person who is
-    almost certain that difference has lost its digits. At θ = 1 the lift is 1 to the last bit.
+    almost certain that difference has lost its digits. At θ = 1 the lift is 1 to the last bit. Who
+    does anything else less often than ``NEVER`` is certain: the lift would overflow.
     """
     L, S, A = lift_lsa.shape
     for layer in range(L):
@@ -180,6 +184,6 @@ def lifts(policy_lsa: Floats, adherence_lsa: Floats, lift_lsa: Floats) -> None:
             for a in range(A):
                 rest, theta = others(policy_lsa, p, s, a), adherence_lsa[t, s, a]
                 lift = 0.0
-                if rest > 0.0:
+                if rest > NEVER:
                     lift = 1.0 if theta == 1.0 else (theta - policy_lsa[p, s, a]) / rest
                 lift_lsa[layer, s, a] = min(lift, 1.0)

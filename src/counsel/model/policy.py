@@ -245,6 +245,11 @@ class Mixture:
                 f"a mixture needs one weight per policy, not {len(self.weights)} weights "
                 f"for {len(self.policies)} policies"
             )
+        for i, policy in enumerate(self.policies):
+            if not isinstance(policy, Policy | HardPolicy):
+                raise CounselError(
+                    f"policies[{i}] is {brief(policy)}; a mixture is of Policy and HardPolicy"
+                )
         for i, weight in enumerate(self.weights):
             if not isinstance(weight, int | float) or not 0.0 <= weight <= 1.0:
                 raise CounselError(
