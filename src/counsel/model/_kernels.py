@@ -165,7 +165,7 @@ def sum_others(policy_lsa: Floats, others_lsa: Floats) -> None:
                 others_lsa[layer, s, a] = others(policy_lsa, layer, s, a)
 
 
-NEVER = 1e-300
+NEVER = 1e-307
 
 
 @kernel
