@@ -1,6 +1,7 @@
 """A person in anybody's environment: who acts, with which chance, and what is refused."""
 
 import pickle
+import threading
 import warnings
 from fractions import Fraction
 
@@ -643,3 +644,17 @@ def test_draws_come_as_often_as_their_probabilities_say():
     assert seen[~live].tolist() == [0, 0, 0]
     expected = 8000 * probability[live]
     assert chi2.sf(((seen[live] - expected) ** 2 / expected).sum(), 2) > 1e-6
+
+
+def test_a_person_who_cannot_be_copied_will_do():
+    # Found by use: Gymnasium copied the person deeply, lock and all.
+    class Locked:
+        def __init__(self):
+            self.lock = threading.Lock()
+
+        def __call__(self, observation):
+            return 0
+
+    env = AdviceWrapper(cart(), Locked(), 0.5)
+    env.reset(seed=0)
+    env.step(1)

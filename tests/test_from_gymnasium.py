@@ -360,3 +360,9 @@ def test_a_taxi_whose_table_is_not_all_there_is_is_refused():
     fickle, plain = (gymnasium.make(TAXI, fickle_passenger=f).unwrapped for f in (True, False))
     assert fickle.P == plain.P
     assert "fickle" in refused(TAXI, fickle_passenger=True)
+
+
+def test_an_id_may_name_its_module():
+    human = counsel.Human(np.full((16, 4), 0.25), 0.5)
+    problem = from_gymnasium("gymnasium:FrozenLake-v1", horizon=5, human=human)
+    assert problem.n_states == 17

@@ -74,7 +74,10 @@ class AdviceWrapper(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorArgs
         *,
         penalty: float = 0.0,
     ) -> None:
-        RecordConstructorArgs.__init__(self, human=human, adherence=adherence, penalty=penalty)
+        # Not copied: a person may be a large model, or hold what cannot be copied.
+        RecordConstructorArgs.__init__(
+            self, _disable_deepcopy=True, human=human, adherence=adherence, penalty=penalty
+        )
         super().__init__(env)
         space = env.action_space
         if not isinstance(space, spaces.Discrete):

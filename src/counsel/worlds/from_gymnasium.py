@@ -75,7 +75,7 @@ def from_gymnasium(
 
 def _newest(name: str) -> str:
     """Return an id with its version; say what is installed when there is none."""
-    if name in gymnasium.registry:
+    if name in gymnasium.registry or ":" in name:  # "module:id" is for gymnasium.make
         return name
     stem = _stem(name)
     versions = [spec for spec in gymnasium.registry.values() if _stem(spec.id) == stem]
