@@ -5,14 +5,15 @@ lock, so a large step is cut into runs and handed to ordinary threads. Each run 
 of the output, so the result does not depend on their number. (Numba's own thread pools are not
 used: they may not be entered by two Python threads at once, which a service would do.)
 
-Compiled kernels are kept on disk, and that cache does not see an edit in another file. So kernels
-call only kernels of their own file, and take plain arrays where they belong to another.
+Compiled kernels are kept on disk. Numba's cache looks at the file a kernel stands in and would not
+see an edit in another kernel it calls; so each is stamped with the state of all kernel files.
 """
 
 import os
 from collections.abc import Callable
 from concurrent.futures import Executor, ThreadPoolExecutor
 from functools import lru_cache
+from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import numba
@@ -23,7 +24,7 @@ _F = TypeVar("_F", bound=Callable[..., Any])
 def kernel(function: _F) -> _F:
     """Compile ``function`` on first use and keep the result on disk."""
     compiled: Any = numba.njit(cache=True, nogil=True, error_model="numpy")(function)
-    return cast("_F", compiled)
+    return cast("_F", _stamped(compiled))
 
 
 def inlined(function: _F) -> _F:
@@ -31,7 +32,22 @@ def inlined(function: _F) -> _F:
     compiled: Any = numba.njit(cache=True, nogil=True, error_model="numpy", forceinline=True)(
         function
     )
-    return cast("_F", compiled)
+    return cast("_F", _stamped(compiled))
+
+
+@lru_cache(maxsize=1)
+def source_stamp() -> tuple[tuple[str, float, int], ...]:
+    """Return name, time and size of every file of kernels."""
+    folder = Path(__file__).parent
+    found = sorted((path, path.stat()) for path in folder.glob("*/_*kernels.py"))
+    return tuple((str(path.relative_to(folder)), at.st_mtime, at.st_size) for path, at in found)
+
+
+def _stamped(compiled: Any) -> Any:  # noqa: ANN401 (a dispatcher stands for its function)
+    file = getattr(getattr(compiled, "_cache", None), "_cache_file", None)
+    if file is not None:
+        file._source_stamp = source_stamp()
+    return compiled
 
 
 def cores() -> int:

@@ -115,6 +115,7 @@ class Planner:
         self._start = problem.mdp.start
         H = problem.horizon
         reach = within_reach(self.model, self._start, H) if search else None
+        self.cells = None if reach is None else reach.cells
         if reach is not None:
             self.model, self._start = reach.model, reach.start
         S = self._start.size

@@ -28,13 +28,42 @@ SMALL = 100_000
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Cells:
+    """The cells that can occur: of step h the states ``states[begin[h]:begin[h + 1]]``, in turn."""
+
+    begin: NDArray[np.int64]
+    states: NDArray[np.int64]
+
+    @property
+    def width(self) -> int:
+        """The most states that can occur at one step."""
+        return int(np.diff(self.begin).max())
+
+    @property
+    def step(self) -> NDArray[np.int64]:
+        """The step of each cell."""
+        return np.repeat(np.arange(self.begin.size - 1), np.diff(self.begin))
+
+    @property
+    def number(self) -> NDArray[np.int64]:
+        """The number of each cell within its step."""
+        return np.arange(self.begin[-1]) - self.begin[self.step]
+
+    def take(self, table: NDArray[_T], *, free: object = 0) -> NDArray[_T]:
+        """Return [h, number, …] of a table [layer, s, …]; ``free`` in places that stay free."""
+        shape = (self.begin.size - 1, self.width, *table.shape[2:])
+        out = np.full(shape, free, dtype=table.dtype)
+        out[self.step, self.number] = table[self.step if len(table) > 1 else 0, self.states]
+        return out
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Reach:
-    """A smaller model, its start, and the states behind the numbers of each step."""
+    """A smaller model, its start, and the cells behind its numbers."""
 
     model: Model
     start: Floats
-    begin: NDArray[np.int64]
-    states: NDArray[np.int64]
+    cells: Cells
 
 
 def within_reach(model: Model, start_s: Floats, horizon: int) -> Reach | None:
@@ -47,8 +76,8 @@ def within_reach(model: Model, start_s: Floats, horizon: int) -> Reach | None:
         return None
     states = states[: begin[-1]].copy()
     rows, entries = count_rows(*who, model.indptr, begin, states)
-    sizes = np.diff(begin)
-    width = int(sizes.max())
+    cells = Cells(begin, states)
+    width = cells.width
     if entries + horizon * width * A > max(model.probability.size + S * A, SMALL):
         return None
     row_hsa = np.empty((horizon, width, A), dtype=np.int32)
@@ -59,14 +88,9 @@ def within_reach(model: Model, start_s: Floats, horizon: int) -> Reach | None:
     old = (model.indptr, model.next_state, model.probability)
     new = (row_hsa, first_row, indptr, next_state)
     renumber_rows(*who, *old, begin, states, *new, probability)
-    step = np.repeat(np.arange(horizon), sizes)
-    number = np.arange(begin[-1]) - begin[step]
 
     def take(table: NDArray[_T]) -> NDArray[_T]:
-        """Return [h, number, …] of a table [layer, s, …]; nothing in the places that stay free."""
-        out = np.zeros((horizon, width, *table.shape[2:]), dtype=table.dtype)
-        out[step, number] = table[step if len(table) > 1 else 0, states]
-        return sealed(out)
+        return sealed(cells.take(table))
 
     small = Model(
         row_lsa=sealed(row_hsa),
@@ -84,4 +108,4 @@ def within_reach(model: Model, start_s: Floats, horizon: int) -> Reach | None:
     )
     start = np.zeros(width)
     start[: begin[1]] = start_s[states[: begin[1]]]
-    return Reach(model=small, start=sealed(start), begin=begin, states=states)
+    return Reach(model=small, start=sealed(start), cells=cells)

@@ -69,7 +69,7 @@ class Simulator:
             sequence of episodes.
         """
         speech = _speech_of(self.problem, policy)
-        parts = [self._record(speech, u_nw) for u_nw in self._batches(episodes, rng)]
+        parts = [self._record(speech, u_nw) for u_nw in self.batches(episodes, rng)]
         lengths, state, advice, action, reward, next_state, terminated = (
             sealed(np.concatenate(column)) for column in zip(*parts, strict=True)
         )
@@ -95,7 +95,7 @@ class Simulator:
         S, A = self.problem.n_states, self.problem.n_actions
         decisions = np.zeros((H, S, A + 1, A), dtype=np.int64)
         rewards, pieces, live = [], [], 0
-        for u_nw in self._batches(episodes, rng):
+        for u_nw in self.batches(episodes, rng):
             rewards.append(np.empty(len(u_nw)))
             pieces.append(np.empty(len(u_nw), dtype=np.int32))
             live += count(self.scene, speech, u_nw, decisions, rewards[-1], pieces[-1])
@@ -106,7 +106,7 @@ class Simulator:
             live=live,
         )
 
-    def _batches(self, episodes: int, rng: np.random.Generator) -> Iterator[Floats]:
+    def batches(self, episodes: int, rng: np.random.Generator) -> Iterator[Floats]:
         """Yield the random numbers [episode, draw] of some episodes at a time."""
         left = whole("episodes", episodes, least=1)
         check_rng(rng)

@@ -1,0 +1,1 @@
+"""From counts to beliefs, for learners and for logs."""

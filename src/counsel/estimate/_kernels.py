@@ -1,0 +1,90 @@
+"""Compiled confidence bounds of a probability from k matches in n.
+
+Each kind of bound is one branch of ``upper_bound``; ``intervals.py`` says what they mean. Kernels
+trust their input: 0 ≤ k ≤ n.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from counsel._arrays import Floats, Ints
+from counsel._jit import kernel
+
+THEORY, PAPER, KL_LEVEL, KL_EVERY = range(4)
+
+
+class Rule(NamedTuple):
+    """One bound in numbers: what ``first`` and ``second`` are depends on the kind."""
+
+    kind: int
+    first: float
+    second: float
+
+
+@kernel
+def kl_above(p: float, c: float) -> float:
+    """Return the largest q with kl(p, q) = p log(p / q) + (1 − p) log((1 − p) / (1 − q)) ≤ c.
+
+    As a function of y = log(1 − q) the divergence is convex and falls towards the root, so Newton's
+    steps from below never pass it. They start from the better of two bounds: kl(p, q) ≥ 2 (q − p)²,
+    and kl(p, q) ≥ p log p + (1 − p) log((1 − p) / (1 − q)).
+    """
+    if p >= 1.0:
+        return 1.0
+    if p <= 0.0:
+        return float(-np.expm1(-c))
+    own = p * np.log(p) + (1.0 - p) * np.log(1.0 - p) - c
+    room = np.exp(own / (1.0 - p))  # a lower bound of 1 − q
+    room = max(room, 1.0 - p - np.sqrt(0.5 * c))
+    if room < 1e-300:
+        return 1.0
+    for _ in range(50):
+        q = 1.0 - room
+        if q <= p:
+            return p
+        value = own - p * np.log(q) - (1.0 - p) * np.log(room)
+        step = value * q / (q - p)
+        if not step > 1e-14:
+            break
+        room *= np.exp(step)
+    return float(max(1.0 - room, p))
+
+
+@kernel
+def upper_bound(rule: Rule, k: int, n: int, level: float) -> float:
+    """Return the upper end for k matches in n."""
+    if n == 0:
+        return 1.0
+    p = k / n
+    if rule.kind == KL_LEVEL:
+        return kl_above(p, level / n)
+    if rule.kind == KL_EVERY:
+        return kl_above(p, (rule.first + np.log(n + 1.0)) / n)
+    if n == 1:
+        return 1.0
+    if rule.kind == PAPER:
+        return float(min(p + rule.first * np.sqrt(2.0 * np.log(n) / n), 1.0))
+    spread = np.sqrt(p * (1.0 - p))
+    width = min(
+        2.0 * np.sqrt(rule.first / n),
+        spread * np.sqrt(2.0 * rule.first / n) + 7.0 * rule.first / (3.0 * (n - 1.0)),
+    )
+    x = max(spread - np.sqrt(2.0 * rule.second / (n - 1.0)), 0.0)
+    return float(min(p + width, 0.5 + 0.5 * np.sqrt(max(1.0 - 4.0 * x * x, 0.0)), 1.0))
+
+
+@kernel
+def lower_bound(rule: Rule, k: int, n: int, level: float) -> float:
+    """Return the lower end: each bound is the same seen from the other side."""
+    return 1.0 - upper_bound(rule, n - k, n, level)
+
+
+@kernel
+def fill_bounds(
+    rule: Rule, matched_g: Ints, given_g: Ints, level: float, low_g: Floats, high_g: Floats
+) -> None:
+    """Fill the interval of each group."""
+    for g in range(given_g.size):
+        low_g[g] = lower_bound(rule, matched_g[g], given_g[g], level)
+        high_g[g] = upper_bound(rule, matched_g[g], given_g[g], level)

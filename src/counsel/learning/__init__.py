@@ -1,0 +1,1 @@
+"""The problem is unknown: learners that advise while they find out."""

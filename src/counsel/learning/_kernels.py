@@ -1,0 +1,194 @@
+"""Compiled loops of learners whose advice changes with every episode.
+
+``ucb_episodes`` plays the world and the learner in turn. The learner's part reads what was seen and
+what it was told at the start; the truth is read by the world's part and by the judge's only.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from counsel._arrays import Bools, Floats, Ints
+from counsel._jit import kernel
+from counsel.estimate._kernels import KL_LEVEL, Rule, upper_bound
+from counsel.planning._cell_kernels import CellWorld, plan_cells, value_cells
+from counsel.planning._kernels import Aim
+from counsel.simulate._kernels import Scene, draw_action, draw_row, draw_start, layer_of
+
+
+class Groups(NamedTuple):
+    """Which pairs share one adherence, and where that enters the plan.
+
+    ``bin_lsa`` is where a match is counted, −1 where it says nothing: bins of one group differ in
+    what the person does alone. The bins of group g are ``first_bin[g]`` up to ``first_bin[g + 1]``
+    and its cells in the plan ``cell[first_cell[g]:first_cell[g + 1]]``, numbered as ``pull`` is
+    laid out; ``own`` and ``rest`` are π and Σ_{b≠a} π(b), of a bin or of a cell.
+    """
+
+    bin_lsa: Ints
+    group_of_bin: Ints
+    first_bin: Ints
+    own_of_bin: Floats
+    rest_of_bin: Floats
+    first_cell: Ints
+    cell: Ints
+    own_of_cell: Floats
+    rest_of_cell: Floats
+    shares_lift: bool
+
+
+class Belief(NamedTuple):
+    """What was seen in each bin and the upper bound it gives: of the adherence, or of the lift.
+
+    ``dirty`` marks bins where something was seen since the bound was worked out.
+    """
+
+    given: Ints
+    matched: Ints
+    upper: Floats
+    dirty: Bools
+
+
+class Judge(NamedTuple):
+    """The truth, for what a policy is worth: read by whoever keeps the record."""
+
+    lift_ca: Floats
+    best: float
+    penalty: float
+
+
+class Table(NamedTuple):
+    """The learner's plan over cells, its working space, and its advice by step and state."""
+
+    world: CellWorld
+    aim: Aim
+    pull_ca: Floats
+    V_c2: Floats
+    q_2a: Floats
+    advice_c: Ints
+    step_c: Ints
+    state_c: Ints
+    advice_hs: Ints
+
+
+@kernel
+def set_group(groups: Groups, belief: Belief, g: int, pull: Floats) -> None:
+    """Carry the upper bound of a group into the plan: the least of its bins holds."""
+    upper = np.inf
+    for i in range(groups.first_bin[g], groups.first_bin[g + 1]):
+        upper = min(upper, belief.upper[i])
+    for j in range(groups.first_cell[g], groups.first_cell[g + 1]):
+        lift = upper
+        if not groups.shares_lift:
+            own, rest = groups.own_of_cell[j], groups.rest_of_cell[j]
+            lift = 1.0 if upper == 1.0 else (upper - own) / rest
+        # Advice is taken not to repel; where the bound says so all the same it is left out.
+        pull[groups.cell[j]] = min(lift, 1.0) if lift > 0.0 else np.nan
+
+
+@kernel
+def set_bin(rule: Rule, groups: Groups, belief: Belief, i: int, level: float) -> bool:
+    """Bound what one bin says; tell whether that has moved."""
+    theta = upper_bound(rule, belief.matched[i], belief.given[i], level)
+    upper = theta
+    if groups.shares_lift:
+        upper = (theta - groups.own_of_bin[i]) / groups.rest_of_bin[i]
+    moved = upper != belief.upper[i]
+    belief.upper[i] = upper
+    return bool(moved)
+
+
+@kernel
+def set_all(rule: Rule, groups: Groups, belief: Belief, level: float, pull: Floats) -> None:
+    """Bound everything anew."""
+    for i in range(belief.upper.size):
+        set_bin(rule, groups, belief, i, level)
+    for g in range(groups.first_bin.size - 1):
+        set_group(groups, belief, g, pull)
+
+
+@kernel
+def replan(table: Table) -> bool:
+    """Plan, and lay the advice out by state; tell whether it has changed."""
+    changed = plan_cells(
+        table.world, table.aim, table.pull_ca, table.V_c2, table.q_2a, table.advice_c
+    )
+    if changed:
+        for c in range(table.advice_c.size):
+            table.advice_hs[table.step_c[c], table.state_c[c]] = table.advice_c[c]
+    return changed
+
+
+@kernel
+def ucb_episodes(
+    scene: Scene,
+    u_nw: Floats,
+    rule: Rule,
+    groups: Groups,
+    belief: Belief,
+    table: Table,
+    judge: Judge,
+    clock: Ints,
+    every: int,
+    gap_n: Floats,
+    pieces_n: Floats,
+) -> None:
+    """Play episodes; after each, bound what was seen, and plan again after every ``every``.
+
+    ``clock`` holds the episodes so far, whether a plan is due, and the last power of two. Bounds
+    are worked out when a plan is due, for the bins where something was seen (``dirty``).
+    ``gap_n`` and ``pieces_n`` are what the policy of each episode, the one it began with, falls
+    short and says; on entry their first numbers hold the last known values.
+    """
+    H = table.advice_hs.shape[0]
+    A = scene.person_lsc.shape[2] // 2
+    draws = (u_nw.shape[1] - 2) // H
+    dirty, listed, n_dirty = np.empty(belief.given.size, np.int64), belief.dirty, 0
+    for i in range(listed.size):
+        if listed[i]:
+            dirty[n_dirty] = i
+            n_dirty += 1
+    pull, judged_c2 = table.pull_ca.reshape(-1), np.empty_like(table.V_c2)
+    gap, pieces = gap_n[0], pieces_n[0]
+    for n in range(u_nw.shape[0]):
+        if clock[1] and clock[0] % every == 0:
+            level = np.log1p(float(clock[2]))
+            if clock[1] == 2:
+                set_all(rule, groups, belief, level, pull)
+            for j in range(n_dirty):
+                i = dirty[j]
+                listed[i] = False
+                if clock[1] == 1 and set_bin(rule, groups, belief, i, level):
+                    set_group(groups, belief, groups.group_of_bin[i], pull)
+            n_dirty, clock[1] = 0, 0
+            if replan(table):
+                value, pieces = value_cells(
+                    table.world, judge.lift_ca, table.advice_c, judged_c2, table.q_2a
+                )
+                gap = judge.best - (value - judge.penalty * pieces)
+        gap_n[n], pieces_n[n] = gap, pieces
+        s = draw_start(scene, u_nw[n, 1])
+        for h in range(H):
+            b = table.advice_hs[h, s]
+            layer = layer_of(scene.person_lsc.shape[0], h)
+            a = draw_action(scene.person_lsc, layer, s, b, u_nw[n, 2 + draws * h])
+            if b < A:
+                i = groups.bin_lsa[layer_of(groups.bin_lsa.shape[0], h), s, b]
+                if i >= 0:
+                    belief.given[i] += 1
+                    belief.matched[i] += a == b
+                    if not listed[i]:
+                        listed[i] = True
+                        dirty[n_dirty] = i
+                        n_dirty += 1
+            t = scene.leads_lsa[layer_of(scene.leads_lsa.shape[0], h), s, a]
+            if t < 0:
+                t = draw_row(scene, -1 - t, u_nw[n, 3 + draws * h])
+            s = t
+        clock[0] += 1
+        if n_dirty > 0 and clock[1] == 0:
+            clock[1] = 1
+        if clock[0] == 2 * clock[2] or clock[0] == 1:
+            clock[2] = clock[0]
+            if rule.kind == KL_LEVEL:
+                clock[1] = 2

@@ -1,0 +1,123 @@
+"""What learners of adherence share: who shares an adherence, what was seen, and the plan it gives.
+
+The world and the person's own policy are known (environment 1); each group of pairs has one
+adherence, or one lift. A match says something about it unless the person would take the advised
+action for certain. Where a group shares one *lift* its pairs may differ in what the person does
+alone; a match then has probability π + λ (1 − π), so matches are counted in one bin for each π,
+each bin bounds λ, and the least bound holds.
+"""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from counsel._arrays import Ints, layers, rectangular
+from counsel.errors import CounselError
+from counsel.learning._kernels import Belief, Groups
+from counsel.learning.plans import plan_for
+from counsel.model._kernels import NEVER, sum_others
+from counsel.model.problem import Setting
+
+
+def with_groups(setting: Setting, groups: ArrayLike) -> Setting:
+    """Return the setting with other pairs sharing one adherence: [a], [s, a] or [h, s, a]."""
+    table = rectangular("groups", groups)
+    H, S, A = setting.policy.shape
+    if table.dtype.kind not in "iu" or table.shape not in ((A,), (S, A), (H, S, A)):
+        raise CounselError(
+            f"groups is {table.dtype} of shape {table.shape}; expected whole numbers "
+            f"[a] = {(A,)}, [s, a] = {(S, A)} or [h, s, a] = {(H, S, A)}"
+        )
+    return replace(setting, groups=np.broadcast_to(table.astype(np.int64), (H, S, A)))
+
+
+class Adherence:
+    """Counts of matches, and the plan for given bounds of adherence.
+
+    Attributes
+    ----------
+    groups
+        Which pairs share what.
+    belief
+        Counts and upper bounds of each bin.
+    plan
+        The plan for the bounds.
+    """
+
+    def __init__(self, setting: Setting, *, penalty: float) -> None:
+        self.setting = setting
+        own, group = _together(layers(setting.policy), _layers_of(setting.groups))
+        own_lsa, group_lsa = np.ascontiguousarray(own, dtype=np.float64), np.asarray(group)
+        rest_lsa = np.empty(own_lsa.shape)
+        sum_others(own_lsa, rest_lsa)
+        allowed = np.broadcast_to(layers(setting.mdp.allowed)[: len(own_lsa)], own_lsa.shape)
+        says = allowed & (rest_lsa > NEVER)
+        if not says.any():
+            raise CounselError("this person does the same whatever is advised: nothing to learn")
+        habit = np.zeros(own_lsa.shape, dtype=np.int64)
+        if setting.shares_lift:
+            habit = np.unique(own_lsa, return_inverse=True)[1].reshape(own_lsa.shape)
+        pairs, which = np.unique(
+            np.stack((group_lsa[says], habit[says])), axis=1, return_inverse=True
+        )
+        bin_lsa = np.full(says.shape, -1, dtype=np.int32)
+        bin_lsa[says] = which.reshape(-1)
+        ids, group_of_bin = np.unique(pairs[0], return_inverse=True)
+        some = np.empty(pairs.shape[1], dtype=np.int64)
+        some[which.reshape(-1)] = np.flatnonzero(says)
+        self.plan = plan_for(setting, own_lsa, penalty=penalty)
+        bin_of_cell = self.plan.aligned(bin_lsa)
+        group_of_cell = np.where(bin_of_cell >= 0, group_of_bin[bin_of_cell], -1)
+        order = np.argsort(group_of_cell, kind="stable")
+        order = order[group_of_cell[order] >= 0]
+        self.groups = Groups(
+            bin_lsa=bin_lsa,
+            group_of_bin=group_of_bin,
+            first_bin=_firsts(group_of_bin, ids.size),
+            own_of_bin=own_lsa.reshape(-1)[some],
+            rest_of_bin=rest_lsa.reshape(-1)[some],
+            first_cell=_firsts(group_of_cell[order], ids.size),
+            cell=order,
+            own_of_cell=self.plan.aligned(own_lsa)[order],
+            rest_of_cell=self.plan.aligned(rest_lsa)[order],
+            shares_lift=bool(setting.shares_lift),
+        )
+        self.belief = Belief(
+            given=np.zeros(group_of_bin.size, dtype=np.int64),
+            matched=np.zeros(group_of_bin.size, dtype=np.int64),
+            upper=np.ones(group_of_bin.size),
+            dirty=np.zeros(group_of_bin.size, dtype=np.bool_),
+        )
+
+    @property
+    def n_bins(self) -> int:
+        """How many adherences are bounded at once."""
+        return self.belief.upper.size
+
+    def count(self, step: Ints, state: Ints, advice: Ints, action: Ints) -> None:
+        """Count what people made of advice."""
+        spoken = np.flatnonzero(advice < self.setting.policy.shape[2])
+        step, state, advice, action = (each[spoken] for each in (step, state, advice, action))
+        bins = self.groups.bin_lsa[step if len(self.groups.bin_lsa) > 1 else 0, state, advice]
+        says = bins >= 0
+        self.belief.given[:] += np.bincount(bins[says], minlength=self.n_bins)
+        matched = bins[says & (action == advice)]
+        self.belief.matched[:] += np.bincount(matched, minlength=self.n_bins)
+
+
+def _together(*tables: NDArray[Any]) -> list[NDArray[Any]]:
+    """Give tables [layer, …] as many layers as the longest has."""
+    most = max(len(table) for table in tables)
+    return [np.broadcast_to(table, (most, *table.shape[1:])) for table in tables]
+
+
+def _layers_of(view_hsa: Ints) -> Ints:
+    """Return the one layer of groups that are the same at every step, else all."""
+    return view_hsa[:1] if (view_hsa == view_hsa[:1]).all() else view_hsa
+
+
+def _firsts(groups: Ints, count: int) -> Ints:
+    """Return where each group begins in a sorted list, and the end."""
+    return np.concatenate((np.zeros(1, np.int64), np.cumsum(np.bincount(groups, minlength=count))))

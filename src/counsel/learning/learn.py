@@ -1,0 +1,202 @@
+"""Learners, schedules, and the one loop that runs them.
+
+A learner advises and learns. For one person, live: ``advise``, ``observe``, ``finish``. In bulk:
+``policy`` says what it would advise now, ``update`` takes in whole episodes. It is built from what
+it may know (``problem.without_adherence()``, ``problem.shape``) and sees nothing else but what
+happens.
+
+``learn`` plays a learner against a simulator and yields a record now and then. What an episode
+costs is the *value gap* of the policy it began with: the value of the best policy less that of this
+one (both less the penalty, where there is one), computed exactly from the truth, which the learner
+never sees. The *regret* is their sum over all episodes. Every episode of a block is charged with
+the policy the block began with; charging the one planned after it would flatter learners that
+explore first.
+"""
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+from numpy.random import Generator
+
+from counsel._arrays import Floats, check_rng, whole
+from counsel.errors import CounselError
+from counsel.learning._kernels import Judge
+from counsel.learning.plans import SmallPlan
+from counsel.model.policy import HardPolicy, Policy
+from counsel.planning.occupancy import evaluate
+from counsel.planning.solve import solve
+from counsel.simulate.episodes import Episodes
+from counsel.simulate.simulator import Simulator
+
+DOUBLING = "doubling"
+"""The schedule that updates after 1, 2, 4, 8, … episodes."""
+
+
+class Learner(Protocol):
+    """Gives advice and learns from what the person makes of it."""
+
+    @property
+    def penalty(self) -> float:
+        """What each piece of advice costs."""
+        ...
+
+    @property
+    def policy(self) -> Policy | HardPolicy:
+        """What to advise now."""
+        ...
+
+    def update(self, batch: Episodes) -> None:
+        """Learn from whole episodes."""
+        ...
+
+    def advise(self, step: int, state: int) -> int:
+        """Return the advice for one person at one step."""
+        ...
+
+    def observe(self, step: int, state: int, advice: int, action: int) -> None:
+        """Note what the person did."""
+        ...
+
+    def finish(self) -> None:
+        """End an episode."""
+        ...
+
+
+@runtime_checkable
+class Runner(Protocol):
+    """A learner with a compiled loop of its own for worlds where few cells can occur."""
+
+    @property
+    def small_plan(self) -> SmallPlan | None:
+        """The plan the loop works on; None where it cannot."""
+        ...
+
+    def run(
+        self, simulator: Simulator, judge: Judge, *, episodes: int, every: int, rng: Generator
+    ) -> tuple[Floats, Floats]:
+        """Play and learn; return each episode's value gap and expected pieces of advice."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """How a learner was doing.
+
+    Attributes
+    ----------
+    episode
+        Episodes played so far.
+    value_gap
+        What the policy of the last of them falls short of the best.
+    regret
+        The sum of the value gaps of all of them.
+    advice_count
+        Expected pieces of advice of the last policy.
+    seconds
+        Wall time since the start.
+    """
+
+    episode: int
+    value_gap: float
+    regret: float
+    advice_count: float
+    seconds: float
+
+
+def learn(  # noqa: PLR0913 (who, where, how long, how often, and chance)
+    learner: Learner,
+    simulator: Simulator,
+    *,
+    episodes: int,
+    every: int | str = 1,
+    records: int = 1000,
+    rng: Generator,
+) -> Iterator[Record]:
+    """Run a learner and yield how it does.
+
+    Parameters
+    ----------
+    learner
+        Anything that advises and learns.
+    simulator
+        The world and the person.
+    episodes
+        How many to play.
+    every
+        After how many episodes the learner updates, or ``"doubling"``.
+    records
+        About how many records to yield; the last is always there.
+    rng
+        Where chance comes from.
+    """
+    whole("episodes", episodes, least=1)
+    whole("records", records, least=1)
+    check_rng(rng)
+    if every != DOUBLING:
+        whole("every", every, least=1)
+    keep = _Ledger(simulator, learner.penalty)
+    step = max(1, episodes // records)
+    runs = isinstance(learner, Runner) and learner.small_plan is not None
+    if runs and every != DOUBLING and step % int(every) == 0:
+        yield from _in_one_loop(learner, simulator, keep, (episodes, int(every), step), rng)
+        return
+    played, block, shown = 0, 1 if every == DOUBLING else int(every), 0
+    while played < episodes:
+        size = min(block, episodes - played)
+        policy = learner.policy
+        gap, pieces = keep.judge(policy)
+        learner.update(simulator.play(policy, episodes=size, rng=rng))
+        played += size
+        keep.regret += size * gap
+        if played - shown >= step or played == episodes:
+            shown = played
+            yield keep.record(played, gap, pieces)
+        if every == DOUBLING:
+            block = played
+
+
+def _in_one_loop(
+    learner: Learner,
+    simulator: Simulator,
+    keep: "_Ledger",
+    sizes: tuple[int, int, int],
+    rng: Generator,
+) -> Iterator[Record]:
+    episodes, every, step = sizes
+    if not isinstance(learner, Runner) or learner.small_plan is None:
+        raise CounselError("this learner has no compiled loop")
+    cells = learner.small_plan.cells
+    lift = simulator.problem.lift[cells.step, cells.states]
+    judge = Judge(np.ascontiguousarray(lift), keep.best, keep.penalty)
+    for first in range(0, episodes, step):
+        size = min(step, episodes - first)
+        gaps, pieces = learner.run(simulator, judge, episodes=size, every=every, rng=rng)
+        keep.regret += float(gaps.sum())
+        yield keep.record(first + size, float(gaps[-1]), float(pieces[-1]))
+
+
+class _Ledger:
+    """Keeps the regret. Knows the truth."""
+
+    def __init__(self, simulator: Simulator, penalty: float) -> None:
+        self._problem, self.penalty = simulator.problem, penalty
+        self.best = solve(self._problem, penalty=penalty).penalised_value
+        self.regret = 0.0
+        self._begin = time.perf_counter()
+        self._last: tuple[Policy | HardPolicy, float, float] | None = None
+
+    def judge(self, policy: Policy | HardPolicy) -> tuple[float, float]:
+        """Return the value gap of a policy and its expected pieces of advice."""
+        if self._last is None or self._last[0] is not policy:
+            worth = evaluate(self._problem, policy)
+            gap = self.best - (worth.value - self.penalty * worth.advice_count)
+            self._last = (policy, gap, worth.advice_count)
+        return self._last[1:]
+
+    def record(self, episode: int, gap: float, pieces: float) -> Record:
+        """Return how things stand."""
+        seconds = time.perf_counter() - self._begin
+        return Record(episode, gap, self.regret, pieces, seconds)

@@ -1,0 +1,174 @@
+"""UCB-AD: be optimistic about how much the person listens (algorithm 1 of the paper).
+
+Setting: environment 1. The world (p, r, H) and the person's own policy π are known, the adherence θ
+is not. After t episodes each group of pairs that share one adherence has n pieces of advice and k
+matches, and a bound gives an optimistic θ̄ ≥ θ. The policy of the next episode is the best one for a
+person with adherence θ̄. As more adherence never makes the optimal value smaller (Proposition 2),
+the value it promises is at least the true optimum, and it falls short only where something is left
+to learn.
+
+Guarantee: with a valid bound (``Theory``, ``KL(delta=…)``) all but Õ(H² S² A / ε²) policies are
+ε-optimal with probability 1 − δ (Theorem 1); pooled groups need correspondingly less. The default
+``KL()`` is the practical choice and has no δ.
+
+Deviates
+--------
+* Proposition 2 needs θ ≥ π. Where a bound falls below π the data reject that; the advice is then
+  left out and the group is listed in ``rejected``.
+* Pairs where π = 1 always match and are not counted.
+* Cells the plan cannot reach stay silent: no episode gets there.
+"""
+
+import numpy as np
+from numpy.random import Generator
+from numpy.typing import ArrayLike
+
+from counsel._arrays import Floats, Ints, sealed
+from counsel.errors import CounselError
+from counsel.estimate.intervals import KL, Bound, level_at
+from counsel.learning._kernels import Judge, Table, set_all, ucb_episodes
+from counsel.learning.adherence import Adherence, with_groups
+from counsel.learning.plans import SmallPlan
+from counsel.model.policy import Policy
+from counsel.model.problem import Setting
+from counsel.planning._cell_kernels import value_cells
+from counsel.simulate.episodes import Episodes
+from counsel.simulate.simulator import Simulator
+
+
+class UCBAD:
+    """Learns how much a person listens, optimistically.
+
+    Parameters
+    ----------
+    setting
+        What is known: ``problem.without_adherence()``.
+    bound
+        How optimistic to be: ``KL()``, ``KL(delta=…)``, ``Theory(…)``, ``PaperBonus()``.
+    penalty
+        What each piece of advice costs.
+    groups
+        Pairs that share one adherence, if not those of the setting: ``[0, 1, 2]`` is one for each
+        advice.
+    """
+
+    def __init__(
+        self,
+        setting: Setting,
+        *,
+        bound: Bound | None = None,
+        penalty: float = 0.0,
+        groups: ArrayLike | None = None,
+    ) -> None:
+        self.setting = setting if groups is None else with_groups(setting, groups)
+        self.bound = KL() if bound is None else bound
+        self.penalty = penalty
+        self._known = Adherence(self.setting, penalty=penalty)
+        self._rule = self.bound.rule(groups=self._known.n_bins, horizon=setting.mdp.horizon)
+        self.episode = 0
+        self._due = True
+        self._policy: Policy | None = None
+        self._seen: list[tuple[int, int, int, int]] = []
+
+    @property
+    def policy(self) -> Policy:
+        """What to advise now."""
+        if self._due or self._policy is None:
+            known, level = self._known, level_at(self.episode)
+            set_all(self._rule, known.groups, known.belief, level, known.plan.pull)
+            self._policy = Policy.trusted(
+                known.plan.advise(), n_actions=self.setting.policy.shape[2]
+            )
+            self._due = False
+        return self._policy
+
+    def update(self, batch: Episodes) -> None:
+        """Learn from whole episodes."""
+        self._known.count(batch.step, batch.state, batch.advice, batch.action)
+        self.episode += len(batch)
+        self._due = True
+
+    def advise(self, step: int, state: int) -> int:
+        """Return the advice for one person at one step."""
+        return int(self.policy.advice[step, state])
+
+    def observe(self, step: int, state: int, advice: int, action: int) -> None:
+        """Note what the person did."""
+        self._seen.append((step, state, advice, action))
+
+    def finish(self) -> None:
+        """End an episode and learn from it."""
+        if not self._seen:
+            return
+        self._known.count(*np.array(self._seen).T)
+        self._seen.clear()
+        self.episode += 1
+        self._due = True
+
+    def run(
+        self, simulator: Simulator, judge: Judge, *, episodes: int, every: int, rng: Generator
+    ) -> tuple[Floats, Floats]:
+        """Play and learn in one compiled loop.
+
+        Return what each episode's policy fell short, and its expected pieces of advice. The same
+        episodes, and the same learner afterwards, as with ``policy`` and ``update`` in turn.
+        """
+        known, plan = self._known, self._known.plan
+        if not isinstance(plan, SmallPlan):
+            raise CounselError("too many cells can occur in this world for one compiled loop")
+        advice_hs = np.array(self.policy.advice)
+        table = Table(
+            world=plan.world,
+            aim=plan.aim,
+            pull_ca=plan.pull_ca,
+            V_c2=plan.V_c2,
+            q_2a=plan.q_2a,
+            advice_c=plan.advice_c,
+            step_c=plan.cells.step,
+            state_c=plan.cells.states,
+            advice_hs=advice_hs,
+        )
+        value, pieces = value_cells(
+            plan.world, judge.lift_ca, plan.advice_c, np.empty_like(plan.V_c2), plan.q_2a
+        )
+        gap = judge.best - (value - judge.penalty * pieces)
+        power = 2 ** (self.episode.bit_length() - 1) if self.episode else 0
+        clock = np.array([self.episode, 0, power])
+        gaps, counts = [], []
+        for u_nw in simulator.batches(episodes, rng):
+            gap_n, pieces_n = np.empty(len(u_nw)), np.empty(len(u_nw))
+            gap_n[0], pieces_n[0] = gap, pieces
+            ucb_episodes(
+                simulator.scene,
+                u_nw,
+                self._rule,
+                known.groups,
+                known.belief,
+                table,
+                judge,
+                clock,
+                every,
+                gap_n,
+                pieces_n,
+            )
+            gap, pieces = gap_n[-1], pieces_n[-1]
+            gaps.append(gap_n)
+            counts.append(pieces_n)
+        known.belief.dirty[:] = False
+        self.episode, self._due = int(clock[0]), True
+        return np.concatenate(gaps), np.concatenate(counts)
+
+    @property
+    def small_plan(self) -> SmallPlan | None:
+        """The plan that ``run`` works on; None where too many cells can occur."""
+        return self._known.plan if isinstance(self._known.plan, SmallPlan) else None
+
+    @property
+    def given(self) -> Ints:
+        """How often advice was given in each bin."""
+        return sealed(self._known.belief.given.copy())
+
+    @property
+    def matched(self) -> Ints:
+        """How often it was matched."""
+        return sealed(self._known.belief.matched.copy())

@@ -1,0 +1,133 @@
+"""Compiled plans over the cells that can occur, for those who plan again and again.
+
+Cells are numbered through all steps, so that what follows a cell has a larger number, and the last
+number stands for after the end. The rules are those of ``choose`` in ``_kernels.py``.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from counsel._arrays import Bools, Floats, Ints
+from counsel._jit import kernel
+from counsel.planning._kernels import ALMOST_CERTAIN, TIE, Aim, gain
+
+
+class CellWorld(NamedTuple):
+    """A world and a person's own policy over cells c.
+
+    What follows action a in cell c are entries ``first[c·A + a]`` up to ``first[c·A + a + 1]`` of
+    ``cell`` and ``probability``. ``start`` is the probability of each cell at the first step.
+    """
+
+    own_ca: Floats
+    open_ca: Bools
+    reward_ca: Floats
+    first: Ints
+    cell: Ints
+    probability: Floats
+    start: Floats
+
+
+@kernel
+def look_ahead(
+    world: CellWorld, c: int, V_c2: Floats, weights: tuple[float, float], q_2a: Floats
+) -> tuple[float, float]:
+    """Fill both values of each action; return those of the person alone."""
+    A = world.own_ca.shape[1]
+    alone0, alone1 = 0.0, 0.0
+    for a in range(A):
+        q_2a[0, a] = q_2a[1, a] = 0.0
+        if world.open_ca[c, a]:
+            e0, e1 = weights[0] * world.reward_ca[c, a], weights[1] * world.reward_ca[c, a]
+            for j in range(world.first[c * A + a], world.first[c * A + a + 1]):
+                t, p = world.cell[j], world.probability[j]
+                e0 += p * V_c2[t, 0]
+                e1 += p * V_c2[t, 1]
+            q_2a[0, a], q_2a[1, a] = e0, e1
+            alone0 += world.own_ca[c, a] * e0
+            alone1 += world.own_ca[c, a] * e1
+    return alone0, alone1
+
+
+@kernel
+def plan_cells(
+    world: CellWorld, aim: Aim, pull_ca: Floats, V_c2: Floats, q_2a: Floats, advice_c: Ints
+) -> bool:
+    """Plan all cells; tell whether any advice has changed."""
+    C, A = world.own_ca.shape
+    near = TIE * (A + 1) * aim.most0
+    changed = False
+    V_c2[C, 0] = V_c2[C, 1] = 0.0
+    for c in range(C - 1, -1, -1):
+        alone0, alone1 = look_ahead(world, c, V_c2, (aim.weight0, aim.weight1), q_2a)
+        best, top, second, next_best = A, 0.0, 0.0, -np.inf
+        for a in range(A):
+            pull = pull_ca[c, a]
+            if pull == pull:
+                net = pull * (q_2a[0, a] - alone0) - aim.cost0
+                if world.own_ca[c, a] >= ALMOST_CERTAIN:
+                    net = gain(world.own_ca, c, a, pull, q_2a, 0, alone0) - aim.cost0
+                if net > top:
+                    next_best, best, top = max(next_best, top), a, net
+                else:
+                    next_best = max(next_best, net)
+        if next_best >= top - near:
+            best, top, second = settle_cell(world, c, pull_ca, q_2a, (alone0, alone1), aim, top)
+        elif best < A:
+            second = gain(world.own_ca, c, best, pull_ca[c, best], q_2a, 1, alone1) - aim.cost1
+        V_c2[c, 0] = alone0 + top
+        V_c2[c, 1] = alone1 + second
+        changed |= advice_c[c] != best
+        advice_c[c] = best
+    return changed
+
+
+@kernel
+def settle_cell(
+    world: CellWorld,
+    c: int,
+    pull_ca: Floats,
+    q_2a: Floats,
+    alone: tuple[float, float],
+    aim: Aim,
+    top: float,
+) -> tuple[int, float, float]:
+    """Decide between advice that may tie: return it and its two gains over silence."""
+    A = q_2a.shape[1]
+    size0, size1 = aim.size0, aim.size1
+    for a in range(A):
+        size0 += abs(q_2a[0, a])
+        size1 += abs(q_2a[1, a])
+    tied = top - TIE * size0
+    best, best0, best1 = A, 0.0, 0.0 if tied <= 0.0 else -np.inf
+    for a in range(A):
+        pull = pull_ca[c, a]
+        if pull == pull:
+            net = gain(world.own_ca, c, a, pull, q_2a, 0, alone[0]) - aim.cost0
+            if net >= tied:
+                second = gain(world.own_ca, c, a, pull, q_2a, 1, alone[1]) - aim.cost1
+                if second > best1 + TIE * size1:
+                    best, best0, best1 = a, net, second
+    return best, best0, best1
+
+
+@kernel
+def value_cells(
+    world: CellWorld, lift_ca: Floats, advice_c: Ints, V_c2: Floats, q_2a: Floats
+) -> tuple[float, float]:
+    """Return the expected reward and pieces of advice of given advice."""
+    C, A = world.own_ca.shape
+    V_c2[C, 0] = V_c2[C, 1] = 0.0
+    reward, pieces = 0.0, 0.0
+    for c in range(C - 1, -1, -1):
+        alone0, alone1 = look_ahead(world, c, V_c2, (1.0, 0.0), q_2a)
+        b = advice_c[c]
+        if b < A:
+            lift = lift_ca[c, b]
+            alone0 += gain(world.own_ca, c, b, lift, q_2a, 0, alone0)
+            alone1 += gain(world.own_ca, c, b, lift, q_2a, 1, alone1) + 1.0
+        V_c2[c, 0], V_c2[c, 1] = alone0, alone1
+        reward += world.start[c] * alone0
+        pieces += world.start[c] * alone1
+    return reward, pieces
