@@ -562,10 +562,12 @@ def test_the_law_is_equation_one(person):
 
 
 def test_the_law_holds_for_someone_all_but_certain():
-    # exp(-740) is what a soft-optimal person gives to an action that is much worse: a number so
-    # small that dividing by it overflows.
+    # A soft-optimal person gives exp(-740) to an action that is much worse: a number so small that
+    # dividing by it overflows. Such a person is certain (as they are to ``Human``).
     own = np.array([1.0, 0.0, np.exp(-740.0)])
     assert own[2] > 0.0
+    assert advised_law(own, 0, 0.25).tolist() == own.tolist()
+    own = np.array([1.0, 0.0, 1e-306])
     for theta in (0.0, 0.25, 1.0):
         law = advised_law(own, 0, theta)
         exact = [float(p) for p in exact_law(own.tolist(), 0, theta)]

@@ -430,3 +430,15 @@ def test_a_person_of_another_world_is_refused_in_one_sentence(build, human):
     with pytest.raises(CounselError) as fault:
         build(human=human, horizon=1)
     one_sentence(fault)
+
+
+def test_a_person_may_be_named_inside_noise():
+    from counsel.worlds.flappy_bird import greedy
+    from counsel.worlds.grid_map import GridMap
+
+    problem = flappy_bird(human=Noisy("greedy", 0.3))
+    own = greedy(GridMap.named("three-phases"))
+    np.testing.assert_allclose(problem.policy[0], 0.7 * own + 0.1, atol=1e-15)
+    for wrong in (Noisy("bold", 0.3), counsel.Human(own, 0.5), None, lambda mdp: None):
+        with pytest.raises(CounselError, match="human is"):
+            flappy_bird(human=wrong)

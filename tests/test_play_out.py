@@ -175,8 +175,8 @@ def test_a_problem_without_labels_is_logged_by_number(tmp_path):
         (["night-shift", "--policy", "never", "--budget", "2"], "go with --policy best"),
         (["night-shift", "--policy", "never", "--hard"], "go with --policy best"),
         (["night-shift", "--episodes", "0"], "--episodes must be a whole number of at least 1"),
-        (["night-shift", "--seed", "-1"], "--seed must be a whole number of at least 0"),
-        (["night-shift", "-o", "log.txt"], "must end in .csv or .parquet"),
+        (["night-shift", "--seed", "-1"], "--seed is -1; it must be 0 or more"),
+        (["night-shift", "-o", "log.txt"], "must be a file that ends in .csv or .parquet"),
         (["night-shift", "-o", "no/such/folder/log.csv"], "cannot write"),
     ],
 )
@@ -212,4 +212,124 @@ def test_stopping_leaves_no_half_written_log(tmp_path):
     _, told = process.communicate(timeout=60)
     assert process.returncode == 130
     assert told.decode() == "counsel: stopped; nothing was left half-written\n"
+    assert not list(tmp_path.iterdir())
+
+
+def test_advice_after_the_end_counts_on_neither_side(tmp_path):
+    # Found by use: a policy that speaks when all is over was compared with what nobody hears.
+    always = counsel.Policy(np.zeros((20, 141), int), n_actions=3)
+    counsel.save_policy(always, tmp_path / "always.npz")
+    arguments = ["flappy-bird/greedy", "--policy", "always.npz", "--episodes", "4000", "--json"]
+    told = json.loads(run("play-out", *arguments, cwd=tmp_path).stdout)
+    error = told["advice_count_standard_error"]
+    assert abs(told["advice_count"] - told["exact_advice_count"]) < 4 * error
+    assert (told["problem"], told["seed"]) == ("flappy-bird/greedy", 0)
+
+
+def odd_problem():
+    mdp = counsel.MDP(
+        [[0, 0]],
+        [[0.0, 1.0]],
+        horizon=2,
+        state_labels=["[red]:star:"],
+        action_labels=["[/bold]", "[b]go"],
+    )
+    return counsel.AdviceProblem(mdp, counsel.Human([[0.5, 0.5]], 0.9))
+
+
+def test_labels_are_printed_as_they_are(tmp_path):
+    # Found by use: they were read as markup, and "[/bold]" ended in a traceback.
+    counsel.save(odd_problem(), tmp_path / "odd.npz")
+    shown = run("play-out", "odd.npz", cwd=tmp_path)
+    assert shown.returncode == 0
+    assert "[b]go" in shown.stdout
+    solved = run("solve", "odd.npz", cwd=tmp_path)
+    assert solved.returncode == 0
+    assert "[red]:star:" in solved.stdout
+
+
+@pytest.mark.parametrize("arguments", [["worlds"], ["worlds", "--json"], ["--help"]])
+def test_a_full_disk_behind_standard_output_is_one_line(arguments):
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            [COUNSEL, *arguments], stdout=full, stderr=subprocess.PIPE, text=True, check=False
+        )
+    assert done.returncode == 2
+    assert done.stderr.startswith("counsel: cannot write: No space left")
+    assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize("arguments", [["worlds"], ["worlds", "--json"]])
+def test_nobody_reading_on_is_no_error(arguments):
+    process = subprocess.Popen(
+        [COUNSEL, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    process.stdout.close()
+    told = process.stderr.read()
+    assert (process.wait(timeout=60), told) == (0, b"")
+    process.stderr.close()
+
+
+def test_a_terminal_that_knows_no_unicode_is_served_too():
+    env = {**os.environ, "PYTHONIOENCODING": "ascii"}
+    done = subprocess.run([COUNSEL, "worlds"], capture_output=True, env=env, check=False)
+    assert done.returncode == 0
+    assert b"flappy-bird/safe" in done.stdout
+
+
+def test_being_told_to_end_leaves_nothing_behind(tmp_path):
+    # Found by use: SIGTERM left half a gigabyte of unfinished log.
+    arguments = ["play-out", "car-driving/myopic", "--episodes", "50000000", "-o", "log.csv"]
+    process = subprocess.Popen([COUNSEL, *arguments], cwd=tmp_path, stderr=subprocess.PIPE)
+    begin = time.monotonic()
+    while not any(file.stat().st_size for file in tmp_path.iterdir()):
+        assert process.poll() is None
+        assert time.monotonic() - begin < 120
+        time.sleep(0.05)
+    process.terminate()
+    process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert not list(tmp_path.iterdir())
+
+
+def test_without_a_place_for_compiled_code_it_compiles_anew(tmp_path):
+    # Found by use: in a read-only container nothing could be imported.
+    code = (
+        "import numba, counsel._jit as j\n"
+        "real = numba.njit\n"
+        "def njit(*a, **k):\n"
+        "    if k.get('cache'): raise RuntimeError('no locator available')\n"
+        "    return real(*a, **k)\n"
+        "numba.njit = njit\n"
+        "assert j.kernel(lambda x: x + 1)(2) == 3\n"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_a_folder_or_a_wrong_kind_of_policy_is_said_at_once(tmp_path):
+    (tmp_path / "log.csv").mkdir()
+    done = run("play-out", "night-shift", "-o", "log.csv", cwd=tmp_path)
+    assert (done.returncode, "must be a file" in done.stderr) == (2, True)
+    run("solve", "night-shift", "-o", "policy.csv", cwd=tmp_path)
+    done = run("play-out", "night-shift", "--policy", "policy.csv", cwd=tmp_path)
+    assert (done.returncode, "write the policy as .npz" in done.stderr) == (2, True)
+
+
+def test_a_file_with_the_name_of_a_world_does_not_hide_it(tmp_path):
+    (tmp_path / "night-shift").write_text("my notes")
+    assert run("play-out", "night-shift", "--episodes", "10", cwd=tmp_path).returncode == 0
+
+
+def test_a_log_of_another_problem_is_refused(tmp_path):
+    # Found by use: it was written with the labels of the other world.
+    problem = make("flappy-bird/greedy")
+    played = counsel.Simulator(problem).play(
+        counsel.solve(problem).policy, episodes=5, rng=np.random.default_rng(0)
+    )
+    for other in ("car-driving/myopic", "night-shift", "flappy-bird-budget/greedy"):
+        with pytest.raises(counsel.CounselError, match="not drawn from this problem"):
+            counsel.save_log(played, tmp_path / "log.csv", problem=make(other))
+    for wrong in ([], None, [played, "x"], 5):
+        with pytest.raises(counsel.CounselError):
+            counsel.save_log(wrong, tmp_path / "log.csv", problem=problem)
     assert not list(tmp_path.iterdir())

@@ -67,7 +67,7 @@ def test_the_examples_on_the_page_about_worlds_run(tmp_path, monkeypatch, capsys
     monkeypatch.chdir(tmp_path)
     page = (ROOT / "docs/worlds.md").read_text()
     code = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
-    assert len(code) == 2
+    assert len(code) == 3
     for block in code:
         exec(compile(block, "docs/worlds.md", "exec"), {})
     shown = capsys.readouterr().out

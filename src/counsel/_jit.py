@@ -23,16 +23,12 @@ _F = TypeVar("_F", bound=Callable[..., Any])
 
 def kernel(function: _F) -> _F:
     """Compile ``function`` on first use and keep the result on disk."""
-    compiled: Any = numba.njit(cache=True, nogil=True, error_model="numpy")(function)
-    return cast("_F", _stamped(compiled))
+    return cast("_F", _compiled(function, forceinline=False))
 
 
 def inlined(function: _F) -> _F:
     """Compile a small function into every kernel that calls it."""
-    compiled: Any = numba.njit(cache=True, nogil=True, error_model="numpy", forceinline=True)(
-        function
-    )
-    return cast("_F", _stamped(compiled))
+    return cast("_F", _compiled(function, forceinline=True))
 
 
 @lru_cache(maxsize=1)
@@ -43,7 +39,16 @@ def source_stamp() -> tuple[tuple[str, float, int], ...]:
     return tuple((str(path.relative_to(folder)), at.st_mtime, at.st_size) for path, at in found)
 
 
-def _stamped(compiled: Any) -> Any:  # noqa: ANN401 (a dispatcher stands for its function)
+def _compiled(function: Any, *, forceinline: bool) -> Any:  # noqa: ANN401 (stands for its function)
+    def decorate(*, cache: bool) -> Any:  # noqa: ANN401
+        return numba.njit(cache=cache, nogil=True, error_model="numpy", forceinline=forceinline)(
+            function
+        )
+
+    try:
+        compiled = decorate(cache=True)
+    except RuntimeError:  # nowhere to write: compile anew in every process
+        return decorate(cache=False)
     file = getattr(getattr(compiled, "_cache", None), "_cache_file", None)
     if file is not None:
         file._source_stamp = source_stamp()

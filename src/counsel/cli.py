@@ -3,8 +3,10 @@
 Nothing of weight is imported until a command runs. Errors are one line on stderr and exit code 2.
 """
 
+import io
 import os
 import shlex
+import signal
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -51,17 +53,27 @@ def main() -> None:
     """Run the command line; say what is wrong in one line."""
     debug = os.environ.get("COUNSEL_DEBUG") or "--debug" in sys.argv
     arguments = [a for a in sys.argv[1:] if a != "--debug"] or ["--help"]
+    _be_plain()
     try:
         code = app(args=arguments, standalone_mode=False)
+        sys.stdout.flush()
     except CounselError as fault:
         if debug:
             raise
         _fail(str(fault))
     except (typer.Abort, KeyboardInterrupt):
         code = STOPPED
+    except SystemExit as end:
+        # Typer ends so when nobody reads on, and leaves its mark on the stream.
+        code = 0 if type(sys.stdout).__name__ == "PacifyFlushWrapper" else end.code
     except BrokenPipeError:
-        sys.stderr.close()
+        sys.stdout = open(os.devnull, "w")  # noqa: SIM115 (nobody reads on: nothing to close)
         code = 0
+    except (OSError, MemoryError) as fault:
+        if debug:
+            raise
+        sys.stdout = open(os.devnull, "w")  # noqa: SIM115 (what could not be written stays so)
+        _fail(f"{_reason(fault)}; nothing more was done")
     except Exception as fault:
         usage = getattr(fault, "format_message", None)
         if debug or usage is None:
@@ -70,6 +82,26 @@ def main() -> None:
     if code == STOPPED:
         sys.stderr.write("counsel: stopped; nothing was left half-written\n")
     sys.exit(code if isinstance(code, int) else 0)
+
+
+def _be_plain() -> None:
+    """Print what the terminal can show, and end in order when told to stop."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
+    for name in ("SIGTERM", "SIGHUP"):
+        if hasattr(signal, name):
+            signal.signal(getattr(signal, name), _stop)
+
+
+def _stop(*_: object) -> None:
+    raise KeyboardInterrupt
+
+
+def _reason(fault: Exception) -> str:
+    if isinstance(fault, MemoryError):
+        return f"not enough memory: {fault}" if str(fault) else "not enough memory"
+    return f"cannot write: {getattr(fault, 'strerror', None) or fault}"
 
 
 def _fail(message: str) -> None:
@@ -127,11 +159,11 @@ def solve(  # noqa: PLR0913 (one argument for each option)
     printing.print_plan(problem, plan, reverse_left_out=not allow_reverse)
     limit = _limit(penalty, budget, hard=hard)
     if output is None:
-        typer.echo(f"Next: counsel solve {source}{limit} -o policy.csv")
+        typer.echo(f"Next: counsel solve {shlex.quote(source)}{limit} -o policy.csv")
         return
     typer.echo(f"Wrote {output}.")
     state = _first_state(problem)
-    typer.echo(f"Next: counsel explain {source}{limit} --step 0 --state {state}")
+    typer.echo(f"Next: counsel explain {shlex.quote(source)}{limit} --step 0 --state {state}")
 
 
 @app.command()
@@ -164,7 +196,7 @@ def frontier(
     printing.print_frontier(front)
     if output is not None:
         typer.echo(f"Wrote {output}.")
-    typer.echo(f"Next: counsel solve {source} --budget 2")
+    typer.echo(f"Next: counsel solve {shlex.quote(source)} --budget 2")
 
 
 @app.command()
@@ -238,15 +270,17 @@ def play_out(  # noqa: PLR0913 (one argument for each option)
     from counsel import printing
     from counsel._arrays import whole
     from counsel.model.files import TABLES
+    from counsel.simulate.summary import Summary
 
-    if output is not None and output.suffix not in TABLES:
-        raise CounselError(f"-o {output} must end in .csv or .parquet")
+    if output is not None and (output.suffix not in TABLES or output.is_dir()):
+        raise CounselError(f"-o {output} must be a file that ends in .csv or .parquet")
     whole("--episodes", episodes, least=1)
-    whole("--seed", seed, least=0)
+    if seed < 0:
+        raise CounselError(f"--seed is {seed}; it must be 0 or more")
     problem = _read(source)
     chosen = _policy(problem, policy, penalty, budget, hard=hard, allow_reverse=allow_reverse)
     simulator = counsel.Simulator(problem)
-    summary = printing.PlayOut(problem)
+    summary = Summary(problem)
     rng = np.random.default_rng(seed)
     with printing.progress("Playing", episodes, "mean reward") as advance:
 
@@ -255,7 +289,7 @@ def play_out(  # noqa: PLR0913 (one argument for each option)
             for first in range(0, episodes, most):
                 batch = simulator.play(chosen, episodes=min(most, episodes - first), rng=rng)
                 summary.add(batch)
-                advance(len(batch), summary.mean_reward)
+                advance(len(batch), summary.reward.mean)
                 yield batch
 
         if output is None:
@@ -264,17 +298,18 @@ def play_out(  # noqa: PLR0913 (one argument for each option)
         else:
             counsel.save_log(batches(), output, problem=problem, person=source)
     if as_json:
-        printing.print_json(printing.play_out_record(summary, chosen, output))
+        told = {"problem": source, "policy": policy, "seed": seed, "penalty": penalty}
+        told |= {"budget": budget, "hard": hard, "written": output and str(output)}
+        printing.print_json(told | printing.play_out_record(summary, chosen))
         return
     printing.print_play_out(summary, chosen)
-    again = f"Next: counsel play-out {source} --policy {policy}" + _limit(
-        penalty, budget, hard=hard
-    )
-    if output is None:
-        typer.echo(f"{again} --episodes {episodes} -o log.csv")
+    if output is not None:
+        typer.echo(f"Wrote {output}.")
+        typer.echo(f"Next: counsel frontier {shlex.quote(source)}")
         return
-    typer.echo(f"Wrote {output}.")
-    typer.echo(f"Next: counsel frontier {source}")
+    again = f"counsel play-out {shlex.quote(source)} --policy {shlex.quote(policy)}"
+    again += _limit(penalty, budget, hard=hard) + (" --allow-reverse" if allow_reverse else "")
+    typer.echo(f"Next: {again} --episodes {episodes} --seed {seed} -o log.csv")
 
 
 def _policy(  # noqa: PLR0913 (what solve takes)
@@ -288,18 +323,22 @@ def _policy(  # noqa: PLR0913 (what solve takes)
 ) -> "Policy | HardPolicy":
     """Return the policy of that name or from that file."""
     import counsel
+    from counsel.model.files import TABLES
 
     if given == "best":
         return counsel.solve(
             problem, penalty=penalty, budget=budget, hard=hard, allow_reverse=allow_reverse
         ).policy
-    if penalty is not None or budget is not None or hard:
-        raise CounselError(f"--penalty, --budget and --hard go with --policy best, not {given}")
+    if penalty is not None or budget is not None or hard or allow_reverse:
+        raise CounselError(
+            "--penalty, --budget, --hard and --allow-reverse go with --policy best, "
+            f"not with {given}"
+        )
     if given == "never":
         return counsel.Policy.never(
             horizon=problem.horizon, n_states=problem.n_states, n_actions=problem.n_actions
         )
-    if not given.endswith(".npz"):
+    if not given.endswith((".npz", *TABLES)):
         raise CounselError(f"--policy is {given!r}; give best, never, or a policy file (.npz)")
     return counsel.load_policy(given)
 
@@ -310,7 +349,7 @@ def _read(source: str) -> "AdviceProblem":
     import counsel.worlds
 
     found = counsel.worlds.catalogue()
-    if source in found and not Path(source).is_file():
+    if source in found and not source.endswith(".npz"):
         return found[source].build()
     if not source.endswith(".npz"):
         raise CounselError(f"{source} is neither a problem (.npz) nor a world ({', '.join(found)})")

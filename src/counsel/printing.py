@@ -21,13 +21,14 @@ from rich.progress import (
 from rich.table import Table
 
 import counsel
-from counsel._arrays import Floats, Ints
+from counsel._arrays import Floats
 from counsel.model.policy import HardPolicy, Policy
 from counsel.model.problem import AdviceProblem
 from counsel.planning.explain import Explanation
 from counsel.planning.frontier import Frontier
+from counsel.planning.occupancy import Evaluation
 from counsel.planning.plan import Plan
-from counsel.simulate.episodes import Episodes
+from counsel.simulate.summary import Summary, wilson
 from counsel.worlds.catalogue import World
 
 ROWS = 40
@@ -39,12 +40,13 @@ def _short(number: float) -> str:
     if math.isinf(number):
         return "∞" if number > 0 else "−∞"
     text = f"{number:.3g}"
-    return f"{number:.0f}" if "e" in text and 1e3 <= abs(number) < 1e6 else text
+    return f"{number:,.0f}" if "e" in text and 1e3 <= abs(number) < 1e12 else text
 
 
 def _value(number: float) -> str:
     """Five significant digits: enough to see what advice changes."""
-    return f"{number:.5g}"
+    text = f"{number:.5g}"
+    return f"{number:,.0f}" if "e" in text and 1e5 <= abs(number) < 1e12 else text
 
 
 def _number(number: float) -> float | None:
@@ -57,10 +59,21 @@ def print_json(record: dict[str, Any]) -> None:
     typer.echo(json.dumps(record, indent=2, ensure_ascii=False))
 
 
+class _Plain(Console):
+    """A console that prints labels as they are and leaves a broken pipe to the caller."""
+
+    def __init__(self, width: int | None = None) -> None:
+        super().__init__(width=width, markup=False, emoji=False, highlight=False)
+
+    def on_broken_pipe(self) -> None:
+        """Let the program end as any other does."""
+        raise BrokenPipeError
+
+
 def _print_table(table: Table) -> None:
-    console = Console()
+    console = _Plain()
     if not console.is_terminal:
-        console = Console(width=120)
+        console = _Plain(width=120)
     console.print(table)
 
 
@@ -324,61 +337,21 @@ def progress(what: str, total: int, figure: str) -> Iterator[Callable[[int, floa
         yield advance
 
 
-class PlayOut:
-    """What episodes brought, summed batch by batch."""
-
-    def __init__(self, problem: AdviceProblem) -> None:
-        self.problem = problem
-        self.rewards: list[Floats] = []
-        self.pieces: list[Ints] = []
-        self.decisions = self.ended = 0
-        self.given_a = np.zeros(problem.n_actions, dtype=np.int64)
-        self.matched_a = np.zeros(problem.n_actions, dtype=np.int64)
-
-    def add(self, batch: Episodes) -> None:
-        """Count one batch."""
-        A = self.problem.n_actions
-        self.rewards.append(batch.rewards)
-        self.pieces.append(batch.pieces)
-        self.decisions += batch.state.size
-        self.ended += int(batch.terminated.sum())
-        self.given_a += np.bincount(batch.advice, minlength=A + 1)[:A]
-        self.matched_a += np.bincount(batch.advice[batch.matched], minlength=A)
-
-    @property
-    def episodes(self) -> int:
-        """How many episodes were counted."""
-        return sum(part.size for part in self.rewards)
-
-    @property
-    def mean_reward(self) -> float:
-        """What an episode earned on average."""
-        return float(sum(part.sum() for part in self.rewards)) / self.episodes
-
-    def means(self) -> list[tuple[float, float]]:
-        """Return the mean over episodes and its standard error, of reward and of pieces."""
-        root = math.sqrt(self.episodes)
-        columns = (np.concatenate(self.rewards), np.concatenate(self.pieces))
-        return [
-            (float(each.mean()), float(each.std(ddof=1)) / root if each.size > 1 else math.inf)
-            for each in columns
-        ]
-
-
-def print_play_out(played: PlayOut, policy: Policy | HardPolicy) -> None:
+def print_play_out(played: Summary, policy: Policy | HardPolicy) -> None:
     """Print what the episodes brought, beside what was to be expected."""
-    problem, exact = played.problem, counsel.evaluate(played.problem, policy)
-    (reward, reward_error), (pieces, pieces_error) = played.means()
-    alone = _alone(problem)
+    problem, exact = played.problem, _while_live(played.problem, policy)
+    reward, pieces = played.reward, played.pieces
+    many = "1 episode" if played.episodes == 1 else f"{played.episodes:,} episodes"
     typer.echo(
-        f"{played.episodes:,} episodes: {_pieces(pieces)} and a reward of {_value(reward)} each; "
-        f"alone this person earns {_value(alone)}."
+        f"{many}: {_pieces(pieces.mean)} and a reward of {_value(reward.mean)} each; "
+        f"alone this person earns {_value(_alone(problem))}."
     )
     table = _table(None, "per episode", "played", "± 95 %", "exact", left=1)
-    table.add_row("reward", _value(reward), _short(1.96 * reward_error), _value(exact.value))
-    table.add_row(
-        "pieces of advice", _short(pieces), _short(1.96 * pieces_error), _short(exact.advice_count)
-    )
+    for name, mean, sure in (
+        ("reward", reward, exact.value),
+        ("pieces of advice", pieces, exact.advice_count),
+    ):
+        table.add_row(name, _value(mean.mean), _short(1.96 * mean.error), _value(sure))
     table.add_row("decisions", _short(played.decisions / played.episodes), "", "")
     table.add_row("ended by itself", f"{played.ended / played.episodes:.1%}", "", "")
     _print_table(table)
@@ -387,7 +360,7 @@ def print_play_out(played: PlayOut, policy: Policy | HardPolicy) -> None:
     rates = _table("How often advice was taken", "advice", "given", "matched", "95 %", left=1)
     for a in np.nonzero(played.given_a)[0]:
         given, matched = int(played.given_a[a]), int(played.matched_a[a])
-        low, high = _wilson(matched, given)
+        low, high = wilson(matched, given)
         rates.add_row(
             problem.mdp.action_name(int(a)),
             f"{given:,}",
@@ -397,18 +370,20 @@ def print_play_out(played: PlayOut, policy: Policy | HardPolicy) -> None:
     _print_table(rates)
 
 
-def play_out_record(
-    played: PlayOut, policy: Policy | HardPolicy, output: Path | None
-) -> dict[str, Any]:
+def _while_live(problem: AdviceProblem, policy: Policy | HardPolicy) -> Evaluation:
+    """Evaluate what is said before an episode is over: records have nothing after that."""
+    return counsel.evaluate(problem, policy.silent_where(problem.mdp.over))
+
+
+def play_out_record(played: Summary, policy: Policy | HardPolicy) -> dict[str, Any]:
     """Return what the episodes brought, for scripts."""
-    problem, exact = played.problem, counsel.evaluate(played.problem, policy)
-    (reward, reward_error), (pieces, pieces_error) = played.means()
+    problem, exact = played.problem, _while_live(played.problem, policy)
     return {
         "episodes": played.episodes,
-        "reward": reward,
-        "reward_standard_error": _number(reward_error),
-        "advice_count": pieces,
-        "advice_count_standard_error": _number(pieces_error),
+        "reward": played.reward.mean,
+        "reward_standard_error": _number(played.reward.error),
+        "advice_count": played.pieces.mean,
+        "advice_count_standard_error": _number(played.pieces.error),
         "decisions": played.decisions,
         "ended": played.ended,
         "exact_value": exact.value,
@@ -422,13 +397,4 @@ def play_out_record(
             }
             for a in range(problem.n_actions)
         ],
-        "written": None if output is None else str(output),
     }
-
-
-def _wilson(hits: int, of: int) -> tuple[float, float]:
-    """Return Wilson's 95 % interval of a share."""
-    z2 = 1.96**2
-    middle = (hits + z2 / 2.0) / (of + z2)
-    half = 1.96 * math.sqrt(hits * (of - hits) / of + z2 / 4.0) / (of + z2)
-    return max(middle - half, 0.0), min(middle + half, 1.0)

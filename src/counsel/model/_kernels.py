@@ -166,6 +166,7 @@ def sum_others(policy_lsa: Floats, others_lsa: Floats) -> None:
 
 
 NEVER = 1e-307
+"""Who does anything else less often than this is certain: their lift would overflow."""
 
 
 @kernel

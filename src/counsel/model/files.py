@@ -137,7 +137,9 @@ def save_policy(
 def load_policy(path: str | os.PathLike[str]) -> Policy | HardPolicy:
     """Read a policy written as .npz."""
     if Path(path).suffix in TABLES:
-        raise CounselError(f"{path} is a table for people; a policy is read back from .npz only")
+        raise CounselError(
+            f"{path} is a table for people; write the policy as .npz to read it back"
+        )
     header, arrays = _read_npz(Path(path), POLICY)
     with _blaming(path):
         if header["hard"]:
@@ -178,7 +180,9 @@ def write_tables(path: Path, tables: Iterable[pa.Table]) -> None:
 
     kind = pyarrow.csv.CSVWriter if path.suffix == ".csv" else pyarrow.parquet.ParquetWriter
     batches = iter(tables)
-    first = next(batches)
+    first = next(batches, None)
+    if first is None:
+        raise CounselError(f"there is nothing to write to {path}")
     with whole_file(path) as unfinished, kind(unfinished, first.schema) as writer:
         writer.write_table(first)
         for table in batches:

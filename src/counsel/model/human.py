@@ -39,7 +39,7 @@ from counsel._arrays import (
     sealed,
 )
 from counsel.errors import CounselError
-from counsel.model._kernels import lifts, sum_others
+from counsel.model._kernels import NEVER, lifts, sum_others
 
 _T = TypeVar("_T", bound=np.generic)
 
@@ -151,7 +151,7 @@ def advised_law(own: Floats, advice: int, adherence: float) -> Floats:
     """Return the distribution [a] of the action (equation 1), given what the person does alone."""
     others = np.where(np.arange(own.size) == advice, 0.0, own)
     rest = others.sum()
-    if rest == 0.0:
+    if rest <= NEVER:
         return own
     law: Floats = others / rest * (1.0 - adherence)
     law[advice] = adherence

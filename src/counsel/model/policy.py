@@ -18,6 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from counsel._arrays import (
     ROW_TOLERANCE,
+    Bools,
     Floats,
     brief,
     check_distributions,
@@ -158,6 +159,20 @@ class Policy:
         """Raise unless the policy was made for a problem of this size."""
         _check_sizes(self, (horizon, n_states, n_actions))
 
+    def silent_where(self, mask_hs: Bools) -> "Policy":
+        """Return the same policy, silent where the mask [h, s] says so."""
+        advice = np.where(mask_hs, self.defer, self.advice).astype(np.int16)
+        cell, lengths = self.random.cell, np.diff(self.random.indptr)
+        stays = ~np.asarray(mask_hs).reshape(-1)[cell]
+        kept = np.repeat(stays, lengths)
+        random = RandomCells(
+            cell[stays],
+            np.concatenate((np.zeros(1, np.int64), np.cumsum(lengths[stays]))),
+            self.random.advice[kept],
+            self.random.probability[kept],
+        )
+        return Policy.trusted(advice, n_actions=self.n_actions, random=random)
+
     def probabilities(self) -> Floats:
         """Return the distribution over advice as [h, s, advice], silence last."""
         H, S = self.advice.shape
@@ -214,6 +229,10 @@ class HardPolicy:
     def check_fits(self, horizon: int, n_states: int, n_actions: int) -> None:
         """Raise unless the policy was made for a problem of this size."""
         _check_sizes(self, (horizon, n_states, n_actions))
+
+    def silent_where(self, mask_hs: Bools) -> "HardPolicy":
+        """Return the same policy, silent where the mask [h, s] says so."""
+        return HardPolicy(np.where(mask_hs, self.defer, self.advice), n_actions=self.n_actions)
 
     @property
     def budget(self) -> int:

@@ -26,7 +26,7 @@ from counsel._arrays import (
     sealed,
 )
 from counsel.errors import CounselError
-from counsel.model.human import Human
+from counsel.model.human import Human, advised_law
 from counsel.model.kernel import Kernel
 from counsel.model.mdp import MDP
 from counsel.model.policy import HardPolicy, Policy
@@ -117,11 +117,7 @@ class AdviceProblem:
         own: Floats = self.policy[step, state].copy()
         if advice == self.defer:
             return own
-        lift = self.lift[step, state, advice]
-        if lift != 0.0:
-            own *= 1.0 - lift
-            own[advice] = self.adherence[step, state, advice]
-        return own
+        return advised_law(own, advice, float(self.adherence[step, state, advice]))
 
     def check_fits(self, policy: Policy | HardPolicy) -> None:
         """Raise unless the policy was made for this shape of problem and uses allowed actions."""

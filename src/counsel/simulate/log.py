@@ -1,4 +1,4 @@
-"""Simulated decisions as a log: one row for each, in the schema that ``counsel fit`` reads.
+"""Simulated decisions as a log: one row for each.
 
 Columns: ``episode``, ``step``, ``person``, ``state``, ``advice`` (empty for silence), ``action``,
 ``reward``, ``next_state``, ``terminated`` (the episode ended here) and ``truncated`` (the horizon
@@ -13,7 +13,8 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from counsel._arrays import Ints
+from counsel._arrays import Ints, brief
+from counsel.errors import CounselError
 from counsel.model.files import write_tables
 from counsel.model.problem import AdviceProblem
 from counsel.simulate.episodes import Episodes
@@ -41,6 +42,8 @@ def save_log(
         Who decided.
     """
     batches = [episodes] if isinstance(episodes, Episodes) else episodes
+    if not isinstance(batches, Iterable):
+        raise CounselError(f"episodes is {brief(episodes)}; give what Simulator.play returned")
     write_tables(Path(path), _tables(batches, problem, person))
 
 
@@ -48,6 +51,7 @@ def _tables(batches: Iterable[Episodes], problem: AdviceProblem, person: str) ->
     states, actions = problem.mdp.state_labels, problem.mdp.action_labels
     first = 0
     for batch in batches:
+        _check_from(batch, problem)
         last = np.zeros(batch.state.size, dtype=np.bool_)
         last[batch.first[1:][batch.lengths > 0] - 1] = True
         ended = batch.terminated[batch.episode]
@@ -66,6 +70,18 @@ def _tables(batches: Iterable[Episodes], problem: AdviceProblem, person: str) ->
             }
         )
         first += len(batch)
+
+
+def _check_from(batch: object, problem: AdviceProblem) -> None:
+    """Raise unless the decisions can be of this problem."""
+    if not isinstance(batch, Episodes):
+        raise CounselError(f"episodes holds {brief(batch)}; give what Simulator.play returned")
+    reward_hsa = problem.mdp.reward
+    fits = batch.defer == problem.n_actions and batch.step.max(initial=0) < problem.horizon
+    for states in (batch.state, batch.next_state):
+        fits = fits and states.max(initial=0) < problem.n_states
+    if not fits or (reward_hsa[batch.step, batch.state, batch.action] != batch.reward).any():
+        raise CounselError("the episodes were not drawn from this problem; give the one they were")
 
 
 def _named(codes: Ints, labels: tuple[str, ...] | None, *, empty: int = -1) -> pa.Array:

@@ -93,7 +93,13 @@ class Simulator:
         """
         speech, H = _speech_of(self.problem, policy), self.problem.horizon
         S, A = self.problem.n_states, self.problem.n_actions
-        decisions = np.zeros((H, S, A + 1, A), dtype=np.int64)
+        try:
+            decisions = np.zeros((H, S, A + 1, A), dtype=np.int64)
+        except MemoryError:
+            size = 8.0 * H * S * (A + 1) * A / 2**30
+            raise CounselError(
+                f"counts of {H} steps, {S} states and {A} actions take {size:.0f} GB; use play"
+            ) from None
         rewards, pieces, live = [], [], 0
         for u_nw in self.batches(episodes, rng):
             rewards.append(np.empty(len(u_nw)))

@@ -61,6 +61,8 @@ class AdviceEnv(gymnasium.Env[np.int64, np.int64]):
         render_mode: str | None = None,
         scene: Scene | None = None,
     ) -> None:
+        if not isinstance(problem, AdviceProblem):
+            raise CounselError(f"problem is {brief(problem)}; give an AdviceProblem")
         self.problem = problem
         self.penalty = read_penalty(penalty)
         self.scene = Words(problem) if scene is None else scene
@@ -74,8 +76,8 @@ class AdviceEnv(gymnasium.Env[np.int64, np.int64]):
         self.observation_space = spaces.Discrete(problem.n_states)
         self.action_space = spaces.Discrete(problem.n_actions + 1)
         self._over_hs, self._reward_hsa = problem.mdp.over, problem.mdp.reward
-        self._own_hsa, self._lift_hsa = problem.policy, problem.lift
-        self._adherence_hsa, self._allowed_hsa = problem.adherence, problem.mdp.allowed
+        self._own_hsa, self._adherence_hsa = problem.policy, problem.adherence
+        self._allowed_hsa = problem.mdp.allowed
         self._starts = np.flatnonzero(problem.mdp.start)
         self._start_upto = np.cumsum(problem.mdp.start[self._starts])
         self._state, self._step = 0, problem.horizon
@@ -109,7 +111,7 @@ class AdviceEnv(gymnasium.Env[np.int64, np.int64]):
                 f'{problem.mdp.state_name(s)} at step {h}; info["action_mask"] tells what is'
             )
         law = self._own_hsa[h, s]
-        if advice < problem.defer and self._lift_hsa[h, s, advice] != 0.0:
+        if advice < problem.defer:
             law = advised_law(law, advice, float(self._adherence_hsa[h, s, advice]))
         did = draw_index(law, self.np_random)
         reward = float(self._reward_hsa[h, s, did])
@@ -197,9 +199,11 @@ def car_driving_env(
     return AdviceEnv(problem, penalty=penalty, render_mode=render_mode, scene=Road())
 
 
-def night_shift_env(*, render_mode: str | None = None, penalty: float = 0.0) -> AdviceEnv:
+def night_shift_env(
+    *, render_mode: str | None = None, penalty: float = 0.0, **overrides: object
+) -> AdviceEnv:
     """Return the night shift."""
-    return AdviceEnv(make("night-shift"), penalty=penalty, render_mode=render_mode)
+    return AdviceEnv(make("night-shift", **overrides), penalty=penalty, render_mode=render_mode)
 
 
 IDS: Sequence[tuple[str, str]] = (

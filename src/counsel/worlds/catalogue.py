@@ -63,7 +63,7 @@ class World:
             return self.source
         try:
             built = self.source.load()
-        except Exception as fault:
+        except (Exception, SystemExit) as fault:
             raise CounselError(
                 f"the world {self.name!r} of the package {self.package} cannot be loaded: "
                 f"{type(fault).__name__}: {brief(str(fault))}"
@@ -83,7 +83,7 @@ class World:
             problem = builder(**overrides)
         except CounselError:
             raise
-        except Exception as fault:
+        except (Exception, SystemExit) as fault:
             raise CounselError(
                 f"the world {self.name!r} of the package {self.package} cannot be built: "
                 f"{type(fault).__name__}: {brief(str(fault))}"
@@ -152,8 +152,8 @@ def make(name: str, **overrides: object) -> AdviceProblem:
     20
     """
     worlds = catalogue()
-    if name not in worlds:
-        raise CounselError(f"no world is called {name!r}; there is {', '.join(worlds)}")
+    if not isinstance(name, str) or name not in worlds:
+        raise CounselError(f"no world is called {brief(name)}; there is {', '.join(worlds)}")
     return worlds[name].build(**overrides)
 
 

@@ -18,11 +18,12 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from counsel._arrays import brief
 from counsel.errors import CounselError
 from counsel.model.files import whole_file
 from counsel.planning.criticality import Criticality
 from counsel.simulate.episodes import Episodes
-from counsel.worlds.car_driving import CAR, STONE, road_of
+from counsel.worlds.car_driving import CAR, STONE, TURNS, road_of
 from counsel.worlds.flappy_bird import next_states, read_map
 from counsel.worlds.grid_map import MOVES, STAR, WALL, GridMap
 
@@ -99,6 +100,13 @@ def draw(
     The matplotlib figure.
     """
     grid = read_map(map)
+    for name, value, kind in (
+        ("episodes", episodes, Episodes),
+        ("criticality", criticality, Criticality),
+        ("title", title, str),
+    ):
+        if value is not None and not isinstance(value, kind):
+            raise CounselError(f"{name} is {brief(value)}; give {kind.__name__}")
     over = grid.rows * grid.columns
     room = {} if episodes is None else {"least": LEGEND, "foot": 0.55}
     axes = _sheet(grid.columns, grid.rows, title, **room)
@@ -143,7 +151,7 @@ def draw_road(
             _paint_road_cell(axes, where, 2 - depth, int(kind))
     _paint_driver(axes, lane, lost=over)
     if last is not None:
-        _mark(axes, lane, 1.6, mark_of(last, defer=3), 3.0)
+        _mark(axes, lane, 1.6, mark_of(last, defer=len(TURNS)), 3.0)
     if sight:
         _frame(axes, 0.5, INK, "the machine sees")
         _frame(axes, 1.5, DRIVER, "the driver sees")
@@ -256,7 +264,7 @@ def _paint_map(axes: "Axes", grid: GridMap) -> None:
         axes.add_patch(Rectangle((column - 0.5, row - 0.5), 1, 1, facecolor=INK, zorder=2))
     stars = np.argwhere(grid.cells == STAR)
     axes.scatter(
-        stars[:, 1], stars[:, 0], s=150, marker="*", color=GOLD, edgecolors=INK, lw=0.5, zorder=3
+        stars[:, 1], stars[:, 0], s=260, marker="*", color=GOLD, edgecolors=INK, lw=0.5, zorder=3
     )
 
 
@@ -304,7 +312,8 @@ def _paint_flights(axes: "Axes", grid: GridMap, moves: "Counter[Move]", episodes
             crashed = not 0 <= landing < grid.rows or grid.cells[landing, column + 1] == WALL
             if crashed:
                 _cross(axes, column + 1, landing, ADVICE if spoken else SILENCE)
-    for (state, mark), times in sorted(marks.items()):
+    # What happened most often comes last, on top.
+    for (state, mark), times in sorted(marks.items(), key=lambda item: (item[1], item[0])):
         if state < over:
             column, row = divmod(state, grid.rows)
             _mark(axes, column, row, mark, times / episodes)
@@ -330,7 +339,7 @@ def _mark(axes: "Axes", x: float, y: float, mark: Mark, share: float) -> None:
     axes.scatter(
         [x],
         [y],
-        s=2.2 * size,
+        s=1.6 * size,
         marker=mark.shape,
         facecolors="white",
         edgecolors="none",

@@ -65,7 +65,8 @@ def flappy_bird(
     grid = read_map(map)
     if grid.cells[grid.start_row, 0] == WALL:
         raise CounselError(
-            f"the map has a wall in line {grid.start_row + 1}, column 1, where the bird starts"
+            f"the map has a wall in line {grid.start_row + 1}, column 1, where the bird starts; "
+            "leave that cell free"
         )
     cells = [f"c{column}r{row}" for column in range(grid.columns) for row in range(grid.rows)]
     mdp = MDP(

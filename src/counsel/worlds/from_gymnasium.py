@@ -46,7 +46,7 @@ def from_gymnasium(
     >>> from_gymnasium("Taxi", horizon=25, human=half).n_states
     501
     """
-    made = gymnasium.make(_newest(env), **options) if isinstance(env, str) else env
+    made = _made(env, options) if isinstance(env, str) else env
     if isinstance(env, gymnasium.Env) and options:
         raise CounselError(f"options are for an id, not for an environment: {brief(options)}")
     if not isinstance(made, gymnasium.Env):
@@ -71,6 +71,17 @@ def from_gymnasium(
     if person.n_states == mdp.n_states - 1:
         person = _with_end(person)
     return AdviceProblem(mdp, person)
+
+
+def _made(name: str, options: dict[str, Any]) -> gymnasium.Env[Any, Any]:
+    """Make the environment; say in one sentence why it cannot be made."""
+    newest = _newest(name)
+    try:
+        return gymnasium.make(newest, **options)
+    except Exception as fault:
+        raise CounselError(
+            f"Gymnasium cannot make {name!r}: {type(fault).__name__}: {brief(str(fault))}"
+        ) from fault
 
 
 def _newest(name: str) -> str:

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import numpy as np
 
-from counsel._arrays import ROW_TOLERANCE, Bytes, check_rng, real, rectangular, sealed, whole
+from counsel._arrays import ROW_TOLERANCE, Bytes, brief, check_rng, real, rectangular, sealed, whole
 from counsel.errors import CounselError
 
 EMPTY, STAR, WALL = 0, 1, 2
@@ -52,6 +52,8 @@ class GridMap:
     @classmethod
     def parse(cls, text: str, *, name: str = "the map") -> "GridMap":
         """Read a map from its text; ``name`` is what errors call it."""
+        if not isinstance(text, str):
+            raise CounselError(f"{name} is {brief(text)}; give its text")
         lines = re.split("\r\n|\n|\r", text)
         while lines and not lines[-1]:
             lines.pop()
@@ -75,10 +77,12 @@ class GridMap:
     @classmethod
     def read(cls, path: str | os.PathLike[str]) -> "GridMap":
         """Read a map from a text file."""
+        if not isinstance(path, str | os.PathLike):
+            raise CounselError(f"the map is {brief(path)}; give the path of a text file")
         try:
             text = Path(path).read_text(encoding="utf-8-sig")
         except (OSError, UnicodeDecodeError, ValueError) as fault:
-            reason = getattr(fault, "strerror", None) or "it is not a text file"
+            reason = getattr(fault, "strerror", None) or "it is not a text file in UTF-8"
             raise CounselError(f"cannot read the map {path}: {reason}") from None
         return cls.parse(text, name=str(path))
 

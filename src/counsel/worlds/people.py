@@ -1,7 +1,8 @@
 """People for any world: what they would do alone, as a table of probabilities.
 
 A person is anything that is called with an ``MDP`` and returns a policy [s, a] or [h, s, a], or
-such a table itself. Worlds have people of their own besides (``flappy_bird.greedy``, say).
+such a table itself. Worlds have people of their own besides, by name: ``human="greedy"``, and
+``Noisy("greedy", 0.1)``, in Flappy Bird.
 """
 
 from collections.abc import Callable, Mapping
@@ -12,6 +13,7 @@ from numpy.typing import ArrayLike
 
 from counsel._arrays import Floats, brief, layers, numbers, real
 from counsel.errors import CounselError
+from counsel.model.human import Human
 from counsel.model.mdp import MDP
 
 Person = Callable[[MDP], Floats]
@@ -91,25 +93,35 @@ class Boltzmann:
 def policy_of(human: object, mdp: MDP) -> Floats:
     """Return the policy of a person or of a table."""
     given = human(mdp) if callable(human) else human
-    table = numbers("policy", given)  # type: ignore[arg-type]
+    if given is None or isinstance(given, str | Human):
+        raise CounselError(
+            f"human is {brief(human)}; give what the person does alone: a policy table, or a "
+            "person such as counsel.worlds.Uniform() (adherence= says how much they listen)"
+        )
+    table = numbers("human", given)  # type: ignore[arg-type]
     H, S, A = mdp.reward.shape
     if table.shape not in ((S, A), (H, S, A)):
         raise CounselError(
-            f"policy has shape {table.shape}; expected [s, a] = {(S, A)} or [h, s, a] = {(H, S, A)}"
+            f"human has shape {table.shape}; expected a policy [s, a] = {(S, A)} "
+            f"or [h, s, a] = {(H, S, A)}"
         )
     return table
 
 
 def person_named(human: object, people: Mapping[str, Person]) -> object:
-    """Return the person of that name; whatever is no name stays as it is."""
-    if not isinstance(human, str):
-        return human
-    if human not in people:
+    """Return the person of that name, also inside ``Noisy``; all else stays as it is."""
+    if isinstance(human, Noisy) and isinstance(human.person, str):
+        return Noisy(_find(human.person, people), human.epsilon)
+    return _find(human, people) if isinstance(human, str) else human
+
+
+def _find(name: str, people: Mapping[str, Person]) -> Person:
+    if name not in people:
         raise CounselError(
-            f"human is {human!r}; give {', '.join(people)}, a table of probabilities, or a person "
-            "such as people.Uniform()"
+            f"human is {name!r}; give {', '.join(people)}, a table of probabilities, or a person "
+            "such as counsel.worlds.Uniform()"
         )
-    return people[human]
+    return people[name]
 
 
 def adherence_named(adherence: str | ArrayLike, settings: Mapping[str, ArrayLike]) -> ArrayLike:

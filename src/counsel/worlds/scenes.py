@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from counsel.model.problem import AdviceProblem
-from counsel.worlds.car_driving import OVER, SIGNS, road_of
+from counsel.worlds.car_driving import OVER, SIGNS, TURNS, road_of
 from counsel.worlds.draw import Move, draw_bird, draw_road, pixels
-from counsel.worlds.grid_map import GridMap
+from counsel.worlds.grid_map import MOVES, GridMap
 
 GREEN, RED, PLAIN = "\033[32m", "\033[31m", "\033[0m"
 
@@ -59,7 +59,7 @@ class Flight:
         for move in moves:
             if move.state < self.grid.rows * self.grid.columns:
                 column, row = divmod(move.state, self.grid.rows)
-                board[row][column] = sign_of(move, defer=3)
+                board[row][column] = sign_of(move, defer=len(MOVES))
         if state < self.grid.rows * self.grid.columns:
             column, row = divmod(state, self.grid.rows)
             board[row][column] = ">"
@@ -79,7 +79,7 @@ class Road:
         lane, rows = road_of(_last_road(moves, state))
         lines = ["".join(SIGNS[kind] for kind in row) for row in rows[::-1]]
         lines[-1] = lines[-1][:lane] + ("x" if state == OVER else "^") + lines[-1][lane + 1 :]
-        sign = sign_of(moves[-1], defer=3) if moves else ""
+        sign = sign_of(moves[-1], defer=len(TURNS)) if moves else ""
         return caption + "\n" + "\n".join([*lines[:-1], f"{lines[-1]} {sign}".rstrip()]) + "\n"
 
     def frame(self, moves: Sequence[Move], state: int, caption: str) -> NDArray[np.uint8]:
