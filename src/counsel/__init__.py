@@ -8,6 +8,10 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from counsel.errors import CounselError
+    from counsel.estimate.intervals import KL, PaperBonus, Theory
+    from counsel.learning.learn import Record, learn
+    from counsel.learning.thompson import Thompson
+    from counsel.learning.ucb_ad import UCBAD
     from counsel.model.files import load, load_policy, save, save_policy
     from counsel.model.human import Human
     from counsel.model.kernel import Kernel
@@ -37,17 +41,24 @@ _HOME = {
     "Frontier": "counsel.planning.frontier",
     "HardPolicy": "counsel.model.policy",
     "Human": "counsel.model.human",
+    "KL": "counsel.estimate.intervals",
     "Kernel": "counsel.model.kernel",
     "MDP": "counsel.model.mdp",
     "Mixture": "counsel.model.policy",
+    "PaperBonus": "counsel.estimate.intervals",
     "Plan": "counsel.planning.plan",
     "Policy": "counsel.model.policy",
+    "Record": "counsel.learning.learn",
     "Simulator": "counsel.simulate.simulator",
+    "Theory": "counsel.estimate.intervals",
+    "Thompson": "counsel.learning.thompson",
+    "UCBAD": "counsel.learning.ucb_ad",
     "Vertex": "counsel.planning.frontier",
     "criticality": "counsel.planning.criticality",
     "evaluate": "counsel.planning.occupancy",
     "explain": "counsel.planning.explain",
     "frontier": "counsel.planning.frontier",
+    "learn": "counsel.learning.learn",
     "load": "counsel.model.files",
     "load_policy": "counsel.model.files",
     "save": "counsel.model.files",
@@ -57,7 +68,9 @@ _HOME = {
 }
 
 __all__ = [
+    "KL",
     "MDP",
+    "UCBAD",
     "AdviceProblem",
     "CounselError",
     "Counts",
@@ -70,14 +83,19 @@ __all__ = [
     "Human",
     "Kernel",
     "Mixture",
+    "PaperBonus",
     "Plan",
     "Policy",
+    "Record",
     "Simulator",
+    "Theory",
+    "Thompson",
     "Vertex",
     "criticality",
     "evaluate",
     "explain",
     "frontier",
+    "learn",
     "load",
     "load_policy",
     "save",

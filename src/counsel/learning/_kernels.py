@@ -87,6 +87,13 @@ def set_group(groups: Groups, belief: Belief, g: int, pull: Floats) -> None:
 
 
 @kernel
+def set_groups(groups: Groups, belief: Belief, pull: Floats) -> None:
+    """Carry all bounds into the plan."""
+    for g in range(groups.first_bin.size - 1):
+        set_group(groups, belief, g, pull)
+
+
+@kernel
 def set_bin(rule: Rule, groups: Groups, belief: Belief, i: int, level: float) -> bool:
     """Bound what one bin says; tell whether that has moved."""
     theta = upper_bound(rule, belief.matched[i], belief.given[i], level)
@@ -103,8 +110,7 @@ def set_all(rule: Rule, groups: Groups, belief: Belief, level: float, pull: Floa
     """Bound everything anew."""
     for i in range(belief.upper.size):
         set_bin(rule, groups, belief, i, level)
-    for g in range(groups.first_bin.size - 1):
-        set_group(groups, belief, g, pull)
+    set_groups(groups, belief, pull)
 
 
 @kernel

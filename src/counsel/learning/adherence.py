@@ -7,18 +7,22 @@ alone; a match then has probability π + λ (1 − π), so matches are counted i
 each bin bounds λ, and the least bound holds.
 """
 
+import math
+from abc import ABC, abstractmethod
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from counsel._arrays import Ints, layers, rectangular
+from counsel._arrays import Ints, brief, layers, real, rectangular, sealed
 from counsel.errors import CounselError
 from counsel.learning._kernels import Belief, Groups
 from counsel.learning.plans import plan_for
 from counsel.model._kernels import NEVER, sum_others
+from counsel.model.policy import Policy
 from counsel.model.problem import Setting
+from counsel.simulate.episodes import Episodes
 
 
 def with_groups(setting: Setting, groups: ArrayLike) -> Setting:
@@ -105,6 +109,81 @@ class Adherence:
         self.belief.given[:] += np.bincount(bins[says], minlength=self.n_bins)
         matched = bins[says & (action == advice)]
         self.belief.matched[:] += np.bincount(matched, minlength=self.n_bins)
+
+
+class AdherenceLearner(ABC):
+    """What all learners of adherence have in common: they differ in what they ``believe``.
+
+    Attributes
+    ----------
+    episode
+        Episodes seen so far.
+    """
+
+    def __init__(
+        self, setting: Setting, *, penalty: float = 0.0, groups: ArrayLike | None = None
+    ) -> None:
+        if not isinstance(setting, Setting):
+            raise CounselError(
+                f"setting is {brief(setting)}; give problem.without_adherence(): "
+                "a learner must not see more"
+            )
+        self.setting = setting if groups is None else with_groups(setting, groups)
+        self.penalty = real("penalty", penalty)
+        if not 0.0 <= self.penalty < math.inf:
+            raise CounselError(f"penalty is {penalty}; it must be a finite number of 0 or more")
+        self.known = Adherence(self.setting, penalty=self.penalty)
+        self.episode = 0
+        self._due = True
+        self._policy: Policy | None = None
+        self._seen: list[tuple[int, int, int, int]] = []
+
+    @abstractmethod
+    def believe(self) -> None:
+        """Carry what was seen into the plan's pull."""
+
+    @property
+    def policy(self) -> Policy:
+        """What to advise now."""
+        if self._due or self._policy is None:
+            self.believe()
+            advice = self.known.plan.advise()
+            self._policy = Policy.trusted(advice, n_actions=self.setting.policy.shape[2])
+            self._due = False
+        return self._policy
+
+    def update(self, batch: Episodes) -> None:
+        """Learn from whole episodes."""
+        self.known.count(batch.step, batch.state, batch.advice, batch.action)
+        self.episode += len(batch)
+        self._due = True
+
+    def advise(self, step: int, state: int) -> int:
+        """Return the advice for one person at one step."""
+        return int(self.policy.advice[step, state])
+
+    def observe(self, step: int, state: int, advice: int, action: int) -> None:
+        """Note what the person did."""
+        self._seen.append((step, state, advice, action))
+
+    def finish(self) -> None:
+        """End an episode and learn from it; without anything seen nothing changes."""
+        if not self._seen:
+            return
+        self.known.count(*np.array(self._seen).T)
+        self._seen.clear()
+        self.episode += 1
+        self._due = True
+
+    @property
+    def given(self) -> Ints:
+        """How often advice was given in each bin."""
+        return sealed(self.known.belief.given.copy())
+
+    @property
+    def matched(self) -> Ints:
+        """How often it was matched."""
+        return sealed(self.known.belief.matched.copy())
 
 
 def _together(*tables: NDArray[Any]) -> list[NDArray[Any]]:

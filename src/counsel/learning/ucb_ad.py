@@ -14,7 +14,7 @@ Guarantee: with a valid bound (``Theory``, ``KL(delta=…)``) all but Õ(H² S²
 Deviates
 --------
 * Proposition 2 needs θ ≥ π. Where a bound falls below π the data reject that; the advice is then
-  left out and the group is listed in ``rejected``.
+  left out and its pairs are listed in ``rejected``.
 * Pairs where π = 1 always match and are not counted.
 * Cells the plan cannot reach stay silent: no episode gets there.
 """
@@ -23,20 +23,18 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import ArrayLike
 
-from counsel._arrays import Floats, Ints, sealed
+from counsel._arrays import Floats, Ints
 from counsel.errors import CounselError
 from counsel.estimate.intervals import KL, Bound, level_at
 from counsel.learning._kernels import Judge, Table, set_all, ucb_episodes
-from counsel.learning.adherence import Adherence, with_groups
+from counsel.learning.adherence import AdherenceLearner
 from counsel.learning.plans import SmallPlan
-from counsel.model.policy import Policy
 from counsel.model.problem import Setting
 from counsel.planning._cell_kernels import value_cells
-from counsel.simulate.episodes import Episodes
 from counsel.simulate.simulator import Simulator
 
 
-class UCBAD:
+class UCBAD(AdherenceLearner):
     """Learns how much a person listens, optimistically.
 
     Parameters
@@ -60,50 +58,14 @@ class UCBAD:
         penalty: float = 0.0,
         groups: ArrayLike | None = None,
     ) -> None:
-        self.setting = setting if groups is None else with_groups(setting, groups)
+        super().__init__(setting, penalty=penalty, groups=groups)
         self.bound = KL() if bound is None else bound
-        self.penalty = penalty
-        self._known = Adherence(self.setting, penalty=penalty)
-        self._rule = self.bound.rule(groups=self._known.n_bins, horizon=setting.mdp.horizon)
-        self.episode = 0
-        self._due = True
-        self._policy: Policy | None = None
-        self._seen: list[tuple[int, int, int, int]] = []
+        self._rule = self.bound.rule(groups=self.known.n_bins, horizon=self.setting.mdp.horizon)
 
-    @property
-    def policy(self) -> Policy:
-        """What to advise now."""
-        if self._due or self._policy is None:
-            known, level = self._known, level_at(self.episode)
-            set_all(self._rule, known.groups, known.belief, level, known.plan.pull)
-            self._policy = Policy.trusted(
-                known.plan.advise(), n_actions=self.setting.policy.shape[2]
-            )
-            self._due = False
-        return self._policy
-
-    def update(self, batch: Episodes) -> None:
-        """Learn from whole episodes."""
-        self._known.count(batch.step, batch.state, batch.advice, batch.action)
-        self.episode += len(batch)
-        self._due = True
-
-    def advise(self, step: int, state: int) -> int:
-        """Return the advice for one person at one step."""
-        return int(self.policy.advice[step, state])
-
-    def observe(self, step: int, state: int, advice: int, action: int) -> None:
-        """Note what the person did."""
-        self._seen.append((step, state, advice, action))
-
-    def finish(self) -> None:
-        """End an episode and learn from it."""
-        if not self._seen:
-            return
-        self._known.count(*np.array(self._seen).T)
-        self._seen.clear()
-        self.episode += 1
-        self._due = True
+    def believe(self) -> None:
+        """Bound everything and carry it into the plan."""
+        known, level = self.known, level_at(self.episode)
+        set_all(self._rule, known.groups, known.belief, level, known.plan.pull)
 
     def run(
         self, simulator: Simulator, judge: Judge, *, episodes: int, every: int, rng: Generator
@@ -113,7 +75,7 @@ class UCBAD:
         Return what each episode's policy fell short, and its expected pieces of advice. The same
         episodes, and the same learner afterwards, as with ``policy`` and ``update`` in turn.
         """
-        known, plan = self._known, self._known.plan
+        known, plan = self.known, self.known.plan
         if not isinstance(plan, SmallPlan):
             raise CounselError("too many cells can occur in this world for one compiled loop")
         advice_hs = np.array(self.policy.advice)
@@ -159,16 +121,20 @@ class UCBAD:
         return np.concatenate(gaps), np.concatenate(counts)
 
     @property
+    def rejected(self) -> Ints:
+        """Pairs [n, (layer, state, action)] whose bound lies below π: there advice repels.
+
+        The layer is 0 where nothing changes with the step.
+        """
+        self.believe()
+        groups, belief = self.known.groups, self.known.belief
+        upper_g = np.minimum.reduceat(belief.upper, groups.first_bin[:-1])
+        upper_lsa = upper_g[groups.group_of_bin[groups.bin_lsa]]
+        own_lsa = self.setting.policy[: len(upper_lsa)]
+        least_lsa = 0.0 if groups.shares_lift else own_lsa
+        return np.argwhere((groups.bin_lsa >= 0) & (upper_lsa < least_lsa))
+
+    @property
     def small_plan(self) -> SmallPlan | None:
         """The plan that ``run`` works on; None where too many cells can occur."""
-        return self._known.plan if isinstance(self._known.plan, SmallPlan) else None
-
-    @property
-    def given(self) -> Ints:
-        """How often advice was given in each bin."""
-        return sealed(self._known.belief.given.copy())
-
-    @property
-    def matched(self) -> Ints:
-        """How often it was matched."""
-        return sealed(self._known.belief.matched.copy())
+        return self.known.plan if isinstance(self.known.plan, SmallPlan) else None

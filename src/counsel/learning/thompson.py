@@ -1,0 +1,89 @@
+"""Thompson sampling of adherence: advise as if one draw from what is believed were true.
+
+Setting: environment 1, as for UCB-AD. Each group of pairs that share one adherence has a Beta
+posterior, Beta(a + k, b + n − k) after k matches in n pieces of advice; at each update one θ is
+drawn for each group and the best policy for it is used until the next. No bonus, no δ: what a
+practitioner would try first. No bound is proved here.
+
+Where a group shares one *lift* λ, a match in a pair of habit π has probability π + λ (1 − π), and
+there is no conjugate prior: λ is drawn from a uniform prior's posterior on a grid of [0, 1], evenly
+within the cell of the grid.
+
+Where the draw says that advice repels, the advice is left out, as in UCB-AD.
+"""
+
+import numpy as np
+from numpy.random import Generator
+from numpy.typing import ArrayLike
+
+from counsel._arrays import Floats, check_rng, real
+from counsel.errors import CounselError
+from counsel.learning._kernels import set_groups
+from counsel.learning.adherence import AdherenceLearner
+from counsel.model.problem import Setting
+
+GRID = 400
+"""Cells of the grid on which a shared lift is drawn."""
+
+
+class Thompson(AdherenceLearner):
+    """Learns how much a person listens by acting on draws from its belief.
+
+    Parameters
+    ----------
+    setting
+        What is known: ``problem.without_adherence()``.
+    rng
+        Where the draws come from.
+    prior
+        The two parameters of the Beta prior; (1, 1) is uniform.
+    penalty
+        What each piece of advice costs.
+    groups
+        Pairs that share one adherence, if not those of the setting: ``[0, 1, 2]`` is one for each
+        advice.
+    """
+
+    def __init__(
+        self,
+        setting: Setting,
+        *,
+        rng: Generator,
+        prior: tuple[float, float] = (1.0, 1.0),
+        penalty: float = 0.0,
+        groups: ArrayLike | None = None,
+    ) -> None:
+        super().__init__(setting, penalty=penalty, groups=groups)
+        check_rng(rng)
+        self.rng = rng
+        first, second = (real("prior", number) for number in prior)
+        if not (0.0 < first < np.inf and 0.0 < second < np.inf):
+            raise CounselError(f"prior is {prior}; both numbers must be above 0 and finite")
+        self.prior = (first, second)
+
+    def believe(self) -> None:
+        """Draw one adherence for each group and carry it into the plan."""
+        known = self.known
+        if self.setting.shares_lift:
+            known.belief.upper[:] = self._draw_lifts()
+        else:
+            k, n = known.belief.matched, known.belief.given
+            known.belief.upper[:] = self.rng.beta(self.prior[0] + k, self.prior[1] + n - k)
+        set_groups(known.groups, known.belief, known.plan.pull)
+
+    def _draw_lifts(self) -> Floats:
+        """Draw a lift for each group; return it for each bin."""
+        groups, belief = self.known.groups, self.known.belief
+        middle = (np.arange(GRID) + 0.5) / GRID
+        match = groups.own_of_bin[:, None] + middle * groups.rest_of_bin[:, None]
+        refuse = (1.0 - middle) * groups.rest_of_bin[:, None]
+        k, n = belief.matched[:, None], belief.given[:, None]
+        score = np.add.reduceat(
+            k * np.log(match) + (n - k) * np.log(refuse), groups.first_bin[:-1], axis=0
+        )
+        weight = np.exp(score - score.max(axis=1, keepdims=True))
+        upto = np.cumsum(weight, axis=1)
+        u = self.rng.random((len(upto), 2))
+        cell = (upto < u[:, :1] * upto[:, -1:]).sum(axis=1)
+        drawn: Floats = (cell + u[:, 1]) / GRID
+        return drawn[groups.group_of_bin]
