@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from counsel.errors import CounselError
     from counsel.estimate.intervals import KL, PaperBonus, Theory
+    from counsel.learning.files import resume, suspend
     from counsel.learning.learn import Record, learn
     from counsel.learning.thompson import Thompson
     from counsel.learning.ucb_ad import UCBAD
@@ -61,10 +62,12 @@ _HOME = {
     "learn": "counsel.learning.learn",
     "load": "counsel.model.files",
     "load_policy": "counsel.model.files",
+    "resume": "counsel.learning.files",
     "save": "counsel.model.files",
     "save_log": "counsel.simulate.log",
     "save_policy": "counsel.model.files",
     "solve": "counsel.planning.solve",
+    "suspend": "counsel.learning.files",
 }
 
 __all__ = [
@@ -98,10 +101,12 @@ __all__ = [
     "learn",
     "load",
     "load_policy",
+    "resume",
     "save",
     "save_log",
     "save_policy",
     "solve",
+    "suspend",
 ]
 
 

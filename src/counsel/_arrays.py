@@ -94,6 +94,16 @@ def check_rng(rng: object) -> None:
         )
 
 
+def generator_from(state: dict[str, Any]) -> np.random.Generator:
+    """Return a generator that goes on from the state of another's ``bit_generator``."""
+    kind = getattr(np.random, str(state.get("bit_generator")), None)
+    if not (isinstance(kind, type) and issubclass(kind, np.random.BitGenerator)):
+        raise CounselError(f"no generator of random numbers is {brief(state)}")
+    bits = kind()
+    bits.state = state
+    return np.random.Generator(bits)
+
+
 def brief(value: object) -> str:
     """Show any value in a few characters of one line."""
     text = " ".join(repr(value).split())

@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from counsel._arrays import Ints, brief, layers, real, rectangular, sealed
 from counsel.errors import CounselError
-from counsel.learning._kernels import Belief, Groups
+from counsel.learning._kernels import Belief, Groups, set_groups
 from counsel.learning.plans import plan_for
 from counsel.model._kernels import NEVER, sum_others
 from counsel.model.policy import Policy
@@ -174,6 +174,37 @@ class AdherenceLearner(ABC):
         self._seen.clear()
         self.episode += 1
         self._due = True
+
+    def state(self) -> dict[str, Any]:
+        """Return all that was learnt: what ``restore`` needs to go on from here."""
+        belief = self.known.belief
+        return {
+            "episode": self.episode,
+            "due": self._due or self._policy is None,
+            "given": belief.given.copy(),
+            "matched": belief.matched.copy(),
+            "upper": belief.upper.copy(),
+            "seen": np.array(self._seen, dtype=np.int64).reshape(-1, 4),
+        }
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Go on from a state that a learner with the same settings had."""
+        belief = self.known.belief
+        for name in ("given", "matched", "upper"):
+            if state[name].shape != getattr(belief, name).shape:
+                raise CounselError(
+                    f"{name} has {state[name].size} numbers but this learner "
+                    f"{getattr(belief, name).size}; restore one with the same settings"
+                )
+            getattr(belief, name)[:] = state[name]
+        self.episode = int(state["episode"])
+        self._seen = [tuple(row) for row in state["seen"].tolist()]
+        self._due = bool(state["due"])
+        self._policy = None
+        if not self._due:
+            set_groups(self.known.groups, belief, self.known.plan.pull)
+            advice = self.known.plan.advise()
+            self._policy = Policy.trusted(advice, n_actions=self.setting.policy.shape[2])
 
     @property
     def given(self) -> Ints:

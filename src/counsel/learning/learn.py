@@ -114,6 +114,7 @@ def learn(  # noqa: PLR0913 (who, where, how long, how often, and chance)
     every: int | str = 1,
     records: int = 1000,
     rng: Generator,
+    after: Record | None = None,
 ) -> Iterator[Record]:
     """Run a learner and yield how it does.
 
@@ -131,19 +132,23 @@ def learn(  # noqa: PLR0913 (who, where, how long, how often, and chance)
         About how many records to yield; the last is always there.
     rng
         Where chance comes from.
+    after
+        The last record of a run that is to be gone on with: episodes, regret and time count on.
+        ``episodes`` is how many more to play.
     """
     whole("episodes", episodes, least=1)
     whole("records", records, least=1)
     check_rng(rng)
     if every != DOUBLING:
         whole("every", every, least=1)
-    keep = _Ledger(simulator, learner.penalty)
+    keep = _Ledger(simulator, learner.penalty, after)
     step = max(1, episodes // records)
     runs = isinstance(learner, Runner) and learner.small_plan is not None
     if runs and every != DOUBLING and step % int(every) == 0:
         yield from _in_one_loop(learner, simulator, keep, (episodes, int(every), step), rng)
         return
-    played, block, shown = 0, 1 if every == DOUBLING else int(every), 0
+    played, shown = 0, 0
+    block = max(1, keep.before) if every == DOUBLING else int(every)
     while played < episodes:
         size = min(block, episodes - played)
         policy = learner.policy
@@ -155,7 +160,7 @@ def learn(  # noqa: PLR0913 (who, where, how long, how often, and chance)
             shown = played
             yield keep.record(played, gap, pieces)
         if every == DOUBLING:
-            block = played
+            block = keep.before + played
 
 
 def _in_one_loop(
@@ -181,11 +186,12 @@ def _in_one_loop(
 class _Ledger:
     """Keeps the regret. Knows the truth."""
 
-    def __init__(self, simulator: Simulator, penalty: float) -> None:
+    def __init__(self, simulator: Simulator, penalty: float, after: Record | None) -> None:
         self._problem, self.penalty = simulator.problem, penalty
         self.best = solve(self._problem, penalty=penalty).penalised_value
-        self.regret = 0.0
-        self._begin = time.perf_counter()
+        self.before = 0 if after is None else after.episode
+        self.regret = 0.0 if after is None else after.regret
+        self._begin = time.perf_counter() - (0.0 if after is None else after.seconds)
         self._last: tuple[Policy | HardPolicy, float, float] | None = None
 
     def judge(self, policy: Policy | HardPolicy) -> tuple[float, float]:
@@ -199,4 +205,4 @@ class _Ledger:
     def record(self, episode: int, gap: float, pieces: float) -> Record:
         """Return how things stand."""
         seconds = time.perf_counter() - self._begin
-        return Record(episode, gap, self.regret, pieces, seconds)
+        return Record(self.before + episode, gap, self.regret, pieces, seconds)

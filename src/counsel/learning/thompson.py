@@ -12,11 +12,13 @@ within the cell of the grid.
 Where the draw says that advice repels, the advice is left out, as in UCB-AD.
 """
 
+from typing import Any
+
 import numpy as np
 from numpy.random import Generator
 from numpy.typing import ArrayLike
 
-from counsel._arrays import Floats, check_rng, real
+from counsel._arrays import Floats, check_rng, generator_from, real
 from counsel.errors import CounselError
 from counsel.learning._kernels import set_groups
 from counsel.learning.adherence import AdherenceLearner
@@ -70,6 +72,15 @@ class Thompson(AdherenceLearner):
             k, n = known.belief.matched, known.belief.given
             known.belief.upper[:] = self.rng.beta(self.prior[0] + k, self.prior[1] + n - k)
         set_groups(known.groups, known.belief, known.plan.pull)
+
+    def state(self) -> dict[str, Any]:
+        """Return all that was learnt, and where chance stands."""
+        return super().state() | {"chance": self.rng.bit_generator.state}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Go on from a state that a learner with the same settings had."""
+        self.rng = generator_from(state["chance"])
+        super().restore(state)
 
     def _draw_lifts(self) -> Floats:
         """Draw a lift for each group; return it for each bin."""

@@ -71,13 +71,13 @@ def save(problem: AdviceProblem, path: str | os.PathLike[str]) -> None:
     }
     if human.given_groups is not None:
         arrays["groups"] = human.given_groups
-    _write_npz(Path(path), PROBLEM, header, arrays)
+    write_npz(Path(path), PROBLEM, header, arrays)
 
 
 def load(path: str | os.PathLike[str]) -> AdviceProblem:
     """Read a problem; everything in it is checked again."""
-    header, arrays = _read_npz(Path(path), PROBLEM)
-    with _blaming(path):
+    header, arrays = read_npz(Path(path), PROBLEM)
+    with blaming(path):
         kernel = Kernel.from_rows(
             arrays["row"],
             arrays["first_row"],
@@ -129,7 +129,7 @@ def save_policy(
                 "random_probability": policy.random.probability,
             }
         header = {"n_actions": policy.n_actions, "hard": isinstance(policy, HardPolicy)}
-        _write_npz(place, POLICY, header, arrays)
+        write_npz(place, POLICY, header, arrays)
     else:
         raise CounselError(f"{place} must end in .csv, .parquet or .npz")
 
@@ -140,8 +140,8 @@ def load_policy(path: str | os.PathLike[str]) -> Policy | HardPolicy:
         raise CounselError(
             f"{path} is a table for people; write the policy as .npz to read it back"
         )
-    header, arrays = _read_npz(Path(path), POLICY)
-    with _blaming(path):
+    header, arrays = read_npz(Path(path), POLICY)
+    with blaming(path):
         if header["hard"]:
             return HardPolicy(arrays["advice"], n_actions=header["n_actions"])
         random = RandomCells(
@@ -154,7 +154,7 @@ def load_policy(path: str | os.PathLike[str]) -> Policy | HardPolicy:
 
 
 @contextmanager
-def _blaming(path: str | os.PathLike[str]) -> Iterator[None]:
+def blaming(path: str | os.PathLike[str]) -> Iterator[None]:
     """Say which file is at fault when what it holds cannot be used."""
     try:
         yield
@@ -219,7 +219,8 @@ def _cannot_write(path: Path, fault: Exception) -> CounselError:
     return CounselError(" ".join(f"cannot write {path}: {reason}".split()))
 
 
-def _write_npz(path: Path, kind: str, header: dict[str, Any], arrays: dict[str, Any]) -> None:
+def write_npz(path: Path, kind: str, header: dict[str, Any], arrays: dict[str, Any]) -> None:
+    """Write header and arrays, all or nothing."""
     if path.suffix != ".npz":
         raise CounselError(f"{path} must end in .npz")
     text = json.dumps({"format": kind, "version": VERSION, **header}).encode()
@@ -227,7 +228,7 @@ def _write_npz(path: Path, kind: str, header: dict[str, Any], arrays: dict[str, 
         np.savez(stream, header=np.frombuffer(text, dtype=np.uint8), **arrays)
 
 
-def _read_npz(path: Path, kind: str) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+def read_npz(path: Path, kind: str) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
     """Read header and arrays; say in one sentence what is wrong with a file that is not ours."""
     try:
         with path.open("rb") as stream, np.load(stream, allow_pickle=False) as file:
