@@ -1,0 +1,227 @@
+"""Compiled loops of reward-free exploration.
+
+A *row* is a step, a state and an advice (or silence): number (h·S + s)·B + b with B = A + 1. What
+was seen to follow rows is kept sorted: row ``row[i]`` has entries ``indptr[i]`` up to
+``indptr[i + 1]`` of ``next_state`` and ``times``; rows that were never seen are not there.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from counsel._arrays import Bools, Floats, Ints
+from counsel._jit import inlined, kernel
+from counsel.simulate._kernels import Scene, draw_action, draw_row, draw_start, layer_of
+
+UNSEEN = 1e12
+"""How uncertain a pair is that was never seen: more than anything that was."""
+
+
+class Seen(NamedTuple):
+    """What was seen to follow each row."""
+
+    row: Ints
+    indptr: Ints
+    next_state: Ints
+    times: Ints
+
+
+@inlined
+def phi(n: float, base: float, S: int) -> float:
+    """φ(n) = 6 log(4 e S B H / (ε δ)) + S log(8 e (n + 1)); ``base`` is the first part."""
+    return float(base + S * (np.log(8.0 * (n + 1.0)) + 1.0))
+
+
+@kernel
+def explore(
+    scene: Scene,
+    u_nw: Floats,
+    tie_nh: Floats,
+    bonus: tuple[float, float],
+    open_lsb: Bools,
+    ahead_hsb: Floats,
+    visits_hsb: Ints,
+    actions_hsba: Ints,
+    reward_hsb: Floats,
+    start_s: Ints,
+    key: Ints,
+) -> None:
+    """Play episodes, always advising where most is uncertain, by live counts.
+
+    The uncertainty of a row is ``bonus[0]`` · φ(n) / n with the visits so far, plus ``ahead_hsb``,
+    what lies behind it as of the last update. Ties are broken by ``tie_nh``. ``key`` receives
+    (row, next state) as row · S + t.
+    """
+    H, S, B = visits_hsb.shape
+    draws = (u_nw.shape[1] - 2) // H
+    scale, base = bonus
+    value_b = np.empty(B)
+    for n in range(u_nw.shape[0]):
+        s = draw_start(scene, u_nw[n, 1])
+        start_s[s] += 1
+        for h in range(H):
+            top, tied = -1.0, 0
+            openings = layer_of(open_lsb.shape[0], h)
+            for b in range(B):
+                visits = visits_hsb[h, s, b]
+                value = UNSEEN if open_lsb[openings, s, b] else -2.0
+                if visits > 0:
+                    value = scale * phi(float(visits), base, S) / visits + ahead_hsb[h, s, b]
+                value_b[b] = value
+                if value > top:
+                    top, tied = value, 1
+                elif value == top:
+                    tied += 1
+            pick, b = int(tie_nh[n, h] * tied), 0
+            for c in range(B):
+                if value_b[c] == top:
+                    if pick == 0:
+                        b = c
+                        break
+                    pick -= 1
+            layer = layer_of(scene.person_lsc.shape[0], h)
+            a = draw_action(scene.person_lsc, layer, s, b, u_nw[n, 2 + draws * h])
+            t = scene.leads_lsa[layer_of(scene.leads_lsa.shape[0], h), s, a]
+            if t < 0:
+                t = draw_row(scene, -1 - t, u_nw[n, 3 + draws * h])
+            visits_hsb[h, s, b] += 1
+            actions_hsba[h, s, b, a] += 1
+            reward_hsb[h, s, b] += scene.reward_lsa[layer_of(scene.reward_lsa.shape[0], h), s, a]
+            key[n * H + h] = ((h * S + s) * B + b) * S + t
+            s = t
+
+
+@kernel
+def look_behind(
+    seen: Seen,
+    visits_hsb: Ints,
+    bonus: tuple[float, float],
+    open_lsb: Bools,
+    ahead_hsb: Floats,
+) -> None:
+    """Work out what lies behind each row: (1 + 1/H) Σ p̂ max W of the next step, without a cap.
+
+    W of a row is its own uncertainty plus what lies behind; of a pair never seen it is ``UNSEEN``.
+    """
+    H, S, B = visits_hsb.shape
+    scale, base = bonus
+    most_hs = np.full((H + 1, S), UNSEEN)
+    most_hs[H] = 0.0
+    i = seen.row.size - 1
+    for h in range(H - 1, -1, -1):
+        first = h * S * B
+        while i >= 0 and seen.row[i] >= first:
+            s = (seen.row[i] - first) // B
+            b = seen.row[i] - first - s * B
+            total, behind = 0, 0.0
+            for j in range(seen.indptr[i], seen.indptr[i + 1]):
+                total += seen.times[j]
+                behind += seen.times[j] * most_hs[h + 1, seen.next_state[j]]
+            ahead_hsb[h, s, b] = (1.0 + 1.0 / H) * behind / total
+            i -= 1
+        for s in range(S):
+            top, whole = 0.0, True
+            for b in range(B):
+                n = visits_hsb[h, s, b]
+                if n > 0:
+                    top = max(top, scale * phi(float(n), base, S) / n + ahead_hsb[h, s, b])
+                elif open_lsb[layer_of(open_lsb.shape[0], h), s, b]:
+                    whole = False
+                    break
+            if whole:
+                most_hs[h, s] = top
+
+
+@kernel
+def clipped_uncertainty(
+    seen: Seen,
+    visits_hsb: Ints,
+    bonus: tuple[float, float],
+    open_lsb: Bools,
+    start_s: Floats,
+) -> float:
+    """Return max_b W_1 from the start, W = min(H, 16 H² φ / n + (1 + 1/H) Σ p̂ max W) (eq. 4).
+
+    Where nothing was seen p̂ is uniform, so W is H: the cap.
+    """
+    H, S, B = visits_hsb.shape
+    scale, base = bonus
+    W_hsb = np.full((H, S, B), float(H))
+    most_hs = np.full((H + 1, S), float(H))
+    most_hs[H] = 0.0
+    i = seen.row.size - 1
+    for h in range(H - 1, -1, -1):
+        first = h * S * B
+        while i >= 0 and seen.row[i] >= first:
+            s = (seen.row[i] - first) // B
+            b = seen.row[i] - first - s * B
+            total, behind = 0, 0.0
+            for j in range(seen.indptr[i], seen.indptr[i + 1]):
+                total += seen.times[j]
+                behind += seen.times[j] * most_hs[h + 1, seen.next_state[j]]
+            n = visits_hsb[h, s, b]
+            w = scale * phi(float(n), base, S) / n + (1.0 + 1.0 / H) * behind / total
+            W_hsb[h, s, b] = min(float(H), w)
+            i -= 1
+        for s in range(S):
+            top = 0.0
+            for b in range(B):
+                if open_lsb[layer_of(open_lsb.shape[0], h), s, b]:
+                    top = max(top, W_hsb[h, s, b])
+            most_hs[h, s] = top
+    total_w = 0.0
+    for s in range(S):
+        total_w += start_s[s] * most_hs[0, s]
+    return total_w
+
+
+@kernel
+def plan_seen(
+    seen: Seen,
+    visits_hsb: Ints,
+    actions_hsba: Ints,
+    reward_lsa: Floats,
+    reward_hsb: Floats,
+    penalty: float,
+    advice_hs: Ints,
+) -> None:
+    """Plan on what was seen: only advice that was tried is compared; else silence.
+
+    The reward of a row is the average of ``reward_lsa`` over the actions seen there, or where that
+    is empty (rewards are not known) of what was paid, ``reward_hsb``. Among equals silence, then
+    the lowest advice.
+    """
+    H, S, B = visits_hsb.shape
+    V_hs = np.zeros((H + 1, S))
+    Q_sb = np.empty((S, B))
+    i = seen.row.size - 1
+    for h in range(H - 1, -1, -1):
+        first = h * S * B
+        while i >= 0 and seen.row[i] >= first:
+            s = (seen.row[i] - first) // B
+            b = seen.row[i] - first - s * B
+            total, behind = 0, 0.0
+            for j in range(seen.indptr[i], seen.indptr[i + 1]):
+                total += seen.times[j]
+                behind += seen.times[j] * V_hs[h + 1, seen.next_state[j]]
+            earned = reward_hsb[h, s, b]
+            if reward_lsa.size > 0:
+                earned = 0.0
+                for a in range(actions_hsba.shape[3]):
+                    earned += (
+                        actions_hsba[h, s, b, a]
+                        * reward_lsa[layer_of(reward_lsa.shape[0], h), s, a]
+                    )
+            Q_sb[s, b] = (earned + behind) / total
+            i -= 1
+        for s in range(S):
+            best, top = B - 1, -np.inf
+            if visits_hsb[h, s, B - 1] > 0:
+                top = Q_sb[s, B - 1]
+            for b in range(B - 1):
+                if visits_hsb[h, s, b] > 0:
+                    value = Q_sb[s, b] - penalty
+                    if value > top + 1e-12 * (1.0 + abs(top)) or top == -np.inf:
+                        best, top = b, value
+            V_hs[h, s] = top if top > -np.inf else 0.0
+            advice_hs[h, s] = best

@@ -1,0 +1,187 @@
+"""RFE: its recursions against slow ones, what it explores, and the problems it hands on."""
+
+import math
+
+import numpy as np
+import pytest
+
+import counsel
+from counsel.learning.reward_free import RFE
+from counsel.worlds import make
+from tests.problems import adapt, draw
+
+
+def explored(problem, *, episodes, updates=5, seed=0, **options):
+    learner = RFE(problem.shape, rng=np.random.default_rng(seed), **options)
+    rng, simulator = np.random.default_rng(seed + 1), counsel.Simulator(problem)
+    for _ in range(updates):
+        learner.explore(simulator, episodes=episodes // updates, rng=rng)
+    return learner
+
+
+def tables(learner):
+    """Visits and next states as dense arrays [h, s, b] and [h, s, b, t]."""
+    H, S, A = learner.shape.horizon, learner.shape.n_states, learner.shape.n_actions
+    follows = np.zeros(H * S * (A + 1) * S, dtype=int)
+    follows[learner._key] = learner._times
+    return learner._visits, follows.reshape(H, S, A + 1, S)
+
+
+def slow_uncertainty(learner, *, clip):
+    """W [h, s, b] straight from the equation; closed advice is left out of every maximum."""
+    n_hsb, follows = tables(learner)
+    H, S, B = n_hsb.shape
+    delta, scale = learner.delta, learner.scale
+    allowed = np.broadcast_to(learner._open, (H, S, B))
+    W = np.zeros((H + 1, S, B))
+    for h in reversed(range(H)):
+        best_t = [max(W[h + 1, t][allowed[min(h + 1, H - 1), t]]) for t in range(S)]
+        for s in range(S):
+            for b in range(B):
+                n = n_hsb[h, s, b]
+                if n == 0:
+                    W[h, s, b] = H if clip else 1e12
+                    continue
+                phi = 6 * math.log(4 * math.e * S * B * H / delta)
+                phi += S * math.log(8 * math.e * (n + 1))
+                ahead = sum(follows[h, s, b, t] / n * best_t[t] for t in range(S))
+                W[h, s, b] = scale * 16 * H * H * phi / n + (1 + 1 / H) * ahead
+                if clip:
+                    W[h, s, b] = min(H, W[h, s, b])
+    return W[:H], allowed
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_the_recursions_are_those_of_the_equation(seed):
+    problem = adapt(draw(seed, most=(5, 3, 4)))
+    learner = explored(problem, episodes=400, seed=seed, scale=0.001)
+    W, allowed = slow_uncertainty(learner, clip=True)
+    start = learner._starts / learner._starts.sum()
+    best = np.where(allowed[0], W[0], -np.inf).max(axis=1)
+    assert learner.uncertainty == pytest.approx(float(start @ best), rel=1e-12)
+    # Unclipped: the own part of each row plus what lies behind it.
+    W, _ = slow_uncertainty(learner, clip=False)
+    n, S, B, H = learner._visits, problem.n_states, problem.n_actions + 1, problem.horizon
+    seen = n > 0
+    phi = 6 * math.log(4 * math.e * S * B * H / learner.delta) + S * np.log(8 * math.e * (n + 1))
+    own = learner.scale * 16 * H * H * phi / np.maximum(n, 1)
+    np.testing.assert_allclose((own + learner._ahead)[seen], W[seen], rtol=1e-12)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_it_counts_what_happens_and_never_gives_advice_that_is_not_allowed(seed):
+    problem = adapt(draw(seed, most=(5, 3, 4)))
+    learner = explored(problem, episodes=300, seed=seed)
+    visits, follows = tables(learner)
+    np.testing.assert_array_equal(follows.sum(axis=-1), visits)
+    np.testing.assert_array_equal(learner._actions.sum(axis=-1), visits)
+    assert (visits.sum(axis=(1, 2)) == 300).all()
+    assert visits[:, :, :-1][~problem.mdp.allowed].sum() == 0
+    assert learner._starts.sum() == 300
+    # Each step ends where the next begins.
+    np.testing.assert_array_equal(follows.sum(axis=(1, 2))[:-1], visits.sum(axis=2)[1:])
+
+
+@pytest.mark.parametrize("known", [True, False])
+@pytest.mark.parametrize("seed", range(12))
+def test_the_policy_is_the_best_on_what_was_seen(seed, known):
+    problem = adapt(draw(seed, most=(5, 3, 4)))
+    reward = problem.mdp.reward if known else None
+    learner = explored(problem, episodes=200, seed=seed, reward=reward, penalty=0.05)
+    visits, follows = tables(learner)
+    H, S, B = visits.shape
+    r = learner.expected_reward()
+    V = np.zeros((H + 1, S))
+    for h in reversed(range(H)):
+        for s in range(S):
+            worth = {
+                b: r[h, s, b] - 0.05 * (b < B - 1) + follows[h, s, b] / visits[h, s, b] @ V[h + 1]
+                for b in range(B)
+                if visits[h, s, b]
+            }
+            if worth:
+                V[h, s] = max(worth.values())
+                assert worth[int(learner.policy.advice[h, s])] >= V[h, s] - 1e-9
+            else:
+                assert learner.policy.advice[h, s] == B - 1
+
+
+@pytest.mark.parametrize("person", ["greedy", "safe"])
+def test_one_exploration_serves_every_penalty_and_every_budget(person):
+    problem = make(f"flappy-bird/{person}")
+    options = {"scale": 0.1, "reward": problem.mdp.reward}
+    learner = explored(problem, episodes=40_000, updates=800, **options)
+    learnt = learner.model()
+    for penalty in (0.0, 0.2, 0.5, 1.0):
+        told = counsel.solve(learnt, penalty=penalty)
+        advice = np.minimum(told.policy.advice[:, :-1], problem.defer)
+        policy = counsel.Policy(advice, n_actions=problem.n_actions)
+        worth = counsel.evaluate(problem, policy)
+        best = counsel.solve(problem, penalty=penalty).penalised_value
+        assert worth.value - penalty * worth.advice_count >= best - 0.1
+    learner.penalty, learner._policy = 0.2, None
+    told = counsel.solve(learnt, penalty=0.2)
+    direct = counsel.evaluate(problem, learner.policy)
+    through = np.minimum(told.policy.advice[:, :-1], problem.defer)
+    same = counsel.evaluate(problem, counsel.Policy(through, n_actions=problem.n_actions))
+    assert direct.value - 0.2 * direct.advice_count == pytest.approx(
+        same.value - 0.2 * same.advice_count, abs=1e-9
+    )
+    budget = counsel.solve(learnt, budget=1.0)
+    assert budget.advice_count <= 1.0 + 1e-9
+    assert budget.value == pytest.approx(counsel.solve(problem, budget=1.0).value, abs=0.15)
+
+
+def test_it_sees_every_pair_that_can_be_seen():
+    problem = make("flappy-bird-budget/greedy")
+    learner = explored(problem, episodes=4000)
+    lives = counsel.Policy.from_probabilities(np.full((8, 57, 4), 0.25))
+    reached = counsel.evaluate(problem, lives).occupancy > 1e-3
+    assert (learner._visits[reached] > 0).all()
+
+
+def test_the_stopping_rule_fires_at_horizon_one_and_the_policy_is_good_enough():
+    # With the true constants: H = 1, one state, two actions; some 10⁵ episodes suffice.
+    mdp = counsel.MDP([[0, 0]], [[0.0, 1.0]], horizon=1)
+    problem = counsel.AdviceProblem(mdp, counsel.Human([[0.7, 0.3]], [0.9, 0.6]))
+    simulator = counsel.Simulator(problem)
+    for seed in range(5):
+        learner = RFE(problem.shape, rng=np.random.default_rng(seed), epsilon=1.0, delta=0.1)
+        rng = np.random.default_rng(seed + 100)
+        assert not learner.done
+        while not learner.done:
+            learner.explore(simulator, episodes=100_000, rng=rng)
+            assert learner.episode <= 10_000_000
+        worth = counsel.evaluate(problem, learner.policy).value
+        assert worth >= counsel.solve(problem).value - 1.0
+
+
+def test_the_same_seeds_give_the_same_exploration():
+    problem = make("flappy-bird/safe")
+    one, other = (explored(problem, episodes=500) for _ in range(2))
+    np.testing.assert_array_equal(one._visits, other._visits)
+    np.testing.assert_array_equal(one._key, other._key)
+
+
+def test_before_anything_was_seen_it_is_silent_and_knows_nothing():
+    problem = make("night-shift")
+    learner = RFE(problem.shape, rng=np.random.default_rng(0))
+    assert (learner.policy.advice == problem.defer).all()
+    assert learner.uncertainty == problem.horizon
+    assert counsel.solve(learner.model()).advice_count == 0.0
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"delta": 0.0}, "delta is 0"),
+        ({"delta": 1.0}, "delta is 1"),
+        ({"scale": -1.0}, "scale is -1"),
+        ({"epsilon": 0.0}, "epsilon is 0"),
+        ({"reward": np.zeros((2, 2))}, "reward has shape"),
+        ({"rng": 3}, "rng is 3"),
+    ],
+)
+def test_settings_that_make_no_sense_are_refused(options, words):
+    with pytest.raises(counsel.CounselError, match=words):
+        RFE(make("night-shift").shape, **({"rng": np.random.default_rng(0)} | options))
