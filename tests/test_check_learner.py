@@ -6,6 +6,7 @@ import pytest
 import counsel
 from counsel import KL, UCBAD, PaperBonus, Theory, Thompson
 from counsel.learning.files import resume, suspend
+from counsel.learning.reward_free import RFE
 from counsel.testing import check_learner
 from counsel.worlds import make
 from tests.problems import adapt, draw
@@ -22,6 +23,8 @@ LEARNERS = {
     "ucb-ad, paper": lambda p: UCBAD(p.without_adherence(), bound=PaperBonus()),
     "ucb-ad, pooled": lambda p: UCBAD(p.without_adherence(), groups=np.zeros(p.n_actions, int)),
     "thompson": lambda p: Thompson(p.without_adherence(), rng=rng()),
+    "rfe": lambda p: RFE(p.shape, rng=rng(), scale=0.1, reward=p.mdp.reward),
+    "rfe, rewards unknown": lambda p: RFE(p.shape, rng=rng(), penalty=0.1),
 }
 WORLDS = {
     "safe": lambda: make("flappy-bird/safe"),
@@ -64,8 +67,8 @@ class Forgets(UCBAD):
 class Counts(UCBAD):
     """Ends an episode that never was."""
 
-    def finish(self):
-        super().finish()
+    def finish(self, *, terminated=False):
+        super().finish(terminated=terminated)
         self.known.belief.given[:] += 50
         self._due = True
 

@@ -6,6 +6,7 @@ import pytest
 import counsel
 from counsel.estimate.intervals import KL, PaperBonus, Theory
 from counsel.learning.learn import Record, learn
+from counsel.learning.move import Move
 from counsel.learning.plans import LargePlan, SmallPlan
 from counsel.learning.ucb_ad import UCBAD
 from counsel.worlds import flappy_bird, generate_map, make
@@ -64,7 +65,7 @@ def test_live_is_the_same_as_bulk():
         batch = simulator.play(bulk.policy, episodes=1, rng=rng)
         for h, s, b, a in zip(batch.step, batch.state, batch.advice, batch.action, strict=True):
             assert live.advise(int(h), int(s)) == b
-            live.observe(int(h), int(s), int(b), int(a))
+            live.observe(Move(int(h), int(s), int(b), int(a), 0.0, 0))
         live.finish()
         live.finish()  # nothing was seen since: nothing changes
         bulk.update(batch)

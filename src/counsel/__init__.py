@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     from counsel.estimate.intervals import KL, PaperBonus, Theory
     from counsel.learning.files import resume, suspend
     from counsel.learning.learn import Record, learn
+    from counsel.learning.move import Move
+    from counsel.learning.reward_free import RFE
     from counsel.learning.thompson import Thompson
     from counsel.learning.ucb_ad import UCBAD
     from counsel.model.files import load, load_policy, save, save_policy
@@ -46,9 +48,11 @@ _HOME = {
     "Kernel": "counsel.model.kernel",
     "MDP": "counsel.model.mdp",
     "Mixture": "counsel.model.policy",
+    "Move": "counsel.learning.move",
     "PaperBonus": "counsel.estimate.intervals",
     "Plan": "counsel.planning.plan",
     "Policy": "counsel.model.policy",
+    "RFE": "counsel.learning.reward_free",
     "Record": "counsel.learning.learn",
     "Simulator": "counsel.simulate.simulator",
     "Theory": "counsel.estimate.intervals",
@@ -73,6 +77,7 @@ _HOME = {
 __all__ = [
     "KL",
     "MDP",
+    "RFE",
     "UCBAD",
     "AdviceProblem",
     "CounselError",
@@ -86,6 +91,7 @@ __all__ = [
     "Human",
     "Kernel",
     "Mixture",
+    "Move",
     "PaperBonus",
     "Plan",
     "Policy",

@@ -97,11 +97,13 @@ def look_behind(
     visits_hsb: Ints,
     bonus: tuple[float, float],
     open_lsb: Bools,
+    ended_s: Bools,
     ahead_hsb: Floats,
 ) -> None:
     """Work out what lies behind each row: (1 + 1/H) Σ p̂ max W of the next step, without a cap.
 
     W of a row is its own uncertainty plus what lies behind; of a pair never seen it is ``UNSEEN``.
+    Where an episode has ended nothing is uncertain.
     """
     H, S, B = visits_hsb.shape
     scale, base = bonus
@@ -128,7 +130,9 @@ def look_behind(
                 elif open_lsb[layer_of(open_lsb.shape[0], h), s, b]:
                     whole = False
                     break
-            if whole:
+            if ended_s[s]:
+                most_hs[h, s] = 0.0
+            elif whole:
                 most_hs[h, s] = top
 
 
@@ -138,6 +142,7 @@ def clipped_uncertainty(
     visits_hsb: Ints,
     bonus: tuple[float, float],
     open_lsb: Bools,
+    ended_s: Bools,
     start_s: Floats,
 ) -> float:
     """Return max_b W_1 from the start, W = min(H, 16 H² φ / n + (1 + 1/H) Σ p̂ max W) (eq. 4).
@@ -168,7 +173,7 @@ def clipped_uncertainty(
             for b in range(B):
                 if open_lsb[layer_of(open_lsb.shape[0], h), s, b]:
                     top = max(top, W_hsb[h, s, b])
-            most_hs[h, s] = top
+            most_hs[h, s] = 0.0 if ended_s[s] else top
     total_w = 0.0
     for s in range(S):
         total_w += start_s[s] * most_hs[0, s]

@@ -18,6 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 from counsel._arrays import Ints, brief, layers, real, rectangular, sealed
 from counsel.errors import CounselError
 from counsel.learning._kernels import Belief, Groups, set_groups
+from counsel.learning.move import Move
 from counsel.learning.plans import plan_for
 from counsel.model._kernels import NEVER, sum_others
 from counsel.model.policy import Policy
@@ -162,11 +163,11 @@ class AdherenceLearner(ABC):
         """Return the advice for one person at one step."""
         return int(self.policy.advice[step, state])
 
-    def observe(self, step: int, state: int, advice: int, action: int) -> None:
+    def observe(self, move: Move) -> None:
         """Note what the person did."""
-        self._seen.append((step, state, advice, action))
+        self._seen.append((move.step, move.state, move.advice, move.action))
 
-    def finish(self) -> None:
+    def finish(self, *, terminated: bool = False) -> None:
         """End an episode and learn from it; without anything seen nothing changes."""
         if not self._seen:
             return

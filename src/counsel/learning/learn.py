@@ -10,7 +10,7 @@ costs is the *value gap* of the policy it began with: the value of the best poli
 one (both less the penalty, where there is one), computed exactly from the truth, which the learner
 never sees. The *regret* is their sum over all episodes. Every episode of a block is charged with
 the policy the block began with; charging the one planned after it would flatter learners that
-explore first.
+explore first. A learner that explores is charged with what it would advise, not with what it tries.
 """
 
 import time
@@ -24,6 +24,7 @@ from numpy.random import Generator
 from counsel._arrays import Floats, check_rng, whole
 from counsel.errors import CounselError
 from counsel.learning._kernels import Judge
+from counsel.learning.move import Move
 from counsel.learning.plans import SmallPlan
 from counsel.model.policy import HardPolicy, Policy
 from counsel.planning.occupancy import evaluate
@@ -56,12 +57,21 @@ class Learner(Protocol):
         """Return the advice for one person at one step."""
         ...
 
-    def observe(self, step: int, state: int, advice: int, action: int) -> None:
-        """Note what the person did."""
+    def observe(self, move: Move) -> None:
+        """Note what the person did and what came of it."""
         ...
 
-    def finish(self) -> None:
-        """End an episode."""
+    def finish(self, *, terminated: bool = False) -> None:
+        """End an episode; ``terminated`` where nothing more can happen in the state it led to."""
+        ...
+
+
+@runtime_checkable
+class Explorer(Protocol):
+    """A learner that plays otherwise than it would advise, in a compiled loop of its own."""
+
+    def explore(self, simulator: Simulator, *, episodes: int, rng: Generator) -> None:
+        """Play and take in what was seen."""
         ...
 
 
@@ -153,7 +163,10 @@ def learn(  # noqa: PLR0913 (who, where, how long, how often, and chance)
         size = min(block, episodes - played)
         policy = learner.policy
         gap, pieces = keep.judge(policy)
-        learner.update(simulator.play(policy, episodes=size, rng=rng))
+        if isinstance(learner, Explorer):
+            learner.explore(simulator, episodes=size, rng=rng)
+        else:
+            learner.update(simulator.play(policy, episodes=size, rng=rng))
         played += size
         keep.regret += size * gap
         if played - shown >= step or played == episodes:

@@ -23,31 +23,49 @@ Deviates
 * The threshold: the paper has ε/H in the listing and ε/(2H) in the proof.
 * Without a stopping rule ε is 1 in φ.
 * Planning compares only advice that was tried.
+* An episode's end is a state where nothing is uncertain any more, once it was reported as such.
 * Rewards that are known enter as Σ_a P̂(a | advice) r(s, a); else their averages do.
 """
 
 import math
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.random import Generator
 from numpy.typing import ArrayLike
 
-from counsel._arrays import Floats, Ints, by_step, check_rng, layers, numbers, real, sealed
+from counsel._arrays import (
+    Floats,
+    Ints,
+    by_step,
+    check_rng,
+    generator_from,
+    layers,
+    numbers,
+    real,
+    sealed,
+)
 from counsel.errors import CounselError
 from counsel.learning._explore_kernels import (
+    UNSEEN,
     Seen,
     clipped_uncertainty,
     explore,
     look_behind,
     plan_seen,
 )
+from counsel.learning.move import Move
 from counsel.model.human import Human
 from counsel.model.kernel import Kernel
 from counsel.model.mdp import MDP
 from counsel.model.policy import Advice, Policy
 from counsel.model.problem import AdviceProblem, Shape
+from counsel.simulate.episodes import Episodes
 from counsel.simulate.simulator import Simulator
+
+_GROW = ("_key", "_times")
+_ARRAYS = ("_visits", "_actions", "_reward_sum", "_ahead", "_starts", "_ended", *_GROW)
 
 
 class RFE:
@@ -105,6 +123,8 @@ class RFE:
         self._reward_sum = np.zeros((H, S, B))
         self._ahead = np.zeros((H, S, B))
         self._starts = np.zeros(S, dtype=np.int64)
+        self._ended = np.zeros(S, dtype=np.bool_)
+        self._moves: list[Move] = []
         self._key: Ints = np.zeros(0, np.int64)
         self._times: Ints = np.zeros(0, np.int64)
         self._seen = _seen_of(self._key, self._times, S)
@@ -130,9 +150,86 @@ class RFE:
                 key,
             )
             self._take_in(key)
-        look_behind(self._seen, self._visits, self._bonus, self._open, self._ahead)
+        self._look_behind(episodes)
+
+    def update(self, batch: Episodes) -> None:
+        """Learn from whole episodes, whoever played them."""
+        step, state, advice = batch.step, batch.state, batch.advice.astype(np.int64)
+        np.add.at(self._visits, (step, state, advice), 1)
+        np.add.at(self._actions, (step, state, advice, batch.action.astype(np.int64)), 1)
+        np.add.at(self._reward_sum, (step, state, advice), batch.reward)
+        live = batch.lengths > 0
+        np.add.at(self._starts, state[batch.first[:-1][live]], 1)
+        ends = batch.first[1:][live & batch.terminated] - 1
+        self._ended[batch.next_state[ends]] = True
+        _, S, B = self._visits.shape
+        self._take_in(((step * S + state) * B + advice) * S + batch.next_state)
+        self._look_behind(len(batch))
+
+    def advise(self, step: int, state: int) -> int:
+        """Return what to try next: the most uncertain advice."""
+        n = self._visits[step, state]
+        open_b = self._open[step if len(self._open) > 1 else 0, state]
+        S = self.shape.n_states
+        scale, base = self._bonus
+        phi = base + S * (np.log(8.0 * (n + 1.0)) + 1.0)
+        tried = scale * phi / np.maximum(n, 1) + self._ahead[step, state]
+        value = np.where(n > 0, tried, np.where(open_b, UNSEEN, -1.0))
+        return int(self.rng.choice(np.flatnonzero(value == value.max())))
+
+    def observe(self, move: Move) -> None:
+        """Note what the person did and what came of it."""
+        self._moves.append(move)
+
+    def finish(self, *, terminated: bool = False) -> None:
+        """End an episode and learn from it; without anything seen nothing changes."""
+        if not self._moves:
+            return
+        _, state, advice, action, reward, then = (
+            np.array(c) for c in zip(*self._moves, strict=True)
+        )
+        self._moves.clear()
+        self.update(
+            Episodes(
+                first=np.array([0, state.size]),
+                state=state.astype(np.int32),
+                advice=advice.astype(np.int16),
+                action=action.astype(np.int16),
+                reward=reward.astype(np.float64),
+                next_state=then.astype(np.int32),
+                terminated=np.array([terminated]),
+                defer=self.shape.n_actions,
+            )
+        )
+
+    def _look_behind(self, episodes: int) -> None:
+        known = (self._seen, self._visits, self._bonus, self._open, self._ended)
+        look_behind(*known, self._ahead)
         self.episode += episodes
         self._policy = None
+
+    def state(self) -> dict[str, Any]:
+        """Return all that was learnt, and where chance stands."""
+        arrays = {name: getattr(self, name).copy() for name in _ARRAYS}
+        moves = np.array(self._moves, dtype=np.float64).reshape(-1, 6)
+        chance = self.rng.bit_generator.state
+        return arrays | {"episode": self.episode, "chance": chance, "moves": moves}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Go on from a state that a learner with the same settings had."""
+        for name in _ARRAYS:
+            if name not in _GROW and state[name].shape != getattr(self, name).shape:
+                raise CounselError(
+                    f"{name[1:]} has shape {state[name].shape} but this learner "
+                    f"{getattr(self, name).shape}; restore one with the same settings"
+                )
+            setattr(self, name, state[name].copy())
+        self._seen = _seen_of(self._key, self._times, self.shape.n_states)
+        self._moves = [
+            Move(int(h), int(s), int(b), int(a), r, int(t)) for h, s, b, a, r, t in state["moves"]
+        ]
+        self.rng = generator_from(state["chance"])
+        self.episode, self._policy = int(state["episode"]), None
 
     def _take_in(self, key: Ints) -> None:
         """Count (row, next state) pairs, kept in order."""
@@ -149,7 +246,7 @@ class RFE:
         if self.episode == 0:
             return float(self.shape.horizon)
         start = self._starts / self._starts.sum()
-        known = (self._seen, self._visits, self._bonus, self._open)
+        known = (self._seen, self._visits, self._bonus, self._open, self._ended)
         return float(clipped_uncertainty(*known, start))
 
     @property

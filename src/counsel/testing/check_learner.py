@@ -17,6 +17,7 @@ import numpy as np
 from counsel.errors import CounselError
 from counsel.learning.files import resume, suspend
 from counsel.learning.learn import Record, learn
+from counsel.learning.move import Move
 from counsel.model.problem import AdviceProblem
 from counsel.simulate.episodes import Episodes
 from counsel.simulate.simulator import Simulator
@@ -115,9 +116,10 @@ def _learns_alike_live_and_in_bulk(
     live, bulk = make(problem), make(problem)
     for batch in _played(bulk, simulator, episodes=EPISODES, seed=3):
         _ = live.policy
-        for h, s, b, a in zip(batch.step, batch.state, batch.advice, batch.action, strict=True):
-            live.observe(int(h), int(s), int(b), int(a))
-        live.finish()
+        columns = (batch.step, batch.state, batch.advice, batch.action, batch.reward)
+        for row in zip(*(c.tolist() for c in (*columns, batch.next_state)), strict=True):
+            live.observe(Move(*row))
+        live.finish(terminated=bool(batch.terminated[0]))
     _hold(_same(live.policy, bulk.policy), "observe and finish teach something else than update")
 
 
