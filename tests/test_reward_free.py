@@ -113,23 +113,26 @@ def test_one_exploration_serves_every_penalty_and_every_budget(person):
     learner = explored(problem, episodes=40_000, updates=800, **options)
     learnt = learner.model()
     for penalty in (0.0, 0.2, 0.5, 1.0):
-        told = counsel.solve(learnt, penalty=penalty)
-        advice = np.minimum(told.policy.advice[:, :-1], problem.defer)
-        policy = counsel.Policy(advice, n_actions=problem.n_actions)
-        worth = counsel.evaluate(problem, policy)
+        told = learner.plan(penalty=penalty)
+        worth = counsel.evaluate(problem, told.policy)
+        assert told.value == pytest.approx(worth.value, abs=0.3)
         best = counsel.solve(problem, penalty=penalty).penalised_value
         assert worth.value - penalty * worth.advice_count >= best - 0.1
     learner.penalty, learner._policy = 0.2, None
-    told = counsel.solve(learnt, penalty=0.2)
     direct = counsel.evaluate(problem, learner.policy)
-    through = np.minimum(told.policy.advice[:, :-1], problem.defer)
-    same = counsel.evaluate(problem, counsel.Policy(through, n_actions=problem.n_actions))
+    same = counsel.evaluate(problem, learner.plan(penalty=0.2).policy)
     assert direct.value - 0.2 * direct.advice_count == pytest.approx(
         same.value - 0.2 * same.advice_count, abs=1e-9
     )
-    budget = counsel.solve(learnt, budget=1.0)
-    assert budget.advice_count <= 1.0 + 1e-9
-    assert budget.value == pytest.approx(counsel.solve(problem, budget=1.0).value, abs=0.15)
+    for D in (0.5, 1.0, 2.0, 3.0):
+        worth = counsel.evaluate(problem, learner.plan(budget=D).policy)
+        assert worth.advice_count <= D + 0.1
+        assert worth.value >= counsel.solve(problem, budget=D).value - 0.15
+    hard = learner.plan(budget=2, hard=True)
+    worth = counsel.evaluate(problem, hard.policy)
+    assert worth.value >= counsel.solve(problem, budget=2, hard=True).value - 0.15
+    front = learner.frontier()
+    assert front.vertices[-1].value == pytest.approx(counsel.solve(learnt).value, abs=1e-9)
 
 
 def test_it_sees_every_pair_that_can_be_seen():

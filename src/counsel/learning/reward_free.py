@@ -28,6 +28,7 @@ Deviates
 """
 
 import math
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -59,13 +60,28 @@ from counsel.learning.move import Move
 from counsel.model.human import Human
 from counsel.model.kernel import Kernel
 from counsel.model.mdp import MDP
-from counsel.model.policy import Advice, Policy
+from counsel.model.policy import Advice, HardPolicy, Policy
 from counsel.model.problem import AdviceProblem, Shape
+from counsel.planning.frontier import Frontier, frontier
+from counsel.planning.solve import solve
 from counsel.simulate.episodes import Episodes
 from counsel.simulate.simulator import Simulator
 
 _GROW = ("_key", "_times")
 _ARRAYS = ("_visits", "_actions", "_reward_sum", "_ahead", "_starts", "_ended", *_GROW)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LearntPlan:
+    """A policy planned on what was learnt, and what it promises there.
+
+    ``value``, ``advice_count`` and ``price`` are those of the learnt model, not of the truth.
+    """
+
+    value: float
+    advice_count: float
+    price: float
+    policy: Policy | HardPolicy
 
 
 class RFE:
@@ -286,6 +302,22 @@ class RFE:
             self._policy = Policy.trusted(advice, n_actions=A)
         return self._policy
 
+    def plan(
+        self, *, penalty: float | None = None, budget: float | None = None, hard: bool = False
+    ) -> LearntPlan:
+        """Plan on what was learnt: without limit, at a penalty or within a budget, as ``solve``."""
+        found = solve(self.model(), penalty=penalty, budget=budget, hard=hard)
+        return LearntPlan(
+            value=found.value,
+            advice_count=found.advice_count,
+            price=found.price,
+            policy=_for_people(found.policy, self.shape.n_actions),
+        )
+
+    def frontier(self) -> Frontier:
+        """Return what every number of pieces of advice is worth, as far as was learnt."""
+        return frontier(self.model())
+
     def model(self) -> AdviceProblem:
         """Return what was learnt as a problem that ``solve`` and ``frontier`` take.
 
@@ -318,6 +350,24 @@ class RFE:
         alone[:, -1] = 1.0
         mdp = MDP(Kernel.from_sparse(matrices), reward, horizon=H, start=start, allowed=allowed)
         return AdviceProblem(mdp, Human(alone, 1.0))
+
+
+def _for_people(policy: Policy | HardPolicy, n_actions: int) -> Policy | HardPolicy:
+    """Turn a policy of the learnt model into one for people: drop the unknown state.
+
+    In the model to be left alone is an action and silence one more; for people both are silence.
+    """
+    advice = np.minimum(policy.advice[..., :-1], n_actions)
+    if isinstance(policy, HardPolicy):
+        return HardPolicy(advice, n_actions=n_actions)
+    H, S = advice.shape
+    table = np.zeros((H, S, n_actions + 1))
+    chances = policy.probabilities()[:, :-1]
+    table[:] = chances[..., : n_actions + 1]
+    table[..., n_actions] += chances[..., n_actions + 1]
+    if not policy.random.cell.size:
+        return Policy.trusted(advice.astype(np.int16), n_actions=n_actions)
+    return Policy.from_probabilities(table)
 
 
 def _seen_of(key: Ints, times: Ints, states: int) -> Seen:
