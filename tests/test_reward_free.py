@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import counsel
+from counsel.learning._explore_kernels import UNSEEN
 from counsel.learning.reward_free import RFE
 from counsel.worlds import make
 from tests.problems import adapt, draw
@@ -188,3 +189,52 @@ def test_before_anything_was_seen_it_is_silent_and_knows_nothing():
 def test_settings_that_make_no_sense_are_refused(options, words):
     with pytest.raises(counsel.CounselError, match=words):
         RFE(make("night-shift").shape, **({"rng": np.random.default_rng(0)} | options))
+
+
+def held(learner, *, capped):
+    """Return the policy the paper's listing would hold: the first of the largest W."""
+    n = learner._visits
+    H, S, B = n.shape
+    scale, base = learner._bonus
+    phi = base + S * (np.log(8.0 * (n + 1.0)) + 1.0)
+    W = np.where(n > 0, scale * phi / np.maximum(n, 1) + learner._ahead, UNSEEN)
+    return counsel.Policy((np.minimum(W, H) if capped else W).argmax(axis=2), n_actions=B - 1)
+
+
+def explore_run(problem, how, *, seed):
+    """Return the regret over 5,000 episodes, updated every 50, and the last value gap."""
+    learner = RFE(
+        problem.shape, rng=np.random.default_rng(seed), scale=0.1, reward=problem.mdp.reward
+    )
+    rng, simulator = np.random.default_rng(seed + 10), counsel.Simulator(problem)
+    best, regret = counsel.solve(problem).value, 0.0
+    for _ in range(100):
+        gap = best - counsel.evaluate(problem, learner.policy).value
+        regret += 50 * gap
+        how(learner, simulator, rng)
+    return regret, gap
+
+
+def by_live_counts(learner, simulator, rng):
+    learner.explore(simulator, episodes=50, rng=rng)
+
+
+def by_held_argmax(learner, simulator, rng):
+    learner.update(simulator.play(held(learner, capped=False), episodes=50, rng=rng))
+
+
+def by_capped_first_index(learner, simulator, rng):
+    learner.update(simulator.play(held(learner, capped=True), episodes=50, rng=rng))
+
+
+@pytest.mark.parametrize("world", ["flappy-bird-budget/greedy", "flappy-bird/greedy"])
+def test_first_index_ties_never_learn_and_a_held_argmax_learns_slowly(world):
+    # The named trap of the printed rule: at this scale the capped W ties almost everywhere.
+    problem = make(world)
+    ours = [explore_run(problem, by_live_counts, seed=seed) for seed in range(3)]
+    slow = [explore_run(problem, by_held_argmax, seed=seed) for seed in range(3)]
+    lost = [explore_run(problem, by_capped_first_index, seed=seed) for seed in range(3)]
+    assert max(gap for _, gap in ours) < 0.05
+    assert min(gap for _, gap in lost) > 1.0
+    assert min(regret for regret, _ in slow) > 2 * max(regret for regret, _ in ours)
+    assert min(regret for regret, _ in lost) > 10 * max(regret for regret, _ in ours)
