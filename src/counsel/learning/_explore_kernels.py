@@ -11,7 +11,8 @@ import numpy as np
 
 from counsel._arrays import Bools, Floats, Ints
 from counsel._jit import inlined, kernel
-from counsel.simulate._kernels import Scene, draw_action, draw_row, draw_start, layer_of
+from counsel.model._kernels import layer_of
+from counsel.simulate._kernels import Scene, draw_action, draw_row, draw_start
 
 UNSEEN = 1e12
 """How uncertain a pair is that was never seen: more than anything that was."""
@@ -92,6 +93,16 @@ def explore(
 
 
 @kernel
+def expect_seen(seen: Seen, i: int, value_s: Floats) -> float:
+    """Return Σ_t p̂(t) value(t) of a row."""
+    total, value = 0, 0.0
+    for j in range(seen.indptr[i], seen.indptr[i + 1]):
+        total += seen.times[j]
+        value += seen.times[j] * value_s[seen.next_state[j]]
+    return float(value / total)
+
+
+@kernel
 def look_behind(
     seen: Seen,
     visits_hsb: Ints,
@@ -113,13 +124,8 @@ def look_behind(
     for h in range(H - 1, -1, -1):
         first = h * S * B
         while i >= 0 and seen.row[i] >= first:
-            s = (seen.row[i] - first) // B
-            b = seen.row[i] - first - s * B
-            total, behind = 0, 0.0
-            for j in range(seen.indptr[i], seen.indptr[i + 1]):
-                total += seen.times[j]
-                behind += seen.times[j] * most_hs[h + 1, seen.next_state[j]]
-            ahead_hsb[h, s, b] = (1.0 + 1.0 / H) * behind / total
+            s, b = divmod(seen.row[i] - first, B)
+            ahead_hsb[h, s, b] = (1.0 + 1.0 / H) * expect_seen(seen, i, most_hs[h + 1])
             i -= 1
         for s in range(S):
             top, whole = 0.0, True
@@ -158,14 +164,10 @@ def clipped_uncertainty(
     for h in range(H - 1, -1, -1):
         first = h * S * B
         while i >= 0 and seen.row[i] >= first:
-            s = (seen.row[i] - first) // B
-            b = seen.row[i] - first - s * B
-            total, behind = 0, 0.0
-            for j in range(seen.indptr[i], seen.indptr[i + 1]):
-                total += seen.times[j]
-                behind += seen.times[j] * most_hs[h + 1, seen.next_state[j]]
+            s, b = divmod(seen.row[i] - first, B)
             n = visits_hsb[h, s, b]
-            w = scale * phi(float(n), base, S) / n + (1.0 + 1.0 / H) * behind / total
+            w = scale * phi(float(n), base, S) / n
+            w += (1.0 + 1.0 / H) * expect_seen(seen, i, most_hs[h + 1])
             W_hsb[h, s, b] = min(float(H), w)
             i -= 1
         for s in range(S):
@@ -203,12 +205,7 @@ def plan_seen(
     for h in range(H - 1, -1, -1):
         first = h * S * B
         while i >= 0 and seen.row[i] >= first:
-            s = (seen.row[i] - first) // B
-            b = seen.row[i] - first - s * B
-            total, behind = 0, 0.0
-            for j in range(seen.indptr[i], seen.indptr[i + 1]):
-                total += seen.times[j]
-                behind += seen.times[j] * V_hs[h + 1, seen.next_state[j]]
+            s, b = divmod(seen.row[i] - first, B)
             earned = reward_hsb[h, s, b]
             if reward_lsa.size > 0:
                 earned = 0.0
@@ -217,7 +214,7 @@ def plan_seen(
                         actions_hsba[h, s, b, a]
                         * reward_lsa[layer_of(reward_lsa.shape[0], h), s, a]
                     )
-            Q_sb[s, b] = (earned + behind) / total
+            Q_sb[s, b] = earned / visits_hsb[h, s, b] + expect_seen(seen, i, V_hs[h + 1])
             i -= 1
         for s in range(S):
             best, top = B - 1, -np.inf

@@ -9,6 +9,12 @@ GOOD, BAD_NUMBER, BAD_SUM = 0, 1, 2
 """What `tidy_rows` found: nothing wrong, a probability that is none, a row that misses one."""
 
 
+@inlined
+def layer_of(layers: int, h: int) -> int:
+    """Return where step ``h`` is stored."""
+    return h if layers > 1 else 0
+
+
 @kernel
 def sort_row(index: Ints, data: Floats, begin: int, end: int) -> None:
     """Sort one row by next state, in place."""

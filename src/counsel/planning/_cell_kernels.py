@@ -10,7 +10,7 @@ import numpy as np
 
 from counsel._arrays import Bools, Floats, Ints
 from counsel._jit import kernel
-from counsel.planning._kernels import ALMOST_CERTAIN, TIE, Aim, gain
+from counsel.planning._kernels import ALMOST_CERTAIN, TIE, Aim, gain, settle
 
 
 class CellWorld(NamedTuple):
@@ -73,7 +73,7 @@ def plan_cells(
                 else:
                     next_best = max(next_best, net)
         if next_best >= top - near:
-            best, top, second = settle_cell(world, c, pull_ca, q_2a, (alone0, alone1), aim, top)
+            best, top, second = settle(world.own_ca, pull_ca, c, q_2a, alone0, alone1, aim, top)
         elif best < A:
             second = gain(world.own_ca, c, best, pull_ca[c, best], q_2a, 1, alone1) - aim.cost1
         V_c2[c, 0] = alone0 + top
@@ -81,35 +81,6 @@ def plan_cells(
         changed |= advice_c[c] != best
         advice_c[c] = best
     return changed
-
-
-@kernel
-def settle_cell(
-    world: CellWorld,
-    c: int,
-    pull_ca: Floats,
-    q_2a: Floats,
-    alone: tuple[float, float],
-    aim: Aim,
-    top: float,
-) -> tuple[int, float, float]:
-    """Decide between advice that may tie: return it and its two gains over silence."""
-    A = q_2a.shape[1]
-    size0, size1 = aim.size0, aim.size1
-    for a in range(A):
-        size0 += abs(q_2a[0, a])
-        size1 += abs(q_2a[1, a])
-    tied = top - TIE * size0
-    best, best0, best1 = A, 0.0, 0.0 if tied <= 0.0 else -np.inf
-    for a in range(A):
-        pull = pull_ca[c, a]
-        if pull == pull:
-            net = gain(world.own_ca, c, a, pull, q_2a, 0, alone[0]) - aim.cost0
-            if net >= tied:
-                second = gain(world.own_ca, c, a, pull, q_2a, 1, alone[1]) - aim.cost1
-                if second > best1 + TIE * size1:
-                    best, best0, best1 = a, net, second
-    return best, best0, best1
 
 
 @kernel

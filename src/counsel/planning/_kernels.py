@@ -11,6 +11,7 @@ import numpy as np
 
 from counsel._arrays import Bools, Floats, Ints
 from counsel._jit import inlined, kernel
+from counsel.model._kernels import layer_of
 
 TIE = 1e-12
 """Two values within this share of their size are equal: rounding must not decide what is said."""
@@ -58,12 +59,6 @@ class Aim(NamedTuple):
     weight1: float
     cost1: float
     size1: float
-
-
-@inlined
-def layer_of(layers: int, h: int) -> int:
-    """Return where step ``h`` is stored."""
-    return h if layers > 1 else 0
 
 
 @kernel

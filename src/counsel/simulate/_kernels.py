@@ -13,6 +13,7 @@ import numpy as np
 
 from counsel._arrays import Bools, Floats, Ints
 from counsel._jit import inlined, kernel
+from counsel.model._kernels import layer_of
 
 BLOCK = 64
 """Episodes that go step by step together; their numbers fit into the fastest cache."""
@@ -56,12 +57,6 @@ class Speech(NamedTuple):
     indptr: Ints
     advice: Ints
     probability: Floats
-
-
-@inlined
-def layer_of(layers: int, h: int) -> int:
-    """Return where step ``h`` is stored."""
-    return h if layers > 1 else 0
 
 
 @inlined
