@@ -202,13 +202,13 @@ def held(learner, *, capped):
 
 
 def explore_run(problem, how, *, seed):
-    """Return the regret over 5,000 episodes, updated every 50, and the last value gap."""
+    """Return the regret over 10,000 episodes, updated every 50, and the last value gap."""
     learner = RFE(
         problem.shape, rng=np.random.default_rng(seed), scale=0.1, reward=problem.mdp.reward
     )
     rng, simulator = np.random.default_rng(seed + 10), counsel.Simulator(problem)
     best, regret = counsel.solve(problem).value, 0.0
-    for _ in range(100):
+    for _ in range(200):
         gap = best - counsel.evaluate(problem, learner.policy).value
         regret += 50 * gap
         how(learner, simulator, rng)
@@ -234,7 +234,7 @@ def test_first_index_ties_never_learn_and_a_held_argmax_learns_slowly(world):
     ours = [explore_run(problem, by_live_counts, seed=seed) for seed in range(3)]
     slow = [explore_run(problem, by_held_argmax, seed=seed) for seed in range(3)]
     lost = [explore_run(problem, by_capped_first_index, seed=seed) for seed in range(3)]
-    assert max(gap for _, gap in ours) < 0.2  # after 5,000 episodes; it goes to 0
+    assert max(gap for _, gap in ours) < 0.05
     assert min(gap for _, gap in lost) > 1.0
     assert min(regret for regret, _ in slow) > 2 * max(regret for regret, _ in ours)
     assert min(regret for regret, _ in lost) > 10 * max(regret for regret, _ in ours)
