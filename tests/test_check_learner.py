@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import counsel
-from counsel import KL, UCBAD, PaperBonus, Theory, Thompson
+from counsel import KL, UCBAD, PaperBonus, Structured, Theory, Thompson
 from counsel.learning.files import resume, suspend
 from counsel.learning.reward_free import RFE
 from counsel.testing import check_learner
@@ -25,6 +25,13 @@ LEARNERS = {
     "thompson": lambda p: Thompson(p.without_adherence(), rng=rng()),
     "rfe": lambda p: RFE(p.shape, rng=rng(), scale=0.1, reward=p.mdp.reward),
     "rfe, rewards unknown": lambda p: RFE(p.shape, rng=rng(), penalty=0.1),
+    "rfe, budget": lambda p: RFE(p.shape, rng=rng(), budget=1.5),
+    "structured": lambda p: Structured(p.shape, rng=rng()),
+    "structured, pooled": lambda p: Structured(
+        p.shape, rng=rng(), groups=np.zeros(p.n_actions, int), reward=p.mdp.reward, penalty=0.1
+    ),
+    "ucb-ad, budget": lambda p: UCBAD(p.without_adherence(), budget=1.0, rng=rng()),
+    "thompson, budget": lambda p: Thompson(p.without_adherence(), budget=0.5, rng=rng()),
 }
 WORLDS = {
     "safe": lambda: make("flappy-bird/safe"),

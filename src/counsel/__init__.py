@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from counsel.learning.learn import Record, learn
     from counsel.learning.move import Move
     from counsel.learning.reward_free import RFE
+    from counsel.learning.structured import Structured
     from counsel.learning.thompson import Thompson
     from counsel.learning.ucb_ad import UCBAD
     from counsel.model.files import load, load_policy, save, save_policy
@@ -55,6 +56,7 @@ _HOME = {
     "RFE": "counsel.learning.reward_free",
     "Record": "counsel.learning.learn",
     "Simulator": "counsel.simulate.simulator",
+    "Structured": "counsel.learning.structured",
     "Theory": "counsel.estimate.intervals",
     "Thompson": "counsel.learning.thompson",
     "UCBAD": "counsel.learning.ucb_ad",
@@ -97,6 +99,7 @@ __all__ = [
     "Policy",
     "Record",
     "Simulator",
+    "Structured",
     "Theory",
     "Thompson",
     "Vertex",

@@ -34,6 +34,24 @@ def phi(n: float, base: float, S: int) -> float:
 
 
 @kernel
+def pick_top(value_b: Floats, u: float) -> int:
+    """Return the place of the largest value, drawn evenly by u where there are several."""
+    top, tied = -np.inf, 0
+    for b in range(value_b.size):
+        if value_b[b] > top:
+            top, tied = value_b[b], 1
+        elif value_b[b] == top:
+            tied += 1
+    pick = int(u * tied)
+    for b in range(value_b.size):
+        if value_b[b] == top:
+            if pick == 0:
+                return b
+            pick -= 1
+    return 0
+
+
+@kernel
 def explore(
     scene: Scene,
     u_nw: Floats,
@@ -61,25 +79,14 @@ def explore(
         s = draw_start(scene, u_nw[n, 1])
         start_s[s] += 1
         for h in range(H):
-            top, tied = -1.0, 0
             openings = layer_of(open_lsb.shape[0], h)
             for b in range(B):
                 visits = visits_hsb[h, s, b]
-                value = UNSEEN if open_lsb[openings, s, b] else -2.0
+                value_b[b] = UNSEEN if open_lsb[openings, s, b] else -2.0
                 if visits > 0:
-                    value = scale * phi(float(visits), base, S) / visits + ahead_hsb[h, s, b]
-                value_b[b] = value
-                if value > top:
-                    top, tied = value, 1
-                elif value == top:
-                    tied += 1
-            pick, b = int(tie_nh[n, h] * tied), 0
-            for c in range(B):
-                if value_b[c] == top:
-                    if pick == 0:
-                        b = c
-                        break
-                    pick -= 1
+                    own = scale * phi(float(visits), base, S) / visits
+                    value_b[b] = own + ahead_hsb[h, s, b]
+            b = pick_top(value_b, tie_nh[n, h])
             layer = layer_of(scene.person_lsc.shape[0], h)
             a = draw_action(scene.person_lsc, layer, s, b, u_nw[n, 2 + draws * h])
             t = scene.leads_lsa[layer_of(scene.leads_lsa.shape[0], h), s, a]

@@ -13,29 +13,60 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from numpy.random import Generator
 from numpy.typing import ArrayLike, NDArray
 
-from counsel._arrays import Ints, brief, layers, real, rectangular, sealed
+from counsel._arrays import (
+    Ints,
+    brief,
+    by_step,
+    check_rng,
+    generator_from,
+    layers,
+    real,
+    rectangular,
+    sealed,
+)
 from counsel.errors import CounselError
 from counsel.learning._kernels import Belief, Groups, set_groups
 from counsel.learning.move import Move
 from counsel.learning.plans import plan_for
 from counsel.model._kernels import NEVER, sum_others
-from counsel.model.policy import Policy
-from counsel.model.problem import Setting
+from counsel.model.human import Human
+from counsel.model.policy import HardPolicy, Policy
+from counsel.model.problem import AdviceProblem, Setting
+from counsel.planning.solve import solve
 from counsel.simulate.episodes import Episodes
 
 
-def with_groups(setting: Setting, groups: ArrayLike) -> Setting:
-    """Return the setting with other pairs sharing one adherence: [a], [s, a] or [h, s, a]."""
+def read_groups(groups: ArrayLike, shape: tuple[int, int, int]) -> Ints:
+    """Return which pairs share one adherence as [layer, s, a], from [a], [s, a] or [h, s, a]."""
     table = rectangular("groups", groups)
-    H, S, A = setting.policy.shape
+    H, S, A = shape
     if table.dtype.kind not in "iu" or table.shape not in ((A,), (S, A), (H, S, A)):
         raise CounselError(
             f"groups is {table.dtype} of shape {table.shape}; expected whole numbers "
             f"[a] = {(A,)}, [s, a] = {(S, A)} or [h, s, a] = {(H, S, A)}"
         )
-    return replace(setting, groups=np.broadcast_to(table.astype(np.int64), (H, S, A)))
+    of_layer = table if table.ndim == 3 else table[None]
+    return np.broadcast_to(of_layer.astype(np.int64), (len(of_layer), S, A))
+
+
+def read_limit(
+    penalty: float, budget: float | None, *, name: str = "penalty"
+) -> tuple[float, float | None]:
+    """Return what a piece of advice costs and how many may be given, one or the other."""
+    price = real(name, penalty)
+    if not 0.0 <= price < math.inf:
+        raise CounselError(f"{name} is {penalty}; it must be a finite number of 0 or more")
+    if budget is None:
+        return price, None
+    pieces = real("budget", budget)
+    if not 0.0 <= pieces < math.inf:
+        raise CounselError(f"budget is {budget}; it must be a finite number of 0 or more")
+    if price > 0.0:
+        raise CounselError(f"penalty is {penalty} and budget {budget}; give one or the other")
+    return price, pieces
 
 
 class Adherence:
@@ -122,21 +153,31 @@ class AdherenceLearner(ABC):
     """
 
     def __init__(
-        self, setting: Setting, *, penalty: float = 0.0, groups: ArrayLike | None = None
+        self,
+        setting: Setting,
+        *,
+        penalty: float = 0.0,
+        budget: float | None = None,
+        groups: ArrayLike | None = None,
+        rng: Generator | None = None,
     ) -> None:
+        if rng is not None:
+            check_rng(rng)
+        self.rng = rng
         if not isinstance(setting, Setting):
             raise CounselError(
                 f"setting is {brief(setting)}; give problem.without_adherence(): "
                 "a learner must not see more"
             )
-        self.setting = setting if groups is None else with_groups(setting, groups)
-        self.penalty = real("penalty", penalty)
-        if not 0.0 <= self.penalty < math.inf:
-            raise CounselError(f"penalty is {penalty}; it must be a finite number of 0 or more")
+        if groups is not None:
+            H, S, A = setting.policy.shape
+            setting = replace(setting, groups=by_step(read_groups(groups, (H, S, A)), H))
+        self.setting = setting
+        self.penalty, self.budget = read_limit(penalty, budget)
         self.known = Adherence(self.setting, penalty=self.penalty)
         self.episode = 0
         self._due = True
-        self._policy: Policy | None = None
+        self._policy: Policy | HardPolicy | None = None
         self._seen: list[tuple[int, int, int, int]] = []
 
     @abstractmethod
@@ -144,14 +185,22 @@ class AdherenceLearner(ABC):
         """Carry what was seen into the plan's pull."""
 
     @property
-    def policy(self) -> Policy:
+    def policy(self) -> Policy | HardPolicy:
         """What to advise now."""
         if self._due or self._policy is None:
             self.believe()
-            advice = self.known.plan.advise()
-            self._policy = Policy.trusted(advice, n_actions=self.setting.policy.shape[2])
+            self._policy = self._planned()
             self._due = False
         return self._policy
+
+    def _planned(self) -> Policy | HardPolicy:
+        """Return the best policy for what is believed."""
+        if self.budget is None:
+            advice = self.known.plan.advise()
+            return Policy.trusted(advice, n_actions=self.setting.policy.shape[2])
+        own = layers(self.setting.policy)
+        person = Human(own[0] if len(own) == 1 else own, lift=self.known.plan.lifts())
+        return solve(AdviceProblem(self.setting.mdp, person), budget=self.budget).policy
 
     def update(self, batch: Episodes) -> None:
         """Learn from whole episodes."""
@@ -160,8 +209,16 @@ class AdherenceLearner(ABC):
         self._due = True
 
     def advise(self, step: int, state: int) -> int:
-        """Return the advice for one person at one step."""
-        return int(self.policy.advice[step, state])
+        """Return the advice for one person at one step; within a budget it may be drawn."""
+        policy = self.policy
+        options = policy.at(step, state) if isinstance(policy, Policy) else {}
+        if len(options) == 1:
+            return next(iter(options))
+        if self.rng is None:
+            raise CounselError(
+                "rng is None; within a budget advice is drawn now and then: give one"
+            )
+        return int(self.rng.choice(list(options), p=list(options.values())))
 
     def observe(self, move: Move) -> None:
         """Note what the person did."""
@@ -179,7 +236,8 @@ class AdherenceLearner(ABC):
     def state(self) -> dict[str, Any]:
         """Return all that was learnt: what ``restore`` needs to go on from here."""
         belief = self.known.belief
-        return {
+        chance = {} if self.rng is None else {"chance": self.rng.bit_generator.state}
+        return chance | {
             "episode": self.episode,
             "due": self._due or self._policy is None,
             "given": belief.given.copy(),
@@ -191,6 +249,8 @@ class AdherenceLearner(ABC):
     def restore(self, state: dict[str, Any]) -> None:
         """Go on from a state that a learner with the same settings had."""
         belief = self.known.belief
+        if self.rng is not None:
+            self.rng = generator_from(state["chance"])
         for name in ("given", "matched", "upper"):
             if state[name].shape != getattr(belief, name).shape:
                 raise CounselError(
@@ -204,8 +264,7 @@ class AdherenceLearner(ABC):
         self._policy = None
         if not self._due:
             set_groups(self.known.groups, belief, self.known.plan.pull)
-            advice = self.known.plan.advise()
-            self._policy = Policy.trusted(advice, n_actions=self.setting.policy.shape[2])
+            self._policy = self._planned()
 
     @property
     def given(self) -> Ints:

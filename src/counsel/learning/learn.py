@@ -8,7 +8,9 @@ happens.
 ``learn`` plays a learner against a simulator and yields a record now and then. What an episode
 costs is the *value gap* of the policy it began with: the value of the best policy less that of this
 one (both less the penalty, where there is one), computed exactly from the truth, which the learner
-never sees. The *regret* is their sum over all episodes. Every episode of a block is charged with
+never sees. Where the learner has a budget, the best policy is the best within it; a policy that
+spends more may beat it, and its gap is then negative. The *regret* is the sum of the gaps above 0
+over all episodes. Every episode of a block is charged with
 the policy the block began with; charging the one planned after it would flatter learners that
 explore first. A learner that explores is charged with what it would advise, not with what it tries.
 """
@@ -37,7 +39,11 @@ DOUBLING = "doubling"
 
 
 class Learner(Protocol):
-    """Gives advice and learns from what the person makes of it."""
+    """Gives advice and learns from what the person makes of it.
+
+    One that keeps within a budget says so by an attribute ``budget``, the expected pieces of advice
+    in an episode.
+    """
 
     @property
     def penalty(self) -> float:
@@ -151,7 +157,7 @@ def learn(  # noqa: PLR0913 (who, where, how long, how often, and chance)
     check_rng(rng)
     if every != DOUBLING:
         whole("every", every, least=1)
-    keep = _Ledger(simulator, learner.penalty, after)
+    keep = _Ledger(simulator, learner.penalty, getattr(learner, "budget", None), after)
     step = max(1, episodes // records)
     runs = isinstance(learner, Runner) and learner.small_plan is not None
     if runs and every != DOUBLING and step % int(every) == 0:
@@ -168,7 +174,7 @@ def learn(  # noqa: PLR0913 (who, where, how long, how often, and chance)
         else:
             learner.update(simulator.play(policy, episodes=size, rng=rng))
         played += size
-        keep.regret += size * gap
+        keep.regret += size * max(gap, 0.0)
         if played - shown >= step or played == episodes:
             shown = played
             yield keep.record(played, gap, pieces)
@@ -199,9 +205,12 @@ def _in_one_loop(
 class _Ledger:
     """Keeps the regret. Knows the truth."""
 
-    def __init__(self, simulator: Simulator, penalty: float, after: Record | None) -> None:
+    def __init__(
+        self, simulator: Simulator, penalty: float, budget: float | None, after: Record | None
+    ) -> None:
         self._problem, self.penalty = simulator.problem, penalty
-        self.best = solve(self._problem, penalty=penalty).penalised_value
+        price = penalty if budget is None else None
+        self.best = solve(self._problem, penalty=price, budget=budget).penalised_value
         self.before = 0 if after is None else after.episode
         self.regret = 0.0 if after is None else after.regret
         self._begin = time.perf_counter() - (0.0 if after is None else after.seconds)

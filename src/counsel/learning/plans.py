@@ -62,6 +62,12 @@ class SmallPlan:
         chosen: NDArray[_T] = table_lsa[step, self.cells.states]
         return chosen.reshape(-1)
 
+    def lifts(self) -> Floats:
+        """Return the lifts [h, s, a]; 0 for advice left out and in cells that cannot occur."""
+        lift = np.zeros(self.shape)
+        lift[self.cells.step, self.cells.states] = np.nan_to_num(self.pull_ca)
+        return lift
+
     def advise(self) -> Advice:
         """Plan; return the advice [h, s]. Cells that cannot occur stay silent."""
         plan_cells(self.world, self.aim, self.pull_ca, self.V_c2, self.q_2a, self.advice_c)
@@ -92,6 +98,11 @@ class LargePlan:
     def aligned(self, table_lsa: NDArray[_T]) -> NDArray[_T]:
         """Return the numbers of a table [layer, s, a] in the order of ``pull``."""
         return np.broadcast_to(table_lsa, self.pull_lsa.shape).reshape(-1)
+
+    def lifts(self) -> Floats:
+        """Return the lifts [s, a] or [h, s, a]; 0 for advice that is left out."""
+        lift = np.nan_to_num(self.pull_lsa)
+        return lift if len(lift) > 1 else lift[0]
 
     def advise(self) -> Advice:
         """Plan; return the advice [h, s]."""

@@ -28,26 +28,14 @@ Deviates
 """
 
 import math
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.random import Generator
 from numpy.typing import ArrayLike
 
-from counsel._arrays import (
-    Floats,
-    Ints,
-    by_step,
-    check_rng,
-    generator_from,
-    layers,
-    numbers,
-    real,
-    sealed,
-)
-from counsel.errors import CounselError
+from counsel._arrays import Floats, Ints, layers
 from counsel.learning._explore_kernels import (
     UNSEEN,
     Seen,
@@ -56,35 +44,17 @@ from counsel.learning._explore_kernels import (
     look_behind,
     plan_seen,
 )
-from counsel.learning.move import Move
+from counsel.learning.exploring import Exploring, fill_unknown
 from counsel.model.human import Human
 from counsel.model.kernel import Kernel
 from counsel.model.mdp import MDP
-from counsel.model.policy import Advice, HardPolicy, Policy
+from counsel.model.policy import Advice
 from counsel.model.problem import AdviceProblem, Shape
-from counsel.planning.frontier import Frontier, frontier
-from counsel.planning.solve import solve
 from counsel.simulate.episodes import Episodes
 from counsel.simulate.simulator import Simulator
 
-_GROW = ("_key", "_times")
-_ARRAYS = ("_visits", "_actions", "_reward_sum", "_ahead", "_starts", "_ended", *_GROW)
 
-
-@dataclass(frozen=True, slots=True, eq=False)
-class LearntPlan:
-    """A policy planned on what was learnt, and what it promises there.
-
-    ``value``, ``advice_count`` and ``price`` are those of the learnt model, not of the truth.
-    """
-
-    value: float
-    advice_count: float
-    price: float
-    policy: Policy | HardPolicy
-
-
-class RFE:
+class RFE(Exploring):
     """Explores first, and plans for any penalty or budget afterwards.
 
     Parameters
@@ -101,9 +71,21 @@ class RFE:
         What the bonus is multiplied by: 1 in theory, 0.1 in the paper's experiments.
     reward
         Rewards of the person's actions, where they are known: [s, a] or [h, s, a].
-    penalty
-        The penalty that ``policy`` is planned for.
+    penalty, budget
+        What ``policy`` is planned for: what a piece of advice costs, or the expected pieces of
+        advice in an episode.
     """
+
+    growing: ClassVar[tuple[str, ...]] = ("_key", "_times")
+    arrays: ClassVar[tuple[str, ...]] = (
+        "_visits",
+        "_actions",
+        "_reward_sum",
+        "_ahead",
+        "_starts",
+        "_ended",
+        *growing,
+    )
 
     def __init__(  # noqa: PLR0913 (the settings of the theorem)
         self,
@@ -116,20 +98,21 @@ class RFE:
         scale: float = 1.0,
         reward: ArrayLike | None = None,
         penalty: float = 0.0,
+        budget: float | None = None,
     ) -> None:
-        if not isinstance(shape, Shape):
-            raise CounselError("give problem.shape: a learner must not see more")
-        check_rng(rng)
-        self.shape, self.rng = shape, rng
-        self.delta, self.scale = _positive("delta", delta, 1.0), _positive("scale", scale)
-        self.epsilon = None if epsilon is None else _positive("epsilon", epsilon)
-        self.most_penalty, self.penalty = (
-            real("most_penalty", most_penalty),
-            real("penalty", penalty),
+        super().__init__(
+            shape,
+            rng=rng,
+            delta=delta,
+            epsilon=epsilon,
+            most_penalty=most_penalty,
+            scale=scale,
+            reward=reward,
+            penalty=penalty,
+            budget=budget,
         )
-        H, S, A = shape.horizon, shape.n_states, shape.n_actions
+        H, S, A = self._sizes
         B = A + 1
-        self.reward = None if reward is None else _read_reward(reward, (H, S, A))
         base = 6.0 * (math.log(4.0 * S * B * H) + 1.0 - math.log((epsilon or 1.0) * delta))
         self._bonus = (16.0 * H * H * self.scale, base)
         may = layers(shape.allowed)
@@ -138,14 +121,9 @@ class RFE:
         self._actions = np.zeros((H, S, B, A), dtype=np.int32)
         self._reward_sum = np.zeros((H, S, B))
         self._ahead = np.zeros((H, S, B))
-        self._starts = np.zeros(S, dtype=np.int64)
-        self._ended = np.zeros(S, dtype=np.bool_)
-        self._moves: list[Move] = []
         self._key: Ints = np.zeros(0, np.int64)
         self._times: Ints = np.zeros(0, np.int64)
         self._seen = _seen_of(self._key, self._times, S)
-        self.episode = 0
-        self._policy: Policy | None = None
 
     def explore(self, simulator: Simulator, *, episodes: int, rng: Generator) -> None:
         """Play episodes where most is uncertain, then take in what was seen."""
@@ -174,10 +152,7 @@ class RFE:
         np.add.at(self._visits, (step, state, advice), 1)
         np.add.at(self._actions, (step, state, advice, batch.action.astype(np.int64)), 1)
         np.add.at(self._reward_sum, (step, state, advice), batch.reward)
-        live = batch.lengths > 0
-        np.add.at(self._starts, state[batch.first[:-1][live]], 1)
-        ends = batch.first[1:][live & batch.terminated] - 1
-        self._ended[batch.next_state[ends]] = True
+        self._note_ends(batch)
         _, S, B = self._visits.shape
         self._take_in(((step * S + state) * B + advice) * S + batch.next_state)
         self._look_behind(len(batch))
@@ -193,59 +168,16 @@ class RFE:
         value = np.where(n > 0, tried, np.where(open_b, UNSEEN, -1.0))
         return int(self.rng.choice(np.flatnonzero(value == value.max())))
 
-    def observe(self, move: Move) -> None:
-        """Note what the person did and what came of it."""
-        self._moves.append(move)
-
-    def finish(self, *, terminated: bool = False) -> None:
-        """End an episode and learn from it; without anything seen nothing changes."""
-        if not self._moves:
-            return
-        _, state, advice, action, reward, then = (
-            np.array(c) for c in zip(*self._moves, strict=True)
-        )
-        self._moves.clear()
-        self.update(
-            Episodes(
-                first=np.array([0, state.size]),
-                state=state.astype(np.int32),
-                advice=advice.astype(np.int16),
-                action=action.astype(np.int16),
-                reward=reward.astype(np.float64),
-                next_state=then.astype(np.int32),
-                terminated=np.array([terminated]),
-                defer=self.shape.n_actions,
-            )
-        )
-
     def _look_behind(self, episodes: int) -> None:
         known = (self._seen, self._visits, self._bonus, self._open, self._ended)
         look_behind(*known, self._ahead)
         self.episode += episodes
         self._policy = None
 
-    def state(self) -> dict[str, Any]:
-        """Return all that was learnt, and where chance stands."""
-        arrays = {name: getattr(self, name).copy() for name in _ARRAYS}
-        moves = np.array(self._moves, dtype=np.float64).reshape(-1, 6)
-        chance = self.rng.bit_generator.state
-        return arrays | {"episode": self.episode, "chance": chance, "moves": moves}
-
     def restore(self, state: dict[str, Any]) -> None:
         """Go on from a state that a learner with the same settings had."""
-        for name in _ARRAYS:
-            if name not in _GROW and state[name].shape != getattr(self, name).shape:
-                raise CounselError(
-                    f"{name[1:]} has shape {state[name].shape} but this learner "
-                    f"{getattr(self, name).shape}; restore one with the same settings"
-                )
-            setattr(self, name, state[name].copy())
+        super().restore(state)
         self._seen = _seen_of(self._key, self._times, self.shape.n_states)
-        self._moves = [
-            Move(int(h), int(s), int(b), int(a), r, int(t)) for h, s, b, a, r, t in state["moves"]
-        ]
-        self.rng = generator_from(state["chance"])
-        self.episode, self._policy = int(state["episode"]), None
 
     def _take_in(self, key: Ints) -> None:
         """Count (row, next state) pairs, kept in order."""
@@ -265,16 +197,6 @@ class RFE:
         known = (self._seen, self._visits, self._bonus, self._open, self._ended)
         return float(clipped_uncertainty(*known, start))
 
-    @property
-    def done(self) -> bool:
-        """Whether the stopping rule has fired."""
-        if self.epsilon is None:
-            return False
-        W, low, high = self.uncertainty, *self.shape.reward_range
-        span = max(high - low, 1e-300)
-        threshold = self.epsilon / span / (2.0 * (1.0 + self.most_penalty / span))
-        return W + 4.0 * math.e * math.sqrt(W) <= threshold
-
     def expected_reward(self) -> Floats:
         """Return r̂^M [h, s, b] of what was seen; 0 elsewhere."""
         n = np.maximum(self._visits, 1)
@@ -283,40 +205,21 @@ class RFE:
         share = self._actions / n[..., None]
         return np.asarray(np.einsum("hsba,hsa->hsb", share, self.reward))
 
-    @property
-    def policy(self) -> Policy:
-        """The best policy for ``penalty`` on what was seen; before anything was, silence."""
-        if self._policy is None:
-            H, S, A = self.shape.horizon, self.shape.n_states, self.shape.n_actions
-            advice: Advice = np.full((H, S), A, dtype=np.int16)
-            known = np.zeros((0, S, A)) if self.reward is None else layers(self.reward)
-            plan_seen(
-                self._seen,
-                self._visits,
-                self._actions,
-                known,
-                self._reward_sum,
-                self.penalty,
-                advice,
-            )
-            self._policy = Policy.trusted(advice, n_actions=A)
-        return self._policy
-
-    def plan(
-        self, *, penalty: float | None = None, budget: float | None = None, hard: bool = False
-    ) -> LearntPlan:
-        """Plan on what was learnt: without limit, at a penalty or within a budget, as ``solve``."""
-        found = solve(self.model(), penalty=penalty, budget=budget, hard=hard)
-        return LearntPlan(
-            value=found.value,
-            advice_count=found.advice_count,
-            price=found.price,
-            policy=_for_people(found.policy, self.shape.n_actions),
+    def best_advice(self, penalty: float) -> Advice:
+        """Return the best advice [h, s] for a penalty on what was seen."""
+        H, S, A = self._sizes
+        advice: Advice = np.full((H, S), A, dtype=np.int16)
+        known = np.zeros((0, S, A)) if self.reward is None else layers(self.reward)
+        plan_seen(
+            self._seen,
+            self._visits,
+            self._actions,
+            known,
+            self._reward_sum,
+            penalty,
+            advice,
         )
-
-    def frontier(self) -> Frontier:
-        """Return what every number of pieces of advice is worth, as far as was learnt."""
-        return frontier(self.model())
+        return advice
 
     def model(self) -> AdviceProblem:
         """Return what was learnt as a problem that ``solve`` and ``frontier`` take.
@@ -329,6 +232,7 @@ class RFE:
         low = self.shape.reward_range[0]
         tried = self._visits > 0
         reward = np.full((H, S + 1, B), low)
+        reward[:, :S][~tried & self._ended[:, None]] = 0.0
         reward[:, :S][tried] = self.expected_reward()[tried]
         row, t = self._key // S, self._key % S
         h, sb = row // (S * B), row % (S * B)
@@ -336,38 +240,18 @@ class RFE:
         matrices = []
         for step in range(H):
             here = h == step
-            lost = np.flatnonzero(~tried[step].reshape(-1))
-            rows = np.concatenate((sb[here], lost, np.arange(S * B, (S + 1) * B)))
-            columns = np.concatenate((t[here], np.full(lost.size + B, S)))
-            data = np.concatenate((chance[here], np.ones(lost.size + B)))
+            rows, columns, data = fill_unknown(
+                sb[here], t[here], chance[here], tried[step], self._ended
+            )
             matrices.append(sp.csr_matrix((data, (rows, columns)), shape=((S + 1) * B, S + 1)))
-        start = np.append(self._starts / max(self._starts.sum(), 1), 0.0)
-        if not self._starts.any():
-            start[S] = 1.0
         allowed = np.ones((H, S + 1, B), dtype=np.bool_)
         allowed[:, :S, :-1] = tried[..., :-1]
         alone = np.zeros((S + 1, B))
         alone[:, -1] = 1.0
-        mdp = MDP(Kernel.from_sparse(matrices), reward, horizon=H, start=start, allowed=allowed)
+        mdp = MDP(
+            Kernel.from_sparse(matrices), reward, horizon=H, start=self._start(), allowed=allowed
+        )
         return AdviceProblem(mdp, Human(alone, 1.0))
-
-
-def _for_people(policy: Policy | HardPolicy, n_actions: int) -> Policy | HardPolicy:
-    """Turn a policy of the learnt model into one for people: drop the unknown state.
-
-    In the model to be left alone is an action and silence one more; for people both are silence.
-    """
-    advice = np.minimum(policy.advice[..., :-1], n_actions)
-    if isinstance(policy, HardPolicy):
-        return HardPolicy(advice, n_actions=n_actions)
-    H, S = advice.shape
-    table = np.zeros((H, S, n_actions + 1))
-    chances = policy.probabilities()[:, :-1]
-    table[:] = chances[..., : n_actions + 1]
-    table[..., n_actions] += chances[..., n_actions + 1]
-    if not policy.random.cell.size:
-        return Policy.trusted(advice.astype(np.int16), n_actions=n_actions)
-    return Policy.from_probabilities(table)
 
 
 def _seen_of(key: Ints, times: Ints, states: int) -> Seen:
@@ -379,19 +263,3 @@ def _seen_of(key: Ints, times: Ints, states: int) -> Seen:
         next_state=(key % states).astype(np.int32),
         times=times,
     )
-
-
-def _positive(name: str, value: object, most: float = math.inf) -> float:
-    number = real(name, value)
-    if not 0.0 < number < most:
-        raise CounselError(f"{name} is {value}; it must be above 0 and below {most:g}")
-    return number
-
-
-def _read_reward(given: ArrayLike, shape: tuple[int, int, int]) -> Floats:
-    table = numbers("reward", given)
-    if table.shape not in (shape, shape[1:]):
-        raise CounselError(
-            f"reward has shape {table.shape}; expected [s, a] = {shape[1:]} or [h, s, a] = {shape}"
-        )
-    return by_step(sealed(table.reshape(-1, *shape[1:])), shape[0])

@@ -12,13 +12,11 @@ within the cell of the grid.
 Where the draw says that advice repels, the advice is left out, as in UCB-AD.
 """
 
-from typing import Any
-
 import numpy as np
 from numpy.random import Generator
 from numpy.typing import ArrayLike
 
-from counsel._arrays import Floats, check_rng, generator_from, real
+from counsel._arrays import Floats, check_rng, real
 from counsel.errors import CounselError
 from counsel.learning._kernels import set_groups
 from counsel.learning.adherence import AdherenceLearner
@@ -39,25 +37,26 @@ class Thompson(AdherenceLearner):
         Where the draws come from.
     prior
         The two parameters of the Beta prior; (1, 1) is uniform.
-    penalty
-        What each piece of advice costs.
+    penalty, budget
+        What each piece of advice costs, or how many are expected in an episode at most.
     groups
         Pairs that share one adherence, if not those of the setting: ``[0, 1, 2]`` is one for each
         advice.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 (the settings)
         self,
         setting: Setting,
         *,
         rng: Generator,
         prior: tuple[float, float] = (1.0, 1.0),
         penalty: float = 0.0,
+        budget: float | None = None,
         groups: ArrayLike | None = None,
     ) -> None:
-        super().__init__(setting, penalty=penalty, groups=groups)
+        super().__init__(setting, penalty=penalty, budget=budget, groups=groups, rng=rng)
         check_rng(rng)
-        self.rng = rng
+        self.rng: Generator = rng
         first, second = (real("prior", number) for number in prior)
         if not (0.0 < first < np.inf and 0.0 < second < np.inf):
             raise CounselError(f"prior is {prior}; both numbers must be above 0 and finite")
@@ -72,15 +71,6 @@ class Thompson(AdherenceLearner):
             k, n = known.belief.matched, known.belief.given
             known.belief.upper[:] = self.rng.beta(self.prior[0] + k, self.prior[1] + n - k)
         set_groups(known.groups, known.belief, known.plan.pull)
-
-    def state(self) -> dict[str, Any]:
-        """Return all that was learnt, and where chance stands."""
-        return super().state() | {"chance": self.rng.bit_generator.state}
-
-    def restore(self, state: dict[str, Any]) -> None:
-        """Go on from a state that a learner with the same settings had."""
-        self.rng = generator_from(state["chance"])
-        super().restore(state)
 
     def _draw_lifts(self) -> Floats:
         """Draw a lift for each group; return it for each bin."""

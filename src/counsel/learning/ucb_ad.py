@@ -43,22 +43,26 @@ class UCBAD(AdherenceLearner):
         What is known: ``problem.without_adherence()``.
     bound
         How optimistic to be: ``KL()``, ``KL(delta=…)``, ``Theory(…)``, ``PaperBonus()``.
-    penalty
-        What each piece of advice costs.
+    penalty, budget
+        What each piece of advice costs, or how many are expected in an episode at most.
     groups
         Pairs that share one adherence, if not those of the setting: ``[0, 1, 2]`` is one for each
         advice.
+    rng
+        Where live advice is drawn from within a budget, whose best policy may be random.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 (the settings)
         self,
         setting: Setting,
         *,
         bound: Bound | None = None,
         penalty: float = 0.0,
+        budget: float | None = None,
         groups: ArrayLike | None = None,
+        rng: Generator | None = None,
     ) -> None:
-        super().__init__(setting, penalty=penalty, groups=groups)
+        super().__init__(setting, penalty=penalty, budget=budget, groups=groups, rng=rng)
         self.bound = KL() if bound is None else bound
         self._rule = self.bound.rule(groups=self.known.n_bins, horizon=self.setting.mdp.horizon)
 
@@ -136,5 +140,6 @@ class UCBAD(AdherenceLearner):
 
     @property
     def small_plan(self) -> SmallPlan | None:
-        """The plan that ``run`` works on; None where too many cells can occur."""
-        return self.known.plan if isinstance(self.known.plan, SmallPlan) else None
+        """The plan that ``run`` works on; None within a budget or where too many cells occur."""
+        plan = self.known.plan
+        return plan if isinstance(plan, SmallPlan) and self.budget is None else None

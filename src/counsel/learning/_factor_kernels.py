@@ -1,0 +1,398 @@
+"""Compiled loops of structured exploration.
+
+A *row* is a step, a state and an action of the person. The states seen to follow a row are a chain:
+``head_hsa`` is its first link, −1 where there is none, and link j holds a state, how often it came,
+and the next link. So what was seen is known at once, and after each episode the uncertainty of the
+states it passed is worked out anew. Kernels trust their input.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from counsel._arrays import Bools, Floats, Ints
+from counsel._jit import inlined, kernel
+from counsel.learning._explore_kernels import pick_top
+from counsel.model._kernels import layer_of
+from counsel.simulate._kernels import Scene, draw_action, draw_row, draw_start
+
+ROUNDS = 50
+"""Rounds in which π̂ settles, at most."""
+
+
+class Counts(NamedTuple):
+    """What was seen.
+
+    ``actions_hsba`` how often each action followed each advice (silence last), ``visits_hsa`` how
+    often each action was taken, ``reward_hsa`` what it paid in all. ``free_hsa`` is true once the
+    person was seen, of their own will, to do something else than a: only then does a match with
+    the advice a say something, and only what comes after is counted in ``given_g`` and
+    ``matched_g``. ``own_hsa`` is π̂. ``links`` [j, 3] are states, times and next links, of which
+    ``used`` are in use.
+    """
+
+    actions_hsba: Ints
+    visits_hsa: Ints
+    reward_hsa: Floats
+    free_hsa: Bools
+    own_hsa: Floats
+    given_g: Ints
+    matched_g: Ints
+    head_hsa: Ints
+    links: Ints
+    used: Ints
+
+
+class Doubt(NamedTuple):
+    """How uncertain counts leave the three factors.
+
+    ``moves``, ``habits`` and ``heeds`` are the logarithms of their confidence sets, ``scale`` what
+    all is multiplied by, ``cap`` the most there is: of what was never seen. ``guess`` is added to
+    matches and to refusals. A set has as many dimensions as there are other states, or actions;
+    unless ``whole``, as many as were seen.
+    """
+
+    scale: float
+    moves: float
+    habits: float
+    heeds: float
+    cap: float
+    guess: float
+    whole: bool
+
+
+class Ground(NamedTuple):
+    """What does not change: advice that may be given, who shares an adherence, where it ends."""
+
+    open_lsa: Bools
+    group_lsa: Ints
+    ended_s: Bools
+
+
+@inlined
+def width(n: float, log: float, free: int) -> float:
+    """Return (log + d log(e (1 + n / d))) / n: what n draws of one of d + 1 things leave open."""
+    if free <= 0:
+        return float(log / n)
+    return float((log + free * (1.0 + np.log(1.0 + n / free))) / n)
+
+
+@kernel
+def settle_habit(actions_ba: Ints, own_a: Floats) -> None:
+    """Set π̂ of one state to what makes silence and refusals likeliest.
+
+    What is done in silence is a draw from π, a refusal of advice b a draw from π without b. Each
+    round sets π(a) ∝ w(a) / (n_0 + Σ_{b≠a} n_b / (1 − π(b))), with w(a) the free choices of a, n_0
+    the silent steps and n_b the refusals of b: the likelihood rises in every round (Hunter 2004).
+    Without any free choice it is even among the actions seen.
+    """
+    A = own_a.size
+    chosen_a, refused_b = np.zeros(A), np.zeros(A)
+    silent, total, kinds = 0.0, 0.0, 0
+    for a in range(A):
+        silent += actions_ba[A, a]
+        chosen_a[a] += actions_ba[A, a]
+        for b in range(A):
+            if b != a:
+                chosen_a[a] += actions_ba[b, a]
+                refused_b[b] += actions_ba[b, a]
+        total += chosen_a[a]
+        kinds += chosen_a[a] > 0.0
+    if total == 0.0:
+        for a in range(A):
+            kinds += actions_ba[a, a] > 0
+        for a in range(A):
+            own_a[a] = 1.0 / kinds if actions_ba[a, a] > 0 else 0.0
+        return
+    for a in range(A):
+        own_a[a] = chosen_a[a] / total
+    if kinds == 1 or silent == total:
+        return
+    fresh_a = np.zeros(A)
+    for _ in range(ROUNDS):
+        whole, moved = 0.0, 0.0
+        for a in range(A):
+            weight = silent
+            for b in range(A):
+                if b != a and refused_b[b] > 0.0:
+                    weight += refused_b[b] / (1.0 - own_a[b])
+            fresh_a[a] = chosen_a[a] / weight if chosen_a[a] > 0.0 else 0.0
+            whole += fresh_a[a]
+        for a in range(A):
+            moved = max(moved, abs(fresh_a[a] / whole - own_a[a]))
+            own_a[a] = fresh_a[a] / whole
+        if moved < 1e-9:
+            break
+
+
+@kernel
+def note(counts: Counts, ground: Ground, h: int, s: int, b: int, a: int, reward: float) -> None:
+    """Count one decision."""
+    A = counts.visits_hsa.shape[2]
+    if b < A and counts.free_hsa[h, s, b]:
+        g = ground.group_lsa[layer_of(ground.group_lsa.shape[0], h), s, b]
+        counts.given_g[g] += 1
+        counts.matched_g[g] += a == b
+    counts.actions_hsba[h, s, b, a] += 1
+    counts.visits_hsa[h, s, a] += 1
+    counts.reward_hsa[h, s, a] += reward
+    if a != b:
+        for other in range(A):
+            if other != a:
+                counts.free_hsa[h, s, other] = True
+    settle_habit(counts.actions_hsba[h, s], counts.own_hsa[h, s])
+
+
+@kernel
+def note_next(counts: Counts, h: int, s: int, a: int, t: int) -> None:
+    """Count the state that followed."""
+    j = counts.head_hsa[h, s, a]
+    while j >= 0:
+        if counts.links[j, 0] == t:
+            counts.links[j, 1] += 1
+            return
+        j = counts.links[j, 2]
+    j = counts.used[0]
+    counts.links[j, 0], counts.links[j, 1] = t, 1
+    counts.links[j, 2] = counts.head_hsa[h, s, a]
+    counts.head_hsa[h, s, a] = j
+    counts.used[0] = j + 1
+
+
+@kernel
+def expect(counts: Counts, h: int, s: int, a: int, value_s: Floats) -> float:
+    """Return Σ_t p̂(t) value(t) of a row that was seen."""
+    j, value = counts.head_hsa[h, s, a], 0.0
+    while j >= 0:
+        value += counts.links[j, 1] * value_s[counts.links[j, 0]]
+        j = counts.links[j, 2]
+    return float(value / counts.visits_hsa[h, s, a])
+
+
+@kernel
+def follow_kinds(counts: Counts, h: int, s: int, a: int) -> int:
+    """Return how many states were seen to follow a row."""
+    j, kinds = counts.head_hsa[h, s, a], 0
+    while j >= 0:
+        kinds += 1
+        j = counts.links[j, 2]
+    return kinds
+
+
+@kernel
+def rate(
+    counts: Counts,
+    ground: Ground,
+    doubt: Doubt,
+    ahead_hsa: Floats,
+    h: int,
+    s: int,
+    value_b: Floats,
+) -> None:
+    """Fill how uncertain each advice is: its own law, what its actions do, what lies ahead.
+
+    Advice that may not be given is not rated (−1), nor advice that cannot yet be told from silence:
+    silence says more.
+    """
+    _, S, A = counts.visits_hsa.shape
+    behind_a = np.empty(A)
+    silent, alone, kinds, choices = 0.0, 0.0, 0, 0.0
+    for a in range(A):
+        silent += counts.actions_hsba[h, s, A, a]
+        for b in range(A + 1):
+            if b != a:
+                choices += counts.actions_hsba[h, s, b, a]
+        n = float(counts.visits_hsa[h, s, a])
+        behind_a[a] = doubt.cap
+        if n > 0.0:
+            free = S - 1 if doubt.whole else follow_kinds(counts, h, s, a) - 1
+            behind_a[a] = doubt.scale * width(n, doubt.moves, free) + ahead_hsa[h, s, a]
+        if counts.own_hsa[h, s, a] > 0.0:
+            kinds += 1
+            alone += counts.own_hsa[h, s, a] * behind_a[a]
+    # n times how far π̂ may be off, from n draws: all confidence sets of choices together.
+    habit = doubt.scale * width(1.0, doubt.habits, 0)
+    if choices > 0.0:
+        free = A - 1 if doubt.whole else kinds - 1
+        habit = doubt.scale * choices * width(choices, doubt.habits, free)
+        if doubt.whole:
+            habit *= A + 1
+    value_b[A] = doubt.cap
+    if silent > 0.0:
+        value_b[A] = min(doubt.cap, alone + habit / silent)
+    openings = layer_of(ground.open_lsa.shape[0], h)
+    for b in range(A):
+        value_b[b] = -1.0
+        if not ground.open_lsa[openings, s, b] or (silent > 0.0 and not counts.free_hsa[h, s, b]):
+            continue
+        g = ground.group_lsa[layer_of(ground.group_lsa.shape[0], h), s, b]
+        given, own = float(counts.given_g[g]), counts.own_hsa[h, s, b]
+        draws = silent * (1.0 - own)
+        for a in range(A):
+            if a != b:
+                draws += counts.actions_hsba[h, s, b, a]
+        if given == 0.0 or draws <= 0.0 or own >= 1.0:
+            value_b[b] = doubt.cap
+            continue
+        theta = (counts.matched_g[g] + doubt.guess) / (given + 2.0 * doubt.guess)
+        others = (alone - own * behind_a[b]) / (1.0 - own) if own > 0.0 else alone
+        value = theta * behind_a[b] + (1.0 - theta) * (others + habit / draws)
+        value_b[b] = min(doubt.cap, value + doubt.scale * width(given, doubt.heeds, 1))
+
+
+@kernel
+def back_up(
+    counts: Counts,
+    ground: Ground,
+    doubt: Doubt,
+    h: int,
+    s: int,
+    ahead_hsa: Floats,
+    most_hs: Floats,
+    value_b: Floats,
+) -> None:
+    """Work out what lies ahead of one state's rows, and the most uncertain advice there."""
+    H, _, A = counts.visits_hsa.shape
+    for a in range(A):
+        if counts.visits_hsa[h, s, a] > 0:
+            ahead_hsa[h, s, a] = (1.0 + 1.0 / H) * expect(counts, h, s, a, most_hs[h + 1])
+    rate(counts, ground, doubt, ahead_hsa, h, s, value_b)
+    most_hs[h, s] = value_b.max()
+
+
+@kernel
+def look_ahead(
+    counts: Counts, ground: Ground, doubt: Doubt, ahead_hsa: Floats, most_hs: Floats
+) -> None:
+    """Work out what lies ahead of every row: (1 + 1/H) Σ p̂ max W of the next step."""
+    H, S, A = counts.visits_hsa.shape
+    value_b = np.empty(A + 1)
+    most_hs[H] = 0.0
+    for h in range(H - 1, -1, -1):
+        for s in range(S):
+            if ground.ended_s[s]:
+                most_hs[h, s] = 0.0
+            elif counts.visits_hsa[h, s].sum() == 0:
+                most_hs[h, s] = doubt.cap
+            else:
+                back_up(counts, ground, doubt, h, s, ahead_hsa, most_hs, value_b)
+
+
+@kernel
+def explore_factors(
+    scene: Scene,
+    u_nw: Floats,
+    tie_nh: Floats,
+    counts: Counts,
+    ground: Ground,
+    doubt: Doubt,
+    ahead_hsa: Floats,
+    most_hs: Floats,
+    start_s: Ints,
+) -> None:
+    """Play episodes, always advising where most is uncertain; after each, look back over it."""
+    H, _, A = counts.visits_hsa.shape
+    draws = (u_nw.shape[1] - 2) // H
+    value_b, state_h = np.empty(A + 1), np.empty(H, np.int64)
+    for n in range(u_nw.shape[0]):
+        s = draw_start(scene, u_nw[n, 1])
+        start_s[s] += 1
+        last = 0
+        while last < H and not scene.over_ls[layer_of(scene.over_ls.shape[0], last), s]:
+            h = last
+            rate(counts, ground, doubt, ahead_hsa, h, s, value_b)
+            b = pick_top(value_b, tie_nh[n, h])
+            layer = layer_of(scene.person_lsc.shape[0], h)
+            a = draw_action(scene.person_lsc, layer, s, b, u_nw[n, 2 + draws * h])
+            t = scene.leads_lsa[layer_of(scene.leads_lsa.shape[0], h), s, a]
+            if t < 0:
+                t = draw_row(scene, -1 - t, u_nw[n, 3 + draws * h])
+            paid = scene.reward_lsa[layer_of(scene.reward_lsa.shape[0], h), s, a]
+            note(counts, ground, h, s, b, a, paid)
+            note_next(counts, h, s, a, t)
+            state_h[h] = s
+            last, s = last + 1, t
+        if last < H:
+            ground.ended_s[s] = True
+            for h in range(H):
+                most_hs[h, s] = 0.0
+        for h in range(last - 1, -1, -1):
+            back_up(counts, ground, doubt, h, state_h[h], ahead_hsa, most_hs, value_b)
+
+
+@kernel
+def plan_factors(
+    counts: Counts, ground: Ground, reward_lsa: Floats, penalty: float, advice_hs: Ints
+) -> None:
+    """Plan by lift × advantage on what was seen; silence wherever nothing says otherwise.
+
+    Only advice whose action was seen there, and whose group was seen to listen, is compared. The
+    reward is ``reward_lsa``, or where that is empty (rewards are not known) the average paid.
+    """
+    H, S, A = counts.visits_hsa.shape
+    V_hs, Q_a = np.zeros((H + 1, S)), np.empty(A)
+    for h in range(H - 1, -1, -1):
+        for s in range(S):
+            if counts.visits_hsa[h, s].sum() == 0:
+                continue
+            alone = 0.0
+            for a in range(A):
+                n = counts.visits_hsa[h, s, a]
+                if n == 0:
+                    continue
+                earned = counts.reward_hsa[h, s, a] / n
+                if reward_lsa.size > 0:
+                    earned = reward_lsa[layer_of(reward_lsa.shape[0], h), s, a]
+                Q_a[a] = earned + expect(counts, h, s, a, V_hs[h + 1])
+                alone += counts.own_hsa[h, s, a] * Q_a[a]
+            best, top = A, 0.0
+            for b in range(A):
+                if counts.visits_hsa[h, s, b] > 0:
+                    lift = lift_of(counts, ground, h, s, b)
+                    gain = lift * (Q_a[b] - alone) - penalty
+                    if lift > 0.0 and gain > top + 1e-12 * (1.0 + abs(alone)):
+                        best, top = b, gain
+            V_hs[h, s] = alone + top
+            advice_hs[h, s] = best
+
+
+@kernel
+def lift_of(counts: Counts, ground: Ground, h: int, s: int, b: int) -> float:
+    """Return (θ̂ − π̂) / (1 − π̂), and 0 where the advice may not be given or nothing is known."""
+    g = ground.group_lsa[layer_of(ground.group_lsa.shape[0], h), s, b]
+    own = counts.own_hsa[h, s, b]
+    may = ground.open_lsa[layer_of(ground.open_lsa.shape[0], h), s, b]
+    if not may or counts.given_g[g] == 0 or own >= 1.0:
+        return 0.0
+    return float((counts.matched_g[g] / counts.given_g[g] - own) / (1.0 - own))
+
+
+@kernel
+def fill_lifts(counts: Counts, ground: Ground, lift_hsa: Floats) -> None:
+    """Fill the lift of all advice, 0 where it repels or its action was never seen."""
+    H, S, A = lift_hsa.shape
+    for h in range(H):
+        for s in range(S):
+            for b in range(A):
+                lift_hsa[h, s, b] = 0.0
+                if counts.visits_hsa[h, s, b] > 0:
+                    lift_hsa[h, s, b] = max(0.0, lift_of(counts, ground, h, s, b))
+
+
+@kernel
+def note_all(
+    first: Ints,
+    state: Ints,
+    advice: Ints,
+    action: Ints,
+    reward: Floats,
+    next_state: Ints,
+    counts: Counts,
+    ground: Ground,
+) -> None:
+    """Count whole episodes, in order."""
+    for n in range(first.size - 1):
+        for i in range(first[n], first[n + 1]):
+            h = i - first[n]
+            note(counts, ground, h, state[i], advice[i], action[i], reward[i])
+            note_next(counts, h, state[i], action[i], next_state[i])

@@ -1,0 +1,275 @@
+"""What learners share that explore first and plan afterwards (environment 2 of the paper).
+
+Nothing is known but the sizes of the problem, which advice may be given and the range of rewards
+(``problem.shape``). They play where most is uncertain, whatever the goal, and then plan for any
+penalty and any budget on what was seen. Rewards count in units of their range inside, so that ε and
+penalties are in the user's units and a world paid in cents stops when one paid in euros does.
+"""
+
+import math
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.random import Generator
+from numpy.typing import ArrayLike
+
+from counsel._arrays import (
+    Bools,
+    Floats,
+    Ints,
+    by_step,
+    check_rng,
+    generator_from,
+    numbers,
+    real,
+    sealed,
+)
+from counsel.errors import CounselError
+from counsel.learning.adherence import read_limit
+from counsel.learning.move import Move
+from counsel.model.policy import Advice, HardPolicy, Policy
+from counsel.model.problem import AdviceProblem, Shape
+from counsel.planning.frontier import Frontier, frontier
+from counsel.planning.solve import solve
+from counsel.simulate.episodes import Episodes
+from counsel.simulate.simulator import Simulator
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LearntPlan:
+    """A policy planned on what was learnt, and what it promises there.
+
+    ``value``, ``advice_count`` and ``price`` are those of the learnt model, not of the truth.
+    """
+
+    value: float
+    advice_count: float
+    price: float
+    policy: Policy | HardPolicy
+
+
+class Exploring(ABC):
+    """Explores first, and plans for any penalty or budget afterwards.
+
+    Attributes
+    ----------
+    episode
+        Episodes seen so far.
+    """
+
+    arrays: ClassVar[tuple[str, ...]]
+    """Names of all arrays that hold what was learnt."""
+
+    growing: ClassVar[tuple[str, ...]]
+    """Those among them that grow with what is seen."""
+
+    def __init__(  # noqa: PLR0913 (the settings of the theorem)
+        self,
+        shape: Shape,
+        *,
+        rng: Generator,
+        delta: float = 0.1,
+        epsilon: float | None = None,
+        most_penalty: float = 0.0,
+        scale: float = 1.0,
+        reward: ArrayLike | None = None,
+        penalty: float = 0.0,
+        budget: float | None = None,
+    ) -> None:
+        if not isinstance(shape, Shape):
+            raise CounselError("give problem.shape: a learner must not see more")
+        check_rng(rng)
+        self.shape, self.rng = shape, rng
+        self.delta, self.scale = positive("delta", delta, 1.0), positive("scale", scale)
+        self.epsilon = None if epsilon is None else positive("epsilon", epsilon)
+        self.most_penalty, _ = read_limit(most_penalty, None, name="most_penalty")
+        self.penalty, self.budget = read_limit(penalty, budget)
+        self.reward = None if reward is None else _read_reward(reward, self._sizes)
+        S = shape.n_states
+        self._starts = np.zeros(S, dtype=np.int64)
+        self._ended = np.zeros(S, dtype=np.bool_)
+        self._moves: list[Move] = []
+        self.episode = 0
+        self._policy: Policy | HardPolicy | None = None
+
+    @property
+    def _sizes(self) -> tuple[int, int, int]:
+        return self.shape.horizon, self.shape.n_states, self.shape.n_actions
+
+    @abstractmethod
+    def explore(self, simulator: Simulator, *, episodes: int, rng: Generator) -> None:
+        """Play episodes where most is uncertain, then take in what was seen."""
+
+    @abstractmethod
+    def update(self, batch: Episodes) -> None:
+        """Learn from whole episodes, whoever played them."""
+
+    @abstractmethod
+    def advise(self, step: int, state: int) -> int:
+        """Return what to try next: the most uncertain advice."""
+
+    @property
+    @abstractmethod
+    def uncertainty(self) -> float:
+        """W_1 at the start, capped at H: small when every policy can be judged."""
+
+    @abstractmethod
+    def model(self) -> AdviceProblem:
+        """Return what was learnt as a problem that ``solve`` and ``frontier`` take."""
+
+    @abstractmethod
+    def best_advice(self, penalty: float) -> Advice:
+        """Return the best advice [h, s] for a penalty on what was seen."""
+
+    @property
+    def policy(self) -> Policy | HardPolicy:
+        """The best policy for the penalty or budget on what was seen; at first, silence."""
+        if self._policy is None:
+            if self.budget is not None:
+                self._policy = self.plan(budget=self.budget).policy
+            else:
+                advice = self.best_advice(self.penalty)
+                self._policy = Policy.trusted(advice, n_actions=self.shape.n_actions)
+        return self._policy
+
+    def observe(self, move: Move) -> None:
+        """Note what the person did and what came of it."""
+        self._moves.append(move)
+
+    def finish(self, *, terminated: bool = False) -> None:
+        """End an episode and learn from it; without anything seen nothing changes."""
+        if not self._moves:
+            return
+        _, state, advice, action, reward, then = (
+            np.array(c) for c in zip(*self._moves, strict=True)
+        )
+        self._moves.clear()
+        self.update(
+            Episodes(
+                first=np.array([0, state.size]),
+                state=state.astype(np.int32),
+                advice=advice.astype(np.int16),
+                action=action.astype(np.int16),
+                reward=reward.astype(np.float64),
+                next_state=then.astype(np.int32),
+                terminated=np.array([terminated]),
+                defer=self.shape.n_actions,
+            )
+        )
+
+    @property
+    def done(self) -> bool:
+        """Whether the stopping rule has fired."""
+        if self.epsilon is None:
+            return False
+        W, low, high = self.uncertainty, *self.shape.reward_range
+        span = max(high - low, 1e-300)
+        threshold = self.epsilon / span / (2.0 * (1.0 + self.most_penalty / span))
+        return W + 4.0 * math.e * math.sqrt(W) <= threshold
+
+    def plan(
+        self, *, penalty: float | None = None, budget: float | None = None, hard: bool = False
+    ) -> LearntPlan:
+        """Plan on what was learnt: without limit, at a penalty or within a budget, as ``solve``."""
+        found = solve(self.model(), penalty=penalty, budget=budget, hard=hard)
+        return LearntPlan(
+            value=found.value,
+            advice_count=found.advice_count,
+            price=found.price,
+            policy=_for_people(found.policy, self.shape.n_actions),
+        )
+
+    def frontier(self) -> Frontier:
+        """Return what every number of pieces of advice is worth, as far as was learnt."""
+        return frontier(self.model())
+
+    def state(self) -> dict[str, Any]:
+        """Return all that was learnt, and where chance stands."""
+        arrays = {name: getattr(self, name).copy() for name in self.arrays}
+        moves = np.array(self._moves, dtype=np.float64).reshape(-1, 6)
+        chance = self.rng.bit_generator.state
+        return arrays | {"episode": self.episode, "chance": chance, "moves": moves}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Go on from a state that a learner with the same settings had."""
+        for name in self.arrays:
+            if name not in self.growing and state[name].shape != getattr(self, name).shape:
+                raise CounselError(
+                    f"{name[1:]} has shape {state[name].shape} but this learner "
+                    f"{getattr(self, name).shape}; restore one with the same settings"
+                )
+            setattr(self, name, state[name].copy())
+        self._moves = [
+            Move(int(h), int(s), int(b), int(a), r, int(t)) for h, s, b, a, r, t in state["moves"]
+        ]
+        self.rng = generator_from(state["chance"])
+        self.episode, self._policy = int(state["episode"]), None
+
+    def _start(self) -> Floats:
+        """Return how often each state was the first, with the unknown state last."""
+        start = np.append(self._starts / max(self._starts.sum(), 1), 0.0)
+        start[-1] = float(not self._starts.any())
+        return start
+
+    def _note_ends(self, batch: Episodes) -> None:
+        """Count the first states, and mark those where episodes ended."""
+        live = batch.lengths > 0
+        np.add.at(self._starts, batch.state[batch.first[:-1][live]], 1)
+        ends = batch.first[1:][live & batch.terminated] - 1
+        self._ended[batch.next_state[ends]] = True
+        # An episode without a decision began where nothing can happen: any such state is as good.
+        self._starts[self._ended.argmax()] += (~live).sum() * self._ended.any()
+
+
+def fill_unknown(
+    rows: Ints, columns: Ints, chance: Floats, known: Bools, ended: Bools
+) -> tuple[Ints, Ints, Floats]:
+    """Complete the rows (state, choice) of one step so that each leads somewhere.
+
+    ``known`` [s, choice] says which were seen. One state more stands for the unknown: all that was
+    never seen leads there, and where an episode has ended nothing changes any more.
+    """
+    n_states, choices = known.shape
+    lost = np.flatnonzero(~known.reshape(-1))
+    to = np.where(ended[lost // choices], lost // choices, n_states)
+    beyond = np.arange(n_states * choices, (n_states + 1) * choices)
+    return (
+        np.concatenate((rows, lost, beyond)),
+        np.concatenate((columns, to, np.full(choices, n_states))),
+        np.concatenate((chance, np.ones(lost.size + choices))),
+    )
+
+
+def positive(name: str, value: object, most: float = math.inf) -> float:
+    """Return a number above 0 and below ``most``."""
+    number = real(name, value)
+    if not 0.0 < number < most:
+        raise CounselError(f"{name} is {value}; it must be above 0 and below {most:g}")
+    return number
+
+
+def _for_people(policy: Policy | HardPolicy, n_actions: int) -> Policy | HardPolicy:
+    """Turn a policy of the learnt model into one for people: drop the unknown state.
+
+    Where in the model to be left alone is an action and silence one more, both are silence.
+    """
+    advice = np.minimum(policy.advice[..., :-1], n_actions)
+    if isinstance(policy, HardPolicy):
+        return HardPolicy(advice, n_actions=n_actions)
+    if not policy.random.cell.size:
+        return Policy.trusted(advice.astype(np.int16), n_actions=n_actions)
+    chances = policy.probabilities()[:, :-1]
+    table = chances[..., : n_actions + 1].copy()
+    table[..., n_actions] += chances[..., n_actions + 1 :].sum(axis=2)
+    return Policy.from_probabilities(table)
+
+
+def _read_reward(given: ArrayLike, shape: tuple[int, int, int]) -> Floats:
+    table = numbers("reward", given)
+    if table.shape not in (shape, shape[1:]):
+        raise CounselError(
+            f"reward has shape {table.shape}; expected [s, a] = {shape[1:]} or [h, s, a] = {shape}"
+        )
+    return by_step(sealed(table.reshape(-1, *shape[1:])), shape[0])

@@ -1,0 +1,308 @@
+"""Structured exploration: learn the person and the world apart, not what each advice leads to.
+
+Setting: environment 2, as for RFE. The machine sees the person's action too, so what follows advice
+need not be learnt for each advice: with the adherence law
+
+    p^M_h(t | s, b) = Σ_a P_h(a | s, b) p_h(t | s, a)
+
+there are three factors, each with more data than p^M:
+
+* moves, p̂_h(t | s, a): all times a was taken, whatever was advised;
+* habit, π̂_h(a | s): what was done in silence, and refusals of b, which are draws from π without b;
+  the likeliest π given both;
+* heed, θ̂: matches among pieces of advice, over all pairs that share one adherence. A person who
+  would take the advised action anyway always matches, which says nothing: advice b counts only once
+  the person was seen, of their own will, to do something else there, and only from then on. What
+  came before decides, not the match itself, so what is counted is not biased.
+
+Planning is lift × advantage on these. Exploration follows their uncertainty:
+
+    Φ_h(s, b) = f(n_g) / n_g + (1 − θ̂) f(m_b) / m_b + Σ_a P̂_h(a | s, b) f(n_a) / n_a
+    W_h(s, b) = min(cap, c 16 H² Φ_h(s, b) + (1 + 1/H) Σ_t p̂^M_h(t | s, b) max_b' W_{h+1}(t, b'))
+
+with n_g the counted pieces of advice of the group, m_b = n_0 (1 − π̂(b)) + the refusals of b, n_0
+the silent steps, n_a the times a was taken; silence has f(n_0) / n_0 + Σ_a π̂ f(n_a) / n_a. And
+f(n) = log(…/δ) + d log(e (1 + n / d)) for d + 1 possible outcomes, which holds for all n at once.
+
+What is proved: the divergence between p̂^M and p^M is at most that of the joint law of action and
+next state, which by the chain rule is kl(θ̂, θ) + (1 − θ̂) KL(π̂_b ‖ π_b) + Σ_a P̂(a) KL(p̂_a ‖ p_a).
+Each part is bounded by its term of Φ with probability 1 − δ, all together and always (for π̂ because
+the likelihood ratio of a maximum of an exponential family is Σ n_C KL(π̂_C ‖ π_C), at most the sum
+over the A + 1 sets of choices). That is all that RFE's stopping rule uses of φ(n) / n, so ``done``
+keeps the promise of Theorem 2 with scale 1, where θ ≥ π and the declared groups are right.
+
+What is only measured: how fast it explores. There d counts outcomes that were seen instead of all
+possible ones, the cap is out of reach, and one match and one refusal are added in θ̂, so that a path
+is not given up after one refusal. ``benchmarks/learning.py`` compares it with RFE.
+"""
+
+import math
+from typing import ClassVar
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.random import Generator
+from numpy.typing import ArrayLike
+
+from counsel._arrays import Floats, Ints, layers
+from counsel.learning._explore_kernels import UNSEEN, pick_top
+from counsel.learning._factor_kernels import (
+    Counts,
+    Doubt,
+    Ground,
+    explore_factors,
+    fill_lifts,
+    look_ahead,
+    note_all,
+    plan_factors,
+    rate,
+)
+from counsel.learning.adherence import read_groups
+from counsel.learning.exploring import Exploring, fill_unknown
+from counsel.model.human import Human
+from counsel.model.kernel import Kernel
+from counsel.model.mdp import MDP
+from counsel.model.policy import Advice
+from counsel.model.problem import AdviceProblem, Shape
+from counsel.simulate.episodes import Episodes
+from counsel.simulate.simulator import Simulator
+
+
+class Structured(Exploring):
+    """Explores the person and the world apart, and plans for any penalty or budget.
+
+    Parameters
+    ----------
+    shape
+        What is known: ``problem.shape``.
+    rng
+        Where ties are broken.
+    groups
+        Pairs that share one adherence: ``[0, 1, 2]`` is one for each of three pieces of advice;
+        [a], [s, a] or [h, s, a]. By default each state and advice has its own.
+    delta, epsilon
+        The guarantee asked for; without ``epsilon`` exploration never stops of itself.
+    most_penalty
+        The largest penalty that will be asked for.
+    scale
+        What the uncertainty is multiplied by for the stopping rule: 1 in theory.
+    reward
+        Rewards of the person's actions, where they are known: [s, a] or [h, s, a].
+    penalty, budget
+        What ``policy`` is planned for: what a piece of advice costs, or the expected pieces of
+        advice in an episode.
+    """
+
+    growing: ClassVar[tuple[str, ...]] = ("_links",)
+    arrays: ClassVar[tuple[str, ...]] = (
+        "_actions",
+        "_visits",
+        "_reward_sum",
+        "_free",
+        "_own",
+        "_given",
+        "_matched",
+        "_head",
+        "_used",
+        "_ahead",
+        "_most",
+        "_starts",
+        "_ended",
+        *growing,
+    )
+
+    def __init__(  # noqa: PLR0913 (the settings of the theorem)
+        self,
+        shape: Shape,
+        *,
+        rng: Generator,
+        groups: ArrayLike | None = None,
+        delta: float = 0.1,
+        epsilon: float | None = None,
+        most_penalty: float = 0.0,
+        scale: float = 1.0,
+        reward: ArrayLike | None = None,
+        penalty: float = 0.0,
+        budget: float | None = None,
+    ) -> None:
+        super().__init__(
+            shape,
+            rng=rng,
+            delta=delta,
+            epsilon=epsilon,
+            most_penalty=most_penalty,
+            scale=scale,
+            reward=reward,
+            penalty=penalty,
+            budget=budget,
+        )
+        H, S, A = self._sizes
+        table = np.arange(S * A).reshape(S, A) if groups is None else groups
+        ids, which = np.unique(read_groups(table, (H, S, A)), return_inverse=True)
+        self._group: Ints = which.reshape(-1, S, A)
+        self._open = np.ascontiguousarray(layers(shape.allowed))
+        third = 3.0 / self.delta
+        logs = (
+            math.log(third * S * A * H),
+            math.log(third * S * (A + 1) * H),
+            math.log(third * ids.size),
+        )
+        self._eager = Doubt(1.0, *logs, cap=UNSEEN, guess=1.0, whole=False)
+        self._sure = Doubt(16.0 * H * H * self.scale, *logs, cap=float(H), guess=0.0, whole=True)
+        self._actions = np.zeros((H, S, A + 1, A), dtype=np.int32)
+        self._visits = np.zeros((H, S, A), dtype=np.int64)
+        self._reward_sum = np.zeros((H, S, A))
+        self._free = np.zeros((H, S, A), dtype=np.bool_)
+        self._own = np.zeros((H, S, A))
+        self._given = np.zeros(ids.size, dtype=np.int64)
+        self._matched = np.zeros(ids.size, dtype=np.int64)
+        self._head = np.full((H, S, A), -1, dtype=np.int64)
+        self._links = np.zeros((0, 3), dtype=np.int64)
+        self._used = np.zeros(1, dtype=np.int64)
+        self._ahead = np.zeros((H, S, A))
+        self._most = np.full((H + 1, S), UNSEEN)
+        self._most[H] = 0.0
+
+    @property
+    def _counts(self) -> Counts:
+        return Counts(
+            self._actions,
+            self._visits,
+            self._reward_sum,
+            self._free,
+            self._own,
+            self._given,
+            self._matched,
+            self._head,
+            self._links,
+            self._used,
+        )
+
+    @property
+    def _ground(self) -> Ground:
+        return Ground(self._open, self._group, self._ended)
+
+    def explore(self, simulator: Simulator, *, episodes: int, rng: Generator) -> None:
+        """Play episodes where most is uncertain, then take in what was seen."""
+        H = self.shape.horizon
+        for u_nw in simulator.batches(episodes, rng):
+            self._make_room(len(u_nw) * H)
+            explore_factors(
+                simulator.scene,
+                u_nw,
+                self.rng.random((len(u_nw), H)),
+                self._counts,
+                self._ground,
+                self._eager,
+                self._ahead,
+                self._most,
+                self._starts,
+            )
+        self._look_ahead(episodes)
+
+    def update(self, batch: Episodes) -> None:
+        """Learn from whole episodes, whoever played them."""
+        self._make_room(batch.state.size)
+        columns = (batch.state, batch.advice, batch.action, batch.reward, batch.next_state)
+        note_all(batch.first, *columns, self._counts, self._ground)
+        self._note_ends(batch)
+        self._look_ahead(len(batch))
+
+    def _make_room(self, most: int) -> None:
+        """Have links for so many more decisions that each lead somewhere new."""
+        used = int(self._used[0])
+        if used + most > len(self._links):
+            more = np.zeros((max(used + most, 2 * used), 3), dtype=np.int64)
+            more[:used] = self._links[:used]
+            self._links = more
+
+    def _look_ahead(self, episodes: int) -> None:
+        look_ahead(self._counts, self._ground, self._eager, self._ahead, self._most)
+        self.episode += episodes
+        self._policy = None
+
+    def advise(self, step: int, state: int) -> int:
+        """Return what to try next: the most uncertain advice."""
+        value_b = np.empty(self.shape.n_actions + 1)
+        rate(self._counts, self._ground, self._eager, self._ahead, step, state, value_b)
+        return int(pick_top(value_b, self.rng.random()))
+
+    @property
+    def uncertainty(self) -> float:
+        """W_1 at the start, capped at H: small when every policy can be judged."""
+        if not self._starts.any():
+            return float(self.shape.horizon)
+        most = np.empty_like(self._most)
+        look_ahead(self._counts, self._ground, self._sure, np.empty_like(self._ahead), most)
+        return float(self._starts @ most[0] / self._starts.sum())
+
+    @property
+    def habit(self) -> Floats:
+        """What the person is believed to do alone: π̂ [h, s, a], 0 where nothing was seen."""
+        return self._own.copy()
+
+    @property
+    def heed(self) -> tuple[Ints, Ints]:
+        """How often each group matched, and out of how many pieces of advice that tell."""
+        return self._matched.copy(), self._given.copy()
+
+    def expected_reward(self) -> Floats:
+        """Return r [h, s, a]: what is known, or the average of what was paid; else 0."""
+        if self.reward is not None:
+            return self.reward
+        return self._reward_sum / np.maximum(self._visits, 1)
+
+    def best_advice(self, penalty: float) -> Advice:
+        """Return the best advice [h, s] for a penalty on what was seen."""
+        H, S, A = self._sizes
+        advice: Advice = np.full((H, S), A, dtype=np.int16)
+        known = np.zeros((0, S, A)) if self.reward is None else layers(self.reward)
+        plan_factors(self._counts, self._ground, known, penalty, advice)
+        return advice
+
+    def model(self) -> AdviceProblem:
+        """Return what was learnt as a problem that ``solve`` and ``frontier`` take.
+
+        One state more stands for the unknown: all that was never seen leads there, and it pays the
+        least there is. Advice that was never tried, or seems to repel, changes nothing there.
+        """
+        H, S, A = self._sizes
+        seen = self._visits > 0
+        reward = np.full((H, S + 1, A), self.shape.reward_range[0])
+        reward[:, :S][~seen & self._ended[:, None]] = 0.0
+        reward[:, :S][seen] = self.expected_reward()[seen]
+        own, lift = np.zeros((H, S + 1, A)), np.zeros((H, S + 1, A))
+        own[:, :S] = self._own
+        own[..., 0][own.sum(axis=2) == 0.0] = 1.0
+        fill_lifts(self._counts, self._ground, lift[:, :S])
+        allowed = np.ones((H, S + 1, A), dtype=np.bool_)
+        allowed[:, :S] = seen | (own[:, :S] > 0.0)
+        row, state, times = self._follows()
+        h, sa = row // (S * A), row % (S * A)
+        chance = times / self._visits.reshape(-1)[row]
+        matrices = []
+        for step in range(H):
+            here = h == step
+            rows, columns, data = fill_unknown(
+                sa[here], state[here], chance[here], seen[step], self._ended
+            )
+            matrices.append(sp.csr_matrix((data, (rows, columns)), shape=((S + 1) * A, S + 1)))
+        mdp = MDP(
+            Kernel.from_sparse(matrices), reward, horizon=H, start=self._start(), allowed=allowed
+        )
+        return AdviceProblem(mdp, Human(own, lift=lift))
+
+    def _follows(self) -> tuple[Ints, Ints, Ints]:
+        """Return (row, next state, times) of all that was seen."""
+        link = self._head.reshape(-1)
+        row = np.flatnonzero(link >= 0)
+        link = link[row]
+        rows, links = [], []
+        while row.size:
+            rows.append(row)
+            links.append(link)
+            onward = self._links[link, 2]
+            row, link = row[onward >= 0], onward[onward >= 0]
+        every = np.concatenate(links) if links else np.zeros(0, np.int64)
+        table = self._links[every]
+        return np.concatenate(rows) if rows else every, table[:, 0], table[:, 1]
