@@ -52,7 +52,7 @@ def kl_above(p: float, c: float) -> float:
 
 
 @kernel
-def upper_bound(rule: Rule, k: int, n: int, level: float) -> float:
+def upper_bound(rule: Rule, k: float, n: int, level: float) -> float:
     """Return the upper end for k matches in n."""
     if n == 0:
         return 1.0
@@ -72,6 +72,14 @@ def upper_bound(rule: Rule, k: int, n: int, level: float) -> float:
     )
     x = max(spread - np.sqrt(2.0 * rule.second / (n - 1.0)), 0.0)
     return float(min(p + width, 0.5 + 0.5 * np.sqrt(max(1.0 - 4.0 * x * x, 0.0)), 1.0))
+
+
+@kernel
+def fill_upper(rule: Rule, sum_g: Floats, count_g: Ints, level: float, high_g: Floats) -> None:
+    """Fill the upper end of each mean of numbers in [0, 1]; their sum may miss it by rounding."""
+    for g in range(count_g.size):
+        total = min(max(sum_g[g], 0.0), float(count_g[g]))
+        high_g[g] = upper_bound(rule, total, count_g[g], level)
 
 
 @kernel

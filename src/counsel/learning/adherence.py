@@ -17,6 +17,7 @@ from numpy.random import Generator
 from numpy.typing import ArrayLike, NDArray
 
 from counsel._arrays import (
+    Floats,
     Ints,
     brief,
     by_step,
@@ -30,12 +31,11 @@ from counsel._arrays import (
 from counsel.errors import CounselError
 from counsel.learning._kernels import Belief, Groups, set_groups
 from counsel.learning.move import Move
-from counsel.learning.plans import plan_for
+from counsel.learning.plans import BothEnds, plan_for, within_budget
 from counsel.model._kernels import NEVER, sum_others
-from counsel.model.human import Human
+from counsel.model.mdp import MDP
 from counsel.model.policy import HardPolicy, Policy
-from counsel.model.problem import AdviceProblem, Setting
-from counsel.planning.solve import solve
+from counsel.model.problem import Setting
 from counsel.simulate.episodes import Episodes
 
 
@@ -82,7 +82,7 @@ class Adherence:
         The plan for the bounds.
     """
 
-    def __init__(self, setting: Setting, *, penalty: float) -> None:
+    def __init__(self, setting: Setting, *, penalty: float, may_repel: bool = False) -> None:
         self.setting = setting
         own, group = _together(layers(setting.policy), _layers_of(setting.groups))
         own_lsa, group_lsa = np.ascontiguousarray(own, dtype=np.float64), np.asarray(group)
@@ -103,7 +103,9 @@ class Adherence:
         ids, group_of_bin = np.unique(pairs[0], return_inverse=True)
         some = np.empty(pairs.shape[1], dtype=np.int64)
         some[which.reshape(-1)] = np.flatnonzero(says)
-        self.plan = plan_for(setting, own_lsa, penalty=penalty)
+        plan = BothEnds if may_repel else plan_for
+        self.plan = plan(setting.mdp, own_lsa, penalty=penalty)
+        self.own_lsa = own_lsa
         bin_of_cell = self.plan.aligned(bin_lsa)
         group_of_cell = np.where(bin_of_cell >= 0, group_of_bin[bin_of_cell], -1)
         order = np.argsort(group_of_cell, kind="stable")
@@ -152,7 +154,7 @@ class AdherenceLearner(ABC):
         Episodes seen so far.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 (the settings)
         self,
         setting: Setting,
         *,
@@ -160,6 +162,7 @@ class AdherenceLearner(ABC):
         budget: float | None = None,
         groups: ArrayLike | None = None,
         rng: Generator | None = None,
+        may_repel: bool = False,
     ) -> None:
         if rng is not None:
             check_rng(rng)
@@ -174,11 +177,13 @@ class AdherenceLearner(ABC):
             setting = replace(setting, groups=by_step(read_groups(groups, (H, S, A)), H))
         self.setting = setting
         self.penalty, self.budget = read_limit(penalty, budget)
-        self.known = Adherence(self.setting, penalty=self.penalty)
+        if may_repel and budget is not None:
+            raise CounselError("may_repel goes with a penalty, not with a budget")
+        self.known = Adherence(self.setting, penalty=self.penalty, may_repel=may_repel)
         self.episode = 0
         self._due = True
         self._policy: Policy | HardPolicy | None = None
-        self._seen: list[tuple[int, int, int, int]] = []
+        self._seen: list[tuple[int, int, int, int, float]] = []
 
     @abstractmethod
     def believe(self) -> None:
@@ -198,13 +203,21 @@ class AdherenceLearner(ABC):
         if self.budget is None:
             advice = self.known.plan.advise()
             return Policy.trusted(advice, n_actions=self.setting.policy.shape[2])
-        own = layers(self.setting.policy)
-        person = Human(own[0] if len(own) == 1 else own, lift=self.known.plan.lifts())
-        return solve(AdviceProblem(self.setting.mdp, person), budget=self.budget).policy
+        if isinstance(self.known.plan, BothEnds):
+            raise TypeError("the constructor lets no budget through")
+        return within_budget(self.known.plan, self.world(), self.known.own_lsa, self.budget)
+
+    def world(self) -> MDP:
+        """Return the world as far as it is known, with optimistic rewards where they are not."""
+        return self.setting.mdp
+
+    def count(self, step: Ints, state: Ints, advice: Ints, action: Ints, reward: Floats) -> None:
+        """Count decisions."""
+        self.known.count(step, state, advice, action)
 
     def update(self, batch: Episodes) -> None:
         """Learn from whole episodes."""
-        self.known.count(batch.step, batch.state, batch.advice, batch.action)
+        self.count(batch.step, batch.state, batch.advice, batch.action, batch.reward)
         self.episode += len(batch)
         self._due = True
 
@@ -222,13 +235,15 @@ class AdherenceLearner(ABC):
 
     def observe(self, move: Move) -> None:
         """Note what the person did."""
-        self._seen.append((move.step, move.state, move.advice, move.action))
+        self._seen.append((move.step, move.state, move.advice, move.action, move.reward))
 
     def finish(self, *, terminated: bool = False) -> None:
         """End an episode and learn from it; without anything seen nothing changes."""
         if not self._seen:
             return
-        self.known.count(*np.array(self._seen).T)
+        *where, reward = zip(*self._seen, strict=True)
+        step, state, advice, action = (np.array(column) for column in where)
+        self.count(step, state, advice, action, np.array(reward, dtype=np.float64))
         self._seen.clear()
         self.episode += 1
         self._due = True
@@ -243,7 +258,7 @@ class AdherenceLearner(ABC):
             "given": belief.given.copy(),
             "matched": belief.matched.copy(),
             "upper": belief.upper.copy(),
-            "seen": np.array(self._seen, dtype=np.int64).reshape(-1, 4),
+            "seen": np.array(self._seen, dtype=np.float64).reshape(-1, 5),
         }
 
     def restore(self, state: dict[str, Any]) -> None:
@@ -259,7 +274,9 @@ class AdherenceLearner(ABC):
                 )
             getattr(belief, name)[:] = state[name]
         self.episode = int(state["episode"])
-        self._seen = [tuple(row) for row in state["seen"].tolist()]
+        self._seen = [
+            (int(h), int(s), int(b), int(a), reward) for h, s, b, a, reward in state["seen"]
+        ]
         self._due = bool(state["due"])
         self._policy = None
         if not self._due:

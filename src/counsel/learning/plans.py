@@ -3,38 +3,49 @@
 A plan holds ``pull``, the lift of every piece of advice that may be given and moves the person, NaN
 elsewhere; whoever owns the plan changes it and asks for advice. Where few cells can occur, as on a
 map crossed from left to right, ``SmallPlan`` plans only those. Else ``LargePlan`` plans all cells
-on the world's shared rows.
+on the world's shared rows. ``BothEnds`` plans for the better end of an interval of each lift.
 """
 
+from dataclasses import replace
 from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from counsel._arrays import Floats
+from counsel._arrays import Floats, layers
 from counsel.model.human import Human
-from counsel.model.policy import Advice
-from counsel.model.problem import AdviceProblem, Setting
+from counsel.model.mdp import MDP
+from counsel.model.policy import Advice, HardPolicy, Policy
+from counsel.model.problem import AdviceProblem
 from counsel.planning._cell_kernels import plan_cells
 from counsel.planning._kernels import plan_back
 from counsel.planning.backward import Planner, penalised
 from counsel.planning.cells import cell_world
 from counsel.planning.reach import Cells
 from counsel.planning.rules import Rules
+from counsel.planning.solve import solve
 
 _T = TypeVar("_T", bound=np.generic)
 
 
-def plan_for(setting: Setting, own_lsa: Floats, *, penalty: float) -> "SmallPlan | LargePlan":
+def plan_for(mdp: MDP, own_lsa: Floats, *, penalty: float) -> "SmallPlan | LargePlan":
     """Return a plan for a person of whom only the policy [layer, s, a] is known."""
     one = len(own_lsa) == 1
     listens = Human(own_lsa[0], 1.0) if one else Human(own_lsa, np.ones(own_lsa.shape))
-    problem = AdviceProblem(setting.mdp, listens)
+    problem = AdviceProblem(mdp, listens)
     rules = Rules.read(problem, forbidden=None, required=None, allow_reverse=True)
     planner = Planner(problem, rules, threads=1, search=True)
     if planner.cells is None:
         return LargePlan(planner, penalty=penalty)
     return SmallPlan(problem, planner.cells, penalty=penalty)
+
+
+def within_budget(
+    plan: "SmallPlan | LargePlan", mdp: MDP, own_lsa: Floats, budget: float
+) -> Policy | HardPolicy:
+    """Return the best policy for the lifts of a plan within an expected budget."""
+    own = own_lsa if len(own_lsa) > 1 else own_lsa[0]
+    return solve(AdviceProblem(mdp, Human(own, lift=plan.lifts())), budget=budget).policy
 
 
 class SmallPlan:
@@ -68,6 +79,10 @@ class SmallPlan:
         lift[self.cells.step, self.cells.states] = np.nan_to_num(self.pull_ca)
         return lift
 
+    def pay(self, reward_lsa: Floats) -> None:
+        """Take other rewards."""
+        self.world.reward_ca[:] = self.aligned(reward_lsa).reshape(self.world.reward_ca.shape)
+
     def advise(self) -> Advice:
         """Plan; return the advice [h, s]. Cells that cannot occur stay silent."""
         plan_cells(self.world, self.aim, self.pull_ca, self.V_c2, self.q_2a, self.advice_c)
@@ -84,7 +99,8 @@ class LargePlan:
         self.planner = planner
         self.aim = penalised(planner.problem, penalty)
         self.pull_lsa = np.array(planner.model.pull_lsa)
-        self.model = planner.model._replace(pull_lsa=self.pull_lsa)
+        self.reward_lsa = np.array(planner.model.reward_lsa)
+        self.model = planner.model._replace(pull_lsa=self.pull_lsa, reward_lsa=self.reward_lsa)
         H, S, _ = planner.problem.policy.shape
         rows = int(np.diff(self.model.first_row_l).max())
         self.E_r2, self.both_s2 = np.empty((rows, 2)), np.empty((2, S, 2))
@@ -104,9 +120,61 @@ class LargePlan:
         lift = np.nan_to_num(self.pull_lsa)
         return lift if len(lift) > 1 else lift[0]
 
+    def pay(self, reward_lsa: Floats) -> None:
+        """Take other rewards."""
+        self.reward_lsa[:] = reward_lsa
+
     def advise(self) -> Advice:
         """Plan; return the advice [h, s]."""
         H, S, _ = self.planner.problem.policy.shape
         advice: Advice = np.empty((H, S), dtype=np.int16)
         plan_back(self.model, self.aim, self.E_r2, self.V_hs, self.both_s2, advice)
         return advice
+
+
+class BothEnds:
+    """A plan for the better end of each interval of lifts: Q^M is linear in the lift.
+
+    ``pull`` holds upper ends and ``push`` lower ends, NaN where an end is of no use. In the plan
+    within, each action stands twice, the second time with probability 0: advice a there means a
+    with its upper end, and A + a means a with its lower end, which pays where a is worse than what
+    the person does alone and the advice repels.
+    """
+
+    def __init__(self, mdp: MDP, own_lsa: Floats, *, penalty: float) -> None:
+        own = np.concatenate((own_lsa, np.zeros(own_lsa.shape)), axis=2)
+        self.within = plan_for(_twice(mdp), own, penalty=penalty)
+        self._actions = mdp.n_actions
+        self.pull = np.full(self.within.pull.size // 2, np.nan)
+        self.push = np.full(self.within.pull.size // 2, np.nan)
+
+    def aligned(self, table_lsa: NDArray[_T]) -> NDArray[_T]:
+        """Return the numbers of a table [layer, s, a] in the order of ``pull``."""
+        both = self.within.aligned(np.concatenate((table_lsa, table_lsa), axis=2))
+        return both.reshape(-1, 2 * self._actions)[:, : self._actions].reshape(-1)
+
+    def pay(self, reward_lsa: Floats) -> None:
+        """Take other rewards."""
+        self.within.pay(np.concatenate((reward_lsa, reward_lsa), axis=2))
+
+    def advise(self) -> Advice:
+        """Plan; return the advice [h, s]."""
+        A = self._actions
+        pulls = self.within.pull.reshape(-1, 2 * A)
+        pulls[:, :A], pulls[:, A:] = self.pull.reshape(-1, A), self.push.reshape(-1, A)
+        advice = self.within.advise()
+        return np.where(advice == 2 * A, A, advice % A).astype(np.int16)
+
+
+def _twice(mdp: MDP) -> MDP:
+    """Return the world with each action a once more as A + a."""
+    reward, allowed = (
+        np.concatenate((layers(table),) * 2, axis=2) for table in (mdp.reward, mdp.allowed)
+    )
+    return MDP(
+        replace(mdp.kernel, row=np.concatenate((mdp.kernel.row,) * 2, axis=2)),
+        reward if len(reward) > 1 else reward[0],
+        horizon=mdp.horizon,
+        start=mdp.start,
+        allowed=allowed if len(allowed) > 1 else allowed[0],
+    )

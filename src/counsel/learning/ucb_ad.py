@@ -14,10 +14,14 @@ Guarantee: with a valid bound (``Theory``, ``KL(delta=…)``) all but Õ(H² S²
 Deviates
 --------
 * Proposition 2 needs θ ≥ π. Where a bound falls below π the data reject that; the advice is then
-  left out and its pairs are listed in ``rejected``.
+  left out and its pairs are listed in ``rejected``. With ``may_repel`` nothing is taken for
+  granted: Q^M is linear in θ, so the better end of a two-sided interval is optimistic for any θ.
+* Rewards may be unknown and random (``setting.without_rewards()``; see ``rewards.py``).
 * Pairs where π = 1 always match and are not counted.
 * Cells the plan cannot reach stay silent: no episode gets there.
 """
+
+from typing import Any
 
 import numpy as np
 from numpy.random import Generator
@@ -25,10 +29,13 @@ from numpy.typing import ArrayLike
 
 from counsel._arrays import Floats, Ints
 from counsel.errors import CounselError
+from counsel.estimate._kernels import fill_bounds
 from counsel.estimate.intervals import KL, Bound, level_at
 from counsel.learning._kernels import Judge, Table, set_all, ucb_episodes
 from counsel.learning.adherence import AdherenceLearner
-from counsel.learning.plans import SmallPlan
+from counsel.learning.plans import BothEnds, SmallPlan
+from counsel.learning.rewards import Rewards
+from counsel.model.mdp import MDP
 from counsel.model.problem import Setting
 from counsel.planning._cell_kernels import value_cells
 from counsel.simulate.simulator import Simulator
@@ -50,6 +57,9 @@ class UCBAD(AdherenceLearner):
         advice.
     rng
         Where live advice is drawn from within a budget, whose best policy may be random.
+    may_repel
+        Do not take for granted that advice never makes an action less likely (θ ≥ π): plan for the
+        better end of a two-sided interval. Then advice may be given because it repels.
     """
 
     def __init__(  # noqa: PLR0913 (the settings)
@@ -61,15 +71,65 @@ class UCBAD(AdherenceLearner):
         budget: float | None = None,
         groups: ArrayLike | None = None,
         rng: Generator | None = None,
+        may_repel: bool = False,
     ) -> None:
-        super().__init__(setting, penalty=penalty, budget=budget, groups=groups, rng=rng)
+        super().__init__(
+            setting, penalty=penalty, budget=budget, groups=groups, rng=rng, may_repel=may_repel
+        )
         self.bound = KL() if bound is None else bound
         self._rule = self.bound.rule(groups=self.known.n_bins, horizon=self.setting.mdp.horizon)
+
+        self.rewards = None
+        if self.setting.reward_range is not None:
+            self.rewards = Rewards(self.setting, self.bound)
 
     def believe(self) -> None:
         """Bound everything and carry it into the plan."""
         known, level = self.known, level_at(self.episode)
         set_all(self._rule, known.groups, known.belief, level, known.plan.pull)
+        if isinstance(known.plan, BothEnds):
+            self._believe_the_worst(known.plan, level)
+        if self.rewards is not None:
+            known.plan.pay(self.rewards.upper(self.episode))
+
+    def _believe_the_worst(self, plan: BothEnds, level: float) -> None:
+        """Carry the lower ends of the intervals into the plan: the largest of a group's bins."""
+        groups, belief = self.known.groups, self.known.belief
+        low, high = np.empty(self.known.n_bins), np.empty(self.known.n_bins)
+        fill_bounds(self._rule, belief.matched, belief.given, level, low, high)
+        if groups.shares_lift:
+            low = (low - groups.own_of_bin) / groups.rest_of_bin
+        low = np.repeat(np.maximum.reduceat(low, groups.first_bin[:-1]), np.diff(groups.first_cell))
+        lift = low if groups.shares_lift else (low - groups.own_of_cell) / groups.rest_of_cell
+        plan.push[groups.cell] = np.where(lift < 0.0, lift, np.nan)
+
+    def world(self) -> MDP:
+        """Return the world as far as it is known, with optimistic rewards where they are not."""
+        return super().world() if self.rewards is None else self.rewards.world(self.episode)
+
+    def count(self, step: Ints, state: Ints, advice: Ints, action: Ints, reward: Floats) -> None:
+        """Count decisions."""
+        super().count(step, state, advice, action, reward)
+        if self.rewards is not None:
+            self.rewards.count(step, state, action, reward)
+
+    def state(self) -> dict[str, Any]:
+        """Return all that was learnt."""
+        learnt = super().state()
+        if self.rewards is not None:
+            learnt |= {"times": self.rewards.times.copy(), "paid": self.rewards.paid.copy()}
+        return learnt
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Go on from a state that a learner with the same settings had."""
+        if self.rewards is not None:
+            for name in ("times", "paid"):
+                if name not in state or state[name].shape != self.rewards.times.shape:
+                    raise CounselError(
+                        "it holds no such rewards; restore a learner with the same settings"
+                    )
+                getattr(self.rewards, name)[:] = state[name]
+        super().restore(state)
 
     def run(
         self, simulator: Simulator, judge: Judge, *, episodes: int, every: int, rng: Generator
@@ -140,6 +200,7 @@ class UCBAD(AdherenceLearner):
 
     @property
     def small_plan(self) -> SmallPlan | None:
-        """The plan that ``run`` works on; None within a budget or where too many cells occur."""
+        """The plan that ``run`` works on; None where the compiled loop cannot."""
         plan = self.known.plan
-        return plan if isinstance(plan, SmallPlan) and self.budget is None else None
+        simple = self.budget is None and self.rewards is None
+        return plan if isinstance(plan, SmallPlan) and simple else None

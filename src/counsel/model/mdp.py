@@ -169,6 +169,19 @@ class MDP:
         from_here_on: Bools = np.logical_and.accumulate(idle_ls[::-1])[::-1]
         return by_step(from_here_on, self.horizon)
 
+    def paying(self, reward: ArrayLike) -> "MDP":
+        """Return the same world with other rewards: [s], [s, a] or [h, s, a]."""
+        allowed = layers(self.allowed)
+        return MDP(
+            self.kernel,
+            reward,
+            horizon=self.horizon,
+            start=self.start,
+            allowed=allowed if len(allowed) > 1 else allowed[0],
+            state_labels=self.state_labels,
+            action_labels=self.action_labels,
+        )
+
     def __reduce__(self) -> tuple[Any, ...]:
         whole = (layers(self.reward), layers(self.allowed), self.start)
         return _rebuild, (self.kernel, *whole, self.horizon, self.state_labels, self.action_labels)

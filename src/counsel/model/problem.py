@@ -8,7 +8,7 @@ with the adherence law P of ``human.py``. Planning never builds p^M (see ``plann
 ``AdviceProblem.machine`` builds it for those who need the plain MDP.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import scipy.sparse as sp
@@ -209,16 +209,12 @@ class AdviceProblem:
     @property
     def shape(self) -> "Shape":
         """What is known before anything was seen: environment 2 of the paper."""
-        reward, allowed = self.mdp.reward, self.mdp.allowed
         return Shape(
             horizon=self.horizon,
             n_states=self.n_states,
             n_actions=self.n_actions,
-            allowed=allowed,
-            reward_range=(
-                float(np.min(reward, where=allowed, initial=np.inf)),
-                float(np.max(reward, where=allowed, initial=-np.inf)),
-            ),
+            allowed=self.mdp.allowed,
+            reward_range=_range_of(self.mdp),
         )
 
 
@@ -227,12 +223,24 @@ class Setting:
     """The world and the person's own policy, without the adherence.
 
     ``groups`` [h, s, a] says which pairs share one adherence, or one lift where ``shares_lift``.
+    ``reward_range`` is None where rewards are known; else the rewards of ``mdp`` mean nothing but
+    that nothing is paid where nothing more can happen.
     """
 
     mdp: MDP
     policy: Floats
     groups: Ints
     shares_lift: bool
+    reward_range: tuple[float, float] | None = None
+
+    def without_rewards(self) -> "Setting":
+        """Return all but the rewards, of which only the range is left."""
+        mdp, (low, high) = self.mdp, _range_of(self.mdp)
+        L = max(len(layers(mdp.reward)), len(layers(mdp.over)))
+        hidden = np.where(mdp.over[:L, :, None], 0.0, high)
+        blank = np.broadcast_to(hidden, (L, mdp.n_states, mdp.n_actions))
+        world = mdp.paying(blank if L > 1 else blank[0])
+        return replace(self, mdp=world, reward_range=(low, high))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -268,3 +276,12 @@ class Repels:
             f"Advice repels at {len(self.cells)} {pairs} of state and action: there θ < π, so more "
             f"adherence need not mean more value; the first is state {s}, action {a}."
         )
+
+
+def _range_of(mdp: MDP) -> tuple[float, float]:
+    """Return the least and the largest reward of an action that is allowed."""
+    reward, allowed = mdp.reward, mdp.allowed
+    return (
+        float(np.min(reward, where=allowed, initial=np.inf)),
+        float(np.max(reward, where=allowed, initial=-np.inf)),
+    )
