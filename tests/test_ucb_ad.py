@@ -210,3 +210,32 @@ def test_data_that_reject_that_advice_never_repels_are_reported():
         learner.update(simulator.play(learner.policy, episodes=20, rng=rng))
     assert learner.rejected.tolist() == [[0, 0, 1]]
     assert (learner.policy.advice == 2).all()  # it has gone silent
+
+
+def test_what_may_be_advised_may_change_with_the_step():
+    # It used to be read from the first step alone: advice allowed only later was never given, and
+    # advice allowed only at first was given later too.
+    allowed = np.array([[[True, False]], [[True, True]], [[False, True]]])
+    mdp = counsel.MDP([[0, 0]], [[0.5, 1.0]], horizon=3, allowed=allowed)
+    own = [[[1.0, 0.0]], [[1.0, 0.0]], [[0.0, 1.0]]]
+    for policy in (own, [[[1.0, 0.0]], [[0.5, 0.5]], [[0.0, 1.0]]]):
+        problem = counsel.AdviceProblem(mdp, counsel.Human(policy, 0.9))
+        learner = UCBAD(problem.without_adherence())
+        assert learner.policy.advice[:, 0].tolist() == [2, 1, 2]
+        assert (learner.known.groups.bin_lsa >= 0).sum() == learner.known.groups.cell.size
+    still = counsel.MDP([[0, 0]], [[0.5, 1.0]], horizon=3, allowed=np.array([[[True, True]]] * 3))
+    problem = counsel.AdviceProblem(still, counsel.Human([[0.5, 0.5]], 0.9))
+    assert (UCBAD(problem.without_adherence()).policy.advice == 1).all()
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_advice_keeps_to_what_is_allowed_in_worlds_that_change(seed):
+    problem = adapt(draw(seed, most=(5, 4, 4)))
+    try:
+        learner = UCBAD(problem.without_adherence(), groups=np.zeros(problem.n_actions, int))
+    except counsel.CounselError:
+        return
+    simulator, rng = counsel.Simulator(problem), np.random.default_rng(seed)
+    for _ in range(20):
+        problem.check_fits(learner.policy)
+        learner.update(simulator.play(learner.policy, episodes=5, rng=rng))

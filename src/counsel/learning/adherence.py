@@ -88,8 +88,9 @@ class Adherence:
         own_lsa, group_lsa = np.ascontiguousarray(own, dtype=np.float64), np.asarray(group)
         rest_lsa = np.empty(own_lsa.shape)
         sum_others(own_lsa, rest_lsa)
-        allowed = np.broadcast_to(layers(setting.mdp.allowed)[: len(own_lsa)], own_lsa.shape)
-        says = allowed & (rest_lsa > NEVER)
+        allowed = layers(setting.mdp.allowed)
+        ever = allowed if len(own_lsa) > 1 else allowed.any(axis=0, keepdims=True)
+        says = ever & (rest_lsa > NEVER)
         if not says.any():
             raise CounselError("this person does the same whatever is advised: nothing to learn")
         habit = np.zeros(own_lsa.shape, dtype=np.int64)
@@ -107,7 +108,8 @@ class Adherence:
         self.plan = plan(setting.mdp, own_lsa, penalty=penalty)
         self.own_lsa = own_lsa
         bin_of_cell = self.plan.aligned(bin_lsa)
-        group_of_cell = np.where(bin_of_cell >= 0, group_of_bin[bin_of_cell], -1)
+        counted = (bin_of_cell >= 0) & self.plan.aligned(allowed)
+        group_of_cell = np.where(counted, group_of_bin[bin_of_cell], -1)
         order = np.argsort(group_of_cell, kind="stable")
         order = order[group_of_cell[order] >= 0]
         self.groups = Groups(

@@ -98,7 +98,10 @@ class LargePlan:
     def __init__(self, planner: Planner, *, penalty: float) -> None:
         self.planner = planner
         self.aim = penalised(planner.problem, penalty)
-        self.pull_lsa = np.array(planner.model.pull_lsa)
+        pull, allowed = planner.model.pull_lsa, layers(planner.problem.mdp.allowed)
+        self.pull_lsa = np.array(
+            np.broadcast_to(pull, np.broadcast_shapes(pull.shape, allowed.shape))
+        )
         self.reward_lsa = np.array(planner.model.reward_lsa)
         self.model = planner.model._replace(pull_lsa=self.pull_lsa, reward_lsa=self.reward_lsa)
         H, S, _ = planner.problem.policy.shape
