@@ -23,7 +23,9 @@ def any_person(seed):
     """A random world and a person whose adherence may lie below their habit."""
     problem = adapt(draw(seed, most=(4, 3, 3)))
     theta = rng(seed).uniform(0.0, 1.0, (problem.n_states, problem.n_actions))
-    return counsel.AdviceProblem(problem.mdp, counsel.Human(problem.human.policy[0], theta))
+    own = problem.human.policy
+    person = counsel.Human(own if len(own) > 1 else own[0], theta)
+    return counsel.AdviceProblem(problem.mdp, person)
 
 
 def promise(plan, problem):
@@ -45,16 +47,19 @@ def test_the_better_end_of_each_interval_is_the_best_over_all_of_them(seed):
     H, S, A = problem.policy.shape
     low = random.uniform(-0.8, 0.8, (1, S, A))
     high = np.minimum(1.0, low + random.uniform(0.0, 0.9, (1, S, A)))
-    may = (problem.policy[:1] < 1.0) & problem.mdp.allowed[:1]
-    plan.pull[:] = plan.aligned(np.where(may & (high > 0), high, np.nan))
-    plan.push[:] = plan.aligned(np.where(may & (low < 0), low, np.nan))
+    may = (problem.policy < 1.0) & problem.mdp.allowed
+    full = (np.ones((H, 1, 1)) * low, np.ones((H, 1, 1)) * high)
+    if problem.policy.strides[0] == problem.mdp.allowed.strides[0] == 0:
+        may, full = may[:1], (low, high)
+    plan.pull[:] = plan.aligned(np.where(may & (full[1] > 0), full[1], np.nan))
+    plan.push[:] = plan.aligned(np.where(may & (full[0] < 0), full[0], np.nan))
     plan.advise()
     p, V = problem.mdp.kernel.to_dense(), np.zeros((H + 1, S))
     for h, s in itertools.product(reversed(range(H)), range(S)):
         Q = problem.mdp.reward[h, s] + p[h % len(p), s] @ V[h + 1]
         alone = problem.policy[h, s] @ Q
         ends = [alone]
-        for a in np.flatnonzero(may[0, s]):
+        for a in np.flatnonzero(may[h % len(may), s]):
             ends += [alone + lift[0, s, a] * (Q[a] - alone) - 0.05 for lift in (low, high)]
         V[h, s] = max(ends)
     assert promise(plan.within, problem) == pytest.approx(float(problem.mdp.start @ V[0]), abs=1e-9)
@@ -62,9 +67,10 @@ def test_the_better_end_of_each_interval_is_the_best_over_all_of_them(seed):
 
 @pytest.mark.parametrize("bound", [KL(delta=0.1), Theory(delta=0.1, episodes=600)], ids=str)
 def test_two_sided_optimism_promises_the_optimum_also_where_advice_repels(bound):
-    # 40 people, one run each: at δ = 0.1 more than 10 failures have probability below 0.01.
+    # Some 40 of 60 people can be moved, one run each: at δ = 0.1 more than 10 failures have
+    # probability below 0.01.
     failed = tried = 0
-    for seed in range(40):
+    for seed in range(60):
         problem = any_person(seed)
         if not ((problem.lift != 0.0) & problem.mdp.allowed).any():
             continue  # nothing to learn
@@ -77,7 +83,7 @@ def test_two_sided_optimism_promises_the_optimum_also_where_advice_repels(bound)
                 failed += 1
                 break
             learner.update(simulator.play(policy, episodes=20, rng=random))
-    assert tried > 30
+    assert tried > 35
     assert failed <= 10
 
 
