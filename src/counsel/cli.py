@@ -19,6 +19,7 @@ from counsel.errors import CounselError
 
 if TYPE_CHECKING:
     import counsel
+    from counsel.experiments.spec import Spec
     from counsel.model.policy import HardPolicy, Policy
     from counsel.model.problem import AdviceProblem
 
@@ -282,14 +283,14 @@ def play_out(  # noqa: PLR0913 (one argument for each option)
     simulator = counsel.Simulator(problem)
     summary = Summary(problem)
     rng = np.random.default_rng(seed)
-    with printing.progress("Playing", episodes, "mean reward") as advance:
+    with printing.progress("Playing", episodes) as advance:
 
         def batches() -> "Iterator[counsel.Episodes]":
             most = max(1, 200_000 // problem.horizon)
             for first in range(0, episodes, most):
                 batch = simulator.play(chosen, episodes=min(most, episodes - first), rng=rng)
                 summary.add(batch)
-                advance(len(batch), summary.reward.mean)
+                advance(len(batch), f"mean reward {summary.reward.mean:.5g}")
                 yield batch
 
         if output is None:
@@ -310,6 +311,122 @@ def play_out(  # noqa: PLR0913 (one argument for each option)
     again = f"counsel play-out {shlex.quote(source)} --policy {shlex.quote(policy)}"
     again += _limit(penalty, budget, hard=hard) + (" --allow-reverse" if allow_reverse else "")
     typer.echo(f"Next: {again} --episodes {episodes} --seed {seed} -o log.csv")
+
+
+@app.command()
+def learn(  # noqa: PLR0913 (one argument for each option)
+    source: Source,
+    *,
+    algorithm: Annotated[
+        str,
+        typer.Option(
+            help="Person unknown: ucb-ad, thompson. All unknown: rfe-ad (no limit), rfe-beta (a "
+            "penalty), rfe-cmdp (a budget), structured (any)."
+        ),
+    ] = "ucb-ad",
+    bound: Annotated[
+        str | None,
+        typer.Option(help="How optimistic ucb-ad is: kl (the default), theory, paper."),
+    ] = None,
+    share: Annotated[
+        str | None,
+        typer.Option(
+            help="Who shares one adherence: each pair of state and advice its own, all of one "
+            "advice, or all. Default: what the world says, else each its own."
+        ),
+    ] = None,
+    delta: Annotated[
+        float | None, typer.Option(help="Probability that the guarantee may fail.")
+    ] = None,
+    epsilon: Annotated[
+        float | None, typer.Option(help="Explore until every plan is this close to the best.")
+    ] = None,
+    scale: Annotated[
+        float | None, typer.Option(help="What the bonus is multiplied by (paper, rfe).")
+    ] = None,
+    episodes: Annotated[int, typer.Option(help="How many episodes.")] = 20_000,
+    every: Annotated[
+        str | None,
+        typer.Option(
+            help="Plan anew after so many episodes, or: doubling. Default: 1, and 50 for those "
+            "that explore."
+        ),
+    ] = None,
+    seed: Annotated[int, typer.Option(help="The same seed gives the same run.")] = 0,
+    penalty: Penalty = None,
+    budget: Budget = None,
+    unknown_rewards: Annotated[
+        bool, typer.Option("--unknown-rewards", help="Learn the rewards too.")
+    ] = False,
+    may_repel: Annotated[
+        bool,
+        typer.Option("--may-repel", help="Do not assume that advice never repels (ucb-ad)."),
+    ] = False,
+    output: Annotated[
+        Path | None,
+        typer.Option("-o", metavar="DIR", help="Write picture, policy, record and manifest there."),
+    ] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on with the run in -o DIR.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Learn what to advise from simulated episodes, and see what learning costs."""
+    from counsel import printing
+    from counsel.experiments.run import run
+    from counsel.experiments.spec import Spec
+
+    spec = Spec(
+        world=source,
+        algorithm=algorithm,
+        episodes=episodes,
+        every=int(every) if every is not None and every.lstrip("-").isdigit() else every,
+        seed=seed,
+        penalty=penalty,
+        budget=budget,
+        bound=bound,
+        share=share,
+        delta=delta,
+        epsilon=epsilon,
+        scale=scale,
+        unknown_rewards=unknown_rewards,
+        may_repel=may_repel,
+    )
+    problem, played = _read(source), 0
+    with printing.progress("Learning", episodes) as advance:
+
+        def show(record: "counsel.Record") -> None:
+            nonlocal played
+            advance(record.episode - played, printing.standing(record))
+            played = record.episode
+
+        result = run(spec, problem, folder=output, go_on=resume, show=show)
+    if as_json:
+        printing.print_json(printing.learnt_record(spec, result))
+    else:
+        printing.print_learnt(spec, problem, result)
+    again = _again(spec)
+    if not result.finished:
+        if output is not None and not as_json:
+            typer.echo(f"Next: {again} -o {shlex.quote(str(output))} --resume")
+        raise typer.Exit(STOPPED)
+    if as_json:
+        return
+    if output is None:
+        typer.echo(f"Next: {again} -o learnt")
+        return
+    typer.echo("Wrote " + ", ".join(str(path) for path in result.files) + ".")
+    policy = shlex.quote(str(output / "policy.npz"))
+    typer.echo(f"Next: counsel play-out {shlex.quote(source)} --policy {policy}")
+
+
+def _again(spec: "Spec") -> str:
+    """Return the command of a run as one would type it."""
+    words = ["counsel learn", shlex.quote(spec.world)]
+    for name, value in spec.settings().items():
+        if name == "world" or value is None or value is False:
+            continue
+        flag = "--" + name.replace("_", "-")
+        words.append(flag if value is True else f"{flag} {value}")
+    return " ".join(words)
 
 
 def _policy(  # noqa: PLR0913 (what solve takes)

@@ -2,10 +2,11 @@
 
 import json
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import asdict
 from pathlib import Path
-from typing import Any, TypeGuard
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 import numpy as np
 import typer
@@ -30,6 +31,11 @@ from counsel.planning.occupancy import Evaluation
 from counsel.planning.plan import Plan
 from counsel.simulate.summary import Summary, wilson
 from counsel.worlds.catalogue import World
+
+if TYPE_CHECKING:
+    from counsel.experiments.run import Result
+    from counsel.experiments.spec import Spec
+    from counsel.learning.learn import Record
 
 ROWS = 40
 """Rows of a long table that are printed; --json and -o have them all."""
@@ -311,11 +317,11 @@ def worlds_record(found: dict[str, World]) -> dict[str, Any]:
 
 
 @contextmanager
-def progress(what: str, total: int, figure: str) -> Iterator[Callable[[int, float], None]]:
-    """Show a bar with rate, time left and one figure on a terminal; nothing when piped."""
+def progress(what: str, total: int) -> Iterator[Callable[[int, str], None]]:
+    """Show a bar with rate, time left and what matters on a terminal; nothing when piped."""
     console = Console(stderr=True)
     if not console.is_terminal:
-        yield lambda done, value: None
+        yield lambda done, figure: None
         return
     columns = (
         TextColumn("{task.description}"),
@@ -328,11 +334,11 @@ def progress(what: str, total: int, figure: str) -> Iterator[Callable[[int, floa
     with Progress(*columns, console=console, transient=True) as bar:
         task = bar.add_task(what, total=total, figure="", rate="–")
 
-        def advance(done: int, value: float) -> None:
+        def advance(done: int, figure: str) -> None:
             bar.advance(task, done)
             speed = bar.tasks[0].speed
             rate = "–" if speed is None else _short(speed)
-            bar.update(task, figure=f"{figure} {_value(value)}", rate=rate)
+            bar.update(task, figure=figure, rate=rate)
 
         yield advance
 
@@ -397,4 +403,82 @@ def play_out_record(played: Summary, policy: Policy | HardPolicy) -> dict[str, A
             }
             for a in range(problem.n_actions)
         ],
+    }
+
+
+def standing(record: "Record") -> str:
+    """Return how a learner is doing, for the bar."""
+    return f"regret {_short(record.regret)}, gap {_short(record.value_gap)}"
+
+
+def print_learnt(spec: "Spec", problem: AdviceProblem, result: "Result") -> None:
+    """Print what learning brought and cost."""
+    last = result.records[-1]
+    gap = result.best - result.value
+    short = "as good as the best there is"
+    if gap > 1e-9 * (1.0 + abs(result.best)):
+        short = f"{_short(gap)} short of the best there is ({_value(result.best)})"
+    typer.echo(
+        f"After {last.episode:,} episodes the advice is worth {_value(result.value)}, {short}. "
+        f"Learning cost {_short(last.regret)} in all, {_short(last.regret / last.episode)} an "
+        "episode."
+    )
+    if spec.budget is not None:
+        over = result.advice_count - spec.budget
+        spent = f"{_short(over)} above" if over > 5e-4 else "within"
+        typer.echo(f"It gives {_pieces(result.advice_count)} an episode, {spent} the budget.")
+    if result.fired:
+        typer.echo("The stopping rule fired: enough was explored.")
+    table = _table(None, "episode", "value gap", "regret", "pieces of advice", "seconds")
+    for record in _milestones(result.records):
+        table.add_row(
+            f"{record.episode:,}",
+            _short(record.value_gap),
+            _short(record.regret),
+            _short(record.advice_count),
+            f"{record.seconds:.2f}",
+        )
+    _print_table(table)
+    if result.heard is None or not result.heard[1].any():
+        return
+    rates = _table("How often advice was taken", "advice", "given", "matched", "95 %", left=1)
+    for a, (matched, given) in enumerate(zip(*result.heard, strict=True)):
+        if given:
+            low, high = wilson(int(matched), int(given))
+            rates.add_row(
+                problem.mdp.action_name(a),
+                f"{given:,}",
+                f"{matched / given:.1%}",
+                f"{low:.1%} to {high:.1%}",
+            )
+    _print_table(rates)
+
+
+def _milestones(records: "Sequence[Record]") -> "list[Record]":
+    """Return records at about 1, 2, 5, 10, 20, 50, … episodes, and the last."""
+    wanted = [m * 10**e for e in range(10) for m in (1, 2, 5)]
+    chosen: list[Record] = []
+    for number in wanted:
+        near = next((record for record in records if record.episode >= number), records[-1])
+        if not chosen or near.episode > chosen[-1].episode:
+            chosen.append(near)
+    return chosen
+
+
+def learnt_record(spec: "Spec", result: "Result") -> dict[str, Any]:
+    """Return what learning brought and cost, for scripts."""
+    heard = None
+    if result.heard is not None:
+        heard = {"matched": result.heard[0].tolist(), "given": result.heard[1].tolist()}
+    return {
+        "settings": spec.settings(),
+        "best": result.best,
+        "best_advice_count": result.best_count,
+        "value": result.value,
+        "advice_count": result.advice_count,
+        "heard": heard,
+        "finished": result.finished,
+        "stopping_rule_fired": result.fired,
+        "records": [asdict(record) for record in result.records],
+        "written": [str(path) for path in result.files],
     }

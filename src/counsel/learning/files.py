@@ -7,7 +7,7 @@ build the learner as before and ``resume`` it. Nothing in a file is ever unpickl
 import os
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.random import Generator
@@ -20,6 +20,7 @@ from counsel.model.files import blaming, read_npz, write_npz
 LEARNER = "counsel-learner"
 
 
+@runtime_checkable
 class Resumable(Protocol):
     """A learner whose state can be taken and put back."""
 

@@ -145,7 +145,7 @@ def learn(  # noqa: PLR0913 (who, where, how long, how often, and chance)
     every
         After how many episodes the learner updates, or ``"doubling"``.
     records
-        About how many records to yield; the last is always there.
+        About how many records to yield, with those of ``after``; the last is always there.
     rng
         Where chance comes from.
     after
@@ -158,9 +158,11 @@ def learn(  # noqa: PLR0913 (who, where, how long, how often, and chance)
     if every != DOUBLING:
         whole("every", every, least=1)
     keep = _Ledger(simulator, learner.penalty, getattr(learner, "budget", None), after)
-    step = max(1, episodes // records)
+    step = max(1, (keep.before + episodes) // records)
+    if every != DOUBLING:
+        step = -(-step // int(every)) * int(every)
     runs = isinstance(learner, Runner) and learner.small_plan is not None
-    if runs and every != DOUBLING and step % int(every) == 0:
+    if runs and every != DOUBLING:
         yield from _in_one_loop(learner, simulator, keep, (episodes, int(every), step), rng)
         return
     played, shown = 0, 0

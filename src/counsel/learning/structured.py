@@ -242,6 +242,11 @@ class Structured(Exploring):
         return self._own.copy()
 
     @property
+    def groups(self) -> Ints:
+        """Which pairs share one adherence [layer, s, a]."""
+        return self._group.copy()
+
+    @property
     def heed(self) -> tuple[Ints, Ints]:
         """How often each group matched, and out of how many pieces of advice that tell."""
         return self._matched.copy(), self._given.copy()

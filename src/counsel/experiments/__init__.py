@@ -1,0 +1,1 @@
+"""Runs as data: settings in, rows and files out."""

@@ -1,0 +1,235 @@
+"""The settings of one run, as data, and the learner they describe.
+
+``ALGORITHMS`` says for each algorithm which settings it takes and how it is built; everything else,
+on the command line too, is read from there.
+"""
+
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, fields
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.random import Generator
+
+from counsel._arrays import Ints, whole
+from counsel.errors import CounselError
+from counsel.estimate.intervals import KL, Bound, PaperBonus, Theory
+from counsel.learning.learn import DOUBLING, Learner
+from counsel.learning.reward_free import RFE
+from counsel.learning.structured import Structured
+from counsel.learning.thompson import Thompson
+from counsel.learning.ucb_ad import UCBAD
+from counsel.model.problem import AdviceProblem, Setting
+
+SHARES = {
+    "pair": "each pair its own adherence",
+    "advice": "adherence shared by advice",
+    "all": "one adherence for all",
+}
+BOUNDS = ("kl", "theory", "paper")
+DELTA = 0.1
+"""The probability of failure where a bound needs one and none was given."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spec:
+    """What is learnt, by which algorithm, for how long and from which seed.
+
+    Settings that are None are the algorithm's own.
+
+    Attributes
+    ----------
+    world
+        A world's name, or a problem's file.
+    algorithm
+        One of ``ALGORITHMS``.
+    episodes, every
+        How many to play, and after how many to update (or "doubling").
+    seed
+        The same seed gives the same run.
+    penalty, budget
+        What a piece of advice costs, or how many are expected in an episode at most.
+    bound
+        "kl", "theory" or "paper".
+    share
+        Who shares one adherence: each "pair" has its own, all pairs of one "advice", or "all".
+    delta, epsilon, scale
+        The guarantee asked for, and what a bonus is multiplied by.
+    unknown_rewards
+        Rewards are learnt too.
+    may_repel
+        Advice may make an action less likely.
+    """
+
+    world: str
+    algorithm: str
+    episodes: int
+    every: int | str | None = None
+    seed: int = 0
+    penalty: float | None = None
+    budget: float | None = None
+    bound: str | None = None
+    share: str | None = None
+    delta: float | None = None
+    epsilon: float | None = None
+    scale: float | None = None
+    unknown_rewards: bool = False
+    may_repel: bool = False
+
+    def __post_init__(self) -> None:
+        _one_of("algorithm", self.algorithm, tuple(ALGORITHMS))
+        whole("episodes", self.episodes, least=1)
+        whole("seed", self.seed, least=0)
+        if isinstance(self.every, str) and self.every != DOUBLING:
+            raise CounselError(f"every is {self.every!r}; give a whole number or {DOUBLING}")
+        if self.every is not None and self.every != DOUBLING:
+            whole("every", self.every, least=1)
+        for name, known in (("bound", BOUNDS), ("share", tuple(SHARES))):
+            if getattr(self, name) is not None:
+                _one_of(name, getattr(self, name), known)
+        takes = ALGORITHMS[self.algorithm].takes
+        for field in fields(self):
+            given = getattr(self, field.name)
+            if field.name in OPTIONS and field.name not in takes and given not in (None, False):
+                others = [name for name, a in ALGORITHMS.items() if field.name in a.takes]
+                raise CounselError(
+                    f"{field.name} goes with {', '.join(others)}, not with {self.algorithm}"
+                )
+        for name in ALGORITHMS[self.algorithm].needs:
+            if getattr(self, name) is None:
+                raise CounselError(f"{self.algorithm} needs a {name}; none was given")
+        if self.delta is not None and self.bound == "paper":
+            raise CounselError("the paper's bonus has no delta; give one with kl or theory")
+        if self.scale is not None and self.algorithm == "ucb-ad" and self.bound != "paper":
+            raise CounselError("scale goes with the paper's bonus, not with kl or theory")
+
+    @property
+    def schedule(self) -> int | str:
+        """After how many episodes the learner updates."""
+        return ALGORITHMS[self.algorithm].every if self.every is None else self.every
+
+    @property
+    def title(self) -> str:
+        """The settings in a few words."""
+        limits = [
+            f"{name} {getattr(self, name):g}"
+            for name in ("penalty", "budget")
+            if getattr(self, name) is not None
+        ]
+        shared = [] if self.share is None else [SHARES[self.share]]
+        return ", ".join([f"{self.algorithm} on {self.world}", *limits, *shared])
+
+    def settings(self) -> dict[str, Any]:
+        """Return all settings, by name."""
+        return asdict(self)
+
+    def build(self, problem: AdviceProblem) -> tuple[Learner, Generator]:
+        """Return a new learner, which sees no more than it may, and the chance of its episodes."""
+        own, play = np.random.default_rng(self.seed).spawn(2)
+        return ALGORITHMS[self.algorithm].build(self, problem, own), play
+
+    def guarantee(self) -> dict[str, float]:
+        """Return what was given of δ, ε and the scale."""
+        given = {"delta": self.delta, "epsilon": self.epsilon, "scale": self.scale}
+        return {name: value for name, value in given.items() if value is not None}
+
+    def groups(self, problem: AdviceProblem) -> Ints | None:
+        """Return who shares one adherence; None is what the world says."""
+        if self.share is None:
+            return None
+        S, A = problem.n_states, problem.n_actions
+        if self.share == "pair":
+            return np.arange(S * A).reshape(S, A)
+        return np.arange(A) if self.share == "advice" else np.zeros(A, dtype=np.int64)
+
+
+def _one_of(name: str, value: str, known: tuple[str, ...]) -> None:
+    if value not in known:
+        raise CounselError(f"{name} is {value!r}; it must be one of {', '.join(known)}")
+
+
+def _bound(spec: Spec) -> Bound:
+    if spec.bound == "theory":
+        return Theory(delta=DELTA if spec.delta is None else spec.delta, episodes=spec.episodes)
+    if spec.bound == "paper":
+        return PaperBonus() if spec.scale is None else PaperBonus(scale=spec.scale)
+    return KL(delta=spec.delta)
+
+
+def _setting(spec: Spec, problem: AdviceProblem) -> Setting:
+    setting = problem.without_adherence()
+    return setting.without_rewards() if spec.unknown_rewards else setting
+
+
+def _ucb_ad(spec: Spec, problem: AdviceProblem, rng: Generator) -> Learner:
+    return UCBAD(
+        _setting(spec, problem),
+        bound=_bound(spec),
+        groups=spec.groups(problem),
+        rng=rng,
+        may_repel=spec.may_repel,
+        penalty=spec.penalty or 0.0,
+        budget=spec.budget,
+    )
+
+
+def _thompson(spec: Spec, problem: AdviceProblem, rng: Generator) -> Learner:
+    setting, groups = problem.without_adherence(), spec.groups(problem)
+    price = spec.penalty or 0.0
+    return Thompson(setting, rng=rng, groups=groups, penalty=price, budget=spec.budget)
+
+
+def _rfe(spec: Spec, problem: AdviceProblem, rng: Generator) -> Learner:
+    reward = None if spec.unknown_rewards else problem.mdp.reward
+    most = spec.penalty or 0.0
+    return RFE(
+        problem.shape,
+        rng=rng,
+        reward=reward,
+        most_penalty=most,
+        penalty=spec.penalty or 0.0,
+        budget=spec.budget,
+        **spec.guarantee(),
+    )
+
+
+def _structured(spec: Spec, problem: AdviceProblem, rng: Generator) -> Learner:
+    reward = None if spec.unknown_rewards else problem.mdp.reward
+    most = spec.penalty or 0.0
+    return Structured(
+        problem.shape,
+        rng=rng,
+        groups=spec.groups(problem),
+        reward=reward,
+        most_penalty=most,
+        penalty=spec.penalty or 0.0,
+        budget=spec.budget,
+        **spec.guarantee(),
+    )
+
+
+class Algorithm(NamedTuple):
+    """How an algorithm is built, after how many episodes it updates, and what it takes.
+
+    ``needs`` are settings without which it makes no sense.
+    """
+
+    build: Callable[[Spec, AdviceProblem, Generator], Learner]
+    every: int
+    takes: frozenset[str]
+    needs: tuple[str, ...] = ()
+
+
+LIMIT = frozenset({"penalty", "budget"})
+GUARANTEE = frozenset({"delta", "epsilon", "scale", "unknown_rewards"})
+OPTIONS = LIMIT | GUARANTEE | {"bound", "share", "may_repel"}
+"""Settings that not every algorithm takes."""
+
+ALGORITHMS = {
+    "ucb-ad": Algorithm(_ucb_ad, 1, OPTIONS - {"epsilon"}),
+    "thompson": Algorithm(_thompson, 1, LIMIT | {"share"}),
+    "rfe-ad": Algorithm(_rfe, 50, GUARANTEE),
+    "rfe-beta": Algorithm(_rfe, 50, GUARANTEE | {"penalty"}, ("penalty",)),
+    "rfe-cmdp": Algorithm(_rfe, 50, GUARANTEE | {"budget"}, ("budget",)),
+    "structured": Algorithm(_structured, 50, GUARANTEE | LIMIT | {"share"}),
+}
