@@ -8,9 +8,10 @@ export PIP_DISABLE_PIP_VERSION_CHECK = 1
 .PHONY: demo test check bench lock clean
 
 demo: $(READY)
-	$(BIN)/counsel frontier night-shift
-	$(BIN)/counsel solve night-shift --budget 2
-	$(BIN)/counsel explain night-shift --step 7 --state failing --budget 2
+	$(BIN)/counsel learn flappy-bird/greedy --share advice -o demo/greedy
+	$(BIN)/counsel learn flappy-bird/safe --share advice -o demo/safe
+	@echo "Open demo/greedy/regret.png and demo/safe/regret.png (what learning cost),"
+	@echo "and demo/greedy/policy.csv and demo/safe/policy.csv (what to say where)."
 
 test: $(READY)
 	NUMBA_CACHE_DIR=$$(mktemp -d) $(BIN)/python -m pytest

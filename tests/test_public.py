@@ -76,3 +76,25 @@ def test_the_examples_on_the_page_about_worlds_run(tmp_path, monkeypatch, capsys
     assert (tmp_path / "log.csv").read_text().startswith('"episode","step","person"')
     for picture in re.findall(r"\]\((images/\S+)\)", page):
         assert (ROOT / "docs" / picture).exists()
+
+
+def test_the_example_on_the_page_about_learning_runs(capsys):
+    (code,) = re.findall(r"```python\n(.*?)```", (ROOT / "docs/learning.md").read_text(), re.DOTALL)
+    exec(compile(code, "docs/learning.md", "exec"), {})
+    given, matched = capsys.readouterr().out.split("] [")
+    assert sum(map(int, given.strip("[ ]").split())) > 0
+    assert matched.strip().endswith("]")
+
+
+def test_the_page_about_learning_names_every_algorithm_and_file():
+    from counsel.experiments import run
+    from counsel.experiments.spec import ALGORITHMS
+
+    page = (ROOT / "docs/learning.md").read_text()
+    for name in (*ALGORITHMS, run.PICTURE, run.POLICY, run.POLICY_TABLE, run.RECORD, run.LEARNER):
+        assert f"`{name}`" in page
+    for name, algorithm in ALGORITHMS.items():
+        row = next(line for line in page.splitlines() if line.startswith(f"| `{name}`"))
+        assert ("every episode" if algorithm.every == 1 else "50 episodes") in row
+        assert ("penalty" in row) == ("penalty" in algorithm.takes)
+        assert ("budget" in row) == ("budget" in algorithm.takes)
