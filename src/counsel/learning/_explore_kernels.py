@@ -115,7 +115,7 @@ def look_behind(
     visits_hsb: Ints,
     bonus: tuple[float, float],
     open_lsb: Bools,
-    ended_s: Bools,
+    ended_hs: Bools,
     ahead_hsb: Floats,
 ) -> None:
     """Work out what lies behind each row: (1 + 1/H) Σ p̂ max W of the next step, without a cap.
@@ -143,7 +143,7 @@ def look_behind(
                 elif open_lsb[layer_of(open_lsb.shape[0], h), s, b]:
                     whole = False
                     break
-            if ended_s[s]:
+            if ended_hs[h, s]:
                 most_hs[h, s] = 0.0
             elif whole:
                 most_hs[h, s] = top
@@ -155,17 +155,16 @@ def clipped_uncertainty(
     visits_hsb: Ints,
     bonus: tuple[float, float],
     open_lsb: Bools,
-    ended_s: Bools,
-    start_s: Floats,
-) -> float:
-    """Return max_b W_1 from the start, W = min(H, 16 H² φ / n + (1 + 1/H) Σ p̂ max W) (eq. 4).
+    ended_hs: Bools,
+    most_hs: Floats,
+) -> None:
+    """Fill max_b W [h, s], W = min(H, 16 H² φ / n + (1 + 1/H) Σ p̂ max W) (eq. 4).
 
     Where nothing was seen p̂ is uniform, so W is H: the cap.
     """
     H, S, B = visits_hsb.shape
     scale, base = bonus
     W_hsb = np.full((H, S, B), float(H))
-    most_hs = np.full((H + 1, S), float(H))
     most_hs[H] = 0.0
     i = seen.row.size - 1
     for h in range(H - 1, -1, -1):
@@ -182,11 +181,15 @@ def clipped_uncertainty(
             for b in range(B):
                 if open_lsb[layer_of(open_lsb.shape[0], h), s, b]:
                     top = max(top, W_hsb[h, s, b])
-            most_hs[h, s] = 0.0 if ended_s[s] else top
-    total_w = 0.0
-    for s in range(S):
-        total_w += start_s[s] * most_hs[0, s]
-    return total_w
+            most_hs[h, s] = 0.0 if ended_hs[h, s] else top
+
+
+@kernel
+def mark_ends(step_n: Ints, state_n: Ints, ended_hs: Bools) -> None:
+    """Mark that nothing more can happen in a state from a step on."""
+    for n in range(step_n.size):
+        for h in range(step_n[n], ended_hs.shape[0]):
+            ended_hs[h, state_n[n]] = True
 
 
 @kernel
@@ -196,10 +199,14 @@ def plan_seen(
     actions_hsba: Ints,
     reward_lsa: Floats,
     reward_hsb: Floats,
+    ended_hs: Bools,
+    least: float,
     penalty: float,
     advice_hs: Ints,
 ) -> None:
     """Plan on what was seen: only advice that was tried is compared; else silence.
+
+    A state that was never seen pays ``least`` at every step, unless nothing more can happen there.
 
     The reward of a row is the average of ``reward_lsa`` over the actions seen there, or where that
     is empty (rewards are not known) of what was paid, ``reward_hsb``. Among equals silence, then
@@ -232,5 +239,7 @@ def plan_seen(
                     value = Q_sb[s, b] - penalty
                     if value > top + 1e-12 * (1.0 + abs(top)) or top == -np.inf:
                         best, top = b, value
-            V_hs[h, s] = top if top > -np.inf else 0.0
+            V_hs[h, s] = top
+            if top == -np.inf:
+                V_hs[h, s] = 0.0 if ended_hs[h, s] else (H - h) * least
             advice_hs[h, s] = best

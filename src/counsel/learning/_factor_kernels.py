@@ -62,11 +62,11 @@ class Doubt(NamedTuple):
 
 
 class Ground(NamedTuple):
-    """What does not change: advice that may be given, who shares an adherence, where it ends."""
+    """Advice that may be given, who shares an adherence, and where nothing more can happen."""
 
     open_lsa: Bools
     group_lsa: Ints
-    ended_s: Bools
+    ended_hs: Bools
 
 
 @inlined
@@ -81,10 +81,11 @@ def width(n: float, log: float, free: int) -> float:
 def settle_habit(actions_ba: Ints, own_a: Floats) -> None:
     """Set π̂ of one state to what makes silence and refusals likeliest.
 
-    What is done in silence is a draw from π, a refusal of advice b a draw from π without b. Each
-    round sets π(a) ∝ w(a) / (n_0 + Σ_{b≠a} n_b / (1 − π(b))), with w(a) the free choices of a, n_0
-    the silent steps and n_b the refusals of b: the likelihood rises in every round (Hunter 2004).
-    Without any free choice it is even among the actions seen.
+    What is done in silence is a draw from π, a refusal of advice b a draw from π without b. In
+    x = log π the likelihood Σ w(a) x(a) − Σ_C n_C log Σ_{a∈C} exp x(a), over the sets C of choices,
+    is concave; Newton's steps, shortened where they overshoot, find its top. Where there is none
+    inside, because some action lost whenever it could be compared, π̂ of that action becomes as
+    good as 0. Without any free choice π̂ is even among the actions seen.
     """
     A = own_a.size
     chosen_a, refused_b = np.zeros(A), np.zeros(A)
@@ -106,23 +107,108 @@ def settle_habit(actions_ba: Ints, own_a: Floats) -> None:
         return
     for a in range(A):
         own_a[a] = chosen_a[a] / total
-    if kinds == 1 or silent == total:
-        return
-    fresh_a = np.zeros(A)
+    if kinds > 1 and silent < total:
+        climb(chosen_a, refused_b, silent, kinds, own_a)
+
+
+@kernel
+def climb(chosen_a: Floats, refused_b: Floats, silent: float, kinds: int, own_a: Floats) -> None:
+    """Climb to the likeliest π from a first guess; actions never chosen freely stay at 0."""
+    A, K = own_a.size, 0
+    which_k = np.empty(kinds, np.int64)
+    for a in range(A):
+        if chosen_a[a] > 0.0:
+            which_k[K] = a
+            K += 1
+    x_k, slope_k, trial_a = np.empty(K), np.empty(K), np.empty(A)
+    bend_kk = np.empty((K, K))
+    here = likelihood(chosen_a, refused_b, silent, own_a)
     for _ in range(ROUNDS):
-        whole, moved = 0.0, 0.0
-        for a in range(A):
-            weight = silent
-            for b in range(A):
-                if b != a and refused_b[b] > 0.0:
-                    weight += refused_b[b] / (1.0 - own_a[b])
-            fresh_a[a] = chosen_a[a] / weight if chosen_a[a] > 0.0 else 0.0
-            whole += fresh_a[a]
-        for a in range(A):
-            moved = max(moved, abs(fresh_a[a] / whole - own_a[a]))
-            own_a[a] = fresh_a[a] / whole
-        if moved < 1e-9:
+        for i in range(K):
+            slope_k[i] = chosen_a[which_k[i]]
+            for j in range(K):
+                bend_kk[i, j] = 1e-12 * (chosen_a[which_k[i]] + 1e-300) if i == j else 0.0
+        for b in range(-1, A):  # −1 stands for silence
+            n = silent if b < 0 else refused_b[b]
+            rest = 1.0 if b < 0 else 1.0 - own_a[b]
+            if n == 0.0 or rest <= 0.0:
+                continue
+            for i in range(K):
+                if which_k[i] == b:
+                    continue
+                p = own_a[which_k[i]] / rest
+                slope_k[i] -= n * p
+                bend_kk[i, i] += n * p
+                for j in range(K):
+                    if which_k[j] != b:
+                        bend_kk[i, j] -= n * p * own_a[which_k[j]] / rest
+        for i in range(1, K):
+            x_k[i] = slope_k[i]
+        x_k[0] = 0.0  # only differences of x count
+        solve_inside(bend_kk, x_k)
+        gain = 0.0
+        for i in range(1, K):
+            gain += x_k[i] * slope_k[i]
+        if gain < 1e-18:
             break
+        shrink = 1.0
+        while True:
+            top = -np.inf
+            for i in range(K):
+                move = np.log(own_a[which_k[i]]) + shrink * x_k[i]
+                top = max(top, move)
+            whole = 0.0
+            trial_a[:] = 0.0
+            for i in range(K):
+                move = np.log(own_a[which_k[i]]) + shrink * x_k[i] - top
+                trial_a[which_k[i]] = np.exp(max(move, -600.0))
+                whole += trial_a[which_k[i]]
+            for i in range(K):
+                trial_a[which_k[i]] = max(trial_a[which_k[i]] / whole, 1e-250)
+            there = likelihood(chosen_a, refused_b, silent, trial_a)
+            # Close to the top the likelihood cannot tell any more, and steps are safe.
+            if there >= here or gain < 1e-8 or shrink < 1e-9:
+                break
+            shrink *= 0.5
+        if there <= here and gain >= 1e-8:
+            break
+        here = there
+        own_a[:] = trial_a
+
+
+@inlined
+def likelihood(chosen_a: Floats, refused_b: Floats, silent: float, own_a: Floats) -> float:
+    """Return the logarithm of the likelihood of free choices."""
+    value, whole = 0.0, 0.0
+    for a in range(own_a.size):
+        whole += own_a[a]
+        if chosen_a[a] > 0.0:
+            value += chosen_a[a] * np.log(own_a[a])
+    value -= silent * np.log(whole)
+    for b in range(own_a.size):
+        if refused_b[b] > 0.0:
+            rest = 0.0
+            for a in range(own_a.size):
+                if a != b:
+                    rest += own_a[a]
+            value -= refused_b[b] * np.log(rest)
+    return float(value)
+
+
+@kernel
+def solve_inside(matrix_kk: Floats, x_k: Floats) -> None:
+    """Solve for all but the first unknown of a symmetric positive system, in place."""
+    K = x_k.size
+    for i in range(1, K):
+        for j in range(i + 1, K):
+            factor = matrix_kk[j, i] / matrix_kk[i, i]
+            for k in range(i, K):
+                matrix_kk[j, k] -= factor * matrix_kk[i, k]
+            x_k[j] -= factor * x_k[i]
+    for i in range(K - 1, 0, -1):
+        for j in range(i + 1, K):
+            x_k[i] -= matrix_kk[i, j] * x_k[j]
+        x_k[i] /= matrix_kk[i, i]
 
 
 @kernel
@@ -226,17 +312,20 @@ def rate(
         if not ground.open_lsa[openings, s, b] or (silent > 0.0 and not counts.free_hsa[h, s, b]):
             continue
         g = ground.group_lsa[layer_of(ground.group_lsa.shape[0], h), s, b]
-        given, own = float(counts.given_g[g]), counts.own_hsa[h, s, b]
-        draws = silent * (1.0 - own)
+        given = float(counts.given_g[g])
+        draws, rest, others = 0.0, 0.0, 0.0
         for a in range(A):
             if a != b:
                 draws += counts.actions_hsba[h, s, b, a]
-        if given == 0.0 or draws <= 0.0 or own >= 1.0:
+                rest += counts.own_hsa[h, s, a]
+                if counts.own_hsa[h, s, a] > 0.0:
+                    others += counts.own_hsa[h, s, a] * behind_a[a]
+        draws += silent * rest
+        if given == 0.0 or draws <= 0.0 or rest <= 0.0:
             value_b[b] = doubt.cap
             continue
         theta = (counts.matched_g[g] + doubt.guess) / (given + 2.0 * doubt.guess)
-        others = (alone - own * behind_a[b]) / (1.0 - own) if own > 0.0 else alone
-        value = theta * behind_a[b] + (1.0 - theta) * (others + habit / draws)
+        value = theta * behind_a[b] + (1.0 - theta) * (others / rest + habit / draws)
         value_b[b] = min(doubt.cap, value + doubt.scale * width(given, doubt.heeds, 1))
 
 
@@ -270,7 +359,7 @@ def look_ahead(
     most_hs[H] = 0.0
     for h in range(H - 1, -1, -1):
         for s in range(S):
-            if ground.ended_s[s]:
+            if ground.ended_hs[h, s]:
                 most_hs[h, s] = 0.0
             elif counts.visits_hsa[h, s].sum() == 0:
                 most_hs[h, s] = doubt.cap
@@ -313,8 +402,8 @@ def explore_factors(
             state_h[h] = s
             last, s = last + 1, t
         if last < H:
-            ground.ended_s[s] = True
-            for h in range(H):
+            for h in range(last, H + 1):
+                ground.ended_hs[h, s] = True
                 most_hs[h, s] = 0.0
         for h in range(last - 1, -1, -1):
             back_up(counts, ground, doubt, h, state_h[h], ahead_hsa, most_hs, value_b)
@@ -322,61 +411,86 @@ def explore_factors(
 
 @kernel
 def plan_factors(
-    counts: Counts, ground: Ground, reward_lsa: Floats, penalty: float, advice_hs: Ints
+    counts: Counts,
+    ground: Ground,
+    reward_lsa: Floats,
+    least: float,
+    penalty: float,
+    advice_hs: Ints,
 ) -> None:
     """Plan by lift × advantage on what was seen; silence wherever nothing says otherwise.
 
     Only advice whose action was seen there, and whose group was seen to listen, is compared. The
-    reward is ``reward_lsa``, or where that is empty (rewards are not known) the average paid.
+    reward is ``reward_lsa``, or where that is empty (rewards are not known) the average paid. What
+    was never seen pays ``least`` at every step, unless nothing more can happen there.
     """
     H, S, A = counts.visits_hsa.shape
-    V_hs, Q_a = np.zeros((H + 1, S)), np.empty(A)
+    V_hs, Q_a, own_a, lift_a = np.zeros((H + 1, S)), np.empty(A), np.empty(A), np.empty(A)
     for h in range(H - 1, -1, -1):
         for s in range(S):
             if counts.visits_hsa[h, s].sum() == 0:
+                V_hs[h, s] = 0.0 if ground.ended_hs[h, s] else (H - h) * least
                 continue
+            person_at(counts, ground, h, s, own_a, lift_a)
             alone = 0.0
             for a in range(A):
                 n = counts.visits_hsa[h, s, a]
-                if n == 0:
-                    continue
-                earned = counts.reward_hsa[h, s, a] / n
-                if reward_lsa.size > 0:
-                    earned = reward_lsa[layer_of(reward_lsa.shape[0], h), s, a]
-                Q_a[a] = earned + expect(counts, h, s, a, V_hs[h + 1])
-                alone += counts.own_hsa[h, s, a] * Q_a[a]
+                Q_a[a] = (H - h) * least
+                if n > 0:
+                    earned = counts.reward_hsa[h, s, a] / n
+                    if reward_lsa.size > 0:
+                        earned = reward_lsa[layer_of(reward_lsa.shape[0], h), s, a]
+                    Q_a[a] = earned + expect(counts, h, s, a, V_hs[h + 1])
+                alone += own_a[a] * Q_a[a]
             best, top = A, 0.0
             for b in range(A):
-                if counts.visits_hsa[h, s, b] > 0:
-                    lift = lift_of(counts, ground, h, s, b)
-                    gain = lift * (Q_a[b] - alone) - penalty
-                    if lift > 0.0 and gain > top + 1e-12 * (1.0 + abs(alone)):
-                        best, top = b, gain
+                gain = lift_a[b] * (Q_a[b] - alone) - penalty
+                if lift_a[b] > 0.0 and gain > top + 1e-12 * (1.0 + abs(alone)):
+                    best, top = b, gain
             V_hs[h, s] = alone + top
             advice_hs[h, s] = best
 
 
 @kernel
-def lift_of(counts: Counts, ground: Ground, h: int, s: int, b: int) -> float:
-    """Return (θ̂ − π̂) / (1 − π̂), and 0 where the advice may not be given or nothing is known."""
-    g = ground.group_lsa[layer_of(ground.group_lsa.shape[0], h), s, b]
-    own = counts.own_hsa[h, s, b]
-    may = ground.open_lsa[layer_of(ground.open_lsa.shape[0], h), s, b]
-    if not may or counts.given_g[g] == 0 or own >= 1.0:
-        return 0.0
-    return float((counts.matched_g[g] / counts.given_g[g] - own) / (1.0 - own))
+def person_at(
+    counts: Counts, ground: Ground, h: int, s: int, own_a: Floats, lift_a: Floats
+) -> None:
+    """Fill π̂ and the lifts in one state that was seen; 0 where advice repels or was never seen.
+
+    Where the person was only ever seen to match, that is what advice does there, and what they do
+    alone is not known: any action that was not seen, or if all were, any of them.
+    """
+    A, bare, hidden = own_a.size, True, 0
+    openings = layer_of(ground.open_lsa.shape[0], h)
+    for a in range(A):
+        bare = bare and not counts.free_hsa[h, s, a]
+        hidden += ground.open_lsa[openings, s, a] and counts.visits_hsa[h, s, a] == 0
+    for a in range(A):
+        own, seen = counts.own_hsa[h, s, a], counts.visits_hsa[h, s, a] > 0
+        may = seen and ground.open_lsa[openings, s, a]
+        g = ground.group_lsa[layer_of(ground.group_lsa.shape[0], h), s, a]
+        own_a[a], lift_a[a] = own, 0.0
+        if bare and A > 1:
+            if hidden > 0:
+                own_a[a] = 1.0 / hidden if ground.open_lsa[openings, s, a] and not seen else 0.0
+            lift_a[a] = 1.0 if may else 0.0
+        elif may and counts.given_g[g] > 0 and own < 1.0:
+            theta = counts.matched_g[g] / counts.given_g[g]
+            lift_a[a] = max(0.0, (theta - own) / (1.0 - own))
 
 
 @kernel
-def fill_lifts(counts: Counts, ground: Ground, lift_hsa: Floats) -> None:
-    """Fill the lift of all advice, 0 where it repels or its action was never seen."""
-    H, S, A = lift_hsa.shape
+def fill_person(counts: Counts, ground: Ground, own_hsa: Floats, lift_hsa: Floats) -> None:
+    """Fill what the person does alone and the lift of all advice; 0 where nothing was seen."""
+    H, S, _ = lift_hsa.shape
     for h in range(H):
         for s in range(S):
-            for b in range(A):
-                lift_hsa[h, s, b] = 0.0
-                if counts.visits_hsa[h, s, b] > 0:
-                    lift_hsa[h, s, b] = max(0.0, lift_of(counts, ground, h, s, b))
+            if counts.visits_hsa[h, s].sum() > 0:
+                person_at(counts, ground, h, s, own_hsa[h, s], lift_hsa[h, s])
+            else:
+                own_hsa[h, s, :] = 0.0
+                own_hsa[h, s, 0] = 1.0
+                lift_hsa[h, s, :] = 0.0
 
 
 @kernel

@@ -27,6 +27,7 @@ from counsel._arrays import (
     sealed,
 )
 from counsel.errors import CounselError
+from counsel.learning._explore_kernels import mark_ends
 from counsel.learning.adherence import read_limit
 from counsel.learning.move import Move
 from counsel.model.policy import Advice, HardPolicy, Policy
@@ -87,9 +88,10 @@ class Exploring(ABC):
         self.most_penalty, _ = read_limit(most_penalty, None, name="most_penalty")
         self.penalty, self.budget = read_limit(penalty, budget)
         self.reward = None if reward is None else _read_reward(reward, self._sizes)
-        S = shape.n_states
+        H, S, _ = self._sizes
         self._starts = np.zeros(S, dtype=np.int64)
-        self._ended = np.zeros(S, dtype=np.bool_)
+        self._idle = np.zeros(1, dtype=np.int64)
+        self._ended = np.zeros((H + 1, S), dtype=np.bool_)
         self._moves: list[Move] = []
         self.episode = 0
         self._policy: Policy | HardPolicy | None = None
@@ -164,10 +166,15 @@ class Exploring(ABC):
         """Whether the stopping rule has fired."""
         if self.epsilon is None:
             return False
-        W, low, high = self.uncertainty, *self.shape.reward_range
-        span = max(high - low, 1e-300)
+        W, span = self.uncertainty, self._span
         threshold = self.epsilon / span / (2.0 * (1.0 + self.most_penalty / span))
         return W + 4.0 * math.e * math.sqrt(W) <= threshold
+
+    @property
+    def _span(self) -> float:
+        """The unit in which rewards count: their range."""
+        low, high = self.shape.reward_range
+        return max(high - low, 1e-300)
 
     def plan(
         self, *, penalty: float | None = None, budget: float | None = None, hard: bool = False
@@ -208,19 +215,40 @@ class Exploring(ABC):
         self.episode, self._policy = int(state["episode"]), None
 
     def _start(self) -> Floats:
-        """Return how often each state was the first, with the unknown state last."""
-        start = np.append(self._starts / max(self._starts.sum(), 1), 0.0)
-        start[-1] = float(not self._starts.any())
-        return start
+        """Return how often each state was the first, with the unknown state last.
+
+        Of an episode without a decision only that it began where nothing can happen is known: any
+        such state is as good, and before one was seen these episodes are left out.
+        """
+        start = np.append(self._starts, 0).astype(np.float64)
+        over = np.flatnonzero(self._ended[0])
+        if over.size:
+            start[over[0]] += self._idle[0]
+        if self.shape.start is not None or not start.any():
+            start[-1 if self.shape.start is None else self.shape.start] = 1.0
+        whole: Floats = start / start.sum()
+        return whole
+
+    def _from_start(self, most_s: Floats, width: float) -> float:
+        """Return W before the first state is known: one row more, seen in every episode.
+
+        ``width`` is what so many episodes leave open of the start. Where every episode begins in
+        one state there is no such row.
+        """
+        H, n = self.shape.horizon, int(self._starts.sum() + self._idle[0])
+        if self.shape.start is not None:
+            return float(most_s[self.shape.start])
+        if n == 0:
+            return float(H)
+        return min(float(H), width + (1.0 + 1.0 / H) * float(self._starts @ most_s) / n)
 
     def _note_ends(self, batch: Episodes) -> None:
-        """Count the first states, and mark those where episodes ended."""
+        """Count the first states, and mark from which step on nothing more can happen where."""
         live = batch.lengths > 0
         np.add.at(self._starts, batch.state[batch.first[:-1][live]], 1)
-        ends = batch.first[1:][live & batch.terminated] - 1
-        self._ended[batch.next_state[ends]] = True
-        # An episode without a decision began where nothing can happen: any such state is as good.
-        self._starts[self._ended.argmax()] += (~live).sum() * self._ended.any()
+        self._idle[0] += (~live).sum()
+        over = live & batch.terminated
+        mark_ends(batch.lengths[over], batch.next_state[batch.first[1:][over] - 1], self._ended)
 
 
 def fill_unknown(
@@ -228,8 +256,8 @@ def fill_unknown(
 ) -> tuple[Ints, Ints, Floats]:
     """Complete the rows (state, choice) of one step so that each leads somewhere.
 
-    ``known`` [s, choice] says which were seen. One state more stands for the unknown: all that was
-    never seen leads there, and where an episode has ended nothing changes any more.
+    ``known`` [s, choice] says which were seen, ``ended`` [s] where nothing more can happen: there
+    nothing changes. One state more stands for the unknown: all else that was not seen leads there.
     """
     n_states, choices = known.shape
     lost = np.flatnonzero(~known.reshape(-1))

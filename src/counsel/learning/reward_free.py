@@ -21,7 +21,8 @@ Deviates
   the live counts; p̂ and what lies behind are refreshed at updates; ties are broken at random. The
   capped W is for the stopping rule and for ``uncertainty``.
 * The threshold: the paper has ε/H in the listing and ε/(2H) in the proof.
-* Without a stopping rule ε is 1 in φ.
+* Without a stopping rule ε is 1 in φ; with one it is counted in units of the range of rewards.
+* Where the first state is drawn, its law is one row more of W, seen in every episode.
 * Planning compares only advice that was tried.
 * An episode's end is a state where nothing is uncertain any more, once it was reported as such.
 * Rewards that are known enter as Σ_a P̂(a | advice) r(s, a); else their averages do.
@@ -42,6 +43,7 @@ from counsel.learning._explore_kernels import (
     clipped_uncertainty,
     explore,
     look_behind,
+    phi,
     plan_seen,
 )
 from counsel.learning.exploring import Exploring, fill_unknown
@@ -83,6 +85,7 @@ class RFE(Exploring):
         "_reward_sum",
         "_ahead",
         "_starts",
+        "_idle",
         "_ended",
         *growing,
     )
@@ -113,7 +116,8 @@ class RFE(Exploring):
         )
         H, S, A = self._sizes
         B = A + 1
-        base = 6.0 * (math.log(4.0 * S * B * H) + 1.0 - math.log((epsilon or 1.0) * delta))
+        unit = 1.0 if self.epsilon is None else self.epsilon / self._span
+        base = 6.0 * (math.log(4.0 * S * B * H) + 1.0 - math.log(unit * delta))
         self._bonus = (16.0 * H * H * self.scale, base)
         may = layers(shape.allowed)
         self._open = np.concatenate((may, np.ones((len(may), S, 1), dtype=np.bool_)), axis=2)
@@ -193,9 +197,11 @@ class RFE(Exploring):
         """W_1 at the start, capped at H: small when every policy can be judged."""
         if self.episode == 0:
             return float(self.shape.horizon)
-        start = self._starts / self._starts.sum()
+        most = np.empty((self.shape.horizon + 1, self.shape.n_states))
         known = (self._seen, self._visits, self._bonus, self._open, self._ended)
-        return float(clipped_uncertainty(*known, start))
+        clipped_uncertainty(*known, most)
+        n, (scale, base) = max(1, self.episode), self._bonus
+        return self._from_start(most[0], scale * phi(float(n), base, self.shape.n_states) / n)
 
     def expected_reward(self) -> Floats:
         """Return r̂^M [h, s, b] of what was seen; 0 elsewhere."""
@@ -216,6 +222,8 @@ class RFE(Exploring):
             self._actions,
             known,
             self._reward_sum,
+            self._ended,
+            self.shape.reward_range[0],
             penalty,
             advice,
         )
@@ -232,7 +240,7 @@ class RFE(Exploring):
         low = self.shape.reward_range[0]
         tried = self._visits > 0
         reward = np.full((H, S + 1, B), low)
-        reward[:, :S][~tried & self._ended[:, None]] = 0.0
+        reward[:, :S][~tried & self._ended[:-1, :, None]] = 0.0
         reward[:, :S][tried] = self.expected_reward()[tried]
         row, t = self._key // S, self._key % S
         h, sb = row // (S * B), row % (S * B)
@@ -241,7 +249,7 @@ class RFE(Exploring):
         for step in range(H):
             here = h == step
             rows, columns, data = fill_unknown(
-                sb[here], t[here], chance[here], tried[step], self._ended
+                sb[here], t[here], chance[here], tried[step], self._ended[step]
             )
             matrices.append(sp.csr_matrix((data, (rows, columns)), shape=((S + 1) * B, S + 1)))
         allowed = np.ones((H, S + 1, B), dtype=np.bool_)

@@ -51,11 +51,12 @@ from counsel.learning._factor_kernels import (
     Doubt,
     Ground,
     explore_factors,
-    fill_lifts,
+    fill_person,
     look_ahead,
     note_all,
     plan_factors,
     rate,
+    width,
 )
 from counsel.learning.adherence import read_groups
 from counsel.learning.exploring import Exploring, fill_unknown
@@ -107,6 +108,7 @@ class Structured(Exploring):
         "_ahead",
         "_most",
         "_starts",
+        "_idle",
         "_ended",
         *growing,
     )
@@ -143,7 +145,7 @@ class Structured(Exploring):
         self._open = np.ascontiguousarray(layers(shape.allowed))
         third = 3.0 / self.delta
         logs = (
-            math.log(third * S * A * H),
+            math.log(third * (S * A * H + 1)),
             math.log(third * S * (A + 1) * H),
             math.log(third * ids.size),
         )
@@ -230,11 +232,10 @@ class Structured(Exploring):
     @property
     def uncertainty(self) -> float:
         """W_1 at the start, capped at H: small when every policy can be judged."""
-        if not self._starts.any():
-            return float(self.shape.horizon)
-        most = np.empty_like(self._most)
-        look_ahead(self._counts, self._ground, self._sure, np.empty_like(self._ahead), most)
-        return float(self._starts @ most[0] / self._starts.sum())
+        most, sure = np.empty_like(self._most), self._sure
+        look_ahead(self._counts, self._ground, sure, np.empty_like(self._ahead), most)
+        open_start = width(max(1.0, float(self.episode)), sure.moves, self.shape.n_states - 1)
+        return self._from_start(most[0], sure.scale * open_start)
 
     @property
     def habit(self) -> Floats:
@@ -262,24 +263,25 @@ class Structured(Exploring):
         H, S, A = self._sizes
         advice: Advice = np.full((H, S), A, dtype=np.int16)
         known = np.zeros((0, S, A)) if self.reward is None else layers(self.reward)
-        plan_factors(self._counts, self._ground, known, penalty, advice)
+        least = self.shape.reward_range[0]
+        plan_factors(self._counts, self._ground, known, least, penalty, advice)
         return advice
 
     def model(self) -> AdviceProblem:
         """Return what was learnt as a problem that ``solve`` and ``frontier`` take.
 
         One state more stands for the unknown: all that was never seen leads there, and it pays the
-        least there is. Advice that was never tried, or seems to repel, changes nothing there.
+        least there is. Advice that was never tried, or seems to repel, changes nothing. Where the
+        person was only ever seen to match, silence leads to what was not seen, if anything.
         """
         H, S, A = self._sizes
         seen = self._visits > 0
         reward = np.full((H, S + 1, A), self.shape.reward_range[0])
-        reward[:, :S][~seen & self._ended[:, None]] = 0.0
+        reward[:, :S][~seen & self._ended[:-1, :, None]] = 0.0
         reward[:, :S][seen] = self.expected_reward()[seen]
         own, lift = np.zeros((H, S + 1, A)), np.zeros((H, S + 1, A))
-        own[:, :S] = self._own
-        own[..., 0][own.sum(axis=2) == 0.0] = 1.0
-        fill_lifts(self._counts, self._ground, lift[:, :S])
+        fill_person(self._counts, self._ground, own[:, :S], lift[:, :S])
+        own[:, S, 0] = 1.0
         allowed = np.ones((H, S + 1, A), dtype=np.bool_)
         allowed[:, :S] = seen | (own[:, :S] > 0.0)
         row, state, times = self._follows()
@@ -289,7 +291,7 @@ class Structured(Exploring):
         for step in range(H):
             here = h == step
             rows, columns, data = fill_unknown(
-                sa[here], state[here], chance[here], seen[step], self._ended
+                sa[here], state[here], chance[here], seen[step], self._ended[step]
             )
             matrices.append(sp.csr_matrix((data, (rows, columns)), shape=((S + 1) * A, S + 1)))
         mdp = MDP(

@@ -215,6 +215,7 @@ class AdviceProblem:
             n_actions=self.n_actions,
             allowed=self.mdp.allowed,
             reward_range=_range_of(self.mdp),
+            start=int(self.mdp.start.argmax()) if self.mdp.start.max() == 1.0 else None,
         )
 
 
@@ -245,13 +246,17 @@ class Setting:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Shape:
-    """The sizes of a problem, which advice may be given, and the range of its rewards."""
+    """The sizes of a problem, which advice may be given, and the range of its rewards.
+
+    ``start`` is where every episode begins, None where that is drawn.
+    """
 
     horizon: int
     n_states: int
     n_actions: int
     allowed: Bools
     reward_range: tuple[float, float]
+    start: int | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
