@@ -1,9 +1,8 @@
 """Compiled loops of structured exploration.
 
-A *row* is a step, a state and an action of the person. The states seen to follow a row are a chain:
-``head_hsa`` is its first link, −1 where there is none, and link j holds a state, how often it came,
-and the next link. So what was seen is known at once, and after each episode the uncertainty of the
-states it passed is worked out anew. Kernels trust their input.
+A *row* is a step, a state and an action of the person. What was seen to follow it is known at once
+(``_chain_kernels.py``), and after each episode the uncertainty of the states it passed is worked
+out anew. Kernels trust their input.
 """
 
 from typing import NamedTuple
@@ -12,6 +11,7 @@ import numpy as np
 
 from counsel._arrays import Bools, Floats, Ints
 from counsel._jit import inlined, kernel
+from counsel.learning._chain_kernels import Chains, expect, follow, kinds_of
 from counsel.learning._explore_kernels import pick_top
 from counsel.model._kernels import layer_of
 from counsel.simulate._kernels import Scene, draw_action, draw_row, draw_start
@@ -23,24 +23,20 @@ ROUNDS = 50
 class Counts(NamedTuple):
     """What was seen.
 
-    ``actions_hsba`` how often each action followed each advice (silence last), ``visits_hsa`` how
-    often each action was taken, ``reward_hsa`` what it paid in all. ``free_hsa`` is true once the
-    person was seen, of their own will, to do something else than a: only then does a match with
-    the advice a say something, and only what comes after is counted in ``given_g`` and
-    ``matched_g``. ``own_hsa`` is π̂. ``links`` [j, 3] are states, times and next links, of which
-    ``used`` are in use.
+    ``chains`` how often each action was taken and what followed, ``actions_hsba`` how often it
+    followed each advice (silence last), ``reward_hsa`` what it paid in all. ``free_hsa`` is true
+    once the person was seen, of their own will, to do something else than a: only then does a
+    match with the advice a say something, and only what comes after is counted in ``given_g`` and
+    ``matched_g``. ``own_hsa`` is π̂.
     """
 
+    chains: Chains
     actions_hsba: Ints
-    visits_hsa: Ints
     reward_hsa: Floats
     free_hsa: Bools
     own_hsa: Floats
     given_g: Ints
     matched_g: Ints
-    head_hsa: Ints
-    links: Ints
-    used: Ints
 
 
 class Doubt(NamedTuple):
@@ -129,8 +125,10 @@ def climb(chosen_a: Floats, refused_b: Floats, silent: float, kinds: int, own_a:
             for j in range(K):
                 bend_kk[i, j] = 1e-12 * (chosen_a[which_k[i]] + 1e-300) if i == j else 0.0
         for b in range(-1, A):  # −1 stands for silence
-            n = silent if b < 0 else refused_b[b]
-            rest = 1.0 if b < 0 else 1.0 - own_a[b]
+            n, rest = silent if b < 0 else refused_b[b], 0.0
+            for i in range(K):
+                if which_k[i] != b:
+                    rest += own_a[which_k[i]]
             if n == 0.0 or rest <= 0.0:
                 continue
             for i in range(K):
@@ -146,12 +144,13 @@ def climb(chosen_a: Floats, refused_b: Floats, silent: float, kinds: int, own_a:
             x_k[i] = slope_k[i]
         x_k[0] = 0.0  # only differences of x count
         solve_inside(bend_kk, x_k)
-        gain = 0.0
+        gain, far = 0.0, 0.0
         for i in range(1, K):
             gain += x_k[i] * slope_k[i]
+            far = max(far, abs(x_k[i]))
         if gain < 1e-18:
             break
-        shrink = 1.0
+        shrink = min(1.0, 2.0 / far)  # beyond, the curve has nothing to do with the one here
         while True:
             top = -np.inf
             for i in range(K):
@@ -167,7 +166,7 @@ def climb(chosen_a: Floats, refused_b: Floats, silent: float, kinds: int, own_a:
                 trial_a[which_k[i]] = max(trial_a[which_k[i]] / whole, 1e-250)
             there = likelihood(chosen_a, refused_b, silent, trial_a)
             # Close to the top the likelihood cannot tell any more, and steps are safe.
-            if there >= here or gain < 1e-8 or shrink < 1e-9:
+            if there >= here + 0.1 * shrink * gain or gain < 1e-8 or shrink < 1e-9:
                 break
             shrink *= 0.5
         if there <= here and gain >= 1e-8:
@@ -214,55 +213,18 @@ def solve_inside(matrix_kk: Floats, x_k: Floats) -> None:
 @kernel
 def note(counts: Counts, ground: Ground, h: int, s: int, b: int, a: int, reward: float) -> None:
     """Count one decision."""
-    A = counts.visits_hsa.shape[2]
+    A = counts.chains.visits_hsx.shape[2]
     if b < A and counts.free_hsa[h, s, b]:
         g = ground.group_lsa[layer_of(ground.group_lsa.shape[0], h), s, b]
         counts.given_g[g] += 1
         counts.matched_g[g] += a == b
     counts.actions_hsba[h, s, b, a] += 1
-    counts.visits_hsa[h, s, a] += 1
     counts.reward_hsa[h, s, a] += reward
     if a != b:
         for other in range(A):
             if other != a:
                 counts.free_hsa[h, s, other] = True
     settle_habit(counts.actions_hsba[h, s], counts.own_hsa[h, s])
-
-
-@kernel
-def note_next(counts: Counts, h: int, s: int, a: int, t: int) -> None:
-    """Count the state that followed."""
-    j = counts.head_hsa[h, s, a]
-    while j >= 0:
-        if counts.links[j, 0] == t:
-            counts.links[j, 1] += 1
-            return
-        j = counts.links[j, 2]
-    j = counts.used[0]
-    counts.links[j, 0], counts.links[j, 1] = t, 1
-    counts.links[j, 2] = counts.head_hsa[h, s, a]
-    counts.head_hsa[h, s, a] = j
-    counts.used[0] = j + 1
-
-
-@kernel
-def expect(counts: Counts, h: int, s: int, a: int, value_s: Floats) -> float:
-    """Return Σ_t p̂(t) value(t) of a row that was seen."""
-    j, value = counts.head_hsa[h, s, a], 0.0
-    while j >= 0:
-        value += counts.links[j, 1] * value_s[counts.links[j, 0]]
-        j = counts.links[j, 2]
-    return float(value / counts.visits_hsa[h, s, a])
-
-
-@kernel
-def follow_kinds(counts: Counts, h: int, s: int, a: int) -> int:
-    """Return how many states were seen to follow a row."""
-    j, kinds = counts.head_hsa[h, s, a], 0
-    while j >= 0:
-        kinds += 1
-        j = counts.links[j, 2]
-    return kinds
 
 
 @kernel
@@ -280,7 +242,7 @@ def rate(
     Advice that may not be given is not rated (−1), nor advice that cannot yet be told from silence:
     silence says more.
     """
-    _, S, A = counts.visits_hsa.shape
+    _, S, A = counts.chains.visits_hsx.shape
     behind_a = np.empty(A)
     silent, alone, kinds, choices = 0.0, 0.0, 0, 0.0
     for a in range(A):
@@ -288,10 +250,10 @@ def rate(
         for b in range(A + 1):
             if b != a:
                 choices += counts.actions_hsba[h, s, b, a]
-        n = float(counts.visits_hsa[h, s, a])
+        n = float(counts.chains.visits_hsx[h, s, a])
         behind_a[a] = doubt.cap
         if n > 0.0:
-            free = S - 1 if doubt.whole else follow_kinds(counts, h, s, a) - 1
+            free = S - 1 if doubt.whole else kinds_of(counts.chains, h, s, a) - 1
             behind_a[a] = doubt.scale * width(n, doubt.moves, free) + ahead_hsa[h, s, a]
         if counts.own_hsa[h, s, a] > 0.0:
             kinds += 1
@@ -341,10 +303,10 @@ def back_up(
     value_b: Floats,
 ) -> None:
     """Work out what lies ahead of one state's rows, and the most uncertain advice there."""
-    H, _, A = counts.visits_hsa.shape
+    H, _, A = counts.chains.visits_hsx.shape
     for a in range(A):
-        if counts.visits_hsa[h, s, a] > 0:
-            ahead_hsa[h, s, a] = (1.0 + 1.0 / H) * expect(counts, h, s, a, most_hs[h + 1])
+        if counts.chains.visits_hsx[h, s, a] > 0:
+            ahead_hsa[h, s, a] = (1.0 + 1.0 / H) * expect(counts.chains, h, s, a, most_hs[h + 1])
     rate(counts, ground, doubt, ahead_hsa, h, s, value_b)
     most_hs[h, s] = value_b.max()
 
@@ -354,14 +316,14 @@ def look_ahead(
     counts: Counts, ground: Ground, doubt: Doubt, ahead_hsa: Floats, most_hs: Floats
 ) -> None:
     """Work out what lies ahead of every row: (1 + 1/H) Σ p̂ max W of the next step."""
-    H, S, A = counts.visits_hsa.shape
+    H, S, A = counts.chains.visits_hsx.shape
     value_b = np.empty(A + 1)
     most_hs[H] = 0.0
     for h in range(H - 1, -1, -1):
         for s in range(S):
             if ground.ended_hs[h, s]:
                 most_hs[h, s] = 0.0
-            elif counts.visits_hsa[h, s].sum() == 0:
+            elif counts.chains.visits_hsx[h, s].sum() == 0:
                 most_hs[h, s] = doubt.cap
             else:
                 back_up(counts, ground, doubt, h, s, ahead_hsa, most_hs, value_b)
@@ -380,7 +342,7 @@ def explore_factors(
     start_s: Ints,
 ) -> None:
     """Play episodes, always advising where most is uncertain; after each, look back over it."""
-    H, _, A = counts.visits_hsa.shape
+    H, _, A = counts.chains.visits_hsx.shape
     draws = (u_nw.shape[1] - 2) // H
     value_b, state_h = np.empty(A + 1), np.empty(H, np.int64)
     for n in range(u_nw.shape[0]):
@@ -398,7 +360,7 @@ def explore_factors(
                 t = draw_row(scene, -1 - t, u_nw[n, 3 + draws * h])
             paid = scene.reward_lsa[layer_of(scene.reward_lsa.shape[0], h), s, a]
             note(counts, ground, h, s, b, a, paid)
-            note_next(counts, h, s, a, t)
+            follow(counts.chains, h, s, a, t)
             state_h[h] = s
             last, s = last + 1, t
         if last < H:
@@ -424,23 +386,23 @@ def plan_factors(
     reward is ``reward_lsa``, or where that is empty (rewards are not known) the average paid. What
     was never seen pays ``least`` at every step, unless nothing more can happen there.
     """
-    H, S, A = counts.visits_hsa.shape
+    H, S, A = counts.chains.visits_hsx.shape
     V_hs, Q_a, own_a, lift_a = np.zeros((H + 1, S)), np.empty(A), np.empty(A), np.empty(A)
     for h in range(H - 1, -1, -1):
         for s in range(S):
-            if counts.visits_hsa[h, s].sum() == 0:
+            if counts.chains.visits_hsx[h, s].sum() == 0:
                 V_hs[h, s] = 0.0 if ground.ended_hs[h, s] else (H - h) * least
                 continue
             person_at(counts, ground, h, s, own_a, lift_a)
             alone = 0.0
             for a in range(A):
-                n = counts.visits_hsa[h, s, a]
+                n = counts.chains.visits_hsx[h, s, a]
                 Q_a[a] = (H - h) * least
                 if n > 0:
                     earned = counts.reward_hsa[h, s, a] / n
                     if reward_lsa.size > 0:
                         earned = reward_lsa[layer_of(reward_lsa.shape[0], h), s, a]
-                    Q_a[a] = earned + expect(counts, h, s, a, V_hs[h + 1])
+                    Q_a[a] = earned + expect(counts.chains, h, s, a, V_hs[h + 1])
                 alone += own_a[a] * Q_a[a]
             best, top = A, 0.0
             for b in range(A):
@@ -464,9 +426,9 @@ def person_at(
     openings = layer_of(ground.open_lsa.shape[0], h)
     for a in range(A):
         bare = bare and not counts.free_hsa[h, s, a]
-        hidden += ground.open_lsa[openings, s, a] and counts.visits_hsa[h, s, a] == 0
+        hidden += ground.open_lsa[openings, s, a] and counts.chains.visits_hsx[h, s, a] == 0
     for a in range(A):
-        own, seen = counts.own_hsa[h, s, a], counts.visits_hsa[h, s, a] > 0
+        own, seen = counts.own_hsa[h, s, a], counts.chains.visits_hsx[h, s, a] > 0
         may = seen and ground.open_lsa[openings, s, a]
         g = ground.group_lsa[layer_of(ground.group_lsa.shape[0], h), s, a]
         own_a[a], lift_a[a] = own, 0.0
@@ -485,7 +447,7 @@ def fill_person(counts: Counts, ground: Ground, own_hsa: Floats, lift_hsa: Float
     H, S, _ = lift_hsa.shape
     for h in range(H):
         for s in range(S):
-            if counts.visits_hsa[h, s].sum() > 0:
+            if counts.chains.visits_hsx[h, s].sum() > 0:
                 person_at(counts, ground, h, s, own_hsa[h, s], lift_hsa[h, s])
             else:
                 own_hsa[h, s, :] = 0.0
@@ -509,4 +471,4 @@ def note_all(
         for i in range(first[n], first[n + 1]):
             h = i - first[n]
             note(counts, ground, h, state[i], advice[i], action[i], reward[i])
-            note_next(counts, h, state[i], action[i], next_state[i])
+            follow(counts.chains, h, state[i], action[i], next_state[i])

@@ -45,6 +45,7 @@ from numpy.random import Generator
 from numpy.typing import ArrayLike
 
 from counsel._arrays import Floats, Ints, layers
+from counsel.learning._chain_kernels import Chains, all_links, with_room
 from counsel.learning._explore_kernels import UNSEEN, pick_top
 from counsel.learning._factor_kernels import (
     Counts,
@@ -159,7 +160,7 @@ class Structured(Exploring):
         self._given = np.zeros(ids.size, dtype=np.int64)
         self._matched = np.zeros(ids.size, dtype=np.int64)
         self._head = np.full((H, S, A), -1, dtype=np.int64)
-        self._links = np.zeros((0, 3), dtype=np.int64)
+        self._links: Ints = np.zeros((0, 3), dtype=np.int64)
         self._used = np.zeros(1, dtype=np.int64)
         self._ahead = np.zeros((H, S, A))
         self._most = np.full((H + 1, S), UNSEEN)
@@ -168,16 +169,13 @@ class Structured(Exploring):
     @property
     def _counts(self) -> Counts:
         return Counts(
+            Chains(self._visits, self._head, self._links, self._used),
             self._actions,
-            self._visits,
             self._reward_sum,
             self._free,
             self._own,
             self._given,
             self._matched,
-            self._head,
-            self._links,
-            self._used,
         )
 
     @property
@@ -212,11 +210,7 @@ class Structured(Exploring):
 
     def _make_room(self, most: int) -> None:
         """Have links for so many more decisions that each lead somewhere new."""
-        used = int(self._used[0])
-        if used + most > len(self._links):
-            more = np.zeros((max(used + most, 2 * used), 3), dtype=np.int64)
-            more[:used] = self._links[:used]
-            self._links = more
+        self._links = with_room(self._links, int(self._used[0]), most)
 
     def _look_ahead(self, episodes: int) -> None:
         look_ahead(self._counts, self._ground, self._eager, self._ahead, self._most)
@@ -284,7 +278,7 @@ class Structured(Exploring):
         own[:, S, 0] = 1.0
         allowed = np.ones((H, S + 1, A), dtype=np.bool_)
         allowed[:, :S] = seen | (own[:, :S] > 0.0)
-        row, state, times = self._follows()
+        row, state, times = all_links(self._head, self._links)
         h, sa = row // (S * A), row % (S * A)
         chance = times / self._visits.reshape(-1)[row]
         matrices = []
@@ -298,18 +292,3 @@ class Structured(Exploring):
             Kernel.from_sparse(matrices), reward, horizon=H, start=self._start(), allowed=allowed
         )
         return AdviceProblem(mdp, Human(own, lift=lift))
-
-    def _follows(self) -> tuple[Ints, Ints, Ints]:
-        """Return (row, next state, times) of all that was seen."""
-        link = self._head.reshape(-1)
-        row = np.flatnonzero(link >= 0)
-        link = link[row]
-        rows, links = [], []
-        while row.size:
-            rows.append(row)
-            links.append(link)
-            onward = self._links[link, 2]
-            row, link = row[onward >= 0], onward[onward >= 0]
-        every = np.concatenate(links) if links else np.zeros(0, np.int64)
-        table = self._links[every]
-        return np.concatenate(rows) if rows else every, table[:, 0], table[:, 1]

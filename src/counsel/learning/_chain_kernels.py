@@ -1,0 +1,85 @@
+"""Counts of what follows what, kept as chains.
+
+The states seen to follow a row [h, s, x], x an action or an advice, are a chain: ``head_hsx`` is
+its first link, −1 where there is none; link j of ``links`` [j, 3] holds a state, how often it came,
+and the next link. ``used`` says how many links are in use. So what was seen is known at once,
+without sorting. Kernels trust their input and that there is room.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from counsel._arrays import Floats, Ints
+from counsel._jit import kernel
+
+
+class Chains(NamedTuple):
+    """How often each row was seen, and what followed it."""
+
+    visits_hsx: Ints
+    head_hsx: Ints
+    links: Ints
+    used: Ints
+
+
+@kernel
+def follow(chains: Chains, h: int, s: int, x: int, t: int) -> None:
+    """Count that state t followed a row."""
+    chains.visits_hsx[h, s, x] += 1
+    j = chains.head_hsx[h, s, x]
+    while j >= 0:
+        if chains.links[j, 0] == t:
+            chains.links[j, 1] += 1
+            return
+        j = chains.links[j, 2]
+    j = chains.used[0]
+    chains.links[j, 0], chains.links[j, 1] = t, 1
+    chains.links[j, 2] = chains.head_hsx[h, s, x]
+    chains.head_hsx[h, s, x] = j
+    chains.used[0] = j + 1
+
+
+@kernel
+def expect(chains: Chains, h: int, s: int, x: int, value_s: Floats) -> float:
+    """Return Σ_t p̂(t) value(t) of a row that was seen."""
+    j, value = chains.head_hsx[h, s, x], 0.0
+    while j >= 0:
+        value += chains.links[j, 1] * value_s[chains.links[j, 0]]
+        j = chains.links[j, 2]
+    return float(value / chains.visits_hsx[h, s, x])
+
+
+@kernel
+def kinds_of(chains: Chains, h: int, s: int, x: int) -> int:
+    """Return how many states were seen to follow a row."""
+    j, kinds = chains.head_hsx[h, s, x], 0
+    while j >= 0:
+        kinds += 1
+        j = chains.links[j, 2]
+    return kinds
+
+
+def with_room(links: Ints, used: int, more: int) -> Ints:
+    """Return links with room for so many more."""
+    if used + more <= len(links):
+        return links
+    larger = np.zeros((max(used + more, 2 * used), 3), dtype=np.int64)
+    larger[:used] = links[:used]
+    return larger
+
+
+def all_links(head_hsx: Ints, links: Ints) -> tuple[Ints, Ints, Ints]:
+    """Return row numbers, next states and times of all that was seen."""
+    link = head_hsx.reshape(-1)
+    row = np.flatnonzero(link >= 0)
+    link = link[row]
+    rows: list[Ints] = [np.zeros(0, np.int64)]
+    found: list[Ints] = [np.zeros(0, np.int64)]
+    while row.size:
+        rows.append(row)
+        found.append(link)
+        onward = links[link, 2]
+        row, link = row[onward >= 0], onward[onward >= 0]
+    table = links[np.concatenate(found)]
+    return np.concatenate(rows), table[:, 0], table[:, 1]
