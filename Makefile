@@ -14,7 +14,7 @@ demo: $(READY)
 	@echo "and demo/greedy/policy.csv and demo/safe/policy.csv (what to say where)."
 
 test: $(READY)
-	NUMBA_CACHE_DIR=$$(mktemp -d) $(BIN)/python -m pytest
+	NUMBA_CACHE_DIR=$$(mktemp -d) $(BIN)/python -m pytest -n auto
 
 check: $(READY)
 	$(BIN)/ruff check .

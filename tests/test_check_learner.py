@@ -128,6 +128,48 @@ def test_a_suspended_run_goes_on_bit_for_bit_in_the_compiled_loop(tmp_path):
     np.testing.assert_array_equal(again.policy.advice, straight.policy.advice)
 
 
+@pytest.mark.parametrize("name", ["ucb-ad", "thompson", "rfe", "structured"])
+def test_episodes_of_another_problem_are_refused_before_anything_is_counted(name):
+    # Compiled loops would read and write beyond their arrays.
+    learner, other = LEARNERS[name](make("night-shift")), make("flappy-bird/safe")
+    never = counsel.Policy.never(horizon=20, n_states=141, n_actions=3)
+    batch = counsel.Simulator(other).play(never, episodes=3, rng=rng())
+    with pytest.raises(counsel.CounselError, match=r"decisions but|it runs from 0 to"):
+        learner.update(batch)
+    for move in (counsel.Move(0, 99, 0, 0, 0.0, 0), counsel.Move(0, 0, 0, 7, 0.0, 0)):
+        fresh = LEARNERS[name](make("night-shift"))
+        fresh.observe(move)
+        with pytest.raises((counsel.CounselError, IndexError)):
+            fresh.finish()
+
+
+@pytest.mark.parametrize(
+    ("name", "array", "spoil"),
+    [
+        ("structured", "_links", lambda a: a[:3]),
+        ("structured", "_links", lambda a: a + 10**6),
+        ("structured", "_head", lambda a: a + 10**6),
+        ("structured", "_used", lambda a: a - 10**6),
+        ("structured", "_visits", lambda a: a.astype(np.float64)),
+        ("rfe", "_key", lambda a: a[::-1].copy()),
+        ("rfe", "_key", lambda a: a + 10**9),
+        ("rfe", "_times", lambda a: a[:-1]),
+        ("ucb-ad", "matched", lambda a: a + 10**6),
+    ],
+)
+def test_a_file_that_was_spoilt_is_refused(name, array, spoil, tmp_path):
+    problem = make("night-shift")
+    learner = LEARNERS[name](problem)
+    *_, record = counsel.learn(
+        learner, counsel.Simulator(problem), episodes=40, every=10, rng=rng()
+    )
+    honest = learner.state
+    learner.state = lambda: honest() | {array: spoil(honest()[array])}
+    suspend(learner, tmp_path / "run.npz", rng=rng(), record=record)
+    with pytest.raises(counsel.CounselError, match=r"run\.npz"):
+        resume(LEARNERS[name](problem), tmp_path / "run.npz")
+
+
 def test_a_file_of_another_learner_is_refused(tmp_path):
     problem = make("flappy-bird/safe")
     simulator, learner = counsel.Simulator(problem), UCBAD(problem.without_adherence())

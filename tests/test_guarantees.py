@@ -385,8 +385,8 @@ def test_inside_the_learner_valid_bounds_hold_and_promise_the_optimum(case, kind
         assert (promises[holds] >= best - ROUNDING).all()
         held += holds.all()
         kept += (promises >= best - ROUNDING).all()
-    record_property("held", held / runs)
-    record_property("kept", kept / runs)
+    record_property("held", float(held / runs))
+    record_property("kept", float(kept / runs))
     # Were each run to fail with δ exactly, four standard errors more is what chance explains.
     slack = 4 * math.sqrt(DELTA * (1 - DELTA) / runs)
     assert held / runs >= 1 - DELTA - slack
@@ -661,7 +661,7 @@ def test_with_a_declared_scale_longer_problems_stop_and_the_family_is_epsilon_op
         silent += counsel.solve(problem).value - silence(problem) <= epsilon
     record_property("episodes", [min(stops), max(stops)])
     record_property("worst", [float(x) for x in worst])
-    record_property("silence_will_do", silent)
+    record_property("silence_will_do", int(silent))
     assert worst[0] <= epsilon
     assert worst[1] <= 2 * epsilon
     assert worst[2] <= epsilon

@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import counsel
+from counsel import cli
 from counsel.experiments import run as runs
 from counsel.experiments.run import run
 from counsel.experiments.spec import ALGORITHMS, Spec
@@ -90,12 +91,21 @@ def test_the_records_are_those_of_the_library(tmp_path):
     np.testing.assert_array_equal(result.heard[1].sum(), learner.given.sum())
 
 
-@pytest.mark.parametrize("algorithm", ["ucb-ad", "thompson", "structured", "rfe-ad"])
-def test_a_run_that_was_stopped_goes_on_as_if_nothing_had_happened(
-    algorithm, tmp_path, monkeypatch
-):
+@pytest.mark.parametrize(
+    ("algorithm", "options"),
+    [
+        ("ucb-ad", {}),
+        ("ucb-ad", {"unknown_rewards": True}),  # the plan used to come back without the rewards
+        ("ucb-ad", {"may_repel": True}),  # … or without the lower ends
+        ("ucb-ad", {"budget": 1.0}),
+        ("thompson", {}),
+        ("structured", {}),
+        ("rfe-ad", {}),
+    ],
+)
+def test_a_run_that_was_stopped_goes_on_as_if_nothing_had_happened(algorithm, options, tmp_path):
     world = "flappy-bird-budget/greedy"
-    spec = Spec(world=world, algorithm=algorithm, episodes=1500, seed=2)
+    spec = Spec(world=world, algorithm=algorithm, episodes=1500, every=50, seed=2, **options)
     problem = make(world)
     run(spec, problem, folder=tmp_path / "straight")
     seen = 0
@@ -134,7 +144,7 @@ def test_ctrl_c_on_the_command_line_keeps_the_run(tmp_path):
     process.send_signal(signal.SIGINT)
     said, _ = process.communicate(timeout=120)
     assert process.returncode == 130
-    assert said.splitlines()[-1].endswith("-o out --resume")
+    assert said.splitlines()[-1] == "Next: counsel learn -o out --resume"
     assert json.loads(manifest.read_text())["result"]["finished"] is False
     assert rows(tmp_path / "out")[-1]["episode"] < 50_000_000
 
@@ -182,7 +192,7 @@ def test_the_stopping_rule_ends_a_run():
         delta=0.1,
     )
     result = run(spec, problem)
-    assert result.fired
+    assert result.stopping_rule_fired
     assert result.finished
     assert result.records[-1].episode < 10**7
     assert result.best - result.value <= 1.0
@@ -219,26 +229,43 @@ def test_json_is_the_same_result(tmp_path):
         (["--may-repel", "--budget", "1"], "not with a budget"),
         (["--episodes", "0"], "episodes must be a whole number of at least 1"),
         (["--seed", "-1"], "seed must be a whole number of at least 0"),
-        (["--resume"], "no folder"),
+        (["--resume"], "give it with -o DIR"),
+        (["--penalty", "0", "--budget", "1"], "one or the other"),
+        (["--algorithm", "rfe-ad", "--budget", "0"], "budget goes with"),
+        (["--every", "²"], "every is '²'"),
+        (["-o", "mine"], "policy.csv is there already"),
+        (["--resume", "-o", "other", "--seed", "8"], "holds a run with seed 7, not 8"),
+        (["--resume", "-o", "other"], "another night-shift: it has changed"),
         (["--resume", "-o", "nowhere"], "nowhere holds no run to go on with"),
         (["-o", "file"], "cannot make the folder file"),
-        (["-o", "other"], "other holds a run with seed 7, not 0"),
+        (["-o", "other"], "other holds a run with episodes 9, not 20000"),
         (["-o", "broken"], "no manifest of a run"),
     ],
 )
-def test_what_makes_no_sense_is_refused_in_one_line_and_nothing_is_left(words, fault, tmp_path):
+def test_what_makes_no_sense_is_refused_in_one_line_and_nothing_is_left(
+    words, fault, tmp_path, monkeypatch, capsys
+):
     (tmp_path / "file").write_text("")
     (tmp_path / "broken").mkdir()
     (tmp_path / "broken" / "manifest.json").write_text("{")
     (tmp_path / "other").mkdir()
     spec = Spec(world="night-shift", algorithm="ucb-ad", episodes=9, seed=7)
-    (tmp_path / "other" / "manifest.json").write_text(json.dumps({"settings": spec.settings()}))
+    told = {"settings": spec.settings(), "problem": ""}
+    (tmp_path / "other" / "manifest.json").write_text(json.dumps(told))
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "policy.csv").write_text("mine")
     before = sorted(path.relative_to(tmp_path) for path in tmp_path.rglob("*"))
-    done = command("night-shift", *words, cwd=tmp_path, code=2)
-    assert done.stdout == ""
-    assert done.stderr.startswith("counsel: ")
-    assert len(done.stderr.splitlines()) == 1
-    assert fault in done.stderr
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "argv", ["counsel", "learn", "night-shift", *words])
+    monkeypatch.setattr(cli, "_be_plain", lambda: None)  # it belongs to a process of its own
+    with pytest.raises(SystemExit) as end:
+        cli.main()
+    assert end.value.code == 2
+    said, told = capsys.readouterr()
+    assert said == ""
+    assert told.startswith("counsel: ")
+    assert len(told.splitlines()) == 1
+    assert fault in told
     assert sorted(path.relative_to(tmp_path) for path in tmp_path.rglob("*")) == before
 
 
@@ -254,3 +281,73 @@ def test_the_picture_needs_something_to_draw_and_shows_what_was_found():
     assert above.get_ylim()[0] == below.get_ylim()[0] == 0.0
     best = draw_learning([counsel.Record(1, 0.0, 0.0, 2.0, 0.1)])
     assert best.texts[0].get_text() == "The advice was the best from the start"
+
+
+def test_a_longer_run_is_not_written_over_and_fewer_episodes_are_refused(tmp_path):
+    problem, spec = make("night-shift"), Spec(world="night-shift", algorithm="ucb-ad", episodes=300)
+    run(spec, problem, folder=tmp_path)
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    shorter = replace(spec, episodes=100)
+    with pytest.raises(counsel.CounselError, match="episodes 300, not 100"):
+        run(shorter, problem, folder=tmp_path)
+    with pytest.raises(counsel.CounselError, match="holds 300 episodes already"):
+        run(shorter, problem, folder=tmp_path, go_on=True)
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
+    theory = replace(spec, bound="theory")
+    run(theory, problem, folder=tmp_path / "theory")
+    with pytest.raises(counsel.CounselError, match="episodes 300, not 500"):
+        run(replace(theory, episodes=500), problem, folder=tmp_path / "theory", go_on=True)
+    run(spec, problem, folder=tmp_path)  # the same run once more is the same run
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("manifest.json", b'{"settings": []}'),
+        ("manifest.json", b"[" * 100_000),
+        ("record.parquet", b"PAR1"),
+        ("learner.npz", b""),
+    ],
+)
+def test_a_damaged_folder_is_refused_in_one_sentence(name, content, tmp_path):
+    problem, spec = make("night-shift"), Spec(world="night-shift", algorithm="ucb-ad", episodes=30)
+    run(spec, problem, folder=tmp_path)
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(counsel.CounselError, match=name.replace(".", "[.]")):
+        run(replace(spec, episodes=60), problem, folder=tmp_path, go_on=True)
+
+
+def test_without_matplotlib_all_but_the_picture_is_written(tmp_path, monkeypatch):
+    monkeypatch.setattr(runs, "find_spec", lambda name: None)
+    said = []
+    spec = Spec(world="night-shift", algorithm="ucb-ad", episodes=30)
+    result = run(spec, make("night-shift"), folder=tmp_path, say=said.append)
+    assert sorted(path.name for path in result.files) == [n for n in FILES if n != "regret.png"]
+    assert "counsel[draw]" in said[0]
+
+
+def test_a_rule_that_holds_from_the_start_still_plays():
+    # Rewards that are all alike leave nothing to learn: the rule fires at the first update.
+    mdp = counsel.MDP([[0, 0]], [[1.0, 1.0]], horizon=1)
+    problem = counsel.AdviceProblem(mdp, counsel.Human([[0.5, 0.5]], 0.7))
+    for algorithm in ("structured", "rfe-ad"):
+        spec = Spec(world="one.npz", algorithm=algorithm, episodes=100, epsilon=0.5)
+        result = run(spec, problem)
+        assert result.records
+        assert result.best == result.value == 1.0
+
+
+def test_a_budget_of_nothing_is_kept_while_learning():
+    # What was learnt is wrong about where people get; advice there used to be given uncounted.
+    problem = make("night-shift")
+    for algorithm in ("rfe-cmdp", "structured", "ucb-ad"):
+        spec = Spec(world="night-shift", algorithm=algorithm, episodes=50, budget=0.0)
+        assert run(spec, problem).advice_count == 0.0
+
+
+def test_epsilon_far_beyond_the_rewards_makes_sense():
+    shape = make("night-shift").shape
+    for epsilon, delta in ((1e9, 0.5), (1e-300, 1e-10)):
+        learner = counsel.RFE(shape, rng=np.random.default_rng(0), epsilon=epsilon, delta=delta)
+        assert np.isfinite(learner._bonus[1])
+        assert learner._bonus[1] > 0.0

@@ -251,11 +251,12 @@ def test_where_it_explores_itself_the_habit_is_the_likeliest(seed):
 
 
 def test_the_habit_is_the_likeliest_for_any_log():
-    # Inside: π̂(0) is 0.411 where the ten silent steps, which alone say something, give 0.1.
+    # Each of these was once missed. Inside: the ten silent steps, which alone say something, give
+    # 0.1, and fifty rounds of the usual iteration 0.411.
     inside = np.array([[0, 1000], [1000, 0], [1, 9]])
-    # At the edge: π̂(0) is 0.0131 where less is always likelier.
+    # At the edge, where less is always likelier: they give 0.0131.
     edge = np.array([[0, 0], [2, 0], [0, 1]])
-    # Drawn from a person with π = (0.787, 0.213), silent one time in a hundred: 0.773, not 0.811.
+    # From a person with π = (0.787, 0.213), silent one time in a hundred: 0.773 instead of 0.811.
     person = np.array([[11887, 3012], [2591, 12213], [241, 56]])
     drawn = [table for table in count_tables(300, seed=4) if free_choices(table).any()]
     assert max(map(shortfall, (inside, edge, person, *drawn))) < 1e-4
@@ -310,7 +311,7 @@ class Tally:
         for (h, s), done in self.unasked.items():
             expected[h, s] = [bool(done - {b}) for b in range(A)]
         np.testing.assert_array_equal(learner._free, expected)
-        matched, given = learner.heed
+        matched, given = (learner.matched, learner.given)
         ids = sorted(set(self.group.reshape(-1).tolist()))
         assert [self.given[g] for g in ids] == given.tolist()
         assert [self.matched[g] for g in ids] == matched.tolist()
@@ -516,7 +517,7 @@ def test_cells_where_the_person_would_do_it_anyway_do_not_bias_heed():
         log = simulator.play(advise_0, episodes=30, rng=np.random.default_rng(seed))
         learner = fresh(problem, groups=[0, 1])
         learner.update(log)
-        matched, given = (int(count[0]) for count in learner.heed)
+        matched, given = (int(count[0]) for count in (learner.matched, learner.given))
         assert given > 0
         ours.append(matched / given)
         naive.append(log.matched.mean())
@@ -533,7 +534,7 @@ def test_heed_is_not_biased_where_what_was_seen_decides_what_is_advised():
     problem, off = mostly_certain(), []
     for seed in range(300):
         learner = explored(problem, episodes=60, seed=seed, groups=[0, 0])
-        matched, given = (int(count[0]) for count in learner.heed)
+        matched, given = (int(count[0]) for count in (learner.matched, learner.given))
         off.append(matched - 0.6 * given)
         # None of advice 0 where the person does 0 anyway is counted.
         assert not learner._free[:, :10, 0].any()
@@ -586,7 +587,7 @@ def slow_uncertainty(learner, *, sure):
     H, S, A = visits.shape
     follows_hsat, group = tables(learner), group_table(learner)
     allowed = np.broadcast_to(learner.shape.allowed, (H, S, A))
-    matched, given = learner.heed
+    matched, given = (learner.matched, learner.given)
     moves, habits, heeds = logs_of(learner)
     cap, scale = (H, 16 * H * H * learner.scale) if sure else (UNSEEN, 1.0)
     W, phi = np.full((H, S, A + 1), -1.0), np.full((H, S, A + 1), np.inf)
@@ -767,7 +768,7 @@ def shares_of_bounds(learner, problem):
     alone = silent * divergence(own, problem.policy) / habit
     m_hsb = silent[..., None] * (1 - own) + refused
     unmoved = m_hsb * divergence(without(own), without(problem.policy)) / habit[..., None]
-    matched, given = learner.heed
+    matched, given = (learner.matched, learner.given)
     heed = of_a_coin(matched / np.maximum(given, 1), problem.adherence[0].reshape(-1))
     return np.array([x.max() for x in (moved, alone, unmoved, given * heed / f(given, heeds, 1))])
 
@@ -797,7 +798,7 @@ def test_what_it_has_learnt_of_each_advice_is_as_close_to_the_truth_as_it_claims
         learner.explore(simulator, episodes=episodes, rng=rng)
         W, phi, _ = slow_uncertainty(learner, sure=True)
         p_hat = tables(learner) / np.maximum(learner._visits, 1)[..., None]
-        matched, given = learner.heed
+        matched, given = (learner.matched, learner.given)
         for h, s, b in np.argwhere(np.isfinite(phi) & (W >= 0)):
             law = learner.habit[h, s]
             if b < 3:
@@ -819,7 +820,7 @@ def learnt_problem(learner):
     """
     H, S, A = learner._visits.shape
     n, follows_hsat, own = learner._visits, tables(learner), learner.habit
-    matched, given = learner.heed
+    matched, given = (learner.matched, learner.given)
     P, r = np.zeros((H, S + 1, A, S + 1)), np.zeros((H, S + 1, A))
     pi, theta = np.zeros((H, S + 1, A)), np.zeros((H, S + 1, A))
     allowed = np.zeros((H, S + 1, A), bool)
@@ -909,6 +910,8 @@ def test_nothing_is_advised_that_was_never_seen_or_is_not_allowed(problem, seed)
     for episodes in (1, 4, 15, 60):
         for groups in (None, np.zeros(problem.n_actions, int)):
             learner = explored(problem, episodes=episodes, seed=seed, groups=groups)
+            # While it explores, what is not allowed is not said either.
+            assert not learner._actions[:, :, :-1][~problem.mdp.allowed].any()
             plans = [learner.plan(), learner.plan(penalty=0.05), learner.plan(budget=0.6)]
             tables_hsb = [plan.policy.probabilities() > 0 for plan in plans]
             hard = learner.plan(budget=2, hard=True).policy.advice

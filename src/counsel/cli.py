@@ -5,13 +5,14 @@ Nothing of weight is imported until a command runs. Errors are one line on stder
 
 import io
 import os
+import re
 import shlex
 import signal
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -315,15 +316,21 @@ def play_out(  # noqa: PLR0913 (one argument for each option)
 
 @app.command()
 def learn(  # noqa: PLR0913 (one argument for each option)
-    source: Source,
+    source: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[PROBLEM]",
+            help="A problem (.npz) or a world that `counsel worlds` lists. Not needed to --resume.",
+        ),
+    ] = None,
     *,
     algorithm: Annotated[
-        str,
+        str | None,
         typer.Option(
             help="Person unknown: ucb-ad, thompson. All unknown: rfe-ad (no limit), rfe-beta (a "
-            "penalty), rfe-cmdp (a budget), structured (any)."
+            "penalty), rfe-cmdp (a budget), structured (any). Default: ucb-ad."
         ),
-    ] = "ucb-ad",
+    ] = None,
     bound: Annotated[
         str | None,
         typer.Option(help="How optimistic ucb-ad is: kl (the default), theory, paper."),
@@ -331,8 +338,8 @@ def learn(  # noqa: PLR0913 (one argument for each option)
     share: Annotated[
         str | None,
         typer.Option(
-            help="Who shares one adherence: each pair of state and advice its own, all of one "
-            "advice, or all. Default: what the world says, else each its own."
+            help="Who shares one adherence: pair (each state and advice its own), advice (all "
+            "states), or all. Default: what the world says, else pair; structured: pair."
         ),
     ] = None,
     delta: Annotated[
@@ -342,9 +349,12 @@ def learn(  # noqa: PLR0913 (one argument for each option)
         float | None, typer.Option(help="Explore until every plan is this close to the best.")
     ] = None,
     scale: Annotated[
-        float | None, typer.Option(help="What the bonus is multiplied by (paper, rfe).")
+        float | None,
+        typer.Option(help="What the bonus is multiplied by (bound paper, rfe, structured)."),
     ] = None,
-    episodes: Annotated[int, typer.Option(help="How many episodes.")] = 20_000,
+    episodes: Annotated[
+        int | None, typer.Option(help="How many episodes. Default: 20,000.")
+    ] = None,
     every: Annotated[
         str | None,
         typer.Option(
@@ -352,7 +362,9 @@ def learn(  # noqa: PLR0913 (one argument for each option)
             "that explore."
         ),
     ] = None,
-    seed: Annotated[int, typer.Option(help="The same seed gives the same run.")] = 0,
+    seed: Annotated[
+        int | None, typer.Option(help="The same seed gives the same run. Default: 0.")
+    ] = None,
     penalty: Penalty = None,
     budget: Budget = None,
     unknown_rewards: Annotated[
@@ -366,56 +378,77 @@ def learn(  # noqa: PLR0913 (one argument for each option)
         Path | None,
         typer.Option("-o", metavar="DIR", help="Write picture, policy, record and manifest there."),
     ] = None,
-    resume: Annotated[bool, typer.Option("--resume", help="Go on with the run in -o DIR.")] = False,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Go on with the run in -o DIR, with its settings.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Learn what to advise from simulated episodes, and see what learning costs."""
     from counsel import printing
-    from counsel.experiments.run import run
+    from counsel.experiments.run import kept, run
     from counsel.experiments.spec import Spec
 
-    spec = Spec(
-        world=source,
-        algorithm=algorithm,
-        episodes=episodes,
-        every=int(every) if every is not None and every.lstrip("-").isdigit() else every,
-        seed=seed,
-        penalty=penalty,
-        budget=budget,
-        bound=bound,
-        share=share,
-        delta=delta,
-        epsilon=epsilon,
-        scale=scale,
-        unknown_rewards=unknown_rewards,
-        may_repel=may_repel,
-    )
-    problem, played = _read(source), 0
-    with printing.progress("Learning", episodes) as advance:
+    given: dict[str, Any] = {
+        "world": source,
+        "algorithm": algorithm,
+        "episodes": episodes,
+        "every": _number_or_word(every),
+        "seed": seed,
+        "penalty": penalty,
+        "budget": budget,
+        "bound": bound,
+        "share": share,
+        "delta": delta,
+        "epsilon": epsilon,
+        "scale": scale,
+        "unknown_rewards": unknown_rewards or None,
+        "may_repel": may_repel or None,
+    }
+    settings: dict[str, Any] = {"algorithm": "ucb-ad", "episodes": 20_000, "seed": 0}
+    if resume:
+        if output is None:
+            raise CounselError("--resume goes on with the run in a folder; give it with -o DIR")
+        settings = kept(output).settings()
+    elif source is None:
+        raise CounselError("give a problem (.npz) or a world that `counsel worlds` lists")
+    spec = Spec(**(settings | {name: value for name, value in given.items() if value is not None}))
+    problem, played = _read(spec.world), 0
+    with printing.progress("Learning", spec.episodes) as advance:
 
         def show(record: "counsel.Record") -> None:
             nonlocal played
             advance(record.episode - played, printing.standing(record))
             played = record.episode
 
-        result = run(spec, problem, folder=output, go_on=resume, show=show)
+        def say(text: str) -> None:
+            sys.stderr.write(f"counsel: {text}\n")
+
+        result = run(spec, problem, folder=output, go_on=resume, show=show, say=say)
     if as_json:
         printing.print_json(printing.learnt_record(spec, result))
     else:
         printing.print_learnt(spec, problem, result)
-    again = _again(spec)
     if not result.finished:
         if output is not None and not as_json:
-            typer.echo(f"Next: {again} -o {shlex.quote(str(output))} --resume")
+            typer.echo(f"Next: counsel learn -o {shlex.quote(str(output))} --resume")
         raise typer.Exit(STOPPED)
     if as_json:
         return
     if output is None:
-        typer.echo(f"Next: {again} -o learnt")
+        name = re.sub(r"[^a-z0-9]+", "-", f"{Path(spec.world).stem}-{spec.algorithm}".lower())
+        typer.echo(f"Next: {_again(spec)} -o {name.strip('-')}")
         return
     typer.echo("Wrote " + ", ".join(str(path) for path in result.files) + ".")
     policy = shlex.quote(str(output / "policy.npz"))
-    typer.echo(f"Next: counsel play-out {shlex.quote(source)} --policy {policy}")
+    typer.echo(f"Next: counsel play-out {shlex.quote(spec.world)} --policy {policy}")
+
+
+def _number_or_word(given: str | None) -> int | str | None:
+    """Return a number where one was typed."""
+    try:
+        return None if given is None else int(given)
+    except ValueError:
+        return given
 
 
 def _again(spec: "Spec") -> str:

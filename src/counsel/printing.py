@@ -99,7 +99,7 @@ def _alone(problem: AdviceProblem) -> float:
 
 
 def _pieces(count: float) -> str:
-    return f"{_short(count)} piece{'' if abs(count - 1.0) < 5e-4 else 's'} of advice"
+    return f"{_short(count)} piece{'' if _short(count) == '1' else 's'} of advice"
 
 
 def print_plan(problem: AdviceProblem, plan: Plan, *, reverse_left_out: bool) -> None:
@@ -414,27 +414,33 @@ def standing(record: "Record") -> str:
 def print_learnt(spec: "Spec", problem: AdviceProblem, result: "Result") -> None:
     """Print what learning brought and cost."""
     last = result.records[-1]
-    gap = result.best - result.value
-    short = "as good as the best there is"
-    if gap > 1e-9 * (1.0 + abs(result.best)):
-        short = f"{_short(gap)} short of the best there is ({_value(result.best)})"
+    gap, rounding = result.best - result.value, 1e-9 * (1.0 + abs(result.best))
+    best = "there is" if spec.budget is None else "within the budget"
+    short = f"as good as the best {best}"
+    if abs(gap) > rounding:
+        side = "short of" if gap > 0 else "above"
+        short = f"{_short(abs(gap))} {side} the best {best} ({_value(result.best)})"
+    cost = last.regret if last.regret > rounding * last.episode else 0.0
     typer.echo(
-        f"After {last.episode:,} episodes the advice is worth {_value(result.value)}, {short}. "
-        f"Learning cost {_short(last.regret)} in all, {_short(last.regret / last.episode)} an "
-        "episode."
+        f"After {last.episode:,} episodes the advice is worth {_value(result.value)} an episode, "
+        f"{short}. Learning cost {_short(cost)} in all, {_short(cost / last.episode)} an episode."
     )
     if spec.budget is not None:
         over = result.advice_count - spec.budget
-        spent = f"{_short(over)} above" if over > 5e-4 else "within"
+        spent = f"{_short(over)} above" if over > rounding else "within"
         typer.echo(f"It gives {_pieces(result.advice_count)} an episode, {spent} the budget.")
-    if result.fired:
+    if result.stopping_rule_fired:
         typer.echo("The stopping rule fired: enough was explored.")
-    table = _table(None, "episode", "value gap", "regret", "pieces of advice", "seconds")
+    if problem.human.repels:
+        typer.echo(f"{problem.repels()} The best there is makes use of that.")
+    table = _table(
+        None, "episode", "value gap (reward)", "regret (reward)", "advice an episode", "seconds"
+    )
     for record in _milestones(result.records):
         table.add_row(
             f"{record.episode:,}",
-            _short(record.value_gap),
-            _short(record.regret),
+            _short(record.value_gap if abs(record.value_gap) > rounding else 0.0),
+            _short(record.regret if record.regret > rounding * record.episode else 0.0),
             _short(record.advice_count),
             f"{record.seconds:.2f}",
         )
@@ -467,18 +473,9 @@ def _milestones(records: "Sequence[Record]") -> "list[Record]":
 
 def learnt_record(spec: "Spec", result: "Result") -> dict[str, Any]:
     """Return what learning brought and cost, for scripts."""
-    heard = None
-    if result.heard is not None:
-        heard = {"matched": result.heard[0].tolist(), "given": result.heard[1].tolist()}
     return {
         "settings": spec.settings(),
-        "best": result.best,
-        "best_advice_count": result.best_count,
-        "value": result.value,
-        "advice_count": result.advice_count,
-        "heard": heard,
-        "finished": result.finished,
-        "stopping_rule_fired": result.fired,
+        **result.told(),
         "records": [asdict(record) for record in result.records],
         "written": [str(path) for path in result.files],
     }

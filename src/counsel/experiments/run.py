@@ -12,15 +12,18 @@ nothing had happened. What is long is written now and then, so that a crash cost
 ====================  =============================================================
 """
 
+import hashlib
 import json
+import math
 import platform
 import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from importlib import metadata
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +32,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.random import Generator
 
-from counsel._arrays import Ints
+from counsel._arrays import Ints, layers
 from counsel.errors import CounselError
 from counsel.experiments.spec import Spec
 from counsel.learning.adherence import AdherenceLearner
@@ -37,7 +40,7 @@ from counsel.learning.exploring import Exploring
 from counsel.learning.files import Resumable, resume, suspend
 from counsel.learning.learn import Learner, Record, learn
 from counsel.learning.structured import Structured
-from counsel.model.files import save_policy, write_tables, write_text
+from counsel.model.files import blaming, save_policy, write_tables, write_text
 from counsel.model.problem import AdviceProblem
 from counsel.planning.occupancy import evaluate
 from counsel.planning.solve import solve
@@ -45,14 +48,15 @@ from counsel.report.learning import draw_learning
 from counsel.simulate.simulator import Simulator
 from counsel.worlds.draw import save
 
-RECORDS = 1000
-"""About how many records a run has."""
+RECORDS, MOST = 1000, 20_000
+"""About how many records a run has, and the most episodes from one to the next."""
 
 SAVE_EVERY = 60.0
 """Seconds between two savings of a long run."""
 
 MANIFEST, RECORD, LEARNER = "manifest.json", "record.parquet", "learner.npz"
 PICTURE, POLICY, POLICY_TABLE = "regret.png", "policy.npz", "policy.csv"
+WRITTEN = (PICTURE, POLICY_TABLE, POLICY, RECORD)
 PACKAGES = ("numpy", "scipy", "numba", "pyarrow")
 
 
@@ -64,7 +68,7 @@ class Result:
     ----------
     records
         How the learner was doing, from the beginning.
-    best, best_count
+    best, best_advice_count
         The value of the best policy (within the budget or less the penalty) and its expected pieces
         of advice.
     value, advice_count
@@ -74,33 +78,40 @@ class Result:
         adherence; None where advice of several kinds is counted together, or none is.
     finished
         Whether all episodes were played or the stopping rule has fired; else it was stopped.
-    fired
+    stopping_rule_fired
         Whether the stopping rule has fired.
-    seconds
-        Wall time, with what came before.
     files
         What was written.
     """
 
-    records: list[Record]
+    records: tuple[Record, ...]
     best: float
-    best_count: float
+    best_advice_count: float
     value: float
     advice_count: float
     heard: tuple[Ints, Ints] | None
     finished: bool
-    fired: bool
-    seconds: float
-    files: list[Path]
+    stopping_rule_fired: bool
+    files: tuple[Path, ...] = ()
+
+    def told(self) -> dict[str, Any]:
+        """Return all but records and files, for JSON."""
+        heard = None
+        if self.heard is not None:
+            heard = {"matched": self.heard[0].tolist(), "given": self.heard[1].tolist()}
+        names = [f.name for f in fields(self) if f.name not in ("records", "files", "heard")]
+        last = asdict(self.records[-1])
+        return {name: getattr(self, name) for name in names} | {"heard": heard, "last": last}
 
 
-def run(
+def run(  # noqa: PLR0913 (what, where, whether to go on, and who is told)
     spec: Spec,
     problem: AdviceProblem,
     *,
     folder: Path | None = None,
     go_on: bool = False,
     show: Callable[[Record], None] = lambda record: None,
+    say: Callable[[str], None] = lambda text: None,
 ) -> Result:
     """Run a learner and write what came of it.
 
@@ -114,28 +125,32 @@ def run(
         Where to write; nothing is written without.
     go_on
         Go on with the run in the folder, which must have the same settings but for the episodes.
-    show
-        Told every record.
+    show, say
+        Told every record, and what happens on the way.
     """
     learner, rng = spec.build(problem)
     records: list[Record] = []
-    if folder is not None:
-        _prepare(folder, spec, go_on=go_on)
-        if go_on:
-            rng, records = _taken_up(folder, learner)
-    elif go_on:
-        raise CounselError("there is no folder to go on from")
+    if go_on and folder is None:
+        raise CounselError("there is no folder to go on from; give one with -o")
+    if folder is not None and go_on:
+        rng, records = _taken_up(folder, spec, problem, learner)
     last = records[-1] if records else None
     left = spec.episodes - (0 if last is None else last.episode)
+    if left < 0:
+        raise CounselError(
+            f"{folder} holds {spec.episodes - left} episodes already, more than {spec.episodes}"
+        )
+    if folder is not None:
+        _prepare(folder, spec, problem, go_on=go_on)
     fired, stopped, saved = _has_fired(learner), False, time.monotonic()
-    with _asked_to_stop() as asked:
+    with _asked_to_stop(say) as asked:
         if left > 0 and not fired:
             for record in learn(
                 learner,
                 Simulator(problem),
                 episodes=left,
                 every=spec.schedule,
-                records=RECORDS,
+                records=max(RECORDS, spec.episodes // MOST),
                 rng=rng,
                 after=last,
             ):
@@ -148,59 +163,98 @@ def run(
                 if folder is not None and time.monotonic() - saved > SAVE_EVERY:
                     _put_aside(folder, learner, rng, records)
                     saved = time.monotonic()
-        result = _result(spec, problem, learner, records, finished=not stopped, fired=fired)
         if folder is not None:
             _put_aside(folder, learner, rng, records)
-            _write(folder, spec, problem, learner, result)
+        plan = solve(problem, penalty=spec.penalty, budget=spec.budget)
+        worth = evaluate(problem, learner.policy)
+        result = Result(
+            records=tuple(records),
+            best=plan.penalised_value,
+            best_advice_count=plan.advice_count,
+            value=worth.value - (spec.penalty or 0.0) * worth.advice_count,
+            advice_count=worth.advice_count,
+            heard=heard(learner),
+            finished=not stopped,
+            stopping_rule_fired=fired,
+        )
+        if folder is not None:
+            result = _written(folder, spec, problem, learner, result, say)
     return result
 
 
-def _prepare(folder: Path, spec: Spec, *, go_on: bool) -> None:
-    """Make the folder; refuse to mix two runs in it."""
-    if go_on and not (folder / MANIFEST).exists():
+def kept(folder: Path) -> Spec:
+    """Return the settings of the run in a folder."""
+    if not (folder / MANIFEST).exists():
         raise CounselError(f"{folder} holds no run to go on with")
+    with blaming(folder / MANIFEST):
+        return Spec(**_read_manifest(folder)["settings"])
+
+
+def _read_manifest(folder: Path) -> dict[str, Any]:
+    try:
+        told = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
+        known = {field.name for field in fields(Spec)}
+        if set(told["settings"]) == known and isinstance(told["problem"], str):
+            return dict(told)
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        pass
+    raise CounselError(f"{folder / MANIFEST} is no manifest of a run; choose another folder")
+
+
+def _prepare(folder: Path, spec: Spec, problem: AdviceProblem, *, go_on: bool) -> None:
+    """Make the folder, and refuse to write over another run in it."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as fault:
         raise CounselError(f"cannot make the folder {folder}: {fault.strerror}") from None
-    if not (folder / MANIFEST).exists():
-        write_text(folder / MANIFEST, _manifest(spec, {"finished": False}))
-        return
-    try:
-        kept = json.loads((folder / MANIFEST).read_text())["settings"]
-    except (OSError, ValueError, KeyError, TypeError):
-        raise CounselError(
-            f"{folder / MANIFEST} is no manifest of a run; choose another folder"
-        ) from None
+    if not go_on and (folder / MANIFEST).exists():
+        there = _read_manifest(folder)["settings"]
+        for field in fields(spec):
+            if getattr(spec, field.name) != there[field.name]:
+                raise CounselError(
+                    f"{folder} holds a run with {field.name} {there[field.name]}, not "
+                    f"{getattr(spec, field.name)}; choose another folder, or --resume it"
+                )
+    elif not go_on:
+        found = [name for name in (*WRITTEN, LEARNER) if (folder / name).exists()]
+        if found:
+            raise CounselError(f"{folder / found[0]} is there already; choose another folder")
+    write_text(folder / MANIFEST, _manifest(spec, problem, {"finished": False}))
+
+
+def _taken_up(
+    folder: Path, spec: Spec, problem: AdviceProblem, learner: Learner
+) -> tuple[Generator, list[Record]]:
+    """Put the learner back where it was, if this is the run in the folder."""
+    there = kept(folder)
     for field in fields(spec):
-        if field.name == "episodes":
-            continue
-        here, there = getattr(spec, field.name), kept.get(field.name)
-        if here != there:
+        here, before = getattr(spec, field.name), getattr(there, field.name)
+        longer = field.name == "episodes" and spec.bound != "theory"  # whose bound depends on it
+        if here != before and not longer:
             raise CounselError(
-                f"{folder} holds a run with {field.name} {there}, not {here}; choose another folder"
+                f"{folder} holds a run with {field.name} {before}, not {here}; "
+                "it goes on only with the same"
             )
-
-
-def _taken_up(folder: Path, learner: Learner) -> tuple[Generator, list[Record]]:
-    """Put the learner back where it was."""
+    if _read_manifest(folder)["problem"] != fingerprint(problem):
+        raise CounselError(f"{folder} holds a run of another {spec.world}: it has changed since")
     if not (folder / LEARNER).exists():
         raise CounselError(f"{folder} holds no run to go on with: it was stopped too early")
     if not isinstance(learner, Resumable):
-        raise CounselError("this learner cannot be gone on with")
+        raise CounselError("a learner without state and restore cannot be gone on with")
     rng, last = resume(learner, folder / LEARNER)
-    try:
-        rows = pq.read_table(folder / RECORD).to_pylist()
-    except (OSError, pa.ArrowException):
-        raise CounselError(f"{folder / RECORD} cannot be read; start anew") from None
-    records = [Record(**row) for row in rows]
-    return rng, [r for r in records if r.episode < last.episode] + [last]
+    with blaming(folder / RECORD):
+        try:
+            rows = pq.read_table(folder / RECORD).to_pylist()
+        except (OSError, pa.ArrowException):
+            raise CounselError("it cannot be read; start anew in another folder") from None
+        records = [Record(**row) for row in rows]
+        if not all(math.isfinite(r.regret) and math.isfinite(r.value_gap) for r in records):
+            raise CounselError("it holds numbers that are none")
+        return rng, [r for r in records if r.episode < last.episode] + [last]
 
 
 def _put_aside(folder: Path, learner: Learner, rng: Generator, records: list[Record]) -> None:
     """Write the records and the learner; the learner last, as it says where to go on from."""
-    if not records:
-        return
     names = [field.name for field in fields(Record)]
     columns = {name: [getattr(record, name) for record in records] for name in names}
     write_tables(folder / RECORD, [pa.table(columns)])
@@ -208,55 +262,54 @@ def _put_aside(folder: Path, learner: Learner, rng: Generator, records: list[Rec
         suspend(learner, folder / LEARNER, rng=rng, record=records[-1])
 
 
-def _result(  # noqa: PLR0913 (all there is to judge)
+def _written(  # noqa: PLR0913 (all there is)
+    folder: Path,
     spec: Spec,
     problem: AdviceProblem,
     learner: Learner,
-    records: list[Record],
-    *,
-    finished: bool,
-    fired: bool,
+    result: Result,
+    say: Callable[[str], None],
 ) -> Result:
-    """Judge what was learnt."""
-    plan = solve(problem, penalty=spec.penalty, budget=spec.budget)
-    worth = evaluate(problem, learner.policy)
-    return Result(
-        records=records,
-        best=plan.penalised_value,
-        best_count=plan.advice_count,
-        value=worth.value - (spec.penalty or 0.0) * worth.advice_count,
-        advice_count=worth.advice_count,
-        heard=heard(learner),
-        finished=finished,
-        fired=fired,
-        seconds=records[-1].seconds if records else 0.0,
-        files=[],
-    )
-
-
-def _write(
-    folder: Path, spec: Spec, problem: AdviceProblem, learner: Learner, result: Result
-) -> None:
-    """Write policy, picture and, last, the manifest."""
+    """Write policy, picture and, last, the manifest; return the result with the files."""
     save_policy(learner.policy, folder / POLICY, problem=problem)
     save_policy(learner.policy, folder / POLICY_TABLE, problem=problem)
-    save(draw_learning(result.records, title=spec.title), folder / PICTURE)
-    told = asdict(result)
-    del told["records"], told["files"]
-    if result.heard is not None:
-        told["heard"] = {"matched": result.heard[0].tolist(), "given": result.heard[1].tolist()}
-    told["last"] = asdict(result.records[-1])
-    write_text(folder / MANIFEST, _manifest(spec, told))
-    names = (PICTURE, POLICY_TABLE, POLICY, RECORD, LEARNER, MANIFEST)
-    result.files.extend(folder / name for name in names if (folder / name).exists())
+    if find_spec("matplotlib") is None:
+        say(f"{PICTURE} is left out: pictures need matplotlib (pip install 'counsel[draw]')")
+    else:
+        save(draw_learning(result.records, title=spec.title), folder / PICTURE)
+    write_text(folder / MANIFEST, _manifest(spec, problem, result.told()))
+    names = (*WRITTEN, LEARNER, MANIFEST)
+    return replace(result, files=tuple(folder / n for n in names if (folder / n).exists()))
 
 
-def _manifest(spec: Spec, result: dict[str, Any]) -> str:
+def fingerprint(problem: AdviceProblem) -> str:
+    """Return a hash of all numbers of a problem."""
+    mdp, human = problem.mdp, problem.human
+    found = hashlib.sha256(f"{problem.horizon}".encode())
+    for array in (
+        mdp.kernel.row,
+        mdp.kernel.indptr,
+        mdp.kernel.next_state,
+        mdp.kernel.probability,
+        layers(mdp.reward),
+        layers(mdp.allowed),
+        mdp.start,
+        human.policy,
+        human.adherence,
+        human.groups,
+    ):
+        found.update(f"{array.shape}{array.dtype}".encode())
+        found.update(np.ascontiguousarray(array).tobytes())
+    return found.hexdigest()
+
+
+def _manifest(spec: Spec, problem: AdviceProblem, result: dict[str, Any]) -> str:
     versions = {name: metadata.version(name) for name in ("counsel", *PACKAGES)}
     told = {
         "kind": "counsel-run",
         "format": 1,
         "settings": spec.settings(),
+        "problem": fingerprint(problem),
         "versions": versions | {"python": platform.python_version()},
         "result": result,
     }
@@ -268,7 +321,7 @@ def heard(learner: Learner) -> tuple[Ints, Ints] | None:
     if isinstance(learner, AdherenceLearner):
         group_lsa, matched, given = learner.known.groups.bin_lsa, learner.matched, learner.given
     elif isinstance(learner, Structured):
-        group_lsa, (matched, given) = learner.groups, learner.heed
+        group_lsa, matched, given = learner.groups, learner.matched, learner.given
     else:
         return None
     A = group_lsa.shape[2]
@@ -286,7 +339,7 @@ def _has_fired(learner: Learner) -> bool:
 
 
 @contextmanager
-def _asked_to_stop() -> Iterator[Callable[[], bool]]:
+def _asked_to_stop(say: Callable[[str], None]) -> Iterator[Callable[[], bool]]:
     """Note Ctrl-C instead of breaking off in the middle; the second time it breaks off."""
     told: list[int] = []
 
@@ -294,11 +347,13 @@ def _asked_to_stop() -> Iterator[Callable[[], bool]]:
         told.append(number)
         if len(told) > 1:
             raise KeyboardInterrupt
+        say("stopping at the next record; once more stops at once and loses what is not saved")
 
     if threading.current_thread() is not threading.main_thread():
         yield lambda: False
         return
-    before = {name: signal.signal(name, note) for name in (signal.SIGINT, signal.SIGTERM)}
+    names = [getattr(signal, n) for n in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, n)]
+    before = {name: signal.signal(name, note) for name in names}
     try:
         yield lambda: bool(told)
     finally:

@@ -90,11 +90,16 @@ class Spec:
         takes = ALGORITHMS[self.algorithm].takes
         for field in fields(self):
             given = getattr(self, field.name)
-            if field.name in OPTIONS and field.name not in takes and given not in (None, False):
+            asked = given is not None and given is not False
+            if asked and field.name in OPTIONS and field.name not in takes:
                 others = [name for name, a in ALGORITHMS.items() if field.name in a.takes]
                 raise CounselError(
                     f"{field.name} goes with {', '.join(others)}, not with {self.algorithm}"
                 )
+        if self.penalty is not None and self.budget is not None:
+            raise CounselError(
+                f"penalty is {self.penalty} and budget {self.budget}; give one or the other"
+            )
         for name in ALGORITHMS[self.algorithm].needs:
             if getattr(self, name) is None:
                 raise CounselError(f"{self.algorithm} needs a {name}; none was given")

@@ -83,3 +83,16 @@ def all_links(head_hsx: Ints, links: Ints) -> tuple[Ints, Ints, Ints]:
         row, link = row[onward >= 0], onward[onward >= 0]
     table = links[np.concatenate(found)]
     return np.concatenate(rows), table[:, 0], table[:, 1]
+
+
+def are_chains(head_hsx: Ints, links: Ints, used: int, n_states: int) -> bool:
+    """Tell whether heads and links are such as ``follow`` makes: each leads to an older one."""
+    if links.ndim != 2 or links.shape[1] != 3 or not 0 <= used <= len(links):
+        return False
+    state, times, onward = links[:used].T
+    return bool(
+        ((head_hsx >= -1) & (head_hsx < used)).all()
+        and ((state >= 0) & (state < n_states)).all()
+        and (times > 0).all()
+        and ((onward >= -1) & (onward < np.arange(used))).all()
+    )

@@ -191,6 +191,10 @@ class AdherenceLearner(ABC):
     def believe(self) -> None:
         """Carry what was seen into the plan's pull."""
 
+    def carry(self) -> None:
+        """Carry what is believed into the plan again, without learning or drawing anything."""
+        set_groups(self.known.groups, self.known.belief, self.known.plan.pull)
+
     @property
     def policy(self) -> Policy | HardPolicy:
         """What to advise now."""
@@ -219,6 +223,8 @@ class AdherenceLearner(ABC):
 
     def update(self, batch: Episodes) -> None:
         """Learn from whole episodes."""
+        H, S, A = self.setting.policy.shape
+        batch.check_fits(H, S, A)
         self.count(batch.step, batch.state, batch.advice, batch.action, batch.reward)
         self.episode += len(batch)
         self._due = True
@@ -245,6 +251,18 @@ class AdherenceLearner(ABC):
             return
         *where, reward = zip(*self._seen, strict=True)
         step, state, advice, action = (np.array(column) for column in where)
+        H, S, A = self.setting.policy.shape
+        for name, column, most in (
+            ("step", step, H),
+            ("state", state, S),
+            ("advice", advice, A + 1),
+            ("action", action, A),
+        ):
+            if not 0 <= column.min() <= column.max() < most:
+                self._seen.clear()
+                raise CounselError(
+                    f"{name} was {column.min()} to {column.max()}; it runs from 0 to {most - 1}"
+                )
         self.count(step, state, advice, action, np.array(reward, dtype=np.float64))
         self._seen.clear()
         self.episode += 1
@@ -274,6 +292,9 @@ class AdherenceLearner(ABC):
                     f"{name} has {state[name].size} numbers but this learner "
                     f"{getattr(belief, name).size}; restore one with the same settings"
                 )
+        if not ((state["matched"] >= 0) & (state["matched"] <= state["given"])).all():
+            raise CounselError("more advice was matched than given")
+        for name in ("given", "matched", "upper"):
             getattr(belief, name)[:] = state[name]
         self.episode = int(state["episode"])
         self._seen = [
@@ -282,7 +303,7 @@ class AdherenceLearner(ABC):
         self._due = bool(state["due"])
         self._policy = None
         if not self._due:
-            set_groups(self.known.groups, belief, self.known.plan.pull)
+            self.carry()
             self._policy = self._planned()
 
     @property

@@ -30,6 +30,7 @@ from counsel.errors import CounselError
 from counsel.learning._explore_kernels import mark_ends
 from counsel.learning.adherence import read_limit
 from counsel.learning.move import Move
+from counsel.learning.plans import spend_where_planned
 from counsel.model.policy import Advice, HardPolicy, Policy
 from counsel.model.problem import AdviceProblem, Shape
 from counsel.planning.frontier import Frontier, frontier
@@ -122,6 +123,10 @@ class Exploring(ABC):
         """Return what was learnt as a problem that ``solve`` and ``frontier`` take."""
 
     @abstractmethod
+    def sound(self, state: dict[str, Any]) -> bool:
+        """Tell whether arrays that grow with what is seen can be trusted by compiled loops."""
+
+    @abstractmethod
     def best_advice(self, penalty: float) -> Advice:
         """Return the best advice [h, s] for a penalty on what was seen."""
 
@@ -164,7 +169,7 @@ class Exploring(ABC):
     @property
     def done(self) -> bool:
         """Whether the stopping rule has fired."""
-        if self.epsilon is None:
+        if self.epsilon is None or self.episode == 0:
             return False
         W, span = self.uncertainty, self._span
         threshold = self.epsilon / span / (2.0 * (1.0 + self.most_penalty / span))
@@ -180,12 +185,16 @@ class Exploring(ABC):
         self, *, penalty: float | None = None, budget: float | None = None, hard: bool = False
     ) -> LearntPlan:
         """Plan on what was learnt: without limit, at a penalty or within a budget, as ``solve``."""
-        found = solve(self.model(), penalty=penalty, budget=budget, hard=hard)
+        model = self.model()
+        found = solve(model, penalty=penalty, budget=budget, hard=hard)
+        policy = found.policy
+        if budget is not None and not hard:
+            policy = spend_where_planned(model, policy)
         return LearntPlan(
             value=found.value,
             advice_count=found.advice_count,
             price=found.price,
-            policy=_for_people(found.policy, self.shape.n_actions),
+            policy=_for_people(policy, self.shape.n_actions),
         )
 
     def frontier(self) -> Frontier:
@@ -202,11 +211,16 @@ class Exploring(ABC):
     def restore(self, state: dict[str, Any]) -> None:
         """Go on from a state that a learner with the same settings had."""
         for name in self.arrays:
-            if name not in self.growing and state[name].shape != getattr(self, name).shape:
+            given, own = state[name], getattr(self, name)
+            alike = given.shape == own.shape or name in self.growing
+            if not alike or given.dtype != own.dtype:
                 raise CounselError(
-                    f"{name[1:]} has shape {state[name].shape} but this learner "
-                    f"{getattr(self, name).shape}; restore one with the same settings"
+                    f"{name[1:]} is {given.dtype} of shape {given.shape} but in this learner "
+                    f"{own.dtype} of {own.shape}; restore one with the same settings"
                 )
+        if not self.sound(state):
+            raise CounselError("what was seen to follow what does not fit together")
+        for name in self.arrays:
             setattr(self, name, state[name].copy())
         self._moves = [
             Move(int(h), int(s), int(b), int(a), r, int(t)) for h, s, b, a, r, t in state["moves"]

@@ -108,7 +108,7 @@ class Record:
     value_gap
         What the policy of the last of them falls short of the best.
     regret
-        The sum of the value gaps of all of them.
+        The sum of the value gaps above 0 of all of them.
     advice_count
         Expected pieces of advice of the last policy.
     seconds

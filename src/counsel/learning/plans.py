@@ -21,6 +21,7 @@ from counsel.planning._cell_kernels import plan_cells
 from counsel.planning._kernels import plan_back
 from counsel.planning.backward import Planner, penalised
 from counsel.planning.cells import cell_world
+from counsel.planning.occupancy import evaluate
 from counsel.planning.reach import Cells
 from counsel.planning.rules import Rules
 from counsel.planning.solve import solve
@@ -45,7 +46,16 @@ def within_budget(
 ) -> Policy | HardPolicy:
     """Return the best policy for the lifts of a plan within an expected budget."""
     own = own_lsa if len(own_lsa) > 1 else own_lsa[0]
-    return solve(AdviceProblem(mdp, Human(own, lift=plan.lifts())), budget=budget).policy
+    problem = AdviceProblem(mdp, Human(own, lift=plan.lifts()))
+    return spend_where_planned(problem, solve(problem, budget=budget).policy)
+
+
+def spend_where_planned(problem: AdviceProblem, policy: Policy | HardPolicy) -> Policy | HardPolicy:
+    """Return the policy, silent wherever it does not expect to come.
+
+    What is learnt may be wrong about where people get; advice there was not counted in the budget.
+    """
+    return policy.silent_where(evaluate(problem, policy).occupancy == 0.0)
 
 
 class SmallPlan:

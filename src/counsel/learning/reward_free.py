@@ -116,8 +116,8 @@ class RFE(Exploring):
         )
         H, S, A = self._sizes
         B = A + 1
-        unit = 1.0 if self.epsilon is None else self.epsilon / self._span
-        base = 6.0 * (math.log(4.0 * S * B * H) + 1.0 - math.log(unit * delta))
+        unit = 1.0 if self.epsilon is None else min(1.0, self.epsilon / self._span)
+        base = 6.0 * (math.log(4.0 * S * B * H) + 1.0 - math.log(unit) - math.log(delta))
         self._bonus = (16.0 * H * H * self.scale, base)
         may = layers(shape.allowed)
         self._open = np.concatenate((may, np.ones((len(may), S, 1), dtype=np.bool_)), axis=2)
@@ -152,6 +152,7 @@ class RFE(Exploring):
 
     def update(self, batch: Episodes) -> None:
         """Learn from whole episodes, whoever played them."""
+        batch.check_fits(*self._sizes)
         step, state, advice = batch.step, batch.state, batch.advice.astype(np.int64)
         np.add.at(self._visits, (step, state, advice), 1)
         np.add.at(self._actions, (step, state, advice, batch.action.astype(np.int64)), 1)
@@ -177,6 +178,18 @@ class RFE(Exploring):
         look_behind(*known, self._ahead)
         self.episode += episodes
         self._policy = None
+
+    def sound(self, state: dict[str, Any]) -> bool:
+        """Tell whether keys are in order and in range, each with its times."""
+        key, times = state["_key"], state["_times"]
+        H, S, B = self._visits.shape
+        return bool(
+            key.ndim == times.ndim == 1
+            and key.size == times.size
+            and (np.diff(key) > 0).all()
+            and ((key >= 0) & (key < H * S * B * S)).all()
+            and (times > 0).all()
+        )
 
     def restore(self, state: dict[str, Any]) -> None:
         """Go on from a state that a learner with the same settings had."""

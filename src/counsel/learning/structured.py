@@ -17,19 +17,21 @@ there are three factors, each with more data than p^M:
 
 Planning is lift × advantage on these. Exploration follows their uncertainty:
 
-    Φ_h(s, b) = f(n_g) / n_g + (1 − θ̂) f(m_b) / m_b + Σ_a P̂_h(a | s, b) f(n_a) / n_a
+    Φ_h(s, b) = f(n_g) / n_g + (1 − θ̂) g(m) / m_b + Σ_a P̂_h(a | s, b) f(n_a) / n_a
     W_h(s, b) = min(cap, c 16 H² Φ_h(s, b) + (1 + 1/H) Σ_t p̂^M_h(t | s, b) max_b' W_{h+1}(t, b'))
 
 with n_g the counted pieces of advice of the group, m_b = n_0 (1 − π̂(b)) + the refusals of b, n_0
-the silent steps, n_a the times a was taken; silence has f(n_0) / n_0 + Σ_a π̂ f(n_a) / n_a. And
-f(n) = log(…/δ) + d log(e (1 + n / d)) for d + 1 possible outcomes, which holds for all n at once.
+the silent steps, m all free choices, n_a the times a was taken; silence has
+g(m) / n_0 + Σ_a π̂ f(n_a) / n_a. f(n) = log(…/δ) + d log(e (1 + n / d)) for d + 1 possible outcomes,
+which holds for all n at once; g is the same, A + 1 times for the stopping rule.
 
 What is proved: the divergence between p̂^M and p^M is at most that of the joint law of action and
 next state, which by the chain rule is kl(θ̂, θ) + (1 − θ̂) KL(π̂_b ‖ π_b) + Σ_a P̂(a) KL(p̂_a ‖ p_a).
 Each part is bounded by its term of Φ with probability 1 − δ, all together and always (for π̂ because
 the likelihood ratio of a maximum of an exponential family is Σ n_C KL(π̂_C ‖ π_C), at most the sum
 over the A + 1 sets of choices). That is all that RFE's stopping rule uses of φ(n) / n, so ``done``
-keeps the promise of Theorem 2 with scale 1, where θ ≥ π and the declared groups are right.
+keeps the promise of Theorem 2 with scale 1, where θ ≥ π and the declared groups are right. (Where
+by chance θ̂ < π̂, planning takes the advice to change nothing: by θ ≥ π that is closer to the truth.)
 
 What is only measured: how fast it explores. There d counts outcomes that were seen instead of all
 possible ones, the cap is out of reach, and one match and one refusal are added in θ̂, so that a path
@@ -37,7 +39,7 @@ is not given up after one refusal. ``benchmarks/learning.py`` compares it with R
 """
 
 import math
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -45,7 +47,7 @@ from numpy.random import Generator
 from numpy.typing import ArrayLike
 
 from counsel._arrays import Floats, Ints, layers
-from counsel.learning._chain_kernels import Chains, all_links, with_room
+from counsel.learning._chain_kernels import Chains, all_links, are_chains, with_room
 from counsel.learning._explore_kernels import UNSEEN, pick_top
 from counsel.learning._factor_kernels import (
     Counts,
@@ -202,11 +204,17 @@ class Structured(Exploring):
 
     def update(self, batch: Episodes) -> None:
         """Learn from whole episodes, whoever played them."""
+        batch.check_fits(*self._sizes)
         self._make_room(batch.state.size)
         columns = (batch.state, batch.advice, batch.action, batch.reward, batch.next_state)
         note_all(batch.first, *columns, self._counts, self._ground)
         self._note_ends(batch)
         self._look_ahead(len(batch))
+
+    def sound(self, state: dict[str, Any]) -> bool:
+        """Tell whether chains lead somewhere and come to an end."""
+        head, links, used = state["_head"], state["_links"], int(state["_used"][0])
+        return are_chains(head, links, used, self.shape.n_states)
 
     def _make_room(self, most: int) -> None:
         """Have links for so many more decisions that each lead somewhere new."""
@@ -242,9 +250,14 @@ class Structured(Exploring):
         return self._group.copy()
 
     @property
-    def heed(self) -> tuple[Ints, Ints]:
-        """How often each group matched, and out of how many pieces of advice that tell."""
-        return self._matched.copy(), self._given.copy()
+    def given(self) -> Ints:
+        """How often advice that tells something was given to each group."""
+        return self._given.copy()
+
+    @property
+    def matched(self) -> Ints:
+        """How often it was matched."""
+        return self._matched.copy()
 
     def expected_reward(self) -> Floats:
         """Return r [h, s, a]: what is known, or the average of what was paid; else 0."""

@@ -92,6 +92,10 @@ class UCBAD(AdherenceLearner):
         if self.rewards is not None:
             known.plan.pay(self.rewards.upper(self.episode))
 
+    def carry(self) -> None:
+        """Carry what is believed into the plan again."""
+        self.believe()
+
     def _believe_the_worst(self, plan: BothEnds, level: float) -> None:
         """Carry the lower ends of the intervals into the plan: the largest of a group's bins."""
         groups, belief = self.known.groups, self.known.belief

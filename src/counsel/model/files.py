@@ -153,6 +153,16 @@ def load_policy(path: str | os.PathLike[str]) -> Policy | HardPolicy:
         return Policy(arrays["advice"], n_actions=header["n_actions"], random=random)
 
 
+_WRONG_KIND = (
+    TypeError,
+    IndexError,
+    AttributeError,
+    ValueError,
+    ArithmeticError,
+    NotImplementedError,
+)
+
+
 @contextmanager
 def blaming(path: str | os.PathLike[str]) -> Iterator[None]:
     """Say which file is at fault when what it holds cannot be used."""
@@ -160,10 +170,10 @@ def blaming(path: str | os.PathLike[str]) -> Iterator[None]:
         yield
     except KeyError as missing:
         raise CounselError(f"{path} lacks {missing}; the file is damaged or foreign") from None
-    except (TypeError, IndexError, AttributeError):
-        raise CounselError(f"{path} holds arrays of the wrong kind; the file is damaged") from None
     except CounselError as fault:
         raise CounselError(f"{path}: {fault}") from None
+    except _WRONG_KIND:
+        raise CounselError(f"{path} holds arrays of the wrong kind; the file is damaged") from None
 
 
 def _unlayered(table: NDArray[Any]) -> NDArray[Any]:

@@ -51,8 +51,8 @@ def draw_learning(records: Sequence[Record], *, title: str | None = None) -> "Fi
         (below, "value gap", min(0.0, float(gap.min()))),
     ):
         _dress(axes, name)
-        top = max(float(axes.dataLim.y1), 1e-9)
-        axes.set_ylim(1.08 * lowest, 1.08 * top)
+        top = float(axes.dataLim.y1)
+        axes.set_ylim(1.08 * lowest, 1.08 * top if top > 1e-9 else 1.0)
         axes.yaxis.set_major_locator(MaxNLocator(4))
     above.set_xlim(0, float(episode[-1]))
     above.tick_params(labelbottom=False)

@@ -40,6 +40,27 @@ class Episodes:
     def __len__(self) -> int:
         return self.terminated.size
 
+    def check_fits(self, horizon: int, n_states: int, n_actions: int) -> None:
+        """Raise unless these can be episodes of a problem of such sizes."""
+        if self.defer != n_actions:
+            raise CounselError(f"the episodes have {self.defer} actions but there are {n_actions}")
+        if self.lengths.max(initial=0) > horizon:
+            raise CounselError(
+                f"an episode has {self.lengths.max()} decisions but there are {horizon} steps"
+            )
+        for name, most in (
+            ("state", n_states),
+            ("next_state", n_states),
+            ("advice", n_actions + 1),
+            ("action", n_actions),
+        ):
+            column = getattr(self, name)
+            if column.size and not 0 <= column.min() <= column.max() < most:
+                off = int(np.flatnonzero((column < 0) | (column >= most))[0])
+                raise CounselError(
+                    f"{name} of decision {off} is {column[off]}; it runs from 0 to {most - 1}"
+                )
+
     @property
     def lengths(self) -> Ints:
         """How many decisions each episode has."""

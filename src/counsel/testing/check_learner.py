@@ -154,6 +154,7 @@ def _can_be_suspended(
     whole = list(learn(straight, simulator, episodes=EPISODES, every=5, records=4, rng=rng))
     rng = np.random.default_rng(7)
     *_, record = learn(halved, simulator, episodes=EPISODES // 2, every=5, records=2, rng=rng)
+    _ = halved.policy  # a plan that was made is put away too
     with tempfile.TemporaryDirectory() as folder:
         suspend(halved, Path(folder) / "run.npz", rng=rng, record=record)
         again = make(problem)
