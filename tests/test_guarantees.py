@@ -411,6 +411,27 @@ def test_advice_by_anybody_counts_and_cells_where_the_person_is_certain_do_not()
     assert held / runs >= 1 - DELTA - 4 * math.sqrt(DELTA * (1 - DELTA) / runs)
 
 
+@pytest.mark.parametrize("every", [1, 7])
+@pytest.mark.parametrize(
+    "bound", [KL(), KL(delta=DELTA), Theory(delta=DELTA, episodes=700)], ids=str
+)
+def test_one_long_compiled_run_is_policy_and_update_in_turn(bound, every):
+    # What is tested above by policy and update then holds of the compiled loop. One run of 700
+    # episodes: its own clock, not the start of a run, must refresh the level of KL() at 1, 2, 4, …
+    problem, regret = make("flappy-bird/greedy"), 0.0
+    slow, fast = (UCBAD(problem.without_adherence(), bound=bound) for _ in range(2))
+    simulator, rng = counsel.Simulator(problem), np.random.default_rng(11)
+    (last,) = learn(fast, simulator, episodes=700, every=every, records=1, rng=rng)
+    rng, best = np.random.default_rng(11), counsel.solve(problem).value
+    for _ in range(700 // every):
+        regret += every * (best - counsel.evaluate(problem, slow.policy).value)
+        slow.update(simulator.play(slow.policy, episodes=every, rng=rng))
+    np.testing.assert_array_equal(slow.given, fast.given)
+    np.testing.assert_array_equal(slow.matched, fast.matched)
+    np.testing.assert_array_equal(slow.policy.advice, fast.policy.advice)
+    assert last.regret == pytest.approx(regret, abs=700 * ROUNDING)
+
+
 # KL(), which promises nothing: how often its promise falls below the optimum.
 
 FALLS_SHORT = {
@@ -501,7 +522,10 @@ def test_on_a_map_almost_none_of_them_come_late(record_property):
 
 
 def slow_uncertainty(learner, *, epsilon, delta, scale):
-    """W straight from equation 4 with Lemma 5's φ; a start that is drawn is one row more."""
+    """W straight from equation 4 with Lemma 5's φ; a start that is drawn is one row more.
+
+    The lemma has ε ≤ 1; a larger one counts as 1 in φ.
+    """
     n_hsb, starts = learner._visits, learner._starts
     H, S, B = n_hsb.shape
     then = np.zeros(H * S * B * S)
@@ -509,7 +533,7 @@ def slow_uncertainty(learner, *, epsilon, delta, scale):
     then = then.reshape(H, S, B, S)
 
     def row(n, next_s, most_s):
-        phi = 6 * math.log(4 * math.e * S * B * H / (epsilon * delta))
+        phi = 6 * math.log(4 * math.e * S * B * H / (min(1.0, epsilon) * delta))
         phi += S * math.log(8 * math.e * (n + 1))
         ahead = (1 + 1 / H) * (next_s / n) @ most_s
         return float(min(H, scale * 16 * H * H * phi / n + ahead))

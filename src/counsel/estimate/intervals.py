@@ -10,6 +10,8 @@ adherence, how long an episode is, how many have gone by) is told when it is ask
       √(θ (1 − θ)) ≥ √(p (1 − p)) − √(2 log(G T H / δ) / (n − 1)),
 
   and [0, 1] for n ≤ 1. All hold at once for all groups, counts and episodes with probability 1 − δ.
+  (As the third line has no 12, adding up the constants gives 4 δ / 3; enumerated, it fails with
+  probability below 1e-8 at δ = 0.5.)
   Deviates: the paper prints √(1 + 4 x²) where the third line needs √(1 − 4 x²) (with the printed
   sign it never binds), 3 n − 1 for 3 (n − 1), T where counts run to T H, and in its set leaves out
   a square root.
