@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from counsel.errors import CounselError
     from counsel.estimate.intervals import KL, PaperBonus, Theory
+    from counsel.learning.euler import EULER
     from counsel.learning.files import resume, suspend
     from counsel.learning.learn import Record, learn
     from counsel.learning.move import Move
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from counsel.learning.structured import Structured
     from counsel.learning.thompson import Thompson
     from counsel.learning.ucb_ad import UCBAD
+    from counsel.learning.ucbvi import UCBVI, Freedman, Hoeffding
     from counsel.model.files import load, load_policy, save, save_policy
     from counsel.model.human import Human
     from counsel.model.kernel import Kernel
@@ -39,11 +41,14 @@ _HOME = {
     "CounselError": "counsel.errors",
     "Counts": "counsel.simulate.episodes",
     "Criticality": "counsel.planning.criticality",
+    "EULER": "counsel.learning.euler",
     "Episodes": "counsel.simulate.episodes",
     "Evaluation": "counsel.planning.occupancy",
     "Explanation": "counsel.planning.explain",
+    "Freedman": "counsel.learning.ucbvi",
     "Frontier": "counsel.planning.frontier",
     "HardPolicy": "counsel.model.policy",
+    "Hoeffding": "counsel.learning.ucbvi",
     "Human": "counsel.model.human",
     "KL": "counsel.estimate.intervals",
     "Kernel": "counsel.model.kernel",
@@ -60,6 +65,7 @@ _HOME = {
     "Theory": "counsel.estimate.intervals",
     "Thompson": "counsel.learning.thompson",
     "UCBAD": "counsel.learning.ucb_ad",
+    "UCBVI": "counsel.learning.ucbvi",
     "Vertex": "counsel.planning.frontier",
     "criticality": "counsel.planning.criticality",
     "evaluate": "counsel.planning.occupancy",
@@ -77,10 +83,12 @@ _HOME = {
 }
 
 __all__ = [
+    "EULER",
     "KL",
     "MDP",
     "RFE",
     "UCBAD",
+    "UCBVI",
     "AdviceProblem",
     "CounselError",
     "Counts",
@@ -88,8 +96,10 @@ __all__ = [
     "Episodes",
     "Evaluation",
     "Explanation",
+    "Freedman",
     "Frontier",
     "HardPolicy",
+    "Hoeffding",
     "Human",
     "Kernel",
     "Mixture",

@@ -328,7 +328,8 @@ def learn(  # noqa: PLR0913 (one argument for each option)
         str | None,
         typer.Option(
             help="Person unknown: ucb-ad, thompson. All unknown: rfe-ad (no limit), rfe-beta (a "
-            "penalty), rfe-cmdp (a budget), structured (any). Default: ucb-ad."
+            "penalty), rfe-cmdp (a budget), structured (any). Black boxes: euler, ucbvi, "
+            "ucbvi-hoeffding. Default: ucb-ad."
         ),
     ] = None,
     bound: Annotated[

@@ -229,7 +229,7 @@ def _taken_up(
     there = kept(folder)
     for field in fields(spec):
         here, before = getattr(spec, field.name), getattr(there, field.name)
-        longer = field.name == "episodes" and spec.bound != "theory"  # whose bound depends on it
+        longer = field.name == "episodes" and not spec.planned
         if here != before and not longer:
             raise CounselError(
                 f"{folder} holds a run with {field.name} {before}, not {here}; "

@@ -11,14 +11,17 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.random import Generator
 
-from counsel._arrays import Ints, whole
+from counsel._arrays import Floats, Ints, whole
 from counsel.errors import CounselError
 from counsel.estimate.intervals import KL, Bound, PaperBonus, Theory
+from counsel.learning.black_box import machine_rewards
+from counsel.learning.euler import EULER
 from counsel.learning.learn import DOUBLING, Learner
 from counsel.learning.reward_free import RFE
 from counsel.learning.structured import Structured
 from counsel.learning.thompson import Thompson
 from counsel.learning.ucb_ad import UCBAD
+from counsel.learning.ucbvi import UCBVI, Freedman, Hoeffding
 from counsel.model.problem import AdviceProblem, Setting
 
 SHARES = {
@@ -112,6 +115,11 @@ class Spec:
     def schedule(self) -> int | str:
         """After how many episodes the learner updates."""
         return ALGORITHMS[self.algorithm].every if self.every is None else self.every
+
+    @property
+    def planned(self) -> bool:
+        """Whether how many episodes are played enters the bounds."""
+        return ALGORITHMS[self.algorithm].planned or self.bound == "theory"
 
     @property
     def title(self) -> str:
@@ -213,20 +221,51 @@ def _structured(spec: Spec, problem: AdviceProblem, rng: Generator) -> Learner:
     )
 
 
+def _euler(spec: Spec, problem: AdviceProblem, rng: Generator) -> Learner:
+    return EULER(
+        problem.shape,
+        rng=rng,
+        reward=None if spec.unknown_rewards else _machine_rewards(problem),
+        episodes=spec.episodes,
+        penalty=spec.penalty or 0.0,
+        **spec.guarantee(),
+    )
+
+
+def _ucbvi(spec: Spec, problem: AdviceProblem, rng: Generator) -> Learner:
+    return UCBVI(
+        problem.shape,
+        rng=rng,
+        reward=_machine_rewards(problem),
+        episodes=spec.episodes,
+        bonus=Hoeffding() if spec.algorithm == "ucbvi-hoeffding" else Freedman(),
+        penalty=spec.penalty or 0.0,
+        **spec.guarantee(),
+    )
+
+
+def _machine_rewards(problem: AdviceProblem) -> Floats:
+    table = machine_rewards(problem)
+    return table if len(table) > 1 else table[0]
+
+
 class Algorithm(NamedTuple):
     """How an algorithm is built, after how many episodes it updates, and what it takes.
 
-    ``needs`` are settings without which it makes no sense.
+    ``needs`` are settings without which it makes no sense; ``planned`` says that how many episodes
+    are played enters its bounds, so that a run cannot be made longer.
     """
 
     build: Callable[[Spec, AdviceProblem, Generator], Learner]
     every: int
     takes: frozenset[str]
     needs: tuple[str, ...] = ()
+    planned: bool = False
 
 
 LIMIT = frozenset({"penalty", "budget"})
 GUARANTEE = frozenset({"delta", "epsilon", "scale", "unknown_rewards"})
+BLACK_BOX = frozenset({"penalty", "delta", "scale"})
 OPTIONS = LIMIT | GUARANTEE | {"bound", "share", "may_repel"}
 """Settings that not every algorithm takes."""
 
@@ -237,4 +276,7 @@ ALGORITHMS = {
     "rfe-beta": Algorithm(_rfe, 50, GUARANTEE | {"penalty"}, ("penalty",)),
     "rfe-cmdp": Algorithm(_rfe, 50, GUARANTEE | {"budget"}, ("budget",)),
     "structured": Algorithm(_structured, 50, GUARANTEE | LIMIT | {"share"}),
+    "euler": Algorithm(_euler, 50, (GUARANTEE - {"epsilon"}) | {"penalty"}, planned=True),
+    "ucbvi": Algorithm(_ucbvi, 1, BLACK_BOX, planned=True),
+    "ucbvi-hoeffding": Algorithm(_ucbvi, 1, BLACK_BOX, planned=True),
 }

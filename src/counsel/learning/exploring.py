@@ -7,9 +7,8 @@ penalties are in the user's units and a world paid in cents stops when one paid 
 """
 
 import math
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from dataclasses import dataclass
-from typing import Any, ClassVar
 
 import numpy as np
 from numpy.random import Generator
@@ -20,22 +19,18 @@ from counsel._arrays import (
     Floats,
     Ints,
     by_step,
-    check_rng,
-    generator_from,
     numbers,
     real,
     sealed,
 )
 from counsel.errors import CounselError
-from counsel.learning._explore_kernels import mark_ends
 from counsel.learning.adherence import read_limit
-from counsel.learning.move import Move
 from counsel.learning.plans import spend_where_planned
+from counsel.learning.watching import Watcher
 from counsel.model.policy import Advice, HardPolicy, Policy
 from counsel.model.problem import AdviceProblem, Shape
 from counsel.planning.frontier import Frontier, frontier
 from counsel.planning.solve import solve
-from counsel.simulate.episodes import Episodes
 from counsel.simulate.simulator import Simulator
 
 
@@ -52,20 +47,8 @@ class LearntPlan:
     policy: Policy | HardPolicy
 
 
-class Exploring(ABC):
-    """Explores first, and plans for any penalty or budget afterwards.
-
-    Attributes
-    ----------
-    episode
-        Episodes seen so far.
-    """
-
-    arrays: ClassVar[tuple[str, ...]]
-    """Names of all arrays that hold what was learnt."""
-
-    growing: ClassVar[tuple[str, ...]]
-    """Those among them that grow with what is seen."""
+class Exploring(Watcher):
+    """Explores first, and plans for any penalty or budget afterwards."""
 
     def __init__(  # noqa: PLR0913 (the settings of the theorem)
         self,
@@ -80,38 +63,15 @@ class Exploring(ABC):
         penalty: float = 0.0,
         budget: float | None = None,
     ) -> None:
-        if not isinstance(shape, Shape):
-            raise CounselError("give problem.shape: a learner must not see more")
-        check_rng(rng)
-        self.shape, self.rng = shape, rng
+        super().__init__(shape, rng=rng, penalty=penalty, budget=budget)
         self.delta, self.scale = positive("delta", delta, 1.0), positive("scale", scale)
         self.epsilon = None if epsilon is None else positive("epsilon", epsilon)
         self.most_penalty, _ = read_limit(most_penalty, None, name="most_penalty")
-        self.penalty, self.budget = read_limit(penalty, budget)
-        self.reward = None if reward is None else _read_reward(reward, self._sizes)
-        H, S, _ = self._sizes
-        self._starts = np.zeros(S, dtype=np.int64)
-        self._idle = np.zeros(1, dtype=np.int64)
-        self._ended = np.zeros((H + 1, S), dtype=np.bool_)
-        self._moves: list[Move] = []
-        self.episode = 0
-        self._policy: Policy | HardPolicy | None = None
-
-    @property
-    def _sizes(self) -> tuple[int, int, int]:
-        return self.shape.horizon, self.shape.n_states, self.shape.n_actions
+        self.reward = None if reward is None else read_rewards(reward, self._sizes)
 
     @abstractmethod
     def explore(self, simulator: Simulator, *, episodes: int, rng: Generator) -> None:
         """Play episodes where most is uncertain, then take in what was seen."""
-
-    @abstractmethod
-    def update(self, batch: Episodes) -> None:
-        """Learn from whole episodes, whoever played them."""
-
-    @abstractmethod
-    def advise(self, step: int, state: int) -> int:
-        """Return what to try next: the most uncertain advice."""
 
     @property
     @abstractmethod
@@ -121,10 +81,6 @@ class Exploring(ABC):
     @abstractmethod
     def model(self) -> AdviceProblem:
         """Return what was learnt as a problem that ``solve`` and ``frontier`` take."""
-
-    @abstractmethod
-    def sound(self, state: dict[str, Any]) -> bool:
-        """Tell whether arrays that grow with what is seen can be trusted by compiled loops."""
 
     @abstractmethod
     def best_advice(self, penalty: float) -> Advice:
@@ -141,31 +97,6 @@ class Exploring(ABC):
                 self._policy = Policy.trusted(advice, n_actions=self.shape.n_actions)
         return self._policy
 
-    def observe(self, move: Move) -> None:
-        """Note what the person did and what came of it."""
-        self._moves.append(move)
-
-    def finish(self, *, terminated: bool = False) -> None:
-        """End an episode and learn from it; without anything seen nothing changes."""
-        if not self._moves:
-            return
-        _, state, advice, action, reward, then = (
-            np.array(c) for c in zip(*self._moves, strict=True)
-        )
-        self._moves.clear()
-        self.update(
-            Episodes(
-                first=np.array([0, state.size]),
-                state=state.astype(np.int32),
-                advice=advice.astype(np.int16),
-                action=action.astype(np.int16),
-                reward=reward.astype(np.float64),
-                next_state=then.astype(np.int32),
-                terminated=np.array([terminated]),
-                defer=self.shape.n_actions,
-            )
-        )
-
     @property
     def done(self) -> bool:
         """Whether the stopping rule has fired."""
@@ -174,12 +105,6 @@ class Exploring(ABC):
         W, span = self.uncertainty, self._span
         threshold = self.epsilon / span / (2.0 * (1.0 + self.most_penalty / span))
         return W + 4.0 * math.e * math.sqrt(W) <= threshold
-
-    @property
-    def _span(self) -> float:
-        """The unit in which rewards count: their range."""
-        low, high = self.shape.reward_range
-        return max(high - low, 1e-300)
 
     def plan(
         self, *, penalty: float | None = None, budget: float | None = None, hard: bool = False
@@ -200,33 +125,6 @@ class Exploring(ABC):
     def frontier(self) -> Frontier:
         """Return what every number of pieces of advice is worth, as far as was learnt."""
         return frontier(self.model())
-
-    def state(self) -> dict[str, Any]:
-        """Return all that was learnt, and where chance stands."""
-        arrays = {name: getattr(self, name).copy() for name in self.arrays}
-        moves = np.array(self._moves, dtype=np.float64).reshape(-1, 6)
-        chance = self.rng.bit_generator.state
-        return arrays | {"episode": self.episode, "chance": chance, "moves": moves}
-
-    def restore(self, state: dict[str, Any]) -> None:
-        """Go on from a state that a learner with the same settings had."""
-        for name in self.arrays:
-            given, own = state[name], getattr(self, name)
-            alike = given.shape == own.shape or name in self.growing
-            if not alike or given.dtype != own.dtype:
-                raise CounselError(
-                    f"{name[1:]} is {given.dtype} of shape {given.shape} but in this learner "
-                    f"{own.dtype} of {own.shape}; restore one with the same settings"
-                )
-        if not self.sound(state):
-            raise CounselError("what was seen to follow what does not fit together")
-        for name in self.arrays:
-            setattr(self, name, state[name].copy())
-        self._moves = [
-            Move(int(h), int(s), int(b), int(a), r, int(t)) for h, s, b, a, r, t in state["moves"]
-        ]
-        self.rng = generator_from(state["chance"])
-        self.episode, self._policy = int(state["episode"]), None
 
     def _start(self) -> Floats:
         """Return how often each state was the first, with the unknown state last.
@@ -255,14 +153,6 @@ class Exploring(ABC):
         if n == 0:
             return float(H)
         return min(float(H), width + (1.0 + 1.0 / H) * float(self._starts @ most_s) / n)
-
-    def _note_ends(self, batch: Episodes) -> None:
-        """Count the first states, and mark from which step on nothing more can happen where."""
-        live = batch.lengths > 0
-        np.add.at(self._starts, batch.state[batch.first[:-1][live]], 1)
-        self._idle[0] += (~live).sum()
-        over = live & batch.terminated
-        mark_ends(batch.lengths[over], batch.next_state[batch.first[1:][over] - 1], self._ended)
 
 
 def fill_unknown(
@@ -308,7 +198,8 @@ def _for_people(policy: Policy | HardPolicy, n_actions: int) -> Policy | HardPol
     return Policy.from_probabilities(table)
 
 
-def _read_reward(given: ArrayLike, shape: tuple[int, int, int]) -> Floats:
+def read_rewards(given: ArrayLike, shape: tuple[int, int, int]) -> Floats:
+    """Return known rewards [h, s, x] from [s, x] or [h, s, x]."""
     table = numbers("reward", given)
     if table.shape not in (shape, shape[1:]):
         raise CounselError(

@@ -1,0 +1,192 @@
+"""Compiled planning of learners that take the machine's world for a black box.
+
+A row is a step, a state and an advice (silence last), B in all. Rewards lie in [0, 1] here: units
+are changed outside. ``rest`` is what a step pays where nothing more can happen, in those units.
+Kernels trust their input.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from counsel._arrays import Bools, Floats, Ints
+from counsel._jit import inlined, kernel
+from counsel.learning._chain_kernels import Chains, follow
+from counsel.learning._explore_kernels import pick_top
+from counsel.model._kernels import layer_of
+
+HOEFFDING, FREEDMAN = range(2)
+
+
+class Box(NamedTuple):
+    """What was seen of the machine's world, what may be said, what it pays, and where it ends."""
+
+    chains: Chains
+    open_lsb: Bools
+    reward_lsb: Floats
+    zero_hs: Bools
+    rest: float
+
+
+@kernel
+def note_advised(
+    first: Ints, state: Ints, advice: Ints, reward: Floats, next_state: Ints, chains: Chains,
+    paid_hsb: Floats, square_hsb: Floats,
+) -> None:  # fmt: skip
+    """Count whole episodes: what followed each advice, and what was paid."""
+    for n in range(first.size - 1):
+        for i in range(first[n], first[n + 1]):
+            h = i - first[n]
+            follow(chains, h, state[i], advice[i], next_state[i])
+            paid_hsb[h, state[i], advice[i]] += reward[i]
+            square_hsb[h, state[i], advice[i]] += reward[i] * reward[i]
+
+
+@kernel
+def moments(chains: Chains, h: int, s: int, b: int, value_s: Floats) -> tuple[float, float]:
+    """Return the mean and the variance of a value under p̂ of a row that was seen."""
+    j, mean, square = chains.head_hsx[h, s, b], 0.0, 0.0
+    n = chains.visits_hsx[h, s, b]
+    while j >= 0:
+        weight = chains.links[j, 1] / n
+        v = value_s[chains.links[j, 0]]
+        mean += weight * v
+        square += weight * v * v
+        j = chains.links[j, 2]
+    return mean, max(square - mean * mean, 0.0)
+
+
+@kernel
+def distance(chains: Chains, h: int, s: int, b: int, one_s: Floats, other_s: Floats) -> float:
+    """Return √(Σ_t p̂(t) (one(t) − other(t))²) of a row that was seen."""
+    j, square = chains.head_hsx[h, s, b], 0.0
+    while j >= 0:
+        t = chains.links[j, 0]
+        square += chains.links[j, 1] * (one_s[t] - other_s[t]) ** 2
+        j = chains.links[j, 2]
+    return float(np.sqrt(square / chains.visits_hsx[h, s, b]))
+
+
+@inlined
+def euler_bonus(n: float, variance: float, gap: float, L: float, H: int) -> float:
+    """Return φ + ((4 J + B_p) / √n + B_v gap) / √n (EULER's bonus of the transitions)."""
+    spread = np.sqrt(2.0 * variance * L / n) + H * L / (3.0 * max(n - 1.0, 1.0))
+    B_v = np.sqrt(2.0 * L)
+    return float(spread + (4.0 * H * L / 3.0 + H * B_v) / n + B_v * gap / np.sqrt(n))
+
+
+@kernel
+def plan_euler(
+    box: Box,
+    doubt_lsb: Floats,
+    L: float,
+    tie_hs: Floats,
+    advice_hs: Ints,
+    upper_hs: Floats,
+    lower_hs: Floats,
+) -> None:
+    """Fill EULER's advice and its upper and lower values; ``doubt_lsb`` is the rewards' bonus."""
+    H, S, B = box.chains.visits_hsx.shape
+    value_b = np.empty(B)
+    upper_hs[H], lower_hs[H] = 0.0, 0.0
+    for h in range(H - 1, -1, -1):
+        cap = float(H - h)
+        l_open, l_pay = layer_of(box.open_lsb.shape[0], h), layer_of(box.reward_lsb.shape[0], h)
+        l_doubt = layer_of(doubt_lsb.shape[0], h)
+        for s in range(S):
+            if box.zero_hs[h, s]:
+                upper_hs[h, s] = lower_hs[h, s] = cap * box.rest
+                advice_hs[h, s] = B - 1
+                continue
+            for b in range(B):
+                value_b[b] = -1.0
+                if not box.open_lsb[l_open, s, b]:
+                    continue
+                value_b[b] = cap
+                n = float(box.chains.visits_hsx[h, s, b])
+                if n > 0.0:
+                    mean, variance = moments(box.chains, h, s, b, upper_hs[h + 1])
+                    gap = distance(box.chains, h, s, b, upper_hs[h + 1], lower_hs[h + 1])
+                    bonus = euler_bonus(n, variance, gap, L, H) + doubt_lsb[l_doubt, s, b]
+                    value_b[b] = min(cap, box.reward_lsb[l_pay, s, b] + mean + bonus)
+            b = pick_top(value_b, tie_hs[h, s])
+            advice_hs[h, s], upper_hs[h, s], lower_hs[h, s] = b, value_b[b], 0.0
+            n = float(box.chains.visits_hsx[h, s, b])
+            if n > 0.0:
+                mean, variance = moments(box.chains, h, s, b, lower_hs[h + 1])
+                gap = distance(box.chains, h, s, b, upper_hs[h + 1], lower_hs[h + 1])
+                bonus = euler_bonus(n, variance, gap, L, H) + doubt_lsb[l_doubt, s, b]
+                lower_hs[h, s] = max(0.0, box.reward_lsb[l_pay, s, b] + mean - bonus)
+
+
+@inlined
+def freedman_bonus(n: float, variance: float, onward: float, L: float, H: int) -> float:
+    """Return √(8 L Var / n) + 14 H L / (3 n) + √(8 onward / n) (bonus_2 of UCBVI)."""
+    wide = np.sqrt(8.0 * L * variance / n) + 14.0 * H * L / (3.0 * n)
+    return float(wide + np.sqrt(8.0 * onward / n))
+
+
+@inlined
+def hoeffding_bonus(n: float, L: float, H: int) -> float:
+    """Return 7 H L √(1 / n) (bonus_1 of UCBVI)."""
+    return float(7.0 * H * L / np.sqrt(n))
+
+
+@kernel
+def expect_onward(
+    chains: Chains, h: int, s: int, b: int, times_s: Ints, most: float, H: int
+) -> float:
+    """Return Σ_t p̂(t) min(most / N'(t), H²), N' the times t was seen at the next step."""
+    j, total = chains.head_hsx[h, s, b], 0.0
+    while j >= 0:
+        times = times_s[chains.links[j, 0]]
+        total += chains.links[j, 1] * (min(most / times, H * H) if times > 0 else H * H)
+        j = chains.links[j, 2]
+    return float(total / chains.visits_hsx[h, s, b])
+
+
+@kernel
+def plan_ucbvi(
+    box: Box,
+    kind: int,
+    scale: float,
+    L: float,
+    most: float,
+    times_hs: Ints,
+    tie_hs: Floats,
+    advice_hs: Ints,
+    Q_hsb: Floats,
+    V_hs: Floats,
+) -> None:
+    """Lower UCBVI's Q and fill its advice and values.
+
+    ``kind`` is the bonus. ``times_hs`` is how often each state was seen at each step; ``most`` / N'
+    caps what is not known of what follows. At the last step nothing follows: that part is 0.
+    """
+    H, S, B = Q_hsb.shape
+    value_b = np.empty(B)
+    V_hs[H] = 0.0
+    for h in range(H - 1, -1, -1):
+        l_open, l_pay = layer_of(box.open_lsb.shape[0], h), layer_of(box.reward_lsb.shape[0], h)
+        for s in range(S):
+            if box.zero_hs[h, s]:
+                V_hs[h, s], advice_hs[h, s] = (H - h) * box.rest, B - 1
+                continue
+            for b in range(B):
+                value_b[b] = -1.0
+                if not box.open_lsb[l_open, s, b]:
+                    continue
+                n = float(box.chains.visits_hsx[h, s, b])
+                if n > 0.0:
+                    mean, variance = moments(box.chains, h, s, b, V_hs[h + 1])
+                    bonus = hoeffding_bonus(n, L, H)
+                    if kind == FREEDMAN:
+                        onward = 0.0
+                        if h < H - 1:
+                            onward = expect_onward(box.chains, h, s, b, times_hs[h + 1], most, H)
+                        bonus = freedman_bonus(n, variance, onward, L, H)
+                    fresh = box.reward_lsb[l_pay, s, b] + mean + scale * bonus
+                    Q_hsb[h, s, b] = min(Q_hsb[h, s, b], fresh)
+                value_b[b] = Q_hsb[h, s, b]
+            b = pick_top(value_b, tie_hs[h, s])
+            advice_hs[h, s], V_hs[h, s] = b, value_b[b]

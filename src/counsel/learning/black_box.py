@@ -1,0 +1,191 @@
+"""What learners share that take the machine's world for a black box.
+
+Setting: the machine's MDP of ``problem.machine()``, whose actions are the advice and, last,
+silence. Nothing of the person is used: only state, advice, reward and next state are seen. The
+rewards r^M_h(s, b) are known unless said otherwise; a penalty β makes them r^M − β for all but
+silence.
+Formulas are for rewards in [0, 1]: inside, rewards count from low − β to high as 0 to 1.
+
+The terminal trap: an episode stops where nothing more can happen, so nothing is ever recorded
+there. A learner that is optimistic about what it has not seen would then believe in the best for
+ever after the end, and crash on purpose. Here states reported as the end are worth 0 (in the user's
+units) from that step on; ``known_zero`` declares others.
+"""
+
+from abc import abstractmethod
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.random import Generator
+from numpy.typing import ArrayLike
+
+from counsel._arrays import Bools, Floats, Ints, layers, rectangular
+from counsel.errors import CounselError
+from counsel.learning._chain_kernels import Chains, are_chains, with_room
+from counsel.learning._optimist_kernels import Box, note_advised
+from counsel.learning.exploring import read_rewards
+from counsel.learning.watching import Watcher
+from counsel.model.policy import Advice, Policy
+from counsel.model.problem import AdviceProblem, Shape
+from counsel.simulate.episodes import Episodes
+from counsel.simulate.simulator import Simulator
+
+
+def machine_rewards(problem: AdviceProblem) -> Floats:
+    """Return r^M [layer, s, b] without building the machine's world: Σ_a P(a | s, b) r(s, a)."""
+    reward, lift = layers(problem.mdp.reward), problem.human.lift
+    own = problem.human.policy
+    alone = (own * reward).sum(axis=2, keepdims=True)
+    advised: Floats = alone + lift * (reward - alone)
+    return np.concatenate((advised, np.broadcast_to(alone, (*advised.shape[:2], 1))), axis=2)
+
+
+class BlackBox(Watcher):
+    """Learns the machine's MDP from what follows advice."""
+
+    growing: ClassVar[tuple[str, ...]] = ("_links",)
+    arrays: ClassVar[tuple[str, ...]] = (
+        "_visits",
+        "_head",
+        "_used",
+        "_paid",
+        "_square",
+        "_zero",
+        "_starts",
+        "_idle",
+        "_ended",
+        *growing,
+    )
+
+    def __init__(
+        self,
+        shape: Shape,
+        *,
+        rng: Generator,
+        reward: ArrayLike | None,
+        penalty: float = 0.0,
+        known_zero: ArrayLike | None = None,
+    ) -> None:
+        super().__init__(shape, rng=rng, penalty=penalty)
+        H, S, A = self._sizes
+        low, high = shape.reward_range
+        self._low, self._unit = low - self.penalty, max(high - low, 1e-300) + self.penalty
+        self._reward: Floats | None = None
+        if reward is not None:
+            known = layers(read_rewards(reward, (H, S, A + 1)))
+            self._reward = self._scaled(known)
+        may = layers(shape.allowed)
+        self._open = np.concatenate((may, np.ones((len(may), S, 1), dtype=np.bool_)), axis=2)
+        self._visits = np.zeros((H, S, A + 1), dtype=np.int64)
+        self._head = np.full((H, S, A + 1), -1, dtype=np.int64)
+        self._links: Ints = np.zeros((0, 3), dtype=np.int64)
+        self._used = np.zeros(1, dtype=np.int64)
+        self._paid = np.zeros((H, S, A + 1))
+        self._square = np.zeros((H, S, A + 1))
+        self._zero = _read_zero(known_zero, (H, S))
+
+    @abstractmethod
+    def best_advice(self) -> Advice:
+        """Return what to advise [h, s] after what was seen."""
+
+    @property
+    def policy(self) -> Policy:
+        """What to advise now."""
+        if not isinstance(self._policy, Policy):
+            self._policy = Policy.trusted(self.best_advice(), n_actions=self.shape.n_actions)
+        return self._policy
+
+    def advise(self, step: int, state: int) -> int:
+        """Return the advice for one person at one step."""
+        return int(self.policy.advice[step, state])
+
+    def update(self, batch: Episodes) -> None:
+        """Learn from whole episodes."""
+        batch.check_fits(*self._sizes)
+        self._links = with_room(self._links, int(self._used[0]), batch.state.size)
+        paid = (batch.reward - self._low) / self._unit
+        paid -= self.penalty / self._unit * (batch.advice < self.shape.n_actions)
+        note_advised(
+            batch.first,
+            batch.state,
+            batch.advice,
+            paid,
+            batch.next_state,
+            self._chains,
+            self._paid,
+            self._square,
+        )
+        self._note_ends(batch)
+        self.episode += len(batch)
+        self._policy = None
+
+    def burn_in(self, simulator: Simulator, *, episodes: int, rng: Generator) -> None:
+        """Play evenly random advice, keep its counts, and declare what was not seen unreachable."""
+        H, S, A = self._sizes
+        chance = np.broadcast_to(self._open, (H, S, A + 1)).astype(np.float64)
+        even = Policy.from_probabilities(chance / chance.sum(axis=2, keepdims=True))
+        left = episodes
+        while left > 0:
+            size = min(left, max(1, 1_000_000 // H))
+            self.update(simulator.play(even, episodes=size, rng=rng))
+            left -= size
+        self._zero[:-1] |= self._visits.sum(axis=2) == 0
+
+    def state(self) -> dict[str, Any]:
+        """Return all that was learnt, the plan (its ties were drawn), and where chance stands."""
+        planned = isinstance(self._policy, Policy)
+        advice = self._policy.advice if isinstance(self._policy, Policy) else np.zeros((0, 0))
+        return super().state() | {"planned": planned, "advice": advice.astype(np.int64)}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Go on from a state that a learner with the same settings had."""
+        super().restore(state)
+        if state["planned"]:
+            policy = Policy(state["advice"], n_actions=self.shape.n_actions)
+            policy.check_fits(*self._sizes)
+            self._policy = policy
+
+    def sound(self, state: dict[str, Any]) -> bool:
+        """Tell whether chains lead somewhere and come to an end."""
+        head, links, used = state["_head"], state["_links"], int(state["_used"][0])
+        return are_chains(head, links, used, self.shape.n_states)
+
+    @property
+    def _chains(self) -> Chains:
+        return Chains(self._visits, self._head, self._links, self._used)
+
+    def _box(self) -> Box:
+        """Return what was seen, with rewards in [0, 1]: those known, or averages."""
+        reward = self._reward
+        if reward is None:
+            reward = self._paid / np.maximum(self._visits, 1)
+        zero: Bools = self._ended | self._zero
+        return Box(self._chains, self._open, reward, zero, -self._low / self._unit)
+
+    def _scaled(self, reward_lsb: Floats) -> Floats:
+        """Return rewards in [0, 1], with the penalty."""
+        spoken = np.arange(reward_lsb.shape[2]) < self.shape.n_actions
+        scaled: Floats = (reward_lsb - self.penalty * spoken - self._low) / self._unit
+        return np.clip(scaled, 0.0, 1.0)
+
+    def _values(self, scaled_hs: Floats) -> Floats:
+        """Return values in the user's units."""
+        left = np.arange(len(scaled_hs) - 1, -1, -1.0)[:, None]
+        values: Floats = scaled_hs * self._unit + left * self._low
+        return values
+
+
+def _read_zero(given: ArrayLike | None, shape: tuple[int, int]) -> Bools:
+    """Return declared states of value 0 as [h, s] with one step more, from [s] or [h, s]."""
+    H, S = shape
+    zero = np.zeros((H + 1, S), dtype=np.bool_)
+    if given is None:
+        return zero
+    table = rectangular("known_zero", given)
+    if table.dtype != np.bool_ or table.shape not in ((S,), (H, S)):
+        raise CounselError(
+            f"known_zero is {table.dtype} of shape {table.shape}; "
+            f"expected booleans [s] = {(S,)} or [h, s] = {(H, S)}"
+        )
+    zero[:H] = table
+    return zero

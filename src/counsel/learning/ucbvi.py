@@ -1,0 +1,119 @@
+"""UCBVI: value iteration with a bonus for what was rarely seen (Azar, Osband and Munos 2017).
+
+Setting: the machine's time-dependent MDP as a black box, known rewards in [0, 1], T = episodes · H
+steps, L = ln(5 H S B T / δ), n = n_h(s, b):
+
+    Q_h(s, b) = min{Q_h(s, b) before, H, r + p̂ V_{h+1} + c bonus}  where n > 0, else H;  V = max_b Q
+
+* ``Hoeffding()``, the paper's bonus_1: 7 H L √(1 / n);
+* ``Freedman()``, its bonus_2 (Bernstein–Freedman):
+  √(8 L Var_p̂(V_{h+1}) / n) + 14 H L / (3 n) + √((8 / n) Σ_t p̂(t) min{100² H⁵ S² B L² / N'(t), H²}),
+  N'(t) the times t was seen at the next step.
+
+Guarantee: V ≥ V*, and regret Õ(√(H³ S B T)) and Õ(√(H² S B T)) for a time-dependent world.
+
+Deviates
+--------
+* Counts are those of a step, so S becomes S H in L and in the last term, which at any usual size
+  stays at H² all the same: 100² is large.
+* At the last step nothing follows and the last term is 0 (the paper leaves N' there undefined).
+* Ties are drawn. States where an episode ended are worth 0 (see ``black_box.py``).
+* ``scale`` is c: 1 in theory.
+"""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.random import Generator
+from numpy.typing import ArrayLike
+
+from counsel._arrays import Floats, sealed, whole
+from counsel.learning._optimist_kernels import FREEDMAN, HOEFFDING, plan_ucbvi
+from counsel.learning.black_box import BlackBox
+from counsel.learning.exploring import positive
+from counsel.model.policy import Advice
+from counsel.model.problem import Shape
+
+
+@dataclass(frozen=True, slots=True)
+class Hoeffding:
+    """The bonus that knows only how often something was seen."""
+
+
+@dataclass(frozen=True, slots=True)
+class Freedman:
+    """The bonus that is narrow where values vary little."""
+
+
+class UCBVI(BlackBox):
+    """Learns the machine's MDP by optimistic value iteration.
+
+    Parameters
+    ----------
+    shape
+        What is known: ``problem.shape``.
+    rng
+        Where ties are broken.
+    reward
+        The machine's rewards [s, b] or [h, s, b], silence last.
+    episodes
+        How many will be played: the bonus depends on it.
+    bonus
+        ``Freedman()`` or ``Hoeffding()``.
+    delta, scale
+        The probability of failure, and what the bonus is multiplied by.
+    penalty
+        What each piece of advice costs.
+    known_zero
+        States known to be worth nothing [s] or [h, s], besides those where episodes end.
+    """
+
+    arrays = (*BlackBox.arrays, "_Q")
+
+    def __init__(  # noqa: PLR0913 (the settings of the theorem)
+        self,
+        shape: Shape,
+        *,
+        rng: Generator,
+        reward: ArrayLike,
+        episodes: int,
+        bonus: Hoeffding | Freedman | None = None,
+        delta: float = 0.1,
+        scale: float = 1.0,
+        penalty: float = 0.0,
+        known_zero: ArrayLike | None = None,
+    ) -> None:
+        super().__init__(shape, rng=rng, reward=reward, penalty=penalty, known_zero=known_zero)
+        self.episodes = whole("episodes", episodes, least=1)
+        self.delta, self.scale = positive("delta", delta, 1.0), positive("scale", scale)
+        self.bonus = Freedman() if bonus is None else bonus
+        H, S, A = self._sizes
+        events = math.log(5.0 * H * S * (A + 1) * H) + math.log(self.episodes)
+        self._log = events - math.log(self.delta)
+        self._most = 1e4 * float(H) ** 5 * S * S * (A + 1) * self._log**2
+        self._Q = np.full((H, S, A + 1), float(H))
+        self._V = np.full((H + 1, S), float(H))
+
+    def best_advice(self) -> Advice:
+        """Return what to advise [h, s] after what was seen."""
+        H, S, A = self._sizes
+        advice: Advice = np.full((H, S), A, dtype=np.int16)
+        plan_ucbvi(
+            self._box(),
+            FREEDMAN if isinstance(self.bonus, Freedman) else HOEFFDING,
+            self.scale,
+            self._log,
+            self._most,
+            self._visits.sum(axis=2),
+            self.rng.random((H, S)),
+            advice,
+            self._Q,
+            self._V,
+        )
+        return advice
+
+    @property
+    def upper(self) -> Floats:
+        """V [h, s] of the last plan, in the units of the rewards."""
+        return sealed(self._values(self._V))
