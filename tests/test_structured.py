@@ -931,6 +931,24 @@ def test_before_anything_was_seen_it_is_silent_and_knows_nothing():
     assert (learner.habit == 0.0).all()
 
 
+def test_the_policy_is_the_one_for_what_is_known_now():
+    problem = make("flappy-bird/safe")
+    simulator, silent = counsel.Simulator(problem), np.eye(4)[np.full((20, 141), 3)]
+    for limit in ({"penalty": 0.2}, {"budget": 1.0}):
+        learner, rng = fresh(problem, groups=BY_ADVICE, **limit), np.random.default_rng(1)
+        before = learner.policy.probabilities()
+        np.testing.assert_array_equal(before, silent)
+        for episodes in (100, 900):
+            learner.explore(simulator, episodes=episodes, rng=rng)
+            now = learner.policy.probabilities()
+            assert (now != before).any()
+            if "penalty" in limit:
+                before = np.eye(4)[learner.best_advice(0.2)]
+            else:
+                before = learner.plan(budget=1.0).policy.probabilities()
+            np.testing.assert_array_equal(now, before)
+
+
 def cut_short(learner):
     """Two steps; after action 1 the second was never seen, though the episode had not ended."""
     for _ in range(20):
