@@ -11,6 +11,7 @@ from counsel.learning._chain_kernels import Chains
 from counsel.learning._optimist_kernels import (
     FREEDMAN,
     HOEFFDING,
+    Bonus,
     Box,
     euler_bonus,
     freedman_bonus,
@@ -35,7 +36,8 @@ def chains_of(counts_hsbt):
     for h, s, b, t in np.argwhere(counts_hsbt > 0):
         links.append((t, counts_hsbt[h, s, b, t], head[h, s, b]))
         head[h, s, b] = len(links) - 1
-    return Chains(counts_hsbt.sum(axis=3), head, np.array(links), np.array([len(links)]))
+    table = np.array(links, dtype=np.int64).reshape(-1, 3)
+    return Chains(counts_hsbt.sum(axis=3), head, table, np.array([len(links)]))
 
 
 def box_of(counts, reward):
@@ -88,9 +90,8 @@ def test_the_bonuses_of_ucbvi_by_hand():
 def test_a_whole_plan_of_ucbvi_by_hand(kind, expected):
     Q, V = np.full((2, 2, 2), 2.0), np.empty((3, 2))
     advice = np.zeros((2, 2), dtype=np.int16)
-    most = 100.0**2 * 2**3 * 2**2 * 2 * 5.0**2
-    times = COUNTS.sum(axis=(2, 3))
-    plan_ucbvi(box_of(COUNTS, REWARDS), kind, 1.0, 5.0, most, times, np.zeros((2, 2)), advice, Q, V)
+    bonus = Bonus(kind, 1.0, 5.0, 100.0**2 * 2**3 * 2**2 * 2 * 5.0**2)
+    plan_ucbvi(box_of(COUNTS, REWARDS), bonus, np.zeros((2, 2)), advice, Q, V)
     np.testing.assert_allclose(Q, expected, atol=1e-6)
     np.testing.assert_allclose(V[:2], np.max(expected, axis=2), atol=1e-6)
 
@@ -149,10 +150,8 @@ def test_bounds_lie_on_both_sides_of_the_optimum_and_plans_are_those_of_the_box(
     assert (upper[:H] <= H - np.arange(H)[:, None]).all()
     Q, V = np.full((H, S, B), float(H)), np.empty((H + 1, S))
     for kind in (HOEFFDING, FREEDMAN):
-        plan_ucbvi(
-            box_of(counts, reward), kind, 1.0, L, 1e9, counts.sum(axis=(2, 3)), np.zeros((H, S)),
-            advice, Q, V,
-        )  # fmt: skip
+        bonus = Bonus(kind, 1.0, L, 1e9)
+        plan_ucbvi(box_of(counts, reward), bonus, np.zeros((H, S)), advice, Q, V)
         assert (best <= V + 1e-9).all()
 
 
@@ -183,6 +182,35 @@ def test_the_rewards_of_the_machine_are_those_of_its_world(seed):
 @pytest.mark.parametrize("world", ["night-shift", "flappy-bird-budget/greedy"])
 def test_they_pass_what_every_learner_must(name, world):
     check_learner(lambda p: learners(p, episodes=200, scale=0.1)[name], make(world))
+
+
+@pytest.mark.parametrize("every", [1, 7])
+@pytest.mark.parametrize("seed", [*range(6), "night-shift", "flappy-bird-budget/greedy"])
+def test_the_compiled_loop_of_ucbvi_is_the_plain_one(seed, every):
+    problem = make(seed) if isinstance(seed, str) else adapt(draw(seed))
+    fast, plain = (
+        learners(problem, episodes=200, scale=0.1, penalty=0.1)["freedman"] for _ in "ab"
+    )
+    simulator, random = counsel.Simulator(problem), rng(7)
+    _ = fast.policy, plain.policy
+    best = counsel.solve(problem, penalty=0.1).penalised_value
+    for size in (60, 1, 139):
+        gaps, pieces = fast.run(simulator, best=best, episodes=size, every=every, rng=rng(size))
+        random = rng(size)
+        for begin in range(0, size, every):
+            block = min(every, size - begin)
+            worth = counsel.evaluate(problem, plain.policy)
+            gap = best - (worth.value - 0.1 * worth.advice_count)
+            assert gaps[begin : begin + block] == pytest.approx(gap, abs=1e-12)
+            assert pieces[begin] == pytest.approx(worth.advice_count, abs=1e-12)
+            plain.update(simulator.play(plain.policy, episodes=block, rng=random))
+        for name in (*fast.arrays, "_V"):
+            used = int(fast._used[0])
+            one, other = getattr(fast, name), getattr(plain, name)
+            if name == "_links":
+                one, other = one[:used], other[:used]
+            np.testing.assert_array_equal(one, other)
+        np.testing.assert_array_equal(fast.policy.advice, plain.policy.advice)
 
 
 def test_euler_learns_rewards_that_are_not_known():

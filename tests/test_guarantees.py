@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 
 import counsel
 from counsel.estimate.intervals import KL, Theory, interval
-from counsel.learning._kernels import Judge
 from counsel.learning.learn import learn
 from counsel.learning.plans import SmallPlan
 from counsel.learning.reward_free import RFE
@@ -472,11 +471,9 @@ def test_how_often_the_practical_bound_promises_too_little(case, record_property
 def value_gaps(problem, *, episodes, seed):
     """What the policy of each single episode falls short, with KL(delta=…)."""
     learner = UCBAD(problem.without_adherence(), bound=KL(delta=DELTA))
-    cells = learner.small_plan.cells
-    lift = np.ascontiguousarray(problem.lift[cells.step, cells.states])
-    judge = Judge(lift, counsel.solve(problem).value, 0.0)
-    rng = np.random.default_rng(seed)
-    return learner.run(counsel.Simulator(problem), judge, episodes=episodes, every=1, rng=rng)[0]
+    best, rng = counsel.solve(problem).value, np.random.default_rng(seed)
+    simulator = counsel.Simulator(problem)
+    return learner.run(simulator, best=best, episodes=episodes, every=1, rng=rng)[0]
 
 
 def narrow_or_wide():

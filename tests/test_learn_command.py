@@ -22,7 +22,11 @@ from counsel.worlds import make
 
 FILES = ["learner.npz", "manifest.json", "policy.csv", "policy.npz", "record.parquet", "regret.png"]
 COUNSEL = [sys.executable, "-c", "from counsel.cli import main; main()"]
-NEEDS = {"rfe-beta": ["--penalty", "0.2"], "rfe-cmdp": ["--budget", "1"]}
+NEEDS = {
+    "rfe-beta": ["--penalty", "0.2"],
+    "rfe-cmdp": ["--budget", "1"],
+    "uc-cfh": ["--budget", "1", "--known-support"],
+}
 
 
 def command(*words, cwd, code=0):
@@ -73,6 +77,26 @@ def test_every_algorithm_writes_its_folder(algorithm, tmp_path):
     worth = counsel.evaluate(problem, counsel.load_policy(folder / "policy.npz"))
     cost = manifest["settings"]["penalty"] or 0.0
     assert worth.value - cost * worth.advice_count == pytest.approx(manifest["result"]["value"])
+
+
+def test_burning_in_teaches_before_anything_is_charged():
+    world = "flappy-bird-budget/greedy"
+    problem, ends = make(world), {}
+    for burn_in in (None, 20_000):
+        spec = Spec(world=world, algorithm="euler", episodes=500, scale=0.01, burn_in=burn_in)
+        ends[burn_in] = run(spec, problem).records[-1]
+        assert ends[burn_in].episode == 500
+        assert run(spec, problem).records[-1].regret == ends[burn_in].regret
+    assert ends[20_000].regret < 0.5 * ends[None].regret
+
+
+def test_the_rule_of_phases_can_be_asked_for():
+    spec = Spec(world="night-shift", algorithm="ucfh", episodes=100, every="phase")
+    learner, _ = spec.build(make("night-shift"))
+    assert learner.phases == counsel.Phases()
+    result = run(spec, make("night-shift"))
+    gaps = {record.value_gap for record in result.records}
+    assert len(gaps) == 1  # nothing is learnt
 
 
 def test_the_records_are_those_of_the_library(tmp_path):
@@ -221,7 +245,7 @@ def test_json_is_the_same_result(tmp_path):
         (["--algorithm", "rfe-ad", "--penalty", "1"], "penalty goes with"),
         (["--share", "some"], "share is 'some'"),
         (["--every", "0"], "every must be a whole number of at least 1"),
-        (["--every", "often"], "every is 'often'; give a whole number or doubling"),
+        (["--every", "often"], "every is 'often'; give a whole number, doubling or phase"),
         (["--budget", "1", "--penalty", "2"], "one or the other"),
         (["--bound", "theory", "--delta", "0"], "delta is 0"),
         (["--bound", "paper", "--delta", "0.1"], "no delta"),
@@ -240,6 +264,13 @@ def test_json_is_the_same_result(tmp_path):
         (["-o", "file"], "cannot make the folder file"),
         (["-o", "other"], "other holds a run with episodes 9, not 20000"),
         (["-o", "broken"], "no manifest of a run"),
+        (["--burn-in", "9"], "burn_in goes with euler"),
+        (["--algorithm", "euler", "--burn-in", "0"], "burn_in must be a whole number of at least"),
+        (["--every", "phase"], "every phase goes with ucfh, uc-cfh, not with ucb-ad"),
+        (["--algorithm", "euler", "--known-support"], "known_support goes with ucfh, uc-cfh"),
+        (["--algorithm", "uc-cfh"], "uc-cfh needs a budget"),
+        (["--algorithm", "uc-cfh", "--budget", "1", "--penalty", "1"], "penalty goes with"),
+        (["--algorithm", "never", "--scale", "1"], "scale goes with"),
     ],
 )
 def test_what_makes_no_sense_is_refused_in_one_line_and_nothing_is_left(

@@ -9,15 +9,22 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from counsel.errors import CounselError
     from counsel.estimate.intervals import KL, PaperBonus, Theory
+    from counsel.learning.bonuses import Bernstein, Freedman, Hoeffding
+    from counsel.learning.boxes import Phases
     from counsel.learning.euler import EULER
     from counsel.learning.files import resume, suspend
     from counsel.learning.learn import Record, learn
     from counsel.learning.move import Move
+    from counsel.learning.q_learning import QLearning
+    from counsel.learning.reference import Fixed, always_best_action, as_if_all_listened
     from counsel.learning.reward_free import RFE
+    from counsel.learning.rf_express import RFExpress
     from counsel.learning.structured import Structured
     from counsel.learning.thompson import Thompson
+    from counsel.learning.uc_cfh import UCCFH
     from counsel.learning.ucb_ad import UCBAD
-    from counsel.learning.ucbvi import UCBVI, Freedman, Hoeffding
+    from counsel.learning.ucbvi import UCBVI
+    from counsel.learning.ucfh import UCFH
     from counsel.model.files import load, load_policy, save, save_policy
     from counsel.model.human import Human
     from counsel.model.kernel import Kernel
@@ -38,6 +45,7 @@ __version__ = "0.1.0"
 
 _HOME = {
     "AdviceProblem": "counsel.model.problem",
+    "Bernstein": "counsel.learning.bonuses",
     "CounselError": "counsel.errors",
     "Counts": "counsel.simulate.episodes",
     "Criticality": "counsel.planning.criticality",
@@ -45,10 +53,11 @@ _HOME = {
     "Episodes": "counsel.simulate.episodes",
     "Evaluation": "counsel.planning.occupancy",
     "Explanation": "counsel.planning.explain",
-    "Freedman": "counsel.learning.ucbvi",
+    "Fixed": "counsel.learning.reference",
+    "Freedman": "counsel.learning.bonuses",
     "Frontier": "counsel.planning.frontier",
     "HardPolicy": "counsel.model.policy",
-    "Hoeffding": "counsel.learning.ucbvi",
+    "Hoeffding": "counsel.learning.bonuses",
     "Human": "counsel.model.human",
     "KL": "counsel.estimate.intervals",
     "Kernel": "counsel.model.kernel",
@@ -56,9 +65,12 @@ _HOME = {
     "Mixture": "counsel.model.policy",
     "Move": "counsel.learning.move",
     "PaperBonus": "counsel.estimate.intervals",
+    "Phases": "counsel.learning.boxes",
     "Plan": "counsel.planning.plan",
     "Policy": "counsel.model.policy",
+    "QLearning": "counsel.learning.q_learning",
     "RFE": "counsel.learning.reward_free",
+    "RFExpress": "counsel.learning.rf_express",
     "Record": "counsel.learning.learn",
     "Simulator": "counsel.simulate.simulator",
     "Structured": "counsel.learning.structured",
@@ -66,7 +78,11 @@ _HOME = {
     "Thompson": "counsel.learning.thompson",
     "UCBAD": "counsel.learning.ucb_ad",
     "UCBVI": "counsel.learning.ucbvi",
+    "UCCFH": "counsel.learning.uc_cfh",
+    "UCFH": "counsel.learning.ucfh",
     "Vertex": "counsel.planning.frontier",
+    "always_best_action": "counsel.learning.reference",
+    "as_if_all_listened": "counsel.learning.reference",
     "criticality": "counsel.planning.criticality",
     "evaluate": "counsel.planning.occupancy",
     "explain": "counsel.planning.explain",
@@ -89,13 +105,17 @@ __all__ = [
     "RFE",
     "UCBAD",
     "UCBVI",
+    "UCCFH",
+    "UCFH",
     "AdviceProblem",
+    "Bernstein",
     "CounselError",
     "Counts",
     "Criticality",
     "Episodes",
     "Evaluation",
     "Explanation",
+    "Fixed",
     "Freedman",
     "Frontier",
     "HardPolicy",
@@ -105,14 +125,19 @@ __all__ = [
     "Mixture",
     "Move",
     "PaperBonus",
+    "Phases",
     "Plan",
     "Policy",
+    "QLearning",
+    "RFExpress",
     "Record",
     "Simulator",
     "Structured",
     "Theory",
     "Thompson",
     "Vertex",
+    "always_best_action",
+    "as_if_all_listened",
     "criticality",
     "evaluate",
     "explain",

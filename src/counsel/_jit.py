@@ -6,13 +6,17 @@ of the output, so the result does not depend on their number. (Numba's own threa
 used: they may not be entered by two Python threads at once, which a service would do.)
 
 Compiled kernels are kept on disk. Numba's cache looks at the file a kernel stands in and would not
-see an edit in another kernel it calls; so each is stamped with the state of all kernel files.
+see an edit in another kernel it calls; so each is stamped with the state of all kernel files. It
+also numbers what it keeps, so that two processes that compile at once may take each other's code
+for their own and crash; here what is kept is named after what it is, and written before it is
+listed.
 """
 
+import hashlib
 import os
 from collections.abc import Callable
 from concurrent.futures import Executor, ThreadPoolExecutor
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
@@ -52,7 +56,20 @@ def _compiled(function: Any, *, forceinline: bool) -> Any:  # noqa: ANN401 (stan
     file = getattr(getattr(compiled, "_cache", None), "_cache_file", None)
     if file is not None:
         file._source_stamp = source_stamp()
+        file.save = partial(_keep, file)
     return compiled
+
+
+def number_of(key: object) -> int:
+    """Return a number that stands for a key, the same in every process."""
+    return int.from_bytes(hashlib.sha256(repr(key).encode()).digest()[:8])
+
+
+def _keep(file: Any, key: object, data: object) -> None:  # noqa: ANN401 (Numba's own)
+    """Keep compiled code under a name that no other code has."""
+    name = file._data_name(number_of(key))
+    file._save_data(name, data)
+    file._save_index(file._load_index() | {key: name})
 
 
 def cores() -> int:

@@ -329,7 +329,8 @@ def learn(  # noqa: PLR0913 (one argument for each option)
         typer.Option(
             help="Person unknown: ucb-ad, thompson. All unknown: rfe-ad (no limit), rfe-beta (a "
             "penalty), rfe-cmdp (a budget), structured (any). Black boxes: euler, ucbvi, "
-            "ucbvi-hoeffding. Default: ucb-ad."
+            "ucbvi-hoeffding, q-learning, q-learning-hoeffding, rf-express, ucfh, uc-cfh (a "
+            "budget). Without learning: never, best-action, all-listen, optimum. Default: ucb-ad."
         ),
     ] = None,
     bound: Annotated[
@@ -359,8 +360,8 @@ def learn(  # noqa: PLR0913 (one argument for each option)
     every: Annotated[
         str | None,
         typer.Option(
-            help="Plan anew after so many episodes, or: doubling. Default: 1, and 50 for those "
-            "that explore."
+            help="Plan anew after so many episodes, or: doubling; phase (ucfh, uc-cfh). Default: "
+            "1 or 50, see docs/learning.md."
         ),
     ] = None,
     seed: Annotated[
@@ -374,6 +375,14 @@ def learn(  # noqa: PLR0913 (one argument for each option)
     may_repel: Annotated[
         bool,
         typer.Option("--may-repel", help="Do not assume that advice never repels (ucb-ad)."),
+    ] = False,
+    burn_in: Annotated[
+        int | None,
+        typer.Option(help="Episodes of random advice before the run (black boxes)."),
+    ] = None,
+    known_support: Annotated[
+        bool,
+        typer.Option("--known-support", help="Tell which states can follow which (ucfh, uc-cfh)."),
     ] = False,
     output: Annotated[
         Path | None,
@@ -404,6 +413,8 @@ def learn(  # noqa: PLR0913 (one argument for each option)
         "scale": scale,
         "unknown_rewards": unknown_rewards or None,
         "may_repel": may_repel or None,
+        "burn_in": burn_in,
+        "known_support": known_support or None,
     }
     settings: dict[str, Any] = {"algorithm": "ucb-ad", "episodes": 20_000, "seed": 0}
     if resume:

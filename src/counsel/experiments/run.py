@@ -36,9 +36,8 @@ from counsel._arrays import Ints, layers
 from counsel.errors import CounselError
 from counsel.experiments.spec import Spec
 from counsel.learning.adherence import AdherenceLearner
-from counsel.learning.exploring import Exploring
 from counsel.learning.files import Resumable, resume, suspend
-from counsel.learning.learn import Learner, Record, learn
+from counsel.learning.learn import Explorer, Learner, Record, learn
 from counsel.learning.structured import Structured
 from counsel.model.files import blaming, save_policy, write_tables, write_text
 from counsel.model.problem import AdviceProblem
@@ -335,7 +334,7 @@ def heard(learner: Learner) -> tuple[Ints, Ints] | None:
 
 
 def _has_fired(learner: Learner) -> bool:
-    return isinstance(learner, Exploring) and learner.done
+    return isinstance(learner, Explorer) and learner.done
 
 
 @contextmanager

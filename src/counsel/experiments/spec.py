@@ -14,15 +14,25 @@ from numpy.random import Generator
 from counsel._arrays import Floats, Ints, whole
 from counsel.errors import CounselError
 from counsel.estimate.intervals import KL, Bound, PaperBonus, Theory
-from counsel.learning.black_box import machine_rewards
+from counsel.learning.black_box import BlackBox, machine_rewards
+from counsel.learning.bonuses import Bernstein, Freedman, Hoeffding
+from counsel.learning.boxes import Phases, support_of
 from counsel.learning.euler import EULER
 from counsel.learning.learn import DOUBLING, Learner
+from counsel.learning.q_learning import QLearning
+from counsel.learning.reference import Fixed, always_best_action, as_if_all_listened
 from counsel.learning.reward_free import RFE
+from counsel.learning.rf_express import RFExpress
 from counsel.learning.structured import Structured
 from counsel.learning.thompson import Thompson
+from counsel.learning.uc_cfh import UCCFH
 from counsel.learning.ucb_ad import UCBAD
-from counsel.learning.ucbvi import UCBVI, Freedman, Hoeffding
+from counsel.learning.ucbvi import UCBVI
+from counsel.learning.ucfh import UCFH
+from counsel.model.policy import HardPolicy, Policy
 from counsel.model.problem import AdviceProblem, Setting
+from counsel.planning.solve import solve
+from counsel.simulate.simulator import Simulator
 
 SHARES = {
     "pair": "each pair its own adherence",
@@ -30,6 +40,8 @@ SHARES = {
     "all": "one adherence for all",
 }
 BOUNDS = ("kl", "theory", "paper")
+PHASE = "phase"
+"""The schedule of UCFH and UC-CFH: what was seen counts once it was seen as often again."""
 DELTA = 0.1
 """The probability of failure where a bound needs one and none was given."""
 
@@ -47,7 +59,8 @@ class Spec:
     algorithm
         One of ``ALGORITHMS``.
     episodes, every
-        How many to play, and after how many to update (or "doubling").
+        How many to play, and after how many to update (or "doubling", or "phase" for ucfh and
+        uc-cfh).
     seed
         The same seed gives the same run.
     penalty, budget
@@ -62,6 +75,11 @@ class Spec:
         Rewards are learnt too.
     may_repel
         Advice may make an action less likely.
+    burn_in
+        Episodes of random advice before the run, which count for nothing but what they teach; what
+        was not seen in them is then unreachable.
+    known_support
+        Which states can follow which is known.
     """
 
     world: str
@@ -78,19 +96,27 @@ class Spec:
     scale: float | None = None
     unknown_rewards: bool = False
     may_repel: bool = False
+    burn_in: int | None = None
+    known_support: bool = False
 
     def __post_init__(self) -> None:
         _one_of("algorithm", self.algorithm, tuple(ALGORITHMS))
         whole("episodes", self.episodes, least=1)
         whole("seed", self.seed, least=0)
-        if isinstance(self.every, str) and self.every != DOUBLING:
-            raise CounselError(f"every is {self.every!r}; give a whole number or {DOUBLING}")
-        if self.every is not None and self.every != DOUBLING:
+        if isinstance(self.every, str) and self.every not in (DOUBLING, PHASE):
+            raise CounselError(
+                f"every is {self.every!r}; give a whole number, {DOUBLING} or {PHASE}"
+            )
+        if self.every is not None and not isinstance(self.every, str):
             whole("every", self.every, least=1)
+        if self.burn_in is not None:
+            whole("burn_in", self.burn_in, least=1)
         for name, known in (("bound", BOUNDS), ("share", tuple(SHARES))):
             if getattr(self, name) is not None:
                 _one_of(name, getattr(self, name), known)
         takes = ALGORITHMS[self.algorithm].takes
+        if self.every == PHASE and PHASE not in takes:
+            raise CounselError(f"every {PHASE} goes with ucfh, uc-cfh, not with {self.algorithm}")
         for field in fields(self):
             given = getattr(self, field.name)
             asked = given is not None and given is not False
@@ -114,6 +140,8 @@ class Spec:
     @property
     def schedule(self) -> int | str:
         """After how many episodes the learner updates."""
+        if self.every == PHASE:
+            return 1
         return ALGORITHMS[self.algorithm].every if self.every is None else self.every
 
     @property
@@ -138,8 +166,16 @@ class Spec:
 
     def build(self, problem: AdviceProblem) -> tuple[Learner, Generator]:
         """Return a new learner, which sees no more than it may, and the chance of its episodes."""
-        own, play = np.random.default_rng(self.seed).spawn(2)
-        return ALGORITHMS[self.algorithm].build(self, problem, own), play
+        own, play, before = np.random.default_rng(self.seed).spawn(3)
+        learner = ALGORITHMS[self.algorithm].build(self, problem, own)
+        if self.burn_in is not None and isinstance(learner, BlackBox):
+            learner.burn_in(Simulator(problem), episodes=self.burn_in, rng=before)
+        return learner, play
+
+    @property
+    def in_all(self) -> int:
+        """Episodes with those of the burn-in."""
+        return self.episodes + (self.burn_in or 0)
 
     def guarantee(self) -> dict[str, float]:
         """Return what was given of δ, ε and the scale."""
@@ -226,7 +262,7 @@ def _euler(spec: Spec, problem: AdviceProblem, rng: Generator) -> Learner:
         problem.shape,
         rng=rng,
         reward=None if spec.unknown_rewards else _machine_rewards(problem),
-        episodes=spec.episodes,
+        episodes=spec.in_all,
         penalty=spec.penalty or 0.0,
         **spec.guarantee(),
     )
@@ -237,11 +273,79 @@ def _ucbvi(spec: Spec, problem: AdviceProblem, rng: Generator) -> Learner:
         problem.shape,
         rng=rng,
         reward=_machine_rewards(problem),
-        episodes=spec.episodes,
+        episodes=spec.in_all,
         bonus=Hoeffding() if spec.algorithm == "ucbvi-hoeffding" else Freedman(),
         penalty=spec.penalty or 0.0,
         **spec.guarantee(),
     )
+
+
+def _q_learning(spec: Spec, problem: AdviceProblem, rng: Generator) -> Learner:
+    return QLearning(
+        problem.shape,
+        rng=rng,
+        reward=None if spec.unknown_rewards else _machine_rewards(problem),
+        episodes=spec.in_all,
+        bonus=Hoeffding() if spec.algorithm == "q-learning-hoeffding" else Bernstein(),
+        penalty=spec.penalty or 0.0,
+        **spec.guarantee(),
+    )
+
+
+def _rf_express(spec: Spec, problem: AdviceProblem, rng: Generator) -> Learner:
+    return RFExpress(
+        problem.shape,
+        rng=rng,
+        reward=None if spec.unknown_rewards else _machine_rewards(problem),
+        penalty=spec.penalty or 0.0,
+        **spec.guarantee(),
+    )
+
+
+def _ucfh(spec: Spec, problem: AdviceProblem, rng: Generator) -> Learner:
+    return UCFH(
+        problem.shape,
+        rng=rng,
+        reward=_machine_rewards(problem),
+        penalty=spec.penalty or 0.0,
+        support=support_of(problem) if spec.known_support else None,
+        phases=Phases() if spec.every == PHASE else None,
+        **spec.guarantee(),
+    )
+
+
+def _uc_cfh(spec: Spec, problem: AdviceProblem, rng: Generator) -> Learner:
+    return UCCFH(
+        problem.shape,
+        rng=rng,
+        reward=_machine_rewards(problem),
+        budget=spec.budget or 0.0,
+        support=support_of(problem) if spec.known_support else None,
+        phases=Phases() if spec.every == PHASE else None,
+        **spec.guarantee(),
+    )
+
+
+def _never(spec: Spec, problem: AdviceProblem, rng: Generator) -> Learner:
+    H, S, A = problem.horizon, problem.n_states, problem.n_actions
+    return _fixed(spec, Policy.never(horizon=H, n_states=S, n_actions=A), rng)
+
+
+def _best_action(spec: Spec, problem: AdviceProblem, rng: Generator) -> Learner:
+    return _fixed(spec, always_best_action(problem), rng)
+
+
+def _all_listen(spec: Spec, problem: AdviceProblem, rng: Generator) -> Learner:
+    policy = as_if_all_listened(problem, penalty=spec.penalty, budget=spec.budget)
+    return _fixed(spec, policy, rng)
+
+
+def _optimum(spec: Spec, problem: AdviceProblem, rng: Generator) -> Learner:
+    return _fixed(spec, solve(problem, penalty=spec.penalty, budget=spec.budget).policy, rng)
+
+
+def _fixed(spec: Spec, policy: Policy | HardPolicy, rng: Generator) -> Learner:
+    return Fixed(policy, penalty=spec.penalty or 0.0, budget=spec.budget, rng=rng)
 
 
 def _machine_rewards(problem: AdviceProblem) -> Floats:
@@ -265,18 +369,30 @@ class Algorithm(NamedTuple):
 
 LIMIT = frozenset({"penalty", "budget"})
 GUARANTEE = frozenset({"delta", "epsilon", "scale", "unknown_rewards"})
-BLACK_BOX = frozenset({"penalty", "delta", "scale"})
-OPTIONS = LIMIT | GUARANTEE | {"bound", "share", "may_repel"}
+BLACK_BOX = frozenset({"penalty", "delta", "scale", "burn_in"})
+BOXED = frozenset({"delta", "epsilon", "scale", "burn_in", "known_support", PHASE})
+OPTIONS = LIMIT | GUARANTEE | {"bound", "share", "may_repel", "burn_in", "known_support"}
 """Settings that not every algorithm takes."""
 
 ALGORITHMS = {
-    "ucb-ad": Algorithm(_ucb_ad, 1, OPTIONS - {"epsilon"}),
+    "ucb-ad": Algorithm(_ucb_ad, 1, OPTIONS - {"epsilon", "burn_in", "known_support"}),
     "thompson": Algorithm(_thompson, 1, LIMIT | {"share"}),
     "rfe-ad": Algorithm(_rfe, 50, GUARANTEE),
     "rfe-beta": Algorithm(_rfe, 50, GUARANTEE | {"penalty"}, ("penalty",)),
     "rfe-cmdp": Algorithm(_rfe, 50, GUARANTEE | {"budget"}, ("budget",)),
     "structured": Algorithm(_structured, 50, GUARANTEE | LIMIT | {"share"}),
-    "euler": Algorithm(_euler, 50, (GUARANTEE - {"epsilon"}) | {"penalty"}, planned=True),
+    "euler": Algorithm(_euler, 50, BLACK_BOX | {"unknown_rewards"}, planned=True),
     "ucbvi": Algorithm(_ucbvi, 1, BLACK_BOX, planned=True),
     "ucbvi-hoeffding": Algorithm(_ucbvi, 1, BLACK_BOX, planned=True),
+    "q-learning": Algorithm(_q_learning, 1, BLACK_BOX | {"unknown_rewards"}, planned=True),
+    "q-learning-hoeffding": Algorithm(
+        _q_learning, 1, BLACK_BOX | {"unknown_rewards"}, planned=True
+    ),
+    "rf-express": Algorithm(_rf_express, 1, GUARANTEE | {"penalty", "burn_in"}),
+    "ucfh": Algorithm(_ucfh, 50, BOXED | {"penalty"}),
+    "uc-cfh": Algorithm(_uc_cfh, 50, BOXED | {"budget"}, ("budget",)),
+    "never": Algorithm(_never, 1000, LIMIT),
+    "best-action": Algorithm(_best_action, 1000, LIMIT),
+    "all-listen": Algorithm(_all_listen, 1000, LIMIT),
+    "optimum": Algorithm(_optimum, 1000, LIMIT),
 }

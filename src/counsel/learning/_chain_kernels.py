@@ -41,6 +41,21 @@ def follow(chains: Chains, h: int, s: int, x: int, t: int) -> None:
 
 
 @kernel
+def add_times(chains: Chains, row: Ints, t: Ints, times: Ints) -> None:
+    """Count that states followed rows, numbered (h·S + s)·X + x, so many times each."""
+    _, S, X = chains.visits_hsx.shape
+    for i in range(row.size):
+        h, sx = divmod(row[i], S * X)
+        s, x = divmod(sx, X)
+        follow(chains, h, s, x, t[i])
+        chains.visits_hsx[h, s, x] += times[i] - 1
+        j = chains.head_hsx[h, s, x]
+        while chains.links[j, 0] != t[i]:
+            j = chains.links[j, 2]
+        chains.links[j, 1] += times[i] - 1
+
+
+@kernel
 def expect(chains: Chains, h: int, s: int, x: int, value_s: Floats) -> float:
     """Return Σ_t p̂(t) value(t) of a row that was seen."""
     j, value = chains.head_hsx[h, s, x], 0.0

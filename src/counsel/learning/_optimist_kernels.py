@@ -14,6 +14,8 @@ from counsel._jit import inlined, kernel
 from counsel.learning._chain_kernels import Chains, follow
 from counsel.learning._explore_kernels import pick_top
 from counsel.model._kernels import layer_of
+from counsel.planning._kernels import Model, walk_forward
+from counsel.simulate._kernels import Scene, draw_action, draw_row, draw_start
 
 HOEFFDING, FREEDMAN = range(2)
 
@@ -133,35 +135,38 @@ def hoeffding_bonus(n: float, L: float, H: int) -> float:
 
 
 @kernel
-def expect_onward(
-    chains: Chains, h: int, s: int, b: int, times_s: Ints, most: float, H: int
-) -> float:
+def expect_onward(chains: Chains, h: int, s: int, b: int, most: float) -> float:
     """Return Σ_t p̂(t) min(most / N'(t), H²), N' the times t was seen at the next step."""
+    H, _, B = chains.visits_hsx.shape
     j, total = chains.head_hsx[h, s, b], 0.0
     while j >= 0:
-        times = times_s[chains.links[j, 0]]
+        times = 0
+        for x in range(B):
+            times += chains.visits_hsx[h + 1, chains.links[j, 0], x]
         total += chains.links[j, 1] * (min(most / times, H * H) if times > 0 else H * H)
         j = chains.links[j, 2]
     return float(total / chains.visits_hsx[h, s, b])
 
 
+class Bonus(NamedTuple):
+    """Which bonus of UCBVI, what it is multiplied by, L, and ``most``.
+
+    ``most`` / N' caps what is not known of what follows a state that was seen N' times.
+    """
+
+    kind: int
+    scale: float
+    log: float
+    most: float
+
+
 @kernel
 def plan_ucbvi(
-    box: Box,
-    kind: int,
-    scale: float,
-    L: float,
-    most: float,
-    times_hs: Ints,
-    tie_hs: Floats,
-    advice_hs: Ints,
-    Q_hsb: Floats,
-    V_hs: Floats,
+    box: Box, bonus: Bonus, tie_hs: Floats, advice_hs: Ints, Q_hsb: Floats, V_hs: Floats
 ) -> None:
     """Lower UCBVI's Q and fill its advice and values.
 
-    ``kind`` is the bonus. ``times_hs`` is how often each state was seen at each step; ``most`` / N'
-    caps what is not known of what follows. At the last step nothing follows: that part is 0.
+    At the last step nothing follows: what is not known of that is 0.
     """
     H, S, B = Q_hsb.shape
     value_b = np.empty(B)
@@ -179,14 +184,113 @@ def plan_ucbvi(
                 n = float(box.chains.visits_hsx[h, s, b])
                 if n > 0.0:
                     mean, variance = moments(box.chains, h, s, b, V_hs[h + 1])
-                    bonus = hoeffding_bonus(n, L, H)
-                    if kind == FREEDMAN:
+                    if bonus.kind == FREEDMAN:
                         onward = 0.0
                         if h < H - 1:
-                            onward = expect_onward(box.chains, h, s, b, times_hs[h + 1], most, H)
-                        bonus = freedman_bonus(n, variance, onward, L, H)
-                    fresh = box.reward_lsb[l_pay, s, b] + mean + scale * bonus
+                            onward = expect_onward(box.chains, h, s, b, bonus.most)
+                        extra = freedman_bonus(n, variance, onward, bonus.log, H)
+                    else:
+                        extra = hoeffding_bonus(n, bonus.log, H)
+                    fresh = box.reward_lsb[l_pay, s, b] + mean + bonus.scale * extra
                     Q_hsb[h, s, b] = min(Q_hsb[h, s, b], fresh)
                 value_b[b] = Q_hsb[h, s, b]
             b = pick_top(value_b, tie_hs[h, s])
             advice_hs[h, s], V_hs[h, s] = b, value_b[b]
+
+
+class Notes(NamedTuple):
+    """What is noted besides chains: rewards, their squares, first states, and where it ended.
+
+    ``low`` and ``unit`` are what rewards are counted from and in; a piece of advice costs
+    ``price`` in that unit.
+    """
+
+    paid_hsb: Floats
+    square_hsb: Floats
+    starts_s: Ints
+    idle: Ints
+    ended_hs: Bools
+    low: float
+    unit: float
+    price: float
+
+
+@kernel
+def play_and_note(scene: Scene, u_w: Floats, advice_hs: Ints, box: Box, notes: Notes) -> None:
+    """Play one episode and note it, as ``note_advised`` does of one that was recorded."""
+    H, _, B = box.chains.visits_hsx.shape
+    draws = (u_w.size - 2) // H
+    s = draw_start(scene, u_w[1])
+    if scene.over_ls[0, s]:
+        notes.idle[0] += 1
+        return
+    notes.starts_s[s] += 1
+    for h in range(H):
+        b = advice_hs[h, s]
+        layer = layer_of(scene.person_lsc.shape[0], h)
+        a = draw_action(scene.person_lsc, layer, s, b, u_w[2 + draws * h])
+        t = scene.leads_lsa[layer_of(scene.leads_lsa.shape[0], h), s, a]
+        if t < 0:
+            t = draw_row(scene, -1 - t, u_w[3 + draws * h])
+        paid = scene.reward_lsa[layer_of(scene.reward_lsa.shape[0], h), s, a]
+        paid = (paid - notes.low) / notes.unit - notes.price * (b < B - 1)
+        follow(box.chains, h, s, b, t)
+        notes.paid_hsb[h, s, b] += paid
+        notes.square_hsb[h, s, b] += paid * paid
+        s, last = t, scene.over_ls.shape[0] - 1
+        if scene.over_ls[min(h + 1, last), t]:
+            for later in range(h + 1, H + 1):
+                notes.ended_hs[later, t] = box.zero_hs[later, t] = True
+            return
+
+
+@kernel
+def judge(truth: Model, start_s: Floats, advice_hs: Ints) -> tuple[float, float]:
+    """Return what advice is worth in truth, and how many pieces of it are expected."""
+    H, S = advice_hs.shape
+    none, nothing = np.zeros(0, np.int64), np.zeros(0)
+    x_jks = np.zeros((2, 1, S))
+    x_jks[0, 0] = start_s
+    rows = 0
+    for i in range(truth.first_row_l.size - 1):
+        rows = max(rows, truth.first_row_l[i + 1] - truth.first_row_l[i])
+    reward_h, rate_h = np.zeros(H), np.zeros(H)
+    walk_forward(
+        truth, advice_hs.reshape(1, H, S), none, none, none, nothing, x_jks, np.zeros((1, rows)),
+        np.zeros((H, S)), reward_h, rate_h, np.zeros((S, truth.policy_lsa.shape[2])),
+    )  # fmt: skip
+    return reward_h.sum(), rate_h.sum()
+
+
+@kernel
+def ucbvi_episodes(
+    scene: Scene,
+    u_nw: Floats,
+    tie_khs: Floats,
+    bonus: Bonus,
+    box: Box,
+    notes: Notes,
+    truth: Model,
+    start_s: Floats,
+    every: int,
+    advice_hs: Ints,
+    Q_hsb: Floats,
+    V_hs: Floats,
+    value_n: Floats,
+    pieces_n: Floats,
+) -> None:
+    """Play episodes and plan before each block of ``every``, the ties drawn from ``tie_khs``.
+
+    ``value_n`` and ``pieces_n`` receive what the policy of each episode is worth and says. Where
+    there is one plan less than blocks, the first block follows ``advice_hs`` as given.
+    """
+    N = u_nw.shape[0]
+    given = -(-N // every) - tie_khs.shape[0]
+    value, pieces = 0.0, 0.0
+    for n in range(N):
+        if n % every == 0:
+            if n // every >= given:
+                plan_ucbvi(box, bonus, tie_khs[n // every - given], advice_hs, Q_hsb, V_hs)
+            value, pieces = judge(truth, start_s, advice_hs)
+        value_n[n], pieces_n[n] = value, pieces
+        play_and_note(scene, u_nw[n], advice_hs, box, notes)

@@ -13,6 +13,7 @@ units) from that step on; ``known_zero`` declares others.
 """
 
 from abc import abstractmethod
+from dataclasses import fields
 from typing import Any, ClassVar
 
 import numpy as np
@@ -25,10 +26,12 @@ from counsel.learning._chain_kernels import Chains, are_chains, with_room
 from counsel.learning._optimist_kernels import Box, note_advised
 from counsel.learning.exploring import read_rewards
 from counsel.learning.watching import Watcher
-from counsel.model.policy import Advice, Policy
+from counsel.model.policy import Advice, Policy, RandomCells
 from counsel.model.problem import AdviceProblem, Shape
 from counsel.simulate.episodes import Episodes
 from counsel.simulate.simulator import Simulator
+
+RANDOM = tuple(field.name for field in fields(RandomCells))
 
 
 def machine_rewards(problem: AdviceProblem) -> Floats:
@@ -41,32 +44,26 @@ def machine_rewards(problem: AdviceProblem) -> Floats:
 
 
 class BlackBox(Watcher):
-    """Learns the machine's MDP from what follows advice."""
+    """Learns the machine's MDP from what follows advice.
 
-    growing: ClassVar[tuple[str, ...]] = ("_links",)
-    arrays: ClassVar[tuple[str, ...]] = (
-        "_visits",
-        "_head",
-        "_used",
-        "_paid",
-        "_square",
-        "_zero",
-        "_starts",
-        "_idle",
-        "_ended",
-        *growing,
-    )
+    A plan breaks ties by chance, so it is drawn once, kept until something is learnt, and put away
+    with the rest of the state.
+    """
 
-    def __init__(
+    arrays: ClassVar[tuple[str, ...]] = ("_visits", "_zero", "_starts", "_idle", "_ended")
+    growing: ClassVar[tuple[str, ...]] = ()
+
+    def __init__(  # noqa: PLR0913 (what the machine may know)
         self,
         shape: Shape,
         *,
         rng: Generator,
         reward: ArrayLike | None,
         penalty: float = 0.0,
+        budget: float | None = None,
         known_zero: ArrayLike | None = None,
     ) -> None:
-        super().__init__(shape, rng=rng, penalty=penalty)
+        super().__init__(shape, rng=rng, penalty=penalty, budget=budget)
         H, S, A = self._sizes
         low, high = shape.reward_range
         self._low, self._unit = low - self.penalty, max(high - low, 1e-300) + self.penalty
@@ -77,47 +74,47 @@ class BlackBox(Watcher):
         may = layers(shape.allowed)
         self._open = np.concatenate((may, np.ones((len(may), S, 1), dtype=np.bool_)), axis=2)
         self._visits = np.zeros((H, S, A + 1), dtype=np.int64)
-        self._head = np.full((H, S, A + 1), -1, dtype=np.int64)
-        self._links: Ints = np.zeros((0, 3), dtype=np.int64)
-        self._used = np.zeros(1, dtype=np.int64)
-        self._paid = np.zeros((H, S, A + 1))
-        self._square = np.zeros((H, S, A + 1))
         self._zero = _read_zero(known_zero, (H, S))
+        self._drawn: Policy | None = None
 
     @abstractmethod
     def best_advice(self) -> Advice:
         """Return what to advise [h, s] after what was seen."""
 
+    @abstractmethod
+    def _take_in(self, batch: Episodes, paid: Floats) -> None:
+        """Learn from whole episodes; ``paid`` are their rewards in [0, 1]."""
+
+    def draw(self) -> Policy:
+        """Make the plan of which chance is a part."""
+        return Policy.trusted(self.best_advice(), n_actions=self.shape.n_actions)
+
+    @property
+    def drawn(self) -> Policy:
+        """The plan that is played."""
+        if self._drawn is None:
+            self._drawn = self.draw()
+        return self._drawn
+
     @property
     def policy(self) -> Policy:
         """What to advise now."""
-        if not isinstance(self._policy, Policy):
-            self._policy = Policy.trusted(self.best_advice(), n_actions=self.shape.n_actions)
-        return self._policy
+        return self.drawn
 
     def advise(self, step: int, state: int) -> int:
         """Return the advice for one person at one step."""
-        return int(self.policy.advice[step, state])
+        chances = self.drawn.at(step, state)
+        if len(chances) == 1:
+            return next(iter(chances))
+        return int(self.rng.choice(list(chances), p=list(chances.values())))
 
     def update(self, batch: Episodes) -> None:
         """Learn from whole episodes."""
         batch.check_fits(*self._sizes)
-        self._links = with_room(self._links, int(self._used[0]), batch.state.size)
         paid = (batch.reward - self._low) / self._unit
         paid -= self.penalty / self._unit * (batch.advice < self.shape.n_actions)
-        note_advised(
-            batch.first,
-            batch.state,
-            batch.advice,
-            paid,
-            batch.next_state,
-            self._chains,
-            self._paid,
-            self._square,
-        )
-        self._note_ends(batch)
+        self._take_in(batch, paid)
         self.episode += len(batch)
-        self._policy = None
 
     def burn_in(self, simulator: Simulator, *, episodes: int, rng: Generator) -> None:
         """Play evenly random advice, keep its counts, and declare what was not seen unreachable."""
@@ -130,20 +127,95 @@ class BlackBox(Watcher):
             self.update(simulator.play(even, episodes=size, rng=rng))
             left -= size
         self._zero[:-1] |= self._visits.sum(axis=2) == 0
+        self._forget_plans()
 
     def state(self) -> dict[str, Any]:
         """Return all that was learnt, the plan (its ties were drawn), and where chance stands."""
-        planned = isinstance(self._policy, Policy)
-        advice = self._policy.advice if isinstance(self._policy, Policy) else np.zeros((0, 0))
-        return super().state() | {"planned": planned, "advice": advice.astype(np.int64)}
+        plan = self._drawn
+        if plan is None:
+            return super().state() | {"planned": False}
+        kept: dict[str, Any] = {f"plan_{name}": getattr(plan.random, name) for name in RANDOM}
+        return super().state() | {"planned": True, "plan": plan.advice, **kept}
 
     def restore(self, state: dict[str, Any]) -> None:
         """Go on from a state that a learner with the same settings had."""
         super().restore(state)
+        self._forget_plans()
         if state["planned"]:
-            policy = Policy(state["advice"], n_actions=self.shape.n_actions)
-            policy.check_fits(*self._sizes)
-            self._policy = policy
+            random = RandomCells(*(state[f"plan_{name}"] for name in RANDOM))
+            plan = Policy(state["plan"], n_actions=self.shape.n_actions, random=random)
+            plan.check_fits(*self._sizes)
+            self._drawn = plan
+
+    def _forget_plans(self) -> None:
+        """Plan anew when asked."""
+        self._policy = self._drawn = None
+
+    def _scaled(self, reward_lsb: Floats) -> Floats:
+        """Return rewards in [0, 1], with the penalty."""
+        spoken = np.arange(reward_lsb.shape[2]) < self.shape.n_actions
+        scaled: Floats = (reward_lsb - self.penalty * spoken - self._low) / self._unit
+        return np.clip(scaled, 0.0, 1.0)
+
+    @property
+    def _rest(self) -> float:
+        """What a step pays where nothing more can happen."""
+        return -self._low / self._unit
+
+    def _values(self, scaled_hs: Floats) -> Floats:
+        """Return values in the user's units."""
+        left = np.arange(len(scaled_hs) - 1, -1, -1.0)[:, None]
+        values: Floats = scaled_hs * self._unit + left * self._low
+        return values
+
+
+class Counted(BlackBox):
+    """Counts what follows each advice."""
+
+    growing: ClassVar[tuple[str, ...]] = ("_links",)
+    arrays: ClassVar[tuple[str, ...]] = (
+        *BlackBox.arrays,
+        "_head",
+        "_used",
+        "_paid",
+        "_square",
+        *growing,
+    )
+
+    def __init__(  # noqa: PLR0913 (what the machine may know)
+        self,
+        shape: Shape,
+        *,
+        rng: Generator,
+        reward: ArrayLike | None,
+        penalty: float = 0.0,
+        budget: float | None = None,
+        known_zero: ArrayLike | None = None,
+    ) -> None:
+        super().__init__(
+            shape, rng=rng, reward=reward, penalty=penalty, budget=budget, known_zero=known_zero
+        )
+        self._head = np.full(self._visits.shape, -1, dtype=np.int64)
+        self._links: Ints = np.zeros((0, 3), dtype=np.int64)
+        self._used = np.zeros(1, dtype=np.int64)
+        self._paid = np.zeros(self._visits.shape)
+        self._square = np.zeros(self._visits.shape)
+
+    def _take_in(self, batch: Episodes, paid: Floats) -> None:
+        """Count what followed, and what was paid."""
+        self._links = with_room(self._links, int(self._used[0]), batch.state.size)
+        note_advised(
+            batch.first,
+            batch.state,
+            batch.advice,
+            paid,
+            batch.next_state,
+            self._chains,
+            self._paid,
+            self._square,
+        )
+        self._note_ends(batch)
+        self._forget_plans()
 
     def sound(self, state: dict[str, Any]) -> bool:
         """Tell whether chains lead somewhere and come to an end."""
@@ -160,19 +232,7 @@ class BlackBox(Watcher):
         if reward is None:
             reward = self._paid / np.maximum(self._visits, 1)
         zero: Bools = self._ended | self._zero
-        return Box(self._chains, self._open, reward, zero, -self._low / self._unit)
-
-    def _scaled(self, reward_lsb: Floats) -> Floats:
-        """Return rewards in [0, 1], with the penalty."""
-        spoken = np.arange(reward_lsb.shape[2]) < self.shape.n_actions
-        scaled: Floats = (reward_lsb - self.penalty * spoken - self._low) / self._unit
-        return np.clip(scaled, 0.0, 1.0)
-
-    def _values(self, scaled_hs: Floats) -> Floats:
-        """Return values in the user's units."""
-        left = np.arange(len(scaled_hs) - 1, -1, -1.0)[:, None]
-        values: Floats = scaled_hs * self._unit + left * self._low
-        return values
+        return Box(self._chains, self._open, reward, zero, self._rest)
 
 
 def _read_zero(given: ArrayLike | None, shape: tuple[int, int]) -> Bools:

@@ -32,13 +32,13 @@ from numpy.typing import ArrayLike
 
 from counsel._arrays import Floats, sealed, whole
 from counsel.learning._optimist_kernels import plan_euler
-from counsel.learning.black_box import BlackBox
+from counsel.learning.black_box import Counted
 from counsel.learning.exploring import positive
 from counsel.model.policy import Advice
 from counsel.model.problem import Shape
 
 
-class EULER(BlackBox):
+class EULER(Counted):
     """Learns the machine's MDP with bounds on both sides.
 
     Parameters

@@ -11,6 +11,7 @@ from abc import abstractmethod
 from dataclasses import dataclass
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.random import Generator
 from numpy.typing import ArrayLike
 
@@ -27,6 +28,9 @@ from counsel.errors import CounselError
 from counsel.learning.adherence import read_limit
 from counsel.learning.plans import spend_where_planned
 from counsel.learning.watching import Watcher
+from counsel.model.human import Human
+from counsel.model.kernel import Kernel
+from counsel.model.mdp import MDP
 from counsel.model.policy import Advice, HardPolicy, Policy
 from counsel.model.problem import AdviceProblem, Shape
 from counsel.planning.frontier import Frontier, frontier
@@ -110,16 +114,8 @@ class Exploring(Watcher):
         self, *, penalty: float | None = None, budget: float | None = None, hard: bool = False
     ) -> LearntPlan:
         """Plan on what was learnt: without limit, at a penalty or within a budget, as ``solve``."""
-        model = self.model()
-        found = solve(model, penalty=penalty, budget=budget, hard=hard)
-        policy = found.policy
-        if budget is not None and not hard:
-            policy = spend_where_planned(model, policy)
-        return LearntPlan(
-            value=found.value,
-            advice_count=found.advice_count,
-            price=found.price,
-            policy=_for_people(policy, self.shape.n_actions),
+        return plan_on(
+            self.model(), self.shape.n_actions, penalty=penalty, budget=budget, hard=hard
         )
 
     def frontier(self) -> Frontier:
@@ -141,18 +137,62 @@ class Exploring(Watcher):
         whole: Floats = start / start.sum()
         return whole
 
-    def _from_start(self, most_s: Floats, width: float) -> float:
-        """Return W before the first state is known: one row more, seen in every episode.
 
-        ``width`` is what so many episodes leave open of the start. Where every episode begins in
-        one state there is no such row.
-        """
-        H, n = self.shape.horizon, int(self._starts.sum() + self._idle[0])
-        if self.shape.start is not None:
-            return float(most_s[self.shape.start])
-        if n == 0:
-            return float(H)
-        return min(float(H), width + (1.0 + 1.0 / H) * float(self._starts @ most_s) / n)
+def plan_on(
+    model: AdviceProblem,
+    n_actions: int,
+    *,
+    penalty: float | None,
+    budget: float | None,
+    hard: bool,
+) -> LearntPlan:
+    """Plan on a learnt model, as ``solve``, for people with ``n_actions`` actions."""
+    found = solve(model, penalty=penalty, budget=budget, hard=hard)
+    policy = found.policy
+    if budget is not None and not hard:
+        policy = spend_where_planned(model, policy)
+    return LearntPlan(
+        value=found.value,
+        advice_count=found.advice_count,
+        price=found.price,
+        policy=_for_people(policy, n_actions),
+    )
+
+
+def tried_problem(  # noqa: PLR0913 (what a world consists of)
+    tried: Bools,
+    transitions: tuple[Ints, Ints, Floats],
+    reward: Floats,
+    ended: Bools,
+    least: float,
+    start: Floats,
+) -> AdviceProblem:
+    """Return the machine's world as far as it was tried [h, s, b], as a problem.
+
+    Its actions are the advice and, last, to be left alone, which is what its person does unless
+    advised, and its person always listens. One state more stands for the unknown: all advice that
+    was never tried leads there, and it pays ``least``. ``transitions`` are row numbers
+    (h·S + s)·B + b, next states and chances; ``ended`` [h, s] says where nothing more can happen.
+    """
+    H, S, B = tried.shape
+    paid = np.full((H, S + 1, B), least)
+    paid[:, :S][~tried & ended[:H, :, None]] = 0.0
+    paid[:, :S][tried] = reward[tried]
+    row, t, chance = transitions
+    h, sb = row // (S * B), row % (S * B)
+    matrices = []
+    for step in range(H):
+        here = h == step
+        rows, columns, data = fill_unknown(
+            sb[here], t[here], chance[here], tried[step], ended[step]
+        )
+        matrices.append(sp.csr_matrix((data, (rows, columns)), shape=((S + 1) * B, S + 1)))
+    allowed = np.ones((H, S + 1, B), dtype=np.bool_)
+    allowed[:, :S, :-1] = tried[..., :-1]
+    alone = np.zeros((S + 1, B))
+    alone[:, -1] = 1.0
+    mdp = MDP(Kernel.from_sparse(matrices), paid, horizon=H, start=start, allowed=allowed)
+    return AdviceProblem(mdp, Human(alone, 1.0))
 
 
 def fill_unknown(

@@ -24,10 +24,7 @@ import numpy as np
 from numpy.random import Generator
 
 from counsel._arrays import Floats, check_rng, whole
-from counsel.errors import CounselError
-from counsel.learning._kernels import Judge
 from counsel.learning.move import Move
-from counsel.learning.plans import SmallPlan
 from counsel.model.policy import HardPolicy, Policy
 from counsel.planning.occupancy import evaluate
 from counsel.planning.solve import solve
@@ -74,7 +71,12 @@ class Learner(Protocol):
 
 @runtime_checkable
 class Explorer(Protocol):
-    """A learner that plays otherwise than it would advise, in a compiled loop of its own."""
+    """A learner that plays otherwise than it would advise."""
+
+    @property
+    def done(self) -> bool:
+        """Whether its stopping rule has fired."""
+        ...
 
     def explore(self, simulator: Simulator, *, episodes: int, rng: Generator) -> None:
         """Play and take in what was seen."""
@@ -83,17 +85,17 @@ class Explorer(Protocol):
 
 @runtime_checkable
 class Runner(Protocol):
-    """A learner with a compiled loop of its own for worlds where few cells can occur."""
+    """A learner with a compiled loop of its own."""
 
     @property
-    def small_plan(self) -> SmallPlan | None:
-        """The plan the loop works on; None where it cannot."""
+    def loops(self) -> bool:
+        """Whether the loop can be used here."""
         ...
 
     def run(
-        self, simulator: Simulator, judge: Judge, *, episodes: int, every: int, rng: Generator
+        self, simulator: Simulator, *, best: float, episodes: int, every: int, rng: Generator
     ) -> tuple[Floats, Floats]:
-        """Play and learn; return each episode's value gap and expected pieces of advice."""
+        """Play and learn; return each episode's gap to ``best`` and expected pieces of advice."""
         ...
 
 
@@ -161,8 +163,7 @@ def learn(  # noqa: PLR0913 (who, where, how long, how often, and chance)
     step = max(1, (keep.before + episodes) // records)
     if every != DOUBLING:
         step = -(-step // int(every)) * int(every)
-    runs = isinstance(learner, Runner) and learner.small_plan is not None
-    if runs and every != DOUBLING:
+    if isinstance(learner, Runner) and learner.loops and every != DOUBLING:
         yield from _in_one_loop(learner, simulator, keep, (episodes, int(every), step), rng)
         return
     played, shown = 0, 0
@@ -185,22 +186,18 @@ def learn(  # noqa: PLR0913 (who, where, how long, how often, and chance)
 
 
 def _in_one_loop(
-    learner: Learner,
+    learner: Runner,
     simulator: Simulator,
     keep: "_Ledger",
     sizes: tuple[int, int, int],
     rng: Generator,
 ) -> Iterator[Record]:
     episodes, every, step = sizes
-    if not isinstance(learner, Runner) or learner.small_plan is None:
-        raise CounselError("this learner has no compiled loop")
-    cells = learner.small_plan.cells
-    lift = simulator.problem.lift[cells.step, cells.states]
-    judge = Judge(np.ascontiguousarray(lift), keep.best, keep.penalty)
     for first in range(0, episodes, step):
         size = min(step, episodes - first)
-        gaps, pieces = learner.run(simulator, judge, episodes=size, every=every, rng=rng)
-        keep.regret += float(gaps.sum())
+        gaps, pieces = learner.run(simulator, best=keep.best, episodes=size, every=every, rng=rng)
+        # One after the other, so that the sum does not depend on how a run was cut.
+        keep.regret = float(np.cumsum(np.append(keep.regret, np.maximum(gaps, 0.0)))[-1])
         yield keep.record(first + size, float(gaps[-1]), float(pieces[-1]))
 
 

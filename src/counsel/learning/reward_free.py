@@ -32,7 +32,6 @@ import math
 from typing import Any, ClassVar
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.random import Generator
 from numpy.typing import ArrayLike
 
@@ -46,10 +45,7 @@ from counsel.learning._explore_kernels import (
     phi,
     plan_seen,
 )
-from counsel.learning.exploring import Exploring, fill_unknown
-from counsel.model.human import Human
-from counsel.model.kernel import Kernel
-from counsel.model.mdp import MDP
+from counsel.learning.exploring import Exploring, tried_problem
 from counsel.model.policy import Advice
 from counsel.model.problem import AdviceProblem, Shape
 from counsel.simulate.episodes import Episodes
@@ -249,30 +245,17 @@ class RFE(Exploring):
         advised, and its person always listens. One state more stands for the unknown: all advice
         that was never tried leads there, and it pays the least there is.
         """
-        H, S, B = self._visits.shape
-        low = self.shape.reward_range[0]
-        tried = self._visits > 0
-        reward = np.full((H, S + 1, B), low)
-        reward[:, :S][~tried & self._ended[:-1, :, None]] = 0.0
-        reward[:, :S][tried] = self.expected_reward()[tried]
+        S = self.shape.n_states
         row, t = self._key // S, self._key % S
-        h, sb = row // (S * B), row % (S * B)
         chance = self._times / self._visits.reshape(-1)[row]
-        matrices = []
-        for step in range(H):
-            here = h == step
-            rows, columns, data = fill_unknown(
-                sb[here], t[here], chance[here], tried[step], self._ended[step]
-            )
-            matrices.append(sp.csr_matrix((data, (rows, columns)), shape=((S + 1) * B, S + 1)))
-        allowed = np.ones((H, S + 1, B), dtype=np.bool_)
-        allowed[:, :S, :-1] = tried[..., :-1]
-        alone = np.zeros((S + 1, B))
-        alone[:, -1] = 1.0
-        mdp = MDP(
-            Kernel.from_sparse(matrices), reward, horizon=H, start=self._start(), allowed=allowed
+        return tried_problem(
+            self._visits > 0,
+            (row, t, chance),
+            self.expected_reward(),
+            self._ended,
+            self.shape.reward_range[0],
+            self._start(),
         )
-        return AdviceProblem(mdp, Human(alone, 1.0))
 
 
 def _seen_of(key: Ints, times: Ints, states: int) -> Seen:

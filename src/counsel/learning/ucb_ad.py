@@ -136,16 +136,19 @@ class UCBAD(AdherenceLearner):
         super().restore(state)
 
     def run(
-        self, simulator: Simulator, judge: Judge, *, episodes: int, every: int, rng: Generator
+        self, simulator: Simulator, *, best: float, episodes: int, every: int, rng: Generator
     ) -> tuple[Floats, Floats]:
         """Play and learn in one compiled loop.
 
-        Return what each episode's policy fell short, and its expected pieces of advice. The same
+        Return what each episode's policy fell short of ``best``, and its expected pieces of advice.
+        Only for that the truth is read. The same
         episodes, and the same learner afterwards, as with ``policy`` and ``update`` in turn.
         """
         known, plan = self.known, self.known.plan
         if not isinstance(plan, SmallPlan):
             raise CounselError("too many cells can occur in this world for one compiled loop")
+        lift = simulator.problem.lift[plan.cells.step, plan.cells.states]
+        judge = Judge(np.ascontiguousarray(lift), best, self.penalty)
         advice_hs = np.array(self.policy.advice)
         table = Table(
             world=plan.world,
@@ -203,8 +206,7 @@ class UCBAD(AdherenceLearner):
         return np.argwhere((groups.bin_lsa >= 0) & (upper_lsa < least_lsa))
 
     @property
-    def small_plan(self) -> SmallPlan | None:
-        """The plan that ``run`` works on; None where the compiled loop cannot."""
-        plan = self.known.plan
+    def loops(self) -> bool:
+        """Whether ``run`` can be used here: few cells can occur, no budget, rewards are known."""
         simple = self.budget is None and self.rewards is None
-        return plan if isinstance(plan, SmallPlan) and simple else None
+        return isinstance(self.known.plan, SmallPlan) and simple

@@ -22,31 +22,35 @@ Deviates
 """
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.random import Generator
 from numpy.typing import ArrayLike
 
 from counsel._arrays import Floats, sealed, whole
-from counsel.learning._optimist_kernels import FREEDMAN, HOEFFDING, plan_ucbvi
-from counsel.learning.black_box import BlackBox
+from counsel.learning._chain_kernels import with_room
+from counsel.learning._optimist_kernels import (
+    FREEDMAN,
+    HOEFFDING,
+    Bonus,
+    Notes,
+    plan_ucbvi,
+    ucbvi_episodes,
+)
+from counsel.learning.black_box import Counted
+from counsel.learning.bonuses import Freedman, Hoeffding
 from counsel.learning.exploring import positive
 from counsel.model.policy import Advice
 from counsel.model.problem import Shape
+from counsel.planning.backward import model_of
+from counsel.planning.rules import Rules
+from counsel.simulate.simulator import Simulator
+
+NUMBERS = 4_000_000
+"""Random numbers drawn at a time."""
 
 
-@dataclass(frozen=True, slots=True)
-class Hoeffding:
-    """The bonus that knows only how often something was seen."""
-
-
-@dataclass(frozen=True, slots=True)
-class Freedman:
-    """The bonus that is narrow where values vary little."""
-
-
-class UCBVI(BlackBox):
+class UCBVI(Counted):
     """Learns the machine's MDP by optimistic value iteration.
 
     Parameters
@@ -69,7 +73,7 @@ class UCBVI(BlackBox):
         States known to be worth nothing [s] or [h, s], besides those where episodes end.
     """
 
-    arrays = (*BlackBox.arrays, "_Q")
+    arrays = (*Counted.arrays, "_Q")
 
     def __init__(  # noqa: PLR0913 (the settings of the theorem)
         self,
@@ -90,8 +94,10 @@ class UCBVI(BlackBox):
         self.bonus = Freedman() if bonus is None else bonus
         H, S, A = self._sizes
         events = math.log(5.0 * H * S * (A + 1) * H) + math.log(self.episodes)
-        self._log = events - math.log(self.delta)
-        self._most = 1e4 * float(H) ** 5 * S * S * (A + 1) * self._log**2
+        log = events - math.log(self.delta)
+        most = 1e4 * float(H) ** 5 * S * S * (A + 1) * log**2
+        kind = FREEDMAN if isinstance(self.bonus, Freedman) else HOEFFDING
+        self._bonus = Bonus(kind, self.scale, log, most)
         self._Q = np.full((H, S, A + 1), float(H))
         self._V = np.full((H + 1, S), float(H))
 
@@ -99,19 +105,67 @@ class UCBVI(BlackBox):
         """Return what to advise [h, s] after what was seen."""
         H, S, A = self._sizes
         advice: Advice = np.full((H, S), A, dtype=np.int16)
-        plan_ucbvi(
-            self._box(),
-            FREEDMAN if isinstance(self.bonus, Freedman) else HOEFFDING,
-            self.scale,
-            self._log,
-            self._most,
-            self._visits.sum(axis=2),
-            self.rng.random((H, S)),
-            advice,
-            self._Q,
-            self._V,
-        )
+        ties = self.rng.random((H, S))
+        plan_ucbvi(self._box(), self._bonus, ties, advice, self._Q, self._V)
         return advice
+
+    @property
+    def loops(self) -> bool:
+        """Whether ``run`` can be used here: always."""
+        return True
+
+    def run(
+        self, simulator: Simulator, *, best: float, episodes: int, every: int, rng: Generator
+    ) -> tuple[Floats, Floats]:
+        """Play and learn in one compiled loop.
+
+        Return what each episode's policy fell short of ``best``, and its expected pieces of advice.
+        The same episodes, and the same learner afterwards, as with ``policy`` and ``update`` in
+        turn.
+        """
+        problem = simulator.problem
+        H, S, _ = self._sizes
+        advice = np.array(self.drawn.advice)
+        rules = Rules.read(problem, forbidden=None, required=None, allow_reverse=True)
+        truth = model_of(problem, rules)
+        notes = Notes(
+            self._paid,
+            self._square,
+            self._starts,
+            self._idle,
+            self._ended,
+            self._low,
+            self._unit,
+            self.penalty / self._unit,
+        )
+        gaps, counts, first = [], [], 1
+        blocks = max(1, min(NUMBERS // (H * S), NUMBERS // (every * simulator.draws)))
+        for begin in range(0, episodes, blocks * every):
+            size = min(blocks * every, episodes - begin)
+            self._links = with_room(self._links, int(self._used[0]), size * H)
+            value_n, pieces_n = np.empty(size), np.empty(size)
+            ucbvi_episodes(
+                simulator.scene,
+                rng.random((size, simulator.draws)),
+                self.rng.random((-(-size // every) - first, H, S)),
+                self._bonus,
+                self._box(),
+                notes,
+                truth,
+                problem.mdp.start,
+                every,
+                advice,
+                self._Q,
+                self._V,
+                value_n,
+                pieces_n,
+            )
+            gaps.append(best - (value_n - self.penalty * pieces_n))
+            counts.append(pieces_n)
+            first = 0
+        self.episode += episodes
+        self._forget_plans()
+        return np.concatenate(gaps), np.concatenate(counts)
 
     @property
     def upper(self) -> Floats:

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.random import Generator
 
-from counsel._arrays import check_rng, generator_from
+from counsel._arrays import Floats, check_rng, generator_from
 from counsel.errors import CounselError
 from counsel.learning._explore_kernels import mark_ends
 from counsel.learning.adherence import read_limit
@@ -132,3 +132,16 @@ class Watcher(ABC):
         self._idle[0] += (~live).sum()
         over = live & batch.terminated
         mark_ends(batch.lengths[over], batch.next_state[batch.first[1:][over] - 1], self._ended)
+
+    def _from_start(self, most_s: Floats, width: float) -> float:
+        """Return W before the first state is known: one row more, seen in every episode.
+
+        ``width`` is what so many episodes leave open of the start. Where every episode begins in
+        one state there is no such row.
+        """
+        H, n = self.shape.horizon, int(self._starts.sum() + self._idle[0])
+        if self.shape.start is not None:
+            return float(most_s[self.shape.start])
+        if n == 0:
+            return float(H)
+        return min(float(H), width + (1.0 + 1.0 / H) * float(self._starts @ most_s) / n)

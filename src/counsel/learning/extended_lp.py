@@ -1,0 +1,140 @@
+"""The extended linear programme: the best plan within a budget in the best plausible world.
+
+Unknowns are the flows z_h(s, b, t), the probability to be in s at step h, advise b and come to t,
+and x_h(s, b) = Σ_t z_h(s, b, t). With intervals [low, high] of each p_h(t | s, b) and a budget D,
+
+    max   Σ r_h(s, b) x_h(s, b) + Σ end_h(t) z_h(s, b, t)
+    with  Σ_b x_h(s, b) = Σ_{s', b'} z_{h−1}(s', b', s)      (at h = 0: the chance to begin in s)
+          low · x_h(s, b) ≤ z_h(s, b, t) ≤ high · x_h(s, b)
+          Σ_{b ≠ silence} x_h(s, b) ≤ D,   z, x ≥ 0
+
+Flows end in states where nothing more can happen; ``end`` is what the steps left pay there. Then
+π_h(b | s) = x_h(s, b) / Σ_b x_h(s, b), and in the world p̃_h(t | s, b) = z_h(s, b, t) / x_h(s, b)
+that policy is worth the optimum. Rows whose bound says nothing (high = 1, low = 0) are left out.
+
+The sums x make the rows of the intervals two entries each, instead of as many as states can follow.
+The simplex method returns a vertex: the budget then makes π random in at most one cell.
+"""
+
+from typing import Any, NamedTuple
+
+import highspy
+import numpy as np
+import scipy.sparse as sp
+
+from counsel._arrays import Floats, Ints
+from counsel.errors import CounselError
+
+NOTHING = 1e-9
+"""Flows up to this are rounding."""
+
+
+class Groups(NamedTuple):
+    """The rows (h, s, b) that can occur, and each flow out of them.
+
+    Row g is ``step[g]``, ``state[g]``, ``advice[g]``; entries ``indptr[g]`` up to ``indptr[g + 1]``
+    of the other arrays are its flows: to ``follows``, with an interval from ``low`` to ``high``.
+    ``ends`` is what comes after in the user's rewards where the flow ends, NaN where it goes on.
+    """
+
+    step: Ints
+    state: Ints
+    advice: Ints
+    reward: Floats
+    indptr: Ints
+    follows: Ints
+    low: Floats
+    high: Floats
+    ends: Floats
+
+
+class Extended(NamedTuple):
+    """What the programme promises, and how: x of each row and z of each flow."""
+
+    value: float
+    advice_count: float
+    price: float
+    x: Floats
+    z: Floats
+
+
+def solve_extended(
+    groups: Groups, start_s: Floats, *, n_states: int, silence: int, budget: float | None
+) -> Extended:
+    """Return the best plan of the best world within the intervals.
+
+    Parameters
+    ----------
+    groups
+        Rows and flows.
+    start_s
+        The chance to begin in each state.
+    n_states, silence
+        How many states, and the advice that costs nothing.
+    budget
+        The expected pieces of advice; None for no limit.
+    """
+    model, rows = _model(groups, start_s, n_states, silence, budget)
+    solver = highspy.Highs()  # type: ignore[no-untyped-call]
+    solver.silent()
+    solver.setOptionValue("solver", "simplex")
+    solver.passModel(model)
+    solver.run()
+    if solver.getModelStatus() != highspy.HighsModelStatus.kOptimal:
+        status = solver.modelStatusToString(solver.getModelStatus())
+        raise CounselError(f"the linear programme could not be solved: {status.lower()}")
+    found = solver.getSolution()
+    column = np.maximum(np.asarray(found.col_value), 0.0)
+    G = groups.step.size
+    x = column[:G]
+    price = 0.0 if budget is None else abs(float(found.row_dual[rows - 1]))
+    count = float(x[groups.advice != silence].sum())
+    return Extended(float(solver.getObjectiveValue()), count, price, x, column[G:])
+
+
+def _model(
+    groups: Groups, start_s: Floats, n_states: int, silence: int, budget: float | None
+) -> tuple[Any, int]:
+    """Return the programme for HiGHS and how many rows it has; the budget is the last."""
+    G, Z = groups.step.size, groups.follows.size
+    of = np.repeat(np.arange(G), np.diff(groups.indptr))
+    flow = G + np.arange(Z)
+    cell = groups.step * n_states + groups.state
+    cells, place = np.unique(cell, return_inverse=True)
+    goes_on = np.isnan(groups.ends)
+    to = np.searchsorted(cells, (groups.step[of] + 1) * n_states + groups.follows)
+    last = np.append(cells, -1)[to] != (groups.step[of] + 1) * n_states + groups.follows
+    onward = goes_on & ~last
+    upper, lower = np.flatnonzero(groups.high < 1.0), np.flatnonzero(groups.low > 0.0)
+    spoken = np.flatnonzero(groups.advice != silence)
+    C, U, L = cells.size, upper.size, lower.size
+    at = np.cumsum([0, C, G, U, L])
+    entries = [
+        (place, np.arange(G), np.ones(G)),
+        (to[onward], flow[onward], np.full(int(onward.sum()), -1.0)),
+        (at[1] + np.arange(G), np.arange(G), np.full(G, -1.0)),
+        (at[1] + of, flow, np.ones(Z)),
+        (at[2] + np.arange(U), flow[upper], np.ones(U)),
+        (at[2] + np.arange(U), of[upper], -groups.high[upper]),
+        (at[3] + np.arange(L), flow[lower], np.ones(L)),
+        (at[3] + np.arange(L), of[lower], -groups.low[lower]),
+    ]
+    first = np.where(cells < n_states, start_s[cells % n_states], 0.0)
+    row_low = np.concatenate((first, np.zeros(G), np.full(U, -np.inf), np.zeros(L)))
+    row_high = np.concatenate((first, np.zeros(G), np.zeros(U), np.full(L, np.inf)))
+    if budget is not None:
+        entries.append((np.full(spoken.size, at[4]), spoken, np.ones(spoken.size)))
+        row_low, row_high = np.append(row_low, -np.inf), np.append(row_high, budget)
+    row, column, value = (np.concatenate(part) for part in zip(*entries, strict=True))
+    matrix = sp.csc_matrix((value, (row, column)), shape=(row_low.size, G + Z))
+    model = highspy.HighsLp()
+    model.num_row_, model.num_col_ = matrix.shape
+    model.sense_ = highspy.ObjSense.kMaximize
+    model.col_cost_ = np.concatenate((groups.reward, np.where(goes_on, 0.0, groups.ends)))
+    model.col_lower_, model.col_upper_ = np.zeros(G + Z), np.full(G + Z, highspy.kHighsInf)
+    model.row_lower_, model.row_upper_ = row_low, row_high
+    model.a_matrix_.format_ = highspy.MatrixFormat.kColwise
+    model.a_matrix_.start_ = matrix.indptr
+    model.a_matrix_.index_ = matrix.indices
+    model.a_matrix_.value_ = matrix.data
+    return model, row_low.size

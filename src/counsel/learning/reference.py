@@ -1,0 +1,116 @@
+"""Advisers that do not learn: what every comparison should show.
+
+* *never advise*: ``Policy.never``. What the person is worth alone.
+* *always the best action*: in every state the action that would be best if the machine acted
+  itself. It never stays silent and pays for every piece.
+* *as if all listened*: the plan for θ = 1 (of the same penalty or budget), met by people as they
+  are. It advises where following would pay, not where advising does.
+* *the optimum*: ``solve``. What there is to learn.
+
+``Fixed`` puts any policy behind the interface of learners, to be run and judged as they are.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from counsel._arrays import Floats, generator_from
+from counsel.errors import CounselError
+from counsel.learning.adherence import read_limit
+from counsel.learning.move import Move
+from counsel.model.human import Human
+from counsel.model.policy import Advice, HardPolicy, Policy
+from counsel.model.problem import AdviceProblem
+from counsel.planning.solve import solve
+from counsel.simulate.episodes import Episodes
+
+
+def always_best_action(problem: AdviceProblem) -> Policy:
+    """Return the policy that always advises the best action of the world itself.
+
+    Where nothing may be advised, or nothing can happen any more, it is silent. Among equals the
+    action with the lowest index.
+    """
+    mdp = problem.mdp
+    H, S, A = problem.horizon, problem.n_states, problem.n_actions
+    allowed, reward, over = mdp.allowed, mdp.reward, mdp.over
+    matrices = mdp.kernel.to_sparse()
+    advice: Advice = np.full((H, S), A, dtype=np.int16)
+    value: Floats = np.zeros(S)
+    for h in range(H - 1, -1, -1):
+        matrix = matrices[h] if isinstance(matrices, list) else matrices
+        Q = reward[h] + (matrix @ value).reshape(S, A)
+        Q = np.where(allowed[h], Q, -np.inf)
+        best = Q.argmax(axis=1)
+        value = np.where(allowed[h].any(axis=1), Q[np.arange(S), best], 0.0)
+        speaks = allowed[h].any(axis=1) & ~over[h]
+        advice[h] = np.where(speaks, best, A)
+    return Policy.trusted(advice, n_actions=A)
+
+
+def as_if_all_listened(
+    problem: AdviceProblem, *, penalty: float | None = None, budget: float | None = None
+) -> Policy | HardPolicy:
+    """Return the best policy for the same person if they took all advice (θ = 1)."""
+    own = problem.human.policy
+    listens = Human(own if len(own) > 1 else own[0], 1.0)
+    return solve(AdviceProblem(problem.mdp, listens), penalty=penalty, budget=budget).policy
+
+
+class Fixed:
+    """A policy behind the interface of learners: it learns nothing.
+
+    Parameters
+    ----------
+    policy
+        What is advised.
+    penalty, budget
+        What it is judged by.
+    rng
+        Where chance comes from when a random cell advises one person; needed for those only.
+    """
+
+    def __init__(
+        self,
+        policy: Policy | HardPolicy,
+        *,
+        penalty: float = 0.0,
+        budget: float | None = None,
+        rng: np.random.Generator | None = None,
+    ) -> None:
+        if not isinstance(policy, Policy):
+            raise CounselError(f"expected a Policy, not {type(policy).__name__}")
+        self._policy, self._rng = policy, rng
+        self.penalty, self.budget = read_limit(penalty, budget)
+
+    @property
+    def policy(self) -> Policy:
+        """What to advise."""
+        return self._policy
+
+    def update(self, batch: Episodes) -> None:
+        """Learn nothing."""
+
+    def advise(self, step: int, state: int) -> int:
+        """Return the advice for one person at one step."""
+        chances = self._policy.at(step, state)
+        if len(chances) == 1:
+            return next(iter(chances))
+        if self._rng is None:
+            raise CounselError("this policy is random in some cells; give rng")
+        return int(self._rng.choice(list(chances), p=list(chances.values())))
+
+    def observe(self, move: Move) -> None:
+        """Take no note."""
+
+    def finish(self, *, terminated: bool = False) -> None:
+        """End an episode."""
+
+    def state(self) -> dict[str, Any]:
+        """Return where chance stands; there is nothing else."""
+        return {"chance": None if self._rng is None else self._rng.bit_generator.state}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Go on from there."""
+        if self._rng is not None and state["chance"] is not None:
+            self._rng = generator_from(state["chance"])

@@ -1,0 +1,106 @@
+"""UCFH: the best plan in the best plausible world (Dann and Brunskill 2015).
+
+Setting, ℓ and phases: ``boxes.py``, with k = 6: three bounds, each on both sides. Each p(t | s, b)
+seen n times lies within
+
+    |p − p̂| ≤ √(ℓ / 2n),   |p − p̂| ≤ √(2 p̂ (1 − p̂) ℓ / n) + 7 ℓ / (3 (n − 1)),
+    |√(p (1 − p)) − √(p̂ (1 − p̂))| ≤ √(2 ℓ / (n − 1))
+
+(the first alone for n = 1, nothing for n = 0). Extended value iteration plans
+
+    Q_h(s, b) = r + max{p V_{h+1} : p within all intervals}
+
+by starting from the lower ends and giving what is left to the best states, up to their upper ends.
+Guarantee: with probability 1 − δ all but Õ(C S B H³ / ε² ln(1/δ)) episodes (time-dependent) are
+ε-optimal.
+
+Deviates
+--------
+* Counts are those of a step, with the δ₁ of the authors' code for that.
+* Where the third bound leaves two pieces, the interval spans both (as in the authors' code).
+* Every update counts, unless ``Phases`` are asked for; all rows that are ripe after an update count
+  at once (the paper takes one and plans).
+* Below four steps the factor (log₂ log₂ H)² of m would be less than 1; it is 1 then.
+* Ties are drawn. States where an episode ended are worth 0 (see ``black_box.py``). ``scale`` is c.
+"""
+
+from typing import ClassVar
+
+import numpy as np
+from numpy.random import Generator
+from numpy.typing import ArrayLike
+
+from counsel._arrays import Floats, sealed
+from counsel.learning._interval_kernels import plan_extended
+from counsel.learning.boxes import Boxed, Phases
+from counsel.model.policy import Advice
+from counsel.model.problem import Shape
+
+
+class UCFH(Boxed):
+    """Plans by extended value iteration.
+
+    Parameters
+    ----------
+    shape
+        What is known: ``problem.shape``.
+    rng
+        Where ties are broken.
+    reward
+        The machine's rewards [s, b] or [h, s, b], silence last.
+    epsilon, delta
+        The guarantee asked for: how near the best, and the probability of failure.
+    scale
+        What ℓ is multiplied by.
+    penalty
+        What each piece of advice costs.
+    support
+        Booleans [s, t]: which states can follow which. All when not given.
+    phases
+        ``Phases()`` for the paper's rule; without it everything counts at every update.
+    known_zero
+        States known to be worth nothing [s] or [h, s], besides those where episodes end.
+    """
+
+    bounds: ClassVar[int] = 6
+
+    def __init__(  # noqa: PLR0913 (the settings of the theorem)
+        self,
+        shape: Shape,
+        *,
+        rng: Generator,
+        reward: ArrayLike,
+        epsilon: float = 1.0,
+        delta: float = 0.1,
+        scale: float = 1.0,
+        penalty: float = 0.0,
+        support: ArrayLike | None = None,
+        phases: Phases | None = None,
+        known_zero: ArrayLike | None = None,
+    ) -> None:
+        super().__init__(
+            shape,
+            rng=rng,
+            reward=reward,
+            epsilon=epsilon,
+            delta=delta,
+            scale=scale,
+            penalty=penalty,
+            support=support,
+            phases=phases,
+            known_zero=known_zero,
+        )
+        self._upper = np.zeros((shape.horizon + 1, shape.n_states))
+
+    def best_advice(self) -> Advice:
+        """Return what to advise [h, s] after what was seen."""
+        H, S, A = self._sizes
+        advice: Advice = np.full((H, S), A, dtype=np.int16)
+        ties = self.rng.random((H, S))
+        plan_extended(self._box(), self.log, *self._follows(), ties, advice, self._upper)
+        return advice
+
+    @property
+    def upper(self) -> Floats:
+        """V [h, s] of the last plan, in the units of the rewards."""
+        return sealed(self._values(self._upper))

@@ -1,0 +1,22 @@
+"""Compiled code on disk: two processes that compile at once do not mix theirs up."""
+
+from numba.core.caching import IndexDataCacheFile
+
+from counsel import _jit
+from counsel.learning._chain_kernels import follow
+
+
+def test_code_that_two_processes_keep_at_once_stays_apart(tmp_path):
+    # Numba numbers what it keeps: both would write number 1, one listed under the other's key, and
+    # whoever loads it crashes.
+    file = IndexDataCacheFile(str(tmp_path), "loop", "stamp")
+    for key in ("for floats", "for integers"):
+        file._load_index = dict  # neither has seen the other's entry yet
+        _jit._keep(file, key, f"code {key}")
+    del file._load_index
+    assert file.load("for integers") == "code for integers"
+    assert file._load_data(file._data_name(_jit.number_of("for floats"))) == "code for floats"
+
+
+def test_kernels_are_kept_so():
+    assert follow._cache._cache_file.save.func is _jit._keep
