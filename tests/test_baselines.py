@@ -43,7 +43,7 @@ def chains_of(counts_hsbt):
 def box_of(counts, reward):
     H, S, B, _ = counts.shape
     zero = np.zeros((H + 1, S), dtype=bool)
-    return Box(chains_of(counts), np.ones((1, S, B), dtype=bool), reward, zero, 0.0)
+    return Box(chains_of(counts), np.ones((1, S, B), dtype=bool), reward, zero, zero.copy(), 0.0)
 
 
 def test_the_bonus_of_euler_by_hand():
@@ -156,17 +156,12 @@ def test_bounds_lie_on_both_sides_of_the_optimum_and_plans_are_those_of_the_box(
 
 
 def learners(problem, *, episodes, scale=1.0, seed=0, **options):
-    known = {"reward": machine_rewards_of(problem), "episodes": episodes, "scale": scale}
+    known = {"reward": machine_rewards(problem), "episodes": episodes, "scale": scale}
     return {
         "euler": EULER(problem.shape, rng=rng(seed), **known, **options),
         "freedman": UCBVI(problem.shape, rng=rng(seed), **known, bonus=Freedman(), **options),
         "hoeffding": UCBVI(problem.shape, rng=rng(seed), **known, bonus=Hoeffding(), **options),
     }
-
-
-def machine_rewards_of(problem):
-    table = machine_rewards(problem)
-    return table if len(table) > 1 else table[0]
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -277,7 +272,7 @@ def test_a_crash_looks_best_for_ever_where_its_end_is_not_noted():
         learner = kind(
             problem.shape,
             rng=rng(),
-            reward=machine_rewards_of(problem),
+            reward=machine_rewards(problem),
             episodes=20_000,
             scale=0.1,
             known_zero=zero,
@@ -297,7 +292,7 @@ def test_burning_in_keeps_counts_and_declares_the_rest_unreachable():
     learner.burn_in(counsel.Simulator(problem), episodes=3000, rng=rng(6))
     assert learner.episode == 3000
     seen = learner._visits.sum(axis=2) > 0
-    np.testing.assert_array_equal(learner._zero[:-1], ~seen)
+    np.testing.assert_array_equal(learner._shut[:-1], ~seen)
     lives = counsel.Policy.from_probabilities(np.full((8, 57, 4), 0.25))
     reached = counsel.evaluate(problem, lives).occupancy > 1e-3
     assert (seen | problem.mdp.over)[reached].all()
@@ -316,7 +311,7 @@ def test_burning_in_keeps_counts_and_declares_the_rest_unreachable():
 )
 def test_settings_that_make_no_sense_are_refused(options, words):
     problem = make("night-shift")
-    known = {"reward": machine_rewards_of(problem), "episodes": 10}
+    known = {"reward": machine_rewards(problem), "episodes": 10}
     for kind in (EULER, UCBVI):
         with pytest.raises(counsel.CounselError, match=words):
             kind(problem.shape, rng=rng(), **(known | options))

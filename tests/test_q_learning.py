@@ -75,13 +75,8 @@ def test_what_is_left_of_the_past_adds_up_to_one_and_is_spread_enough_for_the_bo
         assert (weights**2).sum() == pytest.approx(0.001142, abs=1e-6)
 
 
-def table_rewards(problem):
-    table = machine_rewards(problem)
-    return table if len(table) > 1 else table[0]
-
-
 def built(problem, bonus, *, known=True, episodes=200, **options):
-    reward = table_rewards(problem) if known else None
+    reward = machine_rewards(problem) if known else None
     return QLearning(
         problem.shape, rng=rng(), reward=reward, episodes=episodes, bonus=bonus, **options
     )

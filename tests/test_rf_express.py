@@ -7,7 +7,8 @@ import pytest
 
 import counsel
 from counsel import RFExpress
-from counsel.learning._express_kernels import beta, plan_express, plan_plug_in
+from counsel.learning._explore_kernels import phi
+from counsel.learning._express_kernels import plan_express, plan_plug_in
 from counsel.learning.black_box import machine_rewards
 from counsel.testing import check_learner
 from counsel.worlds import make
@@ -20,15 +21,10 @@ def rng(seed=0):
     return np.random.default_rng(seed)
 
 
-def rewards_of(problem):
-    table = machine_rewards(problem)
-    return table if len(table) > 1 else table[0]
-
-
 def test_the_numbers_of_the_formulas():
-    seen = [beta(float(n), BASE, 2) for n in (0, 10, 1000)]
+    seen = [phi(float(n), BASE, 2) for n in (0, 10, 1000)]
     np.testing.assert_allclose(seen, [12.0449871, 16.8407777, 25.8624967], atol=1e-7)
-    assert 15 * 9 * beta(10.0, BASE, 2) / 10 == pytest.approx(227.350498, abs=1e-6)
+    assert 15 * 9 * phi(10.0, BASE, 2) / 10 == pytest.approx(227.350498, abs=1e-6)
     counts = np.zeros((3, 2, 2, 2), np.int64)
     counts[..., 0] = 100_000
     W = np.empty((4, 2))
@@ -78,7 +74,7 @@ def test_plans_are_those_of_a_slow_obvious_version(seed):
 
 
 def built(problem, **options):
-    return RFExpress(problem.shape, rng=rng(), reward=rewards_of(problem), **options)
+    return RFExpress(problem.shape, rng=rng(), reward=machine_rewards(problem), **options)
 
 
 @pytest.mark.parametrize("world", ["night-shift", "flappy-bird-budget/greedy"])
@@ -102,7 +98,7 @@ def test_with_ties_broken_by_the_lowest_index_it_plays_one_policy_for_ever():
     problem = make("flappy-bird-budget/greedy")
     tried, gaps = {}, {}
     for kind in (RFExpress, FirstIndex):
-        learner = kind(problem.shape, rng=rng(), reward=rewards_of(problem))
+        learner = kind(problem.shape, rng=rng(), reward=machine_rewards(problem))
         *_, last = counsel.learn(
             learner, counsel.Simulator(problem), episodes=3000, every=10, rng=rng(1)
         )

@@ -5,6 +5,7 @@ is the same at every step is stored as a single *layer*: its first axis has leng
 shows such a table with all its steps through a zero stride, without a copy.
 """
 
+import math
 import operator
 from collections.abc import Iterable, Sequence
 from numbers import Real
@@ -84,6 +85,14 @@ def real(name: str, value: object) -> float:
     if not isinstance(value, Real) or isinstance(value, bool):
         raise CounselError(f"{name} must be a number, not {brief(value)}")
     return float(value)
+
+
+def positive(name: str, value: object, most: float = math.inf) -> float:
+    """Return a number above 0 and below ``most``."""
+    number = real(name, value)
+    if not 0.0 < number < most:
+        raise CounselError(f"{name} is {value}; it must be above 0 and below {most:g}")
+    return number
 
 
 def check_rng(rng: object) -> None:

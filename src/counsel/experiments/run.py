@@ -37,7 +37,7 @@ from counsel.errors import CounselError
 from counsel.experiments.spec import Spec
 from counsel.learning.adherence import AdherenceLearner
 from counsel.learning.files import Resumable, resume, suspend
-from counsel.learning.learn import Explorer, Learner, Record, learn
+from counsel.learning.learn import Learner, Record, learn
 from counsel.learning.structured import Structured
 from counsel.model.files import blaming, save_policy, write_tables, write_text
 from counsel.model.problem import AdviceProblem
@@ -334,7 +334,7 @@ def heard(learner: Learner) -> tuple[Ints, Ints] | None:
 
 
 def _has_fired(learner: Learner) -> bool:
-    return isinstance(learner, Explorer) and learner.done
+    return bool(getattr(learner, "done", False))
 
 
 @contextmanager

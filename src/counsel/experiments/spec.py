@@ -6,12 +6,13 @@ on the command line too, is read from there.
 
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, fields
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.random import Generator
 
-from counsel._arrays import Floats, Ints, whole
+from counsel._arrays import Ints, whole
 from counsel.errors import CounselError
 from counsel.estimate.intervals import KL, Bound, PaperBonus, Theory
 from counsel.learning.black_box import BlackBox, machine_rewards
@@ -116,7 +117,10 @@ class Spec:
                 _one_of(name, getattr(self, name), known)
         takes = ALGORITHMS[self.algorithm].takes
         if self.every == PHASE and PHASE not in takes:
-            raise CounselError(f"every {PHASE} goes with ucfh, uc-cfh, not with {self.algorithm}")
+            others = [name for name, a in ALGORITHMS.items() if PHASE in a.takes]
+            raise CounselError(
+                f"every {PHASE} goes with {', '.join(others)}, not with {self.algorithm}"
+            )
         for field in fields(self):
             given = getattr(self, field.name)
             asked = given is not None and given is not False
@@ -173,7 +177,7 @@ class Spec:
         return learner, play
 
     @property
-    def in_all(self) -> int:
+    def episodes_in_all(self) -> int:
         """Episodes with those of the burn-in."""
         return self.episodes + (self.burn_in or 0)
 
@@ -257,73 +261,51 @@ def _structured(spec: Spec, problem: AdviceProblem, rng: Generator) -> Learner:
     )
 
 
+def _black_box(spec: Spec, problem: AdviceProblem, rng: Generator) -> dict[str, Any]:
+    """Return what all learners of the machine's world take."""
+    reward = None if spec.unknown_rewards else machine_rewards(problem)
+    return {"shape": problem.shape, "rng": rng, "reward": reward, **spec.guarantee()}
+
+
 def _euler(spec: Spec, problem: AdviceProblem, rng: Generator) -> Learner:
-    return EULER(
-        problem.shape,
-        rng=rng,
-        reward=None if spec.unknown_rewards else _machine_rewards(problem),
-        episodes=spec.in_all,
-        penalty=spec.penalty or 0.0,
-        **spec.guarantee(),
-    )
+    known = _black_box(spec, problem, rng)
+    return EULER(**known, episodes=spec.episodes_in_all, penalty=spec.penalty or 0.0)
 
 
-def _ucbvi(spec: Spec, problem: AdviceProblem, rng: Generator) -> Learner:
-    return UCBVI(
-        problem.shape,
-        rng=rng,
-        reward=_machine_rewards(problem),
-        episodes=spec.in_all,
-        bonus=Hoeffding() if spec.algorithm == "ucbvi-hoeffding" else Freedman(),
-        penalty=spec.penalty or 0.0,
-        **spec.guarantee(),
-    )
+def _ucbvi(
+    bonus: Freedman | Hoeffding, spec: Spec, problem: AdviceProblem, rng: Generator
+) -> Learner:
+    known = _black_box(spec, problem, rng)
+    count, price = spec.episodes_in_all, spec.penalty or 0.0
+    return UCBVI(**known, bonus=bonus, episodes=count, penalty=price)
 
 
-def _q_learning(spec: Spec, problem: AdviceProblem, rng: Generator) -> Learner:
-    return QLearning(
-        problem.shape,
-        rng=rng,
-        reward=None if spec.unknown_rewards else _machine_rewards(problem),
-        episodes=spec.in_all,
-        bonus=Hoeffding() if spec.algorithm == "q-learning-hoeffding" else Bernstein(),
-        penalty=spec.penalty or 0.0,
-        **spec.guarantee(),
-    )
+def _q_learning(
+    bonus: Bernstein | Hoeffding, spec: Spec, problem: AdviceProblem, rng: Generator
+) -> Learner:
+    known = _black_box(spec, problem, rng)
+    count, price = spec.episodes_in_all, spec.penalty or 0.0
+    return QLearning(**known, bonus=bonus, episodes=count, penalty=price)
 
 
 def _rf_express(spec: Spec, problem: AdviceProblem, rng: Generator) -> Learner:
-    return RFExpress(
-        problem.shape,
-        rng=rng,
-        reward=None if spec.unknown_rewards else _machine_rewards(problem),
-        penalty=spec.penalty or 0.0,
-        **spec.guarantee(),
-    )
+    return RFExpress(**_black_box(spec, problem, rng), penalty=spec.penalty or 0.0)
+
+
+def _boxed(spec: Spec, problem: AdviceProblem, rng: Generator) -> dict[str, Any]:
+    """Return what learners with intervals take besides."""
+    return _black_box(spec, problem, rng) | {
+        "support": support_of(problem) if spec.known_support else None,
+        "phases": Phases() if spec.every == PHASE else None,
+    }
 
 
 def _ucfh(spec: Spec, problem: AdviceProblem, rng: Generator) -> Learner:
-    return UCFH(
-        problem.shape,
-        rng=rng,
-        reward=_machine_rewards(problem),
-        penalty=spec.penalty or 0.0,
-        support=support_of(problem) if spec.known_support else None,
-        phases=Phases() if spec.every == PHASE else None,
-        **spec.guarantee(),
-    )
+    return UCFH(**_boxed(spec, problem, rng), penalty=spec.penalty or 0.0)
 
 
 def _uc_cfh(spec: Spec, problem: AdviceProblem, rng: Generator) -> Learner:
-    return UCCFH(
-        problem.shape,
-        rng=rng,
-        reward=_machine_rewards(problem),
-        budget=spec.budget or 0.0,
-        support=support_of(problem) if spec.known_support else None,
-        phases=Phases() if spec.every == PHASE else None,
-        **spec.guarantee(),
-    )
+    return UCCFH(**_boxed(spec, problem, rng), budget=spec.budget or 0.0)
 
 
 def _never(spec: Spec, problem: AdviceProblem, rng: Generator) -> Learner:
@@ -345,12 +327,9 @@ def _optimum(spec: Spec, problem: AdviceProblem, rng: Generator) -> Learner:
 
 
 def _fixed(spec: Spec, policy: Policy | HardPolicy, rng: Generator) -> Learner:
+    if not isinstance(policy, Policy):
+        raise CounselError("a policy with a hard budget cannot be run here")
     return Fixed(policy, penalty=spec.penalty or 0.0, budget=spec.budget, rng=rng)
-
-
-def _machine_rewards(problem: AdviceProblem) -> Floats:
-    table = machine_rewards(problem)
-    return table if len(table) > 1 else table[0]
 
 
 class Algorithm(NamedTuple):
@@ -382,11 +361,13 @@ ALGORITHMS = {
     "rfe-cmdp": Algorithm(_rfe, 50, GUARANTEE | {"budget"}, ("budget",)),
     "structured": Algorithm(_structured, 50, GUARANTEE | LIMIT | {"share"}),
     "euler": Algorithm(_euler, 50, BLACK_BOX | {"unknown_rewards"}, planned=True),
-    "ucbvi": Algorithm(_ucbvi, 1, BLACK_BOX, planned=True),
-    "ucbvi-hoeffding": Algorithm(_ucbvi, 1, BLACK_BOX, planned=True),
-    "q-learning": Algorithm(_q_learning, 1, BLACK_BOX | {"unknown_rewards"}, planned=True),
+    "ucbvi": Algorithm(partial(_ucbvi, Freedman()), 1, BLACK_BOX, planned=True),
+    "ucbvi-hoeffding": Algorithm(partial(_ucbvi, Hoeffding()), 1, BLACK_BOX, planned=True),
+    "q-learning": Algorithm(
+        partial(_q_learning, Bernstein()), 1, BLACK_BOX | {"unknown_rewards"}, planned=True
+    ),
     "q-learning-hoeffding": Algorithm(
-        _q_learning, 1, BLACK_BOX | {"unknown_rewards"}, planned=True
+        partial(_q_learning, Hoeffding()), 1, BLACK_BOX | {"unknown_rewards"}, planned=True
     ),
     "rf-express": Algorithm(_rf_express, 1, GUARANTEE | {"penalty", "burn_in"}),
     "ucfh": Algorithm(_ucfh, 50, BOXED | {"penalty"}),

@@ -100,14 +100,19 @@ def all_links(head_hsx: Ints, links: Ints) -> tuple[Ints, Ints, Ints]:
     return np.concatenate(rows), table[:, 0], table[:, 1]
 
 
-def are_chains(head_hsx: Ints, links: Ints, used: int, n_states: int) -> bool:
-    """Tell whether heads and links are such as ``follow`` makes: each leads to an older one."""
+def are_chains(visits_hsx: Ints, head_hsx: Ints, links: Ints, used: int, n_states: int) -> bool:
+    """Tell whether all is such as ``follow`` makes it: links lead to older ones, counts add up."""
     if links.ndim != 2 or links.shape[1] != 3 or not 0 <= used <= len(links):
         return False
     state, times, onward = links[:used].T
-    return bool(
+    sound = bool(
         ((head_hsx >= -1) & (head_hsx < used)).all()
         and ((state >= 0) & (state < n_states)).all()
         and (times > 0).all()
         and ((onward >= -1) & (onward < np.arange(used))).all()
     )
+    if not sound:
+        return False
+    row, _, seen = all_links(head_hsx, links)
+    sums = np.bincount(row, seen, minlength=visits_hsx.size)
+    return bool((sums == visits_hsx.reshape(-1)).all())

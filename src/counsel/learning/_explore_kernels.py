@@ -29,7 +29,7 @@ class Seen(NamedTuple):
 
 @inlined
 def phi(n: float, base: float, S: int) -> float:
-    """φ(n) = 6 log(4 e S B H / (ε δ)) + S log(8 e (n + 1)); ``base`` is the first part."""
+    """φ(n) = base + S log(8 e (n + 1)); the base of RFE is 6 log(4 e S B H / (ε δ))."""
     return float(base + S * (np.log(8.0 * (n + 1.0)) + 1.0))
 
 
@@ -204,9 +204,10 @@ def plan_seen(
     penalty: float,
     advice_hs: Ints,
 ) -> None:
-    """Plan on what was seen: only advice that was tried is compared; else silence.
+    """Plan on what was seen: advice that was tried is compared where silence was tried too.
 
-    A state that was never seen pays ``least`` at every step, unless nothing more can happen there.
+    Elsewhere silence, worth what followed on average. A state that was never seen pays ``least`` at
+    every step, unless nothing more can happen there.
 
     The reward of a row is the average of ``reward_lsa`` over the actions seen there, or where that
     is empty (rewards are not known) of what was paid, ``reward_hsb``. Among equals silence, then
@@ -231,15 +232,21 @@ def plan_seen(
             Q_sb[s, b] = earned / visits_hsb[h, s, b] + expect_seen(seen, i, V_hs[h + 1])
             i -= 1
         for s in range(S):
-            best, top = B - 1, -np.inf
-            if visits_hsb[h, s, B - 1] > 0:
-                top = Q_sb[s, B - 1]
-            for b in range(B - 1):
+            best, total, times = B - 1, 0.0, 0
+            for b in range(B):
                 if visits_hsb[h, s, b] > 0:
-                    value = Q_sb[s, b] - penalty
-                    if value > top + 1e-12 * (1.0 + abs(top)) or top == -np.inf:
-                        best, top = b, value
-            V_hs[h, s] = top
-            if top == -np.inf:
+                    times += visits_hsb[h, s, b]
+                    total += visits_hsb[h, s, b] * Q_sb[s, b]
+            if times == 0:
                 V_hs[h, s] = 0.0 if ended_hs[h, s] else (H - h) * least
+            elif visits_hsb[h, s, B - 1] == 0:
+                V_hs[h, s] = total / times
+            else:
+                top = Q_sb[s, B - 1]
+                for b in range(B - 1):
+                    if visits_hsb[h, s, b] > 0:
+                        value = Q_sb[s, b] - penalty
+                        if value > top + 1e-12 * (1.0 + abs(top)):
+                            best, top = b, value
+                V_hs[h, s] = top
             advice_hs[h, s] = best

@@ -6,17 +6,11 @@ Rewards lie in [0, 1] here: units are changed outside. Kernels trust their input
 import numpy as np
 
 from counsel._arrays import Floats, Ints
-from counsel._jit import inlined, kernel
+from counsel._jit import kernel
 from counsel.learning._chain_kernels import expect
-from counsel.learning._explore_kernels import pick_top
-from counsel.learning._optimist_kernels import Box
+from counsel.learning._explore_kernels import phi, pick_top
+from counsel.learning._optimist_kernels import Box, settled
 from counsel.model._kernels import layer_of
-
-
-@inlined
-def beta(n: float, base: float, S: int) -> float:
-    """β(n) = ln(3 S B H / δ) + S ln(8 e (n + 1)); ``base`` is the first part."""
-    return float(base + S * (np.log(8.0 * (n + 1.0)) + 1.0))
 
 
 @kernel
@@ -25,7 +19,8 @@ def plan_express(
 ) -> None:
     """Fill the advice of the largest W and W itself.
 
-    W_h(s, b) = min{H, ``scale`` 15 H² β(n) / n + (1 + 1/H) Σ p̂ max W_{h+1}}, H where n = 0.
+    W_h(s, b) = min{H, ``scale`` 15 H² φ(n) / n + (1 + 1/H) Σ p̂ max W_{h+1}}, H where n = 0, with
+    φ(n) = ln(3 S B H / δ) + S ln(8 e (n + 1)); ``base`` is the first part.
     """
     H, S, B = box.chains.visits_hsx.shape
     value_b = np.empty(B)
@@ -33,14 +28,17 @@ def plan_express(
     for h in range(H - 1, -1, -1):
         layer = layer_of(box.open_lsb.shape[0], h)
         for s in range(S):
-            if box.zero_hs[h, s]:
+            if box.over_hs[h, s] or box.shut_hs[h, s]:
                 advice_hs[h, s], W_hs[h, s] = B - 1, 0.0
                 continue
             for b in range(B):
-                value_b[b] = float(H) if box.open_lsb[layer, s, b] else -1.0
+                value_b[b] = -np.inf
+                if not box.open_lsb[layer, s, b]:
+                    continue
+                value_b[b] = float(H)
                 n = float(box.chains.visits_hsx[h, s, b])
                 if n > 0.0:
-                    own = scale * 15.0 * H * H * beta(n, base, S) / n
+                    own = scale * 15.0 * H * H * phi(n, base, S) / n
                     onward = (1.0 + 1.0 / H) * expect(box.chains, h, s, b, W_hs[h + 1])
                     value_b[b] = min(float(H), own + onward)
             b = pick_top(value_b, tie_hs[h, s])
@@ -59,8 +57,9 @@ def plan_plug_in(box: Box, advice_hs: Ints, V_hs: Floats) -> None:
         l_open, l_pay = layer_of(box.open_lsb.shape[0], h), layer_of(box.reward_lsb.shape[0], h)
         anywhere = V_hs[h + 1].mean()
         for s in range(S):
-            if box.zero_hs[h, s]:
-                advice_hs[h, s], V_hs[h, s] = B - 1, (H - h) * box.rest
+            worth = settled(box, h, s, H)
+            if worth == worth:
+                advice_hs[h, s], V_hs[h, s] = B - 1, worth
                 continue
             best, top = -1, 0.0
             for i in range(B):

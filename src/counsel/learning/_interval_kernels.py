@@ -8,7 +8,7 @@ import numpy as np
 from counsel._arrays import Floats, Ints
 from counsel._jit import inlined, kernel
 from counsel.learning._explore_kernels import pick_top
-from counsel.learning._optimist_kernels import Box
+from counsel.learning._optimist_kernels import Box, settled
 from counsel.model._kernels import layer_of
 
 
@@ -112,14 +112,15 @@ def plan_extended(
         if indptr.size == 0:
             order = np.argsort(-V_hs[h + 1])
         for s in range(S):
-            if box.zero_hs[h, s]:
-                V_hs[h, s], advice_hs[h, s] = (H - h) * box.rest, B - 1
+            worth = settled(box, h, s, H)
+            if worth == worth:
+                V_hs[h, s], advice_hs[h, s] = worth, B - 1
                 continue
             if indptr.size > 0:
                 mine = follows[indptr[s] : indptr[s + 1]]
                 order = mine[np.argsort(-V_hs[h + 1][mine])]
             for b in range(B):
-                value_b[b] = -1.0
+                value_b[b] = -np.inf
                 if box.open_lsb[l_open, s, b]:
                     onward = best_in_box(box, log, h, s, b, V_hs[h + 1], order, mark_s2)
                     value_b[b] = box.reward_lsb[l_pay, s, b] + onward

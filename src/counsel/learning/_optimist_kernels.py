@@ -1,8 +1,7 @@
 """Compiled planning of learners that take the machine's world for a black box.
 
 A row is a step, a state and an advice (silence last), B in all. Rewards lie in [0, 1] here: units
-are changed outside. ``rest`` is what a step pays where nothing more can happen, in those units.
-Kernels trust their input.
+are changed outside. Kernels trust their input.
 """
 
 from typing import NamedTuple
@@ -21,13 +20,26 @@ HOEFFDING, FREEDMAN = range(2)
 
 
 class Box(NamedTuple):
-    """What was seen of the machine's world, what may be said, what it pays, and where it ends."""
+    """What was seen of the machine's world, what may be said, what it pays, and where it ends.
+
+    Where ``over_hs`` is true nothing more can happen: a step pays ``rest``. Where ``shut_hs`` is
+    true nobody comes, as far as was declared: there a step pays nothing in these units, the least.
+    """
 
     chains: Chains
     open_lsb: Bools
     reward_lsb: Floats
-    zero_hs: Bools
+    over_hs: Bools
+    shut_hs: Bools
     rest: float
+
+
+@inlined
+def settled(box: Box, h: int, s: int, H: int) -> float:
+    """Return what a cell is worth where there is nothing to plan; NaN elsewhere."""
+    if box.over_hs[h, s]:
+        return (H - h) * box.rest
+    return 0.0 if box.shut_hs[h, s] else np.nan
 
 
 @kernel
@@ -96,12 +108,13 @@ def plan_euler(
         l_open, l_pay = layer_of(box.open_lsb.shape[0], h), layer_of(box.reward_lsb.shape[0], h)
         l_doubt = layer_of(doubt_lsb.shape[0], h)
         for s in range(S):
-            if box.zero_hs[h, s]:
-                upper_hs[h, s] = lower_hs[h, s] = cap * box.rest
+            worth = settled(box, h, s, H)
+            if worth == worth:
+                upper_hs[h, s] = lower_hs[h, s] = worth
                 advice_hs[h, s] = B - 1
                 continue
             for b in range(B):
-                value_b[b] = -1.0
+                value_b[b] = -np.inf
                 if not box.open_lsb[l_open, s, b]:
                     continue
                 value_b[b] = cap
@@ -174,11 +187,12 @@ def plan_ucbvi(
     for h in range(H - 1, -1, -1):
         l_open, l_pay = layer_of(box.open_lsb.shape[0], h), layer_of(box.reward_lsb.shape[0], h)
         for s in range(S):
-            if box.zero_hs[h, s]:
-                V_hs[h, s], advice_hs[h, s] = (H - h) * box.rest, B - 1
+            worth = settled(box, h, s, H)
+            if worth == worth:
+                V_hs[h, s], advice_hs[h, s] = worth, B - 1
                 continue
             for b in range(B):
-                value_b[b] = -1.0
+                value_b[b] = -np.inf
                 if not box.open_lsb[l_open, s, b]:
                     continue
                 n = float(box.chains.visits_hsx[h, s, b])
@@ -210,6 +224,7 @@ class Notes(NamedTuple):
     starts_s: Ints
     idle: Ints
     ended_hs: Bools
+    shut_hs: Bools
     low: float
     unit: float
     price: float
@@ -235,12 +250,13 @@ def play_and_note(scene: Scene, u_w: Floats, advice_hs: Ints, box: Box, notes: N
         paid = scene.reward_lsa[layer_of(scene.reward_lsa.shape[0], h), s, a]
         paid = (paid - notes.low) / notes.unit - notes.price * (b < B - 1)
         follow(box.chains, h, s, b, t)
+        notes.shut_hs[h, s] = box.shut_hs[h, s] = False
         notes.paid_hsb[h, s, b] += paid
         notes.square_hsb[h, s, b] += paid * paid
         s, last = t, scene.over_ls.shape[0] - 1
         if scene.over_ls[min(h + 1, last), t]:
             for later in range(h + 1, H + 1):
-                notes.ended_hs[later, t] = box.zero_hs[later, t] = True
+                notes.ended_hs[later, t] = box.over_hs[later, t] = True
             return
 
 

@@ -82,30 +82,27 @@ def learn_moves(
     advice: Ints,
     reward: Floats,
     next_state: Ints,
-    terminated: Bools,
     open_lsb: Bools,
-    ended_hs: Bools,
-    zero_hs: Bools,
+    over_hs: Bools,
+    shut_hs: Bools,
     rest: float,
     optimism: Optimism,
     table: Table,
 ) -> None:
     """Take whole episodes in, move by move in the order they happened.
 
-    Where an episode ended, nothing more can happen from that step on; ``rest`` is what a step pays
-    there.
+    Where ``over_hs`` is true nothing more can happen and a step pays ``rest``; where ``shut_hs`` is
+    true nobody was to come, and a step pays the least, nothing.
     """
     H, _, B = table.Q_hsb.shape
     for n in range(first.size - 1):
-        if terminated[n] and first[n + 1] > first[n]:
-            t = next_state[first[n + 1] - 1]
-            for h in range(first[n + 1] - first[n], H + 1):
-                ended_hs[h, t] = True
         for i in range(first[n], first[n + 1]):
             h, s, t = i - first[n], state[i], next_state[i]
             onward = table.V_hs[h + 1, t]
-            if ended_hs[h + 1, t] or zero_hs[h + 1, t]:
+            if over_hs[h + 1, t]:
                 onward = (H - h - 1) * rest
+            elif shut_hs[h + 1, t]:
+                onward = 0.0
             learn_row(table, optimism, h, s, advice[i], reward[i], onward)
             layer, top = layer_of(open_lsb.shape[0], h), 0.0
             for b in range(B):
@@ -116,7 +113,7 @@ def learn_moves(
 
 @kernel
 def pick_advice(
-    Q_hsb: Floats, open_lsb: Bools, zero_hs: Bools, tie_hs: Floats, advice_hs: Ints
+    Q_hsb: Floats, open_lsb: Bools, over_hs: Bools, tie_hs: Floats, advice_hs: Ints
 ) -> None:
     """Fill the advice with the largest Q; silence where nothing more can happen."""
     H, S, B = Q_hsb.shape
@@ -124,7 +121,7 @@ def pick_advice(
     for h in range(H):
         layer = layer_of(open_lsb.shape[0], h)
         for s in range(S):
-            if zero_hs[h, s]:
+            if over_hs[h, s]:
                 advice_hs[h, s] = B - 1
                 continue
             for b in range(B):

@@ -232,14 +232,9 @@ class AdherenceLearner(ABC):
     def advise(self, step: int, state: int) -> int:
         """Return the advice for one person at one step; within a budget it may be drawn."""
         policy = self.policy
-        options = policy.at(step, state) if isinstance(policy, Policy) else {}
-        if len(options) == 1:
-            return next(iter(options))
-        if self.rng is None:
-            raise CounselError(
-                "rng is None; within a budget advice is drawn now and then: give one"
-            )
-        return int(self.rng.choice(list(options), p=list(options.values())))
+        if not isinstance(policy, Policy):
+            raise CounselError("a policy with a hard budget must know how many pieces are left")
+        return policy.draw(step, state, self.rng)
 
     def observe(self, move: Move) -> None:
         """Note what the person did."""

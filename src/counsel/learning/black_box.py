@@ -9,7 +9,8 @@ Formulas are for rewards in [0, 1]: inside, rewards count from low − β to hig
 The terminal trap: an episode stops where nothing more can happen, so nothing is ever recorded
 there. A learner that is optimistic about what it has not seen would then believe in the best for
 ever after the end, and crash on purpose. Here states reported as the end are worth 0 (in the user's
-units) from that step on; ``known_zero`` declares others.
+units) from that step on; ``known_zero`` declares others. States that a burn-in did not see are
+taken to be unreachable, and to pay the least there is, until they are seen after all.
 """
 
 from abc import abstractmethod
@@ -20,11 +21,11 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import ArrayLike
 
-from counsel._arrays import Bools, Floats, Ints, layers, rectangular
+from counsel._arrays import Bools, Floats, Ints, check_range, layers, rectangular, whole
 from counsel.errors import CounselError
 from counsel.learning._chain_kernels import Chains, are_chains, with_room
 from counsel.learning._optimist_kernels import Box, note_advised
-from counsel.learning.exploring import read_rewards
+from counsel.learning.learnt import read_rewards
 from counsel.learning.watching import Watcher
 from counsel.model.policy import Advice, Policy, RandomCells
 from counsel.model.problem import AdviceProblem, Shape
@@ -34,13 +35,24 @@ from counsel.simulate.simulator import Simulator
 RANDOM = tuple(field.name for field in fields(RandomCells))
 
 
+def needed(reward: ArrayLike | None) -> ArrayLike:
+    """Return the machine's rewards; refuse where a learner cannot do without."""
+    if reward is None:
+        raise CounselError("reward is None; give the machine's rewards [s, b] or [h, s, b]")
+    return reward
+
+
 def machine_rewards(problem: AdviceProblem) -> Floats:
-    """Return r^M [layer, s, b] without building the machine's world: Σ_a P(a | s, b) r(s, a)."""
+    """Return r^M = Σ_a P(a | s, b) r(s, a) without building the machine's world.
+
+    [s, b] where nothing changes with the step, else [h, s, b]; silence last.
+    """
     reward, lift = layers(problem.mdp.reward), problem.human.lift
     own = problem.human.policy
     alone = (own * reward).sum(axis=2, keepdims=True)
     advised: Floats = alone + lift * (reward - alone)
-    return np.concatenate((advised, np.broadcast_to(alone, (*advised.shape[:2], 1))), axis=2)
+    table = np.concatenate((advised, np.broadcast_to(alone, (*advised.shape[:2], 1))), axis=2)
+    return table if len(table) > 1 else table[0]
 
 
 class BlackBox(Watcher):
@@ -50,7 +62,7 @@ class BlackBox(Watcher):
     with the rest of the state.
     """
 
-    arrays: ClassVar[tuple[str, ...]] = ("_visits", "_zero", "_starts", "_idle", "_ended")
+    arrays: ClassVar[tuple[str, ...]] = ("_visits", "_zero", "_shut", "_starts", "_idle", "_ended")
     growing: ClassVar[tuple[str, ...]] = ()
 
     def __init__(  # noqa: PLR0913 (what the machine may know)
@@ -66,15 +78,19 @@ class BlackBox(Watcher):
         super().__init__(shape, rng=rng, penalty=penalty, budget=budget)
         H, S, A = self._sizes
         low, high = shape.reward_range
-        self._low, self._unit = low - self.penalty, max(high - low, 1e-300) + self.penalty
+        self._low, self._unit = low - self.penalty, (high - low) + self.penalty or 1.0
         self._reward: Floats | None = None
         if reward is not None:
-            known = layers(read_rewards(reward, (H, S, A + 1)))
+            known = layers(read_rewards(reward, (H, S, A + 1), axes="sb"))
+            known = np.where(
+                self._open, known, low
+            )  # of advice that may not be given none is known
+            slack = 1e-9 * max(abs(low), abs(high))
+            check_range("reward", known, "hsb", low - slack, high + slack)
             self._reward = self._scaled(known)
-        may = layers(shape.allowed)
-        self._open = np.concatenate((may, np.ones((len(may), S, 1), dtype=np.bool_)), axis=2)
         self._visits = np.zeros((H, S, A + 1), dtype=np.int64)
         self._zero = _read_zero(known_zero, (H, S))
+        self._shut = np.zeros((H + 1, S), dtype=np.bool_)
         self._drawn: Policy | None = None
 
     @abstractmethod
@@ -103,21 +119,21 @@ class BlackBox(Watcher):
 
     def advise(self, step: int, state: int) -> int:
         """Return the advice for one person at one step."""
-        chances = self.drawn.at(step, state)
-        if len(chances) == 1:
-            return next(iter(chances))
-        return int(self.rng.choice(list(chances), p=list(chances.values())))
+        return self.drawn.draw(step, state, self.rng)
 
     def update(self, batch: Episodes) -> None:
         """Learn from whole episodes."""
         batch.check_fits(*self._sizes)
         paid = (batch.reward - self._low) / self._unit
         paid -= self.penalty / self._unit * (batch.advice < self.shape.n_actions)
+        self._shut[batch.step, batch.state] = False
+        self._note_ends(batch)
         self._take_in(batch, paid)
         self.episode += len(batch)
 
     def burn_in(self, simulator: Simulator, *, episodes: int, rng: Generator) -> None:
         """Play evenly random advice, keep its counts, and declare what was not seen unreachable."""
+        whole("episodes", episodes, least=1)
         H, S, A = self._sizes
         chance = np.broadcast_to(self._open, (H, S, A + 1)).astype(np.float64)
         even = Policy.from_probabilities(chance / chance.sum(axis=2, keepdims=True))
@@ -126,8 +142,19 @@ class BlackBox(Watcher):
             size = min(left, max(1, 1_000_000 // H))
             self.update(simulator.play(even, episodes=size, rng=rng))
             left -= size
-        self._zero[:-1] |= self._visits.sum(axis=2) == 0
+        self._shut[:-1] = self._seen.sum(axis=2) == 0
         self._forget_plans()
+
+    @property
+    def _seen(self) -> Ints:
+        """How often each row was seen."""
+        return self._visits
+
+    @property
+    def _over(self) -> Bools:
+        """Where nothing more can happen [h, s], with one step more."""
+        over: Bools = self._ended | self._zero
+        return over
 
     def state(self) -> dict[str, Any]:
         """Return all that was learnt, the plan (its ties were drawn), and where chance stands."""
@@ -204,23 +231,26 @@ class Counted(BlackBox):
     def _take_in(self, batch: Episodes, paid: Floats) -> None:
         """Count what followed, and what was paid."""
         self._links = with_room(self._links, int(self._used[0]), batch.state.size)
+        self._note(batch, paid, self._chains)
+        if batch.state.size:
+            self._forget_plans()
+
+    def sound(self, state: dict[str, Any]) -> bool:
+        """Tell whether chains lead somewhere, come to an end, and hold what was seen."""
+        head, links, used = state["_head"], state["_links"], int(state["_used"][0])
+        return are_chains(state["_visits"], head, links, used, self.shape.n_states)
+
+    def _note(self, batch: Episodes, paid: Floats, chains: Chains) -> None:
         note_advised(
             batch.first,
             batch.state,
             batch.advice,
             paid,
             batch.next_state,
-            self._chains,
+            chains,
             self._paid,
             self._square,
         )
-        self._note_ends(batch)
-        self._forget_plans()
-
-    def sound(self, state: dict[str, Any]) -> bool:
-        """Tell whether chains lead somewhere and come to an end."""
-        head, links, used = state["_head"], state["_links"], int(state["_used"][0])
-        return are_chains(head, links, used, self.shape.n_states)
 
     @property
     def _chains(self) -> Chains:
@@ -231,8 +261,7 @@ class Counted(BlackBox):
         reward = self._reward
         if reward is None:
             reward = self._paid / np.maximum(self._visits, 1)
-        zero: Bools = self._ended | self._zero
-        return Box(self._chains, self._open, reward, zero, self._rest)
+        return Box(self._chains, self._open, reward, self._over, self._shut.copy(), self._rest)
 
 
 def _read_zero(given: ArrayLike | None, shape: tuple[int, int]) -> Bools:

@@ -14,8 +14,10 @@ before, and at least m w times, with w = ε / (4 H S) and
 
     m = 512 (log₂ log₂ H)² (C H² / ε²) log₂²(8 H² S² / ε) ln(6 C S B log₂²(4 S² H² / ε) / δ)
 
-which for five steps, 35 states and ε = 1 is nine hundred thousand visits: nothing is learnt in any
-experiment. Without it everything counts at every update.
+until n ≥ m S H (of UC-CFH a factor C more). For five steps, 35 states of which seven can follow,
+ε = 1 and δ = 0.5, m w is nine hundred thousand visits: nothing is learnt in any experiment. Without
+phases everything counts at every update. Below four steps (log₂ log₂ H)² would be less than 1 and
+is 1; ε is taken for rewards in [0, 1], and at most H.
 """
 
 import math
@@ -23,10 +25,11 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.random import Generator
 from numpy.typing import ArrayLike
 
-from counsel._arrays import Bools, Floats, Ints, first, place, rectangular
+from counsel._arrays import Bools, Floats, Ints, first, place, positive, rectangular
 from counsel.errors import CounselError
 from counsel.learning._chain_kernels import (
     Chains,
@@ -35,9 +38,7 @@ from counsel.learning._chain_kernels import (
     are_chains,
     with_room,
 )
-from counsel.learning._optimist_kernels import note_advised
-from counsel.learning.black_box import Counted
-from counsel.learning.exploring import positive
+from counsel.learning.black_box import Counted, needed
 from counsel.model.problem import AdviceProblem, Shape
 from counsel.simulate.episodes import Episodes
 
@@ -62,13 +63,13 @@ class Phases:
 class Boxed(Counted):
     """Plans for the best world within intervals."""
 
-    growing: ClassVar[tuple[str, ...]] = ("_links", "_new_links")
+    growing: ClassVar[tuple[str, ...]] = (*Counted.growing, "_new_links")
     arrays: ClassVar[tuple[str, ...]] = (
-        *(name for name in Counted.arrays if name != "_links"),
+        *Counted.arrays,
         "_new_visits",
         "_new_head",
         "_new_used",
-        *growing,
+        "_new_links",
     )
 
     bounds: ClassVar[int]
@@ -85,12 +86,17 @@ class Boxed(Counted):
         scale: float = 1.0,
         penalty: float = 0.0,
         budget: float | None = None,
-        support: ArrayLike | None = None,
+        support: "ArrayLike | sp.spmatrix | None" = None,
         phases: Phases | None = None,
         known_zero: ArrayLike | None = None,
     ) -> None:
         super().__init__(
-            shape, rng=rng, reward=reward, penalty=penalty, budget=budget, known_zero=known_zero
+            shape,
+            rng=rng,
+            reward=needed(reward),
+            penalty=penalty,
+            budget=budget,
+            known_zero=known_zero,
         )
         self.epsilon, self.delta = positive("epsilon", epsilon), positive("delta", delta, 1.0)
         self.scale, self.phases = positive("scale", scale), phases
@@ -103,7 +109,9 @@ class Boxed(Counted):
     @property
     def most_successors(self) -> int:
         """C: how many states can follow one at most."""
-        return self.shape.n_states if self.support is None else int(self.support.sum(axis=1).max())
+        if self.support is None:
+            return self.shape.n_states
+        return int(np.diff(self.support.indptr).max())
 
     @property
     def log(self) -> float:
@@ -114,13 +122,13 @@ class Boxed(Counted):
 
     @property
     def m(self) -> float:
-        """m, after so many visits nothing more would be learnt."""
+        """M of the papers: how much has to be seen."""
         H, S, A = self._sizes
         C, e = self.most_successors, self._asked
         slow = max(math.log2(max(math.log2(H), 1.0)), 1.0) ** 2
         sides = math.log(6.0 * C * S * (A + 1) * math.log2(4.0 * S * S * H * H / e) ** 2)
         wide = math.log2(8.0 * H * H * S * S / e) ** 2
-        return 512.0 * slow * (C * H * H / e**2) * wide * (sides - math.log(self.delta))
+        return 512.0 * slow * C * (H / e) * (H / e) * wide * (sides - math.log(self.delta))
 
     @property
     def least_visits(self) -> float:
@@ -137,22 +145,11 @@ class Boxed(Counted):
 
     def _take_in(self, batch: Episodes, paid: Floats) -> None:
         """Count what followed; with phases, only rows that were seen as often again count."""
-        self._check_support(batch)
         if self.phases is None:
             super()._take_in(batch, paid)
             return
         self._new_links = with_room(self._new_links, int(self._new_used[0]), batch.state.size)
-        note_advised(
-            batch.first,
-            batch.state,
-            batch.advice,
-            paid,
-            batch.next_state,
-            self._new_chains,
-            self._paid,
-            self._square,
-        )
-        self._note_ends(batch)
+        self._note(batch, paid, self._new_chains)
         enough = self.m * self.shape.n_states * self.shape.horizon
         ripe = self._new_visits >= np.maximum(self.least_visits, self._visits)
         ripe &= self._visits < enough
@@ -169,11 +166,25 @@ class Boxed(Counted):
         self._new_visits[:], self._new_head[:], self._new_used[:] = 0, -1, 0
         add_times(self._new_chains, row[~counts], t[~counts], times[~counts])
 
+    @property
+    def _seen(self) -> Ints:
+        """How often each row was seen, whether that counts yet or not."""
+        return self._visits if self.phases is None else self._visits + self._new_visits
+
+    def update(self, batch: Episodes) -> None:
+        """Learn from whole episodes."""
+        batch.check_fits(*self._sizes)
+        self._check_support(batch)
+        super().update(batch)
+
     def _check_support(self, batch: Episodes) -> None:
         if self.support is None:
             return
-        follows: Bools = self.support[batch.state, batch.next_state].reshape(-1)
-        where = first(~follows)
+        S = self.shape.n_states
+        keys = np.repeat(np.arange(S), np.diff(self.support.indptr)) * S + self.support.indices
+        moves = batch.state.astype(np.int64) * S + batch.next_state
+        off: Bools = keys[np.minimum(np.searchsorted(keys, moves), keys.size - 1)] != moves
+        where = first(off)
         if where is not None:
             s, t = int(batch.state[where]), int(batch.next_state[where])
             raise CounselError(
@@ -188,39 +199,47 @@ class Boxed(Counted):
     def sound(self, state: dict[str, Any]) -> bool:
         """Tell whether chains lead somewhere and come to an end."""
         head, links, used = state["_new_head"], state["_new_links"], int(state["_new_used"][0])
-        return super().sound(state) and are_chains(head, links, used, self.shape.n_states)
+        S = self.shape.n_states
+        return super().sound(state) and are_chains(state["_new_visits"], head, links, used, S)
 
     def _follows(self) -> tuple[Ints, Ints]:
         """Return the states that can follow each, laid out by state; both empty where all can."""
         if self.support is None:
             return np.zeros(0, np.int64), np.zeros(0, np.int64)
-        counts = np.append(0, np.cumsum(self.support.sum(axis=1)))
-        return counts.astype(np.int64), np.nonzero(self.support)[1]
+        return self.support.indptr.astype(np.int64), self.support.indices.astype(np.int64)
 
 
-def support_of(problem: AdviceProblem) -> Bools:
+def support_of(problem: AdviceProblem) -> "sp.csr_matrix":
     """Return which states can follow which [s, t], whatever the step and the action."""
     matrices = problem.mdp.kernel.to_sparse()
     S, A = problem.n_states, problem.n_actions
-    support = np.zeros((S, S), dtype=np.bool_)
+    row, then = [], []
     for matrix in matrices if isinstance(matrices, list) else [matrices]:
-        row, t = matrix.nonzero()
-        support[row // A, t] = True
-    return support
+        entries = matrix.tocoo()
+        live = entries.data > 0.0
+        row.append(entries.row[live] // A)
+        then.append(entries.col[live])
+    both = (np.concatenate(row), np.concatenate(then))
+    return sp.csr_matrix((np.ones(both[0].size, dtype=np.bool_), both), shape=(S, S))
 
 
-def _read_support(given: ArrayLike | None, n_states: int) -> Bools | None:
-    """Return which states can follow which [s, t]; None where all can."""
+def _read_support(given: "ArrayLike | sp.spmatrix | None", n_states: int) -> "sp.csr_matrix | None":
+    """Return which states can follow which [s, t], sparse; None where all can."""
     if given is None:
         return None
-    table = rectangular("support", given)
+    table: Any = given
+    if not sp.issparse(given):
+        table = rectangular("support", given)
     if table.dtype != np.bool_ or table.shape != (n_states, n_states):
         raise CounselError(
             f"support is {table.dtype} of shape {table.shape}; "
-            f"expected booleans [s, t] = {(n_states, n_states)}"
+            f"expected booleans [s, t] = {(n_states, n_states)}, dense or sparse"
         )
-    lively: Bools = np.logical_or.reduce(table, axis=1)
-    where = first(~lively)
+    support = sp.csr_matrix(table)
+    support.eliminate_zeros()
+    support.sort_indices()
+    dead: Bools = np.diff(support.indptr) == 0
+    where = first(dead)
     if where is not None:
         raise CounselError(f"support{place('s', where)} is empty: some state must follow")
-    return table.copy()
+    return support

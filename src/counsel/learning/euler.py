@@ -30,10 +30,9 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import ArrayLike
 
-from counsel._arrays import Floats, sealed, whole
+from counsel._arrays import Floats, positive, sealed, whole
 from counsel.learning._optimist_kernels import plan_euler
 from counsel.learning.black_box import Counted
-from counsel.learning.exploring import positive
 from counsel.model.policy import Advice
 from counsel.model.problem import Shape
 
@@ -59,6 +58,8 @@ class EULER(Counted):
         States known to be worth nothing [s] or [h, s], besides those where episodes end.
     """
 
+    arrays = (*Counted.arrays, "_upper", "_lower")
+
     def __init__(  # noqa: PLR0913 (the settings of the theorem)
         self,
         shape: Shape,
@@ -77,7 +78,8 @@ class EULER(Counted):
         H, S, A = self._sizes
         events = math.log(4.0 * S * (A + 1) * H) + math.log(self.episodes)
         self._log = self.scale * (events + math.log(7.0) - math.log(self.delta))
-        self._upper, self._lower = np.zeros((H + 1, S)), np.zeros((H + 1, S))
+        self._upper = np.repeat(np.arange(H, -1, -1.0)[:, None], S, axis=1)
+        self._lower = np.zeros((H + 1, S))
 
     def best_advice(self) -> Advice:
         """Return what to advise [h, s] after what was seen."""

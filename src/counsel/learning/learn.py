@@ -73,11 +73,6 @@ class Learner(Protocol):
 class Explorer(Protocol):
     """A learner that plays otherwise than it would advise."""
 
-    @property
-    def done(self) -> bool:
-        """Whether its stopping rule has fired."""
-        ...
-
     def explore(self, simulator: Simulator, *, episodes: int, rng: Generator) -> None:
         """Play and take in what was seen."""
         ...
@@ -88,14 +83,17 @@ class Runner(Protocol):
     """A learner with a compiled loop of its own."""
 
     @property
-    def loops(self) -> bool:
+    def can_run(self) -> bool:
         """Whether the loop can be used here."""
         ...
 
     def run(
         self, simulator: Simulator, *, best: float, episodes: int, every: int, rng: Generator
     ) -> tuple[Floats, Floats]:
-        """Play and learn; return each episode's gap to ``best`` and expected pieces of advice."""
+        """Play and learn; return each episode's gap to ``best`` and expected pieces of advice.
+
+        The truth in the simulator is read for that only.
+        """
         ...
 
 
@@ -159,20 +157,21 @@ def learn(  # noqa: PLR0913 (who, where, how long, how often, and chance)
     check_rng(rng)
     if every != DOUBLING:
         whole("every", every, least=1)
+    simulator.problem.check_fits(learner.policy)
     keep = _Ledger(simulator, learner.penalty, getattr(learner, "budget", None), after)
     step = max(1, (keep.before + episodes) // records)
     if every != DOUBLING:
         step = -(-step // int(every)) * int(every)
-    if isinstance(learner, Runner) and learner.loops and every != DOUBLING:
+    if isinstance(learner, Runner) and learner.can_run and every != DOUBLING:
         yield from _in_one_loop(learner, simulator, keep, (episodes, int(every), step), rng)
         return
-    played, shown = 0, 0
+    played, shown, explores = 0, 0, isinstance(learner, Explorer)
     block = max(1, keep.before) if every == DOUBLING else int(every)
     while played < episodes:
         size = min(block, episodes - played)
         policy = learner.policy
         gap, pieces = keep.judge(policy)
-        if isinstance(learner, Explorer):
+        if isinstance(learner, Explorer) and explores:
             learner.explore(simulator, episodes=size, rng=rng)
         else:
             learner.update(simulator.play(policy, episodes=size, rng=rng))

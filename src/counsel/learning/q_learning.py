@@ -34,8 +34,7 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import ArrayLike
 
-from counsel._arrays import Floats, sealed, whole
-from counsel.errors import CounselError
+from counsel._arrays import Floats, positive, sealed, whole
 from counsel.learning._q_kernels import (
     BERNSTEIN,
     HOEFFDING,
@@ -45,8 +44,7 @@ from counsel.learning._q_kernels import (
     pick_advice,
 )
 from counsel.learning.black_box import BlackBox
-from counsel.learning.bonuses import Bernstein, Hoeffding
-from counsel.learning.exploring import positive
+from counsel.learning.bonuses import Bernstein, Hoeffding, read_bonus
 from counsel.model.policy import Advice
 from counsel.model.problem import Shape
 from counsel.simulate.episodes import Episodes
@@ -93,9 +91,7 @@ class QLearning(BlackBox):
         super().__init__(shape, rng=rng, reward=reward, penalty=penalty, known_zero=known_zero)
         self.episodes = whole("episodes", episodes, least=1)
         self.delta, self.scale = positive("delta", delta, 1.0), positive("scale", scale)
-        self.bonus = Bernstein() if bonus is None else bonus
-        if not isinstance(self.bonus, Hoeffding | Bernstein):
-            raise CounselError(f"bonus is {bonus!r}; give Hoeffding() or Bernstein()")
+        self.bonus = read_bonus(bonus, Bernstein(), Hoeffding())
         H, S, A = self._sizes
         events = math.log(2.0 * S * (A + 1) * H) + math.log(self.episodes)
         log = events - math.log(self.delta)
@@ -125,28 +121,27 @@ class QLearning(BlackBox):
             batch.advice,
             reward,
             batch.next_state,
-            batch.terminated,
             self._open,
-            self._ended,
-            self._zero,
+            self._over,
+            self._shut,
             self._rest,
             self._optimism,
             Table(self._visits, self._Q, self._V, self._sum, self._square, self._width),
         )
-        self._note_ends(batch)
-        self._forget_plans()
+        if batch.state.size:
+            self._forget_plans()
 
     def best_advice(self) -> Advice:
         """Return what to advise [h, s] after what was seen."""
         H, S, A = self._sizes
         advice: Advice = np.full((H, S), A, dtype=np.int16)
-        zero = self._ended | self._zero
-        pick_advice(self._Q, self._open, zero, self.rng.random((H, S)), advice)
+        quiet = self._over | self._shut
+        pick_advice(self._Q, self._open, quiet, self.rng.random((H, S)), advice)
         return advice
 
     @property
     def upper(self) -> Floats:
         """V [h, s] as it stands, in the units of the rewards."""
         left = np.arange(self.shape.horizon, -1, -1.0)[:, None]
-        V = np.where(self._ended | self._zero, left * self._rest, self._V)
-        return sealed(self._values(V))
+        V = np.where(self._shut, 0.0, self._V)
+        return sealed(self._values(np.where(self._over, left * self._rest, V)))

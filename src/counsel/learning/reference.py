@@ -4,7 +4,7 @@
 * *always the best action*: in every state the action that would be best if the machine acted
   itself. It never stays silent and pays for every piece.
 * *as if all listened*: the plan for θ = 1 (of the same penalty or budget), met by people as they
-  are. It advises where following would pay, not where advising does.
+  are. It advises where a match would pay, not where advice does.
 * *the optimum*: ``solve``. What there is to learn.
 
 ``Fixed`` puts any policy behind the interface of learners, to be run and judged as they are.
@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from counsel._arrays import Floats, generator_from
+from counsel._arrays import Floats, brief, check_rng, generator_from
 from counsel.errors import CounselError
 from counsel.learning.adherence import read_limit
 from counsel.learning.move import Move
@@ -28,8 +28,8 @@ from counsel.simulate.episodes import Episodes
 def always_best_action(problem: AdviceProblem) -> Policy:
     """Return the policy that always advises the best action of the world itself.
 
-    Where nothing may be advised, or nothing can happen any more, it is silent. Among equals the
-    action with the lowest index.
+    Where nothing may be advised the person acts alone, and it is silent, as it is where nothing can
+    happen any more. Among equals the action with the lowest index.
     """
     mdp = problem.mdp
     H, S, A = problem.horizon, problem.n_states, problem.n_actions
@@ -40,10 +40,11 @@ def always_best_action(problem: AdviceProblem) -> Policy:
     for h in range(H - 1, -1, -1):
         matrix = matrices[h] if isinstance(matrices, list) else matrices
         Q = reward[h] + (matrix @ value).reshape(S, A)
-        Q = np.where(allowed[h], Q, -np.inf)
-        best = Q.argmax(axis=1)
-        value = np.where(allowed[h].any(axis=1), Q[np.arange(S), best], 0.0)
-        speaks = allowed[h].any(axis=1) & ~over[h]
+        alone = (problem.policy[h] * Q).sum(axis=1)
+        best = np.where(allowed[h], Q, -np.inf).argmax(axis=1)
+        speaks = allowed[h].any(axis=1)
+        value = np.where(speaks, Q[np.arange(S), best], alone)
+        speaks &= ~over[h]
         advice[h] = np.where(speaks, best, A)
     return Policy.trusted(advice, n_actions=A)
 
@@ -72,14 +73,16 @@ class Fixed:
 
     def __init__(
         self,
-        policy: Policy | HardPolicy,
+        policy: Policy,
         *,
         penalty: float = 0.0,
         budget: float | None = None,
         rng: np.random.Generator | None = None,
     ) -> None:
         if not isinstance(policy, Policy):
-            raise CounselError(f"expected a Policy, not {type(policy).__name__}")
+            raise CounselError(f"policy is {brief(policy)}; give a Policy")
+        if rng is not None:
+            check_rng(rng)
         self._policy, self._rng = policy, rng
         self.penalty, self.budget = read_limit(penalty, budget)
 
@@ -93,12 +96,7 @@ class Fixed:
 
     def advise(self, step: int, state: int) -> int:
         """Return the advice for one person at one step."""
-        chances = self._policy.at(step, state)
-        if len(chances) == 1:
-            return next(iter(chances))
-        if self._rng is None:
-            raise CounselError("this policy is random in some cells; give rng")
-        return int(self._rng.choice(list(chances), p=list(chances.values())))
+        return self._policy.draw(step, state, self._rng)
 
     def observe(self, move: Move) -> None:
         """Take no note."""

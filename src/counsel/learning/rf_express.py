@@ -2,8 +2,8 @@
 
 Setting: the machine's time-dependent MDP as a black box, rewards in [0, 1], n = n_h(s, b):
 
-    β(n) = ln(3 S B H / δ) + S ln(8 e (n + 1))
-    W_h(s, b) = min{H, c 15 H² β(n) / n + (1 + 1/H) Σ_t p̂_h(t | s, b) max_b' W_{h+1}(t, b')}
+    φ(n) = ln(3 S B H / δ) + S ln(8 e (n + 1))
+    W_h(s, b) = min{H, c 15 H² φ(n) / n + (1 + 1/H) Σ_t p̂_h(t | s, b) max_b' W_{h+1}(t, b')}
 
 with W = H where n = 0. Each episode follows the advice of the largest W. Exploring may stop when
 W + 3 e √W ≤ ε / 2 at the start; then, with c = 1 and probability 1 − δ, the best policy on p̂ (even
@@ -29,10 +29,10 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import ArrayLike
 
-from counsel._arrays import Floats
-from counsel.learning._express_kernels import beta, plan_express, plan_plug_in
+from counsel._arrays import Floats, positive
+from counsel.learning._explore_kernels import phi
+from counsel.learning._express_kernels import plan_express, plan_plug_in
 from counsel.learning.black_box import Counted
-from counsel.learning.exploring import positive
 from counsel.model.policy import Advice, Policy
 from counsel.model.problem import Shape
 from counsel.simulate.simulator import Simulator
@@ -107,7 +107,7 @@ class RFExpress(Counted):
             return float(H)
         W = self._express(np.zeros((H, S)), np.full((H, S), A, dtype=np.int16))
         n = float(self.episode)
-        return self._from_start(W[0], self.scale * 15.0 * H * H * beta(n, self._base, S) / n)
+        return self._from_start(W[0], self.scale * 15.0 * H * H * phi(n, self._base, S) / n)
 
     @property
     def done(self) -> bool:

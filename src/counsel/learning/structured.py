@@ -62,7 +62,8 @@ from counsel.learning._factor_kernels import (
     width,
 )
 from counsel.learning.adherence import read_groups
-from counsel.learning.exploring import Exploring, fill_unknown
+from counsel.learning.exploring import Exploring
+from counsel.learning.learnt import fill_unknown
 from counsel.model.human import Human
 from counsel.model.kernel import Kernel
 from counsel.model.mdp import MDP
@@ -214,7 +215,7 @@ class Structured(Exploring):
     def sound(self, state: dict[str, Any]) -> bool:
         """Tell whether chains lead somewhere and come to an end."""
         head, links, used = state["_head"], state["_links"], int(state["_used"][0])
-        return are_chains(head, links, used, self.shape.n_states)
+        return are_chains(state["_visits"], head, links, used, self.shape.n_states)
 
     def _make_room(self, most: int) -> None:
         """Have links for so many more decisions that each lead somewhere new."""

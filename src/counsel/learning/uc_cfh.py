@@ -23,7 +23,8 @@ Deviates
 * States where an episode ended are worth 0 and cost nothing (see ``black_box.py``). ``scale`` is c.
 """
 
-from typing import ClassVar, NamedTuple
+from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from numpy.random import Generator
@@ -34,26 +35,23 @@ from counsel.errors import CounselError
 from counsel.learning._chain_kernels import all_links
 from counsel.learning._interval_kernels import fill_intervals
 from counsel.learning.boxes import Boxed, Phases
-from counsel.learning.exploring import LearntPlan, plan_on, tried_problem
-from counsel.learning.extended_lp import NOTHING, Extended, Groups, solve_extended
+from counsel.learning.extended_lp import NOTHING, Extended, Flows, solve_extended
+from counsel.learning.learnt import LearntPlan, Seen, plan_on, seen_problem, with_silence
 from counsel.model.policy import Advice, Policy
 from counsel.model.problem import AdviceProblem, Shape
 
-MOST_FLOWS = 3_000_000
-"""Larger programmes are refused: they would run for hours."""
+MOST_FLOWS = 400_000
+"""Larger programmes are refused: they would run for minutes each."""
 
 
-class Optimistic(NamedTuple):
-    """What was promised: value, pieces of advice, the price of one, policy and world.
+@dataclass(frozen=True, slots=True, eq=False)
+class Optimistic(LearntPlan):
+    """What the programme promises, and the world in which it would come true.
 
     ``world`` is a problem whose actions are the advice and, last, to be left alone, and whose
     person always listens. The policy, evaluated there, is worth ``value``.
     """
 
-    value: float
-    advice_count: float
-    price: float
-    policy: Policy
     world: AdviceProblem
 
 
@@ -113,20 +111,23 @@ class UCCFH(Boxed):
         )
         flows = int(self._cells().sum()) * (shape.n_actions + 1) * self.most_successors
         if flows > MOST_FLOWS:
+            hint = "use a smaller world"
+            if self.support is None:
+                hint = "say in support which states can follow which, or " + hint
             raise CounselError(
-                f"the linear programme would have about {flows:,} unknowns; say in support which "
-                "states can follow which, or use a smaller world"
+                f"the linear programme would have about {flows:,} unknowns, more than "
+                f"{MOST_FLOWS:,}; {hint}"
             )
 
     @property
     def m(self) -> float:
-        """m, after so many visits nothing more would be learnt."""
+        """M of the paper: how much has to be seen."""
         return super().m * self.most_successors
 
     def draw(self) -> Policy:
         """Solve the programme; return its policy."""
-        groups = self._groups()
-        return self._policy_of(groups, self._solve(groups))
+        flows = self._flows()
+        return self._policy_of(flows, self._solve(flows))
 
     def best_advice(self) -> Advice:
         """Return the likeliest advice [h, s]."""
@@ -134,91 +135,82 @@ class UCCFH(Boxed):
 
     def optimistic(self) -> Optimistic:
         """Return what the programme promises now, and the world in which that would come true."""
-        groups = self._groups()
-        found = self._solve(groups)
+        flows = self._flows()
+        found = self._solve(flows)
         H, S, A = self._sizes
-        of = np.repeat(np.arange(groups.step.size), np.diff(groups.indptr))
-        flows = (found.x[of] > NOTHING) & (found.z > 0.0)
-        row = (groups.step * S + groups.state) * (A + 1) + groups.advice
-        total = np.bincount(of, np.where(flows, found.z, 0.0), minlength=groups.step.size)
-        chance = found.z[flows] / total[of[flows]]
-        tried = np.zeros((H, S, A + 1), dtype=np.bool_)
-        tried.reshape(-1)[row[total > 0.0]] = True
-        world = tried_problem(
-            tried,
-            (row[of[flows]], groups.follows[flows], chance),
-            self._known_reward(),
-            self._ended | self._zero,
-            self.shape.reward_range[0],
-            np.append(self._law_of_start(), 0.0),
+        x = np.where(found.x > NOTHING, found.x, 0.0)
+        of = np.repeat(np.arange(flows.step.size), np.diff(flows.indptr))
+        kept = (x[of] > 0.0) & (found.z > 0.0)
+        row = (flows.step * S + flows.state) * (A + 1) + flows.advice
+        # Whole "visits" are enough to tell what was tried; "times" are then the chances.
+        visits = np.zeros((H, S, A + 1), dtype=np.int64)
+        visits.reshape(-1)[row[x > 0.0]] = 1
+        total = np.bincount(of[kept], found.z[kept], minlength=row.size)
+        chance = found.z[kept] / total[of[kept]]
+        believed = Seen(visits, self._known_reward(), row[of[kept]], flows.follows[kept], chance)
+        law, idle = self._law_of_start()
+        settled = float(law[self._over[0]].sum()) + idle
+        value = found.value + H * self._rest * settled
+        return Optimistic(
+            value=value * self._unit + H * self._low,
+            advice_count=float(x[flows.advice != A].sum()),
+            price=found.price * self._unit,
+            policy=self._policy_of(flows, found),
+            world=self._problem(believed),
         )
-        value = found.value * self._unit + H * self._low
-        price = found.price * self._unit
-        return Optimistic(value, found.advice_count, price, self._policy_of(groups, found), world)
 
     def model(self) -> AdviceProblem:
         """Return p̂ as a problem that ``solve`` and ``frontier`` take."""
-        row, t, times = all_links(self._head, self._links)
-        chance = times / self._visits.reshape(-1)[row]
-        return tried_problem(
-            self._visits > 0,
-            (row, t, chance),
-            self._known_reward(),
-            self._ended | self._zero,
-            self.shape.reward_range[0],
-            np.append(self._law_of_start(), 0.0),
+        row, then, times = all_links(self._head, self._links)
+        return self._problem(
+            with_silence(Seen(self._visits, self._known_reward(), row, then, times))
         )
+
+    def _problem(self, seen: Seen) -> AdviceProblem:
+        law, idle = self._law_of_start()
+        least = self.shape.reward_range[0]
+        return seen_problem(seen, self._over, least, np.append(law, 0.0), idle=idle)
 
     def plan(
         self, *, penalty: float | None = None, budget: float | None = None, hard: bool = False
     ) -> LearntPlan:
         """Plan on p̂ for another limit, as ``solve``; only advice that was tried is compared."""
-        return plan_on(
-            self.model(), self.shape.n_actions, penalty=penalty, budget=budget, hard=hard
-        )
+        return plan_on(self.model(), self.shape, penalty=penalty, budget=budget, hard=hard)
 
     def _known_reward(self) -> Floats:
         """Return the machine's rewards [h, s, b] in the user's units."""
-        if self._reward is None:
-            raise CounselError("UC-CFH needs the machine's rewards")
-        known: Floats = self._reward * self._unit + self._low
+        known: Floats = self._scaled_reward * self._unit + self._low
+        return known
+
+    @property
+    def _scaled_reward(self) -> Floats:
+        """The machine's rewards [h, s, b] in [0, 1]."""
+        known = np.zeros((1, 1, 1)) if self._reward is None else self._reward
         return by_step(known, self.shape.horizon)
 
-    def _solve(self, groups: Groups) -> Extended:
+    def _solve(self, flows: Flows) -> Extended:
         S, A = self.shape.n_states, self.shape.n_actions
-        return solve_extended(
-            groups, self._law_of_start(), n_states=S, silence=A, budget=self.budget
-        )
-
-    def _law_of_start(self) -> Floats:
-        law = self._starts.astype(np.float64)
-        if self.shape.start is not None:
-            law = np.zeros(law.size)
-            law[self.shape.start] = 1.0
-        if not law.any():
-            law[:] = 1.0
-        whole: Floats = law / law.sum()
-        return whole
+        law, _ = self._law_of_start()
+        return solve_extended(flows, law, n_states=S, defer=A, budget=self.budget)
 
     def _cells(self) -> Bools:
         """Return which cells [h, s] can occur and are not over."""
         H, S, _ = self._sizes
-        zero = self._ended | self._zero
-        here = (self._law_of_start() > 0.0) & ~zero[0]
+        gone = self._over | self._shut
+        here = (self._law_of_start()[0] > 0.0) & ~gone[0]
         cells = np.zeros((H, S), dtype=np.bool_)
         for h in range(H):
             cells[h] = here
-            onward = (
-                np.ones(S, np.bool_) if self.support is None else self.support[here].any(axis=0)
-            )
-            here = onward & ~zero[h + 1] if here.any() else here
+            onward = np.full(S, here.any())
+            if self.support is not None:
+                onward = np.asarray(here.astype(np.int64) @ self.support).reshape(-1) > 0
+            here = onward & ~gone[h + 1]
         return cells
 
-    def _groups(self) -> Groups:
+    def _flows(self) -> Flows:
         """Lay out rows, flows, intervals and rewards."""
         H, S, A = self._sizes
         B = A + 1
-        zero = self._ended | self._zero
         may = by_step(self._open, H) & self._cells()[..., None]
         step, state, advice = np.nonzero(may)
         starts, follows = self._follows()
@@ -240,21 +232,16 @@ class UCCFH(Boxed):
         low, high = np.empty(p.size), np.empty(p.size)
         fill_intervals(p, n, self.log, low, high)
         after = np.repeat(step, size) + 1
-        over = zero[after, to] | (after == H)
-        ends = np.where(over, (H - after) * self._rest, np.nan)
-        if self._reward is None:
-            raise CounselError("UC-CFH needs the machine's rewards")
-        reward = by_step(self._reward, H)[step, state, advice]
-        return Groups(step, state, advice, reward, indptr, to, low, high, ends)
+        ends = np.where(self._shut[after, to] | (after == H), 0.0, np.nan)
+        ends = np.where(self._over[after, to], (H - after) * self._rest, ends)
+        reward = self._scaled_reward[step, state, advice]
+        return Flows(step, state, advice, reward, indptr, to, low, high, ends)
 
-    def _policy_of(self, groups: Groups, found: Extended) -> Policy:
+    def _policy_of(self, flows: Flows, found: Extended) -> Policy:
         """Return π = x / Σ x; silence where no flow comes."""
         H, S, A = self._sizes
         table = np.zeros((H, S, A + 1))
-        table[groups.step, groups.state, groups.advice] = found.x
-        total = table.sum(axis=2)
-        table[total <= NOTHING] = 0.0
-        table[total <= NOTHING, A] = 1.0
-        table /= table.sum(axis=2, keepdims=True)
-        table[table < NOTHING] = 0.0
+        x = np.where(found.x > NOTHING, found.x, 0.0)
+        table[flows.step, flows.state, flows.advice] = x
+        table[table.sum(axis=2) == 0.0, A] = 1.0
         return Policy.from_probabilities(table / table.sum(axis=2, keepdims=True))

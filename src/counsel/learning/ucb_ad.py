@@ -141,7 +141,7 @@ class UCBAD(AdherenceLearner):
         """Play and learn in one compiled loop.
 
         Return what each episode's policy fell short of ``best``, and its expected pieces of advice.
-        Only for that the truth is read. The same
+        The same
         episodes, and the same learner afterwards, as with ``policy`` and ``update`` in turn.
         """
         known, plan = self.known, self.known.plan
@@ -206,7 +206,7 @@ class UCBAD(AdherenceLearner):
         return np.argwhere((groups.bin_lsa >= 0) & (upper_lsa < least_lsa))
 
     @property
-    def loops(self) -> bool:
+    def can_run(self) -> bool:
         """Whether ``run`` can be used here: few cells can occur, no budget, rewards are known."""
         simple = self.budget is None and self.rewards is None
         return isinstance(self.known.plan, SmallPlan) and simple

@@ -27,7 +27,7 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import ArrayLike
 
-from counsel._arrays import Floats, sealed, whole
+from counsel._arrays import Floats, positive, sealed, whole
 from counsel.learning._chain_kernels import with_room
 from counsel.learning._optimist_kernels import (
     FREEDMAN,
@@ -37,9 +37,8 @@ from counsel.learning._optimist_kernels import (
     plan_ucbvi,
     ucbvi_episodes,
 )
-from counsel.learning.black_box import Counted
-from counsel.learning.bonuses import Freedman, Hoeffding
-from counsel.learning.exploring import positive
+from counsel.learning.black_box import Counted, needed
+from counsel.learning.bonuses import Freedman, Hoeffding, read_bonus
 from counsel.model.policy import Advice
 from counsel.model.problem import Shape
 from counsel.planning.backward import model_of
@@ -73,7 +72,7 @@ class UCBVI(Counted):
         States known to be worth nothing [s] or [h, s], besides those where episodes end.
     """
 
-    arrays = (*Counted.arrays, "_Q")
+    arrays = (*Counted.arrays, "_Q", "_V")
 
     def __init__(  # noqa: PLR0913 (the settings of the theorem)
         self,
@@ -88,10 +87,12 @@ class UCBVI(Counted):
         penalty: float = 0.0,
         known_zero: ArrayLike | None = None,
     ) -> None:
-        super().__init__(shape, rng=rng, reward=reward, penalty=penalty, known_zero=known_zero)
+        super().__init__(
+            shape, rng=rng, reward=needed(reward), penalty=penalty, known_zero=known_zero
+        )
         self.episodes = whole("episodes", episodes, least=1)
         self.delta, self.scale = positive("delta", delta, 1.0), positive("scale", scale)
-        self.bonus = Freedman() if bonus is None else bonus
+        self.bonus = read_bonus(bonus, Freedman(), Hoeffding())
         H, S, A = self._sizes
         events = math.log(5.0 * H * S * (A + 1) * H) + math.log(self.episodes)
         log = events - math.log(self.delta)
@@ -100,6 +101,7 @@ class UCBVI(Counted):
         self._bonus = Bonus(kind, self.scale, log, most)
         self._Q = np.full((H, S, A + 1), float(H))
         self._V = np.full((H + 1, S), float(H))
+        self._V[H] = 0.0
 
     def best_advice(self) -> Advice:
         """Return what to advise [h, s] after what was seen."""
@@ -110,7 +112,7 @@ class UCBVI(Counted):
         return advice
 
     @property
-    def loops(self) -> bool:
+    def can_run(self) -> bool:
         """Whether ``run`` can be used here: always."""
         return True
 
@@ -134,6 +136,7 @@ class UCBVI(Counted):
             self._starts,
             self._idle,
             self._ended,
+            self._shut,
             self._low,
             self._unit,
             self.penalty / self._unit,

@@ -20,7 +20,6 @@ Deviates
 * Where the third bound leaves two pieces, the interval spans both (as in the authors' code).
 * Every update counts, unless ``Phases`` are asked for; all rows that are ripe after an update count
   at once (the paper takes one and plans).
-* Below four steps the factor (log₂ log₂ H)² of m would be less than 1; it is 1 then.
 * Ties are drawn. States where an episode ended are worth 0 (see ``black_box.py``). ``scale`` is c.
 """
 
@@ -63,6 +62,7 @@ class UCFH(Boxed):
     """
 
     bounds: ClassVar[int] = 6
+    arrays: ClassVar[tuple[str, ...]] = (*Boxed.arrays, "_upper")
 
     def __init__(  # noqa: PLR0913 (the settings of the theorem)
         self,
@@ -90,7 +90,8 @@ class UCFH(Boxed):
             phases=phases,
             known_zero=known_zero,
         )
-        self._upper = np.zeros((shape.horizon + 1, shape.n_states))
+        left = np.arange(shape.horizon, -1, -1.0)
+        self._upper = np.repeat(left[:, None], shape.n_states, axis=1)
 
     def best_advice(self) -> Advice:
         """Return what to advise [h, s] after what was seen."""

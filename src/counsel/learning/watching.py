@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.random import Generator
 
-from counsel._arrays import Floats, check_rng, generator_from
+from counsel._arrays import Floats, check_rng, generator_from, layers
 from counsel.errors import CounselError
 from counsel.learning._explore_kernels import mark_ends
 from counsel.learning.adherence import read_limit
@@ -44,6 +44,8 @@ class Watcher(ABC):
         self.shape, self.rng = shape, rng
         self.penalty, self.budget = read_limit(penalty, budget)
         H, S, _ = self._sizes
+        may = layers(shape.allowed)
+        self._open = np.concatenate((may, np.ones((len(may), S, 1), dtype=np.bool_)), axis=2)
         self._starts = np.zeros(S, dtype=np.int64)
         self._idle = np.zeros(1, dtype=np.int64)
         self._ended = np.zeros((H + 1, S), dtype=np.bool_)
@@ -115,6 +117,9 @@ class Watcher(ABC):
                     f"{name[1:]} is {given.dtype} of shape {given.shape} but in this learner "
                     f"{own.dtype} of {own.shape}; restore one with the same settings"
                 )
+            fine = np.isfinite(given) if given.dtype.kind == "f" else given >= -1
+            if not fine.all():
+                raise CounselError(f"{name[1:]} holds numbers that are none")
         if not self.sound(state):
             raise CounselError("what was seen to follow what does not fit together")
         for name in self.arrays:
@@ -145,3 +150,17 @@ class Watcher(ABC):
         if n == 0:
             return float(H)
         return min(float(H), width + (1.0 + 1.0 / H) * float(self._starts @ most_s) / n)
+
+    def _law_of_start(self) -> tuple[Floats, float]:
+        """Return the chance to begin in each state, as seen, and that to begin where all is over.
+
+        Before anything was seen all states are as likely.
+        """
+        if self.shape.start is not None:
+            law = np.zeros(self._starts.size)
+            law[self.shape.start] = 1.0
+            return law, 0.0
+        n = int(self._starts.sum() + self._idle[0])
+        if n == 0:
+            return np.full(self._starts.size, 1.0 / self._starts.size), 0.0
+        return self._starts / n, float(self._idle[0] / n)

@@ -195,6 +195,15 @@ class Policy:
         pairs = zip(self.random.advice[part], self.random.probability[part], strict=True)
         return {int(advice): float(probability) for advice, probability in pairs}
 
+    def draw(self, step: int, state: int, rng: np.random.Generator | None) -> int:
+        """Return the advice of one cell, drawn where it is random; ``rng`` is needed only there."""
+        chances = self.at(step, state)
+        if len(chances) == 1:
+            return next(iter(chances))
+        if rng is None:
+            raise CounselError(f"advice{place('hs', (step, state))} is random; give rng to draw it")
+        return int(rng.choice(list(chances), p=list(chances.values())))
+
     def __repr__(self) -> str:
         H, S = self.advice.shape
         said = float((self.advice != self.defer).mean())

@@ -22,7 +22,7 @@ from types import MappingProxyType
 import numpy as np
 from numpy.typing import ArrayLike
 
-from counsel._arrays import Floats, Ints
+from counsel._arrays import Bools, Floats, Ints
 from counsel.errors import CounselError
 from counsel.model.human import Human
 from counsel.model.mdp import MDP
@@ -138,3 +138,18 @@ def _habit(grid: GridMap, preferred_sa: Ints) -> Floats:
     weight = np.append(weight, np.ones((1, len(MOVES))), axis=0)
     policy: Floats = weight / weight.sum(axis=1, keepdims=True)
     return policy
+
+
+def next_column(problem: AdviceProblem) -> Bools:
+    """Return which states of a map can follow which [s, t]: the next column, and "over".
+
+    All that one knows of a map before the first flight.
+    """
+    names = problem.mdp.state_labels
+    if names is None or names[-1] != "over":
+        raise CounselError("this is no map: its last state is not called over")
+    column = np.array([int(name[1:].partition("r")[0]) for name in names[:-1]])
+    support = np.zeros((len(names), len(names)), dtype=np.bool_)
+    support[:-1, :-1] = column[None, :] == column[:, None] + 1
+    support[:, -1] = True
+    return support
