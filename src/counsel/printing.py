@@ -16,7 +16,9 @@ from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
     Progress,
+    TaskID,
     TextColumn,
+    TimeElapsedColumn,
     TimeRemainingColumn,
 )
 from rich.table import Table
@@ -33,8 +35,11 @@ from counsel.simulate.summary import Summary, wilson
 from counsel.worlds.catalogue import World
 
 if TYPE_CHECKING:
+    from counsel.experiments.experiment import Run
+    from counsel.experiments.reproduce import Outcome
     from counsel.experiments.run import Result
     from counsel.experiments.spec import Spec
+    from counsel.experiments.store import Done
     from counsel.learning.learn import Record
 
 ROWS = 40
@@ -478,4 +483,85 @@ def learnt_record(spec: "Spec", result: "Result") -> dict[str, Any]:
         **result.told(),
         "records": [asdict(record) for record in result.records],
         "written": [str(path) for path in result.files],
+    }
+
+
+class Board:
+    """What is under way: a bar for all runs, a line for each that is active."""
+
+    def __init__(self, progress: Progress | None) -> None:
+        self._progress = progress
+        self._all: TaskID | None = None
+        self._active: dict[str, TaskID] = {}
+
+    def planned(self, left: int, all_of: int) -> None:
+        """Show how many runs there are, and how many are done already."""
+        if self._progress is not None:
+            self._all = self._progress.add_task("All runs", total=all_of, completed=all_of - left)
+
+    def begun(self, run: "Run") -> None:
+        """Show a run that was handed out; one that is handed out again stays."""
+        if self._progress is not None and run.id not in self._active:
+            self._active[run.id] = self._progress.add_task(f"  {run.id}", total=None)
+
+    def ended(self, run: "Run", done: "Done") -> None:
+        """Take a run off and count it."""
+        if self._progress is not None and self._all is not None:
+            self._progress.remove_task(self._active.pop(run.id))
+            self._progress.advance(self._all)
+
+
+@contextmanager
+def board() -> Iterator[Board]:
+    """Show runs side by side on a terminal; nothing when piped."""
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield Board(None)
+        return
+    columns = (
+        TextColumn("{task.description}", markup=False),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=console, transient=True) as progress:
+        yield Board(progress)
+
+
+def print_outcome(outcome: "Outcome") -> None:
+    """Print every claim and whether it holds."""
+    from counsel.experiments.reproduce import headline, number
+
+    title, _ = headline(outcome.verdicts)
+    typer.echo(f"{title}.")
+    table = _table(None, "experiment", "claim", "measured", "over seeds, 95 %", "verdict", left=3)
+    for verdict in outcome.verdicts:
+        claim = verdict.claim
+        told = "holds" if claim.holds else "does not hold"
+        table.add_row(
+            verdict.experiment,
+            claim.text if claim.source == "paper" else f"{claim.text} (ours)",
+            claim.measured,
+            number(claim),
+            told,
+        )
+    _print_table(table)
+    typer.echo(
+        f"{outcome.done} runs done, {outcome.skipped} there already, in "
+        f"{outcome.seconds:,.0f} seconds."
+    )
+    typer.echo("Wrote " + ", ".join(str(path) for path in outcome.files) + ".")
+
+
+def outcome_record(outcome: "Outcome") -> dict[str, Any]:
+    """Return claims and files for JSON."""
+    from counsel.experiments.reproduce import record_of
+
+    return {
+        "claims": [record_of(verdict) for verdict in outcome.verdicts],
+        "done": outcome.done,
+        "skipped": outcome.skipped,
+        "seconds": outcome.seconds,
+        "written": [str(path) for path in outcome.files],
     }

@@ -1,0 +1,23 @@
+"""Every experiment, by name, in the order they are shown."""
+
+from counsel.experiments.experiment import Experiment
+from counsel.experiments.paper import beyond, budget, car, penalty, regret, scaling, worlds
+
+EXPERIMENTS: dict[str, Experiment] = {
+    experiment.name: experiment
+    for experiment in (
+        *regret.REGRET,
+        regret.ADHERENCE,
+        penalty.VALUE_GAP,
+        budget.LEARNING,
+        budget.TRANSFER,
+        penalty.TRAJECTORIES,
+        car.REGRET,
+        car.PENALTY,
+        worlds.WORLDS,
+        beyond.FRONTIER,
+        beyond.BEYOND_PAPER,
+        beyond.MISJUDGED,
+        scaling.SCALING,
+    )
+}

@@ -1,0 +1,173 @@
+"""RFE-CMDP and UC-CFH within a budget (figures 3b, 3c and 6): budget-learning, budget-transfer.
+
+1,500 episodes on the budget map with D = 1, planned every 50; UC-CFH with ε = 1 and δ = 0.5, told
+that a state is followed by one of the next column or by "over". Afterwards both plan for D = 2 … 5
+on what they have seen.
+"""
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from counsel.experiments.experiment import (
+    Claim,
+    Experiment,
+    Picture,
+    Rows,
+    Run,
+    Size,
+    seeds_of,
+)
+from counsel.experiments.paper.penalty import ENOUGH
+from counsel.experiments.paper.regret import said
+from counsel.experiments.runs import Budgeted
+from counsel.report.seeds import interval
+from counsel.report.style import Line, draw_lines, name_axes, sheet
+
+LEARNERS = {"RFE-CMDP": "rfe-cmdp", "UC-CFH": "uc-cfh"}
+EPISODES, EVERY = 1500, 50
+
+
+def runs(size: Size) -> tuple[Run, ...]:
+    """Return the runs of both learners."""
+    return tuple(
+        Budgeted(
+            id=f"budget-learning/{learner}#{seed}",
+            world="flappy-bird-budget/greedy",
+            episodes=size.episodes(EPISODES),
+            every=size.every(EVERY, EPISODES),
+            seed=seed,
+            learner=learner,
+        )
+        for learner in LEARNERS.values()
+        for seed in range(size.seeds)
+    )
+
+
+def while_learning(
+    rows: Mapping[str, Rows], learner: str, column: str
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return episodes and a column [seed, update] while learning."""
+    found = seeds_of(rows, f"budget-learning/{learner}")
+    mine = found[0]["when"] == 0
+    return found[0]["episode"][mine], np.stack([run[column][mine] for run in found])
+
+
+def afterwards(
+    rows: Mapping[str, Rows], learner: str, column: str
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return budgets and a column [seed, budget] after learning."""
+    found = seeds_of(rows, f"budget-learning/{learner}")
+    mine = found[0]["when"] == 1
+    return found[0]["budget"][mine], np.stack([run[column][mine] for run in found])
+
+
+def learning_pictures(rows: Mapping[str, Rows]) -> tuple[Picture, ...]:
+    """Draw value gap and budget less pieces while learning."""
+    return (_two(rows, "budget-learning", while_learning, "episodes", learning_claims(rows)),)
+
+
+def transfer_pictures(rows: Mapping[str, Rows]) -> tuple[Picture, ...]:
+    """Draw value gap and budget less pieces for every budget, after learning for one."""
+    picture = _two(rows, "budget-transfer", afterwards, "budget D", transfer_claims(rows))
+    return (picture,)
+
+
+def _two(rows, name, series, x, claims) -> Picture:  # type: ignore[no-untyped-def]  # noqa: ANN001
+    figure, (left, right) = sheet(2)
+    for axes, column, label in (
+        (left, "value_gap", "value gap"),
+        (right, "advice_gap", "budget less pieces of advice"),
+    ):
+        lines = [Line(who, *series(rows, key, column)) for who, key in LEARNERS.items()]
+        draw_lines(axes, lines)
+        axes.axhline(0.0, color="#1F2430", linewidth=0.8)
+        name_axes(axes, x, label)
+    told = " ".join(said(claim) for claim in claims)
+    where = "while learning for D = 1" if series is while_learning else "planned after D = 1"
+    caption = (
+        f"Value gap and unspent budget {where}, on the budget map. Below zero a policy spends more "
+        f"than its budget, and may then be worth more than the best within it. {told}"
+    )
+    return Picture(name, figure, caption)
+
+
+def learning_claims(rows: Mapping[str, Rows]) -> tuple[Claim, ...]:
+    """Test which of the two comes closer to the best while learning."""
+    gaps = {
+        key: np.abs(while_learning(rows, key, "value_gap")[1]).mean(axis=1)
+        for key in LEARNERS.values()
+    }
+    rfe, uc = gaps["rfe-cmdp"], gaps["uc-cfh"]
+    spent = while_learning(rows, "rfe-cmdp", "value_gap")[1][:, -1]
+    return (
+        Claim(
+            "RFE-CMDP converges at least as fast as UC-CFH: its value gap is smaller on average "
+            "over the episodes.",
+            "paper",
+            f"{rfe.mean():.3f} against {uc.mean():.3f} an episode",
+            interval(uc - rfe),
+            bool(rfe.mean() <= uc.mean()),
+        ),
+        Claim(
+            f"RFE-CMDP ends within {ENOUGH} of the best for D = 1, for every seed.",
+            "paper",
+            f"at most {np.abs(spent).max():.3f}",
+            interval(np.abs(spent)),
+            bool((np.abs(spent) < ENOUGH).all()),
+        ),
+    )
+
+
+def transfer_claims(rows: Mapping[str, Rows]) -> tuple[Claim, ...]:
+    """Test whether what was learnt for one budget serves others."""
+    budgets, _ = afterwards(rows, "rfe-cmdp", "value_gap")
+    other = budgets > 1.0
+    worst = {}
+    for key in LEARNERS.values():
+        gap = afterwards(rows, key, "value_gap")[1]
+        over = -afterwards(rows, key, "advice_gap")[1]
+        worst[key] = np.maximum(gap, over)
+    rfe = worst["rfe-cmdp"][:, other].max(axis=1)
+    uc = worst["uc-cfh"][:, other].max(axis=1)
+    first = worst["uc-cfh"][:, ~other].max(axis=1)
+    what = "neither the value gap nor the pieces beyond the budget exceed"
+    return (
+        Claim(
+            f"RFE-CMDP is near-optimal for D = 2 … 5: {what} {ENOUGH}, for every seed.",
+            "paper",
+            f"at most {rfe.max():.3f}",
+            interval(rfe),
+            bool((rfe < ENOUGH).all()),
+        ),
+        Claim(
+            f"UC-CFH is not: for some D = 2 … 5 one of them exceeds {ENOUGH}, for every seed.",
+            "paper",
+            f"worst {uc.mean():.3f} on average",
+            interval(uc),
+            bool((uc >= ENOUGH).all()),
+        ),
+        Claim(
+            f"UC-CFH is near-optimal for the budget it learnt for, D = 1: {what} {ENOUGH}.",
+            "paper",
+            f"at most {first.max():.3f}",
+            interval(first),
+            bool((first < ENOUGH).all()),
+        ),
+    )
+
+
+LEARNING = Experiment(
+    "budget-learning",
+    "Learning within a budget of one",
+    runs,
+    learning_pictures,
+    learning_claims,
+)
+TRANSFER = Experiment(
+    "budget-transfer",
+    "What was learnt for one budget, used for others",
+    runs,
+    transfer_pictures,
+    transfer_claims,
+)

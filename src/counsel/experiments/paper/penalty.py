@@ -1,0 +1,156 @@
+"""Value gaps of RFE-β for several penalties (figure 3a): value-gap-penalty; and trajectories (4).
+
+RFE explores without a goal, so these are the runs of the regret experiments judged for β = 0, 0.2
+and 0.4, and at the end shown at β = 0.3.
+"""
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from counsel.experiments.experiment import (
+    Claim,
+    Experiment,
+    Picture,
+    Rows,
+    Run,
+    Size,
+    seeds_of,
+)
+from counsel.experiments.paper.regret import PENALTIES, PEOPLE, SHOWN, explored, said
+from counsel.report.seeds import interval
+from counsel.report.style import Line, draw_lines, name_axes, sheet
+from counsel.simulate.episodes import Episodes
+from counsel.worlds.draw import draw
+
+ENOUGH = 0.05
+"""A value gap of less than this counts as none."""
+
+PHASES = {"stars": (0, 7), "walls": (7, 14), "stars and walls": (14, 20)}
+"""The columns of the three phases of our map; column and step are the same."""
+
+SPARED = {"greedy": "stars", "safe": "walls"}
+"""The phase in which each person does well alone."""
+
+
+def runs(size: Size) -> tuple[Run, ...]:
+    """Return the runs of RFE for both people."""
+    return tuple(run for person in PEOPLE for run in explored(person, size))
+
+
+def gaps(rows: Mapping[str, Rows], person: str, penalty: float) -> tuple[np.ndarray, np.ndarray]:
+    """Return episodes and value gaps [seed, update] for a penalty."""
+    found = seeds_of(rows, f"regret-{person}/rfe-ad")
+    mine = [(run["when"] == 0) & (run["penalty"] == penalty) for run in found]
+    gap = np.stack([run["value_gap"][own] for run, own in zip(found, mine, strict=True)])
+    return found[0]["episode"][mine[0]], gap
+
+
+def ends(rows: Mapping[str, Rows], person: str, penalty: float) -> np.ndarray:
+    """Return the last value gap of each seed for a penalty."""
+    found = seeds_of(rows, f"regret-{person}/rfe-ad")
+    return np.array(
+        [run["value_gap"][(run["when"] == 1) & (run["penalty"] == penalty)][0] for run in found]
+    )
+
+
+def pictures(rows: Mapping[str, Rows]) -> tuple[Picture, ...]:
+    """Draw the value gaps of both people."""
+    figure, panels = sheet(2)
+    for axes, person in zip(panels, PEOPLE, strict=True):
+        axes.set_xscale("log")
+        lines = [Line(f"β = {b:g}", *gaps(rows, person, b)) for b in PENALTIES]
+        draw_lines(axes, lines)
+        name_axes(axes, "episodes (logarithmic)", "value gap", f"Policy {person.title()}")
+    told = " ".join(said(claim) for claim in claims(rows))
+    caption = (
+        "Value gaps of RFE-β after exploring for so many episodes. Episodes are on a logarithmic "
+        f"axis because the gaps close in the first hundredth of them. {told}"
+    )
+    return (Picture("value-gap-penalty", figure, caption),)
+
+
+def claims(rows: Mapping[str, Rows]) -> tuple[Claim, ...]:
+    """Test that the gap closes for every penalty."""
+    found = []
+    for person in PEOPLE:
+        last = np.stack([ends(rows, person, b) for b in PENALTIES])
+        found.append(
+            Claim(
+                f"Policy {person.title()}: the gap ends below {ENOUGH} for every β and seed.",
+                "paper",
+                f"at most {last.max():.4f}",
+                interval(last.max(axis=0)),
+                bool((last < ENOUGH).all()),
+            )
+        )
+    return tuple(found)
+
+
+def by_phase(run: Rows) -> dict[str, float]:
+    """Return the expected pieces of advice in each phase."""
+    rate = run["advice_rate"][~np.isnan(run["advice_rate"])]
+    return {name: float(rate[first:last].sum()) for name, (first, last) in PHASES.items()}
+
+
+def flight_of(run: Rows) -> Episodes:
+    """Return the typical flight of a run."""
+    states = run["flight_state"]
+    n = int((states >= 0).sum())
+    return Episodes(
+        first=np.array([0, n]),
+        state=states[:n].astype(np.int32),
+        advice=run["flight_advice"][:n].astype(np.int16),
+        action=run["flight_action"][:n].astype(np.int16),
+        reward=np.zeros(n),
+        next_state=run["flight_next"][:n].astype(np.int32),
+        terminated=np.array([True]),
+        defer=3,
+    )
+
+
+def trajectory_pictures(rows: Mapping[str, Rows]) -> tuple[Picture, ...]:
+    """Draw the commonest flight of each person with the policy learnt for β = 0.3."""
+    found = []
+    for person, claim in zip(PEOPLE, trajectory_claims(rows), strict=True):
+        run = seeds_of(rows, f"regret-{person}/rfe-ad")[0]
+        title = f"Policy {person.title()}, advised by RFE-β at β = {SHOWN}"
+        figure = draw("three-phases", episodes=flight_of(run), title=title)
+        caption = f"The commonest flight of Policy {person.title()} (first seed). {said(claim)}"
+        found.append(Picture(f"trajectories-{person}", figure, caption))
+    return tuple(found)
+
+
+def trajectory_claims(rows: Mapping[str, Rows]) -> tuple[Claim, ...]:
+    """Test where advice is given."""
+    found = []
+    for person in PEOPLE:
+        pieces = [by_phase(run) for run in seeds_of(rows, f"regret-{person}/rfe-ad")]
+        share = np.array([p[SPARED[person]] / max(sum(p.values()), 1e-12) for p in pieces])
+        each = ", ".join(
+            f"{np.mean([p[name] for p in pieces]):.2f} among {name}" for name in PHASES
+        )
+        others = " and ".join(name for name in PHASES if name != SPARED[person])
+        found.append(
+            Claim(
+                f"Policy {person.title()} at β = {SHOWN}: advice comes almost only among {others}: "
+                f"less than a tenth of it among {SPARED[person]}.",
+                "paper",
+                f"{each}",
+                interval(share),
+                bool((share < 0.1).all()),
+            )
+        )
+    return tuple(found)
+
+
+VALUE_GAP = Experiment(
+    "value-gap-penalty", "Value gaps of RFE-β for several penalties", runs, pictures, claims
+)
+TRAJECTORIES = Experiment(
+    "trajectories",
+    "Where advice is given: typical flights",
+    runs,
+    trajectory_pictures,
+    trajectory_claims,
+)

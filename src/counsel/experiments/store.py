@@ -1,0 +1,126 @@
+"""Results on disk: one Parquet file a run, with its manifest inside, whole or not at all.
+
+The manifest, in the file's own metadata, says which run it is (id, settings, seed), with which
+versions, how long it took, and a hash of all numbers. A file that cannot be read, whose hash is
+another, or that holds other settings does not count: its run is done again.
+
+``DIR/runs/<experiment>/<learner>#<seed>.parquet``
+"""
+
+import hashlib
+import json
+import platform
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from counsel.errors import CounselError
+from counsel.experiments.experiment import Rows, Run, settings_of
+from counsel.model.files import whole_file
+
+FORMAT = "counsel-rows-1"
+KEY = b"counsel"
+PACKAGES = ("counsel", "numpy", "scipy", "numba", "pyarrow", "highspy")
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """A finished run: its rows and how long it took."""
+
+    rows: Rows
+    seconds: float
+
+
+class Store:
+    """A folder of results.
+
+    Parameters
+    ----------
+    folder
+        Where; made when something is written.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def path(self, run: Run) -> Path:
+        """Return the file of a run."""
+        return self.folder / "runs" / f"{run.id}.parquet"
+
+    def write(self, run: Run, done: Done) -> None:
+        """Keep what a run returned."""
+        told = {
+            "format": FORMAT,
+            "id": run.id,
+            "settings": settings_of(run),
+            "versions": versions(),
+            "seconds": done.seconds,
+            "rows": fingerprint(done.rows),
+        }
+        table = pa.table({name: pa.array(column) for name, column in done.rows.items()})
+        table = table.replace_schema_metadata({KEY: json.dumps(told).encode()})
+        path = self.path(run)
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as fault:
+            raise CounselError(f"cannot make the folder {path.parent}: {fault.strerror}") from None
+        with whole_file(path) as unfinished:
+            pq.write_table(table, unfinished)
+
+    def read(self, run: Run) -> Done | None:
+        """Return what a run returned, or None where it is not there, damaged, or another's."""
+        try:
+            told, rows = _read(self.path(run))
+        except _BAD:
+            return None
+        same = told["settings"] == json.loads(json.dumps(settings_of(run)))
+        whole = told["rows"] == fingerprint(rows)
+        return Done(rows, float(told["seconds"])) if same and whole else None
+
+    def missing(self, runs: Iterable[Run]) -> list[Run]:
+        """Return the runs that are still to be done."""
+        return [run for run in runs if self.read(run) is None]
+
+    def rows(self, runs: Iterable[Run]) -> Mapping[str, Rows]:
+        """Return the rows of runs that are all there."""
+        found = {}
+        for run in runs:
+            done = self.read(run)
+            if done is None:
+                raise CounselError(f"{self.path(run)} is missing or damaged; run it again")
+            found[run.id] = done.rows
+        return found
+
+
+_BAD = (OSError, pa.ArrowException, ValueError, KeyError, TypeError)
+
+
+def _read(path: Path) -> tuple[dict[str, Any], Rows]:
+    table = pq.read_table(path)
+    told = json.loads((table.schema.metadata or {})[KEY])
+    if told["format"] != FORMAT:
+        raise ValueError(told["format"])
+    return told, {name: table[name].to_numpy() for name in table.column_names}
+
+
+def fingerprint(rows: Rows) -> str:
+    """Return a hash of all columns."""
+    found = hashlib.sha256()
+    for name in sorted(rows):
+        column = np.ascontiguousarray(rows[name])
+        found.update(f"{name}{column.dtype.str}{column.shape}".encode())
+        found.update(column.tobytes())
+    return found.hexdigest()
+
+
+def versions() -> dict[str, str]:
+    """Return the versions of what results depend on."""
+    return {name: metadata.version(name) for name in PACKAGES} | {
+        "python": platform.python_version()
+    }

@@ -1,0 +1,154 @@
+"""The report of a reproduction: one page that opens offline and prints, pictures inside.
+
+``page`` is a pure function: text in, text out. Everything a reader needs is in the one file, and
+nothing in it asks any other host for anything.
+"""
+
+import base64
+import html
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from counsel.worlds.draw import ADVICE, INK, LINES, PAPER
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """A picture as SVG text, and its caption."""
+
+    name: str
+    svg: str
+    caption: str
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """A claim in words: what, whose, what was measured, with its interval, and the verdict."""
+
+    text: str
+    source: str
+    measured: str
+    number: str
+    holds: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """One experiment: name, title, pictures, claims, and settings by run."""
+
+    name: str
+    title: str
+    pictures: Sequence[Shown]
+    claims: Sequence[Told]
+    settings: Sequence[tuple[str, str, str]]
+
+
+STYLE = f"""
+:root {{ color-scheme: light; }}
+body {{ margin: 0 auto; max-width: 62rem; padding: 2.5rem 1.25rem 4rem; background: {PAPER};
+  color: {INK}; font: 16px/1.55 system-ui, -apple-system, "Segoe UI", sans-serif;
+  font-variant-numeric: tabular-nums; }}
+h1 {{ font-size: 1.9rem; line-height: 1.2; margin: 0 0 .4rem; }}
+h2 {{ font-size: 1.3rem; margin: 3rem 0 .6rem; }}
+p.lead {{ font-size: 1.1rem; margin: 0 0 1.5rem; }}
+a {{ color: {ADVICE}; }}
+nav ul {{ padding: 0; display: flex; flex-wrap: wrap; gap: .3rem 1.1rem; list-style: none; }}
+figure {{ margin: 1.2rem 0; }}
+figure img {{ max-width: 100%; height: auto; display: block; }}
+figcaption {{ font-size: .92rem; margin-top: .5rem; max-width: 52rem; }}
+.wide {{ overflow-x: auto; }}
+table {{ border-collapse: collapse; width: 100%; font-size: .92rem; }}
+th, td {{ text-align: left; padding: .45rem .7rem .45rem 0; border-bottom: 1px solid {LINES};
+  vertical-align: top; }}
+td.number {{ text-align: right; white-space: nowrap; }}
+th.number {{ text-align: right; }}
+.holds {{ color: {ADVICE}; font-weight: 600; white-space: nowrap; }}
+.fails {{ color: #A53E28; font-weight: 600; white-space: nowrap; }}
+details {{ margin: .8rem 0; font-size: .9rem; }}
+summary {{ cursor: pointer; color: {ADVICE}; }}
+code {{ font-size: .85em; overflow-wrap: anywhere; }}
+@media print {{ body {{ max-width: none; padding: 0; background: white; }}
+  h2 {{ break-after: avoid; }} figure, tr {{ break-inside: avoid; }}
+  details, nav {{ display: none; }} }}
+"""
+
+
+def page(title: str, lead: str, notes: Sequence[str], sections: Sequence[Section]) -> str:
+    """Return the whole page.
+
+    Parameters
+    ----------
+    title, lead
+        The finding, and a sentence below it.
+    notes
+        How it was run: scale, seeds, versions, time.
+    sections
+        The experiments.
+    """
+    claims = [(section, claim) for section in sections for claim in section.claims]
+    parts = [
+        "<!doctype html>",
+        '<html lang="en"><head><meta charset="utf-8">',
+        '<meta name="viewport" content="width=device-width, initial-scale=1">',
+        f"<title>{_text(title)}</title><style>{STYLE}</style></head><body>",
+        f"<h1>{_text(title)}</h1><p class='lead'>{_text(lead)}</p>",
+        "<nav aria-label='Experiments'><ul>",
+        *(f"<li><a href='#{_text(s.name)}'>{_text(s.name)}</a></li>" for s in sections),
+        "</ul></nav>",
+        "<h2 id='claims'>Claims</h2>",
+        _claims([(section.name, claim) for section, claim in claims]),
+        *(_section(section) for section in sections),
+        "<h2 id='how'>How it was run</h2><ul>",
+        *(f"<li>{_text(note)}</li>" for note in notes),
+        "</ul></body></html>",
+    ]
+    return "\n".join(parts) + "\n"
+
+
+def _section(section: Section) -> str:
+    pictures = "\n".join(_figure(shown) for shown in section.pictures)
+    rows = "".join(
+        f"<tr><td><code>{_text(key)}</code></td><td><code>{_text(told)}</code></td>"
+        f"<td class='number'>{_text(spent)}</td></tr>"
+        for key, told, spent in section.settings
+    )
+    return (
+        f"<section><h2 id='{_text(section.name)}'>{_text(section.title)}</h2>{pictures}"
+        f"<details><summary>{len(section.settings)} runs and their settings</summary>"
+        "<div class='wide'><table><thead><tr><th>run</th><th>settings</th>"
+        f"<th class='number'>seconds</th></tr></thead><tbody>{rows}</tbody></table></div>"
+        "</details></section>"
+    )
+
+
+def _figure(shown: Shown) -> str:
+    data = base64.b64encode(shown.svg.encode()).decode()
+    return (
+        f"<figure id='{_text(shown.name)}'><img alt='{_text(shown.caption)}' "
+        f"src='data:image/svg+xml;base64,{data}'><figcaption>{_text(shown.caption)}</figcaption></figure>"
+    )
+
+
+def _claims(claims: Sequence[tuple[str, Told]]) -> str:
+    rows = "".join(
+        f"<tr><td><a href='#{_text(name)}'>{_text(name)}</a></td><td>{_text(claim.text)}</td>"
+        f"<td>{_text(claim.source)}</td><td>{_text(claim.measured)}</td>"
+        f"<td class='number'>{_text(claim.number)}</td>"
+        + (
+            "<td class='holds'>▲ holds</td>"
+            if claim.holds
+            else "<td class='fails'>● does not hold</td>"
+        )
+        + "</tr>"
+        for name, claim in claims
+    )
+    head = "".join(
+        f"<th{' class=number' if name.startswith('over') else ''}>{name}</th>"
+        for name in ("experiment", "claim", "whose", "measured", "over seeds, 95 %", "verdict")
+    )
+    body = f"<thead><tr>{head}</tr></thead><tbody>{rows}</tbody>"
+    return f"<div class='wide'><table>{body}</table></div>"
+
+
+def _text(given: str) -> str:
+    return html.escape(given, quote=True)
