@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 import time
+from pathlib import Path
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -492,3 +493,17 @@ def test_a_single_seed_has_no_interval_and_its_pictures_no_band(tmp_path):
     outcome = whole.reproduce(["budget-learning"], Size(0.05, 1), tmp_path, workers=1)
     assert all(math.isnan(v.claim.value.low) for v in outcome.verdicts)
     assert "nan" not in (tmp_path / "report.html").read_text().split("<h2 id='how'")[0].lower()
+
+
+def test_readme_and_page_tell_of_every_experiment_and_claim(everything):
+    root = Path(__file__).parents[1]
+    claims = json.loads((root / "docs" / "claims.json").read_text())
+    told = [(claim["experiment"], claim["claim"]) for claim in claims]
+    assert told == [(v.experiment, v.claim.text) for v in everything[1].verdicts]
+    readme = (root / "README.md").read_text()
+    for claim in claims:
+        verdict = "holds" if claim["holds"] else "**does not hold**"
+        assert f"{claim['measured']} | {verdict} |" in readme
+    page = (root / "docs" / "experiments.md").read_text()
+    for name in EXPERIMENTS:
+        assert name in page

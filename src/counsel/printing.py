@@ -535,7 +535,7 @@ def print_outcome(outcome: "Outcome") -> None:
 
     title, _ = headline(outcome.verdicts)
     typer.echo(f"{title}.")
-    table = _table(None, "experiment", "claim", "measured", "over seeds, 95 %", "verdict", left=3)
+    table = _table(None, "experiment", "claim", "measured", "mean [95 %]", "verdict", left=5)
     for verdict in outcome.verdicts:
         claim = verdict.claim
         told = "holds" if claim.holds else "does not hold"
@@ -543,7 +543,7 @@ def print_outcome(outcome: "Outcome") -> None:
             verdict.experiment,
             claim.text if claim.source == "paper" else f"{claim.text} (ours)",
             claim.measured,
-            number(claim),
+            f"{number(claim)} ({claim.quantity})",
             told,
         )
     _print_table(table)

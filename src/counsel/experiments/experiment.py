@@ -83,8 +83,8 @@ class Claim:
         "paper" or "ours".
     measured
         What was measured, in words.
-    value
-        The number behind it, over seeds.
+    quantity, value
+        The number behind it: of what, and its mean over seeds with an interval.
     holds
         Whether it holds for the rows at hand.
     """
@@ -92,6 +92,7 @@ class Claim:
     text: str
     source: str
     measured: str
+    quantity: str
     value: Interval
     holds: bool
 

@@ -188,8 +188,15 @@ def number(claim: Claim) -> str:
     if math.isnan(mean):
         return "–"
     if math.isnan(low):
-        return f"{mean:,.3g}"
-    return f"{mean:,.3g} [{low:,.3g}, {high:,.3g}]"
+        return _three(mean)
+    return f"{_three(mean)} [{_three(low)}, {_three(high)}]"
+
+
+def _three(x: float) -> str:
+    """Return three significant digits, without powers of ten; rounding is nothing."""
+    if abs(x) < 1e-9:
+        return "0"
+    return f"{float(f'{x:.3g}'):,.0f}" if abs(x) >= 100.0 else f"{x:.3g}"
 
 
 def read_manifest(folder: Path) -> dict[str, Any]:
@@ -244,7 +251,8 @@ def _shown(figures: Path, picture: Picture) -> Shown:
 
 
 def _told(claim: Claim) -> Told:
-    return Told(claim.text, claim.source, claim.measured, number(claim), claim.holds)
+    shown = number(claim)
+    return Told(claim.text, claim.source, claim.measured, shown, claim.quantity, claim.holds)
 
 
 def _settings(run: Run) -> str:
@@ -268,6 +276,7 @@ def record_of(verdict: Verdict) -> dict[str, Any]:
         "claim": claim.text,
         "source": claim.source,
         "measured": claim.measured,
+        "quantity": claim.quantity,
         "mean": ends[0],
         "interval": None if ends[1] is None else ends[1:],
         "holds": claim.holds,

@@ -29,6 +29,7 @@ class Told:
     source: str
     measured: str
     number: str
+    quantity: str
     holds: bool
 
 
@@ -133,7 +134,7 @@ def _claims(claims: Sequence[tuple[str, Told]]) -> str:
     rows = "".join(
         f"<tr><td><a href='#{_text(name)}'>{_text(name)}</a></td><td>{_text(claim.text)}</td>"
         f"<td>{_text(claim.source)}</td><td>{_text(claim.measured)}</td>"
-        f"<td class='number'>{_text(claim.number)}</td>"
+        f"<td>{_text(claim.number)}<br><small>{_text(claim.quantity)}</small></td>"
         + (
             "<td class='holds'>▲ holds</td>"
             if claim.holds
@@ -142,10 +143,8 @@ def _claims(claims: Sequence[tuple[str, Told]]) -> str:
         + "</tr>"
         for name, claim in claims
     )
-    head = "".join(
-        f"<th{' class=number' if name.startswith('over') else ''}>{name}</th>"
-        for name in ("experiment", "claim", "whose", "measured", "over seeds, 95 %", "verdict")
-    )
+    names = ("experiment", "claim", "whose", "measured", "mean over seeds [95 %]", "verdict")
+    head = "".join(f"<th>{name}</th>" for name in names)
     body = f"<thead><tr>{head}</tr></thead><tbody>{rows}</tbody>"
     return f"<div class='wide'><table>{body}</table></div>"
 

@@ -127,6 +127,7 @@ def frontier_claims(rows: Mapping[str, Rows]) -> tuple[Claim, ...]:
                 f"{ENOUGH} of the frontier, and the plan as if all listened lies below it by more.",
                 "ours",
                 f"at most {short.max():.4f} below; as if all listened {all_listen:.2f} below",
+                "farthest below the frontier",
                 interval(short),
                 bool((short < ENOUGH).all() and all_listen > ENOUGH),
             )
@@ -222,6 +223,7 @@ def beyond_claims(rows: Mapping[str, Rows]) -> tuple[Claim, ...]:
                     f"Policy {person.title()}: {text}, on average.",
                     "ours",
                     f"{end[one].mean():,.1f} against {end[other].mean():,.1f}",
+                    "regret saved",
                     interval(end[other] - end[one]),
                     bool(end[one].mean() < end[other].mean()),
                 )
@@ -307,6 +309,7 @@ def misjudged_claims(rows: Mapping[str, Rows]) -> tuple[Claim, ...]:
                 "all listened loses somewhere.",
                 "ours",
                 f"up to {worst:.2f} an episode",
+                "most that is lost",
                 interval([worst]),
                 bool(np.abs(np.diag(lost)).max() < 1e-9 and lost.min() > -1e-9 and worst > 1e-9),
             )

@@ -26,10 +26,10 @@ from counsel.worlds.draw import draw
 ENOUGH = 0.05
 """A value gap of less than this counts as none."""
 
-PHASES = {"stars": (0, 7), "walls": (7, 14), "stars and walls": (14, 20)}
-"""The columns of the three phases of our map; column and step are the same."""
+PHASES = {1: (0, 7), 2: (7, 14), 3: (14, 20)}
+"""The columns of the phases of our map (stars, walls, both); column and step are the same."""
 
-SPARED = {"greedy": "stars", "safe": "walls"}
+SPARED = {"greedy": 1, "safe": 2}
 """The phase in which each person does well alone."""
 
 
@@ -80,6 +80,7 @@ def claims(rows: Mapping[str, Rows]) -> tuple[Claim, ...]:
                 f"Policy {person.title()}: the gap ends below {ENOUGH} for every β and seed.",
                 "paper",
                 f"at most {last.max():.4f}",
+                "largest gap over β",
                 interval(last.max(axis=0)),
                 bool((last < ENOUGH).all()),
             )
@@ -87,7 +88,7 @@ def claims(rows: Mapping[str, Rows]) -> tuple[Claim, ...]:
     return tuple(found)
 
 
-def by_phase(run: Rows) -> dict[str, float]:
+def by_phase(run: Rows) -> dict[int, float]:
     """Return the expected pieces of advice in each phase."""
     rate = run["advice_rate"][~np.isnan(run["advice_rate"])]
     return {name: float(rate[first:last].sum()) for name, (first, last) in PHASES.items()}
@@ -127,16 +128,15 @@ def trajectory_claims(rows: Mapping[str, Rows]) -> tuple[Claim, ...]:
     for person in PEOPLE:
         pieces = [by_phase(run) for run in seeds_of(rows, f"regret-{person}/rfe-ad")]
         share = np.array([p[SPARED[person]] / max(sum(p.values()), 1e-12) for p in pieces])
-        each = ", ".join(
-            f"{np.mean([p[name] for p in pieces]):.2f} among {name}" for name in PHASES
-        )
-        others = " and ".join(name for name in PHASES if name != SPARED[person])
+        each = ", ".join(f"{np.mean([p[n] for p in pieces]):.2f} in phase {n}" for n in PHASES)
+        first, second = (n for n in PHASES if n != SPARED[person])
         found.append(
             Claim(
-                f"Policy {person.title()} at β = {SHOWN}: advice comes almost only among {others}: "
-                f"less than a tenth of it among {SPARED[person]}.",
+                f"Policy {person.title()} at β = {SHOWN}: advice comes almost only in phases "
+                f"{first} and {second}: less than a tenth of it in phase {SPARED[person]}.",
                 "paper",
-                f"{each}",
+                each,
+                f"share of advice in phase {SPARED[person]}",
                 interval(share),
                 bool((share < 0.1).all()),
             )

@@ -124,6 +124,7 @@ def claims(person: str, rows: Mapping[str, Rows]) -> tuple[Claim, ...]:
         "UCB-AD has less regret than RFE-AD, and RFE-AD less than EULER, for every seed.",
         "paper",
         means,
+        "regret of RFE-AD less that of UCB-AD",
         interval(rfe - ucb),
         bool(((ucb < rfe) & (rfe < euler)).all()),
     )
@@ -131,6 +132,7 @@ def claims(person: str, rows: Mapping[str, Rows]) -> tuple[Claim, ...]:
         "Both tailored algorithms are much more efficient than EULER: less than half its regret.",
         "paper",
         f"at most {np.max(np.maximum(ucb, rfe) / euler):.3f} of EULER's regret",
+        "larger of both regrets over that of EULER",
         interval(np.maximum(ucb, rfe) / euler),
         bool((np.maximum(ucb, rfe) < 0.5 * euler).all()),
     )
@@ -187,6 +189,7 @@ def adherence_claims(rows: Mapping[str, Rows]) -> tuple[Claim, ...]:
                 f"Policy {person.title()}: regret is smaller with θ = 0.8 than with θ = 0.4.",
                 "paper",
                 f"{high.mean():,.0f} against {low.mean():,.0f} on average",
+                "regret at θ = 0.4 less that at 0.8",
                 interval(low - high),
                 bool((high < low).all()),
             )

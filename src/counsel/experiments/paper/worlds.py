@@ -89,6 +89,7 @@ def claims(rows: Mapping[str, Rows]) -> tuple[Claim, ...]:
             "On the budget map the best flight without a limit is advised at least twice.",
             "paper",
             f"{spoken} times on the commonest flight",
+            "pieces of advice",
             interval([float(spoken)]),
             spoken >= 2,
         ),
