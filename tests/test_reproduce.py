@@ -5,6 +5,7 @@ import math
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -12,6 +13,7 @@ import time
 from pathlib import Path
 
 import numpy as np
+import psutil
 import pyarrow.parquet as pq
 import pytest
 import scipy.stats
@@ -166,7 +168,7 @@ def test_a_worker_of_the_cluster_that_is_killed_loses_nothing(everything, cluste
 
 
 def test_a_process_that_is_killed_loses_nothing(everything, tmp_path, monkeypatch):
-    monkeypatch.setattr(pool, "_deaf", _die_once)
+    monkeypatch.setattr(pool, "_settle", _die_once)
     monkeypatch.setenv("COUNSEL_TEST_ONCE", str(tmp_path / "died"))
     whole.reproduce(["budget-learning"], TINY, tmp_path / "few", workers=2)
     assert (tmp_path / "died").exists()
@@ -256,7 +258,7 @@ def test_a_damaged_file_is_found_and_only_that_run_is_done_again(everything, fau
         told["settings"]["episodes"] += 1
         table = table.replace_schema_metadata({b"counsel": json.dumps(told).encode()})
         pq.write_table(table, victim)
-    with pytest.raises(counsel.CounselError, match="lacks 1 of 4 runs, budget-learning/uc-cfh#0"):
+    with pytest.raises(counsel.CounselError, match="budget-learning has 3 of 4 runs"):
         whole.redraw(folder)
     again = whole.reproduce(["budget-learning"], TINY, folder, workers=1)
     assert (again.done, again.skipped) == (1, 3)
@@ -267,8 +269,9 @@ def test_one_number_that_changes_is_noticed(tmp_path):
     (run, *_) = budget.runs(TINY)
     store = Store(tmp_path)
     rows = dict(run.rows())
-    store.write(run, Done(rows, 1.0))
+    store.write(run, Done(rows, 1.0, {"counsel": "9.9"}))
     assert store.read(run).seconds == 1.0
+    assert store.read(run).versions == {"counsel": "9.9"}
     table = pq.read_table(store.path(run))
     column = table["value_gap"].to_numpy().copy()
     column[0] = np.nextafter(column[0], 9.0)
@@ -286,7 +289,11 @@ def test_one_number_that_changes_is_noticed(tmp_path):
         (["--scale", "nan"], "scale is nan; it must be above 0"),
         (["--workers", "0"], "workers must be a whole number of at least 1"),
         (["worlds", "--cluster", "tcp://127.0.0.1:1"], "no Dask scheduler answers at tcp://127"),
-        (["worlds", "--cluster", "nonsense"], "no Dask scheduler answers at nonsense"),
+        (["worlds", "--cluster", "nonsense"], "cluster is 'nonsense'; give an address such as"),
+        (["worlds", "--cluster", ""], "cluster is ''; give an address such as"),
+        (["worlds", "-o", ""], "would be strewn over this folder"),
+        (["worlds", "-o", "none"], "is no manifest of experiments"),
+        (["worlds", "-o", "deep"], "is no manifest of experiments"),
         (["worlds", "-o", "file"], "cannot make the folder file"),
         (["worlds", "-o", "file/below"], "cannot make the folder file/below"),
         (["worlds", "-o", "there"], "there holds results at scale 0.5, not 1"),
@@ -298,8 +305,13 @@ def test_what_makes_no_sense_is_refused_in_one_line(words, fault, tmp_path, monk
 
     (tmp_path / "file").write_text("")
     for name, told in (
-        ("there", '{"scale": 0.5, "seeds": 5, "experiments": ["worlds"]}'),
+        (
+            "there",
+            '{"kind": "counsel-reproduction", "scale": 0.5, "experiments": {"worlds": 5}}',
+        ),
         ("foreign", "{}"),
+        ("none", '{"kind": "counsel-reproduction", "scale": 1.0, "experiments": {}}'),
+        ("deep", "[" * 100_000),
     ):
         (tmp_path / name).mkdir()
         (tmp_path / name / "manifest.json").write_text(told)
@@ -316,9 +328,7 @@ def test_what_makes_no_sense_is_refused_in_one_line(words, fault, tmp_path, monk
     assert told.startswith("counsel: ")
     assert len(told.splitlines()) == 1
     assert fault in told
-    left = [path for path in sorted(tmp_path.rglob("*")) if path not in before]
-    # With a cluster that does not answer the folder is there to go on with, and nothing else.
-    assert [path.name for path in left] in ([], ["reproduction", "manifest.json"])
+    assert sorted(tmp_path.rglob("*")) == before
 
 
 def test_figures_of_a_folder_without_any_are_refused(tmp_path):
@@ -368,6 +378,7 @@ def explored_rows(end, gaps=(0.0, 0.0, 0.0), rate=None):
         "penalty": np.append(penalty_of, [0.0, 0.2, 0.4]),
         "value_gap": np.append(np.zeros(6), gaps),
         "advice_count": np.ones(9),
+        "explored": np.append(episode - 1.0, np.full(last, 2.0)),
         "regret": np.append(np.tile([0.0, end], 3), np.full(3, np.nan)),
         "best": np.ones(9),
     }
@@ -507,3 +518,112 @@ def test_readme_and_page_tell_of_every_experiment_and_claim(everything):
     page = (root / "docs" / "experiments.md").read_text()
     for name in EXPERIMENTS:
         assert name in page
+
+
+# A folder that several calls share.
+
+
+def test_an_unfinished_experiment_is_left_out_and_named(tmp_path):
+    whole.reproduce(["budget-learning"], TINY, tmp_path, workers=1)
+    victim = tmp_path / "runs" / "budget-learning" / "uc-cfh#1.parquet"
+    victim.unlink()
+    outcome = whole.reproduce(["worlds"], TINY, tmp_path, workers=1)
+    assert outcome.unfinished == {"budget-learning": (3, 4)}
+    assert {v.experiment for v in outcome.verdicts} == {"worlds"}
+    assert "budget-learning, of which 3 of 4 runs" in (tmp_path / "report.html").read_text()
+    again = whole.reproduce(["budget-learning"], TINY, tmp_path, workers=1)
+    assert (again.done, again.unfinished) == (1, {})
+    assert {v.experiment for v in again.verdicts} == {"worlds", "budget-learning"}
+
+
+def test_seeds_may_be_added_to_one_experiment_without_losing_another(tmp_path):
+    whole.reproduce(["worlds", "misjudged"], TINY, tmp_path, workers=1)
+    outcome = whole.reproduce(["budget-learning"], Size(TINY.scale, 3), tmp_path, workers=1)
+    assert {v.experiment for v in outcome.verdicts} == {"worlds", "misjudged", "budget-learning"}
+    fewer = whole.reproduce(["budget-learning"], Size(TINY.scale, 2), tmp_path, workers=1)
+    assert fewer.done == 0
+    told = json.loads((tmp_path / "manifest.json").read_text())
+    assert told["experiments"] == {"misjudged": 2, "worlds": 2, "budget-learning": 2}
+
+
+def test_the_report_says_with_what_the_runs_were_made(tmp_path):
+    whole.reproduce(["worlds"], TINY, tmp_path, workers=1)
+    path = tmp_path / "runs" / "worlds" / "budget#0.parquet"
+    table = pq.read_table(path)
+    told = json.loads(table.schema.metadata[b"counsel"])
+    told["versions"]["numpy"] = "0.0.1"
+    pq.write_table(table.replace_schema_metadata({b"counsel": json.dumps(told).encode()}), path)
+    whole.redraw(tmp_path)
+    assert "numpy 0.0.1" in (tmp_path / "report.html").read_text()
+    told["seconds"] = "abc"
+    pq.write_table(table.replace_schema_metadata({b"counsel": json.dumps(told).encode()}), path)
+    with pytest.raises(counsel.CounselError, match="worlds has 0 of 1 runs"):
+        whole.redraw(tmp_path)
+
+
+def test_who_says_nothing_has_shown_nothing():
+    silent = {
+        f"regret-{p}/rfe-ad#0": explored_rows(1, rate=np.zeros(20)) for p in ("greedy", "safe")
+    }
+    assert [claim.holds for claim in penalty.trajectory_claims(silent)] == [False, False]
+
+
+# Workers that are not there, or go.
+
+
+def test_workers_go_when_their_parent_is_killed(tmp_path):
+    words = ["reproduce", "regret-safe", "--seeds", "2", "--workers", "2", "-o", "out"]
+    begun = subprocess.Popen(
+        [*COUNSEL, *words], cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
+    parent, deadline = psutil.Process(begun.pid), time.monotonic() + 120
+    while time.monotonic() < deadline:
+        if len([p for p in parent.children() if "spawn_main" in " ".join(p.cmdline())]) == 2:
+            break
+        time.sleep(0.05)
+    time.sleep(3.0)
+    workers = parent.children()
+    begun.kill()
+    begun.wait()
+    _, alive = psutil.wait_procs(workers, timeout=30)
+    for process in alive:
+        process.kill()
+    assert not alive
+
+
+def test_a_scheduler_without_workers_is_refused(tmp_path, monkeypatch):
+    from distributed import LocalCluster
+
+    monkeypatch.setattr(pool, "WAIT", 2.0)
+    with LocalCluster(n_workers=0, processes=True, dashboard_address=None) as empty:
+        address = empty.scheduler_address
+        with pytest.raises(counsel.CounselError, match="has no workers; start some"):
+            whole.reproduce(["worlds"], TINY, tmp_path / "out", cluster=address)
+
+
+def test_what_listens_and_never_speaks_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(pool, "WAIT", 1.0)
+    with socket.socket() as deaf:
+        deaf.bind(("127.0.0.1", 0))
+        deaf.listen()
+        address = f"tcp://127.0.0.1:{deaf.getsockname()[1]}"
+        with pytest.raises(counsel.CounselError, match="is no Dask scheduler: it does not answer"):
+            whole.reproduce(["worlds"], TINY, tmp_path / "out", cluster=address)
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_cluster_that_is_lost_is_one_sentence(tmp_path):
+    from distributed import LocalCluster
+
+    lost = LocalCluster(n_workers=1, threads_per_worker=1, processes=True, dashboard_address=None)
+    try:
+        with pytest.raises(counsel.CounselError, match="the cluster at tcp"):
+            whole.reproduce(
+                ["regret-safe"],
+                Size(0.2, 2),
+                tmp_path,
+                cluster=lost.scheduler_address,
+                begun=lambda run: threading.Timer(1.0, lost.close).start(),
+            )
+    finally:
+        lost.close()

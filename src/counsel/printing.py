@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from counsel.experiments.spec import Spec
     from counsel.experiments.store import Done
     from counsel.learning.learn import Record
+    from counsel.logs.check import Checked
 
 ROWS = 40
 """Rows of a long table that are printed; --json and -o have them all."""
@@ -487,28 +488,40 @@ def learnt_record(spec: "Spec", result: "Result") -> dict[str, Any]:
 
 
 class Board:
-    """What is under way: a bar for all runs, a line for each that is active."""
+    """What is under way: a bar for all runs, weighed by their length, a line for each active."""
 
     def __init__(self, progress: Progress | None) -> None:
         self._progress = progress
         self._all: TaskID | None = None
         self._active: dict[str, TaskID] = {}
+        self._done, self._of = 0, 0
 
-    def planned(self, left: int, all_of: int) -> None:
+    def planned(self, left: "Sequence[Run]", all_of: "Sequence[Run]") -> None:
         """Show how many runs there are, and how many are done already."""
+        from counsel.experiments.reproduce import cost
+
+        self._done, self._of = len(all_of) - len(left), len(all_of)
         if self._progress is not None:
-            self._all = self._progress.add_task("All runs", total=all_of, completed=all_of - left)
+            total = sum(cost(run) for run in left)
+            self._all = self._progress.add_task("All runs", total=total, count=self._count)
 
     def begun(self, run: "Run") -> None:
         """Show a run that was handed out; one that is handed out again stays."""
         if self._progress is not None and run.id not in self._active:
-            self._active[run.id] = self._progress.add_task(f"  {run.id}", total=None)
+            self._active[run.id] = self._progress.add_task(f"  {run.id}", total=None, count="")
 
     def ended(self, run: "Run", done: "Done") -> None:
         """Take a run off and count it."""
+        from counsel.experiments.reproduce import cost
+
+        self._done += 1
         if self._progress is not None and self._all is not None:
             self._progress.remove_task(self._active.pop(run.id))
-            self._progress.advance(self._all)
+            self._progress.update(self._all, advance=cost(run), count=self._count)
+
+    @property
+    def _count(self) -> str:
+        return f"{self._done} of {self._of}"
 
 
 @contextmanager
@@ -521,11 +534,13 @@ def board() -> Iterator[Board]:
     columns = (
         TextColumn("{task.description}", markup=False),
         BarColumn(),
-        MofNCompleteColumn(),
+        TextColumn("{task.fields[count]}"),
         TimeElapsedColumn(),
         TimeRemainingColumn(),
     )
-    with Progress(*columns, console=console, transient=True) as progress:
+    with Progress(
+        *columns, console=console, transient=True, speed_estimate_period=3600.0
+    ) as progress:
         yield Board(progress)
 
 
@@ -551,6 +566,11 @@ def print_outcome(outcome: "Outcome") -> None:
         f"{outcome.done} runs done, {outcome.skipped} there already, in "
         f"{outcome.seconds:,.0f} seconds."
     )
+    for name, (there, all_of) in outcome.unfinished.items():
+        typer.echo(
+            f"{name} is left out: {there} of {all_of} runs are done; counsel reproduce {name} "
+            "finishes it."
+        )
     typer.echo("Wrote " + ", ".join(str(path) for path in outcome.files) + ".")
 
 
@@ -560,8 +580,44 @@ def outcome_record(outcome: "Outcome") -> dict[str, Any]:
 
     return {
         "claims": [record_of(verdict) for verdict in outcome.verdicts],
+        "unfinished": outcome.unfinished,
         "done": outcome.done,
         "skipped": outcome.skipped,
         "seconds": outcome.seconds,
         "written": [str(path) for path in outcome.files],
     }
+
+
+def print_checked(name: str, found: "Checked") -> None:
+    """Print what a log holds and what is wrong with it."""
+    faults = [finding for finding in found.findings if finding.fatal]
+    verdict = "It can be learnt from"
+    if faults:
+        verdict = f"It cannot be learnt from until {len(faults)} kinds of faults are mended"
+        if len(faults) == 1:
+            verdict = "It cannot be learnt from until one kind of fault is mended"
+    people = "" if found.people is None else f" by {found.people:,} people"
+    typer.echo(
+        f"{name} holds {found.rows:,} decisions{people} in {found.episodes:,} episodes of up to "
+        f"{found.longest:,} steps, over {found.states:,} states. {verdict}."
+    )
+    if found.advised:
+        low, high = wilson(found.matched, found.advised)
+        share = found.matched / found.advised
+        typer.echo(
+            f"Advice was seen {found.advised:,} times and matched in {share:.1%} of them "
+            f"(95 %: {low:.1%} to {high:.1%})."
+        )
+    if not found.findings:
+        return
+    table = _table(None, "", "found", "for example", "how many", left=3)
+    for finding in found.findings:
+        kind = "fault" if finding.fatal else "warning"
+        how_many = f"{finding.count:,}" if finding.count else "–"
+        table.add_row(kind, finding.what, "\n".join(finding.examples), how_many)
+    _print_table(table)
+
+
+def checked_record(found: "Checked") -> dict[str, Any]:
+    """Return what was found, for JSON."""
+    return asdict(found) | {"fatal": found.fatal}

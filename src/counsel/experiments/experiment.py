@@ -139,10 +139,23 @@ def seeds_of(rows: Mapping[str, Rows], name: str) -> list[Rows]:
     return [rows[key] for _, key in found]
 
 
-def column_of(rows: Mapping[str, Rows], name: str, column: str) -> "tuple[Floats, Floats]":
-    """Return the episodes of one learner's rows and a column of them for each seed [seed, row]."""
+def series(
+    rows: Mapping[str, Rows],
+    name: str,
+    column: str,
+    *,
+    over: str = "episode",
+    **chosen: float,
+) -> tuple[Floats, Floats]:
+    """Return where, and a column there for each seed [seed, row], of one learner's rows.
+
+    ``chosen`` are columns that must have these values: ``when=0``, ``penalty=0.2``.
+    """
     runs = seeds_of(rows, name)
-    return runs[0]["episode"].astype(np.float64), np.stack([run[column] for run in runs])
+    where = np.ones(runs[0][column].size, dtype=np.bool_)
+    for key, value in chosen.items():
+        where &= runs[0][key] == value
+    return runs[0][over][where].astype(np.float64), np.stack([run[column][where] for run in runs])
 
 
 def last_of(rows: Mapping[str, Rows], name: str, column: str) -> Floats:

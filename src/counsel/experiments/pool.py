@@ -4,21 +4,32 @@ As many runs are under way as there are workers. A run's rows come back to the p
 which alone writes files, so workers need no shared disk. Which worker does what, and in what order,
 changes nothing: rows depend on the run alone. A process that dies (killed, out of memory) takes the
 pool with it; a new one is made and unfinished runs go on, up to three times. A cluster does that of
-its own.
+its own. Processes whose parent is gone go too.
 """
 
 import multiprocessing
+import os
+import re
 import signal
+import socket
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Executor, Future, ProcessPoolExecutor, wait
+from concurrent.futures import (
+    FIRST_COMPLETED,
+    CancelledError,
+    Executor,
+    Future,
+    ProcessPoolExecutor,
+    wait,
+)
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager, suppress
 from typing import Any
 
 from counsel.errors import CounselError
 from counsel.experiments.experiment import Run
-from counsel.experiments.store import Done
+from counsel.experiments.store import Done, versions
 
 TRIES = 3
 """How often a pool of processes is made before giving up."""
@@ -26,47 +37,50 @@ TRIES = 3
 WAIT = 10.0
 """Seconds to wait for a cluster to answer."""
 
+ADDRESS = re.compile(r"[a-z]+://(?P<host>\[[0-9a-f:]+\]|[^:/\[\]]+):(?P<port>\d{1,5})")
+
+Begun = Callable[[Run], None]
+Served = Iterator[tuple[Run, Done]]
+
 
 def do(run: Run) -> Done:
     """Run, and time it. This is what workers are sent."""
     begin = time.perf_counter()
     rows = run.rows()
-    return Done(rows, time.perf_counter() - begin)
+    return Done(rows, time.perf_counter() - begin, versions())
 
 
-def finished(
-    runs: Sequence[Run],
-    *,
-    workers: int,
-    cluster: str | None,
-    begun: Callable[[Run], None] = lambda run: None,
-) -> Iterator[tuple[Run, Done]]:
-    """Yield runs as they finish; ``begun`` is told when one is handed out.
+@contextmanager
+def workforce(
+    workers: int, cluster: str | None
+) -> Iterator[Callable[[Sequence[Run], Begun], Served]]:
+    """Give a function that does runs and yields each as it is finished.
 
     Parameters
     ----------
-    runs
-        What is to be done.
     workers
-        How many processes; with a cluster it says itself.
+        How many processes; a cluster has its own number.
     cluster
         The address of a Dask scheduler, or None.
     """
-    left = list(runs)
-    if cluster is not None:
-        with _on(cluster) as (executor, count):
-            yield from _served(executor, left, max(1, count), begun)
+    if cluster is None:
+        yield lambda runs, begun: _here(list(runs), workers, begun)
         return
+    with _connected(cluster) as client:
+        yield lambda runs, begun: _there(list(runs), client, cluster, begun)
+
+
+def _here(left: list[Run], workers: int, begun: Begun) -> Served:
+    """Do runs in processes of this machine; in this one where there is to be one only."""
     if workers == 1:
-        while left:
-            begun(left[0])
-            yield left[0], do(left[0])
-            left.pop(0)
+        for run in left:
+            begun(run)
+            yield run, do(run)
         return
     for _ in range(TRIES):
         with _processes(min(workers, max(1, len(left)))) as executor:
             try:
-                yield from _served(executor, left, workers, begun)
+                yield from _served(executor, left, lambda: workers, begun)
             except BrokenProcessPool:
                 continue
         return
@@ -76,18 +90,39 @@ def finished(
     )
 
 
+def _there(left: list[Run], client: Any, address: str, begun: Begun) -> Served:  # noqa: ANN401
+    """Do runs on a cluster, which may grow and shrink meanwhile."""
+    try:
+        client.wait_for_workers(1, timeout=WAIT)
+    except TimeoutError:
+        raise CounselError(
+            f"the scheduler at {address} has no workers; start some: dask worker {address}"
+        ) from None
+    executor = client.get_executor(pure=False, retries=TRIES)
+    try:
+        yield from _served(executor, left, lambda: max(1, sum(client.nthreads().values())), begun)
+    except (CancelledError, OSError) as fault:
+        raise CounselError(f"the cluster at {address} was lost: {_reason(fault)}") from None
+    except ImportError as fault:
+        raise CounselError(f"a worker of {address} lacks what it needs: {fault}") from None
+    except Exception as fault:
+        if not type(fault).__module__.startswith("distributed"):
+            raise
+        raise CounselError(f"the cluster at {address} gave up: {_reason(fault)}") from None
+
+
 def _served(
-    executor: Executor, left: list[Run], workers: int, begun: Callable[[Run], None]
-) -> Iterator[tuple[Run, Done]]:
+    executor: Executor, left: list[Run], workers: Callable[[], int], begun: Begun
+) -> Served:
     """Keep workers busy; take what is done off ``left``."""
     waiting, active = list(left), dict[Future[Done], Run]()
     try:
         while waiting or active:
-            while waiting and len(active) < workers:
+            while waiting and len(active) < workers():
                 run = waiting.pop(0)
                 begun(run)
                 active[executor.submit(do, run)] = run
-            for future in wait(active, return_when=FIRST_COMPLETED).done:
+            for future in wait(active, timeout=5.0, return_when=FIRST_COMPLETED).done:
                 run = active.pop(future)
                 result = future.result()
                 left.remove(run)
@@ -101,7 +136,7 @@ def _served(
 def _processes(workers: int) -> Iterator[Executor]:
     """Give a pool of fresh processes; when left early, those at work are stopped."""
     fresh = multiprocessing.get_context("spawn")
-    executor = ProcessPoolExecutor(workers, mp_context=fresh, initializer=_deaf)
+    executor = ProcessPoolExecutor(workers, mp_context=fresh, initializer=_settle)
     try:
         yield executor
     except BaseException:
@@ -113,27 +148,54 @@ def _processes(workers: int) -> Iterator[Executor]:
     executor.shutdown()
 
 
-def _deaf() -> None:
-    """Leave Ctrl-C to the process that asked, which stops its workers."""
+def _settle() -> None:
+    """Leave Ctrl-C to the process that asked, which stops its workers; go when it is gone."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    parent = os.getppid()
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(1.0)
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
 
 
 @contextmanager
-def _on(address: str) -> Iterator[tuple[Executor, int]]:
-    """Connect to a Dask scheduler; give its executor and how many runs it can take at once."""
+def _connected(address: str) -> Iterator[Any]:
+    """Connect to a Dask scheduler."""
     try:
         from distributed import Client
     except ModuleNotFoundError:
         raise CounselError(
             "a cluster needs dask.distributed; install it with: pip install 'counsel[cluster]'"
         ) from None
+    found = ADDRESS.fullmatch(address)
+    if found is None:
+        raise CounselError(f"cluster is {address!r}; give an address such as tcp://host:8786")
     try:
-        client: Any = Client(address, timeout=WAIT, set_as_default=False)  # type: ignore[no-untyped-call]
-    except (OSError, ValueError, TypeError) as fault:
-        reason = str(fault).splitlines()[0] if str(fault) else type(fault).__name__
-        raise CounselError(f"no Dask scheduler answers at {address}: {reason}") from None
+        host, port = found["host"].strip("[]"), int(found["port"])
+        socket.create_connection((host, port), timeout=WAIT).close()
+    except (OSError, OverflowError) as fault:
+        raise CounselError(f"no Dask scheduler answers at {address}: {_reason(fault)}") from None
+    made: list[Any] = []
+
+    def connect() -> None:
+        with suppress(OSError, ValueError, TypeError):
+            made.append(Client(address, timeout=WAIT, set_as_default=False))  # type: ignore[no-untyped-call]
+
+    # Something that listens and never speaks would keep us for ever.
+    caller = threading.Thread(target=connect, daemon=True)
+    caller.start()
+    caller.join(2.0 * WAIT)
+    if not made:
+        raise CounselError(f"what listens at {address} is no Dask scheduler: it does not answer")
     try:
-        yield client.get_executor(pure=False, retries=TRIES), sum(client.nthreads().values())
+        yield made[0]
     finally:
         with suppress(Exception):
-            client.close(timeout=WAIT)
+            made[0].close(timeout=WAIT)
+
+
+def _reason(fault: BaseException) -> str:
+    return str(fault).splitlines()[0] if str(fault) else type(fault).__name__

@@ -1,7 +1,7 @@
 """All experiments in one folder: run what is missing, draw, test the claims, write the report.
 
 ====================  =====================================================================
-``manifest.json``     which experiments, at what scale, how many seeds
+``manifest.json``     at what scale, which experiments, with how many seeds each
 ``runs/…``            one Parquet file a run (``store.py``)
 ``figures/…``         every picture as PNG and SVG
 ``claims.json``       what is claimed, what was measured, whether it holds
@@ -9,14 +9,15 @@
 ====================  =====================================================================
 
 Pictures, claims and the report are made from the runs alone and can be made again (``publish``).
+A folder holds one scale; experiments may be added, and seeds. What is not finished is left out of
+the report and named.
 """
 
 import json
 import math
-import platform
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -24,13 +25,14 @@ from counsel._jit import cores
 from counsel.errors import CounselError
 from counsel.experiments.experiment import Claim, Experiment, Picture, Run, Size, settings_of
 from counsel.experiments.paper import EXPERIMENTS
-from counsel.experiments.pool import finished
-from counsel.experiments.store import Done, Store, versions
+from counsel.experiments.pool import workforce
+from counsel.experiments.store import Done, Store
 from counsel.model.files import write_text
 from counsel.report.page import Section, Shown, Told, page
 from counsel.worlds.draw import save
 
 MANIFEST, CLAIMS, REPORT, FIGURES = "manifest.json", "claims.json", "report.html", "figures"
+KIND = "counsel-reproduction"
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,16 +50,19 @@ class Outcome:
     Attributes
     ----------
     verdicts
-        Every claim.
+        Every claim of experiments that are finished.
+    unfinished
+        Experiments in the folder that lack runs, and how many of how many.
     done, skipped
         How many runs were done now, and how many were there already.
     seconds
-        How long it took in all, and the runs by themselves.
+        How long it took in all.
     files
         What was written for people.
     """
 
     verdicts: tuple[Verdict, ...]
+    unfinished: dict[str, tuple[int, int]]
     done: int
     skipped: int
     seconds: float
@@ -89,9 +94,9 @@ def reproduce(  # noqa: PLR0913 (what, how much, where, by whom, and who is told
     cluster: str | None = None,
     begun: Callable[[Run], None] = lambda run: None,
     ended: Callable[[Run, Done], None] = lambda run, done: None,
-    planned: Callable[[int, int], None] = lambda left, all_of: None,
+    planned: Callable[[Sequence[Run], Sequence[Run]], None] = lambda left, all_of: None,
 ) -> Outcome:
-    """Do what is missing of the experiments, then publish.
+    """Do what is missing of the experiments, then publish all that is finished in the folder.
 
     Parameters
     ----------
@@ -104,70 +109,78 @@ def reproduce(  # noqa: PLR0913 (what, how much, where, by whom, and who is told
     workers, cluster
         How many processes (all cores when not given), or the address of a Dask scheduler.
     planned, begun, ended
-        Told how many runs are left of how many, and each that begins and ends.
+        Told which runs are left of which, and each that begins and ends.
     """
     begin, experiments, store = time.perf_counter(), chosen(names), Store(folder)
-    together = _prepare(folder, [e.name for e in experiments], size)
-    runs = all_runs(experiments, size)
-    left = store.missing(runs)
-    planned(len(left), len(runs))
     count = cores() if workers is None else workers
-    for run, done in finished(_longest_first(left), workers=count, cluster=cluster, begun=begun):
-        store.write(run, done)
-        ended(run, done)
-    verdicts, files = publish(folder, together, size, seconds=time.perf_counter() - begin)
-    spent = time.perf_counter() - begin
-    return Outcome(verdicts, len(left), len(runs) - len(left), spent, files)
+    _check_scale(folder, size)
+    with workforce(count, cluster) as serve:
+        _join(folder, experiments, size)
+        runs = all_runs(experiments, size)
+        left = sorted(store.missing(runs), key=cost, reverse=True)
+        planned(left, runs)
+        for run, done in serve(left, begun):
+            store.write(run, done)
+            ended(run, done)
+    found = publish(folder, seconds=time.perf_counter() - begin)
+    return replace(found, done=len(left), skipped=len(runs) - len(left), seconds=_since(begin))
 
 
 def redraw(folder: Path) -> Outcome:
     """Publish again from the runs in a folder."""
-    begin, told = time.perf_counter(), read_manifest(folder)
-    size = Size(told["scale"], told["seeds"])
-    runs = all_runs(chosen(told["experiments"]), size)
-    missing = Store(folder).missing(runs)
-    if missing:
-        raise CounselError(
-            f"{folder} lacks {len(missing)} of {len(runs)} runs, {missing[0].id} for one; "
-            "finish it with counsel reproduce"
-        )
-    verdicts, files = publish(folder, told["experiments"], size, seconds=math.nan)
-    return Outcome(verdicts, 0, len(runs), time.perf_counter() - begin, files)
+    begin = time.perf_counter()
+    return replace(publish(folder, seconds=math.nan), seconds=_since(begin))
 
 
-def publish(
-    folder: Path, names: Sequence[str], size: Size, *, seconds: float
-) -> tuple[tuple[Verdict, ...], tuple[Path, ...]]:
-    """Draw pictures, test claims and write the report, from the runs in the folder."""
-    store, sections, verdicts = Store(folder), list[Section](), list[Verdict]()
+def _since(begin: float) -> float:
+    return time.perf_counter() - begin
+
+
+def publish(folder: Path, *, seconds: float) -> Outcome:
+    """Draw pictures, test claims and write the report, for all that is finished in a folder."""
+    told, store = read_manifest(folder), Store(folder)
+    sections, verdicts, used = list[Section](), list[Verdict](), list[dict[str, str]]()
+    unfinished, skipped = dict[str, tuple[int, int]](), 0
     figures = folder / FIGURES
-    figures.mkdir(parents=True, exist_ok=True)
-    for experiment in chosen(names):
-        runs = experiment.runs(size)
-        done = {run.id: store.read(run) for run in runs}
-        lost = [key for key, found in done.items() if found is None]
-        if lost:
-            raise CounselError(f"{lost[0]} is missing or damaged; run counsel reproduce again")
-        rows = {key: found.rows for key, found in done.items() if found is not None}
+    for experiment in EXPERIMENTS.values():
+        if experiment.name not in told["experiments"]:
+            continue
+        runs = experiment.runs(Size(told["scale"], told["experiments"][experiment.name]))
+        found = {run.id: store.read(run) for run in runs}
+        done = {key: value for key, value in found.items() if value is not None}
+        skipped += len(done)
+        if len(done) < len(runs):
+            unfinished[experiment.name] = (len(done), len(runs))
+            continue
+        rows = {key: value.rows for key, value in done.items()}
         claims, pictures = experiment.claims(rows), experiment.pictures(rows)
         verdicts += [Verdict(experiment.name, claim) for claim in claims]
+        used += [value.versions for value in done.values()]
+        _make(figures)
         for picture in pictures:
             for kind in ("png", "svg"):
                 save(picture.figure, figures / f"{picture.name}.{kind}")
-        spent = {key: f"{found.seconds:.1f}" for key, found in done.items() if found is not None}
         sections.append(
             Section(
                 experiment.name,
                 experiment.title,
                 [_shown(figures, picture) for picture in pictures],
                 [_told(claim) for claim in claims],
-                [(run.id, _settings(run), spent[run.id]) for run in runs],
+                [(run.id, _settings(run), f"{done[run.id].seconds:.1f}") for run in runs],
             )
+        )
+    if not sections:
+        (name, (there, all_of)), *_ = unfinished.items()
+        raise CounselError(
+            f"{folder} holds no finished experiment: {name} has {there} of {all_of} runs; "
+            "finish it with counsel reproduce"
         )
     write_text(folder / CLAIMS, json.dumps([record_of(v) for v in verdicts], indent=2) + "\n")
     title, lead = headline(verdicts)
-    write_text(folder / REPORT, page(title, lead, _notes(size, seconds), sections))
-    return tuple(verdicts), (folder / REPORT, folder / CLAIMS, figures)
+    notes = _notes(told, unfinished, used, seconds)
+    write_text(folder / REPORT, page(title, lead, notes, sections))
+    files = (folder / REPORT, folder / CLAIMS, figures)
+    return Outcome(tuple(verdicts), unfinished, 0, skipped, seconds, files)
 
 
 def headline(verdicts: Sequence[Verdict]) -> tuple[str, str]:
@@ -200,22 +213,27 @@ def _three(x: float) -> str:
 
 
 def read_manifest(folder: Path) -> dict[str, Any]:
-    """Return what a folder holds."""
+    """Return what a folder holds: its scale, and the experiments with their seeds."""
     try:
         told = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
-        Size(told["scale"], told["seeds"])
-        chosen(told["experiments"])
+        if told["kind"] != KIND or not told["experiments"]:
+            raise ValueError(told["kind"])
+        for name, seeds in told["experiments"].items():
+            chosen([name])
+            Size(told["scale"], seeds)
     except FileNotFoundError:
         raise CounselError(f"{folder} holds no experiments; run counsel reproduce first") from None
-    except (OSError, ValueError, KeyError, TypeError, CounselError):
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError, CounselError):
         raise CounselError(
             f"{folder / MANIFEST} is no manifest of experiments; choose another folder"
         ) from None
     return dict(told)
 
 
-def _prepare(folder: Path, names: list[str], size: Size) -> list[str]:
-    """Make the folder, or join one of the same scale; return all experiments it will hold."""
+def _check_scale(folder: Path, size: Size) -> None:
+    """Refuse a folder with results at another scale."""
+    if str(folder) in ("", "."):
+        raise CounselError("results would be strewn over this folder; name another with --out")
     if (folder / MANIFEST).exists():
         told = read_manifest(folder)
         if told["scale"] != size.scale:
@@ -223,26 +241,32 @@ def _prepare(folder: Path, names: list[str], size: Size) -> list[str]:
                 f"{folder} holds results at scale {told['scale']:g}, not {size.scale:g}; choose "
                 "another folder with --out"
             )
-        if told["seeds"] == size.seeds:
-            names = [n for n in EXPERIMENTS if n in {*names, *told["experiments"]}]
+
+
+def _join(folder: Path, experiments: Sequence[Experiment], size: Size) -> None:
+    """Note in the folder what it is going to hold, besides what it holds already."""
+    _make(folder)
+    held = read_manifest(folder)["experiments"] if (folder / MANIFEST).exists() else {}
+    asked = {experiment.name: size.seeds for experiment in experiments}
+    told = {"kind": KIND, "scale": size.scale, "experiments": held | asked}
+    write_text(folder / MANIFEST, json.dumps(told, indent=2) + "\n")
+
+
+def _make(folder: Path) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as fault:
         raise CounselError(f"cannot make the folder {folder}: {fault.strerror}") from None
-    told = {"kind": "counsel-reproduction", "experiments": names, **asdict(size)}
-    write_text(folder / MANIFEST, json.dumps(told, indent=2) + "\n")
-    return names
 
 
-def _longest_first(runs: list[Run]) -> list[Run]:
-    """Begin with what takes longest, so that no worker is left with it at the end."""
-
-    def cost(run: Run) -> tuple[bool, float]:
-        told = settings_of(run)
-        episodes = told.get("episodes") or told.get("spec", {}).get("episodes", 0)
-        return "car" in run.id, episodes * (3.0 if told["kind"] == "Discovery" else 1.0)
-
-    return sorted(runs, key=cost, reverse=True)
+def cost(run: Run) -> float:
+    """Return about how many microseconds a run takes: the longest begin first."""
+    told = settings_of(run)
+    episodes = float(told.get("episodes") or told.get("spec", {}).get("episodes", 0))
+    each = 2.0
+    if "car" in run.id:
+        each = 70.0 if told["kind"] == "Discovery" else 25.0
+    return 1e5 + each * episodes
 
 
 def _shown(figures: Path, picture: Picture) -> Shown:
@@ -283,20 +307,26 @@ def record_of(verdict: Verdict) -> dict[str, Any]:
     }
 
 
-def _notes(size: Size, seconds: float) -> list[str]:
-    scale = (
-        "the paper's full scale" if size.scale == 1.0 else f"{size.scale:g} of the paper's scale"
-    )
-    used = ", ".join(f"{name} {version}" for name, version in versions().items())
+def _notes(
+    told: dict[str, Any],
+    unfinished: dict[str, tuple[int, int]],
+    used: Sequence[dict[str, str]],
+    seconds: float,
+) -> list[str]:
+    scale = told["scale"]
+    much = "the paper's full scale" if scale == 1.0 else f"{scale:g} of the paper's scale"
+    repeats = sorted(set(told["experiments"].values()))
+    seeds = " or ".join(str(n) for n in repeats) + (" seed" if repeats == [1] else " seeds")
     notes = [
-        f"At {scale}; every run repeated with {size.seeds} seeds.",
+        f"At {much}; every run that chance enters was repeated with {seeds}.",
         "Numbers are means over seeds with a 95 % interval (Student's t); one number without an "
         "interval has no chance in it, or a single seed.",
-        f"Versions: {used}.",
-        f"Machine: {platform.machine()}, {cores()} cores.",
     ]
     if not math.isnan(seconds):
-        notes.insert(
-            1, f"The last call took {seconds:,.0f} seconds, with what was there already left out."
-        )
-    return notes
+        notes.append(f"The last call took {seconds:,.0f} seconds; what was there was not redone.")
+    notes += [
+        f"Left out: {name}, of which {there} of {all_of} runs are done."
+        for name, (there, all_of) in unfinished.items()
+    ]
+    made = sorted({", ".join(f"{k} {v}" for k, v in one.items()) for one in used})
+    return [*notes, *(f"Runs were made with {versions}." for versions in made)]

@@ -71,10 +71,11 @@ class Learning:
 class Discovery:
     """Exploration without a goal, judged for several penalties.
 
-    Rows with ``when`` 0 are judged before each update: episode, penalty, value_gap, advice_count,
-    the regret so far and the best there is. Rows with ``when`` 1 are judged after the last, for the
-    penalties ``asked`` too. Other columns have a length of their own: ``advice_rate``, the expected
-    pieces of advice at each step at the penalty ``shown``, and the commonest flight there.
+    Rows with ``when`` 0 are judged before each update, on ``explored`` episodes, and charged with
+    the block up to ``episode``: penalty, value_gap, advice_count, regret so far, and the best there
+    is. Rows with ``when`` 1 are judged after the last, for the penalties ``asked`` too. Other
+    columns have a length of their own: ``advice_rate``, the expected pieces of advice at each step
+    at the penalty ``shown``, and the commonest flight there.
 
     Attributes
     ----------
@@ -118,15 +119,17 @@ class Discovery:
                 gap, pieces = judged(problem, learner, penalty, best[penalty])
                 regret[penalty] += size * max(gap, 0.0)
                 done = self.episodes - left + size
-                lines.append((0, done, penalty, gap, pieces, regret[penalty], best[penalty]))
+                told = (gap, pieces, regret[penalty], best[penalty])
+                lines.append((0, done, done - size, penalty, *told))
             learner.explore(simulator, episodes=size, rng=play)
             left -= size
         for penalty in (*self.penalties, *self.asked):
             value = solve(problem, penalty=penalty).penalised_value
             gap, pieces = judged(problem, learner, penalty, value)
-            lines.append((1, self.episodes, penalty, gap, pieces, np.nan, value))
-        names = ("when", "episode", "penalty", "value_gap", "advice_count", "regret", "best")
-        table = _columns(names, lines)
+            told = (gap, pieces, np.nan, value)
+            lines.append((1, self.episodes, self.episodes, penalty, *told))
+        where, what = ("when", "episode", "explored", "penalty"), ("value_gap", "advice_count")
+        table = _columns((*where, *what, "regret", "best"), lines)
         if np.isnan(self.shown):
             return table
         return padded(table | dict(self._flight(problem, learner, simulator, flights)))
@@ -151,7 +154,7 @@ class Discovery:
             "flight_state": played.state[first:last].astype(np.int64),
             "flight_advice": played.advice[first:last].astype(np.int64),
             "flight_action": played.action[first:last].astype(np.int64),
-            "flight_next": played.next_state[first:last].astype(np.int64),
+            "flight_next_state": played.next_state[first:last].astype(np.int64),
         }
 
 
@@ -159,9 +162,9 @@ class Discovery:
 class Budgeted:
     """Learning within one budget, then planning for others on what was seen.
 
-    Rows with ``when`` 0 are judged before each update, with ``when`` 1 after the last, for the
-    budget learnt and for the others: episode, budget, value_gap, advice_gap (the budget less the
-    expected pieces of advice).
+    Rows with ``when`` 0 are judged at first and after each update, rows with ``when`` 1 after the
+    last, for the budget learnt and for the others: episode, budget, value_gap, advice_gap (the
+    budget less the expected pieces of advice).
 
     Attributes
     ----------
@@ -192,12 +195,13 @@ class Budgeted:
         while left > 0:
             size = min(self.every, left)
             policy = learner.policy
-            lines.append((0, self.episodes - left + size, *self._judged(problem, policy, best)))
+            lines.append((0, self.episodes - left, *self._judged(problem, policy, best)))
             if isinstance(learner, RFE):
                 learner.explore(simulator, episodes=size, rng=play)
             else:
                 learner.update(simulator.play(policy, episodes=size, rng=play))
             left -= size
+        lines.append((0, self.episodes, *self._judged(problem, learner.policy, best)))
         for budget in (self.budget, *self.others):
             policy = learner.plan(budget=budget).policy
             lines.append((1, self.episodes, *self._judged(problem, policy, best, budget)))
@@ -263,3 +267,18 @@ def commonest(played: Episodes) -> tuple[int, int]:
         seen.setdefault(moves.tobytes(), []).append(n)
     n = max(seen.values(), key=len)[0]
     return int(played.first[n]), int(played.first[n + 1])
+
+
+def flight_of(run: Rows, prefix: str = "") -> Episodes:
+    """Return the flight in a run's columns state, advice, action and next_state."""
+    n = int((run[f"{prefix}state"] >= 0).sum())
+    return Episodes(
+        first=np.array([0, n]),
+        state=run[f"{prefix}state"][:n].astype(np.int32),
+        advice=run[f"{prefix}advice"][:n].astype(np.int16),
+        action=run[f"{prefix}action"][:n].astype(np.int16),
+        reward=np.zeros(n),
+        next_state=run[f"{prefix}next_state"][:n].astype(np.int32),
+        terminated=np.array([True]),
+        defer=3,
+    )

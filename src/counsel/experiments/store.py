@@ -10,7 +10,7 @@ another, or that holds other settings does not count: its run is done again.
 import hashlib
 import json
 import platform
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
@@ -24,17 +24,18 @@ from counsel.errors import CounselError
 from counsel.experiments.experiment import Rows, Run, settings_of
 from counsel.model.files import whole_file
 
-FORMAT = "counsel-rows-1"
+FORMAT = "counsel-rows-2"
 KEY = b"counsel"
 PACKAGES = ("counsel", "numpy", "scipy", "numba", "pyarrow", "highspy")
 
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """A finished run: its rows and how long it took."""
+    """A finished run: its rows, how long it took, and the versions of what it ran with."""
 
     rows: Rows
     seconds: float
+    versions: dict[str, str]
 
 
 class Store:
@@ -59,7 +60,7 @@ class Store:
             "format": FORMAT,
             "id": run.id,
             "settings": settings_of(run),
-            "versions": versions(),
+            "versions": done.versions,
             "seconds": done.seconds,
             "rows": fingerprint(done.rows),
         }
@@ -77,28 +78,18 @@ class Store:
         """Return what a run returned, or None where it is not there, damaged, or another's."""
         try:
             told, rows = _read(self.path(run))
+            done = Done(rows, float(told["seconds"]), dict(told["versions"]))
+            same = told["settings"] == json.loads(json.dumps(settings_of(run)))
+            return done if same and told["rows"] == fingerprint(rows) else None
         except _BAD:
             return None
-        same = told["settings"] == json.loads(json.dumps(settings_of(run)))
-        whole = told["rows"] == fingerprint(rows)
-        return Done(rows, float(told["seconds"])) if same and whole else None
 
     def missing(self, runs: Iterable[Run]) -> list[Run]:
         """Return the runs that are still to be done."""
         return [run for run in runs if self.read(run) is None]
 
-    def rows(self, runs: Iterable[Run]) -> Mapping[str, Rows]:
-        """Return the rows of runs that are all there."""
-        found = {}
-        for run in runs:
-            done = self.read(run)
-            if done is None:
-                raise CounselError(f"{self.path(run)} is missing or damaged; run it again")
-            found[run.id] = done.rows
-        return found
 
-
-_BAD = (OSError, pa.ArrowException, ValueError, KeyError, TypeError)
+_BAD = (OSError, pa.ArrowException, ValueError, KeyError, TypeError, RecursionError)
 
 
 def _read(path: Path) -> tuple[dict[str, Any], Rows]:

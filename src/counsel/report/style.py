@@ -75,15 +75,22 @@ def dressed(axes: "Axes") -> "Axes":
 
 def name_axes(axes: "Axes", x: str, y: str, title: str | None = None) -> None:
     """Label the axes; thousands get commas."""
-    from matplotlib.ticker import FuncFormatter
+    from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocator
 
     axes.set_xlabel(x, color=INK, fontsize=9)
     axes.set_ylabel(y, color=INK, fontsize=9)
     if title is not None:
         axes.set_title(title, color=INK, fontsize=9, loc="left", parse_math=False)
-    for axis in (axes.xaxis, axes.yaxis):
+    for axis, most in ((axes.xaxis, 4), (axes.yaxis, 7)):
         if axis.get_scale() == "linear":
+            axis.set_major_locator(MaxNLocator(most))
             axis.set_major_formatter(FuncFormatter(lambda v, _: f"{v:,.6g}"))
+    if axes.get_xscale() == "log":
+        low, high = axes.get_xlim()
+        steps = (1.0,) if high > 50.0 * low else (1.0, 2.0, 5.0)
+        axes.xaxis.set_major_locator(LogLocator(subs=steps))
+        axes.xaxis.set_major_formatter(FuncFormatter(lambda v, _: f"{v:,.6g}"))
+        axes.xaxis.set_minor_locator(NullLocator())
 
 
 def draw_lines(

@@ -1,7 +1,17 @@
 """Every experiment, by name, in the order they are shown."""
 
 from counsel.experiments.experiment import Experiment
-from counsel.experiments.paper import beyond, budget, car, penalty, regret, scaling, worlds
+from counsel.experiments.paper import (
+    beyond,
+    budget,
+    car,
+    frontier,
+    misjudged,
+    penalty,
+    regret,
+    scaling,
+    worlds,
+)
 
 EXPERIMENTS: dict[str, Experiment] = {
     experiment.name: experiment
@@ -15,9 +25,9 @@ EXPERIMENTS: dict[str, Experiment] = {
         car.REGRET,
         car.PENALTY,
         worlds.WORLDS,
-        beyond.FRONTIER,
-        beyond.BEYOND_PAPER,
-        beyond.MISJUDGED,
+        frontier.FRONTIER,
+        beyond.BEYOND,
+        misjudged.MISJUDGED,
         scaling.SCALING,
     )
 }

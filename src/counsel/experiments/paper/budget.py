@@ -5,7 +5,9 @@ that a state is followed by one of the next column or by "over". Afterwards both
 on what they have seen.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -16,13 +18,17 @@ from counsel.experiments.experiment import (
     Rows,
     Run,
     Size,
-    seeds_of,
+    series,
 )
 from counsel.experiments.paper.penalty import ENOUGH
 from counsel.experiments.paper.regret import said
 from counsel.experiments.runs import Budgeted
 from counsel.report.seeds import interval
 from counsel.report.style import Line, draw_lines, name_axes, sheet
+from counsel.worlds.draw import INK
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 LEARNERS = {"RFE-CMDP": "rfe-cmdp", "UC-CFH": "uc-cfh"}
 EPISODES, EVERY = 1500, 50
@@ -48,48 +54,53 @@ def while_learning(
     rows: Mapping[str, Rows], learner: str, column: str
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return episodes and a column [seed, update] while learning."""
-    found = seeds_of(rows, f"budget-learning/{learner}")
-    mine = found[0]["when"] == 0
-    return found[0]["episode"][mine], np.stack([run[column][mine] for run in found])
+    return series(rows, f"budget-learning/{learner}", column, when=0)
 
 
 def afterwards(
     rows: Mapping[str, Rows], learner: str, column: str
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return budgets and a column [seed, budget] after learning."""
-    found = seeds_of(rows, f"budget-learning/{learner}")
-    mine = found[0]["when"] == 1
-    return found[0]["budget"][mine], np.stack([run[column][mine] for run in found])
+    return series(rows, f"budget-learning/{learner}", column, over="budget", when=1)
 
 
 def learning_pictures(rows: Mapping[str, Rows]) -> tuple[Picture, ...]:
-    """Draw value gap and budget less pieces while learning."""
-    return (_two(rows, "budget-learning", while_learning, "episodes", learning_claims(rows)),)
+    """Draw value gap and unspent budget while learning."""
+    columns = {who: partial(while_learning, rows, key) for who, key in LEARNERS.items()}
+    figure = _both("episodes", columns)
+    caption = _caption("while learning for D = 1", learning_claims(rows))
+    return (Picture("budget-learning", figure, caption),)
 
 
 def transfer_pictures(rows: Mapping[str, Rows]) -> tuple[Picture, ...]:
-    """Draw value gap and budget less pieces for every budget, after learning for one."""
-    picture = _two(rows, "budget-transfer", afterwards, "budget D", transfer_claims(rows))
-    return (picture,)
+    """Draw value gap and unspent budget for every budget, after learning for one."""
+    columns = {who: partial(afterwards, rows, key) for who, key in LEARNERS.items()}
+    caption = _caption("of plans for other budgets after that", transfer_claims(rows))
+    return (Picture("budget-transfer", _both("budget D", columns), caption),)
 
 
-def _two(rows, name, series, x, claims) -> Picture:  # type: ignore[no-untyped-def]  # noqa: ANN001
-    figure, (left, right) = sheet(2)
-    for axes, column, label in (
-        (left, "value_gap", "value gap"),
-        (right, "advice_gap", "budget less pieces of advice"),
+def _both(
+    x: str, columns: Mapping[str, Callable[[str], tuple[np.ndarray, np.ndarray]]]
+) -> "Figure":
+    figure, panels = sheet(2)
+    for axes, column, label in zip(
+        panels,
+        ("value_gap", "advice_gap"),
+        ("value gap", "budget less pieces of advice"),
+        strict=True,
     ):
-        lines = [Line(who, *series(rows, key, column)) for who, key in LEARNERS.items()]
-        draw_lines(axes, lines)
-        axes.axhline(0.0, color="#1F2430", linewidth=0.8)
+        draw_lines(axes, [Line(who, *of(column)) for who, of in columns.items()])
+        axes.axhline(0.0, color=INK, linewidth=0.8)
         name_axes(axes, x, label)
-    told = " ".join(said(claim) for claim in claims)
-    where = "while learning for D = 1" if series is while_learning else "planned after D = 1"
-    caption = (
-        f"Value gap and unspent budget {where}, on the budget map. Below zero a policy spends more "
-        f"than its budget, and may then be worth more than the best within it. {told}"
+    return figure
+
+
+def _caption(when: str, claims: tuple[Claim, ...]) -> str:
+    return (
+        f"Value gap and unspent budget {when}, on the budget map. Below zero a policy spends more "
+        "than its budget, and may then be worth more than the best within it. "
+        + " ".join(said(claim) for claim in claims)
     )
-    return Picture(name, figure, caption)
 
 
 def learning_claims(rows: Mapping[str, Rows]) -> tuple[Claim, ...]:

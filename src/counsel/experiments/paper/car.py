@@ -17,9 +17,9 @@ from counsel.experiments.experiment import (
     Rows,
     Run,
     Size,
-    column_of,
     last_of,
     seeds_of,
+    series,
 )
 from counsel.experiments.paper.regret import said
 from counsel.experiments.runs import Discovery, Learning
@@ -90,16 +90,14 @@ def runs(size: Size) -> tuple[Run, ...]:
 
 def without_penalty(rows: Mapping[str, Rows], column: str) -> tuple[np.ndarray, np.ndarray]:
     """Return episodes and a column of RFE-AD for each seed: the rows without a penalty."""
-    found = seeds_of(rows, "car-regret/rfe-ad")
-    mine = (found[0]["when"] == 0) & (found[0]["penalty"] == 0.0)
-    return found[0]["episode"][mine], np.stack([run[column][mine] for run in found])
+    return series(rows, "car-regret/rfe-ad", column, when=0, penalty=0.0)
 
 
 def pictures(rows: Mapping[str, Rows]) -> tuple[Picture, ...]:
     """Draw value gap and regret of both learners."""
     figure, panels = sheet(2)
     for axes, column in zip(panels, ("value_gap", "regret"), strict=True):
-        own = column_of(rows, "car-regret/ucb-ad", column)
+        own = series(rows, "car-regret/ucb-ad", column)
         lines = [Line("UCB-AD", *own), Line("RFE-AD", *without_penalty(rows, column))]
         draw_lines(axes, lines)
         name_axes(axes, "episodes", column.replace("_", " "))
@@ -112,7 +110,7 @@ def claims(rows: Mapping[str, Rows]) -> tuple[Claim, ...]:
     """Test who learns faster, how soon, and whether listening to all advice explains it."""
     ucb = last_of(rows, "car-regret/ucb-ad", "regret")
     rfe = without_penalty(rows, "regret")[1][:, -1]
-    episodes, gap = column_of(rows, "car-regret/ucb-ad", "value_gap")
+    episodes, gap = series(rows, "car-regret/ucb-ad", "value_gap")
     early = gap[:, min(1, gap.shape[1] - 1)]
     (told,) = seeds_of(rows, "car-regret/all-listen")
     best, short = float(told["best"][0]), float(told["best"][0] - told["value"][0])

@@ -20,9 +20,8 @@ from counsel.experiments.experiment import (
     Rows,
     Run,
     Size,
-    column_of,
     last_of,
-    seeds_of,
+    series,
 )
 from counsel.experiments.runs import Discovery, Learning
 from counsel.experiments.spec import Spec
@@ -67,8 +66,8 @@ def runs(person: str, size: Size) -> tuple[Run, ...]:
     burn_in = size.episodes(BURN_IN)
     specs: dict[str, dict[str, Any]] = {
         "ucb-ad": {"bound": "paper"},
-        "euler": {"algorithm": "euler", "burn_in": burn_in},
-        "euler-0.1": {"algorithm": "euler", "burn_in": burn_in, "scale": 0.1},
+        "euler": {"algorithm": "euler", "burn_in": burn_in, "delta": 0.1},
+        "euler-0.1": {"algorithm": "euler", "burn_in": burn_in, "delta": 0.1, "scale": 0.1},
     }
     learnt = [
         Learning(id=f"regret-{person}/{name}#{seed}", spec=Spec(**(told | more | {"seed": seed})))
@@ -80,19 +79,16 @@ def runs(person: str, size: Size) -> tuple[Run, ...]:
 
 def without_penalty(rows: Mapping[str, Rows], person: str) -> tuple[np.ndarray, np.ndarray]:
     """Return episodes and regret of RFE-AD for each seed: the rows without a penalty."""
-    found = seeds_of(rows, f"regret-{person}/rfe-ad")
-    mine = [(run["when"] == 0) & (run["penalty"] == 0.0) for run in found]
-    regret = np.stack([run["regret"][own] for run, own in zip(found, mine, strict=True)])
-    return found[0]["episode"][mine[0]], regret
+    return series(rows, f"regret-{person}/rfe-ad", "regret", when=0, penalty=0.0)
 
 
 def pictures(person: str, rows: Mapping[str, Rows]) -> tuple[Picture, ...]:
     """Draw the regret; on the left all, on the right without EULER."""
     own, free = {}, without_penalty(rows, person)
-    own["UCB-AD"] = column_of(rows, f"regret-{person}/ucb-ad", "regret")
+    own["UCB-AD"] = series(rows, f"regret-{person}/ucb-ad", "regret")
     own["RFE-AD"] = free
-    own["EULER"] = column_of(rows, f"regret-{person}/euler", "regret")
-    own["EULER, a tenth"] = column_of(rows, f"regret-{person}/euler-0.1", "regret")
+    own["EULER"] = series(rows, f"regret-{person}/euler", "regret")
+    own["EULER, a tenth"] = series(rows, f"regret-{person}/euler-0.1", "regret")
     figure, (left, right) = sheet(2)
     lines = [Line(name, *series) for name, series in own.items()]
     draw_lines(left, lines)
@@ -167,7 +163,7 @@ def adherence_pictures(rows: Mapping[str, Rows]) -> tuple[Picture, ...]:
     figure, panels = sheet(2)
     for axes, person in zip(panels, PEOPLE, strict=True):
         lines = [
-            Line(f"θ = {theta}", *column_of(rows, f"regret-adherence/{person}-{level}", "regret"))
+            Line(f"θ = {theta}", *series(rows, f"regret-adherence/{person}-{level}", "regret"))
             for level, theta in LEVELS.items()
         ]
         draw_lines(axes, lines)

@@ -232,10 +232,9 @@ def pictures(rows: Mapping[str, Rows]) -> tuple[Picture, ...]:
             label_ends(axes, ends)
     caption = (
         f"Episodes whose policy is more than ε = {EPSILON} short of the best (on the right, ε "
-        "itself changes), means over seeds; hollow where at least one run never got there. Both "
-        "axes are "
-        f"logarithmic: powers are straight lines. {orders(rows)} "
-        + " ".join(said(claim) for claim in claims(rows))
+        "itself changes), means over seeds; hollow where the last policy of some run is not there "
+        "yet. Both axes are logarithmic: powers are straight lines. None is drawn and fitted as "
+        f"one. {orders(rows)} " + " ".join(said(claim) for claim in claims(rows))
     )
     return (Picture("scaling", figure, caption),)
 

@@ -6,11 +6,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from counsel.experiments.experiment import Claim, Experiment, Picture, Rows, Run, Size, seeds_of
-from counsel.experiments.runs import commonest
+from counsel.experiments.runs import commonest, flight_of
 from counsel.planning.occupancy import evaluate
 from counsel.planning.solve import solve
 from counsel.report.seeds import interval
-from counsel.simulate.episodes import Episodes
 from counsel.simulate.simulator import Simulator
 from counsel.worlds.car_driving import CAR, EMPTY, STONE, state_of
 from counsel.worlds.catalogue import make
@@ -48,17 +47,6 @@ def runs(size: Size) -> tuple[Run, ...]:
 def pictures(rows: Mapping[str, Rows]) -> tuple[Picture, ...]:
     """Draw the maps and the road."""
     (run,) = seeds_of(rows, "worlds/budget")
-    n = run["state"].size
-    flight = Episodes(
-        first=np.array([0, n]),
-        state=run["state"].astype(np.int32),
-        advice=run["advice"].astype(np.int16),
-        action=run["action"].astype(np.int16),
-        reward=np.zeros(n),
-        next_state=run["next_state"].astype(np.int32),
-        terminated=np.array([True]),
-        defer=3,
-    )
     road = state_of(1, ((EMPTY, STONE, EMPTY), (CAR, EMPTY, STONE), (STONE, EMPTY, CAR)))
     return (
         Picture(
@@ -68,7 +56,7 @@ def pictures(rows: Mapping[str, Rows]) -> tuple[Picture, ...]:
         ),
         Picture(
             "worlds-budget",
-            draw("budget", episodes=flight, title="The budget map and its best flight"),
+            draw("budget", episodes=flight_of(run), title="The budget map and its best flight"),
             "The budget map with the commonest flight of Policy Greedy under the best advice "
             f"without a limit, which expects to speak {run['advice_count'][0]:.3g} times.",
         ),

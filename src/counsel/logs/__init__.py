@@ -1,0 +1,1 @@
+"""Tables of real decisions: read, checked, and made into problems."""

@@ -1,0 +1,256 @@
+"""Logs from wherever they are: files, databases, or objects in memory, all as Ibis tables.
+
+The engine that holds the data does the counting; only what was counted reaches Python. Files and
+objects are read by an embedded DuckDB. CSV is read as text and cast afterwards, so that a value
+that is none can be counted and shown instead of stopping everything.
+
+============================================  ============================================
+``log.csv``, ``log.csv.gz``, ``log.tsv``      text with a header
+``log.parquet``, ``logs/*.parquet``           Parquet, one file or many
+``log.jsonl``, ``log.ndjson``                 one JSON object a line
+``log.duckdb``, ``log.duckdb::decisions``     a DuckDB file, and which table
+``log.sqlite``, ``log.db::decisions``         a SQLite file, and which table
+``postgresql://…/name::decisions``            a table of a PostgreSQL server
+============================================  ============================================
+"""
+
+import csv
+import gzip
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from counsel._arrays import brief
+from counsel.errors import CounselError
+from counsel.logs.schema import JOINT, Columns
+
+TEXT = (".csv", ".csv.gz", ".tsv", ".tsv.gz")
+LINES = (".jsonl", ".ndjson")
+PARQUET = (".parquet",)
+DUCKDB = (".duckdb",)
+SQLITE = (".sqlite", ".sqlite3", ".db")
+LONGEST_HEADER = 1_000_000
+"""A first line longer than this is no header."""
+
+
+@dataclass(frozen=True, slots=True)
+class Log:
+    """A table of decisions with its columns under the names of their roles.
+
+    Attributes
+    ----------
+    table
+        The Ibis table: episode, person, state, next_state, advice and action as text, step as a
+        whole number, reward and advice_probability as numbers, the rest as it is; NULL where a
+        value was empty or could not be read, which ``raw_step``, ``raw_reward`` and
+        ``raw_advice_probability`` tell apart.
+    roles
+        Which columns of the source are which.
+    name
+        What the source is called.
+    """
+
+    table: Any
+    roles: dict[str, tuple[str, ...]]
+    name: str
+
+    def has(self, role: str) -> bool:
+        """Whether the log has such a column."""
+        return role in self.roles
+
+
+def read_log(source: object, columns: Columns | None = None) -> Log:
+    """Return a log as a table with known columns.
+
+    Parameters
+    ----------
+    source
+        A path or pattern, a database and table, or an Ibis, pandas, polars or Arrow table.
+    columns
+        Which columns are which, where they are called otherwise.
+    """
+    name = source if isinstance(source, str) else str(source) if isinstance(source, Path) else "log"
+    with blaming_engine(name):
+        table = _opened(source, name)
+        return _named(table, columns or Columns(), name)
+
+
+@contextmanager
+def blaming_engine(name: str) -> Iterator[None]:
+    """Say in one sentence what an engine says in many."""
+    try:
+        yield
+    except CounselError:
+        raise
+    except MemoryError:
+        raise
+    except Exception as fault:
+        kind = type(fault).__module__.split(".")[0]
+        if kind not in ("_duckdb", "duckdb", "psycopg", "pyarrow", "sqlite3"):
+            raise
+        reason = " ".join(str(fault).split("LINE 1:")[0].split())
+        raise CounselError(f"{name} cannot be read: {reason[:300]}") from None
+
+
+def _opened(source: object, name: str) -> Any:  # noqa: ANN401 (Ibis ships no types)
+    """Return the Ibis table of a source, columns as they are."""
+    try:
+        import ibis
+    except ModuleNotFoundError:
+        raise CounselError(
+            "logs need Ibis and DuckDB; install them with: pip install 'counsel[logs]'"
+        ) from None
+    if isinstance(source, ibis.Table):
+        return source
+    if not isinstance(source, str | Path):
+        try:
+            return ibis.memtable(source)
+        except (TypeError, NotImplementedError, ValueError):
+            raise CounselError(
+                f"a log is {brief(source)}; give a path, or an Ibis, pandas, polars or Arrow table"
+            ) from None
+    place, _, wanted = name.partition("::")
+    if place.startswith(("postgresql://", "postgres://")):
+        return _table_of(ibis.connect(place), wanted, place)
+    return _from_file(ibis, place, wanted)
+
+
+def _from_file(ibis: Any, place: str, wanted: str) -> Any:  # noqa: ANN401
+    pattern, kind = any(sign in place for sign in "*?["), place.lower()
+    path = Path(place)
+    if not pattern:
+        if not path.exists():
+            raise CounselError(f"{place} is not there")
+        if path.is_dir():
+            raise CounselError(
+                f"{place} is a folder; give a file, or a pattern such as {place}/*.csv"
+            )
+        if path.stat().st_size == 0:
+            raise CounselError(f"{place} is empty")
+    engine = ibis.duckdb.connect()
+    if kind.endswith(TEXT):
+        return engine.read_csv(place, **_text_options(_first_of(place), kind))
+    if kind.endswith(PARQUET):
+        return engine.read_parquet(place)
+    if kind.endswith(LINES):
+        return engine.read_json(place, format="newline_delimited")
+    if kind.endswith(DUCKDB):
+        return _table_of(ibis.duckdb.connect(place, read_only=True), wanted, place)
+    if kind.endswith(SQLITE):
+        return _table_of(ibis.sqlite.connect(place), wanted, place)
+    known = ", ".join((*TEXT, *PARQUET, *LINES, *DUCKDB, *SQLITE))
+    raise CounselError(f"{place} is of no kind that can be read; it must end in one of {known}")
+
+
+def _first_of(place: str) -> Path:
+    """Return the file itself, or the first that a pattern matches."""
+    if not any(sign in place for sign in "*?["):
+        return Path(place)
+    base = Path(place)
+    anchor = Path(base.anchor) if base.is_absolute() else Path()
+    found = sorted(anchor.glob(str(base.relative_to(base.anchor) if base.is_absolute() else base)))
+    if not found:
+        raise CounselError(f"no file matches {place}")
+    return found[0]
+
+
+def _text_options(path: Path, kind: str) -> dict[str, Any]:
+    """Return how a text file is to be read: its header, every column as text, nothing guessed."""
+    between = "\t" if ".tsv" in kind else ","
+    opened = gzip.open if kind.endswith(".gz") else open
+    try:
+        with opened(path, "rt", encoding="utf-8-sig", newline="") as stream:
+            line = stream.readline(LONGEST_HEADER)
+    except UnicodeDecodeError:
+        raise CounselError(f"{path} is not in UTF-8; save it as UTF-8") from None
+    except (OSError, EOFError) as fault:
+        raise CounselError(f"{path} cannot be read: {fault}") from None
+    if len(line) >= LONGEST_HEADER:
+        raise CounselError(f"{path} has a first line of a million characters; it has no header")
+    header = next(csv.reader([line], delimiter=between), [])
+    if not header or not any(header):
+        raise CounselError(f"{path} has no header: its first line must name the columns")
+    twice = {name for name in header if header.count(name) > 1}
+    if twice:
+        raise CounselError(f"{path} has two columns called {min(twice)!r}")
+    return {
+        "columns": dict.fromkeys(header, "VARCHAR"),
+        "header": True,
+        "auto_detect": False,
+        "delim": between,
+        "quote": '"',
+        "escape": '"',
+        "null_padding": False,
+        "strict_mode": True,
+    }
+
+
+def _table_of(engine: Any, wanted: str, place: str) -> Any:  # noqa: ANN401
+    """Return a table of a database: the one named, or the only one."""
+    there = engine.list_tables()
+    if not wanted:
+        if len(there) != 1:
+            raise CounselError(
+                f"{place} has {len(there)} tables ({', '.join(sorted(there)[:8])}); say which with "
+                f"{place}::TABLE"
+            )
+        wanted = there[0]
+    if wanted not in there:
+        raise CounselError(
+            f"{place} has no table {wanted!r}; it has {', '.join(sorted(there)[:8]) or 'none'}"
+        )
+    return engine.table(wanted)
+
+
+def _named(table: Any, columns: Columns, name: str) -> Log:  # noqa: ANN401
+    """Give columns the names of their roles and their kinds."""
+    import ibis
+
+    roles = columns.roles(tuple(table.columns), where=name)
+    made: dict[str, Any] = {}
+    for role, own in roles.items():
+        first = table[own[0]]
+        if role == "state":
+            parts = [_text(table[column]) for column in own]
+            joined = parts[0]
+            for part in parts[1:]:
+                joined = joined + ibis.literal(JOINT) + part
+            made[role] = joined
+        elif role in ("episode", "person", "next_state", "advice", "action"):
+            made[role] = _text(first)
+        elif role == "step":
+            number = _number(first)
+            whole = (number == number.floor()).ifelse(number, None)
+            made[role], made["raw_step"] = whole.cast("int64"), _text(first)
+        elif role in ("reward", "advice_probability"):
+            made[role], made[f"raw_{role}"] = _number(first), _text(first)
+        elif role in ("seen", "terminated", "truncated"):
+            made[role] = _truth(first)
+        else:
+            made[role] = first
+    return Log(table.select(**made), roles, name)
+
+
+def _text(column: Any) -> Any:  # noqa: ANN401
+    """Return a column as text, NULL where it is empty."""
+    text = column.cast("string")
+    return text.strip().nullif("") if column.type().is_string() else text
+
+
+def _number(column: Any) -> Any:  # noqa: ANN401
+    """Return a column as numbers, NULL where it is none."""
+    if column.type().is_string():
+        return column.strip().try_cast("float64")
+    return column.cast("float64")
+
+
+def _truth(column: Any) -> Any:  # noqa: ANN401
+    """Return a column as true or false, NULL where it is neither."""
+    if column.type().is_boolean():
+        return column
+    text = column.cast("string").strip().lower()
+    yes = text.isin(["true", "t", "yes", "y", "1"])
+    no = text.isin(["false", "f", "no", "n", "0"])
+    return (yes | no).ifelse(yes, None)

@@ -1,0 +1,106 @@
+"""What the columns of a log mean.
+
+One row is one decision. Columns may be called anything; ``Columns`` says which is which. A state
+may be several columns, joined to one label. Empty advice is silence; an empty action is a fault.
+
+=====================  =====================================================================
+``episode``            which sequence of decisions the row belongs to
+``step``               its place in the sequence; an episode's first row is its step 0
+``state``              what the situation was
+``advice``             what was advised; empty for silence
+``action``             what the person did
+``reward``             what came of it, higher is better
+``person``             who (optional)
+``next_state``         what the situation was afterwards (optional; else the next row's state)
+``advice_probability`` how likely the advice, or silence, was (optional)
+``seen``               false where advice was shown but not seen (optional)
+``terminated``         true where nothing more could happen (optional)
+``truncated``          true where only the recording ended (optional)
+``timestamp``          when (optional)
+=====================  =====================================================================
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from counsel.errors import CounselError
+
+REQUIRED = ("episode", "step", "state", "advice", "action", "reward")
+OPTIONAL = (
+    "person",
+    "next_state",
+    "advice_probability",
+    "seen",
+    "terminated",
+    "truncated",
+    "timestamp",
+)
+ROLES = (*REQUIRED, *OPTIONAL)
+JOINT = " · "
+"""What stands between the parts of a state that is several columns."""
+
+
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """Which columns of a table play which role; a role that is not named has its own name.
+
+    Attributes
+    ----------
+    names
+        The column of each role that is called otherwise.
+    state
+        The columns that make up a state, where there are several.
+    """
+
+    names: Mapping[str, str] = field(default_factory=dict)
+    state: tuple[str, ...] = ("state",)
+
+    @classmethod
+    def parse(cls, text: str | None) -> "Columns":
+        """Read ``state=ward_state,action=did``; a state of several columns is ``state=a+b``."""
+        names = dict[str, str]()
+        state: tuple[str, ...] = ("state",)
+        for part in (text or "").split(","):
+            if not part.strip():
+                continue
+            role, is_there, column = (piece.strip() for piece in part.partition("="))
+            if role not in ROLES or not is_there or not column:
+                raise CounselError(
+                    f"columns has {part.strip()!r}; write role=column, the role one of "
+                    f"{', '.join(ROLES)}"
+                )
+            if role in names or (role == "state" and state != ("state",)):
+                raise CounselError(f"columns names {role} twice; name it once")
+            if role == "state":
+                state = tuple(piece.strip() for piece in column.split("+"))
+            else:
+                names[role] = column
+        return cls(names, state)
+
+    def of(self, role: str) -> str:
+        """Return the column of a role."""
+        return self.names.get(role, role)
+
+    def roles(self, there: tuple[str, ...], *, where: str) -> dict[str, tuple[str, ...]]:
+        """Return the columns of every role that a table has; raise where a required one is missing.
+
+        Parameters
+        ----------
+        there
+            The columns of the table.
+        where
+            What the table is called in errors.
+        """
+        found: dict[str, tuple[str, ...]] = {}
+        for role in ROLES:
+            columns = self.state if role == "state" else (self.of(role),)
+            missing = [column for column in columns if column not in there]
+            asked = role in REQUIRED or role in self.names
+            if missing and asked:
+                raise CounselError(
+                    f"{where} has no column {missing[0]!r} for {role}; it has {', '.join(there)}: "
+                    f"say which it is with --columns {role}=…"
+                )
+            if not missing:
+                found[role] = columns
+        return found
