@@ -29,7 +29,7 @@ def main(folder: Path) -> None:
     claims = json.loads((folder / "claims.json").read_text(encoding="utf-8"))
     shutil.copy(folder / "claims.json", ROOT / "docs" / "claims.json")
     for name in SHOWN:
-        shutil.copy(folder / "figures" / f"{name}.png", ROOT / "docs" / "images" / f"{name}.png")
+        shutil.copy(folder / "figures" / f"{name}.png", ROOT / "docs" / "figures" / f"{name}.png")
     page = ROOT / "README.md"
     before, _, rest = page.read_text(encoding="utf-8").partition(BEGIN)
     _, _, after = rest.partition(END)
