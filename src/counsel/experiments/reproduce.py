@@ -209,6 +209,8 @@ def _three(x: float) -> str:
     """Return three significant digits, without powers of ten; rounding is nothing."""
     if abs(x) < 1e-9:
         return "0"
+    if abs(x) < 1e-3:
+        return f"{x:.4f}"
     return f"{float(f'{x:.3g}'):,.0f}" if abs(x) >= 100.0 else f"{x:.3g}"
 
 

@@ -58,6 +58,7 @@ figure {{ margin: 1.2rem 0; }}
 figure img {{ max-width: 100%; height: auto; display: block; }}
 figcaption {{ font-size: .92rem; margin-top: .5rem; max-width: 52rem; }}
 .wide {{ overflow-x: auto; }}
+.whole {{ white-space: nowrap; }}
 table {{ border-collapse: collapse; width: 100%; font-size: .92rem; }}
 th, td {{ text-align: left; padding: .45rem .7rem .45rem 0; border-bottom: 1px solid {LINES};
   vertical-align: top; }}
@@ -134,7 +135,7 @@ def _claims(claims: Sequence[tuple[str, Told]]) -> str:
     rows = "".join(
         f"<tr><td><a href='#{_text(name)}'>{_text(name)}</a></td><td>{_text(claim.text)}</td>"
         f"<td>{_text(claim.source)}</td><td>{_text(claim.measured)}</td>"
-        f"<td>{_text(claim.number)}<br><small>{_text(claim.quantity)}</small></td>"
+        f"<td><span class='whole'>{_text(claim.number)}</span><br><small>{_text(claim.quantity)}</small></td>"
         + (
             "<td class='holds'>▲ holds</td>"
             if claim.holds
