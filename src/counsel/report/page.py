@@ -135,7 +135,8 @@ def _claims(claims: Sequence[tuple[str, Told]]) -> str:
     rows = "".join(
         f"<tr><td><a href='#{_text(name)}'>{_text(name)}</a></td><td>{_text(claim.text)}</td>"
         f"<td>{_text(claim.source)}</td><td>{_text(claim.measured)}</td>"
-        f"<td><span class='whole'>{_text(claim.number)}</span><br><small>{_text(claim.quantity)}</small></td>"
+        f"<td><span class='whole'>{_text(claim.number)}</span><br>"
+        f"<small>{_text(claim.quantity)}</small></td>"
         + (
             "<td class='holds'>▲ holds</td>"
             if claim.holds
