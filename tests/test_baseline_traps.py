@@ -1,10 +1,15 @@
 """One test for each fault once found in the learners of the machine's world."""
 
+import _thread
+import threading
+
+import highspy
 import numpy as np
 import pytest
 
 import counsel
 from counsel import EULER, UCBVI, UCCFH, UCFH, Fixed, Phases, QLearning, RFExpress
+from counsel.learning import extended_lp, uc_cfh
 from counsel.learning.black_box import machine_rewards
 from counsel.learning.boxes import support_of
 from counsel.testing import check_learner
@@ -260,3 +265,24 @@ def test_a_fixed_adviser_takes_a_generator_or_none():
     policy = counsel.Policy.never(horizon=1, n_states=1, n_actions=1)
     with pytest.raises(counsel.CounselError, match="rng is 5"):
         Fixed(policy, rng=5)
+
+
+def test_ctrl_c_stops_the_solver_itself(monkeypatch):
+    # HiGHS takes no notice of a cancellation unless told beforehand that there may be one: Ctrl-C
+    # then waited for the whole programme, minutes on this map.
+    problem = make("flappy-bird/greedy")
+    S, A = problem.n_states, problem.n_actions
+    monkeypatch.setattr(uc_cfh, "MOST_FLOWS", 10_000_000)
+    learner = built(UCCFH, problem)
+    even = counsel.Policy.from_probabilities(np.full((20, S, A + 1), 0.25))
+    batch = counsel.Simulator(problem).play(even, episodes=300, rng=rng(1))
+    learner.update(batch)
+    law, _ = learner._law_of_start()
+    model, _ = extended_lp._model(learner._flows(), law, S, A, 1.0)
+    solver = highspy.Highs()
+    solver.silent()
+    solver.passModel(model)
+    threading.Timer(2.0, _thread.interrupt_main).start()
+    with pytest.raises(KeyboardInterrupt):
+        extended_lp._run(solver)
+    assert solver.getModelStatus() == highspy.HighsModelStatus.kInterrupt

@@ -101,7 +101,8 @@ def solve_extended(
 
 
 def _run(solver: Any) -> None:  # noqa: ANN401 (highspy ships no types)
-    """Solve; Ctrl-C is heard meanwhile."""
+    """Solve; Ctrl-C is heard meanwhile and stops the solver."""
+    solver.HandleUserInterrupt = True  # without it cancelSolve does nothing
     with ThreadPoolExecutor(1) as aside:
         solving = aside.submit(solver.run)
         try:
