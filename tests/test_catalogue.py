@@ -14,6 +14,7 @@ OURS = [
     "flappy-bird-budget/greedy",
     "car-driving/myopic",
     "night-shift",
+    "ward",
 ]
 OVERRIDES = {
     "flappy-bird/greedy": {"map", "human", "adherence", "groups", "horizon"},
@@ -21,6 +22,7 @@ OVERRIDES = {
     "flappy-bird-budget/greedy": {"map", "human", "adherence", "groups", "horizon"},
     "car-driving/myopic": {"human", "adherence", "groups", "horizon", "chances"},
     "night-shift": set(),
+    "ward": {"horizon"},
 }
 
 WARD = '''
@@ -104,7 +106,7 @@ def test_each_world_has_a_name_a_summary_and_a_package(name):
 def test_each_world_can_be_built(name):
     problem = make(name)
     assert isinstance(problem, AdviceProblem)
-    assert problem.horizon == {"flappy-bird-budget/greedy": 8, "night-shift": 12}.get(
+    assert problem.horizon == {"flappy-bird-budget/greedy": 8, "night-shift": 12, "ward": 8}.get(
         name, 10 if name.startswith("car") else 20
     )
 

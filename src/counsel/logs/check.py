@@ -103,158 +103,134 @@ def _checked(
     log: Log, actions: tuple[str, ...] | None, reward_range: tuple[float, float] | None
 ) -> Checked:
     table = log.table
-    seen = table.advice.notnull()
-    if log.has("seen"):
-        seen &= table.seen.fill_null(True)  # noqa: FBT003 (Ibis has no name for it)
+    spoken = table.advice.notnull()
+    seen = spoken & table.seen.fill_null(True) if log.has("seen") else spoken  # noqa: FBT003
+    faults = _faults(log, actions, reward_range)
     told = _row(
         table.aggregate(
             rows=table.count(),
             episodes=table.episode.nunique(),
             states=table.state.nunique(),
             people=table.person.nunique() if log.has("person") else table.count(),
-            advised=seen.sum().fill_null(0),
-            matched=(seen & (table.advice == table.action)).sum().fill_null(0),
+            advised=_times(seen),
+            matched=_times(seen & (table.advice == table.action)),
+            **{f"fault_{i}": _times(where) for i, (_, _, where) in enumerate(faults)},
         )
     )
     if told["rows"] == 0:
         raise CounselError(f"{log.name} has a header and no rows")
-    said = _names(table.action) | _names(table.advice)
     findings = [
-        *_missing(log),
-        *_unreadable(log),
-        *_steps(log),
-        *_outside(log, actions, reward_range),
-        *_advice(log, sorted(said)),
-        *_thin(log),
+        Finding(what, told[f"fault_{i}"], fatal=fatal, examples=_shown(table.filter(where)))
+        for i, (what, fatal, where) in enumerate(faults)
+        if told[f"fault_{i}"]
     ]
-    sizes = table.group_by("episode").aggregate(n=table.count())
+    longest, about_steps = _steps(log)
+    said, about_advice = _advice(log)
+    findings += [*about_steps, *about_advice, *_thin(log)]
     return Checked(
         rows=told["rows"],
         episodes=told["episodes"],
         people=told["people"] if log.has("person") else None,
         states=told["states"],
-        longest=int(_row(sizes.aggregate(n=sizes.n.max()))["n"] or 0),
+        longest=longest,
         advised=told["advised"],
         matched=told["matched"],
-        actions=tuple(sorted(said)),
+        actions=said,
         findings=tuple(sorted(findings, key=lambda finding: not finding.fatal)),
     )
 
 
-def _missing(log: Log) -> list[Finding]:
-    """Look for empty values where there must be some."""
-    table, found = log.table, []
+def _faults(
+    log: Log, actions: tuple[str, ...] | None, reward_range: tuple[float, float] | None
+) -> list[tuple[str, bool, Any]]:
+    """Return what may be wrong with a row: in words, whether it is fatal, and the condition."""
+    table = log.table
+    found: list[tuple[str, bool, Any]] = []
     for role in ("episode", "step", "state", "action"):
         raw = table.raw_step if role == "step" else table[role]
-        rows = table.filter(raw.isnull())
-        count = _count(rows)
-        if count:
-            what = f"{role} is empty; every decision needs one"
-            found.append(Finding(what, count, fatal=True, examples=_shown(rows)))
-    rows = table.filter(table.raw_reward.isnull())
-    count = _count(rows)
-    if count:
-        what = "reward is empty; these rows tell nothing about rewards"
-        found.append(Finding(what, count, fatal=False, examples=_shown(rows)))
-    return found
-
-
-def _unreadable(log: Log) -> list[Finding]:
-    """Look for values that should be numbers and are none."""
-    table, found = log.table, []
+        found.append((f"{role} is empty; every decision needs one", True, raw.isnull()))
+    found.append(
+        (
+            "reward is empty; these rows tell nothing about rewards",
+            False,
+            table.raw_reward.isnull(),
+        )
+    )
     for role in ("step", "reward", "advice_probability"):
-        if not log.has(role):
-            continue
-        rows = table.filter(table[f"raw_{role}"].notnull() & table[role].isnull())
-        count = _count(rows)
-        if count:
+        if log.has(role):
             kind = "a whole number" if role == "step" else "a number"
-            found.append(Finding(f"{role} is not {kind}", count, fatal=True, examples=_shown(rows)))
-    if log.has("reward"):
-        # Engines sort what is no number after all numbers; not all can ask for it by name.
-        rows = table.filter((table.reward > LARGEST) | (table.reward < -LARGEST))
-        count = _count(rows)
-        if count:
-            found.append(
-                Finding("reward is not a finite number", count, fatal=True, examples=_shown(rows))
-            )
+            none = table[f"raw_{role}"].notnull() & table[role].isnull()
+            found.append((f"{role} is not {kind}", True, none))
+    # Engines sort what is no number after all numbers; not all can ask for it by name.
+    endless = (table.reward > LARGEST) | (table.reward < -LARGEST)
+    found.append(("reward is not a finite number", True, endless))
     if log.has("advice_probability"):
         chance = table.advice_probability
-        rows = table.filter((chance <= 0.0) | (chance > 1.0))
-        count = _count(rows)
-        if count:
-            what = "advice_probability is not above 0 and at most 1"
-            found.append(Finding(what, count, fatal=True, examples=_shown(rows)))
-    return found
-
-
-def _steps(log: Log) -> list[Finding]:
-    """Look at the order of rows within episodes."""
-    table, found = log.table, []
-    rows = table.filter(table.step < 0)
-    count = _count(rows)
-    if count:
-        found.append(
-            Finding("step is below 0; steps count from 0", count, fatal=True, examples=_shown(rows))
-        )
-    pairs = table.group_by(["episode", "step"]).aggregate(n=table.count())
-    twice = pairs.filter((pairs.n > 1) & pairs.episode.notnull() & pairs.step.notnull())
-    count = _count(twice)
-    if count:
-        shown = [f"episode {r['episode']}, step {r['step']}: {r['n']} rows" for r in _some(twice)]
-        what = "two rows or more are the same step of the same episode"
-        found.append(Finding(what, count, fatal=True, examples=tuple(shown)))
-    ends = table.group_by("episode").aggregate(
-        first=table.step.min(), last=table.step.max(), n=table.step.nunique()
-    )
-    gaps = ends.filter(ends.last - ends.first + 1 > ends.n)
-    count = _count(gaps)
-    if count:
-        shown = [
-            f"episode {r['episode']}: {r['n']} of steps {r['first']} to {r['last']}"
-            for r in _some(gaps)
-        ]
-        what = "episodes lack steps; what followed the row before a gap is not known"
-        found.append(Finding(what, count, fatal=False, examples=tuple(shown)))
-    late = ends.filter(ends.first > 0)
-    count = _count(late)
-    if count:
-        shown = [f"episode {r['episode']} begins at {r['first']}" for r in _some(late)]
-        what = "episodes do not begin at step 0; their first row is taken for it"
-        found.append(Finding(what, count, fatal=False, examples=tuple(shown)))
-    return found
-
-
-def _outside(
-    log: Log, actions: tuple[str, ...] | None, reward_range: tuple[float, float] | None
-) -> list[Finding]:
-    """Look for what was declared impossible."""
-    table, found = log.table, []
+        off = (chance <= 0.0) | (chance > 1.0)
+        found.append(("advice_probability is not above 0 and at most 1", True, off))
+    found.append(("step is below 0; steps count from 0", True, table.step < 0))
     if actions is not None:
         for role in ("action", "advice"):
-            rows = table.filter(table[role].notnull() & ~table[role].isin(list(actions)))
-            count = _count(rows)
-            if count:
-                what = f"{role} is none of {', '.join(actions)}"
-                found.append(Finding(what, count, fatal=True, examples=_shown(rows)))
+            other = table[role].notnull() & ~table[role].isin(list(actions))
+            found.append((f"{role} is none of {', '.join(actions)}", True, other))
     if reward_range is not None:
         low, high = reward_range
-        rows = table.filter((table.reward < low) | (table.reward > high))
-        count = _count(rows)
-        if count:
-            what = f"reward is not between {low:g} and {high:g}"
-            found.append(Finding(what, count, fatal=True, examples=_shown(rows)))
+        off = (table.reward < low) | (table.reward > high)
+        found.append((f"reward is not between {low:g} and {high:g}", True, off))
     return found
 
 
-def _advice(log: Log, said: list[str]) -> list[Finding]:
-    """Look at what can be told of advice and silence at all."""
+def _steps(log: Log) -> tuple[int, list[Finding]]:
+    """Look at the order of rows within episodes; also return the size of the largest."""
+    table = log.table
+    pairs = table.group_by(["episode", "step"]).aggregate(n=table.count())
+    known = pairs.episode.notnull() & pairs.step.notnull()
+    ends = pairs.group_by("episode").aggregate(
+        first=pairs.step.min(),
+        last=pairs.step.max(),
+        n=pairs.step.count(),
+        rows=pairs.n.sum(),
+        twice=_times((pairs.n > 1) & known),
+    )
+    lacks, late = ends.last - ends.first + 1 > ends.n, ends.first > 0
+    told = _row(
+        ends.aggregate(
+            longest=ends.rows.max(),
+            twice=ends.twice.sum().fill_null(0),
+            lacks=_times(lacks),
+            late=_times(late),
+        )
+    )
+    found = []
+    if told["twice"]:
+        rows = _some(pairs.filter((pairs.n > 1) & known))
+        shown = [f"episode {r['episode']}, step {r['step']}: {r['n']} rows" for r in rows]
+        what = "two rows or more are the same step of the same episode"
+        found.append(Finding(what, int(told["twice"]), fatal=True, examples=tuple(shown)))
+    if told["lacks"]:
+        shown = [
+            f"episode {r['episode']}: {r['n']} of steps {r['first']} to {r['last']}"
+            for r in _some(ends.filter(lacks))
+        ]
+        what = "episodes lack steps; what followed the row before a gap is not known"
+        found.append(Finding(what, told["lacks"], fatal=False, examples=tuple(shown)))
+    if told["late"]:
+        rows = _some(ends.filter(late))
+        shown = [f"episode {r['episode']} begins at {r['first']}" for r in rows]
+        what = "episodes do not begin at step 0; their first row is taken for it"
+        found.append(Finding(what, told["late"], fatal=False, examples=tuple(shown)))
+    return int(told["longest"] or 0), found
+
+
+def _advice(log: Log) -> tuple[tuple[str, ...], list[Finding]]:
+    """Look at what can be told of advice and silence at all; also return all actions."""
     table, found = log.table, []
-    spoken = table.filter(table.advice.notnull())
-    refused = (spoken.advice != spoken.action).sum().fill_null(0)
-    counts = spoken.group_by("advice").aggregate(n=spoken.count(), refused=refused)
+    counts = table.group_by("advice").aggregate(
+        n=table.count(), refused=_times(table.advice != table.action)
+    )
     given = {row["advice"]: (row["n"], row["refused"]) for row in counts.to_pyarrow().to_pylist()}
-    silent = _count(table.filter(table.advice.isnull()))
+    silent, _ = given.pop(None, (0, 0))
+    said = tuple(sorted(_names(table.action) | set(given)))
     if not given:
         what = "no advice was ever given; how much people listen cannot be told"
         found.append(Finding(what, 0, fatal=False))
@@ -269,7 +245,7 @@ def _advice(log: Log, said: list[str]) -> list[Finding]:
     if always:
         what = "advice that was never refused; its adherence may be anything up to 1"
         found.append(Finding(what, len(always), fatal=False, examples=tuple(always[:EXAMPLES])))
-    return found
+    return said, found
 
 
 def _thin(log: Log) -> list[Finding]:
@@ -277,7 +253,7 @@ def _thin(log: Log) -> list[Finding]:
     table = log.table
     sizes = table.group_by("state").aggregate(n=table.count())
     few = sizes.filter((sizes.n < THIN) & sizes.state.notnull())
-    count = _count(few)
+    count = int(few.count().to_pyarrow().as_py())
     if not count:
         return []
     shown = tuple(f"{row['state']}: {row['n']} decisions" for row in _some(few))
@@ -285,13 +261,14 @@ def _thin(log: Log) -> list[Finding]:
     return [Finding(what, count, fatal=False, examples=shown)]
 
 
+def _times(condition: Any) -> Any:  # noqa: ANN401 (Ibis ships no types)
+    """Return in how many rows a condition is true."""
+    return condition.cast("int64").sum().fill_null(0)
+
+
 def _names(column: Any) -> set[str]:  # noqa: ANN401 (Ibis ships no types)
     values = column.name("x").as_table().distinct().to_pyarrow()["x"].to_pylist()
     return {value for value in values if value is not None}
-
-
-def _count(rows: Any) -> int:  # noqa: ANN401
-    return int(rows.count().to_pyarrow().as_py())
 
 
 def _row(table: Any) -> dict[str, Any]:  # noqa: ANN401

@@ -16,15 +16,17 @@ that is none can be counted and shown instead of stopping everything.
 
 import csv
 import gzip
+import sqlite3
 from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from counsel._arrays import brief
 from counsel.errors import CounselError
-from counsel.logs.schema import JOINT, Columns
+from counsel.logs.schema import JOINT, Bins, Columns, bin_labels
 
 TEXT = (".csv", ".csv.gz", ".tsv", ".tsv.gz")
 LINES = (".jsonl", ".ndjson")
@@ -50,18 +52,21 @@ class Log:
         Which columns of the source are which.
     name
         What the source is called.
+    bins
+        Where columns of numbers were cut.
     """
 
     table: Any
     roles: dict[str, tuple[str, ...]]
     name: str
+    bins: dict[str, tuple[float, ...]] = field(default_factory=dict)
 
     def has(self, role: str) -> bool:
         """Whether the log has such a column."""
         return role in self.roles
 
 
-def read_log(source: object, columns: Columns | None = None) -> Log:
+def read_log(source: object, columns: Columns | None = None, bins: Bins | None = None) -> Log:
     """Return a log as a table with known columns.
 
     Parameters
@@ -70,11 +75,18 @@ def read_log(source: object, columns: Columns | None = None) -> Log:
         A path or pattern, a database and table, or an Ibis, pandas, polars or Arrow table.
     columns
         Which columns are which, where they are called otherwise.
+    bins
+        Which columns of numbers that make up the state are cut, and where.
     """
     name = source if isinstance(source, str) else str(source) if isinstance(source, Path) else "log"
     with blaming_engine(name):
         table = _opened(source, name)
-        return _named(table, columns or Columns(), name)
+        log = _named(table, columns or Columns(), bins or Bins(), name)
+        if name.partition("::")[0].lower().endswith((*TEXT, *LINES)):
+            # Text is read once and kept in the engine; every question would read it anew.
+            engine = log.table.get_backend()
+            return replace(log, table=engine.create_table("kept", log.table, temp=True))
+        return log
 
 
 @contextmanager
@@ -139,7 +151,7 @@ def _from_file(ibis: Any, place: str, wanted: str) -> Any:  # noqa: ANN401
     if kind.endswith(DUCKDB):
         return _table_of(ibis.duckdb.connect(place, read_only=True), wanted, place)
     if kind.endswith(SQLITE):
-        return _table_of(ibis.sqlite.connect(place), wanted, place)
+        return _from_sqlite(engine, place, wanted)
     known = ", ".join((*TEXT, *PARQUET, *LINES, *DUCKDB, *SQLITE))
     raise CounselError(f"{place} is of no kind that can be read; it must end in one of {known}")
 
@@ -187,9 +199,42 @@ def _text_options(path: Path, kind: str) -> dict[str, Any]:
     }
 
 
+def _from_sqlite(engine: Any, place: str, wanted: str) -> Any:  # noqa: ANN401
+    """Bring a table of a SQLite file over as text: SQLite keeps any kind of value in any column."""
+    import pyarrow as pa
+
+    address = f"file:{quote(str(Path(place).resolve()))}?mode=ro"
+    opened = sqlite3.connect(address, uri=True, check_same_thread=False)  # DuckDB reads in its own
+    with closing(opened) as database:
+        database.text_factory = lambda raw: raw.decode("utf-8")
+        found = database.execute(
+            "select name from sqlite_master where type in ('table', 'view') order by name"
+        ).fetchall()
+        wanted = _wanted([name for (name,) in found], wanted, place)
+        quoted = '"' + wanted.replace('"', '""') + '"'
+        rows = database.execute(f"select * from {quoted}")
+        schema = pa.schema([(told[0], pa.string()) for told in rows.description])
+
+        def batches() -> Iterator[pa.RecordBatch]:
+            while some := rows.fetchmany(50_000):
+                texts = [
+                    pa.array([None if x is None else str(x) for x in column], pa.string())
+                    for column in zip(*some, strict=True)
+                ]
+                yield pa.RecordBatch.from_arrays(texts, schema=schema)
+
+        engine.con.register("batches", pa.RecordBatchReader.from_batches(schema, batches()))
+        engine.con.execute("create temp table log as select * from batches")
+        return engine.table("log")
+
+
 def _table_of(engine: Any, wanted: str, place: str) -> Any:  # noqa: ANN401
     """Return a table of a database: the one named, or the only one."""
-    there = engine.list_tables()
+    return engine.table(_wanted(engine.list_tables(), wanted, place))
+
+
+def _wanted(there: list[str], wanted: str, place: str) -> str:
+    """Return which of a database's tables is meant."""
     if not wanted:
         if len(there) != 1:
             raise CounselError(
@@ -201,19 +246,35 @@ def _table_of(engine: Any, wanted: str, place: str) -> Any:  # noqa: ANN401
         raise CounselError(
             f"{place} has no table {wanted!r}; it has {', '.join(sorted(there)[:8]) or 'none'}"
         )
-    return engine.table(wanted)
+    return wanted
 
 
-def _named(table: Any, columns: Columns, name: str) -> Log:  # noqa: ANN401
+def _named(table: Any, columns: Columns, bins: Bins, name: str) -> Log:  # noqa: ANN401
     """Give columns the names of their roles and their kinds."""
     import ibis
 
     roles = columns.roles(tuple(table.columns), where=name)
+    for column in bins.cuts:
+        if column not in roles["state"]:
+            raise CounselError(
+                f"bins cuts {column!r}, which is no part of the state ({', '.join(roles['state'])})"
+            )
+    if bins.cuts or len(roles["state"]) > 1:
+        # A column of its own cannot say in the same words what came next; the next row does.
+        if "next_state" in columns.names:
+            raise CounselError("next_state goes with a state of one column, as it is; leave it out")
+        roles.pop("next_state", None)
+    cuts = {column: _cuts(table, column, told) for column, told in bins.cuts.items()}
     made: dict[str, Any] = {}
     for role, own in roles.items():
         first = table[own[0]]
         if role == "state":
-            parts = [_text(table[column]) for column in own]
+            parts = [
+                _binned(table[column], column, cuts[column])
+                if column in cuts
+                else _text(table[column])
+                for column in own
+            ]
             joined = parts[0]
             for part in parts[1:]:
                 joined = joined + ibis.literal(JOINT) + part
@@ -230,7 +291,29 @@ def _named(table: Any, columns: Columns, name: str) -> Log:  # noqa: ANN401
             made[role] = _truth(first)
         else:
             made[role] = first
-    return Log(table.select(**made), roles, name)
+    return Log(table.select(**made), roles, name, cuts)
+
+
+def _cuts(table: Any, column: str, told: tuple[float, ...] | int) -> tuple[float, ...]:  # noqa: ANN401
+    """Return where a column is cut; quantiles are asked of the engine."""
+    if not isinstance(told, int):
+        return told
+    number = _number(table[column])
+    shares = {f"q{i}": number.quantile(i / told) for i in range(1, told)}
+    found = table.aggregate(**shares).to_pyarrow().to_pylist()[0].values()
+    cuts = tuple(sorted({float(cut) for cut in found if cut is not None}))
+    if not cuts:
+        raise CounselError(f"bins cuts {column!r}, which holds no numbers")
+    return cuts
+
+
+def _binned(column: Any, name: str, cuts: tuple[float, ...]) -> Any:  # noqa: ANN401
+    """Return the bin of each number, NULL where it is none."""
+    import ibis
+
+    number, names = _number(column), bin_labels(name, cuts)
+    below = [(number < cut, label) for cut, label in zip(cuts, names, strict=False)]
+    return ibis.cases((number.isnull(), None), *below, else_=names[-1])
 
 
 def _text(column: Any) -> Any:  # noqa: ANN401

@@ -20,9 +20,12 @@ may be several columns, joined to one label. Empty advice is silence; an empty a
 =====================  =====================================================================
 """
 
-from collections.abc import Mapping
+import math
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from itertools import pairwise
 
+from counsel._arrays import whole
 from counsel.errors import CounselError
 
 REQUIRED = ("episode", "step", "state", "advice", "action", "reward")
@@ -38,6 +41,61 @@ OPTIONAL = (
 ROLES = (*REQUIRED, *OPTIONAL)
 JOINT = " · "
 """What stands between the parts of a state that is several columns."""
+
+
+MOST_BINS = 1000
+"""Bins of one column."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bins:
+    """How columns of numbers become labels.
+
+    Attributes
+    ----------
+    cuts
+        For each column where it is cut, in rising order, or into how many bins of equal size. A
+        number on a cut belongs to the bin above it.
+    """
+
+    cuts: Mapping[str, tuple[float, ...] | int] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for column, cuts in self.cuts.items():
+            if isinstance(cuts, int):
+                if not 2 <= whole(f"bins of {column}", cuts, least=2) <= MOST_BINS:
+                    raise CounselError(f"bins of {column} are {cuts}; {MOST_BINS} are the most")
+                continue
+            rising = all(a < b for a, b in pairwise(cuts))
+            if not cuts or not all(map(math.isfinite, cuts)) or not rising:
+                shown = ", ".join(f"{cut:g}" for cut in cuts) or "nowhere"
+                raise CounselError(f"bins of {column} are cut at {shown}; give rising numbers")
+
+    @classmethod
+    def parse(cls, texts: Iterable[str]) -> "Bins":
+        """Read ``spo2=88,92`` (where to cut) or ``age=q4`` (four bins of equal size)."""
+        cuts = dict[str, tuple[float, ...] | int]()
+        for text in texts:
+            column, _, told = (piece.strip() for piece in text.partition("="))
+            try:
+                if not column or column in cuts:
+                    raise ValueError
+                if told[:1] in ("q", "Q"):
+                    cuts[column] = int(told[1:])
+                else:
+                    cuts[column] = tuple(float(part) for part in told.split(","))
+            except ValueError:
+                raise CounselError(
+                    f"bins has {text!r}; write COLUMN=CUT,CUT,… or COLUMN=q4 for four bins of "
+                    "equal size, each column once"
+                ) from None
+        return cls(cuts)
+
+
+def bin_labels(column: str, cuts: tuple[float, ...]) -> tuple[str, ...]:
+    """Return what the bins of a column are called, the lowest first."""
+    between = (f"{column} {a:g} to {b:g}" for a, b in pairwise(cuts))
+    return (f"{column} < {cuts[0]:g}", *between, f"{column} ≥ {cuts[-1]:g}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -49,6 +49,11 @@ def save(problem: AdviceProblem, path: str | os.PathLike[str]) -> None:
     """Write a problem to ``path`` (.npz)."""
     if not isinstance(problem, AdviceProblem):
         raise CounselError(f"expected an AdviceProblem, not {type(problem).__name__}")
+    write_npz(Path(path), PROBLEM, *problem_parts(problem))
+
+
+def problem_parts(problem: AdviceProblem) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    """Return the header and the arrays of a problem's file."""
     mdp, human, kernel = problem.mdp, problem.human, problem.mdp.kernel
     header = {
         "horizon": mdp.horizon,
@@ -71,7 +76,7 @@ def save(problem: AdviceProblem, path: str | os.PathLike[str]) -> None:
     }
     if human.given_groups is not None:
         arrays["groups"] = human.given_groups
-    write_npz(Path(path), PROBLEM, header, arrays)
+    return header, arrays
 
 
 def load(path: str | os.PathLike[str]) -> AdviceProblem:

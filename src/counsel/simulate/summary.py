@@ -62,11 +62,3 @@ class Summary:
     def episodes(self) -> int:
         """How many episodes were counted."""
         return self.reward.count
-
-
-def wilson(hits: int, of: int) -> tuple[float, float]:
-    """Return Wilson's 95 % interval of a share."""
-    z2 = 1.96**2
-    middle = (hits + z2 / 2.0) / (of + z2)
-    half = 1.96 * math.sqrt(hits * (of - hits) / of + z2 / 4.0) / (of + z2)
-    return max(middle - half, 0.0), min(middle + half, 1.0)

@@ -22,6 +22,7 @@ from counsel.model.problem import AdviceProblem
 from counsel.worlds.car_driving import car_driving
 from counsel.worlds.flappy_bird import flappy_bird
 from counsel.worlds.night_shift import night_shift
+from counsel.worlds.ward import ward
 
 GROUP = "counsel.worlds"
 """The entry-point group of other packages' worlds."""
@@ -121,6 +122,11 @@ OURS = (
         "night-shift",
         night_shift,
         "a nurse who tires over twelve hours, and a patient who may slip",
+    ),
+    World(
+        "ward",
+        ward,
+        "a hospital ward whose alarm speaks too often; `counsel demo-log` writes its past shifts",
     ),
 )
 

@@ -1,0 +1,171 @@
+"""The command line itself: its shared options, and how it fails.
+
+Nothing of weight is imported until a command runs. Errors are one line on stderr and exit code 2.
+"""
+
+import io
+import os
+import signal
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from counsel.errors import CounselError
+
+if TYPE_CHECKING:
+    from counsel.model.problem import AdviceProblem
+
+
+app = typer.Typer(
+    help="Work out what to advise a person, when to stay silent, and what advice is worth.",
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+
+
+Source = Annotated[
+    str,
+    typer.Argument(
+        metavar="PROBLEM", help="A problem (.npz) or a world that `counsel worlds` lists."
+    ),
+]
+
+
+Penalty = Annotated[
+    float | None, typer.Option(help="What each piece of advice costs, in units of reward.")
+]
+
+
+Budget = Annotated[float | None, typer.Option(help="Pieces of advice an episode, on average.")]
+
+
+Hard = Annotated[bool, typer.Option("--hard", help="No episode may exceed the budget.")]
+
+
+Reverse = Annotated[
+    bool, typer.Option("--allow-reverse", help="Also use advice that works by repelling.")
+]
+
+
+Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON, for scripts.")]
+
+
+STOPPED = 130
+"""The exit code after Ctrl-C, as shells have it."""
+
+
+def main() -> None:
+    """Run the command line; say what is wrong in one line."""
+    debug = os.environ.get("COUNSEL_DEBUG") or "--debug" in sys.argv
+    arguments = [a for a in sys.argv[1:] if a != "--debug"] or ["--help"]
+    _be_plain()
+    try:
+        code = app(args=arguments, standalone_mode=False)
+        sys.stdout.flush()
+    except CounselError as fault:
+        if debug:
+            raise
+        _fail(str(fault))
+    except (typer.Abort, KeyboardInterrupt):
+        code = STOPPED
+    except SystemExit as end:
+        # Typer ends so when nobody reads on, and leaves its mark on the stream.
+        code = 0 if type(sys.stdout).__name__ == "PacifyFlushWrapper" else end.code
+    except BrokenPipeError:
+        sys.stdout = open(os.devnull, "w")  # noqa: SIM115 (nobody reads on: nothing to close)
+        code = 0
+    except (OSError, MemoryError) as fault:
+        if debug:
+            raise
+        sys.stdout = open(os.devnull, "w")  # noqa: SIM115 (what could not be written stays so)
+        _fail(f"{_reason(fault)}; nothing more was done")
+    except Exception as fault:
+        usage = getattr(fault, "format_message", None)
+        if debug or usage is None:
+            raise
+        _fail(usage().replace("\n", " "))
+    if code == STOPPED:
+        sys.stderr.write("counsel: stopped; nothing was left half-written\n")
+    sys.exit(code if isinstance(code, int) else 0)
+
+
+def _be_plain() -> None:
+    """Print what the terminal can show, and end in order when told to stop."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
+    for name in ("SIGTERM", "SIGHUP"):
+        if hasattr(signal, name):
+            signal.signal(getattr(signal, name), _stop)
+
+
+def _stop(*_: object) -> None:
+    raise KeyboardInterrupt
+
+
+def _reason(fault: Exception) -> str:
+    if isinstance(fault, MemoryError):
+        return f"not enough memory: {fault}" if str(fault) else "not enough memory"
+    return f"cannot write: {getattr(fault, 'strerror', None) or fault}"
+
+
+def _fail(message: str) -> None:
+    sys.stderr.write(f"counsel: {message}\n")
+    sys.exit(2)
+
+
+def _version(*, wanted: bool) -> None:
+    if wanted:
+        from counsel import __version__
+
+        typer.echo(f"counsel {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    *,
+    version: Annotated[
+        bool, typer.Option("--version", callback=lambda wanted: _version(wanted=wanted))
+    ] = False,
+    debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False,
+) -> None:
+    """Work out what to advise a person, when to stay silent, and what advice is worth."""
+
+
+def read_problem(source: str) -> "AdviceProblem":
+    """Read a file, or build the world of that name."""
+    import counsel
+    import counsel.worlds
+
+    found = counsel.worlds.catalogue()
+    if source in found and not source.endswith(".npz"):
+        return found[source].build()
+    if not source.endswith(".npz"):
+        raise CounselError(f"{source} is neither a problem (.npz) nor a world ({', '.join(found)})")
+    return counsel.load(source)
+
+
+def limit_of(penalty: float | None, budget: float | None, *, hard: bool) -> str:
+    """Return the options of a limit as one would type them."""
+    if penalty is not None:
+        return f" --penalty {penalty:g}"
+    if budget is not None:
+        return f" --budget {budget:g}" + (" --hard" if hard else "")
+    return ""
+
+
+@contextmanager
+def waiting(what: str) -> Iterator[None]:
+    """Show on a terminal that something is under way."""
+    from rich.console import Console
+
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield
+        return
+    with console.status(what):
+        yield

@@ -1,0 +1,83 @@
+"""Commands for the paper: reproduce, figures."""
+
+import shlex
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from counsel.cli.app import STOPPED, Json, app
+
+
+@app.command()
+def reproduce(  # noqa: PLR0913 (one argument for each option)
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[NAME]...", help="Which experiments; all when none is given."),
+    ] = None,
+    *,
+    scale: Annotated[
+        float, typer.Option(help="What the paper's numbers of episodes are multiplied by.")
+    ] = 1.0,
+    seeds: Annotated[int, typer.Option(help="How often each run is repeated.")] = 5,
+    workers: Annotated[
+        int | None, typer.Option(help="How many processes. Default: one a core.")
+    ] = None,
+    cluster: Annotated[
+        str | None,
+        typer.Option(metavar="ADDRESS", help="A Dask scheduler: tcp://host:8786, say."),
+    ] = None,
+    output: Annotated[
+        Path, typer.Option("-o", "--out", metavar="DIR", help="Where results are kept.")
+    ] = Path("reproduction"),
+    as_json: Json = False,
+) -> None:
+    """Run the paper's experiments, draw its figures and test its claims."""
+    from counsel._arrays import whole
+    from counsel.experiments.experiment import Size
+    from counsel.experiments.reproduce import reproduce as run_all
+    from counsel.printing import experiments as printing
+    from counsel.printing.tables import print_json
+
+    if workers is not None:
+        whole("workers", workers, least=1)
+    try:
+        with printing.board() as board:
+            outcome = run_all(
+                names or [],
+                Size(scale, seeds),
+                output,
+                workers=workers,
+                cluster=cluster,
+                planned=board.planned,
+                begun=board.begun,
+                ended=board.ended,
+            )
+    except KeyboardInterrupt:
+        sys.stderr.write("counsel: runs that are done are kept; the same command will go on\n")
+        raise typer.Exit(STOPPED) from None
+    if as_json:
+        print_json(printing.outcome_record(outcome))
+        return
+    printing.print_outcome(outcome)
+    typer.echo(f"Next: open {shlex.quote(str(outcome.files[0]))} in a browser")
+
+
+@app.command()
+def figures(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="What reproduce has written.")],
+    *,
+    as_json: Json = False,
+) -> None:
+    """Draw the figures, test the claims and write the report again, from saved runs."""
+    from counsel.experiments.reproduce import redraw
+    from counsel.printing import experiments as printing
+    from counsel.printing.tables import print_json
+
+    outcome = redraw(folder)
+    if as_json:
+        print_json(printing.outcome_record(outcome))
+        return
+    printing.print_outcome(outcome)
+    typer.echo(f"Next: open {shlex.quote(str(outcome.files[0]))} in a browser")

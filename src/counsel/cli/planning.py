@@ -1,0 +1,266 @@
+"""Commands for problems that are known: solve, frontier, explain, worlds, play-out."""
+
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from counsel.cli.app import (
+    Budget,
+    Hard,
+    Json,
+    Penalty,
+    Reverse,
+    Source,
+    app,
+    limit_of,
+    read_problem,
+    waiting,
+)
+from counsel.errors import CounselError
+
+if TYPE_CHECKING:
+    import counsel
+    from counsel.model.policy import HardPolicy, Policy
+    from counsel.model.problem import AdviceProblem
+
+
+@app.command()
+def solve(  # noqa: PLR0913 (one argument for each option)
+    source: Source,
+    *,
+    penalty: Penalty = None,
+    budget: Budget = None,
+    hard: Hard = False,
+    allow_reverse: Reverse = False,
+    output: Annotated[
+        Path | None, typer.Option("-o", help="Write the policy: .csv, .parquet or .npz.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Find the best advice: without limit, at a penalty, or within a budget."""
+    import counsel
+    from counsel.printing import planning as printing
+    from counsel.printing.tables import print_json
+
+    if output is not None and output.suffix not in (".csv", ".parquet", ".npz"):
+        raise CounselError(f"-o {output} must end in .csv, .parquet or .npz")
+    problem = read_problem(source)
+    plan = counsel.solve(
+        problem, penalty=penalty, budget=budget, hard=hard, allow_reverse=allow_reverse
+    )
+    if output is not None:
+        counsel.save_policy(plan.policy, output, problem=problem)
+    if as_json:
+        print_json(printing.plan_record(problem, plan, output))
+        return
+    printing.print_plan(problem, plan, reverse_left_out=not allow_reverse)
+    limit = limit_of(penalty, budget, hard=hard)
+    if output is None:
+        typer.echo(f"Next: counsel solve {shlex.quote(source)}{limit} -o policy.csv")
+        return
+    typer.echo(f"Wrote {output}.")
+    state = _first_state(problem)
+    typer.echo(f"Next: counsel explain {shlex.quote(source)}{limit} --step 0 --state {state}")
+
+
+@app.command()
+def frontier(
+    source: Source,
+    *,
+    max_vertices: Annotated[
+        int, typer.Option(help="Stop after so many vertices and bound the rest.")
+    ] = 1000,
+    allow_reverse: Reverse = False,
+    output: Annotated[Path | None, typer.Option("-o", help="Write the vertices: .csv.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Trace what every number of pieces of advice is worth."""
+    import counsel
+    from counsel.printing import planning as printing
+    from counsel.printing.tables import print_json
+
+    if output is not None and output.suffix != ".csv":
+        raise CounselError(f"-o {output} must end in .csv")
+    problem = read_problem(source)
+    with waiting(f"Tracing up to {max_vertices} vertices (fewer with --max-vertices)"):
+        front = counsel.frontier(problem, max_vertices=max_vertices, allow_reverse=allow_reverse)
+    if output is not None:
+        from counsel.model.files import write_text
+
+        write_text(output, printing.frontier_csv(front))
+    if as_json:
+        print_json(printing.frontier_record(front))
+        return
+    printing.print_frontier(front)
+    if output is not None:
+        typer.echo(f"Wrote {output}.")
+    typer.echo(f"Next: counsel solve {shlex.quote(source)} --budget 2")
+
+
+@app.command()
+def explain(  # noqa: PLR0913 (one argument for each option)
+    source: Source,
+    *,
+    step: Annotated[int, typer.Option(help="Step, counted from 0.")],
+    state: Annotated[str, typer.Option(help="State: its number or its label.")],
+    penalty: Penalty = None,
+    budget: Budget = None,
+    hard: Hard = False,
+    allow_reverse: Reverse = False,
+    pieces_left: Annotated[
+        int | None, typer.Option(help="Pieces left under a hard budget; all when not given.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Say why the machine speaks, or is silent, at one step in one state."""
+    import counsel
+    from counsel.printing import planning as printing
+    from counsel.printing.tables import print_json
+
+    problem = read_problem(source)
+    where = _state_index(problem, state)
+    plan = counsel.solve(
+        problem, penalty=penalty, budget=budget, hard=hard, allow_reverse=allow_reverse
+    )
+    told = counsel.explain(problem, plan, step=step, state=where, pieces_left=pieces_left)
+    if as_json:
+        print_json(printing.explanation_record(told))
+        return
+    typer.echo(told.sentence)
+    printing.print_explanation(told)
+
+
+@app.command()
+def worlds(*, as_json: Json = False) -> None:
+    """List the worlds that have a name."""
+    import counsel.worlds
+    from counsel.printing import planning as printing
+    from counsel.printing.tables import print_json
+
+    found = counsel.worlds.catalogue()
+    if as_json:
+        print_json(printing.worlds_record(found))
+        return
+    printing.print_worlds(found)
+    typer.echo("Next: counsel play-out flappy-bird/safe --policy best")
+
+
+@app.command()
+def play_out(  # noqa: PLR0913 (one argument for each option)
+    source: Source,
+    *,
+    policy: Annotated[
+        str, typer.Option(help="A policy (.npz), or: best (the best advice), never (silence).")
+    ] = "best",
+    episodes: Annotated[int, typer.Option(help="How many episodes.")] = 1000,
+    seed: Annotated[int, typer.Option(help="The same seed gives the same episodes.")] = 0,
+    penalty: Penalty = None,
+    budget: Budget = None,
+    hard: Hard = False,
+    allow_reverse: Reverse = False,
+    output: Annotated[
+        Path | None, typer.Option("-o", help="Write every decision: .csv or .parquet.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Play episodes with a simulated person and see what the advice brings."""
+    import numpy as np
+
+    import counsel
+    from counsel._arrays import whole
+    from counsel.model.files import TABLES
+    from counsel.printing import planning as printing
+    from counsel.printing.tables import print_json, progress
+    from counsel.simulate.summary import Summary
+
+    if output is not None and (output.suffix not in TABLES or output.is_dir()):
+        raise CounselError(f"-o {output} must be a file that ends in .csv or .parquet")
+    whole("--episodes", episodes, least=1)
+    if seed < 0:
+        raise CounselError(f"--seed is {seed}; it must be 0 or more")
+    problem = read_problem(source)
+    chosen = _policy(problem, policy, penalty, budget, hard=hard, allow_reverse=allow_reverse)
+    simulator = counsel.Simulator(problem)
+    summary = Summary(problem)
+    rng = np.random.default_rng(seed)
+    with progress("Playing", episodes) as advance:
+
+        def batches() -> "Iterator[counsel.Episodes]":
+            most = max(1, 200_000 // problem.horizon)
+            for first in range(0, episodes, most):
+                batch = simulator.play(chosen, episodes=min(most, episodes - first), rng=rng)
+                summary.add(batch)
+                advance(len(batch), f"mean reward {summary.reward.mean:.5g}")
+                yield batch
+
+        if output is None:
+            for _ in batches():
+                pass
+        else:
+            counsel.save_log(batches(), output, problem=problem, person=source)
+    if as_json:
+        told = {"problem": source, "policy": policy, "seed": seed, "penalty": penalty}
+        told |= {"budget": budget, "hard": hard, "written": output and str(output)}
+        print_json(told | printing.play_out_record(summary, chosen))
+        return
+    printing.print_play_out(summary, chosen)
+    if output is not None:
+        typer.echo(f"Wrote {output}.")
+        typer.echo(f"Next: counsel frontier {shlex.quote(source)}")
+        return
+    again = f"counsel play-out {shlex.quote(source)} --policy {shlex.quote(policy)}"
+    again += limit_of(penalty, budget, hard=hard) + (" --allow-reverse" if allow_reverse else "")
+    typer.echo(f"Next: {again} --episodes {episodes} --seed {seed} -o log.csv")
+
+
+def _policy(  # noqa: PLR0913 (what solve takes)
+    problem: "AdviceProblem",
+    given: str,
+    penalty: float | None,
+    budget: float | None,
+    *,
+    hard: bool,
+    allow_reverse: bool,
+) -> "Policy | HardPolicy":
+    """Return the policy of that name or from that file."""
+    import counsel
+    from counsel.model.files import TABLES
+
+    if given == "best":
+        return counsel.solve(
+            problem, penalty=penalty, budget=budget, hard=hard, allow_reverse=allow_reverse
+        ).policy
+    if penalty is not None or budget is not None or hard or allow_reverse:
+        raise CounselError(
+            "--penalty, --budget, --hard and --allow-reverse go with --policy best, "
+            f"not with {given}"
+        )
+    if given == "never":
+        return counsel.Policy.never(
+            horizon=problem.horizon, n_states=problem.n_states, n_actions=problem.n_actions
+        )
+    if not given.endswith((".npz", *TABLES)):
+        raise CounselError(f"--policy is {given!r}; give best, never, or a policy file (.npz)")
+    return counsel.load_policy(given)
+
+
+def _state_index(problem: "AdviceProblem", given: str) -> int:
+    names = problem.mdp.state_labels or ()
+    if given in names:
+        return names.index(given)
+    try:
+        return int(given)
+    except ValueError:
+        some = f" ({', '.join(names[:8])}{', …' if len(names) > 8 else ''})" if names else ""
+        raise CounselError(
+            f"state is {given!r}; give a number from 0 to {problem.n_states - 1} or a label{some}"
+        ) from None
+
+
+def _first_state(problem: "AdviceProblem") -> str:
+    """Return the likeliest first state as one would type it."""
+    state = int(problem.mdp.start.argmax())
+    return shlex.quote(problem.mdp.state_labels[state]) if problem.mdp.state_labels else str(state)

@@ -1,0 +1,312 @@
+"""From a table of decisions to a problem that can be solved, with all that is known of its limits.
+
+    fit = counsel.fit("log.parquet")
+    counsel.solve(fit.problem, budget=2)
+
+The model on disk is a problem file with the counts beside it: ``solve``, ``frontier`` and
+``explain`` read it as any problem; ``load_fit`` brings everything back.
+"""
+
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from counsel._arrays import brief
+from counsel.errors import CounselError
+from counsel.logs.check import EXAMPLES, Checked, Finding, check_log
+from counsel.logs.counts import CUT, Tally, count_log
+from counsel.logs.estimates import Estimates, Sharing, estimate
+from counsel.logs.law import LawTest, test_law
+from counsel.logs.listening import People, Trend, over_advice, over_time, people
+from counsel.logs.read import Log, read_log
+from counsel.logs.schema import Bins, Columns
+from counsel.model.files import PROBLEM, blaming, problem_parts, read_npz, write_npz
+from counsel.model.problem import AdviceProblem
+
+TALLY = "tally_"
+"""What the names of the counts begin with in a file."""
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Fit:
+    """A problem fitted to a log.
+
+    Attributes
+    ----------
+    name
+        What the log is called.
+    tally
+        Its counts.
+    estimates
+        What they say, with intervals.
+    sharing
+        Who shares one adherence.
+    columns, bins
+        How the log was read: columns by role, and where numbers were cut.
+    checked
+        What ``check_log`` found.
+    notes
+        What the data cannot tell, and what follows from it.
+    law
+        Whether refusals fit the adherence law; None where that cannot be tested.
+    people, over_time, over_advice
+        How much each person listens, and how that changes; None where it is not recorded.
+        A model that was read from a file knows nothing of people.
+    """
+
+    name: str
+    tally: Tally
+    estimates: Estimates
+    sharing: Sharing
+    columns: Mapping[str, tuple[str, ...]]
+    bins: Mapping[str, tuple[float, ...]]
+    checked: Checked
+    notes: tuple[Finding, ...]
+    law: LawTest | None
+    people: People | None = None
+    over_time: Trend | None = None
+    over_advice: Trend | None = None
+
+    @property
+    def problem(self) -> AdviceProblem:
+        """The world and the person as estimated."""
+        return self.estimates.problem
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the model (.npz): a problem file with its counts. Names of people stay out."""
+        header, arrays = problem_parts(self.problem)
+        tally = self.tally
+        header["fit"] = {
+            "name": self.name,
+            "states": tally.states,
+            "actions": tally.actions,
+            "by_step": tally.by_step,
+            "sharing": {
+                "share": self.sharing.share,
+                "scale": self.sharing.scale,
+                "groups": None if self.sharing.groups is None else dict(self.sharing.groups),
+            },
+            "columns": {role: list(own) for role, own in self.columns.items()},
+            "bins": {column: list(cuts) for column, cuts in self.bins.items()},
+            "checked": asdict(self.checked),
+            "notes": [asdict(note) for note in self.notes],
+            "law": None if self.law is None else asdict(self.law),
+        }
+        arrays |= {TALLY + name: getattr(tally, name) for name in _counted()}
+        write_npz(Path(path), PROBLEM, header, arrays)
+
+    def resampled(self, draws: int, rng: np.random.Generator) -> Iterator[AdviceProblem]:
+        """Yield problems fitted to episodes drawn with replacement."""
+        for _ in range(draws):
+            tally = self.tally.drawn(rng)
+            yield estimate(tally, self.sharing, self.estimates.families).problem
+
+    def __repr__(self) -> str:
+        return f"Fit({self.name}: {self.checked.rows} decisions, {self.problem.mdp!r})"
+
+
+def fit(  # noqa: PLR0913 (how the log is read, and how it is pooled)
+    source: object,
+    *,
+    columns: Columns | str | None = None,
+    bins: Bins | None = None,
+    actions: tuple[str, ...] | None = None,
+    reward_range: tuple[float, float] | None = None,
+    by_step: bool = False,
+    share: str = "pair",
+    scale: str = "lift",
+    groups: Mapping[str, str] | None = None,
+) -> Fit:
+    """Fit a problem to a table of decisions.
+
+    Parameters
+    ----------
+    source
+        A path or pattern, a database and table, or an Ibis, pandas, polars or Arrow table; or a
+        ``Log`` that was read before.
+    columns
+        Which columns are which, where they are called otherwise: "state=ward+bed,action=did".
+    bins
+        Where columns of numbers are cut.
+    actions, reward_range
+        What can occur at all, where that is known; anything else is a fault.
+    by_step
+        Whether everything may differ from step to step; else it is pooled over steps.
+    share, scale, groups
+        Who shares one adherence; see ``Sharing``.
+
+    Returns
+    -------
+    Fit
+        ``fit.problem`` is what ``solve`` takes; ``fit.notes`` say what the data cannot tell.
+
+    Raises
+    ------
+    CounselError
+        When the log cannot be read, or has faults that ``counsel check`` calls fatal.
+    """
+    sharing = Sharing(share, scale, groups)
+    if isinstance(columns, str):
+        columns = Columns.parse(columns)
+    log = source if isinstance(source, Log) else read_log(source, columns, bins)
+    checked = check_log(log, actions=actions, reward_range=reward_range)
+    for fault in checked.findings:
+        if fault.fatal:
+            shown = f" (first: {fault.examples[0]})" if fault.examples else ""
+            raise CounselError(
+                f"{log.name} cannot be fitted: {fault.what}: {fault.count}{shown}; "
+                "`counsel check` lists all faults"
+            )
+    tally = count_log(log, by_step=by_step)
+    found = estimate(tally, sharing)
+    advised = bool(found.given.any())
+    return Fit(
+        name=log.name,
+        tally=tally,
+        estimates=found,
+        sharing=sharing,
+        columns=log.roles,
+        bins=log.bins,
+        checked=checked,
+        notes=tuple(_notes(log, tally, found, sharing)),
+        law=test_law(tally, np.random.default_rng(0)),
+        people=people(log, found) if advised else None,
+        over_time=over_time(log, found) if advised else None,
+        over_advice=over_advice(log, found, horizon=tally.horizon) if advised else None,
+    )
+
+
+def load_fit(path: str | os.PathLike[str]) -> Fit:
+    """Read a model that was fitted; its estimates are made again from its counts."""
+    header, arrays = read_npz(Path(path), PROBLEM)
+    told = header.get("fit")
+    if not isinstance(told, dict):
+        raise CounselError(f"{path} is a problem without counts; fit one with `counsel fit LOG`")
+    with blaming(path):
+        counts: dict[str, Any] = {name: arrays[TALLY + name] for name in _counted()}
+        sizes = {column.shape for column in counts.values()}
+        if len(sizes) != 1:
+            raise CounselError("its counts do not fit together; the file is damaged")
+        tally = Tally(
+            states=tuple(told["states"]),
+            actions=tuple(told["actions"]),
+            horizon=int(header["horizon"]),
+            by_step=bool(told["by_step"]),
+            **counts,
+        )
+        sharing = Sharing(**told["sharing"])
+        checked = dict(told["checked"])
+        checked["actions"] = tuple(checked["actions"])
+        checked["findings"] = tuple(_finding(one) for one in checked["findings"])
+        return Fit(
+            name=told["name"],
+            tally=tally,
+            estimates=estimate(tally, sharing),
+            sharing=sharing,
+            columns={role: tuple(own) for role, own in told["columns"].items()},
+            bins={column: tuple(cuts) for column, cuts in told["bins"].items()},
+            checked=Checked(**checked),
+            notes=tuple(_finding(one) for one in told["notes"]),
+            law=None if told["law"] is None else LawTest(**told["law"]),
+        )
+
+
+def _counted() -> list[str]:
+    """Return the names of the arrays of a tally."""
+    plain = ("states", "actions", "horizon", "by_step")
+    return [field.name for field in fields(Tally) if field.name not in plain]
+
+
+def _finding(told: dict[str, Any]) -> Finding:
+    return Finding(**{**told, "examples": tuple(told["examples"])})
+
+
+def _notes(log: Log, tally: Tally, found: Estimates, sharing: Sharing) -> Iterator[Finding]:
+    """Say what the data cannot tell, and what follows."""
+    states, actions = tally.states, tally.actions
+    given_sb, refused_sb = found.given.sum(axis=0), (found.given - found.matched).sum(axis=0)
+    visited = found.taken.sum(axis=(0, 2)) > 0.0
+
+    def note(what: str, names: list[str]) -> Finding:
+        return Finding(what, len(names), fatal=False, examples=tuple(names[:EXAMPLES]))
+
+    if not given_sb.any():
+        yield note("no advice was seen: it is taken to change nothing, and none is planned", [])
+        return
+    told = np.asarray(found.habit.told.reshape(found.taken.shape[:2]).any(axis=0))
+    dark = [states[s] for s in np.flatnonzero(visited & ~told)]
+    if dark:
+        yield note(
+            "states where nobody was left alone, so what people would do there is not known; "
+            "no advice is planned there",
+            dark,
+        )
+    never = [actions[b] for b in np.flatnonzero(given_sb.sum(axis=0) == 0)]
+    if never:
+        yield note(
+            "actions that were never advised; nobody knows who would listen, so they are not", never
+        )
+    always = (given_sb.sum(axis=0) > 0) & (refused_sb.sum(axis=0) == 0)
+    if always.any():
+        yield note(
+            "advice that was never refused; its lift may be anything up to 1",
+            [actions[b] for b in np.flatnonzero(always)],
+        )
+    taken = found.taken.sum(axis=0) > 0.0
+    if sharing.share == "pair" and sharing.groups is None:
+        thin = np.argwhere((given_sb == 0.0) & taken & told[:, None] & (given_sb.sum(axis=0) > 0.0))
+        if len(thin):
+            yield note(
+                "pairs of state and advice that never occurred; their lift is that of the same "
+                "advice in other states",
+                [f"{actions[b]} in {states[s]}" for s, b in thin],
+            )
+    masked = np.argwhere(~taken & visited[:, None])
+    if len(masked):
+        yield note(
+            "pairs of state and action that never occurred; what they lead to is not known, so "
+            "they are not advised",
+            [f"{actions[a]} in {states[s]}" for s, a in masked],
+        )
+    if found.unknown_states.size:
+        yield note(
+            "states that were arrived at and never decided in; they are taken to pay the average "
+            "of all decisions",
+            [states[s] for s in found.unknown_states],
+        )
+    if found.guessed_rows:
+        what = "pairs of which nothing is known of what follows; other decisions there stand in"
+        yield Finding(what, found.guessed_rows, fatal=False)
+    cut = int(tally.times[tally.then == CUT].sum()) - int(tally.episodes)
+    if cut > 0 and not log.has("terminated"):
+        what = "decisions of which it is not known what followed (gaps, cut recordings)"
+        yield Finding(what, cut, fatal=False)
+    if not log.has("terminated") and not log.has("truncated") and found.move_then.size:
+        ended = int(found.move_times[found.move_then == len(states)].sum())
+        if ended:
+            what = (
+                f"episodes shorter than the longest ({tally.horizon} decisions); the log does not "
+                "say why, so they are taken to have ended"
+            )
+            yield Finding(what, ended, fatal=False)
+    unpaid = int((tally.times - tally.priced).sum())
+    if unpaid:
+        what = "decisions without a reward; the mean of the others stands in"
+        yield Finding(what, unpaid, fatal=False)
+    missed = int(tally.times[~tally.seen].sum())
+    if missed:
+        what = "pieces of advice that were not seen; they count as silence, and as sent"
+        yield Finding(what, missed, fatal=False)
+
+
+def as_fit(given: object) -> Fit:
+    """Return a fit, from a file or as it is."""
+    if isinstance(given, Fit):
+        return given
+    if isinstance(given, str | os.PathLike):
+        return load_fit(given)
+    raise CounselError(f"expected a model that was fitted, not {brief(given)}")

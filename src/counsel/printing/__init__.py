@@ -1,0 +1,1 @@
+"""What the command line prints: findings in a sentence, tables for people, records for scripts."""

@@ -1,0 +1,159 @@
+"""A hospital ward with an alarm that speaks too often, as a problem and as a log of past shifts.
+
+A patient is stable, to be watched, deteriorating or critical, and may be moved to intensive care,
+where the episode ends. Every hour the nurse carries on, assesses the patient, or calls the doctor.
+An alert may ask for any of these. Nurses have learnt how far to trust each: the alert to assess
+comes all the time and moves few (alert fatigue), the one to call the doctor is rare and taken
+seriously, and one that says all is well is believed readily. Nothing changes with the hour, so a
+log of many shifts can be pooled over hours.
+
+``ward_log`` writes what a hospital would have on file: nurses who differ in how much they listen,
+and listen a little less as the months go by, alerts by a rule with some chance in it and with the
+chance on record, some of them never seen.
+"""
+
+import numpy as np
+import pyarrow as pa
+
+from counsel._arrays import Floats, check_rng, whole
+from counsel.model.human import Human, advised_law, draw_index
+from counsel.model.mdp import MDP
+from counsel.model.problem import AdviceProblem
+
+STATES = ("stable", "watch", "deteriorating", "critical", "intensive care")
+ACTIONS = ("carry on", "assess", "call doctor")
+LIFT = np.array([0.55, 0.3, 0.7])
+"""The share who act because of each alert."""
+
+NURSES = 40
+MONTHS = 6
+UNSEEN = 0.06
+"""The share of alerts that nobody looks at."""
+
+_OWN = np.array(
+    [
+        [0.90, 0.09, 0.01],
+        [0.62, 0.35, 0.03],
+        [0.35, 0.45, 0.20],
+        [0.08, 0.30, 0.62],
+        [1.00, 0.00, 0.00],
+    ]
+)
+_PAID = np.array([1.0, 0.9, 0.55, 0.1, 0.0])
+_EFFORT = np.array([0.0, 0.05, 0.15])
+_MOVES = np.array(
+    [
+        [[0.88, 0.12, 0, 0, 0], [0.94, 0.06, 0, 0, 0], [0.95, 0.05, 0, 0, 0]],
+        [[0.20, 0.52, 0.28, 0, 0], [0.55, 0.38, 0.07, 0, 0], [0.60, 0.35, 0.05, 0, 0]],
+        [
+            [0.00, 0.15, 0.50, 0.35, 0],
+            [0.05, 0.40, 0.42, 0.13, 0],
+            [0.20, 0.55, 0.21, 0.04, 0],
+        ],
+        [
+            [0.00, 0.00, 0.10, 0.55, 0.35],
+            [0.00, 0.02, 0.28, 0.50, 0.20],
+            [0.00, 0.15, 0.50, 0.27, 0.08],
+        ],
+        [[0, 0, 0, 0, 1.0], [0, 0, 0, 0, 1.0], [0, 0, 0, 0, 1.0]],
+    ]
+)
+_START = np.array([0.7, 0.2, 0.1, 0.0, 0.0])
+_ALERTS = np.array(
+    [
+        [0.05, 0.25, 0.02, 0.68],
+        [0.03, 0.55, 0.07, 0.35],
+        [0.02, 0.40, 0.35, 0.23],
+        [0.01, 0.09, 0.80, 0.10],
+    ]
+)
+"""What today's rule says in each state; silence last."""
+
+
+def ward(*, horizon: int = 8) -> AdviceProblem:
+    """Return the ward: a shift of ``horizon`` hours with one patient."""
+    reward = _PAID[:, None] - _EFFORT
+    reward[-1] = 0.0
+    mdp = MDP(
+        _MOVES,
+        reward,
+        horizon=horizon,
+        start=_START,
+        state_labels=STATES,
+        action_labels=ACTIONS,
+    )
+    return AdviceProblem(mdp, Human(_OWN, lift=LIFT, groups=np.arange(len(ACTIONS))))
+
+
+def ward_log(*, shifts: int = 5000, rng: np.random.Generator) -> pa.Table:
+    """Draw a log of past shifts in the schema that ``counsel fit`` reads.
+
+    Parameters
+    ----------
+    shifts
+        How many: each is an episode.
+    rng
+        Where chance comes from.
+    """
+    shifts = whole("shifts", shifts, least=1)
+    check_rng(rng)
+    problem = ward()
+    reward, H, A = problem.mdp.reward[0], problem.horizon, len(ACTIONS)
+    # People differ: each nurse has a level of their own around the ward's.
+    level = rng.beta(8.0, 2.0, size=NURSES) / 0.8
+    rows: dict[str, list[object]] = {name: [] for name in _COLUMNS}
+    begin = np.datetime64("2026-01-05T07:00")
+    for shift in range(shifts):
+        nurse = int(rng.integers(NURSES))
+        day = int(shift * MONTHS * 30 / shifts)
+        tired = 1.0 - 0.15 * shift / shifts
+        state = draw_index(_START, rng)
+        for hour in range(H):
+            advice = draw_index(_ALERTS[state], rng)
+            seen = advice < A and rng.random() >= UNSEEN
+            law: Floats = _OWN[state]
+            if seen:
+                lift = min(LIFT[advice] * level[nurse] * tired, 1.0)
+                theta = lift + (1.0 - lift) * _OWN[state, advice]
+                law = advised_law(_OWN[state], advice, theta)
+            action = draw_index(law, rng)
+            then = draw_index(_MOVES[state, action], rng)
+            ended = then == len(STATES) - 1
+            row = (
+                f"shift-{shift:05d}",
+                hour,
+                f"nurse-{nurse:02d}",
+                str(begin + np.timedelta64(24 * day + hour, "h")),
+                STATES[state],
+                None if advice == A else ACTIONS[advice],
+                float(_ALERTS[state, advice]),
+                None if advice == A else seen,
+                ACTIONS[action],
+                round(float(reward[state, action]), 6),
+                STATES[then],
+                ended,
+                not ended and hour == H - 1,
+            )
+            for name, value in zip(_COLUMNS, row, strict=True):
+                rows[name].append(value)
+            if ended:
+                break
+            state = then
+    return pa.table({name: pa.array(rows[name], type=kind) for name, kind in _COLUMNS.items()})
+
+
+_COLUMNS = {
+    "episode": pa.string(),
+    "step": pa.int32(),
+    "person": pa.string(),
+    "timestamp": pa.string(),
+    "state": pa.string(),
+    "advice": pa.string(),
+    "advice_probability": pa.float64(),
+    "seen": pa.bool_(),
+    "action": pa.string(),
+    "reward": pa.float64(),
+    "next_state": pa.string(),
+    "terminated": pa.bool_(),
+    "truncated": pa.bool_(),
+}
