@@ -106,7 +106,7 @@ def test_each_world_has_a_name_a_summary_and_a_package(name):
 def test_each_world_can_be_built(name):
     problem = make(name)
     assert isinstance(problem, AdviceProblem)
-    assert problem.horizon == {"flappy-bird-budget/greedy": 8, "night-shift": 12, "ward": 8}.get(
+    assert problem.horizon == {"flappy-bird-budget/greedy": 8, "night-shift": 12, "ward": 6}.get(
         name, 10 if name.startswith("car") else 20
     )
 
@@ -229,8 +229,8 @@ def test_a_package_is_imported_when_its_summary_is_read(install):
 
 
 def test_ours_cannot_be_replaced(install):
-    install("wards", WARD, worlds={"flappy-bird/greedy": "wards:night", "ward": "wards:night"})
-    assert list(catalogue()) == [*OURS, "ward"]
+    install("wards", WARD, worlds={"flappy-bird/greedy": "wards:night", "wards": "wards:night"})
+    assert list(catalogue()) == [*OURS, "wards"]
     assert catalogue()["flappy-bird/greedy"].package == "counsel"
     assert make("flappy-bird/greedy").n_states == 141
     assert "wards" not in sys.modules

@@ -240,7 +240,7 @@ def malformed(folder):
 def test_what_is_no_log_is_refused_in_one_line(tmp_path, monkeypatch, capsys):
     from counsel import cli
 
-    monkeypatch.setattr(cli, "_be_plain", lambda: None)
+    monkeypatch.setattr(cli.app, "_be_plain", lambda: None)
     for source, words in malformed(tmp_path).items():
         monkeypatch.setattr(sys, "argv", ["counsel", "check", source])
         with pytest.raises(SystemExit) as end:

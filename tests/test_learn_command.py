@@ -288,7 +288,7 @@ def test_what_makes_no_sense_is_refused_in_one_line_and_nothing_is_left(
     before = sorted(path.relative_to(tmp_path) for path in tmp_path.rglob("*"))
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "argv", ["counsel", "learn", "night-shift", *words])
-    monkeypatch.setattr(cli, "_be_plain", lambda: None)  # it belongs to a process of its own
+    monkeypatch.setattr(cli.app, "_be_plain", lambda: None)  # it belongs to a process of its own
     with pytest.raises(SystemExit) as end:
         cli.main()
     assert end.value.code == 2

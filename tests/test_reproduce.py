@@ -318,7 +318,7 @@ def test_what_makes_no_sense_is_refused_in_one_line(words, fault, tmp_path, monk
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(pool, "WAIT", 1.0)
     monkeypatch.setattr(sys, "argv", ["counsel", "reproduce", *words])
-    monkeypatch.setattr(cli, "_be_plain", lambda: None)
+    monkeypatch.setattr(cli.app, "_be_plain", lambda: None)
     before = sorted(tmp_path.rglob("*"))
     with pytest.raises(SystemExit) as end:
         cli.main()

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from counsel.learning.learn import Record, learn
     from counsel.learning.move import Move
     from counsel.learning.q_learning import QLearning
-    from counsel.learning.reference import Fixed, always_best_action, as_if_all_listened
+    from counsel.learning.reference import Fixed, as_if_all_listened
     from counsel.learning.reward_free import RFE
     from counsel.learning.rf_express import RFExpress
     from counsel.learning.structured import Structured
@@ -25,12 +25,14 @@ if TYPE_CHECKING:
     from counsel.learning.ucb_ad import UCBAD
     from counsel.learning.ucbvi import UCBVI
     from counsel.learning.ucfh import UCFH
+    from counsel.logs.fit import Fit, fit, load_fit
     from counsel.model.files import load, load_policy, save, save_policy
     from counsel.model.human import Human
     from counsel.model.kernel import Kernel
     from counsel.model.mdp import MDP
     from counsel.model.policy import HardPolicy, Mixture, Policy
     from counsel.model.problem import AdviceProblem
+    from counsel.planning.best_action import always_best_action
     from counsel.planning.criticality import Criticality, criticality
     from counsel.planning.explain import Explanation, explain
     from counsel.planning.frontier import Frontier, Vertex, frontier
@@ -53,6 +55,7 @@ _HOME = {
     "Episodes": "counsel.simulate.episodes",
     "Evaluation": "counsel.planning.occupancy",
     "Explanation": "counsel.planning.explain",
+    "Fit": "counsel.logs.fit",
     "Fixed": "counsel.learning.reference",
     "Freedman": "counsel.learning.bonuses",
     "Frontier": "counsel.planning.frontier",
@@ -81,14 +84,16 @@ _HOME = {
     "UCCFH": "counsel.learning.uc_cfh",
     "UCFH": "counsel.learning.ucfh",
     "Vertex": "counsel.planning.frontier",
-    "always_best_action": "counsel.learning.reference",
+    "always_best_action": "counsel.planning.best_action",
     "as_if_all_listened": "counsel.learning.reference",
     "criticality": "counsel.planning.criticality",
     "evaluate": "counsel.planning.occupancy",
     "explain": "counsel.planning.explain",
+    "fit": "counsel.logs.fit",
     "frontier": "counsel.planning.frontier",
     "learn": "counsel.learning.learn",
     "load": "counsel.model.files",
+    "load_fit": "counsel.logs.fit",
     "load_policy": "counsel.model.files",
     "resume": "counsel.learning.files",
     "save": "counsel.model.files",
@@ -115,6 +120,7 @@ __all__ = [
     "Episodes",
     "Evaluation",
     "Explanation",
+    "Fit",
     "Fixed",
     "Freedman",
     "Frontier",
@@ -141,9 +147,11 @@ __all__ = [
     "criticality",
     "evaluate",
     "explain",
+    "fit",
     "frontier",
     "learn",
     "load",
+    "load_fit",
     "load_policy",
     "resume",
     "save",

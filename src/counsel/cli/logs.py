@@ -1,49 +1,65 @@
-"""Commands for tables of past decisions."""
+"""Commands for tables of past decisions: check, fit, plan, evaluate, report, demo-log."""
 
-from typing import Annotated
+import shlex
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from counsel.cli.app import Json, app
+from counsel.cli.app import Budget, Hard, Json, Penalty, Reverse, app, waiting
 from counsel.errors import CounselError
+
+if TYPE_CHECKING:
+    from counsel.logs.read import Log
+
+Source = Annotated[
+    str,
+    typer.Argument(
+        metavar="LOG",
+        help="A table of decisions: CSV, Parquet, JSON lines, a DuckDB or SQLite file, or "
+        "postgresql://…::TABLE.",
+    ),
+]
+Columns = Annotated[
+    str | None,
+    typer.Option(
+        metavar="ROLE=COLUMN,…",
+        help="Columns that are called otherwise: state=ward+bed,action=did, say.",
+    ),
+]
+Bins = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="COLUMN=CUTS",
+        help="Cut a column of numbers: spo2=88,92, or age=q4 for four bins of equal size. May be "
+        "given several times.",
+    ),
+]
+Actions = Annotated[str | None, typer.Option(metavar="A,B,…", help="All actions there are.")]
+Rewards = Annotated[str | None, typer.Option(metavar="LOW,HIGH", help="The range of rewards.")]
+Cautious = Annotated[
+    bool,
+    typer.Option("--cautious", help="Advise only what helps in 95 % of resampled logs."),
+]
 
 
 @app.command()
-def check(
-    log: Annotated[
-        str,
-        typer.Argument(
-            metavar="LOG",
-            help="A table of decisions: CSV, Parquet, JSON lines, a DuckDB or SQLite file, or "
-            "postgresql://…::TABLE.",
-        ),
-    ],
+def check(  # noqa: PLR0913 (one argument for each option)
+    log: Source,
     *,
-    columns: Annotated[
-        str | None,
-        typer.Option(
-            metavar="ROLE=COLUMN,…",
-            help="Columns that are called otherwise: state=ward+bed,action=did, say.",
-        ),
-    ] = None,
-    actions: Annotated[
-        str | None, typer.Option(metavar="A,B,…", help="All actions there are.")
-    ] = None,
-    rewards: Annotated[
-        str | None, typer.Option(metavar="LOW,HIGH", help="The range of rewards.")
-    ] = None,
+    columns: Columns = None,
+    bins: Bins = None,
+    actions: Actions = None,
+    rewards: Rewards = None,
     as_json: Json = False,
 ) -> None:
     """Look through a table of past decisions and say whether it can be learnt from."""
     from counsel.logs.check import check_log
-    from counsel.logs.read import read_log
-    from counsel.logs.schema import Columns
     from counsel.printing import logs as printing
     from counsel.printing.tables import print_json
 
-    known = None if actions is None else tuple(name.strip() for name in actions.split(","))
     found = check_log(
-        read_log(log, Columns.parse(columns)), actions=known, reward_range=_range(rewards)
+        _read(log, columns, bins), actions=_names(actions), reward_range=_range(rewards)
     )
     if as_json:
         print_json(printing.checked_record(found))
@@ -51,6 +67,243 @@ def check(
         printing.print_checked(log, found)
     if found.fatal:
         raise typer.Exit(2)
+    if not as_json:
+        again = shlex.quote(log) + _reading(columns, bins)
+        typer.echo(f"Next: counsel fit {again} -o model.npz")
+
+
+@app.command()
+def fit(  # noqa: PLR0913 (one argument for each option)
+    log: Source,
+    *,
+    output: Annotated[
+        Path | None, typer.Option("-o", metavar="MODEL", help="Write the model: .npz.")
+    ] = None,
+    columns: Columns = None,
+    bins: Bins = None,
+    actions: Actions = None,
+    rewards: Rewards = None,
+    by_step: Annotated[
+        bool, typer.Option("--by-step", help="Let everything differ from step to step.")
+    ] = False,
+    share: Annotated[
+        str,
+        typer.Option(
+            help="Who shares one adherence: pair (each state and advice its own, thin ones lean on "
+            "the same advice elsewhere), advice, or all."
+        ),
+    ] = "pair",
+    scale: Annotated[
+        str, typer.Option(help="What those who are alike have in common: lift or adherence.")
+    ] = "lift",
+    groups: Annotated[
+        str | None,
+        typer.Option(
+            metavar="GROUP=A+B,…", help="Advice that shares one adherence: urgent=page+call, say."
+        ),
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Estimate from a table of decisions what people do alone, how much they listen, what pays."""
+    from counsel.logs.fit import fit as fit_log
+    from counsel.printing import logs as printing
+    from counsel.printing.tables import print_json
+
+    _check_ending(output, ".npz")
+    with waiting(f"Fitting {log}"):
+        found = fit_log(
+            _read(log, columns, bins),
+            actions=_names(actions),
+            reward_range=_range(rewards),
+            by_step=by_step,
+            share=share,
+            scale=scale,
+            groups=_groups(groups),
+        )
+    if output is not None:
+        found.save(output)
+    if as_json:
+        print_json(printing.fit_record(found) | {"written": output and str(output)})
+        return
+    printing.print_fit(found)
+    if output is None:
+        again = shlex.quote(log) + _reading(columns, bins)
+        typer.echo(f"Next: counsel fit {again} -o model.npz")
+        return
+    typer.echo(f"Wrote {output}.")
+    typer.echo(f"Next: counsel plan {shlex.quote(str(output))} --budget 2 -o policy.csv")
+
+
+@app.command()
+def plan(  # noqa: PLR0913 (one argument for each option)
+    model: Annotated[Path, typer.Argument(metavar="MODEL", help="What `counsel fit` wrote.")],
+    *,
+    penalty: Penalty = None,
+    budget: Budget = None,
+    hard: Hard = False,
+    cautious: Cautious = False,
+    allow_reverse: Reverse = False,
+    output: Annotated[
+        Path | None, typer.Option("-o", metavar="POLICY", help="Write the plan: .csv or .parquet.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Plan what to advise where, within a budget or at a penalty, on a fitted model."""
+    from counsel.logs.fit import load_fit
+    from counsel.logs.plan import DRAWS, plan_tables
+    from counsel.logs.plan import plan as plan_on
+    from counsel.model.files import write_tables
+    from counsel.printing import logs as printing
+    from counsel.printing.tables import print_json, progress
+
+    _check_ending(output, ".csv", ".parquet")
+    found, done = load_fit(model), 0
+    with progress("Drawing episodes", DRAWS if cautious else 0) as advance:
+
+        def show(draws: int) -> None:
+            nonlocal done
+            advance(draws - done, "")
+            done = draws
+
+        planned = plan_on(
+            found,
+            penalty=penalty,
+            budget=budget,
+            hard=hard,
+            cautious=cautious,
+            allow_reverse=allow_reverse,
+            show=show,
+        )
+    if output is not None:
+        write_tables(output, plan_tables(planned))
+    if as_json:
+        print_json(printing.planned_record(planned) | {"written": output and str(output)})
+        return
+    printing.print_planned(planned)
+    if output is None:
+        limit = f" --penalty {penalty:g}" if penalty is not None else ""
+        limit += f" --budget {budget:g}" if budget is not None else ""
+        limit += (" --hard" if hard else "") + (" --cautious" if cautious else "")
+        typer.echo(f"Next: counsel plan {shlex.quote(str(model))}{limit} -o policy.csv")
+        return
+    typer.echo(f"Wrote {output}.")
+    typer.echo(f"Next: counsel evaluate {shlex.quote(found.name)} {shlex.quote(str(output))}")
+
+
+@app.command()
+def evaluate(  # noqa: PLR0913 (one argument for each option)
+    log: Source,
+    policy: Annotated[
+        Path, typer.Argument(metavar="POLICY", help="What `counsel plan` wrote: .csv or .parquet.")
+    ],
+    *,
+    columns: Columns = None,
+    bins: Bins = None,
+    like: Annotated[
+        Path | None,
+        typer.Option(metavar="MODEL", help="Read the log as this model's was: columns and bins."),
+    ] = None,
+    model_only: Annotated[
+        bool,
+        typer.Option(
+            "--model-only", help="Be content with the model's answer where the log cannot answer."
+        ),
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Estimate what a policy would have been worth, from a log of what was done instead."""
+    from counsel.logs.evaluate import MODELS
+    from counsel.logs.evaluate import evaluate as judge
+    from counsel.printing import logs as printing
+    from counsel.printing.tables import print_json, progress
+
+    opened, done = _read(log, columns, bins, like), 0
+    with progress("Drawing episodes", MODELS) as advance:
+
+        def show(draws: int) -> None:
+            nonlocal done
+            advance(draws - done, "")
+            done = draws
+
+        found = judge(opened, policy, show=show)
+    if found.refusal is not None and not model_only:
+        raise CounselError(
+            f"{log} cannot say what {policy} would have been worth: {found.refusal}; "
+            "--model-only gives the model's answer"
+        )
+    if as_json:
+        print_json(printing.evaluated_record(found))
+        return
+    printing.print_evaluated(found)
+    typer.echo(f"Next: counsel report {shlex.quote(log)}{_reading(columns, bins)} -o report.html")
+
+
+@app.command()
+def demo_log(
+    *,
+    output: Annotated[Path, typer.Option("-o", help="Where to: .csv or .parquet.")],
+    shifts: Annotated[int, typer.Option(help="How many shifts: each is an episode.")] = 15_000,
+    seed: Annotated[int, typer.Option(help="The same seed gives the same log.")] = 0,
+) -> None:
+    """Write an example log: shifts on a hospital ward whose alarm speaks too often."""
+    import numpy as np
+
+    from counsel.model.files import write_tables
+    from counsel.worlds.ward import ward_log
+
+    _check_ending(output, ".csv", ".parquet")
+    if seed < 0:
+        raise CounselError(f"--seed is {seed}; it must be 0 or more")
+    table = ward_log(shifts=shifts, rng=np.random.default_rng(seed))
+    write_tables(output, [table])
+    typer.echo(f"Wrote {output}: {len(table):,} decisions in {shifts:,} shifts.")
+    typer.echo(f"Next: counsel fit {shlex.quote(str(output))} -o model.npz")
+
+
+def _read(log: str, columns: str | None, bins: list[str] | None, like: Path | None = None) -> "Log":
+    """Open a log with its columns and bins."""
+    from counsel.logs.fit import load_fit
+    from counsel.logs.read import read_log
+    from counsel.logs.schema import Bins, Columns
+
+    if like is None:
+        return read_log(log, Columns.parse(columns), Bins.parse(bins or []))
+    if columns is not None or bins:
+        raise CounselError("--like says how to read the log; leave out --columns and --bins")
+    model = load_fit(like)
+    names = {role: own[0] for role, own in model.columns.items() if role != "state"}
+    return read_log(log, Columns(names, model.columns["state"]), Bins(dict(model.bins)))
+
+
+def _reading(columns: str | None, bins: list[str] | None) -> str:
+    """Return how a log was read as one would type it."""
+    said = "" if columns is None else f" --columns {shlex.quote(columns)}"
+    return said + "".join(f" --bins {shlex.quote(told)}" for told in bins or [])
+
+
+def _check_ending(output: Path | None, *endings: str) -> None:
+    if output is not None and (output.suffix not in endings or output.is_dir()):
+        raise CounselError(f"-o {output} must be a file that ends in {' or '.join(endings)}")
+
+
+def _names(given: str | None) -> tuple[str, ...] | None:
+    return None if given is None else tuple(name.strip() for name in given.split(","))
+
+
+def _groups(given: str | None) -> dict[str, str] | None:
+    """Return the group of each advice from GROUP=A+B,…."""
+    if given is None:
+        return None
+    found = dict[str, str]()
+    for part in given.split(","):
+        group, _, members = (piece.strip() for piece in part.partition("="))
+        names = [name.strip() for name in members.split("+") if name.strip()]
+        if not group or not names or any(name in found for name in names):
+            raise CounselError(
+                f"groups has {part.strip()!r}; write GROUP=A+B,…, each advice in one group"
+            )
+        found |= dict.fromkeys(names, group)
+    return found
 
 
 def _range(given: str | None) -> tuple[float, float] | None:

@@ -5,7 +5,7 @@ matches with probability m = λ + (1 − λ) π in a cell where the habit is π,
 have likelihood m^k (1 − m)^(n−k), multiplied over its cells. Units of one *family* (the pairs of
 one advice, say) are alike:
 
-    λ_u ~ Normal(μ, τ²)  cut to where all m are probabilities,      μ and τ unknown and flat
+    λ_u ~ Normal(μ, τ²)  cut to [−1, 1],      μ flat on [−1, 1], τ flat on [0, 0.6]
 
 so a unit with much data keeps its own estimate and one with little leans on its family. Everything
 is worked out on a grid, without iteration: the likelihood of each unit over λ, the density of the
@@ -14,7 +14,10 @@ posterior of each unit. What τ turns out to be is what decides how much is borr
 
 With all habits 0 the lift is the adherence θ itself: pooling on θ is the same function.
 
-How well π is known enters by averaging the likelihood over five quantiles of a Beta distribution.
+How well π is known enters by averaging the likelihood over a Beta distribution of π, at five points
+with the weights of Gauss and Hermite. As 1 − m = (1 − λ) (1 − π), the same average can be taken
+over m, with the density of π at each; the points are put on whichever of the two is known better,
+so that what is left to the grid is smooth.
 A unit that knows its λ better than the grid can show keeps its own estimate and a normal interval.
 """
 
@@ -37,14 +40,23 @@ AT_ONCE = 2000
 SPREADS = np.array([0.0, 0.01, 0.02, 0.035, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3, 0.4, 0.6])
 """The values of τ in the net."""
 
-MIDDLES = np.linspace(-3.0, 3.0, 13)
-"""The values of μ in the net: so many of its standard errors around its best for each τ."""
+GAPS = np.convolve(np.diff(SPREADS), (0.5, 0.5))
+"""How much of [0, 0.6] each of them stands for."""
+
+MIDDLES = 13
+"""How many values of μ there are in the net for each τ."""
+
+WIDE = 3.0
+"""How many of its standard errors they go to either side of the best, within [−1, 1]."""
 
 SPEAKS_FOR_ALL = 2000
 """Units of a family that are asked what μ and τ are."""
 
-LEVELS = (0.1, 0.3, 0.5, 0.7, 0.9)
-"""Quantiles of the habit the likelihood is averaged over."""
+LEVELS = (0.0021385, 0.0876091, 0.5, 0.9123909, 0.9978615)
+"""Quantiles the likelihood is averaged over: the points of Gauss and Hermite."""
+
+SHARES = (0.0112574, 0.2220759, 0.5333333, 0.2220759, 0.0112574)
+"""Their weights."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -184,7 +196,9 @@ def likeliest(heard: Heard) -> tuple[Floats, Floats]:
     even = (k + 1.0) / (n + 2.0)
     variance = np.maximum(m * (1.0 - m), even * (1.0 - even))
     info = np.bincount(unit, n * (1.0 - pi) ** 2 / variance, units)
-    habit_variance = np.where(size > 0.0, pi * (1.0 - pi) / np.maximum(size, 1e-300), 0.0)
+    rough = np.where(np.isfinite(size), size, 0.0)
+    spread = (rough * pi + 0.5) * (rough * (1.0 - pi) + 0.5) / ((rough + 1.0) ** 2 * (rough + 2.0))
+    habit_variance = np.where(np.isfinite(size), spread, 0.0)
     pull = (n * (1.0 - pi) * (1.0 - own[unit]) / variance) ** 2 * habit_variance
     doubt = np.bincount(unit, pull, units)
     known = info > 0.0
@@ -204,18 +218,24 @@ def _likelihoods(  # noqa: PLR0913 (what was sorted before comes along)
     row = np.repeat(np.arange(units.size), lengths)
     log_ug = np.zeros((units.size, GRID.size))
     for chunk in np.array_split(np.arange(pairs.size), max(1, pairs.size // AT_ONCE)):
-        n, k = heard.given[pairs[chunk], None], heard.matched[pairs[chunk], None]
+        n, k = heard.given[pairs[chunk]], heard.matched[pairs[chunk]]
         pi, size = heard.habit[pairs[chunk]], heard.size[pairs[chunk]]
         exact = ~np.isfinite(size)
         rough = np.where(exact, 0.0, size)
+        alpha, beta = rough * pi + 0.5, rough * (1.0 - pi) + 0.5
+        # Squared coefficients of variation of 1 − m and of 1 − π.
+        over_m = (k + 1.0) / ((n - k + 1.0) * (n + 3.0)) < alpha / (beta * (rough + 2.0))
+        over_m &= ~exact
         likes = []
-        for level in LEVELS:
-            drawn = betaincinv(rough * pi + 0.5, rough * (1.0 - pi) + 0.5, level)
-            m = GRID + (1.0 - GRID) * np.where(exact, pi, drawn)[:, None]
-            with np.errstate(divide="ignore", invalid="ignore"):
-                log = np.where(k > 0.0, k * np.log(m), 0.0)
-                log += np.where(n > k, (n - k) * np.log1p(-m), 0.0)
-            likes.append(np.where((m < 0.0) | np.isnan(log), -np.inf, log))
+        for level, share in zip(LEVELS, SHARES, strict=True):
+            others = betaincinv(
+                np.where(over_m, n - k + 1.0, beta), np.where(over_m, k + 1.0, alpha), level
+            )
+            others = np.where(exact, 1.0 - pi, others)
+            log = np.empty((chunk.size, GRID.size))
+            log[over_m] = _log_habit(others[over_m], alpha[over_m], beta[over_m])
+            log[~over_m] = _log_matches(others[~over_m], n[~over_m], k[~over_m])
+            likes.append(log + np.log(share))
             if exact.all():
                 break
         np.add.at(log_ug, row[chunk], np.maximum(np.logaddexp.reduce(likes), -1e300))
@@ -223,6 +243,26 @@ def _likelihoods(  # noqa: PLR0913 (what was sorted before comes along)
     fine = error[units] < 2.0 * STEP
     like[fine] = _normal(own[units][fine], error[units][fine])
     return like
+
+
+def _log_matches(others: Floats, n: Floats, k: Floats) -> Floats:
+    """Return the log likelihood of k matches in n at each lift; ``others`` is 1 − π."""
+    miss = (1.0 - GRID) * others[:, None]
+    n, k = n[:, None], k[:, None]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        log = np.where(k > 0.0, k * np.log1p(-miss), 0.0)
+        log += np.where(n > k, (n - k) * np.log(miss), 0.0)
+    return np.where((miss > 1.0) | np.isnan(log), -np.inf, log)
+
+
+def _log_habit(miss: Floats, alpha: Floats, beta: Floats) -> Floats:
+    """Return the log density of the habit that each lift needs for ``miss`` = 1 − m."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        others = miss[:, None] / (1.0 - GRID)
+        pi = np.maximum(1.0 - others, STEP / 4.0)  # where π^(−1/2) has its mean over [0, STEP]
+        log = (alpha[:, None] - 1.0) * np.log(pi) + (beta[:, None] - 1.0) * np.log(others)
+        log -= np.log(1.0 - GRID)
+    return np.where(others < 1.0, log, -np.inf)
 
 
 def _ranks(lengths: Ints) -> Ints:
@@ -237,16 +277,17 @@ def _net(like: Floats, own: Floats, error: Floats) -> tuple[Floats, Floats]:
         flat = np.where(GRID >= 0.0, 1.0, 0.0)
         return flat[None] / flat.sum(), np.ones(1)
     nets, weights = [], []
-    for spread, gap in zip(SPREADS, np.gradient(SPREADS), strict=True):
+    for spread, gap in zip(SPREADS, GAPS, strict=True):
         precision = 1.0 / (error**2 + spread**2)
-        best = float((precision * own).sum() / precision.sum())
+        best = min(max(float((precision * own).sum() / precision.sum()), -1.0), 1.0)
         doubt = float(precision.sum()) ** -0.5
-        middles = np.clip(best + MIDDLES * doubt, -1.0, 1.0)
+        first, last = max(best - WIDE * doubt, -1.0), min(best + WIDE * doubt, 1.0)
+        middles = np.linspace(first, last, MIDDLES)
         prior = np.exp(-0.5 * ((GRID - middles[:, None]) / max(spread, STEP / 2.0)) ** 2)
         prior /= prior.sum(axis=1, keepdims=True)
         evidence = np.log(np.maximum(like @ prior.T, 1e-300)).sum(axis=0)
         nets.append(prior)
-        weights.append(evidence + np.log(doubt * gap))
+        weights.append(evidence + np.log((last - first) * gap))
     net, weight = np.concatenate(nets), np.concatenate(weights)
     weight = np.exp(weight - weight.max())
     kept = weight > 1e-6

@@ -1,7 +1,8 @@
 """Intervals of shares and means, 95 % each.
 
 * Wilson's interval of a share of k among n: where the score test does not reject.
-* Student's interval of a mean from its count, sum and sum of squares.
+* Student's interval of a mean from its count, sum and sum of squares. It is right for means of many
+  or of numbers that are nearly normal; rewards that are almost always 0 need some hundreds.
 """
 
 import numpy as np

@@ -21,7 +21,7 @@ from counsel.learning.boxes import Phases, support_of
 from counsel.learning.euler import EULER
 from counsel.learning.learn import DOUBLING, Learner
 from counsel.learning.q_learning import QLearning
-from counsel.learning.reference import Fixed, always_best_action, as_if_all_listened
+from counsel.learning.reference import Fixed, as_if_all_listened
 from counsel.learning.reward_free import RFE
 from counsel.learning.rf_express import RFExpress
 from counsel.learning.structured import Structured
@@ -32,6 +32,7 @@ from counsel.learning.ucbvi import UCBVI
 from counsel.learning.ucfh import UCFH
 from counsel.model.policy import HardPolicy, Policy
 from counsel.model.problem import AdviceProblem, Setting
+from counsel.planning.best_action import always_best_action
 from counsel.planning.solve import solve
 from counsel.simulate.simulator import Simulator
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from counsel._arrays import real
 from counsel.errors import CounselError
-from counsel.logs.read import Log, blaming_engine
+from counsel.logs.read import Log, blaming_engine, in_order
 
 EXAMPLES = 3
 """Rows shown for each finding."""
@@ -159,7 +159,10 @@ def _faults(
     for role in ("step", "reward", "advice_probability"):
         if log.has(role):
             kind = "a whole number" if role == "step" else "a number"
-            none = table[f"raw_{role}"].notnull() & table[role].isnull()
+            raw = table[f"raw_{role}"]
+            none = raw.notnull() & table[role].isnull()
+            if role != "step":
+                none &= raw.lower() != "nan"  # Spark takes it for empty; told below
             found.append((f"{role} is not {kind}", True, none))
     # Engines sort what is no number after all numbers; not all can ask for it by name.
     endless = (table.reward > LARGEST) | (table.reward < -LARGEST)
@@ -263,7 +266,7 @@ def _thin(log: Log) -> list[Finding]:
 
 def _times(condition: Any) -> Any:  # noqa: ANN401 (Ibis ships no types)
     """Return in how many rows a condition is true."""
-    return condition.cast("int64").sum().fill_null(0)
+    return condition.ifelse(1, 0).sum().fill_null(0)
 
 
 def _names(column: Any) -> set[str]:  # noqa: ANN401 (Ibis ships no types)
@@ -277,17 +280,25 @@ def _row(table: Any) -> dict[str, Any]:  # noqa: ANN401
 
 def _some(rows: Any) -> list[dict[str, Any]]:  # noqa: ANN401
     """Return the first few rows, always the same."""
-    return list(rows.order_by(list(rows.columns)).limit(EXAMPLES).to_pyarrow().to_pylist())
+    keys = [in_order(rows[name]) for name in rows.columns]
+    return list(rows.order_by(keys).limit(EXAMPLES).to_pyarrow().to_pylist())
 
 
 def _shown(rows: Any) -> tuple[str, ...]:  # noqa: ANN401
     """Show a few rows by what they hold."""
-    kept = ("episode", "raw_step", "state", "advice", "action", "raw_reward")
+    kept = ("episode", "step", "state", "advice", "action", "reward")
     shown = []
-    for row in _some(rows.select(*kept)):
-        told = ((name.removeprefix("raw_"), row[name]) for name in kept)
-        shown.append(", ".join(f"{n} {'empty' if v is None else v}" for n, v in told))
+    for row in _some(rows.select(*kept, "raw_step", "raw_reward")):
+        # Engines write the same number in their own ways: 1, 1.0.
+        told = ((name, row.get(f"raw_{name}") if row[name] is None else row[name]) for name in kept)
+        shown.append(", ".join(f"{name} {_plain(value)}" for name, value in told))
     return tuple(shown)
+
+
+def _plain(value: object) -> str:
+    if value is None:
+        return "empty"
+    return str(value).removesuffix(".0") if isinstance(value, float) else str(value)
 
 
 def _read_range(given: tuple[float, float] | None) -> tuple[float, float] | None:

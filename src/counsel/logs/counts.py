@@ -18,6 +18,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from counsel._arrays import Floats, Ints, sealed
@@ -54,9 +55,13 @@ class Tally:
     times, priced
         How often, and how often with a reward.
     paid, paid_squares
-        The sum of those rewards and of their squares.
+        The sum of those rewards above the least, and of their squares.
     by_step
         Whether steps were told apart.
+    least
+        The least reward of all.
+    other
+        The other reward, where there are only two.
     """
 
     states: tuple[str, ...]
@@ -75,6 +80,8 @@ class Tally:
     paid: Floats
     paid_squares: Floats
     by_step: bool
+    least: float = 0.0
+    other: float | None = None
 
     @property
     def n_blocks(self) -> int:
@@ -144,7 +151,7 @@ def follow(log: Log, *, horizon: int) -> Any:  # noqa: ANN401 (Ibis ships no typ
         place=table.step - table.step.min().over(whole),
         after=table.state.lead().over(order),
         gap=table.step.lead().over(order) - table.step,
-        earlier=table.spoken.cast("int64").sum().over(before).fill_null(0),
+        earlier=table.spoken.ifelse(1, 0).sum().over(before).fill_null(0),
     )
     ends = _flag(log, table, "terminated")
     cut = _flag(log, table, "truncated")
@@ -192,25 +199,31 @@ def _counted(log: Log, *, by_step: bool) -> Tally:
         opens=table.place == 0,
         deaf=table.spoken & ~table.heard,
     )
+    told = table.aggregate(
+        least=table.reward.min(), most=table.reward.max(), kinds=table.reward.nunique()
+    )
+    least, most, kinds = told.to_pyarrow().to_pylist()[0].values()
+    least = 0.0 if least is None else float(least)
+    above = table.reward - least
     keys = ["block", "at", "state", "advice", "deaf", "action", "fate", "then", "opens"]
     groups = table.group_by(keys).aggregate(
         times=table.count(),
         priced=table.reward.count(),
-        paid=table.reward.sum().fill_null(0.0),
-        squares=(table.reward * table.reward).sum().fill_null(0.0),
+        paid=above.sum().fill_null(0.0),
+        squares=(above * above).sum().fill_null(0.0),
     )
     found = groups.to_pyarrow()
     state_of: dict[str | None, int] = {name: i for i, name in enumerate(states)}
     action_of: dict[str | None, int] = {name: i for i, name in enumerate(actions)}
     fate = found["fate"].to_numpy()
-    then = np.where(fate == 0, _codes(found["then"], state_of | {None: 0}), fate)
+    then = np.where(fate == 0, codes_of(found["then"], state_of | {None: 0}), fate)
     blocks = found["block"].to_numpy(zero_copy_only=False).astype(str)
     columns = {
         "block": np.unique(blocks, return_inverse=True)[1],
         "step": found["at"].to_numpy().astype(np.int64),
-        "state": _codes(found["state"], state_of),
-        "advice": _codes(found["advice"], action_of | {None: len(actions)}),
-        "action": _codes(found["action"], action_of),
+        "state": codes_of(found["state"], state_of),
+        "advice": codes_of(found["advice"], action_of | {None: len(actions)}),
+        "action": codes_of(found["action"], action_of),
         "then": then,
         "seen": ~found["deaf"].to_numpy(zero_copy_only=False).astype(np.bool_),
         "opens": found["opens"].to_numpy(zero_copy_only=False).astype(np.bool_),
@@ -224,7 +237,15 @@ def _counted(log: Log, *, by_step: bool) -> Tally:
     sorted_columns: dict[str, Any] = {
         name: sealed(np.ascontiguousarray(column[order])) for name, column in columns.items()
     }
-    return Tally(states=states, actions=actions, horizon=horizon, by_step=by_step, **sorted_columns)
+    return Tally(
+        states=states,
+        actions=actions,
+        horizon=horizon,
+        by_step=by_step,
+        least=least,
+        other=float(most) if kinds == 2 else None,
+        **sorted_columns,
+    )
 
 
 def _md5(column: Any) -> Any:  # noqa: ANN401
@@ -271,11 +292,12 @@ def _labels(log: Log) -> tuple[tuple[str, ...], tuple[str, ...]]:
     return tuple(sorted(found)), tuple(sorted(acted))
 
 
-def _codes(column: Any, index: dict[str | None, int]) -> Ints:  # noqa: ANN401
+def codes_of(column: Any, index: dict[str | None, int]) -> Ints:  # noqa: ANN401
     """Return the place of each label."""
-    encoded = column.combine_chunks().dictionary_encode()
-    if hasattr(encoded, "combine_chunks"):
-        encoded = encoded.combine_chunks()
+    whole = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+    encoded = whole.dictionary_encode()
+    if isinstance(encoded, pa.ChunkedArray):
+        encoded = encoded.unify_dictionaries().combine_chunks()
     names = encoded.dictionary.to_pylist()
     places = np.array([index[name] for name in names], dtype=np.int64)
     codes = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False)

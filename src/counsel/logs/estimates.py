@@ -181,13 +181,14 @@ def estimate(tally: Tally, sharing: Sharing, families: Floats | None = None) -> 
     total = sent[:, :A].sum(axis=0)
     seen = np.divide(given.sum(axis=0), total, out=np.ones(A), where=total > 0.0)
     priced = sum_by(everything, tally.action, tally.priced)
-    paid = sum_by(everything, tally.action, tally.paid)
+    above = sum_by(everything, tally.action, tally.paid)
     squares = sum_by(everything, tally.action, tally.paid_squares)
+    paid = above + tally.least * priced
     reward = np.divide(paid, priced, out=np.zeros(shape), where=priced > 0.0)
     row, then, times = _moves(tally, cell, S, A)
     world = _World(tally, taken, priced, paid, (row, then, times))
     person = _person(world, habit, lift * seen)
-    reward_low, reward_high = student(priced, paid, squares)
+    reward_low, reward_high = _reward_ends(tally, priced, above, squares)
     to3 = (L, S, A)
     theta_low, theta_high = wilson(matched, given)
     return Estimates(
@@ -215,6 +216,18 @@ def estimate(tally: Tally, sharing: Sharing, families: Floats | None = None) -> 
         guessed_rows=world.guessed_rows,
         unknown_states=world.unknown,
     )
+
+
+def _reward_ends(
+    tally: Tally, priced: Floats, above: Floats, squares: Floats
+) -> tuple[Floats, Floats]:
+    """Return intervals of mean rewards; where there are two rewards, of the share of the other."""
+    if tally.other is None:
+        low, high = student(priced, above, squares)
+    else:
+        gap = tally.other - tally.least
+        low, high = (gap * end for end in wilson(above / gap, priced))
+    return low + tally.least, high + tally.least
 
 
 def _groups(given: Mapping[str, str], actions: tuple[str, ...]) -> Ints:
@@ -301,7 +314,7 @@ class _World:
         S, A = len(tally.states), len(tally.actions)
         L = len(taken) // S
         row, then, times = moves
-        over = bool((then == S).any())
+        over = bool((tally.then == ENDED).any())
         T = S + over
         self.L, self.S, self.A, self.T = L, S, A, T
         taken_lsa = taken.reshape(L, S, A)

@@ -76,6 +76,20 @@ class Fit:
         """The world and the person as estimated."""
         return self.estimates.problem
 
+    @property
+    def logged_value(self) -> float:
+        """The mean reward of an episode in the log; of what was paid where some is missing."""
+        tally = self.tally
+        mean = tally.least + tally.paid.sum() / max(tally.priced.sum(), 1.0)
+        return float(mean * tally.times.sum() / tally.episodes)
+
+    @property
+    def logged_pieces(self) -> float:
+        """Pieces of advice sent in an episode."""
+        tally = self.tally
+        said = tally.advice < len(tally.actions)
+        return float(tally.times[said].sum() / tally.episodes)
+
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model (.npz): a problem file with its counts. Names of people stay out."""
         header, arrays = problem_parts(self.problem)
@@ -85,6 +99,8 @@ class Fit:
             "states": tally.states,
             "actions": tally.actions,
             "by_step": tally.by_step,
+            "least": tally.least,
+            "other": tally.other,
             "sharing": {
                 "share": self.sharing.share,
                 "scale": self.sharing.scale,
@@ -196,6 +212,8 @@ def load_fit(path: str | os.PathLike[str]) -> Fit:
             actions=tuple(told["actions"]),
             horizon=int(header["horizon"]),
             by_step=bool(told["by_step"]),
+            least=float(told["least"]),
+            other=None if told["other"] is None else float(told["other"]),
             **counts,
         )
         sharing = Sharing(**told["sharing"])
@@ -217,7 +235,7 @@ def load_fit(path: str | os.PathLike[str]) -> Fit:
 
 def _counted() -> list[str]:
     """Return the names of the arrays of a tally."""
-    plain = ("states", "actions", "horizon", "by_step")
+    plain = ("states", "actions", "horizon", "by_step", "least", "other")
     return [field.name for field in fields(Tally) if field.name not in plain]
 
 

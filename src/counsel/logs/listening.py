@@ -7,8 +7,7 @@ the advice that nobody heeds than others; so that only listening is compared, ea
     lift = λ̄ + (k − Σm) / (n − Σπ),     λ̄ = (k − Σπ) / (n − Σπ) over all keys
 
 the common lift, more by what was matched beyond expectation, with variance Σ m (1 − m) / (n − Σπ)².
-The engine sums n, k, Σπ, Σm and Σm² over the rows of each key; habit and lift come along as a small
-table.
+The engine counts by key, state and advice.
 """
 
 from dataclasses import dataclass
@@ -20,9 +19,9 @@ import pyarrow as pa
 from counsel._arrays import Floats
 from counsel.estimate.pooling import GRID, pool_estimates
 from counsel.estimate.rates import Z
-from counsel.logs.counts import follow
+from counsel.logs.counts import codes_of, follow
 from counsel.logs.estimates import Estimates
-from counsel.logs.read import Log, blaming_engine
+from counsel.logs.read import Log, as_number, blaming_engine
 
 TIMES = 12
 """Spans of equal length that time is cut into."""
@@ -116,9 +115,7 @@ def people(log: Log, estimates: Estimates) -> People | None:
     """Return how much each person listens; None where fewer than two were advised."""
     if not log.has("person"):
         return None
-    with blaming_engine(log.name):
-        rows = _with_habit(log.table, log, estimates)
-        by = _summed(rows.filter(rows.person.notnull()), "person")
+    by = _summed(log, log.table, log.table.person, estimates)
     if by is None or len(by.keys) < 2:
         return None
     pooled = pool_estimates(by.lift, by.error)
@@ -126,6 +123,47 @@ def people(log: Log, estimates: Estimates) -> People | None:
     centre = float(density @ GRID)
     spread = float(np.sqrt(max(density @ (GRID - centre) ** 2, 0.0)))
     return People(by, pooled.mean, pooled.low, pooled.high, spread)
+
+
+def by_advice(estimates: Estimates) -> Listening:
+    """Return how much people listen to each advice, in all states together."""
+    return _totals(estimates, _actions(estimates), axis=2)
+
+
+def by_state(estimates: Estimates) -> Listening:
+    """Return how much people listen in each state, to whatever was advised there."""
+    return _totals(estimates, _states(estimates), axis=1)
+
+
+def overall(estimates: Estimates) -> Listening:
+    """Return how much people listen to all advice together."""
+    return _totals(estimates, ("all advice",), axis=None)
+
+
+def _totals(estimates: Estimates, names: tuple[str, ...], axis: int | None) -> Listening:
+    """Sum over all axes [layer, s, b] but one; the habit's own doubt is part of the error."""
+    own = estimates.habit.policy.reshape(estimates.lift.shape)
+    size = estimates.habit.size.reshape(own.shape)
+    lift, n = estimates.lift, np.where(estimates.usable, estimates.given, 0.0)
+    m = np.clip(lift + (1.0 - lift) * own, 0.0, 1.0)
+    doubt = np.divide(own * (1.0 - own), size, out=np.zeros(own.shape), where=size > 0.0)
+    away = tuple(i for i in range(3) if i != axis)
+
+    def total(column: Floats) -> Floats:
+        return np.atleast_1d(column.sum(axis=away))
+
+    given, anyway = total(n), total(n * own)
+    matched = total(np.where(estimates.usable, estimates.matched, 0.0))
+    room = given - anyway
+    some = room > 0.0
+    found = np.divide(matched - anyway, room, out=np.zeros(given.shape), where=some)
+    variance = total(n * m * (1.0 - m)) + total(((1.0 - lift) * n) ** 2 * doubt)
+    error = np.full(given.shape, np.inf)
+    error[some] = np.sqrt(variance[some]) / room[some]
+    seen = total(estimates.given)
+    return Listening(
+        tuple(names[: given.size]), seen, total(estimates.matched), anyway, found, error
+    )
 
 
 def over_time(log: Log, estimates: Estimates) -> Trend | None:
@@ -140,9 +178,8 @@ def over_time(log: Log, estimates: Estimates) -> Trend | None:
         if first is None or not first < last:
             return None
         span = (table.moment - first) / (last - first) * TIMES
-        table = table.mutate(part=span.floor().clip(upper=TIMES - 1).cast("int64"))
-        rows = _with_habit(table, log, estimates)
-        by = _summed(rows.filter(rows.part.notnull()), "part")
+        part = span.floor().clip(upper=TIMES - 1).cast("int64")
+    by = _summed(log, table, part, estimates)
     if by is None or len(by.keys) < 2:
         return None
     at = (np.array(by.keys, dtype=np.float64) + 0.5) / TIMES
@@ -151,10 +188,8 @@ def over_time(log: Log, estimates: Estimates) -> Trend | None:
 
 def over_advice(log: Log, estimates: Estimates, *, horizon: int) -> Trend | None:
     """Return the trend over the pieces of advice already given in the episode."""
-    with blaming_engine(log.name):
-        table = follow(log, horizon=horizon)
-        table = table.mutate(before=table.earlier.clip(upper=PIECES))
-        by = _summed(_with_habit(table, log, estimates), "before")
+    table = follow(log, horizon=horizon)
+    by = _summed(log, table, table.earlier.clip(upper=PIECES), estimates)
     if by is None or len(by.keys) < 2:
         return None
     return _trend(by, np.array(by.keys, dtype=np.float64))
@@ -166,66 +201,70 @@ def moment(column: Any) -> Any:  # noqa: ANN401 (Ibis ships no types)
     if kind.is_numeric():
         return column.cast("float64")
     if kind.is_string():
-        number = column.try_cast("float64")
+        number = as_number(column)
         return number.fill_null(column.try_cast("timestamp").epoch_seconds().cast("float64"))
     if kind.is_date():
         column = column.cast("timestamp")
     return column.epoch_seconds().cast("float64")
 
 
-def _with_habit(table: Any, log: Log, estimates: Estimates) -> Any:  # noqa: ANN401
-    """Return the rows with advice that was seen, and how often it is taken anyway."""
-    import ibis
-
-    heard = table.advice.notnull()
+def _summed(log: Log, table: Any, key: Any, estimates: Estimates) -> Listening | None:  # noqa: ANN401
+    """Sum the advice that was seen by key; None where there is none."""
+    heard = table.advice.notnull() & key.notnull()
     if log.has("seen"):
         heard &= table.seen.fill_null(True)  # noqa: FBT003
-    mdp, weight = estimates.problem.mdp, np.where(estimates.usable, estimates.given, 0.0)
-    total = weight.sum(axis=0)
-    s, a = np.nonzero(total > 0.0)
-    own_lsa = estimates.habit.policy.reshape(weight.shape)
-    own, lift = (
-        (values * weight).sum(axis=0)[s, a] / total[s, a] for values in (own_lsa, estimates.lift)
+    rows = table.mutate(key=key).filter(heard)
+    counts = rows.group_by(["key", "state", "advice"]).aggregate(
+        given=rows.count(), matched=(rows.advice == rows.action).ifelse(1, 0).sum()
     )
-    states, actions = mdp.state_labels or (), mdp.action_labels or ()
-    table_sa = pa.table(
-        {
-            "in_state": pa.array([states[i] for i in s], type=pa.string()),
-            "advised": pa.array([actions[i] for i in a], type=pa.string()),
-            "own": pa.array(own, type=pa.float64()),
-            "likely": pa.array(lift + (1.0 - lift) * own, type=pa.float64()),
-        }
-    )
-    rows = table.filter(heard)
-    habits = ibis.memtable(table_sa)
-    return rows.inner_join(habits, [rows.state == habits.in_state, rows.advice == habits.advised])
-
-
-def _summed(rows: Any, key: str) -> Listening | None:  # noqa: ANN401
-    """Sum by key; None where there is nothing."""
-    found = (
-        rows.group_by(key)
-        .aggregate(
-            given=rows.count(),
-            matched=(rows.advice == rows.action).cast("int64").sum(),
-            own=rows.own.sum(),
-            likely=rows.likely.sum(),
-            likely2=(rows.likely * rows.likely).sum(),
-        )
-        .order_by(key)
-        .to_pyarrow()
-    )
-    if not len(found):
+    with blaming_engine(log.name):
+        found = counts.to_pyarrow()
+    own_sb, likely_sb = _likely(estimates)
+    states: dict[str | None, int] = {name: i for i, name in enumerate(_states(estimates))}
+    actions: dict[str | None, int] = {name: i for i, name in enumerate(_actions(estimates))}
+    s, b = codes_of(found["state"], states), codes_of(found["advice"], actions)
+    told = ~np.isnan(own_sb[s, b])
+    keys = found["key"].combine_chunks().filter(pa.array(told)).dictionary_encode()
+    if not len(keys):
         return None
-    names = ("given", "matched", "own", "likely", "likely2")
-    given, matched, own, likely, likely2 = (
-        found[name].to_numpy().astype(np.float64) for name in names
+    order = np.argsort(keys.dictionary.to_numpy(zero_copy_only=False), kind="stable")
+    place = np.empty(order.size, dtype=np.int64)
+    place[order] = np.arange(order.size)
+    at = place[keys.indices.to_numpy(zero_copy_only=False)]
+    n, k = (found[name].to_numpy().astype(np.float64)[told] for name in ("given", "matched"))
+    own, likely = own_sb[s, b][told], likely_sb[s, b][told]
+
+    def total(column: Floats) -> Floats:
+        return np.bincount(at, column, order.size).astype(np.float64)
+
+    given, matched, anyway = total(n), total(k), total(n * own)
+    room = np.maximum(given - anyway, 1e-12)
+    common = float((matched - anyway).sum() / room.sum())
+    lift = common + (matched - total(n * likely)) / room
+    error = np.sqrt(np.maximum(total(n * likely * (1.0 - likely)), 1e-12 * given)) / room
+    names = keys.dictionary.take(pa.array(order)).to_pylist()
+    return Listening(tuple(names), given, matched, anyway, lift, error)
+
+
+def _likely(estimates: Estimates) -> tuple[Floats, Floats]:
+    """Return how often advice is taken anyway, and in all, [s, b]; NaN where it is not known."""
+    weight = np.where(estimates.usable, estimates.given, 0.0)
+    total = weight.sum(axis=0)
+    own_lsb = estimates.habit.policy.reshape(weight.shape)
+    unknown = np.full(total.shape, np.nan)
+    own, lift = (
+        np.divide((values * weight).sum(axis=0), total, out=unknown.copy(), where=total > 0.0)
+        for values in (own_lsb, estimates.lift)
     )
-    room = np.maximum(given - own, 1e-12)
-    common = float((matched - own).sum() / room.sum())
-    lift = common + (matched - likely) / room
-    error = np.sqrt(np.maximum(likely - likely2, 1e-12 * given)) / room
-    return Listening(tuple(found[key].to_pylist()), given, matched, own, lift, error)
+    return own, lift + (1.0 - lift) * own
+
+
+def _states(estimates: Estimates) -> tuple[str, ...]:
+    return estimates.problem.mdp.state_labels or ()
+
+
+def _actions(estimates: Estimates) -> tuple[str, ...]:
+    return estimates.problem.mdp.action_labels or ()
 
 
 def _trend(by: Listening, at: Floats) -> Trend:

@@ -16,13 +16,14 @@ that is none can be counted and shown instead of stopping everything.
 
 import csv
 import gzip
+import re
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit
 
 from counsel._arrays import brief
 from counsel.errors import CounselError
@@ -33,6 +34,20 @@ LINES = (".jsonl", ".ndjson")
 PARQUET = (".parquet",)
 DUCKDB = (".duckdb",)
 SQLITE = (".sqlite", ".sqlite3", ".db")
+ENGINES = ("_duckdb", "duckdb", "ibis", "psycopg", "py4j", "pyarrow", "pyspark", "sqlite3")
+"""Who is blamed for what is raised while a log is read."""
+
+POSTGRES = ("postgresql://", "postgres://")
+PATIENCE = 10
+"""Seconds to wait for a server."""
+
+NUMBER = r"^[+-]?([0-9]+[.]?[0-9]*|[.][0-9]+)([eE][+-]?[0-2]?[0-9]?[0-9])?$"
+"""What can be cast to a number by an engine that gives up at what cannot."""
+
+LARGEST_STEP = 2**53
+"""Beyond it not every whole number is a number; no engine casts what is endless."""
+
+ENDLESS = ("inf", "+inf", "-inf", "infinity", "+infinity", "-infinity", "nan")
 LONGEST_HEADER = 1_000_000
 """A first line longer than this is no header."""
 
@@ -79,8 +94,9 @@ def read_log(source: object, columns: Columns | None = None, bins: Bins | None =
         Which columns of numbers that make up the state are cut, and where.
     """
     name = source if isinstance(source, str) else str(source) if isinstance(source, Path) else "log"
+    place, name = name, without_password(name)
     with blaming_engine(name):
-        table = _opened(source, name)
+        table = _opened(source, place)
         log = _named(table, columns or Columns(), bins or Bins(), name)
         if name.partition("::")[0].lower().endswith((*TEXT, *LINES)):
             # Text is read once and kept in the engine; every question would read it anew.
@@ -100,10 +116,18 @@ def blaming_engine(name: str) -> Iterator[None]:
         raise
     except Exception as fault:
         kind = type(fault).__module__.split(".")[0]
-        if kind not in ("_duckdb", "duckdb", "psycopg", "pyarrow", "sqlite3"):
+        if kind not in ENGINES:
             raise
-        reason = " ".join(str(fault).split("LINE 1:")[0].split())
+        reason = " ".join(re.split(r"LINE \d+:", str(fault))[0].split())
         raise CounselError(f"{name} cannot be read: {reason[:300]}") from None
+
+
+def without_password(name: str) -> str:
+    """Return what a database is called in messages."""
+    if not name.startswith(POSTGRES):
+        return name
+    hidden = re.sub(r"(?<=//)([^:/@]*):.*@", r"\1:…@", name)
+    return re.sub(r"(?i)([?&](?:ssl)?pass(?:word|file)?=)[^&]*?(?=&|::|$)", r"\1…", hidden)
 
 
 def _opened(source: object, name: str) -> Any:  # noqa: ANN401 (Ibis ships no types)
@@ -123,10 +147,31 @@ def _opened(source: object, name: str) -> Any:  # noqa: ANN401 (Ibis ships no ty
             raise CounselError(
                 f"a log is {brief(source)}; give a path, or an Ibis, pandas, polars or Arrow table"
             ) from None
+    if name.startswith(POSTGRES):
+        return _from_server(ibis, name)
     place, _, wanted = name.partition("::")
-    if place.startswith(("postgresql://", "postgres://")):
-        return _table_of(ibis.connect(place), wanted, place)
     return _from_file(ibis, place, wanted)
+
+
+def _from_server(ibis: Any, name: str) -> Any:  # noqa: ANN401
+    """Return a table of a PostgreSQL server; an address such as [::1] has colons of its own."""
+    place, named, wanted = name.rpartition("::")
+    if not named or set("@/]") & set(wanted):
+        place, wanted = name, ""
+    try:
+        urlsplit(place).port  # noqa: B018 (raises where it is none)
+    except ValueError:
+        raise CounselError(
+            f"{without_password(place)} is no address of a server; write user:password@host:port/"
+            "database, signs such as @ : / # in a password as %40 %3A %2F %23"
+        ) from None
+    patience = {} if "connect_timeout=" in place else {"connect_timeout": PATIENCE}
+    engine = ibis.connect(place, **patience)
+    try:
+        return _table_of(engine, wanted, without_password(place))
+    except BaseException:
+        engine.disconnect()
+        raise
 
 
 def _from_file(ibis: Any, place: str, wanted: str) -> Any:  # noqa: ANN401
@@ -282,11 +327,12 @@ def _named(table: Any, columns: Columns, bins: Bins, name: str) -> Log:  # noqa:
         elif role in ("episode", "person", "next_state", "advice", "action"):
             made[role] = _text(first)
         elif role == "step":
-            number = _number(first)
+            number = as_number(first)
+            number = number.between(-LARGEST_STEP, LARGEST_STEP).ifelse(number, None)
             whole = (number == number.floor()).ifelse(number, None)
             made[role], made["raw_step"] = whole.cast("int64"), _text(first)
         elif role in ("reward", "advice_probability"):
-            made[role], made[f"raw_{role}"] = _number(first), _text(first)
+            made[role], made[f"raw_{role}"] = as_number(first), _text(first)
         elif role in ("seen", "terminated", "truncated"):
             made[role] = _truth(first)
         else:
@@ -298,7 +344,7 @@ def _cuts(table: Any, column: str, told: tuple[float, ...] | int) -> tuple[float
     """Return where a column is cut; quantiles are asked of the engine."""
     if not isinstance(told, int):
         return told
-    number = _number(table[column])
+    number = as_number(table[column])
     shares = {f"q{i}": number.quantile(i / told) for i in range(1, told)}
     found = table.aggregate(**shares).to_pyarrow().to_pylist()[0].values()
     cuts = tuple(sorted({float(cut) for cut in found if cut is not None}))
@@ -311,7 +357,7 @@ def _binned(column: Any, name: str, cuts: tuple[float, ...]) -> Any:  # noqa: AN
     """Return the bin of each number, NULL where it is none."""
     import ibis
 
-    number, names = _number(column), bin_labels(name, cuts)
+    number, names = as_number(column), bin_labels(name, cuts)
     below = [(number < cut, label) for cut, label in zip(cuts, names, strict=False)]
     return ibis.cases((number.isnull(), None), *below, else_=names[-1])
 
@@ -322,11 +368,28 @@ def _text(column: Any) -> Any:  # noqa: ANN401
     return text.strip().nullif("") if column.type().is_string() else text
 
 
-def _number(column: Any) -> Any:  # noqa: ANN401
+def as_number(column: Any) -> Any:  # noqa: ANN401
     """Return a column as numbers, NULL where it is none."""
-    if column.type().is_string():
-        return column.strip().try_cast("float64")
-    return column.cast("float64")
+    if not column.type().is_string():
+        return column.cast("float64")
+    text = column.strip()
+    if column.get_backend().name != "postgres":
+        return text.try_cast("float64")
+    fit = text.re_search(NUMBER) | text.lower().isin(ENDLESS)
+    return fit.ifelse(text, None).cast("float64")
+
+
+def in_order(column: Any) -> Any:  # noqa: ANN401
+    """Return what a column is sorted by: texts by their bytes, whatever a server's language."""
+    import ibis
+
+    if not column.type().is_string() or column.get_backend().name != "postgres":
+        return column
+
+    def convert_to(text: str, encoding: str) -> bytes:  # type: ignore[empty-body]
+        ...
+
+    return ibis.udf.scalar.builtin(convert_to)(column, "UTF8")
 
 
 def _truth(column: Any) -> Any:  # noqa: ANN401

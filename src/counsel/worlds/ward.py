@@ -1,11 +1,12 @@
 """A hospital ward with an alarm that speaks too often, as a problem and as a log of past shifts.
 
 A patient is stable, to be watched, deteriorating or critical, and may be moved to intensive care,
-where the episode ends. Every hour the nurse carries on, assesses the patient, or calls the doctor.
+where the episode ends. In each of the six rounds of a shift the nurse carries on, assesses the
+patient, or calls the doctor.
 An alert may ask for any of these. Nurses have learnt how far to trust each: the alert to assess
 comes all the time and moves few (alert fatigue), the one to call the doctor is rare and taken
-seriously, and one that says all is well is believed readily. Nothing changes with the hour, so a
-log of many shifts can be pooled over hours.
+seriously, and one that says all is well is believed readily. Nothing changes from round to round,
+so a log of many shifts can be pooled over steps.
 
 ``ward_log`` writes what a hospital would have on file: nurses who differ in how much they listen,
 and listen a little less as the months go by, alerts by a rule with some chance in it and with the
@@ -61,17 +62,17 @@ _MOVES = np.array(
 _START = np.array([0.7, 0.2, 0.1, 0.0, 0.0])
 _ALERTS = np.array(
     [
-        [0.05, 0.25, 0.02, 0.68],
-        [0.03, 0.55, 0.07, 0.35],
-        [0.02, 0.40, 0.35, 0.23],
-        [0.01, 0.09, 0.80, 0.10],
+        [0.02, 0.10, 0.01, 0.87],
+        [0.04, 0.28, 0.24, 0.44],
+        [0.03, 0.24, 0.43, 0.30],
+        [0.02, 0.08, 0.60, 0.30],
     ]
 )
 """What today's rule says in each state; silence last."""
 
 
-def ward(*, horizon: int = 8) -> AdviceProblem:
-    """Return the ward: a shift of ``horizon`` hours with one patient."""
+def ward(*, horizon: int = 6) -> AdviceProblem:
+    """Return the ward: a shift of ``horizon`` rounds with one patient."""
     reward = _PAID[:, None] - _EFFORT
     reward[-1] = 0.0
     mdp = MDP(
@@ -85,7 +86,7 @@ def ward(*, horizon: int = 8) -> AdviceProblem:
     return AdviceProblem(mdp, Human(_OWN, lift=LIFT, groups=np.arange(len(ACTIONS))))
 
 
-def ward_log(*, shifts: int = 5000, rng: np.random.Generator) -> pa.Table:
+def ward_log(*, shifts: int = 15_000, rng: np.random.Generator) -> pa.Table:
     """Draw a log of past shifts in the schema that ``counsel fit`` reads.
 
     Parameters
@@ -108,7 +109,7 @@ def ward_log(*, shifts: int = 5000, rng: np.random.Generator) -> pa.Table:
         day = int(shift * MONTHS * 30 / shifts)
         tired = 1.0 - 0.15 * shift / shifts
         state = draw_index(_START, rng)
-        for hour in range(H):
+        for turn in range(H):
             advice = draw_index(_ALERTS[state], rng)
             seen = advice < A and rng.random() >= UNSEEN
             law: Floats = _OWN[state]
@@ -121,9 +122,9 @@ def ward_log(*, shifts: int = 5000, rng: np.random.Generator) -> pa.Table:
             ended = then == len(STATES) - 1
             row = (
                 f"shift-{shift:05d}",
-                hour,
+                turn,
                 f"nurse-{nurse:02d}",
-                str(begin + np.timedelta64(24 * day + hour, "h")),
+                str(begin + np.timedelta64(24 * day + 2 * turn, "h")),
                 STATES[state],
                 None if advice == A else ACTIONS[advice],
                 float(_ALERTS[state, advice]),
@@ -132,7 +133,7 @@ def ward_log(*, shifts: int = 5000, rng: np.random.Generator) -> pa.Table:
                 round(float(reward[state, action]), 6),
                 STATES[then],
                 ended,
-                not ended and hour == H - 1,
+                not ended and turn == H - 1,
             )
             for name, value in zip(_COLUMNS, row, strict=True):
                 rows[name].append(value)

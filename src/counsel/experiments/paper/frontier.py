@@ -21,8 +21,9 @@ from counsel.experiments.experiment import (
 )
 from counsel.experiments.paper.penalty import ENOUGH
 from counsel.experiments.paper.regret import PEOPLE, explored, said
-from counsel.learning.reference import always_best_action, as_if_all_listened
+from counsel.learning.reference import as_if_all_listened
 from counsel.model.policy import Policy
+from counsel.planning.best_action import always_best_action
 from counsel.planning.frontier import frontier
 from counsel.planning.occupancy import evaluate
 from counsel.report.seeds import interval

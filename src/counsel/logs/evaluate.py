@@ -1,0 +1,546 @@
+"""What a policy would have been worth, from a log of another.
+
+Three answers that fail in different ways:
+
+* *model-based*: the policy played in the fitted model. Right if the model is: states tell all that
+  matters, and the adherence law holds.
+* *weighted importance sampling*: episodes of the log, weighted by how much likelier the policy
+  makes what was said in them. With ρ the probability of what was said under the policy over that
+  under the log's, W_t = ρ_0 ⋯ ρ_t and n episodes,
+
+      value = Σ_t Σ_i W_it r_it / Σ_i W_it
+
+  Right if advice depended on nothing but the state and the step (and, where it is recorded, has the
+  probability it is said to have). No model of the world or of people is needed.
+* *doubly robust* (the weighted form of Thomas and Brunskill, 2016): the same, with the model taken
+  off first, so that only what it gets wrong is weighted. With V and Q of the policy in the model
+  and w_it = W_it / Σ_j W_jt, w_i,−1 = 1 / n,
+
+      value = Σ_i Σ_t w_it (r_it − Q_t(s_it, b_it)) + w_i,t−1 V_t(s_it)
+
+  Right if either the model or the probabilities are.
+
+95 % intervals come from drawing episodes with replacement: for the model by blocks of episodes (see
+``counts.py``), for the others by up to 500 random blocks, whose sums are all that is needed.
+
+The effective sample is (Σ W)² / Σ W² over whole episodes. Weights of many steps multiply, so it
+shrinks fast with the horizon: then the log cannot say what the policy is worth, and this is said
+instead of a number. Where a few rare episodes should carry most of the weight and none of them
+happened to occur, the sample looks better than it is; so n / E W² is worked out in the model too,
+
+    E W² = Σ_s start(s) u_0(s),   u_h(s) = Σ_b e(b | s)² / μ(b | s) Σ_t p^M(t | s, b) u_{h+1}(t)
+
+for a policy e and a log that says b with probability μ, and the smaller of the two counts. (On the
+ward, with silence in a crisis once in ten times, intervals for "never advise" covered 48 % of the
+time at a sample of 168 by weights alone; the model puts it below 1.) A policy that says what the
+log never said cannot be judged either.
+
+Only whole episodes are weighted: those without gaps that ended or reached the horizon. A decision
+without a reward has that of the model.
+"""
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from counsel._arrays import Floats, Ints, brief, by_step
+from counsel.errors import CounselError
+from counsel.logs.counts import CUT, codes_of, follow
+from counsel.logs.fit import Fit, fit
+from counsel.logs.policies import read_policy
+from counsel.logs.read import Log, blaming_engine, read_log
+from counsel.logs.schema import Bins, Columns
+from counsel.model.policy import HardPolicy, Policy
+from counsel.model.problem import AdviceProblem
+from counsel.planning._kernels import Model, action_values
+from counsel.planning.backward import model_of
+from counsel.planning.best_action import always_best_action
+from counsel.planning.occupancy import evaluate as value_of
+from counsel.planning.rules import Rules
+
+REFUSED = 50.0
+"""The effective sample below which nothing is said."""
+
+TRUSTED = 200.0
+"""The effective sample from which on intervals are tested to cover."""
+
+NEW = 0.02
+"""The share of what a policy does that may be new to the log."""
+
+MODELS, DRAWS, BLOCKS = 200, 2000, 500
+"""Draws of the model, draws of the weighted episodes, and into how many blocks these are put."""
+
+
+@dataclass(frozen=True, slots=True)
+class Worth:
+    """An estimate of the reward of an episode, with its 95 % interval."""
+
+    value: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """What one policy is worth.
+
+    Attributes
+    ----------
+    name
+        What it is called.
+    pieces
+        Pieces of advice an episode, in the model.
+    model
+        Worth in the model.
+    weighted, doubly_robust
+        By importance sampling; None where the effective sample is too small.
+    effective
+        The effective sample; 0 where nothing could be weighted.
+    new
+        The share of its decisions that say what the log never said in that state.
+    """
+
+    name: str
+    pieces: float
+    model: Worth
+    weighted: Worth | None
+    doubly_robust: Worth | None
+    effective: float
+    new: float
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluated:
+    """A policy beside what else could be done.
+
+    Attributes
+    ----------
+    policy, never, always
+        The policy, silence, and always the best action.
+    logged
+        What the log itself brought: the mean over whole episodes.
+    logged_pieces
+        Pieces of advice an episode in the log.
+    episodes, whole
+        How many there are, and how many of them are whole.
+    recorded
+        Whether the log records the probability of what was said; else it is estimated by state and
+        step.
+    refusal
+        Why the log cannot say what the policy is worth; None where it can.
+    """
+
+    policy: Judged
+    never: Judged
+    always: Judged
+    logged: Worth | None
+    logged_pieces: float
+    episodes: int
+    whole: int
+    recorded: bool
+    refusal: str | None
+
+
+def evaluate(  # noqa: PLR0913 (the log, how it is read, and what is asked)
+    source: object,
+    policy: Policy | HardPolicy | str | os.PathLike[str],
+    *,
+    columns: Columns | str | None = None,
+    bins: Bins | None = None,
+    fitted: Fit | None = None,
+    rng: np.random.Generator | None = None,
+    show: Callable[[int], None] | None = None,
+) -> Evaluated:
+    """Estimate what a policy would have been worth.
+
+    Parameters
+    ----------
+    source
+        The log, as for ``fit``.
+    policy
+        A table that ``counsel plan`` wrote, or a policy for the states and actions of the fit.
+    columns, bins
+        How to read the log.
+    fitted
+        The model of this very log, where there is one already.
+    rng
+        Where draws come from; always the same when not given.
+    show
+        Called with the number of draws of the model that are done, of 200.
+    """
+    if isinstance(columns, str):
+        columns = Columns.parse(columns)
+    log = source if isinstance(source, Log) else read_log(source, columns, bins)
+    found = fit(log) if fitted is None else fitted
+    problem = found.problem
+    if isinstance(policy, str | os.PathLike):
+        policy = read_policy(Path(policy), found)
+    if not isinstance(policy, Policy | HardPolicy):
+        raise CounselError(f"policy is {brief(policy)}; give a policy or a table of one")
+    problem.check_fits(policy)
+    rng = np.random.default_rng(0) if rng is None else rng
+    never = Policy.never(
+        horizon=problem.horizon, n_states=problem.n_states, n_actions=problem.n_actions
+    )
+    always = always_best_action(problem)
+    asked: dict[str, Policy | HardPolicy] = {
+        "policy": policy,
+        "never advise": never,
+        "always the best action": always,
+    }
+    models = _in_models(found, list(asked.values()), rng, show)
+    with blaming_engine(log.name):
+        rows = _decisions(log, found)
+    chance, recorded = _chances(rows, problem)
+    blocks = rng.permutation(rows.n_episodes) % BLOCKS
+    judged = [
+        _judge(name, one, found, models[:, i], rows, chance, blocks, rng)
+        for i, (name, one) in enumerate(asked.items())
+    ]
+    logged = None
+    if rows.n_episodes:
+        returns = np.bincount(rows.episode, rows.reward, rows.n_episodes)
+        sums = np.zeros((BLOCKS, 2))
+        np.add.at(sums, blocks, np.stack((returns, np.ones(returns.size)), axis=1))
+        logged = _interval(sums, lambda total: total[..., 0] / total[..., 1], rng)
+    said = found.tally.times[found.tally.advice < problem.n_actions].sum()
+    return Evaluated(
+        policy=judged[0],
+        never=judged[1],
+        always=judged[2],
+        logged=logged,
+        logged_pieces=float(said) / found.tally.episodes,
+        episodes=round(found.tally.episodes),
+        whole=rows.n_episodes,
+        recorded=recorded,
+        refusal=_refusal(judged[0], rows.n_episodes, round(found.tally.episodes)),
+    )
+
+
+def _refusal(judged: Judged, whole: int, episodes: int) -> str | None:
+    """Say why the log cannot answer, in one sentence."""
+    if whole == 0:
+        return (
+            f"none of the {episodes:,} episodes is whole: without gaps, to its end or the horizon"
+        )
+    if judged.new > NEW:
+        return (
+            f"in {judged.new:.0%} of its decisions the policy says what was never said in that "
+            f"state; a log can judge what it has seen"
+        )
+    if judged.effective < REFUSED:
+        return (
+            f"the effective sample is {judged.effective:.3g} of {whole:,} episodes (at least "
+            f"{REFUSED:g} are needed): too few episodes went as the policy would have had them"
+        )
+    return None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Rows:
+    """The decisions of whole episodes."""
+
+    episode: Ints
+    place: Ints
+    state: Ints
+    advice: Ints
+    earlier: Ints
+    reward: Floats
+    recorded: Floats
+    n_episodes: int
+    horizon: int
+
+
+def _decisions(log: Log, found: Fit) -> _Rows:
+    """Bring the decisions of whole episodes over, as numbers."""
+    import ibis
+
+    tally, problem = found.tally, found.problem
+    table = follow(log, horizon=tally.horizon)
+    chance = table.advice_probability if log.has("advice_probability") else ibis.null("float64")
+    table = table.select(
+        *("episode", "place", "state", "advice", "action", "earlier", "reward", "fate"),
+        chance=chance,
+    ).order_by(["episode", "place"])
+    states: dict[str | None, int] = {name: i for i, name in enumerate(tally.states)}
+    actions: dict[str | None, int] = {name: i for i, name in enumerate(tally.actions)}
+    parts: list[dict[str, Any]] = []
+    last: object = None
+    count = -1
+    for batch in table.to_pyarrow_batches(chunk_size=1_000_000):
+        names = batch.column("episode").to_numpy(zero_copy_only=False)
+        new = np.empty(names.size, dtype=np.bool_)
+        if not names.size:
+            continue
+        new[1:] = names[1:] != names[:-1]
+        new[0] = names[0] != last
+        last = names[-1]
+        index = count + np.cumsum(new)
+        count = int(index[-1])
+        parts.append(
+            {
+                "episode": index,
+                "place": batch.column("place").to_numpy(zero_copy_only=False).astype(np.int64),
+                "state": codes_of(batch.column("state"), states),
+                "advice": codes_of(batch.column("advice"), actions | {None: len(actions)}),
+                "action": codes_of(batch.column("action"), actions),
+                "earlier": batch.column("earlier").to_numpy(zero_copy_only=False).astype(np.int64),
+                "reward": batch.column("reward").to_numpy(zero_copy_only=False).astype(np.float64),
+                "fate": batch.column("fate").to_numpy(zero_copy_only=False).astype(np.int64),
+                "recorded": batch.column("chance")
+                .to_numpy(zero_copy_only=False)
+                .astype(np.float64),
+            }
+        )
+    rows = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+    gone = np.isnan(rows["reward"])
+    layer = np.where(found.tally.by_step, rows["place"], 0)
+    paid = problem.mdp.reward[layer, rows["state"], rows["action"]]
+    rows["reward"] = np.where(gone, paid, rows["reward"])
+    episodes = count + 1
+    cut = (rows["fate"] == CUT) & (rows["place"] < tally.horizon - 1)
+    broken = np.bincount(rows["episode"], cut, episodes) > 0
+    kept = ~broken[rows["episode"]]
+    again = np.cumsum(~broken) - 1
+    columns = ("place", "state", "advice", "earlier", "reward", "recorded")
+    return _Rows(
+        episode=again[rows["episode"][kept]],
+        n_episodes=int((~broken).sum()),
+        horizon=tally.horizon,
+        **{name: rows[name][kept] for name in columns},
+    )
+
+
+def _chances(rows: _Rows, problem: AdviceProblem) -> tuple[Floats, bool]:
+    """Return how likely what was said was: as recorded everywhere, else by state and step."""
+    if rows.recorded.size and not np.isnan(rows.recorded).any():
+        return rows.recorded, True
+    S, B = problem.n_states, problem.n_actions + 1
+    cell = rows.place * S + rows.state
+    of = np.bincount(cell, minlength=rows.horizon * S)
+    said = np.bincount(cell * B + rows.advice, minlength=rows.horizon * S * B)
+    return said[cell * B + rows.advice] / np.maximum(of[cell], 1), False
+
+
+def _in_models(
+    found: Fit,
+    policies: list[Policy | HardPolicy],
+    rng: np.random.Generator,
+    show: Callable[[int], None] | None,
+) -> Floats:
+    """Return the value of each policy in the model, first, and in models of resampled episodes."""
+    values = [[value_of(found.problem, one).value for one in policies]]
+    for i, drawn in enumerate(found.resampled(MODELS, rng)):
+        values.append([value_of(drawn, one).value for one in policies])
+        if show is not None:
+            show(i + 1)
+    return np.array(values)
+
+
+def _judge(  # noqa: PLR0913 (everything that was worked out before)
+    name: str,
+    policy: Policy | HardPolicy,
+    found: Fit,
+    models: Floats,
+    rows: _Rows,
+    chance: Floats,
+    blocks: Ints,
+    rng: np.random.Generator,
+) -> Judged:
+    problem = found.problem
+    at = value_of(problem, policy)
+    low, high = np.quantile(models[1:], (0.025, 0.975))
+    ratio = _chance_of(policy, rows) / chance
+    n, H = rows.n_episodes, rows.horizon
+    weight: Floats = np.ones((n, H))
+    effective, weighted, robust = 0.0, None, None
+    weight[rows.episode, rows.place] = ratio
+    np.cumprod(weight, axis=1, out=weight)
+    if n and weight[:, -1].any():
+        final = weight[:, -1]
+        foreseen = n / _second_moment(policy, found, rows, chance)
+        effective = min(float(final.sum() ** 2 / (final**2).sum()), foreseen)
+    if effective >= REFUSED:
+        weighted, robust = _weighted(policy, found, rows, weight, blocks, rng)
+    return Judged(
+        name=name,
+        pieces=at.advice_count,
+        model=Worth(float(models[0]), float(low), float(high)),
+        weighted=weighted,
+        doubly_robust=robust,
+        effective=effective,
+        new=_newness(policy, found),
+    )
+
+
+def _weighted(  # noqa: PLR0913
+    policy: Policy | HardPolicy,
+    found: Fit,
+    rows: _Rows,
+    weight: Floats,
+    blocks: Ints,
+    rng: np.random.Generator,
+) -> tuple[Worth, Worth]:
+    """Return the weighted and the doubly robust estimate from sums over blocks."""
+    H = rows.horizon
+    q, v = _values(found.problem, policy, rows)
+    before = np.concatenate((np.ones((rows.n_episodes, 1)), weight[:, :-1]), axis=1)
+    now, then = weight[rows.episode, rows.place], before[rows.episode, rows.place]
+    sums = np.zeros((BLOCKS, 5, H))
+    where = (blocks[rows.episode], rows.place)
+    for i, column in enumerate((now * rows.reward, now * q, then * v)):
+        np.add.at(sums[:, i], where, column)
+    np.add.at(sums[:, 3], blocks, weight)
+    np.add.at(sums[:, 4], blocks, before)
+
+    def importance(total: Floats) -> Floats:
+        paid: Floats = (total[..., 0, :] / np.maximum(total[..., 3, :], 1e-300)).sum(axis=-1)
+        return paid
+
+    def robust(total: Floats) -> Floats:
+        off = (total[..., 0, :] - total[..., 1, :]) / np.maximum(total[..., 3, :], 1e-300)
+        on: Floats = (off + total[..., 2, :] / np.maximum(total[..., 4, :], 1e-300)).sum(axis=-1)
+        return on
+
+    return _interval(sums, importance, rng), _interval(sums, robust, rng)
+
+
+def _interval(
+    sums: Floats, estimate: Callable[[Floats], Floats], rng: np.random.Generator
+) -> Worth:
+    """Return an estimate from sums over blocks, and the middle 95 % of it over draws of blocks."""
+    filled = sums[np.abs(sums).reshape(len(sums), -1).sum(axis=1) > 0.0]
+    flat = filled.reshape(len(filled), -1)
+    times = rng.multinomial(len(flat), np.full(len(flat), 1.0 / len(flat)), size=DRAWS)
+    drawn = (times @ flat).reshape(DRAWS, *sums.shape[1:])
+    low, high = np.quantile(estimate(drawn), (0.025, 0.975))
+    return Worth(float(estimate(filled.sum(axis=0))), float(low), float(high))
+
+
+def _chance_of(policy: Policy | HardPolicy, rows: _Rows) -> Floats:
+    """Return how likely the policy says what was said, given what it said before."""
+    if isinstance(policy, HardPolicy):
+        left = policy.budget - rows.earlier
+        said = policy.advice[np.maximum(left, 0), rows.place, rows.state]
+        agrees: Floats = ((left >= 0) & (said == rows.advice)).astype(np.float64)
+        return agrees
+    chance: Floats = policy.probabilities()[rows.place, rows.state, rows.advice]
+    return chance
+
+
+def _second_moment(policy: Policy | HardPolicy, found: Fit, rows: _Rows, chance: Floats) -> float:
+    """Return E W² in the model; what was never said where it was needed counts as said once."""
+    problem = found.problem
+    H, S, A = problem.horizon, problem.n_states, problem.n_actions
+    cell = (rows.place * S + rows.state) * (A + 1) + rows.advice
+    times = np.bincount(cell, minlength=H * S * (A + 1))
+    likely = np.bincount(cell, chance, H * S * (A + 1)) / np.maximum(times, 1)
+    by_state = times.reshape(H, S, A + 1).sum(axis=2, keepdims=True)
+    shape = (H, S, A + 1)
+    mu = np.where(times > 0, likely, 0.0).reshape(shape)
+    mu = np.maximum(mu, 1.0 / np.maximum(by_state, 1.0))
+    model = model_of(
+        problem, Rules.read(problem, forbidden=None, required=None, allow_reverse=True)
+    )
+    hard = isinstance(policy, HardPolicy)
+    K = policy.budget + 1 if isinstance(policy, HardPolicy) else 1
+    U, states = np.ones((K, S)), np.arange(S)
+    for h in range(H - 1, -1, -1):
+        now = np.zeros((K, S))
+        ahead = np.stack([_expected(problem, model, h, plane, states) for plane in U])
+        for k in range(K):
+            said = _said(policy, h, k)
+            speak, silence = ahead[k - 1 if hard else k], ahead[k]
+            now[k] = said[:, A] ** 2 / mu[h, :, A] * silence[:, A]
+            if not hard or k > 0:
+                now[k] += (said[:, :A] ** 2 / mu[h, :, :A] * speak[:, :A]).sum(axis=1)
+        # Where nothing is decided any more nothing is weighted.
+        over = problem.mdp.over[h]
+        now[:, over] = 1.0
+        U = now
+    return float(problem.mdp.start @ U[-1])
+
+
+def _said(policy: Policy | HardPolicy, h: int, k: int) -> Floats:
+    """Return how likely a policy says what at a step [s, b], silence last."""
+    S = policy.advice.shape[-1]
+    said = np.zeros((S, policy.n_actions + 1))
+    if isinstance(policy, HardPolicy):
+        said[np.arange(S), policy.advice[k, h]] = 1.0
+        return said
+    for s in range(S):
+        for advice, chance in policy.at(h, s).items():
+            said[s, advice] = chance
+    return said
+
+
+def _expected(problem: AdviceProblem, model: Model, h: int, values: Floats, states: Ints) -> Floats:
+    """Return Σ_t p^M(t | s, b) values(t) as [s, b], silence last."""
+    A = problem.n_actions
+    q_sa = np.empty((states.size, A))
+    action_values(model, h, values, states, q_sa)
+    q_sa = np.where(np.isinf(q_sa), 0.0, q_sa - problem.mdp.reward[h])
+    alone = (problem.policy[h] * q_sa).sum(axis=1, keepdims=True)
+    return np.concatenate((alone + problem.lift[h] * (q_sa - alone), alone), axis=1)
+
+
+def _newness(policy: Policy | HardPolicy, found: Fit) -> float:
+    """Return the share of the policy's decisions that say what was never said in that state."""
+    ever_sb = found.estimates.sent.sum(axis=0) > 0.0
+    S, A = ever_sb.shape[0], found.problem.n_actions
+    at = value_of(found.problem, policy)
+    lived = float(at.occupancy[:, :S].sum())
+    silent = at.occupancy[:, :S].sum(axis=0) - at.pieces[:S].sum(axis=1)
+    said = np.concatenate((at.pieces[:S], np.maximum(silent, 0.0)[:, None]), axis=1)
+    return float(said[:, : A + 1][~ever_sb].sum()) / max(lived, 1e-300)
+
+
+def _values(
+    problem: AdviceProblem, policy: Policy | HardPolicy, rows: _Rows
+) -> tuple[Floats, Floats]:
+    """Return Q of what was said and V of where it was said, for each decision, in the model.
+
+    With k pieces left what follows a piece of advice has k − 1; a policy that does not count has
+    one plane.
+    """
+    H, S, A = problem.horizon, problem.n_states, problem.n_actions
+    model = model_of(
+        problem, Rules.read(problem, forbidden=None, required=None, allow_reverse=True)
+    )
+    hard = isinstance(policy, HardPolicy)
+    K = policy.budget + 1 if isinstance(policy, HardPolicy) else 1
+    plane = np.maximum(K - 1 - rows.earlier, 0) if hard else np.zeros(rows.place.size, np.int64)
+    out_q, out_v = np.empty(rows.place.size), np.empty(rows.place.size)
+    V = np.zeros((K, S))
+    states = np.arange(S)
+    lift, own = by_step(problem.lift, H), by_step(problem.policy, H)
+    probability = None if isinstance(policy, HardPolicy) else policy.probabilities()
+    for h in range(H - 1, -1, -1):
+        q_ksb = np.empty((K, S, A + 1))
+        for k in range(K):
+            q_sa = np.empty((S, A))
+            action_values(model, h, V[k], states, q_sa)
+            q_sa[np.isinf(q_sa)] = 0.0
+            alone = (own[h] * q_sa).sum(axis=1)
+            q_ksb[k, :, A] = alone
+            spent_from = k + 1 if hard else k
+            if spent_from < K:
+                q_ksb[spent_from, :, :A] = alone[:, None] + lift[h] * (q_sa - alone[:, None])
+        if hard:
+            q_ksb[0, :, :A] = 0.0  # nothing can be said with no piece left
+        here = rows.place == h
+        k, s = plane[here], rows.state[here]
+        now = np.empty((K, S))
+        for i in range(K):
+            if isinstance(policy, HardPolicy):
+                now[i] = q_ksb[i, states, policy.advice[i, h].astype(np.int64)]
+            elif probability is not None:
+                now[i] = (probability[h] * q_ksb[i]).sum(axis=1)
+        out_q[here] = q_ksb[k, s, rows.advice[here]]
+        out_v[here] = now[k, s]
+        V = now
+    return out_q, out_v

@@ -1,0 +1,183 @@
+"""What to advise, planned on a fitted model, as a table that people can read.
+
+*Cautious* plans advise only where the data leave little doubt that it helps: episodes are drawn
+with replacement (by their blocks, see ``counts.py``), each time the model is fitted again and
+planned at the same price, and a piece of advice is given only where its gain is above 0 in at least
+95 % of the draws, and where it was ever given before.
+
+Reverse advice, which works by repelling, is given only when asked for: it is not something that a
+table of what happened can vouch for.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from counsel._arrays import Bools, Floats, Ints, check_rng
+from counsel.logs.fit import Fit
+from counsel.model.policy import HardPolicy, Policy
+from counsel.planning.criticality import Criticality, criticality
+from counsel.planning.gains import gains
+from counsel.planning.plan import Plan
+from counsel.planning.solve import solve
+
+DRAWS = 200
+"""Draws of the episodes behind a cautious plan."""
+
+DOUBT = 0.05
+"""The share of draws in which advice may fail to help."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Planned:
+    """A plan on a fitted model.
+
+    Attributes
+    ----------
+    fit, plan
+        The model and the plan.
+    criticality
+        The largest penalty at which advice still pays, for each step and state.
+    doubtful
+        [h, s, a]: what caution forbids; None for a plan that is not cautious.
+    """
+
+    fit: Fit
+    plan: Plan
+    criticality: Criticality
+    doubtful: Bools | None = None
+
+
+def plan(  # noqa: PLR0913 (what solve takes, and how sure to be)
+    fit: Fit,
+    *,
+    penalty: float | None = None,
+    budget: float | None = None,
+    hard: bool = False,
+    cautious: bool = False,
+    allow_reverse: bool = False,
+    rng: np.random.Generator | None = None,
+    show: Callable[[int], None] | None = None,
+) -> Planned:
+    """Plan on a fitted model.
+
+    Parameters
+    ----------
+    fit
+        What ``counsel.fit`` returned.
+    penalty, budget, hard, allow_reverse
+        As in ``solve``; reverse advice is not given unless asked for.
+    cautious
+        Whether to advise only what helps in 95 % of resampled logs.
+    rng
+        Where the draws of a cautious plan come from; always the same when not given.
+    show
+        Called with the number of draws done.
+    """
+    first = solve(
+        fit.problem, penalty=penalty, budget=budget, hard=hard, allow_reverse=allow_reverse
+    )
+    doubtful = None
+    if cautious:
+        rng = np.random.default_rng(0) if rng is None else rng
+        check_rng(rng)
+        price = 0.0 if first.hard else first.price
+        doubtful = _doubtful(fit, price, rng, show, allow_reverse=allow_reverse)
+        first = solve(
+            fit.problem,
+            penalty=penalty,
+            budget=budget,
+            hard=hard,
+            allow_reverse=allow_reverse,
+            forbidden=doubtful,
+        )
+    ranked = criticality(fit.problem, allow_reverse=allow_reverse, forbidden=doubtful)
+    return Planned(fit, first, ranked, doubtful)
+
+
+def _doubtful(
+    fit: Fit,
+    price: float,
+    rng: np.random.Generator,
+    show: Callable[[int], None] | None,
+    *,
+    allow_reverse: bool,
+) -> Bools:
+    """Return the advice [h, s, a] that fails to help in more than one draw in twenty."""
+    problem = fit.problem
+    fails = np.zeros((problem.horizon, problem.n_states, problem.n_actions), dtype=np.int32)
+    for i, drawn in enumerate(fit.resampled(DRAWS, rng)):
+        values = solve(drawn, penalty=price, allow_reverse=allow_reverse).values
+        fails += gains(drawn, values)[1] <= 0.0
+        if show is not None:
+            show(i + 1)
+    given = fit.estimates.given
+    never = np.ones(fails.shape, dtype=np.bool_)
+    never[:, : given.shape[1]] = given == 0.0
+    doubtful: Bools = (fails > DOUBT * DRAWS) | never
+    return doubtful
+
+
+def plan_tables(planned: Planned) -> Iterator[pa.Table]:
+    """Yield the plan as tables: one row for each step, state and advice; silence has none.
+
+    Columns: ``pieces_left`` (under a hard budget), ``step``, ``state``, ``advice`` (empty for
+    silence), ``probability`` (where chance decides), ``gain``, ``lift``, ``advantage``,
+    ``criticality`` and ``support``: how often that advice was seen in that state, or for silence
+    how many decisions there were.
+    """
+    policy = planned.plan.policy
+    if isinstance(policy, HardPolicy):
+        for k in range(policy.budget, 0, -1):
+            values = planned.plan.values[k - 1]
+            yield from _tables(planned, policy.advice[k], values, None, k)
+    else:
+        yield from _tables(planned, policy.advice, planned.plan.values, policy, None)
+
+
+def _tables(
+    planned: Planned, advice_hs: Ints, values: Floats, policy: Policy | None, left: int | None
+) -> Iterator[pa.Table]:
+    fit, problem = planned.fit, planned.fit.problem
+    S, A = len(fit.tally.states), problem.n_actions
+    advantage, gain = gains(problem, values)
+    support = _support(fit)
+    known = np.flatnonzero(support.sum(axis=(0, 2)) > 0)
+    for h in range(problem.horizon):
+        rows: list[tuple[int, int, float]] = []
+        for at in known.tolist():
+            chances = {int(advice_hs[h, at]): 1.0} if policy is None else policy.at(h, at)
+            rows += [(at, said, p) for said, p in sorted(chances.items())]
+        s, b = np.array([row[0] for row in rows]), np.array([row[1] for row in rows])
+        silent = b == A
+        spoken = np.where(silent, 0, b)
+        columns: dict[str, pa.Array] = {}
+        if left is not None:
+            columns["pieces_left"] = pa.array(np.full(s.size, left, dtype=np.int32))
+        layer = h if len(support) > 1 else 0
+        columns |= {
+            "step": pa.array(np.full(s.size, h, dtype=np.int32)),
+            "state": pa.array(fit.tally.states, type=pa.string()).take(pa.array(s)),
+            "advice": pa.array([*fit.tally.actions, None], type=pa.string()).take(pa.array(b)),
+            "probability": pa.array([row[2] for row in rows], type=pa.float64()),
+            "gain": pa.array(_round(gain[h, s, spoken]), mask=silent),
+            "lift": pa.array(_round(problem.lift[h, s, spoken]), mask=silent),
+            "advantage": pa.array(_round(advantage[h, s, spoken]), mask=silent),
+            "criticality": pa.array(_round(planned.criticality.lower[h, s])),
+            "support": pa.array(support[layer, s, b].astype(np.int64)),
+        }
+        if s.size and S:
+            yield pa.table(columns)
+
+
+def _support(fit: Fit) -> Floats:
+    """Return how often each advice was seen [layer, s, b], and last all decisions there."""
+    found = fit.estimates
+    return np.concatenate((found.given, found.taken.sum(axis=2, keepdims=True)), axis=2)
+
+
+def _round(numbers: Floats) -> Floats:
+    """Return six significant digits: a table for people."""
+    return np.array([float(f"{number:.6g}") for number in numbers], dtype=np.float64)

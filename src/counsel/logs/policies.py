@@ -1,0 +1,114 @@
+"""Policies from the tables that people read and edit.
+
+Columns: ``step``, ``state``, ``advice`` (empty for silence), and where there are any
+``probability`` and ``pieces_left``; ``state_label`` and ``advice_label`` stand for ``state`` and
+``advice`` where they are there. A state or step that a table does not name is silent.
+"""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from counsel.errors import CounselError
+from counsel.logs.fit import Fit
+from counsel.model.files import TABLES, load_policy
+from counsel.model.policy import HardPolicy, Policy
+
+
+def read_policy(path: Path, fit: Fit) -> Policy | HardPolicy:
+    """Read a policy for the states and actions of a fit.
+
+    Parameters
+    ----------
+    path
+        A table (.csv, .parquet), or a policy (.npz).
+    fit
+        The model whose labels it uses.
+    """
+    if path.suffix not in TABLES:
+        return load_policy(path)
+    columns = _columns(path)
+    problem, tally = fit.problem, fit.tally
+    H, A = problem.horizon, problem.n_actions
+    states = {name: i for i, name in enumerate(tally.states)}
+    actions: dict[str | None, int] = {name: i for i, name in enumerate(tally.actions)}
+    actions |= {None: A, "": A}
+    left = columns.get("pieces_left")
+    planes = 1 + (
+        max((_whole(path, "pieces_left", k, i) for i, k in enumerate(left)), default=0)
+        if left is not None
+        else 0
+    )
+    chance = np.zeros((planes, H, problem.n_states, A + 1))
+    for i, (step, state, advice) in enumerate(
+        zip(columns["step"], columns["state"], columns["advice"], strict=True)
+    ):
+        h = _whole(path, "step", step, i)
+        if h >= H:
+            raise CounselError(f"{path}, row {i + 1}: step is {h}; the log has {H} steps")
+        if state not in states:
+            raise CounselError(f"{path}, row {i + 1}: the log has no state {state!r}")
+        if advice not in actions:
+            raise CounselError(f"{path}, row {i + 1}: the log has no action {advice!r}")
+        k = 0 if left is None else _whole(path, "pieces_left", left[i], i)
+        chance[k, h, states[state], actions[advice]] += _chance(path, columns, i)
+    total = chance.sum(axis=-1)
+    chance[..., A] += np.where(total == 0.0, 1.0, 0.0)
+    off = np.argwhere(np.abs(chance.sum(axis=-1) - 1.0) > 1e-9)
+    if len(off):
+        _, h, s = off[0]
+        raise CounselError(
+            f"{path}: probabilities of step {h}, state {tally.states[s]!r} sum to "
+            f"{chance.sum(axis=-1)[tuple(off[0])]:g}; they must sum to 1"
+        )
+    if left is None:
+        return Policy.from_probabilities(chance[0])
+    return HardPolicy(chance.argmax(axis=-1), n_actions=A)
+
+
+def _columns(path: Path) -> dict[str, list[Any]]:
+    """Return the columns of a table as lists."""
+    import pyarrow as pa
+    import pyarrow.csv
+    import pyarrow.parquet
+
+    if not path.exists():
+        raise CounselError(f"{path} is not there")
+    try:
+        if path.suffix == ".parquet":
+            table = pyarrow.parquet.read_table(path)
+        else:
+            as_text = pyarrow.csv.ConvertOptions(
+                column_types={"state": pa.string(), "advice": pa.string()}, strings_can_be_null=True
+            )
+            table = pyarrow.csv.read_csv(path, convert_options=as_text)
+    except (pa.ArrowException, OSError) as fault:
+        reason = " ".join(str(fault).split())
+        raise CounselError(f"{path} cannot be read: {reason[:200]}") from None
+    columns = {name: table[name].to_pylist() for name in table.column_names}
+    for name in ("state", "advice"):
+        if f"{name}_label" in columns:
+            columns[name] = columns[f"{name}_label"]
+    for name in ("step", "state", "advice"):
+        if name not in columns:
+            raise CounselError(
+                f"{path} has no column {name!r}; a policy has step, state and advice "
+                "(`counsel plan` writes one)"
+            )
+    return columns
+
+
+def _whole(path: Path, name: str, value: object, row: int) -> int:
+    if not isinstance(value, int) or value < 0:
+        raise CounselError(f"{path}, row {row + 1}: {name} is {value!r}; give a whole number")
+    return value
+
+
+def _chance(path: Path, columns: dict[str, list[Any]], row: int) -> float:
+    if "probability" not in columns:
+        return 1.0
+    value = columns["probability"][row]
+    if not isinstance(value, int | float) or not 0.0 <= value <= 1.0:
+        raise CounselError(f"{path}, row {row + 1}: probability is {value!r}; give 0 to 1")
+    return float(value)

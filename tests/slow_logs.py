@@ -1,0 +1,264 @@
+"""Slow, obvious counts and estimates of a log, from the definitions, for tests only.
+
+A log is a pandas frame, one row a decision. Counting is a loop over rows. The habit is found by a
+general optimiser, its information by finite differences. Pooling is a sum over a dense box of
+(μ, τ, λ) with flat weights:
+
+    μ flat on [−1, 1],   τ flat on [0, 0.6],   λ_u | μ, τ ~ Normal(μ, τ²) cut to [−1, 1].
+"""
+
+from collections import Counter, defaultdict
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+from scipy.optimize import minimize
+from scipy.stats import beta, binom
+
+ENDED, CUT, SILENCE = "(ended)", "(cut)", None
+
+
+class Totals(NamedTuple):
+    """Sums over the decisions of a log, each by the labels it is named after."""
+
+    horizon: int
+    states: set
+    actions: set
+    taken: Counter  # (step, state, action)
+    given: Counter  # (step, state, advice), of what was seen
+    matched: Counter  # (step, state, advice)
+    refusing: Counter  # (step, state, advice, action)
+    silent: Counter  # (step, state, action), silence or not seen
+    sent: Counter  # (step, state, advice or None)
+    moves: Counter  # (step, state, action, state or ENDED or CUT)
+    starts: Counter  # state
+    priced: Counter  # (step, state, action)
+    paid: dict  # (step, state, action)
+    squares: dict  # (step, state, action)
+
+
+def totals(frame: pd.DataFrame, *, by_step: bool) -> Totals:
+    """Count a log row by row."""
+    names = ("taken", "given", "matched", "refusing", "silent", "sent", "moves", "starts", "priced")
+    out = {name: Counter() for name in names}
+    paid, squares = defaultdict(float), defaultdict(float)
+    states, actions = set(), set()
+    episodes = [rows.sort_values("step").to_dict("records") for _, rows in frame.groupby("episode")]
+    horizon = max(rows[-1]["step"] - rows[0]["step"] + 1 for rows in episodes)
+    for rows in episodes:
+        first = rows[0]["step"]
+        out["starts"][rows[0]["state"]] += 1
+        for i, row in enumerate(rows):
+            later = rows[i + 1] if i + 1 < len(rows) else None
+            state, action, advice = row["state"], row["action"], _value(row, "advice")
+            step = row["step"] - first if by_step else 0
+            states.add(state)
+            actions |= {action, advice} - {None}
+            followed = what_followed(row, later, first, horizon)
+            if followed not in (ENDED, CUT):
+                states.add(followed)
+            out["sent"][step, state, advice] += 1
+            out["taken"][step, state, action] += 1
+            out["moves"][step, state, action, followed] += 1
+            if advice is None or _value(row, "seen") is False:
+                out["silent"][step, state, action] += 1
+            else:
+                out["given"][step, state, advice] += 1
+                if action == advice:
+                    out["matched"][step, state, advice] += 1
+                else:
+                    out["refusing"][step, state, advice, action] += 1
+            reward = _value(row, "reward")
+            if reward is not None:
+                out["priced"][step, state, action] += 1
+                paid[step, state, action] += reward
+                squares[step, state, action] += reward**2
+    return Totals(
+        horizon=int(horizon), states=states, actions=actions, paid=paid, squares=squares, **out
+    )
+
+
+def what_followed(row: dict, later: dict | None, first: int, horizon: int) -> str:
+    """Return the state after a decision, or that it ended, or that nobody knows."""
+    if _value(row, "terminated"):
+        return ENDED
+    if _value(row, "next_state") is not None:
+        return row["next_state"]
+    if later is not None:
+        return later["state"] if later["step"] == row["step"] + 1 else CUT
+    if _value(row, "truncated"):
+        return CUT
+    if "terminated" in row:  # It would have said so.
+        return CUT
+    if "truncated" in row:  # It would have said so.
+        return ENDED
+    return ENDED if row["step"] - first + 1 < horizon else CUT
+
+
+def _value(row: dict, name: str) -> object:
+    """Return what a row holds, None where it holds nothing or there is no such column."""
+    value = row.get(name)
+    if value is None or value is pd.NA or (isinstance(value, float) and np.isnan(value)):
+        return None
+    return value
+
+
+def habit_loss(pi: np.ndarray, silent: np.ndarray, refusals: np.ndarray) -> float:
+    """Return −log likelihood of free choices; ``refusals`` is [b, a]: a taken against b."""
+    loss = 0.0
+    for a, times in enumerate(silent):
+        loss -= times * np.log(pi[a]) if times else 0.0
+    for b, row in enumerate(refusals):
+        for a, times in enumerate(row):
+            others = sum(pi[c] for c in range(len(pi)) if c != b)
+            loss -= times * np.log(pi[a] / others) if times else 0.0
+    return float(loss)
+
+
+def habit(silent: np.ndarray, refusals: np.ndarray) -> np.ndarray:
+    """Return the likeliest π by a general optimiser over logits; never chosen actions have 0."""
+    live = silent + refusals.sum(axis=0) > 0
+
+    def spread(x: np.ndarray) -> np.ndarray:
+        pi = np.zeros(live.size)
+        pi[live] = np.exp(x - x.max())
+        return pi / pi.sum()
+
+    def loss(x: np.ndarray) -> float:
+        return habit_loss(spread(x), silent, refusals)
+
+    x = np.zeros(live.sum())
+    for _ in range(2):
+        found = minimize(loss, x, method="BFGS", options={"gtol": 1e-8})
+        x = found.x - found.x.mean()
+    return spread(x)
+
+
+def habit_is_unique(silent: np.ndarray, refusals: np.ndarray) -> bool:
+    """Whether no two values of any π_a far apart allow the same highest likelihood."""
+    actions = range(silent.size)
+    heights = [
+        [_height_with(silent, refusals, a, value) for value in (0.1, 0.4, 0.7, 0.95)]
+        for a in actions
+    ]
+    top = max(max(row) for row in heights)
+    return all(sum(height > top - 1e-3 for height in row) < 2 for row in heights)
+
+
+def _height_with(silent: np.ndarray, refusals: np.ndarray, a: int, value: float) -> float:
+    """Return the highest log likelihood where π_a has a value."""
+    rest = np.arange(silent.size) != a
+
+    def loss(x: np.ndarray) -> float:
+        pi = np.full(silent.size, value)
+        pi[rest] = (1.0 - value) * np.exp(x) / np.exp(x).sum()
+        return habit_loss(pi, silent, refusals)
+
+    bounds = [(-12.0, 12.0)] * int(rest.sum())
+    found = minimize(loss, np.zeros(rest.sum()), method="L-BFGS-B", bounds=bounds)
+    return -float(found.fun)
+
+
+def habit_sizes(pi: np.ndarray, silent: np.ndarray, refusals: np.ndarray) -> np.ndarray:
+    """Return π (1 − π) / variance; the variance by a numerical Hessian in all but the last π."""
+
+    def loss(free: np.ndarray) -> float:
+        return habit_loss(np.append(free, 1.0 - free.sum()), silent, refusals)
+
+    x, d = pi[:-1], len(pi) - 1
+    e = np.eye(d) * 1e-5
+    hessian = np.empty((d, d))
+    for i in range(d):
+        for j in range(d):
+            up, down = loss(x + e[i] + e[j]), loss(x - e[i] - e[j])
+            across, back = loss(x + e[i] - e[j]), loss(x - e[i] + e[j])
+            hessian[i, j] = (up + down - across - back) / (4 * 1e-10)
+    inverse = np.linalg.inv(hessian)
+    variance = np.append(np.diag(inverse), inverse.sum())
+    return pi * (1.0 - pi) / variance
+
+
+class Believed(NamedTuple):
+    """Posterior mean and ends of the middle 95 % of each unit."""
+
+    mean: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
+
+
+def pooled(
+    given: np.ndarray,
+    matched: np.ndarray,
+    habits: np.ndarray,
+    sizes: np.ndarray | None = None,
+    *,
+    lifts: int = 1001,
+    middles: int = 201,
+    spreads: int = 61,
+    cut_by_habit: bool = False,
+) -> Believed:
+    """Return the posterior of each unit by summing over a box; one cell a unit.
+
+    A habit known by ``sizes`` decisions is Beta(size π + ½, size (1 − π) + ½).
+    ``cut_by_habit`` cuts each unit's normal to where its own share is a probability; without it all
+    are cut to [−1, 1], and the likelihood alone rules the rest out.
+    """
+    width = 2.0 / lifts
+    grid = -1.0 + width * (np.arange(lifts) + 0.5)
+    tau = 0.6 * (np.arange(spreads) + 0.5) / spreads
+    mu = -1.0 + 2.0 * (np.arange(middles) + 0.5) / middles
+    sizes = np.full(len(given), np.inf) if sizes is None else sizes
+    cells = zip(given, matched, habits, sizes, strict=True)
+    like = np.array([_likelihood(grid, *cell) for cell in cells])
+    units = len(given)
+    total, posterior = 0.0, np.zeros((units, lifts))
+    logs = np.empty((spreads, middles))
+    for keep in (False, True):
+        for i, t in enumerate(tau):
+            log = -0.5 * ((grid - mu[:, None]) / t) ** 2
+            normal = [_scaled(log)] * units
+            if cut_by_habit:
+                normal = [_scaled(np.where(_possible(grid, p), log, -np.inf)) for p in habits]
+            evidence = np.array([n @ one for n, one in zip(normal, like, strict=True)])  # [u, μ]
+            if not keep:
+                with np.errstate(divide="ignore"):
+                    logs[i] = np.log(evidence).sum(axis=0)
+                continue
+            weight = np.exp(logs[i] - logs.max())
+            total += weight.sum()
+            for u in range(units):
+                share = np.divide(weight, evidence[u], out=np.zeros(middles), where=weight > 0)
+                posterior[u] += (share @ normal[u]) * like[u]
+    posterior /= total
+    upto = posterior.cumsum(axis=1)
+    edges = grid + width / 2.0
+    low, high = (
+        np.array([np.interp(share, row, edges) for row in upto]) for share in (0.025, 0.975)
+    )
+    return Believed(posterior @ grid, low, high)
+
+
+def _possible(grid: np.ndarray, pi: float) -> np.ndarray:
+    """Whether the share matched at each lift is a probability."""
+    return grid + (1.0 - grid) * pi >= 0.0
+
+
+def _scaled(log: np.ndarray) -> np.ndarray:
+    """Return rows that sum to one from their logarithms."""
+    rows = np.exp(log - log.max(axis=1, keepdims=True))
+    return rows / rows.sum(axis=1, keepdims=True)
+
+
+def _likelihood(grid: np.ndarray, n: float, k: float, pi: float, size: float) -> np.ndarray:
+    """Return the likelihood of k matches in n at each lift; 0 where the share is no probability."""
+    if np.isfinite(size):
+        levels = (np.arange(400) + 0.5) / 400
+        draws = beta.ppf(levels, size * pi + 0.5, size * (1.0 - pi) + 0.5)
+    else:
+        draws = np.array([pi])
+    peak = binom.pmf(k, n, k / n)
+    like = np.zeros(grid.size)
+    for own in draws:
+        m = grid + (1.0 - grid) * own
+        like += np.where(m < 0.0, 0.0, binom.pmf(k, n, np.clip(m, 0.0, 1.0))) / peak
+    return like / like.max()
