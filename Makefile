@@ -27,6 +27,7 @@ bench: $(VENV)/.bench
 	$(BIN)/python -m benchmarks.simulation
 	$(BIN)/python -m benchmarks.learning
 	$(BIN)/python -m benchmarks.baselines
+	$(BIN)/python -m benchmarks.logs
 
 $(READY): requirements.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit("Counsel needs Python 3.11 or newer; this is " + sys.version.split()[0] + ": run make with PYTHON=python3.12, say" if sys.version_info < (3, 11) else 0)'
@@ -42,7 +43,7 @@ $(VENV)/.bench: $(READY) benchmarks/requirements.lock
 
 # Versions and hashes only: no index address is written.
 lock:
-	uv pip compile --universal --generate-hashes --no-header --no-annotate --no-emit-index-url --all-extras --group dev pyproject.toml -o requirements.lock
+	uv pip compile --universal --generate-hashes --no-header --no-annotate --no-emit-index-url --extra draw --extra logs --extra report --extra cluster --group dev pyproject.toml -o requirements.lock
 	uv pip compile --universal --generate-hashes --no-header --no-annotate --no-emit-index-url benchmarks/requirements.in -o benchmarks/requirements.lock
 
 clean:

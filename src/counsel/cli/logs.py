@@ -37,6 +37,23 @@ Bins = Annotated[
 ]
 Actions = Annotated[str | None, typer.Option(metavar="A,B,…", help="All actions there are.")]
 Rewards = Annotated[str | None, typer.Option(metavar="LOW,HIGH", help="The range of rewards.")]
+ByStep = Annotated[bool, typer.Option("--by-step", help="Let everything differ from step to step.")]
+Share = Annotated[
+    str,
+    typer.Option(
+        help="Who shares one adherence: pair (each state and advice its own, thin ones lean on the "
+        "same advice elsewhere), advice, or all."
+    ),
+]
+Scale = Annotated[
+    str, typer.Option(help="What those who are alike have in common: lift or adherence.")
+]
+Groups = Annotated[
+    str | None,
+    typer.Option(
+        metavar="GROUP=A+B,…", help="Advice that shares one adherence: urgent=page+call, say."
+    ),
+]
 Cautious = Annotated[
     bool,
     typer.Option("--cautious", help="Advise only what helps in 95 % of resampled logs."),
@@ -83,25 +100,10 @@ def fit(  # noqa: PLR0913 (one argument for each option)
     bins: Bins = None,
     actions: Actions = None,
     rewards: Rewards = None,
-    by_step: Annotated[
-        bool, typer.Option("--by-step", help="Let everything differ from step to step.")
-    ] = False,
-    share: Annotated[
-        str,
-        typer.Option(
-            help="Who shares one adherence: pair (each state and advice its own, thin ones lean on "
-            "the same advice elsewhere), advice, or all."
-        ),
-    ] = "pair",
-    scale: Annotated[
-        str, typer.Option(help="What those who are alike have in common: lift or adherence.")
-    ] = "lift",
-    groups: Annotated[
-        str | None,
-        typer.Option(
-            metavar="GROUP=A+B,…", help="Advice that shares one adherence: urgent=page+call, say."
-        ),
-    ] = None,
+    by_step: ByStep = False,
+    share: Share = "pair",
+    scale: Scale = "lift",
+    groups: Groups = None,
     as_json: Json = False,
 ) -> None:
     """Estimate from a table of decisions what people do alone, how much they listen, what pays."""
@@ -236,6 +238,52 @@ def evaluate(  # noqa: PLR0913 (one argument for each option)
         return
     printing.print_evaluated(found)
     typer.echo(f"Next: counsel report {shlex.quote(log)}{_reading(columns, bins)} -o report.html")
+
+
+@app.command()
+def report(  # noqa: PLR0913 (one argument for each option)
+    log: Source,
+    *,
+    output: Annotated[Path, typer.Option("-o", help="Where to: .html.")],
+    penalty: Penalty = None,
+    budget: Budget = None,
+    hard: Hard = False,
+    cautious: Cautious = False,
+    columns: Columns = None,
+    bins: Bins = None,
+    by_step: ByStep = False,
+    share: Share = "pair",
+    scale: Scale = "lift",
+    groups: Groups = None,
+) -> None:
+    """Write a page for whoever decides: who listens, where advice pays, what a budget buys."""
+    from counsel.logs.fit import fit as fit_log
+    from counsel.logs.study import DRAWS, study
+    from counsel.model.files import write_text
+    from counsel.printing.tables import progress
+    from counsel.report.log_page import log_page
+
+    _check_ending(output, ".html")
+    with waiting(f"Fitting {log}"):
+        found = fit_log(
+            _read(log, columns, bins),
+            by_step=by_step,
+            share=share,
+            scale=scale,
+            groups=_groups(groups),
+        )
+    done = 0
+    with progress("Drawing episodes", DRAWS) as advance:
+
+        def show(draws: int) -> None:
+            nonlocal done
+            advance(draws - done, "")
+            done = draws
+
+        told = study(found, penalty=penalty, budget=budget, hard=hard, cautious=cautious, show=show)
+    write_text(output, log_page(told))
+    typer.echo(f"Wrote {output}.")
+    typer.echo(f"Next: open {shlex.quote(str(output))} in a browser")
 
 
 @app.command()

@@ -161,7 +161,7 @@ def _faults(
             kind = "a whole number" if role == "step" else "a number"
             raw = table[f"raw_{role}"]
             none = raw.notnull() & table[role].isnull()
-            if role != "step":
+            if role != "step" and raw.type().is_string():
                 none &= raw.lower() != "nan"  # Spark takes it for empty; told below
             found.append((f"{role} is not {kind}", True, none))
     # Engines sort what is no number after all numbers; not all can ask for it by name.

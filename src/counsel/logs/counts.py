@@ -31,6 +31,9 @@ MOST_STATES = 100_000
 MOST_CELLS = 20_000_000
 """Numbers of step, state and action beyond which a fit by step is refused."""
 
+TRACE = 1e-6
+"""What a block that was not drawn counts."""
+
 ENDED, CUT = -1, -2
 """What followed a decision when it was no state: nothing, or nobody knows."""
 
@@ -98,10 +101,21 @@ class Tally:
         """How many episodes there are."""
         return float(self.times[self.opens].sum())
 
+    @property
+    def mean_return(self) -> float:
+        """The mean reward of an episode; a decision without a reward has the mean of the others."""
+        mean = self.least + self.paid.sum() / max(self.priced.sum(), 1.0)
+        return float(mean * self.times.sum() / max(self.episodes, 1.0))
+
     def drawn(self, rng: np.random.Generator) -> "Tally":
-        """Return the counts of as many blocks drawn with replacement."""
+        """Return the counts of as many blocks drawn with replacement.
+
+        Blocks that are not drawn count a millionth: a pair of state and action that is in none of
+        those drawn keeps what the whole log says of it, instead of being unknown.
+        """
         blocks = self.n_blocks
-        weight = rng.multinomial(blocks, np.full(blocks, 1.0 / blocks))[self.block]
+        drawn = rng.multinomial(blocks, np.full(blocks, 1.0 / blocks))
+        weight = np.where(drawn > 0, drawn, TRACE)[self.block]
         return replace(
             self,
             times=self.times * weight,
@@ -146,9 +160,8 @@ def follow(log: Log, *, horizon: int) -> Any:  # noqa: ANN401 (Ibis ships no typ
     table = log.table.mutate(spoken=spoken, heard=heard)
     order = ibis.window(group_by="episode", order_by="step")
     before = ibis.window(group_by="episode", order_by="step", preceding=(None, 1))
-    whole = ibis.window(group_by="episode")
     table = table.mutate(
-        place=table.step - table.step.min().over(whole),
+        place=table.step - table.step.first().over(order),
         after=table.state.lead().over(order),
         gap=table.step.lead().over(order) - table.step,
         earlier=table.spoken.ifelse(1, 0).sum().over(before).fill_null(0),
@@ -199,9 +212,8 @@ def _counted(log: Log, *, by_step: bool) -> Tally:
         opens=table.place == 0,
         deaf=table.spoken & ~table.heard,
     )
-    told = table.aggregate(
-        least=table.reward.min(), most=table.reward.max(), kinds=table.reward.nunique()
-    )
+    paid = log.table.reward
+    told = log.table.aggregate(least=paid.min(), most=paid.max(), kinds=paid.nunique())
     least, most, kinds = told.to_pyarrow().to_pylist()[0].values()
     least = 0.0 if least is None else float(least)
     above = table.reward - least

@@ -334,8 +334,8 @@ def _in_models(
 ) -> Floats:
     """Return the value of each policy in the model, first, and in models of resampled episodes."""
     values = [[value_of(found.problem, one).value for one in policies]]
-    for i, drawn in enumerate(found.resampled(MODELS, rng)):
-        values.append([value_of(drawn, one).value for one in policies])
+    for i, (_, drawn) in enumerate(found.resampled(MODELS, rng)):
+        values.append([value_of(drawn.problem, one).value for one in policies])
         if show is not None:
             show(i + 1)
     return np.array(values)

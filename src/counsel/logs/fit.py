@@ -79,9 +79,7 @@ class Fit:
     @property
     def logged_value(self) -> float:
         """The mean reward of an episode in the log; of what was paid where some is missing."""
-        tally = self.tally
-        mean = tally.least + tally.paid.sum() / max(tally.priced.sum(), 1.0)
-        return float(mean * tally.times.sum() / tally.episodes)
+        return self.tally.mean_return
 
     @property
     def logged_pieces(self) -> float:
@@ -115,11 +113,14 @@ class Fit:
         arrays |= {TALLY + name: getattr(tally, name) for name in _counted()}
         write_npz(Path(path), PROBLEM, header, arrays)
 
-    def resampled(self, draws: int, rng: np.random.Generator) -> Iterator[AdviceProblem]:
-        """Yield problems fitted to episodes drawn with replacement."""
+    def resampled(self, draws: int, rng: np.random.Generator) -> Iterator[tuple[Tally, Estimates]]:
+        """Yield counts of episodes drawn with replacement, and what they say.
+
+        What is known of a family of lifts stays what the whole log says.
+        """
         for _ in range(draws):
             tally = self.tally.drawn(rng)
-            yield estimate(tally, self.sharing, self.estimates.families).problem
+            yield tally, estimate(tally, self.sharing, self.estimates.families)
 
     def __repr__(self) -> str:
         return f"Fit({self.name}: {self.checked.rows} decisions, {self.problem.mdp!r})"

@@ -10,7 +10,7 @@ the common lift, more by what was matched beyond expectation, with variance Σ m
 The engine counts by key, state and advice.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -74,6 +74,8 @@ class Trend:
         The places as numbers.
     slope, slope_low, slope_high
         The change of lift for one unit of ``at``, by weighted least squares, with its interval.
+    ends
+        What the first and the last place are called, where ``at`` is a share of the way.
     """
 
     by: Listening
@@ -81,6 +83,7 @@ class Trend:
     slope: float
     slope_low: float
     slope_high: float
+    ends: tuple[str, str] | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -172,7 +175,13 @@ def over_time(log: Log, estimates: Estimates) -> Trend | None:
         return None
     with blaming_engine(log.name):
         table = log.table.mutate(moment=moment(log.table.timestamp))
-        ends = table.aggregate(first=table.moment.min(), last=table.moment.max())
+        when = table.filter(table.moment.notnull())
+        ends = when.aggregate(
+            first=when.moment.min(),
+            last=when.moment.max(),
+            begins=when.timestamp.argmin(when.moment).cast("string"),
+            ends=when.timestamp.argmax(when.moment).cast("string"),
+        )
         told = ends.to_pyarrow().to_pylist()[0]
         first, last = told["first"], told["last"]
         if first is None or not first < last:
@@ -183,7 +192,7 @@ def over_time(log: Log, estimates: Estimates) -> Trend | None:
     if by is None or len(by.keys) < 2:
         return None
     at = (np.array(by.keys, dtype=np.float64) + 0.5) / TIMES
-    return _trend(by, at)
+    return replace(_trend(by, at), ends=(str(told["begins"]), str(told["ends"])))
 
 
 def over_advice(log: Log, estimates: Estimates, *, horizon: int) -> Trend | None:

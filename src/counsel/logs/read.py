@@ -330,9 +330,9 @@ def _named(table: Any, columns: Columns, bins: Bins, name: str) -> Log:  # noqa:
             number = as_number(first)
             number = number.between(-LARGEST_STEP, LARGEST_STEP).ifelse(number, None)
             whole = (number == number.floor()).ifelse(number, None)
-            made[role], made["raw_step"] = whole.cast("int64"), _text(first)
+            made[role], made["raw_step"] = whole.cast("int64"), _raw(first)
         elif role in ("reward", "advice_probability"):
-            made[role], made[f"raw_{role}"] = as_number(first), _text(first)
+            made[role], made[f"raw_{role}"] = as_number(first), _raw(first)
         elif role in ("seen", "terminated", "truncated"):
             made[role] = _truth(first)
         else:
@@ -366,6 +366,11 @@ def _text(column: Any) -> Any:  # noqa: ANN401
     """Return a column as text, NULL where it is empty."""
     text = column.cast("string")
     return text.strip().nullif("") if column.type().is_string() else text
+
+
+def _raw(column: Any) -> Any:  # noqa: ANN401
+    """Return what was written, to tell what is empty from what is no number."""
+    return _text(column) if column.type().is_string() else column
 
 
 def as_number(column: Any) -> Any:  # noqa: ANN401

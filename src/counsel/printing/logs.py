@@ -14,7 +14,7 @@ from counsel.logs.check import Checked
 from counsel.logs.evaluate import TRUSTED, Evaluated, Worth
 from counsel.logs.fit import Fit
 from counsel.logs.listening import People, Trend, by_advice, by_state, overall
-from counsel.logs.plan import Planned, plan_tables
+from counsel.logs.plan import Planned, plan_tables, ranked
 from counsel.printing.planning import alone_of
 from counsel.printing.tables import (
     ROWS,
@@ -259,7 +259,7 @@ def print_planned(planned: Planned) -> None:
             "Cautious: only advice that helps in 95 % of resampled logs; that leaves "
             f"{kept:,} of {problem.horizon * len(planned.fit.tally.states):,} cells."
         )
-    rows = _by_advice(planned)
+    rows = ranked(planned)
     if not rows:
         typer.echo("Silence everywhere is best.")
         return
@@ -273,39 +273,6 @@ def print_planned(planned: Planned) -> None:
     print_table(table)
     if len(rows) > ROWS:
         typer.echo(f"… and {len(rows) - ROWS:,} more; -o writes them all.")
-
-
-def _by_advice(planned: Planned) -> list[tuple[str, str, str, float, float, float, int]]:
-    """Return state, advice, steps, and the largest numbers, the most critical first."""
-    found: dict[tuple[str, str], list[Any]] = {}
-    for table in plan_tables(planned):
-        for row in table.to_pylist():
-            if row["advice"] is not None:
-                found.setdefault((row["state"], row["advice"]), []).append(row)
-    rows = [
-        (
-            state,
-            advice,
-            _runs(sorted({row["step"] for row in told})),
-            max(row["gain"] for row in told),
-            max(row["lift"] for row in told),
-            max(row["criticality"] for row in told),
-            max(row["support"] for row in told),
-        )
-        for (state, advice), told in found.items()
-    ]
-    return sorted(rows, key=lambda row: -row[5])
-
-
-def _runs(steps: list[int]) -> str:
-    """Show 0, 1, 2, 5 as "0–2, 5"."""
-    parts: list[list[int]] = []
-    for step in steps:
-        if parts and parts[-1][-1] == step - 1:
-            parts[-1].append(step)
-        else:
-            parts.append([step])
-    return ", ".join(f"{run[0]}–{run[-1]}" if len(run) > 1 else str(run[0]) for run in parts)
 
 
 def planned_record(planned: Planned) -> dict[str, Any]:
@@ -350,7 +317,7 @@ def print_evaluated(found: Evaluated) -> None:
             _worth(judged.model),
             _worth(judged.weighted),
             _worth(judged.doubly_robust),
-            short(judged.effective),
+            f"{judged.effective:,.0f}" if judged.effective >= 1.0 else "< 1",
         )
     table.add_row(
         "as logged", short(found.logged_pieces), "", _worth(found.logged), "", f"{found.whole:,}"

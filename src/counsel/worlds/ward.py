@@ -2,7 +2,7 @@
 
 A patient is stable, to be watched, deteriorating or critical, and may be moved to intensive care,
 where the episode ends. In each of the six rounds of a shift the nurse carries on, assesses the
-patient, or calls the doctor.
+patient, or calls the doctor; what counts is how the patient then is, less the effort.
 An alert may ask for any of these. Nurses have learnt how far to trust each: the alert to assess
 comes all the time and moves few (alert fatigue), the one to call the doctor is rare and taken
 seriously, and one that says all is well is believed readily. Nothing changes from round to round,
@@ -40,7 +40,9 @@ _OWN = np.array(
         [1.00, 0.00, 0.00],
     ]
 )
-_PAID = np.array([1.0, 0.9, 0.55, 0.1, 0.0])
+_HEALTH = np.array([1.0, 0.9, 0.5, 0.1, 0.0])
+"""What it is worth to find the patient so at the end of a round."""
+
 _EFFORT = np.array([0.0, 0.05, 0.15])
 _MOVES = np.array(
     [
@@ -73,7 +75,7 @@ _ALERTS = np.array(
 
 def ward(*, horizon: int = 6) -> AdviceProblem:
     """Return the ward: a shift of ``horizon`` rounds with one patient."""
-    reward = _PAID[:, None] - _EFFORT
+    reward = _MOVES @ _HEALTH - _EFFORT
     reward[-1] = 0.0
     mdp = MDP(
         _MOVES,
@@ -99,7 +101,7 @@ def ward_log(*, shifts: int = 15_000, rng: np.random.Generator) -> pa.Table:
     shifts = whole("shifts", shifts, least=1)
     check_rng(rng)
     problem = ward()
-    reward, H, A = problem.mdp.reward[0], problem.horizon, len(ACTIONS)
+    H, A = problem.horizon, len(ACTIONS)
     # People differ: each nurse has a level of their own around the ward's.
     level = rng.beta(8.0, 2.0, size=NURSES) / 0.8
     rows: dict[str, list[object]] = {name: [] for name in _COLUMNS}
@@ -130,7 +132,7 @@ def ward_log(*, shifts: int = 15_000, rng: np.random.Generator) -> pa.Table:
                 float(_ALERTS[state, advice]),
                 None if advice == A else seen,
                 ACTIONS[action],
-                round(float(reward[state, action]), 6),
+                round(float(_HEALTH[then] - _EFFORT[action]), 6),
                 STATES[then],
                 ended,
                 not ended and turn == H - 1,

@@ -1,0 +1,61 @@
+"""How much rests on the assumption that advice was independent of what is not recorded.
+
+If advice went to those who needed it least, they would have matched it anyway, and its lift looks
+larger than it is. Suppose that, among people in one state, the odds of doing b anyway were up to Γ
+times as large, or as small, for those who were advised b as for those who were not. Then the match
+rate θ stays what it is and the habit behind it is π' with odds(π') = Γ^±1 odds(π), so the lift is
+
+    λ' = (θ − π') / (1 − π')
+
+The worth of a policy is worked out with all lifts at either end. Γ = 1 is no such dependence.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from counsel.logs.fit import Fit
+from counsel.model.human import Human
+from counsel.model.policy import HardPolicy, Policy
+from counsel.model.problem import AdviceProblem
+from counsel.planning.occupancy import evaluate
+
+ODDS = (1.0, 1.25, 1.5, 2.0, 3.0)
+"""The values of Γ that are tried."""
+
+
+@dataclass(frozen=True, slots=True)
+class Swayed:
+    """What a policy brings beyond silence, at least and at most, for one Γ."""
+
+    odds: float
+    low: float
+    high: float
+
+
+def sensitivity(fit: Fit, policy: Policy | HardPolicy) -> tuple[Swayed, ...]:
+    """Return the range of what a policy brings beyond silence for each Γ."""
+    return tuple(
+        Swayed(odds, *(_worth(fit, policy, g) for g in (odds, 1.0 / odds))) for odds in ODDS
+    )
+
+
+def _worth(fit: Fit, policy: Policy | HardPolicy, odds: float) -> float:
+    """Return what a policy brings where the advised would match with other odds anyway."""
+    problem, found = fit.problem, fit.estimates
+    own, lift = problem.human.policy, problem.human.lift.copy()
+    S = found.lift.shape[1]
+    habit = found.habit.policy.reshape(found.lift.shape)
+    theta = found.adherence
+    skewed = odds * habit / (1.0 - habit + odds * habit)
+    swayed = np.divide(theta - skewed, 1.0 - skewed, out=np.zeros(skewed.shape), where=skewed < 1.0)
+    swayed = np.where(found.usable, swayed * found.seen, 0.0)
+    lift[:, :S] = np.where(lift[:, :S] != 0.0, swayed, 0.0)
+    floor = np.divide(-own, 1.0 - own, out=np.zeros(own.shape), where=own < 1.0)
+    lift = np.clip(lift, floor, 1.0)
+    person = Human(own if len(own) > 1 else own[0], lift=lift if len(lift) > 1 else lift[0])
+    other = AdviceProblem(problem.mdp, person)
+    never = Policy.never(
+        horizon=problem.horizon, n_states=problem.n_states, n_actions=problem.n_actions
+    )
+    return evaluate(other, policy).value - evaluate(other, never).value

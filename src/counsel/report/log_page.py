@@ -1,0 +1,606 @@
+"""The report of a log: one page for whoever decides, that opens offline, hovers and prints.
+
+``log_page`` is a pure function of a study. Charts are Plotly's, its script is in the page, and the
+page's own policy forbids it to ask any host for anything. Labels of the log are shown as text,
+whatever they hold. People are shown as a distribution, never by name.
+"""
+
+import csv
+import html
+import io
+import json
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import quote
+
+import numpy as np
+
+from counsel._arrays import Floats
+from counsel.errors import CounselError
+from counsel.estimate.rates import wilson
+from counsel.logs.evaluate import Worth
+from counsel.logs.listening import Listening, Trend, by_advice, by_state, overall
+from counsel.logs.plan import ranked
+from counsel.logs.study import Study
+from counsel.worlds.draw import ADVICE, GOLD, INK, LINES, PAPER
+
+GREY, HARM = "#6F675F", "#C8553D"
+MOST_ROWS = 25
+"""Rows of the table of where advice pays, and states of the heat map."""
+
+STYLE = f"""
+:root {{ color-scheme: light; }}
+body {{ margin: 0 auto; max-width: 64rem; padding: 2.5rem 1.25rem 4rem; background: {PAPER};
+  color: {INK}; font: 16px/1.55 system-ui, -apple-system, "Segoe UI", sans-serif;
+  font-variant-numeric: tabular-nums; }}
+h1 {{ font-size: 1.9rem; line-height: 1.2; margin: 0 0 .4rem; }}
+h2 {{ font-size: 1.3rem; line-height: 1.3; margin: 3rem 0 .4rem; }}
+p.lead {{ font-size: 1.1rem; margin: 0 0 1.5rem; }}
+.three {{ display: grid; grid-template-columns: repeat(auto-fit, minmax(15rem, 1fr)); gap: 1.5rem;
+  margin: 1.5rem 0; }}
+.three b {{ display: block; font-size: 2rem; line-height: 1.2; color: {ADVICE}; }}
+.three span {{ display: block; font-size: .92rem; }}
+.chart {{ width: 100%; }}
+.data {{ font-size: .85rem; margin: 0 0 1rem; }}
+a {{ color: {ADVICE}; }}
+.wide {{ overflow-x: auto; }}
+table {{ border-collapse: collapse; width: 100%; font-size: .92rem; }}
+th, td {{ text-align: left; padding: .4rem .8rem .4rem 0; border-bottom: 1px solid {LINES};
+  vertical-align: top; }}
+td.number, th.number {{ text-align: right; white-space: nowrap; }}
+.bar {{ display: inline-block; height: .7rem; background: {ADVICE}; vertical-align: baseline; }}
+.warn {{ color: #A53E28; font-weight: 600; }}
+@media print {{ @page {{ size: A4; margin: 15mm; }}
+  body {{ max-width: none; padding: 0; background: white; }}
+  h2 {{ break-after: avoid; }} .chart, tr, .three {{ break-inside: avoid; }}
+  .data {{ display: none; }} .wide {{ overflow: visible; }} }}
+"""
+
+POLICY = (
+    "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Chart:
+    """A chart: its name, what Plotly is given, and the same numbers as a table."""
+
+    name: str
+    traces: Sequence[dict[str, Any]]
+    layout: dict[str, Any]
+    columns: Sequence[str]
+    rows: Sequence[Sequence[object]]
+
+
+def log_page(found: Study) -> str:
+    """Return the whole page."""
+    charts: list[Chart] = []
+
+    def shown(chart: Chart | None) -> str:
+        if chart is None:
+            return ""
+        charts.append(chart)
+        return _chart(chart)
+
+    body = [
+        f"<h1>{_text(_headline(found))}</h1><p class='lead'>{_text(_lead(found))}</p>",
+        _three(found),
+        *_pays(found, shown),
+        *_frontier(found, shown),
+        *_listening(found, shown),
+        *_limits(found),
+        _method(found),
+    ]
+    figures = {chart.name: {"data": chart.traces, "layout": chart.layout} for chart in charts}
+    return "\n".join(
+        [
+            "<!doctype html>",
+            '<html lang="en"><head><meta charset="utf-8">',
+            f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">',
+            '<meta name="viewport" content="width=device-width, initial-scale=1">',
+            f"<title>{_text(_headline(found))}</title><style>{STYLE}</style>",
+            f"<script>{_plotly()}</script></head><body>",
+            *body,
+            f"<script>const figures = {_script(figures)};",
+            "for (const [name, figure] of Object.entries(figures))",
+            "  Plotly.newPlot(name, figure.data, figure.layout,",
+            "    {displaylogo: false, responsive: true, modeBarButtons:",
+            "     [['toImage', 'zoom2d', 'pan2d', 'resetScale2d']]});</script>",
+            "</body></html>",
+        ]
+    )
+
+
+def _plotly() -> str:
+    """Return Plotly's script from its package."""
+    try:
+        from plotly.offline import get_plotlyjs
+    except ModuleNotFoundError:
+        raise CounselError(
+            "reports need Plotly; install it with: pip install 'counsel[report]'"
+        ) from None
+    return str(get_plotlyjs()).replace("</script", "<\\/script")
+
+
+def _headline(found: Study) -> str:
+    """Say what was found, not what was looked at."""
+    if not found.fit.estimates.given.any():
+        return "No advice was ever seen: this log cannot say who would listen"
+    if math.isnan(found.share) or found.worth.value <= 0.0:
+        return "Nothing in this log shows that advice would help"
+    pieces = _pieces(found.planned.plan.advice_count)
+    keeps = "keeps" if pieces.startswith("1 ") else "keep"
+    return f"{pieces} an episode {keeps} {found.share:.0%} of what unlimited advice is worth"
+
+
+def _lead(found: Study) -> str:
+    fit = found.fit
+    today = (
+        f"Today {_short(fit.logged_pieces)} are sent and an episode brings "
+        f"{_worth(found.logged)}; without advice it would bring {_worth(found.alone)}, with the "
+        f"plan below {_worth(found.chosen)}."
+    )
+    checked = fit.checked
+    who = "" if checked.people is None else f" by {checked.people:,} people"
+    return (
+        f"{today} From {checked.rows:,} decisions{who} in {checked.episodes:,} episodes. Square "
+        "brackets are 95 % intervals over resampled episodes."
+    )
+
+
+def _three(found: Study) -> str:
+    """Return the three numbers that are asked for first."""
+    whole = overall(found.fit.estimates)
+    if whole.given[0]:
+        low, high = wilson(whole.matched, whole.given)
+        listen = f"{whole.matched[0] / whole.given[0]:.0%}"
+        told = (
+            f"of the advice that is seen is matched [{low[0]:.0%}, {high[0]:.0%}], "
+            f"{whole.anyway[0] / whole.given[0]:.0%} would have been anyway; "
+            f"{whole.given[0]:,.0f} pieces"
+        )
+    else:
+        listen, told = "–", "no advice was seen"
+    worth = found.worth
+    sent = _short(found.fit.logged_pieces)
+    return (
+        f"<div class='three'><div><b>{listen}</b><span>{_text(told)}</span></div>"
+        f"<div><b>{worth.value:+.3g}</b><span>what the plan adds to an episode "
+        f"[{worth.low:+.3g}, {worth.high:+.3g}]</span></div>"
+        f"<div><b>{sent}</b><span>pieces of advice an episode today; the plan has "
+        f"{_text(found.limit)} and sends {_short(found.planned.plan.advice_count)}</span></div>"
+        "</div>"
+    )
+
+
+def _pays(found: Study, shown: Any) -> Iterator[str]:  # noqa: ANN401 (draws a chart)
+    """Say where advice pays: a ranked table and a heat map."""
+    rows = ranked(found.planned)
+    if not rows:
+        yield "<h2>Silence everywhere is best</h2>"
+        return
+    first = rows[0]
+    yield f"<h2>Advice pays most in “{_text(first[0])}”: advise “{_text(first[1])}”</h2>"
+    yield (
+        "<p>Criticality is what a piece of advice may cost and still be worth sending. Support is "
+        "how often that advice was seen there.</p>"
+    )
+    most = max(row[3] for row in rows) or 1.0
+    body = "".join(
+        f"<tr><td>{_text(state)}</td><td>{_text(advice)}</td><td>{_text(steps)}</td>"
+        f"<td class='number'>{_short(gain)} {_bar(gain / most)}</td>"
+        f"<td class='number'>{_short(lift)}</td><td class='number'>{_short(critical)}</td>"
+        f"<td class='number'>{support:,}</td></tr>"
+        for state, advice, steps, gain, lift, critical, support in rows[:MOST_ROWS]
+    )
+    names = ("in state", "advise", "at steps")
+    head = "".join(f"<th>{name}</th>" for name in names)
+    head += "".join(
+        f"<th class='number'>{name}</th>" for name in ("gain", "lift", "criticality", "support")
+    )
+    yield _table(head, body)
+    if len(rows) > MOST_ROWS:
+        yield f"<p>… and {len(rows) - MOST_ROWS:,} more; <code>counsel plan</code> writes all.</p>"
+    yield shown(_heat(found))
+
+
+def _table(head: str, body: str) -> str:
+    whole = f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody>"
+    return f"<div class='wide'><table>{whole}</table></div>"
+
+
+def _bar(share: float) -> str:
+    return f"<span class='bar' style='width:{5.0 * share:.2f}rem'></span>"
+
+
+def _heat(found: Study) -> Chart | None:
+    """Return criticality by step and state."""
+    tally, critical = found.fit.tally, found.planned.criticality.lower
+    taken = found.fit.estimates.taken.sum(axis=(0, 2))
+    known = np.flatnonzero(taken > 0)
+    order = known[np.argsort(-critical[:, known].max(axis=0), kind="stable")][:MOST_ROWS]
+    if critical[:, order].max() <= 0.0:
+        return None
+    table = np.where(np.isfinite(critical[:, order]), critical[:, order], np.nan).T
+    names = [_plain(tally.states[s]) for s in order]
+    trace = {
+        "type": "heatmap",
+        "z": _list(table[::-1]),
+        "x": list(range(table.shape[1])),
+        "y": names[::-1],
+        "colorscale": [[0, "#FFFFFF"], [1, ADVICE]],
+        "colorbar": {"title": {"text": "criticality"}, "thickness": 12},
+        "hovertemplate": "step %{x}, %{y}<br>criticality %{z:.3g}<extra></extra>",
+    }
+    layout = _layout("step", "", height=120 + 26 * len(names))
+    layout["xaxis"]["dtick"] = max(1, table.shape[1] // 12)
+    rows = [
+        (h, tally.states[s], float(critical[h, s])) for s in order for h in range(critical.shape[0])
+    ]
+    return Chart("criticality", [trace], layout, ("step", "state", "criticality"), rows)
+
+
+def _frontier(found: Study, shown: Any) -> Iterator[str]:  # noqa: ANN401
+    """Say what a budget buys."""
+    share = "" if math.isnan(found.share) else f", {found.share:.0%} of all there is to gain"
+    yield (
+        f"<h2>{_text(_pieces(found.planned.plan.advice_count))} an episode "
+        f"{'brings' if _pieces(found.planned.plan.advice_count).startswith('1 ') else 'bring'} "
+        f"{_text(_signed(found.worth))}{_text(share)}</h2>"
+    )
+    yield (
+        "<p>Every point of the line is the best plan for that many pieces of advice; the band is "
+        "its 95 % interval. The diamond is the log itself, which was measured, not planned.</p>"
+    )
+    points = (
+        ("never", 0.0, found.alone, GREY, "circle"),
+        ("as logged", found.fit.logged_pieces, found.logged, HARM, "diamond"),
+        ("the plan", found.planned.plan.advice_count, found.chosen, ADVICE, "triangle-up"),
+        ("always the best action", found.always_pieces, found.always, GOLD, "square"),
+    )
+    x = found.budgets.tolist()
+    traces: list[dict[str, Any]] = [
+        {
+            "x": x + x[::-1],
+            "y": _list(found.high) + _list(found.low[::-1]),
+            "fill": "toself",
+            "fillcolor": "rgba(11,122,117,.15)",
+            "line": {"width": 0},
+            "hoverinfo": "skip",
+            "showlegend": False,
+            "mode": "lines",
+        },
+        {
+            "x": x,
+            "y": _list(found.value),
+            "mode": "lines",
+            "line": {"color": ADVICE, "width": 2.5},
+            "name": "the frontier",
+            "hovertemplate": "%{x:.3g} pieces: %{y:.5g}<extra></extra>",
+        },
+    ]
+    for name, pieces, worth, colour, symbol in points:
+        traces.append(
+            {
+                "x": [pieces],
+                "y": [worth.value],
+                "error_y": _whisker(worth),
+                "mode": "markers+text",
+                "text": [f"  {name}  "],
+                "textposition": "middle left" if pieces > 0.8 * x[-1] else "middle right",
+                "cliponaxis": False,
+                "marker": {"color": colour, "size": 12, "symbol": symbol},
+                "name": name,
+                "hovertemplate": f"{name}: %{{x:.3g}} pieces, %{{y:.5g}}<extra></extra>",
+            }
+        )
+    layout = _layout("pieces of advice an episode", "reward of an episode", height=420)
+    rows = [
+        *(
+            ("frontier", b, v, lo, hi)
+            for b, v, lo, hi in zip(found.budgets, found.value, found.low, found.high, strict=True)
+        ),
+        *((name, pieces, w.value, w.low, w.high) for name, pieces, w, _, _ in points),
+    ]
+    yield shown(Chart("frontier", traces, layout, ("what", "pieces", "value", "low", "high"), rows))
+
+
+def _listening(found: Study, shown: Any) -> Iterator[str]:  # noqa: ANN401
+    """Say how much people listen, by advice, by state, over time and from person to person."""
+    fit = found.fit
+    if not fit.estimates.given.any():
+        return
+    advice = by_advice(fit.estimates)
+    heard = np.where(np.isfinite(advice.error), advice.lift, -np.inf)
+    best = int(heard.argmax())
+    if np.isfinite(heard[best]):
+        yield (
+            f"<h2>“{_text(advice.keys[best])}” moves most: {advice.lift[best]:.0%} of those who "
+            "would have done otherwise</h2>"
+        )
+    else:
+        yield "<h2>How much advice moves people cannot be told</h2>"
+    yield (
+        "<p>Matched is how often people did what was advised. The grey mark is how often they "
+        "would have done it anyway; the distance between the two is what advice moves.</p>"
+    )
+    yield shown(_shares("by-advice", advice))
+    yield "<h2>How much people listen by state</h2>"
+    yield shown(_shares("by-state", by_state(fit.estimates)))
+    if fit.over_time is not None:
+        per = "from the first day to the last"
+        yield f"<h2>{_text(_changes(fit.over_time, 'over time', per))}</h2>"
+        yield shown(_over("over-time", fit.over_time, "time"))
+    if fit.over_advice is not None:
+        per = "for each piece already given in the episode"
+        yield f"<h2>{_text(_changes(fit.over_advice, 'as advice piles up', per))}</h2>"
+        yield shown(_over("over-advice", fit.over_advice, "pieces of advice already given"))
+    if fit.people is not None:
+        low, high = np.quantile(fit.people.lift, (0.1, 0.9))
+        yield (
+            f"<h2>People differ: eight in ten of {len(fit.people.by.keys):,} have a lift between "
+            f"{low:.2f} and {high:.2f}</h2>"
+            "<p>Each person's own data, leaning on everybody's where there are few.</p>"
+        )
+        yield shown(_people(fit.people.lift))
+
+
+def _changes(trend: Trend, when: str, per: str) -> str:
+    """Say whether listening changes."""
+    ends = f"{trend.slope:+.2g} [{trend.slope_low:+.2g}, {trend.slope_high:+.2g}] {per}"
+    if trend.slope_low <= 0.0 <= trend.slope_high:
+        return f"No change in listening can be told {when}: {ends}"
+    way = "more" if trend.slope > 0.0 else "less"
+    return f"People listen {way} {when}: lift {ends}"
+
+
+def _shares(name: str, by: Listening) -> Chart:
+    """Return matched shares with whiskers, and what would have been done anyway."""
+    order = [i for i in np.argsort(-by.given, kind="stable") if by.given[i]][:MOST_ROWS][::-1]
+    share, (low, high) = by.matched / np.maximum(by.given, 1.0), wilson(by.matched, by.given)
+    anyway = by.anyway / np.maximum(by.given, 1.0)
+    names = [_plain(by.keys[i]) for i in order]
+    counts = [f"{by.given[i]:,.0f} pieces" for i in order]
+    matched = {
+        "x": _list(share[order]),
+        "y": names,
+        "error_x": {
+            "type": "data",
+            "symmetric": False,
+            "array": _list((high - share)[order]),
+            "arrayminus": _list((share - low)[order]),
+            "color": ADVICE,
+        },
+        "mode": "markers",
+        "marker": {"color": ADVICE, "size": 11, "symbol": "triangle-up"},
+        "name": "matched",
+        "customdata": counts,
+        "hovertemplate": "%{y}: matched %{x:.1%} of %{customdata}<extra></extra>",
+    }
+    told = [i for i in order if math.isfinite(by.error[i])]
+    habit = {
+        "x": _list(anyway[told]),
+        "y": [_plain(by.keys[i]) for i in told],
+        "mode": "markers",
+        "marker": {"color": GREY, "size": 10, "symbol": "circle"},
+        "name": "anyway",
+        "hovertemplate": "%{y}: anyway %{x:.1%}<extra></extra>",
+    }
+    layout = _layout("share of the advice that is seen", "", height=130 + 30 * len(order))
+    layout["xaxis"] |= {"tickformat": ".0%", "range": [-0.02, 1.02]}
+    layout["showlegend"] = True
+    rows = [
+        (by.keys[i], int(by.given[i]), int(by.matched[i]), float(anyway[i]), *_lift(by, i))
+        for i in order[::-1]
+    ]
+    columns = (
+        name.removeprefix("by-"),
+        "seen",
+        "matched",
+        "anyway",
+        "lift",
+        "lift_low",
+        "lift_high",
+    )
+    return Chart(name, [matched, habit], layout, columns, rows)
+
+
+def _lift(by: Listening, i: int) -> tuple[object, object, object]:
+    if not math.isfinite(by.error[i]):
+        return "", "", ""
+    return float(by.lift[i]), float(by.low[i]), float(by.high[i])
+
+
+def _over(name: str, trend: Trend, title: str) -> Chart:
+    """Return the lift along something."""
+    by = trend.by
+    at: list[object] = trend.at.tolist()
+    trace = {
+        "x": at,
+        "y": _list(by.lift),
+        "error_y": {"type": "data", "array": _list(1.96 * by.error), "color": ADVICE},
+        "mode": "markers+lines",
+        "line": {"color": ADVICE, "width": 1},
+        "marker": {"color": ADVICE, "size": 9, "symbol": "triangle-up"},
+        "customdata": [f"{n:,.0f} pieces" for n in by.given],
+        "hovertemplate": "lift %{y:.2f} from %{customdata}<extra></extra>",
+    }
+    layout = _layout(title, "lift", height=320)
+    layout["yaxis"]["rangemode"] = "tozero"
+    if trend.ends is not None:
+        layout["xaxis"] |= {
+            "tickvals": [0, 1],
+            "ticktext": [_plain(end[:10]) for end in trend.ends],
+            "range": [-0.05, 1.05],
+        }
+    rows = list(zip(at, by.given.tolist(), by.matched.tolist(), by.lift.tolist(), strict=True))
+    return Chart(name, [trace], layout, ("at", "seen", "matched", "lift"), rows)
+
+
+def _people(lift: Floats) -> Chart:
+    """Return how lifts are spread over people."""
+    counts, edges = np.histogram(lift, bins=20)
+    trace = {
+        "type": "bar",
+        "x": _list((edges[1:] + edges[:-1]) / 2.0),
+        "y": counts.tolist(),
+        "width": _list(np.diff(edges) * 0.94),
+        "marker": {"color": ADVICE},
+        "hovertemplate": "lift near %{x:.2f}: %{y} people<extra></extra>",
+    }
+    rows = [(float(a), float(b), int(n)) for a, b, n in zip(edges, edges[1:], counts, strict=False)]
+    return Chart(
+        "people",
+        [trace],
+        _layout("lift", "people", height=300),
+        ("lift_from", "lift_to", "people"),
+        rows,
+    )
+
+
+def _limits(found: Study) -> Iterator[str]:
+    """Say what the data cannot tell, and what rests on what."""
+    fit = found.fit
+    yield "<h2>What the data cannot tell</h2>"
+    notes = [*fit.notes, *(one for one in fit.checked.findings if one.count)]
+    lines = []
+    for note in notes:
+        some = f" ({'; '.join(note.examples)})" if note.examples else ""
+        lines.append(f"{note.count:,} {note.what}{some}" if note.count else f"{note.what}{some}")
+    law = fit.law
+    if law is None:
+        lines.append(
+            "Whether people who refuse do what they would have done anyway cannot be tested here "
+            "(that takes three actions, refusals and silence)."
+        )
+    elif law.holds:
+        lines.append(
+            f"Nothing speaks against people who refuse doing what they would have done anyway "
+            f"({law.refusals:,} refusals, p = {law.p_value:.2g})."
+        )
+    else:
+        lines.append(
+            f"People who refuse do not do what they would have done anyway (p = {law.p_value:.2g}; "
+            f"refusing {law.advice} in {law.state}, {law.share:.0%} take {law.action} where "
+            f"{law.expected:.0%} were to be expected): gains are rough."
+        )
+    lines.append(
+        "All of this assumes that who was advised did not depend on anything that is not recorded. "
+        "If it did, what the plan adds lies in the range below."
+    )
+    yield "<ul>" + "".join(f"<li>{_text(line)}</li>" for line in lines) + "</ul>"
+    rows = "".join(
+        f"<tr><td>{'not at all' if one.odds == 1.0 else f'odds up to {one.odds:g} times'}</td>"
+        f"<td class='number'>{one.low:+.3g} to {one.high:+.3g}</td></tr>"
+        for one in found.sensitivity
+    )
+    yield _table(
+        "<th>how far those who were advised differ in what they would have done anyway</th>"
+        "<th class='number'>what the plan adds to an episode</th>",
+        rows,
+    )
+
+
+def _method(found: Study) -> str:
+    tally = found.fit.tally
+    pooled = "for each step on its own" if tally.by_step else "pooled over steps"
+    sentences = (
+        f"What follows a decision and what it pays are shares and means of the log, {pooled}.",
+        "What people do alone is estimated from silence and from refusals, which by the adherence "
+        "law are draws from their habit without the advised action.",
+        "Lift is the share of those who would have done otherwise that the advice moves; where "
+        "data are thin it leans on the same advice elsewhere.",
+        "The plan is the exact optimum of the fitted model within the limit.",
+        "Intervals come from drawing episodes with replacement and doing all of it again.",
+    )
+    return f"<h2>Method</h2><p>{_text(' '.join(sentences))}</p>"
+
+
+def _chart(chart: Chart) -> str:
+    """Return the place of a chart, and its numbers to take away."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(chart.columns)
+    writer.writerows([_safe(value) for value in row] for row in chart.rows)
+    data = quote(text.getvalue())
+    return (
+        f"<div class='chart' id='{chart.name}'></div><p class='data'>"
+        f"<a download='{chart.name}.csv' href='data:text/csv;charset=utf-8,{data}'>numbers (CSV)"
+        "</a></p>"
+    )
+
+
+def _safe(value: object) -> object:
+    """Return a value that no spreadsheet takes for a formula."""
+    if isinstance(value, str) and value[:1] in ("=", "+", "-", "@", "\t", "\r"):
+        return "'" + value
+    return value
+
+
+def _layout(x: str, y: str, *, height: int) -> dict[str, Any]:
+    axis = {"gridcolor": LINES, "zeroline": False, "automargin": True}
+    return {
+        "height": height,
+        "margin": {"l": 60, "r": 20, "t": 20, "b": 50},
+        "paper_bgcolor": "rgba(0,0,0,0)",
+        "plot_bgcolor": "rgba(0,0,0,0)",
+        "font": {"family": "system-ui, sans-serif", "color": INK, "size": 13},
+        "showlegend": False,
+        "modebar": {"bgcolor": "rgba(0,0,0,0)", "color": "#B9B2A8", "activecolor": ADVICE},
+        "legend": {"orientation": "h", "y": 1.02, "yanchor": "bottom"},
+        "xaxis": axis | {"title": {"text": x}},
+        "yaxis": axis | {"title": {"text": y}},
+    }
+
+
+def _whisker(worth: Worth) -> dict[str, Any]:
+    return {
+        "type": "data",
+        "symmetric": False,
+        "array": [worth.high - worth.value],
+        "arrayminus": [worth.value - worth.low],
+        "color": GREY,
+    }
+
+
+def _list(numbers: Floats) -> list[Any]:
+    """Return numbers as JSON knows them: what is no number is none."""
+    return (
+        [_list(row) for row in numbers]
+        if numbers.ndim > 1
+        else [float(x) if math.isfinite(x) else None for x in numbers]
+    )
+
+
+def _script(value: object) -> str:
+    """Return JSON that cannot end its script."""
+    return json.dumps(value, ensure_ascii=True, allow_nan=False).replace("<", "\\u003c")
+
+
+def _plain(label: str) -> str:
+    """Return a label that Plotly shows as it is."""
+    text = label if len(label) <= 40 else label[:37] + "…"
+    return html.escape(text, quote=False)
+
+
+def _text(given: str) -> str:
+    return html.escape(given, quote=True)
+
+
+def _short(number: float) -> str:
+    return f"{number:.3g}"
+
+
+def _pieces(count: float) -> str:
+    shown = _short(count)
+    return f"{shown} piece{'' if shown == '1' else 's'} of advice"
+
+
+def _worth(worth: Worth) -> str:
+    return f"{worth.value:.4g} [{worth.low:.4g}, {worth.high:.4g}]"
+
+
+def _signed(worth: Worth) -> str:
+    return f"{worth.value:+.3g} [{worth.low:+.3g}, {worth.high:+.3g}]"
