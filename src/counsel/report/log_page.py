@@ -54,8 +54,8 @@ td.number, th.number {{ text-align: right; white-space: nowrap; }}
 .warn {{ color: #A53E28; font-weight: 600; }}
 @media print {{ @page {{ size: A4; margin: 15mm; }}
   body {{ max-width: none; padding: 0; background: white; }}
-  h2 {{ break-after: avoid; }} .chart, tr, .three {{ break-inside: avoid; }}
-  .data {{ display: none; }} .wide {{ overflow: visible; }} }}
+  h2, h2 + p {{ break-after: avoid; }} .chart, tr, .three {{ break-inside: avoid; }}
+  .data, .modebar {{ display: none; }} .wide {{ overflow: visible; }} }}
 """
 
 POLICY = (
