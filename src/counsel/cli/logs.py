@@ -189,7 +189,9 @@ def plan(  # noqa: PLR0913 (one argument for each option)
         typer.echo(f"Next: counsel plan {shlex.quote(str(model))}{limit} -o policy.csv")
         return
     typer.echo(f"Wrote {output}.")
-    typer.echo(f"Next: counsel evaluate {shlex.quote(found.name)} {shlex.quote(str(output))}")
+    plain = all(own == (role,) for role, own in found.columns.items()) and not found.bins
+    like = "" if plain else f" --like {shlex.quote(str(model))}"
+    typer.echo(f"Next: counsel evaluate {shlex.quote(found.name)} {shlex.quote(str(output))}{like}")
 
 
 @app.command()
@@ -237,7 +239,9 @@ def evaluate(  # noqa: PLR0913 (one argument for each option)
         print_json(printing.evaluated_record(found))
         return
     printing.print_evaluated(found)
-    typer.echo(f"Next: counsel report {shlex.quote(log)}{_reading(columns, bins)} -o report.html")
+    if like is None:
+        read = _reading(columns, bins)
+        typer.echo(f"Next: counsel report {shlex.quote(log)}{read} -o report.html")
 
 
 @app.command()
@@ -335,7 +339,12 @@ def _check_ending(output: Path | None, *endings: str) -> None:
 
 
 def _names(given: str | None) -> tuple[str, ...] | None:
-    return None if given is None else tuple(name.strip() for name in given.split(","))
+    if given is None:
+        return None
+    names = tuple(name.strip() for name in given.split(","))
+    if not all(names):
+        raise CounselError(f"actions is {given!r}; give their names: A,B,…")
+    return names
 
 
 def _groups(given: str | None) -> dict[str, str] | None:

@@ -39,6 +39,13 @@ CHEAP = 100
 CLOSE = 1e-12
 """π is taken to have arrived when no entry changes by more."""
 
+MANY = 64
+"""Actions from which on inverting the information costs too much: steps stay cheap, and the number
+of decisions that would have told as much is that of all free choices that could have been a."""
+
+AT_ONCE = 2_000_000
+"""Numbers of information matrices that are held at a time."""
+
 LEAST = 1e-8
 """The least π of what was freely chosen, where the likelihood climbs all the way to 0."""
 
@@ -80,6 +87,17 @@ def habit_of(silent: Floats, refusing: Floats, refused: Floats, taken: Floats) -
     taken
         [cell, a]: how often a was taken at all; the habit is that where nothing else is told.
     """
+    policy, told = likeliest_habit(silent, refusing, refused, taken)
+    size = _sizes(policy, silent.sum(axis=-1), refused)
+    size[~told] = 0.0
+    low, high = wilson(size * policy, size)
+    return Habit(policy=policy, told=told, size=size, low=low, high=high)
+
+
+def likeliest_habit(
+    silent: Floats, refusing: Floats, refused: Floats, taken: Floats
+) -> tuple[Floats, Bools]:
+    """Return the likeliest π of each cell and whether it is told; parameters as ``habit_of``."""
     n = silent.sum(axis=-1)
     free = silent + refusing
     A = silent.shape[-1]
@@ -91,10 +109,7 @@ def habit_of(silent: Floats, refusing: Floats, refused: Floats, taken: Floats) -
     policy = np.divide(policy, total, out=np.full(policy.shape, 1.0 / A), where=total > 0.0)
     moving = told & (refused.sum(axis=-1) > 0.0)
     policy[moving] = _climb(policy[moving], free[moving], n[moving], refused[moving])
-    size = _sizes(policy, n, refused)
-    size[~told] = 0.0
-    low, high = wilson(size * policy, size)
-    return Habit(policy=policy, told=told, size=size, low=low, high=high)
+    return policy, told
 
 
 def _climb(policy: Floats, free: Floats, n: Floats, refused: Floats) -> Floats:
@@ -105,7 +120,7 @@ def _climb(policy: Floats, free: Floats, n: Floats, refused: Floats) -> Floats:
         now = policy[live]
         counts = free[live], n[live], refused[live]
         new = _step(now, *counts)
-        if i >= CHEAP:
+        if i >= CHEAP and now.shape[1] <= MANY:
             leap = _leap(now, *counts)
             height, other = (_height(each, free[live], refused[live]) for each in (new, leap))
             new = np.where((other >= height - 1e-12 * np.abs(height))[:, None], leap, new)
@@ -155,18 +170,20 @@ def _sizes(policy: Floats, n: Floats, refused: Floats) -> Floats:
     A = policy.shape[1]
     size = np.repeat(n[:, None], A, axis=1)
     moving = np.flatnonzero(refused.sum(axis=-1) > 0.0)
-    if not moving.size:
-        return size
-    pi = policy[moving]
-    _, info = _information(pi, n[moving], refused[moving])
-    slope = _spread(pi)  # ∂π / ∂x
-    variance = np.einsum("cij,cjk,cik->ci", slope, _inverse(info, pi), slope)
-    shares = pi * (1.0 - pi)
-    known = (variance > 0.0) & (shares > 0.0)
-    found = np.divide(shares, variance, out=np.zeros_like(shares), where=known)
-    # At 0 and 1 the variance vanishes: there, all the free choices that could have been a count.
-    chances = n[moving, None] + refused[moving].sum(axis=-1, keepdims=True) - refused[moving]
-    size[moving] = np.where(known, found, chances)
+    for part in np.array_split(moving, max(1, moving.size * A * A // AT_ONCE)):
+        pi = policy[part]
+        # At 0 and 1 the variance vanishes: there, all the free choices that could have been a.
+        chances = n[part, None] + refused[part].sum(axis=-1, keepdims=True) - refused[part]
+        if A > MANY:
+            size[part] = chances
+            continue
+        _, info = _information(pi, n[part], refused[part])
+        slope = _spread(pi)  # ∂π / ∂x
+        variance = np.einsum("cij,cjk,cik->ci", slope, _inverse(info, pi), slope)
+        shares = pi * (1.0 - pi)
+        known = (variance > 0.0) & (shares > 0.0)
+        found = np.divide(shares, variance, out=np.zeros_like(shares), where=known)
+        size[part] = np.where(known, found, chances)
     return size
 
 

@@ -10,12 +10,12 @@ from typing import Any
 
 from counsel._arrays import real
 from counsel.errors import CounselError
-from counsel.logs.read import Log, blaming_engine, in_order
+from counsel.logs.read import Log, as_moment, blaming_engine, in_order
 
 EXAMPLES = 3
 """Rows shown for each finding."""
 
-LARGEST = 1e300
+LARGEST = 1e100
 """Rewards beyond this are none."""
 
 THIN = 10
@@ -109,6 +109,8 @@ def _checked(
     told = _row(
         table.aggregate(
             rows=table.count(),
+            priced=table.raw_reward.count(),
+            spoken=_times(spoken),
             episodes=table.episode.nunique(),
             states=table.state.nunique(),
             people=table.person.nunique() if log.has("person") else table.count(),
@@ -124,6 +126,12 @@ def _checked(
         for i, (what, fatal, where) in enumerate(faults)
         if told[f"fault_{i}"]
     ]
+    if told["priced"] == 0:
+        what = "no decision has a reward; what is worth doing cannot be told"
+        findings.append(Finding(what, told["rows"], fatal=True))
+    if told["spoken"] and not told["advised"]:
+        what = "no piece of advice was seen; how much people listen cannot be told"
+        findings.append(Finding(what, told["spoken"], fatal=False))
     longest, about_steps = _steps(log)
     said, about_advice = _advice(log)
     findings += [*about_steps, *about_advice, *_thin(log)]
@@ -148,7 +156,10 @@ def _faults(
     found: list[tuple[str, bool, Any]] = []
     for role in ("episode", "step", "state", "action"):
         raw = table.raw_step if role == "step" else table[role]
-        found.append((f"{role} is empty; every decision needs one", True, raw.isnull()))
+        what = f"{role} is empty; every decision needs one"
+        if role == "state" and log.bins:
+            what = f"state is empty, or no number where {', '.join(log.bins)} is cut"
+        found.append((what, True, raw.isnull()))
     found.append(
         (
             "reward is empty; these rows tell nothing about rewards",
@@ -172,6 +183,20 @@ def _faults(
         off = (chance <= 0.0) | (chance > 1.0)
         found.append(("advice_probability is not above 0 and at most 1", True, off))
     found.append(("step is below 0; steps count from 0", True, table.step < 0))
+    for role in ("seen", "terminated", "truncated"):
+        if log.has(role):
+            neither = table[f"raw_{role}"].notnull() & table[role].isnull()
+            found.append((f"{role} is neither true nor false", True, neither))
+    if log.has("terminated") and log.has("truncated"):
+        both = table.terminated.fill_null(False) & table.truncated.fill_null(False)  # noqa: FBT003
+        what = "terminated and truncated are both true; they are taken for an end"
+        found.append((what, False, both))
+    if log.has("person"):
+        what = "person is empty; these rows tell nothing about people"
+        found.append((what, False, table.person.isnull()))
+    if log.has("timestamp"):
+        what = "timestamp is no date and no number; these rows are left out of trends over time"
+        found.append((what, False, as_moment(table.timestamp).isnull()))
     if actions is not None:
         for role in ("action", "advice"):
             other = table[role].notnull() & ~table[role].isin(list(actions))
@@ -185,8 +210,13 @@ def _faults(
 
 def _steps(log: Log) -> tuple[int, list[Finding]]:
     """Look at the order of rows within episodes; also return the size of the largest."""
+    import ibis
+
     table = log.table
-    pairs = table.group_by(["episode", "step"]).aggregate(n=table.count())
+    over = table.terminated.fill_null(False) if log.has("terminated") else None  # noqa: FBT003
+    pairs = table.group_by(["episode", "step"]).aggregate(
+        n=table.count(), over=ibis.literal(0) if over is None else over.ifelse(1, 0).max()
+    )
     known = pairs.episode.notnull() & pairs.step.notnull()
     ends = pairs.group_by("episode").aggregate(
         first=pairs.step.min(),
@@ -194,7 +224,9 @@ def _steps(log: Log) -> tuple[int, list[Finding]]:
         n=pairs.step.count(),
         rows=pairs.n.sum(),
         twice=_times((pairs.n > 1) & known),
+        ended=(pairs.over == 1).ifelse(pairs.step, None).min(),
     )
+    goes_on = ends.ended < ends.last
     lacks, late = ends.last - ends.first + 1 > ends.n, ends.first > 0
     told = _row(
         ends.aggregate(
@@ -202,9 +234,17 @@ def _steps(log: Log) -> tuple[int, list[Finding]]:
             twice=ends.twice.sum().fill_null(0),
             lacks=_times(lacks),
             late=_times(late),
+            goes_on=_times(goes_on),
         )
     )
     found = []
+    if told["goes_on"]:
+        shown = [
+            f"episode {r['episode']}: terminated at {r['ended']}, goes on to {r['last']}"
+            for r in _some(ends.filter(goes_on))
+        ]
+        what = "episodes go on after terminated; is that column what it is taken for?"
+        found.append(Finding(what, told["goes_on"], fatal=False, examples=tuple(shown)))
     if told["twice"]:
         rows = _some(pairs.filter((pairs.n > 1) & known))
         shown = [f"episode {r['episode']}, step {r['step']}: {r['n']} rows" for r in rows]
@@ -233,13 +273,18 @@ def _advice(log: Log) -> tuple[tuple[str, ...], list[Finding]]:
     )
     given = {row["advice"]: (row["n"], row["refused"]) for row in counts.to_pyarrow().to_pylist()}
     silent, _ = given.pop(None, (0, 0))
-    said = tuple(sorted(_names(table.action) | set(given)))
+    taken = _names(table.action)
+    said = tuple(sorted(taken | set(given)))
     if not given:
         what = "no advice was ever given; how much people listen cannot be told"
         found.append(Finding(what, 0, fatal=False))
     if silent == 0:
         what = "silence is never recorded; what people do alone is told by refusals only"
         found.append(Finding(what, 0, fatal=False))
+    untaken = sorted(set(given) - taken)
+    if untaken:
+        what = "advice that nobody ever took; are these actions called otherwise?"
+        found.append(Finding(what, len(untaken), fatal=False, examples=tuple(untaken[:EXAMPLES])))
     never = [name for name in said if name not in given]
     if given and never:
         what = "actions that were never advised; what advising them would do cannot be told"
@@ -248,7 +293,23 @@ def _advice(log: Log) -> tuple[tuple[str, ...], list[Finding]]:
     if always:
         what = "advice that was never refused; its adherence may be anything up to 1"
         found.append(Finding(what, len(always), fatal=False, examples=tuple(always[:EXAMPLES])))
-    return said, found
+    return said, [*found, *_sure(log)]
+
+
+def _sure(log: Log) -> list[Finding]:
+    """Look for probabilities of one where different things were said."""
+    if not log.has("advice_probability"):
+        return []
+    table = log.table
+    sure = table.filter(table.advice_probability >= 1.0)
+    kinds = sure.group_by("state").aggregate(kinds=sure.advice.fill_null("").nunique())
+    several = kinds.filter(kinds.kinds > 1)
+    count = int(several.count().to_pyarrow().as_py())
+    if not count:
+        return []
+    shown = tuple(str(row["state"]) for row in _some(several))
+    what = "states where advice_probability is 1 and yet different things were said"
+    return [Finding(what, count, fatal=False, examples=shown)]
 
 
 def _thin(log: Log) -> list[Finding]:

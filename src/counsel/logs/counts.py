@@ -65,6 +65,8 @@ class Tally:
         The least reward of all.
     other
         The other reward, where there are only two.
+    contradictions
+        Rows whose ``next_state`` is not the state of the next row.
     """
 
     states: tuple[str, ...]
@@ -85,6 +87,7 @@ class Tally:
     by_step: bool
     least: float = 0.0
     other: float | None = None
+    contradictions: int = 0
 
     @property
     def n_blocks(self) -> int:
@@ -152,7 +155,7 @@ def follow(log: Log, *, horizon: int) -> Any:  # noqa: ANN401 (Ibis ships no typ
 
     Columns added: ``place`` (the step counted from the episode's first), ``spoken``, ``heard``,
     ``earlier`` (pieces said before it in the episode), ``fate`` (0 where a state followed, else
-    ``ENDED`` or ``CUT``) and ``then``.
+    ``ENDED`` or ``CUT``), ``then``, and ``apart`` (``next_state`` is not the next row's state).
     """
     import ibis
 
@@ -184,7 +187,12 @@ def follow(log: Log, *, horizon: int) -> Any:  # noqa: ANN401 (Ibis ships no typ
         (last, at_last),
         else_=CUT,
     )
-    return table.mutate(fate=fate.cast("int64"), then=(fate == 0).ifelse(then, None))
+    apart = (table.gap == 1) & told.notnull() & (told != table.after) & ~ends
+    return table.mutate(
+        fate=fate.cast("int64"),
+        then=(fate == 0).ifelse(then, None),
+        apart=apart.fill_null(False),  # noqa: FBT003
+    )
 
 
 def _flag(log: Log, table: Any, role: str) -> Any:  # noqa: ANN401
@@ -223,6 +231,7 @@ def _counted(log: Log, *, by_step: bool) -> Tally:
         priced=table.reward.count(),
         paid=above.sum().fill_null(0.0),
         squares=(above * above).sum().fill_null(0.0),
+        apart=table.apart.ifelse(1, 0).sum(),
     )
     found = groups.to_pyarrow()
     state_of: dict[str | None, int] = {name: i for i, name in enumerate(states)}
@@ -256,6 +265,7 @@ def _counted(log: Log, *, by_step: bool) -> Tally:
         by_step=by_step,
         least=least,
         other=float(most) if kinds == 2 else None,
+        contradictions=int(found["apart"].to_numpy().sum()),
         **sorted_columns,
     )
 

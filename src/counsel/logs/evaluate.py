@@ -71,6 +71,9 @@ TRUSTED = 200.0
 NEW = 0.02
 """The share of what a policy does that may be new to the log."""
 
+FEWEST = 10
+"""Blocks of episodes below which drawing them says nothing."""
+
 MODELS, DRAWS, BLOCKS = 200, 2000, 500
 """Draws of the model, draws of the weighted episodes, and into how many blocks these are put."""
 
@@ -197,16 +200,19 @@ def evaluate(  # noqa: PLR0913 (the log, how it is read, and what is asked)
         rows = _decisions(log, found)
     chance, recorded = _chances(rows, problem)
     blocks = rng.permutation(rows.n_episodes) % BLOCKS
+    filled = min(rows.n_episodes, BLOCKS)
+    # The same draws for all: policies that are the same get the same intervals.
+    times = rng.multinomial(filled, np.full(filled, 1.0 / max(filled, 1)), size=DRAWS)
     judged = [
-        _judge(name, one, found, models[:, i], rows, chance, blocks, rng)
+        _judge(name, one, found, models[:, i], rows, chance, blocks, times)
         for i, (name, one) in enumerate(asked.items())
     ]
     logged = None
     if rows.n_episodes:
         returns = np.bincount(rows.episode, rows.reward, rows.n_episodes)
-        sums = np.zeros((BLOCKS, 2))
+        sums = np.zeros((filled, 2))
         np.add.at(sums, blocks, np.stack((returns, np.ones(returns.size)), axis=1))
-        logged = _interval(sums, lambda total: total[..., 0] / total[..., 1], rng)
+        logged = _interval(sums, lambda total: total[..., 0] / total[..., 1], times)
     said = found.tally.times[found.tally.advice < problem.n_actions].sum()
     return Evaluated(
         policy=judged[0],
@@ -229,8 +235,8 @@ def _refusal(judged: Judged, whole: int, episodes: int) -> str | None:
         )
     if judged.new > NEW:
         return (
-            f"in {judged.new:.0%} of its decisions the policy says what was never said in that "
-            f"state; a log can judge what it has seen"
+            f"in {judged.new:.0%} of its decisions the policy advises, or is silent, as the log "
+            "never was in that state"
         )
     if judged.effective < REFUSED:
         return (
@@ -349,11 +355,11 @@ def _judge(  # noqa: PLR0913 (everything that was worked out before)
     rows: _Rows,
     chance: Floats,
     blocks: Ints,
-    rng: np.random.Generator,
+    times: Ints,
 ) -> Judged:
     problem = found.problem
     at = value_of(problem, policy)
-    low, high = np.quantile(models[1:], (0.025, 0.975))
+    low, high = ends_of(models[1:], found.tally.n_blocks)
     ratio = _chance_of(policy, rows) / chance
     n, H = rows.n_episodes, rows.horizon
     weight: Floats = np.ones((n, H))
@@ -365,7 +371,7 @@ def _judge(  # noqa: PLR0913 (everything that was worked out before)
         foreseen = n / _second_moment(policy, found, rows, chance)
         effective = min(float(final.sum() ** 2 / (final**2).sum()), foreseen)
     if effective >= REFUSED:
-        weighted, robust = _weighted(policy, found, rows, weight, blocks, rng)
+        weighted, robust = _weighted(policy, found, rows, weight, blocks, times)
     return Judged(
         name=name,
         pieces=at.advice_count,
@@ -383,14 +389,14 @@ def _weighted(  # noqa: PLR0913
     rows: _Rows,
     weight: Floats,
     blocks: Ints,
-    rng: np.random.Generator,
+    times: Ints,
 ) -> tuple[Worth, Worth]:
     """Return the weighted and the doubly robust estimate from sums over blocks."""
     H = rows.horizon
     q, v = _values(found.problem, policy, rows)
     before = np.concatenate((np.ones((rows.n_episodes, 1)), weight[:, :-1]), axis=1)
     now, then = weight[rows.episode, rows.place], before[rows.episode, rows.place]
-    sums = np.zeros((BLOCKS, 5, H))
+    sums = np.zeros((times.shape[1], 5, H))
     where = (blocks[rows.episode], rows.place)
     for i, column in enumerate((now * rows.reward, now * q, then * v)):
         np.add.at(sums[:, i], where, column)
@@ -406,19 +412,22 @@ def _weighted(  # noqa: PLR0913
         on: Floats = (off + total[..., 2, :] / np.maximum(total[..., 4, :], 1e-300)).sum(axis=-1)
         return on
 
-    return _interval(sums, importance, rng), _interval(sums, robust, rng)
+    return _interval(sums, importance, times), _interval(sums, robust, times)
 
 
-def _interval(
-    sums: Floats, estimate: Callable[[Floats], Floats], rng: np.random.Generator
-) -> Worth:
+def _interval(sums: Floats, estimate: Callable[[Floats], Floats], times: Ints) -> Worth:
     """Return an estimate from sums over blocks, and the middle 95 % of it over draws of blocks."""
-    filled = sums[np.abs(sums).reshape(len(sums), -1).sum(axis=1) > 0.0]
-    flat = filled.reshape(len(filled), -1)
-    times = rng.multinomial(len(flat), np.full(len(flat), 1.0 / len(flat)), size=DRAWS)
-    drawn = (times @ flat).reshape(DRAWS, *sums.shape[1:])
-    low, high = np.quantile(estimate(drawn), (0.025, 0.975))
-    return Worth(float(estimate(filled.sum(axis=0))), float(low), float(high))
+    drawn = (times @ sums.reshape(len(sums), -1)).reshape(len(times), *sums.shape[1:])
+    low, high = ends_of(estimate(drawn), len(sums))
+    return Worth(float(estimate(sums.sum(axis=0))), low, high)
+
+
+def ends_of(drawn: Floats, blocks: int) -> tuple[float, float]:
+    """Return the middle 95 % of draws; without ends where there were too few blocks to draw."""
+    if blocks < FEWEST:
+        return -np.inf, np.inf
+    low, high = np.quantile(drawn, (0.025, 0.975))
+    return float(low), float(high)
 
 
 def _chance_of(policy: Policy | HardPolicy, rows: _Rows) -> Floats:
@@ -446,6 +455,7 @@ def _second_moment(policy: Policy | HardPolicy, found: Fit, rows: _Rows, chance:
     model = model_of(
         problem, Rules.read(problem, forbidden=None, required=None, allow_reverse=True)
     )
+    model = model._replace(reward_lsa=np.zeros_like(model.reward_lsa))  # weights earn nothing
     hard = isinstance(policy, HardPolicy)
     K = policy.budget + 1 if isinstance(policy, HardPolicy) else 1
     U, states = np.ones((K, S)), np.arange(S)
@@ -479,11 +489,11 @@ def _said(policy: Policy | HardPolicy, h: int, k: int) -> Floats:
 
 
 def _expected(problem: AdviceProblem, model: Model, h: int, values: Floats, states: Ints) -> Floats:
-    """Return Σ_t p^M(t | s, b) values(t) as [s, b], silence last."""
+    """Return Σ_t p^M(t | s, b) values(t) as [s, b], silence last, of a model that pays nothing."""
     A = problem.n_actions
     q_sa = np.empty((states.size, A))
     action_values(model, h, values, states, q_sa)
-    q_sa = np.where(np.isinf(q_sa), 0.0, q_sa - problem.mdp.reward[h])
+    q_sa[np.isinf(q_sa)] = 0.0
     alone = (problem.policy[h] * q_sa).sum(axis=1, keepdims=True)
     return np.concatenate((alone + problem.lift[h] * (q_sa - alone), alone), axis=1)
 

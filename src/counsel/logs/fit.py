@@ -18,13 +18,13 @@ import numpy as np
 from counsel._arrays import brief
 from counsel.errors import CounselError
 from counsel.logs.check import EXAMPLES, Checked, Finding, check_log
-from counsel.logs.counts import CUT, Tally, count_log
+from counsel.logs.counts import Tally, count_log
 from counsel.logs.estimates import Estimates, Sharing, estimate
 from counsel.logs.law import LawTest, test_law
 from counsel.logs.listening import People, Trend, over_advice, over_time, people
 from counsel.logs.read import Log, read_log
 from counsel.logs.schema import Bins, Columns
-from counsel.model.files import PROBLEM, blaming, problem_parts, read_npz, write_npz
+from counsel.model.files import PROBLEM, blaming, load, problem_parts, read_npz, write_npz
 from counsel.model.problem import AdviceProblem
 
 TALLY = "tally_"
@@ -189,7 +189,7 @@ def fit(  # noqa: PLR0913 (how the log is read, and how it is pooled)
         columns=log.roles,
         bins=log.bins,
         checked=checked,
-        notes=tuple(_notes(log, tally, found, sharing)),
+        notes=tuple(_notes(log, checked, tally, found, sharing)),
         law=test_law(tally, np.random.default_rng(0)),
         people=people(log, found) if advised else None,
         over_time=over_time(log, found) if advised else None,
@@ -217,14 +217,26 @@ def load_fit(path: str | os.PathLike[str]) -> Fit:
             other=None if told["other"] is None else float(told["other"]),
             **counts,
         )
+        for name, column in counts.items():
+            if column.dtype.kind == "f" and not (np.isfinite(column) & (column >= 0.0)).all():
+                raise CounselError(f"its {name} are no counts; the file is damaged")
         sharing = Sharing(**told["sharing"])
+        found = estimate(tally, sharing)
+        stored = load(path)
+        for name in ("policy", "lift"):
+            here, there = getattr(stored.human, name), getattr(found.problem.human, name)
+            if here.shape != there.shape or not np.allclose(here, there, rtol=1e-6, atol=1e-9):
+                raise CounselError(f"its counts do not give its {name}; the file is damaged")
+        paid, again = stored.mdp.reward, found.problem.mdp.reward
+        if paid.shape != again.shape or not np.allclose(paid, again, rtol=1e-6, atol=1e-9):
+            raise CounselError("its counts do not give its rewards; the file is damaged")
         checked = dict(told["checked"])
         checked["actions"] = tuple(checked["actions"])
         checked["findings"] = tuple(_finding(one) for one in checked["findings"])
         return Fit(
             name=told["name"],
             tally=tally,
-            estimates=estimate(tally, sharing),
+            estimates=found,
             sharing=sharing,
             columns={role: tuple(own) for role, own in told["columns"].items()},
             bins={column: tuple(cuts) for column, cuts in told["bins"].items()},
@@ -236,7 +248,7 @@ def load_fit(path: str | os.PathLike[str]) -> Fit:
 
 def _counted() -> list[str]:
     """Return the names of the arrays of a tally."""
-    plain = ("states", "actions", "horizon", "by_step", "least", "other")
+    plain = ("states", "actions", "horizon", "by_step", "least", "other", "contradictions")
     return [field.name for field in fields(Tally) if field.name not in plain]
 
 
@@ -244,7 +256,9 @@ def _finding(told: dict[str, Any]) -> Finding:
     return Finding(**{**told, "examples": tuple(told["examples"])})
 
 
-def _notes(log: Log, tally: Tally, found: Estimates, sharing: Sharing) -> Iterator[Finding]:
+def _notes(
+    log: Log, checked: Checked, tally: Tally, found: Estimates, sharing: Sharing
+) -> Iterator[Finding]:
     """Say what the data cannot tell, and what follows."""
     states, actions = tally.states, tally.actions
     given_sb, refused_sb = found.given.sum(axis=0), (found.given - found.matched).sum(axis=0)
@@ -300,10 +314,12 @@ def _notes(log: Log, tally: Tally, found: Estimates, sharing: Sharing) -> Iterat
     if found.guessed_rows:
         what = "pairs of which nothing is known of what follows; other decisions there stand in"
         yield Finding(what, found.guessed_rows, fatal=False)
-    cut = int(tally.times[tally.then == CUT].sum()) - int(tally.episodes)
-    if cut > 0 and not log.has("terminated"):
-        what = "decisions of which it is not known what followed (gaps, cut recordings)"
-        yield Finding(what, cut, fatal=False)
+    for finding in checked.findings:
+        if finding.what.startswith("episodes"):
+            yield finding
+    if tally.contradictions:
+        what = "decisions whose next_state is not the state of the next row; next_state is believed"
+        yield Finding(what, tally.contradictions, fatal=False)
     if not log.has("terminated") and not log.has("truncated") and found.move_then.size:
         ended = int(found.move_times[found.move_then == len(states)].sum())
         if ended:

@@ -15,14 +15,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from counsel._arrays import Floats
-from counsel.estimate.habit import habit_of
+from counsel.estimate.habit import likeliest_habit
 from counsel.logs.counts import Tally
 
 DRAWS = 199
 """Draws of the counts under the law; the smallest p-value is 1 / 200."""
 
-MOST_CELLS = 2000
-"""Cells that are tested: those with the most refusals."""
+MOST_COUNTS = 60_000
+"""Counts that are tested: cells × sets × actions, those cells with the most refusals."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +105,8 @@ def _choices(tally: Tally) -> tuple[Floats, np.ndarray]:
     kinds = np.bincount(np.unique(found // A) // (A + 1), minlength=L * S)
     seen = np.bincount(np.unique(cell * A + found % A) // A, minlength=L * S)
     able = (refusals > 0) & (kinds > 1) & (seen > 2)
-    cells = np.flatnonzero(able)[np.argsort(-refusals[able], kind="stable")][:MOST_CELLS]
+    cells = np.flatnonzero(able)[np.argsort(-refusals[able], kind="stable")]
+    cells = cells[: MOST_COUNTS // (A * (A + 1))]
     place = np.full(L * S, -1)
     place[cells] = np.arange(cells.size)
     kept = place[cell] >= 0
@@ -117,17 +118,18 @@ def _choices(tally: Tally) -> tuple[Floats, np.ndarray]:
 def _expected(counts: Floats) -> Floats | None:
     """Return what the likeliest habit expects of each set; None where it is told nowhere."""
     silent, refusals = counts[:, -1], counts[:, :-1]
-    habit = habit_of(silent, refusals.sum(axis=1), refusals.sum(axis=2), counts.sum(axis=1))
-    if not habit.told.any():
+    own, told = likeliest_habit(
+        silent, refusals.sum(axis=1), refusals.sum(axis=2), counts.sum(axis=1)
+    )
+    if not told.any():
         return None
     A = silent.shape[1]
-    own = habit.policy
     within = np.repeat(own[:, None, :], A + 1, axis=1)
     within[:, np.arange(A), np.arange(A)] = 0.0
     total = within.sum(axis=2, keepdims=True)
     within = np.divide(within, total, out=np.zeros_like(within), where=total > 0.0)
     expected: Floats = within * counts.sum(axis=2, keepdims=True)
-    expected[~habit.told] = counts[~habit.told]
+    expected[~told] = counts[~told]
     return expected
 
 

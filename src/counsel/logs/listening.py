@@ -21,10 +21,13 @@ from counsel.estimate.pooling import GRID, pool_estimates
 from counsel.estimate.rates import Z
 from counsel.logs.counts import codes_of, follow
 from counsel.logs.estimates import Estimates
-from counsel.logs.read import Log, as_number, blaming_engine
+from counsel.logs.read import Log, as_moment, blaming_engine
 
 TIMES = 12
 """Spans of equal length that time is cut into."""
+
+LEAST_ROOM = 0.5
+"""Decisions that might have gone otherwise; with fewer nothing can be said of what moved them."""
 
 PIECES = 10
 """Pieces of advice already given that are told apart; more are taken together."""
@@ -38,8 +41,11 @@ class Listening:
     ----------
     keys
         What it is by, in order.
-    given, matched, anyway
-        How often advice was seen, how often it was matched, how often it would have been anyway.
+    given, matched
+        How often advice was seen, and how often it was matched.
+    known, anyway
+        How often it was seen where it is known what people do alone, and how often it would have
+        been matched there anyway.
     lift, error
         The lift by the key's own data, for the advice that all were given, and its standard error.
     """
@@ -47,9 +53,17 @@ class Listening:
     keys: tuple[Any, ...]
     given: Floats
     matched: Floats
+    known: Floats
     anyway: Floats
     lift: Floats
     error: Floats
+
+    @property
+    def anyway_share(self) -> Floats:
+        """How often it would have been matched anyway; NaN where that is not known."""
+        share: Floats = np.full(self.known.shape, np.nan)
+        np.divide(self.anyway, self.known, out=share, where=self.known > 0.0)
+        return share
 
     @property
     def low(self) -> Floats:
@@ -109,9 +123,8 @@ class People:
     @property
     def adherence(self) -> Floats:
         """The share of advice each would match, of what they were advised."""
-        given = np.maximum(self.by.given, 1.0)
-        theta: Floats = np.clip(self.lift + (1.0 - self.lift) * self.by.anyway / given, 0.0, 1.0)
-        return theta
+        theta: Floats = self.lift + (1.0 - self.lift) * self.by.anyway_share
+        return np.clip(theta, 0.0, 1.0)
 
 
 def people(log: Log, estimates: Estimates) -> People | None:
@@ -158,14 +171,14 @@ def _totals(estimates: Estimates, names: tuple[str, ...], axis: int | None) -> L
     given, anyway = total(n), total(n * own)
     matched = total(np.where(estimates.usable, estimates.matched, 0.0))
     room = given - anyway
-    some = room > 0.0
+    some = room >= LEAST_ROOM
     found = np.divide(matched - anyway, room, out=np.zeros(given.shape), where=some)
     variance = total(n * m * (1.0 - m)) + total(((1.0 - lift) * n) ** 2 * doubt)
     error = np.full(given.shape, np.inf)
     error[some] = np.sqrt(variance[some]) / room[some]
     seen = total(estimates.given)
     return Listening(
-        tuple(names[: given.size]), seen, total(estimates.matched), anyway, found, error
+        tuple(names[: given.size]), seen, total(estimates.matched), given, anyway, found, error
     )
 
 
@@ -174,7 +187,7 @@ def over_time(log: Log, estimates: Estimates) -> Trend | None:
     if not log.has("timestamp"):
         return None
     with blaming_engine(log.name):
-        table = log.table.mutate(moment=moment(log.table.timestamp))
+        table = log.table.mutate(moment=as_moment(log.table.timestamp))
         when = table.filter(table.moment.notnull())
         ends = when.aggregate(
             first=when.moment.min(),
@@ -202,19 +215,6 @@ def over_advice(log: Log, estimates: Estimates, *, horizon: int) -> Trend | None
     if by is None or len(by.keys) < 2:
         return None
     return _trend(by, np.array(by.keys, dtype=np.float64))
-
-
-def moment(column: Any) -> Any:  # noqa: ANN401 (Ibis ships no types)
-    """Return a timestamp as a number, NULL where it is none."""
-    kind = column.type()
-    if kind.is_numeric():
-        return column.cast("float64")
-    if kind.is_string():
-        number = as_number(column)
-        return number.fill_null(column.try_cast("timestamp").epoch_seconds().cast("float64"))
-    if kind.is_date():
-        column = column.cast("timestamp")
-    return column.epoch_seconds().cast("float64")
 
 
 def _summed(log: Log, table: Any, key: Any, estimates: Estimates) -> Listening | None:  # noqa: ANN401
@@ -247,12 +247,13 @@ def _summed(log: Log, table: Any, key: Any, estimates: Estimates) -> Listening |
         return np.bincount(at, column, order.size).astype(np.float64)
 
     given, matched, anyway = total(n), total(k), total(n * own)
-    room = np.maximum(given - anyway, 1e-12)
+    # A key whose advice would all have been taken anyway says nothing of its own.
+    room = np.maximum(given - anyway, LEAST_ROOM)
     common = float((matched - anyway).sum() / room.sum())
     lift = common + (matched - total(n * likely)) / room
     error = np.sqrt(np.maximum(total(n * likely * (1.0 - likely)), 1e-12 * given)) / room
     names = keys.dictionary.take(pa.array(order)).to_pylist()
-    return Listening(tuple(names), given, matched, anyway, lift, error)
+    return Listening(tuple(names), given, matched, given, anyway, lift, error)
 
 
 def _likely(estimates: Estimates) -> tuple[Floats, Floats]:

@@ -35,11 +35,11 @@ def read_policy(path: Path, fit: Fit) -> Policy | HardPolicy:
     actions: dict[str | None, int] = {name: i for i, name in enumerate(tally.actions)}
     actions |= {None: A, "": A}
     left = columns.get("pieces_left")
-    planes = 1 + (
-        max((_whole(path, "pieces_left", k, i) for i, k in enumerate(left)), default=0)
-        if left is not None
-        else 0
-    )
+    planes = 1
+    if left is not None:
+        planes += max((_whole(path, "pieces_left", k, i) for i, k in enumerate(left)), default=0)
+        if planes > H + 1:
+            raise CounselError(f"{path} has {planes - 1} pieces left; an episode has {H} steps")
     chance = np.zeros((planes, H, problem.n_states, A + 1))
     for i, (step, state, advice) in enumerate(
         zip(columns["step"], columns["state"], columns["advice"], strict=True)
@@ -64,6 +64,8 @@ def read_policy(path: Path, fit: Fit) -> Policy | HardPolicy:
         )
     if left is None:
         return Policy.from_probabilities(chance[0])
+    if ((chance > 0.0) & (chance < 1.0)).any():
+        raise CounselError(f"{path} counts the pieces left and leaves advice to chance; do one")
     return HardPolicy(chance.argmax(axis=-1), n_actions=A)
 
 
@@ -79,17 +81,27 @@ def _columns(path: Path) -> dict[str, list[Any]]:
         if path.suffix == ".parquet":
             table = pyarrow.parquet.read_table(path)
         else:
+            labels = ("state", "advice", "state_label", "advice_label")
             as_text = pyarrow.csv.ConvertOptions(
-                column_types={"state": pa.string(), "advice": pa.string()}, strings_can_be_null=True
+                column_types=dict.fromkeys(labels, pa.string()),
+                strings_can_be_null=True,
+                null_values=[""],
             )
             table = pyarrow.csv.read_csv(path, convert_options=as_text)
     except (pa.ArrowException, OSError) as fault:
         reason = " ".join(str(fault).split())
         raise CounselError(f"{path} cannot be read: {reason[:200]}") from None
+    twice = {name for name in table.column_names if table.column_names.count(name) > 1}
+    if twice:
+        raise CounselError(f"{path} has two columns called {min(twice)!r}")
     columns = {name: table[name].to_pylist() for name in table.column_names}
     for name in ("state", "advice"):
         if f"{name}_label" in columns:
             columns[name] = columns[f"{name}_label"]
+    for name in ("state", "advice"):
+        columns[name] = [_stripped(value) for value in columns.get(name, [])]
+        if not columns[name] and table.num_rows:
+            del columns[name]
     for name in ("step", "state", "advice"):
         if name not in columns:
             raise CounselError(
@@ -99,8 +111,12 @@ def _columns(path: Path) -> dict[str, list[Any]]:
     return columns
 
 
+def _stripped(value: object) -> object:
+    return value.strip() or None if isinstance(value, str) else value
+
+
 def _whole(path: Path, name: str, value: object, row: int) -> int:
-    if not isinstance(value, int) or value < 0:
+    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
         raise CounselError(f"{path}, row {row + 1}: {name} is {value!r}; give a whole number")
     return value
 

@@ -16,6 +16,7 @@ that is none can be counted and shown instead of stopping everything.
 
 import csv
 import gzip
+import math
 import re
 import sqlite3
 from collections.abc import Iterator
@@ -44,10 +45,18 @@ PATIENCE = 10
 NUMBER = r"^[+-]?([0-9]+[.]?[0-9]*|[.][0-9]+)([eE][+-]?[0-2]?[0-9]?[0-9])?$"
 """What can be cast to a number by an engine that gives up at what cannot."""
 
+DATE = (
+    r"^[0-9]{4}-[0-9]{2}-[0-9]{2}([ T][0-9]{2}:[0-9]{2}(:[0-9]{2}([.][0-9]+)?)?(Z|[+-][0-9:]+)?)?$"
+)
+"""A date, perhaps with a time, for an engine that gives up at what is none."""
+
 LARGEST_STEP = 2**53
 """Beyond it not every whole number is a number; no engine casts what is endless."""
 
 ENDLESS = ("inf", "+inf", "-inf", "infinity", "+infinity", "-infinity", "nan")
+LIKE_JOINT = " ‧ "
+"""What stands for that sign inside a part."""
+
 LONGEST_HEADER = 1_000_000
 """A first line longer than this is no header."""
 
@@ -116,10 +125,21 @@ def blaming_engine(name: str) -> Iterator[None]:
         raise
     except Exception as fault:
         kind = type(fault).__module__.split(".")[0]
-        if kind not in ENGINES:
+        if kind not in ENGINES and not _stopped(fault):
             raise
-        reason = " ".join(re.split(r"LINE \d+:", str(fault))[0].split())
+        if _stopped(fault):
+            raise KeyboardInterrupt from None
+        reason = " ".join(re.split(r"LINE \d+:|Possible fixes:", str(fault))[0].split())
         raise CounselError(f"{name} cannot be read: {reason[:300]}") from None
+
+
+def _stopped(fault: BaseException | None) -> bool:
+    """Whether an engine complains because it was told to stop."""
+    while fault is not None:
+        if isinstance(fault, KeyboardInterrupt):
+            return True
+        fault = fault.__cause__ or fault.__context__
+    return False
 
 
 def without_password(name: str) -> str:
@@ -140,6 +160,8 @@ def _opened(source: object, name: str) -> Any:  # noqa: ANN401 (Ibis ships no ty
         ) from None
     if isinstance(source, ibis.Table):
         return source
+    if source is None:
+        raise CounselError("no log was given; give a path or a table")
     if not isinstance(source, str | Path):
         try:
             return ibis.memtable(source)
@@ -175,9 +197,8 @@ def _from_server(ibis: Any, name: str) -> Any:  # noqa: ANN401
 
 
 def _from_file(ibis: Any, place: str, wanted: str) -> Any:  # noqa: ANN401
-    pattern, kind = any(sign in place for sign in "*?["), place.lower()
-    path = Path(place)
-    if not pattern:
+    kind, path = place.lower(), Path(place)
+    if not _is_pattern(place):
         if not path.exists():
             raise CounselError(f"{place} is not there")
         if path.is_dir():
@@ -188,11 +209,16 @@ def _from_file(ibis: Any, place: str, wanted: str) -> Any:  # noqa: ANN401
             raise CounselError(f"{place} is empty")
     engine = ibis.duckdb.connect()
     if kind.endswith(TEXT):
-        return engine.read_csv(place, **_text_options(_first_of(place), kind))
+        return engine.read_csv(_literal(place), **_text_options(_files_of(place), kind))
     if kind.endswith(PARQUET):
-        return engine.read_parquet(place)
+        return engine.read_parquet(_literal(place), union_by_name=True)
     if kind.endswith(LINES):
-        return engine.read_json(place, format="newline_delimited")
+        # Kinds are found from all lines: a value that is none makes its column text, and is shown.
+        table = engine.read_json(_literal(place), format="newline_delimited", sample_size=-1)
+        mixed = [name for name, kind in table.schema().items() if kind.is_json()]
+        return table.mutate(
+            **{name: table[name].cast("string").re_replace('^"(.*)"$', r"\1") for name in mixed}
+        )
     if kind.endswith(DUCKDB):
         return _table_of(ibis.duckdb.connect(place, read_only=True), wanted, place)
     if kind.endswith(SQLITE):
@@ -201,22 +227,55 @@ def _from_file(ibis: Any, place: str, wanted: str) -> Any:  # noqa: ANN401
     raise CounselError(f"{place} is of no kind that can be read; it must end in one of {known}")
 
 
-def _first_of(place: str) -> Path:
-    """Return the file itself, or the first that a pattern matches."""
-    if not any(sign in place for sign in "*?["):
-        return Path(place)
+def _is_pattern(place: str) -> bool:
+    """Whether a path stands for several; a file may have any of these signs in its name."""
+    return any(sign in place for sign in "*?[") and not Path(place).exists()
+
+
+def _literal(place: str) -> str:
+    """Return a path that an engine takes for what it says."""
+    if _is_pattern(place) or not any(sign in place for sign in "*?["):
+        return place
+    return "".join(f"[{sign}]" if sign in "*?[" else sign for sign in place)
+
+
+def _files_of(place: str) -> list[Path]:
+    """Return the file itself, or all that a pattern matches."""
     base = Path(place)
+    if not _is_pattern(place):
+        return [base]
     anchor = Path(base.anchor) if base.is_absolute() else Path()
     found = sorted(anchor.glob(str(base.relative_to(base.anchor) if base.is_absolute() else base)))
     if not found:
         raise CounselError(f"no file matches {place}")
-    return found[0]
+    return found
 
 
-def _text_options(path: Path, kind: str) -> dict[str, Any]:
-    """Return how a text file is to be read: its header, every column as text, nothing guessed."""
+def _text_options(paths: list[Path], kind: str) -> dict[str, Any]:
+    """Return how text files are to be read: their header, every column as text, nothing guessed."""
     between = "\t" if ".tsv" in kind else ","
-    opened = gzip.open if kind.endswith(".gz") else open
+    header = _header(paths[0], between)
+    for path in paths[1:]:
+        if _header(path, between) != header:
+            raise CounselError(
+                f"{path} has other columns than {paths[0]}, or in another order; files that are "
+                "read together must agree"
+            )
+    return {
+        "columns": dict.fromkeys(header, "VARCHAR"),
+        "header": True,
+        "auto_detect": False,
+        "delim": between,
+        "quote": '"',
+        "escape": '"',
+        "null_padding": False,
+        "strict_mode": True,
+    }
+
+
+def _header(path: Path, between: str) -> list[str]:
+    """Return the names of the columns of a text file; those without one are numbered."""
+    opened = gzip.open if path.name.lower().endswith(".gz") else open
     try:
         with opened(path, "rt", encoding="utf-8-sig", newline="") as stream:
             line = stream.readline(LONGEST_HEADER)
@@ -229,19 +288,11 @@ def _text_options(path: Path, kind: str) -> dict[str, Any]:
     header = next(csv.reader([line], delimiter=between), [])
     if not header or not any(header):
         raise CounselError(f"{path} has no header: its first line must name the columns")
-    twice = {name for name in header if header.count(name) > 1}
+    named = [name or f"column {i + 1}" for i, name in enumerate(header)]
+    twice = {name for name in named if named.count(name) > 1}
     if twice:
         raise CounselError(f"{path} has two columns called {min(twice)!r}")
-    return {
-        "columns": dict.fromkeys(header, "VARCHAR"),
-        "header": True,
-        "auto_detect": False,
-        "delim": between,
-        "quote": '"',
-        "escape": '"',
-        "null_padding": False,
-        "strict_mode": True,
-    }
+    return named
 
 
 def _from_sqlite(engine: Any, place: str, wanted: str) -> Any:  # noqa: ANN401
@@ -320,9 +371,9 @@ def _named(table: Any, columns: Columns, bins: Bins, name: str) -> Log:  # noqa:
                 else _text(table[column])
                 for column in own
             ]
-            joined = parts[0]
+            joined = parts[0] if len(parts) == 1 else parts[0].replace(JOINT, LIKE_JOINT)
             for part in parts[1:]:
-                joined = joined + ibis.literal(JOINT) + part
+                joined = joined + ibis.literal(JOINT) + part.replace(JOINT, LIKE_JOINT)
             made[role] = joined
         elif role in ("episode", "person", "next_state", "advice", "action"):
             made[role] = _text(first)
@@ -334,7 +385,7 @@ def _named(table: Any, columns: Columns, bins: Bins, name: str) -> Log:  # noqa:
         elif role in ("reward", "advice_probability"):
             made[role], made[f"raw_{role}"] = as_number(first), _raw(first)
         elif role in ("seen", "terminated", "truncated"):
-            made[role] = _truth(first)
+            made[role], made[f"raw_{role}"] = _truth(first), _raw(first)
         else:
             made[role] = first
     return Log(table.select(**made), roles, name, cuts)
@@ -347,7 +398,7 @@ def _cuts(table: Any, column: str, told: tuple[float, ...] | int) -> tuple[float
     number = as_number(table[column])
     shares = {f"q{i}": number.quantile(i / told) for i in range(1, told)}
     found = table.aggregate(**shares).to_pyarrow().to_pylist()[0].values()
-    cuts = tuple(sorted({float(cut) for cut in found if cut is not None}))
+    cuts = tuple(sorted({float(cut) for cut in found if cut is not None and math.isfinite(cut)}))
     if not cuts:
         raise CounselError(f"bins cuts {column!r}, which holds no numbers")
     return cuts
@@ -363,9 +414,20 @@ def _binned(column: Any, name: str, cuts: tuple[float, ...]) -> Any:  # noqa: AN
 
 
 def _text(column: Any) -> Any:  # noqa: ANN401
-    """Return a column as text, NULL where it is empty."""
+    """Return a column as text, NULL where it is empty.
+
+    Whole numbers are written as such: where some are missing, tables keep whole numbers as floats.
+    """
     text = column.cast("string")
-    return text.strip().nullif("") if column.type().is_string() else text
+    if column.type().is_string():
+        return text.strip().nullif("")
+    if not column.type().is_floating():
+        return text
+    there = (~column.isnan()).ifelse(column, None)
+    small = there.between(-LARGEST_STEP, LARGEST_STEP)
+    number = small.ifelse(there, None)
+    whole = (number == number.floor()).ifelse(number, None).cast("int64").cast("string")
+    return whole.fill_null(there.cast("string"))
 
 
 def _raw(column: Any) -> Any:  # noqa: ANN401
@@ -382,6 +444,25 @@ def as_number(column: Any) -> Any:  # noqa: ANN401
         return text.try_cast("float64")
     fit = text.re_search(NUMBER) | text.lower().isin(ENDLESS)
     return fit.ifelse(text, None).cast("float64")
+
+
+def as_moment(column: Any) -> Any:  # noqa: ANN401
+    """Return a timestamp as a number, in seconds where it is a date; NULL where it is none."""
+    kind = column.type()
+    if kind.is_string():
+        text = column.strip()
+        dated = text
+        if column.get_backend().name == "postgres":
+            dated = text.re_search(DATE).ifelse(text, None)
+        number = as_number(column)
+        number = number.fill_null(dated.try_cast("timestamp").epoch_seconds().cast("float64"))
+    elif kind.is_numeric():
+        number = column.cast("float64")
+    elif kind.is_date() or kind.is_timestamp():
+        number = column.cast("timestamp").epoch_seconds().cast("float64")
+    else:
+        return (column.isnull() & column.notnull()).ifelse(0.0, None)  # none in any row
+    return number.between(-LARGEST_STEP, LARGEST_STEP).ifelse(number, None)
 
 
 def in_order(column: Any) -> Any:  # noqa: ANN401
@@ -402,6 +483,6 @@ def _truth(column: Any) -> Any:  # noqa: ANN401
     if column.type().is_boolean():
         return column
     text = column.cast("string").strip().lower()
-    yes = text.isin(["true", "t", "yes", "y", "1"])
-    no = text.isin(["false", "f", "no", "n", "0"])
+    yes = text.isin(["true", "t", "yes", "y", "1", "1.0"])
+    no = text.isin(["false", "f", "no", "n", "0", "0.0"])
     return (yes | no).ifelse(yes, None)

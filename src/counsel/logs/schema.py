@@ -93,9 +93,17 @@ class Bins:
 
 
 def bin_labels(column: str, cuts: tuple[float, ...]) -> tuple[str, ...]:
-    """Return what the bins of a column are called, the lowest first."""
-    between = (f"{column} {a:g} to {b:g}" for a, b in pairwise(cuts))
-    return (f"{column} < {cuts[0]:g}", *between, f"{column} ≥ {cuts[-1]:g}")
+    """Return what the bins of a column are called, the lowest first.
+
+    Cuts are written with as many digits as it takes to tell them apart.
+    """
+    written = [f"{cut:g}" for cut in cuts]
+    for digits in range(7, 18):
+        if len(set(written)) == len(cuts):
+            break
+        written = [f"{cut:.{digits}g}" for cut in cuts]
+    between = (f"{column} {a} to {b}" for a, b in pairwise(written))
+    return (f"{column} < {written[0]}", *between, f"{column} ≥ {written[-1]}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,8 +165,35 @@ class Columns:
             if missing and asked:
                 raise CounselError(
                     f"{where} has no column {missing[0]!r} for {role}; it has {', '.join(there)}: "
-                    f"say which it is with --columns {role}=…"
+                    f"{_hint(missing[0], role, there)}"
                 )
             if not missing:
                 found[role] = columns
+        _check_apart(found, where)
         return found
+
+
+APART = ("state", "advice", "action", "reward", "next_state", "advice_probability", "seen")
+"""Roles that no two may play with one column."""
+
+
+def _check_apart(found: dict[str, tuple[str, ...]], where: str) -> None:
+    """Raise where one column would be two things at once."""
+    taken = dict[str, str]()
+    for role in APART:
+        for column in found.get(role, ()):
+            if column in taken:
+                raise CounselError(
+                    f"{where}: column {column!r} is both {taken[column]} and {role}; name another"
+                )
+            taken[column] = role
+
+
+def _hint(missing: str, role: str, there: tuple[str, ...]) -> str:
+    """Say what to do about a column that is not there."""
+    if len(there) == 1 and ";" in there[0]:
+        return "its columns are separated by semicolons; save it with commas"
+    for column in there:
+        if column.strip().casefold() == missing.strip().casefold():
+            return f"did you mean {column!r}? Say so with --columns '{role}={column}'"
+    return f"say which it is with --columns {role}=…"

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from counsel._arrays import Floats, check_rng
-from counsel.logs.evaluate import Worth
+from counsel.logs.evaluate import Worth, ends_of
 from counsel.logs.fit import Fit
 from counsel.logs.plan import Planned, plan
 from counsel.logs.sensitivity import Swayed, sensitivity
@@ -127,6 +127,11 @@ def study(  # noqa: PLR0913 (the limit, and how sure to be)
         if show is not None:
             show(i + 1)
     values, bands = np.array(drawn), np.array(curves)
+    blocks = fit.tally.n_blocks
+
+    def worth_of(value: float, draws: Floats) -> Worth:
+        return Worth(float(value), *ends_of(draws, blocks))
+
     alone, chosen, every = (evaluate(problem, one) for one in asked)
     benefit = last.value - first.value
     some = benefit > 1e-9 * (1.0 + abs(last.value))
@@ -135,13 +140,13 @@ def study(  # noqa: PLR0913 (the limit, and how sure to be)
         fit=fit,
         planned=planned,
         limit=_limit(penalty, budget, hard=hard),
-        alone=_worth(alone.value, values[:, 0]),
-        chosen=_worth(chosen.value, values[:, 1]),
-        unlimited=_worth(last.value, bands[:, -1]),
-        always=_worth(every.value, values[:, 2]),
-        worth=_worth(chosen.value - alone.value, values[:, 1] - values[:, 0]),
+        alone=worth_of(alone.value, values[:, 0]),
+        chosen=worth_of(chosen.value, values[:, 1]),
+        unlimited=worth_of(last.value, bands[:, -1]),
+        always=worth_of(every.value, values[:, 2]),
+        worth=worth_of(chosen.value - alone.value, values[:, 1] - values[:, 0]),
         share=(chosen.value - alone.value) / benefit if some else math.nan,
-        logged=_worth(fit.logged_value, np.array(returns)),
+        logged=worth_of(fit.logged_value, np.array(returns)),
         always_pieces=every.advice_count,
         unlimited_pieces=last.advice_count,
         budgets=budgets,
@@ -163,11 +168,6 @@ def _enough(front: Frontier) -> int:
 
 def _values(front: Frontier, budgets: Floats) -> Floats:
     return np.array([front.bounds(budget)[0] for budget in budgets])
-
-
-def _worth(value: float, drawn: Floats) -> Worth:
-    low, high = np.quantile(drawn, (0.025, 0.975))
-    return Worth(float(value), float(low), float(high))
 
 
 def _limit(penalty: float | None, budget: float | None, *, hard: bool) -> str:

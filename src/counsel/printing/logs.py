@@ -10,7 +10,7 @@ import typer
 
 import counsel
 from counsel.estimate.rates import wilson
-from counsel.logs.check import Checked
+from counsel.logs.check import THIN, Checked
 from counsel.logs.evaluate import TRUSTED, Evaluated, Worth
 from counsel.logs.fit import Fit
 from counsel.logs.listening import People, Trend, by_advice, by_state, overall
@@ -18,6 +18,7 @@ from counsel.logs.plan import Planned, plan_tables, ranked
 from counsel.printing.planning import alone_of
 from counsel.printing.tables import (
     ROWS,
+    counted,
     finite,
     in_full,
     new_table,
@@ -35,16 +36,17 @@ def print_checked(name: str, found: "Checked") -> None:
         verdict = f"It cannot be learnt from until {len(faults)} kinds of faults are mended"
         if len(faults) == 1:
             verdict = "It cannot be learnt from until one kind of fault is mended"
-    people = "" if found.people is None else f" by {found.people:,} people"
+    people = "" if found.people is None else f" by {counted(found.people, 'person', 'people')}"
     typer.echo(
-        f"{name} holds {found.rows:,} decisions{people} in {found.episodes:,} episodes of up to "
-        f"{found.longest:,} steps, over {found.states:,} states. {verdict}."
+        f"{name} holds {counted(found.rows, 'decision')}{people} in "
+        f"{counted(found.episodes, 'episode')} of up to {counted(found.longest, 'step')}, over "
+        f"{counted(found.states, 'state')}. {verdict}."
     )
     if found.advised:
         low, high = wilson(found.matched, found.advised)
         share = found.matched / found.advised
         typer.echo(
-            f"Advice was seen {found.advised:,} times and matched in {share:.1%} of them "
+            f"Advice was seen {counted(found.advised, 'time')} and matched in {share:.1%} of them "
             f"(95 %: {low:.1%} to {high:.1%})."
         )
     if not found.findings:
@@ -65,20 +67,23 @@ def checked_record(found: "Checked") -> dict[str, Any]:
 def print_fit(found: Fit) -> None:
     """Print how much people listen, and what the data cannot tell."""
     checked, estimates = found.checked, found.estimates
-    by = "" if checked.people is None else f" by {checked.people:,} people"
+    by = "" if checked.people is None else f" by {counted(checked.people, 'person', 'people')}"
     typer.echo(
-        f"{checked.rows:,} decisions{by} in {checked.episodes:,} episodes of up to "
-        f"{found.tally.horizon} steps; {len(found.tally.states):,} states, "
-        f"{len(found.tally.actions)} actions."
+        f"{counted(checked.rows, 'decision')}{by} in {counted(checked.episodes, 'episode')} of up "
+        f"to {counted(found.tally.horizon, 'step')}; {counted(len(found.tally.states), 'state')}, "
+        f"{counted(len(found.tally.actions), 'action')}."
     )
     whole = overall(estimates)
     if whole.given[0]:
         low, high = wilson(whole.matched, whole.given)
+        moved = "How many it moves cannot be told"
+        if math.isfinite(whole.error[0]):
+            ends = f"{_percent(whole.low[0])} to {_percent(whole.high[0])}"
+            moved = f"It moves {_percent(whole.lift[0])} of those who would have done otherwise"
+            moved += f" ({ends})"
         typer.echo(
             f"People match {whole.matched[0] / whole.given[0]:.0%} of the advice they see (95 %: "
-            f"{low[0]:.1%} to {high[0]:.1%}, {whole.given[0]:,.0f} pieces). It moves "
-            f"{_percent(whole.lift[0])} of those who would have done otherwise "
-            f"({_percent(whole.low[0])} to {_percent(whole.high[0])})."
+            f"{low[0]:.1%} to {high[0]:.1%}, {counted(whole.given[0], 'piece')}). {moved}."
         )
         _print_listening(found)
     for sentence in _sentences(found):
@@ -92,8 +97,8 @@ def print_fit(found: Fit) -> None:
 
 
 def _percent(share: float) -> str:
-    """Return a share that may be unknown."""
-    return f"{share:.0%}" if math.isfinite(share) else "–"
+    """Return a share of people."""
+    return f"{min(share, 1.0):.0%}"
 
 
 def _print_listening(found: Fit) -> None:
@@ -116,7 +121,7 @@ def _print_listening(found: Fit) -> None:
                 by.keys[i],
                 f"{by.given[i]:,.0f}",
                 f"{by.matched[i] / by.given[i]:.0%} [{low[i]:.0%}, {high[i]:.0%}]",
-                f"{by.anyway[i] / by.given[i]:.0%}",
+                f"{by.anyway_share[i]:.0%}" if by.known[i] else "–",
                 lift,
             )
         print_table(table)
@@ -261,7 +266,7 @@ def print_planned(planned: Planned) -> None:
         )
     rows = ranked(planned)
     if not rows:
-        typer.echo("Silence everywhere is best.")
+        typer.echo(f"Nothing is advised: {_why_silent(planned)}.")
         return
     table = new_table(
         None, "in state", "advise", "at steps", "gain", "lift", "criticality", "support", left=3
@@ -273,6 +278,24 @@ def print_planned(planned: Planned) -> None:
     print_table(table)
     if len(rows) > ROWS:
         typer.echo(f"… and {len(rows) - ROWS:,} more; -o writes them all.")
+    thin = sum(row[6] < THIN for row in rows)
+    if thin:
+        rest = "rests" if thin == 1 else "rest"
+        typer.echo(
+            f"{counted(thin, 'row')} {rest} on fewer than {THIN} observations of that advice "
+            "there; --cautious leaves out what they cannot bear out."
+        )
+
+
+def _why_silent(planned: Planned) -> str:
+    """Say why a plan is silent everywhere."""
+    if not planned.fit.estimates.usable.any():
+        return "the data cannot tell that any advice moves anybody"
+    if planned.doubtful is not None and planned.doubtful.all():
+        return "no advice helps in 95 % of resampled logs"
+    if counsel.solve(planned.fit.problem, allow_reverse=False).advice_count > 0.0:
+        return "within this limit silence is best"
+    return "silence is best everywhere"
 
 
 def planned_record(planned: Planned) -> dict[str, Any]:
@@ -328,9 +351,18 @@ def print_evaluated(found: Evaluated) -> None:
 def _worth(worth: Worth | None) -> str:
     if worth is None:
         return "–"
+    if not math.isfinite(worth.low):
+        return f"{worth.value:.4g} [too few]"
     return f"{worth.value:.4g} [{worth.low:.4g}, {worth.high:.4g}]"
 
 
 def evaluated_record(found: Evaluated) -> dict[str, Any]:
     """Return what policies are worth, for JSON."""
-    return asdict(found)
+    return {name: _known(value) for name, value in asdict(found).items()}
+
+
+def _known(value: Any) -> Any:  # noqa: ANN401 (whatever a record holds)
+    """Return a record in which what has no end is nothing."""
+    if isinstance(value, dict):
+        return {name: _known(one) for name, one in value.items()}
+    return finite(value) if isinstance(value, float) else value

@@ -30,6 +30,11 @@ def in_full(number: float) -> str:
     return f"{number:,.0f}" if "e" in text and 1e5 <= abs(number) < 1e12 else text
 
 
+def counted(number: float, one: str, many: str | None = None) -> str:
+    """Return a number of things: 1 step, 2 steps."""
+    return f"{number:,.0f} {one if number == 1 else many or one + 's'}"
+
+
 def finite(number: float) -> float | None:
     """JSON has no infinity."""
     return number if math.isfinite(number) else None

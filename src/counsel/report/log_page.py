@@ -158,7 +158,7 @@ def _three(found: Study) -> str:
         listen = f"{whole.matched[0] / whole.given[0]:.0%}"
         told = (
             f"of the advice that is seen is matched [{low[0]:.0%}, {high[0]:.0%}], "
-            f"{whole.anyway[0] / whole.given[0]:.0%} would have been anyway; "
+            f"{_share(whole.anyway_share[0])} would have been anyway; "
             f"{whole.given[0]:,.0f} pieces"
         )
     else:
@@ -167,8 +167,8 @@ def _three(found: Study) -> str:
     sent = _short(found.fit.logged_pieces)
     return (
         f"<div class='three'><div><b>{listen}</b><span>{_text(told)}</span></div>"
-        f"<div><b>{worth.value:+.3g}</b><span>what the plan adds to an episode "
-        f"[{worth.low:+.3g}, {worth.high:+.3g}]</span></div>"
+        f"<div><b>{worth.value:+.3g}</b><span>what the plan adds to an episode: "
+        f"{_text(_signed(worth))}</span></div>"
         f"<div><b>{sent}</b><span>pieces of advice an episode today; the plan has "
         f"{_text(found.limit)} and sends {_short(found.planned.plan.advice_count)}</span></div>"
         "</div>"
@@ -179,7 +179,7 @@ def _pays(found: Study, shown: Any) -> Iterator[str]:  # noqa: ANN401 (draws a c
     """Say where advice pays: a ranked table and a heat map."""
     rows = ranked(found.planned)
     if not rows:
-        yield "<h2>Silence everywhere is best</h2>"
+        yield "<h2>Nothing is advised: silence is best as far as the data can tell</h2>"
         return
     first = rows[0]
     yield f"<h2>Advice pays most in “{_text(first[0])}”: advise “{_text(first[1])}”</h2>"
@@ -360,7 +360,7 @@ def _shares(name: str, by: Listening) -> Chart:
     """Return matched shares with whiskers, and what would have been done anyway."""
     order = [i for i in np.argsort(-by.given, kind="stable") if by.given[i]][:MOST_ROWS][::-1]
     share, (low, high) = by.matched / np.maximum(by.given, 1.0), wilson(by.matched, by.given)
-    anyway = by.anyway / np.maximum(by.given, 1.0)
+    anyway = by.anyway_share
     names = [_plain(by.keys[i]) for i in order]
     counts = [f"{by.given[i]:,.0f} pieces" for i in order]
     matched = {
@@ -391,10 +391,7 @@ def _shares(name: str, by: Listening) -> Chart:
     layout = _layout("share of the advice that is seen", "", height=130 + 30 * len(order))
     layout["xaxis"] |= {"tickformat": ".0%", "range": [-0.02, 1.02]}
     layout["showlegend"] = True
-    rows = [
-        (by.keys[i], int(by.given[i]), int(by.matched[i]), float(anyway[i]), *_lift(by, i))
-        for i in order[::-1]
-    ]
+    rows = [(by.keys[i], int(by.given[i]), int(by.matched[i]), *_lift(by, i)) for i in order[::-1]]
     columns = (
         name.removeprefix("by-"),
         "seen",
@@ -407,10 +404,11 @@ def _shares(name: str, by: Listening) -> Chart:
     return Chart(name, [matched, habit], layout, columns, rows)
 
 
-def _lift(by: Listening, i: int) -> tuple[object, object, object]:
+def _lift(by: Listening, i: int) -> tuple[object, object, object, object]:
+    """Return what is done anyway and the lift with its ends; nothing where it cannot be told."""
     if not math.isfinite(by.error[i]):
-        return "", "", ""
-    return float(by.lift[i]), float(by.low[i]), float(by.high[i])
+        return "", "", "", ""
+    return float(by.anyway_share[i]), float(by.lift[i]), float(by.low[i]), float(by.high[i])
 
 
 def _over(name: str, trend: Trend, title: str) -> Chart:
@@ -559,8 +557,8 @@ def _whisker(worth: Worth) -> dict[str, Any]:
     return {
         "type": "data",
         "symmetric": False,
-        "array": [worth.high - worth.value],
-        "arrayminus": [worth.value - worth.low],
+        "array": _list(np.array([worth.high - worth.value])),
+        "arrayminus": _list(np.array([worth.value - worth.low])),
         "color": GREY,
     }
 
@@ -589,6 +587,10 @@ def _text(given: str) -> str:
     return html.escape(given, quote=True)
 
 
+def _share(share: float) -> str:
+    return f"{share:.0%}" if math.isfinite(share) else "nobody knows how much"
+
+
 def _short(number: float) -> str:
     return f"{number:.3g}"
 
@@ -599,8 +601,12 @@ def _pieces(count: float) -> str:
 
 
 def _worth(worth: Worth) -> str:
+    if not math.isfinite(worth.low):
+        return f"{worth.value:.4g} [too few episodes]"
     return f"{worth.value:.4g} [{worth.low:.4g}, {worth.high:.4g}]"
 
 
 def _signed(worth: Worth) -> str:
+    if not math.isfinite(worth.low):
+        return f"{worth.value:+.3g} [too few episodes]"
     return f"{worth.value:+.3g} [{worth.low:+.3g}, {worth.high:+.3g}]"
