@@ -200,9 +200,9 @@ def evaluate(  # noqa: PLR0913 (the log, how it is read, and what is asked)
         rows = _decisions(log, found)
     chance, recorded = _chances(rows, problem)
     blocks = rng.permutation(rows.n_episodes) % BLOCKS
-    filled = min(rows.n_episodes, BLOCKS)
+    filled = max(min(rows.n_episodes, BLOCKS), 1)
     # The same draws for all: policies that are the same get the same intervals.
-    times = rng.multinomial(filled, np.full(filled, 1.0 / max(filled, 1)), size=DRAWS)
+    times = rng.multinomial(filled, np.full(filled, 1.0 / filled), size=DRAWS)
     judged = [
         _judge(name, one, found, models[:, i], rows, chance, blocks, times)
         for i, (name, one) in enumerate(asked.items())
@@ -423,10 +423,14 @@ def _interval(sums: Floats, estimate: Callable[[Floats], Floats], times: Ints) -
 
 
 def ends_of(drawn: Floats, blocks: int) -> tuple[float, float]:
-    """Return the middle 95 % of draws; without ends where there were too few blocks to draw."""
+    """Return the middle 95 % of draws; without ends where there were too few blocks to draw.
+
+    Weibull's quantiles: of n draws the k-th lies at k / (n + 1), so that few draws are not too
+    narrow.
+    """
     if blocks < FEWEST:
         return -np.inf, np.inf
-    low, high = np.quantile(drawn, (0.025, 0.975))
+    low, high = np.quantile(drawn, (0.025, 0.975), method="weibull")
     return float(low), float(high)
 
 

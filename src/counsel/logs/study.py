@@ -135,7 +135,7 @@ def study(  # noqa: PLR0913 (the limit, and how sure to be)
     alone, chosen, every = (evaluate(problem, one) for one in asked)
     benefit = last.value - first.value
     some = benefit > 1e-9 * (1.0 + abs(last.value))
-    low, high = np.quantile(bands, (0.025, 0.975), axis=0)
+    low, high = np.quantile(bands, (0.025, 0.975), axis=0, method="weibull")
     return Study(
         fit=fit,
         planned=planned,
