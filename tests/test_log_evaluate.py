@@ -9,16 +9,16 @@ import pandas as pd
 import pytest
 
 import counsel
-from counsel.logs.evaluate import (
-    _chance_of,
-    _chances,
-    _decisions,
-    _judge,
-    _Rows,
-    _second_moment,
-    _values,
-)
+from counsel.logs.evaluate import _judge
 from counsel.logs.read import read_log
+from counsel.logs.weighing import (
+    Decisions,
+    decisions_of,
+    logged_chances,
+    policy_chances,
+    policy_values,
+    second_moment,
+)
 from counsel.worlds import make
 from tests.drawn_logs import drawn, fit_of, order_of, places, tally_of, uniform
 
@@ -41,7 +41,7 @@ def in_fit_order(problem, fit, policy):
 
 
 def rows_of(problem, batch, recorded=np.nan):
-    """The decisions of a batch as ``_decisions`` brings them over."""
+    """The decisions of a batch as ``decisions_of`` brings them over."""
     labels = problem.mdp.state_labels
     _, s = order_of(labels, np.unique(batch.state))
     _, a = order_of(problem.mdp.action_labels, range(problem.n_actions))
@@ -49,7 +49,7 @@ def rows_of(problem, batch, recorded=np.nan):
     spoken = (batch.advice != batch.defer).astype(np.int64)
     earlier = np.cumsum(spoken) - spoken
     earlier -= np.repeat(earlier[batch.first[:-1]], batch.lengths)
-    return _Rows(
+    return Decisions(
         episode=batch.episode,
         place=batch.step,
         state=s[batch.state],
@@ -81,7 +81,7 @@ def test_rows_of_a_batch_are_those_of_the_written_log(tmp_path):
     batch = drawn(problem, 200, 3)
     counsel.save_log(batch, tmp_path / "log.parquet", problem=problem)
     log = read_log(str(tmp_path / "log.parquet"))
-    told, made = _decisions(log, counsel.fit(log)), rows_of(problem, batch)
+    told, made = decisions_of(log, counsel.fit(log)), rows_of(problem, batch)
     assert told.n_episodes == made.n_episodes == 200
     # The log's episodes go by their names, in the order of text.
     order = np.argsort([str(i) for i in range(200)], kind="stable")
@@ -113,7 +113,7 @@ def test_weighted_intervals_hold_as_often_as_they_say(horizon, episodes, target,
         batch = drawn(problem, episodes, 5000 + seed)
         fit = fit_of(tally_of(problem, batch))
         rows = rows_of(problem, batch, recorded)
-        chance, _ = _chances(rows, fit.problem)
+        chance, _ = logged_chances(rows, fit.problem)
         rng = np.random.default_rng(seed)
         blocks = rng.permutation(episodes) % judging.BLOCKS
         filled = judging.BLOCKS
@@ -220,7 +220,7 @@ def every_cell(problem, times, mu, earlier=0):
     H, S, B = problem.horizon, problem.n_states, problem.n_actions + 1
     h, s, b = (np.repeat(x.ravel(), times) for x in np.indices((H, S, B)))
     n = h.size
-    return _Rows(
+    return Decisions(
         episode=np.arange(n), place=h, state=s, advice=b, earlier=np.full(n, earlier),
         reward=np.zeros(n), recorded=mu[h, s, b], n_episodes=n, horizon=H,
     )  # fmt: skip
@@ -254,7 +254,7 @@ def test_the_foreseen_second_moment_is_that_over_all_episodes():
         for policy in some_policies(rng, problem):
             mean, square = over_all_episodes(problem, policy, mu)
             assert mean == pytest.approx(1.0)
-            found = _second_moment(policy, SimpleNamespace(problem=problem), rows, rows.recorded)
+            found = second_moment(policy, problem, rows, rows.recorded)
             assert found == pytest.approx(square, rel=1e-9)
 
 
@@ -278,7 +278,7 @@ def test_values_are_those_of_the_recursion_by_hand_and_of_evaluate():
                     V[k, h, s] = says(policy, h, s, k) @ Q[k, h, s]
             for earlier in range(K):
                 rows = every_cell(problem, 1, np.full((H, S, A + 1), 1.0), earlier)
-                q, v = _values(problem, policy, rows)
+                q, v = policy_values(problem, policy, rows)
                 k = K - 1 - earlier
                 np.testing.assert_allclose(q, Q[k, rows.place, rows.state, rows.advice], atol=1e-12)
                 np.testing.assert_allclose(v, V[k, rows.place, rows.state], atol=1e-12)
@@ -292,7 +292,7 @@ def test_weights_average_to_one(target):
     batch = drawn(problem, 20_000, 4)
     fit = fit_of(tally_of(problem, batch))
     rows = rows_of(problem, batch, 0.25)
-    ratio = _chance_of(in_fit_order(problem, fit, target(problem)), rows) / 0.25
+    ratio = policy_chances(in_fit_order(problem, fit, target(problem)), rows) / 0.25
     weight = np.ones((rows.n_episodes, 3))
     weight[rows.episode, rows.place] = ratio
     weight = np.cumprod(weight, axis=1)
@@ -302,7 +302,7 @@ def test_weights_average_to_one(target):
     # And the foreseen second moment is what the weights show.
     chance = np.full(rows.place.size, 0.25)
     here = in_fit_order(problem, fit, target(problem))
-    foreseen = _second_moment(here, fit, rows, chance)
+    foreseen = second_moment(here, fit.problem, rows, chance)
     square = weight[:, -1] ** 2
     assert abs(square.mean() - foreseen) < 5 * square.std() / np.sqrt(square.size)
 
@@ -313,7 +313,7 @@ def test_probabilities_that_are_estimated_are_those_on_record():
     batch = drawn(problem, 40_000, 6, counsel.Policy.from_probabilities(mu))
     rows = rows_of(problem, batch)
     fit = fit_of(tally_of(problem, batch))
-    chance, recorded = _chances(rows, fit.problem)
+    chance, recorded = logged_chances(rows, fit.problem)
     assert not recorded
     s, a = places(problem, fit)
     true = mu[:, s][:, :, np.append(a, 3)][rows.place, rows.state, rows.advice]
@@ -327,9 +327,13 @@ def test_probabilities_that_are_estimated_are_those_on_record():
     # Where all are on record they are taken as they are, and else none is.
     some = np.where(np.arange(true.size) == 7, np.nan, true)
     full = SimpleNamespace(recorded=true, place=rows.place)
-    assert _chances(full, fit.problem) == (true, True) or _chances(full, fit.problem)[1]
-    lack = _Rows(**{n: getattr(rows, n) for n in _Rows.__slots__ if n != "recorded"}, recorded=some)
-    assert np.array_equal(_chances(lack, fit.problem)[0], chance)
+    told, known = logged_chances(full, fit.problem)
+    assert known
+    np.testing.assert_array_equal(told, true)
+    lack = Decisions(
+        **{n: getattr(rows, n) for n in Decisions.__slots__ if n != "recorded"}, recorded=some
+    )
+    assert np.array_equal(logged_chances(lack, fit.problem)[0], chance)
 
 
 # The whole of it.

@@ -2,7 +2,7 @@
 
 import shlex
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -112,15 +112,14 @@ def fit(  # noqa: PLR0913 (one argument for each option)
     from counsel.printing.tables import print_json
 
     _check_ending(output, ".npz")
+    sharing: dict[str, Any] = {"share": share, "scale": scale, "groups": _groups(groups)}
     with waiting(f"Fitting {log}"):
         found = fit_log(
             _read(log, columns, bins),
             actions=_names(actions),
             reward_range=_range(rewards),
             by_step=by_step,
-            share=share,
-            scale=scale,
-            groups=_groups(groups),
+            **sharing,
         )
     if output is not None:
         found.save(output)
@@ -268,14 +267,9 @@ def report(  # noqa: PLR0913 (one argument for each option)
     from counsel.report.log_page import log_page
 
     _check_ending(output, ".html")
+    sharing: dict[str, Any] = {"share": share, "scale": scale, "groups": _groups(groups)}
     with waiting(f"Fitting {log}"):
-        found = fit_log(
-            _read(log, columns, bins),
-            by_step=by_step,
-            share=share,
-            scale=scale,
-            groups=_groups(groups),
-        )
+        found = fit_log(_read(log, columns, bins), by_step=by_step, **sharing)
     done = 0
     with progress("Drawing episodes", DRAWS) as advance:
 

@@ -43,24 +43,26 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-from counsel._arrays import Floats, Ints, brief, by_step
+from counsel._arrays import Floats, Ints, brief
 from counsel.errors import CounselError
-from counsel.logs.counts import CUT, codes_of, follow
 from counsel.logs.fit import Fit, fit
 from counsel.logs.policies import read_policy
-from counsel.logs.read import Log, blaming_engine, read_log
+from counsel.logs.read import Log, read_log
 from counsel.logs.schema import Bins, Columns
+from counsel.logs.weighing import (
+    Decisions,
+    decisions_of,
+    logged_chances,
+    policy_chances,
+    policy_values,
+    second_moment,
+)
 from counsel.model.policy import HardPolicy, Policy
-from counsel.model.problem import AdviceProblem
-from counsel.planning._kernels import Model, action_values
-from counsel.planning.backward import model_of
 from counsel.planning.best_action import always_best_action
 from counsel.planning.occupancy import evaluate as value_of
-from counsel.planning.rules import Rules
 
 REFUSED = 50.0
 """The effective sample below which nothing is said."""
@@ -196,9 +198,8 @@ def evaluate(  # noqa: PLR0913 (the log, how it is read, and what is asked)
         "always the best action": always,
     }
     models = _in_models(found, list(asked.values()), rng, show)
-    with blaming_engine(log.name):
-        rows = _decisions(log, found)
-    chance, recorded = _chances(rows, problem)
+    rows = decisions_of(log, found)
+    chance, recorded = logged_chances(rows, problem)
     blocks = rng.permutation(rows.n_episodes) % BLOCKS
     filled = max(min(rows.n_episodes, BLOCKS), 1)
     # The same draws for all: policies that are the same get the same intervals.
@@ -246,92 +247,6 @@ def _refusal(judged: Judged, whole: int, episodes: int) -> str | None:
     return None
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Rows:
-    """The decisions of whole episodes."""
-
-    episode: Ints
-    place: Ints
-    state: Ints
-    advice: Ints
-    earlier: Ints
-    reward: Floats
-    recorded: Floats
-    n_episodes: int
-    horizon: int
-
-
-def _decisions(log: Log, found: Fit) -> _Rows:
-    """Bring the decisions of whole episodes over, as numbers."""
-    import ibis
-
-    tally, problem = found.tally, found.problem
-    table = follow(log, horizon=tally.horizon)
-    chance = table.advice_probability if log.has("advice_probability") else ibis.null("float64")
-    table = table.select(
-        *("episode", "place", "state", "advice", "action", "earlier", "reward", "fate"),
-        chance=chance,
-    ).order_by(["episode", "place"])
-    states: dict[str | None, int] = {name: i for i, name in enumerate(tally.states)}
-    actions: dict[str | None, int] = {name: i for i, name in enumerate(tally.actions)}
-    parts: list[dict[str, Any]] = []
-    last: object = None
-    count = -1
-    for batch in table.to_pyarrow_batches(chunk_size=1_000_000):
-        names = batch.column("episode").to_numpy(zero_copy_only=False)
-        new = np.empty(names.size, dtype=np.bool_)
-        if not names.size:
-            continue
-        new[1:] = names[1:] != names[:-1]
-        new[0] = names[0] != last
-        last = names[-1]
-        index = count + np.cumsum(new)
-        count = int(index[-1])
-        parts.append(
-            {
-                "episode": index,
-                "place": batch.column("place").to_numpy(zero_copy_only=False).astype(np.int64),
-                "state": codes_of(batch.column("state"), states),
-                "advice": codes_of(batch.column("advice"), actions | {None: len(actions)}),
-                "action": codes_of(batch.column("action"), actions),
-                "earlier": batch.column("earlier").to_numpy(zero_copy_only=False).astype(np.int64),
-                "reward": batch.column("reward").to_numpy(zero_copy_only=False).astype(np.float64),
-                "fate": batch.column("fate").to_numpy(zero_copy_only=False).astype(np.int64),
-                "recorded": batch.column("chance")
-                .to_numpy(zero_copy_only=False)
-                .astype(np.float64),
-            }
-        )
-    rows = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
-    gone = np.isnan(rows["reward"])
-    layer = np.where(found.tally.by_step, rows["place"], 0)
-    paid = problem.mdp.reward[layer, rows["state"], rows["action"]]
-    rows["reward"] = np.where(gone, paid, rows["reward"])
-    episodes = count + 1
-    cut = (rows["fate"] == CUT) & (rows["place"] < tally.horizon - 1)
-    broken = np.bincount(rows["episode"], cut, episodes) > 0
-    kept = ~broken[rows["episode"]]
-    again = np.cumsum(~broken) - 1
-    columns = ("place", "state", "advice", "earlier", "reward", "recorded")
-    return _Rows(
-        episode=again[rows["episode"][kept]],
-        n_episodes=int((~broken).sum()),
-        horizon=tally.horizon,
-        **{name: rows[name][kept] for name in columns},
-    )
-
-
-def _chances(rows: _Rows, problem: AdviceProblem) -> tuple[Floats, bool]:
-    """Return how likely what was said was: as recorded everywhere, else by state and step."""
-    if rows.recorded.size and not np.isnan(rows.recorded).any():
-        return rows.recorded, True
-    S, B = problem.n_states, problem.n_actions + 1
-    cell = rows.place * S + rows.state
-    of = np.bincount(cell, minlength=rows.horizon * S)
-    said = np.bincount(cell * B + rows.advice, minlength=rows.horizon * S * B)
-    return said[cell * B + rows.advice] / np.maximum(of[cell], 1), False
-
-
 def _in_models(
     found: Fit,
     policies: list[Policy | HardPolicy],
@@ -352,7 +267,7 @@ def _judge(  # noqa: PLR0913 (everything that was worked out before)
     policy: Policy | HardPolicy,
     found: Fit,
     models: Floats,
-    rows: _Rows,
+    rows: Decisions,
     chance: Floats,
     blocks: Ints,
     times: Ints,
@@ -360,7 +275,7 @@ def _judge(  # noqa: PLR0913 (everything that was worked out before)
     problem = found.problem
     at = value_of(problem, policy)
     low, high = ends_of(models[1:], found.tally.n_blocks)
-    ratio = _chance_of(policy, rows) / chance
+    ratio = policy_chances(policy, rows) / chance
     n, H = rows.n_episodes, rows.horizon
     weight: Floats = np.ones((n, H))
     effective, weighted, robust = 0.0, None, None
@@ -368,7 +283,7 @@ def _judge(  # noqa: PLR0913 (everything that was worked out before)
     np.cumprod(weight, axis=1, out=weight)
     if n and weight[:, -1].any():
         final = weight[:, -1]
-        foreseen = n / _second_moment(policy, found, rows, chance)
+        foreseen = n / second_moment(policy, problem, rows, chance)
         effective = min(float(final.sum() ** 2 / (final**2).sum()), foreseen)
     if effective >= REFUSED:
         weighted, robust = _weighted(policy, found, rows, weight, blocks, times)
@@ -386,14 +301,14 @@ def _judge(  # noqa: PLR0913 (everything that was worked out before)
 def _weighted(  # noqa: PLR0913
     policy: Policy | HardPolicy,
     found: Fit,
-    rows: _Rows,
+    rows: Decisions,
     weight: Floats,
     blocks: Ints,
     times: Ints,
 ) -> tuple[Worth, Worth]:
     """Return the weighted and the doubly robust estimate from sums over blocks."""
     H = rows.horizon
-    q, v = _values(found.problem, policy, rows)
+    q, v = policy_values(found.problem, policy, rows)
     before = np.concatenate((np.ones((rows.n_episodes, 1)), weight[:, :-1]), axis=1)
     now, then = weight[rows.episode, rows.place], before[rows.episode, rows.place]
     sums = np.zeros((times.shape[1], 5, H))
@@ -434,74 +349,6 @@ def ends_of(drawn: Floats, blocks: int) -> tuple[float, float]:
     return float(low), float(high)
 
 
-def _chance_of(policy: Policy | HardPolicy, rows: _Rows) -> Floats:
-    """Return how likely the policy says what was said, given what it said before."""
-    if isinstance(policy, HardPolicy):
-        left = policy.budget - rows.earlier
-        said = policy.advice[np.maximum(left, 0), rows.place, rows.state]
-        agrees: Floats = ((left >= 0) & (said == rows.advice)).astype(np.float64)
-        return agrees
-    chance: Floats = policy.probabilities()[rows.place, rows.state, rows.advice]
-    return chance
-
-
-def _second_moment(policy: Policy | HardPolicy, found: Fit, rows: _Rows, chance: Floats) -> float:
-    """Return E W² in the model; what was never said where it was needed counts as said once."""
-    problem = found.problem
-    H, S, A = problem.horizon, problem.n_states, problem.n_actions
-    cell = (rows.place * S + rows.state) * (A + 1) + rows.advice
-    times = np.bincount(cell, minlength=H * S * (A + 1))
-    likely = np.bincount(cell, chance, H * S * (A + 1)) / np.maximum(times, 1)
-    by_state = times.reshape(H, S, A + 1).sum(axis=2, keepdims=True)
-    shape = (H, S, A + 1)
-    mu = np.where(times > 0, likely, 0.0).reshape(shape)
-    mu = np.maximum(mu, 1.0 / np.maximum(by_state, 1.0))
-    model = model_of(
-        problem, Rules.read(problem, forbidden=None, required=None, allow_reverse=True)
-    )
-    model = model._replace(reward_lsa=np.zeros_like(model.reward_lsa))  # weights earn nothing
-    hard = isinstance(policy, HardPolicy)
-    K = policy.budget + 1 if isinstance(policy, HardPolicy) else 1
-    U, states = np.ones((K, S)), np.arange(S)
-    for h in range(H - 1, -1, -1):
-        now = np.zeros((K, S))
-        ahead = np.stack([_expected(problem, model, h, plane, states) for plane in U])
-        for k in range(K):
-            said = _said(policy, h, k)
-            speak, silence = ahead[k - 1 if hard else k], ahead[k]
-            now[k] = said[:, A] ** 2 / mu[h, :, A] * silence[:, A]
-            if not hard or k > 0:
-                now[k] += (said[:, :A] ** 2 / mu[h, :, :A] * speak[:, :A]).sum(axis=1)
-        # Where nothing is decided any more nothing is weighted.
-        over = problem.mdp.over[h]
-        now[:, over] = 1.0
-        U = now
-    return float(problem.mdp.start @ U[-1])
-
-
-def _said(policy: Policy | HardPolicy, h: int, k: int) -> Floats:
-    """Return how likely a policy says what at a step [s, b], silence last."""
-    S = policy.advice.shape[-1]
-    said = np.zeros((S, policy.n_actions + 1))
-    if isinstance(policy, HardPolicy):
-        said[np.arange(S), policy.advice[k, h]] = 1.0
-        return said
-    for s in range(S):
-        for advice, chance in policy.at(h, s).items():
-            said[s, advice] = chance
-    return said
-
-
-def _expected(problem: AdviceProblem, model: Model, h: int, values: Floats, states: Ints) -> Floats:
-    """Return Σ_t p^M(t | s, b) values(t) as [s, b], silence last, of a model that pays nothing."""
-    A = problem.n_actions
-    q_sa = np.empty((states.size, A))
-    action_values(model, h, values, states, q_sa)
-    q_sa[np.isinf(q_sa)] = 0.0
-    alone = (problem.policy[h] * q_sa).sum(axis=1, keepdims=True)
-    return np.concatenate((alone + problem.lift[h] * (q_sa - alone), alone), axis=1)
-
-
 def _newness(policy: Policy | HardPolicy, found: Fit) -> float:
     """Return the share of the policy's decisions that say what was never said in that state."""
     ever_sb = found.estimates.sent.sum(axis=0) > 0.0
@@ -511,50 +358,3 @@ def _newness(policy: Policy | HardPolicy, found: Fit) -> float:
     silent = at.occupancy[:, :S].sum(axis=0) - at.pieces[:S].sum(axis=1)
     said = np.concatenate((at.pieces[:S], np.maximum(silent, 0.0)[:, None]), axis=1)
     return float(said[:, : A + 1][~ever_sb].sum()) / max(lived, 1e-300)
-
-
-def _values(
-    problem: AdviceProblem, policy: Policy | HardPolicy, rows: _Rows
-) -> tuple[Floats, Floats]:
-    """Return Q of what was said and V of where it was said, for each decision, in the model.
-
-    With k pieces left what follows a piece of advice has k − 1; a policy that does not count has
-    one plane.
-    """
-    H, S, A = problem.horizon, problem.n_states, problem.n_actions
-    model = model_of(
-        problem, Rules.read(problem, forbidden=None, required=None, allow_reverse=True)
-    )
-    hard = isinstance(policy, HardPolicy)
-    K = policy.budget + 1 if isinstance(policy, HardPolicy) else 1
-    plane = np.maximum(K - 1 - rows.earlier, 0) if hard else np.zeros(rows.place.size, np.int64)
-    out_q, out_v = np.empty(rows.place.size), np.empty(rows.place.size)
-    V = np.zeros((K, S))
-    states = np.arange(S)
-    lift, own = by_step(problem.lift, H), by_step(problem.policy, H)
-    probability = None if isinstance(policy, HardPolicy) else policy.probabilities()
-    for h in range(H - 1, -1, -1):
-        q_ksb = np.empty((K, S, A + 1))
-        for k in range(K):
-            q_sa = np.empty((S, A))
-            action_values(model, h, V[k], states, q_sa)
-            q_sa[np.isinf(q_sa)] = 0.0
-            alone = (own[h] * q_sa).sum(axis=1)
-            q_ksb[k, :, A] = alone
-            spent_from = k + 1 if hard else k
-            if spent_from < K:
-                q_ksb[spent_from, :, :A] = alone[:, None] + lift[h] * (q_sa - alone[:, None])
-        if hard:
-            q_ksb[0, :, :A] = 0.0  # nothing can be said with no piece left
-        here = rows.place == h
-        k, s = plane[here], rows.state[here]
-        now = np.empty((K, S))
-        for i in range(K):
-            if isinstance(policy, HardPolicy):
-                now[i] = q_ksb[i, states, policy.advice[i, h].astype(np.int64)]
-            elif probability is not None:
-                now[i] = (probability[h] * q_ksb[i]).sum(axis=1)
-        out_q[here] = q_ksb[k, s, rows.advice[here]]
-        out_v[here] = now[k, s]
-        V = now
-    return out_q, out_v

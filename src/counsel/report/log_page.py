@@ -10,52 +10,39 @@ import html
 import io
 import json
 import math
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Iterator
 from urllib.parse import quote
 
 import numpy as np
 
-from counsel._arrays import Floats
 from counsel.errors import CounselError
 from counsel.estimate.rates import wilson
 from counsel.logs.evaluate import Worth
-from counsel.logs.listening import Listening, Trend, by_advice, by_state, overall
+from counsel.logs.listening import Trend, by_advice, by_state, overall
 from counsel.logs.plan import ranked
 from counsel.logs.study import Study
-from counsel.worlds.draw import ADVICE, GOLD, INK, LINES, PAPER
+from counsel.report.css import COMMON
+from counsel.report.log_charts import (
+    MOST_ROWS,
+    Chart,
+    criticality_chart,
+    frontier_chart,
+    people_chart,
+    share_chart,
+    trend_chart,
+)
+from counsel.worlds.draw import ADVICE
 
-GREY, HARM = "#6F675F", "#C8553D"
-MOST_ROWS = 25
-"""Rows of the table of where advice pays, and states of the heat map."""
-
-STYLE = f"""
-:root {{ color-scheme: light; }}
-body {{ margin: 0 auto; max-width: 64rem; padding: 2.5rem 1.25rem 4rem; background: {PAPER};
-  color: {INK}; font: 16px/1.55 system-ui, -apple-system, "Segoe UI", sans-serif;
-  font-variant-numeric: tabular-nums; }}
-h1 {{ font-size: 1.9rem; line-height: 1.2; margin: 0 0 .4rem; }}
-h2 {{ font-size: 1.3rem; line-height: 1.3; margin: 3rem 0 .4rem; }}
-p.lead {{ font-size: 1.1rem; margin: 0 0 1.5rem; }}
+STYLE = f"""{COMMON}
 .three {{ display: grid; grid-template-columns: repeat(auto-fit, minmax(15rem, 1fr)); gap: 1.5rem;
   margin: 1.5rem 0; }}
 .three b {{ display: block; font-size: 2rem; line-height: 1.2; color: {ADVICE}; }}
 .three span {{ display: block; font-size: .92rem; }}
 .chart {{ width: 100%; }}
 .data {{ font-size: .85rem; margin: 0 0 1rem; }}
-a {{ color: {ADVICE}; }}
-.wide {{ overflow-x: auto; }}
-table {{ border-collapse: collapse; width: 100%; font-size: .92rem; }}
-th, td {{ text-align: left; padding: .4rem .8rem .4rem 0; border-bottom: 1px solid {LINES};
-  vertical-align: top; }}
-td.number, th.number {{ text-align: right; white-space: nowrap; }}
 .bar {{ display: inline-block; height: .7rem; background: {ADVICE}; vertical-align: baseline; }}
-.warn {{ color: #A53E28; font-weight: 600; }}
-@media print {{ @page {{ size: A4; margin: 15mm; }}
-  body {{ max-width: none; padding: 0; background: white; }}
-  h2, h2 + p {{ break-after: avoid; }} .chart, tr, .three {{ break-inside: avoid; }}
-  .data, .modebar {{ display: none; }} .wide {{ overflow: visible; }} }}
+@media print {{ h2 + p {{ break-after: avoid; }} .chart, .three {{ break-inside: avoid; }}
+  .data, .modebar {{ display: none; }} }}
 """
 
 POLICY = (
@@ -63,15 +50,8 @@ POLICY = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Chart:
-    """A chart: its name, what Plotly is given, and the same numbers as a table."""
-
-    name: str
-    traces: Sequence[dict[str, Any]]
-    layout: dict[str, Any]
-    columns: Sequence[str]
-    rows: Sequence[Sequence[object]]
+Shown = Callable[[Chart | None], str]
+"""Puts a chart on the page and returns its place."""
 
 
 def log_page(found: Study) -> str:
@@ -175,7 +155,7 @@ def _three(found: Study) -> str:
     )
 
 
-def _pays(found: Study, shown: Any) -> Iterator[str]:  # noqa: ANN401 (draws a chart)
+def _pays(found: Study, shown: Shown) -> Iterator[str]:
     """Say where advice pays: a ranked table and a heat map."""
     rows = ranked(found.planned)
     if not rows:
@@ -203,7 +183,7 @@ def _pays(found: Study, shown: Any) -> Iterator[str]:  # noqa: ANN401 (draws a c
     yield _table(head, body)
     if len(rows) > MOST_ROWS:
         yield f"<p>… and {len(rows) - MOST_ROWS:,} more; <code>counsel plan</code> writes all.</p>"
-    yield shown(_heat(found))
+    yield shown(criticality_chart(found))
 
 
 def _table(head: str, body: str) -> str:
@@ -215,34 +195,7 @@ def _bar(share: float) -> str:
     return f"<span class='bar' style='width:{5.0 * share:.2f}rem'></span>"
 
 
-def _heat(found: Study) -> Chart | None:
-    """Return criticality by step and state."""
-    tally, critical = found.fit.tally, found.planned.criticality.lower
-    taken = found.fit.estimates.taken.sum(axis=(0, 2))
-    known = np.flatnonzero(taken > 0)
-    order = known[np.argsort(-critical[:, known].max(axis=0), kind="stable")][:MOST_ROWS]
-    if critical[:, order].max() <= 0.0:
-        return None
-    table = np.where(np.isfinite(critical[:, order]), critical[:, order], np.nan).T
-    names = [_plain(tally.states[s]) for s in order]
-    trace = {
-        "type": "heatmap",
-        "z": _list(table[::-1]),
-        "x": list(range(table.shape[1])),
-        "y": names[::-1],
-        "colorscale": [[0, "#FFFFFF"], [1, ADVICE]],
-        "colorbar": {"title": {"text": "criticality"}, "thickness": 12},
-        "hovertemplate": "step %{x}, %{y}<br>criticality %{z:.3g}<extra></extra>",
-    }
-    layout = _layout("step", "", height=120 + 26 * len(names))
-    layout["xaxis"]["dtick"] = max(1, table.shape[1] // 12)
-    rows = [
-        (h, tally.states[s], float(critical[h, s])) for s in order for h in range(critical.shape[0])
-    ]
-    return Chart("criticality", [trace], layout, ("step", "state", "criticality"), rows)
-
-
-def _frontier(found: Study, shown: Any) -> Iterator[str]:  # noqa: ANN401
+def _frontier(found: Study, shown: Shown) -> Iterator[str]:
     """Say what a budget buys."""
     share = "" if math.isnan(found.share) else f", {found.share:.0%} of all there is to gain"
     yield (
@@ -254,60 +207,10 @@ def _frontier(found: Study, shown: Any) -> Iterator[str]:  # noqa: ANN401
         "<p>Every point of the line is the best plan for that many pieces of advice; the band is "
         "its 95 % interval. The diamond is the log itself, which was measured, not planned.</p>"
     )
-    points = (
-        ("never", 0.0, found.alone, GREY, "circle"),
-        ("as logged", found.fit.logged_pieces, found.logged, HARM, "diamond"),
-        ("the plan", found.planned.plan.advice_count, found.chosen, ADVICE, "triangle-up"),
-        ("always the best action", found.always_pieces, found.always, GOLD, "square"),
-    )
-    x = found.budgets.tolist()
-    traces: list[dict[str, Any]] = [
-        {
-            "x": x + x[::-1],
-            "y": _list(found.high) + _list(found.low[::-1]),
-            "fill": "toself",
-            "fillcolor": "rgba(11,122,117,.15)",
-            "line": {"width": 0},
-            "hoverinfo": "skip",
-            "showlegend": False,
-            "mode": "lines",
-        },
-        {
-            "x": x,
-            "y": _list(found.value),
-            "mode": "lines",
-            "line": {"color": ADVICE, "width": 2.5},
-            "name": "the frontier",
-            "hovertemplate": "%{x:.3g} pieces: %{y:.5g}<extra></extra>",
-        },
-    ]
-    for name, pieces, worth, colour, symbol in points:
-        traces.append(
-            {
-                "x": [pieces],
-                "y": [worth.value],
-                "error_y": _whisker(worth),
-                "mode": "markers+text",
-                "text": [f"  {name}  "],
-                "textposition": "middle left" if pieces > 0.8 * x[-1] else "middle right",
-                "cliponaxis": False,
-                "marker": {"color": colour, "size": 12, "symbol": symbol},
-                "name": name,
-                "hovertemplate": f"{name}: %{{x:.3g}} pieces, %{{y:.5g}}<extra></extra>",
-            }
-        )
-    layout = _layout("pieces of advice an episode", "reward of an episode", height=420)
-    rows = [
-        *(
-            ("frontier", b, v, lo, hi)
-            for b, v, lo, hi in zip(found.budgets, found.value, found.low, found.high, strict=True)
-        ),
-        *((name, pieces, w.value, w.low, w.high) for name, pieces, w, _, _ in points),
-    ]
-    yield shown(Chart("frontier", traces, layout, ("what", "pieces", "value", "low", "high"), rows))
+    yield shown(frontier_chart(found))
 
 
-def _listening(found: Study, shown: Any) -> Iterator[str]:  # noqa: ANN401
+def _listening(found: Study, shown: Shown) -> Iterator[str]:
     """Say how much people listen, by advice, by state, over time and from person to person."""
     fit = found.fit
     if not fit.estimates.given.any():
@@ -326,17 +229,17 @@ def _listening(found: Study, shown: Any) -> Iterator[str]:  # noqa: ANN401
         "<p>Matched is how often people did what was advised. The grey mark is how often they "
         "would have done it anyway; the distance between the two is what advice moves.</p>"
     )
-    yield shown(_shares("by-advice", advice))
+    yield shown(share_chart("by-advice", advice))
     yield "<h2>How much people listen by state</h2>"
-    yield shown(_shares("by-state", by_state(fit.estimates)))
+    yield shown(share_chart("by-state", by_state(fit.estimates)))
     if fit.over_time is not None:
         per = "from the first day to the last"
         yield f"<h2>{_text(_changes(fit.over_time, 'over time', per))}</h2>"
-        yield shown(_over("over-time", fit.over_time, "time"))
+        yield shown(trend_chart("over-time", fit.over_time, "time"))
     if fit.over_advice is not None:
         per = "for each piece already given in the episode"
         yield f"<h2>{_text(_changes(fit.over_advice, 'as advice piles up', per))}</h2>"
-        yield shown(_over("over-advice", fit.over_advice, "pieces of advice already given"))
+        yield shown(trend_chart("over-advice", fit.over_advice, "pieces of advice already given"))
     if fit.people is not None:
         low, high = np.quantile(fit.people.lift, (0.1, 0.9))
         yield (
@@ -344,7 +247,7 @@ def _listening(found: Study, shown: Any) -> Iterator[str]:  # noqa: ANN401
             f"{low:.2f} and {high:.2f}</h2>"
             "<p>Each person's own data, leaning on everybody's where there are few.</p>"
         )
-        yield shown(_people(fit.people.lift))
+        yield shown(people_chart(fit.people.lift))
 
 
 def _changes(trend: Trend, when: str, per: str) -> str:
@@ -354,108 +257,6 @@ def _changes(trend: Trend, when: str, per: str) -> str:
         return f"No change in listening can be told {when}: {ends}"
     way = "more" if trend.slope > 0.0 else "less"
     return f"People listen {way} {when}: lift {ends}"
-
-
-def _shares(name: str, by: Listening) -> Chart:
-    """Return matched shares with whiskers, and what would have been done anyway."""
-    order = [i for i in np.argsort(-by.given, kind="stable") if by.given[i]][:MOST_ROWS][::-1]
-    share, (low, high) = by.matched / np.maximum(by.given, 1.0), wilson(by.matched, by.given)
-    anyway = by.anyway_share
-    names = [_plain(by.keys[i]) for i in order]
-    counts = [f"{by.given[i]:,.0f} pieces" for i in order]
-    matched = {
-        "x": _list(share[order]),
-        "y": names,
-        "error_x": {
-            "type": "data",
-            "symmetric": False,
-            "array": _list((high - share)[order]),
-            "arrayminus": _list((share - low)[order]),
-            "color": ADVICE,
-        },
-        "mode": "markers",
-        "marker": {"color": ADVICE, "size": 11, "symbol": "triangle-up"},
-        "name": "matched",
-        "customdata": counts,
-        "hovertemplate": "%{y}: matched %{x:.1%} of %{customdata}<extra></extra>",
-    }
-    told = [i for i in order if math.isfinite(by.error[i])]
-    habit = {
-        "x": _list(anyway[told]),
-        "y": [_plain(by.keys[i]) for i in told],
-        "mode": "markers",
-        "marker": {"color": GREY, "size": 10, "symbol": "circle"},
-        "name": "anyway",
-        "hovertemplate": "%{y}: anyway %{x:.1%}<extra></extra>",
-    }
-    layout = _layout("share of the advice that is seen", "", height=130 + 30 * len(order))
-    layout["xaxis"] |= {"tickformat": ".0%", "range": [-0.02, 1.02]}
-    layout["showlegend"] = True
-    rows = [(by.keys[i], int(by.given[i]), int(by.matched[i]), *_lift(by, i)) for i in order[::-1]]
-    columns = (
-        name.removeprefix("by-"),
-        "seen",
-        "matched",
-        "anyway",
-        "lift",
-        "lift_low",
-        "lift_high",
-    )
-    return Chart(name, [matched, habit], layout, columns, rows)
-
-
-def _lift(by: Listening, i: int) -> tuple[object, object, object, object]:
-    """Return what is done anyway and the lift with its ends; nothing where it cannot be told."""
-    if not math.isfinite(by.error[i]):
-        return "", "", "", ""
-    return float(by.anyway_share[i]), float(by.lift[i]), float(by.low[i]), float(by.high[i])
-
-
-def _over(name: str, trend: Trend, title: str) -> Chart:
-    """Return the lift along something."""
-    by = trend.by
-    at: list[object] = trend.at.tolist()
-    trace = {
-        "x": at,
-        "y": _list(by.lift),
-        "error_y": {"type": "data", "array": _list(1.96 * by.error), "color": ADVICE},
-        "mode": "markers+lines",
-        "line": {"color": ADVICE, "width": 1},
-        "marker": {"color": ADVICE, "size": 9, "symbol": "triangle-up"},
-        "customdata": [f"{n:,.0f} pieces" for n in by.given],
-        "hovertemplate": "lift %{y:.2f} from %{customdata}<extra></extra>",
-    }
-    layout = _layout(title, "lift", height=320)
-    layout["yaxis"]["rangemode"] = "tozero"
-    if trend.ends is not None:
-        layout["xaxis"] |= {
-            "tickvals": [0, 1],
-            "ticktext": [_plain(end[:10]) for end in trend.ends],
-            "range": [-0.05, 1.05],
-        }
-    rows = list(zip(at, by.given.tolist(), by.matched.tolist(), by.lift.tolist(), strict=True))
-    return Chart(name, [trace], layout, ("at", "seen", "matched", "lift"), rows)
-
-
-def _people(lift: Floats) -> Chart:
-    """Return how lifts are spread over people."""
-    counts, edges = np.histogram(lift, bins=20)
-    trace = {
-        "type": "bar",
-        "x": _list((edges[1:] + edges[:-1]) / 2.0),
-        "y": counts.tolist(),
-        "width": _list(np.diff(edges) * 0.94),
-        "marker": {"color": ADVICE},
-        "hovertemplate": "lift near %{x:.2f}: %{y} people<extra></extra>",
-    }
-    rows = [(float(a), float(b), int(n)) for a, b, n in zip(edges, edges[1:], counts, strict=False)]
-    return Chart(
-        "people",
-        [trace],
-        _layout("lift", "people", height=300),
-        ("lift_from", "lift_to", "people"),
-        rows,
-    )
 
 
 def _limits(found: Study) -> Iterator[str]:
@@ -537,50 +338,9 @@ def _safe(value: object) -> object:
     return value
 
 
-def _layout(x: str, y: str, *, height: int) -> dict[str, Any]:
-    axis = {"gridcolor": LINES, "zeroline": False, "automargin": True}
-    return {
-        "height": height,
-        "margin": {"l": 60, "r": 20, "t": 20, "b": 50},
-        "paper_bgcolor": "rgba(0,0,0,0)",
-        "plot_bgcolor": "rgba(0,0,0,0)",
-        "font": {"family": "system-ui, sans-serif", "color": INK, "size": 13},
-        "showlegend": False,
-        "modebar": {"bgcolor": "rgba(0,0,0,0)", "color": "#B9B2A8", "activecolor": ADVICE},
-        "legend": {"orientation": "h", "y": 1.02, "yanchor": "bottom"},
-        "xaxis": axis | {"title": {"text": x}},
-        "yaxis": axis | {"title": {"text": y}},
-    }
-
-
-def _whisker(worth: Worth) -> dict[str, Any]:
-    return {
-        "type": "data",
-        "symmetric": False,
-        "array": _list(np.array([worth.high - worth.value])),
-        "arrayminus": _list(np.array([worth.value - worth.low])),
-        "color": GREY,
-    }
-
-
-def _list(numbers: Floats) -> list[Any]:
-    """Return numbers as JSON knows them: what is no number is none."""
-    return (
-        [_list(row) for row in numbers]
-        if numbers.ndim > 1
-        else [float(x) if math.isfinite(x) else None for x in numbers]
-    )
-
-
 def _script(value: object) -> str:
     """Return JSON that cannot end its script."""
     return json.dumps(value, ensure_ascii=True, allow_nan=False).replace("<", "\\u003c")
-
-
-def _plain(label: str) -> str:
-    """Return a label that Plotly shows as it is."""
-    text = label if len(label) <= 40 else label[:37] + "…"
-    return html.escape(text, quote=False)
 
 
 def _text(given: str) -> str:

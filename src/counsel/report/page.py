@@ -9,7 +9,8 @@ import html
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from counsel.worlds.draw import ADVICE, INK, LINES, PAPER
+from counsel.report.css import COMMON
+from counsel.worlds.draw import ADVICE
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,34 +45,18 @@ class Section:
     settings: Sequence[tuple[str, str, str]]
 
 
-STYLE = f"""
-:root {{ color-scheme: light; }}
-body {{ margin: 0 auto; max-width: 62rem; padding: 2.5rem 1.25rem 4rem; background: {PAPER};
-  color: {INK}; font: 16px/1.55 system-ui, -apple-system, "Segoe UI", sans-serif;
-  font-variant-numeric: tabular-nums; }}
-h1 {{ font-size: 1.9rem; line-height: 1.2; margin: 0 0 .4rem; }}
-h2 {{ font-size: 1.3rem; margin: 3rem 0 .6rem; }}
-p.lead {{ font-size: 1.1rem; margin: 0 0 1.5rem; }}
-a {{ color: {ADVICE}; }}
+STYLE = f"""{COMMON}
 nav ul {{ padding: 0; display: flex; flex-wrap: wrap; gap: .3rem 1.1rem; list-style: none; }}
 figure {{ margin: 1.2rem 0; }}
 figure img {{ max-width: 100%; height: auto; display: block; }}
 figcaption {{ font-size: .92rem; margin-top: .5rem; max-width: 52rem; }}
-.wide {{ overflow-x: auto; }}
 .whole {{ white-space: nowrap; }}
-table {{ border-collapse: collapse; width: 100%; font-size: .92rem; }}
-th, td {{ text-align: left; padding: .45rem .7rem .45rem 0; border-bottom: 1px solid {LINES};
-  vertical-align: top; }}
-td.number {{ text-align: right; white-space: nowrap; }}
-th.number {{ text-align: right; }}
 .holds {{ color: {ADVICE}; font-weight: 600; white-space: nowrap; }}
 .fails {{ color: #A53E28; font-weight: 600; white-space: nowrap; }}
 details {{ margin: .8rem 0; font-size: .9rem; }}
 summary {{ cursor: pointer; color: {ADVICE}; }}
 code {{ font-size: .85em; overflow-wrap: anywhere; }}
-@media print {{ body {{ max-width: none; padding: 0; background: white; }}
-  h2 {{ break-after: avoid; }} figure, tr {{ break-inside: avoid; }}
-  details, nav {{ display: none; }} }}
+@media print {{ details, nav {{ display: none; }} }}
 """
 
 

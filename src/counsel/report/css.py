@@ -1,0 +1,23 @@
+"""What all pages have in common: type, colour, tables, and how they print."""
+
+from counsel.worlds.draw import ADVICE, INK, LINES, PAPER
+
+COMMON = f"""
+:root {{ color-scheme: light; }}
+body {{ margin: 0 auto; max-width: 64rem; padding: 2.5rem 1.25rem 4rem; background: {PAPER};
+  color: {INK}; font: 16px/1.55 system-ui, -apple-system, "Segoe UI", sans-serif;
+  font-variant-numeric: tabular-nums; }}
+h1 {{ font-size: 1.9rem; line-height: 1.2; margin: 0 0 .4rem; }}
+h2 {{ font-size: 1.3rem; line-height: 1.3; margin: 3rem 0 .5rem; }}
+p.lead {{ font-size: 1.1rem; margin: 0 0 1.5rem; }}
+a {{ color: {ADVICE}; }}
+.wide {{ overflow-x: auto; }}
+table {{ border-collapse: collapse; width: 100%; font-size: .92rem; }}
+th, td {{ text-align: left; padding: .42rem .75rem .42rem 0; border-bottom: 1px solid {LINES};
+  vertical-align: top; }}
+td.number, th.number {{ text-align: right; white-space: nowrap; }}
+@media print {{ @page {{ size: A4; margin: 15mm; }}
+  body {{ max-width: none; padding: 0; background: white; }}
+  h2 {{ break-after: avoid; }} figure, tr {{ break-inside: avoid; }}
+  .wide {{ overflow: visible; }} }}
+"""

@@ -1,0 +1,256 @@
+"""The charts of a log's report, as Plotly takes them, each with the same numbers as a table."""
+
+import html
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from counsel._arrays import Floats
+from counsel.estimate.rates import Z, wilson
+from counsel.logs.evaluate import Worth
+from counsel.logs.listening import Listening, Trend
+from counsel.logs.study import Study
+from counsel.worlds.draw import ADVICE, GOLD, INK, LINES
+
+GREY, HARM = "#6F675F", "#C8553D"
+MOST_ROWS = 25
+"""States of the heat map, and rows of any other chart."""
+
+
+@dataclass(frozen=True, slots=True)
+class Chart:
+    """A chart: its name, what Plotly is given, and the same numbers as a table."""
+
+    name: str
+    traces: Sequence[dict[str, Any]]
+    layout: dict[str, Any]
+    columns: Sequence[str]
+    rows: Sequence[Sequence[object]]
+
+
+def criticality_chart(found: Study) -> Chart | None:
+    """Return criticality by step and state."""
+    tally, critical = found.fit.tally, found.planned.criticality.lower
+    taken = found.fit.estimates.taken.sum(axis=(0, 2))
+    known = np.flatnonzero(taken > 0)
+    order = known[np.argsort(-critical[:, known].max(axis=0), kind="stable")][:MOST_ROWS]
+    if critical[:, order].max() <= 0.0:
+        return None
+    table = np.where(np.isfinite(critical[:, order]), critical[:, order], np.nan).T
+    names = [_plain(tally.states[s]) for s in order]
+    trace = {
+        "type": "heatmap",
+        "z": _list(table[::-1]),
+        "x": list(range(table.shape[1])),
+        "y": names[::-1],
+        "colorscale": [[0, "#FFFFFF"], [1, ADVICE]],
+        "colorbar": {"title": {"text": "criticality"}, "thickness": 12},
+        "hovertemplate": "step %{x}, %{y}<br>criticality %{z:.3g}<extra></extra>",
+    }
+    layout = _layout("step", "", height=120 + 26 * len(names))
+    layout["xaxis"]["dtick"] = max(1, table.shape[1] // 12)
+    rows = [
+        (h, tally.states[s], float(critical[h, s])) for s in order for h in range(critical.shape[0])
+    ]
+    return Chart("criticality", [trace], layout, ("step", "state", "criticality"), rows)
+
+
+def frontier_chart(found: Study) -> Chart:
+    """Return the frontier with its band, and what else could be done."""
+    points = (
+        ("never", 0.0, found.alone, GREY, "circle"),
+        ("as logged", found.fit.logged_pieces, found.logged, HARM, "diamond"),
+        ("the plan", found.planned.plan.advice_count, found.chosen, ADVICE, "triangle-up"),
+        ("always the best action", found.always_pieces, found.always, GOLD, "square"),
+    )
+    x = found.budgets.tolist()
+    traces: list[dict[str, Any]] = [
+        {
+            "x": x + x[::-1],
+            "y": _list(found.high) + _list(found.low[::-1]),
+            "fill": "toself",
+            "fillcolor": "rgba(11,122,117,.15)",
+            "line": {"width": 0},
+            "hoverinfo": "skip",
+            "showlegend": False,
+            "mode": "lines",
+        },
+        {
+            "x": x,
+            "y": _list(found.value),
+            "mode": "lines",
+            "line": {"color": ADVICE, "width": 2.5},
+            "name": "the frontier",
+            "hovertemplate": "%{x:.3g} pieces: %{y:.5g}<extra></extra>",
+        },
+    ]
+    for name, pieces, worth, colour, symbol in points:
+        traces.append(
+            {
+                "x": [pieces],
+                "y": [worth.value],
+                "error_y": _whisker(worth),
+                "mode": "markers+text",
+                "text": [f"  {name}  "],
+                "textposition": "middle left" if pieces > 0.8 * x[-1] else "middle right",
+                "cliponaxis": False,
+                "marker": {"color": colour, "size": 12, "symbol": symbol},
+                "name": name,
+                "hovertemplate": f"{name}: %{{x:.3g}} pieces, %{{y:.5g}}<extra></extra>",
+            }
+        )
+    layout = _layout("pieces of advice an episode", "reward of an episode", height=420)
+    rows = [
+        *(
+            ("frontier", b, v, lo, hi)
+            for b, v, lo, hi in zip(found.budgets, found.value, found.low, found.high, strict=True)
+        ),
+        *((name, pieces, w.value, w.low, w.high) for name, pieces, w, _, _ in points),
+    ]
+    return Chart("frontier", traces, layout, ("what", "pieces", "value", "low", "high"), rows)
+
+
+def share_chart(name: str, by: Listening) -> Chart:
+    """Return matched shares with whiskers, and what would have been done anyway."""
+    order = [i for i in np.argsort(-by.given, kind="stable") if by.given[i]][:MOST_ROWS][::-1]
+    share, (low, high) = by.matched / np.maximum(by.given, 1.0), wilson(by.matched, by.given)
+    anyway = by.anyway_share
+    names = [_plain(by.keys[i]) for i in order]
+    counts = [f"{by.given[i]:,.0f} pieces" for i in order]
+    matched = {
+        "x": _list(share[order]),
+        "y": names,
+        "error_x": {
+            "type": "data",
+            "symmetric": False,
+            "array": _list((high - share)[order]),
+            "arrayminus": _list((share - low)[order]),
+            "color": ADVICE,
+        },
+        "mode": "markers",
+        "marker": {"color": ADVICE, "size": 11, "symbol": "triangle-up"},
+        "name": "matched",
+        "customdata": counts,
+        "hovertemplate": "%{y}: matched %{x:.1%} of %{customdata}<extra></extra>",
+    }
+    told = [i for i in order if math.isfinite(by.error[i])]
+    habit = {
+        "x": _list(anyway[told]),
+        "y": [_plain(by.keys[i]) for i in told],
+        "mode": "markers",
+        "marker": {"color": GREY, "size": 10, "symbol": "circle"},
+        "name": "anyway",
+        "hovertemplate": "%{y}: anyway %{x:.1%}<extra></extra>",
+    }
+    layout = _layout("share of the advice that is seen", "", height=130 + 30 * len(order))
+    layout["xaxis"] |= {"tickformat": ".0%", "range": [-0.02, 1.02]}
+    layout["showlegend"] = True
+    rows = [(by.keys[i], int(by.given[i]), int(by.matched[i]), *_lift(by, i)) for i in order[::-1]]
+    columns = (
+        name.removeprefix("by-"),
+        "seen",
+        "matched",
+        "anyway",
+        "lift",
+        "lift_low",
+        "lift_high",
+    )
+    return Chart(name, [matched, habit], layout, columns, rows)
+
+
+def _lift(by: Listening, i: int) -> tuple[object, object, object, object]:
+    """Return what is done anyway and the lift with its ends; nothing where it cannot be told."""
+    if not math.isfinite(by.error[i]):
+        return "", "", "", ""
+    return float(by.anyway_share[i]), float(by.lift[i]), float(by.low[i]), float(by.high[i])
+
+
+def trend_chart(name: str, trend: Trend, title: str) -> Chart:
+    """Return the lift along something."""
+    by = trend.by
+    at: list[object] = trend.at.tolist()
+    trace = {
+        "x": at,
+        "y": _list(by.lift),
+        "error_y": {"type": "data", "array": _list(Z * by.error), "color": ADVICE},
+        "mode": "markers+lines",
+        "line": {"color": ADVICE, "width": 1},
+        "marker": {"color": ADVICE, "size": 9, "symbol": "triangle-up"},
+        "customdata": [f"{n:,.0f} pieces" for n in by.given],
+        "hovertemplate": "lift %{y:.2f} from %{customdata}<extra></extra>",
+    }
+    layout = _layout(title, "lift", height=320)
+    layout["yaxis"]["rangemode"] = "tozero"
+    if trend.ends is not None:
+        layout["xaxis"] |= {
+            "tickvals": [0, 1],
+            "ticktext": [_plain(end[:10]) for end in trend.ends],
+            "range": [-0.05, 1.05],
+        }
+    rows = list(zip(at, by.given.tolist(), by.matched.tolist(), by.lift.tolist(), strict=True))
+    return Chart(name, [trace], layout, ("at", "seen", "matched", "lift"), rows)
+
+
+def people_chart(lift: Floats) -> Chart:
+    """Return how lifts are spread over people."""
+    counts, edges = np.histogram(lift, bins=20)
+    trace = {
+        "type": "bar",
+        "x": _list((edges[1:] + edges[:-1]) / 2.0),
+        "y": counts.tolist(),
+        "width": _list(np.diff(edges) * 0.94),
+        "marker": {"color": ADVICE},
+        "hovertemplate": "lift near %{x:.2f}: %{y} people<extra></extra>",
+    }
+    rows = [(float(a), float(b), int(n)) for a, b, n in zip(edges, edges[1:], counts, strict=False)]
+    return Chart(
+        "people",
+        [trace],
+        _layout("lift", "people", height=300),
+        ("lift_from", "lift_to", "people"),
+        rows,
+    )
+
+
+def _layout(x: str, y: str, *, height: int) -> dict[str, Any]:
+    axis = {"gridcolor": LINES, "zeroline": False, "automargin": True}
+    return {
+        "height": height,
+        "margin": {"l": 60, "r": 20, "t": 20, "b": 50},
+        "paper_bgcolor": "rgba(0,0,0,0)",
+        "plot_bgcolor": "rgba(0,0,0,0)",
+        "font": {"family": "system-ui, sans-serif", "color": INK, "size": 13},
+        "showlegend": False,
+        "modebar": {"bgcolor": "rgba(0,0,0,0)", "color": "#B9B2A8", "activecolor": ADVICE},
+        "legend": {"orientation": "h", "y": 1.02, "yanchor": "bottom"},
+        "xaxis": axis | {"title": {"text": x}},
+        "yaxis": axis | {"title": {"text": y}},
+    }
+
+
+def _whisker(worth: Worth) -> dict[str, Any]:
+    return {
+        "type": "data",
+        "symmetric": False,
+        "array": _list(np.array([worth.high - worth.value])),
+        "arrayminus": _list(np.array([worth.value - worth.low])),
+        "color": GREY,
+    }
+
+
+def _list(numbers: Floats) -> list[Any]:
+    """Return numbers as JSON knows them: what is no number is none."""
+    return (
+        [_list(row) for row in numbers]
+        if numbers.ndim > 1
+        else [float(x) if math.isfinite(x) else None for x in numbers]
+    )
+
+
+def _plain(label: str) -> str:
+    """Return a label that Plotly shows as it is."""
+    text = label if len(label) <= 40 else label[:37] + "…"
+    return html.escape(text, quote=False)
