@@ -10,7 +10,8 @@ from typing import Any
 
 from counsel._arrays import real
 from counsel.errors import CounselError
-from counsel.logs.read import Log, as_moment, blaming_engine, in_order
+from counsel.logs.kinds import as_moment, in_order
+from counsel.logs.read import Log, blaming_engine
 
 EXAMPLES = 3
 """Rows shown for each finding."""

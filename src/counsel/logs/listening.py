@@ -21,7 +21,8 @@ from counsel.estimate.pooling import GRID, pool_estimates
 from counsel.estimate.rates import Z
 from counsel.logs.counts import codes_of, follow
 from counsel.logs.estimates import Estimates
-from counsel.logs.read import Log, as_moment, blaming_engine
+from counsel.logs.kinds import as_moment
+from counsel.logs.read import Log, blaming_engine
 
 TIMES = 12
 """Spans of equal length that time is cut into."""

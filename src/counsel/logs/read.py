@@ -16,7 +16,6 @@ that is none can be counted and shown instead of stopping everything.
 
 import csv
 import gzip
-import math
 import re
 import sqlite3
 from collections.abc import Iterator
@@ -28,7 +27,16 @@ from urllib.parse import quote, urlsplit
 
 from counsel._arrays import brief
 from counsel.errors import CounselError
-from counsel.logs.schema import JOINT, Bins, Columns, bin_labels
+from counsel.logs.kinds import (
+    LARGEST_STEP,
+    as_number,
+    as_text,
+    as_truth,
+    as_written,
+    binned,
+    cuts_of,
+)
+from counsel.logs.schema import JOINT, Bins, Columns
 
 TEXT = (".csv", ".csv.gz", ".tsv", ".tsv.gz")
 LINES = (".jsonl", ".ndjson")
@@ -42,18 +50,7 @@ POSTGRES = ("postgresql://", "postgres://")
 PATIENCE = 10
 """Seconds to wait for a server."""
 
-NUMBER = r"^[+-]?([0-9]+[.]?[0-9]*|[.][0-9]+)([eE][+-]?[0-2]?[0-9]?[0-9])?$"
-"""What can be cast to a number by an engine that gives up at what cannot."""
 
-DATE = (
-    r"^[0-9]{4}-[0-9]{2}-[0-9]{2}([ T][0-9]{2}:[0-9]{2}(:[0-9]{2}([.][0-9]+)?)?(Z|[+-][0-9:]+)?)?$"
-)
-"""A date, perhaps with a time, for an engine that gives up at what is none."""
-
-LARGEST_STEP = 2**53
-"""Beyond it not every whole number is a number; no engine casts what is endless."""
-
-ENDLESS = ("inf", "+inf", "-inf", "infinity", "+infinity", "-infinity", "nan")
 LIKE_JOINT = " ‧ "
 """What stands for that sign inside a part."""
 
@@ -360,15 +357,15 @@ def _named(table: Any, columns: Columns, bins: Bins, name: str) -> Log:  # noqa:
         if "next_state" in columns.names:
             raise CounselError("next_state goes with a state of one column, as it is; leave it out")
         roles.pop("next_state", None)
-    cuts = {column: _cuts(table, column, told) for column, told in bins.cuts.items()}
+    cuts = {column: cuts_of(table, column, told) for column, told in bins.cuts.items()}
     made: dict[str, Any] = {}
     for role, own in roles.items():
         first = table[own[0]]
         if role == "state":
             parts = [
-                _binned(table[column], column, cuts[column])
+                binned(table[column], column, cuts[column])
                 if column in cuts
-                else _text(table[column])
+                else as_text(table[column])
                 for column in own
             ]
             joined = parts[0] if len(parts) == 1 else parts[0].replace(JOINT, LIKE_JOINT)
@@ -376,113 +373,16 @@ def _named(table: Any, columns: Columns, bins: Bins, name: str) -> Log:  # noqa:
                 joined = joined + ibis.literal(JOINT) + part.replace(JOINT, LIKE_JOINT)
             made[role] = joined
         elif role in ("episode", "person", "next_state", "advice", "action"):
-            made[role] = _text(first)
+            made[role] = as_text(first)
         elif role == "step":
             number = as_number(first)
             number = number.between(-LARGEST_STEP, LARGEST_STEP).ifelse(number, None)
             whole = (number == number.floor()).ifelse(number, None)
-            made[role], made["raw_step"] = whole.cast("int64"), _raw(first)
+            made[role], made["raw_step"] = whole.cast("int64"), as_written(first)
         elif role in ("reward", "advice_probability"):
-            made[role], made[f"raw_{role}"] = as_number(first), _raw(first)
+            made[role], made[f"raw_{role}"] = as_number(first), as_written(first)
         elif role in ("seen", "terminated", "truncated"):
-            made[role], made[f"raw_{role}"] = _truth(first), _raw(first)
+            made[role], made[f"raw_{role}"] = as_truth(first), as_written(first)
         else:
             made[role] = first
     return Log(table.select(**made), roles, name, cuts)
-
-
-def _cuts(table: Any, column: str, told: tuple[float, ...] | int) -> tuple[float, ...]:  # noqa: ANN401
-    """Return where a column is cut; quantiles are asked of the engine."""
-    if not isinstance(told, int):
-        return told
-    number = as_number(table[column])
-    shares = {f"q{i}": number.quantile(i / told) for i in range(1, told)}
-    found = table.aggregate(**shares).to_pyarrow().to_pylist()[0].values()
-    cuts = tuple(sorted({float(cut) for cut in found if cut is not None and math.isfinite(cut)}))
-    if not cuts:
-        raise CounselError(f"bins cuts {column!r}, which holds no numbers")
-    return cuts
-
-
-def _binned(column: Any, name: str, cuts: tuple[float, ...]) -> Any:  # noqa: ANN401
-    """Return the bin of each number, NULL where it is none."""
-    import ibis
-
-    number, names = as_number(column), bin_labels(name, cuts)
-    below = [(number < cut, label) for cut, label in zip(cuts, names, strict=False)]
-    return ibis.cases((number.isnull(), None), *below, else_=names[-1])
-
-
-def _text(column: Any) -> Any:  # noqa: ANN401
-    """Return a column as text, NULL where it is empty.
-
-    Whole numbers are written as such: where some are missing, tables keep whole numbers as floats.
-    """
-    text = column.cast("string")
-    if column.type().is_string():
-        return text.strip().nullif("")
-    if not column.type().is_floating():
-        return text
-    there = (~column.isnan()).ifelse(column, None)
-    small = there.between(-LARGEST_STEP, LARGEST_STEP)
-    number = small.ifelse(there, None)
-    whole = (number == number.floor()).ifelse(number, None).cast("int64").cast("string")
-    return whole.fill_null(there.cast("string"))
-
-
-def _raw(column: Any) -> Any:  # noqa: ANN401
-    """Return what was written, to tell what is empty from what is no number."""
-    return _text(column) if column.type().is_string() else column
-
-
-def as_number(column: Any) -> Any:  # noqa: ANN401
-    """Return a column as numbers, NULL where it is none."""
-    if not column.type().is_string():
-        return column.cast("float64")
-    text = column.strip()
-    if column.get_backend().name != "postgres":
-        return text.try_cast("float64")
-    fit = text.re_search(NUMBER) | text.lower().isin(ENDLESS)
-    return fit.ifelse(text, None).cast("float64")
-
-
-def as_moment(column: Any) -> Any:  # noqa: ANN401
-    """Return a timestamp as a number, in seconds where it is a date; NULL where it is none."""
-    kind = column.type()
-    if kind.is_string():
-        text = column.strip()
-        dated = text
-        if column.get_backend().name == "postgres":
-            dated = text.re_search(DATE).ifelse(text, None)
-        number = as_number(column)
-        number = number.fill_null(dated.try_cast("timestamp").epoch_seconds().cast("float64"))
-    elif kind.is_numeric():
-        number = column.cast("float64")
-    elif kind.is_date() or kind.is_timestamp():
-        number = column.cast("timestamp").epoch_seconds().cast("float64")
-    else:
-        return (column.isnull() & column.notnull()).ifelse(0.0, None)  # none in any row
-    return number.between(-LARGEST_STEP, LARGEST_STEP).ifelse(number, None)
-
-
-def in_order(column: Any) -> Any:  # noqa: ANN401
-    """Return what a column is sorted by: texts by their bytes, whatever a server's language."""
-    import ibis
-
-    if not column.type().is_string() or column.get_backend().name != "postgres":
-        return column
-
-    def convert_to(text: str, encoding: str) -> bytes:  # type: ignore[empty-body]
-        ...
-
-    return ibis.udf.scalar.builtin(convert_to)(column, "UTF8")
-
-
-def _truth(column: Any) -> Any:  # noqa: ANN401
-    """Return a column as true or false, NULL where it is neither."""
-    if column.type().is_boolean():
-        return column
-    text = column.cast("string").strip().lower()
-    yes = text.isin(["true", "t", "yes", "y", "1", "1.0"])
-    no = text.isin(["false", "f", "no", "n", "0", "0.0"])
-    return (yes | no).ifelse(yes, None)
