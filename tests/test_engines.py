@@ -3,7 +3,6 @@
 import csv
 import dataclasses
 import gc
-import os
 import re
 import shutil
 import socket
@@ -26,7 +25,6 @@ from counsel.logs.check import check_log
 from counsel.logs.counts import CUT, ENDED, count_log
 from counsel.logs.read import read_log
 from counsel.logs.schema import OPTIONAL, Bins, Columns
-from tests import postgres
 
 STATES = (
     "calm",
@@ -169,18 +167,6 @@ def in_sqlite(arrow, path):
             [[as_text(v) if isinstance(v, bool | datetime) else v for v in row] for row in rows],
         )
     return f"{path}::decisions"
-
-
-@pytest.fixture(scope="session")
-def server():
-    """A PostgreSQL server, required where the continuous integration runs."""
-    try:
-        with postgres.running() as found:
-            yield found
-    except postgres.NoServerError as reason:
-        if os.environ.get("CI"):
-            pytest.fail(f"required: {reason}")
-        pytest.skip(str(reason))
 
 
 @contextmanager

@@ -1,0 +1,1 @@
+"""Advice live: a service that advises, learns how each person listens, and keeps every decision."""

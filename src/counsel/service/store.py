@@ -1,0 +1,210 @@
+"""The database: opened, brought up to date, and written to in groups.
+
+Many callers wait for their row to be on disk, and a disk is asked most cheaply once for all of
+them. The *committer* is one thread that takes everything that has arrived while the last
+transaction was under way, writes it in one transaction, and only then lets the callers go on. A job
+that fails takes nobody with it: its group is then done one by one.
+
+On PostgreSQL several services may write at a time. Each transaction takes one lock first, so rows
+become visible in the order of their ``seq``, and whoever follows the log misses none.
+"""
+
+import queue
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+import sqlalchemy as sa
+from sqlalchemy.dialects import postgresql, sqlite
+
+from counsel.errors import CounselError
+from counsel.service.tables import decisions, outcomes
+
+Job = Callable[[sa.Connection], Any]
+_T = TypeVar("_T")
+
+MOST = 1000
+"""Jobs and rows in one transaction."""
+
+LOCK = 0x636F756E73656C
+"""What services on one PostgreSQL database wait for before they write."""
+
+
+def open_engine(url: str) -> sa.Engine:
+    """Connect to a database and bring its tables up to date.
+
+    Parameters
+    ----------
+    url
+        ``sqlite:///counsel.db``, a path of a SQLite file, or ``postgresql+psycopg://…``.
+    """
+    address = _address(url)
+    try:
+        engine = sa.create_engine(address, pool_pre_ping=address.get_backend_name() != "sqlite")
+        if engine.dialect.name == "sqlite":
+            sa.event.listen(engine, "connect", _prepare_sqlite)
+        migrate(engine)
+    except (sa.exc.SQLAlchemyError, OSError) as fault:
+        reason = " ".join(str(getattr(fault, "orig", None) or fault).split())
+        shown = address.render_as_string(hide_password=True)
+        raise CounselError(f"the database {shown} cannot be opened: {reason[:300]}") from None
+    return engine
+
+
+def migrate(engine: sa.Engine) -> None:
+    """Bring the tables of a database up to date; two services that start at once take turns."""
+    from alembic import command
+    from alembic.config import Config
+
+    config = Config()
+    config.set_main_option("script_location", str(Path(__file__).parent / "migrations"))
+    with engine.begin() as connection:
+        if engine.dialect.name == "sqlite":
+            connection.exec_driver_sql("BEGIN IMMEDIATE")
+        else:
+            connection.execute(sa.select(sa.func.pg_advisory_xact_lock(LOCK)))
+        config.attributes["connection"] = connection
+        command.upgrade(config, "head")
+
+
+def _address(url: str) -> sa.URL:
+    """Return the address of a database; a plain path is a SQLite file."""
+    if "://" not in url:
+        return sa.URL.create("sqlite", database=url)
+    try:
+        address = sa.make_url(url)
+    except (sa.exc.ArgumentError, ValueError):
+        raise CounselError(
+            "the database is no address; write sqlite:///FILE or "
+            "postgresql+psycopg://user:password@host/name"
+        ) from None
+    if address.drivername in ("postgresql", "postgres"):
+        address = address.set(drivername="postgresql+psycopg")
+    if address.drivername not in ("sqlite", "postgresql+psycopg"):
+        raise CounselError(
+            f"the database is of kind {address.drivername!r}; it must be sqlite or "
+            "postgresql+psycopg"
+        )
+    return address
+
+
+def _prepare_sqlite(connection: Any, _: object) -> None:  # noqa: ANN401 (the driver's own)
+    """Set up a connection: write ahead, wait for the disk, hold to foreign keys, and wait in line.
+
+    Transactions are begun by hand: the driver would begin them too late for the migrations.
+    """
+    connection.isolation_level = None
+    for pragma in (
+        "journal_mode = WAL",
+        "synchronous = FULL",
+        "foreign_keys = ON",
+        "busy_timeout = 10000",
+    ):
+        connection.execute(f"PRAGMA {pragma}")
+
+
+@dataclass(slots=True)
+class _Waiting:
+    """Something to be written, and who waits for it."""
+
+    job: Job | None
+    table: sa.Table | None
+    row: dict[str, Any] | None
+    done: "Future[Any]"
+
+
+class Committer:
+    """Writes what many callers hand in, in as few transactions as possible.
+
+    Parameters
+    ----------
+    engine
+        The database.
+    """
+
+    def __init__(self, engine: sa.Engine) -> None:
+        self.engine = engine
+        self.transactions = 0
+        self._queue: queue.SimpleQueue[_Waiting | None] = queue.SimpleQueue()
+        self._thread = threading.Thread(target=self._work, name="committer", daemon=True)
+        self._closed = False
+        insert = postgresql.insert if engine.dialect.name == "postgresql" else sqlite.insert
+        # A row that is there already is the same row sent again.
+        self._inserts = {
+            table: insert(table).on_conflict_do_nothing() for table in (decisions, outcomes)
+        }
+        self._thread.start()
+
+    def submit(self, job: Callable[[sa.Connection], _T]) -> "Future[_T]":
+        """Run a job in the next transaction; the future is done when that is durable."""
+        done: Future[_T] = Future()
+        self._put(_Waiting(job, None, None, done))
+        return done
+
+    def add(self, table: sa.Table, row: dict[str, Any]) -> "Future[None]":
+        """Add a row to the log, unless it is there already."""
+        done: Future[None] = Future()
+        self._put(_Waiting(None, table, row, done))
+        return done
+
+    def close(self) -> None:
+        """Write what has been handed in, and stop."""
+        if not self._closed:
+            self._closed = True
+            self._queue.put(None)
+            self._thread.join()
+
+    def _put(self, waiting: _Waiting) -> None:
+        if self._closed:
+            raise CounselError("the service is stopping; nothing more is written")
+        self._queue.put(waiting)
+
+    def _work(self) -> None:
+        stopping = False
+        while not stopping:
+            group: list[_Waiting] = []
+            waiting = self._queue.get()
+            while waiting is not None:
+                group.append(waiting)
+                if len(group) == MOST or self._queue.empty():
+                    break
+                waiting = self._queue.get()
+            stopping = waiting is None
+            if group:
+                self._write(group)
+
+    def _write(self, group: list[_Waiting]) -> None:
+        """Write a group at once; one by one where that fails."""
+        try:
+            results = self._transact(group)
+        except Exception as fault:
+            if len(group) == 1:
+                group[0].done.set_exception(fault)
+                return
+            for one in group:
+                self._write([one])
+            return
+        for waiting, result in zip(group, results, strict=True):
+            waiting.done.set_result(result)
+
+    def _transact(self, group: list[_Waiting]) -> list[Any]:
+        """Do the jobs in order, then add decisions, then outcomes, which refer to decisions."""
+        results: list[Any] = [None] * len(group)
+        with self.engine.connect() as connection:
+            if connection.dialect.name == "sqlite":
+                connection.exec_driver_sql("BEGIN IMMEDIATE")
+            else:
+                connection.execute(sa.select(sa.func.pg_advisory_xact_lock(LOCK)))
+            for i, waiting in enumerate(group):
+                if waiting.job is not None:
+                    results[i] = waiting.job(connection)
+            for table, insert in self._inserts.items():
+                rows = [one.row for one in group if one.table is table and one.row is not None]
+                if rows:
+                    connection.execute(insert, rows)
+            connection.commit()
+        self.transactions += 1
+        return results

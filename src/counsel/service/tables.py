@@ -1,0 +1,128 @@
+"""What the service keeps: one set of tables for SQLite and PostgreSQL.
+
+Everything belongs to a *tenant*, and a key opens one tenant only. ``decisions`` and ``outcomes``
+are the log: rows are added and never changed, and what an adviser has learnt is a function of them
+alone. ``seq`` rises in the order in which rows became durable, so whoever has read up to one has
+missed nothing.
+"""
+
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    Column,
+    Float,
+    ForeignKey,
+    Index,
+    Integer,
+    LargeBinary,
+    MetaData,
+    String,
+    Table,
+    Text,
+    UniqueConstraint,
+)
+
+metadata = MetaData(
+    naming_convention={
+        "ix": "ix_%(column_0_label)s",
+        "uq": "uq_%(table_name)s_%(column_0_name)s",
+        "fk": "fk_%(table_name)s_%(column_0_name)s",
+        "pk": "pk_%(table_name)s",
+    }
+)
+
+Sequence = BigInteger().with_variant(Integer, "sqlite")
+"""SQLite numbers rows by itself only where the key is an INTEGER."""
+
+tenants = Table(
+    "tenants",
+    metadata,
+    Column("id", Sequence, primary_key=True, autoincrement=True),
+    Column("name", String(200), nullable=False, unique=True),
+)
+
+keys = Table(
+    "keys",
+    metadata,
+    Column("id", Sequence, primary_key=True, autoincrement=True),
+    Column("tenant", ForeignKey("tenants.id", ondelete="CASCADE"), nullable=False),
+    Column("name", String(200), nullable=False),
+    Column("role", String(10), nullable=False),
+    Column("digest", String(64), nullable=False, unique=True),
+    Column("created", Float, nullable=False),
+    Column("revoked", Float),
+)
+
+models = Table(
+    "models",
+    metadata,
+    Column("id", String(32), primary_key=True),
+    Column("tenant", ForeignKey("tenants.id", ondelete="CASCADE"), nullable=False, index=True),
+    Column("name", String(200), nullable=False),
+    Column("content", LargeBinary, nullable=False),
+    Column("created", Float, nullable=False),
+)
+
+advisers = Table(
+    "advisers",
+    metadata,
+    Column("id", String(32), primary_key=True),
+    Column("tenant", ForeignKey("tenants.id", ondelete="CASCADE"), nullable=False, index=True),
+    Column("name", String(200), nullable=False),
+    Column("settings", Text, nullable=False),
+    Column("created", Float, nullable=False),
+)
+
+people = Table(
+    "people",
+    metadata,
+    Column("id", Sequence, primary_key=True, autoincrement=True),
+    Column("tenant", ForeignKey("tenants.id", ondelete="CASCADE"), nullable=False),
+    Column("name", String(200), nullable=False),
+    Column("created", Float, nullable=False),
+    UniqueConstraint("tenant", "name"),
+)
+
+episodes = Table(
+    "episodes",
+    metadata,
+    Column("id", String(32), primary_key=True),
+    Column("adviser", ForeignKey("advisers.id", ondelete="CASCADE"), nullable=False),
+    Column("person", ForeignKey("people.id", ondelete="CASCADE"), nullable=False, index=True),
+    Column("held_out", Boolean, nullable=False),
+    Column("spent", Integer, nullable=False),
+    Column("started", Float, nullable=False),
+    Column("ended", Float),
+    Column("terminated", Boolean),
+    Index("ix_episodes_adviser_started", "adviser", "started"),
+)
+
+decisions = Table(
+    "decisions",
+    metadata,
+    Column("seq", Sequence, primary_key=True, autoincrement=True),
+    Column("id", String(32), nullable=False, unique=True),
+    Column("episode", ForeignKey("episodes.id", ondelete="CASCADE"), nullable=False),
+    Column("step", Integer, nullable=False),
+    Column("state", Integer, nullable=False),
+    Column("advice", Integer, nullable=False),
+    Column("shown", Boolean, nullable=False),
+    Column("probability", Float, nullable=False),
+    Column("reason", Text, nullable=False),
+    Column("at", Float, nullable=False),
+    UniqueConstraint("episode", "step"),
+)
+
+outcomes = Table(
+    "outcomes",
+    metadata,
+    Column("seq", Sequence, primary_key=True, autoincrement=True),
+    Column("decision", ForeignKey("decisions.id", ondelete="CASCADE"), nullable=False, unique=True),
+    Column("action", Integer, nullable=False),
+    Column("reward", Float),
+    Column("next_state", Integer),
+    Column("seen", Boolean, nullable=False),
+    Column("reason_code", String(100)),
+    Column("comment", String(1000)),
+    Column("at", Float, nullable=False),
+)

@@ -1,0 +1,313 @@
+"""The service's database: durable in groups, one fault alone, nobody missed; on both engines."""
+
+import signal
+import subprocess
+import sys
+import threading
+import time
+import uuid
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+import sqlalchemy as sa
+
+from counsel import CounselError
+from counsel.service.keys import PREFIX, add_key, digest_of, holder_of, revoke_key, tenant_of
+from counsel.service.store import Committer, migrate, open_engine
+from counsel.service.tables import (
+    advisers,
+    decisions,
+    episodes,
+    keys,
+    metadata,
+    outcomes,
+    people,
+    tenants,
+)
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def url(request, tmp_path):
+    """A fresh database of each kind."""
+    if request.param == "sqlite":
+        yield f"sqlite:///{tmp_path / 'counsel.db'}"
+        return
+    found = request.getfixturevalue("server")
+    name = f"test_{uuid.uuid4().hex}"
+    with found.connect() as database:
+        database.execute(f"create database {name}")
+    yield found.url(database=name)
+
+
+@pytest.fixture
+def engine(url):
+    found = open_engine(url)
+    yield found
+    found.dispose()
+
+
+@pytest.fixture
+def committer(engine):
+    found = Committer(engine)
+    yield found
+    found.close()
+
+
+def an_episode(connection, name="e"):
+    """An episode to hang decisions on."""
+    tenant = tenant_of(connection, "clinic")
+    row = {"tenant": tenant, "created": 0.0}
+    connection.execute(
+        sa.insert(advisers), row | {"id": f"a-{name}", "name": "a", "settings": "{}"}
+    )
+    person = connection.execute(sa.insert(people), row | {"name": f"p-{name}"})
+    connection.execute(
+        sa.insert(episodes),
+        {
+            "id": name,
+            "adviser": f"a-{name}",
+            "person": person.inserted_primary_key[0],
+            "held_out": False,
+            "spent": 0,
+            "started": 0.0,
+        },
+    )
+    return name
+
+
+def a_decision(step, episode="e", name=None):
+    return {
+        "id": name or f"{episode}-{step}",
+        "episode": episode,
+        "step": step,
+        "state": 0,
+        "advice": 1,
+        "shown": True,
+        "probability": 1.0,
+        "reason": "{}",
+        "at": 0.0,
+    }
+
+
+def an_outcome(decision):
+    return {"decision": decision, "action": 1, "reward": 1.0, "seen": True, "at": 0.0}
+
+
+def counted(engine, table):
+    with engine.connect() as connection:
+        return connection.scalar(sa.select(sa.func.count()).select_from(table))
+
+
+def test_the_migrations_make_the_tables_that_the_code_uses(engine):
+    from alembic.autogenerate import compare_metadata
+    from alembic.migration import MigrationContext
+
+    with engine.connect() as connection:
+        context = MigrationContext.configure(connection, opts={"compare_type": True})
+        assert compare_metadata(context, metadata) == []
+
+
+def test_migrating_again_changes_nothing(engine):
+    with engine.begin() as connection:
+        tenant_of(connection, "clinic")
+    migrate(engine)
+    assert counted(engine, tenants) == 1
+
+
+def test_services_that_start_at_once_take_turns(url):
+    with ThreadPoolExecutor(4) as pool:
+        engines = list(pool.map(open_engine, [url] * 4))
+    for engine in engines:
+        assert counted(engine, tenants) == 0
+        engine.dispose()
+
+
+def test_what_is_done_is_there(committer, engine):
+    committer.submit(an_episode).result()
+    waiting = [committer.add(decisions, a_decision(i)) for i in range(50)]
+    waiting += [committer.add(outcomes, an_outcome(f"e-{i}")) for i in range(50)]
+    for one in waiting:
+        one.result(timeout=10)
+    assert counted(engine, decisions) == 50
+    assert counted(engine, outcomes) == 50
+
+
+def test_many_who_wait_share_a_transaction(committer):
+    committer.submit(an_episode).result()
+    blocked = threading.Event()
+    committer.submit(lambda _: blocked.wait(10))
+    before = committer.transactions
+    waiting = [committer.add(decisions, a_decision(i)) for i in range(200)]
+    blocked.set()
+    for one in waiting:
+        one.result(timeout=10)
+    assert committer.transactions - before <= 2
+
+
+def test_nobody_is_told_before_it_is_durable(committer, engine):
+    committer.submit(an_episode).result()
+    held = threading.Event()
+
+    def slow(connection):
+        connection.execute(sa.insert(decisions), a_decision(0))
+        held.wait(10)
+
+    waiting = committer.submit(slow)
+    time.sleep(0.1)
+    assert not waiting.done()
+    held.set()
+    waiting.result(timeout=10)
+    assert counted(engine, decisions) == 1
+
+
+def test_a_job_that_fails_takes_nobody_with_it(committer, engine):
+    committer.submit(an_episode).result()
+    blocked = threading.Event()
+    committer.submit(lambda _: blocked.wait(10))
+    good = [committer.add(decisions, a_decision(i)) for i in range(5)]
+    bad = committer.add(decisions, a_decision(9, episode="nobody's"))
+    raises = committer.submit(lambda _: 1 / 0)
+    more = [committer.add(decisions, a_decision(i)) for i in range(5, 8)]
+    blocked.set()
+    for one in [*good, *more]:
+        one.result(timeout=10)
+    with pytest.raises(sa.exc.IntegrityError):
+        bad.result(timeout=10)
+    with pytest.raises(ZeroDivisionError):
+        raises.result(timeout=10)
+    assert counted(engine, decisions) == 8
+
+
+def test_what_is_sent_again_is_there_once(committer, engine):
+    committer.submit(an_episode).result()
+    committer.add(decisions, a_decision(0)).result()
+    first = committer.add(outcomes, an_outcome("e-0"))
+    again = committer.add(outcomes, an_outcome("e-0") | {"action": 0})
+    first.result(timeout=10)
+    again.result(timeout=10)
+    committer.add(outcomes, an_outcome("e-0") | {"action": 0}).result(timeout=10)
+    with engine.connect() as connection:
+        assert connection.execute(sa.select(outcomes.c.action)).scalars().all() == [1]
+
+
+def test_numbers_rise_in_the_order_in_which_rows_can_be_seen(url):
+    """Two services write; whoever follows the log by its numbers misses no row."""
+    engines = [open_engine(url) for _ in range(3)]
+    writers = [Committer(engine) for engine in engines[:2]]
+    for i, writer in enumerate(writers):
+        writer.submit(lambda connection, i=i: an_episode(connection, f"e{i}")).result()
+    waiting = []
+    for step in range(150):
+        for i, writer in enumerate(writers):
+            waiting.append(writer.add(decisions, a_decision(step, f"e{i}")))
+    seen, last = [], 0
+    deadline = time.monotonic() + 30
+    while len(seen) < 300 and time.monotonic() < deadline:
+        with engines[2].connect() as connection:
+            new = sa.select(decisions.c.seq).where(decisions.c.seq > last).order_by(decisions.c.seq)
+            found = connection.execute(new).scalars().all()
+        seen += found
+        last = seen[-1] if seen else 0
+    assert len(seen) == 300
+    assert counted(engines[2], decisions) == 300
+    for one in waiting:
+        one.result(timeout=10)
+    for writer in writers:
+        writer.close()
+    for engine in engines:
+        engine.dispose()
+
+
+def test_closing_writes_what_was_handed_in(engine):
+    committer = Committer(engine)
+    committer.submit(an_episode).result()
+    waiting = [committer.add(decisions, a_decision(i)) for i in range(100)]
+    committer.close()
+    assert all(one.done() for one in waiting)
+    assert counted(engine, decisions) == 100
+    with pytest.raises(CounselError, match="stopping"):
+        committer.add(decisions, a_decision(100))
+    committer.close()
+
+
+KILLED = """
+import sys
+from counsel.service.store import Committer, open_engine
+from counsel.service.tables import decisions
+from tests.test_store import a_decision, an_episode
+committer = Committer(open_engine(sys.argv[1]))
+committer.submit(an_episode).result()
+for step in range(100_000):
+    committer.add(decisions, a_decision(step)).result()
+    print(step, flush=True)
+"""
+
+
+def test_what_was_acknowledged_survives_a_kill(url):
+    command = [sys.executable, "-c", KILLED, url]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        told = [process.stdout.readline() for _ in range(200)]
+        process.send_signal(signal.SIGKILL)
+        told += process.stdout.read().split("\n")
+    acknowledged = max(int(line) for line in told if line.strip())
+    engine = open_engine(url)
+    with engine.connect() as connection:
+        steps = connection.execute(sa.select(decisions.c.step).order_by("step")).scalars().all()
+    assert steps[: acknowledged + 1] == list(range(acknowledged + 1))
+    engine.dispose()
+
+
+def test_keys_open_their_tenant_and_are_stored_as_digests(engine):
+    with engine.begin() as connection:
+        mine = add_key(connection, tenant="clinic", role="advise", name="ward 3")
+        other = add_key(connection, tenant="school", role="admin", name="tutor")
+    with engine.connect() as connection:
+        holder, stranger = holder_of(connection, mine), holder_of(connection, other)
+        stored = connection.execute(sa.select(keys)).mappings().all()
+        assert holder_of(connection, mine + "x") is None
+        assert holder_of(connection, digest_of(mine)) is None
+    assert holder.tenant != stranger.tenant
+    assert [holder.may(role) for role in ("read", "advise", "admin")] == [True, True, False]
+    assert stranger.may("admin")
+    assert mine.startswith(PREFIX)
+    assert mine not in str(stored)
+    assert len({row["digest"] for row in stored}) == 2
+
+
+def test_a_revoked_key_opens_nothing(engine):
+    with engine.begin() as connection:
+        key = add_key(connection, tenant="clinic", role="read", name="old")
+        kept = add_key(connection, tenant="clinic", role="read", name="new")
+        assert revoke_key(connection, tenant="clinic", name="old") == 1
+        assert revoke_key(connection, tenant="school", name="new") == 0
+        assert holder_of(connection, key) is None
+        assert holder_of(connection, kept) is not None
+
+
+@pytest.mark.parametrize(
+    ("wrong", "what"),
+    [
+        ({"role": "root"}, "role is 'root'"),
+        ({"tenant": " "}, "tenant is ' '"),
+        ({"name": "x" * 201}, "1 to 200 characters"),
+    ],
+)
+def test_keys_that_make_no_sense_are_refused(engine, wrong, what):
+    with engine.begin() as connection, pytest.raises(CounselError, match=what):
+        add_key(connection, **({"tenant": "clinic", "role": "read", "name": "k"} | wrong))
+
+
+@pytest.mark.parametrize(
+    ("url", "what"),
+    [
+        ("mysql://root@localhost/x", "must be sqlite or postgresql"),
+        ("sqlite:////nowhere/at/all/counsel.db", "cannot be opened"),
+        ("postgresql://me:secret@127.0.0.1:1/x", "cannot be opened"),
+        ("postgresql://me:secret@host:port/x", "is no address"),
+    ],
+)
+def test_databases_that_cannot_be_opened_are_named_without_secrets(url, what):
+    with pytest.raises(CounselError, match=what) as fault:
+        open_engine(url)
+    assert "secret" not in str(fault.value)
+    assert "\n" not in str(fault.value)
