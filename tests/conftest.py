@@ -2,6 +2,7 @@
 
 import importlib
 import os
+import uuid
 
 import pytest
 from hypothesis import settings
@@ -29,3 +30,16 @@ def server():
         if os.environ.get("CI"):
             pytest.fail(f"required: {reason}")
         pytest.skip(str(reason))
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def url(request, tmp_path):
+    """A fresh database of each kind."""
+    if request.param == "sqlite":
+        yield f"sqlite:///{tmp_path / 'counsel.db'}"
+        return
+    found = request.getfixturevalue("server")
+    name = f"test_{uuid.uuid4().hex}"
+    with found.connect() as database:
+        database.execute(f"create database {name}")
+    yield found.url(database=name)

@@ -5,7 +5,6 @@ import subprocess
 import sys
 import threading
 import time
-import uuid
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -24,19 +23,6 @@ from counsel.service.tables import (
     people,
     tenants,
 )
-
-
-@pytest.fixture(params=["sqlite", "postgresql"])
-def url(request, tmp_path):
-    """A fresh database of each kind."""
-    if request.param == "sqlite":
-        yield f"sqlite:///{tmp_path / 'counsel.db'}"
-        return
-    found = request.getfixturevalue("server")
-    name = f"test_{uuid.uuid4().hex}"
-    with found.connect() as database:
-        database.execute(f"create database {name}")
-    yield found.url(database=name)
 
 
 @pytest.fixture
