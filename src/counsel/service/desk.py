@@ -31,6 +31,14 @@ from counsel.service.tables import advisers, decisions, episodes, outcomes, peop
 MODES = ("off", "shadow", "live")
 
 
+class MissingError(CounselError):
+    """There is no such thing, or it is somebody else's."""
+
+
+class EndedError(CounselError):
+    """It was there and is over."""
+
+
 @dataclass(frozen=True, slots=True)
 class Settings:
     """How an adviser works.
@@ -201,7 +209,7 @@ class Desk:
         step = index_in("step", step, live.problem.horizon)
         state = index_in("state", state, live.problem.n_states)
         if found.ended:
-            raise CounselError(f"episode {episode} has ended")
+            raise EndedError(f"episode {episode[:40]} has ended; start another")
         made = self._plan(live, found.person)
         id_, now = uuid4().hex, time.time()
         with self._lock:
@@ -293,6 +301,18 @@ class Desk:
         """Return what an adviser has learnt."""
         return self._of(tenant, adviser).adviser
 
+    def settings(self, tenant: int, adviser: str) -> Settings:
+        """Return how an adviser works."""
+        return self._of(tenant, adviser).settings
+
+    def problems_of(self, tenant: int, ids: list[str]) -> dict[str, AdviceProblem]:
+        """Return the problem of each decision."""
+        return {one: live.problem for one, live in self._decisions(tenant, ids).items()}
+
+    def adviser_of(self, tenant: int, episode: str) -> str:
+        """Return the id of the adviser of an episode."""
+        return self._episode(tenant, episode).adviser
+
     def _wake(self, id_: str, tenant: int, settings: Settings) -> None:
         """Put an adviser to work."""
         problem = self.problems(tenant, settings.source)
@@ -312,7 +332,7 @@ class Desk:
     def _of(self, tenant: int, adviser: str) -> _Live:
         live = self._live.get(adviser)
         if live is None or live.tenant != tenant:
-            raise CounselError(f"there is no adviser {adviser[:40]!r}")
+            raise MissingError(f"there is no adviser {adviser[:40]!r}")
         return live
 
     def _episode(self, tenant: int, episode: str) -> _Episode:
@@ -327,7 +347,7 @@ class Desk:
                 found = _Episode(row.adviser, row.person, row.held_out, row.ended is not None)
                 self._episodes[episode] = found
         if found is None or self._live[found.adviser].tenant != tenant:
-            raise CounselError(f"there is no episode {episode[:40]!r}")
+            raise MissingError(f"there is no episode {episode[:40]!r}")
         return found
 
     def _decisions(self, tenant: int, ids: list[str]) -> dict[str, _Live]:
@@ -343,7 +363,7 @@ class Desk:
         for one in ids:
             live = found.get(one)
             if live is None or live.tenant != tenant:
-                raise CounselError(f"there is no decision {one[:40]!r}")
+                raise MissingError(f"there is no decision {one[:40]!r}")
             known[one] = live
         return known
 
@@ -375,7 +395,7 @@ class Desk:
             why = {"why": "the adviser is off"}
             return Said("", None, shown=False, probability=1.0, reason=why)
         if must is not None:
-            return Said("", must, shows, 1.0, {"why": "this must be said"} | _why(made, at, must))
+            return Said("", must, shows, 1.0, _why(made, at, must) | {"why": "this must be said"})
         chances = advice_at(made.plan, step, state, spent)
         advice, probability = defer, 1.0
         for option, chance in chances.items():
@@ -408,7 +428,13 @@ def _why(made: Advising, at: tuple[str, int, int], advice: int | None) -> dict[s
     gain = made.gain[step, state]
     looked_at = int(gain.argmax()) if advice is None else advice
     price = float(made.plan.price)
+    why = "what it gains exceeds what a piece is worth elsewhere"
+    if advice is None:
+        why = "no advice helps here"
+        if gain[looked_at] > 0.0:
+            why = "a piece of advice is worth more elsewhere"
     return {
+        "why": why,
         "considered": looked_at,
         "lift": float(made.problem.lift[step, state, looked_at]),
         "advantage": float(np.nan_to_num(made.advantage[step, state, looked_at])),

@@ -1,0 +1,121 @@
+"""What requests and answers look like: the only place that knows pydantic."""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+Label = Annotated[str, Field(min_length=1, max_length=200)]
+Id = Annotated[str, Field(min_length=1, max_length=64)]
+
+
+class Strict(BaseModel):
+    """A request in which every field is known."""
+
+    model_config = ConfigDict(extra="forbid", allow_inf_nan=False)
+
+
+class NewAdviser(Strict):
+    """An adviser to be made; what its settings mean is told by ``desk.Settings``."""
+
+    name: Label
+    source: Annotated[Label, Field(description="A world's name, or the id of an uploaded model.")]
+    algorithm: Literal["ucb-ad", "thompson"] = "ucb-ad"
+    penalty: Annotated[float, Field(ge=0.0)] | None = None
+    budget: Annotated[float, Field(ge=0.0)] | None = None
+    hard: bool = False
+    mode: Literal["off", "shadow", "live"] = "live"
+    knows_habit: bool = False
+    holdout: Annotated[float, Field(ge=0.0, le=1.0)] = 0.0
+    must_say: Annotated[dict[Label, Label], Field(max_length=1000)] = Field(default_factory=dict)
+
+
+class AdviserOut(BaseModel):
+    """An adviser."""
+
+    id: str
+    name: str
+    settings: dict[str, Any]
+    horizon: int
+    states: list[str]
+    actions: list[str]
+
+
+class NewEpisode(Strict):
+    """An episode to begin, and with whom."""
+
+    person: Label
+
+
+class EpisodeOut(BaseModel):
+    """An episode that has begun."""
+
+    id: str
+
+
+class Situation(Strict):
+    """Where somebody is: the step of the episode, and the state by its label."""
+
+    step: Annotated[int, Field(ge=0, le=1_000_000)]
+    state: Label
+
+
+class Reason(BaseModel):
+    """Why something is said, or not."""
+
+    why: str
+    considered: str | None = None
+    lift: float | None = None
+    advantage: float | None = None
+    gain: float | None = None
+    price: float | None = None
+    spent: int | None = None
+    left: int | None = None
+
+
+class AdviceOut(BaseModel):
+    """What to advise, by its label, or nothing; and what would have been said in shadow."""
+
+    id: str
+    advice: str | None
+    shadow: str | None
+    probability: float
+    reason: Reason
+
+
+class OutcomeIn(Strict):
+    """What came of a piece of advice, or of silence."""
+
+    advice_id: Id
+    action: Label
+    reward: float | None = None
+    next_state: Label | None = None
+    seen: bool = True
+    reason_code: Annotated[str, Field(max_length=100)] | None = None
+    comment: Annotated[str, Field(max_length=1000)] | None = None
+
+
+class OutcomesIn(Strict):
+    """Outcomes in any order; those that are on record already change nothing."""
+
+    outcomes: Annotated[list[OutcomeIn], Field(max_length=1000)]
+
+
+class Taken(BaseModel):
+    """How many outcomes are on record now."""
+
+    taken: int
+
+
+class End(Strict):
+    """How an episode ends: by itself, or cut."""
+
+    terminated: bool = True
+
+
+class Problem(BaseModel):
+    """What went wrong (RFC 9457)."""
+
+    type: str = "about:blank"
+    title: str
+    status: int
+    detail: str

@@ -1,0 +1,267 @@
+"""The HTTP API: whole episodes, who may do what, and what is refused how."""
+
+import numpy as np
+import pytest
+from starlette.testclient import TestClient
+
+from counsel.service.app import LARGEST, make_app
+from counsel.service.desk import Desk
+from counsel.service.keys import add_key, revoke_key, tenant_of
+from counsel.service.store import open_engine
+from counsel.worlds import catalogue, make
+
+
+def world(_, source):
+    if source not in catalogue():
+        from counsel import CounselError
+
+        raise CounselError(f"source is {source[:40]!r}; it is no world and no model")
+    return make(source)
+
+
+@pytest.fixture
+def desk(tmp_path):
+    found = Desk(open_engine(str(tmp_path / "counsel.db")), world, np.random.default_rng(0))
+    yield found
+    found.close()
+    found.engine.dispose()
+
+
+@pytest.fixture
+def keys(desk):
+    """One key for each role, and a stranger's."""
+    with desk.engine.begin() as connection:
+        made = {
+            role: add_key(connection, tenant="clinic", role=role, name=role)
+            for role in ("read", "advise", "admin")
+        }
+        made["stranger"] = add_key(connection, tenant="school", role="admin", name="stranger")
+    return made
+
+
+@pytest.fixture
+def client(desk):
+    with TestClient(make_app(desk), raise_server_exceptions=False) as found:
+        yield found
+
+
+def bearing(key):
+    return {"Authorization": f"Bearer {key}"}
+
+
+def an_adviser(client, keys, **changes):
+    told = {"name": "alerts", "source": "ward", "budget": 2, "hard": True, "knows_habit": True}
+    made = client.post("/v1/advisers", json=told | changes, headers=bearing(keys["admin"]))
+    assert made.status_code == 201, made.text
+    return made.json()
+
+
+def an_episode(client, keys, adviser, person="ann"):
+    path = f"/v1/advisers/{adviser['id']}/episodes"
+    made = client.post(path, json={"person": person}, headers=bearing(keys["advise"]))
+    assert made.status_code == 201, made.text
+    return made.json()["id"]
+
+
+def test_a_whole_episode_over_http(client, keys):
+    adviser = an_adviser(client, keys)
+    assert adviser["actions"] == ["carry on", "assess", "call doctor"]
+    episode = an_episode(client, keys, adviser)
+    spoken = []
+    for step in range(6):
+        told = client.post(
+            f"/v1/episodes/{episode}/advice",
+            json={"step": step, "state": "deteriorating"},
+            headers=bearing(keys["advise"]),
+        ).json()
+        spoken.append(told["advice"])
+        assert told["reason"]["why"]
+        assert told["reason"]["lift"] is not None
+        outcome = {"advice_id": told["id"], "action": "assess", "reward": 0.5}
+        taken = client.post(
+            "/v1/outcomes", json={"outcomes": [outcome] * 2}, headers=bearing(keys["advise"])
+        )
+        assert taken.json() == {"taken": 2}
+    assert sum(one is not None for one in spoken) == 2
+    done = client.post(f"/v1/episodes/{episode}/end", json={}, headers=bearing(keys["advise"]))
+    assert done.status_code == 204
+    late = client.post(
+        f"/v1/episodes/{episode}/advice",
+        json={"step": 0, "state": "stable"},
+        headers=bearing(keys["advise"]),
+    )
+    assert late.status_code == 409
+    told = client.get("/metrics").text
+    assert 'counsel_advice_total{kind="advice"} 2.0' in told
+
+
+MATRIX = [
+    ("POST", "/v1/advisers", "admin"),
+    ("GET", "/v1/advisers", "read"),
+    ("POST", "/v1/advisers/{adviser}/episodes", "advise"),
+    ("POST", "/v1/episodes/{episode}/advice", "advise"),
+    ("POST", "/v1/outcomes", "advise"),
+    ("POST", "/v1/episodes/{episode}/end", "advise"),
+]
+BODIES = {
+    "/v1/advisers": {"name": "a", "source": "ward"},
+    "/v1/advisers/{adviser}/episodes": {"person": "ann"},
+    "/v1/episodes/{episode}/advice": {"step": 0, "state": "stable"},
+    "/v1/outcomes": {"outcomes": []},
+    "/v1/episodes/{episode}/end": {},
+}
+
+
+def test_every_route_is_in_the_matrix(client):
+    paths = client.app.openapi()["paths"]
+    routes = {(verb.upper(), path) for path, verbs in paths.items() for verb in verbs}
+    assert routes == {(verb, path) for verb, path, _ in MATRIX}
+
+
+@pytest.mark.parametrize(("verb", "path", "role"), MATRIX)
+def test_who_may_do_what(client, keys, verb, path, role):
+    adviser = an_adviser(client, keys)
+    episode = an_episode(client, keys, adviser)
+    url = path.format(adviser=adviser["id"], episode=episode)
+
+    def asked(headers):
+        told = BODIES.get(path) if verb == "POST" else None
+        return client.request(verb, url, json=told, headers=headers)
+
+    roles = ("read", "advise", "admin")
+    for holder in roles:
+        enough = roles.index(holder) >= roles.index(role)
+        status = asked(bearing(keys[holder])).status_code
+        assert (status < 300) if enough else (status == 403), (holder, status)
+    for nobody in ({}, bearing("counsel_wrong"), {"Authorization": keys["admin"]}, bearing("")):
+        refused = asked(nobody)
+        assert refused.status_code == 401
+        assert refused.headers["www-authenticate"] == "Bearer"
+    if "{" in path:
+        assert asked(bearing(keys["stranger"])).status_code == 404
+
+
+def test_a_stranger_sees_nothing(client, keys):
+    an_adviser(client, keys)
+    assert len(client.get("/v1/advisers", headers=bearing(keys["read"])).json()) == 1
+    assert client.get("/v1/advisers", headers=bearing(keys["stranger"])).json() == []
+
+
+def test_a_revoked_key_works_no_longer(client, keys, desk, monkeypatch):
+    from counsel.service import app
+
+    monkeypatch.setattr(app, "REMEMBERED", 0.0)
+    assert client.get("/v1/advisers", headers=bearing(keys["read"])).status_code == 200
+    with desk.engine.begin() as connection:
+        revoke_key(connection, tenant="clinic", name="read")
+    assert client.get("/v1/advisers", headers=bearing(keys["read"])).status_code == 401
+
+
+def test_without_keys_everybody_is_the_one_tenant(desk):
+    with desk.engine.begin() as connection:
+        tenant = tenant_of(connection, "local")
+    with TestClient(make_app(desk, tenant=tenant)) as client:
+        assert client.get("/v1/advisers").json() == []
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "status", "what"),
+    [
+        ("/v1/advisers", {"name": "a", "source": "atlantis"}, 400, "no world and no model"),
+        ("/v1/advisers", {"name": "a", "source": "ward", "loud": 1}, 422, "loud"),
+        ("/v1/advisers", {"name": "", "source": "ward"}, 422, "name"),
+        ("/v1/advisers", {"name": "a", "source": "ward", "budget": -1}, 422, "budget"),
+        (
+            "/v1/advisers",
+            {"name": "a", "source": "ward", "budget": 1, "penalty": 1},
+            400,
+            "not both",
+        ),
+        ("/v1/advisers", {"name": "a", "source": "ward", "must_say": {"x": "y"}}, 400, "must_say"),
+        ("/v1/advisers/none/episodes", {"person": "ann"}, 404, "there is no adviser 'none'"),
+        ("/v1/advisers/{a}/episodes", {"person": "x" * 201}, 422, "person"),
+        ("/v1/episodes/none/advice", {"step": 0, "state": "stable"}, 404, "no episode"),
+        ("/v1/episodes/{e}/advice", {"step": 6, "state": "stable"}, 400, "step is 6"),
+        ("/v1/episodes/{e}/advice", {"step": 0, "state": "<b>"}, 400, "state is '<b>'"),
+        ("/v1/episodes/{e}/advice", {"step": "x", "state": "stable"}, 422, "step"),
+        ("/v1/outcomes", {"outcomes": [{"advice_id": "none", "action": "a"}]}, 404, "no decision"),
+        ("/v1/nowhere", {}, 404, "Not Found"),
+    ],
+)
+def test_what_is_wrong_is_said_in_one_sentence(client, keys, path, body, status, what):
+    adviser = an_adviser(client, keys)
+    url = path.format(a=adviser["id"], e=an_episode(client, keys, adviser))
+    told = client.post(url, json=body, headers=bearing(keys["admin"]))
+    assert told.status_code == status, told.text
+    assert told.headers["content-type"] == "application/problem+json"
+    problem = told.json()
+    assert problem["status"] == status
+    assert what in problem["detail"]
+    assert "\n" not in problem["detail"]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"{",
+        b"\xff\xfe",
+        b"[" * 5000,
+        b'{"outcomes": [' + b"[" * 5000,
+        b'{"outcomes": [{"advice_id": "x", "action": "assess", "reward": NaN}]}',
+        b'{"outcomes": [{"advice_id": "x", "action": "assess", "reward": 1e999}]}',
+        b"null",
+    ],
+)
+def test_hostile_bodies_are_refused(client, keys, body):
+    headers = bearing(keys["advise"]) | {"Content-Type": "application/json"}
+    told = client.post("/v1/outcomes", content=body, headers=headers)
+    assert told.status_code in (400, 422), told.text
+    assert told.headers["content-type"] == "application/problem+json"
+
+
+def test_what_is_too_large_is_refused_before_it_is_read(client, keys):
+    headers = bearing(keys["advise"]) | {"Content-Type": "application/json"}
+    large = b" " * (LARGEST + 1)
+    assert client.post("/v1/outcomes", content=large, headers=headers).status_code == 413
+
+    def pieces():
+        for _ in range(20):
+            yield b" " * (LARGEST // 10)
+
+    assert client.post("/v1/outcomes", content=pieces(), headers=headers).status_code == 413
+
+
+def test_answers_carry_careful_headers(client, keys):
+    for path in ("/healthz", "/v1/advisers", "/nowhere"):
+        told = client.get(path, headers=bearing(keys["read"]))
+        assert told.headers["x-content-type-options"] == "nosniff"
+        assert "default-src 'none'" in told.headers["content-security-policy"]
+        assert told.headers["cache-control"] == "no-store"
+
+
+def test_the_service_says_that_it_is_well(client):
+    assert client.get("/healthz").json()["status"] == "ok"
+
+
+def test_in_shadow_what_would_be_said_is_told_apart(client, keys):
+    adviser = an_adviser(client, keys, mode="shadow")
+    episode = an_episode(client, keys, adviser)
+    told = client.post(
+        f"/v1/episodes/{episode}/advice",
+        json={"step": 0, "state": "deteriorating"},
+        headers=bearing(keys["advise"]),
+    ).json()
+    assert told["advice"] is None
+    assert told["shadow"] is not None
+
+
+def test_labels_from_outside_are_text_whatever_they_hold(client, keys):
+    adviser = an_adviser(client, keys)
+    for person in ("Robert'); DROP TABLE people;--", "<script>alert(1)</script>", "⚕ Ann 🏥"):
+        episode = an_episode(client, keys, adviser, person)
+        told = client.post(
+            f"/v1/episodes/{episode}/advice",
+            json={"step": 0, "state": "stable"},
+            headers=bearing(keys["advise"]),
+        )
+        assert told.status_code == 200
