@@ -1,5 +1,13 @@
 """The HTTP API: whole episodes, who may do what, and what is refused how."""
 
+import json
+import signal
+import socket
+import subprocess
+import sys
+import time
+
+import httpx2
 import numpy as np
 import pytest
 from starlette.testclient import TestClient
@@ -265,3 +273,56 @@ def test_labels_from_outside_are_text_whatever_they_hold(client, keys):
             headers=bearing(keys["advise"]),
         )
         assert told.status_code == 200
+
+
+def run(*arguments, cwd):
+    command = [sys.executable, "-c", "from counsel.cli import main; main()", *arguments]
+    return subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=60)
+
+
+def test_the_commands_make_a_key_and_serve(tmp_path):
+    made = run("keys", "add", "--role", "admin", "--name", "mine", cwd=tmp_path)
+    key = made.stdout.strip()
+    assert made.returncode == 0
+    assert key.startswith("counsel_")
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    command = [sys.executable, "-c", "from counsel.cli import main; main()", "serve"]
+    with subprocess.Popen(
+        [*command, "--port", str(port)], cwd=tmp_path, stdout=subprocess.PIPE, text=True
+    ) as process:
+        url = f"http://127.0.0.1:{port}"
+        for _ in range(300):
+            try:
+                health = httpx2.get(f"{url}/healthz")
+                break
+            except httpx2.ConnectError:
+                time.sleep(0.1)
+        assert health.json()["status"] == "ok"
+        assert httpx2.get(f"{url}/v1/advisers").status_code == 401
+        new = {"name": "alerts", "source": "ward", "budget": 1}
+        made = httpx2.post(f"{url}/v1/advisers", json=new, headers=bearing(key))
+        assert made.status_code == 201
+        process.send_signal(signal.SIGINT)
+        process.wait(timeout=30)
+    listed = run("keys", "list", "--json", cwd=tmp_path)
+    assert [one["name"] for one in json.loads(listed.stdout)["keys"]] == ["mine"]
+    assert key not in listed.stdout
+    assert run("keys", "revoke", "--name", "mine", cwd=tmp_path).returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "what"),
+    [
+        (("serve", "--no-auth", "--host", "0.0.0.0"), "--no-auth is for this machine itself"),
+        (("serve", "--db", "/nowhere/at/all.db"), "cannot be opened"),
+        (("keys", "add", "--role", "root"), "role is 'root'"),
+        (("keys", "revoke", "--name", "none"), "has no key 'none'"),
+    ],
+)
+def test_commands_that_make_no_sense_are_refused_in_one_line(tmp_path, arguments, what):
+    done = run(*arguments, cwd=tmp_path)
+    assert done.returncode == 2
+    assert what in done.stderr
+    assert done.stderr.count("\n") == 1

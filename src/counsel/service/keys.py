@@ -9,6 +9,7 @@ import hashlib
 import secrets
 import time
 from dataclasses import dataclass
+from typing import Any
 
 import sqlalchemy as sa
 
@@ -88,6 +89,17 @@ def revoke_key(connection: sa.Connection, *, tenant: str, name: str) -> int:
         .values(revoked=time.time())
     )
     return int(done.rowcount)
+
+
+def list_keys(connection: sa.Connection, *, tenant: str) -> list[dict[str, Any]]:
+    """Return the keys of a tenant, oldest first, without what opens anything."""
+    query = (
+        sa.select(keys.c.name, keys.c.role, keys.c.created, keys.c.revoked)
+        .join(tenants, tenants.c.id == keys.c.tenant)
+        .where(tenants.c.name == tenant)
+        .order_by(keys.c.id)
+    )
+    return [dict(row._mapping) for row in connection.execute(query)]
 
 
 def holder_of(connection: sa.Connection, key: str) -> Holder | None:
