@@ -1,35 +1,33 @@
 """The HTTP API: whole episodes, who may do what, and what is refused how."""
 
+import io
 import json
 import signal
 import socket
 import subprocess
 import sys
 import time
+import zipfile
 
 import httpx2
 import numpy as np
+import pandas as pd
 import pytest
 from starlette.testclient import TestClient
 
+import counsel
 from counsel.service.app import LARGEST, make_app
 from counsel.service.desk import Desk
 from counsel.service.keys import add_key, revoke_key, tenant_of
+from counsel.service.sources import Sources
 from counsel.service.store import open_engine
-from counsel.worlds import catalogue, make
-
-
-def world(_, source):
-    if source not in catalogue():
-        from counsel import CounselError
-
-        raise CounselError(f"source is {source[:40]!r}; it is no world and no model")
-    return make(source)
+from counsel.worlds.ward import ward_log
 
 
 @pytest.fixture
 def desk(tmp_path):
-    found = Desk(open_engine(str(tmp_path / "counsel.db")), world, np.random.default_rng(0))
+    engine = open_engine(str(tmp_path / "counsel.db"))
+    found = Desk(engine, Sources(engine), np.random.default_rng(0))
     yield found
     found.close()
     found.engine.dispose()
@@ -110,6 +108,8 @@ MATRIX = [
     ("POST", "/v1/episodes/{episode}/advice", "advise"),
     ("POST", "/v1/outcomes", "advise"),
     ("POST", "/v1/episodes/{episode}/end", "advise"),
+    ("GET", "/v1/advisers/{adviser}/log", "read"),
+    ("POST", "/v1/models", "admin"),
 ]
 BODIES = {
     "/v1/advisers": {"name": "a", "source": "ward"},
@@ -120,6 +120,12 @@ BODIES = {
 }
 
 
+def a_model(folder):
+    path = folder / "model.npz"
+    counsel.fit(ward_log(shifts=300, rng=np.random.default_rng(0))).save(path)
+    return path.read_bytes()
+
+
 def test_every_route_is_in_the_matrix(client):
     paths = client.app.openapi()["paths"]
     routes = {(verb.upper(), path) for path, verbs in paths.items() for verb in verbs}
@@ -127,12 +133,14 @@ def test_every_route_is_in_the_matrix(client):
 
 
 @pytest.mark.parametrize(("verb", "path", "role"), MATRIX)
-def test_who_may_do_what(client, keys, verb, path, role):
+def test_who_may_do_what(client, keys, verb, path, role, tmp_path):
     adviser = an_adviser(client, keys)
     episode = an_episode(client, keys, adviser)
     url = path.format(adviser=adviser["id"], episode=episode)
 
     def asked(headers):
+        if path == "/v1/models":
+            return client.post(url, content=a_model(tmp_path), headers=headers)
         told = BODIES.get(path) if verb == "POST" else None
         return client.request(verb, url, json=told, headers=headers)
 
@@ -175,7 +183,7 @@ def test_without_keys_everybody_is_the_one_tenant(desk):
 @pytest.mark.parametrize(
     ("path", "body", "status", "what"),
     [
-        ("/v1/advisers", {"name": "a", "source": "atlantis"}, 400, "no world and no model"),
+        ("/v1/advisers", {"name": "a", "source": "atlantis"}, 400, "the id of an uploaded model"),
         ("/v1/advisers", {"name": "a", "source": "ward", "loud": 1}, 422, "loud"),
         ("/v1/advisers", {"name": "", "source": "ward"}, 422, "name"),
         ("/v1/advisers", {"name": "a", "source": "ward", "budget": -1}, 422, "budget"),
@@ -273,6 +281,89 @@ def test_labels_from_outside_are_text_whatever_they_hold(client, keys):
             headers=bearing(keys["advise"]),
         )
         assert told.status_code == 200
+
+
+def test_an_uploaded_model_advises(client, keys, tmp_path):
+    made = client.post(
+        "/v1/models?name=ward", content=a_model(tmp_path), headers=bearing(keys["admin"])
+    )
+    assert made.status_code == 201
+    adviser = an_adviser(client, keys, source=made.json()["id"])
+    assert adviser["states"][:4] == ["critical", "deteriorating", "stable", "watch"]
+    episode = an_episode(client, keys, adviser)
+    told = client.post(
+        f"/v1/episodes/{episode}/advice",
+        json={"step": 0, "state": "deteriorating"},
+        headers=bearing(keys["advise"]),
+    )
+    assert told.json()["advice"] is not None
+    stolen = {"name": "a", "source": made.json()["id"]}
+    refused = client.post("/v1/advisers", json=stolen, headers=bearing(keys["stranger"]))
+    assert refused.status_code == 400
+
+
+def test_files_that_are_no_models_are_refused(client, keys, tmp_path):
+    whole = a_model(tmp_path)
+    bomb = io.BytesIO()
+    with zipfile.ZipFile(bomb, "w", zipfile.ZIP_DEFLATED) as packed:
+        packed.writestr("header.npy", b"0" * 200_000_000)
+    pickled = io.BytesIO()
+    np.savez(pickled, header=np.array([{"a": 1}], dtype=object))
+    for content, what in (
+        (b"", "not a Counsel file"),
+        (whole[: len(whole) // 2], "not a Counsel file"),
+        (bomb.getvalue(), "when unpacked"),
+        (pickled.getvalue(), "not a Counsel file"),
+    ):
+        told = client.post("/v1/models", content=content, headers=bearing(keys["admin"]))
+        assert told.status_code == 400
+        assert what in told.json()["detail"]
+
+
+def played(client, keys, adviser, rng, episodes=30):
+    """Play some episodes over HTTP and return what was reported."""
+    states, actions = adviser["states"][:4], adviser["actions"]
+    for i in range(episodes):
+        episode = an_episode(client, keys, adviser, f"nurse {i % 3}")
+        for step in range(3):
+            told = client.post(
+                f"/v1/episodes/{episode}/advice",
+                json={"step": step, "state": str(rng.choice(states))},
+                headers=bearing(keys["advise"]),
+            ).json()
+            outcome = {
+                "advice_id": told["id"],
+                "action": told["advice"] or str(rng.choice(actions)),
+                "reward": float(rng.random()),
+                "seen": bool(rng.random() < 0.9),
+            }
+            client.post(
+                "/v1/outcomes", json={"outcomes": [outcome]}, headers=bearing(keys["advise"])
+            )
+        client.post(f"/v1/episodes/{episode}/end", json={}, headers=bearing(keys["advise"]))
+
+
+def test_the_log_can_be_fitted(client, keys, tmp_path):
+    adviser = an_adviser(client, keys, holdout=0.3)
+    played(client, keys, adviser, np.random.default_rng(0))
+    tables = {}
+    for kind in ("csv", "parquet"):
+        told = client.get(
+            f"/v1/advisers/{adviser['id']}/log?format={kind}", headers=bearing(keys["read"])
+        )
+        assert told.status_code == 200
+        path = tmp_path / f"log.{kind}"
+        path.write_bytes(told.content)
+        tables[kind] = counsel.fit(path)
+    assert tables["csv"].checked == tables["parquet"].checked
+    assert tables["csv"].checked.rows == 90
+    rows = pd.read_csv(tmp_path / "log.csv", keep_default_na=False)
+    assert rows.groupby("episode").terminated.sum().eq(1).all()
+    assert (rows[rows.advice == ""].seen == "").all()
+    wrong = client.get(
+        f"/v1/advisers/{adviser['id']}/log?format=xls", headers=bearing(keys["read"])
+    )
+    assert wrong.status_code == 400
 
 
 def run(*arguments, cwd):

@@ -1,15 +1,12 @@
 """Commands for the service: serve, and keys to it."""
 
 import shlex
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from counsel.cli.app import Json, app
 from counsel.errors import CounselError
-
-if TYPE_CHECKING:
-    from counsel.model.problem import AdviceProblem
 
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
@@ -46,6 +43,7 @@ def serve(
     from counsel.service.app import make_app
     from counsel.service.desk import Desk
     from counsel.service.keys import tenant_of
+    from counsel.service.sources import Sources
     from counsel.service.store import open_engine
 
     if no_auth and host not in LOOPBACK:
@@ -55,7 +53,7 @@ def serve(
     if no_auth:
         with engine.begin() as connection:
             tenant = tenant_of(connection, "local")
-    desk = Desk(engine, _problem, np.random.default_rng())
+    desk = Desk(engine, Sources(engine), np.random.default_rng())
     typer.echo(f"Serving on http://{host}:{port} (Ctrl-C stops).")
     if not no_auth:
         typer.echo(f"Next: counsel keys add --role admin --db {shlex.quote(database)}")
@@ -129,16 +127,6 @@ def revoke_key(
     if not count:
         raise CounselError(f"tenant {tenant!r} has no key {name!r} that works")
     typer.echo(f"Revoked {count} key{'' if count == 1 else 's'} called {name!r}.")
-
-
-def _problem(_: int, source: str) -> "AdviceProblem":
-    """Return the world of that name."""
-    from counsel.worlds import catalogue
-
-    found = catalogue()
-    if source not in found:
-        raise CounselError(f"source is {source[:60]!r}; it must be one of {', '.join(found)}")
-    return found[source].build()
 
 
 def _need_extra() -> None:

@@ -6,6 +6,7 @@ crash leaves the old file or the new one. Policies can also be written as tables
 ``.csv`` and ``.parquet`` (see ``tables.py``).
 """
 
+import io
 import json
 import os
 import struct
@@ -14,7 +15,7 @@ import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 from uuid import uuid4
 
 import numpy as np
@@ -81,7 +82,34 @@ def problem_parts(problem: AdviceProblem) -> tuple[dict[str, Any], dict[str, NDA
 
 def load(path: str | os.PathLike[str]) -> AdviceProblem:
     """Read a problem; everything in it is checked again."""
-    header, arrays = read_npz(Path(path), PROBLEM)
+    return _problem(path, *read_npz(Path(path), PROBLEM))
+
+
+def loads(content: bytes, *, name: str, most: int) -> AdviceProblem:
+    """Read a problem from the content of a file that somebody sent.
+
+    Parameters
+    ----------
+    content
+        What is in the file.
+    name
+        What to call it in errors.
+    most
+        How many bytes its arrays may take when they are unpacked.
+    """
+    try:
+        with zipfile.ZipFile(io.BytesIO(content)) as packed:
+            size = sum(part.file_size for part in packed.infolist())
+    except _DAMAGED:
+        raise CounselError(f"{name} is truncated, damaged or not a Counsel file") from None
+    if size > most:
+        raise CounselError(f"{name} takes {size:,} bytes when unpacked; {most:,} are the most")
+    return _problem(name, *_read_stream(io.BytesIO(content), name, PROBLEM))
+
+
+def _problem(
+    path: str | os.PathLike[str], header: dict[str, Any], arrays: dict[str, NDArray[Any]]
+) -> AdviceProblem:
     with blaming(path):
         kernel = Kernel.from_rows(
             arrays["row"],
@@ -246,7 +274,19 @@ def write_npz(path: Path, kind: str, header: dict[str, Any], arrays: dict[str, A
 def read_npz(path: Path, kind: str) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
     """Read header and arrays; say in one sentence what is wrong with a file that is not ours."""
     try:
-        with path.open("rb") as stream, np.load(stream, allow_pickle=False) as file:
+        with path.open("rb") as stream:
+            return _read_stream(stream, path, kind)
+    except FileNotFoundError:
+        raise CounselError(f"{path} does not exist") from None
+    except OSError:
+        raise CounselError(f"{path} is truncated, damaged or not a Counsel file") from None
+
+
+def _read_stream(
+    stream: BinaryIO, path: str | os.PathLike[str], kind: str
+) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    try:
+        with np.load(stream, allow_pickle=False) as file:
             if not isinstance(file, np.lib.npyio.NpzFile) or "header" not in file:
                 raise CounselError(f"{path} is no Counsel file: it has no header")
             header = json.loads(bytes(file["header"]).decode())
@@ -259,8 +299,6 @@ def read_npz(path: Path, kind: str) -> tuple[dict[str, Any], dict[str, NDArray[A
                     f"version {VERSION}: upgrade Counsel or save the file again"
                 )
             return header, {name: file[name] for name in file.files if name != "header"}
-    except FileNotFoundError:
-        raise CounselError(f"{path} does not exist") from None
     except CounselError:
         raise
     except _DAMAGED:

@@ -5,6 +5,7 @@ Errors are problem details (RFC 9457) with one sentence. Every path but ``/healt
 states and actions are those of the adviser's problem; where it has none they are its numbers.
 """
 
+import asyncio
 import json
 import time
 from collections.abc import Awaitable, Callable
@@ -24,7 +25,9 @@ from counsel.errors import CounselError
 from counsel.model.problem import AdviceProblem
 from counsel.service import schemas
 from counsel.service.desk import Desk, EndedError, MissingError, Outcome, Said, Settings
+from counsel.service.export import FORMATS, export_log
 from counsel.service.keys import Holder, holder_of
+from counsel.service.sources import LARGEST_MODEL, add_model
 from counsel.service.tables import advisers
 
 LARGEST = 1_000_000
@@ -181,6 +184,25 @@ def _add_routes(
         counters.outcomes.inc(len(told.outcomes))
         return schemas.Taken(taken=len(told.outcomes))
 
+    @app.get("/v1/advisers/{adviser}/log")
+    def export(adviser: str, holder: Reader, format: str = "csv") -> Response:
+        """Return the log of an adviser as CSV or Parquet, which `counsel fit` reads."""
+        problem = desk.adviser(holder.tenant, adviser).problem
+        with desk.engine.connect() as connection:
+            content = export_log(connection, adviser, problem, format)
+        return Response(content, media_type=FORMATS[format])
+
+    @app.post("/v1/models", status_code=201)
+    async def upload_model(
+        request: Request, holder: Admin, name: str = "model"
+    ) -> schemas.ModelOut:
+        """Keep a fitted model: the content of a .npz file that `counsel fit` wrote."""
+        if not 1 <= len(name) <= 200:
+            raise CounselError("name must have 1 to 200 characters")
+        content = await request.body()
+        made = desk.committer.submit(lambda c: add_model(c, holder.tenant, name, content))
+        return schemas.ModelOut(id=await asyncio.wrap_future(made), name=name)
+
     @app.post("/v1/episodes/{episode}/end", status_code=204)
     def end_episode(episode: str, how: schemas.End, holder: Asker) -> Response:
         """End an episode; to end it again changes nothing."""
@@ -284,9 +306,10 @@ class _Guard:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
+        most = LARGEST_MODEL if scope["path"] == "/v1/models" else LARGEST
         declared = dict(scope["headers"]).get(b"content-length", b"0")
-        if not declared.isdigit() or int(declared) > LARGEST:
-            await _too_large(send)
+        if not declared.isdigit() or int(declared) > most:
+            await _too_large(send, most)
             return
         size = 0
 
@@ -294,8 +317,8 @@ class _Guard:
             nonlocal size
             message = await receive()
             size += len(message.get("body", b""))
-            if size > LARGEST:
-                raise HTTPException(413, f"the request is larger than {LARGEST} bytes")
+            if size > most:
+                raise HTTPException(413, f"the request is larger than {most} bytes")
             return message
 
         async def careful(message: Message) -> None:
@@ -309,9 +332,9 @@ class _Guard:
         await self.app(scope, counted, careful)
 
 
-async def _too_large(send: Callable[[Message], Awaitable[None]]) -> None:
+async def _too_large(send: Callable[[Message], Awaitable[None]], most: int) -> None:
     told = schemas.Problem(
-        title="Content Too Large", status=413, detail=f"the request is larger than {LARGEST} bytes"
+        title="Content Too Large", status=413, detail=f"the request is larger than {most} bytes"
     )
     body = json.dumps(told.model_dump()).encode()
     headers = [(b"content-type", b"application/problem+json")]

@@ -40,6 +40,13 @@ class AdviserOut(BaseModel):
     actions: list[str]
 
 
+class ModelOut(BaseModel):
+    """A model that is kept."""
+
+    id: str
+    name: str
+
+
 class NewEpisode(Strict):
     """An episode to begin, and with whom."""
 

@@ -1,0 +1,117 @@
+"""The log of an adviser in the schema that ``counsel fit`` reads.
+
+One row for each decision with an outcome. What was not shown (shadow, held out) is silence; what
+was shown but not seen has ``seen`` false. An episode that ended by itself is ``terminated`` at its
+last row, any other ``truncated`` there.
+"""
+
+import io
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from itertools import groupby
+
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet
+import sqlalchemy as sa
+
+from counsel.errors import CounselError
+from counsel.model.problem import AdviceProblem
+from counsel.service.tables import decisions, episodes, outcomes, people
+
+FORMATS = {"csv": "text/csv; charset=utf-8", "parquet": "application/vnd.apache.parquet"}
+
+SCHEMA = pa.schema(
+    [
+        ("episode", pa.string()),
+        ("step", pa.int32()),
+        ("person", pa.string()),
+        ("timestamp", pa.string()),
+        ("state", pa.string()),
+        ("advice", pa.string()),
+        ("advice_probability", pa.float64()),
+        ("seen", pa.bool_()),
+        ("action", pa.string()),
+        ("reward", pa.float64()),
+        ("next_state", pa.string()),
+        ("terminated", pa.bool_()),
+        ("truncated", pa.bool_()),
+    ]
+)
+
+
+def export_log(
+    connection: sa.Connection, adviser: str, problem: AdviceProblem, format_: str
+) -> bytes:
+    """Return the log of an adviser as a file."""
+    if format_ not in FORMATS:
+        raise CounselError(f"format is {format_[:20]!r}; it must be one of {', '.join(FORMATS)}")
+    sink = io.BytesIO()
+    writer = (
+        pyarrow.csv.CSVWriter(sink, SCHEMA)
+        if format_ == "csv"
+        else pyarrow.parquet.ParquetWriter(sink, SCHEMA)
+    )
+    with writer:
+        for batch in _batches(connection, adviser, problem):
+            writer.write_table(pa.Table.from_pylist(batch, schema=SCHEMA))
+    return sink.getvalue()
+
+
+def _batches(
+    connection: sa.Connection, adviser: str, problem: AdviceProblem, most: int = 20_000
+) -> Iterator[list[dict[str, object]]]:
+    """Yield rows, whole episodes at a time."""
+    mdp, defer = problem.mdp, problem.defer
+    states = mdp.state_labels or tuple(str(i) for i in range(problem.n_states))
+    actions = mdp.action_labels or tuple(str(i) for i in range(problem.n_actions))
+    query = (
+        sa.select(
+            episodes.c.id.label("episode"),
+            episodes.c.terminated,
+            people.c.name.label("person"),
+            decisions.c.step,
+            decisions.c.state,
+            decisions.c.advice,
+            decisions.c.shown,
+            decisions.c.probability,
+            decisions.c.at,
+            outcomes.c.action,
+            outcomes.c.reward,
+            outcomes.c.next_state,
+            outcomes.c.seen,
+        )
+        .join(people, people.c.id == episodes.c.person)
+        .join(decisions, decisions.c.episode == episodes.c.id)
+        .join(outcomes, outcomes.c.decision == decisions.c.id)
+        .where(episodes.c.adviser == adviser)
+        .order_by(episodes.c.started, episodes.c.id, decisions.c.step)
+    )
+    rows: list[dict[str, object]] = []
+    found = connection.execution_options(yield_per=10_000).execute(query)
+    for _, group in groupby(found, key=lambda row: row.episode):
+        whole = list(group)
+        for row in whole:
+            spoken = row.shown and row.advice != defer
+            last = row is whole[-1]
+            rows.append(
+                {
+                    "episode": row.episode,
+                    "step": row.step,
+                    "person": row.person,
+                    "timestamp": datetime.fromtimestamp(row.at, UTC).isoformat(timespec="seconds"),
+                    "state": states[row.state],
+                    "advice": actions[row.advice] if spoken else None,
+                    "advice_probability": row.probability,
+                    "seen": row.seen if spoken else None,
+                    "action": actions[row.action],
+                    "reward": row.reward,
+                    "next_state": None if row.next_state is None else states[row.next_state],
+                    "terminated": last and bool(row.terminated),
+                    "truncated": last and not row.terminated,
+                }
+            )
+        if len(rows) >= most:
+            yield rows
+            rows = []
+    yield rows
