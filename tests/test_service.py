@@ -69,6 +69,13 @@ def an_episode(client, keys, adviser, person="ann"):
     return made.json()["id"]
 
 
+def a_game(client, keys, **changes):
+    told = {"map": "budget", "adviser": "aware", "budget": 1, "player": "me"} | changes
+    made = client.post("/v1/play/games", json=told, headers=bearing(keys["advise"]))
+    assert made.status_code == 201, made.text
+    return made.json()
+
+
 def test_a_whole_episode_over_http(client, keys):
     adviser = an_adviser(client, keys)
     assert adviser["actions"] == ["carry on", "assess", "call doctor"]
@@ -110,6 +117,17 @@ MATRIX = [
     ("POST", "/v1/episodes/{episode}/end", "advise"),
     ("GET", "/v1/advisers/{adviser}/log", "read"),
     ("POST", "/v1/models", "admin"),
+    ("GET", "/v1/advisers/{adviser}", "read"),
+    ("PATCH", "/v1/advisers/{adviser}", "admin"),
+    ("GET", "/v1/advisers/{adviser}/summary", "read"),
+    ("GET", "/v1/people", "read"),
+    ("GET", "/v1/people/{person}", "read"),
+    ("DELETE", "/v1/people/{person}", "admin"),
+    ("GET", "/v1/play", "advise"),
+    ("POST", "/v1/play/games", "advise"),
+    ("GET", "/v1/play/games/{game}", "advise"),
+    ("POST", "/v1/play/games/{game}/moves", "advise"),
+    ("GET", "/v1/play/players/{player}/log", "advise"),
 ]
 BODIES = {
     "/v1/advisers": {"name": "a", "source": "ward"},
@@ -117,11 +135,15 @@ BODIES = {
     "/v1/episodes/{episode}/advice": {"step": 0, "state": "stable"},
     "/v1/outcomes": {"outcomes": []},
     "/v1/episodes/{episode}/end": {},
+    "/v1/advisers/{adviser}": {"mode": "shadow"},
+    "/v1/play/games": {"map": "budget", "budget": 1, "player": "me"},
+    "/v1/play/games/{game}/moves": {"step": 0, "action": "Up"},
 }
 
 
-def a_model(folder):
-    path = folder / "model.npz"
+@pytest.fixture(scope="module")
+def a_model(tmp_path_factory):
+    path = tmp_path_factory.mktemp("model") / "model.npz"
     counsel.fit(ward_log(shifts=300, rng=np.random.default_rng(0))).save(path)
     return path.read_bytes()
 
@@ -133,15 +155,18 @@ def test_every_route_is_in_the_matrix(client):
 
 
 @pytest.mark.parametrize(("verb", "path", "role"), MATRIX)
-def test_who_may_do_what(client, keys, verb, path, role, tmp_path):
+def test_who_may_do_what(client, keys, verb, path, role, a_model):
     adviser = an_adviser(client, keys)
     episode = an_episode(client, keys, adviser)
-    url = path.format(adviser=adviser["id"], episode=episode)
+    game = a_game(client, keys)
+    url = path.format(
+        adviser=adviser["id"], episode=episode, person="ann", game=game["id"], player="me"
+    )
 
     def asked(headers):
         if path == "/v1/models":
-            return client.post(url, content=a_model(tmp_path), headers=headers)
-        told = BODIES.get(path) if verb == "POST" else None
+            return client.post(url, content=a_model, headers=headers)
+        told = BODIES.get(path) if verb in ("POST", "PATCH") else None
         return client.request(verb, url, json=told, headers=headers)
 
     roles = ("read", "advise", "admin")
@@ -164,9 +189,7 @@ def test_a_stranger_sees_nothing(client, keys):
 
 
 def test_a_revoked_key_works_no_longer(client, keys, desk, monkeypatch):
-    from counsel.service import app
-
-    monkeypatch.setattr(app, "REMEMBERED", 0.0)
+    monkeypatch.setattr("counsel.service.doors.REMEMBERED", 0.0)
     assert client.get("/v1/advisers", headers=bearing(keys["read"])).status_code == 200
     with desk.engine.begin() as connection:
         revoke_key(connection, tenant="clinic", name="read")
@@ -283,10 +306,8 @@ def test_labels_from_outside_are_text_whatever_they_hold(client, keys):
         assert told.status_code == 200
 
 
-def test_an_uploaded_model_advises(client, keys, tmp_path):
-    made = client.post(
-        "/v1/models?name=ward", content=a_model(tmp_path), headers=bearing(keys["admin"])
-    )
+def test_an_uploaded_model_advises(client, keys, a_model):
+    made = client.post("/v1/models?name=ward", content=a_model, headers=bearing(keys["admin"]))
     assert made.status_code == 201
     adviser = an_adviser(client, keys, source=made.json()["id"])
     assert adviser["states"][:4] == ["critical", "deteriorating", "stable", "watch"]
@@ -302,8 +323,8 @@ def test_an_uploaded_model_advises(client, keys, tmp_path):
     assert refused.status_code == 400
 
 
-def test_files_that_are_no_models_are_refused(client, keys, tmp_path):
-    whole = a_model(tmp_path)
+def test_files_that_are_no_models_are_refused(client, keys, a_model):
+    whole = a_model
     bomb = io.BytesIO()
     with zipfile.ZipFile(bomb, "w", zipfile.ZIP_DEFLATED) as packed:
         packed.writestr("header.npy", b"0" * 200_000_000)

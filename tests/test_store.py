@@ -11,6 +11,7 @@ import pytest
 import sqlalchemy as sa
 
 from counsel import CounselError
+from counsel.service import record
 from counsel.service.keys import PREFIX, add_key, digest_of, holder_of, revoke_key, tenant_of
 from counsel.service.store import Committer, migrate, open_engine
 from counsel.service.tables import (
@@ -34,20 +35,34 @@ def engine(url):
 
 @pytest.fixture
 def committer(engine):
-    found = Committer(engine)
+    found = writer(engine)
     yield found
     found.close()
 
 
+def writer(engine):
+    """A committer of decisions and outcomes as they are."""
+
+    def add_decisions(connection, rows):
+        connection.execute(sa.insert(decisions), rows)
+        return [None] * len(rows)
+
+    def add_outcomes(connection, rows):
+        record.add_outcomes(connection, rows)
+        return [None] * len(rows)
+
+    return Committer(engine, {"decision": add_decisions, "outcome": add_outcomes})
+
+
 def an_episode(connection, name="e"):
-    """An episode to hang decisions on."""
+    """An episode to hang decisions on; returns its number."""
     tenant = tenant_of(connection, "clinic")
     row = {"tenant": tenant, "created": 0.0}
     connection.execute(
         sa.insert(advisers), row | {"id": f"a-{name}", "name": "a", "settings": "{}"}
     )
     person = connection.execute(sa.insert(people), row | {"name": f"p-{name}"})
-    connection.execute(
+    made = connection.execute(
         sa.insert(episodes),
         {
             "id": name,
@@ -58,25 +73,25 @@ def an_episode(connection, name="e"):
             "started": 0.0,
         },
     )
-    return name
+    return made.inserted_primary_key[0]
 
 
-def a_decision(step, episode="e", name=None):
+def a_decision(step, episode=1):
     return {
-        "id": name or f"{episode}-{step}",
         "episode": episode,
         "step": step,
         "state": 0,
         "advice": 1,
         "shown": True,
+        "must": False,
         "probability": 1.0,
         "reason": "{}",
         "at": 0.0,
     }
 
 
-def an_outcome(decision):
-    return {"decision": decision, "action": 1, "reward": 1.0, "seen": True, "at": 0.0}
+def an_outcome(step, episode=1):
+    return {"episode": episode, "step": step, "action": 1, "reward": 1.0, "seen": True, "at": 0.0}
 
 
 def counted(engine, table):
@@ -110,8 +125,8 @@ def test_services_that_start_at_once_take_turns(url):
 
 def test_what_is_done_is_there(committer, engine):
     committer.submit(an_episode).result()
-    waiting = [committer.add(decisions, a_decision(i)) for i in range(50)]
-    waiting += [committer.add(outcomes, an_outcome(f"e-{i}")) for i in range(50)]
+    waiting = [committer.hand_in("decision", a_decision(i)) for i in range(50)]
+    waiting += [committer.hand_in("outcome", an_outcome(i)) for i in range(50)]
     for one in waiting:
         one.result(timeout=10)
     assert counted(engine, decisions) == 50
@@ -123,11 +138,42 @@ def test_many_who_wait_share_a_transaction(committer):
     blocked = threading.Event()
     committer.submit(lambda _: blocked.wait(10))
     before = committer.transactions
-    waiting = [committer.add(decisions, a_decision(i)) for i in range(200)]
+    waiting = [committer.hand_in("decision", a_decision(i)) for i in range(200)]
     blocked.set()
     for one in waiting:
         one.result(timeout=10)
     assert committer.transactions - before <= 2
+
+
+def test_what_comes_after_is_done_once_it_is_durable_and_before_anybody_goes_on(engine):
+    seen = []
+
+    def after(connection):
+        inside = connection.scalar(sa.select(sa.func.count()).select_from(tenants))
+        return lambda: seen.append((inside, counted(engine, tenants)))
+
+    committer = Committer(engine, after=after)
+    committer.submit(lambda connection: tenant_of(connection, "clinic")).result()
+    assert seen == [(1, 1)]
+    with pytest.raises(ZeroDivisionError):
+        committer.submit(lambda connection: (tenant_of(connection, "school"), 1 / 0)).result()
+    assert seen == [(1, 1)]
+    committer.close()
+
+
+def test_one_of_a_batch_may_be_refused_alone(engine):
+    def batch(_, items):
+        return [ValueError(item) if item % 2 else item for item in items]
+
+    committer = Committer(engine, {"number": batch})
+    waiting = [committer.hand_in("number", i) for i in range(6)]
+    for i, one in enumerate(waiting):
+        if i % 2:
+            with pytest.raises(ValueError, match=str(i)):
+                one.result(timeout=10)
+        else:
+            assert one.result(timeout=10) == i
+    committer.close()
 
 
 def test_nobody_is_told_before_it_is_durable(committer, engine):
@@ -150,10 +196,10 @@ def test_a_job_that_fails_takes_nobody_with_it(committer, engine):
     committer.submit(an_episode).result()
     blocked = threading.Event()
     committer.submit(lambda _: blocked.wait(10))
-    good = [committer.add(decisions, a_decision(i)) for i in range(5)]
-    bad = committer.add(decisions, a_decision(9, episode="nobody's"))
+    good = [committer.hand_in("decision", a_decision(i)) for i in range(5)]
+    bad = committer.hand_in("decision", a_decision(9, episode=99))
     raises = committer.submit(lambda _: 1 / 0)
-    more = [committer.add(decisions, a_decision(i)) for i in range(5, 8)]
+    more = [committer.hand_in("decision", a_decision(i)) for i in range(5, 8)]
     blocked.set()
     for one in [*good, *more]:
         one.result(timeout=10)
@@ -166,12 +212,12 @@ def test_a_job_that_fails_takes_nobody_with_it(committer, engine):
 
 def test_what_is_sent_again_is_there_once(committer, engine):
     committer.submit(an_episode).result()
-    committer.add(decisions, a_decision(0)).result()
-    first = committer.add(outcomes, an_outcome("e-0"))
-    again = committer.add(outcomes, an_outcome("e-0") | {"action": 0})
+    committer.hand_in("decision", a_decision(0)).result()
+    first = committer.hand_in("outcome", an_outcome(0))
+    again = committer.hand_in("outcome", an_outcome(0) | {"action": 0})
     first.result(timeout=10)
     again.result(timeout=10)
-    committer.add(outcomes, an_outcome("e-0") | {"action": 0}).result(timeout=10)
+    committer.hand_in("outcome", an_outcome(0) | {"action": 0}).result(timeout=10)
     with engine.connect() as connection:
         assert connection.execute(sa.select(outcomes.c.action)).scalars().all() == [1]
 
@@ -179,13 +225,15 @@ def test_what_is_sent_again_is_there_once(committer, engine):
 def test_numbers_rise_in_the_order_in_which_rows_can_be_seen(url):
     """Two services write; whoever follows the log by its numbers misses no row."""
     engines = [open_engine(url) for _ in range(3)]
-    writers = [Committer(engine) for engine in engines[:2]]
-    for i, writer in enumerate(writers):
-        writer.submit(lambda connection, i=i: an_episode(connection, f"e{i}")).result()
+    writers = [writer(engine) for engine in engines[:2]]
+    numbers = [
+        one.submit(lambda connection, i=i: an_episode(connection, f"e{i}")).result()
+        for i, one in enumerate(writers)
+    ]
     waiting = []
     for step in range(150):
-        for i, writer in enumerate(writers):
-            waiting.append(writer.add(decisions, a_decision(step, f"e{i}")))
+        for i, one in enumerate(writers):
+            waiting.append(one.hand_in("decision", a_decision(step, numbers[i])))
     seen, last = [], 0
     deadline = time.monotonic() + 30
     while len(seen) < 300 and time.monotonic() < deadline:
@@ -198,33 +246,32 @@ def test_numbers_rise_in_the_order_in_which_rows_can_be_seen(url):
     assert counted(engines[2], decisions) == 300
     for one in waiting:
         one.result(timeout=10)
-    for writer in writers:
-        writer.close()
+    for one in writers:
+        one.close()
     for engine in engines:
         engine.dispose()
 
 
 def test_closing_writes_what_was_handed_in(engine):
-    committer = Committer(engine)
+    committer = writer(engine)
     committer.submit(an_episode).result()
-    waiting = [committer.add(decisions, a_decision(i)) for i in range(100)]
+    waiting = [committer.hand_in("decision", a_decision(i)) for i in range(100)]
     committer.close()
     assert all(one.done() for one in waiting)
     assert counted(engine, decisions) == 100
     with pytest.raises(CounselError, match="stopping"):
-        committer.add(decisions, a_decision(100))
+        committer.hand_in("decision", a_decision(100))
     committer.close()
 
 
 KILLED = """
 import sys
-from counsel.service.store import Committer, open_engine
-from counsel.service.tables import decisions
-from tests.test_store import a_decision, an_episode
-committer = Committer(open_engine(sys.argv[1]))
+from counsel.service.store import open_engine
+from tests.test_store import a_decision, an_episode, writer
+committer = writer(open_engine(sys.argv[1]))
 committer.submit(an_episode).result()
 for step in range(100_000):
-    committer.add(decisions, a_decision(step)).result()
+    committer.hand_in("decision", a_decision(step)).result()
     print(step, flush=True)
 """
 

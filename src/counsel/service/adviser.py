@@ -1,9 +1,6 @@
 """An adviser that learns how each person listens, from the log alone.
 
-What it knows is the world (p and r). What it learns are counts, and nothing else: for every person
-and state, what they did when nothing was shown, what they did instead of what was advised, and what
-advice they matched. Counts do not depend on the order in which outcomes arrive, so the same log
-always makes the same adviser, whenever it is read.
+What it knows is the world (p and r). What it learns are counts (``seen.py``).
 
 *Habit.* Where the person's own policy is not known it is the likeliest one given silence and
 refusals (``estimate/habit.py``), with the population's added as ``LEAN`` silent decisions in every
@@ -23,8 +20,8 @@ Beta(x + κ λ_all + 1/2, …).
 state is one where the person acts as they do when advised so, and nothing more can be said.
 """
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -34,9 +31,13 @@ from counsel.estimate.habit import likeliest_habit
 from counsel.model.human import Human
 from counsel.model.policy import HardPolicy, Policy
 from counsel.model.problem import AdviceProblem
+from counsel.planning.best_action import always_best_action
+from counsel.planning.criticality import criticality
 from counsel.planning.gains import gains
+from counsel.planning.occupancy import evaluate
 from counsel.planning.plan import Plan
 from counsel.planning.solve import solve
+from counsel.service.seen import Seen, Tables
 
 LEAN = 5.0
 """Silent decisions in each state that what is believed beforehand counts for."""
@@ -47,62 +48,33 @@ POOL = 10.0
 ALGORITHMS = ("ucb-ad", "thompson")
 
 
+NOBODY = -1
+"""The person of whom nothing was seen."""
+
+RANKED = 20_000
+"""Cells up to which the criticality of each is worked out with a plan."""
+
+
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """What advice may cost: a penalty for each piece, or a budget, hard or on average."""
+    """What advice may cost: a penalty for each piece, or a budget, hard or on average.
+
+    ``always`` is the best action at every step, whatever it costs and whoever listens.
+    """
 
     penalty: float | None = None
     budget: float | None = None
     hard: bool = False
+    always: bool = False
 
+    def __post_init__(self) -> None:
+        if self.always and (self.penalty, self.budget, self.hard) != (None, None, False):
+            raise CounselError("always advising takes no penalty and no budget")
 
-@dataclass(frozen=True, slots=True)
-class Happened:
-    """One decision with its outcome, as the log has it.
-
-    ``advice`` is the number of actions where nothing was shown or seen.
-    """
-
-    person: int
-    state: int
-    advice: int
-    action: int
-
-
-class Counts:
-    """What was seen of one person, or of all: [s, a] arrays.
-
-    ``silent``: taken when nothing was shown; ``refusing``: taken against advice; ``given`` and
-    ``matched``: advice that was seen, and taken.
-    """
-
-    __slots__ = ("given", "matched", "refusing", "silent")
-
-    def __init__(self, n_states: int, n_actions: int) -> None:
-        shape = (n_states, n_actions)
-        self.silent = np.zeros(shape, dtype=np.int32)
-        self.refusing = np.zeros(shape, dtype=np.int32)
-        self.given = np.zeros(shape, dtype=np.int32)
-        self.matched = np.zeros(shape, dtype=np.int32)
-
-    def add(self, one: Happened) -> None:
-        """Count one decision."""
-        if one.advice == self.given.shape[1]:
-            self.silent[one.state, one.action] += 1
-            return
-        self.given[one.state, one.advice] += 1
-        if one.action == one.advice:
-            self.matched[one.state, one.advice] += 1
-        else:
-            self.refusing[one.state, one.action] += 1
-
-    def habit(self, prior: Floats) -> Floats:
-        """Return the likeliest habit with a prior worth ``LEAN`` silent decisions."""
-        refused = (self.given - self.matched).astype(np.float64)
-        silent = self.silent + LEAN * prior
-        refusing = self.refusing.astype(np.float64)
-        own, _ = likeliest_habit(silent, refusing, refused, silent)
-        return own
+    @property
+    def paced(self) -> bool:
+        """Whether it is a budget that is to be met on average."""
+        return self.budget is not None and not self.hard
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -135,8 +107,12 @@ class Advising:
         What it is based on, and the plan itself.
     advantage, gain
         [h, s, a] at the plan's price; under a hard budget with all pieces left.
+    criticality
+        [h, s]: the largest penalty at which advice still pays; None in worlds of many cells.
     seen
-        Pieces of advice of this person, and of all, that were known when it was made.
+        Decisions of this person, and of all, that were known when it was made.
+    episodes
+        Episodes whose spending was known when it was made, where a budget is met on average.
     """
 
     believed: Believed
@@ -144,39 +120,48 @@ class Advising:
     plan: Plan
     advantage: Floats
     gain: Floats
+    criticality: Floats | None
     seen: tuple[int, int]
+    episodes: int = 0
+
+    @property
+    def size(self) -> int:
+        """Bytes it takes, about."""
+        return 3 * self.gain.nbytes + self.plan.values.nbytes
 
 
 @dataclass(slots=True)
 class Adviser:
-    """Learns from what happened and plans for one person at a time.
+    """Plans for one person at a time, on what was seen of them and of everybody.
 
     Parameters
     ----------
     problem
         The world; its person is the prior habit, or the habit itself where that is known.
-    limit
-        What advice may cost.
     algorithm
         "ucb-ad" or "thompson".
     knows_habit
         Whether the problem's person is known to act so when left alone.
     must_say
         What is said in which state, whatever the budget.
+    seen
+        What was seen so far, and where more is added.
     """
 
     problem: AdviceProblem
-    limit: Limit = field(default_factory=Limit)
     algorithm: str = "ucb-ad"
     knows_habit: bool = False
     must_say: Mapping[int, int] = field(default_factory=dict)
-    everybody: Counts = field(init=False)
-    people: dict[int, Counts] = field(init=False, default_factory=dict)
+    seen: Seen = field(default_factory=Seen)
 
     def __post_init__(self) -> None:
         if self.algorithm not in ALGORITHMS:
             raise CounselError(
                 f"algorithm is {self.algorithm!r}; it must be one of {', '.join(ALGORITHMS)}"
+            )
+        if self.knows_habit and np.ptp(self.problem.policy, axis=0).any():
+            raise CounselError(
+                "knows_habit is for people who act alike at every step; this world's do not"
             )
         S, A = self.problem.n_states, self.problem.n_actions
         for state, advice in self.must_say.items():
@@ -190,35 +175,16 @@ class Adviser:
                     f"must_say advises {self.problem.mdp.action_name(advice)} in "
                     f"{self.problem.mdp.state_name(state)}, where it cannot be done"
                 )
-        self.everybody = Counts(S, A)
-
-    def learn(self, happened: Iterable[Happened]) -> None:
-        """Count what happened."""
-        for one in happened:
-            self.everybody.add(one)
-            if one.person not in self.people:
-                self.people[one.person] = Counts(self.problem.n_states, self.problem.n_actions)
-            self.people[one.person].add(one)
-
-    def forget(self, person: int) -> None:
-        """Take out all that was seen of one person."""
-        counts = self.people.pop(person, None)
-        if counts is not None:
-            for name in Counts.__slots__:
-                getattr(self.everybody, name)[:] -= getattr(counts, name)
 
     def believe(self, person: int, rng: np.random.Generator | None = None) -> Believed:
         """Return what is believed of one person; ``rng`` is where Thompson draws."""
-        prior = self.problem.policy[0]
-        own = self.people.get(person)
-        if self.knows_habit:
-            common = habit = prior
-        else:
-            common = self.everybody.habit(prior)
-            habit = common if own is None else own.habit(common)
-        x_all, e_all = _moved(self.everybody, common)
-        lift_all = np.clip((x_all + 0.5) / (e_all + 1.0), 0.0, 1.0)
-        x, e = (np.zeros_like(x_all), np.zeros_like(e_all)) if own is None else _moved(own, habit)
+        policy = self.problem.policy
+        prior = policy[0] if self.knows_habit else policy.mean(axis=0)
+        own, everybody = self.seen.tables(person, self.problem.n_states, self.problem.n_actions)
+        common = prior if self.knows_habit else _habit(everybody, prior)
+        habit = prior if self.knows_habit else _habit(own, common)
+        lift_all, _ = _common_lift(everybody, common)
+        x, e = _moved(own, habit)
         trials = e + POOL
         lift = np.clip((x + POOL * lift_all) / trials, 0.0, 1.0)
         if self.algorithm == "thompson":
@@ -227,38 +193,54 @@ class Adviser:
             drawn = rng.beta(trials * lift + 0.5, trials * (1.0 - lift) + 0.5)
             return Believed(habit, lift, e, drawn)
         # What everybody did narrows what one person may be like only as far as people are alike.
-        level = np.log1p(float(self.everybody.given.sum()))
+        level = np.log1p(float(everybody.given.sum()))
         return Believed(habit, lift, e, _upper(lift, trials, level))
 
-    def plan(self, person: int, rng: np.random.Generator | None = None) -> Advising:
+    def common_lift(self) -> tuple[Floats, Floats]:
+        """Return the lift of each advice over all people, and how often it could have moved one."""
+        habit = self.believe(NOBODY, np.random.default_rng(0)).habit
+        _, everybody = self.seen.tables(NOBODY, self.problem.n_states, self.problem.n_actions)
+        return _common_lift(everybody, habit)
+
+    def plan(
+        self, person: int, limit: Limit, rng: np.random.Generator | None = None, episodes: int = 0
+    ) -> Advising:
         """Plan for one person on what is believed of them."""
+        seen = self.seen.amount(person)
         believed = self.believe(person, rng)
-        problem = self._problem(believed)
+        problem = self.believed_problem(believed)
         forbidden = np.zeros(self.problem.n_states, dtype=np.bool_)
         forbidden[list(self.must_say)] = True
-        limit = self.limit
+        mask = forbidden if forbidden.any() else None
         found = solve(
             problem,
-            penalty=limit.penalty,
+            penalty=0.0 if limit.always else limit.penalty,
             budget=limit.budget,
             hard=limit.hard,
-            forbidden=forbidden if forbidden.any() else None,
+            forbidden=mask,
             allow_reverse=False,
         )
+        if limit.always:
+            policy = always_best_action(problem).silent_where(
+                np.broadcast_to(forbidden, (problem.horizon, forbidden.size))
+            )
+            worth = evaluate(problem, policy)
+            found = replace(
+                found, policy=policy, value=worth.value, advice_count=worth.advice_count
+            )
         values = found.values[-1] if found.hard else found.values
         advantage, gain = gains(problem, values)
-        own = self.people.get(person)
-        mine = 0 if own is None else int(own.given.sum())
-        seen = (mine, int(self.everybody.given.sum()))
-        return Advising(believed, problem, found, advantage, gain, seen)
+        bearable = None
+        if problem.horizon * problem.n_states <= RANKED:
+            bearable = criticality(problem, forbidden=mask, allow_reverse=False).upper
+        return Advising(believed, problem, found, advantage, gain, bearable, seen, episodes)
 
     def moved(self, made: Advising, person: int) -> bool:
         """Whether so much has been seen since a plan was made that it should be made anew."""
-        own = self.people.get(person)
-        mine = 0 if own is None else int(own.given.sum())
-        return mine > made.seen[0] or int(self.everybody.given.sum()) > 1.1 * made.seen[1] + 1
+        mine, everybody = self.seen.amount(person)
+        return mine > 1.1 * made.seen[0] or everybody > 1.1 * made.seen[1] + 1
 
-    def _problem(self, believed: Believed) -> AdviceProblem:
+    def believed_problem(self, believed: Believed) -> AdviceProblem:
         """Return the world with a person as believed; must-say states have their advice in them."""
         S, A = self.problem.n_states, self.problem.n_actions
         own, lift = believed.habit.copy(), np.broadcast_to(believed.optimistic, (S, A)).copy()
@@ -272,7 +254,20 @@ class Adviser:
         return AdviceProblem(self.problem.mdp, Human(own, lift=lift))
 
 
-def _moved(counts: Counts, habit: Floats) -> tuple[Floats, Floats]:
+def _habit(counts: Tables, prior: Floats) -> Floats:
+    """Return the likeliest habit with a prior worth ``LEAN`` silent decisions."""
+    refused = (counts.given - counts.matched).astype(np.float64)
+    silent = counts.silent + LEAN * prior
+    own, _ = likeliest_habit(silent, counts.refusing.astype(np.float64), refused, silent)
+    return own
+
+
+def _common_lift(everybody: Tables, habit: Floats) -> tuple[Floats, Floats]:
+    x, e = _moved(everybody, habit)
+    return np.clip((x + 0.5) / (e + 1.0), 0.0, 1.0), e
+
+
+def _moved(counts: Tables, habit: Floats) -> tuple[Floats, Floats]:
     """Return how often each advice moved somebody, and how often it could have, [b]."""
     telling: Bools = habit < 1.0
     n = np.where(telling, counts.given, 0)

@@ -1,20 +1,26 @@
 """The desk: where advice is asked for, decided on, written down and learnt from.
 
 Everything that is answered is durable first. What an adviser has learnt is read from the log, by
-this service or by others on the same database, in the order of ``seq``; a desk that is opened again
-reads it from the beginning and knows the same.
+this service or by others on the same database; a desk that is opened again reads it anew, from the
+last snapshot on, and knows the same.
 
 A decision belongs to one step of one episode. Asked again for the same step, the desk gives the
-same answer. A hard budget is enforced by the database itself: a piece is spent only where one is
-left, whoever asks.
+same answer. Whoever decides holds the database's lock and sees what was spent, so a hard budget is
+never overspent, whoever asks.
+
+A budget that is to be met on average is *paced*: with D pieces per episode, n episodes and m pieces
+so far, plans aim at D + (D n − m) / w pieces, w being the episodes in which to make up for what was
+off: ``WINDOW``, and at least twice as many as since the last plan, which keeps it steady however
+rarely plans are made.
 """
 
 import json
+import logging
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from concurrent.futures import Future
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 from uuid import uuid4
 
@@ -24,69 +30,36 @@ import sqlalchemy as sa
 from counsel._arrays import index_in
 from counsel.errors import CounselError
 from counsel.model.problem import AdviceProblem
-from counsel.service.adviser import Adviser, Advising, Happened, Limit, advice_at
-from counsel.service.store import Committer
-from counsel.service.tables import advisers, decisions, episodes, outcomes, people
+from counsel.service import record
+from counsel.service.adviser import NOBODY, Advising, Limit
+from counsel.service.deciding import Ask, Said, decide, from_row, to_row
+from counsel.service.live import Episode, Live, Settings, counts
+from counsel.service.plans import Key, Plans
+from counsel.service.seen import Seen, pack, unpack
+from counsel.service.store import Batch, Committer
+from counsel.service.tables import advisers, episodes, erasures, people, snapshots
 
-MODES = ("off", "shadow", "live")
+LOG = logging.getLogger("counsel.service")
+
+WINDOW = 10
+"""Episodes in which to make up for what a paced budget is off."""
+
+SNAPSHOT_EVERY = 100_000
+"""Outcomes after which what was learnt is kept, so that a restart need not read them all."""
+
+REMEMBERED = 100_000
+"""Episodes that are known without asking the database."""
+
+LOOK_ROUND = 1.0
+"""Seconds between looks at what other services have done."""
 
 
 class MissingError(CounselError):
     """There is no such thing, or it is somebody else's."""
 
 
-class EndedError(CounselError):
-    """It was there and is over."""
-
-
-@dataclass(frozen=True, slots=True)
-class Settings:
-    """How an adviser works.
-
-    Attributes
-    ----------
-    source
-        What its world is called, or the id of a model.
-    penalty, budget, hard
-        What advice may cost.
-    algorithm
-        "ucb-ad" or "thompson".
-    mode
-        "live" shows advice, "shadow" only writes down what it would say, "off" is silent.
-    knows_habit
-        Whether the world's person is known to act so when left alone.
-    holdout
-        The share of episodes that are kept silent, so that the worth of advice stays measurable.
-    must_say
-        Advice by state, both by label, that is given whatever the budget.
-    """
-
-    source: str
-    penalty: float | None = None
-    budget: float | None = None
-    hard: bool = False
-    algorithm: str = "ucb-ad"
-    mode: str = "live"
-    knows_habit: bool = False
-    holdout: float = 0.0
-    must_say: Mapping[str, str] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        if self.mode not in MODES:
-            raise CounselError(f"mode is {self.mode!r}; it must be one of {', '.join(MODES)}")
-        if not 0.0 <= self.holdout <= 1.0:
-            raise CounselError(f"holdout is {self.holdout}; it must lie in [0, 1]")
-
-
-@dataclass(frozen=True, slots=True)
-class Said:
-    """An answer: advice by its number, or None for silence, and why."""
-
-    id: str
-    advice: int | None
-    shown: bool
-    probability: float
-    reason: dict[str, Any]
+class ConflictError(CounselError):
+    """It was said otherwise before, or is over."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,27 +73,6 @@ class Outcome:
     seen: bool = True
     reason_code: str | None = None
     comment: str | None = None
-
-
-@dataclass(slots=True)
-class _Live:
-    """An adviser at work."""
-
-    tenant: int
-    settings: Settings
-    problem: AdviceProblem
-    adviser: Adviser
-    plans: dict[int, Advising] = field(default_factory=dict)
-
-
-@dataclass(slots=True)
-class _Episode:
-    """An episode as far as it is known here."""
-
-    adviser: str
-    person: int
-    held_out: bool
-    ended: bool
 
 
 class Desk:
@@ -143,24 +95,40 @@ class Desk:
         rng: np.random.Generator,
     ) -> None:
         self.engine, self.problems, self._rng = engine, problems, rng
-        self.committer = Committer(engine)
-        self._live: dict[str, _Live] = {}
-        self._episodes: dict[str, _Episode] = {}
-        self._read_up_to = 0
+        self._planning_rng = rng.spawn(1)[0]
+        self._live: dict[str, Live] = {}
+        self._seen: dict[str, Seen] = {}
+        self._episodes: dict[str, Episode] = {}
+        self._read_up_to = self._erased_up_to = 0
         self._lock = threading.RLock()
+        self.plans = Plans(self._make_plan, self._is_stale)
         with engine.connect() as connection:
-            for row in connection.execute(sa.select(advisers)):
-                self._wake(row.id, row.tenant, Settings(**json.loads(row.settings)))
-        self.follow()
+            self._remember(connection)
+            self._follow(connection)()
+        self._kept_up_to = self._read_up_to
+        batches: dict[str, Batch] = {"decision": self._decide_all, "outcomes": self._report_all}
+        self.committer = Committer(engine, batches, self._follow)
+        self._stopping = threading.Event()
+        self._watcher = threading.Thread(target=self._look_round, name="watcher", daemon=True)
+        self._watcher.start()
 
     def close(self) -> None:
-        """Write what was handed in, and stop."""
+        """Write what was handed in, keep what was learnt, and stop."""
+        if self._stopping.is_set():
+            return
+        self._stopping.set()
+        self._watcher.join()
+        self.plans.close()
+        if self._read_up_to > self._kept_up_to:
+            self.keep().result()
         self.committer.close()
 
-    def create(self, tenant: int, name: str, settings: Settings) -> str:
-        """Make an adviser and return its id."""
-        id_ = uuid4().hex
-        self._wake(id_, tenant, settings)
+    # Advisers
+
+    def create(self, tenant: int, name: str, settings: Settings, id_: str | None = None) -> str:
+        """Make an adviser and return its id; one that is there under that id stays as it is."""
+        id_ = id_ or uuid4().hex
+        live = self._wake(id_, tenant, name, settings)
         row = {
             "id": id_,
             "tenant": tenant,
@@ -168,282 +136,366 @@ class Desk:
             "settings": json.dumps(asdict(settings)),
             "created": time.time(),
         }
-        self.committer.submit(lambda c: c.execute(sa.insert(advisers), row)).result()
+
+        def add(connection: sa.Connection) -> None:
+            if connection.scalar(sa.select(advisers.c.id).where(advisers.c.id == id_)) is None:
+                connection.execute(sa.insert(advisers), row)
+
+        self.committer.submit(add).result()
+        self._live.setdefault(id_, live)
         return id_
 
-    def start(self, tenant: int, adviser: str, person: str) -> str:
-        """Begin an episode with a person, who is made where there is none of that name."""
-        live = self._of(tenant, adviser)
+    def set_mode(self, tenant: int, adviser: str, mode: str) -> None:
+        """Switch an adviser off, to shadow or live."""
+        live = self.live(tenant, adviser)
+        changed = replace(live.settings, mode=mode)
+        change = sa.update(advisers).where(advisers.c.id == adviser)
+        values = {"settings": json.dumps(asdict(changed))}
+        self.committer.submit(lambda c: c.execute(change.values(values))).result()
+        live.settings = changed
+
+    def live(self, tenant: int, adviser: str) -> Live:
+        """Return an adviser of a tenant, made here or by another service."""
+        live = self._live.get(adviser)
+        if live is None:
+            with self.engine.connect() as connection:
+                row = connection.execute(
+                    sa.select(advisers).where(advisers.c.id == adviser)
+                ).first()
+            if row is not None and row.tenant == tenant:
+                with self._lock:
+                    live = self._live.get(adviser)
+                    if live is None:
+                        settings = Settings(**json.loads(row.settings))
+                        live = self._wake(adviser, tenant, row.name, settings)
+                        self._live[adviser] = live
+        if live is None or live.tenant != tenant:
+            raise MissingError(f"there is no adviser {adviser[:40]!r}")
+        return live
+
+    # Episodes
+
+    def start(self, tenant: int, adviser: str, person: str, limit: Limit | None = None) -> Episode:
+        """Begin an episode with a person, who is made where there is none of that name.
+
+        Parameters
+        ----------
+        tenant, adviser, person
+            Whose, by whom, with whom.
+        limit
+            What advice may cost in this episode, where that is not as the adviser has it.
+        """
+        live = self.live(tenant, adviser)
         with self._lock:
             held_out = bool(self._rng.random() < live.settings.holdout)
         id_, now = uuid4().hex, time.time()
+        self.plans.of(Key(adviser, NOBODY, limit or live.settings.limit))
 
-        def begin(connection: sa.Connection) -> int:
+        def begin(connection: sa.Connection) -> Episode:
             who = sa.select(people.c.id).where(people.c.tenant == tenant, people.c.name == person)
             found: Any = connection.scalar(who)
             if found is None:
                 row = {"tenant": tenant, "name": person, "created": now}
                 connection.execute(sa.insert(people), row)
                 found = connection.scalar(who)
-            connection.execute(
-                sa.insert(episodes),
-                {
-                    "id": id_,
-                    "adviser": adviser,
-                    "person": found,
-                    "held_out": held_out,
-                    "spent": 0,
-                    "started": now,
-                },
-            )
-            return int(found)
-
-        number = self.committer.submit(begin).result()
-        self._episodes[id_] = _Episode(adviser, number, held_out, ended=False)
-        return id_
-
-    def advise(self, tenant: int, episode: str, step: int, state: int) -> "Future[Said]":
-        """Say what to advise at a step, or to stay silent; done when it is on record."""
-        found = self._episode(tenant, episode)
-        live = self._live[found.adviser]
-        step = index_in("step", step, live.problem.horizon)
-        state = index_in("state", state, live.problem.n_states)
-        if found.ended:
-            raise EndedError(f"episode {episode[:40]} has ended; start another")
-        made = self._plan(live, found.person)
-        id_, now = uuid4().hex, time.time()
-        with self._lock:
-            luck = float(self._rng.random())
-
-        def decide(connection: sa.Connection) -> Said:
-            again = connection.execute(
-                sa.select(decisions).where(decisions.c.episode == episode, decisions.c.step == step)
-            ).first()
-            if again is not None:
-                return _said(again, live.problem.defer)
-            said = self._decide(connection, live, found, made, (episode, step, state), luck)
             row = {
                 "id": id_,
-                "episode": episode,
-                "step": step,
-                "state": state,
-                "advice": live.problem.defer if said.advice is None else said.advice,
-                "shown": said.shown,
-                "probability": said.probability,
-                "reason": json.dumps(said.reason),
-                "at": now,
+                "adviser": adviser,
+                "person": found,
+                "held_out": held_out,
+                "limit": None if limit is None else json.dumps(asdict(limit)),
+                "spent": 0,
+                "started": now,
             }
-            connection.execute(sa.insert(decisions), row)
-            return Said(id_, said.advice, said.shown, said.probability, said.reason)
-
-        return self.committer.submit(decide)
-
-    def report(self, tenant: int, told: Iterable[Outcome]) -> None:
-        """Take in outcomes, late, repeated or out of order; return when they are on record."""
-        rows = [asdict(one) | {"at": time.time()} for one in told]
-        known = self._decisions(tenant, [row["decision"] for row in rows])
-        for row in rows:
-            problem = known[row["decision"]].problem
-            index_in("action", row["action"], problem.n_actions)
-            if row["next_state"] is not None:
-                index_in("next_state", row["next_state"], problem.n_states)
-            if row["reward"] is not None and not np.isfinite(row["reward"]):
-                raise CounselError(f"reward is {row['reward']}; give a finite number")
-        for done in [self.committer.add(outcomes, row) for row in rows]:
-            done.result()
-        self.follow()
-
-    def end(self, tenant: int, episode: str, *, terminated: bool) -> None:
-        """End an episode; to end it again changes nothing."""
-        found = self._episode(tenant, episode)
-
-        def close(connection: sa.Connection) -> None:
-            connection.execute(
-                sa.update(episodes)
-                .where(episodes.c.id == episode, episodes.c.ended.is_(None))
-                .values(ended=time.time(), terminated=terminated)
+            connection.execute(sa.insert(episodes), row)
+            number: Any = connection.scalar(
+                sa.select(episodes.c.number).where(episodes.c.id == id_)
             )
+            begun = Episode(id_, int(number), adviser, int(found), held_out, limit)
+            if counts(live.settings, begun):
+                count = advisers.c.paced_episodes + 1
+                counted = sa.update(advisers).where(advisers.c.id == adviser)
+                connection.execute(counted.values(paced_episodes=count))
+            return begun
 
-        self.committer.submit(close).result()
-        found.ended = True
+        begun: Episode = self.committer.submit(begin).result()
+        self._know(begun)
+        live.episodes += counts(live.settings, begun)
+        if live.settings.algorithm == "thompson":
+            self.plans.renew(Key(adviser, begun.person, limit or live.settings.limit))
+        return begun
 
-    def follow(self) -> int:
-        """Learn from outcomes that have become durable since; return how many."""
-        with self._lock:
-            shown = decisions.c.shown & outcomes.c.seen
-            query = (
-                sa.select(
-                    outcomes.c.seq,
-                    outcomes.c.action,
-                    decisions.c.state,
-                    decisions.c.advice,
-                    shown.label("shown"),
-                    episodes.c.adviser,
-                    episodes.c.person,
-                )
-                .join(decisions, decisions.c.id == outcomes.c.decision)
-                .join(episodes, episodes.c.id == decisions.c.episode)
-                .where(outcomes.c.seq > self._read_up_to)
-                .order_by(outcomes.c.seq)
-            )
-            count = 0
-            with self.engine.connect() as connection:
-                for row in connection.execute(query):
-                    live = self._live.get(row.adviser)
-                    if live is not None:
-                        advice = row.advice if row.shown else live.problem.defer
-                        live.adviser.learn([Happened(row.person, row.state, advice, row.action)])
-                    self._read_up_to = row.seq
-                    count += 1
-            return count
+    def knows(self, episode: str) -> bool:
+        """Whether an episode is known without asking the database."""
+        return episode in self._episodes
 
-    def adviser(self, tenant: int, adviser: str) -> Adviser:
-        """Return what an adviser has learnt."""
-        return self._of(tenant, adviser).adviser
-
-    def settings(self, tenant: int, adviser: str) -> Settings:
-        """Return how an adviser works."""
-        return self._of(tenant, adviser).settings
-
-    def problems_of(self, tenant: int, ids: list[str]) -> dict[str, AdviceProblem]:
-        """Return the problem of each decision."""
-        return {one: live.problem for one, live in self._decisions(tenant, ids).items()}
-
-    def adviser_of(self, tenant: int, episode: str) -> str:
-        """Return the id of the adviser of an episode."""
-        return self._episode(tenant, episode).adviser
-
-    def _wake(self, id_: str, tenant: int, settings: Settings) -> None:
-        """Put an adviser to work."""
-        problem = self.problems(tenant, settings.source)
-        states, actions = problem.mdp.state_labels or (), problem.mdp.action_labels or ()
-        must = dict[int, int]()
-        for state, advice in settings.must_say.items():
-            if state not in states or advice not in actions:
-                raise CounselError(
-                    f"must_say has {state!r}: {advice!r}; give labels of a state and an action"
-                )
-            must[states.index(state)] = actions.index(advice)
-        limit = Limit(settings.penalty, settings.budget, settings.hard)
-        made = Adviser(problem, limit, settings.algorithm, settings.knows_habit, must)
-        made.plan(-1, np.random.default_rng(0))  # a limit that makes no sense is refused here
-        self._live[id_] = _Live(tenant, settings, problem, made)
-
-    def _of(self, tenant: int, adviser: str) -> _Live:
-        live = self._live.get(adviser)
-        if live is None or live.tenant != tenant:
-            raise MissingError(f"there is no adviser {adviser[:40]!r}")
-        return live
-
-    def _episode(self, tenant: int, episode: str) -> _Episode:
+    def episode(self, tenant: int, episode: str) -> Episode:
         """Return an episode, begun here or by another service, of this tenant only."""
         found = self._episodes.get(episode)
         if found is None:
+            query = (
+                sa.select(episodes, advisers.c.tenant)
+                .join(advisers, advisers.c.id == episodes.c.adviser)
+                .where(episodes.c.id == episode)
+            )
             with self.engine.connect() as connection:
-                row = connection.execute(
-                    sa.select(episodes).where(episodes.c.id == episode)
-                ).first()
-            if row is not None:
-                found = _Episode(row.adviser, row.person, row.held_out, row.ended is not None)
-                self._episodes[episode] = found
+                row = connection.execute(query).first()
+            if row is not None and row.tenant == tenant:
+                limit = None if row.limit is None else Limit(**json.loads(row.limit))
+                found = Episode(row.id, row.number, row.adviser, row.person, row.held_out, limit)
+                live = self.live(tenant, row.adviser)
+                self.plans.of(Key(row.adviser, NOBODY, limit or live.settings.limit))
+                self._know(found)
         if found is None or self._live[found.adviser].tenant != tenant:
             raise MissingError(f"there is no episode {episode[:40]!r}")
         return found
 
-    def _decisions(self, tenant: int, ids: list[str]) -> dict[str, _Live]:
-        """Return the adviser of each decision; raise where one is not of this tenant."""
-        query = (
-            sa.select(decisions.c.id, episodes.c.adviser)
-            .join(episodes, episodes.c.id == decisions.c.episode)
-            .where(decisions.c.id.in_(ids))
-        )
-        with self.engine.connect() as connection:
-            found = {row.id: self._live.get(row.adviser) for row in connection.execute(query)}
-        known = dict[str, _Live]()
-        for one in ids:
-            live = found.get(one)
-            if live is None or live.tenant != tenant:
-                raise MissingError(f"there is no decision {one[:40]!r}")
-            known[one] = live
-        return known
-
-    def _plan(self, live: _Live, person: int) -> Advising:
-        """Return the plan for a person, made anew where enough has been seen since."""
+    def advise(self, tenant: int, episode: str, step: int, state: int) -> "Future[Said]":
+        """Say what to advise at a step, or to stay silent; done when it is on record."""
+        found = self.episode(tenant, episode)
+        live = self.live(tenant, found.adviser)
+        step = index_in("step", step, live.problem.horizon)
+        state = index_in("state", state, live.problem.n_states)
+        made = self.plans.of(Key(found.adviser, found.person, found.limit or live.settings.limit))
         with self._lock:
-            made = live.plans.get(person)
-            if made is None or live.adviser.moved(made, person):
-                made = live.adviser.plan(person, self._rng)
-                live.plans[person] = made
-            return made
+            luck = float(self._rng.random())
+        return self.committer.hand_in(
+            "decision", Ask(found, live, made, step, state, luck, time.time())
+        )
 
-    def _decide(  # noqa: PLR0913 (all that a decision rests on)
-        self,
-        connection: sa.Connection,
-        live: _Live,
-        found: _Episode,
-        made: Advising,
-        at: tuple[str, int, int],
-        luck: float,
-    ) -> Said:
-        """Decide on one step, and spend a piece where something is shown."""
-        episode, step, state = at
-        defer, must = live.problem.defer, live.adviser.must_say.get(state)
-        row = sa.select(episodes.c.spent).where(episodes.c.id == episode)
-        spent = int(connection.scalar(row) or 0)
-        shows = live.settings.mode == "live" and not found.held_out
-        if live.settings.mode == "off":
-            why = {"why": "the adviser is off"}
-            return Said("", None, shown=False, probability=1.0, reason=why)
-        if must is not None:
-            return Said("", must, shows, 1.0, _why(made, at, must) | {"why": "this must be said"})
-        chances = advice_at(made.plan, step, state, spent)
-        advice, probability = defer, 1.0
-        for option, chance in chances.items():
-            advice, probability = option, chance
-            luck -= chance
-            if luck < 0.0:
-                break
-        reason = {"spent": spent} | _why(made, at, None if advice == defer else advice)
-        if advice == defer:
-            return Said("", None, shows, probability, reason)
-        if shows and not _spend(connection, episode, live.settings):
-            reason["why"] = "the budget is spent"
-            return Said("", None, shown=True, probability=1.0, reason=reason)
-        if found.held_out:
-            reason["why"] = "this episode is kept silent to measure what advice is worth"
-        return Said("", advice, shows, probability, reason)
+    def report(self, tenant: int, told: Iterable[Outcome]) -> "Future[None]":
+        """Take in outcomes, late, repeated or out of order; done when all are on record."""
+        rows, now = [], time.time()
+        for one in told:
+            episode, step = self.cell(tenant, one.decision)
+            problem = self.live(tenant, episode.adviser).problem
+            index_in("action", one.action, problem.n_actions)
+            if one.next_state is not None:
+                index_in("next_state", one.next_state, problem.n_states)
+            if one.reward is not None and not np.isfinite(one.reward):
+                raise CounselError(f"reward is {one.reward}; give a finite number")
+            rows.append(
+                {
+                    "episode": episode.number,
+                    "step": step,
+                    "action": one.action,
+                    "reward": one.reward,
+                    "next_state": one.next_state,
+                    "seen": one.seen,
+                    "reason_code": one.reason_code,
+                    "comment": one.comment,
+                    "at": now,
+                }
+            )
+        return self.committer.hand_in("outcomes", rows)
+
+    def cell(self, tenant: int, decision: str) -> tuple[Episode, int]:
+        """Return the episode and the step of a decision by its id."""
+        episode, _, step = decision.rpartition("-")
+        if not (step.isascii() and step.isdigit() and len(step) < 8):
+            raise MissingError(f"there is no decision {decision[:40]!r}")
+        try:
+            return self.episode(tenant, episode), int(step)
+        except MissingError:
+            raise MissingError(f"there is no decision {decision[:40]!r}") from None
+
+    def end(self, tenant: int, episode: str, *, terminated: bool) -> "Future[None]":
+        """End an episode; to end it again changes nothing."""
+        found = self.episode(tenant, episode)
+        change = (
+            sa.update(episodes)
+            .where(episodes.c.number == found.number, episodes.c.ended.is_(None))
+            .values(ended=time.time(), terminated=terminated)
+        )
+
+        def close(connection: sa.Connection) -> None:
+            connection.execute(change)
+
+        return self.committer.submit(close)
+
+    # People
+
+    def person(self, tenant: int, name: str) -> int:
+        """Return the number of a person."""
+        query = sa.select(people.c.id).where(people.c.tenant == tenant, people.c.name == name)
+        with self.engine.connect() as connection:
+            found = connection.scalar(query)
+        if found is None:
+            raise MissingError(f"there is no person {name[:40]!r}")
+        return int(found)
+
+    def forget(self, tenant: int, name: str) -> None:
+        """Delete a person with all their data; every service forgets them."""
+        number = self.person(tenant, name)
+
+        def erase(connection: sa.Connection) -> None:
+            connection.execute(sa.delete(people).where(people.c.id == number))
+            connection.execute(sa.delete(snapshots))
+            connection.execute(sa.insert(erasures), {"person": number, "at": time.time()})
+
+        self.committer.submit(erase).result()
+
+    # Learning
+
+    def keep(self) -> "Future[None]":
+        """Keep what was learnt, so that the next start need not read it all."""
+
+        def write(connection: sa.Connection) -> None:
+            erased, _ = record.erased_since(connection, self._erased_up_to)
+            known = connection.scalar(sa.select(sa.func.max(snapshots.c.up_to))) or 0
+            if erased != self._erased_up_to or known >= self._read_up_to:
+                return  # it holds somebody who is to be forgotten, or is there already
+            row = {
+                "up_to": self._read_up_to,
+                "erased": self._erased_up_to,
+                "content": pack(self._seen),
+                "at": time.time(),
+            }
+            connection.execute(sa.delete(snapshots))
+            connection.execute(sa.insert(snapshots), row)
+
+        self._kept_up_to = self._read_up_to
+        return self.committer.submit(write)
+
+    def follow(self) -> None:
+        """Learn what has become durable since, here or through other services."""
+        self.committer.submit(lambda _: None).result()
+
+    def _remember(self, connection: sa.Connection) -> None:
+        """Begin with the last snapshot."""
+        query = sa.select(snapshots).order_by(snapshots.c.up_to.desc()).limit(1)
+        row = connection.execute(query).first()
+        if row is not None:
+            self._read_up_to, self._erased_up_to = row.up_to, row.erased
+            for adviser, happened in unpack(row.content):
+                self._seen.setdefault(adviser, Seen()).learn(happened)
+
+    def _follow(self, connection: sa.Connection) -> Callable[[], None]:
+        """Read what is new; what is returned learns it, and is called once that is durable."""
+        read, happened = record.news(connection, self._read_up_to)
+        erased, gone = record.erased_since(connection, self._erased_up_to)
+
+        def learn() -> None:
+            self._read_up_to, self._erased_up_to = read, erased
+            for adviser, one in happened:
+                self._seen.setdefault(adviser, Seen()).learn(one)
+            for person in gone:
+                self._drop(person)
+
+        return learn
+
+    def _drop(self, person: int) -> None:
+        for seen in self._seen.values():
+            seen.forget(person)
+        self.plans.drop(person=person)
+        with self._lock:
+            for id_ in [id_ for id_, one in self._episodes.items() if one.person == person]:
+                del self._episodes[id_]
+
+    def _look_round(self) -> None:
+        """See what other services on this database have changed, and keep snapshots."""
+        while not self._stopping.wait(LOOK_ROUND):
+            try:
+                self.follow()
+                with self.engine.connect() as connection:
+                    for row in connection.execute(sa.select(advisers)):
+                        live = self._live.get(row.id)
+                        if live is not None:
+                            live.settings = Settings(**json.loads(row.settings))
+                            live.episodes = row.paced_episodes
+                if self._read_up_to - self._kept_up_to >= SNAPSHOT_EVERY:
+                    self.keep().result()
+            except (sa.exc.SQLAlchemyError, CounselError):
+                LOG.exception("the database does not answer; trying again")
+
+    # Planning
+
+    def _wake(self, id_: str, tenant: int, name: str, settings: Settings) -> Live:
+        """Put an adviser to work; settings that make no sense are refused here."""
+        seen = self._seen.setdefault(id_, Seen())
+        live = Live(tenant, name, settings, self.problems(tenant, settings.source), seen)
+        live.adviser.plan(NOBODY, settings.limit, np.random.default_rng(0))
+        return live
+
+    def _make_plan(self, key: Key) -> Advising:
+        live, limit, known = self._live[key.adviser], key.limit, 0
+        if limit.paced and limit.budget is not None and limit == live.settings.limit:
+            columns = (advisers.c.paced_episodes, advisers.c.paced_pieces)
+            query = sa.select(*columns).where(advisers.c.id == key.adviser)
+            with self.engine.connect() as connection:
+                known, pieces = connection.execute(query).one()
+            last = self.plans.last(key)
+            window = max(WINDOW, 0 if last is None else 2 * (known - last.episodes))
+            aim = limit.budget + (limit.budget * known - pieces) / window
+            limit = replace(limit, budget=min(max(aim, 0.0), float(live.problem.horizon)))
+        return live.adviser.plan(key.person, limit, self._planning_rng, known)
+
+    def _is_stale(self, key: Key, made: Advising) -> bool:
+        live = self._live[key.adviser]
+        late = key.limit.paced and live.episodes > made.episodes
+        return late or live.adviser.moved(made, key.person)
+
+    # Deciding, inside a transaction
+
+    def _decide_all(self, connection: sa.Connection, asks: list[Ask]) -> list[Said | Exception]:
+        cells = [(ask.episode.number, ask.step) for ask in asks]
+        before = record.decided(connection, cells)
+        stands = record.accounts(connection, (number for number, _ in cells))
+        rows, spent, paced = list[dict[str, Any]](), dict[int, int](), dict[str, int]()
+        answers, given = list[Said | Exception](), dict[record.Cell, tuple[Said, int]]()
+        for ask, cell in zip(asks, cells, strict=True):
+            account = stands.get(ask.episode.number)
+            if account is None:
+                answers.append(MissingError(f"there is no episode {ask.episode.id!r}"))
+            elif cell in before:
+                same = before[cell].state == ask.state
+                answers.append(from_row(before[cell], ask.episode) if same else _other_state(ask))
+            elif cell in given:
+                said, state = given[cell]
+                answers.append(said if state == ask.state else _other_state(ask))
+            elif account.ended:
+                answers.append(ConflictError(f"episode {ask.episode.id} has ended; start another"))
+            else:
+                number = ask.episode.number
+                said = decide(ask, account.spent + spent.get(number, 0))
+                given[cell] = said, ask.state
+                answers.append(said)
+                rows.append(to_row(ask, said))
+                if said.advice is not None and not said.must:
+                    spent[number] = spent.get(number, 0) + 1
+                    if said.shown and counts(ask.live.settings, ask.episode):
+                        name = ask.episode.adviser
+                        paced[name] = paced.get(name, 0) + 1
+        record.add_decisions(connection, rows, spent)
+        record.count_pieces(connection, paced)
+        return answers
+
+    def _report_all(
+        self, connection: sa.Connection, told: list[list[dict[str, Any]]]
+    ) -> list[Exception | None]:
+        cells = {(row["episode"], row["step"]) for rows in told for row in rows}
+        known = record.known_cells(connection, cells) if cells else set()
+        answers, fine = list[Exception | None](), list[dict[str, Any]]()
+        for rows in told:
+            missing = [row for row in rows if (row["episode"], row["step"]) not in known]
+            if missing:
+                step = missing[0]["step"]
+                answers.append(MissingError(f"no decision was asked for at step {step}"))
+            else:
+                answers.append(None)
+                fine += rows
+        record.add_outcomes(connection, fine)
+        return answers
+
+    def _know(self, episode: Episode) -> None:
+        with self._lock:
+            while len(self._episodes) >= REMEMBERED:
+                del self._episodes[next(iter(self._episodes))]
+            self._episodes[episode.id] = episode
 
 
-def _spend(connection: sa.Connection, episode: str, settings: Settings) -> bool:
-    """Spend a piece of advice; False where a hard budget has none left."""
-    change = sa.update(episodes).where(episodes.c.id == episode)
-    if settings.hard and settings.budget is not None:
-        change = change.where(episodes.c.spent < int(settings.budget))
-    return bool(connection.execute(change.values(spent=episodes.c.spent + 1)).rowcount)
-
-
-def _why(made: Advising, at: tuple[str, int, int], advice: int | None) -> dict[str, Any]:
-    """Return the numbers behind a decision: of what is advised, or of the best that is not."""
-    _, step, state = at
-    gain = made.gain[step, state]
-    looked_at = int(gain.argmax()) if advice is None else advice
-    price = float(made.plan.price)
-    why = "what it gains exceeds what a piece is worth elsewhere"
-    if advice is None:
-        why = "no advice helps here"
-        if gain[looked_at] > 0.0:
-            why = "a piece of advice is worth more elsewhere"
-    return {
-        "why": why,
-        "considered": looked_at,
-        "lift": float(made.problem.lift[step, state, looked_at]),
-        "advantage": float(np.nan_to_num(made.advantage[step, state, looked_at])),
-        "gain": float(gain[looked_at]),
-        "price": price if np.isfinite(price) else None,
-    }
-
-
-def _said(row: sa.Row[Any], defer: int) -> Said:
-    """Return the answer that is on record."""
-    advice = None if row.advice == defer else int(row.advice)
-    return Said(row.id, advice, row.shown, row.probability, json.loads(row.reason))
+def _other_state(ask: Ask) -> ConflictError:
+    return ConflictError(
+        f"step {ask.step} of episode {ask.episode.id} is on record with another state than "
+        f"{ask.live.state_names[ask.state]!r}"
+    )

@@ -6,7 +6,7 @@ last row, any other ``truncated`` there.
 """
 
 import io
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from itertools import groupby
 
@@ -17,6 +17,7 @@ import sqlalchemy as sa
 
 from counsel.errors import CounselError
 from counsel.model.problem import AdviceProblem
+from counsel.service.desk import Desk
 from counsel.service.tables import decisions, episodes, outcomes, people
 
 FORMATS = {"csv": "text/csv; charset=utf-8", "parquet": "application/vnd.apache.parquet"}
@@ -46,6 +47,29 @@ def export_log(
     """Return the log of an adviser as a file."""
     if format_ not in FORMATS:
         raise CounselError(f"format is {format_[:20]!r}; it must be one of {', '.join(FORMATS)}")
+    return _file(_batches(connection, episodes.c.adviser == adviser, problem), format_)
+
+
+def export_person(desk: Desk, tenant: int, person: int) -> bytes:
+    """Return all decisions of one person as CSV, whatever adviser they were with."""
+    query = sa.select(episodes.c.adviser).where(episodes.c.person == person).distinct()
+    with desk.engine.connect() as connection:
+        ids = sorted(connection.scalars(query))
+        return _file(
+            (
+                batch
+                for id_ in ids
+                for batch in _batches(
+                    connection,
+                    (episodes.c.adviser == id_) & (episodes.c.person == person),
+                    desk.live(tenant, id_).problem,
+                )
+            ),
+            "csv",
+        )
+
+
+def _file(batches: Iterable[list[dict[str, object]]], format_: str) -> bytes:
     sink = io.BytesIO()
     writer = (
         pyarrow.csv.CSVWriter(sink, SCHEMA)
@@ -53,16 +77,19 @@ def export_log(
         else pyarrow.parquet.ParquetWriter(sink, SCHEMA)
     )
     with writer:
-        for batch in _batches(connection, adviser, problem):
+        for batch in batches:
             writer.write_table(pa.Table.from_pylist(batch, schema=SCHEMA))
     return sink.getvalue()
 
 
 def _batches(
-    connection: sa.Connection, adviser: str, problem: AdviceProblem, most: int = 20_000
+    connection: sa.Connection,
+    which: sa.ColumnElement[bool],
+    problem: AdviceProblem,
+    most: int = 20_000,
 ) -> Iterator[list[dict[str, object]]]:
     """Yield rows, whole episodes at a time."""
-    mdp, defer = problem.mdp, problem.defer
+    mdp = problem.mdp
     states = mdp.state_labels or tuple(str(i) for i in range(problem.n_states))
     actions = mdp.action_labels or tuple(str(i) for i in range(problem.n_actions))
     query = (
@@ -82,17 +109,20 @@ def _batches(
             outcomes.c.seen,
         )
         .join(people, people.c.id == episodes.c.person)
-        .join(decisions, decisions.c.episode == episodes.c.id)
-        .join(outcomes, outcomes.c.decision == decisions.c.id)
-        .where(episodes.c.adviser == adviser)
-        .order_by(episodes.c.started, episodes.c.id, decisions.c.step)
+        .join(decisions, decisions.c.episode == episodes.c.number)
+        .join(
+            outcomes,
+            (outcomes.c.episode == decisions.c.episode) & (outcomes.c.step == decisions.c.step),
+        )
+        .where(which)
+        .order_by(episodes.c.number, decisions.c.step)
     )
     rows: list[dict[str, object]] = []
     found = connection.execution_options(yield_per=10_000).execute(query)
     for _, group in groupby(found, key=lambda row: row.episode):
         whole = list(group)
         for row in whole:
-            spoken = row.shown and row.advice != defer
+            spoken = row.shown and row.advice is not None
             last = row is whole[-1]
             rows.append(
                 {

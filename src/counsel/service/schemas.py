@@ -23,6 +23,7 @@ class NewAdviser(Strict):
     penalty: Annotated[float, Field(ge=0.0)] | None = None
     budget: Annotated[float, Field(ge=0.0)] | None = None
     hard: bool = False
+    always: bool = False
     mode: Literal["off", "shadow", "live"] = "live"
     knows_habit: bool = False
     holdout: Annotated[float, Field(ge=0.0, le=1.0)] = 0.0
@@ -74,7 +75,9 @@ class Reason(BaseModel):
     lift: float | None = None
     advantage: float | None = None
     gain: float | None = None
+    criticality: float | None = None
     price: float | None = None
+    drawn: float | None = None
     spent: int | None = None
     left: int | None = None
 
@@ -117,6 +120,65 @@ class End(Strict):
     """How an episode ends: by itself, or cut."""
 
     terminated: bool = True
+
+
+class Change(Strict):
+    """What can be changed of an adviser."""
+
+    mode: Literal["off", "shadow", "live"]
+
+
+class PersonRow(BaseModel):
+    """A person in a list."""
+
+    name: str
+    created: float
+    episodes: int
+
+
+class Listening(BaseModel):
+    """The share of one advice that moves somebody, and the pieces behind it."""
+
+    advice: str
+    estimate: float
+    low: float
+    high: float
+    pieces: int
+    matched: int
+
+
+class Met(BaseModel):
+    """What one adviser believes of a person."""
+
+    id: str
+    name: str
+    episodes: int
+    listening: list[Listening]
+
+
+class PersonOut(BaseModel):
+    """A person."""
+
+    name: str
+    advisers: list[Met]
+
+
+class NewGame(Strict):
+    """A game to begin."""
+
+    map: Label
+    adviser: Literal["aware", "always", "never"] = "aware"
+    budget: Annotated[int, Field(ge=0, le=100)] | None = None
+    penalty: Annotated[float, Field(ge=0.0)] | None = None
+    player: Annotated[str, Field(min_length=1, max_length=100)]
+    person: Label | None = None
+
+
+class Played(Strict):
+    """A step that is played; no action where a simulated person decides."""
+
+    step: Annotated[int, Field(ge=0, le=1_000_000)]
+    action: Label | None = None
 
 
 class Problem(BaseModel):

@@ -8,6 +8,7 @@ import sqlalchemy as sa
 from counsel.errors import CounselError
 from counsel.model.files import loads
 from counsel.model.problem import AdviceProblem
+from counsel.service.maps import SOURCE, play_world
 from counsel.service.tables import models
 from counsel.worlds.catalogue import catalogue
 
@@ -32,6 +33,8 @@ class Sources:
 
     def __call__(self, tenant: int, source: str) -> AdviceProblem:
         """Return a world, or a model of this tenant."""
+        if source.startswith(SOURCE):
+            return play_world(source.removeprefix(SOURCE))
         worlds = catalogue()
         if source in worlds:
             return worlds[source].build()

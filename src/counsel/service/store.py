@@ -11,23 +11,21 @@ become visible in the order of their ``seq``, and whoever follows the log misses
 
 import queue
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
 import sqlalchemy as sa
-from sqlalchemy.dialects import postgresql, sqlite
 
 from counsel.errors import CounselError
-from counsel.service.tables import decisions, outcomes
 
-Job = Callable[[sa.Connection], Any]
+Batch = Callable[[sa.Connection, list[Any]], list[Any]]
 _T = TypeVar("_T")
 
 MOST = 1000
-"""Jobs and rows in one transaction."""
+"""Items in one transaction."""
 
 LOCK = 0x636F756E73656C
 """What services on one PostgreSQL database wait for before they write."""
@@ -108,59 +106,61 @@ def _prepare_sqlite(connection: Any, _: object) -> None:  # noqa: ANN401 (the dr
 
 @dataclass(slots=True)
 class _Waiting:
-    """Something to be written, and who waits for it."""
+    """Something to be done, how, and who waits for it."""
 
-    job: Job | None
-    table: sa.Table | None
-    row: dict[str, Any] | None
+    kind: str
+    item: Any
     done: "Future[Any]"
 
 
 class Committer:
-    """Writes what many callers hand in, in as few transactions as possible.
+    """Does what many callers hand in, in as few transactions as possible.
 
     Parameters
     ----------
     engine
         The database.
+    batches
+        What is done with items of each kind, all those of one transaction at once and in this order
+        of kinds: it returns what each gets, and an exception where one is refused. Jobs come first.
+    after
+        Called at the end of each transaction; what it returns is called once that is durable, and
+        before anybody who waits goes on.
     """
 
-    def __init__(self, engine: sa.Engine) -> None:
+    def __init__(
+        self,
+        engine: sa.Engine,
+        batches: Mapping[str, Batch] | None = None,
+        after: Callable[[sa.Connection], Callable[[], None]] | None = None,
+    ) -> None:
         self.engine = engine
         self.transactions = 0
+        self._batches: dict[str, Batch] = {"job": _do_jobs, **(batches or {})}
+        self._after = after
         self._queue: queue.SimpleQueue[_Waiting | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._work, name="committer", daemon=True)
         self._closed = False
-        insert = postgresql.insert if engine.dialect.name == "postgresql" else sqlite.insert
-        # A row that is there already is the same row sent again.
-        self._inserts = {
-            table: insert(table).on_conflict_do_nothing() for table in (decisions, outcomes)
-        }
         self._thread.start()
 
     def submit(self, job: Callable[[sa.Connection], _T]) -> "Future[_T]":
         """Run a job in the next transaction; the future is done when that is durable."""
-        done: Future[_T] = Future()
-        self._put(_Waiting(job, None, None, done))
-        return done
+        return self.hand_in("job", job)
 
-    def add(self, table: sa.Table, row: dict[str, Any]) -> "Future[None]":
-        """Add a row to the log, unless it is there already."""
-        done: Future[None] = Future()
-        self._put(_Waiting(None, table, row, done))
+    def hand_in(self, kind: str, item: Any) -> "Future[Any]":  # noqa: ANN401 (whatever the batch takes)
+        """Hand in an item of a kind; the future is done when what became of it is durable."""
+        if self._closed:
+            raise CounselError("the service is stopping; nothing more is written")
+        done: Future[Any] = Future()
+        self._queue.put(_Waiting(kind, item, done))
         return done
 
     def close(self) -> None:
-        """Write what has been handed in, and stop."""
+        """Do what has been handed in, and stop."""
         if not self._closed:
             self._closed = True
             self._queue.put(None)
             self._thread.join()
-
-    def _put(self, waiting: _Waiting) -> None:
-        if self._closed:
-            raise CounselError("the service is stopping; nothing more is written")
-        self._queue.put(waiting)
 
     def _work(self) -> None:
         stopping = False
@@ -177,7 +177,7 @@ class Committer:
                 self._write(group)
 
     def _write(self, group: list[_Waiting]) -> None:
-        """Write a group at once; one by one where that fails."""
+        """Do a group at once; one by one where that fails."""
         try:
             results = self._transact(group)
         except Exception as fault:
@@ -187,24 +187,32 @@ class Committer:
             for one in group:
                 self._write([one])
             return
-        for waiting, result in zip(group, results, strict=True):
-            waiting.done.set_result(result)
+        for waiting, result in results:
+            if isinstance(result, Exception):
+                waiting.done.set_exception(result)
+            else:
+                waiting.done.set_result(result)
 
-    def _transact(self, group: list[_Waiting]) -> list[Any]:
-        """Do the jobs in order, then add decisions, then outcomes, which refer to decisions."""
-        results: list[Any] = [None] * len(group)
+    def _transact(self, group: list[_Waiting]) -> list[tuple[_Waiting, Any]]:
+        """Do a group in one transaction and return what each gets."""
+        results: list[tuple[_Waiting, Any]] = []
         with self.engine.connect() as connection:
             if connection.dialect.name == "sqlite":
                 connection.exec_driver_sql("BEGIN IMMEDIATE")
             else:
                 connection.execute(sa.select(sa.func.pg_advisory_xact_lock(LOCK)))
-            for i, waiting in enumerate(group):
-                if waiting.job is not None:
-                    results[i] = waiting.job(connection)
-            for table, insert in self._inserts.items():
-                rows = [one.row for one in group if one.table is table and one.row is not None]
-                if rows:
-                    connection.execute(insert, rows)
+            for kind, batch in self._batches.items():
+                those = [one for one in group if one.kind == kind]
+                if those:
+                    done = batch(connection, [one.item for one in those])
+                    results += zip(those, done, strict=True)
+            then = self._after(connection) if self._after else None
             connection.commit()
         self.transactions += 1
+        if then:
+            then()
         return results
+
+
+def _do_jobs(connection: sa.Connection, jobs: list[Any]) -> list[Any]:
+    return [job(connection) for job in jobs]

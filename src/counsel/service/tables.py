@@ -2,8 +2,11 @@
 
 Everything belongs to a *tenant*, and a key opens one tenant only. ``decisions`` and ``outcomes``
 are the log: rows are added and never changed, and what an adviser has learnt is a function of them
-alone. ``seq`` rises in the order in which rows became durable, so whoever has read up to one has
-missed nothing.
+alone. ``seq`` rises in the order in which rows became durable and is never used twice, so whoever
+has read up to one has missed nothing.
+
+A person who is deleted takes all their rows along; ``erasures`` keeps their number, so that every
+service forgets what it had learnt of them. ``snapshots`` only save time and may be deleted.
 """
 
 from sqlalchemy import (
@@ -12,6 +15,7 @@ from sqlalchemy import (
     Column,
     Float,
     ForeignKey,
+    ForeignKeyConstraint,
     Index,
     Integer,
     LargeBinary,
@@ -70,6 +74,9 @@ advisers = Table(
     Column("tenant", ForeignKey("tenants.id", ondelete="CASCADE"), nullable=False, index=True),
     Column("name", String(200), nullable=False),
     Column("settings", Text, nullable=False),
+    # Episodes that an expected budget was for, and the pieces of advice given in them.
+    Column("paced_episodes", BigInteger, nullable=False, default=0),
+    Column("paced_pieces", BigInteger, nullable=False, default=0),
     Column("created", Float, nullable=False),
 )
 
@@ -81,48 +88,79 @@ people = Table(
     Column("name", String(200), nullable=False),
     Column("created", Float, nullable=False),
     UniqueConstraint("tenant", "name"),
+    sqlite_autoincrement=True,
+)
+
+erasures = Table(
+    "erasures",
+    metadata,
+    Column("seq", Sequence, primary_key=True, autoincrement=True),
+    Column("person", BigInteger, nullable=False),
+    Column("at", Float, nullable=False),
+    sqlite_autoincrement=True,
 )
 
 episodes = Table(
     "episodes",
     metadata,
-    Column("id", String(32), primary_key=True),
+    Column("number", Sequence, primary_key=True, autoincrement=True),
+    Column("id", String(32), nullable=False, unique=True),
     Column("adviser", ForeignKey("advisers.id", ondelete="CASCADE"), nullable=False),
     Column("person", ForeignKey("people.id", ondelete="CASCADE"), nullable=False, index=True),
     Column("held_out", Boolean, nullable=False),
+    # What advice may cost in this episode, where that is not as the adviser has it.
+    Column("limit", Text),
     Column("spent", Integer, nullable=False),
     Column("started", Float, nullable=False),
     Column("ended", Float),
     Column("terminated", Boolean),
-    Index("ix_episodes_adviser_started", "adviser", "started"),
+    Index("ix_episodes_adviser_number", "adviser", "number"),
+    sqlite_autoincrement=True,
 )
 
 decisions = Table(
     "decisions",
     metadata,
     Column("seq", Sequence, primary_key=True, autoincrement=True),
-    Column("id", String(32), nullable=False, unique=True),
-    Column("episode", ForeignKey("episodes.id", ondelete="CASCADE"), nullable=False),
+    Column("episode", ForeignKey("episodes.number", ondelete="CASCADE"), nullable=False),
     Column("step", Integer, nullable=False),
     Column("state", Integer, nullable=False),
-    Column("advice", Integer, nullable=False),
+    Column("advice", Integer),
     Column("shown", Boolean, nullable=False),
+    # Said whatever the budget, and not counted against it.
+    Column("must", Boolean, nullable=False),
     Column("probability", Float, nullable=False),
     Column("reason", Text, nullable=False),
     Column("at", Float, nullable=False),
     UniqueConstraint("episode", "step"),
+    sqlite_autoincrement=True,
 )
 
 outcomes = Table(
     "outcomes",
     metadata,
     Column("seq", Sequence, primary_key=True, autoincrement=True),
-    Column("decision", ForeignKey("decisions.id", ondelete="CASCADE"), nullable=False, unique=True),
+    Column("episode", Sequence, nullable=False),
+    Column("step", Integer, nullable=False),
     Column("action", Integer, nullable=False),
     Column("reward", Float),
     Column("next_state", Integer),
     Column("seen", Boolean, nullable=False),
     Column("reason_code", String(100)),
     Column("comment", String(1000)),
+    Column("at", Float, nullable=False),
+    UniqueConstraint("episode", "step"),
+    ForeignKeyConstraint(
+        ["episode", "step"], ["decisions.episode", "decisions.step"], ondelete="CASCADE"
+    ),
+    sqlite_autoincrement=True,
+)
+
+snapshots = Table(
+    "snapshots",
+    metadata,
+    Column("up_to", Sequence, primary_key=True, autoincrement=False),
+    Column("erased", BigInteger, nullable=False),
+    Column("content", LargeBinary, nullable=False),
     Column("at", Float, nullable=False),
 )

@@ -1,0 +1,114 @@
+"""Deciding on one step of one episode, and saying why."""
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import sqlalchemy as sa
+
+from counsel.service.adviser import Advising, advice_at
+from counsel.service.live import Episode, Live
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """An answer: advice by its number, or None for silence, and why."""
+
+    id: str
+    advice: int | None
+    shown: bool
+    probability: float
+    reason: dict[str, Any]
+    must: bool = False
+
+
+@dataclass(slots=True)
+class Ask:
+    """A step of an episode that a decision is asked for."""
+
+    episode: Episode
+    live: Live
+    made: Advising
+    step: int
+    state: int
+    luck: float
+    at: float
+
+
+def decide(ask: Ask, spent: int) -> Said:
+    """Decide on one step, so many pieces having been spent."""
+    settings, made, cell = ask.live.settings, ask.made, (ask.step, ask.state)
+    id_ = f"{ask.episode.id}-{ask.step}"
+    shows = settings.mode == "live" and not ask.episode.held_out
+    if settings.mode == "off":
+        return Said(id_, None, shown=False, probability=1.0, reason={"why": "the adviser is off"})
+    must = ask.live.adviser.must_say.get(ask.state)
+    if must is not None:
+        reason = _why(made, cell, must) | {"why": "this must be said"}
+        return Said(id_, must, shows, 1.0, reason, must=True)
+    limit = ask.episode.limit or settings.limit
+    left = None if not limit.hard or limit.budget is None else int(limit.budget) - spent
+    defer, luck = ask.live.problem.defer, ask.luck
+    advice, probability = defer, 1.0
+    if left is None or left > 0:
+        for option, chance in advice_at(made.plan, ask.step, ask.state, spent).items():
+            advice, probability = option, chance
+            luck -= chance
+            if luck < 0.0:
+                break
+    said = None if advice == defer else advice
+    reason = {"spent": spent} | _why(made, cell, said)
+    if probability < 1.0:
+        reason["drawn"] = ask.luck
+    if left is not None:
+        reason["left"] = left - (said is not None)
+        if left <= 0:
+            reason["why"] = "the budget is spent"
+    if ask.episode.held_out:
+        reason["why"] = "this episode is kept silent to measure what advice is worth"
+    return Said(id_, said, shows, probability, reason)
+
+
+def _why(made: Advising, cell: tuple[int, int], advice: int | None) -> dict[str, Any]:
+    """Return the numbers behind a decision: of what is advised, or of the best that is not."""
+    gain = made.gain[cell]
+    looked_at = int(gain.argmax()) if advice is None else advice
+    price = float(made.plan.price)
+    why = "what it gains exceeds what a piece is worth elsewhere"
+    if advice is None:
+        why = "no advice helps here"
+        if gain[looked_at] > 0.0:
+            why = "a piece of advice is worth more elsewhere"
+    bears = made.criticality
+    return {
+        "why": why,
+        "considered": looked_at,
+        "lift": float(made.problem.lift[(*cell, looked_at)]),
+        "advantage": float(np.nan_to_num(made.advantage[(*cell, looked_at)])),
+        "gain": float(gain[looked_at]),
+        "criticality": None if bears is None else float(bears[cell]),
+        "price": price if np.isfinite(price) else None,
+    }
+
+
+def to_row(ask: Ask, said: Said) -> dict[str, Any]:
+    """Return a decision as it is put on record."""
+    return {
+        "episode": ask.episode.number,
+        "step": ask.step,
+        "state": ask.state,
+        "advice": said.advice,
+        "shown": said.shown,
+        "must": said.must,
+        "probability": said.probability,
+        "reason": json.dumps(said.reason),
+        "at": ask.at,
+    }
+
+
+def from_row(row: sa.Row[Any], episode: Episode) -> Said:
+    """Return the answer that is on record."""
+    reason = json.loads(row.reason)
+    id_ = f"{episode.id}-{row.step}"
+    return Said(id_, row.advice, row.shown, row.probability, reason, row.must)

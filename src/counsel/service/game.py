@@ -1,0 +1,417 @@
+"""The playground's game: a bird on a map, somebody at the controls, and an adviser.
+
+A game is an episode like any other: what is advised and done goes through the desk and onto the
+record, and the game is read back from it, so a page can be closed and opened again. A star is paid
+on reaching it, and the game ends in the last column, so that nobody has to fly out of the map.
+"""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import sqlalchemy as sa
+
+from counsel._arrays import Floats
+from counsel.errors import CounselError
+from counsel.model.human import draw_index
+from counsel.planning.frontier import frontier
+from counsel.service.adviser import LEAN, NOBODY, Advising, Limit
+from counsel.service.desk import Desk, MissingError, Outcome
+from counsel.service.live import Episode, Live, Settings
+from counsel.service.maps import PEOPLE, SOURCE, play_world, simulated_problem
+from counsel.service.people import listening
+from counsel.service.plans import Key
+from counsel.service.seen import SILENCE, Happened, Seen
+from counsel.service.tables import decisions, episodes, outcomes, people
+from counsel.worlds.flappy_bird import next_states
+from counsel.worlds.grid_map import MOVES, STAR, WALL, GridMap
+
+DRAWS = 400
+"""Habits drawn to say how well the score alone is known."""
+
+WORDS = {"Up": "up", "Up-Up": "up two", "Down": "down"}
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """A step that was played or is about to be."""
+
+    step: int
+    state: int
+    advice: int | None
+    reason: Mapping[str, Any]
+    action: int | None
+    reward: float
+
+
+class Playground:
+    """Games of a service.
+
+    Parameters
+    ----------
+    desk
+        Where advice is decided on.
+    rng
+        What simulated people draw from.
+    """
+
+    def __init__(self, desk: Desk, rng: np.random.Generator) -> None:
+        self.desk, self._rng = desk, rng
+
+    def start(  # noqa: PLR0913 (what is chosen on the page)
+        self, tenant: int, map_: str, adviser: str, limit: Limit, player: str, person: str | None
+    ) -> dict[str, Any]:
+        """Begin a game and return how it stands."""
+        if person is not None and person not in PEOPLE:
+            raise CounselError(f"person is {person[:40]!r}; it must be one of {', '.join(PEOPLE)}")
+        play_world(map_)  # refuses maps that there are not
+        asked = {
+            "aware": limit,
+            "always": Limit(always=True),
+            "never": Limit(budget=0.0, hard=True),
+        }
+        who = f"player {player}" if person is None else f"simulated: {person}"
+        id_ = self._adviser(tenant, map_)
+        begun = self.desk.start(tenant, id_, who, asked[adviser])
+        live = self.desk.live(tenant, id_)
+        first = draw_index(live.problem.mdp.start, self._rng)
+        self.desk.advise(tenant, begun.id, 0, first).result()
+        return self.show(tenant, begun.id)
+
+    def move(self, tenant: int, game: str, step: int, action: str | None) -> dict[str, Any]:
+        """Play a step, as the player says or as the simulated person does; show what became."""
+        episode, live, map_ = self._game(tenant, game)
+        moves = self._moves(episode)
+        now = moves[-1]
+        if now.step != step or now.action is not None:
+            return self.show(tenant, game)  # sent twice, or late
+        person = self._simulated(episode)
+        if (action is None) != (person is not None):
+            raise CounselError("give an action where you play, and none where you watch")
+        if person is not None:
+            truth = simulated_problem(map_, person)
+            heard = live.problem.defer if now.advice is None else now.advice
+            chosen = draw_index(truth.law(step, now.state, heard), self._rng)
+        elif action in live.actions:
+            chosen = live.actions[action]
+        else:
+            raise CounselError(
+                f"action is {str(action)[:40]!r}; it must be one of {', '.join(live.actions)}"
+            )
+        grid = GridMap.named(map_)
+        then = int(next_states(grid)[now.state, chosen])
+        over = then == grid.rows * grid.columns
+        reward = 0.0 if over else float(_cell(grid, then) == STAR)
+        told = Outcome(f"{game}-{step}", chosen, reward, then)
+        self.desk.report(tenant, [told]).result()
+        if over or step + 1 == grid.columns - 1:
+            self.desk.end(tenant, game, terminated=True).result()
+        else:
+            self.desk.advise(tenant, game, step + 1, then).result()
+        return self.show(tenant, game)
+
+    def show(self, tenant: int, game: str) -> dict[str, Any]:
+        """Return how a game stands."""
+        episode, live, map_ = self._game(tenant, game)
+        grid, moves = GridMap.named(map_), self._moves(episode)
+        last = moves[-1]
+        over = last.action is not None
+        limit = episode.limit or live.settings.limit
+        made = self.desk.plans.of(Key(episode.adviser, episode.person, limit))
+        at, ending = last.state, None
+        if last.action is not None:
+            then = int(next_states(grid)[last.state, last.action])
+            out = then == grid.rows * grid.columns
+            at = last.state if out else then
+            ending = _crash(grid, last.state, last.action) if out else "through"
+        person = self._simulated(episode)
+        heard = listening(live, episode.person)
+        truth = (None,) * len(heard) if person is None else PEOPLE[person].lift
+        record = self._finished(episode)
+        spent = sum(move.advice is not None for move in moves)
+        score = sum(move.reward for move in moves)
+        shown = {
+            "id": game,
+            "map": map_,
+            "adviser": _kind(limit),
+            "budget": None if limit.budget is None or _kind(limit) == "never" else limit.budget,
+            "penalty": limit.penalty,
+            "person": person,
+            "step": last.step + over,
+            "horizon": grid.columns - 1,
+            "at": list(_place(grid, at)),
+            "over": over,
+            "ending": ending,
+            "score": score,
+            "path": [_past(grid, live, move) for move in moves if move.action is not None],
+            "advice": None if over else _advice(grid, live, made, last, limit),
+            "spent": spent,
+            "listening": [one | {"truth": true} for one, true in zip(heard, truth, strict=True)],
+            "games": len(record) - over,
+            "critical": _critical(grid, made),
+            "frontier": _frontier(live, made, record),
+            "card": None,
+        }
+        if over:
+            shown["card"] = self._card(episode, live, grid, moves)
+        return shown
+
+    def _adviser(self, tenant: int, map_: str) -> str:
+        """Return the adviser of a map, the same for everybody of a tenant."""
+        source = SOURCE + map_
+        id_ = hashlib.md5(f"{tenant} {source}".encode(), usedforsecurity=False).hexdigest()
+        try:
+            self.desk.live(tenant, id_)
+        except MissingError:
+            settings = Settings(source, budget=2.0, hard=True)
+            self.desk.create(tenant, f"Playground: {map_}", settings, id_)
+        return id_
+
+    def _game(self, tenant: int, game: str) -> tuple[Episode, Live, str]:
+        episode = self.desk.episode(tenant, game)
+        live = self.desk.live(tenant, episode.adviser)
+        if not live.settings.source.startswith(SOURCE):
+            raise MissingError(f"there is no game {game[:40]!r}")
+        return episode, live, live.settings.source.removeprefix(SOURCE)
+
+    def _moves(self, episode: Episode) -> list[Move]:
+        query = (
+            sa.select(decisions, outcomes.c.action, outcomes.c.reward)
+            .join(
+                outcomes,
+                (outcomes.c.episode == decisions.c.episode) & (outcomes.c.step == decisions.c.step),
+                isouter=True,
+            )
+            .where(decisions.c.episode == episode.number)
+            .order_by(decisions.c.step)
+        )
+        with self.desk.engine.connect() as connection:
+            rows = connection.execute(query).all()
+        return [
+            Move(
+                row.step,
+                row.state,
+                row.advice if row.shown else None,
+                json.loads(row.reason),
+                row.action,
+                row.reward or 0.0,
+            )
+            for row in rows
+        ]
+
+    def _simulated(self, episode: Episode) -> str | None:
+        """Return who plays, where that is nobody real."""
+        query = sa.select(people.c.name).where(people.c.id == episode.person)
+        with self.desk.engine.connect() as connection:
+            name = str(connection.scalar(query))
+        return name.removeprefix("simulated: ") if name.startswith("simulated: ") else None
+
+    def _finished(self, episode: Episode) -> list[tuple[float, float]]:
+        """Return pieces and score of all games this player has finished on this map."""
+        query = (
+            sa.select(episodes.c.spent, sa.func.sum(outcomes.c.reward))
+            .join(outcomes, outcomes.c.episode == episodes.c.number)
+            .where(
+                episodes.c.person == episode.person,
+                episodes.c.adviser == episode.adviser,
+                episodes.c.ended.is_not(None),
+            )
+            .group_by(episodes.c.number, episodes.c.spent)
+        )
+        with self.desk.engine.connect() as connection:
+            return [(float(x), float(y or 0.0)) for x, y in connection.execute(query)]
+
+    def _card(
+        self, episode: Episode, live: Live, grid: GridMap, moves: list[Move]
+    ) -> dict[str, Any]:
+        """Return what is shown when a game is over."""
+        score, pieces = sum(one.reward for one in moves), [m for m in moves if m.advice is not None]
+        alone = _alone(live, episode.person, grid, self._rng)
+        seen, before = live.adviser.seen, Seen()
+        with seen.lock:
+            for person, counts in seen.people.items():
+                for cell, times in counts.cells.items():
+                    before.learn(Happened(person, *cell, times))
+        for one in moves:
+            heard = SILENCE if one.advice is None else one.advice
+            before.learn(Happened(episode.person, one.state, heard, one.action or 0, -1))
+        was = replace(live.adviser, seen=before).believe(episode.person).lift
+        now = live.adviser.believe(episode.person).lift
+        taken = sorted(
+            (one for one in pieces if one.action == one.advice),
+            key=lambda one: -float(one.reason.get("gain") or 0.0),
+        )
+        count = f"{len(pieces)} piece{'' if len(pieces) == 1 else 's'} of advice"
+        with_ = f"with {count}" if pieces else "without advice"
+        return {
+            "score": score,
+            "pieces": len(pieces),
+            "alone": alone,
+            "learnt": [
+                {"advice": name, "before": float(was[b]), "after": float(now[b])}
+                for b, name in enumerate(live.action_names)
+            ],
+            "mattered": [one.step for one in taken[:3]],
+            "sentence": (
+                f"{_stars(score)} {with_}. Alone it would have been about "
+                f"{alone['estimate']:.1f} on average."
+            ),
+        }
+
+
+def _kind(limit: Limit) -> str:
+    if limit.always:
+        return "always"
+    return "never" if limit.hard and limit.budget == 0.0 else "aware"
+
+
+def _stars(score: float) -> str:
+    return "1 star" if score == 1.0 else f"{score:g} stars"
+
+
+def _place(grid: GridMap, state: int) -> tuple[int, int]:
+    """Return the row and the column of a state."""
+    column, row = divmod(state, grid.rows)
+    return row, column
+
+
+def _cell(grid: GridMap, state: int) -> int:
+    return int(grid.cells[_place(grid, state)])
+
+
+def _crash(grid: GridMap, state: int, action: int) -> str | None:
+    """Return what a move flies into: "wall", "edge", or nothing."""
+    row, column = _place(grid, state)
+    row, column = row + list(MOVES.values())[action], column + 1
+    if column >= grid.columns:
+        return None
+    if not 0 <= row < grid.rows:
+        return "edge"
+    return "wall" if grid.cells[row, column] == WALL else None
+
+
+def _past(grid: GridMap, live: Live, move: Move) -> dict[str, Any]:
+    advice = None if move.advice is None else live.action_names[move.advice]
+    return {
+        "step": move.step,
+        "at": list(_place(grid, move.state)),
+        "advice": advice,
+        "action": live.action_names[move.action or 0],
+        "followed": None if advice is None else move.action == move.advice,
+        "reward": move.reward,
+    }
+
+
+def _advice(grid: GridMap, live: Live, made: Advising, now: Move, limit: Limit) -> dict[str, Any]:
+    """Return what is advised, or why nothing is, in a sentence and in numbers."""
+    told = {
+        name: now.reason.get(name) for name in ("gain", "lift", "advantage", "criticality", "price")
+    }
+    habit = made.believed.habit[now.state]
+    if now.advice is not None:
+        sentence = _speaks(grid, live, now, habit)
+        return {"advice": live.action_names[now.advice], "sentence": sentence, **told}
+    return {"advice": None, "sentence": _silent(grid, made, now, limit), **told}
+
+
+def _speaks(grid: GridMap, live: Live, now: Move, habit: Floats) -> str:
+    advice = int(now.advice or 0)
+    name, likely = live.action_names[advice], int(habit.argmax())
+    gain = float(now.reason.get("gain") or 0.0)
+    worth = f"worth +{gain:.1f}" if gain >= 0.05 else "worth little"
+    if likely == advice:
+        return f"{name}. You would likely do so anyway; {worth}."
+    would = f"You would likely go {WORDS[live.action_names[likely]]}"
+    crash = _crash(grid, now.state, likely)
+    if crash:
+        would += " into the wall" if crash == "wall" else " out of the map"
+    else:
+        landing = _place(grid, int(next_states(grid)[now.state, advice]))
+        if landing[1] < grid.columns and landing[0] < grid.rows and grid.cells[landing] == STAR:
+            would += " and miss a star"
+    return f"{name}. {would}; {worth}."
+
+
+def _silent(grid: GridMap, made: Advising, now: Move, limit: Limit) -> str:
+    if _kind(limit) == "never":
+        return "Silent: this adviser never speaks."
+    left = now.reason.get("left")
+    if left is not None and left <= 0:
+        return "Silent: the budget is spent."
+    gain = float(now.reason.get("gain") or 0.0)
+    if gain < 0.05:
+        return "Silent: you do well here."
+    if limit.penalty is not None:
+        return f"Silent: advice would gain {gain:.1f} here, less than its price."
+    ahead = _next_piece(grid, made, now)
+    pieces = "the last piece" if left == 1 else "advice"
+    where = "later" if ahead is None else f"column {ahead + 1}"
+    return f"Silent: saving {pieces} for {where}."
+
+
+def _next_piece(grid: GridMap, made: Advising, now: Move) -> int | None:
+    """Return the column ahead where advice gains most where one is likely to get."""
+    reach = np.zeros(grid.rows * grid.columns + 1)
+    reach[now.state] = 1.0
+    then, habit = next_states(grid), made.believed.habit
+    best, found = 0.0, None
+    for column in range(now.step + 1, grid.columns - 1):
+        step = np.zeros_like(reach)
+        for action in range(len(MOVES)):
+            np.add.at(step, then[:, action], reach * habit[:, action])
+        reach = step
+        gain = float((reach * made.gain[column].max(axis=1)).sum())
+        if gain > best:
+            best, found = gain, column
+    return found
+
+
+def _critical(grid: GridMap, made: Advising) -> list[list[float]]:
+    """Return what the best advice is worth in each cell, top row first."""
+    here = np.zeros((grid.rows, grid.columns))
+    for column in range(grid.columns - 1):
+        cells = made.gain[column, column * grid.rows : (column + 1) * grid.rows]
+        here[:, column] = cells.max(axis=1).clip(min=0.0)
+    here[grid.cells == WALL] = 0.0
+    return np.round(here, 3).tolist()  # type: ignore[no-any-return]
+
+
+def _frontier(live: Live, made: Advising, record: list[tuple[float, float]]) -> dict[str, Any]:
+    """Return stars against pieces for this player as believed, and where they are on average."""
+    likely = replace(made.believed, optimistic=made.believed.lift)
+    points = frontier(live.adviser.believed_problem(likely)).vertices
+    you = None
+    if record:
+        pieces, scores = np.array(record).mean(axis=0)
+        you = {"pieces": float(pieces), "value": float(scores), "games": len(record)}
+    return {
+        "pieces": [round(one.advice_count, 4) for one in points],
+        "value": [round(one.value, 4) for one in points],
+        "you": you,
+    }
+
+
+def _alone(live: Live, person: int, grid: GridMap, rng: np.random.Generator) -> dict[str, float]:
+    """Return the expected score without advice, with the middle 95 % over habits not ruled out.
+
+    Habits are drawn from the Dirichlet distribution with the free choices and the prior as counts.
+    """
+    problem = live.problem
+    own, _ = live.adviser.seen.tables(person, problem.n_states, problem.n_actions)
+    believed = live.adviser.believe(person)
+    prior = live.adviser.believe(NOBODY).habit
+    weight = own.silent + own.refusing + LEAN * prior
+    drawn = rng.standard_gamma(np.maximum(weight, 1e-3), size=(DRAWS, *weight.shape))
+    drawn /= drawn.sum(axis=2, keepdims=True)
+    habits = np.concatenate((believed.habit[None], drawn))
+    then, star = next_states(grid), np.append(grid.cells.T.reshape(-1) == STAR, 0)
+    value = np.zeros((len(habits), problem.n_states))
+    for _ in range(grid.columns - 1):
+        value = (habits * (star + value)[:, then]).sum(axis=2)
+        value[:, -1] = 0.0
+    scores = value[:, grid.state(grid.start_row, 0)]
+    low, high = np.quantile(scores[1:], (0.025, 0.975))
+    return {"estimate": float(scores[0]), "low": float(low), "high": float(high)}

@@ -1,0 +1,212 @@
+"""The routes of the HTTP API, version 1: translate in, call the desk, translate out.
+
+Labels of states and actions are those of the adviser's problem; where it has none they are its
+numbers. What is asked on every decision (advice, outcomes, the end) waits for the disk and nothing
+else, so one thread serves many.
+"""
+
+import asyncio
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+import sqlalchemy as sa
+from fastapi import Depends, FastAPI, Request, Response
+from fastapi.responses import JSONResponse
+from prometheus_client import CollectorRegistry, Counter
+from starlette.concurrency import run_in_threadpool
+
+from counsel.errors import CounselError
+from counsel.service import schemas
+from counsel.service.deciding import Said
+from counsel.service.desk import Desk, Outcome
+from counsel.service.doors import Doorman
+from counsel.service.export import FORMATS, export_log
+from counsel.service.keys import Holder
+from counsel.service.live import Live, Settings
+from counsel.service.people import describe_person, list_people
+from counsel.service.sources import add_model
+from counsel.service.summary import summarise
+from counsel.service.tables import advisers
+
+
+class Counters:
+    """What is counted for /metrics."""
+
+    def __init__(self) -> None:
+        self.registry = CollectorRegistry()
+        asked = Counter(
+            "counsel_advice_total", "Answers by kind.", ["kind"], registry=self.registry
+        )
+        self.asked = {kind: asked.labels(kind) for kind in ("advice", "must", "silence")}
+        self.outcomes = Counter(
+            "counsel_outcomes_total", "Outcomes taken in.", registry=self.registry
+        )
+
+
+def add_routes(app: FastAPI, desk: Desk, doorman: Doorman, counters: Counters) -> None:
+    """Add the routes of the API."""
+    Reader = Annotated[Holder, Depends(doorman("read"))]
+    Asker = Annotated[Holder, Depends(doorman("advise"))]
+    Admin = Annotated[Holder, Depends(doorman("admin"))]
+
+    @app.post("/v1/advisers", status_code=201)
+    def create_adviser(new: schemas.NewAdviser, holder: Admin) -> schemas.AdviserOut:
+        """Make an adviser from a world or an uploaded model."""
+        told = new.model_dump()
+        name = told.pop("name")
+        id_ = desk.create(holder.tenant, name, Settings(**told))
+        return _adviser_out(id_, desk.live(holder.tenant, id_))
+
+    @app.get("/v1/advisers")
+    def list_advisers(holder: Reader) -> list[schemas.AdviserOut]:
+        """List the advisers."""
+        query = sa.select(advisers.c.id).where(advisers.c.tenant == holder.tenant)
+        with desk.engine.connect() as connection:
+            ids = connection.scalars(query.order_by(advisers.c.created, advisers.c.id)).all()
+        return [_adviser_out(id_, desk.live(holder.tenant, id_)) for id_ in ids]
+
+    @app.get("/v1/advisers/{adviser}")
+    def show_adviser(adviser: str, holder: Reader) -> schemas.AdviserOut:
+        """Show one adviser."""
+        return _adviser_out(adviser, desk.live(holder.tenant, adviser))
+
+    @app.patch("/v1/advisers/{adviser}")
+    def change_adviser(adviser: str, change: schemas.Change, holder: Admin) -> schemas.AdviserOut:
+        """Switch an adviser off, to shadow or live; other services follow within a second."""
+        desk.set_mode(holder.tenant, adviser, change.mode)
+        return _adviser_out(adviser, desk.live(holder.tenant, adviser))
+
+    @app.get("/v1/advisers/{adviser}/summary")
+    def summary(adviser: str, holder: Reader) -> dict[str, Any]:
+        """Sum up what an adviser did and learnt: what the dashboard shows."""
+        return summarise(desk, holder.tenant, adviser)
+
+    @app.get("/v1/advisers/{adviser}/log")
+    def export(adviser: str, holder: Reader, format: str = "csv") -> Response:
+        """Return the log of an adviser as CSV or Parquet, which `counsel fit` reads."""
+        problem = desk.live(holder.tenant, adviser).problem
+        with desk.engine.connect() as connection:
+            content = export_log(connection, adviser, problem, format)
+        return Response(content, media_type=FORMATS[format])
+
+    @app.post("/v1/advisers/{adviser}/episodes", status_code=201)
+    def start_episode(adviser: str, new: schemas.NewEpisode, holder: Asker) -> schemas.EpisodeOut:
+        """Begin an episode with a person, who is made on first use."""
+        return schemas.EpisodeOut(id=desk.start(holder.tenant, adviser, new.person).id)
+
+    @app.post("/v1/episodes/{episode}/advice", response_model=schemas.AdviceOut)
+    async def advise(episode: str, at: schemas.Situation, holder: Asker) -> Response:
+        """Say what to advise at a step, or to stay silent; the same step gets the same answer."""
+        await _known(desk, holder.tenant, episode)
+        live = desk.live(holder.tenant, desk.episode(holder.tenant, episode).adviser)
+        state = _number("state", at.state, live.states)
+        waiting = desk.advise(holder.tenant, episode, at.step, state)
+        said = await asyncio.wrap_future(waiting)
+        counters.asked[_kind(said)].inc()
+        return JSONResponse(_advice_out(said, live))
+
+    @app.post("/v1/outcomes", response_model=schemas.Taken)
+    async def report(told: schemas.OutcomesIn, holder: Asker) -> Response:
+        """Take in outcomes by advice id; late, repeated and out of order is fine."""
+        unknown = [one.advice_id for one in told.outcomes if not desk.knows(one.advice_id[:32])]
+        for id_ in unknown:
+            await run_in_threadpool(desk.cell, holder.tenant, id_)
+        rows = [_outcome(desk, holder.tenant, one) for one in told.outcomes]
+        await asyncio.wrap_future(desk.report(holder.tenant, rows))
+        counters.outcomes.inc(len(rows))
+        return JSONResponse({"taken": len(rows)})
+
+    @app.post("/v1/episodes/{episode}/end", status_code=204)
+    async def end_episode(episode: str, how: schemas.End, holder: Asker) -> Response:
+        """End an episode; to end it again changes nothing."""
+        await _known(desk, holder.tenant, episode)
+        done = desk.end(holder.tenant, episode, terminated=how.terminated)
+        await asyncio.wrap_future(done)
+        return Response(status_code=204)
+
+    @app.get("/v1/people")
+    def people(holder: Reader) -> list[schemas.PersonRow]:
+        """List the people, in the order of their names."""
+        return [schemas.PersonRow(**one) for one in list_people(desk, holder.tenant)]
+
+    @app.get("/v1/people/{person:path}")
+    def show_person(person: str, holder: Reader) -> schemas.PersonOut:
+        """Show what is believed of a person by each adviser that met them."""
+        return schemas.PersonOut(**describe_person(desk, holder.tenant, person))
+
+    @app.delete("/v1/people/{person:path}", status_code=204)
+    def delete_person(person: str, holder: Admin) -> Response:
+        """Delete a person with all their data; what was learnt of them is forgotten."""
+        desk.forget(holder.tenant, person)
+        return Response(status_code=204)
+
+    @app.post("/v1/models", status_code=201)
+    async def upload_model(
+        request: Request, holder: Admin, name: str = "model"
+    ) -> schemas.ModelOut:
+        """Keep a fitted model: the content of a .npz file that `counsel fit` wrote."""
+        if not 1 <= len(name) <= 200:
+            raise CounselError("name must have 1 to 200 characters")
+        content = await request.body()
+        made = desk.committer.submit(lambda c: add_model(c, holder.tenant, name, content))
+        return schemas.ModelOut(id=await asyncio.wrap_future(made), name=name)
+
+
+async def _known(desk: Desk, tenant: int, episode: str) -> None:
+    """Have an episode looked up where it is not known here, without keeping others waiting."""
+    if not desk.knows(episode):
+        await run_in_threadpool(desk.episode, tenant, episode)
+
+
+def _adviser_out(id_: str, live: Live) -> schemas.AdviserOut:
+    return schemas.AdviserOut(
+        id=id_,
+        name=live.name,
+        settings={one: getattr(live.settings, one) for one in live.settings.__slots__},
+        horizon=live.problem.horizon,
+        states=list(live.state_names),
+        actions=list(live.action_names),
+    )
+
+
+def _kind(said: Said) -> str:
+    if said.advice is None or not said.shown:
+        return "silence"
+    return "must" if said.must else "advice"
+
+
+def _advice_out(said: Said, live: Live) -> dict[str, Any]:
+    advice = None if said.advice is None else live.action_names[said.advice]
+    reason = {name: said.reason.get(name) for name in schemas.Reason.model_fields}
+    if reason["considered"] is not None:
+        reason["considered"] = live.action_names[reason["considered"]]
+    return {
+        "id": said.id,
+        "advice": advice if said.shown else None,
+        "shadow": None if said.shown else advice,
+        "probability": said.probability,
+        "reason": reason,
+    }
+
+
+def _outcome(desk: Desk, tenant: int, one: schemas.OutcomeIn) -> Outcome:
+    episode, _ = desk.cell(tenant, one.advice_id)
+    live = desk.live(tenant, episode.adviser)
+    then = one.next_state
+    return Outcome(
+        decision=one.advice_id,
+        action=_number("action", one.action, live.actions),
+        reward=one.reward,
+        next_state=None if then is None else _number("next_state", then, live.states),
+        seen=one.seen,
+        reason_code=one.reason_code,
+        comment=one.comment,
+    )
+
+
+def _number(what: str, label: str, labels: Mapping[str, int]) -> int:
+    number = labels.get(label)
+    if number is None:
+        shown = ", ".join(list(labels)[:8]) + (", …" if len(labels) > 8 else "")
+        raise CounselError(f"{what} is {label[:60]!r}; it must be one of {shown}")
+    return number
