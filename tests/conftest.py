@@ -1,7 +1,15 @@
-"""Shared by all tests: Hypothesis profiles, and a PostgreSQL server for those that need one."""
+"""Shared by all tests: Hypothesis profiles, the command line, and a PostgreSQL server."""
 
+import contextlib
 import importlib
+import io
 import os
+import shutil
+import socket
+import subprocess
+import sys
+import threading
+import time
 import uuid
 
 import pytest
@@ -18,6 +26,43 @@ def pytest_configure(config):
     """Compile what quantecon compiles on import before workers do so at once and crash."""
     if not hasattr(config, "workerinput"):
         importlib.import_module("quantecon.markov.ddp")
+
+
+@pytest.fixture
+def command(monkeypatch):
+    """Run ``counsel`` as ``subprocess.run`` would, in this process: a second of imports is saved.
+
+    What belongs to a process of its own (signals, pipes, terminals) is tested with one.
+    """
+    from counsel import cli
+
+    monkeypatch.setattr(cli.app, "_be_plain", lambda: None)  # it is about the process
+
+    def run(*words, cwd="."):
+        said, told = io.StringIO(), io.StringIO()
+        with monkeypatch.context() as patch, contextlib.chdir(cwd):
+            patch.setattr(sys, "argv", ["counsel", *map(str, words)])
+            patch.setattr(sys, "stdout", said)
+            patch.setattr(sys, "stderr", told)
+            with pytest.raises(SystemExit) as end:
+                cli.main()
+        return subprocess.CompletedProcess(words, end.value.code, said.getvalue(), told.getvalue())
+
+    return run
+
+
+@pytest.fixture
+def few_draws(monkeypatch):
+    """Draw less where logs are fitted, planned on and judged: draws take most of the time.
+
+    For tests of anything else than what is drawn.
+    """
+    for module, name, number in (
+        ("law", "DRAWS", 19),
+        ("plan", "DRAWS", 40),
+        ("evaluate", "MODELS", 20),
+    ):
+        monkeypatch.setattr(importlib.import_module(f"counsel.logs.{module}"), name, number)
 
 
 @pytest.fixture(scope="session")
@@ -43,3 +88,82 @@ def url(request, tmp_path):
     with found.connect() as database:
         database.execute(f"create database {name}")
     yield found.url(database=name)
+
+
+@pytest.fixture(scope="session")
+def chromium():
+    """The path of Chromium, required where the continuous integration runs."""
+    found = shutil.which("chromium")
+    if found is None:
+        if os.environ.get("CI"):
+            pytest.fail("required: chromium")
+        pytest.skip("chromium is not installed")
+    return found
+
+
+@pytest.fixture(scope="session")
+def browser(chromium):
+    """A browser that is started once."""
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as started:
+        found = started.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+        yield found
+        found.close()
+
+
+@pytest.fixture
+def open_page(browser):
+    """Open pages that may not complain, show dialogs or ask other hosts."""
+    contexts, faults = [], []
+
+    def complain(message):
+        known = "Failed to load resource" in message.text  # a refused request, told by the page
+        if message.type == "error" and not known:
+            faults.append(message.text)
+
+    def opened(address, *, width=1280, height=800, scheme="light", **options):
+        context = browser.new_context(
+            viewport={"width": width, "height": height},
+            color_scheme=scheme,
+            accept_downloads=True,
+            **options,
+        )
+        contexts.append(context)
+        page = context.new_page()
+        page.on("console", complain)
+        page.on("pageerror", lambda fault: faults.append(str(fault)))
+        page.on("dialog", lambda dialog: (faults.append(dialog.message), dialog.dismiss()))
+        page.on(
+            "request",
+            lambda request: (
+                request.url.startswith((address, "data:", "blob:")) or faults.append(request.url)
+            ),
+        )
+        return page
+
+    yield opened
+    for context in contexts:
+        context.close()
+    assert not faults
+
+
+@pytest.fixture
+def address(tmp_path):
+    """The address of a fresh service that asks for no key."""
+    import uvicorn
+
+    from counsel.service.serving import Serving
+
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    app = Serving(str(tmp_path / "counsel.db"), auth=False).app()
+    service = uvicorn.Server(uvicorn.Config(app, port=port, log_level="error"))
+    thread = threading.Thread(target=service.run)
+    thread.start()
+    while not service.started:
+        time.sleep(0.01)
+    yield f"http://127.0.0.1:{port}"
+    service.should_exit = True
+    thread.join()

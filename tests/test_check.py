@@ -3,8 +3,6 @@
 import gzip
 import json
 import sqlite3
-import subprocess
-import sys
 from pathlib import Path
 
 import duckdb
@@ -21,7 +19,6 @@ from counsel.logs.read import read_log
 from counsel.logs.schema import Columns
 from counsel.worlds import make
 
-COUNSEL = [sys.executable, "-c", "from counsel.cli import main; main()"]
 HEADER = "episode,step,state,advice,action,reward"
 FINE = ["a,0,calm,,wait,1", "a,1,rough,act,act,0.5", "b,0,calm,act,wait,1", "b,1,calm,wait,wait,0"]
 
@@ -237,44 +234,30 @@ def malformed(folder):
     }
 
 
-def test_what_is_no_log_is_refused_in_one_line(tmp_path, monkeypatch, capsys):
-    from counsel import cli
-
-    monkeypatch.setattr(cli.app, "_be_plain", lambda: None)
+def test_what_is_no_log_is_refused_in_one_line(command, tmp_path):
     for source, words in malformed(tmp_path).items():
-        monkeypatch.setattr(sys, "argv", ["counsel", "check", source])
-        with pytest.raises(SystemExit) as end:
-            cli.main()
-        said, told = capsys.readouterr()
-        assert end.value.code == 2, source
-        assert said == "", source
-        assert len(told.splitlines()) == 1, told
-        assert words in told, (source, told)
+        done = command("check", source)
+        assert done.returncode == 2, source
+        assert done.stdout == "", source
+        assert len(done.stderr.splitlines()) == 1, done.stderr
+        assert words in done.stderr, (source, done.stderr)
 
 
-def test_the_command_says_what_it_found(tmp_path):
+def test_the_command_says_what_it_found(command, tmp_path):
     written(tmp_path / "log.csv", *FINE, "a,1,calm,,wait,1")
-    done = subprocess.run(
-        [*COUNSEL, "check", "log.csv"],
-        cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False,
-    )  # fmt: skip
+    done = command("check", "log.csv", cwd=tmp_path)
     assert done.returncode == 2
     assert "5 decisions in 2 episodes" in done.stdout
     assert "until one kind of fault is mended" in done.stdout
     assert "episode a, step 1: 2 rows" in done.stdout
-    done = subprocess.run(
-        [*COUNSEL, "check", "log.csv", "--json", "--actions", "wait,act", "--rewards", "0,1"],
-        cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False,
-    )  # fmt: skip
+    asked = ("--json", "--actions", "wait,act", "--rewards", "0,1")
+    done = command("check", "log.csv", *asked, cwd=tmp_path)
     assert done.returncode == 2
     told = json.loads(done.stdout)
     assert told["rows"] == 5
     assert told["fatal"]
     written(tmp_path / "fine.csv", *FINE)
-    done = subprocess.run(
-        [*COUNSEL, "check", "fine.csv", "--rewards", "one"],
-        cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False,
-    )  # fmt: skip
+    done = command("check", "fine.csv", "--rewards", "one", cwd=tmp_path)
     assert done.returncode == 2
     assert done.stderr == "counsel: rewards is 'one'; give two numbers: LOW,HIGH\n"
 

@@ -1,4 +1,4 @@
-"""The command line as a person runs it: a process, its output, its exit code."""
+"""The command line as a person runs it: its output, its exit code."""
 
 import json
 import os
@@ -15,7 +15,7 @@ import counsel.worlds
 COUNSEL = Path(sys.executable).with_name("counsel")
 
 
-def run(*arguments, cwd=None):
+def installed(*arguments, cwd=None):
     return subprocess.run(
         [COUNSEL, *arguments], capture_output=True, text=True, cwd=cwd, timeout=300, check=False
     )
@@ -29,20 +29,20 @@ def problem_file(tmp_path_factory):
 
 
 def test_version_is_that_of_the_package():
-    assert run("--version").stdout == f"counsel {counsel.__version__}\n"
+    assert installed("--version").stdout == f"counsel {counsel.__version__}\n"
 
 
 def test_help_answers_without_loading_anything_heavy():
     code = "import sys, counsel.cli; sys.exit(any(m in sys.modules for m in ('numpy', 'numba')))"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
     begin = time.perf_counter()
-    assert "frontier" in run("--help").stdout
+    assert "frontier" in installed("--help").stdout
     # Asked: under 0.6 s. Three times that still catches an eager import of Numba on a busy machine.
     assert time.perf_counter() - begin < 1.8
 
 
-def test_solve_reads_a_file_and_prints_what_solve_returns(problem_file):
-    told = json.loads(run("solve", str(problem_file), "--budget", "2", "--json").stdout)
+def test_solve_reads_a_file_and_prints_what_solve_returns(command, problem_file):
+    told = json.loads(command("solve", str(problem_file), "--budget", "2", "--json").stdout)
     plan = counsel.solve(counsel.load(problem_file), budget=2)
     assert told["value"] == plan.value
     assert told["advice_count"] == plan.advice_count
@@ -50,9 +50,9 @@ def test_solve_reads_a_file_and_prints_what_solve_returns(problem_file):
     assert sum(told["advice_rate"]) == pytest.approx(2.0)
 
 
-def test_solve_writes_the_policy(problem_file, tmp_path):
+def test_solve_writes_the_policy(command, problem_file, tmp_path):
     for name in ("policy.csv", "policy.parquet", "policy.npz"):
-        done = run("solve", str(problem_file), "--penalty", "0.1", "-o", name, cwd=tmp_path)
+        done = command("solve", str(problem_file), "--penalty", "0.1", "-o", name, cwd=tmp_path)
         assert done.returncode == 0, done.stderr
         assert (tmp_path / name).stat().st_size > 0
     header, first = (tmp_path / "policy.csv").read_text().splitlines()[:2]
@@ -60,31 +60,33 @@ def test_solve_writes_the_policy(problem_file, tmp_path):
     assert "stable" in first
 
 
-def test_solve_hard_budget(problem_file):
-    told = json.loads(run("solve", str(problem_file), "--budget", "2", "--hard", "--json").stdout)
+def test_solve_hard_budget(command, problem_file):
+    told = json.loads(
+        command("solve", str(problem_file), "--budget", "2", "--hard", "--json").stdout
+    )
     assert told["hard"]
     assert told["value"] == counsel.solve(counsel.load(problem_file), budget=2, hard=True).value
 
 
-def test_frontier_lists_every_vertex(problem_file, tmp_path):
-    told = json.loads(run("frontier", str(problem_file), "--json").stdout)
+def test_frontier_lists_every_vertex(command, problem_file, tmp_path):
+    told = json.loads(command("frontier", str(problem_file), "--json").stdout)
     front = counsel.frontier(counsel.load(problem_file))
     assert [v["value"] for v in told["vertices"]] == [v.value for v in front.vertices]
     assert told["vertices"][0]["penalty_high"] is None
-    assert run("frontier", str(problem_file), "-o", "f.csv", cwd=tmp_path).returncode == 0
+    assert command("frontier", str(problem_file), "-o", "f.csv", cwd=tmp_path).returncode == 0
     assert len((tmp_path / "f.csv").read_text().splitlines()) == len(front.vertices) + 1
 
 
-def test_explain_takes_a_label_or_a_number(problem_file):
-    by_label = run("explain", str(problem_file), "--step", "3", "--state", "failing").stdout
-    by_number = run("explain", str(problem_file), "--step", "3", "--state", "2").stdout
+def test_explain_takes_a_label_or_a_number(command, problem_file):
+    by_label = command("explain", str(problem_file), "--step", "3", "--state", "failing").stdout
+    by_number = command("explain", str(problem_file), "--step", "3", "--state", "2").stdout
     assert by_label == by_number
     assert by_label.startswith("At step 3 in failing, advise treat")
 
 
-def test_explain_with_pieces_left(problem_file):
+def test_explain_with_pieces_left(command, problem_file):
     told = json.loads(
-        run(
+        command(
             *("explain", str(problem_file), "--step", "3", "--state", "2", "--budget", "2"),
             *("--hard", "--pieces-left", "0", "--json"),
         ).stdout
@@ -94,24 +96,24 @@ def test_explain_with_pieces_left(problem_file):
     assert "no piece of advice is left" in told["sentence"]
 
 
-def test_advice_that_repels_is_left_out_unless_asked_for(tmp_path):
+def test_advice_that_repels_is_left_out_unless_asked_for(command, tmp_path):
     # Found by use: with --allow-reverse it still said that such advice was left out.
     mdp = counsel.MDP([[0, 0]], [[1.0, 0.0]], horizon=2)
     shy = counsel.AdviceProblem(mdp, counsel.Human([[0.5, 0.5]], [0.5, 0.1]))
     bold = counsel.AdviceProblem(mdp, counsel.Human([[0.5, 0.5]], [0.1, 0.5]))
     counsel.save(shy, tmp_path / "shy.npz")
     counsel.save(bold, tmp_path / "bold.npz")
-    left_out = run("solve", "shy.npz", cwd=tmp_path).stdout
+    left_out = command("solve", "shy.npz", cwd=tmp_path).stdout
     assert "Silence is best" in left_out
     assert "left out" in left_out
-    used = run("solve", "shy.npz", "--allow-reverse", cwd=tmp_path).stdout
+    used = command("solve", "shy.npz", "--allow-reverse", cwd=tmp_path).stdout
     assert "works by repelling" in used
-    idle = run("solve", "bold.npz", "--penalty", "1", "--allow-reverse", cwd=tmp_path).stdout
+    idle = command("solve", "bold.npz", "--penalty", "1", "--allow-reverse", cwd=tmp_path).stdout
     assert "left out" not in idle
 
 
-def test_a_built_in_world_needs_no_file():
-    assert run("frontier", "night-shift").returncode == 0
+def test_a_built_in_world_needs_no_file(command):
+    assert command("frontier", "night-shift").returncode == 0
 
 
 @pytest.mark.parametrize(
@@ -137,8 +139,8 @@ def test_a_built_in_world_needs_no_file():
         (["solve"], "PROBLEM"),
     ],
 )
-def test_an_error_is_one_line_on_stderr_and_exit_code_2(arguments, fragment, tmp_path):
-    done = run(*arguments, cwd=tmp_path)
+def test_an_error_is_one_line_on_stderr_and_exit_code_2(command, arguments, fragment, tmp_path):
+    done = command(*arguments, cwd=tmp_path)
     assert done.returncode == 2
     assert done.stdout == ""
     assert done.stderr.count("\n") == 1
@@ -146,14 +148,21 @@ def test_an_error_is_one_line_on_stderr_and_exit_code_2(arguments, fragment, tmp
     assert os.listdir(tmp_path) == []
 
 
-def test_a_damaged_file_is_one_line(problem_file, tmp_path):
+def test_a_damaged_file_is_one_line(command, problem_file, tmp_path):
     damaged = tmp_path / "half.npz"
     damaged.write_bytes(problem_file.read_bytes()[:2000])
-    done = run("solve", str(damaged))
+    done = command("solve", str(damaged))
     assert done.returncode == 2
     assert done.stderr.count("\n") == 1
     assert "half.npz" in done.stderr
 
 
+def test_the_installed_program_fails_in_one_line_with_exit_code_2(tmp_path):
+    done = installed("solve", "missing.npz", cwd=tmp_path)
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert done.stderr == "counsel: missing.npz does not exist\n"
+
+
 def test_debug_shows_the_traceback():
-    assert "Traceback" in run("--debug", "solve", "missing.npz").stderr
+    assert "Traceback" in installed("--debug", "solve", "missing.npz").stderr

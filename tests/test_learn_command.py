@@ -13,7 +13,6 @@ import pyarrow.parquet as pq
 import pytest
 
 import counsel
-from counsel import cli
 from counsel.experiments import run as runs
 from counsel.experiments.run import run
 from counsel.experiments.spec import ALGORITHMS, Spec
@@ -29,19 +28,6 @@ NEEDS = {
 }
 
 
-def command(*words, cwd, code=0):
-    done = subprocess.run(
-        [*COUNSEL, "learn", *words],
-        cwd=cwd,
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
-    assert done.returncode == code, done.stderr
-    return done
-
-
 def rows(folder):
     return pq.read_table(folder / "record.parquet").to_pylist()
 
@@ -54,10 +40,12 @@ def same_run(one, other):
 
 
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
-def test_every_algorithm_writes_its_folder(algorithm, tmp_path):
+def test_every_algorithm_writes_its_folder(algorithm, command, tmp_path):
     world = "flappy-bird-budget/greedy"
     words = ("--algorithm", algorithm, "--episodes", "400", *NEEDS.get(algorithm, []))
-    said = command(world, *words, "-o", "out", cwd=tmp_path).stdout
+    done = command("learn", world, *words, "-o", "out", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    said = done.stdout
     folder = tmp_path / "out"
     assert sorted(path.name for path in folder.iterdir()) == FILES
     for name in FILES:
@@ -222,9 +210,9 @@ def test_the_stopping_rule_ends_a_run():
     assert result.best - result.value <= 1.0
 
 
-def test_json_is_the_same_result(tmp_path):
+def test_json_is_the_same_result(command, tmp_path):
     words = ("night-shift", "--episodes", "300", "--every", "doubling", "--share", "all")
-    told = json.loads(command(*words, "--json", cwd=tmp_path).stdout)
+    told = json.loads(command("learn", *words, "--json", cwd=tmp_path).stdout)
     result = run(
         Spec(world="night-shift", algorithm="ucb-ad", episodes=300, every="doubling", share="all"),
         make("night-shift"),
@@ -274,7 +262,7 @@ def test_json_is_the_same_result(tmp_path):
     ],
 )
 def test_what_makes_no_sense_is_refused_in_one_line_and_nothing_is_left(
-    words, fault, tmp_path, monkeypatch, capsys
+    words, fault, command, tmp_path
 ):
     (tmp_path / "file").write_text("")
     (tmp_path / "broken").mkdir()
@@ -286,17 +274,12 @@ def test_what_makes_no_sense_is_refused_in_one_line_and_nothing_is_left(
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "policy.csv").write_text("mine")
     before = sorted(path.relative_to(tmp_path) for path in tmp_path.rglob("*"))
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(sys, "argv", ["counsel", "learn", "night-shift", *words])
-    monkeypatch.setattr(cli.app, "_be_plain", lambda: None)  # it belongs to a process of its own
-    with pytest.raises(SystemExit) as end:
-        cli.main()
-    assert end.value.code == 2
-    said, told = capsys.readouterr()
-    assert said == ""
-    assert told.startswith("counsel: ")
-    assert len(told.splitlines()) == 1
-    assert fault in told
+    done = command("learn", "night-shift", *words, cwd=tmp_path)
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert done.stderr.startswith("counsel: ")
+    assert len(done.stderr.splitlines()) == 1
+    assert fault in done.stderr
     assert sorted(path.relative_to(tmp_path) for path in tmp_path.rglob("*")) == before
 
 

@@ -3,8 +3,6 @@
 import json
 import re
 import shlex
-import sys
-from importlib import import_module
 
 import numpy as np
 import pandas as pd
@@ -16,23 +14,14 @@ from tests.test_check import FAULTS, FINE, HEADER, malformed, written
 
 
 @pytest.fixture
-def run(monkeypatch, capsys):
-    """Run a command in this process: its exit code, what it said, and what it complained of."""
-    from counsel import cli
+def run(command, few_draws):
+    """Run a command: its exit code, what it said, and what it complained of."""
 
-    monkeypatch.setattr(cli.app, "_be_plain", lambda: None)
-    # Draws take most of the time; what is drawn is tested elsewhere.
-    monkeypatch.setattr(import_module("counsel.logs.evaluate"), "MODELS", 20)
-    monkeypatch.setattr(import_module("counsel.logs.plan"), "DRAWS", 40)
+    def three(*words):
+        done = command(*words)
+        return done.returncode, done.stdout, done.stderr
 
-    def command(*words):
-        monkeypatch.setattr(sys, "argv", ["counsel", *words])
-        capsys.readouterr()
-        with pytest.raises(SystemExit) as end:
-            cli.main()
-        return end.value.code, *capsys.readouterr()
-
-    return command
+    return three
 
 
 @pytest.fixture(scope="module")

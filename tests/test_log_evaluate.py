@@ -22,6 +22,8 @@ from counsel.logs.weighing import (
 from counsel.worlds import make
 from tests.drawn_logs import drawn, fit_of, order_of, places, tally_of, uniform
 
+pytestmark = pytest.mark.usefixtures("few_draws")
+
 judging = import_module("counsel.logs.evaluate")  # counsel.logs.evaluate is the function
 
 
@@ -109,15 +111,15 @@ def test_weighted_intervals_hold_as_often_as_they_say(horizon, episodes, target,
     policy = target(problem)
     truth = counsel.evaluate(problem, policy).value
     held, sizes, off = [], [], []
+    # The same draws of blocks for every log; what is in a block is another matter each time.
+    filled = judging.BLOCKS
+    times = np.random.default_rng(0).multinomial(filled, np.full(filled, 1.0 / filled), size=400)
     for seed in range(150):
         batch = drawn(problem, episodes, 5000 + seed)
         fit = fit_of(tally_of(problem, batch))
         rows = rows_of(problem, batch, recorded)
         chance, _ = logged_chances(rows, fit.problem)
-        rng = np.random.default_rng(seed)
-        blocks = rng.permutation(episodes) % judging.BLOCKS
-        filled = judging.BLOCKS
-        times = rng.multinomial(filled, np.full(filled, 1.0 / filled), size=400)
+        blocks = np.random.default_rng(seed).permutation(episodes) % judging.BLOCKS
         here = in_fit_order(problem, fit, policy)
         found = _judge("policy", here, fit, np.zeros(3), rows, chance, blocks, times)
         sizes.append(found.effective)
@@ -474,10 +476,7 @@ def test_what_is_no_policy_is_refused(ward):
             counsel.logs.evaluate(rows, wrong)
 
 
-def test_the_command_refuses_where_too_few_episodes_went_that_way(tmp_path, monkeypatch, capsys):
-    from counsel import cli
-
-    monkeypatch.setattr(cli.app, "_be_plain", lambda: None)
+def test_the_command_refuses_where_too_few_episodes_went_that_way(command, tmp_path, monkeypatch):
     monkeypatch.setattr(judging, "MODELS", 5)
     monkeypatch.chdir(tmp_path)
     problem = make("flappy-bird/greedy")
@@ -487,13 +486,10 @@ def test_the_command_refuses_where_too_few_episodes_went_that_way(tmp_path, monk
         ("plan model.npz --budget 2 -o policy.csv", 0),
         ("evaluate log.csv policy.csv", 2),
     ):
-        monkeypatch.setattr("sys.argv", ["counsel", *words.split()])
-        with pytest.raises(SystemExit) as end:
-            cli.main()
-        said, told = capsys.readouterr()
-        assert end.value.code == code, told
-    assert said == ""
-    (line,) = told.splitlines()
+        done = command(*words.split())
+        assert done.returncode == code, done.stderr
+    assert done.stdout == ""
+    (line,) = done.stderr.splitlines()
     assert line.startswith("counsel: log.csv cannot say what policy.csv would have been worth: ")
     assert "the effective sample is" in line or "as the log never was" in line
     assert "--model-only" in line

@@ -5,7 +5,6 @@ import os
 import re
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +13,6 @@ import pyarrow.csv
 import pytest
 
 import counsel
-from counsel import cli
 from counsel.logs.sensitivity import sensitivity
 from counsel.logs.study import study
 from counsel.report.log_page import log_page
@@ -213,20 +211,12 @@ def test_real_people_and_advice_that_was_right_or_wrong(tmp_path):
     assert "Nothing speaks against" not in log_page(found), "two actions cannot test the law"
 
 
-def test_the_command_writes_a_page_or_nothing(tmp_path, monkeypatch, capsys):
+def test_the_command_writes_a_page_or_nothing(command, tmp_path):
     log, out = tmp_path / "log.csv", tmp_path / "report.html"
     pyarrow.csv.write_csv(ward_log(shifts=300, rng=np.random.default_rng(0)), log)
-    monkeypatch.setattr(cli.app, "_be_plain", lambda: None)
-
-    def run(*arguments):
-        monkeypatch.setattr(sys, "argv", ["counsel", "report", *map(str, arguments)])
-        with pytest.raises(SystemExit) as end:
-            cli.main()
-        return end.value.code, capsys.readouterr()
-
-    code, told = run(log, "--budget", 1, "--cautious", "-o", out)
-    assert (code, told.err) == (0, "")
-    assert told.out.startswith(f"Wrote {out}.\nNext: ")
+    done = command("report", log, "--budget", 1, "--cautious", "-o", out)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith(f"Wrote {out}.\nNext: ")
     assert out.read_text(encoding="utf-8").startswith("<!doctype html>")
     for bad in (
         (log, "-o", tmp_path / "report.pdf"),
@@ -235,8 +225,8 @@ def test_the_command_writes_a_page_or_nothing(tmp_path, monkeypatch, capsys):
         (log, "--budget", -1, "-o", tmp_path / "other.html"),
         (log, "--budget", 1, "--penalty", 1, "-o", tmp_path / "other.html"),
     ):
-        code, told = run(*bad)
-        assert code == 2
-        assert told.err.startswith("counsel: ")
-        assert told.err.count("\n") == 1
+        done = command("report", *bad)
+        assert done.returncode == 2
+        assert done.stderr.startswith("counsel: ")
+        assert done.stderr.count("\n") == 1
     assert sorted(p.name for p in tmp_path.iterdir()) == ["log.csv", "report.html"]

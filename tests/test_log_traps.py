@@ -45,6 +45,7 @@ def whats(found):
     return " ".join(finding.what for finding in found.findings)
 
 
+@pytest.mark.usefixtures("few_draws")
 def test_a_pair_that_is_in_no_draw_keeps_what_the_whole_log_says():
     """Evaluating failed when a draw of episodes lacked a rare pair: "not allowed"."""
     log = log_of(300)
@@ -145,6 +146,7 @@ def test_advice_that_nobody_took_is_pointed_out():
     assert "advice that nobody ever took" in whats(found)
 
 
+@pytest.mark.usefixtures("few_draws")
 @pytest.mark.parametrize("name", ["NA", "nan", "NULL", "None", "1.5", " x"])
 def test_labels_that_look_like_nothing_survive_a_policy_table(tmp_path, name):
     """NA as advice was read as silence."""
@@ -183,6 +185,7 @@ def test_where_nothing_could_have_gone_otherwise_no_lift_is_claimed():
     assert np.isinf(found.error).all()
 
 
+@pytest.mark.usefixtures("few_draws")
 def test_huge_rewards_do_not_hide_the_weights():
     """The effective sample was the difference of two large numbers."""
     log = log_of(2000)
@@ -237,6 +240,7 @@ def test_a_column_without_a_name_is_no_obstacle(tmp_path):
     assert check_log(read_log(tmp_path / "log.csv")).rows == 20
 
 
+@pytest.mark.usefixtures("few_draws")
 @pytest.mark.parametrize(
     "kind", [pa.time32("s"), pa.bool_(), pa.string(), pa.float64(), pa.date32(), pa.timestamp("us")]
 )
@@ -254,6 +258,7 @@ def test_timestamps_of_any_kind_stop_nothing(kind):
     assert (trend is None) == (kind in (pa.time32("s"), pa.bool_()))
 
 
+@pytest.mark.usefixtures("few_draws")
 @pytest.mark.parametrize(
     ("text", "what"),
     [
@@ -270,6 +275,7 @@ def test_policy_tables_that_make_no_sense_are_refused(tmp_path, text, what):
         read_policy(path, counsel.fit(log_of(100)))
 
 
+@pytest.mark.usefixtures("few_draws")
 def test_a_model_whose_counts_were_changed_is_damaged(tmp_path):
     """The stored problem was never compared with its counts."""
     path = tmp_path / "model.npz"
@@ -284,6 +290,7 @@ def test_a_model_whose_counts_were_changed_is_damaged(tmp_path):
             counsel.load_fit(path)
 
 
+@pytest.mark.usefixtures("few_draws")
 def test_few_episodes_have_no_interval():
     """One row gave an interval of no width."""
     assert ends_of(np.ones(200), 3) == (-np.inf, np.inf)
@@ -293,6 +300,7 @@ def test_few_episodes_have_no_interval():
     assert np.isinf(found.policy.model.high)
 
 
+@pytest.mark.usefixtures("few_draws")
 def test_the_same_policy_gets_the_same_interval():
     log = log_of(2000)
     fit = counsel.fit(log)
@@ -338,14 +346,13 @@ def test_lines_with_a_word_for_a_number_are_counted(tmp_path):
     assert "reward is not a number" in whats(found)
 
 
-def test_next_commands_say_how_the_log_was_read(tmp_path):
+@pytest.mark.usefixtures("few_draws")
+def test_next_commands_say_how_the_log_was_read(command, tmp_path):
     log = log_of(400).rename(columns={"state": "ward"})
     log.to_csv(tmp_path / "log.csv", index=False)
     counsel.fit(tmp_path / "log.csv", columns="state=ward").save(tmp_path / "model.npz")
-    done = subprocess.run(
-        [*COUNSEL, "plan", "model.npz", "--budget", "1", "-o", "policy.csv"],
-        cwd=tmp_path, capture_output=True, text=True, check=True,
-    )  # fmt: skip
+    done = command("plan", "model.npz", "--budget", "1", "-o", "policy.csv", cwd=tmp_path)
+    assert done.returncode == 0
     assert done.stdout.splitlines()[-1].endswith("policy.csv --like model.npz")
 
 
@@ -353,7 +360,8 @@ def test_next_commands_say_how_the_log_was_read(tmp_path):
 def large(tmp_path_factory):
     """A log that takes a while: three million decisions."""
     n, rng = 3_000_000, np.random.default_rng(0)
-    columns = {name: rng.integers(0, 3, n).astype(str) for name in ("state", "advice", "action")}
+    names = pa.array(["0", "1", "2"])
+    columns = {name: names.take(rng.integers(0, 3, n)) for name in ("state", "advice", "action")}
     steps = {"episode": np.arange(n) // 4, "step": np.arange(n) % 4, "reward": rng.random(n)}
     path = tmp_path_factory.mktemp("large") / "log.parquet"
     pq.write_table(pa.table(columns | steps), path)

@@ -21,29 +21,23 @@ from counsel.worlds import catalogue, make
 COUNSEL = Path(sys.executable).with_name("counsel")
 
 
-def run(*arguments, cwd=None):
-    return subprocess.run(
-        [COUNSEL, *arguments], capture_output=True, text=True, cwd=cwd, timeout=300, check=False
-    )
-
-
 def read_csv(path):
     with path.open(newline="", encoding="utf-8") as stream:
         return list(csv.DictReader(stream))
 
 
-def test_worlds_lists_every_world_with_one_line():
-    shown = run("worlds")
+def test_worlds_lists_every_world_with_one_line(command):
+    shown = command("worlds")
     assert shown.returncode == 0
     for name, world in catalogue().items():
         assert any(name in line and world.summary in line for line in shown.stdout.splitlines())
-    told = json.loads(run("worlds", "--json").stdout)["worlds"]
+    told = json.loads(command("worlds", "--json").stdout)["worlds"]
     assert [each["name"] for each in told] == list(catalogue())
 
 
-def test_the_record_agrees_with_the_simulator_and_with_evaluate():
+def test_the_record_agrees_with_the_simulator_and_with_evaluate(command):
     told = json.loads(
-        run(
+        command(
             "play-out", "flappy-bird/safe", "--penalty", "0.3", "--episodes", "5000", "--json"
         ).stdout
     )
@@ -62,8 +56,8 @@ def test_the_record_agrees_with_the_simulator_and_with_evaluate():
         assert each["matched"] == ((played.advice == a) & (played.action == a)).sum()
 
 
-def test_the_printed_table_has_reward_pieces_and_match_rates(tmp_path):
-    shown = run("play-out", "flappy-bird/greedy", "--episodes", "2000", cwd=tmp_path)
+def test_the_printed_table_has_reward_pieces_and_match_rates(command, tmp_path):
+    shown = command("play-out", "flappy-bird/greedy", "--episodes", "2000", cwd=tmp_path)
     assert shown.returncode == 0
     assert shown.stderr == ""  # no bar when piped
     for words in ("2,000 episodes", "pieces of advice", "Up-Up", "matched", "Next: counsel"):
@@ -93,10 +87,10 @@ def test_a_terminal_sees_a_bar_and_it_goes_away():
     assert "a second" in seen.decode()
 
 
-def test_the_log_has_one_row_for_each_decision_in_the_schema(tmp_path):
+def test_the_log_has_one_row_for_each_decision_in_the_schema(command, tmp_path):
     arguments = ["play-out", "flappy-bird/greedy", "--episodes", "400", "--seed", "7"]
     for name in ("log.csv", "log.parquet"):
-        done = run(*arguments, "-o", name, cwd=tmp_path)
+        done = command(*arguments, "-o", name, cwd=tmp_path)
         assert done.returncode == 0, done.stderr
         assert f"Wrote {name}" in done.stdout
     problem = make("flappy-bird/greedy")
@@ -129,8 +123,8 @@ def test_the_log_has_one_row_for_each_decision_in_the_schema(tmp_path):
     assert [str(row["episode"]) for row in parquet] == [row["episode"] for row in rows]
 
 
-def test_episodes_that_reach_the_horizon_are_truncated_not_terminated(tmp_path):
-    done = run(
+def test_episodes_that_reach_the_horizon_are_truncated_not_terminated(command, tmp_path):
+    done = command(
         *("play-out", "night-shift", "--policy", "never", "--episodes", "20", "-o", "log.csv"),
         cwd=tmp_path,
     )
@@ -180,21 +174,21 @@ def test_a_problem_without_labels_is_logged_by_number(tmp_path):
         (["night-shift", "-o", "no/such/folder/log.csv"], "cannot write"),
     ],
 )
-def test_what_is_wrong_is_said_in_one_line_and_nothing_is_left(arguments, words, tmp_path):
-    done = run("play-out", *arguments, cwd=tmp_path)
+def test_what_is_wrong_is_said_in_one_line_and_nothing_is_left(command, arguments, words, tmp_path):
+    done = command("play-out", *arguments, cwd=tmp_path)
     assert done.returncode == 2
     assert words in done.stderr
     assert done.stderr.count("\n") == 1
     assert not list(tmp_path.iterdir())
 
 
-def test_a_policy_of_another_world_is_refused(tmp_path):
-    saved = run("solve", "night-shift", "-o", "night.npz", cwd=tmp_path)
+def test_a_policy_of_another_world_is_refused(command, tmp_path):
+    saved = command("solve", "night-shift", "-o", "night.npz", cwd=tmp_path)
     assert saved.returncode == 0
-    done = run("play-out", "flappy-bird/safe", "--policy", "night.npz", cwd=tmp_path)
+    done = command("play-out", "flappy-bird/safe", "--policy", "night.npz", cwd=tmp_path)
     assert done.returncode == 2
     assert "the policy is for 12 steps, 4 states and 3 actions" in done.stderr
-    played = run("play-out", "night-shift", "--policy", "night.npz", cwd=tmp_path)
+    played = command("play-out", "night-shift", "--policy", "night.npz", cwd=tmp_path)
     assert played.returncode == 0
 
 
@@ -215,12 +209,12 @@ def test_stopping_leaves_no_half_written_log(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-def test_advice_after_the_end_counts_on_neither_side(tmp_path):
+def test_advice_after_the_end_counts_on_neither_side(command, tmp_path):
     # Found by use: a policy that speaks when all is over was compared with what nobody hears.
     always = counsel.Policy(np.zeros((20, 141), int), n_actions=3)
     counsel.save_policy(always, tmp_path / "always.npz")
     arguments = ["flappy-bird/greedy", "--policy", "always.npz", "--episodes", "4000", "--json"]
-    told = json.loads(run("play-out", *arguments, cwd=tmp_path).stdout)
+    told = json.loads(command("play-out", *arguments, cwd=tmp_path).stdout)
     error = told["advice_count_standard_error"]
     assert abs(told["advice_count"] - told["exact_advice_count"]) < 4 * error
     assert (told["problem"], told["seed"]) == ("flappy-bird/greedy", 0)
@@ -237,13 +231,13 @@ def odd_problem():
     return counsel.AdviceProblem(mdp, counsel.Human([[0.5, 0.5]], 0.9))
 
 
-def test_labels_are_printed_as_they_are(tmp_path):
+def test_labels_are_printed_as_they_are(command, tmp_path):
     # Found by use: they were read as markup, and "[/bold]" ended in a traceback.
     counsel.save(odd_problem(), tmp_path / "odd.npz")
-    shown = run("play-out", "odd.npz", cwd=tmp_path)
+    shown = command("play-out", "odd.npz", cwd=tmp_path)
     assert shown.returncode == 0
     assert "[b]go" in shown.stdout
-    solved = run("solve", "odd.npz", cwd=tmp_path)
+    solved = command("solve", "odd.npz", cwd=tmp_path)
     assert solved.returncode == 0
     assert "[red]:star:" in solved.stdout
 
@@ -306,18 +300,18 @@ def test_without_a_place_for_compiled_code_it_compiles_anew(tmp_path):
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
-def test_a_folder_or_a_wrong_kind_of_policy_is_said_at_once(tmp_path):
+def test_a_folder_or_a_wrong_kind_of_policy_is_said_at_once(command, tmp_path):
     (tmp_path / "log.csv").mkdir()
-    done = run("play-out", "night-shift", "-o", "log.csv", cwd=tmp_path)
+    done = command("play-out", "night-shift", "-o", "log.csv", cwd=tmp_path)
     assert (done.returncode, "must be a file" in done.stderr) == (2, True)
-    run("solve", "night-shift", "-o", "policy.csv", cwd=tmp_path)
-    done = run("play-out", "night-shift", "--policy", "policy.csv", cwd=tmp_path)
+    command("solve", "night-shift", "-o", "policy.csv", cwd=tmp_path)
+    done = command("play-out", "night-shift", "--policy", "policy.csv", cwd=tmp_path)
     assert (done.returncode, "write the policy as .npz" in done.stderr) == (2, True)
 
 
-def test_a_file_with_the_name_of_a_world_does_not_hide_it(tmp_path):
+def test_a_file_with_the_name_of_a_world_does_not_hide_it(command, tmp_path):
     (tmp_path / "night-shift").write_text("my notes")
-    assert run("play-out", "night-shift", "--episodes", "10", cwd=tmp_path).returncode == 0
+    assert command("play-out", "night-shift", "--episodes", "10", cwd=tmp_path).returncode == 0
 
 
 def test_a_log_of_another_problem_is_refused(tmp_path):

@@ -25,45 +25,74 @@ app.add_typer(keys, name="keys")
 
 
 @app.command()
-def serve(
+def serve(  # noqa: PLR0913 (what may be chosen)
     *,
-    database: Database = "counsel.db",
+    database: Annotated[
+        str | None,
+        typer.Option(
+            "--db",
+            metavar="URL",
+            help="A SQLite file (counsel.db), or postgresql+psycopg://user:password@host/name.",
+        ),
+    ] = None,
     host: Annotated[str, typer.Option(help="The address to listen on.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(help="The port to listen on.", min=0, max=65535)] = 8000,
+    workers: Annotated[
+        int, typer.Option(help="Processes that serve; more than one on PostgreSQL only.", min=1)
+    ] = 1,
     no_auth: Annotated[
         bool,
         typer.Option("--no-auth", help="Ask for no key; only for this machine itself."),
     ] = False,
+    demo: Annotated[
+        bool,
+        typer.Option(
+            "--demo",
+            help="Show simulated people at work, without keys; forgotten at the end unless --db.",
+        ),
+    ] = False,
 ) -> None:
-    """Serve advice over HTTP: decide, record, learn."""
+    """Serve advice over HTTP: decide, record, learn; a dashboard at / and a game at /play."""
     _need_extra()
-    import numpy as np
+    import tempfile
+    from contextlib import ExitStack
+    from pathlib import Path
+
     import uvicorn
 
-    from counsel.service.app import make_app
-    from counsel.service.desk import Desk
-    from counsel.service.keys import tenant_of
-    from counsel.service.sources import Sources
+    from counsel.service.serving import Serving
     from counsel.service.store import open_engine
 
-    if no_auth and host not in LOOPBACK:
-        raise CounselError(f"--no-auth is for this machine itself; --host {host} is not")
-    engine = open_engine(database)
-    tenant = None
-    if no_auth:
-        with engine.begin() as connection:
-            tenant = tenant_of(connection, "local")
-    desk = Desk(engine, Sources(engine), np.random.default_rng())
-    typer.echo(f"Serving on http://{host}:{port} (Ctrl-C stops).")
-    if not no_auth:
-        typer.echo(f"Next: counsel keys add --role admin --db {shlex.quote(database)}")
-    try:
+    open_door = no_auth or demo
+    if open_door and host not in LOOPBACK:
+        flag = "--no-auth" if no_auth else "--demo"
+        raise CounselError(f"{flag} is for this machine itself; --host {host} is not")
+    if workers > 1 and not (database or "").startswith("postgresql"):
+        raise CounselError("several workers need PostgreSQL: give --db postgresql+psycopg://…")
+    if workers > 1 and demo:
+        raise CounselError("--demo takes one worker")
+    with ExitStack() as stack:
+        if database is None and demo:
+            folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="counsel-"))
+            database = str(Path(folder) / "demo.db")
+        database = database or "counsel.db"
+        serving = Serving(database, auth=not open_door, demo=demo)
+        open_engine(database).dispose()  # what cannot be opened is told before anything starts
+        address = f"http://{host}:{port}"
+        app = serving.app() if workers == 1 else "counsel.service.serving:app_from_environment"
+        serving.to_environment()
+        typer.echo(f"Serving on {address} (Ctrl-C stops): play at {address}/play.")
+        if not open_door:
+            typer.echo(f"Next: counsel keys add --role admin --db {_shown(database)}")
         uvicorn.run(
-            make_app(desk, tenant=tenant), host=host, port=port, log_level="warning", workers=None
+            app,
+            factory=workers > 1,
+            host=host,
+            port=port,
+            workers=workers if workers > 1 else None,
+            log_level="warning",
+            server_header=False,
         )
-    finally:
-        desk.close()
-        engine.dispose()
 
 
 @keys.command("add")
@@ -127,6 +156,13 @@ def revoke_key(
     if not count:
         raise CounselError(f"tenant {tenant!r} has no key {name!r} that works")
     typer.echo(f"Revoked {count} key{'' if count == 1 else 's'} called {name!r}.")
+
+
+def _shown(database: str) -> str:
+    """Return a database as it may be printed: without what opens it."""
+    from counsel.service.store import without_password
+
+    return shlex.quote(without_password(database))
 
 
 def _need_extra() -> None:

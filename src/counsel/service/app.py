@@ -8,6 +8,7 @@ not.
 import json
 import logging
 from collections.abc import Awaitable, Callable
+from contextlib import AbstractAsyncContextManager
 from http import HTTPStatus
 
 import sqlalchemy as sa
@@ -46,7 +47,12 @@ HEADERS = {
 CAREFUL = [(name.lower().encode(), text.encode()) for name, text in HEADERS.items()]
 
 
-def make_app(desk: Desk, *, tenant: int | None = None) -> FastAPI:
+def make_app(
+    desk: Desk,
+    *,
+    tenant: int | None = None,
+    lifespan: Callable[[FastAPI], AbstractAsyncContextManager[None]] | None = None,
+) -> FastAPI:
     """Return the service.
 
     Parameters
@@ -55,8 +61,11 @@ def make_app(desk: Desk, *, tenant: int | None = None) -> FastAPI:
         Where advice is decided on.
     tenant
         Whose data everybody sees; without it every request needs a key.
+    lifespan
+        What is to be done when it starts and stops.
     """
     app = FastAPI(
+        lifespan=lifespan,
         title="Counsel",
         version=__version__,
         summary="What to advise a person, when to stay silent, and what advice is worth.",

@@ -52,6 +52,11 @@ def open_engine(url: str) -> sa.Engine:
     return engine
 
 
+def without_password(url: str) -> str:
+    """Return the address of a database as it may be shown."""
+    return _address(url).render_as_string(hide_password=True) if "://" in url else url
+
+
 def migrate(engine: sa.Engine) -> None:
     """Bring the tables of a database up to date; two services that start at once take turns."""
     from alembic import command

@@ -57,6 +57,7 @@ def summarise(desk: Desk, tenant: int, adviser: str) -> dict[str, Any]:
     states = np.argsort(-given.sum(axis=1), kind="stable")[:MOST]
     return {
         **totals,
+        "decisions": int(support.sum()),
         "considered": int(course.size),
         "listening": _share(hits, pieces),
         "worth": _worth(course, made),
@@ -184,6 +185,7 @@ def _spending(course: NDArray[Any], live: Live) -> dict[str, Any]:
         "budget": live.settings.budget,
         "hard": live.settings.hard,
         "must_say": must,
+        "episodes": int(advised.size),
     }
 
 
@@ -192,7 +194,7 @@ def _over_time(course: NDArray[Any]) -> list[dict[str, Any]]:
     if not course.size:
         return []
     told = []
-    for group in np.array_split(course, min(BINS, course.size)):
+    for group in np.array_split(course, min(BINS, max(course.size // ENOUGH, 1))):
         seen, matched = int(group["seen"].sum()), int(group["matched"].sum())
         advised = group[group["held_out"] == 0]
         told.append(
@@ -280,8 +282,11 @@ def _frontier(course: NDArray[Any], made: Advising) -> dict[str, Any]:
     ]
     known = course[(course["held_out"] == 0) & ~np.isnan(course["reward"])]
     if known.size:
-        now = {"pieces": float(known["shown"].mean()), "value": float(known["reward"].mean())}
-        marks.append({"name": "now", **now})
+        value, error = float(known["reward"].mean()), _mean(known["reward"])[1]
+        now = {"name": "now", "pieces": float(known["shown"].mean()), "value": value}
+        if error is not None:
+            now |= {"low": value - Z * error, "high": value + Z * error}
+        marks.append(now)
     curve: dict[str, list[float]] = {"pieces": [], "value": []}
     if problem.horizon * problem.n_states <= RANKED:
         points = [(one.advice_count, one.value) for one in frontier(problem).vertices]
@@ -297,7 +302,7 @@ def _point(made: Advising, policy: Policy) -> tuple[float, float]:
 def _recent(connection: sa.Connection, adviser: str, live: Live) -> list[dict[str, Any]]:
     """Return the last decisions with their reasons, newest first."""
     last = (
-        sa.select(episodes.c.number, episodes.c.id, episodes.c.person)
+        sa.select(episodes)
         .where(episodes.c.adviser == adviser)
         .order_by(episodes.c.number.desc())
         .limit(LAST)
@@ -305,7 +310,12 @@ def _recent(connection: sa.Connection, adviser: str, live: Live) -> list[dict[st
     )
     query = (
         sa.select(
-            decisions, last.c.id, people.c.name.label("who"), outcomes.c.action, outcomes.c.reward
+            decisions,
+            last.c.id,
+            last.c.held_out,
+            people.c.name.label("who"),
+            outcomes.c.action,
+            outcomes.c.reward,
         )
         .join(last, last.c.number == decisions.c.episode)
         .join(people, people.c.id == last.c.person)
@@ -331,6 +341,8 @@ def _recent(connection: sa.Connection, adviser: str, live: Live) -> list[dict[st
                 "state": live.state_names[row.state],
                 "advice": None if row.advice is None else live.action_names[row.advice],
                 "shown": row.shown,
+                "must": row.must,
+                "held_out": row.held_out,
                 "action": None if row.action is None else live.action_names[row.action],
                 "reward": row.reward,
                 "reason": reason,
@@ -346,7 +358,7 @@ def _unknown(given: NDArray[np.int64], course: NDArray[Any]) -> list[str]:
     few = int(((pieces > 0) & (pieces < ENOUGH)).sum())
     if few:
         states = "1 state has" if few == 1 else f"{few} states have"
-        told.append(f"{states} been advised in fewer than {ENOUGH} times.")
+        told.append(f"{states} fewer than {ENOUGH} pieces of advice.")
     if course.size and not course["held_out"].any():
         told.append(
             "No episode was kept silent, so what advice is worth is what the model expects."

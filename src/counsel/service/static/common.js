@@ -27,10 +27,14 @@ export async function ask(path, { method = "GET", body } = {}) {
 
 /** Save what the service answers as a file: a link cannot carry the key. */
 export async function download(path, name) {
-  const text = await ask(path);
-  const content = new Blob([typeof text === "string" ? text : JSON.stringify(text)]);
+  const told = await ask(path);
+  save(typeof told === "string" ? told : JSON.stringify(told), name);
+}
+
+/** Save text as a file. */
+export function save(text, name) {
   const link = document.createElement("a");
-  link.href = URL.createObjectURL(content);
+  link.href = URL.createObjectURL(new Blob([text]));
   link.download = name;
   link.click();
   setTimeout(() => URL.revokeObjectURL(link.href), 1000);
@@ -86,5 +90,5 @@ export function short(number) {
 
 /** A share as a percentage. */
 export function percent(share) {
-  return share === null || share === undefined ? "–" : `${Math.round(100 * share)} %`;
+  return share === null || share === undefined ? "–" : `${Math.round(100 * share)}\u00a0%`;
 }

@@ -1,0 +1,151 @@
+"""A thin client: the service's routes as methods, over one connection that is kept open.
+
+    with Client("http://127.0.0.1:8000", key="counsel_…") as counsel:
+        adviser = counsel.create_adviser("alerts", "ward", budget=1, hard=True)
+        episode = counsel.start(adviser["id"], "ann")
+        told = counsel.advise(episode, 0, "deteriorating")
+        counsel.report(told["id"], "assess", reward=0.5)
+        counsel.end(episode)
+
+A request that a lost connection may have swallowed is sent once more: all of them may be repeated
+but those that make something. One client is for one thread.
+"""
+
+import http.client
+import json
+from types import TracebackType
+from typing import Any
+from urllib.parse import quote, urlsplit
+
+from counsel.errors import CounselError
+
+
+class ServiceError(CounselError):
+    """The service refused; ``status`` is its HTTP status."""
+
+    def __init__(self, status: int, detail: str) -> None:
+        super().__init__(detail)
+        self.status = status
+
+
+class Client:
+    """Talks to a service.
+
+    Parameters
+    ----------
+    url
+        Where it is: ``http://127.0.0.1:8000``.
+    key
+        What ``counsel keys add`` showed; none where the service asks for none.
+    timeout
+        Seconds after which an answer is given up.
+    """
+
+    def __init__(self, url: str, key: str | None = None, timeout: float = 30.0) -> None:
+        parts = urlsplit(url)
+        kinds = {"http": http.client.HTTPConnection, "https": http.client.HTTPSConnection}
+        if parts.scheme not in kinds or not parts.hostname:
+            raise CounselError(f"url is {url[:60]!r}; write http://HOST:PORT or https://HOST")
+        self._connection = kinds[parts.scheme](parts.hostname, parts.port, timeout=timeout)
+        self._path = parts.path.rstrip("/")
+        self._headers = {"Content-Type": "application/json"}
+        if key is not None:
+            self._headers["Authorization"] = f"Bearer {key}"
+
+    def __enter__(self) -> "Client":
+        return self
+
+    def __exit__(
+        self, _: type[BaseException] | None, __: BaseException | None, ___: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._connection.close()
+
+    def create_adviser(self, name: str, source: str, **settings: Any) -> dict[str, Any]:  # noqa: ANN401
+        """Make an adviser from a world's name or the id of a model; ``settings`` as in the API."""
+        told = {"name": name, "source": source, **settings}
+        return self._send("POST", "/v1/advisers", told)  # type: ignore[no-any-return]
+
+    def advisers(self) -> list[dict[str, Any]]:
+        """List the advisers."""
+        return self._send("GET", "/v1/advisers")  # type: ignore[no-any-return]
+
+    def set_mode(self, adviser: str, mode: str) -> dict[str, Any]:
+        """Switch an adviser to "off", "shadow" or "live"."""
+        return self._send("PATCH", f"/v1/advisers/{quote(adviser, safe='')}", {"mode": mode})  # type: ignore[no-any-return]
+
+    def upload_model(self, content: bytes, name: str = "model") -> str:
+        """Upload what ``counsel fit`` wrote and return its id."""
+        path = f"/v1/models?name={quote(name, safe='')}"
+        return str(self._send("POST", path, content)["id"])
+
+    def start(self, adviser: str, person: str) -> str:
+        """Begin an episode with a person and return its id."""
+        path = f"/v1/advisers/{quote(adviser, safe='')}/episodes"
+        return str(self._send("POST", path, {"person": person})["id"])
+
+    def advise(self, episode: str, step: int, state: str) -> dict[str, Any]:
+        """Ask what to advise at a step: ``advice`` is None for silence, ``reason`` says why."""
+        path = f"/v1/episodes/{quote(episode, safe='')}/advice"
+        return self._send("POST", path, {"step": step, "state": state})  # type: ignore[no-any-return]
+
+    def report(self, advice_id: str, action: str, **outcome: Any) -> None:  # noqa: ANN401
+        """Report what came of a piece of advice, or of silence; ``outcome`` as in the API."""
+        self.report_all([{"advice_id": advice_id, "action": action, **outcome}])
+
+    def report_all(self, outcomes: list[dict[str, Any]]) -> None:
+        """Report many outcomes at once."""
+        self._send("POST", "/v1/outcomes", {"outcomes": outcomes})
+
+    def end(self, episode: str, *, terminated: bool = True) -> None:
+        """End an episode."""
+        path = f"/v1/episodes/{quote(episode, safe='')}/end"
+        self._send("POST", path, {"terminated": terminated})
+
+    def log(self, adviser: str, format: str = "csv") -> bytes:
+        """Return the log of an adviser, as ``counsel fit`` reads it."""
+        path = f"/v1/advisers/{quote(adviser, safe='')}/log?format={quote(format, safe='')}"
+        return self._ask("GET", path, None)
+
+    def summary(self, adviser: str) -> dict[str, Any]:
+        """Return what the dashboard shows."""
+        return self._send("GET", f"/v1/advisers/{quote(adviser, safe='')}/summary")  # type: ignore[no-any-return]
+
+    def person(self, name: str) -> dict[str, Any]:
+        """Return what is believed of a person."""
+        return self._send("GET", f"/v1/people/{quote(name, safe='')}")  # type: ignore[no-any-return]
+
+    def delete_person(self, name: str) -> None:
+        """Delete a person with all their data."""
+        self._send("DELETE", f"/v1/people/{quote(name, safe='')}")
+
+    def _send(self, verb: str, path: str, told: Any = None) -> Any:  # noqa: ANN401 (JSON)
+        answer = self._ask(verb, path, told)
+        return json.loads(answer) if answer else None
+
+    def _ask(self, verb: str, path: str, told: Any) -> bytes:  # noqa: ANN401 (JSON)
+        body = told if isinstance(told, bytes | None) else json.dumps(told).encode()
+        makes = verb == "POST" and path.split("?")[0].endswith(("advisers", "episodes", "models"))
+        try:
+            answer = self._exchange(verb, path, body)
+        except (ConnectionError, http.client.HTTPException):
+            self._connection.close()
+            if makes:
+                raise CounselError("the service went away; whether it did so is unknown") from None
+            answer = self._exchange(verb, path, body)
+        content = answer.read()
+        if answer.status >= 400:
+            try:
+                detail = str(json.loads(content)["detail"])
+            except (ValueError, KeyError, TypeError):
+                detail = f"the service answered {answer.status}"
+            raise ServiceError(answer.status, detail)
+        return content
+
+    def _exchange(self, verb: str, path: str, body: bytes | None) -> http.client.HTTPResponse:
+        self._connection.request(verb, self._path + path, body, self._headers)
+        answer: http.client.HTTPResponse = self._connection.getresponse()
+        return answer

@@ -1,0 +1,80 @@
+"""One process of the service: the database, the desk, the app, and perhaps simulated people.
+
+Several processes are started from what is in the environment variable ``COUNSEL_SERVICE``, since
+each makes its own app.
+"""
+
+import json
+import os
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import asdict, dataclass
+
+import numpy as np
+from fastapi import FastAPI
+
+from counsel.service.app import make_app
+from counsel.service.demo import Demo
+from counsel.service.desk import Desk
+from counsel.service.keys import tenant_of
+from counsel.service.sources import Sources
+from counsel.service.store import open_engine
+
+ENVIRONMENT = "COUNSEL_SERVICE"
+
+SWITCH = 0.0005
+"""Seconds after which a thread that plans or writes gives way to the one that answers."""
+
+
+@dataclass(frozen=True, slots=True)
+class Serving:
+    """What is served.
+
+    Attributes
+    ----------
+    database
+        Where everything is kept.
+    auth
+        Whether a key is asked for.
+    demo
+        Whether simulated people are at work.
+    """
+
+    database: str
+    auth: bool = True
+    demo: bool = False
+
+    def app(self) -> FastAPI:
+        """Open the database and return the app; the desk is closed when that stops."""
+        sys.setswitchinterval(SWITCH)
+        engine = open_engine(self.database)
+        tenant = None
+        if not self.auth:
+            with engine.begin() as connection:
+                tenant = tenant_of(connection, "local")
+        desk = Desk(engine, Sources(engine), np.random.default_rng())
+        demo = None
+        if self.demo and tenant is not None:
+            demo = Demo(desk, tenant, np.random.default_rng())
+
+        @asynccontextmanager
+        async def alive(_: FastAPI) -> AsyncIterator[None]:
+            if demo is not None:
+                demo.start()
+            yield
+            if demo is not None:
+                demo.close()
+            desk.close()
+            engine.dispose()
+
+        return make_app(desk, tenant=tenant, lifespan=alive)
+
+    def to_environment(self) -> None:
+        """Leave it where processes that are started find it."""
+        os.environ[ENVIRONMENT] = json.dumps(asdict(self))
+
+
+def app_from_environment() -> FastAPI:
+    """Return the app of a process that was started by another."""
+    return Serving(**json.loads(os.environ[ENVIRONMENT])).app()

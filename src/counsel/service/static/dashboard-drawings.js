@@ -1,0 +1,191 @@
+// The drawings: each takes data and a width, and returns a height, SVG nodes, and marks with exact values.
+
+import { svg } from "/static/common.js";
+import { scale, starts, ticks } from "/static/dashboard-scales.js";
+
+const EDGE = { left: 44, right: 40, top: 16, bottom: 26 };
+const HEIGHT = 210;
+const LETTER = 7;
+
+const round = (place) => Math.round(place * 10) / 10;
+
+function text(content, x, y, { anchor = "start", kind = "" } = {}) {
+  return svg("text", { x: round(x), y: round(y), "text-anchor": anchor, class: kind }, [content]);
+}
+
+function line(x1, y1, x2, y2, kind) {
+  return svg("line", { x1: round(x1), y1: round(y1), x2: round(x2), y2: round(y2), class: kind });
+}
+
+function path(points, kind) {
+  return svg("path", { d: points.map(([x, y], i) => `${i ? "L" : "M"}${round(x)} ${round(y)}`).join(""), class: kind });
+}
+
+function column(left, right, top, foot) {
+  return svg("rect", { x: round(left), y: round(top), width: round(right - left), height: round(foot - top), class: "column" });
+}
+
+/** A label cut to the width it has. */
+function cut(label, width) {
+  const most = Math.max(Math.floor(width / LETTER), 3);
+  return label.length > most ? `${label.slice(0, most - 1)}…` : label;
+}
+
+/** Level lines with their values at the left. */
+function levels(values, y, width, format) {
+  return values.flatMap((value) => [
+    line(EDGE.left, y(value), width - EDGE.right, y(value), value === 0 ? "axis" : "grid"),
+    text(format(value), EDGE.left - 6, y(value) + 4, { anchor: "end", kind: "scale" }),
+  ]);
+}
+
+/** A plane over time, on which bins stand side by side however long each lasted: places, and the nodes of its axes. */
+function overTime(bins, width, top, format) {
+  const x = scale([0, bins.length], [EDGE.left, width - EDGE.right]);
+  const y = scale([0, top.at(-1)], [HEIGHT - EDGE.bottom, EDGE.top]);
+  const nodes = levels(top, y, width, format);
+  let free = -Infinity;
+  starts(bins).forEach((told, i) => {
+    if (!told || x(i) < free) return;
+    nodes.push(line(x(i), y(0), x(i), y(0) + 4, "axis"), text(told, x(i), HEIGHT - 8, { kind: "scale" }));
+    free = x(i) + (told.length + 2) * LETTER;
+  });
+  return { x, y, nodes };
+}
+
+/** A share over time: a line with its band, broken where there is no data. */
+export function trend({ bins, format }, width) {
+  const { x, y, nodes } = overTime(bins, width, [0, 0.25, 0.5, 0.75, 1], format);
+  const places = bins.map((bin, i) => ({ ...bin, x: x(i + 0.5) }));
+  for (const run of runs(places)) {
+    const band = [...run.map((p) => [p.x, y(p.high)]), ...run.toReversed().map((p) => [p.x, y(p.low)])];
+    nodes.push(path(band, "band"), path(run.map((p) => [p.x, y(p.share)]), "curve"));
+    if (run.length === 1) nodes.push(line(run[0].x, y(run[0].low), run[0].x, y(run[0].high), "whisker"));
+  }
+  const known = places.filter((p) => p.share !== null);
+  nodes.push(...known.map((p) => svg("circle", { cx: round(p.x), cy: round(y(p.share)), r: 2.5, class: "dot" })));
+  const last = known.at(-1);
+  if (last) nodes.push(text(format(last.share), last.x + 7, y(last.share) + 4, { kind: "direct" }));
+  const marks = known.map((p) => ({ key: p.key, x: p.x, y: y(p.share), along: 0.2, head: p.head, body: p.body }));
+  return { height: HEIGHT, nodes, marks };
+}
+
+/** Neighbouring bins that have data. */
+function runs(places) {
+  const found = [[]];
+  for (const place of places) {
+    if (place.share === null) found.push([]);
+    else found.at(-1).push({ ...place, low: place.low ?? place.share, high: place.high ?? place.share });
+  }
+  return found.filter((run) => run.length);
+}
+
+/** What was counted over time, as columns from zero, with a limit drawn across. */
+export function columns({ bins, format, limit, least = 0 }, width) {
+  const most = Math.max(...bins.map((bin) => bin.value ?? 0), limit?.value ?? 0, least);
+  const { x, y, nodes } = overTime(bins, width, ticks(0, most, 4), format);
+  const known = bins.map((bin, i) => ({ ...bin, left: x(i) + 1, right: x(i + 1) - 1 })).filter((bin) => bin.value !== null);
+  nodes.push(...known.map(({ left, right, value }) => column(left, right, y(value), y(0))));
+  if (limit) {
+    nodes.push(line(EDGE.left, y(limit.value), width - EDGE.right, y(limit.value), "limit"));
+    nodes.push(text(limit.name, width - EDGE.right, y(limit.value) - 5, { anchor: "end", kind: "direct halo" }));
+  }
+  const marks = known.map((bin) => ({ key: bin.key, x: (bin.left + bin.right) / 2, y: y(bin.value), along: 0.2, head: bin.head, body: bin.body }));
+  return { height: HEIGHT, nodes, marks };
+}
+
+/** One row for each estimate: its name, its value, and below them the whisker on a common scale. */
+export function whiskers({ rows, format }, width) {
+  const [row, side] = [46, 6];
+  const [least, most] = [Math.min(0, ...rows.map((one) => one.low ?? one.value)), Math.max(1, ...rows.map((one) => one.high ?? one.value))];
+  const x = scale([least, most], [side, width - side]);
+  const foot = rows.length * row + 6;
+  const nodes = ticks(least, most, 4).filter((tick) => tick >= least && tick <= most).flatMap((tick) => [
+    line(x(tick), 24, x(tick), foot, tick === 0 ? "axis" : "grid"),
+    text(format(tick), x(tick), foot + 16, { anchor: { [least]: "start", [most]: "end" }[tick] ?? "middle", kind: "scale" }),
+  ]);
+  const marks = rows.map((one, i) => {
+    const y = i * row + 28;
+    nodes.push(text(cut(one.name, width - (one.told.length + 3) * LETTER), side, y - 12, { kind: "name halo" }));
+    nodes.push(text(one.told, width - side, y - 12, { anchor: "end", kind: "scale halo" }));
+    if (one.low !== null && one.high !== null) nodes.push(line(x(one.low), y, x(one.high), y, "whisker"));
+    nodes.push(svg("circle", { cx: round(x(one.value)), cy: y, r: 4.5, class: "dot" }));
+    return { key: one.key, x: x(one.value), y, across: 0.1, head: one.head, body: one.body };
+  });
+  return { height: foot + 24, nodes, marks };
+}
+
+/** How many there are in each class, as columns with their counts. */
+export function histogram({ classes, format }, width) {
+  const y = scale([0, Math.max(...classes.map((one) => one.count))], [HEIGHT - EDGE.bottom - 16, EDGE.top + 6]);
+  const x = scale([classes[0].from, classes.at(-1).to], [12, width - 12]);
+  const nodes = [line(12, y(0), width - 12, y(0), "axis")];
+  for (const one of classes.filter(({ count }) => count > 0)) {
+    const [left, right] = [x(one.from) + 1, x(one.to) - 1];
+    nodes.push(column(left, right, y(one.count), y(0)));
+    nodes.push(text(String(one.count), (left + right) / 2, y(one.count) - 5, { anchor: "middle", kind: "direct" }));
+  }
+  const ends = [...classes.map((one) => one.from), classes.at(-1).to].filter((_, i) => i % 2 === 0);
+  nodes.push(...ends.map((end, i) => text(format(end), x(end), y(0) + 17, { anchor: i ? (i === ends.length - 1 ? "end" : "middle") : "start", kind: "scale" })));
+  nodes.push(text("share of advice that a person does", width / 2, HEIGHT - 6, { anchor: "middle", kind: "scale" }));
+  const marks = classes.map((one) => ({ key: one.key, x: x((one.from + one.to) / 2), y: y(one.count), along: 0.2, head: one.head, body: one.body }));
+  return { height: HEIGHT, nodes, marks };
+}
+
+const SHAPES = {
+  never: (x, y) => svg("circle", { cx: x, cy: y, r: 5, class: "silent" }),
+  always: (x, y) => svg("path", { d: `M${x} ${y - 6}L${x + 6} ${y + 5}H${x - 6}Z`, class: "spoken" }),
+  chosen: (x, y) => svg("path", { d: `M${x} ${y - 7}L${x + 7} ${y}L${x} ${y + 7}L${x - 7} ${y}Z`, class: "spoken" }),
+  now: (x, y) => svg("rect", { x: x - 5, y: y - 5, width: 10, height: 10, class: "today" }),
+};
+
+/** What an episode is worth against the pieces it takes, with marks that carry their names. */
+export function frontier({ points, marks: named, format }, width) {
+  const height = 300;
+  const all = [...points, ...named];
+  const rows = ticks(Math.min(...all.map((p) => p.value)), Math.max(...all.map((p) => p.value)), 4);
+  const places = ticks(0, Math.max(...all.map((p) => p.pieces)), Math.min(6, Math.floor(width / 80)));
+  const x = scale([0, places.at(-1)], [EDGE.left + 12, width - EDGE.right - 8]);
+  const y = scale([rows[0], rows.at(-1)], [height - 44, EDGE.top + 18]);
+  const nodes = [
+    ...levels(rows, y, width, format),
+    ...places.map((place) => text(format(place), x(place), height - 26, { anchor: "middle", kind: "scale" })),
+    text("reward per episode", 4, 12, { kind: "scale" }),
+    text("pieces of advice per episode", width / 2, height - 8, { anchor: "middle", kind: "scale" }),
+    path(points.map((p) => [x(p.pieces), y(p.value)]), "curve"),
+  ];
+  const spots = named.map((mark) => ({ ...mark, x: round(x(mark.pieces)), y: round(y(mark.value)) }));
+  nodes.push(...spots.map((spot) => (SHAPES[spot.name] ?? SHAPES.now)(spot.x, spot.y)), ...labels(spots, width));
+  const marks = [...spots, ...points.map((p) => ({ ...p, x: x(p.pieces), y: y(p.value) }))];
+  return { height, nodes, marks: marks.map(({ key, x: left, y: high, head, body }) => ({ key, x: left, y: high, head, body })) };
+}
+
+/** The names of marks, each beside its own and clear of the others. */
+function labels(spots, width) {
+  const taken = spots.map(({ x, y }) => [x - 8, y - 8, x + 8, y + 8]);
+  return spots.map(({ name, x, y }) => {
+    const long = name.length * LETTER + 6;
+    const boxes = [[12, 8], [12, 26], [-12 - long, -8], [12, -8], [-12 - long, 8], [-long / 2, 26], [-long / 2, -12], [12, 44], [-12 - long, 26]]
+      .map(([right, down]) => [x + right, y + down - 14, x + right + long, y + down]);
+    const free = (box) => box[0] >= EDGE.left && box[2] <= width && !taken.some((other) => overlap(box, other));
+    const box = boxes.find(free) ?? boxes[0];
+    taken.push(box);
+    return text(name, box[0], box[3] - 3, { kind: "direct halo" });
+  });
+}
+
+function overlap(one, other) {
+  return one[0] < other[2] && other[0] < one[2] && one[1] < other[3] && other[1] < one[3];
+}
+
+/** A small strip with one estimate and its interval. */
+export function strip({ low, high, value, domain, ends, rule }) {
+  const [width, y] = [220, 9];
+  const x = scale(domain, [6, width - 6]);
+  const nodes = [line(6, y, width - 6, y, "track")];
+  if (rule !== null && rule !== undefined) nodes.push(line(x(rule), 1, x(rule), 17, "limit"));
+  if (low !== null && high !== null) nodes.push(line(x(low), y, x(high), y, "whisker"));
+  nodes.push(svg("circle", { cx: round(x(value)), cy: y, r: 5, class: "dot" }));
+  nodes.push(text(ends[0], 6, 30, { kind: "scale" }), text(ends[1], width - 6, 30, { anchor: "end", kind: "scale" }));
+  return svg("svg", { viewBox: `0 0 ${width} 36`, class: "strip", "aria-hidden": "true" }, nodes);
+}

@@ -1,0 +1,257 @@
+// What the numbers say, in sentences: pure functions of the summary.
+
+import { percent, short } from "/static/common.js";
+
+const Z = 1.96;
+
+/** A count with all its digits. */
+export const whole = (count) => count.toLocaleString("en");
+
+/** A count and its noun. */
+export const many = (count, one, more = `${one}s`) => `${whole(count)} ${count === 1 ? one : more}`;
+
+/** A number with its sign. */
+export const signed = (number) => (number > 0 ? `+${short(number)}` : short(number));
+
+/** A label as a quotation. */
+export const quoted = (label) => `“${label}”`;
+
+/** The share of pieces that were done; null where there are none. */
+export const shareOf = (matched, pieces) => (pieces ? matched / pieces : null);
+
+/** An interval in brackets, or nothing where it is not known. */
+export function between(low, high, text = short) {
+  return isKnown(low) && isKnown(high) ? ` [${text(low)}, ${text(high)}]` : "";
+}
+
+/** An interval of shares in brackets, in per cent. */
+export const betweenShares = (low, high) => between(low, high, (share) => String(Math.round(100 * share)));
+
+const isKnown = (number) => number !== null && number !== undefined;
+
+/** How many decisions the course of time covers. */
+export const decided = ({ over_time: bins }) => bins.reduce((sum, bin) => sum + bin.decisions, 0);
+
+/** The page in one sentence. */
+export function finding(summary) {
+  const { share, low, high, pieces } = summary.listening;
+  if (!decided(summary)) return "Nothing has happened yet";
+  if (!pieces) return "Nobody has seen advice yet";
+  return `People do ${percent(share)} of what is advised${betweenShares(low, high)}; ${many(pieces, "piece")}`;
+}
+
+/** What follows the finding: what advice is worth, and what all of it is based on. */
+export function basis(summary) {
+  const { worth, episodes, people, considered = episodes, advice_rate: rate } = summary;
+  if (!decided(summary)) return "This adviser is ready: begin an episode, ask for advice at each step, and report what came of it.";
+  const who = `${many(episodes, "episode")} with ${many(people, "person", "people")}`;
+  const last = considered < episodes ? `; what changes over time is of the last ${whole(considered)}` : "";
+  return `${worthText(worth)}From ${who}, with advice in ${percent(rate)} of ${many(decided(summary), "decision")}${last}.`;
+}
+
+function worthText(worth) {
+  if (!isKnown(worth?.estimate)) return "";
+  const { estimate, low, high, how } = worth;
+  if (how !== "measured") return `The plan expects ${signed(estimate)} reward per episode from advice; that is not measured. `;
+  const range = between(low, high, signed);
+  if (low > 0) return `Advice adds ${short(estimate)} reward per episode${range}. `;
+  if (high < 0) return `Advice costs ${short(-estimate)} reward per episode${range}. `;
+  return `Whether advice pays cannot be told yet: ${signed(estimate)} reward per episode${range}. `;
+}
+
+/** How an adviser is set, in one line. */
+export function about({ name, settings }) {
+  const { source, penalty, budget, hard, always, mode, holdout } = settings;
+  const parts = [name, source];
+  if (isKnown(budget)) parts.push(`budget ${short(budget)} per episode${hard ? ", hard" : " on average"}`);
+  else if (isKnown(penalty)) parts.push(`penalty ${short(penalty)} per piece`);
+  else if (always) parts.push("always advises");
+  parts.push({ live: "live", shadow: "in shadow: nothing is shown", off: "off" }[mode] ?? mode);
+  if (holdout) parts.push(`${percent(holdout)} of episodes kept silent`);
+  return parts.join(" · ");
+}
+
+/** The three numbers: each with a figure, what it is, and what stands behind it. */
+export function three(summary) {
+  return [listens(summary), pays(summary), spends(summary)];
+}
+
+function listens({ listening: { share, low, high, pieces } }) {
+  const what = "of what is advised, people do";
+  if (!pieces) return { figure: "–", what, behind: "no advice has been seen yet" };
+  return {
+    figure: percent(share), what, behind: `${betweenShares(low, high).trim()}; ${many(pieces, "piece")} seen`.replace(/^; /, ""),
+    strip: { low, high, value: share, domain: [0, 1], ends: ["0 %", "100 %"] },
+  };
+}
+
+function pays({ worth }) {
+  const what = "reward per episode that advice adds";
+  if (!isKnown(worth?.estimate)) return { figure: "–", what, behind: "not known yet" };
+  const { estimate, low, high, advised, held_out: silent, how } = worth;
+  if (how !== "measured") return { figure: signed(estimate), what, behind: "what the plan expects; not measured, so no interval" };
+  const doubt = low <= 0 && high >= 0 ? " It may be nothing: the interval includes zero." : "";
+  const counts = `${many(advised, "episode")} with advice, ${whole(silent)} kept silent at random.${doubt}`;
+  if (!isKnown(low) || !isKnown(high)) return { figure: signed(estimate), what, behind: counts };
+  const [least, most] = [Math.min(0, low), Math.max(0, high)];
+  return {
+    figure: signed(estimate), what, behind: `${between(low, high, signed).trim()}; ${counts}`,
+    strip: { low, high, value: estimate, domain: [least, most], ends: [signed(least), signed(most)], rule: 0 },
+  };
+}
+
+function spends({ spending: { per_episode: rate, low, high, budget, must_say: must }, episodes, considered = episodes }) {
+  const limited = isKnown(budget);
+  const what = limited ? `pieces sent per episode, of ${short(budget)} in the budget` : "pieces sent per episode; there is no budget";
+  if (!episodes || !isKnown(rate)) return { figure: "–", what, behind: "no episode yet" };
+  const apart = must ? `; apart from ${short(must)} that must be said` : "";
+  const most = Math.max(high ?? rate, budget ?? 0) || 1;
+  return {
+    figure: limited ? `${short(rate)} of ${short(budget)}` : short(rate), what,
+    behind: `${between(low, high).trim()}; ${many(considered, "episode")}${apart}`.replace(/^; /, ""),
+    strip: { low, high, value: rate, domain: [0, most], ends: ["0", limited && budget === most ? `budget ${short(most)}` : short(most)], rule: budget },
+  };
+}
+
+/** Whether people listen more than they did: the older half of the log against the newer. */
+export function change(bins) {
+  const seen = bins.filter((bin) => bin.seen > 0);
+  const cut = Math.floor(seen.length / 2);
+  if (cut === 0) return "Too early to tell whether adherence changes";
+  const [old, late] = [total(seen.slice(0, cut)), total(seen.slice(cut))];
+  const [was, is] = [old.matched / old.seen, late.matched / late.seen];
+  const told = `${percent(was)} in the older half, ${percent(is)} in the newer`;
+  const [low, high] = difference(old, late);
+  if (low > 0) return `Adherence rises: ${told}`;
+  if (high < 0) return `Adherence falls: ${told}`;
+  return `No change in adherence can be told: ${told}`;
+}
+
+function total(bins) {
+  return bins.reduce((sum, bin) => ({ seen: sum.seen + bin.seen, matched: sum.matched + bin.matched }), { seen: 0, matched: 0 });
+}
+
+/** Newcombe's interval for the difference of two shares, from Wilson's for each. */
+function difference(old, late) {
+  const [was, is] = [wilson(old), wilson(late)];
+  const mean = is.share - was.share;
+  return [
+    mean - Math.hypot(is.share - is.low, was.high - was.share),
+    mean + Math.hypot(is.high - is.share, was.share - was.low),
+  ];
+}
+
+function wilson({ matched, seen }) {
+  const share = matched / seen;
+  const middle = (share + Z ** 2 / (2 * seen)) / (1 + Z ** 2 / seen);
+  const half = (Z * Math.sqrt((share * (1 - share)) / seen + Z ** 2 / (4 * seen ** 2))) / (1 + Z ** 2 / seen);
+  return { share, low: middle - half, high: middle + half };
+}
+
+/** How often advice is shown. */
+export function rate(summary) {
+  const [share, decisions] = [summary.advice_rate, decided(summary)];
+  if (!share) return `Silence so far: no advice was shown in ${many(decisions, "decision")}`;
+  return `The adviser speaks in ${percent(share)} of ${many(decisions, "decision")} and is silent in the rest`;
+}
+
+/** What is sent against the budget. */
+export function budgetUse({ per_episode: sent, low, high, budget }) {
+  const told = `${short(sent)} ${sent === 1 ? "piece" : "pieces"} per episode${between(low, high)}`;
+  if (!isKnown(budget)) return `${told}; there is no budget`;
+  if (sent <= budget) return `${told}: within the budget of ${short(budget)}`;
+  if (low <= budget) return `${told}: about the budget of ${short(budget)}`;
+  return `${told}: more than the budget of ${short(budget)}`;
+}
+
+/** Which advice moves people most. */
+export function movesMost(rows) {
+  const best = top(rows, (row) => row.lift);
+  const told = `${quoted(best.advice)} moves ${percent(best.lift)}${betweenShares(best.low, best.high)} of those it could; ${many(best.pieces, "piece")}`;
+  return rows.length > 1 && rows.every((row) => row === best || row.high < best.low) ? `${told}; more than any other` : told;
+}
+
+/** Where people listen most and least, if that can be told apart. */
+export function listensMost(rows) {
+  const share = (row) => shareOf(row.matched, row.pieces);
+  const [most, least] = [top(rows, share), top(rows, (row) => -share(row))];
+  const told = (row) => `${percent(share(row))} in ${quoted(row.state)}${betweenShares(row.low, row.high)}`;
+  if (rows.length === 1) return `People do ${told(most)}; ${many(most.pieces, "piece")}`;
+  const apart = most.low > least.high ? "Adherence depends on the state" : "No difference between states can be told";
+  return `${apart}: ${told(most)}, ${told(least)}`;
+}
+
+function top(rows, value) {
+  return rows.reduce((best, row) => (value(row) > value(best) ? row : best));
+}
+
+/** How much people differ: where the middle eight in ten lie, or all of them where they are few. */
+export function peopleDiffer({ edges, count }) {
+  const people = count.reduce((sum, one) => sum + one, 0);
+  const aside = people < 10 ? 0 : 0.1;
+  const low = edges[reached(count, aside * people)];
+  const high = edges[count.length - reached([...count].reverse(), aside * people)];
+  const who = aside ? `Eight in ten of ${whole(people)} people do` : `${many(people, "person does", "people do")}`;
+  return `${who} ${percent(low)} to ${percent(high)} of what they are advised`;
+}
+
+/** The first bin by whose end more than `enough` people were counted. */
+function reached(count, enough) {
+  let sum = 0;
+  return count.findIndex((one) => (sum += one) > enough);
+}
+
+/** Where a piece of advice gains most. */
+export function paysMost([first]) {
+  return `Advice pays most in ${quoted(first.state)} at step ${first.step}: ${quoted(first.advice)} gains ${short(first.gain)}`;
+}
+
+/** What the chosen limit keeps of all that advice can add. */
+export function keeps({ value, marks }) {
+  const find = (name) => marks.find((mark) => mark.name === name);
+  const never = find("never")?.value ?? value[0];
+  const planned = marks.filter((mark) => mark.name !== "now");
+  const all = Math.max(...value, ...planned.map((mark) => mark.value)) - never;
+  if (!(all > 0)) return "Advice cannot add anything here";
+  const kept = (mark) => percent((mark.value - never) / all);
+  const pieces = (mark) => `${short(mark.pieces)} ${mark.pieces === 1 ? "piece" : "pieces"} per episode`;
+  const [chosen, now] = [find("chosen"), find("now")];
+  if (!chosen) return `Advice can add up to ${short(all)} per episode`;
+  const today = now ? `; now ${short(now.pieces)} bring ${short(now.value)}` : "";
+  return `${pieces(chosen)} can keep ${kept(chosen)} of what advice adds${today}`;
+}
+
+/** What the recent decisions were. */
+export function lately(recent) {
+  const told = recent.filter((one) => one.advice !== null);
+  const shown = told.filter((one) => one.shown);
+  const hidden = told.length - shown.length;
+  const aside = hidden ? `, ${whole(hidden)} not shown` : "";
+  return `Of the last ${many(recent.length, "decision")}, ${whole(shown.length)} came with advice${aside}`;
+}
+
+/** The reason of a decision as one sentence. */
+export function reasonText({ why }) {
+  return why ? `${why[0].toUpperCase()}${why.slice(1)}.` : "No reason is on record.";
+}
+
+/** The numbers behind a reason, as names and values. */
+export function reasonNumbers(reason) {
+  const rows = [
+    ["considered", reason.considered ?? null], ["lift", share(reason.lift)], ["advantage", number(reason.advantage)],
+    ["gain", number(reason.gain)], ["criticality", number(reason.criticality)], ["price of a piece", number(reason.price)],
+    ["spent before", number(reason.spent)], ["left", number(reason.left)],
+  ];
+  return rows.filter(([, text]) => text !== null);
+}
+
+const number = (value) => (isKnown(value) ? short(value) : null);
+const share = (value) => (isKnown(value) ? percent(value) : null);
+
+/** How many things are not known. */
+export function notKnown(summary) {
+  const { unknown: sentences } = summary;
+  if (!decided(summary) && !sentences.length) return "Without decisions the data cannot tell anything yet";
+  if (!sentences.length) return "The service names nothing that the data cannot tell";
+  return sentences.length === 1 ? "One thing the data cannot tell" : `${whole(sentences.length)} things the data cannot tell`;
+}

@@ -1,0 +1,134 @@
+"""Kill -9 under load: what was acknowledged is there once, and is what was learnt."""
+
+import multiprocessing
+import random
+import socket
+import threading
+import time
+
+import httpx2
+import numpy as np
+import sqlalchemy as sa
+
+from counsel.service.client import Client
+from counsel.service.desk import Desk
+from counsel.service.sources import Sources
+from counsel.service.store import open_engine
+from counsel.service.tables import decisions, episodes, outcomes
+
+KILLS = 20
+CLIENTS = 8
+
+
+def free_port():
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return free.getsockname()[1]
+
+
+def run(url, port):
+    """Serve in this process, which was forked from one that has everything imported."""
+    import uvicorn
+
+    from counsel.service.serving import Serving
+
+    uvicorn.run(Serving(url, auth=False).app(), port=port, log_level="critical")
+
+
+def serve(url, port):
+    """Start a service in a process of its own and wait until it answers."""
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["counsel.service.serving", "uvicorn"])
+    process = context.Process(target=run, args=(url, port), daemon=True)
+    process.start()
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:
+        try:
+            if httpx2.get(f"http://127.0.0.1:{port}/healthz").status_code == 200:
+                return process
+        except httpx2.TransportError:
+            time.sleep(0.02)
+    process.kill()
+    raise AssertionError("the service did not start")
+
+
+def play_until_killed(port, adviser, name, acknowledged):
+    """Ask and report as fast as can be; keep what was acknowledged."""
+    rng = random.Random(name)
+    try:
+        with Client(f"http://127.0.0.1:{port}", timeout=20) as client:
+            while True:
+                episode = client.start(adviser, name)
+                for step in range(20):
+                    said = client.advise(episode, step, f"c{step}r{rng.randrange(7)}")
+                    told = {"advice_id": said["id"], "action": said["advice"] or "Down"}
+                    client.report_all([told | {"reward": 1.0}])
+                    acknowledged.append((said["id"], said["advice"]))
+    except Exception as fault:  # the service was killed: whatever was not acknowledged may be lost
+        acknowledged.append(fault)
+
+
+def test_what_was_acknowledged_under_load_survives_kills_once_and_is_what_was_learnt(url):
+    rng, known, adviser = random.Random(1), {}, None
+    for _ in range(KILLS):
+        port = free_port()
+        process = serve(url, port)
+        try:
+            if adviser is None:
+                with Client(f"http://127.0.0.1:{port}") as client:
+                    settings = {"budget": 2, "hard": True}
+                    adviser = client.create_adviser("birds", "flappy-bird/safe", **settings)["id"]
+            heard = [[] for _ in range(CLIENTS)]
+            playing = [
+                threading.Thread(target=play_until_killed, args=(port, adviser, f"p{i}", heard[i]))
+                for i in range(CLIENTS)
+            ]
+            for one in playing:
+                one.start()
+            while not any(heard):
+                time.sleep(0.001)
+            time.sleep(rng.uniform(0.0, 0.3))
+        finally:
+            process.kill()
+            process.join()
+        for one in playing:
+            one.join(timeout=30)
+            assert not one.is_alive()
+        for told in heard:
+            assert isinstance(told.pop(), Exception)
+            known.update(told)
+    engine = open_engine(url)
+    joined = sa.select(
+        episodes.c.id, episodes.c.spent, decisions.c.step, decisions.c.advice, outcomes.c.action
+    )
+    joined = joined.join(decisions, decisions.c.episode == episodes.c.number).join(
+        outcomes,
+        (outcomes.c.episode == decisions.c.episode) & (outcomes.c.step == decisions.c.step),
+        isouter=True,
+    )
+    with engine.connect() as connection:
+        rows = connection.execute(joined).all()
+    names = ("Up", "Up-Up", "Down")
+    record = {f"{row.id}-{row.step}": row for row in rows}
+    assert len(record) == len(rows), "nothing is there twice"
+    for id_, advice in known.items():
+        row = record[id_]
+        assert (None if row.advice is None else names[row.advice]) == advice
+        assert names[row.action] == (advice or "Down")
+    assert len(known) > 20 * KILLS
+    pieces = {}
+    for row in rows:
+        pieces.setdefault(row.id, [row.spent, 0])[1] += row.advice is not None
+    assert all(spent == given <= 2 for spent, given in pieces.values())
+    desk = Desk(engine, Sources(engine), np.random.default_rng(0))
+    counted = {}
+    for row in rows:
+        if row.action is not None:
+            heard = -1 if row.advice is None else row.advice
+            counted[heard, row.action] = counted.get((heard, row.action), 0) + 1
+    learnt = {}
+    for (_, heard, action), times in desk._seen[adviser].everybody.cells.items():
+        learnt[heard, action] = learnt.get((heard, action), 0) + times
+    assert learnt == counted
+    desk.close()
+    engine.dispose()
