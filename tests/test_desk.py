@@ -68,17 +68,17 @@ def live_through(desk, tenant, adviser, person, episodes, rng, *, report=True):
     for _ in range(episodes):
         episode, state = desk.start(tenant, adviser, person).id, draw_index(WARD.mdp.start, rng)
         for step in range(WARD.horizon):
-            said = desk.advise(tenant, episode, step, state).result()
+            said = desk.advise(tenant, episode, step, state)
             heard = A if said.advice is None or not said.shown else said.advice
             action = draw_index(WARD.law(step, state, heard), rng)
             then = draw_index(moves[state * A + action], rng)
             told.append(Outcome(said.id, action, 1.0, then))
             if report:
-                desk.report(tenant, told[-1:]).result()
+                desk.report(tenant, told[-1:])
             state = then
             if WARD.mdp.over[step, state]:
                 break
-        desk.end(tenant, episode, terminated=bool(WARD.mdp.over[0, state])).result()
+        desk.end(tenant, episode, terminated=bool(WARD.mdp.over[0, state]))
     return told
 
 
@@ -124,7 +124,7 @@ def test_outcomes_may_be_late_repeated_and_out_of_order(opened, tenant):
     assert seen(desk, tenant, adviser).everybody.decisions == 0
     shuffled = [told[i] for i in rng.permutation(len(told))]
     for some in (shuffled[:10], shuffled, told):
-        desk.report(tenant, some).result()
+        desk.report(tenant, some)
     assert seen(desk, tenant, adviser).everybody.decisions == len(told)
     with desk.engine.connect() as connection:
         assert connection.scalar(sa.select(sa.func.count()).select_from(outcomes)) == len(told)
@@ -136,10 +136,10 @@ def test_the_same_step_asked_again_gets_the_same_answer(opened, tenant):
     episode = desk.start(tenant, adviser, "ann").id
     with ThreadPoolExecutor(8) as pool:
         asked = [pool.submit(desk.advise, tenant, episode, 0, DETERIORATING) for _ in range(16)]
-        said = [one.result().result() for one in asked]
+        said = [one.result() for one in asked]
     assert len({one.id for one in said}) == 1
     with pytest.raises(CounselError, match="on record with another state than 'stable'"):
-        desk.advise(tenant, episode, 0, 0).result()
+        desk.advise(tenant, episode, 0, 0)
     assert said[0].advice is not None
     with desk.engine.connect() as connection:
         assert connection.scalar(sa.select(episodes.c.spent)) == 1
@@ -156,7 +156,7 @@ def test_two_desks_never_overspend_a_hard_budget(opened, tenant):
                 pool.submit(desks[step % 2].advise, tenant, episode, step, DETERIORATING)
                 for step in range(6)
             ]
-            said = [one.result().result() for one in asked]
+            said = [one.result() for one in asked]
         assert sum(one.advice is not None for one in said) <= 2
         with first.engine.connect() as connection:
             row = sa.select(episodes.c.spent).where(episodes.c.id == episode)
@@ -187,7 +187,7 @@ def test_a_share_of_episodes_is_kept_silent(opened, tenant):
     silent = opened(5)
     other = silent.create(tenant, "all silent", settings(holdout=1.0))
     episode = silent.start(tenant, other, "ann").id
-    said = silent.advise(tenant, episode, 0, DETERIORATING).result()
+    said = silent.advise(tenant, episode, 0, DETERIORATING)
     assert not said.shown
     assert "kept silent" in said.reason["why"]
 
@@ -198,8 +198,8 @@ def test_what_must_be_said_is_said_when_the_budget_is_spent(opened, tenant):
     adviser = desk.create(tenant, "alerts", settings(budget=0, hard=True, must_say=must))
     episode = desk.start(tenant, adviser, "ann").id
     critical = WARD.mdp.state_labels.index("critical")
-    said = desk.advise(tenant, episode, 0, critical).result()
-    quiet = desk.advise(tenant, episode, 1, DETERIORATING).result()
+    said = desk.advise(tenant, episode, 0, critical)
+    quiet = desk.advise(tenant, episode, 1, DETERIORATING)
     assert (said.advice, said.shown, said.reason["why"]) == (2, True, "this must be said")
     assert quiet.advice is None
     with desk.engine.connect() as connection:
@@ -211,7 +211,7 @@ def test_a_tenant_sees_its_own_only(opened, tenant):
     stranger = tenant + 1
     adviser = desk.create(tenant, "alerts", settings())
     episode = desk.start(tenant, adviser, "ann").id
-    said = desk.advise(tenant, episode, 0, 0).result()
+    said = desk.advise(tenant, episode, 0, 0)
     for refused in (
         lambda: desk.start(stranger, adviser, "ann"),
         lambda: desk.advise(stranger, episode, 1, 0),
@@ -238,7 +238,7 @@ def test_what_makes_no_sense_is_refused_and_not_written(opened, tenant):
             desk.create(tenant, "alerts", settings(**wrong))
     adviser = desk.create(tenant, "alerts", settings())
     episode = desk.start(tenant, adviser, "ann").id
-    said = desk.advise(tenant, episode, 0, 0).result()
+    said = desk.advise(tenant, episode, 0, 0)
     for refused in (
         lambda: desk.advise(tenant, episode, 6, 0),
         lambda: desk.advise(tenant, episode, 1, 5),
@@ -246,7 +246,7 @@ def test_what_makes_no_sense_is_refused_and_not_written(opened, tenant):
         lambda: desk.report(tenant, [Outcome(said.id, 3)]),
         lambda: desk.report(tenant, [Outcome(said.id, 0, reward=float("nan"))]),
         lambda: desk.report(tenant, [Outcome(said.id, 0), Outcome("none", 0)]),
-        lambda: desk.report(tenant, [Outcome(said.id, 0), Outcome(f"{episode}-1", 0)]).result(),
+        lambda: desk.report(tenant, [Outcome(said.id, 0), Outcome(f"{episode}-1", 0)]),
         lambda: desk.report(tenant, [Outcome(f"{episode}-x", 0)]),
         lambda: desk.start(tenant, adviser, "ann", Limit(penalty=0.1, budget=1.0)),
     ):
@@ -255,11 +255,11 @@ def test_what_makes_no_sense_is_refused_and_not_written(opened, tenant):
     with desk.engine.connect() as connection:
         assert connection.scalar(sa.select(sa.func.count()).select_from(outcomes)) == 0
         assert connection.scalar(sa.select(sa.func.count()).select_from(decisions)) == 1
-    desk.end(tenant, episode, terminated=True).result()
-    desk.end(tenant, episode, terminated=False).result()
+    desk.end(tenant, episode, terminated=True)
+    desk.end(tenant, episode, terminated=False)
     with pytest.raises(CounselError, match="has ended"):
-        desk.advise(tenant, episode, 1, 0).result()
-    assert desk.advise(tenant, episode, 0, 0).result() == said, "what was said before still stands"
+        desk.advise(tenant, episode, 1, 0)
+    assert desk.advise(tenant, episode, 0, 0) == said, "what was said before still stands"
     with desk.engine.connect() as connection:
         assert connection.scalar(sa.select(episodes.c.terminated)) is True
 
@@ -343,7 +343,7 @@ def test_a_mode_that_is_changed_is_followed_by_other_services(opened, tenant, mo
         assert time.monotonic() < deadline
         time.sleep(0.02)
     episode = other.start(tenant, adviser, "ann").id
-    said = other.advise(tenant, episode, 0, DETERIORATING).result()
+    said = other.advise(tenant, episode, 0, DETERIORATING)
     assert (said.advice, said.reason["why"]) == (None, "the adviser is off")
     with pytest.raises(CounselError, match="mode is 'loud'"):
         desk.set_mode(tenant, adviser, "loud")
@@ -356,8 +356,8 @@ def worse_than_thought(desk, tenant, adviser, shifts):
         episode = desk.start(tenant, adviser, "ann").id
         said = []
         for step in range(WARD.horizon):
-            said.append(desk.advise(tenant, episode, step, DETERIORATING).result())
-            desk.report(tenant, [Outcome(said[-1].id, 0, 0.0)]).result()
+            said.append(desk.advise(tenant, episode, step, DETERIORATING))
+            desk.report(tenant, [Outcome(said[-1].id, 0, 0.0)])
         pieces.append(sum(one.advice is not None for one in said))
         desk.plans.settle()
     return pieces
@@ -399,9 +399,9 @@ def test_an_episode_may_have_a_limit_of_its_own(opened, tenant):
     for name, limit in (("none", Limit(budget=0, hard=True)), ("three", Limit(budget=3, hard=True)),
                         ("always", Limit(always=True))):  # fmt: skip
         episode = desk.start(tenant, adviser, "ann", limit).id
-        said = [desk.advise(tenant, episode, step, DETERIORATING).result() for step in range(6)]
+        said = [desk.advise(tenant, episode, step, DETERIORATING) for step in range(6)]
         spent[name] = sum(one.advice is not None for one in said)
-        again = opened(len(spent)).advise(tenant, episode, 0, DETERIORATING).result()
+        again = opened(len(spent)).advise(tenant, episode, 0, DETERIORATING)
         assert again == said[0], "another service knows it too"
     assert spent == {"none": 0, "three": 3, "always": 6}
 
@@ -411,7 +411,7 @@ def test_must_say_is_counted_apart_and_shown_when_held_out_only_in_the_record(op
     must = {"critical": "call doctor"}
     adviser = desk.create(tenant, "alerts", settings(must_say=must, holdout=1.0))
     episode = desk.start(tenant, adviser, "ann").id
-    said = desk.advise(tenant, episode, 0, WARD.mdp.state_labels.index("critical")).result()
+    said = desk.advise(tenant, episode, 0, WARD.mdp.state_labels.index("critical"))
     assert (said.must, said.shown) == (True, False)
 
 

@@ -1,11 +1,12 @@
 """The service's database: durable in groups, one fault alone, nobody missed; on both engines."""
 
+import asyncio
 import signal
 import subprocess
 import sys
 import threading
 import time
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 
 import pytest
 import sqlalchemy as sa
@@ -38,6 +39,12 @@ def committer(engine):
     found = writer(engine)
     yield found
     found.close()
+
+
+def hand_in(committer, kind, item):
+    done = Future()
+    committer.hand_in(kind, item, done)
+    return done
 
 
 def writer(engine):
@@ -125,8 +132,8 @@ def test_services_that_start_at_once_take_turns(url):
 
 def test_what_is_done_is_there(committer, engine):
     committer.submit(an_episode).result()
-    waiting = [committer.hand_in("decision", a_decision(i)) for i in range(50)]
-    waiting += [committer.hand_in("outcome", an_outcome(i)) for i in range(50)]
+    waiting = [hand_in(committer, "decision", a_decision(i)) for i in range(50)]
+    waiting += [hand_in(committer, "outcome", an_outcome(i)) for i in range(50)]
     for one in waiting:
         one.result(timeout=10)
     assert counted(engine, decisions) == 50
@@ -138,7 +145,7 @@ def test_many_who_wait_share_a_transaction(committer):
     blocked = threading.Event()
     committer.submit(lambda _: blocked.wait(10))
     before = committer.transactions
-    waiting = [committer.hand_in("decision", a_decision(i)) for i in range(200)]
+    waiting = [hand_in(committer, "decision", a_decision(i)) for i in range(200)]
     blocked.set()
     for one in waiting:
         one.result(timeout=10)
@@ -166,7 +173,7 @@ def test_one_of_a_batch_may_be_refused_alone(engine):
         return [ValueError(item) if item % 2 else item for item in items]
 
     committer = Committer(engine, {"number": batch})
-    waiting = [committer.hand_in("number", i) for i in range(6)]
+    waiting = [hand_in(committer, "number", i) for i in range(6)]
     for i, one in enumerate(waiting):
         if i % 2:
             with pytest.raises(ValueError, match=str(i)):
@@ -174,6 +181,26 @@ def test_one_of_a_batch_may_be_refused_alone(engine):
         else:
             assert one.result(timeout=10) == i
     committer.close()
+
+
+def test_event_loops_are_told_once_for_all_who_wait(committer):
+    async def many():
+        loop, told = asyncio.get_running_loop(), []
+        plain = loop.call_soon_threadsafe
+        loop.call_soon_threadsafe = lambda *a: (told.append(1), plain(*a))[1]
+        blocked = threading.Event()
+        committer.submit(lambda _: blocked.wait(10))
+        waiting = [loop.create_future() for _ in range(50)]
+        for i, done in enumerate(waiting):
+            committer.hand_in("job", lambda _, i=i: i, done)
+        waiting[7].cancel()
+        blocked.set()
+        kept = [one for one in waiting if not one.cancelled()]
+        return await asyncio.gather(*kept), len(told)
+
+    answers, times = asyncio.run(many())
+    assert answers == [i for i in range(50) if i != 7]
+    assert times <= 2
 
 
 def test_nobody_is_told_before_it_is_durable(committer, engine):
@@ -196,10 +223,10 @@ def test_a_job_that_fails_takes_nobody_with_it(committer, engine):
     committer.submit(an_episode).result()
     blocked = threading.Event()
     committer.submit(lambda _: blocked.wait(10))
-    good = [committer.hand_in("decision", a_decision(i)) for i in range(5)]
-    bad = committer.hand_in("decision", a_decision(9, episode=99))
+    good = [hand_in(committer, "decision", a_decision(i)) for i in range(5)]
+    bad = hand_in(committer, "decision", a_decision(9, episode=99))
     raises = committer.submit(lambda _: 1 / 0)
-    more = [committer.hand_in("decision", a_decision(i)) for i in range(5, 8)]
+    more = [hand_in(committer, "decision", a_decision(i)) for i in range(5, 8)]
     blocked.set()
     for one in [*good, *more]:
         one.result(timeout=10)
@@ -212,12 +239,12 @@ def test_a_job_that_fails_takes_nobody_with_it(committer, engine):
 
 def test_what_is_sent_again_is_there_once(committer, engine):
     committer.submit(an_episode).result()
-    committer.hand_in("decision", a_decision(0)).result()
-    first = committer.hand_in("outcome", an_outcome(0))
-    again = committer.hand_in("outcome", an_outcome(0) | {"action": 0})
+    hand_in(committer, "decision", a_decision(0)).result()
+    first = hand_in(committer, "outcome", an_outcome(0))
+    again = hand_in(committer, "outcome", an_outcome(0) | {"action": 0})
     first.result(timeout=10)
     again.result(timeout=10)
-    committer.hand_in("outcome", an_outcome(0) | {"action": 0}).result(timeout=10)
+    hand_in(committer, "outcome", an_outcome(0) | {"action": 0}).result(timeout=10)
     with engine.connect() as connection:
         assert connection.execute(sa.select(outcomes.c.action)).scalars().all() == [1]
 
@@ -233,7 +260,7 @@ def test_numbers_rise_in_the_order_in_which_rows_can_be_seen(url):
     waiting = []
     for step in range(150):
         for i, one in enumerate(writers):
-            waiting.append(one.hand_in("decision", a_decision(step, numbers[i])))
+            waiting.append(hand_in(one, "decision", a_decision(step, numbers[i])))
     seen, last = [], 0
     deadline = time.monotonic() + 30
     while len(seen) < 300 and time.monotonic() < deadline:
@@ -255,23 +282,23 @@ def test_numbers_rise_in_the_order_in_which_rows_can_be_seen(url):
 def test_closing_writes_what_was_handed_in(engine):
     committer = writer(engine)
     committer.submit(an_episode).result()
-    waiting = [committer.hand_in("decision", a_decision(i)) for i in range(100)]
+    waiting = [hand_in(committer, "decision", a_decision(i)) for i in range(100)]
     committer.close()
     assert all(one.done() for one in waiting)
     assert counted(engine, decisions) == 100
     with pytest.raises(CounselError, match="stopping"):
-        committer.hand_in("decision", a_decision(100))
+        hand_in(committer, "decision", a_decision(100))
     committer.close()
 
 
 KILLED = """
 import sys
 from counsel.service.store import open_engine
-from tests.test_store import a_decision, an_episode, writer
+from tests.test_store import a_decision, an_episode, hand_in, writer
 committer = writer(open_engine(sys.argv[1]))
 committer.submit(an_episode).result()
 for step in range(100_000):
-    committer.hand_in("decision", a_decision(step)).result()
+    hand_in(committer, "decision", a_decision(step)).result()
     print(step, flush=True)
 """
 

@@ -92,6 +92,7 @@ def serve(  # noqa: PLR0913 (what may be chosen)
             workers=workers if workers > 1 else None,
             log_level="warning",
             server_header=False,
+            proxy_headers=False,
         )
 
 

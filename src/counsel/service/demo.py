@@ -91,17 +91,17 @@ class Demo:
         episode = self.desk.start(self.tenant, self._alarm, f"nurse {nurse + 1}").id
         state = draw_index(mdp.start, rng)
         for step in range(problem.horizon):
-            said = self.desk.advise(self.tenant, episode, step, state).result()
+            said = self.desk.advise(self.tenant, episode, step, state)
             heard = problem.defer if said.advice is None or not said.shown else said.advice
             action = draw_index(problem.law(step, state, heard), rng)
             row = self._moves[state * problem.n_actions + action].toarray()[0]
             then = draw_index(row, rng)
             reward = float(mdp.reward[step, state, action])
-            self.desk.report(self.tenant, [Outcome(said.id, action, reward, then)]).result()
+            self.desk.report(self.tenant, [Outcome(said.id, action, reward, then)])
             state = then
             if mdp.over[step, state]:
                 break
-        self.desk.end(self.tenant, episode, terminated=True).result()
+        self.desk.end(self.tenant, episode, terminated=True)
 
     def game(self, person: str) -> None:
         """Let somebody simulated play a game."""

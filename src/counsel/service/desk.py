@@ -36,7 +36,7 @@ from counsel.service.deciding import Ask, Said, decide, from_row, to_row
 from counsel.service.live import Episode, Live, Settings, counts
 from counsel.service.plans import Key, Plans
 from counsel.service.seen import Seen, pack, unpack
-from counsel.service.store import Batch, Committer
+from counsel.service.store import Batch, Committer, Waiter
 from counsel.service.tables import advisers, episodes, erasures, people, snapshots
 
 LOG = logging.getLogger("counsel.service")
@@ -250,8 +250,14 @@ class Desk:
             raise MissingError(f"there is no episode {episode[:40]!r}")
         return found
 
-    def advise(self, tenant: int, episode: str, step: int, state: int) -> "Future[Said]":
-        """Say what to advise at a step, or to stay silent; done when it is on record."""
+    def advise(self, tenant: int, episode: str, step: int, state: int) -> Said:
+        """Say what to advise at a step, or to stay silent; it is on record then."""
+        done: Future[Said] = Future()
+        self.ask(tenant, episode, step, state, done)
+        return done.result()
+
+    def ask(self, tenant: int, episode: str, step: int, state: int, done: Waiter) -> None:
+        """Ask as ``advise`` does, without waiting: ``done`` is told what is said."""
         found = self.episode(tenant, episode)
         live = self.live(tenant, found.adviser)
         step = index_in("step", step, live.problem.horizon)
@@ -259,12 +265,17 @@ class Desk:
         made = self.plans.of(Key(found.adviser, found.person, found.limit or live.settings.limit))
         with self._lock:
             luck = float(self._rng.random())
-        return self.committer.hand_in(
-            "decision", Ask(found, live, made, step, state, luck, time.time())
-        )
+        asked = Ask(found, live, made, step, state, luck, time.time())
+        self.committer.hand_in("decision", asked, done)
 
-    def report(self, tenant: int, told: Iterable[Outcome]) -> "Future[None]":
-        """Take in outcomes, late, repeated or out of order; done when all are on record."""
+    def report(self, tenant: int, told: Iterable[Outcome]) -> None:
+        """Take in outcomes, late, repeated or out of order; they are on record then."""
+        done: Future[None] = Future()
+        self.tell(tenant, told, done)
+        done.result()
+
+    def tell(self, tenant: int, told: Iterable[Outcome], done: Waiter) -> None:
+        """Report without waiting: ``done`` is told when all are on record."""
         rows, now = [], time.time()
         for one in told:
             episode, step = self.cell(tenant, one.decision)
@@ -287,7 +298,7 @@ class Desk:
                     "at": now,
                 }
             )
-        return self.committer.hand_in("outcomes", rows)
+        self.committer.hand_in("outcomes", rows, done)
 
     def cell(self, tenant: int, decision: str) -> tuple[Episode, int]:
         """Return the episode and the step of a decision by its id."""
@@ -299,8 +310,14 @@ class Desk:
         except MissingError:
             raise MissingError(f"there is no decision {decision[:40]!r}") from None
 
-    def end(self, tenant: int, episode: str, *, terminated: bool) -> "Future[None]":
+    def end(self, tenant: int, episode: str, *, terminated: bool) -> None:
         """End an episode; to end it again changes nothing."""
+        done: Future[None] = Future()
+        self.close_episode(tenant, episode, done, terminated=terminated)
+        done.result()
+
+    def close_episode(self, tenant: int, episode: str, done: Waiter, *, terminated: bool) -> None:
+        """End an episode without waiting."""
         found = self.episode(tenant, episode)
         change = (
             sa.update(episodes)
@@ -311,7 +328,7 @@ class Desk:
         def close(connection: sa.Connection) -> None:
             connection.execute(change)
 
-        return self.committer.submit(close)
+        self.committer.hand_in("job", close, done)
 
     # People
 

@@ -78,7 +78,7 @@ class Playground:
         begun = self.desk.start(tenant, id_, who, asked[adviser])
         live = self.desk.live(tenant, id_)
         first = draw_index(live.problem.mdp.start, self._rng)
-        self.desk.advise(tenant, begun.id, 0, first).result()
+        self.desk.advise(tenant, begun.id, 0, first)
         return self.show(tenant, begun.id)
 
     def move(self, tenant: int, game: str, step: int, action: str | None) -> dict[str, Any]:
@@ -106,11 +106,11 @@ class Playground:
         over = then == grid.rows * grid.columns
         reward = 0.0 if over else float(_cell(grid, then) == STAR)
         told = Outcome(f"{game}-{step}", chosen, reward, then)
-        self.desk.report(tenant, [told]).result()
+        self.desk.report(tenant, [told])
         if over or step + 1 == grid.columns - 1:
-            self.desk.end(tenant, game, terminated=True).result()
+            self.desk.end(tenant, game, terminated=True)
         else:
-            self.desk.advise(tenant, game, step + 1, then).result()
+            self.desk.advise(tenant, game, step + 1, then)
         return self.show(tenant, game)
 
     def show(self, tenant: int, game: str) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Annotated, Any
 
 import sqlalchemy as sa
-from fastapi import Depends, FastAPI, Request, Response
+from fastapi import APIRouter, Depends, FastAPI, Request, Response
 from fastapi.responses import JSONResponse
 from prometheus_client import CollectorRegistry, Counter
 from starlette.concurrency import run_in_threadpool
@@ -22,6 +22,7 @@ from counsel.service.desk import Desk, Outcome
 from counsel.service.doors import Doorman
 from counsel.service.export import FORMATS, export_log
 from counsel.service.keys import Holder
+from counsel.service.lean import LeanRoute
 from counsel.service.live import Live, Settings
 from counsel.service.people import describe_person, list_people
 from counsel.service.sources import add_model
@@ -45,6 +46,7 @@ class Counters:
 
 def add_routes(app: FastAPI, desk: Desk, doorman: Doorman, counters: Counters) -> None:
     """Add the routes of the API."""
+    lean = APIRouter(route_class=LeanRoute)
     Reader = Annotated[Holder, Depends(doorman("read"))]
     Asker = Annotated[Holder, Depends(doorman("advise"))]
     Admin = Annotated[Holder, Depends(doorman("admin"))]
@@ -94,34 +96,38 @@ def add_routes(app: FastAPI, desk: Desk, doorman: Doorman, counters: Counters) -
         """Begin an episode with a person, who is made on first use."""
         return schemas.EpisodeOut(id=desk.start(holder.tenant, adviser, new.person).id)
 
-    @app.post("/v1/episodes/{episode}/advice", response_model=schemas.AdviceOut)
+    @lean.post("/v1/episodes/{episode}/advice", response_model=schemas.AdviceOut)
     async def advise(episode: str, at: schemas.Situation, holder: Asker) -> Response:
         """Say what to advise at a step, or to stay silent; the same step gets the same answer."""
         await _known(desk, holder.tenant, episode)
         live = desk.live(holder.tenant, desk.episode(holder.tenant, episode).adviser)
         state = _number("state", at.state, live.states)
-        waiting = desk.advise(holder.tenant, episode, at.step, state)
-        said = await asyncio.wrap_future(waiting)
+        done: asyncio.Future[Said] = asyncio.get_running_loop().create_future()
+        desk.ask(holder.tenant, episode, at.step, state, done)
+        said = await done
         counters.asked[_kind(said)].inc()
         return JSONResponse(_advice_out(said, live))
 
-    @app.post("/v1/outcomes", response_model=schemas.Taken)
+    @lean.post("/v1/outcomes", response_model=schemas.Taken)
     async def report(told: schemas.OutcomesIn, holder: Asker) -> Response:
         """Take in outcomes by advice id; late, repeated and out of order is fine."""
         unknown = [one.advice_id for one in told.outcomes if not desk.knows(one.advice_id[:32])]
         for id_ in unknown:
             await run_in_threadpool(desk.cell, holder.tenant, id_)
         rows = [_outcome(desk, holder.tenant, one) for one in told.outcomes]
-        await asyncio.wrap_future(desk.report(holder.tenant, rows))
+        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        desk.tell(holder.tenant, rows, done)
+        await done
         counters.outcomes.inc(len(rows))
         return JSONResponse({"taken": len(rows)})
 
-    @app.post("/v1/episodes/{episode}/end", status_code=204)
+    @lean.post("/v1/episodes/{episode}/end", status_code=204)
     async def end_episode(episode: str, how: schemas.End, holder: Asker) -> Response:
         """End an episode; to end it again changes nothing."""
         await _known(desk, holder.tenant, episode)
-        done = desk.end(holder.tenant, episode, terminated=how.terminated)
-        await asyncio.wrap_future(done)
+        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        desk.close_episode(holder.tenant, episode, done, terminated=how.terminated)
+        await done
         return Response(status_code=204)
 
     @app.get("/v1/people")
@@ -150,6 +156,8 @@ def add_routes(app: FastAPI, desk: Desk, doorman: Doorman, counters: Counters) -
         content = await request.body()
         made = desk.committer.submit(lambda c: add_model(c, holder.tenant, name, content))
         return schemas.ModelOut(id=await asyncio.wrap_future(made), name=name)
+
+    app.include_router(lean)
 
 
 async def _known(desk: Desk, tenant: int, episode: str) -> None:

@@ -9,6 +9,7 @@ On PostgreSQL several services may write at a time. Each transaction takes one l
 become visible in the order of their ``seq``, and whoever follows the log misses none.
 """
 
+import asyncio
 import queue
 import threading
 from collections.abc import Callable, Mapping
@@ -20,6 +21,9 @@ from typing import Any, TypeVar
 import sqlalchemy as sa
 
 from counsel.errors import CounselError
+
+Waiter = Future[Any] | asyncio.Future[Any]
+"""Who waits: a thread, or an event loop."""
 
 Batch = Callable[[sa.Connection, list[Any]], list[Any]]
 _T = TypeVar("_T")
@@ -115,7 +119,7 @@ class _Waiting:
 
     kind: str
     item: Any
-    done: "Future[Any]"
+    done: "Waiter"
 
 
 class Committer:
@@ -150,15 +154,15 @@ class Committer:
 
     def submit(self, job: Callable[[sa.Connection], _T]) -> "Future[_T]":
         """Run a job in the next transaction; the future is done when that is durable."""
-        return self.hand_in("job", job)
+        done: Future[_T] = Future()
+        self.hand_in("job", job, done)
+        return done
 
-    def hand_in(self, kind: str, item: Any) -> "Future[Any]":  # noqa: ANN401 (whatever the batch takes)
-        """Hand in an item of a kind; the future is done when what became of it is durable."""
+    def hand_in(self, kind: str, item: Any, done: Waiter) -> None:  # noqa: ANN401 (the batch's own)
+        """Hand in an item of a kind; ``done`` is told once what became of it is durable."""
         if self._closed:
             raise CounselError("the service is stopping; nothing more is written")
-        done: Future[Any] = Future()
         self._queue.put(_Waiting(kind, item, done))
-        return done
 
     def close(self) -> None:
         """Do what has been handed in, and stop."""
@@ -186,17 +190,19 @@ class Committer:
         try:
             results = self._transact(group)
         except Exception as fault:
-            if len(group) == 1:
-                group[0].done.set_exception(fault)
+            if len(group) > 1:
+                for one in group:
+                    self._write([one])
                 return
-            for one in group:
-                self._write([one])
-            return
+            results = [(group[0], fault)]
+        loops = dict[asyncio.AbstractEventLoop, list[tuple[Waiter, Any]]]()
         for waiting, result in results:
-            if isinstance(result, Exception):
-                waiting.done.set_exception(result)
+            if isinstance(waiting.done, asyncio.Future):
+                loops.setdefault(waiting.done.get_loop(), []).append((waiting.done, result))
             else:
-                waiting.done.set_result(result)
+                _tell([(waiting.done, result)])
+        for loop, those in loops.items():
+            loop.call_soon_threadsafe(_tell, those)
 
     def _transact(self, group: list[_Waiting]) -> list[tuple[_Waiting, Any]]:
         """Do a group in one transaction and return what each gets."""
@@ -217,6 +223,17 @@ class Committer:
         if then:
             then()
         return results
+
+
+def _tell(those: list[tuple[Waiter, Any]]) -> None:
+    """Let those go on who wait; somebody who has gone meanwhile is not told."""
+    for done, result in those:
+        if done.cancelled():
+            continue
+        if isinstance(result, Exception):
+            done.set_exception(result)
+        else:
+            done.set_result(result)
 
 
 def _do_jobs(connection: sa.Connection, jobs: list[Any]) -> list[Any]:
