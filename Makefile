@@ -28,6 +28,7 @@ bench: $(VENV)/.bench
 	$(BIN)/python -m benchmarks.learning
 	$(BIN)/python -m benchmarks.baselines
 	$(BIN)/python -m benchmarks.logs
+	$(BIN)/python -m benchmarks.service
 
 $(READY): requirements.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit("Counsel needs Python 3.11 or newer; this is " + sys.version.split()[0] + ": run make with PYTHON=python3.12, say" if sys.version_info < (3, 11) else 0)'

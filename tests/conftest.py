@@ -5,17 +5,14 @@ import importlib
 import io
 import os
 import shutil
-import socket
 import subprocess
 import sys
-import threading
-import time
 import uuid
 
 import pytest
 from hypothesis import settings
 
-from tests import postgres
+from tests import postgres, services
 
 settings.register_profile("ci", max_examples=200, derandomize=True, deadline=None)
 settings.register_profile("dev", max_examples=50, deadline=None)
@@ -101,9 +98,9 @@ def chromium():
     return found
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser(chromium):
-    """A browser that is started once."""
+    """A browser for the tests of a file; while it is open no other event loop runs."""
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as started:
@@ -151,19 +148,5 @@ def open_page(browser):
 @pytest.fixture
 def address(tmp_path):
     """The address of a fresh service that asks for no key."""
-    import uvicorn
-
-    from counsel.service.serving import Serving
-
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    app = Serving(str(tmp_path / "counsel.db"), auth=False).app()
-    service = uvicorn.Server(uvicorn.Config(app, port=port, log_level="error"))
-    thread = threading.Thread(target=service.run)
-    thread.start()
-    while not service.started:
-        time.sleep(0.01)
-    yield f"http://127.0.0.1:{port}"
-    service.should_exit = True
-    thread.join()
+    with services.serving(tmp_path / "counsel.db") as found:
+        yield found

@@ -19,12 +19,12 @@ OWNER = "postgres"
 SETTINGS = (
     "listen_addresses = '127.0.0.1'",
     "unix_socket_directories = ''",
-    "fsync = off",
-    "synchronous_commit = off",
-    "full_page_writes = off",
     "max_connections = 50",
     "shared_buffers = 16MB",
 )
+HASTE = ("fsync = off", "synchronous_commit = off", "full_page_writes = off")
+"""For servers whose data nobody needs."""
+
 DOORS = (
     "host all locked 127.0.0.1/32 scram-sha-256",
     "host all all 127.0.0.1/32 trust",
@@ -79,8 +79,11 @@ def other_user() -> dict[str, object]:
 
 
 @contextmanager
-def running() -> Iterator[Server]:
-    """Run a server in a folder of its own; stop it and remove the folder whatever happens."""
+def running(*, durable: bool = False) -> Iterator[Server]:
+    """Run a server in a folder of its own; stop it and remove the folder whatever happens.
+
+    ``durable`` is whether it waits for its disk.
+    """
     where, whom = programs(), other_user()
     folder = Path(tempfile.mkdtemp(prefix="counsel-postgres-"))
     data = folder / "data"
@@ -101,7 +104,7 @@ def running() -> Iterator[Server]:
             os.chown(folder, whom["user"], whom["group"])
         do("initdb", "-U", OWNER, "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync")
         with (data / "postgresql.conf").open("a") as stream:
-            stream.writelines(f"{line}\n" for line in SETTINGS)
+            stream.writelines(f"{line}\n" for line in SETTINGS + (() if durable else HASTE))
         (data / "pg_hba.conf").write_text("".join(f"{line}\n" for line in DOORS))
         yield Server(_started(do, folder))
     finally:

@@ -1,12 +1,9 @@
 """Kill -9 under load: what was acknowledged is there once, and is what was learnt."""
 
-import multiprocessing
 import random
-import socket
 import threading
 import time
 
-import httpx2
 import numpy as np
 import sqlalchemy as sa
 
@@ -15,41 +12,10 @@ from counsel.service.desk import Desk
 from counsel.service.sources import Sources
 from counsel.service.store import open_engine
 from counsel.service.tables import decisions, episodes, outcomes
+from tests import services
 
 KILLS = 20
 CLIENTS = 8
-
-
-def free_port():
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        return free.getsockname()[1]
-
-
-def run(url, port):
-    """Serve in this process, which was forked from one that has everything imported."""
-    import uvicorn
-
-    from counsel.service.serving import Serving
-
-    uvicorn.run(Serving(url, auth=False).app(), port=port, log_level="critical")
-
-
-def serve(url, port):
-    """Start a service in a process of its own and wait until it answers."""
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["counsel.service.serving", "uvicorn"])
-    process = context.Process(target=run, args=(url, port), daemon=True)
-    process.start()
-    deadline = time.monotonic() + 60
-    while time.monotonic() < deadline:
-        try:
-            if httpx2.get(f"http://127.0.0.1:{port}/healthz").status_code == 200:
-                return process
-        except httpx2.TransportError:
-            time.sleep(0.02)
-    process.kill()
-    raise AssertionError("the service did not start")
 
 
 def play_until_killed(port, adviser, name, acknowledged):
@@ -71,8 +37,8 @@ def play_until_killed(port, adviser, name, acknowledged):
 def test_what_was_acknowledged_under_load_survives_kills_once_and_is_what_was_learnt(url):
     rng, known, adviser = random.Random(1), {}, None
     for _ in range(KILLS):
-        port = free_port()
-        process = serve(url, port)
+        port = services.free_port()
+        process = services.start(url, port)
         try:
             if adviser is None:
                 with Client(f"http://127.0.0.1:{port}") as client:

@@ -107,10 +107,10 @@ def add_key(
     """Make a key and show it, once."""
     _need_extra()
     from counsel.service import keys as service
-    from counsel.service.store import open_engine
+    from counsel.service.store import open_engine, writing
 
     engine = open_engine(database)
-    with engine.begin() as connection:
+    with writing(engine) as connection:
         made = service.add_key(connection, tenant=tenant, role=role, name=name)
     engine.dispose()
     typer.echo(made)
@@ -148,10 +148,10 @@ def revoke_key(
     """Make the keys of a name useless from now on."""
     _need_extra()
     from counsel.service import keys as service
-    from counsel.service.store import open_engine
+    from counsel.service.store import open_engine, writing
 
     engine = open_engine(database)
-    with engine.begin() as connection:
+    with writing(engine) as connection:
         count = service.revoke_key(connection, tenant=tenant, name=name)
     engine.dispose()
     if not count:

@@ -42,7 +42,7 @@ from counsel.service.seen import Seen, Tables
 LEAN = 5.0
 """Silent decisions in each state that what is believed beforehand counts for."""
 
-POOL = 10.0
+POOL = 5.0
 """Pieces of advice that the population counts for, for one person."""
 
 ALGORITHMS = ("ucb-ad", "thompson")

@@ -67,17 +67,16 @@ class Playground:
         """Begin a game and return how it stands."""
         if person is not None and person not in PEOPLE:
             raise CounselError(f"person is {person[:40]!r}; it must be one of {', '.join(PEOPLE)}")
-        play_world(map_)  # refuses maps that there are not
+        play_world(map_)  # a map that there is not is refused
         asked = {
             "aware": limit,
             "always": Limit(always=True),
             "never": Limit(budget=0.0, hard=True),
         }
         who = f"player {player}" if person is None else f"simulated: {person}"
-        id_ = self._adviser(tenant, map_)
+        id_ = self._adviser(tenant, map_, watched=person is not None)
         begun = self.desk.start(tenant, id_, who, asked[adviser])
-        live = self.desk.live(tenant, id_)
-        first = draw_index(live.problem.mdp.start, self._rng)
+        first = draw_index(play_world(map_).mdp.start, self._rng)
         self.desk.advise(tenant, begun.id, 0, first)
         return self.show(tenant, begun.id)
 
@@ -159,15 +158,15 @@ class Playground:
             shown["card"] = self._card(episode, live, grid, moves)
         return shown
 
-    def _adviser(self, tenant: int, map_: str) -> str:
-        """Return the adviser of a map, the same for everybody of a tenant."""
-        source = SOURCE + map_
-        id_ = hashlib.md5(f"{tenant} {source}".encode(), usedforsecurity=False).hexdigest()
+    def _adviser(self, tenant: int, map_: str, *, watched: bool) -> str:
+        """Return the adviser of a map, one for all who play and one for all who are simulated."""
+        source, name = SOURCE + map_, f"Playground: {map_}{', simulated' if watched else ''}"
+        id_ = hashlib.md5(f"{tenant} {name}".encode(), usedforsecurity=False).hexdigest()
         try:
             self.desk.live(tenant, id_)
         except MissingError:
             settings = Settings(source, budget=2.0, hard=True)
-            self.desk.create(tenant, f"Playground: {map_}", settings, id_)
+            self.desk.create(tenant, name, settings, id_)
         return id_
 
     def _game(self, tenant: int, game: str) -> tuple[Episode, Live, str]:
@@ -256,8 +255,7 @@ class Playground:
             ],
             "mattered": [one.step for one in taken[:3]],
             "sentence": (
-                f"{_stars(score)} {with_}. Alone it would have been about "
-                f"{alone['estimate']:.1f} on average."
+                f"{_stars(score)} {with_}. Alone it would have been about {alone['estimate']:.1f}."
             ),
         }
 
@@ -323,16 +321,21 @@ def _speaks(grid: GridMap, live: Live, now: Move, habit: Floats) -> str:
     gain = float(now.reason.get("gain") or 0.0)
     worth = f"worth +{gain:.1f}" if gain >= 0.05 else "worth little"
     if likely == advice:
-        return f"{name}. You would likely do so anyway; {worth}."
+        other = f"{100.0 * (1.0 - habit[advice]):.0f} %"
+        return f"{name}. {other} of the time you would do otherwise; {worth}."
     would = f"You would likely go {WORDS[live.action_names[likely]]}"
     crash = _crash(grid, now.state, likely)
     if crash:
         would += " into the wall" if crash == "wall" else " out of the map"
-    else:
-        landing = _place(grid, int(next_states(grid)[now.state, advice]))
-        if landing[1] < grid.columns and landing[0] < grid.rows and grid.cells[landing] == STAR:
-            would += " and miss a star"
+    elif _on_star(grid, now.state, advice) and not _on_star(grid, now.state, likely):
+        would += " and miss a star"
     return f"{name}. {would}; {worth}."
+
+
+def _on_star(grid: GridMap, state: int, action: int) -> bool:
+    """Whether a move lands on a star."""
+    then = int(next_states(grid)[state, action])
+    return then < grid.rows * grid.columns and _cell(grid, then) == STAR
 
 
 def _silent(grid: GridMap, made: Advising, now: Move, limit: Limit) -> str:

@@ -7,6 +7,7 @@ each makes its own app.
 import json
 import os
 import sys
+import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import asdict, dataclass
@@ -14,12 +15,14 @@ from dataclasses import asdict, dataclass
 import numpy as np
 from fastapi import FastAPI
 
+from counsel.service.adviser import NOBODY, Adviser, Limit
 from counsel.service.app import make_app
 from counsel.service.demo import Demo
 from counsel.service.desk import Desk
 from counsel.service.keys import tenant_of
 from counsel.service.sources import Sources
-from counsel.service.store import open_engine
+from counsel.service.store import open_engine, writing
+from counsel.worlds.ward import ward
 
 ENVIRONMENT = "COUNSEL_SERVICE"
 
@@ -51,9 +54,10 @@ class Serving:
         engine = open_engine(self.database)
         tenant = None
         if not self.auth:
-            with engine.begin() as connection:
+            with writing(engine) as connection:
                 tenant = tenant_of(connection, "local")
         desk = Desk(engine, Sources(engine), np.random.default_rng())
+        threading.Thread(target=_warm_up, daemon=True).start()
         demo = None
         if self.demo and tenant is not None:
             demo = Demo(desk, tenant, np.random.default_rng())
@@ -73,6 +77,12 @@ class Serving:
     def to_environment(self) -> None:
         """Leave it where processes that are started find it."""
         os.environ[ENVIRONMENT] = json.dumps(asdict(self))
+
+
+def _warm_up() -> None:
+    """Have what is compiled ready before the first plan is asked for."""
+    for limit in (Limit(), Limit(budget=1.0), Limit(budget=1.0, hard=True)):
+        Adviser(ward()).plan(NOBODY, limit)
 
 
 def app_from_environment() -> FastAPI:

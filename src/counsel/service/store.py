@@ -12,8 +12,9 @@ become visible in the order of their ``seq``, and whoever follows the log misses
 import asyncio
 import queue
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -61,6 +62,18 @@ def without_password(url: str) -> str:
     return _address(url).render_as_string(hide_password=True) if "://" in url else url
 
 
+@contextmanager
+def writing(engine: sa.Engine) -> Iterator[sa.Connection]:
+    """Yield a connection in a transaction that nobody else writes beside."""
+    with engine.connect() as connection:
+        if connection.dialect.name == "sqlite":
+            connection.exec_driver_sql("BEGIN IMMEDIATE")
+        else:
+            connection.execute(sa.select(sa.func.pg_advisory_xact_lock(LOCK)))
+        yield connection
+        connection.commit()
+
+
 def migrate(engine: sa.Engine) -> None:
     """Bring the tables of a database up to date; two services that start at once take turns."""
     from alembic import command
@@ -68,11 +81,7 @@ def migrate(engine: sa.Engine) -> None:
 
     config = Config()
     config.set_main_option("script_location", str(Path(__file__).parent / "migrations"))
-    with engine.begin() as connection:
-        if engine.dialect.name == "sqlite":
-            connection.exec_driver_sql("BEGIN IMMEDIATE")
-        else:
-            connection.execute(sa.select(sa.func.pg_advisory_xact_lock(LOCK)))
+    with writing(engine) as connection:
         config.attributes["connection"] = connection
         command.upgrade(config, "head")
 
@@ -207,18 +216,13 @@ class Committer:
     def _transact(self, group: list[_Waiting]) -> list[tuple[_Waiting, Any]]:
         """Do a group in one transaction and return what each gets."""
         results: list[tuple[_Waiting, Any]] = []
-        with self.engine.connect() as connection:
-            if connection.dialect.name == "sqlite":
-                connection.exec_driver_sql("BEGIN IMMEDIATE")
-            else:
-                connection.execute(sa.select(sa.func.pg_advisory_xact_lock(LOCK)))
+        with writing(self.engine) as connection:
             for kind, batch in self._batches.items():
                 those = [one for one in group if one.kind == kind]
                 if those:
                     done = batch(connection, [one.item for one in those])
                     results += zip(those, done, strict=True)
             then = self._after(connection) if self._after else None
-            connection.commit()
         self.transactions += 1
         if then:
             then()

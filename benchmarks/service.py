@@ -1,0 +1,319 @@
+"""How many answers the service gives in a second, how fast, and whether it loses any.
+
+Fifty callers on Flappy Bird ask for advice and report what came of it, over raw sockets on this
+machine. The service runs as a user starts it: one process on SQLite, then two on a PostgreSQL
+server that waits for its disk. Afterwards every acknowledged outcome is looked for in the database.
+The peer is a plain FastAPI service that puts the same two rows on record, each in a transaction of
+its own. A restart is timed on a record of a million outcomes, with the snapshot and without.
+"""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+import sqlalchemy as sa
+from tests import postgres
+from tests.services import free_port
+
+from benchmarks.callers import Load, call
+from benchmarks.timing import verdict
+from counsel.service.desk import Desk
+from counsel.service.keys import tenant_of
+from counsel.service.live import Settings
+from counsel.service.sources import Sources
+from counsel.service.store import open_engine, writing
+from counsel.service.tables import decisions, episodes, outcomes, people, snapshots
+
+CALLERS = 50
+MILLION = 1_000_000
+WORLD = {"name": "birds", "source": "flappy-bird/safe", "budget": 2, "hard": True}
+
+COUNSEL = "from counsel.cli import main; main()"
+
+PEER = """
+import json, sqlite3, sys, threading, uuid
+import uvicorn
+from fastapi import FastAPI
+from pydantic import BaseModel
+
+class Situation(BaseModel):
+    step: int
+    state: str
+
+class Outcome(BaseModel):
+    advice_id: str
+    action: str
+    reward: float
+
+class Outcomes(BaseModel):
+    outcomes: list[Outcome]
+
+class Person(BaseModel):
+    person: str
+
+class End(BaseModel):
+    terminated: bool
+
+app, here = FastAPI(), threading.local()
+
+def database():
+    if not hasattr(here, "database"):
+        here.database = sqlite3.connect(sys.argv[1], timeout=30)
+        here.database.executescript(
+            "pragma journal_mode = wal; pragma synchronous = full;"
+            "create table if not exists decisions (id text primary key, episode text, step, state);"
+            "create table if not exists outcomes (id text primary key, action, reward);")
+    return here.database
+
+@app.get("/healthz")
+def healthz():
+    database()
+    return {}
+
+@app.post("/v1/advisers")
+def adviser(new: dict):
+    return {"id": "peer"}
+
+@app.post("/v1/advisers/{adviser}/episodes")
+def start(adviser: str, person: Person):
+    return {"id": uuid.uuid4().hex}
+
+@app.post("/v1/episodes/{episode}/advice")
+def advise(episode: str, at: Situation):
+    id_ = f"{episode}-{at.step}"
+    with database() as transaction:
+        transaction.execute(
+            "insert into decisions values (?, ?, ?, ?)", (id_, episode, at.step, at.state))
+    return {"id": id_, "advice": None, "reason": {}}
+
+@app.post("/v1/outcomes")
+def report(told: Outcomes):
+    with database() as transaction:
+        transaction.executemany("insert or ignore into outcomes values (?, ?, ?)",
+            [(one.advice_id, one.action, one.reward) for one in told.outcomes])
+    return {"taken": len(told.outcomes)}
+
+@app.post("/v1/episodes/{episode}/end")
+def end(episode: str, how: End):
+    return {}
+
+uvicorn.run(app, port=int(sys.argv[2]), log_level="error")
+"""
+
+
+def main() -> None:
+    """Measure and print everything."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--seconds", type=float, default=60.0, help="how long callers call")
+    given = parser.parse_args()
+    for line in lines(given.seconds):
+        print(line, flush=True)
+
+
+def lines(seconds: float) -> Iterator[str]:
+    """Yield what was measured, then what was asked."""
+    with tempfile.TemporaryDirectory() as folder:
+        url = f"sqlite:///{Path(folder) / 'one.db'}"
+        with serving(url) as (port, process):
+            one, memory = loaded(port, process, seconds)
+        yield told("SQLite, one process", one)
+        yield f"memory: {', '.join(f'{events:,} events {mb:.0f} MB' for events, mb in memory)}"
+        lost = one.acknowledged - kept(url)
+        yield from judged(one, lost)
+        (early, before), (late, after) = memory[3], memory[-1]
+        growth = (after - before) * 200_000 / max(late - early, 1)
+        yield verdict("growth over 200,000 events, MB", growth, 20.0, most=True)
+        plain = peer(str(Path(folder) / "peer.db"), min(seconds, 15.0))
+        yield told("a plain FastAPI service", plain)
+        yield f"ratio of round trips to the plain service: {one.rate / plain.rate:.1f}"
+        stored = f"sqlite:///{Path(folder) / 'million.db'}"
+        fill(stored)
+        without = restart(stored)
+        engine = open_engine(stored)
+        Desk(engine, Sources(engine), np.random.default_rng(0)).keep().result()
+        engine.dispose()
+        with_it = restart(stored)
+        yield f"start on a million outcomes: {with_it:.1f} s, without the snapshot {without:.1f} s"
+        yield verdict("restart on a million outcomes, seconds", with_it, 10.0, most=True)
+    with postgres.running(durable=True) as server:
+        url = server.url()
+        with serving(url, "--workers", "2") as (port, process):
+            two, _ = loaded(port, process, seconds)
+        yield told("PostgreSQL, two processes", two)
+        yield f"PostgreSQL: {len(two.faults)} errors, {two.acknowledged - kept(url)} lost"
+
+
+def told(name: str, load: Load) -> str:
+    """Say what callers saw."""
+    return (
+        f"{name}: {load.rate:.0f} round trips/s ({load.acknowledged:,} in {load.seconds:.0f} s), "
+        f"p50 {load.percentile(0.5):.1f} ms, p99 {load.percentile(0.99):.1f} ms, "
+        f"slowest {load.percentile(1.0):.0f} ms"
+    )
+
+
+def judged(load: Load, lost: int) -> Iterator[str]:
+    """Yield what was asked of one process on SQLite."""
+    yield verdict("round trips a second", load.rate, 500.0)
+    yield verdict("p99, ms", load.percentile(0.99), 100.0, most=True)
+    yield verdict("errors", float(len(load.faults)), 0.0, most=True)
+    yield verdict("lost events", float(lost), 0.0, most=True)
+
+
+@contextmanager
+def serving(url: str, *options: str) -> Iterator[tuple[int, subprocess.Popen[bytes]]]:
+    """Run the service as a user would and wait until it answers."""
+    port = free_port()
+    command = [sys.executable, "-c", COUNSEL, "serve", "--no-auth", "--db", url]
+    with subprocess.Popen(
+        [*command, "--port", str(port), *options], stdout=subprocess.DEVNULL
+    ) as process:
+        try:
+            wait(port)
+            yield port, process
+        finally:
+            process.terminate()
+            process.wait(timeout=60)
+
+
+def wait(port: int) -> None:
+    """Wait until a service answers."""
+    for _ in range(6000):
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{port}/healthz", timeout=60):
+                return
+        except OSError:
+            time.sleep(0.01)
+    raise SystemExit("the service did not start")
+
+
+def made(port: int) -> str:
+    """Make an adviser and return its id."""
+    content, kind = json.dumps(WORLD).encode(), {"Content-Type": "application/json"}
+    address = f"http://127.0.0.1:{port}/v1/advisers"
+    with urllib.request.urlopen(urllib.request.Request(address, content, kind)) as answer:
+        return str(json.load(answer)["id"])
+
+
+def loaded(
+    port: int, process: subprocess.Popen[bytes], seconds: float
+) -> tuple[Load, list[tuple[int, float]]]:
+    """Let callers call in six parts; return what they saw, and the memory after each."""
+    adviser, whole, memory = made(port), Load(), list[tuple[int, float]]()
+    call(port, adviser, callers=CALLERS, seconds=2.0)
+    before = resident(process.pid)
+    memory.append((0, before))
+    for _ in range(6):
+        part = call(port, adviser, callers=CALLERS, seconds=seconds / 6)
+        whole.seconds += part.seconds
+        whole.latencies += part.latencies
+        whole.acknowledged += part.acknowledged
+        whole.faults += part.faults
+        memory.append((2 * whole.acknowledged, resident(process.pid)))
+    return whole, memory
+
+
+def resident(pid: int) -> float:
+    """Return the memory of a process in MB."""
+    pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE") / 1e6
+
+
+def kept(url: str) -> int:
+    """Return how many outcomes of steps that were decided on are on record."""
+    engine = open_engine(url)
+    with engine.connect() as connection:
+        count = connection.scalar(sa.select(sa.func.count()).select_from(outcomes))
+    engine.dispose()
+    return int(count or 0)
+
+
+def peer(path: str, seconds: float) -> Load:
+    """Let callers call a plain service."""
+    port = free_port()
+    with subprocess.Popen([sys.executable, "-c", PEER, path, str(port)]) as process:
+        wait(port)
+        load = call(port, made(port), callers=CALLERS, seconds=seconds)
+        process.kill()
+    return load
+
+
+def fill(url: str) -> None:
+    """Put a million outcomes on record: 50 people, 1,000 episodes each, 20 steps."""
+    engine, rng = open_engine(url), np.random.default_rng(0)
+    with writing(engine) as connection:
+        tenant = tenant_of(connection, "local")
+    desk = Desk(engine, Sources(engine), rng)
+    told = {name: value for name, value in WORLD.items() if name != "name"}
+    adviser = desk.create(tenant, "birds", Settings(**told))
+    desk.close()
+    with writing(engine) as connection:
+        rows = [{"id": i + 1, "tenant": tenant, "name": f"p{i}", "created": 0.0} for i in range(50)]
+        connection.execute(sa.insert(people), rows)
+        for first in range(1, MILLION // 20 + 1, 1000):
+            numbers = range(first, first + 1000)
+            connection.execute(
+                sa.insert(episodes),
+                [
+                    {"number": n, "id": f"{n:032d}", "adviser": adviser, "person": n % 50 + 1, "spent": 2,
+                     "held_out": False, "started": 0.0, "ended": 1.0, "terminated": True}
+                    for n in numbers
+                ],
+            )  # fmt: skip
+            row, advised = rng.integers(7, size=20_000), rng.random(20_000) < 0.1
+            action = rng.integers(3, size=20_000)
+            cells = [(n, step) for n in numbers for step in range(20)]
+            connection.execute(
+                sa.insert(decisions),
+                [
+                    {"episode": n, "step": step, "state": step * 7 + int(row[i]),
+                     "advice": int(action[i]) if advised[i] else None, "shown": True, "must": False,
+                     "probability": 1.0, "reason": REASON, "at": 0.0}
+                    for i, (n, step) in enumerate(cells)
+                ],
+            )  # fmt: skip
+            connection.execute(
+                sa.insert(outcomes),
+                [
+                    {"episode": n, "step": step, "action": int(action[i]), "reward": 1.0,
+                     "seen": True, "at": 0.0}
+                    for i, (n, step) in enumerate(cells)
+                ],
+            )  # fmt: skip
+        connection.execute(sa.delete(snapshots))
+    engine.dispose()
+
+
+REASON = json.dumps({"why": "a piece of advice is worth more elsewhere", "gain": 0.1, "lift": 0.5})
+
+
+def restart(url: str) -> float:
+    """Return how long a start takes until the first piece of advice."""
+    engine = open_engine(url)
+    with engine.connect() as connection:
+        adviser = connection.scalar(sa.select(episodes.c.adviser).limit(1))
+    engine.dispose()
+    began = time.perf_counter()
+    with serving(url) as (port, _):
+        body = json.dumps({"person": "p1"}).encode()
+        address, kind = f"http://127.0.0.1:{port}/v1", {"Content-Type": "application/json"}
+        asked = urllib.request.Request(f"{address}/advisers/{adviser}/episodes", body, kind)
+        with urllib.request.urlopen(asked) as answer:
+            episode = json.load(answer)["id"]
+        body = json.dumps({"step": 0, "state": "c0r3"}).encode()
+        asked = urllib.request.Request(f"{address}/episodes/{episode}/advice", body, kind)
+        urllib.request.urlopen(asked).close()
+        return time.perf_counter() - began
+
+
+if __name__ == "__main__":
+    main()

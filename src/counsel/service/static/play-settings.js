@@ -1,0 +1,83 @@
+// The settings of a game: who plays, the map, the adviser and its price, the pace.
+
+import { element, short } from "./common.js";
+import { keep, playerName, recall } from "./play-memory.js";
+import { count, title } from "./play-words.js";
+
+const KEPT = ["map", "adviser", "budget", "penalty", "pace"];
+
+export class Settings {
+  constructor(form, menu, world, changed) {
+    this.fields = form.elements;
+    this.form = form;
+    fill(this.fields.map, world.maps.map(({ name }) => [name, title(name)]));
+    fill(this.fields.person, world.people.map((person) => [person.name, person.title]));
+    this.restore();
+    this.refresh();
+    form.addEventListener("input", () => this.refresh());
+    form.addEventListener("change", (event) => {
+      this.save();
+      changed(event.target.name);
+    });
+    form.addEventListener("submit", (event) => event.preventDefault());
+    this.menu = menu;
+    menu.addEventListener("click", () => this.open(!form.classList.contains("open")));
+  }
+
+  /** Open or close the settings where the screen has no room to show them always. */
+  open(open) {
+    this.form.classList.toggle("open", open);
+    this.menu.setAttribute("aria-expanded", String(open));
+  }
+
+  /** What the service is asked for. */
+  asked() {
+    const { map, adviser, budget, penalty, person } = this.fields;
+    return {
+      map: map.value,
+      adviser: ["budget", "penalty"].includes(adviser.value) ? "aware" : adviser.value,
+      budget: adviser.value === "budget" ? Number(budget.value) : null,
+      penalty: adviser.value === "penalty" ? Number(penalty.value) : null,
+      player: playerName(),
+      person: person.value || null,
+    };
+  }
+
+  /** Seconds for a move, or 0 where the game waits. */
+  get seconds() {
+    return this.fields.person.value ? 0 : Number(this.fields.pace.value);
+  }
+
+  /** Let a simulated person play, or with "" the player. */
+  seat(person) {
+    this.fields.person.value = person;
+    this.refresh();
+  }
+
+  /** Say what the sliders mean and hide what does not apply. */
+  refresh() {
+    const { adviser, budget, penalty, person } = this.fields;
+    this.fields["budget-told"].textContent = `${count(Number(budget.value), "piece")} a game`;
+    this.fields["penalty-told"].textContent = `${short(Number(penalty.value))} stars a piece`;
+    const applies = { budget: adviser.value === "budget", penalty: adviser.value === "penalty", you: !person.value };
+    for (const label of this.form.querySelectorAll("[data-for]")) {
+      label.classList.toggle("hidden", !applies[label.dataset.for]);
+    }
+  }
+
+  save() {
+    keep("settings", Object.fromEntries(KEPT.map((name) => [name, this.fields[name].value])));
+  }
+
+  restore() {
+    for (const [name, value] of Object.entries(recall("settings") ?? {})) {
+      const field = this.fields[name];
+      if (!field || (field.options && ![...field.options].some((option) => option.value === value))) continue;
+      field.value = value;
+    }
+  }
+}
+
+function fill(select, pairs) {
+  select.append(...pairs.map(([value, words]) => element("option", { value }, [words])));
+}

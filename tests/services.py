@@ -1,0 +1,62 @@
+"""A service of our own: on a free loopback port, in this process or in one that can be killed."""
+
+import multiprocessing
+import socket
+import threading
+import time
+from contextlib import contextmanager
+
+import httpx2
+
+
+def free_port():
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return free.getsockname()[1]
+
+
+@contextmanager
+def serving(database):
+    """Serve without keys in a thread; yields the address."""
+    import uvicorn
+
+    from counsel.service.serving import Serving
+
+    port = free_port()
+    app = Serving(str(database), auth=False).app()
+    service = uvicorn.Server(uvicorn.Config(app, port=port, log_level="error"))
+    thread = threading.Thread(target=service.run)
+    thread.start()
+    while not service.started:
+        time.sleep(0.01)
+    try:
+        yield f"http://127.0.0.1:{port}"
+    finally:
+        service.should_exit = True
+        thread.join()
+
+
+def _run(url, port):
+    """Serve in this process, which was forked from one that has everything imported."""
+    import uvicorn
+
+    from counsel.service.serving import Serving
+
+    uvicorn.run(Serving(url, auth=False).app(), port=port, log_level="critical")
+
+
+def start(url, port):
+    """Serve in a process of its own and wait until it answers."""
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["counsel.service.serving", "uvicorn"])
+    process = context.Process(target=_run, args=(url, port), daemon=True)
+    process.start()
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:
+        try:
+            if httpx2.get(f"http://127.0.0.1:{port}/healthz").status_code == 200:
+                return process
+        except httpx2.TransportError:
+            time.sleep(0.02)
+    process.kill()
+    raise AssertionError("the service did not start")
