@@ -12,6 +12,7 @@ demo: $(READY)
 	$(BIN)/counsel learn flappy-bird/safe --share advice -o demo/safe
 	@echo "Open demo/greedy/regret.png and demo/safe/regret.png (what learning cost),"
 	@echo "and demo/greedy/policy.csv and demo/safe/policy.csv (what to say where)."
+	@echo "Then play yourself: $(BIN)/counsel serve --demo and open http://127.0.0.1:8000/play"
 
 test: $(READY)
 	NUMBA_CACHE_DIR=$$(mktemp -d) $(BIN)/python -m pytest -n auto

@@ -15,13 +15,14 @@ COLUMNS, ROWS = 20, 7
 
 @dataclass(slots=True)
 class Load:
-    """What callers saw."""
+    """What callers saw; ``before`` is what was acknowledged to them while they warmed up."""
 
     seconds: float = 0.0
     latencies: list[float] = field(default_factory=list)
     acknowledged: int = 0
     episodes: int = 0
     faults: list[bytes] = field(default_factory=list)
+    before: int = 0
 
     @property
     def rate(self) -> float:

@@ -127,7 +127,7 @@ def lines(seconds: float) -> Iterator[str]:
             one, memory = loaded(port, process, seconds)
         yield told("SQLite, one process", one)
         yield f"memory: {', '.join(f'{events:,} events {mb:.0f} MB' for events, mb in memory)}"
-        lost = one.acknowledged - kept(url)
+        lost = one.before + one.acknowledged - kept(url)
         yield from judged(one, lost)
         (early, before), (late, after) = memory[3], memory[-1]
         growth = (after - before) * 200_000 / max(late - early, 1)
@@ -149,7 +149,8 @@ def lines(seconds: float) -> Iterator[str]:
         with serving(url, "--workers", "2") as (port, process):
             two, _ = loaded(port, process, seconds)
         yield told("PostgreSQL, two processes", two)
-        yield f"PostgreSQL: {len(two.faults)} errors, {two.acknowledged - kept(url)} lost"
+        lost = two.before + two.acknowledged - kept(url)
+        yield f"PostgreSQL: {len(two.faults)} errors, {lost} lost"
 
 
 def told(name: str, load: Load) -> str:
@@ -209,9 +210,8 @@ def loaded(
 ) -> tuple[Load, list[tuple[int, float]]]:
     """Let callers call in six parts; return what they saw, and the memory after each."""
     adviser, whole, memory = made(port), Load(), list[tuple[int, float]]()
-    call(port, adviser, callers=CALLERS, seconds=2.0)
-    before = resident(process.pid)
-    memory.append((0, before))
+    whole.before = call(port, adviser, callers=CALLERS, seconds=2.0).acknowledged
+    memory.append((0, resident(process.pid)))
     for _ in range(6):
         part = call(port, adviser, callers=CALLERS, seconds=seconds / 6)
         whole.seconds += part.seconds
@@ -229,7 +229,7 @@ def resident(pid: int) -> float:
 
 
 def kept(url: str) -> int:
-    """Return how many outcomes of steps that were decided on are on record."""
+    """Return how many outcomes are on record."""
     engine = open_engine(url)
     with engine.connect() as connection:
         count = connection.scalar(sa.select(sa.func.count()).select_from(outcomes))
@@ -264,8 +264,9 @@ def fill(url: str) -> None:
             connection.execute(
                 sa.insert(episodes),
                 [
-                    {"number": n, "id": f"{n:032d}", "adviser": adviser, "person": n % 50 + 1, "spent": 2,
-                     "held_out": False, "started": 0.0, "ended": 1.0, "terminated": True}
+                    {"number": n, "id": f"{n:032d}", "adviser": adviser, "spent": 2,
+                     "person": n % 50 + 1, "held_out": False, "started": 0.0, "ended": 1.0,
+                     "terminated": True}
                     for n in numbers
                 ],
             )  # fmt: skip

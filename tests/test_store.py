@@ -237,6 +237,20 @@ def test_a_job_that_fails_takes_nobody_with_it(committer, engine):
     assert counted(engine, decisions) == 8
 
 
+def test_no_statement_of_a_decision_looks_through_the_whole_record(engine):
+    """Found by its growth: pairs in a list made SQLite read every decision for each group."""
+    if engine.dialect.name != "sqlite":
+        pytest.skip("how PostgreSQL reads depends on what it holds")
+    values = {"numbers": [1, 2], "steps": [3, 4], "after": 5}
+    for statement in (record._ACCOUNTS, record._DECIDED, record._KNOWN, record._NEWS):
+        named = {name: one for name, one in values.items() if name in str(statement)}
+        options = {"literal_binds": True, "render_postcompile": True}
+        text = statement.params(named).compile(engine, compile_kwargs=options)
+        with engine.connect() as connection:
+            told = connection.exec_driver_sql(f"explain query plan {text}").all()
+        assert not [row for row in told if row[3].startswith("SCAN")], told
+
+
 def test_what_is_sent_again_is_there_once(committer, engine):
     committer.submit(an_episode).result()
     hand_in(committer, "decision", a_decision(0)).result()

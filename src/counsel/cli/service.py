@@ -93,6 +93,7 @@ def serve(  # noqa: PLR0913 (what may be chosen)
             log_level="warning",
             server_header=False,
             proxy_headers=False,
+            access_log=False,
         )
 
 

@@ -9,11 +9,13 @@ import inspect
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, get_args, get_type_hints
 
-from fastapi import Request, Response
+from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.params import Depends
 from fastapi.routing import APIRoute
 from pydantic import BaseModel, ValidationError
+
+Endpoint = Callable[..., Awaitable[Response]]
 
 
 class LeanRoute(APIRoute):
@@ -21,7 +23,7 @@ class LeanRoute(APIRoute):
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         """Return what handles a request."""
-        endpoint: Callable[..., Awaitable[Response]] = self.endpoint
+        endpoint: Endpoint = self.endpoint
         body, model, asker, enter = _parts(endpoint)
 
         async def handle(request: Request) -> Response:
@@ -36,6 +38,18 @@ class LeanRoute(APIRoute):
             return await endpoint(**request.path_params, **given)
 
         return handle
+
+
+def lean(app: FastAPI, path: str, **options: Any) -> Callable[[Endpoint], Endpoint]:  # noqa: ANN401
+    """Add a lean POST route to an app; ``options`` as FastAPI takes them."""
+
+    def add(endpoint: Endpoint) -> Endpoint:
+        app.router.add_api_route(
+            path, endpoint, methods=["POST"], route_class_override=LeanRoute, **options
+        )
+        return endpoint
+
+    return add
 
 
 def _parts(

@@ -3,7 +3,7 @@
 Statements are built once: SQLAlchemy takes longer to build one than SQLite to run it.
 """
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Any, NamedTuple
 
 import sqlalchemy as sa
@@ -29,7 +29,10 @@ class Account(NamedTuple):
 _ACCOUNTS = sa.select(episodes.c.number, episodes.c.spent, episodes.c.ended).where(
     episodes.c.number.in_(sa.bindparam("numbers", expanding=True))
 )
-_AMONG = sa.tuple_(decisions.c.episode, decisions.c.step).in_(sa.bindparam("cells", expanding=True))
+# Pairs as such would have SQLite look through the whole table; more cells than asked for are found.
+_AMONG = decisions.c.episode.in_(sa.bindparam("numbers", expanding=True)) & decisions.c.step.in_(
+    sa.bindparam("steps", expanding=True)
+)
 _DECIDED = sa.select(decisions).where(_AMONG)
 _KNOWN = sa.select(decisions.c.episode, decisions.c.step).where(_AMONG)
 _SPEND = (
@@ -75,16 +78,23 @@ def accounts(connection: sa.Connection, numbers: Iterable[int]) -> dict[int, Acc
     }
 
 
-def decided(connection: sa.Connection, cells: Iterable[Cell]) -> dict[Cell, sa.Row[Any]]:
-    """Return the decisions on record of some cells."""
-    rows = connection.execute(_DECIDED, {"cells": list(set(cells))})
+def decided(connection: sa.Connection, cells: Collection[Cell]) -> dict[Cell, sa.Row[Any]]:
+    """Return the decisions on record of some cells, perhaps among others."""
+    rows = connection.execute(_DECIDED, _bounds(cells))
     return {(row.episode, row.step): row for row in rows}
 
 
-def known_cells(connection: sa.Connection, cells: Iterable[Cell]) -> set[Cell]:
-    """Return those cells that a decision is on record of."""
-    rows = connection.execute(_KNOWN, {"cells": list(set(cells))})
+def known_cells(connection: sa.Connection, cells: Collection[Cell]) -> set[Cell]:
+    """Return those cells that a decision is on record of, perhaps among others."""
+    rows = connection.execute(_KNOWN, _bounds(cells))
     return {(episode, step) for episode, step in rows}
+
+
+def _bounds(cells: Collection[Cell]) -> dict[str, list[int]]:
+    return {
+        "numbers": list({number for number, _ in cells}),
+        "steps": list({step for _, step in cells}),
+    }
 
 
 def add_decisions(

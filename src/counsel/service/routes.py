@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Annotated, Any
 
 import sqlalchemy as sa
-from fastapi import APIRouter, Depends, FastAPI, Request, Response
+from fastapi import Depends, FastAPI, Request, Response
 from fastapi.responses import JSONResponse
 from prometheus_client import CollectorRegistry, Counter
 from starlette.concurrency import run_in_threadpool
@@ -22,7 +22,7 @@ from counsel.service.desk import Desk, Outcome
 from counsel.service.doors import Doorman
 from counsel.service.export import FORMATS, export_log
 from counsel.service.keys import Holder
-from counsel.service.lean import LeanRoute
+from counsel.service.lean import lean
 from counsel.service.live import Live, Settings
 from counsel.service.people import describe_person, list_people
 from counsel.service.sources import add_model
@@ -46,7 +46,6 @@ class Counters:
 
 def add_routes(app: FastAPI, desk: Desk, doorman: Doorman, counters: Counters) -> None:
     """Add the routes of the API."""
-    lean = APIRouter(route_class=LeanRoute)
     Reader = Annotated[Holder, Depends(doorman("read"))]
     Asker = Annotated[Holder, Depends(doorman("advise"))]
     Admin = Annotated[Holder, Depends(doorman("admin"))]
@@ -96,7 +95,7 @@ def add_routes(app: FastAPI, desk: Desk, doorman: Doorman, counters: Counters) -
         """Begin an episode with a person, who is made on first use."""
         return schemas.EpisodeOut(id=desk.start(holder.tenant, adviser, new.person).id)
 
-    @lean.post("/v1/episodes/{episode}/advice", response_model=schemas.AdviceOut)
+    @lean(app, "/v1/episodes/{episode}/advice", response_model=schemas.AdviceOut)
     async def advise(episode: str, at: schemas.Situation, holder: Asker) -> Response:
         """Say what to advise at a step, or to stay silent; the same step gets the same answer."""
         await _known(desk, holder.tenant, episode)
@@ -108,7 +107,7 @@ def add_routes(app: FastAPI, desk: Desk, doorman: Doorman, counters: Counters) -
         counters.asked[_kind(said)].inc()
         return JSONResponse(_advice_out(said, live))
 
-    @lean.post("/v1/outcomes", response_model=schemas.Taken)
+    @lean(app, "/v1/outcomes", response_model=schemas.Taken)
     async def report(told: schemas.OutcomesIn, holder: Asker) -> Response:
         """Take in outcomes by advice id; late, repeated and out of order is fine."""
         unknown = [one.advice_id for one in told.outcomes if not desk.knows(one.advice_id[:32])]
@@ -121,7 +120,7 @@ def add_routes(app: FastAPI, desk: Desk, doorman: Doorman, counters: Counters) -
         counters.outcomes.inc(len(rows))
         return JSONResponse({"taken": len(rows)})
 
-    @lean.post("/v1/episodes/{episode}/end", status_code=204)
+    @lean(app, "/v1/episodes/{episode}/end", status_code=204)
     async def end_episode(episode: str, how: schemas.End, holder: Asker) -> Response:
         """End an episode; to end it again changes nothing."""
         await _known(desk, holder.tenant, episode)
@@ -156,8 +155,6 @@ def add_routes(app: FastAPI, desk: Desk, doorman: Doorman, counters: Counters) -
         content = await request.body()
         made = desk.committer.submit(lambda c: add_model(c, holder.tenant, name, content))
         return schemas.ModelOut(id=await asyncio.wrap_future(made), name=name)
-
-    app.include_router(lean)
 
 
 async def _known(desk: Desk, tenant: int, episode: str) -> None:

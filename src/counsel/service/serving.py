@@ -4,9 +4,9 @@ Several processes are started from what is in the environment variable ``COUNSEL
 each makes its own app.
 """
 
+import gc
 import json
 import os
-import sys
 import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -25,9 +25,6 @@ from counsel.service.store import open_engine, writing
 from counsel.worlds.ward import ward
 
 ENVIRONMENT = "COUNSEL_SERVICE"
-
-SWITCH = 0.0005
-"""Seconds after which a thread that plans or writes gives way to the one that answers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +47,6 @@ class Serving:
 
     def app(self) -> FastAPI:
         """Open the database and return the app; the desk is closed when that stops."""
-        sys.setswitchinterval(SWITCH)
         engine = open_engine(self.database)
         tenant = None
         if not self.auth:
@@ -80,9 +76,16 @@ class Serving:
 
 
 def _warm_up() -> None:
-    """Have what is compiled ready before the first plan is asked for."""
+    """Have what is compiled ready before the first plan is asked for.
+
+    What is there then stays for good: looking through it again and again for garbage would keep
+    everybody waiting for 0.15 s each time.
+    """
     for limit in (Limit(), Limit(budget=1.0), Limit(budget=1.0, hard=True)):
         Adviser(ward()).plan(NOBODY, limit)
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(20_000, 20, 20)
 
 
 def app_from_environment() -> FastAPI:
