@@ -384,7 +384,7 @@ def test_the_log_can_be_fitted(client, keys, tmp_path):
     wrong = client.get(
         f"/v1/advisers/{adviser['id']}/log?format=xls", headers=bearing(keys["read"])
     )
-    assert wrong.status_code == 400
+    assert wrong.status_code == 422
 
 
 def run(*arguments, cwd):

@@ -10,6 +10,7 @@ import logging
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager
 from http import HTTPStatus
+from typing import Any
 
 import sqlalchemy as sa
 from fastapi import FastAPI, Request, Response
@@ -44,6 +45,15 @@ HEADERS = {
 }
 
 
+PROBLEMS: dict[int | str, dict[str, Any]] = {
+    code: {
+        "description": HTTPStatus(code).phrase,
+        "content": {"application/problem+json": {"schema": schemas.Problem.model_json_schema()}},
+    }
+    for code in (400, 401, 403, 404, 409, 413, 422, 503)
+}
+"""How faults are answered, as the OpenAPI document says it."""
+
 CAREFUL = [(name.lower().encode(), text.encode()) for name, text in HEADERS.items()]
 
 
@@ -72,9 +82,7 @@ def make_app(
         docs_url=None,
         redoc_url=None,
         openapi_url="/v1/openapi.json",
-        responses={
-            code: {"model": schemas.Problem} for code in (400, 401, 403, 404, 409, 413, 422)
-        },
+        responses=PROBLEMS,
     )
     counters = Counters()
     _answer_faults(app)

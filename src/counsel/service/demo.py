@@ -19,7 +19,7 @@ from counsel.service.maps import PEOPLE
 from counsel.worlds.ward import ward
 
 NURSES = 12
-SHIFTS = 15
+SHIFTS = 30
 """Shifts that each nurse works right at the beginning."""
 
 GAMES = 4

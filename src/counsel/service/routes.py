@@ -7,7 +7,7 @@ else, so one thread serves many.
 
 import asyncio
 from collections.abc import Mapping
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import sqlalchemy as sa
 from fastapi import Depends, FastAPI, Request, Response
@@ -28,6 +28,14 @@ from counsel.service.people import describe_person, list_people
 from counsel.service.sources import add_model
 from counsel.service.summary import summarise
 from counsel.service.tables import advisers
+
+A_FILE = {
+    "requestBody": {
+        "required": True,
+        "content": {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}},
+    }
+}
+"""A body that is a file, as the OpenAPI document says it."""
 
 
 class Counters:
@@ -82,8 +90,10 @@ def add_routes(app: FastAPI, desk: Desk, doorman: Doorman, counters: Counters) -
         """Sum up what an adviser did and learnt: what the dashboard shows."""
         return summarise(desk, holder.tenant, adviser)
 
-    @app.get("/v1/advisers/{adviser}/log")
-    def export(adviser: str, holder: Reader, format: str = "csv") -> Response:
+    files: dict[str, Any] = {"content": {kind.partition(";")[0]: {} for kind in FORMATS.values()}}
+
+    @app.get("/v1/advisers/{adviser}/log", response_class=Response, responses={200: files})
+    def export(adviser: str, holder: Reader, format: Literal["csv", "parquet"] = "csv") -> Response:
         """Return the log of an adviser as CSV or Parquet, which `counsel fit` reads."""
         problem = desk.live(holder.tenant, adviser).problem
         with desk.engine.connect() as connection:
@@ -145,7 +155,7 @@ def add_routes(app: FastAPI, desk: Desk, doorman: Doorman, counters: Counters) -
         desk.forget(holder.tenant, person)
         return Response(status_code=204)
 
-    @app.post("/v1/models", status_code=201)
+    @app.post("/v1/models", status_code=201, openapi_extra=A_FILE)
     async def upload_model(
         request: Request, holder: Admin, name: str = "model"
     ) -> schemas.ModelOut:

@@ -1,0 +1,81 @@
+"""The Python client against a real service."""
+
+import socket
+import threading
+
+import pytest
+
+from counsel import CounselError
+from counsel.service.client import Client, ServiceError
+
+
+@pytest.fixture
+def client(address):
+    with Client(address) as found:
+        yield found
+
+
+def test_a_whole_episode(client):
+    adviser = client.create_adviser("alerts", "ward", budget=1, hard=True, holdout=0.0)
+    assert [one["id"] for one in client.advisers()] == [adviser["id"]]
+    episode = client.start(adviser["id"], "ann / ⚕")
+    said = [client.advise(episode, step, "deteriorating") for step in range(3)]
+    assert sum(one["advice"] is not None for one in said) == 1
+    for one in said:
+        client.report(one["id"], one["advice"] or "carry on", reward=1.0, reason_code="busy")
+    client.end(episode)
+    assert client.log(adviser["id"]).count(b"\n") == 4
+    assert client.log(adviser["id"], "parquet").startswith(b"PAR1")
+    assert client.summary(adviser["id"])["episodes"] == 1
+    person = client.person("ann / ⚕")
+    assert person["advisers"][0]["episodes"] == 1
+    assert sum(one["pieces"] for one in person["advisers"][0]["listening"]) == 1
+    client.delete_person("ann / ⚕")
+    with pytest.raises(ServiceError, match="there is no person") as fault:
+        client.person("ann / ⚕")
+    assert fault.value.status == 404
+    assert client.summary(adviser["id"])["decisions"] == 0
+    assert client.set_mode(adviser["id"], "off")["settings"]["mode"] == "off"
+
+
+def test_what_the_service_refuses_is_told_in_its_own_words(client):
+    with pytest.raises(ServiceError, match="source is 'atlantis'") as fault:
+        client.create_adviser("a", "atlantis")
+    assert fault.value.status == 400
+    assert client.advisers() == [], "the connection is still good"
+
+
+def test_a_lost_connection_is_opened_again_where_that_is_safe(client):
+    adviser = client.create_adviser("alerts", "ward", budget=1)
+    episode = client.start(adviser["id"], "ann")
+    client._connection.sock.shutdown(socket.SHUT_RDWR)
+    said = client.advise(episode, 0, "stable")
+    client._connection.sock.shutdown(socket.SHUT_RDWR)
+    client.report(said["id"], "assess")
+    client._connection.sock.shutdown(socket.SHUT_RDWR)
+    with pytest.raises(CounselError, match="whether it did so is unknown"):
+        client.start(adviser["id"], "ann")
+    assert client.summary(adviser["id"])["decisions"] == 1
+
+
+def test_somebody_else_who_answers_is_told_apart():
+    """A server that speaks HTTP and is no Counsel."""
+    door = socket.create_server(("127.0.0.1", 0))
+
+    def answer():
+        with door, door.accept()[0] as caller:
+            caller.recv(65536)
+            caller.sendall(b"HTTP/1.1 502 Bad Gateway\r\nContent-Length: 4\r\n\r\n<no>")
+
+    threading.Thread(target=answer, daemon=True).start()
+    with (
+        Client(f"http://127.0.0.1:{door.getsockname()[1]}") as client,
+        pytest.raises(ServiceError, match="the service answered 502"),
+    ):
+        client.advisers()
+
+
+@pytest.mark.parametrize("url", ["127.0.0.1:8000", "ftp://host", "http://", ""])
+def test_addresses_that_are_none_are_refused(url):
+    with pytest.raises(CounselError, match="write http://HOST:PORT"):
+        Client(url)
