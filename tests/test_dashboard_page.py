@@ -66,6 +66,8 @@ def decision(number, *, advice="assess", shown=True, text="", **changes):
         "state": text or "crisis",
         "advice": advice,
         "shown": shown,
+        "must": False,
+        "held_out": False,
         "action": "assess",
         "reward": 1.0,
         "reason": {"why": why, "considered": advice, "spent": 1, "left": 1} | numbers,
@@ -103,7 +105,14 @@ def a_summary(*, text="", newest=50):
             "held_out": 20,
             "how": "measured",
         },
-        "spending": {"per_episode": 1.8, "low": 1.6, "high": 2.0, "budget": 2.0, "must_say": 0.1},
+        "spending": {
+            "per_episode": 1.8,
+            "low": 1.6,
+            "high": 2.0,
+            "budget": 2.0,
+            "must_say": 0.1,
+            "episodes": 100,
+        },
         "advice_rate": 0.12,
         "over_time": [a_bin(i, seen=0, matched=0) if i == 3 else a_bin(i) for i in range(8)],
         "by_advice": [
@@ -150,7 +159,7 @@ def a_summary(*, text="", newest=50):
                 {"name": "never", "pieces": 0, "value": 2.0},
                 {"name": "always", "pieces": 4, "value": 3.0},
                 {"name": "chosen", "pieces": 2, "value": 2.9},
-                {"name": "now", "pieces": 1.8, "value": 2.7},
+                {"name": "now", "pieces": 1.8, "value": 2.7, "low": 2.5, "high": 2.9},
             ],
         },
         "recent": [decision(i, text=text) for i in range(newest, newest - 50, -1)],
@@ -247,7 +256,7 @@ def test_findings_are_computed_from_the_numbers(open_page, address):
     expect(cards.nth(1)).to_contain_text(
         "[+0.3, +1.3]; 100 episodes with advice, 20 kept silent at random."
     )
-    expect(cards.nth(2)).to_contain_text("[1.6, 2]; 120 episodes; apart from 0.1 that must be said")
+    expect(cards.nth(2)).to_contain_text("[1.6, 2]; 100 episodes; apart from 0.1 that must be said")
     findings = {
         "adherence-over-time": "No change in adherence can be told: 67 % in the older half, 67 % in the newer",
         "advice-rate": "The adviser speaks in 12 % of 1,600 decisions and is silent in the rest",
@@ -523,8 +532,9 @@ def test_decisions_say_what_was_shown_and_why(open_page, address):
         decision(5, action="carry on"),
         decision(4),
         decision(3, advice=None, reason={"why": "no advice helps here"}),
-        decision(2, shown=False),
-        decision(1, action=None, reward=None),
+        decision(2, shown=False, held_out=True),
+        decision(1, action=None, reward=None, must=True),
+        decision(0, shown=False),
     ]
     page = shown_summary(open_page, address, told)
     rows = page.locator("#recent-decisions tbody tr")
@@ -535,6 +545,8 @@ def test_decisions_say_what_was_shown_and_why(open_page, address):
     expect(rows.nth(2).get_by_role("button")).to_have_count(0)
     expect(rows.nth(3)).to_contain_text("not shown: episode kept silent")
     expect(rows.nth(4)).to_contain_text("not reported")
+    expect(rows.nth(4)).to_contain_text("must be said")
+    expect(rows.nth(5)).to_contain_text("not shown: shadow")
     rows.nth(0).get_by_role("button", name="numbers").press("Enter")
     expect(rows.nth(0).locator(".numbers div")).to_have_text(
         [

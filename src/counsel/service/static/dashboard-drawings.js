@@ -143,7 +143,7 @@ const SHAPES = {
 export function frontier({ points, marks: named, format }, width) {
   const height = 300;
   const all = [...points, ...named];
-  const rows = ticks(Math.min(...all.map((p) => p.value)), Math.max(...all.map((p) => p.value)), 4);
+  const rows = ticks(Math.min(...all.map((p) => p.low ?? p.value)), Math.max(...all.map((p) => p.high ?? p.value)), 4);
   const places = ticks(0, Math.max(...all.map((p) => p.pieces)), Math.min(6, Math.floor(width / 80)));
   const x = scale([0, places.at(-1)], [EDGE.left + 12, width - EDGE.right - 8]);
   const y = scale([rows[0], rows.at(-1)], [height - 44, EDGE.top + 18]);
@@ -154,6 +154,9 @@ export function frontier({ points, marks: named, format }, width) {
     text("pieces of advice per episode", width / 2, height - 8, { anchor: "middle", kind: "scale" }),
     path(points.map((p) => [x(p.pieces), y(p.value)]), "curve"),
   ];
+  for (const { pieces, low, high } of named.filter((mark) => (mark.low ?? null) !== null)) {
+    nodes.push(line(x(pieces), y(low), x(pieces), y(high), "whisker"));
+  }
   const spots = named.map((mark) => ({ ...mark, x: round(x(mark.pieces)), y: round(y(mark.value)) }));
   nodes.push(...spots.map((spot) => (SHAPES[spot.name] ?? SHAPES.now)(spot.x, spot.y)), ...labels(spots, width));
   const marks = [...spots, ...points.map((p) => ({ ...p, x: x(p.pieces), y: y(p.value) }))];

@@ -48,15 +48,15 @@ export const RECENT = {
   items: (summary) => summary.recent,
   headline: words.lately,
   key: ({ episode, step }) => JSON.stringify([episode, step]),
-  row: (one, { settings }) => [
+  row: (one) => [
     stacked(element("time", { datetime: new Date(one.at * 1000).toISOString() }, [moment(one.at)]), `${one.person ?? "–"}, step ${one.step}`),
-    one.state, said(one, settings), did(one), one.reward === null ? "–" : short(one.reward), reason(one),
+    one.state, said(one), did(one), one.reward === null ? "–" : short(one.reward), reason(one),
   ],
   table: (rows) => ({
-    head: ["at", "person", "episode", "step", "state", "advice", "shown", "action", "reward", "why", "considered", "lift", "advantage", "gain",
+    head: ["at", "person", "episode", "step", "state", "advice", "shown", "must", "held_out", "action", "reward", "why", "considered", "lift", "advantage", "gain",
       "criticality", "price", "spent", "left"],
-    rows: rows.map(({ at, person, episode, step, state, advice, shown, action, reward, reason: why }) => [
-      new Date(at * 1000).toISOString(), person, episode, step, state, advice, shown, action, reward, why.why, why.considered, why.lift, why.advantage,
+    rows: rows.map(({ at, person, episode, step, state, advice, shown, must, held_out: heldOut, action, reward, reason: why }) => [
+      new Date(at * 1000).toISOString(), person, episode, step, state, advice, shown, must, heldOut, action, reward, why.why, why.considered, why.lift, why.advantage,
       why.gain, why.criticality, why.price, why.spent, why.left]),
   }),
 };
@@ -65,10 +65,11 @@ function stacked(first, second) {
   return element("div", {}, [first, element("span", { class: "soft below" }, [second])]);
 }
 
-function said({ advice, shown }, { mode }) {
+function said({ advice, shown, must, held_out: heldOut }) {
   if (advice === null) return element("span", { class: "silent" }, ["● silence"]);
-  if (shown) return element("span", { class: "spoken" }, [`▲\u00a0${advice}`]);
-  return stacked(element("span", { class: "unshown" }, [`△\u00a0${advice}`]), `not shown: ${mode === "shadow" ? "shadow" : "episode kept silent"}`);
+  const spoken = element("span", { class: shown ? "spoken" : "unshown" }, [`${shown ? "▲" : "△"}\u00a0${advice}`]);
+  if (!shown) return stacked(spoken, `not shown: ${heldOut ? "episode kept silent" : "shadow"}`);
+  return must ? stacked(spoken, "must be said") : spoken;
 }
 
 function did({ advice, shown, action }) {

@@ -100,7 +100,7 @@ function pays({ worth }) {
   };
 }
 
-function spends({ spending: { per_episode: rate, low, high, budget, must_say: must }, episodes, considered = episodes }) {
+function spends({ spending: { per_episode: rate, low, high, budget, must_say: must, episodes: behind }, episodes }) {
   const limited = isKnown(budget);
   const what = limited ? `pieces sent per episode, of ${short(budget)} in the budget` : "pieces sent per episode; there is no budget";
   if (!episodes || !isKnown(rate)) return { figure: "–", what, behind: "no episode yet" };
@@ -108,7 +108,7 @@ function spends({ spending: { per_episode: rate, low, high, budget, must_say: mu
   const most = Math.max(high ?? rate, budget ?? 0) || 1;
   return {
     figure: limited ? `${short(rate)} of ${short(budget)}` : short(rate), what,
-    behind: `${between(low, high).trim()}; ${many(considered, "episode")}${apart}`.replace(/^; /, ""),
+    behind: `${between(low, high).trim()}; ${many(behind, "episode")}${apart}`.replace(/^; /, ""),
     strip: { low, high, value: rate, domain: [0, most], ends: ["0", limited && budget === most ? `budget ${short(most)}` : short(most)], rule: budget },
   };
 }
