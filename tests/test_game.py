@@ -123,9 +123,14 @@ def test_a_penalty_that_nothing_is_worth_is_silence_and_says_so(playground):
 def test_a_move_sent_twice_or_late_changes_nothing(playground):
     game = begin(playground)
     once = playground.move(1, game["id"], 0, "Up")
-    assert playground.move(1, game["id"], 0, "Down") == once
-    assert playground.move(1, game["id"], 5, "Down") == once
-    assert playground.show(1, game["id"]) == once
+    for again in (
+        playground.move(1, game["id"], 0, "Down"),
+        playground.move(1, game["id"], 5, "Down"),
+        playground.show(1, game["id"]),
+    ):
+        for name in ("step", "at", "path", "score", "spent", "over"):
+            assert again[name] == once[name]
+        assert again["advice"]["advice"] == once["advice"]["advice"]
     last = played(playground, once)[-1]
     again = playground.move(1, game["id"], last["step"], "Up")
     assert again["path"] == last["path"]
@@ -175,7 +180,7 @@ def test_simulated_people_act_as_their_habit_and_lift_say(playground, person):
     truth = simulated_problem("three-phases", person)
     names = list(MOVES)
     grid = GridMap.named("three-phases")
-    for _ in range(12):
+    for _ in range(6):
         last = played(playground, begin(playground, adviser="always", person=person))[-1]
         for one in last["path"]:
             state = grid.state(*one["at"])
@@ -187,12 +192,12 @@ def test_simulated_people_act_as_their_habit_and_lift_say(playground, person):
 
 
 def test_what_is_believed_of_a_watched_person_comes_near_the_truth(playground):
-    for _ in range(25):
+    for _ in range(15):
         last = played(playground, begin(playground, adviser="always", person="safe"))[-1]
     for one in last["listening"]:
-        if one["pieces"] >= 30:
+        if one["pieces"] >= 20:
             assert one["low"] - 0.1 <= one["truth"] <= one["high"] + 0.1, one
-    assert sum(one["pieces"] >= 30 for one in last["listening"]) >= 2
+    assert sum(one["pieces"] >= 20 for one in last["listening"]) >= 2
 
 
 def test_players_and_simulated_people_are_learnt_apart(playground, desk):
