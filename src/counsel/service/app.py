@@ -7,7 +7,7 @@ not.
 
 import json
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 from http import HTTPStatus
 from typing import Any
@@ -18,6 +18,7 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 from starlette.exceptions import HTTPException
+from starlette.routing import Match, Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from counsel import __version__
@@ -110,11 +111,11 @@ def make_app(
 def _answer_faults(app: FastAPI) -> None:
     """Answer what goes wrong with problem details."""
 
-    def problem(status: int, detail: str) -> JSONResponse:
+    def problem(status: int, detail: str, headers: Mapping[str, str] | None = None) -> JSONResponse:
         told = schemas.Problem(title=HTTPStatus(status).phrase, status=status, detail=detail)
-        headers = {"WWW-Authenticate": "Bearer"} if status == 401 else None
+        said = {**(headers or {}), **({"WWW-Authenticate": "Bearer"} if status == 401 else {})}
         return JSONResponse(
-            told.model_dump(), status, headers=headers, media_type="application/problem+json"
+            told.model_dump(), status, headers=said, media_type="application/problem+json"
         )
 
     @app.exception_handler(CounselError)
@@ -128,14 +129,27 @@ def _answer_faults(app: FastAPI) -> None:
         return problem(503, "the database does not answer; try again")
 
     @app.exception_handler(HTTPException)
-    async def failed(_: Request, fault: HTTPException) -> JSONResponse:
-        return problem(fault.status_code, str(fault.detail))
+    async def failed(request: Request, fault: HTTPException) -> JSONResponse:
+        if fault.status_code == HTTPStatus.METHOD_NOT_ALLOWED:
+            verbs = ", ".join(_verbs(request))
+            return problem(405, f"this address takes {verbs}", {"Allow": verbs})
+        return problem(fault.status_code, str(fault.detail), fault.headers)
 
     @app.exception_handler(RequestValidationError)
     async def invalid(_: Request, fault: RequestValidationError) -> JSONResponse:
         first = fault.errors()[0]
         where = ".".join(str(part) for part in first["loc"])
         return problem(422, f"{where}: {first['msg']}"[:500])
+
+
+def _verbs(request: Request) -> list[str]:
+    """Return what an address takes, over all routes that it has."""
+    return sorted(
+        verb
+        for route in request.app.routes
+        if isinstance(route, Route) and route.matches(request.scope)[0] != Match.NONE
+        for verb in route.methods or ()
+    )
 
 
 class _Guard:
