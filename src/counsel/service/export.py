@@ -18,6 +18,7 @@ import sqlalchemy as sa
 from counsel.errors import CounselError
 from counsel.model.problem import AdviceProblem
 from counsel.service.desk import Desk
+from counsel.service.record import SAME_STEP
 from counsel.service.tables import decisions, episodes, outcomes, people
 
 FORMATS = {"csv": "text/csv; charset=utf-8", "parquet": "application/vnd.apache.parquet"}
@@ -112,7 +113,7 @@ def _batches(
         .join(decisions, decisions.c.episode == episodes.c.number)
         .join(
             outcomes,
-            (outcomes.c.episode == decisions.c.episode) & (outcomes.c.step == decisions.c.step),
+            SAME_STEP,
         )
         .where(which)
         .order_by(episodes.c.number, decisions.c.step)

@@ -24,6 +24,7 @@ from counsel.service.live import Episode, Live, Settings
 from counsel.service.maps import PEOPLE, SOURCE, play_world, simulated_problem
 from counsel.service.people import listening
 from counsel.service.plans import Key
+from counsel.service.record import SAME_STEP
 from counsel.service.seen import SILENCE, Happened, Seen
 from counsel.service.tables import decisions, episodes, outcomes, people
 from counsel.worlds.flappy_bird import next_states
@@ -181,7 +182,7 @@ class Playground:
             sa.select(decisions, outcomes.c.action, outcomes.c.reward)
             .join(
                 outcomes,
-                (outcomes.c.episode == decisions.c.episode) & (outcomes.c.step == decisions.c.step),
+                SAME_STEP,
                 isouter=True,
             )
             .where(decisions.c.episode == episode.number)

@@ -32,6 +32,9 @@ _T = TypeVar("_T")
 MOST = 1000
 """Items in one transaction."""
 
+POOL, THREADS = 5, 45
+"""Connections that are kept, and more for as many threads as may ask at once."""
+
 LOCK = 0x636F756E73656C
 """What services on one PostgreSQL database wait for before they write."""
 
@@ -46,7 +49,12 @@ def open_engine(url: str) -> sa.Engine:
     """
     address = _address(url)
     try:
-        engine = sa.create_engine(address, pool_pre_ping=address.get_backend_name() != "sqlite")
+        engine = sa.create_engine(
+            address,
+            pool_pre_ping=address.get_backend_name() != "sqlite",
+            pool_size=POOL,
+            max_overflow=THREADS,
+        )
         if engine.dialect.name == "sqlite":
             sa.event.listen(engine, "connect", _prepare_sqlite)
         migrate(engine)

@@ -23,6 +23,7 @@ from counsel.service.desk import Desk
 from counsel.service.live import Live
 from counsel.service.people import beta_interval
 from counsel.service.plans import Key
+from counsel.service.record import SAME_STEP
 from counsel.service.tables import decisions, episodes, outcomes, people
 
 LAST = 1000
@@ -86,15 +87,15 @@ def _totals(connection: sa.Connection, adviser: str) -> dict[str, int]:
     return {"episodes": int(count), "people": int(persons)}
 
 
+def _last(adviser: str) -> sa.Subquery:
+    """Return the last episodes of an adviser, to be joined to."""
+    mine = sa.select(episodes).where(episodes.c.adviser == adviser)
+    return mine.order_by(episodes.c.number.desc()).limit(LAST).subquery()
+
+
 def _course(connection: sa.Connection, adviser: str) -> NDArray[Any]:
     """Return the last episodes, oldest first, one row each."""
-    last = (
-        sa.select(episodes)
-        .where(episodes.c.adviser == adviser)
-        .order_by(episodes.c.number.desc())
-        .limit(LAST)
-        .subquery()
-    )
+    last = _last(adviser)
     spoken = decisions.c.shown & decisions.c.advice.is_not(None)
     heard = spoken & outcomes.c.seen
 
@@ -116,7 +117,7 @@ def _course(connection: sa.Connection, adviser: str) -> NDArray[Any]:
         .join(decisions, decisions.c.episode == last.c.number, isouter=True)
         .join(
             outcomes,
-            (outcomes.c.episode == decisions.c.episode) & (outcomes.c.step == decisions.c.step),
+            SAME_STEP,
             isouter=True,
         )
         .group_by(last.c.number, last.c.held_out, last.c.started)
@@ -301,13 +302,7 @@ def _point(made: Advising, policy: Policy) -> tuple[float, float]:
 
 def _recent(connection: sa.Connection, adviser: str, live: Live) -> list[dict[str, Any]]:
     """Return the last decisions with their reasons, newest first."""
-    last = (
-        sa.select(episodes)
-        .where(episodes.c.adviser == adviser)
-        .order_by(episodes.c.number.desc())
-        .limit(LAST)
-        .subquery()
-    )
+    last = _last(adviser)
     query = (
         sa.select(
             decisions,
@@ -321,7 +316,7 @@ def _recent(connection: sa.Connection, adviser: str, live: Live) -> list[dict[st
         .join(people, people.c.id == last.c.person)
         .join(
             outcomes,
-            (outcomes.c.episode == decisions.c.episode) & (outcomes.c.step == decisions.c.step),
+            SAME_STEP,
             isouter=True,
         )
         .order_by(decisions.c.seq.desc())
