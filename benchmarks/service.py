@@ -265,8 +265,8 @@ def fill(url: str) -> None:
                 sa.insert(episodes),
                 [
                     {"number": n, "id": f"{n:032d}", "adviser": adviser, "spent": 2,
-                     "person": n % 50 + 1, "held_out": False, "started": 0.0, "ended": 1.0,
-                     "terminated": True}
+                     "person": n % 50 + 1, "held_out": False, "paced": False, "started": 0.0,
+                     "ended": 1.0, "terminated": True}
                     for n in numbers
                 ],
             )  # fmt: skip

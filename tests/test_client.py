@@ -75,7 +75,58 @@ def test_somebody_else_who_answers_is_told_apart():
         client.advisers()
 
 
-@pytest.mark.parametrize("url", ["127.0.0.1:8000", "ftp://host", "http://", ""])
+@pytest.mark.parametrize(
+    ("answer", "what"),
+    [
+        (b"", "does not answer"),
+        (b"garbage\r\n\r\n", "does not answer"),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 90\r\n\r\n{", "does not answer"),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\n<no>", "no JSON"),
+        (b"HTTP/1.1 307 Moved\r\nLocation: /x\r\nContent-Length: 0\r\n\r\n", "answered 307"),
+    ],
+)
+def test_answers_that_are_none_are_told_in_a_sentence(answer, what):
+    door = socket.create_server(("127.0.0.1", 0))
+
+    def reply():
+        with door:
+            for _ in range(2):
+                with door.accept()[0] as caller:
+                    caller.recv(65536)
+                    caller.sendall(answer)
+
+    threading.Thread(target=reply, daemon=True).start()
+    with (
+        Client(f"http://127.0.0.1:{door.getsockname()[1]}") as client,
+        pytest.raises(CounselError, match=what),
+    ):
+        client.advisers()
+
+
+def test_nobody_there_too_slow_and_unsendable_are_told_in_a_sentence(client):
+    with Client("http://127.0.0.1:9") as other, pytest.raises(CounselError, match="nobody answers"):
+        other.create_adviser("a", "ward")
+    with (
+        socket.create_server(("127.0.0.1", 0)) as door,
+        Client(f"http://127.0.0.1:{door.getsockname()[1]}", timeout=0.05) as slow,
+        pytest.raises(CounselError, match="does not answer: timed out"),
+    ):
+        slow.advisers()
+    with pytest.raises(CounselError, match="cannot be sent"):
+        client.create_adviser("a", "ward", budget={1, 2})
+    with pytest.raises(CounselError, match="no key has"):
+        Client("http://127.0.0.1:9", key="a\nb")
+
+
+def test_a_connection_that_idled_is_opened_anew_before_something_is_made(client, monkeypatch):
+    """Found in use: the service closes idle connections, and what makes something is sent once."""
+    adviser = client.create_adviser("alerts", "ward", budget=1)
+    client._connection.sock.shutdown(socket.SHUT_RDWR)
+    monkeypatch.setattr("counsel.service.client.IDLE", -1.0)
+    assert len(client.start(adviser["id"], "ann")) == 32
+
+
+@pytest.mark.parametrize("url", ["127.0.0.1:8000", "ftp://host", "http://", "", "http://h:x"])
 def test_addresses_that_are_none_are_refused(url):
     with pytest.raises(CounselError, match="write http://HOST:PORT"):
         Client(url)

@@ -1,9 +1,11 @@
 """The desk behind the service: what is answered is on record, and what is on record is learnt."""
 
 import io
+import itertools
 import json
 import time
 from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -14,11 +16,11 @@ from counsel import CounselError
 from counsel.model.human import draw_index
 from counsel.service.adviser import Limit
 from counsel.service.desk import Desk, Outcome
-from counsel.service.export import export_log
+from counsel.service.export import _chances, export_log
 from counsel.service.keys import tenant_of
 from counsel.service.live import Settings
 from counsel.service.plans import Key
-from counsel.service.store import open_engine
+from counsel.service.store import open_engine, writing
 from counsel.service.summary import summarise
 from counsel.service.tables import advisers, decisions, episodes, outcomes, snapshots
 from counsel.worlds import make
@@ -406,13 +408,17 @@ def test_an_episode_may_have_a_limit_of_its_own(opened, tenant):
     assert spent == {"none": 0, "three": 3, "always": 6}
 
 
-def test_must_say_is_counted_apart_and_shown_when_held_out_only_in_the_record(opened, tenant):
+def test_what_must_be_said_is_said_in_episodes_kept_silent_too(opened, tenant):
     desk = opened()
     must = {"critical": "call doctor"}
     adviser = desk.create(tenant, "alerts", settings(must_say=must, holdout=1.0))
     episode = desk.start(tenant, adviser, "ann").id
     said = desk.advise(tenant, episode, 0, WARD.mdp.state_labels.index("critical"))
-    assert (said.must, said.shown) == (True, False)
+    assert (said.must, said.shown) == (True, True)
+    assert said.reason["lift"] == pytest.approx(0.5)
+    assert said.reason["gain"] > 0.0
+    quiet = desk.advise(tenant, episode, 1, DETERIORATING)
+    assert (quiet.must, quiet.shown) == (False, False)
 
 
 def test_thompson_draws_anew_for_each_episode(opened, tenant):
@@ -436,9 +442,120 @@ def test_a_clock_that_goes_backwards_changes_nothing_that_matters(opened, tenant
     assert seen(desk, tenant, adviser).everybody.decisions == len(told)
     same(seen(desk, tenant, adviser), seen(opened(1), tenant, adviser))
     with desk.engine.connect() as connection:
-        content = export_log(connection, adviser, WARD, "csv")
+        content = export_log(connection, adviser, desk.live(tenant, adviser), "csv")
     rows = pd.read_csv(io.BytesIO(content))
     assert len(rows) == len(told)
     assert rows.groupby("episode", sort=False).step.is_monotonic_increasing.all()
     summary = summarise(desk, tenant, adviser)
     assert [one["from"] <= one["to"] for one in summary["over_time"]]
+
+
+def test_plans_forget_a_person_who_is_deleted(opened, tenant):
+    """Found by an attack: newcomers were advised on what somebody deleted had done."""
+    desk = opened()
+    adviser = desk.create(tenant, "alerts", settings(budget=None, penalty=0.0))
+    for _ in range(10):
+        episode = desk.start(tenant, adviser, "ann").id
+        for step in range(6):
+            said = desk.advise(tenant, episode, step, DETERIORATING)
+            desk.report(tenant, [Outcome(said.id, said.advice or 0)])
+        desk.plans.settle()
+
+    def lift_of_a_newcomer(desk, name):
+        episode = desk.start(tenant, adviser, name).id
+        desk.plans.settle()
+        return desk.advise(tenant, episode, 0, DETERIORATING).reason["lift"]
+
+    assert lift_of_a_newcomer(desk, "bob") > 0.9
+    desk.forget(tenant, "ann")
+    desk.plans.settle()
+    for name in ("bob", "cho"):
+        assert lift_of_a_newcomer(desk, name) == pytest.approx(
+            lift_of_a_newcomer(opened(1), f"{name} elsewhere")
+        )
+
+
+def test_an_episode_begun_in_shadow_is_not_paced_when_the_mode_changes(opened, tenant):
+    """Found by an attack: its pieces counted against the budget and it did not."""
+    desk = opened()
+    adviser = desk.create(tenant, "alerts", settings(budget=1.0, mode="shadow"))
+    begun = [desk.start(tenant, adviser, "ann").id for _ in range(5)]
+    desk.set_mode(tenant, adviser, "live")
+    for episode in begun:
+        for step in range(6):
+            desk.advise(tenant, episode, step, DETERIORATING)
+    desk.start(tenant, adviser, "ann")
+    with desk.engine.connect() as connection:
+        row = connection.execute(sa.select(advisers)).one()
+    assert (row.paced_episodes, row.paced_pieces) == (1, 0)
+
+
+def test_a_database_that_lost_what_it_had_acknowledged_is_counted_anew(opened, tenant, monkeypatch):
+    monkeypatch.setattr("counsel.service.desk.LOOK_ROUND", 0.05)
+    desk = opened()
+    adviser = desk.create(tenant, "alerts", settings())
+    live_through(desk, tenant, adviser, "ann", 3, np.random.default_rng(0))
+    before = seen(desk, tenant, adviser).everybody.decisions
+    with writing(desk.engine) as connection:
+        last = connection.scalar(sa.select(sa.func.max(outcomes.c.seq)))
+        connection.execute(sa.delete(outcomes).where(outcomes.c.seq > last - 2))
+    deadline = time.monotonic() + 10
+    while seen(desk, tenant, adviser).everybody.decisions != before - 2:
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+@pytest.mark.parametrize("url", ["postgresql"], indirect=True)
+def test_another_default_isolation_of_the_database_changes_nothing(opened, tenant, url):
+    """Found by an attack: under "repeatable read" two services learnt what was not there."""
+    first = opened()
+    with first.engine.begin() as connection:
+        name = connection.scalar(sa.select(sa.func.current_database()))
+        connection.exec_driver_sql(
+            f"alter database {name} set default_transaction_isolation = 'repeatable read'"
+        )
+    adviser = first.create(tenant, "alerts", settings())
+    desks = [opened(1), opened(2)]
+    with ThreadPoolExecutor(4) as pool:
+        for one in [
+            pool.submit(
+                live_through, desks[i % 2], tenant, adviser, f"n{i}", 3, np.random.default_rng(i)
+            )
+            for i in range(4)
+        ]:
+            one.result()
+    for desk in desks:
+        desk.follow()
+        same(seen(desk, tenant, adviser), seen(opened(3), tenant, adviser))
+
+
+@pytest.mark.parametrize("holdout", [0.0, 0.3])
+@pytest.mark.parametrize("quiet", [(0.4, 0.7), (1.0, 0.0)])
+def test_exported_probabilities_are_those_of_what_was_shown(holdout, quiet):
+    """All that two steps may show, enumerated: silence with probability q, else advice."""
+    first, second = quiet
+    for held_out in (False, True):
+        for spoke in [(False, False)] if held_out else itertools.product([False, True], repeat=2):
+            rows = [
+                SimpleNamespace(
+                    held_out=held_out,
+                    shown=not held_out,
+                    must=False,
+                    advice=1 if said else None,
+                    probability=1.0 - q if said else q,
+                    reason=json.dumps({"silence": q} if held_out else {}),
+                )
+                for said, q in zip(spoke, quiet, strict=True)
+            ]
+            found = _chances(rows, settings(holdout=holdout))
+            own = (1.0 - first if spoke[0] else first) * (1.0 - second if spoke[1] else second)
+            kept = holdout if spoke == (False, False) else 0.0
+            if kept or own:
+                assert np.prod(found) == pytest.approx(kept + (1.0 - holdout) * own)
+    shadow = SimpleNamespace(
+        held_out=False, shown=False, must=False, advice=1, probability=0.3, reason="{}"
+    )
+    must = SimpleNamespace(
+        held_out=True, shown=True, must=True, advice=1, probability=1.0, reason="{}"
+    )
+    assert _chances([shadow, must], settings(holdout=0.5)) == [1.0, 1.0]

@@ -1,6 +1,7 @@
 """The playground's games behind the page: rules, what is said, what is learnt and shown."""
 
 import io
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pandas as pd
@@ -274,3 +275,58 @@ def test_a_stranger_is_taken_for_somebody_who_dodges_walls(playground):
     prior = play_world("three-phases").policy[0]
     np.testing.assert_allclose(prior.sum(axis=1), 1.0)
     assert prior.min() >= 0.1 - 1e-12
+
+
+def test_a_game_that_was_interrupted_goes_on(playground, desk, monkeypatch):
+    """Found by an attack: a fault between a move and the next question ended the game for good."""
+    game = begin(playground)
+    plain = desk.advise
+
+    def fail(*_):
+        raise CounselError("away")
+
+    monkeypatch.setattr(desk, "advise", fail)
+    with pytest.raises(CounselError, match="away"):
+        playground.move(1, game["id"], 0, "Up")
+    monkeypatch.setattr(desk, "advise", plain)
+    again = playground.move(1, game["id"], 0, "Down")
+    assert (again["over"], again["step"], again["path"][0]["action"]) == (False, 1, "Up")
+    assert playground.move(1, game["id"], 1, "Down")["step"] == 2
+
+
+def test_two_moves_of_one_step_at_once_leave_one_story(playground):
+    """Found by an attack: the record had one move and went on from where the other led."""
+    for _ in range(10):
+        game = begin(playground)
+        with ThreadPoolExecutor(2) as pool:
+            both = [pool.submit(playground.move, 1, game["id"], 0, one) for one in ("Up", "Down")]
+            shown = [one.result() for one in both]
+        assert shown[0]["path"] == shown[1]["path"]
+        last = playground.show(1, game["id"])
+        row = game["at"][0] + MOVES[last["path"][0]["action"]]
+        assert last["at"] == [row, 1]
+
+
+def test_episodes_begun_otherwise_are_no_games(playground, desk):
+    from counsel.service.live import Settings
+
+    game = begin(playground)
+    adviser = desk.episode(1, game["id"]).adviser
+    empty = desk.start(1, adviser, "simulated: nobody").id
+    own = desk.create(1, "own", Settings("play/budget", budget=1.0, algorithm="thompson"))
+    other = desk.start(1, own, "ann").id
+    desk.advise(1, other, 0, 3)
+    for id_ in (empty, other):
+        with pytest.raises(CounselError, match="there is no game"):
+            playground.show(1, id_)
+
+
+def test_what_another_process_played_is_on_the_card(playground, desk):
+    """Found by an attack: before it had followed, it took away what it had not counted."""
+    engine = open_engine(str(desk.engine.url.database))
+    other = Desk(engine, Sources(engine), np.random.default_rng(5))
+    shown = played(playground, begin(playground, adviser="always"))[-1]
+    there = Playground(other, np.random.default_rng(6)).show(1, shown["id"])
+    assert there["card"]["learnt"] == shown["card"]["learnt"]
+    other.close()
+    engine.dispose()

@@ -4,39 +4,30 @@ import subprocess
 import sys
 from pathlib import Path
 
-import numpy as np
 import pytest
 import schemathesis
 from hypothesis import HealthCheck, given, settings
 from schemathesis.specs.openapi.checks import positive_data_acceptance
 
-from counsel.service.app import make_app
-from counsel.service.desk import Desk
-from counsel.service.keys import tenant_of
-from counsel.service.live import Settings
-from counsel.service.sources import Sources
-from counsel.service.store import open_engine, writing
+from counsel.service.client import Client
+from tests import services
 from tests.test_service import MATRIX
 
 
 @pytest.fixture(scope="module")
 def opened(tmp_path_factory):
-    engine = open_engine(str(tmp_path_factory.mktemp("openapi") / "counsel.db"))
-    with writing(engine) as connection:
-        tenant = tenant_of(connection, "local")
-    desk = Desk(engine, Sources(engine), np.random.default_rng(0))
-    adviser = desk.create(tenant, "alerts", Settings("ward", budget=1.0))
-    episode = desk.start(tenant, adviser, "ann").id
-    known = {"adviser": adviser, "episode": episode, "person": "ann"}
-    yield make_app(desk, tenant=tenant), known
-    desk.close()
-    engine.dispose()
+    """The address of a service, and ids of what there is."""
+    with services.serving(tmp_path_factory.mktemp("openapi") / "counsel.db") as address:
+        with Client(address) as client:
+            adviser = client.create_adviser("alerts", "ward", budget=1.0)["id"]
+            episode = client.start(adviser, "ann")
+        yield address, {"adviser": adviser, "episode": episode, "person": "ann"}
 
 
 @pytest.fixture(scope="module")
 def document(opened):
-    app, _ = opened
-    return schemathesis.openapi.from_asgi("/v1/openapi.json", app)
+    address, _ = opened
+    return schemathesis.openapi.from_url(f"{address}/v1/openapi.json")
 
 
 @pytest.mark.parametrize(("verb", "path"), [(verb, path) for verb, path, _ in MATRIX])

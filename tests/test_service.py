@@ -20,7 +20,7 @@ from counsel.service.app import LARGEST, make_app
 from counsel.service.desk import Desk
 from counsel.service.keys import add_key, revoke_key, tenant_of
 from counsel.service.sources import Sources
-from counsel.service.store import open_engine
+from counsel.service.store import open_engine, writing
 from counsel.worlds.ward import ward_log
 
 
@@ -199,7 +199,7 @@ def test_a_revoked_key_works_no_longer(client, keys, desk, monkeypatch):
 def test_without_keys_everybody_is_the_one_tenant(desk):
     with desk.engine.begin() as connection:
         tenant = tenant_of(connection, "local")
-    with TestClient(make_app(desk, tenant=tenant)) as client:
+    with TestClient(make_app(desk, tenant=tenant), base_url="http://localhost") as client:
         assert client.get("/v1/advisers").json() == []
 
 
@@ -430,11 +430,126 @@ def test_the_commands_make_a_key_and_serve(tmp_path):
         (("serve", "--no-auth", "--host", "0.0.0.0"), "--no-auth is for this machine itself"),
         (("serve", "--db", "/nowhere/at/all.db"), "cannot be opened"),
         (("keys", "add", "--role", "root"), "role is 'root'"),
-        (("keys", "revoke", "--name", "none"), "has no key 'none'"),
+        (("keys", "revoke", "--name", "none"), "there is no database counsel.db"),
+        (("keys", "list"), "there is no database counsel.db"),
+        (("serve", "--workers", "2"), "several workers need PostgreSQL"),
+        (("serve", "--demo", "--host", "0.0.0.0"), "--demo is for this machine itself"),
+        (("serve", "--host", "nowhere.invalid"), "cannot listen on nowhere.invalid"),
+        (("serve", "--db", "postgresql://u@127.0.0.1:1/x?password=s3cret"), "password=hidden"),
     ],
 )
 def test_commands_that_make_no_sense_are_refused_in_one_line(tmp_path, arguments, what):
     done = run(*arguments, cwd=tmp_path)
     assert done.returncode == 2
     assert what in done.stderr
+    assert "s3cret" not in done.stderr
     assert done.stderr.count("\n") == 1
+    assert done.stdout == ""
+
+
+def test_a_port_that_is_taken_is_told_before_anything_is_said(tmp_path):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        done = run("serve", "--no-auth", "--port", str(taken.getsockname()[1]), cwd=tmp_path)
+    assert done.returncode == 2
+    assert "address already in use" in done.stderr
+    assert (done.stdout, done.stderr.count("\n")) == ("", 1)
+
+
+def test_a_database_of_a_newer_version_is_told_in_one_line(tmp_path):
+    engine = open_engine(str(tmp_path / "counsel.db"))
+    with writing(engine) as connection:
+        connection.exec_driver_sql("update alembic_version set version_num = '9999'")
+    engine.dispose()
+    done = run("serve", cwd=tmp_path)
+    assert done.returncode == 2
+    assert "made by another version of Counsel" in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"Host": "evil.example"},
+        {"Host": "127.0.0.1.evil.example"},
+        {"Origin": "https://evil.example"},
+        {"Origin": "null"},
+        {"Host": ""},
+    ],
+)
+def test_without_keys_no_page_from_elsewhere_may_ask(desk, headers):
+    with desk.engine.begin() as connection:
+        tenant = tenant_of(connection, "local")
+    with TestClient(make_app(desk, tenant=tenant), base_url="http://localhost") as client:
+        assert client.get("/v1/advisers", headers=headers).status_code == 403
+        own = {"Origin": "http://localhost"}
+        assert client.get("/v1/advisers", headers=own).status_code == 200
+
+
+@pytest.mark.parametrize("url", ["postgresql"], indirect=True)
+def test_nul_anywhere_is_refused_and_never_a_fault(url):
+    """Found by an attack: PostgreSQL keeps no NUL, and fourteen routes answered 500."""
+    engine = open_engine(url)
+    found = Desk(engine, Sources(engine), np.random.default_rng(0))
+    with writing(engine) as connection:
+        tenant = tenant_of(connection, "local")
+    app = make_app(found, tenant=tenant)
+    with TestClient(app, base_url="http://localhost", raise_server_exceptions=False) as client:
+        made = client.post("/v1/advisers", json={"name": "a", "source": "ward"}).json()["id"]
+        for verb, path, body in (
+            ("POST", "/v1/advisers", {"name": "a\0", "source": "ward"}),
+            ("POST", "/v1/advisers", {"name": "a", "source": "\0"}),
+            ("POST", f"/v1/advisers/{made}/episodes", {"person": "\0"}),
+            ("POST", "/v1/outcomes", {"outcomes": [{"advice_id": "\0", "action": "a"}]}),
+            ("POST", "/v1/play/games", {"map": "budget", "budget": 1, "player": "\0"}),
+            ("POST", "/v1/episodes/%00/end", {}),
+            ("GET", "/v1/advisers/%00", None),
+            ("GET", "/v1/people/%00", None),
+            ("DELETE", "/v1/people/a%00b", None),
+            ("GET", "/v1/play/players/%00/log", None),
+            ("GET", "/v1/play/games/%00", None),
+            ("POST", "/v1/models?name=%00", None),
+        ):
+            told = client.request(verb, path, json=body)
+            assert told.status_code in (400, 422), (path, told.text)
+            assert told.headers["content-type"] == "application/problem+json"
+    found.close()
+    engine.dispose()
+
+
+def test_a_reward_that_sums_to_no_number_is_refused(client, keys):
+    adviser = an_adviser(client, keys)
+    episode = an_episode(client, keys, adviser)
+    at = {"step": 0, "state": "stable"}
+    path = f"/v1/episodes/{episode}/advice"
+    said = client.post(path, json=at, headers=bearing(keys["advise"])).json()
+    told = {"outcomes": [{"advice_id": said["id"], "action": "assess", "reward": 1.7e308}]}
+    answer = client.post("/v1/outcomes", json=told, headers=bearing(keys["advise"]))
+    assert answer.status_code == 422
+
+
+def test_models_that_would_take_for_ever_are_refused(client, keys, a_model):
+    def changed(change, extra=0):
+        sink = io.BytesIO()
+        with np.load(io.BytesIO(a_model)) as packed:
+            arrays = dict(packed)
+        header = json.loads(bytes(arrays["header"]))
+        change(header)
+        np.savez(
+            sink, **(arrays | {"header": np.frombuffer(json.dumps(header).encode(), np.uint8)})
+        )
+        with zipfile.ZipFile(sink, "a") as packed:
+            for i in range(extra):
+                packed.writestr(f"x{i}.npy", b"")
+        return sink.getvalue()
+
+    for content, what in (
+        (changed(lambda header: header.update(horizon=10**9)), "are the most"),
+        (changed(lambda header: None, extra=1001), "parts"),
+        (changed(lambda header: header["state_labels"].__setitem__(0, "x" * 201)), "labels have"),
+    ):
+        told = client.post("/v1/models", content=content, headers=bearing(keys["admin"]))
+        assert (told.status_code, what in told.json()["detail"]) == (400, True), told.text
+    fine = changed(lambda header: None)
+    assert (
+        client.post("/v1/models", content=fine, headers=bearing(keys["admin"])).status_code == 201
+    )

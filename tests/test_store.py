@@ -76,6 +76,7 @@ def an_episode(connection, name="e"):
             "adviser": f"a-{name}",
             "person": person.inserted_primary_key[0],
             "held_out": False,
+            "paced": False,
             "spent": 0,
             "started": 0.0,
         },

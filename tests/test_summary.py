@@ -56,7 +56,9 @@ def test_it_is_what_a_slow_count_of_the_log_says(desk):
     adviser = lived(desk, must_say={"critical": "call doctor"})
     told = summarise(desk, 1, adviser)
     with desk.engine.connect() as connection:
-        rows = pd.read_csv(io.BytesIO(export_log(connection, adviser, WARD, "csv")))
+        rows = pd.read_csv(
+            io.BytesIO(export_log(connection, adviser, desk.live(1, adviser), "csv"))
+        )
         held = set(
             connection.scalars(sa.select(episodes.c.id).where(episodes.c.held_out.is_(True)))
         )
@@ -76,6 +78,8 @@ def test_it_is_what_a_slow_count_of_the_log_says(desk):
     assert sum(one["pieces"] for one in told["by_advice"]) == len(heard)
     # Must-say pieces are those in the state where they must be said.
     shown = rows[rows.advice.notna()]
+    assert set(shown[shown.episode.isin(held)].state) <= {"critical"}
+    shown = shown[~shown.episode.isin(held)]
     must = shown[shown.state == "critical"]
     advised = rows[~rows.episode.isin(held)].episode.nunique()
     spending = told["spending"]

@@ -8,8 +8,6 @@ import typer
 from counsel.cli.app import Json, app
 from counsel.errors import CounselError
 
-LOOPBACK = ("127.0.0.1", "::1", "localhost")
-
 Database = Annotated[
     str,
     typer.Option(
@@ -60,14 +58,15 @@ def serve(  # noqa: PLR0913 (what may be chosen)
 
     import uvicorn
 
+    from counsel.service.app import LOOPBACK
     from counsel.service.serving import Serving
-    from counsel.service.store import open_engine
+    from counsel.service.store import is_shared, open_engine
 
     open_door = no_auth or demo
     if open_door and host not in LOOPBACK:
         flag = "--no-auth" if no_auth else "--demo"
         raise CounselError(f"{flag} is for this machine itself; --host {host} is not")
-    if workers > 1 and not (database or "").startswith("postgresql"):
+    if workers > 1 and not is_shared(database or "counsel.db"):
         raise CounselError("several workers need PostgreSQL: give --db postgresql+psycopg://…")
     if workers > 1 and demo:
         raise CounselError("--demo takes one worker")
@@ -78,6 +77,7 @@ def serve(  # noqa: PLR0913 (what may be chosen)
         database = database or "counsel.db"
         serving = Serving(database, auth=not open_door, demo=demo)
         open_engine(database).dispose()  # what cannot be opened is told before anything starts
+        port = _free_port(host, port)
         address = f"http://{host}:{port}"
         app = serving.app() if workers == 1 else "counsel.service.serving:app_from_environment"
         serving.to_environment()
@@ -91,6 +91,8 @@ def serve(  # noqa: PLR0913 (what may be chosen)
             port=port,
             workers=workers if workers > 1 else None,
             log_level="warning",
+            timeout_keep_alive=75,
+            timeout_graceful_shutdown=10,
             server_header=False,
             proxy_headers=False,
             access_log=False,
@@ -129,7 +131,7 @@ def list_keys(
     from counsel.service import keys as service
     from counsel.service.store import open_engine
 
-    engine = open_engine(database)
+    engine = open_engine(_known(database))
     with engine.connect() as connection:
         found = service.list_keys(connection, tenant=tenant)
     engine.dispose()
@@ -151,13 +153,37 @@ def revoke_key(
     from counsel.service import keys as service
     from counsel.service.store import open_engine, writing
 
-    engine = open_engine(database)
+    engine = open_engine(_known(database))
     with writing(engine) as connection:
         count = service.revoke_key(connection, tenant=tenant, name=name)
     engine.dispose()
     if not count:
         raise CounselError(f"tenant {tenant!r} has no key {name!r} that works")
     typer.echo(f"Revoked {count} key{'' if count == 1 else 's'} called {name!r}.")
+
+
+def _free_port(host: str, port: int) -> int:
+    """Return a port that can be listened on: the one asked for, or any where that is 0."""
+    import socket
+
+    try:
+        kind, *_, place = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        with socket.socket(kind, socket.SOCK_STREAM) as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe.bind(place)
+            return int(probe.getsockname()[1])
+    except OSError as fault:
+        reason = (fault.strerror or str(fault)).lower()
+        raise CounselError(f"cannot listen on {host}, port {port}: {reason}") from None
+
+
+def _known(database: str) -> str:
+    """Return a database that there is; a file that is not there would be made anew."""
+    from pathlib import Path
+
+    if "://" not in database and not Path(database).exists():
+        raise CounselError(f"there is no database {database}; name it with --db")
+    return database
 
 
 def _shown(database: str) -> str:

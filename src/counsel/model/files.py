@@ -85,6 +85,10 @@ def load(path: str | os.PathLike[str]) -> AdviceProblem:
     return _problem(path, *read_npz(Path(path), PROBLEM))
 
 
+MOST_PARTS = 1000
+"""Arrays in a file that somebody sent."""
+
+
 def loads(content: bytes, *, name: str, most: int) -> AdviceProblem:
     """Read a problem from the content of a file that somebody sent.
 
@@ -99,9 +103,12 @@ def loads(content: bytes, *, name: str, most: int) -> AdviceProblem:
     """
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as packed:
-            size = sum(part.file_size for part in packed.infolist())
+            parts = packed.infolist()
+            size = sum(part.file_size for part in parts)
     except _DAMAGED:
         raise CounselError(f"{name} is truncated, damaged or not a Counsel file") from None
+    if len(parts) > MOST_PARTS:
+        raise CounselError(f"{name} has {len(parts):,} parts; {MOST_PARTS} are the most")
     if size > most:
         raise CounselError(f"{name} takes {size:,} bytes when unpacked; {most:,} are the most")
     return _problem(name, *_read_stream(io.BytesIO(content), name, PROBLEM))

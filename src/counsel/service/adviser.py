@@ -238,7 +238,8 @@ class Adviser:
     def moved(self, made: Advising, person: int) -> bool:
         """Whether so much has been seen since a plan was made that it should be made anew."""
         mine, everybody = self.seen.amount(person)
-        return mine > 1.1 * made.seen[0] or everybody > 1.1 * made.seen[1] + 1
+        fewer = everybody < made.seen[1]
+        return fewer or mine > 1.1 * made.seen[0] or everybody > 1.1 * made.seen[1] + 1
 
     def believed_problem(self, believed: Believed) -> AdviceProblem:
         """Return the world with a person as believed; must-say states have their advice in them."""

@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 from http import HTTPStatus
 from typing import Any
+from urllib.parse import urlsplit
 
 import sqlalchemy as sa
 from fastapi import FastAPI, Request, Response
@@ -18,10 +19,12 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
 from starlette.routing import Match, Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from counsel import __version__
+from counsel._arrays import brief
 from counsel.errors import CounselError
 from counsel.service import schemas
 from counsel.service.desk import ConflictError, Desk, MissingError
@@ -32,6 +35,9 @@ from counsel.service.routes import Counters, add_routes
 from counsel.service.sources import LARGEST_MODEL
 
 LOG = logging.getLogger("counsel.service")
+
+LOOPBACK = ("127.0.0.1", "::1", "localhost")
+"""What this machine calls itself."""
 
 LARGEST = 1_000_000
 """Bytes of a request."""
@@ -83,11 +89,12 @@ def make_app(
         docs_url=None,
         redoc_url=None,
         openapi_url="/v1/openapi.json",
+        redirect_slashes=False,
         responses=PROBLEMS,
     )
     counters = Counters()
     _answer_faults(app)
-    app.add_middleware(_Guard)
+    app.add_middleware(_Guard, open_door=tenant is not None)
     doorman = Doorman(desk.engine, tenant)
     add_routes(app, desk, doorman, counters)
     add_play_routes(app, desk, doorman)
@@ -123,10 +130,22 @@ def _answer_faults(app: FastAPI) -> None:
         kinds = {MissingError: 404, ConflictError: 409}
         return problem(kinds.get(type(fault), 400), str(fault))
 
-    @app.exception_handler(sa.exc.OperationalError)
-    async def away(_: Request, fault: sa.exc.OperationalError) -> JSONResponse:
-        LOG.error("the database does not answer: %s", fault.orig)
+    @app.exception_handler(sa.exc.DataError)
+    async def unkept(_: Request, __: sa.exc.DataError) -> JSONResponse:
+        return problem(400, "the database cannot keep one of these values")
+
+    @app.exception_handler(sa.exc.SQLAlchemyError)
+    async def away(_: Request, fault: sa.exc.SQLAlchemyError) -> JSONResponse:
+        LOG.warning("the database does not answer: %s", brief(str(getattr(fault, "orig", fault))))
         return problem(503, "the database does not answer; try again")
+
+    @app.exception_handler(ClientDisconnect)
+    async def gone(_: Request, __: ClientDisconnect) -> JSONResponse:
+        return problem(400, "the request ended before its body did")
+
+    @app.exception_handler(Exception)
+    async def broken(_: Request, __: Exception) -> JSONResponse:
+        return problem(500, "something went wrong here; it is in the service's log")
 
     @app.exception_handler(HTTPException)
     async def failed(request: Request, fault: HTTPException) -> JSONResponse:
@@ -155,17 +174,24 @@ def _verbs(request: Request) -> list[str]:
 class _Guard:
     """Refuses what is too large, and sends the headers that keep browsers careful."""
 
-    def __init__(self, app: ASGIApp) -> None:
-        self.app = app
+    def __init__(self, app: ASGIApp, *, open_door: bool) -> None:
+        self.app, self.open_door = app, open_door
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
+        headers = dict(scope["headers"])
         most = LARGEST_MODEL if scope["path"] == "/v1/models" else LARGEST
-        declared = dict(scope["headers"]).get(b"content-length", b"0")
+        declared = headers.get(b"content-length", b"0")
         if not declared.isdigit() or int(declared) > most:
-            await _too_large(send, most)
+            await _refuse(send, 413, f"the request is larger than {most} bytes")
+            return
+        if "\x00" in scope["path"] or b"%00" in scope["query_string"]:
+            await _refuse(send, 400, "the address has NUL in it")
+            return
+        if self.open_door and not _from_here(headers):
+            await _refuse(send, 403, "without keys only pages of this machine itself may ask")
             return
         size = 0
 
@@ -187,11 +213,20 @@ class _Guard:
         await self.app(scope, counted, careful)
 
 
-async def _too_large(send: Callable[[Message], Awaitable[None]], most: int) -> None:
-    told = schemas.Problem(
-        title="Content Too Large", status=413, detail=f"the request is larger than {most} bytes"
-    )
+def _from_here(headers: Mapping[bytes, bytes]) -> bool:
+    """Whether a request was meant for this machine, and no page from elsewhere sent it.
+
+    A page of another host could have its name lead here and so ask whatever it likes.
+    """
+    host = urlsplit("//" + headers.get(b"host", b"").decode("latin-1"))
+    origin = headers.get(b"origin")
+    own = origin is None or urlsplit(origin.decode("latin-1")).netloc == host.netloc
+    return own and host.hostname in LOOPBACK
+
+
+async def _refuse(send: Callable[[Message], Awaitable[None]], status: int, detail: str) -> None:
+    told = schemas.Problem(title=HTTPStatus(status).phrase, status=status, detail=detail)
     body = json.dumps(told.model_dump()).encode()
-    headers = [(b"content-type", b"application/problem+json")]
-    await send({"type": "http.response.start", "status": 413, "headers": headers})
+    headers = [(b"content-type", b"application/problem+json"), *CAREFUL]
+    await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": body})

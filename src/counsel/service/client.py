@@ -13,11 +13,18 @@ but those that make something. One client is for one thread.
 
 import http.client
 import json
+import time
 from types import TracebackType
 from typing import Any
 from urllib.parse import quote, urlsplit
 
 from counsel.errors import CounselError
+
+IDLE = 4.0
+"""Seconds after which a connection is opened anew: proxies close those that nobody uses."""
+
+MAKES = ("/advisers", "/episodes", "/models")
+"""What must not be sent twice."""
 
 
 class ServiceError(CounselError):
@@ -42,11 +49,18 @@ class Client:
     """
 
     def __init__(self, url: str, key: str | None = None, timeout: float = 30.0) -> None:
-        parts = urlsplit(url)
         kinds = {"http": http.client.HTTPConnection, "https": http.client.HTTPSConnection}
-        if parts.scheme not in kinds or not parts.hostname:
+        try:
+            parts = urlsplit(url)
+            host, port = parts.hostname, parts.port
+        except ValueError:
+            host, port = None, None
+        if not host or parts.scheme not in kinds:
             raise CounselError(f"url is {url[:60]!r}; write http://HOST:PORT or https://HOST")
-        self._connection = kinds[parts.scheme](parts.hostname, parts.port, timeout=timeout)
+        if key is not None and not (key.isascii() and key.isprintable()):
+            raise CounselError("the key has characters that no key has")
+        self._url, self._used = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}", 0.0
+        self._connection = kinds[parts.scheme](host, port, timeout=timeout)
         self._path = parts.path.rstrip("/")
         self._headers = {"Content-Type": "application/json"}
         if key is not None:
@@ -124,28 +138,50 @@ class Client:
 
     def _send(self, verb: str, path: str, told: Any = None) -> Any:  # noqa: ANN401 (JSON)
         answer = self._ask(verb, path, told)
-        return json.loads(answer) if answer else None
+        try:
+            return json.loads(answer) if answer else None
+        except ValueError:
+            raise CounselError(f"{self._url} answered something that is no JSON") from None
 
     def _ask(self, verb: str, path: str, told: Any) -> bytes:  # noqa: ANN401 (JSON)
-        body = told if isinstance(told, bytes | None) else json.dumps(told).encode()
-        makes = verb == "POST" and path.split("?")[0].endswith(("advisers", "episodes", "models"))
         try:
-            answer = self._exchange(verb, path, body)
-        except (ConnectionError, http.client.HTTPException):
+            body = told if isinstance(told, bytes | None) else json.dumps(told).encode()
+        except (TypeError, ValueError) as fault:
+            raise CounselError(f"this cannot be sent as JSON: {fault}") from None
+        if time.monotonic() - self._used > IDLE:
+            self._connection.close()  # the service may have closed it; it is opened again
+        try:
+            status, content = self._exchange(verb, path, body)
+        except (ConnectionError, http.client.HTTPException) as fault:
             self._connection.close()
-            if makes:
-                raise CounselError("the service went away; whether it did so is unknown") from None
-            answer = self._exchange(verb, path, body)
-        content = answer.read()
-        if answer.status >= 400:
-            try:
-                detail = str(json.loads(content)["detail"])
-            except (ValueError, KeyError, TypeError):
-                detail = f"the service answered {answer.status}"
-            raise ServiceError(answer.status, detail)
+            if isinstance(fault, ConnectionRefusedError):
+                raise CounselError(f"nobody answers at {self._url}") from None
+            if verb == "POST" and path.split("?")[0].endswith(MAKES):
+                raise CounselError(f"{self._url} went away; whether it did so is unknown") from None
+            status, content = self._again(verb, path, body)
+        except OSError as fault:
+            self._connection.close()
+            raise CounselError(f"{self._url} does not answer: {fault}") from None
+        self._used = time.monotonic()
+        if not 200 <= status < 300:
+            raise ServiceError(status, _detail(status, content))
         return content
 
-    def _exchange(self, verb: str, path: str, body: bytes | None) -> http.client.HTTPResponse:
+    def _again(self, verb: str, path: str, body: bytes | None) -> tuple[int, bytes]:
+        try:
+            return self._exchange(verb, path, body)
+        except (OSError, http.client.HTTPException) as fault:
+            self._connection.close()
+            raise CounselError(f"{self._url} does not answer: {fault}") from None
+
+    def _exchange(self, verb: str, path: str, body: bytes | None) -> tuple[int, bytes]:
         self._connection.request(verb, self._path + path, body, self._headers)
-        answer: http.client.HTTPResponse = self._connection.getresponse()
-        return answer
+        answer = self._connection.getresponse()
+        return answer.status, answer.read()
+
+
+def _detail(status: int, content: bytes) -> str:
+    try:
+        return str(json.loads(content)["detail"])
+    except (ValueError, KeyError, TypeError):
+        return f"the service answered {status}"

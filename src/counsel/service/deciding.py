@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import sqlalchemy as sa
 
-from counsel.service.adviser import Advising, advice_at
+from counsel.service.adviser import Advising, Limit, advice_at
 from counsel.service.live import Episode, Live
 
 
@@ -40,46 +40,74 @@ def decide(ask: Ask, spent: int) -> Said:
     """Decide on one step, so many pieces having been spent."""
     settings, made, cell = ask.live.settings, ask.made, (ask.step, ask.state)
     id_ = f"{ask.episode.id}-{ask.step}"
-    shows = settings.mode == "live" and not ask.episode.held_out
     if settings.mode == "off":
         return Said(id_, None, shown=False, probability=1.0, reason={"why": "the adviser is off"})
-    must = ask.live.adviser.must_say.get(ask.state)
-    if must is not None:
-        reason = _why(made, cell, must) | {"why": "this must be said"}
-        return Said(id_, must, shows, 1.0, reason, must=True)
+    live, held_out = settings.mode == "live", ask.episode.held_out
     limit = ask.episode.limit or settings.limit
     left = None if not limit.hard or limit.budget is None else int(limit.budget) - spent
+    account = {"spent": spent} if left is None else {"spent": spent, "left": left}
+    must = ask.live.adviser.must_say.get(ask.state)
+    if must is not None:
+        reason = account | _why_must(made, cell, must)
+        return Said(id_, must, live, 1.0, reason, must=True)
     defer, luck = ask.live.problem.defer, ask.luck
-    advice, probability = defer, 1.0
+    chances = {defer: 1.0}
     if left is None or left > 0:
-        for option, chance in advice_at(made.plan, ask.step, ask.state, spent).items():
-            advice, probability = option, chance
-            luck -= chance
-            if luck < 0.0:
-                break
+        chances = advice_at(made.plan, ask.step, ask.state, spent)
+    advice, probability = defer, 1.0
+    for option, chance in chances.items():
+        advice, probability = option, chance
+        luck -= chance
+        if luck < 0.0:
+            break
     said = None if advice == defer else advice
-    reason = {"spent": spent} | _why(made, cell, said)
+    reason = account | _why(made, cell, said, limit)
     if probability < 1.0:
         reason["drawn"] = ask.luck
     if left is not None:
         reason["left"] = left - (said is not None)
         if left <= 0:
-            reason["why"] = "the budget is spent"
-    if ask.episode.held_out:
+            reason["why"] = "the budget is spent" if limit.budget else "there is no budget"
+    if held_out:
         reason["why"] = "this episode is kept silent to measure what advice is worth"
-    return Said(id_, said, shows, probability, reason)
+        if live:
+            reason["silence"] = chances.get(defer, 0.0)
+    return Said(id_, said, live and not held_out, probability, reason)
 
 
-def _why(made: Advising, cell: tuple[int, int], advice: int | None) -> dict[str, Any]:
+def _why_must(made: Advising, cell: tuple[int, int], advice: int) -> dict[str, Any]:
+    """Return the numbers behind what must be said.
+
+    In the planner's world the person already acts as advised there. From that advantage, A', the
+    one over being left alone is A' / (1 − λ).
+    """
+    lift = float(made.believed.optimistic[advice])
+    folded = float(np.nan_to_num(made.advantage[(*cell, advice)]))
+    advantage = folded / (1.0 - lift) if lift < 1.0 else None
+    return {
+        "why": "this must be said",
+        "considered": advice,
+        "lift": lift,
+        "advantage": advantage,
+        "gain": None if advantage is None else lift * advantage,
+    }
+
+
+def _why(made: Advising, cell: tuple[int, int], advice: int | None, limit: Limit) -> dict[str, Any]:
     """Return the numbers behind a decision: of what is advised, or of the best that is not."""
     gain = made.gain[cell]
     looked_at = int(gain.argmax()) if advice is None else advice
     price = float(made.plan.price)
-    why = "what it gains exceeds what a piece is worth elsewhere"
-    if advice is None:
+    costs = limit.penalty is not None
+    why = f"what it gains exceeds what {'it costs' if costs else 'a piece is worth elsewhere'}"
+    if limit.always:
+        why = "this adviser always speaks"
+    elif advice is None:
         why = "no advice helps here"
         if gain[looked_at] > 0.0:
-            why = "a piece of advice is worth more elsewhere"
+            why = "advice costs more here than it gains"
+            if not costs:
+                why = "a piece of advice is worth more elsewhere"
     bears = made.criticality
     return {
         "why": why,

@@ -52,7 +52,7 @@ class Demo:
         ]
         self._moves = world.mdp.kernel.to_sparse()
         settings = Settings("ward", budget=1.0, holdout=0.2)
-        self._alarm = desk.create(tenant, "Ward alarm", settings)
+        self._alarm = desk.create(tenant, "Ward alarm", settings, f"demo-ward-alarm-{tenant}")
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._go_on, name="demo", daemon=True)
 

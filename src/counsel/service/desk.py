@@ -27,17 +27,17 @@ from uuid import uuid4
 import numpy as np
 import sqlalchemy as sa
 
-from counsel._arrays import index_in
+from counsel._arrays import brief, index_in
 from counsel.errors import CounselError
 from counsel.model.problem import AdviceProblem
 from counsel.service import record
 from counsel.service.adviser import NOBODY, Advising, Limit
 from counsel.service.deciding import Ask, Said, decide, from_row, to_row
-from counsel.service.live import Episode, Live, Settings, counts
+from counsel.service.live import Episode, Live, Settings
 from counsel.service.plans import Key, Plans
 from counsel.service.seen import Seen, pack, unpack
 from counsel.service.store import Batch, Committer, Waiter
-from counsel.service.tables import advisers, episodes, erasures, people, snapshots
+from counsel.service.tables import advisers, episodes, erasures, outcomes, people, snapshots
 
 LOG = logging.getLogger("counsel.service")
 
@@ -49,6 +49,9 @@ SNAPSHOT_EVERY = 100_000
 
 REMEMBERED = 100_000
 """Episodes that are known without asking the database."""
+
+LARGEST_REWARD = 1e12
+"""The size of a reward; sums of them must stay numbers."""
 
 LOOK_ROUND = 1.0
 """Seconds between looks at what other services have done."""
@@ -119,8 +122,11 @@ class Desk:
         self._stopping.set()
         self._watcher.join()
         self.plans.close()
-        if self._read_up_to > self._kept_up_to:
-            self.keep().result()
+        try:
+            if self._read_up_to > self._kept_up_to:
+                self.keep().result()
+        except sa.exc.SQLAlchemyError as fault:
+            LOG.warning("no snapshot was kept: %s", brief(str(getattr(fault, "orig", fault))))
         self.committer.close()
 
     # Advisers
@@ -188,10 +194,19 @@ class Desk:
         live = self.live(tenant, adviser)
         with self._lock:
             held_out = bool(self._rng.random() < live.settings.holdout)
+            paced = (
+                limit is None
+                and live.settings.limit.paced
+                and live.settings.mode == "live"
+                and not held_out
+            )
         id_, now = uuid4().hex, time.time()
         self.plans.of(Key(adviser, NOBODY, limit or live.settings.limit))
 
         def begin(connection: sa.Connection) -> Episode:
+            known = connection.execute(sa.select(episodes).where(episodes.c.id == id_)).first()
+            if known is not None:  # done already, though the database's answer was lost
+                return _episode(known)
             who = sa.select(people.c.id).where(people.c.tenant == tenant, people.c.name == person)
             found: Any = connection.scalar(who)
             if found is None:
@@ -203,24 +218,23 @@ class Desk:
                 "adviser": adviser,
                 "person": found,
                 "held_out": held_out,
+                "paced": paced,
                 "limit": None if limit is None else json.dumps(asdict(limit)),
                 "spent": 0,
                 "started": now,
             }
             connection.execute(sa.insert(episodes), row)
-            number: Any = connection.scalar(
-                sa.select(episodes.c.number).where(episodes.c.id == id_)
-            )
-            begun = Episode(id_, int(number), adviser, int(found), held_out, limit)
-            if counts(live.settings, begun):
+            if paced:
                 count = advisers.c.paced_episodes + 1
                 counted = sa.update(advisers).where(advisers.c.id == adviser)
                 connection.execute(counted.values(paced_episodes=count))
-            return begun
+            return _episode(
+                connection.execute(sa.select(episodes).where(episodes.c.id == id_)).one()
+            )
 
         begun: Episode = self.committer.submit(begin).result()
         self._know(begun)
-        live.episodes += counts(live.settings, begun)
+        live.episodes += begun.paced
         if live.settings.algorithm == "thompson":
             self.plans.renew(Key(adviser, begun.person, limit or live.settings.limit))
         return begun
@@ -241,10 +255,9 @@ class Desk:
             with self.engine.connect() as connection:
                 row = connection.execute(query).first()
             if row is not None and row.tenant == tenant:
-                limit = None if row.limit is None else Limit(**json.loads(row.limit))
-                found = Episode(row.id, row.number, row.adviser, row.person, row.held_out, limit)
+                found = _episode(row)
                 live = self.live(tenant, row.adviser)
-                self.plans.of(Key(row.adviser, NOBODY, limit or live.settings.limit))
+                self.plans.of(Key(row.adviser, NOBODY, found.limit or live.settings.limit))
                 self._know(found)
         if found is None or self._live[found.adviser].tenant != tenant:
             raise MissingError(f"there is no episode {episode[:40]!r}")
@@ -283,8 +296,10 @@ class Desk:
             index_in("action", one.action, problem.n_actions)
             if one.next_state is not None:
                 index_in("next_state", one.next_state, problem.n_states)
-            if one.reward is not None and not np.isfinite(one.reward):
-                raise CounselError(f"reward is {one.reward}; give a finite number")
+            if one.reward is not None and not abs(one.reward) <= LARGEST_REWARD:
+                raise CounselError(
+                    f"reward is {one.reward}; give a number of at most {LARGEST_REWARD:g}"
+                )
             rows.append(
                 {
                     "episode": episode.number,
@@ -402,9 +417,9 @@ class Desk:
         return learn
 
     def _drop(self, person: int) -> None:
-        for seen in self._seen.values():
-            seen.forget(person)
-        self.plans.drop(person=person)
+        for adviser, seen in self._seen.items():
+            if seen.forget(person):
+                self.plans.refresh(adviser)
         with self._lock:
             for id_ in [id_ for id_, one in self._episodes.items() if one.person == person]:
                 del self._episodes[id_]
@@ -413,17 +428,26 @@ class Desk:
         """See what other services on this database have changed, and keep snapshots."""
         while not self._stopping.wait(LOOK_ROUND):
             try:
-                self.follow()
-                with self.engine.connect() as connection:
-                    for row in connection.execute(sa.select(advisers)):
-                        live = self._live.get(row.id)
-                        if live is not None:
-                            live.settings = Settings(**json.loads(row.settings))
-                            live.episodes = row.paced_episodes
+                self.committer.submit(self._look).result()
                 if self._read_up_to - self._kept_up_to >= SNAPSHOT_EVERY:
                     self.keep().result()
-            except (sa.exc.SQLAlchemyError, CounselError):
-                LOG.exception("the database does not answer; trying again")
+            except sa.exc.SQLAlchemyError as fault:
+                told = brief(str(getattr(fault, "orig", fault)))
+                LOG.warning("the database does not answer: %s", told)
+
+    def _look(self, connection: sa.Connection) -> None:
+        """Take over what others have changed of advisers; what is new is followed after it."""
+        for row in connection.execute(sa.select(advisers)):
+            live = self._live.get(row.id)
+            if live is not None:
+                live.settings = Settings(**json.loads(row.settings))
+                live.episodes = row.paced_episodes
+        last = connection.scalar(sa.select(sa.func.max(outcomes.c.seq))) or 0
+        if last < self._read_up_to:
+            # People were deleted, or the database has lost what it had acknowledged: count anew.
+            for seen in self._seen.values():
+                seen.clear()
+            self._read_up_to = 0
 
     # Planning
 
@@ -480,7 +504,7 @@ class Desk:
                 rows.append(to_row(ask, said))
                 if said.advice is not None and not said.must:
                     spent[number] = spent.get(number, 0) + 1
-                    if said.shown and counts(ask.live.settings, ask.episode):
+                    if said.shown and ask.episode.paced:
                         name = ask.episode.adviser
                         paced[name] = paced.get(name, 0) + 1
         record.add_decisions(connection, rows, spent)
@@ -509,6 +533,11 @@ class Desk:
             while len(self._episodes) >= REMEMBERED:
                 del self._episodes[next(iter(self._episodes))]
             self._episodes[episode.id] = episode
+
+
+def _episode(row: sa.Row[Any]) -> Episode:
+    limit = None if row.limit is None else Limit(**json.loads(row.limit))
+    return Episode(row.id, row.number, row.adviser, row.person, row.held_out, row.paced, limit)
 
 
 def _other_state(ask: Ask) -> ConflictError:

@@ -3,12 +3,22 @@
 One row for each decision with an outcome. What was not shown (shadow, held out) is silence; what
 was shown but not seen has ``seen`` false. An episode that ended by itself is ``terminated`` at its
 last row, any other ``truncated`` there.
+
+``advice_probability`` is that of what was shown, given what was shown before in the episode. A
+share η of episodes is kept silent, so at first an episode is silent with probability η, and after
+silence that plans would have kept with probabilities q₁, q₂, … it is with
+
+    η / (η + (1 − η) q₁ q₂ …).
+
+Each row mixes both: the product over an episode is the probability of all that was shown in it.
 """
 
 import io
-from collections.abc import Iterable, Iterator
+import json
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from itertools import groupby
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.csv
@@ -16,8 +26,8 @@ import pyarrow.parquet
 import sqlalchemy as sa
 
 from counsel.errors import CounselError
-from counsel.model.problem import AdviceProblem
 from counsel.service.desk import Desk
+from counsel.service.live import Live, Settings
 from counsel.service.record import SAME_STEP
 from counsel.service.tables import decisions, episodes, outcomes, people
 
@@ -42,13 +52,11 @@ SCHEMA = pa.schema(
 )
 
 
-def export_log(
-    connection: sa.Connection, adviser: str, problem: AdviceProblem, format_: str
-) -> bytes:
+def export_log(connection: sa.Connection, adviser: str, live: Live, format_: str) -> bytes:
     """Return the log of an adviser as a file."""
     if format_ not in FORMATS:
         raise CounselError(f"format is {format_[:20]!r}; it must be one of {', '.join(FORMATS)}")
-    return _file(_batches(connection, episodes.c.adviser == adviser, problem), format_)
+    return _file(_batches(connection, episodes.c.adviser == adviser, live), format_)
 
 
 def export_person(desk: Desk, tenant: int, person: int) -> bytes:
@@ -63,7 +71,7 @@ def export_person(desk: Desk, tenant: int, person: int) -> bytes:
                 for batch in _batches(
                     connection,
                     (episodes.c.adviser == id_) & (episodes.c.person == person),
-                    desk.live(tenant, id_).problem,
+                    desk.live(tenant, id_),
                 )
             ),
             "csv",
@@ -86,23 +94,24 @@ def _file(batches: Iterable[list[dict[str, object]]], format_: str) -> bytes:
 def _batches(
     connection: sa.Connection,
     which: sa.ColumnElement[bool],
-    problem: AdviceProblem,
+    live: Live,
     most: int = 20_000,
 ) -> Iterator[list[dict[str, object]]]:
     """Yield rows, whole episodes at a time."""
-    mdp = problem.mdp
-    states = mdp.state_labels or tuple(str(i) for i in range(problem.n_states))
-    actions = mdp.action_labels or tuple(str(i) for i in range(problem.n_actions))
+    states, actions = live.state_names, live.action_names
     query = (
         sa.select(
             episodes.c.id.label("episode"),
             episodes.c.terminated,
+            episodes.c.held_out,
             people.c.name.label("person"),
             decisions.c.step,
             decisions.c.state,
             decisions.c.advice,
             decisions.c.shown,
+            decisions.c.must,
             decisions.c.probability,
+            decisions.c.reason,
             decisions.c.at,
             outcomes.c.action,
             outcomes.c.reward,
@@ -122,7 +131,8 @@ def _batches(
     found = connection.execution_options(yield_per=10_000).execute(query)
     for _, group in groupby(found, key=lambda row: row.episode):
         whole = list(group)
-        for row in whole:
+        chances = _chances(whole, live.settings)
+        for row, chance in zip(whole, chances, strict=True):
             spoken = row.shown and row.advice is not None
             last = row is whole[-1]
             rows.append(
@@ -133,7 +143,7 @@ def _batches(
                     "timestamp": datetime.fromtimestamp(row.at, UTC).isoformat(timespec="seconds"),
                     "state": states[row.state],
                     "advice": actions[row.advice] if spoken else None,
-                    "advice_probability": row.probability,
+                    "advice_probability": chance,
                     "seen": row.seen if spoken else None,
                     "action": actions[row.action],
                     "reward": row.reward,
@@ -146,3 +156,20 @@ def _batches(
             yield rows
             rows = []
     yield rows
+
+
+def _chances(rows: Sequence[Any], settings: Settings) -> list[float]:
+    """Return the probability of what was shown at each step, given what was shown before."""
+    silent, chances = settings.holdout, list[float]()
+    for row in rows:
+        own, quiet = row.probability, row.advice is None
+        if not row.shown:
+            # Kept silent: what plans would have done. In shadow and off silence is certain.
+            own, quiet = json.loads(row.reason).get("silence"), True
+        if row.must or own is None:
+            chances.append(1.0)
+            continue
+        chance = silent * quiet + (1.0 - silent) * own
+        chances.append(chance)
+        silent = silent / chance if quiet and chance > 0.0 else 0.0
+    return chances

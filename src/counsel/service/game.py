@@ -38,7 +38,7 @@ WORDS = {"Up": "up", "Up-Up": "up two", "Down": "down"}
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """A step that was played or is about to be."""
+    """A step that was played or is about to be; ``heard`` is what counts as heard at it."""
 
     step: int
     state: int
@@ -46,6 +46,7 @@ class Move:
     reason: Mapping[str, Any]
     action: int | None
     reward: float
+    heard: int
 
 
 class Playground:
@@ -84,8 +85,8 @@ class Playground:
     def move(self, tenant: int, game: str, step: int, action: str | None) -> dict[str, Any]:
         """Play a step, as the player says or as the simulated person does; show what became."""
         episode, live, map_ = self._game(tenant, game)
-        moves = self._moves(episode)
-        now = moves[-1]
+        grid = GridMap.named(map_)
+        now = self._moves(tenant, episode, grid)[-1]
         if now.step != step or now.action is not None:
             return self.show(tenant, game)  # sent twice, or late
         person = self._simulated(episode)
@@ -101,22 +102,16 @@ class Playground:
             raise CounselError(
                 f"action is {str(action)[:40]!r}; it must be one of {', '.join(live.actions)}"
             )
-        grid = GridMap.named(map_)
         then = int(next_states(grid)[now.state, chosen])
-        over = then == grid.rows * grid.columns
-        reward = 0.0 if over else float(_cell(grid, then) == STAR)
-        told = Outcome(f"{game}-{step}", chosen, reward, then)
-        self.desk.report(tenant, [told])
-        if over or step + 1 == grid.columns - 1:
-            self.desk.end(tenant, game, terminated=True)
-        else:
-            self.desk.advise(tenant, game, step + 1, then)
+        reward = float(_on_star(grid, now.state, chosen))
+        self.desk.report(tenant, [Outcome(f"{game}-{step}", chosen, reward, then)])
         return self.show(tenant, game)
 
     def show(self, tenant: int, game: str) -> dict[str, Any]:
         """Return how a game stands."""
         episode, live, map_ = self._game(tenant, game)
-        grid, moves = GridMap.named(map_), self._moves(episode)
+        grid = GridMap.named(map_)
+        moves = self._moves(tenant, episode, grid)
         last = moves[-1]
         over = last.action is not None
         limit = episode.limit or live.settings.limit
@@ -161,25 +156,44 @@ class Playground:
 
     def _adviser(self, tenant: int, map_: str, *, watched: bool) -> str:
         """Return the adviser of a map, one for all who play and one for all who are simulated."""
-        source, name = SOURCE + map_, f"Playground: {map_}{', simulated' if watched else ''}"
-        id_ = hashlib.md5(f"{tenant} {name}".encode(), usedforsecurity=False).hexdigest()
+        name, id_ = _name(map_, watched=watched), _id(tenant, map_, watched=watched)
         try:
             self.desk.live(tenant, id_)
         except MissingError:
-            settings = Settings(source, budget=2.0, hard=True)
+            settings = Settings(SOURCE + map_, budget=2.0, hard=True)
             self.desk.create(tenant, name, settings, id_)
         return id_
 
     def _game(self, tenant: int, game: str) -> tuple[Episode, Live, str]:
         episode = self.desk.episode(tenant, game)
         live = self.desk.live(tenant, episode.adviser)
-        if not live.settings.source.startswith(SOURCE):
+        map_ = live.settings.source.removeprefix(SOURCE)
+        if episode.adviser not in (_id(tenant, map_, watched=one) for one in (False, True)):
             raise MissingError(f"there is no game {game[:40]!r}")
-        return episode, live, live.settings.source.removeprefix(SOURCE)
+        return episode, live, map_
 
-    def _moves(self, episode: Episode) -> list[Move]:
+    def _moves(self, tenant: int, episode: Episode, grid: GridMap) -> list[Move]:
+        """Return the moves of a game, the last one open unless it is over.
+
+        Whoever was to ask for the next one, or to end it, may have been stopped before: then that
+        is done here.
+        """
+        moves = self._recorded(episode)
+        if not moves:
+            raise MissingError(f"there is no game {episode.id!r}")
+        last = moves[-1]
+        if last.action is None:
+            return moves
+        then = int(next_states(grid)[last.state, last.action])
+        if then < grid.rows * (grid.columns - 1):
+            self.desk.advise(tenant, episode.id, last.step + 1, then)
+            return self._recorded(episode)
+        self.desk.end(tenant, episode.id, terminated=True)
+        return moves
+
+    def _recorded(self, episode: Episode) -> list[Move]:
         query = (
-            sa.select(decisions, outcomes.c.action, outcomes.c.reward)
+            sa.select(decisions, outcomes.c.action, outcomes.c.reward, outcomes.c.seen)
             .join(
                 outcomes,
                 SAME_STEP,
@@ -198,6 +212,7 @@ class Playground:
                 json.loads(row.reason),
                 row.action,
                 row.reward or 0.0,
+                heard=SILENCE if row.advice is None or not (row.shown and row.seen) else row.advice,
             )
             for row in rows
         ]
@@ -207,7 +222,8 @@ class Playground:
         query = sa.select(people.c.name).where(people.c.id == episode.person)
         with self.desk.engine.connect() as connection:
             name = str(connection.scalar(query))
-        return name.removeprefix("simulated: ") if name.startswith("simulated: ") else None
+        known = name.removeprefix("simulated: ")
+        return known if known != name and known in PEOPLE else None
 
     def _finished(self, episode: Episode) -> list[tuple[float, float]]:
         """Return pieces and score of all games this player has finished on this map."""
@@ -228,6 +244,7 @@ class Playground:
         self, episode: Episode, live: Live, grid: GridMap, moves: list[Move]
     ) -> dict[str, Any]:
         """Return what is shown when a game is over."""
+        self.desk.follow()  # another process may have played it
         score, pieces = sum(one.reward for one in moves), [m for m in moves if m.advice is not None]
         alone = _alone(live, episode.person, grid, self._rng)
         seen, before = live.adviser.seen, Seen()
@@ -236,8 +253,7 @@ class Playground:
                 for cell, times in counts.cells.items():
                     before.learn(Happened(person, *cell, times))
         for one in moves:
-            heard = SILENCE if one.advice is None else one.advice
-            before.learn(Happened(episode.person, one.state, heard, one.action or 0, -1))
+            before.learn(Happened(episode.person, one.state, one.heard, one.action or 0, -1))
         was = replace(live.adviser, seen=before).believe(episode.person).lift
         now = live.adviser.believe(episode.person).lift
         taken = sorted(
@@ -259,6 +275,16 @@ class Playground:
                 f"{_stars(score)} {with_}. Alone it would have been about {alone['estimate']:.1f}."
             ),
         }
+
+
+def _name(map_: str, *, watched: bool) -> str:
+    return f"Playground: {map_}{', simulated' if watched else ''}"
+
+
+def _id(tenant: int, map_: str, *, watched: bool) -> str:
+    """Return the id of the adviser of a map, one and the same in every process."""
+    text = f"{tenant} {_name(map_, watched=watched)}"
+    return hashlib.md5(text.encode(), usedforsecurity=False).hexdigest()
 
 
 def _kind(limit: Limit) -> str:

@@ -55,7 +55,7 @@ def add_key(connection: sa.Connection, *, tenant: str, role: str, name: str) -> 
     if role not in ROLES:
         raise CounselError(f"role is {role!r}; it must be one of {', '.join(ROLES)}")
     for what, text in (("tenant", tenant), ("name", name)):
-        if not text.strip() or len(text) > 200:
+        if not text.strip() or len(text) > 200 or not text.isprintable():
             raise CounselError(f"{what} is {text[:40]!r}; give 1 to 200 characters")
     key = PREFIX + secrets.token_urlsafe(32)
     row = {

@@ -91,10 +91,5 @@ class Episode:
     adviser: str
     person: int
     held_out: bool
+    paced: bool
     limit: Limit | None
-
-
-def counts(settings: Settings, episode: Episode) -> bool:
-    """Whether an episode is one that a paced budget is for."""
-    shows = settings.mode == "live" and not episode.held_out
-    return shows and episode.limit is None and settings.limit.paced

@@ -12,6 +12,9 @@ import time
 from collections.abc import Callable
 from typing import NamedTuple
 
+from sqlalchemy.exc import SQLAlchemyError
+
+from counsel._arrays import brief
 from counsel.service.adviser import NOBODY, Advising, Limit
 
 LOG = logging.getLogger("counsel.service")
@@ -51,7 +54,7 @@ class Plans:
         self._lock = threading.Lock()
         self._wanted: dict[Key, None] = {}
         self._queue: queue.SimpleQueue[Key | None] = queue.SimpleQueue()
-        self._idle = threading.Condition()
+        self._idle, self._stopping = threading.Condition(), threading.Event()
         self._thread = threading.Thread(target=self._work, name="planner", daemon=True)
         self._thread.start()
 
@@ -85,13 +88,20 @@ class Plans:
                 self._wanted[key] = None
                 self._queue.put(key)
 
-    def drop(self, adviser: str | None = None, person: int | None = None) -> None:
-        """Forget the plans of an adviser, or for a person."""
+    def refresh(self, adviser: str) -> None:
+        """Forget the plans of an adviser, which rest on what is to be forgotten.
+
+        Those for everybody are made anew, and used until then: there is nothing to fall back on.
+        """
         with self._lock:
             self._drops += 1
-            for key in list(self._made):
-                if key.adviser == adviser or key.person == person:
+            those = [key for key in self._made if key.adviser == adviser]
+            for key in those:
+                if key.person != NOBODY:
                     self._bytes -= self._made.pop(key).size
+        for key in those:
+            if key.person == NOBODY:
+                self.renew(key)
 
     def settle(self) -> None:
         """Wait until all plans that were asked for are made."""
@@ -99,7 +109,8 @@ class Plans:
             self._idle.wait_for(lambda: not self._wanted)
 
     def close(self) -> None:
-        """Stop."""
+        """Stop; plans that were asked for and not begun are left."""
+        self._stopping.set()
         self._queue.put(None)
         self._thread.join()
 
@@ -115,10 +126,12 @@ class Plans:
                 self._bytes -= self._made.pop(oldest).size
 
     def _work(self) -> None:
-        while (key := self._queue.get()) is not None:
+        while (key := self._queue.get()) is not None and not self._stopping.is_set():
             began, drops = time.monotonic(), self._drops
             try:
                 made = self._make(key)
+            except SQLAlchemyError as fault:
+                LOG.warning("no plan was made: %s", brief(str(getattr(fault, "orig", fault))))
             except Exception:
                 LOG.exception("a plan could not be made; the last one stays in use")
             else:
@@ -128,4 +141,4 @@ class Plans:
                 del self._wanted[key]
                 self._idle.notify_all()
             if not self._queue.empty():
-                time.sleep(REST * took)
+                self._stopping.wait(REST * took)

@@ -52,7 +52,7 @@ def add_play_routes(app: FastAPI, desk: Desk, doorman: Doorman) -> None:
 
     table: dict[str, Any] = {"content": {"text/csv": {}}}
 
-    @app.get("/v1/play/players/{player}/log", response_class=Response, responses={200: table})
+    @app.get("/v1/play/players/{player:path}/log", response_class=Response, responses={200: table})
     def player_log(player: str, holder: Player) -> Response:
         """Return the moves of a player as CSV, which `counsel fit` reads."""
         number = desk.person(holder.tenant, f"player {player}")

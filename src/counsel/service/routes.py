@@ -25,7 +25,7 @@ from counsel.service.keys import Holder
 from counsel.service.lean import lean
 from counsel.service.live import Live, Settings
 from counsel.service.people import describe_person, list_people
-from counsel.service.sources import add_model
+from counsel.service.sources import add_model, check_model
 from counsel.service.summary import summarise
 from counsel.service.tables import advisers
 
@@ -67,12 +67,16 @@ def add_routes(app: FastAPI, desk: Desk, doorman: Doorman, counters: Counters) -
         return _adviser_out(id_, desk.live(holder.tenant, id_))
 
     @app.get("/v1/advisers")
-    def list_advisers(holder: Reader) -> list[schemas.AdviserOut]:
-        """List the advisers."""
+    def list_advisers(holder: Reader) -> list[schemas.AdviserRow]:
+        """List the advisers, without their states and actions."""
         query = sa.select(advisers.c.id).where(advisers.c.tenant == holder.tenant)
         with desk.engine.connect() as connection:
             ids = connection.scalars(query.order_by(advisers.c.created, advisers.c.id)).all()
-        return [_adviser_out(id_, desk.live(holder.tenant, id_)) for id_ in ids]
+        lives = [(id_, desk.live(holder.tenant, id_)) for id_ in ids]
+        return [
+            schemas.AdviserRow(id=id_, name=live.name, settings=_settings(live))
+            for id_, live in lives
+        ]
 
     @app.get("/v1/advisers/{adviser}")
     def show_adviser(adviser: str, holder: Reader) -> schemas.AdviserOut:
@@ -95,9 +99,9 @@ def add_routes(app: FastAPI, desk: Desk, doorman: Doorman, counters: Counters) -
     @app.get("/v1/advisers/{adviser}/log", response_class=Response, responses={200: files})
     def export(adviser: str, holder: Reader, format: Literal["csv", "parquet"] = "csv") -> Response:
         """Return the log of an adviser as CSV or Parquet, which `counsel fit` reads."""
-        problem = desk.live(holder.tenant, adviser).problem
+        live = desk.live(holder.tenant, adviser)
         with desk.engine.connect() as connection:
-            content = export_log(connection, adviser, problem, format)
+            content = export_log(connection, adviser, live, format)
         return Response(content, media_type=FORMATS[format])
 
     @app.post("/v1/advisers/{adviser}/episodes", status_code=201)
@@ -163,6 +167,7 @@ def add_routes(app: FastAPI, desk: Desk, doorman: Doorman, counters: Counters) -
         if not 1 <= len(name) <= 200:
             raise CounselError("name must have 1 to 200 characters")
         content = await request.body()
+        await run_in_threadpool(check_model, content)
         made = desk.committer.submit(lambda c: add_model(c, holder.tenant, name, content))
         return schemas.ModelOut(id=await asyncio.wrap_future(made), name=name)
 
@@ -177,11 +182,15 @@ def _adviser_out(id_: str, live: Live) -> schemas.AdviserOut:
     return schemas.AdviserOut(
         id=id_,
         name=live.name,
-        settings={one: getattr(live.settings, one) for one in live.settings.__slots__},
+        settings=_settings(live),
         horizon=live.problem.horizon,
         states=list(live.state_names),
         actions=list(live.action_names),
     )
+
+
+def _settings(live: Live) -> dict[str, Any]:
+    return {one: getattr(live.settings, one) for one in live.settings.__slots__}
 
 
 def _kind(said: Said) -> str:

@@ -4,8 +4,13 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-Label = Annotated[str, Field(min_length=1, max_length=200)]
-Id = Annotated[str, Field(min_length=1, max_length=64)]
+from counsel.service.desk import LARGEST_REWARD
+
+NO_NUL = r"^[^\x00]*$"
+"""PostgreSQL keeps any text but one with NUL in it."""
+
+Label = Annotated[str, Field(min_length=1, max_length=200, pattern=NO_NUL)]
+Id = Annotated[str, Field(min_length=1, max_length=64, pattern=NO_NUL)]
 
 
 class Strict(BaseModel):
@@ -30,12 +35,17 @@ class NewAdviser(Strict):
     must_say: Annotated[dict[Label, Label], Field(max_length=1000)] = Field(default_factory=dict)
 
 
-class AdviserOut(BaseModel):
-    """An adviser."""
+class AdviserRow(BaseModel):
+    """An adviser in a list."""
 
     id: str
     name: str
     settings: dict[str, Any]
+
+
+class AdviserOut(AdviserRow):
+    """An adviser."""
+
     horizon: int
     states: list[str]
     actions: list[str]
@@ -97,11 +107,11 @@ class OutcomeIn(Strict):
 
     advice_id: Id
     action: Label
-    reward: float | None = None
+    reward: Annotated[float, Field(ge=-LARGEST_REWARD, le=LARGEST_REWARD)] | None = None
     next_state: Label | None = None
     seen: bool = True
-    reason_code: Annotated[str, Field(max_length=100)] | None = None
-    comment: Annotated[str, Field(max_length=1000)] | None = None
+    reason_code: Annotated[str, Field(max_length=100, pattern=NO_NUL)] | None = None
+    comment: Annotated[str, Field(max_length=1000, pattern=NO_NUL)] | None = None
 
 
 class OutcomesIn(Strict):
@@ -170,7 +180,7 @@ class NewGame(Strict):
     adviser: Literal["aware", "always", "never"] = "aware"
     budget: Annotated[int, Field(ge=0, le=100)] | None = None
     penalty: Annotated[float, Field(ge=0.0)] | None = None
-    player: Annotated[str, Field(min_length=1, max_length=100)]
+    player: Annotated[str, Field(min_length=1, max_length=100, pattern=NO_NUL)]
     person: Label | None = None
 
 

@@ -89,12 +89,18 @@ class Seen:
             self.everybody.add(cell, happened.times)
             self.people.setdefault(happened.person, Counts()).add(cell, happened.times)
 
-    def forget(self, person: int) -> None:
-        """Take out all that was seen of one person."""
+    def forget(self, person: int) -> bool:
+        """Take out all that was seen of one person; say whether there was anything."""
         with self.lock:
             counts = self.people.pop(person, Counts())
             for cell, times in counts.cells.items():
                 self.everybody.add(cell, -times)
+        return counts.decisions > 0
+
+    def clear(self) -> None:
+        """Take out all that was seen."""
+        with self.lock:
+            self.everybody, self.people = Counts(), {}
 
     def tables(self, person: int, n_states: int, n_actions: int) -> tuple[Tables, Tables]:
         """Return the counts of one person and of everybody, of one moment."""

@@ -19,6 +19,13 @@ UNPACKED = 100_000_000
 """Bytes its arrays may take."""
 
 
+MOST_CELLS = 20_000_000
+"""Steps × states × actions of an uploaded model."""
+
+LONGEST = 200
+"""Characters of a label."""
+
+
 class Sources:
     """Problems by name or id.
 
@@ -49,9 +56,24 @@ class Sources:
         return loads(content, name="the model", most=UNPACKED)
 
 
+def check_model(content: bytes) -> None:
+    """Raise unless a model can be read, and be planned in within reason."""
+    problem = loads(content, name="the model", most=UNPACKED)
+    cells = problem.horizon * problem.n_states * problem.n_actions
+    if cells > MOST_CELLS:
+        raise CounselError(
+            f"the model has {cells:,} steps × states × actions; {MOST_CELLS:,} are the most"
+        )
+    mdp = problem.mdp
+    for label in (*(mdp.state_labels or ()), *(mdp.action_labels or ())):
+        if not 1 <= len(label) <= LONGEST or "\x00" in label:
+            raise CounselError(
+                f"the model has the label {label[:40]!r}; labels have 1 to {LONGEST} characters"
+            )
+
+
 def add_model(connection: sa.Connection, tenant: int, name: str, content: bytes) -> str:
-    """Keep a model that can be read, and return its id."""
-    loads(content, name="the model", most=UNPACKED)
+    """Keep a model that was checked, and return its id."""
     id_ = uuid4().hex
     row = {
         "id": id_,

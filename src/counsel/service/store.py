@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import sqlalchemy as sa
+from alembic.util import CommandError
 
 from counsel.errors import CounselError
 
@@ -49,25 +50,37 @@ def open_engine(url: str) -> sa.Engine:
     """
     address = _address(url)
     try:
-        engine = sa.create_engine(
-            address,
-            pool_pre_ping=address.get_backend_name() != "sqlite",
-            pool_size=POOL,
-            max_overflow=THREADS,
-        )
+        options: dict[str, Any] = {"pool_size": POOL, "max_overflow": THREADS}
+        if address.get_backend_name() != "sqlite":
+            # Whoever waited for the lock must see what was committed meanwhile.
+            options |= {"pool_pre_ping": True, "isolation_level": "READ COMMITTED"}
+        engine = sa.create_engine(address, hide_parameters=True, **options)
         if engine.dialect.name == "sqlite":
             sa.event.listen(engine, "connect", _prepare_sqlite)
         migrate(engine)
-    except (sa.exc.SQLAlchemyError, OSError) as fault:
+    except (sa.exc.SQLAlchemyError, OSError, CommandError) as fault:
         reason = " ".join(str(getattr(fault, "orig", None) or fault).split())
-        shown = address.render_as_string(hide_password=True)
-        raise CounselError(f"the database {shown} cannot be opened: {reason[:300]}") from None
+        if isinstance(fault, CommandError):
+            reason = "it was made by another version of Counsel"
+        raise CounselError(
+            f"the database {_shown(address)} cannot be opened: {reason[:300]}"
+        ) from None
     return engine
 
 
 def without_password(url: str) -> str:
     """Return the address of a database as it may be shown."""
-    return _address(url).render_as_string(hide_password=True) if "://" in url else url
+    return _shown(_address(url)) if "://" in url else url
+
+
+def is_shared(url: str) -> bool:
+    """Whether several processes may serve from a database."""
+    return _address(url).get_backend_name() == "postgresql"
+
+
+def _shown(address: sa.URL) -> str:
+    secret = {name: "hidden" for name in address.query if "pass" in name.lower()}
+    return address.update_query_dict(secret).render_as_string(hide_password=True)
 
 
 @contextmanager
