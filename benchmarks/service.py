@@ -265,7 +265,7 @@ def fill(url: str) -> None:
                 sa.insert(episodes),
                 [
                     {"number": n, "id": f"{n:032d}", "adviser": adviser, "spent": 2,
-                     "person": n % 50 + 1, "held_out": False, "paced": False, "started": 0.0,
+                     "person": n % 50 + 1, "held_out": False, "mode": "live", "started": 0.0,
                      "ended": 1.0, "terminated": True}
                     for n in numbers
                 ],

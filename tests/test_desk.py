@@ -559,3 +559,52 @@ def test_exported_probabilities_are_those_of_what_was_shown(holdout, quiet):
         held_out=True, shown=True, must=True, advice=1, probability=1.0, reason="{}"
     )
     assert _chances([shadow, must], settings(holdout=0.5)) == [1.0, 1.0]
+
+
+@pytest.mark.parametrize("url", ["sqlite"], indirect=True)
+@pytest.mark.parametrize(
+    "limit", [{"budget": 2, "hard": True}, {"budget": None, "penalty": 0.05}, {"budget": 1.2}]
+)
+def test_the_numbers_of_a_reason_are_those_that_decided(opened, tenant, limit):
+    """Found by a newcomer: under a hard budget gains below the price were called above it."""
+    desk = opened()
+    adviser = desk.create(tenant, "alerts", settings(**limit))
+    said = []
+    for i in range(12):
+        episode = desk.start(tenant, adviser, "ann").id
+        for step in range(6):
+            state = (i + 2 * step) % 4
+            said.append(desk.advise(tenant, episode, step, state))
+            desk.report(tenant, [Outcome(said[-1].id, i % 3)])
+    spoken = [one for one in said if one.advice is not None]
+    silent = [one for one in said if one.advice is None and one.reason.get("left") != 0]
+    assert spoken
+    assert silent
+    for one in spoken:
+        # With a random cell both are worth the same.
+        assert one.reason["gain"] >= one.reason["price"] - 1e-9, one
+        assert one.reason["gain"] == pytest.approx(one.reason["lift"] * one.reason["advantage"])
+    for one in silent:
+        assert one.reason["gain"] <= one.reason["price"] + 1e-9 or one.reason["gain"] <= 0.0, one
+
+
+def test_an_ending_is_exported_only_when_the_last_decision_was_reported(opened, tenant):
+    """Found by a newcomer: the last row reported so far was taken for the end."""
+    desk = opened()
+    adviser = desk.create(tenant, "alerts", settings())
+    episode = desk.start(tenant, adviser, "ann").id
+    said = [desk.advise(tenant, episode, step, 0) for step in range(3)]
+    desk.report(tenant, [Outcome(said[0].id, 0), Outcome(said[1].id, 0)])
+    desk.end(tenant, episode, terminated=True)
+
+    def exported():
+        with desk.engine.connect() as connection:
+            content = export_log(connection, adviser, desk.live(tenant, adviser), "csv")
+        return pd.read_csv(io.BytesIO(content))
+
+    assert exported()[["terminated", "truncated"]].to_numpy().tolist() == [
+        [False, False],
+        [False, True],
+    ]
+    desk.report(tenant, [Outcome(said[2].id, 0)])
+    assert exported().terminated.tolist() == [False, False, True]

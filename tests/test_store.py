@@ -76,7 +76,7 @@ def an_episode(connection, name="e"):
             "adviser": f"a-{name}",
             "person": person.inserted_primary_key[0],
             "held_out": False,
-            "paced": False,
+            "mode": "live",
             "spent": 0,
             "started": 0.0,
         },

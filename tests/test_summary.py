@@ -108,6 +108,22 @@ def test_without_held_out_episodes_worth_is_the_models(desk):
     assert any("No episode was kept silent" in one for one in told["unknown"])
 
 
+def test_shadow_episodes_are_neither_advised_nor_kept_silent(desk):
+    """Found by a newcomer: following the docs, they drew worth and spending towards zero."""
+    told = summarise(desk, 1, lived(desk, mode="shadow"))
+    assert told["worth"]["how"] == "model"
+    assert told["spending"]["episodes"] == 0
+    assert told["spending"]["per_episode"] is None
+    assert told["listening"]["pieces"] == 0
+    json.dumps(told, allow_nan=False)
+
+
+def test_the_budget_is_on_the_frontier_whatever_pacing_aims_at(desk):
+    told = summarise(desk, 1, lived(desk, budget=0.5, hard=False))
+    chosen = next(one for one in told["frontier"]["marks"] if one["name"] == "chosen")
+    assert chosen["pieces"] == pytest.approx(0.5)
+
+
 def test_an_adviser_just_made_has_nothing_to_tell(desk):
     adviser = desk.create(1, "new", Settings("ward", budget=1.0))
     told = summarise(desk, 1, adviser)

@@ -13,6 +13,7 @@ Database = Annotated[
     typer.Option(
         "--db",
         metavar="URL",
+        envvar="COUNSEL_DB",
         help="A SQLite file, or postgresql+psycopg://user:password@host/name.",
     ),
 ]
@@ -30,6 +31,7 @@ def serve(  # noqa: PLR0913 (what may be chosen)
         typer.Option(
             "--db",
             metavar="URL",
+            envvar="COUNSEL_DB",
             help="A SQLite file (counsel.db), or postgresql+psycopg://user:password@host/name.",
         ),
     ] = None,
@@ -59,6 +61,7 @@ def serve(  # noqa: PLR0913 (what may be chosen)
     import uvicorn
 
     from counsel.service.app import LOOPBACK
+    from counsel.service.keys import any_key
     from counsel.service.serving import Serving
     from counsel.service.store import is_shared, open_engine
 
@@ -76,13 +79,16 @@ def serve(  # noqa: PLR0913 (what may be chosen)
             database = str(Path(folder) / "demo.db")
         database = database or "counsel.db"
         serving = Serving(database, auth=not open_door, demo=demo)
-        open_engine(database).dispose()  # what cannot be opened is told before anything starts
+        engine = open_engine(database)  # what cannot be opened is told before anything starts
+        with engine.connect() as connection:
+            keyless = not open_door and not any_key(connection)
+        engine.dispose()
         port = _free_port(host, port)
         address = f"http://{host}:{port}"
         app = serving.app() if workers == 1 else "counsel.service.serving:app_from_environment"
         serving.to_environment()
         typer.echo(f"Serving on {address} (Ctrl-C stops): play at {address}/play.")
-        if not open_door:
+        if keyless:
             typer.echo(f"Next: counsel keys add --role admin --db {_shown(database)}")
         uvicorn.run(
             app,

@@ -184,7 +184,7 @@ def explain(  # noqa: PLR0913 (the problem, the plan, the cell, and what is know
     k = _read_pieces(plan.policy, pieces_left)
     problem.check_fits(plan.policy)
     own_a, lift_a = problem.policy[h, s], problem.lift[h, s]
-    q_a = _action_values(problem, plan, h, s, k if not k else k - 1)
+    q_a = action_values_at(problem, plan, h, s, k if not k else k - 1)
     advantage_a = _advantages(own_a, q_a)
     gain_a = _gains(lift_a, advantage_a)
     speak_a = plan.rules.speak[h if len(plan.rules.speak) > 1 else 0, s]
@@ -201,7 +201,7 @@ def explain(  # noqa: PLR0913 (the problem, the plan, the cell, and what is know
     price = plan.price
     if k is not None:
         alone = _alone(own_a, q_a)
-        kept = _alone(own_a, _action_values(problem, plan, h, s, k))
+        kept = _alone(own_a, action_values_at(problem, plan, h, s, k))
         price = kept - alone if k and alone > -np.inf else np.inf
     return Explanation(
         step=h,
@@ -245,7 +245,7 @@ def _said(policy: Policy | HardPolicy, h: int, s: int, k: int | None) -> tuple[i
     return advice, spoken[advice]
 
 
-def _action_values(problem: AdviceProblem, plan: Plan, h: int, s: int, k: int | None) -> Floats:
+def action_values_at(problem: AdviceProblem, plan: Plan, h: int, s: int, k: int | None) -> Floats:
     """Return Q(a) with what follows planned as in ``plan``, with ``k`` pieces left after."""
     values_hs = plan.values if k is None else plan.values[k]
     q_na = np.empty((1, problem.n_actions))

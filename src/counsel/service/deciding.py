@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 import sqlalchemy as sa
 
+from counsel._arrays import Floats
+from counsel.planning.explain import action_values_at
 from counsel.service.adviser import Advising, Limit, advice_at
 from counsel.service.live import Episode, Live
 
@@ -61,7 +63,7 @@ def decide(ask: Ask, spent: int) -> Said:
         if luck < 0.0:
             break
     said = None if advice == defer else advice
-    reason = account | _why(made, cell, said, limit)
+    reason = account | _why(made, cell, said, limit, left)
     if probability < 1.0:
         reason["drawn"] = ask.luck
     if left is not None:
@@ -93,11 +95,12 @@ def _why_must(made: Advising, cell: tuple[int, int], advice: int) -> dict[str, A
     }
 
 
-def _why(made: Advising, cell: tuple[int, int], advice: int | None, limit: Limit) -> dict[str, Any]:
+def _why(
+    made: Advising, cell: tuple[int, int], advice: int | None, limit: Limit, left: int | None
+) -> dict[str, Any]:
     """Return the numbers behind a decision: of what is advised, or of the best that is not."""
-    gain = made.gain[cell]
+    advantage, gain, price = _weighed(made, cell, left)
     looked_at = int(gain.argmax()) if advice is None else advice
-    price = float(made.plan.price)
     costs = limit.penalty is not None
     why = f"what it gains exceeds what {'it costs' if costs else 'a piece is worth elsewhere'}"
     if limit.always:
@@ -113,11 +116,33 @@ def _why(made: Advising, cell: tuple[int, int], advice: int | None, limit: Limit
         "why": why,
         "considered": looked_at,
         "lift": float(made.problem.lift[(*cell, looked_at)]),
-        "advantage": float(np.nan_to_num(made.advantage[(*cell, looked_at)])),
+        "advantage": float(np.nan_to_num(advantage[looked_at])),
         "gain": float(gain[looked_at]),
         "criticality": None if bears is None else float(bears[cell]),
         "price": price if np.isfinite(price) else None,
     }
+
+
+def _weighed(
+    made: Advising, cell: tuple[int, int], left: int | None
+) -> tuple[Floats, Floats, float]:
+    """Return the advantage and gain of each advice in a cell, and what a piece is worth else.
+
+    Under a hard budget with k pieces left both are with k − 1 left from here on, and the price is
+    what the k-th piece adds later on if it is not spent here.
+    """
+    if left is None or left < 1:
+        return made.advantage[cell], made.gain[cell], float(made.plan.price)
+    step, state = cell
+    own = made.problem.policy[step, state]
+    less = action_values_at(made.problem, made.plan, step, state, left - 1)
+    same = action_values_at(made.problem, made.plan, step, state, left)
+    taken = own > 0.0
+    alone, kept = float(own[taken] @ less[taken]), float(own[taken] @ same[taken])
+    here = made.problem.mdp.allowed[step, state]
+    advantage = np.where(here, less - alone, np.nan)
+    gain = np.where(here, made.problem.lift[step, state] * np.nan_to_num(advantage), 0.0)
+    return advantage, gain, kept - alone
 
 
 def to_row(ask: Ask, said: Said) -> dict[str, Any]:

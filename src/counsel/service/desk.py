@@ -194,12 +194,7 @@ class Desk:
         live = self.live(tenant, adviser)
         with self._lock:
             held_out = bool(self._rng.random() < live.settings.holdout)
-            paced = (
-                limit is None
-                and live.settings.limit.paced
-                and live.settings.mode == "live"
-                and not held_out
-            )
+        mode = live.settings.mode
         id_, now = uuid4().hex, time.time()
         self.plans.of(Key(adviser, NOBODY, limit or live.settings.limit))
 
@@ -218,23 +213,24 @@ class Desk:
                 "adviser": adviser,
                 "person": found,
                 "held_out": held_out,
-                "paced": paced,
+                "mode": mode,
                 "limit": None if limit is None else json.dumps(asdict(limit)),
                 "spent": 0,
                 "started": now,
             }
             connection.execute(sa.insert(episodes), row)
-            if paced:
+            begun = _episode(
+                connection.execute(sa.select(episodes).where(episodes.c.id == id_)).one()
+            )
+            if begun.advised and live.settings.limit.paced:
                 count = advisers.c.paced_episodes + 1
                 counted = sa.update(advisers).where(advisers.c.id == adviser)
                 connection.execute(counted.values(paced_episodes=count))
-            return _episode(
-                connection.execute(sa.select(episodes).where(episodes.c.id == id_)).one()
-            )
+            return begun
 
         begun: Episode = self.committer.submit(begin).result()
         self._know(begun)
-        live.episodes += begun.paced
+        live.episodes += begun.advised and live.settings.limit.paced
         if live.settings.algorithm == "thompson":
             self.plans.renew(Key(adviser, begun.person, limit or live.settings.limit))
         return begun
@@ -504,7 +500,7 @@ class Desk:
                 rows.append(to_row(ask, said))
                 if said.advice is not None and not said.must:
                     spent[number] = spent.get(number, 0) + 1
-                    if said.shown and ask.episode.paced:
+                    if said.shown and ask.episode.advised and ask.live.settings.limit.paced:
                         name = ask.episode.adviser
                         paced[name] = paced.get(name, 0) + 1
         record.add_decisions(connection, rows, spent)
@@ -537,7 +533,7 @@ class Desk:
 
 def _episode(row: sa.Row[Any]) -> Episode:
     limit = None if row.limit is None else Limit(**json.loads(row.limit))
-    return Episode(row.id, row.number, row.adviser, row.person, row.held_out, row.paced, limit)
+    return Episode(row.id, row.number, row.adviser, row.person, row.held_out, row.mode, limit)
 
 
 def _other_state(ask: Ask) -> ConflictError:

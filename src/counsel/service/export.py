@@ -2,7 +2,8 @@
 
 One row for each decision with an outcome. What was not shown (shadow, held out) is silence; what
 was shown but not seen has ``seen`` false. An episode that ended by itself is ``terminated`` at its
-last row, any other ``truncated`` there.
+last row, unless what came of its last decision has not been reported; any other is ``truncated``
+there.
 
 ``advice_probability`` is that of what was shown, given what was shown before in the episode. A
 share η of episodes is kept silent, so at first an episode is silent with probability η, and after
@@ -120,10 +121,7 @@ def _batches(
         )
         .join(people, people.c.id == episodes.c.person)
         .join(decisions, decisions.c.episode == episodes.c.number)
-        .join(
-            outcomes,
-            SAME_STEP,
-        )
+        .join(outcomes, SAME_STEP, isouter=True)
         .where(which)
         .order_by(episodes.c.number, decisions.c.step)
     )
@@ -132,9 +130,15 @@ def _batches(
     for _, group in groupby(found, key=lambda row: row.episode):
         whole = list(group)
         chances = _chances(whole, live.settings)
-        for row, chance in zip(whole, chances, strict=True):
+        reported = [
+            (row, chance)
+            for row, chance in zip(whole, chances, strict=True)
+            if row.action is not None
+        ]
+        ended = bool(whole[-1].terminated) and whole[-1].action is not None
+        for row, chance in reported:
             spoken = row.shown and row.advice is not None
-            last = row is whole[-1]
+            last = row is reported[-1][0]
             rows.append(
                 {
                     "episode": row.episode,
@@ -148,8 +152,8 @@ def _batches(
                     "action": actions[row.action],
                     "reward": row.reward,
                     "next_state": None if row.next_state is None else states[row.next_state],
-                    "terminated": last and bool(row.terminated),
-                    "truncated": last and not row.terminated,
+                    "terminated": last and ended,
+                    "truncated": last and not ended,
                 }
             )
         if len(rows) >= most:

@@ -18,7 +18,7 @@ from counsel._arrays import Floats
 from counsel.errors import CounselError
 from counsel.model.human import draw_index
 from counsel.planning.frontier import frontier
-from counsel.service.adviser import LEAN, NOBODY, Advising, Limit
+from counsel.service.adviser import NOBODY, Advising, Limit
 from counsel.service.desk import Desk, MissingError, Outcome
 from counsel.service.live import Episode, Live, Settings
 from counsel.service.maps import PEOPLE, SOURCE, play_world, simulated_problem
@@ -427,13 +427,14 @@ def _frontier(live: Live, made: Advising, record: list[tuple[float, float]]) -> 
 def _alone(live: Live, person: int, grid: GridMap, rng: np.random.Generator) -> dict[str, float]:
     """Return the expected score without advice, with the middle 95 % over habits not ruled out.
 
-    Habits are drawn from the Dirichlet distribution with the free choices and the prior as counts.
+    Habits are drawn from the Dirichlet distribution with the free choices as counts, and the prior
+    as one more.
     """
     problem = live.problem
     own, _ = live.adviser.seen.tables(person, problem.n_states, problem.n_actions)
     believed = live.adviser.believe(person)
     prior = live.adviser.believe(NOBODY).habit
-    weight = own.silent + own.refusing + LEAN * prior
+    weight = own.silent + own.refusing + prior
     drawn = rng.standard_gamma(np.maximum(weight, 1e-3), size=(DRAWS, *weight.shape))
     drawn /= drawn.sum(axis=2, keepdims=True)
     habits = np.concatenate((believed.habit[None], drawn))

@@ -102,6 +102,12 @@ def list_keys(connection: sa.Connection, *, tenant: str) -> list[dict[str, Any]]
     return [dict(row._mapping) for row in connection.execute(query)]
 
 
+def any_key(connection: sa.Connection) -> bool:
+    """Whether there is a key that works."""
+    query = sa.select(keys.c.id).where(keys.c.revoked.is_(None)).limit(1)
+    return connection.scalar(query) is not None
+
+
 def holder_of(connection: sa.Connection, key: str) -> Holder | None:
     """Return who holds a key; None where it opens nothing."""
     row = connection.execute(

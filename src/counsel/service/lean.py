@@ -29,7 +29,7 @@ class LeanRoute(APIRoute):
         async def handle(request: Request) -> Response:
             holder = await enter(request)
             try:
-                told = model.model_validate_json(await request.body())
+                told = model.model_validate_json(await request.body() or b"{}")
             except ValidationError as fault:
                 raise RequestValidationError(
                     [{**one, "loc": ("body", *one["loc"])} for one in fault.errors()]

@@ -91,5 +91,10 @@ class Episode:
     adviser: str
     person: int
     held_out: bool
-    paced: bool
+    mode: str
     limit: Limit | None
+
+    @property
+    def advised(self) -> bool:
+        """Whether its person was to be advised, and as the adviser has it."""
+        return self.mode == "live" and not self.held_out and self.limit is None

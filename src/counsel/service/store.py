@@ -10,6 +10,7 @@ become visible in the order of their ``seq``, and whoever follows the log misses
 """
 
 import asyncio
+import os
 import queue
 import threading
 from collections.abc import Callable, Iterator, Mapping
@@ -50,6 +51,13 @@ def open_engine(url: str) -> sa.Engine:
     """
     address = _address(url)
     try:
+        if address.get_backend_name() == "sqlite" and address.database not in (
+            None,
+            "",
+            ":memory:",
+        ):
+            # It holds what people did: nobody else on the machine may read it.
+            os.close(os.open(str(address.database), os.O_CREAT | os.O_RDWR, 0o600))
         options: dict[str, Any] = {"pool_size": POOL, "max_overflow": THREADS}
         if address.get_backend_name() != "sqlite":
             # Whoever waited for the lock must see what was committed meanwhile.

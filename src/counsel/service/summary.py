@@ -18,6 +18,7 @@ from counsel.model.policy import Policy
 from counsel.planning.best_action import always_best_action
 from counsel.planning.frontier import frontier
 from counsel.planning.occupancy import evaluate
+from counsel.planning.solve import solve
 from counsel.service.adviser import NOBODY, RANKED, Advising
 from counsel.service.desk import Desk
 from counsel.service.live import Live
@@ -73,7 +74,7 @@ def summarise(desk: Desk, tenant: int, adviser: str) -> dict[str, Any]:
         ],
         "by_person": _by_person(live),
         "where": _where(live, made, support),
-        "frontier": _frontier(course, made),
+        "frontier": _frontier(course, live, made),
         "recent": recent,
         "unknown": _unknown(given, course),
     }
@@ -105,6 +106,7 @@ def _course(connection: sa.Connection, adviser: str) -> NDArray[Any]:
     query = (
         sa.select(
             last.c.held_out,
+            sa.case((last.c.mode == "live", 1), else_=0),
             last.c.started,
             sa.func.count(decisions.c.seq),
             count(spoken & ~decisions.c.must),
@@ -120,10 +122,20 @@ def _course(connection: sa.Connection, adviser: str) -> NDArray[Any]:
             SAME_STEP,
             isouter=True,
         )
-        .group_by(last.c.number, last.c.held_out, last.c.started)
+        .group_by(last.c.number, last.c.held_out, last.c.mode, last.c.started)
         .order_by(last.c.number)
     )
-    names = ["held_out", "started", "decisions", "shown", "must", "seen", "matched", "reward"]
+    names = [
+        "held_out",
+        "live",
+        "started",
+        "decisions",
+        "shown",
+        "must",
+        "seen",
+        "matched",
+        "reward",
+    ]
     kinds = [(name, np.float64) for name in names]
     rows = [
         tuple(np.nan if one is None else float(one) for one in row)
@@ -148,9 +160,15 @@ def _mean(values: Floats) -> tuple[float | None, float | None]:
     return float(values.mean()), error
 
 
+def _advised(course: NDArray[Any]) -> NDArray[Any]:
+    """Return the episodes whose people were to be advised."""
+    advised: NDArray[Any] = course[(course["live"] > 0) & (course["held_out"] == 0)]
+    return advised
+
+
 def _worth(course: NDArray[Any], made: Advising) -> dict[str, Any]:
     """Return what advice adds to an episode: measured against silent ones, or as planned."""
-    known = course[~np.isnan(course["reward"])] if course.size else course
+    known = course[(course["live"] > 0) & ~np.isnan(course["reward"])]
     if known.size:
         held = known["held_out"] > 0
         (silent, e0), (advised, e1) = _mean(known["reward"][held]), _mean(known["reward"][~held])
@@ -173,9 +191,9 @@ def _worth(course: NDArray[Any], made: Advising) -> dict[str, Any]:
 
 
 def _spending(course: NDArray[Any], live: Live) -> dict[str, Any]:
-    advised = course[course["held_out"] == 0] if course.size else course
-    mean, error = _mean(advised["shown"]) if course.size else (None, None)
-    must, _ = _mean(advised["must"]) if course.size else (None, None)
+    advised = _advised(course)
+    mean, error = _mean(advised["shown"])
+    must, _ = _mean(advised["must"])
     low = high = None
     if mean is not None and error is not None:
         low, high = max(mean - Z * error, 0.0), mean + Z * error
@@ -197,7 +215,7 @@ def _over_time(course: NDArray[Any]) -> list[dict[str, Any]]:
     told = []
     for group in np.array_split(course, min(BINS, max(course.size // ENOUGH, 1))):
         seen, matched = int(group["seen"].sum()), int(group["matched"].sum())
-        advised = group[group["held_out"] == 0]
+        advised = _advised(group)
         told.append(
             {
                 "from": float(group["started"].min()),
@@ -267,9 +285,11 @@ def _where(live: Live, made: Advising, support: NDArray[np.int64]) -> list[dict[
     return told
 
 
-def _frontier(course: NDArray[Any], made: Advising) -> dict[str, Any]:
+def _frontier(course: NDArray[Any], live: Live, made: Advising) -> dict[str, Any]:
     """Return value against pieces as believed, and where we are on it."""
-    problem = made.problem
+    problem, chosen = made.problem, made.plan
+    if live.settings.limit.paced:  # plans aim at more or less than that
+        chosen = solve(problem, budget=live.settings.budget, allow_reverse=False)
     never = Policy.never(
         horizon=problem.horizon, n_states=problem.n_states, n_actions=problem.n_actions
     )
@@ -278,10 +298,11 @@ def _frontier(course: NDArray[Any], made: Advising) -> dict[str, Any]:
         for name, pieces, value in (
             ("never", 0.0, evaluate(problem, never).value),
             ("always", *_point(made, always_best_action(problem))),
-            ("chosen", made.plan.advice_count, made.plan.value),
+            ("chosen", chosen.advice_count, chosen.value),
         )
     ]
-    known = course[(course["held_out"] == 0) & ~np.isnan(course["reward"])]
+    known = _advised(course)
+    known = known[~np.isnan(known["reward"])]
     if known.size:
         value, error = float(known["reward"].mean()), _mean(known["reward"])[1]
         now = {"name": "now", "pieces": float(known["shown"].mean()), "value": value}
@@ -354,7 +375,7 @@ def _unknown(given: NDArray[np.int64], course: NDArray[Any]) -> list[str]:
     if few:
         states = "1 state has" if few == 1 else f"{few} states have"
         told.append(f"{states} fewer than {ENOUGH} pieces of advice.")
-    if course.size and not course["held_out"].any():
+    if course.size and not (course["held_out"] * course["live"]).any():
         told.append(
             "No episode was kept silent, so what advice is worth is what the model expects."
         )

@@ -108,8 +108,8 @@ episodes = Table(
     Column("adviser", ForeignKey("advisers.id", ondelete="CASCADE"), nullable=False),
     Column("person", ForeignKey("people.id", ondelete="CASCADE"), nullable=False, index=True),
     Column("held_out", Boolean, nullable=False),
-    # Whether a budget that is met on average is for it.
-    Column("paced", Boolean, nullable=False),
+    # The adviser's when it began.
+    Column("mode", String(10), nullable=False),
     # What advice may cost in this episode, where that is not as the adviser has it.
     Column("limit", Text),
     Column("spent", Integer, nullable=False),

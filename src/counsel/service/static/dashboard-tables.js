@@ -10,7 +10,7 @@ const FEW = 5;
 /** Where advice pays, ranked. */
 export const WHERE = {
   name: "where-advice-pays", label: "Where advice pays", first: Infinity,
-  note: "Gain: what one piece adds there; the bar is gain times how often the place is met. Criticality: what is at stake in the choice. Support: decisions on record there.",
+  note: "Gain: what one piece adds there; the bar is gain times how often the place is met. Criticality: the largest penalty at which advice there still pays. Support: decisions on record in that state.",
   nothing: "So far there is no place known where advice pays.",
   columns: [["Step", "number"], ["State"], ["Advice"], ["Gain", "number"], ["Per episode"], ["Criticality", "number"], ["Support", "number"]],
   items: (summary) => summary.where,

@@ -129,7 +129,7 @@ def upgrade() -> None:
         sa.Column("adviser", sa.String(length=32), nullable=False),
         sa.Column("person", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
         sa.Column("held_out", sa.Boolean(), nullable=False),
-        sa.Column("paced", sa.Boolean(), nullable=False),
+        sa.Column("mode", sa.String(length=10), nullable=False),
         sa.Column("limit", sa.Text(), nullable=True),
         sa.Column("spent", sa.Integer(), nullable=False),
         sa.Column("started", sa.Float(), nullable=False),
