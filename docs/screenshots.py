@@ -15,7 +15,7 @@ from playwright.sync_api import Page, sync_playwright
 
 PORT = 8765
 ADDRESS = f"http://127.0.0.1:{PORT}"
-IMAGES = Path(__file__).parent / "images"
+FIGURES = Path(__file__).parent / "figures"
 
 
 def main() -> None:
@@ -31,11 +31,11 @@ def main() -> None:
             page = browser.new_page(viewport={"width": 1280, "height": 800})
             page.add_init_script("localStorage.setItem('counsel-play-welcomed', 'true')")
             play(page)
-            page.screenshot(path=IMAGES / "playground.png")
+            page.screenshot(path=FIGURES / "playground.png")
             page.goto(ADDRESS)
             page.locator("#recent-decisions, [id^=recent]").first.wait_for()
             time.sleep(1.0)
-            page.screenshot(path=IMAGES / "dashboard.png")
+            page.screenshot(path=FIGURES / "dashboard.png")
             browser.close()
     finally:
         service.terminate()

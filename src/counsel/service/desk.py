@@ -103,7 +103,7 @@ class Desk:
         self._seen: dict[str, Seen] = {}
         self._episodes: dict[str, Episode] = {}
         self._read_up_to = self._erased_up_to = 0
-        self._lock = threading.RLock()
+        self._lock, self._waking = threading.Lock(), threading.Lock()
         self.plans = Plans(self._make_plan, self._is_stale)
         with engine.connect() as connection:
             self._remember(connection)
@@ -169,7 +169,7 @@ class Desk:
                     sa.select(advisers).where(advisers.c.id == adviser)
                 ).first()
             if row is not None and row.tenant == tenant:
-                with self._lock:
+                with self._waking:  # which takes long, so that nobody else may wait for it
                     live = self._live.get(adviser)
                     if live is None:
                         settings = Settings(**json.loads(row.settings))
