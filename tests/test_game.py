@@ -181,7 +181,7 @@ def test_simulated_people_act_as_their_habit_and_lift_say(playground, person):
     truth = simulated_problem("three-phases", person)
     names = list(MOVES)
     grid = GridMap.named("three-phases")
-    for _ in range(6):
+    for _ in range(4):
         last = played(playground, begin(playground, adviser="always", person=person))[-1]
         for one in last["path"]:
             state = grid.state(*one["at"])
