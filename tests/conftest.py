@@ -14,7 +14,7 @@ from hypothesis import settings
 
 from tests import postgres, services
 
-settings.register_profile("ci", max_examples=120, derandomize=True, deadline=None)
+settings.register_profile("ci", max_examples=200, derandomize=True, deadline=None)
 settings.register_profile("dev", max_examples=50, deadline=None)
 settings.load_profile("ci" if os.environ.get("CI") else "dev")
 
