@@ -238,10 +238,9 @@ def test_a_job_that_fails_takes_nobody_with_it(committer, engine):
     assert counted(engine, decisions) == 8
 
 
+@pytest.mark.parametrize("url", ["sqlite"], indirect=True)
 def test_no_statement_of_a_decision_looks_through_the_whole_record(engine):
     """Found by its growth: pairs in a list made SQLite read every decision for each group."""
-    if engine.dialect.name != "sqlite":
-        pytest.skip("how PostgreSQL reads depends on what it holds")
     values = {"numbers": [1, 2], "steps": [3, 4], "after": 5}
     for statement in (record._ACCOUNTS, record._DECIDED, record._KNOWN, record._NEWS):
         named = {name: one for name, one in values.items() if name in str(statement)}

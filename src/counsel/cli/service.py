@@ -85,6 +85,8 @@ def serve(  # noqa: PLR0913 (what may be chosen)
         engine.dispose()
         port = _free_port(host, port)
         address = f"http://{host}:{port}"
+        if demo:
+            typer.echo("Starting; the very first time that compiles the planner (20 s or so).")
         app = serving.app() if workers == 1 else "counsel.service.serving:app_from_environment"
         serving.to_environment()
         typer.echo(f"Serving on {address} (Ctrl-C stops): play at {address}/play.")
