@@ -45,7 +45,7 @@ $(VENV)/.bench: $(READY) benchmarks/requirements.lock
 
 # Versions and hashes only: no index address is written.
 lock:
-	uv pip compile --universal --generate-hashes --no-header --no-annotate --no-emit-index-url --extra draw --extra logs --extra report --extra service --extra cluster --group dev pyproject.toml -o requirements.lock
+	uv pip compile --universal --generate-hashes --no-header --no-annotate --no-emit-index-url --extra draw --extra logs --extra report --extra service --extra cluster --group dev --group docs pyproject.toml -o requirements.lock
 	uv pip compile --universal --generate-hashes --no-header --no-annotate --no-emit-index-url benchmarks/requirements.in -o benchmarks/requirements.lock
 
 clean:

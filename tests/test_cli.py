@@ -4,7 +4,6 @@ import json
 import os
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -33,12 +32,17 @@ def test_version_is_that_of_the_package():
 
 
 def test_help_answers_without_loading_anything_heavy():
-    code = "import sys, counsel.cli; sys.exit(any(m in sys.modules for m in ('numpy', 'numba')))"
-    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
-    begin = time.perf_counter()
-    assert "frontier" in installed("--help").stdout
-    # Asked: under 0.6 s. Three times that still catches an eager import of Numba on a busy machine.
-    assert time.perf_counter() - begin < 1.8
+    code = (
+        "import sys, counsel.cli\n"
+        "sys.argv = ['counsel', '--help']\n"
+        "try: counsel.cli.main()\n"
+        "except SystemExit: pass\n"
+        "heavy = {'numpy', 'numba', 'scipy', 'pyarrow', 'matplotlib', 'ibis', 'fastapi'}\n"
+        "sys.exit(', '.join(heavy & sys.modules.keys()) or None)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "frontier" in done.stdout
 
 
 def test_solve_reads_a_file_and_prints_what_solve_returns(command, problem_file):
