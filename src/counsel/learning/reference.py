@@ -51,7 +51,7 @@ def as_if_all_listened(
 
     Examples
     --------
-    Among people as they are it overspends its budget: advice that is not taken is needed again.
+    Met by people as they are it overspends its budget: what is not taken has to be said again.
 
     >>> import counsel
     >>> from counsel.worlds import make

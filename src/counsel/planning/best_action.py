@@ -40,7 +40,7 @@ def always_best_action(problem: AdviceProblem) -> Policy:
     Evaluation(value 11.4606, 12 pieces of advice)
     >>> best = counsel.solve(problem, penalty=0.1)
     >>> print(f"{outcome.value - 0.1 * outcome.advice_count:.3f}, {best.penalised_value:.3f}")
-    10.261, 11.
+    10.261, 11.230
     """
     mdp = problem.mdp
     H, S, A = problem.horizon, problem.n_states, problem.n_actions

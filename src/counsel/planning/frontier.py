@@ -54,7 +54,7 @@ class Frontier:
 
     Examples
     --------
-    The plan for one piece of advice lies between two vertices; the best within it earns 1.805:
+    The best plan within one piece of advice lies on the edge between two vertices:
 
     >>> import counsel
     >>> from counsel.worlds import make
@@ -266,7 +266,7 @@ def frontier(
     >>> alone, best = front.vertices[0].value, front.vertices[-1].value
     >>> share = (front.at_budget(2).value - alone) / (best - alone)
     >>> print(f"{len(front.vertices)} vertices; two pieces keep {share:.1%}")
-    35 vertices; two pieces keep 83.4%
+    35 vertices; two pieces keep 93.0%
     """
     most = whole("max_vertices", max_vertices, least=2)
     rules = Rules.read(problem, forbidden=forbidden, required=required, allow_reverse=allow_reverse)
