@@ -204,7 +204,7 @@ def save_policy(
     *,
     problem: AdviceProblem | None = None,
 ) -> None:
-    """Write a policy to a file, whole or not at all.
+    r"""Write a policy to a file, whole or not at all.
 
     Parameters
     ----------
@@ -234,7 +234,7 @@ def save_policy(
     ...     file = Path(folder) / "policy.csv"
     ...     counsel.save_policy(policy, file, problem=problem)
     ...     table = file.read_text().splitlines()
-    >>> print(table[0], *table[25:28], sep="\\n")
+    >>> print(table[0], *table[25:28], sep="\n")
     "step","state","state_label","advice","advice_label","probability"
     6,0,"stable",,,1
     6,1,"drifting",1,"check",1

@@ -353,8 +353,8 @@ class HardPolicy:
 
     Examples
     --------
-    One piece of advice a night: with a failing patient it is kept in the first hour and spent in the
-    sixth, and once it is spent there is only silence.
+    One piece of advice a night: with a failing patient it is kept in the first hour and spent in
+    the sixth, and once it is spent there is only silence.
 
     >>> import counsel
     >>> from counsel.worlds import make

@@ -42,7 +42,7 @@ class Evaluation:
 
     Examples
     --------
-    Where the patient is at the last step, and how often each advice is given in each state, when all
+    Where the patient is at the last step, and how often each advice is given in each state, when
     advice is free:
 
     >>> import counsel

@@ -52,7 +52,7 @@ def car_driving(
     Parameters
     ----------
     human
-        "myopic", a policy table [s, a] or [h, s, a], or a person from ``people``.
+        "myopic", a policy table [s, a] or [h, s, a], or a person such as ``Uniform()``.
     adherence
         "mixed", "high", "low", or numbers as ``Human`` takes them.
     groups
@@ -76,8 +76,8 @@ def car_driving(
 
     Examples
     --------
-    A car is straight ahead, and behind it a row that is free on the right only. The driver, who sees
-    the first of the two, takes either side; the machine sees both.
+    A car is straight ahead, and beyond it a row that is free on the right only. The driver sees
+    the first of the two rows only and takes either side; the machine sees both.
 
     >>> import counsel
     >>> from counsel.worlds import car_driving

@@ -47,14 +47,14 @@ def flappy_bird(
     groups: ArrayLike | None = None,
     horizon: int | None = None,
 ) -> AdviceProblem:
-    """Return a bird, a map, and a person at the controls.
+    r"""Return a bird, a map, and a person at the controls.
 
     Parameters
     ----------
     map
         A ``GridMap``, the name of a map that comes with Counsel, or a text file.
     human
-        "greedy", "safe", a policy table [s, a] or [h, s, a], or a person from ``people``.
+        "greedy", "safe", a policy table [s, a] or [h, s, a], or a person such as ``Uniform()``.
     adherence
         "mixed", "high", "low", or numbers as ``Human`` takes them.
     groups
@@ -80,7 +80,7 @@ def flappy_bird(
 
     >>> import counsel
     >>> from counsel.worlds import GridMap, flappy_bird
-    >>> grid = GridMap.parse(".**.\\n..#*\\n....")
+    >>> grid = GridMap.parse(".**.\n..#*\n....")
     >>> problem = flappy_bird(map=grid, human="greedy", adherence=0.9)
     >>> start = grid.state(row=1, column=0)
     >>> problem.policy[0, start].tolist()

@@ -29,7 +29,7 @@ MOVES = {"Up": -1, "Up-Up": -2, "Down": 1}
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class GridMap:
-    """A map of cells; ``parse``, ``read`` and ``named`` make one from text.
+    r"""A map of cells; ``parse``, ``read`` and ``named`` make one from text.
 
     Parameters
     ----------
@@ -45,13 +45,13 @@ class GridMap:
     --------
     >>> import counsel
     >>> from counsel.worlds import GridMap
-    >>> GridMap.parse("..*#\\n.*..\\n..*.").cells.tolist()
+    >>> GridMap.parse("..*#\n.*..\n..*.").cells.tolist()
     [[0, 0, 1, 2], [0, 1, 0, 0], [0, 0, 1, 0]]
 
     Errors name the line and the column:
 
     >>> try:
-    ...     GridMap.parse("..*#\\n.*x.\\n..*.")
+    ...     GridMap.parse("..*#\n.*x.\n..*.")
     ... except counsel.CounselError as error:
     ...     print(error)
     the map, line 2, column 3: 'x' is no cell; use . (empty), * (star) or # (wall)
