@@ -137,7 +137,7 @@ class Human:
 
     @property
     def groups(self) -> Ints:
-        """Which pairs share one adherence (or one lift): [layer, s, a] of whole numbers."""
+        """Whole numbers [layer, s, a]; pairs with the same share one adherence (or one lift)."""
         shape = (self.group_layers, self.n_states, self.n_actions)
         if self.given_groups is not None:
             return np.broadcast_to(self.given_groups, shape)

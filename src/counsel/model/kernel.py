@@ -398,7 +398,7 @@ class Kernel:
         Parameters
         ----------
         step, state, action
-            The pair and its step, counted from 0; the step counts only where there are layers.
+            Counted from 0; the step is ignored where there is one layer.
 
         Returns
         -------

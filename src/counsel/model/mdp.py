@@ -54,8 +54,10 @@ class MDP:
         A state, or a distribution [s].
     allowed
         Booleans [s, a] or [h, s, a]; all actions are allowed when not given.
-    state_labels, action_labels
-        Names that people read, one for each state [s] and each action [a].
+    state_labels
+        Names of the states that people read [s].
+    action_labels
+        Names of the actions that people read [a].
 
     Attributes
     ----------
@@ -155,8 +157,10 @@ class MDP:
             Steps in an episode.
         start
             A state, or a distribution [s], with or without the added state.
-        state_labels, action_labels
-            Names that people read; the added state is called "over" where the labels leave it out.
+        state_labels
+            Names of the states [s]; the added one is called "over" where they leave it out.
+        action_labels
+            Names of the actions [a].
 
         Returns
         -------
@@ -205,7 +209,7 @@ class MDP:
 
     @property
     def over(self) -> Bools:
-        """Where an episode has ended [h, s]: the state is never left again and pays nothing."""
+        """Where an episode has ended [h, s], as the state is never left again and pays nothing."""
         kernel, allowed_lsa = self.kernel, layers(self.allowed)
         lengths = np.append(np.diff(kernel.indptr), 0)
         target_lsa = np.append(kernel.next_state, NO_ROW)[np.append(kernel.indptr[:-1], -1)]
@@ -262,7 +266,7 @@ class MDP:
 
     @property
     def defer(self) -> int:
-        """The machine's choice to say nothing: the index after the last action."""
+        """The machine's choice to say nothing, which is the index after the last action."""
         return self.kernel.n_actions
 
     def state_name(self, state: int) -> str:

@@ -163,7 +163,7 @@ class Policy:
         Parameters
         ----------
         horizon, n_states, n_actions
-            The sizes of the problem.
+            Sizes of the problem.
 
         Returns
         -------
@@ -222,7 +222,7 @@ class Policy:
         Parameters
         ----------
         horizon, n_states, n_actions
-            The sizes of the problem.
+            Sizes of the problem.
 
         Raises
         ------
@@ -278,7 +278,7 @@ class Policy:
         Parameters
         ----------
         step, state
-            The cell, both counted from 0.
+            Of the cell, counted from 0.
 
         Returns
         -------
@@ -306,7 +306,7 @@ class Policy:
         Parameters
         ----------
         step, state
-            The cell, both counted from 0.
+            Of the cell, counted from 0.
         rng
             Where chance comes from; may be None where the cell is not random.
 
@@ -393,7 +393,7 @@ class HardPolicy:
         Parameters
         ----------
         horizon, n_states, n_actions
-            The sizes of the problem.
+            Sizes of the problem.
 
         Raises
         ------
@@ -428,7 +428,7 @@ class HardPolicy:
         Parameters
         ----------
         step, state
-            The cell, both counted from 0.
+            Of the cell, counted from 0.
         pieces_left
             From 0 to ``budget``.
 
@@ -517,7 +517,7 @@ class Mixture:
         Parameters
         ----------
         policies, weights
-            As in the constructor, of any sequence.
+            As in the constructor, in any sequence.
 
         Returns
         -------

@@ -110,22 +110,22 @@ class AdviceProblem:
 
     @property
     def defer(self) -> int:
-        """The machine's choice to say nothing: the index after the last action."""
+        """The machine's choice to say nothing, which is the index after the last action."""
         return self.mdp.defer
 
     @property
     def policy(self) -> Floats:
-        """What the person does alone: π [h, s, a]."""
+        """What the person does alone, π [h, s, a]."""
         return by_step(self.human.policy, self.horizon)
 
     @property
     def adherence(self) -> Floats:
-        """Probability of a match when advised: θ [h, s, a]."""
+        """Probability of a match when advised, θ [h, s, a]."""
         return by_step(self.human.adherence, self.horizon)
 
     @property
     def lift(self) -> Floats:
-        """How far advice moves the person: λ [h, s, a]."""
+        """How far advice moves the person, λ [h, s, a]."""
         return by_step(self.human.lift, self.horizon)
 
     def law(self, step: int, state: int, advice: int) -> Floats:
@@ -134,7 +134,7 @@ class AdviceProblem:
         Parameters
         ----------
         step, state
-            The cell, both counted from 0.
+            Of the cell, counted from 0.
         advice
             An action, or ``defer`` for silence.
 
@@ -275,7 +275,7 @@ class AdviceProblem:
 
     @property
     def shape(self) -> "Shape":
-        """What is known before anything was seen: environment 2 of the paper."""
+        """What is known before anything was seen (environment 2 of the paper)."""
         return Shape(
             horizon=self.horizon,
             n_states=self.n_states,

@@ -30,7 +30,7 @@ class Explanation:
     Attributes
     ----------
     step, state
-        The cell, both counted from 0.
+        Of the cell, counted from 0.
     state_name, action_names
         What people call the state and each action [a].
     pieces_left
@@ -179,10 +179,12 @@ def explain(  # noqa: PLR0913 (the problem, the plan, the cell, and what is know
 
     Parameters
     ----------
-    problem, plan
-        What was solved and its answer.
+    problem
+        What was solved.
+    plan
+        Its answer.
     step, state
-        The cell, both counted from 0.
+        Of the cell, counted from 0.
     pieces_left
         Under a hard budget: how many pieces are left, all of them when not given.
     criticality

@@ -64,7 +64,7 @@ class Episodes:
         Parameters
         ----------
         horizon, n_states, n_actions
-            The sizes of the problem.
+            Sizes of the problem.
 
         Raises
         ------

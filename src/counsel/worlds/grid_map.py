@@ -175,7 +175,7 @@ class GridMap:
 
     @property
     def start_row(self) -> int:
-        """The row where the bird starts: the middle one, or the lower of the two."""
+        """The row where the bird starts, the middle one or the lower of the two."""
         return self.rows // 2
 
     def state(self, row: int, column: int) -> int:
@@ -184,7 +184,7 @@ class GridMap:
         Parameters
         ----------
         row, column
-            The cell, both counted from 0.
+            Of the cell, counted from 0.
 
         Returns
         -------
@@ -226,7 +226,7 @@ def generate_map(
     rng
         Where chance comes from.
     stars, walls
-        How likely a cell is a star, or a wall; together at most 1.
+        How likely a cell is one; together at most 1.
 
     Returns
     -------
