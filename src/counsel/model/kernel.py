@@ -397,8 +397,10 @@ class Kernel:
 
         Parameters
         ----------
-        step, state, action
-            Counted from 0; the step is ignored where there is one layer.
+        step
+            Counted from 0; ignored where there is one layer.
+        state, action
+            Counted from 0.
 
         Returns
         -------

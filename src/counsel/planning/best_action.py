@@ -29,8 +29,8 @@ def always_best_action(problem: AdviceProblem) -> Policy:
 
     Examples
     --------
-    It takes 12 pieces a night to earn what the best plan earns with 11.19, and pays for all when
-    each costs 0.1:
+    It earns as much as the best plan without limit, but when each piece costs 0.1 it is left with
+    far less than the best plan at that penalty:
 
     >>> import counsel
     >>> from counsel.worlds import make
