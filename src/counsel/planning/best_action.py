@@ -14,8 +14,33 @@ from counsel.model.problem import AdviceProblem
 def always_best_action(problem: AdviceProblem) -> Policy:
     """Return the policy that always advises the best action of the world itself.
 
-    Where nothing may be advised the person acts alone, and it is silent, as it is where nothing can
-    happen any more. Among equals the action with the lowest index.
+    Among equals it advises the action with the lowest index. It is silent only where nothing can
+    happen any more.
+
+    Parameters
+    ----------
+    problem
+        The world and the person; how much they listen does not matter.
+
+    Returns
+    -------
+    Policy
+        Advice [h, s].
+
+    Examples
+    --------
+    It earns as much as the best plan without limit, but when each piece costs 0.1 it is left with
+    far less than the best plan at that penalty:
+
+    >>> import counsel
+    >>> from counsel.worlds import make
+    >>> problem = make("night-shift")
+    >>> outcome = counsel.evaluate(problem, counsel.always_best_action(problem))
+    >>> outcome
+    Evaluation(value 11.4606, 12 pieces of advice)
+    >>> best = counsel.solve(problem, penalty=0.1)
+    >>> print(f"{outcome.value - 0.1 * outcome.advice_count:.3f}, {best.penalised_value:.3f}")
+    10.261, 11.230
     """
     mdp = problem.mdp
     H, S, A = problem.horizon, problem.n_states, problem.n_actions
