@@ -33,6 +33,7 @@ autodoc_typehints = "none"
 autodoc_class_signature = "mixed"
 napoleon_google_docstring = False
 napoleon_use_rtype = False
+autodoc_type_aliases = {"ArrayLike": "ArrayLike"}
 
 copybutton_exclude = ".linenos, .gp, .go"
 

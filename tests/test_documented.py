@@ -53,7 +53,9 @@ def faults(name, codes):
 @pytest.mark.parametrize("name", PUBLIC)
 def test_a_public_name_tells_what_it_takes_and_returns_with_an_example(name):
     thing = found(name)
-    told = faults(name, FAULTS.keys())
+    # What is returned, not built, by those who use it tells its fields as attributes.
+    returned = "Attributes\n" in thing.__doc__ and "Parameters\n" not in thing.__doc__
+    told = faults(name, FAULTS.keys() - ({"PR01"} if returned else set()))
     if inspect.isclass(thing):
         for member, value in vars(thing).items():
             if not member.startswith("_") and (callable(value) or isinstance(value, property)):
