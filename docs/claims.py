@@ -48,9 +48,6 @@ def main(folder: Path) -> None:
     _, _, after = rest.partition(END)
     told = f"{summary(claims)}\n\n`python docs/claims.py reproduction` writes this part."
     page.write_text(f"{before}{BEGIN}\n{told}\n{END}{after}", encoding="utf-8")
-        f"{before}{BEGIN}\n{summary(claims)}\n\n`python docs/claims.py reproduction` writes this part.\n{END}{after}",
-        encoding="utf-8",
-    )
 
 
 if __name__ == "__main__":
