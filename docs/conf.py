@@ -66,6 +66,7 @@ html_theme_options = {
         "color-brand-primary": "#0B7A75",
         "color-brand-content": "#0B7A75",
         "color-background-primary": "#FBFAF7",
+        "color-background-secondary": "#F4F2EC",
         "color-foreground-primary": "#1F2430",
     },
     "dark_css_variables": {
