@@ -28,7 +28,13 @@ from counsel.planning.solve import solve
 class LearntPlan:
     """A policy planned on what was learnt, and what it promises there.
 
-    ``value``, ``advice_count`` and ``price`` are those of the learnt model, not of the truth.
+    Attributes
+    ----------
+    value, advice_count, price
+        The reward of an episode, the pieces of advice in it and the price of a piece: those of the
+        learnt model, not of the truth.
+    policy
+        What to advise, for people: states and actions are those of the problem.
     """
 
     value: float
