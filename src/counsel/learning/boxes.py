@@ -144,7 +144,7 @@ class Boxed(Counted):
 
     @property
     def m(self) -> float:
-        """m of the papers: how much has to be seen, in visits."""
+        """How much has to be seen: the m of the papers."""
         H, S, A = self._sizes
         C, e = self.most_successors, self._asked
         slow = max(math.log2(max(math.log2(H), 1.0)), 1.0) ** 2

@@ -156,7 +156,7 @@ class UCCFH(Boxed):
 
     @property
     def m(self) -> float:
-        """m of the paper: how much has to be seen, in visits."""
+        """How much has to be seen: the m of the paper."""
         return super().m * self.most_successors
 
     def draw(self) -> Policy:

@@ -36,9 +36,9 @@ class LawTest:
     refusals, cells
         How many refusals in how many cells were looked at.
     state, advice, action
-        Where they fit worst: those who refuse ``advice`` in ``state`` take ``action``
+        Where they fit worst: those who refuse ``advice`` in ``state`` and take ``action``.
     share, expected
-        this often, against what the law expects.
+        How often they take it, and how often the law expects that.
     """
 
     p_value: float

@@ -36,7 +36,7 @@ PIECES = 10
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Listening:
-    """Advice that was seen, by key.
+    """Advice that was seen, by key; arrays are [key].
 
     Attributes
     ----------
@@ -86,7 +86,7 @@ class Trend:
     by
         The lift at each place.
     at
-        The places as numbers.
+        The places as numbers [key].
     slope, slope_low, slope_high
         The change of lift for one unit of ``at``, by weighted least squares, with its interval.
     ends
@@ -103,14 +103,14 @@ class Trend:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class People:
-    """How much each person listens, and how much people differ.
+    """How much each person listens, and how much people differ; arrays are [person].
 
     Attributes
     ----------
     by
-        Their own data.
+        Their own data; ``by.keys`` are their names.
     lift, low, high
-        After partial pooling.
+        After partial pooling, with a 95 % interval.
     spread
         The standard deviation of lift between people.
     """
