@@ -92,8 +92,10 @@ class Theory:
 
         Parameters
         ----------
-        groups, horizon
-            How many adherences are bounded at once, and how many steps an episode has.
+        groups
+            How many adherences are bounded at once.
+        horizon
+            How many steps an episode has.
 
         Returns
         -------
@@ -146,8 +148,10 @@ class PaperBonus:
 
         Parameters
         ----------
-        groups, horizon
-            Not used: the bonus depends on neither.
+        groups
+            Not used: the bonus does not depend on it.
+        horizon
+            Not used either.
 
         Returns
         -------
@@ -196,8 +200,10 @@ class KL:
 
         Parameters
         ----------
-        groups, horizon
-            How many adherences are bounded at once; the steps of an episode are not used.
+        groups
+            How many adherences are bounded at once.
+        horizon
+            Not used: the bound does not depend on it.
 
         Returns
         -------
@@ -218,10 +224,14 @@ def interval(  # noqa: PLR0913 (counts, and what a bound depends on)
     ----------
     bound
         How to bound.
-    matched, given
-        How often the action equalled the advice, and how often it was given.
-    groups, horizon
-        How many adherences are bounded at once, and how many steps an episode has.
+    matched
+        How often the action equalled the advice.
+    given
+        How often the advice was given.
+    groups
+        How many adherences are bounded at once.
+    horizon
+        How many steps an episode has.
     episode
         How many episodes have gone by.
     """

@@ -228,9 +228,16 @@ class AdherenceLearner(ABC):
 
         Parameters
         ----------
-        step, state, advice, action, reward
-            Columns of the same length, one entry for each decision; advice is the number of actions
-            for silence.
+        step
+            Steps [decision].
+        state
+            States [decision].
+        advice
+            What was advised [decision]; the number of actions for silence.
+        action
+            What people did [decision].
+        reward
+            What it paid [decision].
         """
         self.known.count(step, state, advice, action)
 
@@ -258,8 +265,10 @@ class AdherenceLearner(ABC):
 
         Parameters
         ----------
-        step, state
-            Where the person is.
+        step
+            The step in the episode, from 0.
+        state
+            The state the person is in.
 
         Returns
         -------

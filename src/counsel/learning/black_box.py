@@ -134,8 +134,10 @@ class BlackBox(Watcher):
 
         Parameters
         ----------
-        step, state
-            Where the person is.
+        step
+            The step in the episode, from 0.
+        state
+            The state the person is in.
 
         Returns
         -------

@@ -54,8 +54,10 @@ class EULER(Counted):
         where they are not known.
     episodes
         How many will be played: the bonus depends on it.
-    delta, scale
-        The probability of failure, between 0 and 1, and what L is multiplied by: 1 in theory.
+    delta
+        The probability of failure, between 0 and 1.
+    scale
+        What L is multiplied by: 1 in theory.
     penalty
         What each piece of advice costs, in units of reward.
     known_zero

@@ -116,8 +116,12 @@ class Exploring(Watcher):
 
         Parameters
         ----------
-        penalty, budget, hard
-            As in ``solve``.
+        penalty
+            What each piece of advice costs, in units of reward; not with a budget.
+        budget
+            Pieces of advice an episode, on average.
+        hard
+            Whether no episode may exceed the budget.
 
         Returns
         -------

@@ -30,9 +30,12 @@ class LearntPlan:
 
     Attributes
     ----------
-    value, advice_count, price
-        The reward of an episode, the pieces of advice in it and the price of a piece: those of the
-        learnt model, not of the truth.
+    value
+        The reward of an episode in the learnt model, not in truth.
+    advice_count
+        Pieces of advice in an episode in the learnt model, not in truth.
+    price
+        The price of a piece there, as in ``Plan``.
     policy
         What to advise, for people: states and actions are those of the problem.
     """

@@ -69,8 +69,10 @@ class QLearning(BlackBox):
         How many will be played: the bonus depends on it.
     bonus
         ``Bernstein()``, which None means too, or ``Hoeffding()``.
-    delta, scale
-        The probability of failure, between 0 and 1, and what the bonus is multiplied by.
+    delta
+        The probability of failure, between 0 and 1.
+    scale
+        What the bonus is multiplied by.
     penalty
         What each piece of advice costs, in units of reward.
     known_zero

@@ -43,9 +43,11 @@ class Fixed:
     ----------
     policy
         What is advised: a ``Policy``.
-    penalty, budget
-        What it is judged by: what each piece of advice costs, or the expected pieces of advice in
-        an episode; not both.
+    penalty
+        What each piece of advice costs when it is judged; not with a budget.
+    budget
+        The expected pieces of advice in an episode of the best policy it is judged by; not with a
+        penalty.
     rng
         Where chance comes from when a random cell advises one person; needed for those only.
 
@@ -106,8 +108,10 @@ class Fixed:
 
         Parameters
         ----------
-        step, state
-            Where the person is.
+        step
+            The step in the episode, from 0.
+        state
+            The state the person is in.
 
         Returns
         -------

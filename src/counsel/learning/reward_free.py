@@ -68,18 +68,23 @@ class RFE(Exploring):
         What is known: ``problem.shape``.
     rng
         Where ties are broken.
-    delta, epsilon
-        The guarantee asked for: the probability of failure, between 0 and 1, and how near the best,
-        in units of reward; without ``epsilon`` exploration never stops of itself.
+    delta
+        The probability of failure, between 0 and 1.
+    epsilon
+        How near the best the plan is to be, in units of reward; without it exploration never stops
+        of itself.
     most_penalty
         The largest penalty that will be asked for.
     scale
         What the bonus is multiplied by: 1 in theory, 0.1 in the paper's experiments.
     reward
         Rewards of the person's actions, where they are known: [s, a] or [h, s, a].
-    penalty, budget
-        What ``policy`` is planned for: what a piece of advice costs, or the expected pieces of
-        advice in an episode; not both.
+    penalty
+        What a piece of advice costs in the plan that is ``policy``, in units of reward; not with a
+        budget.
+    budget
+        The expected pieces of advice in an episode of the plan that is ``policy``; not with a
+        penalty.
 
     Raises
     ------
@@ -213,8 +218,10 @@ class RFE(Exploring):
 
         Parameters
         ----------
-        step, state
-            Where the person is.
+        step
+            The step in the episode, from 0.
+        state
+            The state the person is in.
 
         Returns
         -------

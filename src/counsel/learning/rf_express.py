@@ -52,9 +52,11 @@ class RFExpress(Counted):
     reward
         The machine's rewards [s, b] or [h, s, b], silence last, for which ``policy`` is planned:
         ``problem.machine().reward``; None where they are not known.
-    delta, epsilon
-        The guarantee asked for: the probability of failure, between 0 and 1, and how near the best,
-        in units of reward; without ``epsilon`` exploration never stops of itself.
+    delta
+        The probability of failure, between 0 and 1.
+    epsilon
+        How near the best the plan is to be, in units of reward; without it exploration never stops
+        of itself.
     scale
         What the bonus is multiplied by: 1 in theory.
     penalty

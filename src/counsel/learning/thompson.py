@@ -37,8 +37,10 @@ class Thompson(AdherenceLearner):
         Where the draws come from.
     prior
         The two parameters of the Beta prior, both above 0; (1, 1) is uniform.
-    penalty, budget
-        What each piece of advice costs, or how many are expected in an episode at most; not both.
+    penalty
+        What each piece of advice costs, in units of reward; not with a budget.
+    budget
+        How many pieces of advice are expected in an episode at most; not with a penalty.
     groups
         Pairs that share one adherence, if not those of the setting: whole numbers [a], [s, a] or
         [h, s, a]; ``[0, 1, 2]`` is one for each advice.

@@ -50,8 +50,12 @@ class Optimistic(LearntPlan):
 
     Attributes
     ----------
-    value, advice_count, price
-        Those of the policy in ``world``; the price is that of a piece of advice.
+    value
+        The reward of an episode in ``world``.
+    advice_count
+        Pieces of advice in an episode in ``world``.
+    price
+        What a little more budget would bring, for each piece.
     policy
         The policy that is promised so much.
     world
@@ -77,9 +81,10 @@ class UCCFH(Boxed):
         The machine's rewards [s, b] or [h, s, b], silence last: ``problem.machine().reward``.
     budget
         The expected pieces of advice in an episode.
-    epsilon, delta
-        The guarantee asked for: how near the best, in units of reward, and the probability of
-        failure, between 0 and 1.
+    epsilon
+        How near the best an episode is to be, in units of reward.
+    delta
+        The probability of failure, between 0 and 1.
     scale
         What ℓ is multiplied by: 1 in theory.
     support
@@ -248,8 +253,12 @@ class UCCFH(Boxed):
 
         Parameters
         ----------
-        penalty, budget, hard
-            As in ``solve``.
+        penalty
+            What each piece of advice costs, in units of reward; not with a budget.
+        budget
+            Pieces of advice an episode, on average.
+        hard
+            Whether no episode may exceed the budget.
 
         Returns
         -------

@@ -53,8 +53,10 @@ class UCBAD(AdherenceLearner):
     bound
         How optimistic to be: ``KL()``, which None means too, ``KL(delta=…)``, ``Theory(…)`` or
         ``PaperBonus()``.
-    penalty, budget
-        What each piece of advice costs, or how many are expected in an episode at most; not both.
+    penalty
+        What each piece of advice costs, in units of reward; not with a budget.
+    budget
+        How many pieces of advice are expected in an episode at most; not with a penalty.
     groups
         Pairs that share one adherence, if not those of the setting: whole numbers [a], [s, a] or
         [h, s, a]; ``[0, 1, 2]`` is one for each advice.
@@ -149,9 +151,16 @@ class UCBAD(AdherenceLearner):
 
         Parameters
         ----------
-        step, state, advice, action, reward
-            Columns of the same length, one entry for each decision; advice is the number of actions
-            for silence.
+        step
+            Steps [decision].
+        state
+            States [decision].
+        advice
+            What was advised [decision]; the number of actions for silence.
+        action
+            What people did [decision].
+        reward
+            What it paid [decision].
         """
         super().count(step, state, advice, action, reward)
         if self.rewards is not None:
@@ -206,8 +215,10 @@ class UCBAD(AdherenceLearner):
             The world and the person; the truth in it is read to judge policies only.
         best
             What the best policy is worth, less the penalty.
-        episodes, every
-            How many to play, and after how many to update.
+        episodes
+            How many to play.
+        every
+            After how many to update.
         rng
             Where chance comes from.
 

@@ -66,9 +66,10 @@ class UCBVI(Counted):
         How many will be played: the bonus depends on it.
     bonus
         ``Freedman()``, which None means too, or ``Hoeffding()``.
-    delta, scale
-        The probability of failure, between 0 and 1, and what the bonus is multiplied by: 1 in
-        theory.
+    delta
+        The probability of failure, between 0 and 1.
+    scale
+        What the bonus is multiplied by: 1 in theory.
     penalty
         What each piece of advice costs, in units of reward.
     known_zero
@@ -167,8 +168,10 @@ class UCBVI(Counted):
             The world and the person; the truth in it is read to judge policies only.
         best
             What the best policy is worth, less the penalty.
-        episodes, every
-            How many to play, and after how many to update.
+        episodes
+            How many to play.
+        every
+            After how many to update.
         rng
             Where chance comes from.
 

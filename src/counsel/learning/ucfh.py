@@ -49,9 +49,10 @@ class UCFH(Boxed):
         Where ties are broken.
     reward
         The machine's rewards [s, b] or [h, s, b], silence last: ``problem.machine().reward``.
-    epsilon, delta
-        The guarantee asked for: how near the best, in units of reward, and the probability of
-        failure, between 0 and 1.
+    epsilon
+        How near the best an episode is to be, in units of reward.
+    delta
+        The probability of failure, between 0 and 1.
     scale
         What ℓ is multiplied by: 1 in theory.
     penalty

@@ -73,8 +73,10 @@ class Watcher(ABC):
 
         Parameters
         ----------
-        step, state
-            Where the person is.
+        step
+            The step in the episode, from 0.
+        state
+            The state the person is in.
 
         Returns
         -------

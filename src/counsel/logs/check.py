@@ -51,12 +51,20 @@ class Checked:
 
     Attributes
     ----------
-    rows, episodes, people, states
-        How many; ``people`` is None where they are not recorded.
+    rows
+        How many decisions.
+    episodes
+        How many episodes.
+    people
+        How many people; None where they are not recorded.
+    states
+        How many states.
     longest
         Decisions in the longest episode.
-    advised, matched
-        Rows with advice that was seen, and those among them where the action was the advice.
+    advised
+        Rows with advice that was seen.
+    matched
+        Those among them where the action was the advice.
     actions
         All actions and advice, in order.
     findings

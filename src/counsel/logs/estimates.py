@@ -65,8 +65,10 @@ class Sharing:
 
         Parameters
         ----------
-        tally, cells
-            The counts, and how many cells (layer and state) there are.
+        tally
+            The counts.
+        cells
+            How many cells (layer and state) there are.
 
         Returns
         -------

@@ -88,8 +88,10 @@ class Worth:
     ----------
     value
         The estimate.
-    low, high
-        The ends of the interval; infinite where there are too few episodes to draw from.
+    low
+        The lower end of the interval; infinite where there are too few episodes to draw from.
+    high
+        The upper end.
     """
 
     value: float
@@ -109,9 +111,11 @@ class Judged:
         Pieces of advice an episode, in the model.
     model
         Worth in the model.
-    weighted, doubly_robust
-        Worth by importance sampling, without and with the model; None where the effective sample is
-        below 50.
+    weighted
+        Worth by importance sampling; None where the effective sample is below 50.
+    doubly_robust
+        Worth by importance sampling of what the model gets wrong; None where the effective sample
+        is below 50.
     effective
         The effective sample, in episodes; 0 where nothing could be weighted.
     new
@@ -133,15 +137,20 @@ class Evaluated:
 
     Attributes
     ----------
-    policy, never, always
-        The policy, silence, and always the best action.
+    policy
+        The policy.
+    never
+        Silence at all times.
+    always
+        The best action at all times.
     logged
         What the log itself brought: the mean over whole episodes; None where no episode is whole.
     logged_pieces
         Pieces of advice an episode in the log.
-    episodes, whole
-        How many there are, and how many of them are whole: without gaps, to their end or the
-        horizon.
+    episodes
+        How many there are.
+    whole
+        How many of them are whole: without gaps, to their end or the horizon.
     recorded
         Whether the log records the probability of what was said; else it is estimated by state and
         step.
@@ -178,8 +187,10 @@ def evaluate(  # noqa: PLR0913 (the log, how it is read, and what is asked)
         The log, as for ``fit``.
     policy
         A table that ``counsel plan`` wrote, or a policy for the states and actions of the fit.
-    columns, bins
-        How to read the log.
+    columns
+        Which columns are which, where they are called otherwise.
+    bins
+        Where columns of numbers are cut.
     fitted
         The model of this very log, where there is one already.
     rng

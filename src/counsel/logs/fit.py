@@ -45,18 +45,23 @@ class Fit:
         What they say, with intervals; arrays [layer, s, a], one layer unless fitted by step.
     sharing
         Who shares one adherence.
-    columns, bins
-        How the log was read: columns by role, and where numbers were cut.
+    columns
+        The columns of each role, as the log was read.
+    bins
+        Where columns of numbers were cut.
     checked
         What ``check_log`` found.
     notes
         What the data cannot tell, and what follows from it: a tuple of findings.
     law
         Whether refusals fit the adherence law; None where that cannot be tested.
-    people, over_time, over_advice
-        How much each person listens, how that changes over time, and with the pieces of advice
-        already given in the episode; None where it is not recorded. A model that was read from a
-        file has none of them.
+    people
+        How much each person listens; None where that cannot be told, and in a model that was read
+        from a file.
+    over_time
+        How the lift changes over time; None likewise.
+    over_advice
+        How the lift changes with the pieces of advice already given in the episode; None likewise.
 
     Examples
     --------
@@ -198,15 +203,19 @@ def fit(  # noqa: PLR0913 (how the log is read, and how it is pooled)
         Which columns are which, where they are called otherwise: "state=ward+bed,action=did".
     bins
         Where columns of numbers are cut.
-    actions, reward_range
-        What can occur at all, where that is known; anything else is a fault.
+    actions
+        All actions there are, where that is known; others are a fault.
+    reward_range
+        The least and the largest reward there can be, where that is known; others are a fault.
     by_step
         Whether everything may differ from step to step; else it is pooled over steps.
-    share, scale, groups
-        Who shares one adherence. ``share`` is "pair" (each state and advice has its own, alike for
-        one advice), "advice" (one for each advice) or "all"; ``scale`` is what those who are alike
-        have in common, "lift" or "adherence"; ``groups``, instead of ``share``, names the group of
-        each advice by its label.
+    share
+        Who shares one adherence: "pair" (each state and advice has its own, alike for one advice),
+        "advice" (one for each advice) or "all".
+    scale
+        What those who are alike have in common: "lift" or "adherence".
+    groups
+        Instead of ``share``: the group of each advice by its label.
 
     Returns
     -------

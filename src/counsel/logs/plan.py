@@ -38,9 +38,11 @@ class Planned:
 
     Attributes
     ----------
-    fit, plan
-        The model and the plan: ``plan.policy`` is what to advise, by the numbers of states and
-        actions in ``fit.tally``.
+    fit
+        The model.
+    plan
+        The plan: ``plan.policy`` is what to advise, by the numbers of states and actions in
+        ``fit.tally``.
     criticality
         The largest penalty at which advice still pays, for each step and state [h, s].
     doubtful
@@ -70,8 +72,12 @@ def plan(  # noqa: PLR0913 (what solve takes, and how sure to be)
     ----------
     fit
         What ``counsel.fit`` returned.
-    penalty, budget, hard
-        As in ``solve``.
+    penalty
+        What each piece of advice costs, in units of reward; not with a budget.
+    budget
+        Pieces of advice an episode, on average.
+    hard
+        Whether no episode may exceed the budget, which is then a whole number.
     cautious
         Whether to advise only what helps in 95 % of resampled logs; takes 200 fits.
     allow_reverse

@@ -1,15 +1,4 @@
-"""A thin client: the service's routes as methods, over one connection that is kept open.
-
-    with Client("http://127.0.0.1:8000", key="counsel_…") as counsel:
-        adviser = counsel.create_adviser("alerts", "ward", budget=1, hard=True)
-        episode = counsel.start(adviser["id"], "ann")
-        told = counsel.advise(episode, 0, "deteriorating")
-        counsel.report(told["id"], "assess", reward=0.5)
-        counsel.end(episode)
-
-A request that a lost connection may have swallowed is sent once more: all of them may be repeated
-but those that make something. One client is for one thread.
-"""
+"""A thin client: the service's routes as methods, over one connection that is kept open."""
 
 import http.client
 import json
@@ -44,8 +33,9 @@ class ServiceError(CounselError):
 class Client:
     """Talks to a service.
 
-    A request that a lost connection may have swallowed is sent once more, but for those that make
-    something. One client is for one thread; as a context manager it closes its connection.
+    A request that a lost connection may have swallowed is sent once more: all of them may be
+    repeated but those that make something. One client is for one thread; as a context manager it
+    closes its connection.
 
     Parameters
     ----------
