@@ -1,4 +1,4 @@
-# The advice service. Build: docker build -t counsel .   Run: see docs/deploy.md.
+# The advice service. Build: docker build -t counsel .   Run: see docs/how-to/deploy.md.
 FROM python:3.12-slim AS build
 WORKDIR /src
 COPY pyproject.toml README.md LICENSE requirements.lock ./

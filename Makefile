@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
-.PHONY: demo test check bench lock clean
+.PHONY: demo test check docs bench lock clean
 
 demo: $(READY)
 	$(BIN)/counsel learn flappy-bird/greedy --share advice -o demo/greedy
@@ -22,6 +22,10 @@ check: $(READY)
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+docs: $(READY)
+	$(BIN)/python -m sphinx -q -W --keep-going docs docs/_build/html
+	@echo "Open docs/_build/html/index.html"
 
 bench: $(VENV)/.bench
 	$(BIN)/python -m benchmarks.planning

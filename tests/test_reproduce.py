@@ -227,7 +227,7 @@ def test_readme_and_page_tell_of_every_experiment_and_claim(everything):
     for claim in claims:
         verdict = "holds" if claim["holds"] else "**does not hold**"
         assert f"{claim['measured']} | {verdict} |" in readme
-    page = (root / "docs" / "experiments.md").read_text()
+    page = (root / "docs" / "reference" / "experiments.md").read_text()
     for name in EXPERIMENTS:
         assert name in page
 

@@ -63,7 +63,7 @@ def learn(  # noqa: PLR0913 (one argument for each option)
         str | None,
         typer.Option(
             help="Plan anew after so many episodes, or: doubling; phase (ucfh, uc-cfh). Default: "
-            "1 or 50, see docs/learning.md."
+            "1 or 50, see docs/reference/learning.md."
         ),
     ] = None,
     seed: Annotated[

@@ -28,7 +28,39 @@ from counsel.simulate.episodes import Episodes
 def as_if_all_listened(
     problem: AdviceProblem, *, penalty: float | None = None, budget: float | None = None
 ) -> Policy | HardPolicy:
-    """Return the best policy for the same person if they took all advice (θ = 1)."""
+    """Return the best policy for the same person if they took all advice (θ = 1).
+
+    Parameters
+    ----------
+    problem
+        The world and the person, whose adherence does not matter.
+    penalty
+        What each piece of advice costs, in units of reward.
+    budget
+        Pieces of advice an episode, on average, if all were taken.
+
+    Returns
+    -------
+    Policy
+        Advice [h, s], random in at most one cell.
+
+    Raises
+    ------
+    CounselError
+        When the penalty or the budget makes no sense, or both are given.
+
+    Examples
+    --------
+    Met by people as they are it overspends its budget: what is not taken has to be said again.
+
+    >>> import counsel
+    >>> from counsel.worlds import make
+    >>> problem = make("night-shift")
+    >>> counsel.evaluate(problem, counsel.as_if_all_listened(problem, budget=1))
+    Evaluation(value 11.29, 1.113 pieces of advice)
+    >>> counsel.evaluate(problem, counsel.solve(problem, budget=1).policy)
+    Evaluation(value 11.2669, 1 pieces of advice)
+    """
     own = problem.human.policy
     listens = Human(own if len(own) > 1 else own[0], 1.0)
     return solve(AdviceProblem(problem.mdp, listens), penalty=penalty, budget=budget).policy

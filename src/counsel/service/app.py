@@ -17,6 +17,7 @@ import sqlalchemy as sa
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
+from fastapi.routing import APIRoute
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
@@ -99,6 +100,8 @@ def make_app(
     add_routes(app, desk, doorman, counters)
     add_play_routes(app, desk, doorman)
     add_pages(app)
+    if tenant is None:
+        _tell_roles(app)
 
     @app.get("/healthz", include_in_schema=False)
     def healthz() -> dict[str, str]:
@@ -113,6 +116,23 @@ def make_app(
         return Response(generate_latest(counters.registry), media_type=CONTENT_TYPE_LATEST)
 
     return app
+
+
+def _tell_roles(app: FastAPI) -> None:
+    """Have the OpenAPI document say which role a route takes."""
+    plain = app.openapi
+    for route in app.routes:
+        if isinstance(route, APIRoute):
+            for role in (getattr(one.call, "role", None) for one in route.dependant.dependencies):
+                told = {"security": [{"key": [role]}]} if role else {}
+                route.openapi_extra = (route.openapi_extra or {}) | told
+
+    def openapi() -> dict[str, Any]:
+        document = plain()
+        document["components"]["securitySchemes"] = {"key": {"type": "http", "scheme": "bearer"}}
+        return document
+
+    app.openapi = openapi  # type: ignore[method-assign]
 
 
 def _answer_faults(app: FastAPI) -> None:

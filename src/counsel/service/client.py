@@ -9,6 +9,8 @@ from urllib.parse import quote, urlsplit
 
 from counsel.errors import CounselError
 
+__all__ = ["Client"]
+
 IDLE = 4.0
 """Seconds after which a connection is opened anew: proxies close those that nobody uses."""
 

@@ -43,6 +43,7 @@ class Doorman:
                 raise HTTPException(403, f"this key may {holder.role}; that takes {role}")
             return holder
 
+        enter.role = role  # type: ignore[attr-defined]  # the OpenAPI document tells it
         return enter
 
     async def _holder(self, key: str) -> Holder | None:

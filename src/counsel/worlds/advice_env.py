@@ -39,18 +39,42 @@ NOTHING_YET = -1
 
 
 class AdviceEnv(gymnasium.Env[np.int64, np.int64]):
-    """An advice problem, seen by the machine.
+    """An advice problem as a Gymnasium environment, seen by the machine.
+
+    Observations are states; actions are the advice 0 … A−1 and, last, to defer.
 
     Parameters
     ----------
     problem
         The world and the person.
     penalty
-        What each piece of advice costs.
+        What each piece of advice costs, in units of reward.
     render_mode
         "ansi" for text, "rgb_array" for pixels where the scene has a picture.
     scene
         How it looks; words when not given.
+
+    Raises
+    ------
+    CounselError
+        When the penalty is negative or not finite, or there is no such render mode.
+
+    Examples
+    --------
+    What is advised in the second hour is not taken, and costs 0.1 all the same:
+
+    >>> from counsel.worlds import AdviceEnv, make
+    >>> env = AdviceEnv(make("night-shift"), penalty=0.1, render_mode="ansi")
+    >>> state, info = env.reset(seed=0)
+    >>> for advice in (env.problem.defer, 1):
+    ...     state, reward, terminated, truncated, info = env.step(advice)
+    ...     print(info["action"], info["matched"], round(reward, 3))
+    0 False 1.0
+    0 False 0.9
+    >>> print(env.render())
+    step 2 of 12 · reward 2 · △ advised check, did wait
+    stable
+    <BLANKLINE>
     """
 
     def __init__(
@@ -87,7 +111,22 @@ class AdviceEnv(gymnasium.Env[np.int64, np.int64]):
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[np.int64, dict[str, Any]]:
-        """Start an episode."""
+        """Start an episode.
+
+        Parameters
+        ----------
+        seed
+            Begins the chance of world and person anew; it goes on when not given.
+        options
+            Not used.
+
+        Returns
+        -------
+        state : int
+            Where the episode starts.
+        info : dict
+            What was said and done: nothing yet.
+        """
         super().reset(seed=seed)
         u = self.np_random.random() * self._start_upto[-1]
         drawn = int(np.searchsorted(self._start_upto[:-1], u, side="right"))
@@ -96,7 +135,30 @@ class AdviceEnv(gymnasium.Env[np.int64, np.int64]):
         return np.int64(self._state), self._info(None)
 
     def step(self, action: Any) -> tuple[np.int64, float, bool, bool, dict[str, Any]]:  # noqa: ANN401 (Gymnasium's)
-        """Advise ``action``, or defer, and let the person act."""
+        """Advise ``action``, or defer, and let the person act.
+
+        Parameters
+        ----------
+        action
+            The advice, from 0, or ``problem.defer``.
+
+        Returns
+        -------
+        state : int
+            Where it led.
+        reward : float
+            What the person earned, less the penalty where something was advised.
+        terminated, truncated : bool
+            Whether nothing more can happen; whether the horizon was reached before that.
+        info : dict
+            ``step``, ``advice``, ``action``, ``matched``, ``deferred`` and ``action_mask``
+            [advice]: what may be advised next.
+
+        Raises
+        ------
+        CounselError
+            When the advice is out of range or not allowed, or the episode is over.
+        """
         problem, h, s = self.problem, self._step, self._state
         if h >= problem.horizon:
             raise CounselError("the episode is over; call reset before another step")
@@ -131,7 +193,13 @@ class AdviceEnv(gymnasium.Env[np.int64, np.int64]):
         return np.int64(self._state), reward, terminated, truncated, self._info(move)
 
     def render(self) -> str | NDArray[np.uint8] | None:
-        """Return the episode so far as text or pixels, or None without a render mode."""
+        """Show the episode so far.
+
+        Returns
+        -------
+        str or ndarray or None
+            Text in the mode "ansi", pixels [height, width, 3] in "rgb_array", None without a mode.
+        """
         if self.render_mode == "ansi":
             return self.scene.text(self._moves, self._state, self._caption())
         if self.render_mode == "rgb_array" and isinstance(self.scene, Picture):

@@ -91,13 +91,36 @@ def draw(
     episodes
         Flights to draw: ``Simulator(problem).play(...)`` on this map.
     criticality
-        Shade each cell by the largest penalty at which advice there still pays.
+        Shade each cell by the largest penalty at which advice there still pays: what
+        ``counsel.criticality`` returned for this map.
     title
         A line above the picture.
 
     Returns
     -------
-    The matplotlib figure.
+    matplotlib.figure.Figure
+        The picture, also where it was written.
+
+    Raises
+    ------
+    CounselError
+        When there is no such map, flights or criticality are of another, ``output`` ends otherwise
+        or cannot be written, or matplotlib is not installed.
+
+    Examples
+    --------
+    The same picture is the same file, so pictures can be kept under version control:
+
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> import counsel
+    >>> from counsel.worlds import draw, make
+    >>> shade = counsel.criticality(make("flappy-bird-budget/greedy"))
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     files = [Path(folder) / "one.svg", Path(folder) / "two.svg"]
+    ...     figures = [draw("budget", file, criticality=shade) for file in files]
+    ...     files[0].read_bytes() == files[1].read_bytes()
+    True
     """
     grid = read_map(map)
     for name, value, kind in (
@@ -140,9 +163,37 @@ def draw_bird(grid: GridMap, moves: Sequence[Move], state: int, title: str) -> "
 def draw_road(
     state: int, last: Move | None, title: str, *, over: bool = False, sight: bool = False
 ) -> "Figure":
-    """Draw the three rows the machine sees, the driver's at the bottom.
+    """Draw the three rows of Car Driving that the machine sees, the driver's at the bottom.
 
-    ``last`` is the decision that led here; ``sight`` frames what the driver sees.
+    Parameters
+    ----------
+    state
+        A state of ``car_driving`` that is not over.
+    last
+        The decision that led here, marked beside the driver; None for none.
+    title
+        A line above the picture.
+    over
+        Whether the drive ended here.
+    sight
+        Whether to frame what the machine sees and what the driver sees.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        The picture.
+
+    Raises
+    ------
+    CounselError
+        When matplotlib is not installed.
+
+    Examples
+    --------
+    >>> from counsel.worlds import draw_road
+    >>> figure = draw_road(0, None, "An empty road", sight=True)
+    >>> [text.get_text() for text in figure.axes[0].texts]
+    ['the machine sees', 'the driver sees']
     """
     lane, rows = road_of(state)
     axes = _sheet(3, 3, title, cell=3 * CELL, least=CAPTION)

@@ -1,0 +1,191 @@
+"""Pages of the reference that the program itself tells: the command line and the HTTP API.
+
+They are written anew whenever the site is built (``reference/cli.md``, ``reference/http.md``,
+``benchmarks.md``), so they cannot fall behind.
+"""
+
+import json
+import logging
+import re
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import typer
+from sphinx.application import Sphinx
+
+DOCS = Path(__file__).resolve().parents[1]
+
+
+def commands() -> dict[str, Any]:
+    """Return every command by what one types."""
+    from counsel import cli
+
+    def walk(name: str, command: Any) -> Iterator[tuple[str, Any]]:
+        if hasattr(command, "commands"):
+            for word, inner in command.commands.items():
+                yield from walk(f"{name} {word}", inner)
+        else:
+            yield name, command
+
+    return dict(walk("counsel", typer.main.get_command(cli.app.app)))
+
+
+def cli_page() -> str:
+    """Return the page about the command line."""
+    lines = [
+        "# Command line",
+        "",
+        "`counsel COMMAND --help` tells the same. Errors are one line on stderr and exit code 2;"
+        " `--debug` before the command shows the traceback. Ctrl-C ends with exit code 130 and"
+        " leaves nothing half-written. `counsel --install-completion` completes words with Tab.",
+    ]
+    for name, command in sorted(commands().items()):
+        lines += ["", f"## {name}", "", _plain(command.help)]
+        asked = [one for one in command.params if one.name != "help"]
+        words = [one.metavar or one.name.upper() for one in asked if _is_word(one)]
+        lines += ["", "```text", " ".join([name, "[OPTIONS]", *words]), "```", ""]
+        lines += ["| | default | |", "|---|---|---|"]
+        lines += [_option_row(one) for one in asked]
+    return "\n".join(lines) + "\n"
+
+
+def _is_word(option: Any) -> bool:
+    return bool(option.param_type_name == "argument")
+
+
+def _option_row(option: Any) -> str:
+    if _is_word(option):
+        names = option.metavar or option.name.upper()
+    else:
+        names = ", ".join([*option.opts, *option.secondary_opts])
+        if not option.is_flag and option.metavar:
+            names += f" {option.metavar}"
+    default = option.default() if callable(option.default) else option.default
+    shown = "" if default is None or default is False else f"`{default}`"
+    return f"| `{names}` | {'needed' if option.required else shown} | {_cell(option.help)} |"
+
+
+def document() -> dict[str, Any]:
+    """Return the OpenAPI document of the service."""
+    logging.getLogger("alembic").setLevel(logging.WARNING)
+    import numpy as np
+
+    from counsel.service.app import make_app
+    from counsel.service.desk import Desk
+    from counsel.service.sources import Sources
+    from counsel.service.store import open_engine
+
+    with tempfile.TemporaryDirectory() as folder:
+        engine = open_engine(f"sqlite:///{folder}/counsel.db")
+        desk = Desk(engine, Sources(engine), np.random.default_rng(0))
+        try:
+            return dict(make_app(desk).openapi())
+        finally:
+            desk.close()
+            engine.dispose()
+
+
+def http_page(told: dict[str, Any]) -> str:
+    """Return the page about the HTTP API."""
+    lines = [
+        "# HTTP API",
+        "",
+        "Every request but those for pages, `/healthz` and `/metrics` carries a key:"
+        " `Authorization: Bearer KEY`. A key has a role: *read* looks, *advise* also asks and"
+        " reports, *admin* does all. Errors are problem details (`application/problem+json`) with"
+        " one sentence in `detail`. A running service has this document at `/v1/openapi.json`."
+        " How the parts work together is told in [the service](../how-to/service.md).",
+    ]
+    for path, methods in told["paths"].items():
+        for method, route in methods.items():
+            lines += ["", f"## {method.upper()} {path}", "", _plain(route["description"])]
+            ((_, (role,)),) = route["security"][0].items()
+            lines += ["", f"Role: *{role}*."]
+            lines += _parameters(route.get("parameters", []))
+            lines += _body("Request", route.get("requestBody"))
+            for code, answer in route["responses"].items():
+                if code.startswith("2"):
+                    lines += _body(f"Answer {code}", answer)
+    lines += ["", "## What requests and answers hold"]
+    for name, schema in sorted(told["components"]["schemas"].items()):
+        lines += ["", f"### {name}", "", _plain(schema.get("description", "")), ""]
+        lines += ["| field | kind | default | |", "|---|---|---|---|"]
+        needed = schema.get("required", [])
+        for field, kind in schema.get("properties", {}).items():
+            default = "needed" if field in needed else f"`{json.dumps(kind.get('default'))}`"
+            told_of = _cell(kind.get("description", ""))
+            lines.append(f"| `{field}` | {_kind(kind)} | {default} | {told_of} |")
+    return "\n".join(lines) + "\n"
+
+
+def _parameters(parameters: list[dict[str, Any]]) -> list[str]:
+    if not parameters:
+        return []
+    lines = ["", "| parameter | in | kind | |", "|---|---|---|---|"]
+    for one in parameters:
+        told = _cell(one.get("description", ""))
+        lines.append(f"| `{one['name']}` | {one['in']} | {_kind(one['schema'])} | {told} |")
+    return lines
+
+
+def _body(what: str, body: dict[str, Any] | None) -> list[str]:
+    if not body or "content" not in body:
+        return ["", f"{what}: nothing."] if body else []
+    kinds = [
+        f"{_kind(content['schema'])} ({name})" if content.get("schema") else name
+        for name, content in body["content"].items()
+    ]
+    return ["", f"{what}: {', '.join(kinds)}."]
+
+
+def _kind(schema: dict[str, Any]) -> str:
+    """Return a kind of value in words."""
+    if "$ref" in schema:
+        name = schema["$ref"].rpartition("/")[2]
+        return f"[{name}](#{name.lower()})"
+    if "anyOf" in schema:
+        return " or ".join(_kind(one) for one in schema["anyOf"])
+    if "enum" in schema:
+        return " or ".join(f"`{one}`" for one in schema["enum"])
+    if "const" in schema:
+        return f"`{schema['const']}`"
+    kind = schema.get("type", "anything")
+    if kind == "array":
+        return f"list of {_kind(schema['items'])}"
+    if kind == "object":
+        inner = schema.get("additionalProperties")
+        return f"object of {_kind(inner)}" if isinstance(inner, dict) and inner else "object"
+    bounds = [
+        f"{sign} {schema[name]:g}"
+        for name, sign in (("minimum", "≥"), ("maximum", "≤"))
+        if name in schema
+    ]
+    return f"{kind} {', '.join(bounds)}".strip()
+
+
+def _plain(text: str | None) -> str:
+    return re.sub(r"\s+", " ", (text or "").replace("``", "`")).strip()
+
+
+def _cell(text: str | None) -> str:
+    return _plain(text).replace("|", "\\|")
+
+
+def pages() -> dict[str, str]:
+    """Return the generated pages by their path."""
+    return {"reference/cli.md": cli_page(), "reference/http.md": http_page(document())}
+
+
+def _write(app: Sphinx) -> None:
+    for path, text in pages().items():
+        target = DOCS / path
+        if not target.exists() or target.read_text(encoding="utf-8") != text:
+            target.write_text(text, encoding="utf-8")
+
+
+def setup(app: Sphinx) -> dict[str, bool]:
+    """Tell Sphinx."""
+    app.connect("builder-inited", _write)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,0 +1,10 @@
+"""
+Half
+====
+
+Text.
+"""
+
+import matplotlib.pyplot as plt
+
+plt.plot([1, 2])
