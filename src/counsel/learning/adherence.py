@@ -197,7 +197,7 @@ class AdherenceLearner(ABC):
 
     @property
     def policy(self) -> Policy | HardPolicy:
-        """What to advise now: the best ``Policy`` for what is believed."""
+        """What to advise now, the best ``Policy`` for what is believed."""
         if self._due or self._policy is None:
             self.believe()
             self._policy = self._planned()

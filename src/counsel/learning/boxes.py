@@ -130,7 +130,7 @@ class Boxed(Counted):
 
     @property
     def most_successors(self) -> int:
-        """C: how many states can follow one at most."""
+        """How many states can follow one at most (C)."""
         if self.support is None:
             return self.shape.n_states
         return int(np.diff(self.support.indptr).max())
@@ -144,7 +144,7 @@ class Boxed(Counted):
 
     @property
     def m(self) -> float:
-        """How much has to be seen: the m of the papers."""
+        """How much has to be seen (m of the papers)."""
         H, S, A = self._sizes
         C, e = self.most_successors, self._asked
         slow = max(math.log2(max(math.log2(H), 1.0)), 1.0) ** 2

@@ -62,7 +62,7 @@ class Exploring(Watcher):
     @property
     @abstractmethod
     def uncertainty(self) -> float:
-        """W_1 at the start, capped at H: small when every policy can be judged."""
+        """W_1 at the start, capped at H; small when every policy can be judged."""
 
     @abstractmethod
     def model(self) -> AdviceProblem:

@@ -293,7 +293,7 @@ class RFE(Exploring):
 
     @property
     def uncertainty(self) -> float:
-        """W_1 at the start, capped at H: small when every policy can be judged."""
+        """W_1 at the start, capped at H; small when every policy can be judged."""
         if self.episode == 0:
             return float(self.shape.horizon)
         most = np.empty((self.shape.horizon + 1, self.shape.n_states))

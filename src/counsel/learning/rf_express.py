@@ -144,7 +144,7 @@ class RFExpress(Counted):
 
     @property
     def uncertainty(self) -> float:
-        """W_1 at the start: small when every policy can be judged, whatever the rewards."""
+        """W_1 at the start; small when every policy can be judged, whatever the rewards."""
         H, S, A = self._sizes
         if self.episode == 0:
             return float(H)

@@ -310,7 +310,7 @@ class Structured(Exploring):
 
     @property
     def uncertainty(self) -> float:
-        """W_1 at the start, capped at H: small when every policy can be judged."""
+        """W_1 at the start, capped at H; small when every policy can be judged."""
         most, sure = np.empty_like(self._most), self._sure
         look_ahead(self._counts, self._ground, sure, np.empty_like(self._ahead), most)
         open_start = width(max(1.0, float(self.episode)), sure.moves, self.shape.n_states - 1)
@@ -318,7 +318,7 @@ class Structured(Exploring):
 
     @property
     def habit(self) -> Floats:
-        """What the person is believed to do alone: π̂ [h, s, a], 0 where nothing was seen."""
+        """What the person is believed to do alone, π̂ [h, s, a]; 0 where nothing was seen."""
         return self._own.copy()
 
     @property

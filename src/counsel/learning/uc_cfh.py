@@ -161,7 +161,7 @@ class UCCFH(Boxed):
 
     @property
     def m(self) -> float:
-        """How much has to be seen: the m of the paper."""
+        """How much has to be seen (m of the paper)."""
         return super().m * self.most_successors
 
     def draw(self) -> Policy:

@@ -283,7 +283,7 @@ class UCBAD(AdherenceLearner):
 
     @property
     def rejected(self) -> Ints:
-        """Pairs [n, (layer, state, action)] whose bound lies below π: there advice repels.
+        """Pairs [n, (layer, state, action)] whose bound lies below π, so that advice repels there.
 
         The layer is 0 where nothing changes with the step. These pairs are not advised.
         """
@@ -297,6 +297,6 @@ class UCBAD(AdherenceLearner):
 
     @property
     def can_run(self) -> bool:
-        """Whether ``run`` can be used here: few cells can occur, no budget, rewards are known."""
+        """Whether ``run`` can be used, as few cells can occur, there is no budget and rewards are known."""
         simple = self.budget is None and self.rewards is None
         return isinstance(self.known.plan, SmallPlan) and simple

@@ -151,7 +151,7 @@ class UCBVI(Counted):
 
     @property
     def can_run(self) -> bool:
-        """Whether ``run`` can be used here: always."""
+        """Whether ``run`` can be used here, which is always so."""
         return True
 
     def run(

@@ -96,7 +96,7 @@ class Tally:
 
     @property
     def heard(self) -> Ints:
-        """What was said and seen: silence where it was not."""
+        """What was said and seen; silence where it was not."""
         return np.where(self.seen, self.advice, len(self.actions))
 
     @property
