@@ -95,7 +95,7 @@ class Boxed(Counted):
     )
 
     bounds: ClassVar[int]
-    """How many bounds the intervals are made of: k, each counted on both sides."""
+    """How many bounds the intervals are made of (k), each counted on both sides."""
 
     def __init__(  # noqa: PLR0913 (the settings of the theorem)
         self,

@@ -297,6 +297,6 @@ class UCBAD(AdherenceLearner):
 
     @property
     def can_run(self) -> bool:
-        """Whether ``run`` can be used, as few cells can occur, there is no budget and rewards are known."""
+        """Whether ``run`` can be used (few cells can occur, no budget, rewards are known)."""
         simple = self.budget is None and self.rewards is None
         return isinstance(self.known.plan, SmallPlan) and simple
