@@ -48,7 +48,10 @@ class NewAdviser(Strict):
     """Whether the world's person is known to act so when left alone; else that is learnt."""
     holdout: Annotated[float, Field(ge=0.0, le=1.0)] = 0.0
     """The share of episodes kept silent, so that the worth of advice stays measurable."""
-    must_say: Annotated[dict[Label, Label], Field(max_length=1000)] = Field(default_factory=dict)
+    must_say: Annotated[
+        dict[Label, Label],
+        Field(max_length=1000, json_schema_extra={"additionalProperties": False}),
+    ] = Field(default_factory=dict)
     """Advice by state, both by label, that is given whatever the budget."""
 
 
