@@ -24,7 +24,7 @@ import scipy.sparse as sp
 from counsel._arrays import Bools, Floats, Ints
 from counsel.errors import CounselError
 from counsel.estimate.habit import Habit, habit_of
-from counsel.estimate.pooling import GRID, Heard, Pooled, pool
+from counsel.estimate.pooling import Heard, Pooled, pool
 from counsel.estimate.rates import student, wilson
 from counsel.logs.counts import CUT, ENDED, Tally
 from counsel.model.human import Human
@@ -428,8 +428,3 @@ def _fresh(name: str, taken: tuple[str, ...]) -> tuple[str]:
     while name in taken:
         name += "′"
     return (name,)
-
-
-def prior_mean(families: Floats) -> Floats:
-    """Return the expected lift of each family."""
-    return families @ GRID

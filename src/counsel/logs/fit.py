@@ -15,7 +15,6 @@ from typing import Any
 
 import numpy as np
 
-from counsel._arrays import brief
 from counsel.errors import CounselError
 from counsel.logs.check import EXAMPLES, Checked, Finding, check_log
 from counsel.logs.counts import Tally, count_log
@@ -460,12 +459,3 @@ def _notes(
     if missed:
         what = "pieces of advice that were not seen; they count as silence, and as sent"
         yield Finding(what, missed, fatal=False)
-
-
-def as_fit(given: object) -> Fit:
-    """Return a fit, from a file or as it is."""
-    if isinstance(given, Fit):
-        return given
-    if isinstance(given, str | os.PathLike):
-        return load_fit(given)
-    raise CounselError(f"expected a model that was fitted, not {brief(given)}")
