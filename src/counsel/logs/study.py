@@ -53,7 +53,7 @@ class Study:
     logged
         Mean reward of the episodes of the log.
     always_pieces
-        Pieces of advice an episode of the last.
+        Pieces of advice an episode where always the best action is advised.
     budgets, value, low, high
         The frontier at some budgets, with intervals.
     sensitivity

@@ -29,10 +29,10 @@ from counsel.errors import CounselError
 from counsel.model.human import advised_law, draw_index
 from counsel.model.problem import AdviceProblem
 from counsel.worlds.catalogue import make
-from counsel.worlds.draw import Move
+from counsel.worlds.draw import Leg
 from counsel.worlds.flappy_bird import read_map
 from counsel.worlds.grid_map import GridMap
-from counsel.worlds.scenes import Flight, Picture, Road, Scene, Words
+from counsel.worlds.views import Flight, Picture, Road, View, Words
 
 NOTHING_YET = -1
 """The action in ``info`` before the person has done anything."""
@@ -50,8 +50,8 @@ class AdviceEnv(gymnasium.Env[np.int64, np.int64]):
     penalty
         What each piece of advice costs, in units of reward.
     render_mode
-        "ansi" for text, "rgb_array" for pixels where the scene has a picture.
-    scene
+        "ansi" for text, "rgb_array" for pixels where the view has a picture.
+    view
         How it looks; words when not given.
 
     Raises
@@ -83,14 +83,14 @@ class AdviceEnv(gymnasium.Env[np.int64, np.int64]):
         *,
         penalty: float = 0.0,
         render_mode: str | None = None,
-        scene: Scene | None = None,
+        view: View | None = None,
     ) -> None:
         if not isinstance(problem, AdviceProblem):
             raise CounselError(f"problem is {brief(problem)}; give an AdviceProblem")
         self.problem = problem
         self.penalty = read_penalty(penalty)
-        self.scene = Words(problem) if scene is None else scene
-        modes = ["ansi", "rgb_array"] if isinstance(self.scene, Picture) else ["ansi"]
+        self.view = Words(problem) if view is None else view
+        modes = ["ansi", "rgb_array"] if isinstance(self.view, Picture) else ["ansi"]
         self.metadata = {"render_modes": modes, "render_fps": 4}
         if render_mode is not None and render_mode not in modes:
             raise CounselError(
@@ -105,7 +105,7 @@ class AdviceEnv(gymnasium.Env[np.int64, np.int64]):
         self._starts = np.flatnonzero(problem.mdp.start)
         self._start_upto = np.cumsum(problem.mdp.start[self._starts])
         self._state, self._step = 0, problem.horizon
-        self._moves: list[Move] = []
+        self._moves: list[Leg] = []
         self._earned = 0.0
 
     def reset(
@@ -181,7 +181,7 @@ class AdviceEnv(gymnasium.Env[np.int64, np.int64]):
         self._state = int(states[draw_index(chances, self.np_random)])
         self._step = h + 1
         self._earned += reward
-        move = Move(s, advice, did, self._state)
+        move = Leg(s, advice, did, self._state)
         self._moves.append(move)
         if advice < problem.defer:
             reward -= self.penalty
@@ -201,12 +201,12 @@ class AdviceEnv(gymnasium.Env[np.int64, np.int64]):
             Text in the mode "ansi", pixels [height, width, 3] in "rgb_array", None without a mode.
         """
         if self.render_mode == "ansi":
-            return self.scene.text(self._moves, self._state, self._caption())
-        if self.render_mode == "rgb_array" and isinstance(self.scene, Picture):
-            return self.scene.frame(self._moves, self._state, self._caption())
+            return self.view.text(self._moves, self._state, self._caption())
+        if self.render_mode == "rgb_array" and isinstance(self.view, Picture):
+            return self.view.frame(self._moves, self._state, self._caption())
         return None
 
-    def _info(self, move: Move | None) -> dict[str, Any]:
+    def _info(self, move: Leg | None) -> dict[str, Any]:
         mdp = self.problem.mdp
         advice = mdp.defer if move is None else move.advice
         action = NOTHING_YET if move is None else move.action
@@ -256,7 +256,7 @@ def flappy_bird_env(
     """Return Flappy Bird; ``overrides`` are those of ``flappy_bird``."""
     grid = read_map(map)
     problem = make("flappy-bird/greedy", map=grid, **overrides)
-    return AdviceEnv(problem, penalty=penalty, render_mode=render_mode, scene=Flight(grid))
+    return AdviceEnv(problem, penalty=penalty, render_mode=render_mode, view=Flight(grid))
 
 
 def car_driving_env(
@@ -264,7 +264,7 @@ def car_driving_env(
 ) -> AdviceEnv:
     """Return Car Driving; ``overrides`` are those of ``car_driving``."""
     problem = make("car-driving/myopic", **overrides)
-    return AdviceEnv(problem, penalty=penalty, render_mode=render_mode, scene=Road())
+    return AdviceEnv(problem, penalty=penalty, render_mode=render_mode, view=Road())
 
 
 def night_shift_env(

@@ -50,7 +50,7 @@ LEGEND, CAPTION, LETTER = 3.6, 4.3, 0.075
 """Inches of the legend, of the longest caption, and of a letter of the title."""
 
 
-class Move(NamedTuple):
+class Leg(NamedTuple):
     """One decision: where, what was advised, what was done, and where it led."""
 
     state: int
@@ -140,7 +140,7 @@ def draw(
     if episodes is not None:
         _check_flights(grid, episodes)
         columns = (episodes.state, episodes.advice, episodes.action, episodes.next_state)
-        moves = Counter(Move(*row) for row in zip(*(c.tolist() for c in columns), strict=True))
+        moves = Counter(Leg(*row) for row in zip(*(c.tolist() for c in columns), strict=True))
         _paint_flights(axes, grid, moves, len(episodes))
         _paint_legend(axes, grid)
     figure = axes.figure
@@ -149,7 +149,7 @@ def draw(
     return figure  # type: ignore[return-value]
 
 
-def draw_bird(grid: GridMap, moves: Sequence[Move], state: int, title: str) -> "Figure":
+def draw_bird(grid: GridMap, moves: Sequence[Leg], state: int, title: str) -> "Figure":
     """Draw a flight so far and the bird where it is."""
     axes = _sheet(grid.columns, grid.rows, title, least=CAPTION)
     _paint_map(axes, grid)
@@ -161,7 +161,7 @@ def draw_bird(grid: GridMap, moves: Sequence[Move], state: int, title: str) -> "
 
 
 def draw_road(
-    state: int, last: Move | None, title: str, *, over: bool = False, sight: bool = False
+    state: int, last: Leg | None, title: str, *, over: bool = False, sight: bool = False
 ) -> "Figure":
     """Draw the three rows of Car Driving that the machine sees, the driver's at the bottom.
 
@@ -209,7 +209,7 @@ def draw_road(
     return axes.figure  # type: ignore[return-value]
 
 
-def mark_of(move: Move, *, defer: int) -> Mark:
+def mark_of(move: Leg, *, defer: int) -> Mark:
     """Return how a decision is marked."""
     if move.advice == defer:
         return SILENT
@@ -346,7 +346,7 @@ def _shade(axes: "Axes", grid: GridMap, criticality: Criticality) -> None:
         )
 
 
-def _paint_flights(axes: "Axes", grid: GridMap, moves: "Counter[Move]", episodes: int) -> None:
+def _paint_flights(axes: "Axes", grid: GridMap, moves: "Counter[Leg]", episodes: int) -> None:
     """Paint how often each step was taken and each cell advised."""
     defer, over = len(MOVES), grid.rows * grid.columns
     lines: Counter[tuple[int, int, bool]] = Counter()
