@@ -50,6 +50,7 @@ sphinx_gallery_conf = {
     "show_signature": False,
     "remove_config_comments": True,
     "image_srcset": ["2x"],
+    "thumbnail_size": (720, 360),
     "reset_modules": ("gallery_style.reset",),
     "write_computation_times": False,
 }

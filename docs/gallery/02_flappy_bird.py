@@ -38,7 +38,7 @@ pieces = np.bincount(phase, spoken) / len(flights)
 # %%
 # Steps that many flights share are drawn thick: solid with a triangle where the machine speaks,
 # dashed with a disc where it is silent.
-figure, axes = plt.subplots(figsize=(7.2, 3.3))
+figure, axes = plt.subplots()
 landing = row + np.array(list(MOVES.values()))[flights.action]
 steps = Counter(zip(column, row, landing, spoken, strict=True))
 for (x, y, end, said), times in steps.items():

@@ -30,7 +30,7 @@ print(counsel.explain(problem, plan, step=int(hour), state=int(state)))
 
 # %%
 # Darker is more critical; where a cell is empty advice hardly pays at any price.
-figure, axes = plt.subplots(figsize=(7.2, 3.1))
+figure, axes = plt.subplots()
 shades = LinearSegmentedColormap.from_list("advice", ["white", "#0B7A75"])
 image = axes.imshow(critical, cmap=shades, vmin=0, aspect="auto")
 for (s, h), value in np.ndenumerate(critical):

@@ -34,7 +34,7 @@ alive = [(s, b) for s, b in pairs if any(b in policy.at(h, int(s)) for h in step
 
 # %%
 # Lift alone does not decide: an alert must also ask for something that matters there.
-figure, axes = plt.subplots(figsize=(7.2, 4.2))
+figure, axes = plt.subplots()
 for y, (s, b) in enumerate(pairs):
     colour, mark, told = (ADVICE, "^", "kept") if (s, b) in alive else (SILENCE, "o", "")
     low, high = found.lift_low[0, s, b], found.lift_high[0, s, b]
