@@ -3,8 +3,8 @@ Advice for a taxi driver who listens half the time
 ==================================================
 
 For anyone with an environment of Gymnasium's and a person in it. Taxi publishes its transitions, so
-:py:func:`counsel.worlds.from_gymnasium` makes an exact problem of it. The driver knows the town but
-not perfectly, and of the actions they would not have taken anyway, advice gets them to take half.
+:py:func:`counsel.worlds.from_gymnasium` makes an exact problem of it. The driver knows the town,
+but not perfectly; where they would have done otherwise, advice moves them half of the time.
 """
 
 import matplotlib.pyplot as plt
@@ -13,7 +13,7 @@ import numpy as np
 import counsel
 from counsel.worlds import Boltzmann, from_gymnasium
 
-ADVICE, SILENCE, INK = "#0B7A75", "#8A8178", "#1F2430"
+ADVICE, SILENCE, WORDS = "#0B7A75", "#8A8178", "#6B635B"
 
 # %%
 # The driver prefers better actions, softly (``Boltzmann``); a lift of 0.5 is how far advice moves
@@ -35,17 +35,18 @@ kept = (worth - alone.value) / (most.value - alone.value)
 print(front.at_budget(2))
 
 # %%
-# The first pieces go where the driver errs most, so each further one brings a little less.
+# The first pieces go where they gain most, so each further one brings a little less.
 figure, axes = plt.subplots()
-axes.plot([v.advice_count for v in front.vertices], [v.value for v in front.vertices], color=ADVICE)
+curve = np.array([(vertex.advice_count, vertex.value) for vertex in front.vertices])
+axes.plot(*curve.T, color=ADVICE)
 axes.plot(pieces, worth, "^", color=ADVICE, markersize=8)
 axes.axhline(alone.value, color=SILENCE, linestyle="--")
 axes.plot(0, alone.value, "o", color=SILENCE, markersize=8)
 for n, value, share in zip(pieces, worth, kept, strict=True):
-    axes.annotate(f"{n}: {share:.0%}", (n, value), (7, -13), textcoords="offset points", color=INK)
-axes.annotate("all", (most.advice_count, most.value), (-6, -16), textcoords="offset points")
+    axes.text(n + 0.25, value - 0.12, f"{n}: {share:.0%}")
+axes.text(most.advice_count, most.value - 0.16, "all", ha="center")
 axes.plot(most.advice_count, most.value, "^", color=ADVICE, markersize=8)
-axes.text(most.advice_count, alone.value + 0.04, "the driver alone", color="#6B635B", ha="right")
+axes.text(14.5, alone.value + 0.04, "the driver alone", color=WORDS, ha="right")
 axes.set(xlabel="pieces of advice in a ride, on average", ylabel="reward of a ride")
 axes.set_title(f"{pieces[2]} pieces of advice bring {kept[2]:.0%} of what all advice could")
 plt.show()

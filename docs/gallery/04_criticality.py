@@ -29,7 +29,7 @@ plan = counsel.solve(problem, penalty=0.1)
 print(counsel.explain(problem, plan, step=int(hour), state=int(state)))
 
 # %%
-# Darker is more critical; where a cell is empty advice hardly pays at any price.
+# Darker is more critical; cells below 0.005 are left empty.
 figure, axes = plt.subplots()
 shades = LinearSegmentedColormap.from_list("advice", ["white", "#0B7A75"])
 image = axes.imshow(critical, cmap=shades, vmin=0, aspect="auto")

@@ -25,7 +25,7 @@ plain = np.array([counsel.solve(p, allow_reverse=False).value for p in problems]
 alone = counsel.frontier(problems[0]).vertices[0].value
 
 # %%
-# How often they take an action that they do not always take, at most: below that, naming it repels.
+# The strongest habit that leaves a choice: advice with an adherence below it repels.
 own = problems[0].policy
 habit = own[own < 1].max()
 print(problems[0].repels())
@@ -44,6 +44,6 @@ axes.axvline(habit, color=INK, linewidth=1, linestyle=":")
 axes.text(
     habit - 0.015, 11.8, f"below the habit of {habit:.1f}\nadvice repels", ha="right", va="top"
 )
-axes.set(xlabel="adherence: how often advice is taken", ylabel="stars in a flight")
-axes.set_title(f"A pilot who never does as told still gets {free[0]:.1f} stars, alone {alone:.1f}")
+axes.set(xlabel="adherence θ: how often advice is matched", ylabel="stars in a flight")
+axes.set_title(f"Who never does as told can be led to {free[0]:.1f} stars, alone {alone:.1f}")
 plt.show()

@@ -1,6 +1,6 @@
 """
-Learning how much somebody listens takes few flights if it is shared
-====================================================================
+How much somebody listens is learnt in a few flights
+====================================================
 
 For a team about to go live. The world and the habit are known, the adherence is not: it is learnt
 from what people do with the advice. Two choices decide how much is lost on the way: to be

@@ -46,6 +46,10 @@ for (name, told), (colour, mark) in zip(runs.items(), LOOKS, strict=True):
     axes.plot(x, y.mean(axis=0), color=colour, marker=mark, markevery=4, label=name)
 axes.set(xlabel="episodes", ylabel="value gap (stars)", xlim=(0, 240), ylim=(0, None))
 axes.legend(labelcolor="linecolor")
-_, apart, box = (t[0, np.flatnonzero(t[:, :, 1].mean(axis=0) > 0.05)[-1], 0] for t in runs.values())
-axes.set_title(f"Structured is near the best after {apart:.0f} episodes, RFE after {box:.0f}")
+far = {name: told[:, :, 1].mean(axis=0) > 0.05 for name, told in runs.items()}
+last = {name: x[np.flatnonzero(over)[-1]] for name, over in far.items()}
+axes.set_title(
+    f"Structured is near the best after {last['Structured']:.0f} episodes, "
+    f"RFE after {last['RFE']:.0f}"
+)
 plt.show()

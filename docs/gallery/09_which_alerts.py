@@ -21,7 +21,7 @@ ADVICE, SILENCE, INK = "#0B7A75", "#8A8178", "#1F2430"
 fit = counsel.fit(ward_log(shifts=2000, rng=np.random.default_rng(0)))
 kept = plan(fit, budget=1)
 print(fit)
-print(f"as logged: {fit.logged_pieces:.2f} alerts a shift; planned: {kept.plan.advice_count:.2f}")
+print(f"{fit.logged_pieces:.2f} alerts a shift, planned {kept.plan.advice_count:.2f}")
 
 # %%
 # How often each alert was seen in each state, its lift with its 95 % interval, and whether the plan

@@ -21,7 +21,7 @@ HARM, EPISODES, STEPS = "#C8553D", 5000, 16
 
 # %%
 # A ward logs shifts of up to sixteen rounds: silent six times in ten, else any alert by chance.
-# Asked about is the best policy at a penalty, or a part of the way from the log's rule to it.
+# Asked about is the best policy at a penalty of 0.05, or a part of the way from the rule to it.
 problem = ward(horizon=STEPS)
 rule = np.broadcast_to([0.4 / 3] * 3 + [0.6], (STEPS, problem.n_states, 4))
 best = np.eye(4)[counsel.solve(problem, penalty=0.05).policy.advice]
@@ -55,9 +55,9 @@ for (name, sample), (colour, mark) in zip(left.items(), LOOKS, strict=True):
     axes.fill_between(rounds, *np.exp(band(logs)), color=colour, alpha=0.2, lw=0)
     axes.plot(rounds, mean, color=colour, marker=mark, markersize=5)
     axes.text(STEPS + 0.3, mean[-1], name, color=colour, va="center")
-axes.axhspan(1, REFUSED, color=HARM, alpha=0.12, lw=0)
-axes.text(1, 1.3, f"below {REFUSED:.0f}: the log cannot tell", color=HARM)
-axes.set(yscale="log", ylim=(1, EPISODES), xlim=(0.6, STEPS + 5), xticks=rounds[1::2])
+axes.axhspan(0.6, REFUSED, color=HARM, alpha=0.12, lw=0)
+axes.text(1, 0.9, f"below {REFUSED:.0f}: the log cannot tell", color=HARM)
+axes.set(yscale="log", ylim=(0.6, EPISODES), xlim=(0.6, STEPS + 5), xticks=rounds[1::2])
 axes.set(xlabel="rounds into the shift", ylabel=f"effective sample of {EPISODES:,} shifts")
 axes.set_yticks([1, 10, 100, 1000], ["1", "10", "100", "1,000"])
 axes.minorticks_off()
