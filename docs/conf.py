@@ -61,6 +61,7 @@ html_static_path = ["_static"]
 html_css_files = ["counsel.css"]
 html_math_renderer = "mathml"
 html_copy_source = False
+html_show_copyright = False
 html_show_sourcelink = False
 html_theme_options = {
     "light_css_variables": {
