@@ -88,7 +88,7 @@ def misspelt() -> Iterator[str]:
         usual = {word for word in words if not re.search(r"[a-z][A-Z]|[A-Z]{2}", word)}
         usual = {re.sub(r"['’]s?$", "", word) for word in usual}
         for word in sorted(known.unknown(usual)):
-            yield f"{path.relative_to(DOCS.parent)}: {word}?"
+            yield f"{path.name}: {word}?"
 
 
 def main() -> None:
