@@ -41,7 +41,7 @@ class Page(HTMLParser):
 def broken(site: Path) -> Iterator[str]:
     """Yield links that lead nowhere, and what is loaded from another host."""
     site = site.resolve()
-    pages = {path: Page(path.read_text(encoding="utf-8")) for path in site.rglob("*.html")}
+    pages = {path: Page(path.read_text(encoding="utf-8")) for path in sorted(site.rglob("*.html"))}
     for path, page in pages.items():
         where = path.relative_to(site)
         for link in [*page.links, *page.loaded]:
