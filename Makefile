@@ -25,6 +25,7 @@ check: $(READY)
 
 docs: $(READY)
 	$(BIN)/python -m sphinx -q -W --keep-going docs docs/_build/html
+	$(BIN)/python docs/check_site.py docs/_build/html
 	@echo "Open docs/_build/html/index.html"
 
 bench: $(VENV)/.bench

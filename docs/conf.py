@@ -33,6 +33,7 @@ autodoc_typehints = "none"
 autodoc_class_signature = "mixed"
 napoleon_google_docstring = False
 napoleon_use_rtype = False
+autodoc_type_aliases = {"ArrayLike": "ArrayLike"}
 
 copybutton_exclude = ".linenos, .gp, .go"
 
@@ -65,6 +66,7 @@ html_theme_options = {
         "color-brand-primary": "#0B7A75",
         "color-brand-content": "#0B7A75",
         "color-background-primary": "#FBFAF7",
+        "color-background-secondary": "#F4F2EC",
         "color-foreground-primary": "#1F2430",
     },
     "dark_css_variables": {

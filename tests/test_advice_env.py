@@ -878,7 +878,7 @@ def test_the_caption_of_a_flight_is_not_cut_off(options):
     env.step(UP_UP)
     frame = env.render()
     assert "▲ advised Up-Up, did Up-Up" in env.unwrapped._caption()
-    above = frame[: Board(frame, env.scene.grid.rows, env.scene.grid.columns).top - 3]
+    above = frame[: Board(frame, env.view.grid.rows, env.view.grid.columns).top - 3]
     assert not where(above, PAPER).all()
     assert where(above, PAPER)[:, -2:].all()
 

@@ -1,5 +1,6 @@
 """The Python client against a real service."""
 
+import doctest
 import socket
 import threading
 
@@ -36,6 +37,15 @@ def test_a_whole_episode(client):
     assert fault.value.status == 404
     assert client.summary(adviser["id"])["decisions"] == 0
     assert client.set_mode(adviser["id"], "off")["settings"]["mode"] == "off"
+
+
+def test_the_example_of_its_docstring_runs(address, capsys):
+    text = Client.__doc__.replace("http://127.0.0.1:8000", address)
+    text = text.replace("  # doctest: +SKIP", "")
+    example = doctest.DocTestParser().get_doctest(text, {"Client": Client}, "Client", None, 0)
+    result = doctest.DocTestRunner().run(example)
+    assert result.attempted > 8
+    assert result.failed == 0, capsys.readouterr().out
 
 
 def test_what_the_service_refuses_is_told_in_its_own_words(client):

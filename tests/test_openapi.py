@@ -4,12 +4,14 @@ import subprocess
 import sys
 from pathlib import Path
 
+import jsonschema_rs
 import pytest
 import schemathesis
 from hypothesis import HealthCheck, given, settings
 from schemathesis.specs.openapi.checks import positive_data_acceptance
 
 from counsel.service.client import Client
+from counsel.service.schemas import NewAdviser
 from tests import services
 from tests.test_service import MATRIX
 
@@ -48,6 +50,13 @@ def test_nothing_that_the_document_allows_is_answered_otherwise(opened, document
         case.validate_response(answer, excluded_checks=refused)
 
     answered()
+
+
+def test_a_state_with_nul_in_must_say_is_refused_by_the_document_too():
+    asked = {"name": "alerts", "source": "ward"}
+    valid = jsonschema_rs.validator_for(NewAdviser.model_json_schema()).is_valid
+    assert valid(asked | {"must_say": {"critical": "call doctor"}})
+    assert not valid(asked | {"must_say": {"critical\x00": "call doctor"}})
 
 
 def test_schemathesis_finds_nothing(address):

@@ -31,16 +31,6 @@ def test_every_public_name_has_a_docstring():
     assert [name for name in counsel.__all__ if not getattr(counsel, name).__doc__] == []
 
 
-def test_the_readme_example_runs(tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
-    code = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
-    assert code
-    for block in code:
-        exec(compile(block, "README.md", "exec"), {})
-    assert "trouble, advise fix" in capsys.readouterr().out
-    assert (tmp_path / "policy.csv").exists()
-
-
 def test_the_version_is_written_the_same_everywhere():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     assert project["version"] == counsel.__version__

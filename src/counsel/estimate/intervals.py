@@ -53,7 +53,32 @@ class Bound(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Theory:
-    """The paper's bound, valid with probability 1 − ``delta`` over ``episodes`` episodes."""
+    """The paper's bound on adherence: valid with probability 1 − ``delta`` over all episodes.
+
+    The widest of the three: it says next to nothing of the first dozens of pieces of advice.
+
+    Parameters
+    ----------
+    delta
+        The probability that it ever fails: between 0 and 1.
+    episodes
+        Over how many episodes it holds, at least 1. A run must not be longer.
+
+    Raises
+    ------
+    CounselError
+        When ``delta`` is not between 0 and 1, or ``episodes`` no whole number of at least 1.
+
+    Examples
+    --------
+    What the same share of matches, 80 %, leaves open after 10, 100 and 1,000 pieces of advice:
+
+    >>> from counsel.estimate.intervals import interval
+    >>> bound, sizes = Theory(delta=0.1, episodes=500), dict(groups=3, horizon=12, episode=500)
+    >>> low, high = interval(bound, [8, 80, 800], [10, 100, 1000], **sizes)
+    >>> low.round(2).tolist(), high.round(2).tolist()
+    ([0.0, 0.24, 0.7], [1.0, 1.0, 0.9])
+    """
 
     delta: float
     episodes: int
@@ -63,7 +88,20 @@ class Theory:
         whole("episodes", self.episodes, least=1)
 
     def rule(self, *, groups: int, horizon: int) -> Rule:
-        """Return the two logarithms."""
+        """Return the two logarithms.
+
+        Parameters
+        ----------
+        groups
+            How many adherences are bounded at once.
+        horizon
+            How many steps an episode has.
+
+        Returns
+        -------
+        Rule
+            The bound in numbers, as compiled loops take it.
+        """
         union = math.log(groups) + math.log(self.episodes) + math.log(horizon)
         union -= math.log(self.delta)
         return Rule(THEORY, union + math.log(12.0), union)
@@ -71,7 +109,33 @@ class Theory:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PaperBonus:
-    """The paper's practical bonus; ``scale`` is its 0.4."""
+    """The bonus of the paper's experiments: p ± ``scale`` √(2 log n / n), without a guarantee.
+
+    Narrow early, so that refusals at the start can silence an advice for good; ``KL()`` keeps
+    trying.
+
+    Parameters
+    ----------
+    scale
+        What the bonus is multiplied by, above 0; 0.4 in the paper.
+
+    Raises
+    ------
+    CounselError
+        When ``scale`` is not above 0 and finite.
+
+    Examples
+    --------
+    After two refusals of two, how likely may a match still be?
+
+    >>> from counsel import KL
+    >>> from counsel.estimate.intervals import interval
+    >>> for bound in (PaperBonus(), KL()):
+    ...     low, high = interval(bound, [0], [2], groups=1, horizon=12, episode=500)
+    ...     print(bound, high.round(2))
+    PaperBonus(scale=0.4) [0.33]
+    KL(delta=None) [0.94]
+    """
 
     scale: float = 0.4
 
@@ -80,13 +144,50 @@ class PaperBonus:
             raise CounselError(f"scale is {self.scale}; it must be above 0 and finite")
 
     def rule(self, *, groups: int, horizon: int) -> Rule:
-        """Return the scale."""
+        """Return the scale.
+
+        Parameters
+        ----------
+        groups
+            Not used: the bonus does not depend on it.
+        horizon
+            Not used either.
+
+        Returns
+        -------
+        Rule
+            The bound in numbers, as compiled loops take it.
+        """
         return Rule(PAPER, float(self.scale), 0.0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KL:
-    """The Kullback–Leibler bound: practical, or valid with probability 1 − ``delta``."""
+    """The Kullback–Leibler bound on adherence: practical, or valid with probability 1 − ``delta``.
+
+    Parameters
+    ----------
+    delta
+        The probability that it ever fails, between 0 and 1, over all groups and any number of
+        episodes. None is the practical bound, whose level grows with the episodes and which has no
+        guarantee: the default of ``UCBAD``.
+
+    Raises
+    ------
+    CounselError
+        When ``delta`` is not between 0 and 1.
+
+    Examples
+    --------
+    What 8 matches in 10 and 80 in 100 leave open of the adherence:
+
+    >>> from counsel.estimate.intervals import interval
+    >>> for bound in (KL(), KL(delta=0.1)):
+    ...     low, high = interval(bound, [8, 80], [10, 100], groups=3, horizon=12, episode=500)
+    ...     print(low.round(2), high.round(2))
+    [0.29 0.65] [0.99 0.91]
+    [0.28 0.61] [1.   0.93]
+    """
 
     delta: float | None = None
 
@@ -95,7 +196,20 @@ class KL:
             _check_delta(self.delta)
 
     def rule(self, *, groups: int, horizon: int) -> Rule:
-        """Return log(G / δ), or nothing: the level then comes with the episode."""
+        """Return log(G / δ), or nothing: the level then comes with the episode.
+
+        Parameters
+        ----------
+        groups
+            How many adherences are bounded at once.
+        horizon
+            Not used: the bound does not depend on it.
+
+        Returns
+        -------
+        Rule
+            The bound in numbers, as compiled loops take it.
+        """
         if self.delta is None:
             return Rule(KL_LEVEL, 0.0, 0.0)
         return Rule(KL_EVERY, math.log(groups) - math.log(self.delta), 0.0)
@@ -110,10 +224,14 @@ def interval(  # noqa: PLR0913 (counts, and what a bound depends on)
     ----------
     bound
         How to bound.
-    matched, given
-        How often the action equalled the advice, and how often it was given.
-    groups, horizon
-        How many adherences are bounded at once, and how many steps an episode has.
+    matched
+        How often the action equalled the advice.
+    given
+        How often the advice was given.
+    groups
+        How many adherences are bounded at once.
+    horizon
+        How many steps an episode has.
     episode
         How many episodes have gone by.
     """

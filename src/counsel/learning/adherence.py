@@ -197,7 +197,7 @@ class AdherenceLearner(ABC):
 
     @property
     def policy(self) -> Policy | HardPolicy:
-        """What to advise now."""
+        """What to advise now, the best ``Policy`` for what is believed."""
         if self._due or self._policy is None:
             self.believe()
             self._policy = self._planned()
@@ -214,15 +214,46 @@ class AdherenceLearner(ABC):
         return within_budget(self.known.plan, self.world(), self.known.own_lsa, self.budget)
 
     def world(self) -> MDP:
-        """Return the world as far as it is known, with optimistic rewards where they are not."""
+        """Return the world as far as it is known, with optimistic rewards where they are not.
+
+        Returns
+        -------
+        MDP
+            What is planned on.
+        """
         return self.setting.mdp
 
     def count(self, step: Ints, state: Ints, advice: Ints, action: Ints, reward: Floats) -> None:
-        """Count decisions."""
+        """Count decisions.
+
+        Parameters
+        ----------
+        step
+            Steps [decision].
+        state
+            States [decision].
+        advice
+            What was advised [decision]; the number of actions for silence.
+        action
+            What people did [decision].
+        reward
+            What it paid [decision].
+        """
         self.known.count(step, state, advice, action)
 
     def update(self, batch: Episodes) -> None:
-        """Learn from whole episodes."""
+        """Learn from whole episodes.
+
+        Parameters
+        ----------
+        batch
+            What ``Simulator.play`` returned.
+
+        Raises
+        ------
+        CounselError
+            When the episodes do not fit the problem's sizes.
+        """
         H, S, A = self.setting.policy.shape
         batch.check_fits(H, S, A)
         self.count(batch.step, batch.state, batch.advice, batch.action, batch.reward)
@@ -230,18 +261,54 @@ class AdherenceLearner(ABC):
         self._due = True
 
     def advise(self, step: int, state: int) -> int:
-        """Return the advice for one person at one step; within a budget it may be drawn."""
+        """Return the advice for one person at one step; within a budget it may be drawn.
+
+        Parameters
+        ----------
+        step
+            The step in the episode, from 0.
+        state
+            The state the person is in.
+
+        Returns
+        -------
+        int
+            The advice; the number of actions is silence.
+
+        Raises
+        ------
+        CounselError
+            When ``step`` or ``state`` is out of range, or chance decides there and no ``rng`` was
+            given.
+        """
         policy = self.policy
         if not isinstance(policy, Policy):
             raise CounselError("a policy with a hard budget must know how many pieces are left")
         return policy.draw(step, state, self.rng)
 
     def observe(self, move: Move) -> None:
-        """Note what the person did."""
+        """Note what the person did.
+
+        Parameters
+        ----------
+        move
+            One decision; what it tells is learnt when the episode ends.
+        """
         self._seen.append((move.step, move.state, move.advice, move.action, move.reward))
 
     def finish(self, *, terminated: bool = False) -> None:
-        """End an episode and learn from it; without anything seen nothing changes."""
+        """End an episode and learn from it; without anything seen nothing changes.
+
+        Parameters
+        ----------
+        terminated
+            Whether nothing more can happen; of no consequence here, where the world is known.
+
+        Raises
+        ------
+        CounselError
+            When a move that was observed is out of range; the episode is then forgotten.
+        """
         if not self._seen:
             return
         *where, reward = zip(*self._seen, strict=True)
@@ -264,7 +331,13 @@ class AdherenceLearner(ABC):
         self._due = True
 
     def state(self) -> dict[str, Any]:
-        """Return all that was learnt: what ``restore`` needs to go on from here."""
+        """Return all that was learnt: what ``restore`` needs to go on from here.
+
+        Returns
+        -------
+        dict
+            Arrays and numbers.
+        """
         belief = self.known.belief
         chance = {} if self.rng is None else {"chance": self.rng.bit_generator.state}
         return chance | {
@@ -277,7 +350,18 @@ class AdherenceLearner(ABC):
         }
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Go on from a state that a learner with the same settings had."""
+        """Go on from a state that a learner with the same settings had.
+
+        Parameters
+        ----------
+        state
+            What ``state`` returned.
+
+        Raises
+        ------
+        CounselError
+            When it is of other settings, or its counts cannot be.
+        """
         belief = self.known.belief
         if self.rng is not None:
             self.rng = generator_from(state["chance"])
@@ -303,12 +387,16 @@ class AdherenceLearner(ABC):
 
     @property
     def given(self) -> Ints:
-        """How often advice was given in each bin."""
+        """How often advice that tells something was given in each bin [bin].
+
+        A bin is a group of pairs that share one adherence, in order of their numbers; where they
+        share one lift, those of a group for whom the person's own policy is the same.
+        """
         return sealed(self.known.belief.given.copy())
 
     @property
     def matched(self) -> Ints:
-        """How often it was matched."""
+        """How often it was matched [bin]."""
         return sealed(self.known.belief.matched.copy())
 
 

@@ -95,14 +95,26 @@ class BlackBox(Watcher):
 
     @abstractmethod
     def best_advice(self) -> Advice:
-        """Return what to advise [h, s] after what was seen."""
+        """Return what to advise after what was seen.
+
+        Returns
+        -------
+        ndarray
+            [h, s], whole numbers; the number of actions is silence.
+        """
 
     @abstractmethod
     def _take_in(self, batch: Episodes, paid: Floats) -> None:
         """Learn from whole episodes; ``paid`` are their rewards in [0, 1]."""
 
     def draw(self) -> Policy:
-        """Make the plan of which chance is a part."""
+        """Make the plan of which chance is a part.
+
+        Returns
+        -------
+        Policy
+            What will be played until something is learnt.
+        """
         return Policy.trusted(self.best_advice(), n_actions=self.shape.n_actions)
 
     @property
@@ -118,11 +130,40 @@ class BlackBox(Watcher):
         return self.drawn
 
     def advise(self, step: int, state: int) -> int:
-        """Return the advice for one person at one step."""
+        """Return the advice for one person at one step.
+
+        Parameters
+        ----------
+        step
+            The step in the episode, from 0.
+        state
+            The state the person is in.
+
+        Returns
+        -------
+        int
+            The advice; the number of actions is silence.
+
+        Raises
+        ------
+        CounselError
+            When ``step`` or ``state`` is out of range.
+        """
         return self.drawn.draw(step, state, self.rng)
 
     def update(self, batch: Episodes) -> None:
-        """Learn from whole episodes."""
+        """Learn from whole episodes.
+
+        Parameters
+        ----------
+        batch
+            What ``Simulator.play`` returned.
+
+        Raises
+        ------
+        CounselError
+            When the episodes do not fit the problem's sizes.
+        """
         batch.check_fits(*self._sizes)
         paid = (batch.reward - self._low) / self._unit
         paid -= self.penalty / self._unit * (batch.advice < self.shape.n_actions)
@@ -132,7 +173,22 @@ class BlackBox(Watcher):
         self.episode += len(batch)
 
     def burn_in(self, simulator: Simulator, *, episodes: int, rng: Generator) -> None:
-        """Play evenly random advice, keep its counts, and declare what was not seen unreachable."""
+        """Play evenly random advice, keep its counts, and declare what was not seen unreachable.
+
+        Parameters
+        ----------
+        simulator
+            The world and the person.
+        episodes
+            How many, at least 1.
+        rng
+            Where chance comes from.
+
+        Raises
+        ------
+        CounselError
+            When ``episodes`` is no whole number of at least 1.
+        """
         whole("episodes", episodes, least=1)
         H, S, A = self._sizes
         chance = np.broadcast_to(self._open, (H, S, A + 1)).astype(np.float64)
@@ -157,7 +213,13 @@ class BlackBox(Watcher):
         return over
 
     def state(self) -> dict[str, Any]:
-        """Return all that was learnt, the plan (its ties were drawn), and where chance stands."""
+        """Return all that was learnt, the plan (its ties were drawn), and where chance stands.
+
+        Returns
+        -------
+        dict
+            Arrays and numbers: what ``restore`` takes.
+        """
         plan = self._drawn
         if plan is None:
             return super().state() | {"planned": False}
@@ -165,7 +227,18 @@ class BlackBox(Watcher):
         return super().state() | {"planned": True, "plan": plan.advice, **kept}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Go on from a state that a learner with the same settings had."""
+        """Go on from a state that a learner with the same settings had.
+
+        Parameters
+        ----------
+        state
+            What ``state`` returned.
+
+        Raises
+        ------
+        CounselError
+            When it is of other settings, or does not fit together.
+        """
         super().restore(state)
         self._forget_plans()
         if state["planned"]:
@@ -236,7 +309,18 @@ class Counted(BlackBox):
             self._forget_plans()
 
     def sound(self, state: dict[str, Any]) -> bool:
-        """Tell whether chains lead somewhere, come to an end, and hold what was seen."""
+        """Tell whether chains lead somewhere, come to an end, and hold what was seen.
+
+        Parameters
+        ----------
+        state
+            What ``state`` returned.
+
+        Returns
+        -------
+        bool
+            Whether the arrays that grow can be trusted by compiled loops.
+        """
         head, links, used = state["_head"], state["_links"], int(state["_used"][0])
         return are_chains(state["_visits"], head, links, used, self.shape.n_states)
 

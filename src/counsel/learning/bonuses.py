@@ -14,17 +14,93 @@ _B = TypeVar("_B")
 
 @dataclass(frozen=True, slots=True)
 class Hoeffding:
-    """The bonus that knows only how often something was seen."""
+    """The bonus that knows only how often something was seen.
+
+    For ``UCBVI`` and ``QLearning``. Simple, and wide: it takes every value to vary as much as it
+    can.
+
+    Examples
+    --------
+    With the same number of episodes a wider bonus costs more:
+
+    >>> from numpy.random import default_rng
+    >>> from counsel import UCBVI, Freedman, Simulator, learn
+    >>> from counsel.worlds import make
+    >>> problem = make("night-shift")
+    >>> for bonus in (Freedman(), Hoeffding()):
+    ...     learner = UCBVI(
+    ...         problem.shape,
+    ...         rng=default_rng(1),
+    ...         reward=problem.machine().reward,
+    ...         episodes=2000,
+    ...         bonus=bonus,
+    ...         scale=0.001,
+    ...     )
+    ...     run = learn(learner, Simulator(problem), episodes=2000, every=50, rng=default_rng(0))
+    ...     *_, last = run
+    ...     print(bonus, round(last.regret))
+    Freedman() 544
+    Hoeffding() 867
+    """
 
 
 @dataclass(frozen=True, slots=True)
 class Freedman:
-    """The bonus of UCBVI that is narrow where values vary little."""
+    """The bonus of ``UCBVI`` that is narrow where the values of what follows vary little.
+
+    Its default. Compared with ``Hoeffding()`` it promises less where little is at stake, so what is
+    believed comes down to the truth sooner.
+
+    Examples
+    --------
+    >>> from numpy.random import default_rng
+    >>> from counsel import UCBVI, Simulator, learn, solve
+    >>> from counsel.worlds import make
+    >>> problem = make("night-shift")
+    >>> learner = UCBVI(
+    ...     problem.shape,
+    ...     rng=default_rng(1),
+    ...     reward=problem.machine().reward,
+    ...     episodes=2000,
+    ...     bonus=Freedman(),
+    ...     scale=0.001,
+    ... )
+    >>> *_, last = learn(learner, Simulator(problem), episodes=2000, every=50, rng=default_rng(0))
+    >>> print(f"believed {learner.upper[0, 0]:.2f}, true {solve(problem).value:.2f}")
+    believed 11.47, true 11.46
+    """
 
 
 @dataclass(frozen=True, slots=True)
 class Bernstein:
-    """The bonus of Q-learning that is narrow where values vary little."""
+    """The bonus of ``QLearning`` that is narrow where the values of what follows vary little.
+
+    Its default. Its variance term is so wide at first that for long it is no better than
+    ``Hoeffding()``: it pays in long runs only.
+
+    Examples
+    --------
+    Two thousand nights are not long:
+
+    >>> from numpy.random import default_rng
+    >>> from counsel import Hoeffding, QLearning, Simulator, learn
+    >>> from counsel.worlds import make
+    >>> problem = make("night-shift")
+    >>> for bonus in (Bernstein(), Hoeffding()):
+    ...     learner = QLearning(
+    ...         problem.shape,
+    ...         rng=default_rng(1),
+    ...         reward=problem.machine().reward,
+    ...         episodes=2000,
+    ...         bonus=bonus,
+    ...         scale=0.001,
+    ...     )
+    ...     run = learn(learner, Simulator(problem), episodes=2000, every=50, rng=default_rng(0))
+    ...     *_, last = run
+    ...     print(bonus, round(last.value_gap, 2))
+    Bernstein() 0.63
+    Hoeffding() 0.63
+    """
 
 
 def read_bonus(given: _B | None, *known: _B) -> _B:

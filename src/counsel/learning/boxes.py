@@ -45,12 +45,34 @@ from counsel.simulate.episodes import Episodes
 
 @dataclass(frozen=True, slots=True)
 class Phases:
-    """What was seen counts only once a row was seen as often again.
+    """The rule of the papers for when what was seen counts: once a row was seen as often again.
 
-    Attributes
+    For ``UCFH`` and ``UCCFH``. Without it everything counts at every update.
+
+    Parameters
     ----------
     least
-        How often a row must be seen before it counts for the first time; None is m w of the papers.
+        How often a row (step, state, advice) must be seen before it counts for the first time,
+        above 0; None is m w of the papers.
+
+    Raises
+    ------
+    CounselError
+        When ``least`` is not above 0 and finite.
+
+    Examples
+    --------
+    By the papers' rule nothing counts before some million visits, even in a world of four states:
+
+    >>> import numpy as np
+    >>> from counsel import UCFH
+    >>> from counsel.worlds import make
+    >>> problem = make("night-shift")
+    >>> known = dict(rng=np.random.default_rng(0), reward=problem.machine().reward)
+    >>> for phases in (Phases(), Phases(least=20)):
+    ...     print(f"{UCFH(problem.shape, phases=phases, **known).least_visits:,.0f}")
+    17,519,488
+    20
     """
 
     least: float | None = None
@@ -73,7 +95,7 @@ class Boxed(Counted):
     )
 
     bounds: ClassVar[int]
-    """How many bounds the intervals are made of: k, each counted on both sides."""
+    """How many bounds the intervals are made of (k), each counted on both sides."""
 
     def __init__(  # noqa: PLR0913 (the settings of the theorem)
         self,
@@ -108,7 +130,7 @@ class Boxed(Counted):
 
     @property
     def most_successors(self) -> int:
-        """C: how many states can follow one at most."""
+        """How many states can follow one at most (C)."""
         if self.support is None:
             return self.shape.n_states
         return int(np.diff(self.support.indptr).max())
@@ -122,7 +144,7 @@ class Boxed(Counted):
 
     @property
     def m(self) -> float:
-        """M of the papers: how much has to be seen."""
+        """How much has to be seen (m of the papers)."""
         H, S, A = self._sizes
         C, e = self.most_successors, self._asked
         slow = max(math.log2(max(math.log2(H), 1.0)), 1.0) ** 2
@@ -172,7 +194,19 @@ class Boxed(Counted):
         return self._visits if self.phases is None else self._visits + self._new_visits
 
     def update(self, batch: Episodes) -> None:
-        """Learn from whole episodes."""
+        """Learn from whole episodes.
+
+        Parameters
+        ----------
+        batch
+            What ``Simulator.play`` returned.
+
+        Raises
+        ------
+        CounselError
+            When the episodes do not fit the problem's sizes, or a state follows another that
+            ``support`` rules out.
+        """
         batch.check_fits(*self._sizes)
         self._check_support(batch)
         super().update(batch)
@@ -197,7 +231,18 @@ class Boxed(Counted):
         return Chains(self._new_visits, self._new_head, self._new_links, self._new_used)
 
     def sound(self, state: dict[str, Any]) -> bool:
-        """Tell whether chains lead somewhere and come to an end."""
+        """Tell whether chains lead somewhere and come to an end.
+
+        Parameters
+        ----------
+        state
+            What ``state`` returned.
+
+        Returns
+        -------
+        bool
+            Whether the arrays that grow can be trusted by compiled loops.
+        """
         head, links, used = state["_new_head"], state["_new_links"], int(state["_new_used"][0])
         S = self.shape.n_states
         return super().sound(state) and are_chains(state["_new_visits"], head, links, used, S)

@@ -40,6 +40,9 @@ from counsel.model.problem import Shape
 class EULER(Counted):
     """Learns the machine's MDP with bounds on both sides.
 
+    Takes advice and what follows for a black box: the person's actions are not looked at. The
+    bounds are ``upper`` and ``lower``.
+
     Parameters
     ----------
     shape
@@ -47,15 +50,44 @@ class EULER(Counted):
     rng
         Where ties are broken.
     reward
-        The machine's rewards [s, b] or [h, s, b], silence last; None where they are not known.
+        The machine's rewards [s, b] or [h, s, b], silence last: ``problem.machine().reward``; None
+        where they are not known.
     episodes
         How many will be played: the bonus depends on it.
-    delta, scale
-        The probability of failure, and what L is multiplied by.
+    delta
+        The probability of failure, between 0 and 1.
+    scale
+        What L is multiplied by: 1 in theory.
     penalty
-        What each piece of advice costs.
+        What each piece of advice costs, in units of reward.
     known_zero
-        States known to be worth nothing [s] or [h, s], besides those where episodes end.
+        Booleans [s] or [h, s]: states known to be worth nothing, besides those where episodes end.
+
+    Raises
+    ------
+    CounselError
+        When ``shape`` is no shape, a table has other axes or leaves the range of rewards, or a
+        number makes no sense.
+
+    Examples
+    --------
+    What the best advice is worth lies between the bounds, with a ``scale`` made for practice too:
+
+    >>> from numpy.random import default_rng
+    >>> from counsel import Simulator, learn, solve
+    >>> from counsel.worlds import make
+    >>> problem = make("night-shift")
+    >>> learner = EULER(
+    ...     problem.shape,
+    ...     rng=default_rng(1),
+    ...     reward=problem.machine().reward,
+    ...     episodes=2000,
+    ...     scale=0.001,
+    ... )
+    >>> *_, last = learn(learner, Simulator(problem), episodes=2000, every=50, rng=default_rng(0))
+    >>> best = solve(problem).value
+    >>> [round(float(value), 1) for value in (learner.lower[0, 0], best, learner.upper[0, 0])]
+    [11.2, 11.5, 11.6]
     """
 
     arrays = (*Counted.arrays, "_upper", "_lower")
@@ -82,7 +114,13 @@ class EULER(Counted):
         self._lower = np.zeros((H + 1, S))
 
     def best_advice(self) -> Advice:
-        """Return what to advise [h, s] after what was seen."""
+        """Plan on what was seen; ties are drawn.
+
+        Returns
+        -------
+        ndarray
+            What to advise [h, s], whole numbers; the number of actions is silence.
+        """
         H, S, A = self._sizes
         advice: Advice = np.full((H, S), A, dtype=np.int16)
         ties = self.rng.random((H, S))
@@ -101,10 +139,10 @@ class EULER(Counted):
 
     @property
     def upper(self) -> Floats:
-        """V̄ [h, s] of the last plan, in the units of the rewards."""
+        """V̄ [h, s] of the last plan, in the units of the rewards; a last step more holds 0."""
         return sealed(self._values(self._upper))
 
     @property
     def lower(self) -> Floats:
-        """V̲ [h, s] of the last plan, in the units of the rewards."""
+        """V̲ [h, s] of the last plan, in the units of the rewards; a last step more holds 0."""
         return sealed(self._values(self._lower))

@@ -47,20 +47,47 @@ class Exploring(Watcher):
 
     @abstractmethod
     def explore(self, simulator: Simulator, *, episodes: int, rng: Generator) -> None:
-        """Play episodes where most is uncertain, then take in what was seen."""
+        """Play episodes where most is uncertain, then take in what was seen.
+
+        Parameters
+        ----------
+        simulator
+            The world and the person.
+        episodes
+            How many.
+        rng
+            Where chance comes from.
+        """
 
     @property
     @abstractmethod
     def uncertainty(self) -> float:
-        """W_1 at the start, capped at H: small when every policy can be judged."""
+        """W_1 at the start, capped at H; small when every policy can be judged."""
 
     @abstractmethod
     def model(self) -> AdviceProblem:
-        """Return what was learnt as a problem that ``solve`` and ``frontier`` take."""
+        """Return what was learnt as a problem that ``solve`` and ``frontier`` take.
+
+        Returns
+        -------
+        AdviceProblem
+            With one state more, which stands for the unknown.
+        """
 
     @abstractmethod
     def best_advice(self, penalty: float) -> Advice:
-        """Return the best advice [h, s] for a penalty on what was seen."""
+        """Return the best advice for a penalty on what was seen.
+
+        Parameters
+        ----------
+        penalty
+            What each piece of advice costs.
+
+        Returns
+        -------
+        ndarray
+            What to advise [h, s], whole numbers; the number of actions is silence.
+        """
 
     @property
     def policy(self) -> Policy | HardPolicy:
@@ -75,7 +102,7 @@ class Exploring(Watcher):
 
     @property
     def done(self) -> bool:
-        """Whether the stopping rule has fired."""
+        """Whether the stopping rule has fired; never without ``epsilon``."""
         if self.epsilon is None or self.episode == 0:
             return False
         W, span = self.uncertainty, self._span
@@ -85,11 +112,37 @@ class Exploring(Watcher):
     def plan(
         self, *, penalty: float | None = None, budget: float | None = None, hard: bool = False
     ) -> LearntPlan:
-        """Plan on what was learnt: without limit, at a penalty or within a budget, as ``solve``."""
+        """Plan on what was learnt: without limit, at a penalty or within a budget, as ``solve``.
+
+        Parameters
+        ----------
+        penalty
+            What each piece of advice costs, in units of reward; not with a budget.
+        budget
+            Pieces of advice an episode, on average.
+        hard
+            Whether no episode may exceed the budget.
+
+        Returns
+        -------
+        LearntPlan
+            The policy, and what it promises on what was learnt.
+
+        Raises
+        ------
+        CounselError
+            When the limit makes no sense.
+        """
         return plan_on(self.model(), self.shape, penalty=penalty, budget=budget, hard=hard)
 
     def frontier(self) -> Frontier:
-        """Return what every number of pieces of advice is worth, as far as was learnt."""
+        """Return what every number of pieces of advice is worth, as far as was learnt.
+
+        Returns
+        -------
+        Frontier
+            That of ``model()``.
+        """
         return frontier(self.model())
 
     def _start(self) -> Floats:

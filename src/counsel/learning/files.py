@@ -36,7 +36,43 @@ class Resumable(Protocol):
 def suspend(
     learner: Resumable, path: str | os.PathLike[str], *, rng: Generator, record: Record
 ) -> None:
-    """Write a running learner to ``path`` (.npz), with the generator and the last record."""
+    """Write a running learner to a file, with the generator and the last record.
+
+    The settings are not written: to go on, build the learner as before and ``resume`` it.
+
+    Parameters
+    ----------
+    learner
+        One with ``state`` and ``restore``, as all of these have.
+    path
+        Where to; it must end in .npz.
+    rng
+        The generator that ``learn`` was given.
+    record
+        The last record that ``learn`` yielded.
+
+    Raises
+    ------
+    CounselError
+        When ``rng`` is no generator, or the file cannot be written.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> import numpy as np
+    >>> from counsel import UCBAD, Simulator, learn, resume
+    >>> from counsel.worlds import make
+    >>> problem = make("night-shift")
+    >>> rng, learner = np.random.default_rng(0), UCBAD(problem.without_adherence(), penalty=0.05)
+    >>> *_, record = learn(learner, Simulator(problem), episodes=200, rng=rng)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     suspend(learner, Path(folder) / "run.npz", rng=rng, record=record)
+    ...     again = UCBAD(problem.without_adherence(), penalty=0.05)
+    ...     rng, record = resume(again, Path(folder) / "run.npz")
+    >>> record.episode, bool((again.given == learner.given).all())
+    (200, True)
+    """
     check_rng(rng)
     state = learner.state()
     arrays = {name: value for name, value in state.items() if isinstance(value, np.ndarray)}
@@ -50,9 +86,51 @@ def suspend(
 
 
 def resume(learner: Resumable, path: str | os.PathLike[str]) -> tuple[Generator, Record]:
-    """Put a suspended learner's state into one built alike; return the generator and the record.
+    """Put a suspended learner's state into one that is built as it was.
 
-    ``learn(learner, …, rng=rng, after=record)`` then goes on as if nothing had happened.
+    ``learn(learner, …, rng=rng, after=record)`` then goes on as if nothing had happened, to the
+    last bit.
+
+    Parameters
+    ----------
+    learner
+        A new one with the same settings.
+    path
+        What ``suspend`` wrote.
+
+    Returns
+    -------
+    rng : Generator
+        Where chance stood.
+    record : Record
+        The last record.
+
+    Raises
+    ------
+    CounselError
+        When the file is not there, damaged, or of another kind of learner or other settings.
+
+    Examples
+    --------
+    A run in two halves is the run in one piece:
+
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> import numpy as np
+    >>> from counsel import UCBAD, Simulator, learn, suspend
+    >>> from counsel.worlds import make
+    >>> problem = make("night-shift")
+    >>> setting, simulator = problem.without_adherence(), Simulator(problem)
+    >>> *_, whole = learn(UCBAD(setting), simulator, episodes=400, rng=np.random.default_rng(0))
+    >>> rng, first = np.random.default_rng(0), UCBAD(setting)
+    >>> *_, half = learn(first, simulator, episodes=200, rng=rng)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     suspend(first, Path(folder) / "run.npz", rng=rng, record=half)
+    ...     second = UCBAD(setting)
+    ...     rng, half = resume(second, Path(folder) / "run.npz")
+    >>> *_, last = learn(second, simulator, episodes=200, rng=rng, after=half)
+    >>> last.episode, last.regret == whole.regret
+    (400, True)
     """
     header, arrays = read_npz(Path(path), LEARNER)
     with blaming(path):

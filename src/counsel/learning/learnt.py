@@ -28,7 +28,16 @@ from counsel.planning.solve import solve
 class LearntPlan:
     """A policy planned on what was learnt, and what it promises there.
 
-    ``value``, ``advice_count`` and ``price`` are those of the learnt model, not of the truth.
+    Attributes
+    ----------
+    value
+        The reward of an episode in the learnt model, not in truth.
+    advice_count
+        Pieces of advice in an episode in the learnt model, not in truth.
+    price
+        The price of a piece there, as in ``Plan``.
+    policy
+        What to advise, for people: states and actions are those of the problem.
     """
 
     value: float

@@ -4,7 +4,40 @@ from typing import NamedTuple
 
 
 class Move(NamedTuple):
-    """What was advised, what the person did, and what came of it."""
+    """One decision, as a learner sees it live: what was advised, what was done, what came of it.
+
+    Parameters
+    ----------
+    step
+        The step in the episode, from 0.
+    state
+        The state the person was in.
+    advice
+        What was advised; the number of actions for silence.
+    action
+        What the person did.
+    reward
+        What it paid.
+    next_state
+        The state it led to.
+
+    Examples
+    --------
+    One decision of a drifting patient's nurse, who takes the advice:
+
+    >>> from counsel import UCBAD
+    >>> from counsel.worlds import make
+    >>> problem = make("night-shift")
+    >>> learner = UCBAD(problem.without_adherence(), groups=[0, 1, 2])
+    >>> advice = learner.advise(0, 1)
+    >>> problem.mdp.state_labels[1], problem.mdp.action_labels[advice]
+    ('drifting', 'check')
+    >>> move = Move(step=0, state=1, advice=advice, action=advice, reward=0.84, next_state=0)
+    >>> learner.observe(move)
+    >>> learner.finish()
+    >>> learner.given.tolist(), learner.matched.tolist()
+    ([0, 1, 0], [0, 1, 0])
+    """
 
     step: int
     state: int

@@ -53,6 +53,9 @@ from counsel.simulate.episodes import Episodes
 class QLearning(BlackBox):
     """Learns what each advice is worth, without learning what it leads to.
 
+    The cheapest of all for each move, and the slowest to learn. The person's actions are not looked
+    at.
+
     Parameters
     ----------
     shape
@@ -60,17 +63,51 @@ class QLearning(BlackBox):
     rng
         Where ties are broken.
     reward
-        The machine's rewards [s, b] or [h, s, b], silence last; None where they are not known.
+        The machine's rewards [s, b] or [h, s, b], silence last: ``problem.machine().reward``; None
+        where they are not known.
     episodes
         How many will be played: the bonus depends on it.
     bonus
-        ``Bernstein()`` or ``Hoeffding()``.
-    delta, scale
-        The probability of failure, and what the bonus is multiplied by.
+        ``Bernstein()``, which None means too, or ``Hoeffding()``.
+    delta
+        The probability of failure, between 0 and 1.
+    scale
+        What the bonus is multiplied by.
     penalty
-        What each piece of advice costs.
+        What each piece of advice costs, in units of reward.
     known_zero
-        States known to be worth nothing [s] or [h, s], besides those where episodes end.
+        Booleans [s] or [h, s]: states known to be worth nothing, besides those where episodes end.
+
+    Raises
+    ------
+    CounselError
+        When ``shape`` is no shape, a table has other axes or leaves the range of rewards, or a
+        number or the bonus makes no sense.
+
+    Examples
+    --------
+    Still optimistic after two thousand nights (no night can pay more than 12); ten times as many
+    bring the value gap from 0.63 to 0.09:
+
+    >>> from numpy.random import default_rng
+    >>> from counsel import Simulator, learn
+    >>> from counsel.worlds import make
+    >>> problem = make("night-shift")
+    >>> for episodes in (2_000, 20_000):
+    ...     learner = QLearning(
+    ...         problem.shape,
+    ...         rng=default_rng(1),
+    ...         reward=problem.machine().reward,
+    ...         episodes=episodes,
+    ...         scale=0.001,
+    ...     )
+    ...     run = learn(
+    ...         learner, Simulator(problem), episodes=episodes, every=50, rng=default_rng(0)
+    ...     )
+    ...     *_, last = run
+    ...     print(round(last.value_gap, 2), round(learner.upper[0, 0], 1))
+    0.63 12.0
+    0.09 11.4
     """
 
     arrays: ClassVar[tuple[str, ...]] = (*BlackBox.arrays, "_Q", "_V", "_sum", "_square", "_width")
@@ -106,7 +143,18 @@ class QLearning(BlackBox):
         self._sum, self._square, self._width = np.zeros(rows), np.zeros(rows), np.zeros(rows)
 
     def sound(self, state: dict[str, Any]) -> bool:
-        """Tell whether arrays can be trusted by compiled loops: all have one shape here."""
+        """Tell whether arrays can be trusted by compiled loops: all have one shape here.
+
+        Parameters
+        ----------
+        state
+            What ``state`` returned.
+
+        Returns
+        -------
+        bool
+            Always True.
+        """
         return True
 
     def _take_in(self, batch: Episodes, paid: Floats) -> None:
@@ -132,7 +180,13 @@ class QLearning(BlackBox):
             self._forget_plans()
 
     def best_advice(self) -> Advice:
-        """Return what to advise [h, s] after what was seen."""
+        """Pick the best advice as Q stands; ties are drawn.
+
+        Returns
+        -------
+        ndarray
+            What to advise [h, s], whole numbers; the number of actions is silence.
+        """
         H, S, A = self._sizes
         advice: Advice = np.full((H, S), A, dtype=np.int16)
         quiet = self._over | self._shut
@@ -141,7 +195,7 @@ class QLearning(BlackBox):
 
     @property
     def upper(self) -> Floats:
-        """V [h, s] as it stands, in the units of the rewards."""
+        """V [h, s] as it stands, in the units of the rewards; a last step more holds 0."""
         left = np.arange(self.shape.horizon, -1, -1.0)[:, None]
         V = np.where(self._shut, 0.0, self._V)
         return sealed(self._values(np.where(self._over, left * self._rest, V)))

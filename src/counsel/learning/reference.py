@@ -28,7 +28,39 @@ from counsel.simulate.episodes import Episodes
 def as_if_all_listened(
     problem: AdviceProblem, *, penalty: float | None = None, budget: float | None = None
 ) -> Policy | HardPolicy:
-    """Return the best policy for the same person if they took all advice (θ = 1)."""
+    """Return the best policy for the same person if they took all advice (θ = 1).
+
+    Parameters
+    ----------
+    problem
+        The world and the person, whose adherence does not matter.
+    penalty
+        What each piece of advice costs, in units of reward.
+    budget
+        Pieces of advice an episode, on average, if all were taken.
+
+    Returns
+    -------
+    Policy
+        Advice [h, s], random in at most one cell.
+
+    Raises
+    ------
+    CounselError
+        When the penalty or the budget makes no sense, or both are given.
+
+    Examples
+    --------
+    Met by people as they are it overspends its budget: what is not taken has to be said again.
+
+    >>> import counsel
+    >>> from counsel.worlds import make
+    >>> problem = make("night-shift")
+    >>> counsel.evaluate(problem, counsel.as_if_all_listened(problem, budget=1))
+    Evaluation(value 11.29, 1.113 pieces of advice)
+    >>> counsel.evaluate(problem, counsel.solve(problem, budget=1).policy)
+    Evaluation(value 11.2669, 1 pieces of advice)
+    """
     own = problem.human.policy
     listens = Human(own if len(own) > 1 else own[0], 1.0)
     return solve(AdviceProblem(problem.mdp, listens), penalty=penalty, budget=budget).policy
@@ -37,14 +69,41 @@ def as_if_all_listened(
 class Fixed:
     """A policy behind the interface of learners: it learns nothing.
 
+    Lets ``learn`` judge any policy as it judges learners.
+
     Parameters
     ----------
     policy
-        What is advised.
-    penalty, budget
-        What it is judged by.
+        What is advised: a ``Policy``.
+    penalty
+        What each piece of advice costs when it is judged; not with a budget.
+    budget
+        The expected pieces of advice in an episode of the best policy it is judged by; not with a
+        penalty.
     rng
         Where chance comes from when a random cell advises one person; needed for those only.
+
+    Raises
+    ------
+    CounselError
+        When ``policy`` is no ``Policy``, ``rng`` no generator, or the limit makes no sense.
+
+    Examples
+    --------
+    Where a piece of advice costs 0.05, to advise the best action at all times is worse than
+    silence:
+
+    >>> from numpy.random import default_rng
+    >>> from counsel import Policy, Simulator, always_best_action, learn
+    >>> from counsel.worlds import make
+    >>> problem = make("night-shift")
+    >>> never = Policy.never(horizon=12, n_states=4, n_actions=3)
+    >>> for policy in (never, always_best_action(problem)):
+    ...     learner = Fixed(policy, penalty=0.05)
+    ...     *_, last = learn(learner, Simulator(problem), episodes=100, rng=default_rng(0))
+    ...     print(round(last.advice_count), round(last.value_gap, 2))
+    0 0.38
+    12 0.46
     """
 
     def __init__(
@@ -68,23 +127,72 @@ class Fixed:
         return self._policy
 
     def update(self, batch: Episodes) -> None:
-        """Learn nothing."""
+        """Learn nothing.
+
+        Parameters
+        ----------
+        batch
+            Not looked at.
+        """
 
     def advise(self, step: int, state: int) -> int:
-        """Return the advice for one person at one step."""
+        """Return the advice for one person at one step.
+
+        Parameters
+        ----------
+        step
+            The step in the episode, from 0.
+        state
+            The state the person is in.
+
+        Returns
+        -------
+        int
+            The advice; the number of actions is silence.
+
+        Raises
+        ------
+        CounselError
+            When ``step`` or ``state`` is out of range, or chance decides there and no ``rng`` was
+            given.
+        """
         return self._policy.draw(step, state, self._rng)
 
     def observe(self, move: Move) -> None:
-        """Take no note."""
+        """Take no note.
+
+        Parameters
+        ----------
+        move
+            Not looked at.
+        """
 
     def finish(self, *, terminated: bool = False) -> None:
-        """End an episode."""
+        """End an episode; nothing changes.
+
+        Parameters
+        ----------
+        terminated
+            Not looked at.
+        """
 
     def state(self) -> dict[str, Any]:
-        """Return where chance stands; there is nothing else."""
+        """Return where chance stands; there is nothing else.
+
+        Returns
+        -------
+        dict
+            What ``restore`` takes.
+        """
         return {"chance": None if self._rng is None else self._rng.bit_generator.state}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Go on from there."""
+        """Go on from there.
+
+        Parameters
+        ----------
+        state
+            What ``state`` returned.
+        """
         if self._rng is not None and state["chance"] is not None:
             self._rng = generator_from(state["chance"])

@@ -41,6 +41,8 @@ from counsel.simulate.simulator import Simulator
 class RFExpress(Counted):
     """Explores for every reward at once, and plans afterwards.
 
+    Takes advice and what follows for a black box: the person's actions are not looked at.
+
     Parameters
     ----------
     shape
@@ -48,16 +50,41 @@ class RFExpress(Counted):
     rng
         Where ties are broken.
     reward
-        The machine's rewards [s, b] or [h, s, b], silence last, for which ``policy`` is planned;
-        None where they are not known.
-    delta, epsilon
-        The guarantee asked for; without ``epsilon`` exploration never stops of itself.
+        The machine's rewards [s, b] or [h, s, b], silence last, for which ``policy`` is planned:
+        ``problem.machine().reward``; None where they are not known.
+    delta
+        The probability of failure, between 0 and 1.
+    epsilon
+        How near the best the plan is to be, in units of reward; without it exploration never stops
+        of itself.
     scale
-        What the bonus is multiplied by.
+        What the bonus is multiplied by: 1 in theory.
     penalty
-        What each piece of advice costs.
+        What each piece of advice costs, in units of reward.
     known_zero
-        States known to be worth nothing [s] or [h, s], besides those where episodes end.
+        Booleans [s] or [h, s]: states known to be worth nothing, besides those where episodes end.
+
+    Raises
+    ------
+    CounselError
+        When ``shape`` is no shape, a table has other axes or leaves the range of rewards, or a
+        number makes no sense.
+
+    Examples
+    --------
+    After 2,000 nights its plan is within 0.05 of the best, and by its own measure nothing is
+    certain yet (the uncertainty is at its cap, the horizon):
+
+    >>> from numpy.random import default_rng
+    >>> from counsel import Simulator, learn
+    >>> from counsel.worlds import make
+    >>> problem = make("night-shift")
+    >>> learner = RFExpress(
+    ...     problem.shape, rng=default_rng(1), reward=problem.machine().reward, epsilon=0.1
+    ... )
+    >>> *_, last = learn(learner, Simulator(problem), episodes=2000, every=50, rng=default_rng(0))
+    >>> round(last.value_gap, 2), learner.uncertainty, learner.done
+    (0.05, 12.0, False)
     """
 
     def __init__(  # noqa: PLR0913 (the settings of the theorem)
@@ -79,11 +106,27 @@ class RFExpress(Counted):
         self._base = math.log(3.0 * S * (A + 1) * H) - math.log(self.delta)
 
     def explore(self, simulator: Simulator, *, episodes: int, rng: Generator) -> None:
-        """Play episodes where most is uncertain, then take in what was seen."""
+        """Play episodes where most is uncertain, then take in what was seen.
+
+        Parameters
+        ----------
+        simulator
+            The world and the person.
+        episodes
+            How many.
+        rng
+            Where chance comes from.
+        """
         self.update(simulator.play(self.drawn, episodes=episodes, rng=rng))
 
     def best_advice(self) -> Advice:
-        """Return what to try next [h, s]: the most uncertain advice."""
+        """Return what to try next: the most uncertain advice.
+
+        Returns
+        -------
+        ndarray
+            What to advise [h, s], whole numbers; the number of actions is silence.
+        """
         H, S, A = self._sizes
         advice: Advice = np.full((H, S), A, dtype=np.int16)
         self._express(self.rng.random((H, S)), advice)
@@ -101,7 +144,7 @@ class RFExpress(Counted):
 
     @property
     def uncertainty(self) -> float:
-        """W_1 at the start: small when every policy can be judged, whatever the rewards."""
+        """W_1 at the start; small when every policy can be judged, whatever the rewards."""
         H, S, A = self._sizes
         if self.episode == 0:
             return float(H)
@@ -111,7 +154,7 @@ class RFExpress(Counted):
 
     @property
     def done(self) -> bool:
-        """Whether the stopping rule has fired."""
+        """Whether the stopping rule has fired; never without ``epsilon``."""
         if self.epsilon is None or self.episode == 0:
             return False
         W = self.uncertainty

@@ -76,6 +76,9 @@ from counsel.simulate.simulator import Simulator
 class Structured(Exploring):
     """Explores the person and the world apart, and plans for any penalty or budget.
 
+    As ``RFE``, but from what the person does it learns three things, each with more data: what
+    actions lead to, what the person does alone, and how much they listen.
+
     Parameters
     ----------
     shape
@@ -83,19 +86,47 @@ class Structured(Exploring):
     rng
         Where ties are broken.
     groups
-        Pairs that share one adherence: ``[0, 1, 2]`` is one for each of three pieces of advice;
-        [a], [s, a] or [h, s, a]. By default each state and advice has its own.
-    delta, epsilon
-        The guarantee asked for; without ``epsilon`` exploration never stops of itself.
+        Pairs that share one adherence, whole numbers [a], [s, a] or [h, s, a]: ``[0, 1, 2]`` is one
+        for each of three pieces of advice. By default each state and advice has its own.
+    delta
+        The probability of failure, between 0 and 1.
+    epsilon
+        How near the best the plan is to be, in units of reward; without it exploration never stops
+        of itself.
     most_penalty
         The largest penalty that will be asked for.
     scale
         What the uncertainty is multiplied by for the stopping rule: 1 in theory.
     reward
         Rewards of the person's actions, where they are known: [s, a] or [h, s, a].
-    penalty, budget
-        What ``policy`` is planned for: what a piece of advice costs, or the expected pieces of
-        advice in an episode.
+    penalty
+        What a piece of advice costs in the plan that is ``policy``, in units of reward; not with a
+        budget.
+    budget
+        The expected pieces of advice in an episode of the plan that is ``policy``; not with a
+        penalty.
+
+    Raises
+    ------
+    CounselError
+        When ``shape`` is no shape, ``groups`` or ``reward`` has other axes, or a number makes no
+        sense.
+
+    Examples
+    --------
+    How often the advice to wait, to check and to treat was matched, of that which tells something,
+    in 500 nights spent exploring:
+
+    >>> from numpy.random import default_rng
+    >>> from counsel import Simulator, learn
+    >>> from counsel.worlds import make
+    >>> problem = make("night-shift")
+    >>> learner = Structured(problem.shape, rng=default_rng(1), groups=[0, 1, 2])
+    >>> *_, last = learn(learner, Simulator(problem), episodes=500, every=50, rng=default_rng(0))
+    >>> (learner.matched / learner.given).round(2).tolist(), learner.given.tolist()
+    ([1.0, 0.78, 0.65], [1420, 751, 988])
+    >>> print(round(last.value_gap, 2))
+    0.04
     """
 
     growing: ClassVar[tuple[str, ...]] = ("_links",)
@@ -186,7 +217,17 @@ class Structured(Exploring):
         return Ground(self._open, self._group, self._ended)
 
     def explore(self, simulator: Simulator, *, episodes: int, rng: Generator) -> None:
-        """Play episodes where most is uncertain, then take in what was seen."""
+        """Play episodes where most is uncertain, then take in what was seen.
+
+        Parameters
+        ----------
+        simulator
+            The world and the person.
+        episodes
+            How many.
+        rng
+            Where chance comes from.
+        """
         H = self.shape.horizon
         for u_nw in simulator.batches(episodes, rng):
             self._make_room(len(u_nw) * H)
@@ -204,7 +245,18 @@ class Structured(Exploring):
         self._look_ahead(episodes)
 
     def update(self, batch: Episodes) -> None:
-        """Learn from whole episodes, whoever played them."""
+        """Learn from whole episodes, whoever played them.
+
+        Parameters
+        ----------
+        batch
+            What ``Simulator.play`` returned.
+
+        Raises
+        ------
+        CounselError
+            When the episodes do not fit the problem's sizes.
+        """
         batch.check_fits(*self._sizes)
         self._make_room(batch.state.size)
         columns = (batch.state, batch.advice, batch.action, batch.reward, batch.next_state)
@@ -213,7 +265,18 @@ class Structured(Exploring):
         self._look_ahead(len(batch))
 
     def sound(self, state: dict[str, Any]) -> bool:
-        """Tell whether chains lead somewhere and come to an end."""
+        """Tell whether chains lead somewhere and come to an end.
+
+        Parameters
+        ----------
+        state
+            What ``state`` returned.
+
+        Returns
+        -------
+        bool
+            Whether the arrays that grow can be trusted by compiled loops.
+        """
         head, links, used = state["_head"], state["_links"], int(state["_used"][0])
         return are_chains(state["_visits"], head, links, used, self.shape.n_states)
 
@@ -227,14 +290,27 @@ class Structured(Exploring):
         self._policy = None
 
     def advise(self, step: int, state: int) -> int:
-        """Return what to try next: the most uncertain advice."""
+        """Return what to try next: the most uncertain advice.
+
+        Parameters
+        ----------
+        step
+            The step in the episode, from 0.
+        state
+            The state the person is in.
+
+        Returns
+        -------
+        int
+            The advice; the number of actions is silence.
+        """
         value_b = np.empty(self.shape.n_actions + 1)
         rate(self._counts, self._ground, self._eager, self._ahead, step, state, value_b)
         return int(pick_top(value_b, self.rng.random()))
 
     @property
     def uncertainty(self) -> float:
-        """W_1 at the start, capped at H: small when every policy can be judged."""
+        """W_1 at the start, capped at H; small when every policy can be judged."""
         most, sure = np.empty_like(self._most), self._sure
         look_ahead(self._counts, self._ground, sure, np.empty_like(self._ahead), most)
         open_start = width(max(1.0, float(self.episode)), sure.moves, self.shape.n_states - 1)
@@ -242,7 +318,7 @@ class Structured(Exploring):
 
     @property
     def habit(self) -> Floats:
-        """What the person is believed to do alone: π̂ [h, s, a], 0 where nothing was seen."""
+        """What the person is believed to do alone, π̂ [h, s, a]; 0 where nothing was seen."""
         return self._own.copy()
 
     @property
@@ -252,22 +328,39 @@ class Structured(Exploring):
 
     @property
     def given(self) -> Ints:
-        """How often advice that tells something was given to each group."""
+        """How often advice that tells something was given to each group [group]."""
         return self._given.copy()
 
     @property
     def matched(self) -> Ints:
-        """How often it was matched."""
+        """How often it was matched [group]."""
         return self._matched.copy()
 
     def expected_reward(self) -> Floats:
-        """Return r [h, s, a]: what is known, or the average of what was paid; else 0."""
+        """Return the rewards of the person's actions: those known, or the average of what was paid.
+
+        Returns
+        -------
+        ndarray
+            [h, s, a]; 0 where neither is known.
+        """
         if self.reward is not None:
             return self.reward
         return self._reward_sum / np.maximum(self._visits, 1)
 
     def best_advice(self, penalty: float) -> Advice:
-        """Return the best advice [h, s] for a penalty on what was seen."""
+        """Return the best advice for a penalty on what was seen.
+
+        Parameters
+        ----------
+        penalty
+            What each piece of advice costs.
+
+        Returns
+        -------
+        ndarray
+            What to advise [h, s], whole numbers; the number of actions is silence.
+        """
         H, S, A = self._sizes
         advice: Advice = np.full((H, S), A, dtype=np.int16)
         known = np.zeros((0, S, A)) if self.reward is None else layers(self.reward)
@@ -278,9 +371,13 @@ class Structured(Exploring):
     def model(self) -> AdviceProblem:
         """Return what was learnt as a problem that ``solve`` and ``frontier`` take.
 
-        One state more stands for the unknown: all that was never seen leads there, and it pays the
-        least there is. Advice that was never tried, or seems to repel, changes nothing. Where the
-        person was only ever seen to match, silence leads to what was not seen, if anything.
+        Returns
+        -------
+        AdviceProblem
+            One state more stands for the unknown: all that was never seen leads there, and it pays
+            the least there is. Advice that was never tried, or seems to repel, changes nothing.
+            Where the person was only ever seen to match, silence leads to what was not seen, if
+            anything.
         """
         H, S, A = self._sizes
         seen = self._visits > 0

@@ -32,16 +32,40 @@ class Thompson(AdherenceLearner):
     Parameters
     ----------
     setting
-        What is known: ``problem.without_adherence()``.
+        What is known: ``problem.without_adherence()``. Rewards must be known.
     rng
         Where the draws come from.
     prior
-        The two parameters of the Beta prior; (1, 1) is uniform.
-    penalty, budget
-        What each piece of advice costs, or how many are expected in an episode at most.
+        The two parameters of the Beta prior, both above 0; (1, 1) is uniform.
+    penalty
+        What each piece of advice costs, in units of reward; not with a budget.
+    budget
+        How many pieces of advice are expected in an episode at most; not with a penalty.
     groups
-        Pairs that share one adherence, if not those of the setting: ``[0, 1, 2]`` is one for each
-        advice.
+        Pairs that share one adherence, if not those of the setting: whole numbers [a], [s, a] or
+        [h, s, a]; ``[0, 1, 2]`` is one for each advice.
+
+    Raises
+    ------
+    CounselError
+        When ``setting`` is no setting or has no rewards, the person does the same whatever is
+        advised, or the prior, the groups or the limit make no sense.
+
+    Examples
+    --------
+    What was matched of each advice (to wait, to check, to treat) after 500 nights. The truth is
+    1, 0.8 and 0.65, and more in a crisis:
+
+    >>> from numpy.random import default_rng
+    >>> from counsel import Simulator, learn
+    >>> from counsel.worlds import make
+    >>> problem = make("night-shift")
+    >>> learner = Thompson(
+    ...     problem.without_adherence(), rng=default_rng(1), penalty=0.05, groups=[0, 1, 2]
+    ... )
+    >>> *_, last = learn(learner, Simulator(problem), episodes=500, rng=default_rng(0))
+    >>> (learner.matched / learner.given).round(2).tolist(), learner.given.tolist()
+    ([1.0, 0.81, 0.62], [10, 827, 134])
     """
 
     def __init__(  # noqa: PLR0913 (the settings)
@@ -65,7 +89,7 @@ class Thompson(AdherenceLearner):
         self.prior = (first, second)
 
     def believe(self) -> None:
-        """Draw one adherence for each group and carry it into the plan."""
+        """Draw one adherence, or lift, for each group and carry it into the plan."""
         known = self.known
         if self.setting.shares_lift:
             known.belief.upper[:] = self._draw_lifts()

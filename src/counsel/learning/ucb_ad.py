@@ -44,22 +44,51 @@ from counsel.simulate.simulator import Simulator
 class UCBAD(AdherenceLearner):
     """Learns how much a person listens, optimistically.
 
+    The world and what the person does alone are known; only their adherence is learnt.
+
     Parameters
     ----------
     setting
-        What is known: ``problem.without_adherence()``.
+        What is known: ``problem.without_adherence()``, or that ``.without_rewards()``.
     bound
-        How optimistic to be: ``KL()``, ``KL(delta=…)``, ``Theory(…)``, ``PaperBonus()``.
-    penalty, budget
-        What each piece of advice costs, or how many are expected in an episode at most.
+        How optimistic to be: ``KL()``, which None means too, ``KL(delta=…)``, ``Theory(…)`` or
+        ``PaperBonus()``.
+    penalty
+        What each piece of advice costs, in units of reward; not with a budget.
+    budget
+        How many pieces of advice are expected in an episode at most; not with a penalty.
     groups
-        Pairs that share one adherence, if not those of the setting: ``[0, 1, 2]`` is one for each
-        advice.
+        Pairs that share one adherence, if not those of the setting: whole numbers [a], [s, a] or
+        [h, s, a]; ``[0, 1, 2]`` is one for each advice.
     rng
         Where live advice is drawn from within a budget, whose best policy may be random.
     may_repel
         Do not take for granted that advice never makes an action less likely (θ ≥ π): plan for the
-        better end of a two-sided interval. Then advice may be given because it repels.
+        better end of a two-sided interval. Then advice may be given because it repels. Goes with a
+        penalty, not with a budget.
+
+    Raises
+    ------
+    CounselError
+        When ``setting`` is no setting, the person does the same whatever is advised, or the groups
+        or the limit make no sense.
+
+    Examples
+    --------
+    Who shares one adherence learns from one another: by advice there are 3 numbers to learn, by
+    step, state and advice 143.
+
+    >>> import numpy as np
+    >>> from counsel import Simulator, learn
+    >>> from counsel.worlds import make
+    >>> problem = make("night-shift")
+    >>> for groups in ([0, 1, 2], None):
+    ...     learner = UCBAD(problem.without_adherence(), penalty=0.05, groups=groups)
+    ...     run = learn(learner, Simulator(problem), episodes=500, rng=np.random.default_rng(0))
+    ...     *_, last = run
+    ...     print(len(learner.given), round(last.regret, 2))
+    3 0.51
+    143 1.19
     """
 
     def __init__(  # noqa: PLR0913 (the settings)
@@ -108,24 +137,61 @@ class UCBAD(AdherenceLearner):
         plan.push[groups.cell] = np.where(lift < 0.0, lift, np.nan)
 
     def world(self) -> MDP:
-        """Return the world as far as it is known, with optimistic rewards where they are not."""
+        """Return the world as far as it is known, with optimistic rewards where they are not.
+
+        Returns
+        -------
+        MDP
+            What is planned on.
+        """
         return super().world() if self.rewards is None else self.rewards.world(self.episode)
 
     def count(self, step: Ints, state: Ints, advice: Ints, action: Ints, reward: Floats) -> None:
-        """Count decisions."""
+        """Count decisions: matches, and rewards where they are learnt.
+
+        Parameters
+        ----------
+        step
+            Steps [decision].
+        state
+            States [decision].
+        advice
+            What was advised [decision]; the number of actions for silence.
+        action
+            What people did [decision].
+        reward
+            What it paid [decision].
+        """
         super().count(step, state, advice, action, reward)
         if self.rewards is not None:
             self.rewards.count(step, state, action, reward)
 
     def state(self) -> dict[str, Any]:
-        """Return all that was learnt."""
+        """Return all that was learnt.
+
+        Returns
+        -------
+        dict
+            Arrays and numbers: what ``restore`` takes.
+        """
         learnt = super().state()
         if self.rewards is not None:
             learnt |= {"times": self.rewards.times.copy(), "paid": self.rewards.paid.copy()}
         return learnt
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Go on from a state that a learner with the same settings had."""
+        """Go on from a state that a learner with the same settings had.
+
+        Parameters
+        ----------
+        state
+            What ``state`` returned.
+
+        Raises
+        ------
+        CounselError
+            When it is of other settings.
+        """
         if self.rewards is not None:
             for name in ("times", "paid"):
                 if name not in state or state[name].shape != self.rewards.times.shape:
@@ -140,9 +206,33 @@ class UCBAD(AdherenceLearner):
     ) -> tuple[Floats, Floats]:
         """Play and learn in one compiled loop.
 
-        Return what each episode's policy fell short of ``best``, and its expected pieces of advice.
-        The same
-        episodes, and the same learner afterwards, as with ``policy`` and ``update`` in turn.
+        The same episodes, and the same learner afterwards, as with ``policy`` and ``update`` in
+        turn. ``learn`` uses it where ``can_run``.
+
+        Parameters
+        ----------
+        simulator
+            The world and the person; the truth in it is read to judge policies only.
+        best
+            What the best policy is worth, less the penalty.
+        episodes
+            How many to play.
+        every
+            After how many to update.
+        rng
+            Where chance comes from.
+
+        Returns
+        -------
+        gaps : ndarray
+            What each episode's policy fell short of ``best`` [episode].
+        pieces : ndarray
+            Its expected pieces of advice [episode].
+
+        Raises
+        ------
+        CounselError
+            When too many cells can occur for one compiled loop.
         """
         known, plan = self.known, self.known.plan
         if not isinstance(plan, SmallPlan):
@@ -193,9 +283,9 @@ class UCBAD(AdherenceLearner):
 
     @property
     def rejected(self) -> Ints:
-        """Pairs [n, (layer, state, action)] whose bound lies below π: there advice repels.
+        """Pairs [n, (layer, state, action)] whose bound lies below π, so that advice repels there.
 
-        The layer is 0 where nothing changes with the step.
+        The layer is 0 where nothing changes with the step. These pairs are not advised.
         """
         self.believe()
         groups, belief = self.known.groups, self.known.belief
@@ -207,6 +297,6 @@ class UCBAD(AdherenceLearner):
 
     @property
     def can_run(self) -> bool:
-        """Whether ``run`` can be used here: few cells can occur, no budget, rewards are known."""
+        """Whether ``run`` can be used (few cells can occur, no budget, rewards are known)."""
         simple = self.budget is None and self.rewards is None
         return isinstance(self.known.plan, SmallPlan) and simple

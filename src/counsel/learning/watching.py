@@ -59,22 +59,69 @@ class Watcher(ABC):
 
     @abstractmethod
     def update(self, batch: Episodes) -> None:
-        """Learn from whole episodes, whoever played them."""
+        """Learn from whole episodes, whoever played them.
+
+        Parameters
+        ----------
+        batch
+            What ``Simulator.play`` returned.
+        """
 
     @abstractmethod
     def advise(self, step: int, state: int) -> int:
-        """Return what to try next: the most uncertain advice."""
+        """Return the advice for one person at one step.
+
+        Parameters
+        ----------
+        step
+            The step in the episode, from 0.
+        state
+            The state the person is in.
+
+        Returns
+        -------
+        int
+            The advice; the number of actions is silence.
+        """
 
     @abstractmethod
     def sound(self, state: dict[str, Any]) -> bool:
-        """Tell whether arrays that grow with what is seen can be trusted by compiled loops."""
+        """Tell whether arrays that grow with what is seen can be trusted by compiled loops.
+
+        Parameters
+        ----------
+        state
+            What ``state`` returned.
+
+        Returns
+        -------
+        bool
+            Whether they can.
+        """
 
     def observe(self, move: Move) -> None:
-        """Note what the person did and what came of it."""
+        """Note what the person did and what came of it.
+
+        Parameters
+        ----------
+        move
+            One decision; what it tells is learnt when the episode ends.
+        """
         self._moves.append(move)
 
     def finish(self, *, terminated: bool = False) -> None:
-        """End an episode and learn from it; without anything seen nothing changes."""
+        """End an episode and learn from it; without anything seen nothing changes.
+
+        Parameters
+        ----------
+        terminated
+            Whether nothing more can happen in the state the episode led to.
+
+        Raises
+        ------
+        CounselError
+            When a move that was observed is out of range.
+        """
         if not self._moves:
             return
         _, state, advice, action, reward, then = (
@@ -101,14 +148,31 @@ class Watcher(ABC):
         return max(high - low, 1e-300)
 
     def state(self) -> dict[str, Any]:
-        """Return all that was learnt, and where chance stands."""
+        """Return all that was learnt, and where chance stands.
+
+        Returns
+        -------
+        dict
+            Arrays and numbers: what ``restore`` takes.
+        """
         arrays = {name: getattr(self, name).copy() for name in self.arrays}
         moves = np.array(self._moves, dtype=np.float64).reshape(-1, 6)
         chance = self.rng.bit_generator.state
         return arrays | {"episode": self.episode, "chance": chance, "moves": moves}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Go on from a state that a learner with the same settings had."""
+        """Go on from a state that a learner with the same settings had.
+
+        Parameters
+        ----------
+        state
+            What ``state`` returned.
+
+        Raises
+        ------
+        CounselError
+            When it is of other settings, or does not fit together.
+        """
         for name in self.arrays:
             given, own = state[name], getattr(self, name)
             alike = given.shape == own.shape or name in self.growing

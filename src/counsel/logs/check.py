@@ -32,11 +32,11 @@ class Finding:
     what
         In one sentence, with what follows from it.
     count
-        How many rows, states or pieces of advice it is about.
+        How many rows, episodes, states, actions or pieces of advice it is about.
     fatal
         Whether it stops a fit.
     examples
-        Some of them.
+        Up to three of them, in words.
     """
 
     what: str
@@ -51,12 +51,20 @@ class Checked:
 
     Attributes
     ----------
-    rows, episodes, people, states
-        How many; ``people`` is None where they are not recorded.
+    rows
+        How many decisions.
+    episodes
+        How many episodes.
+    people
+        How many people; None where they are not recorded.
+    states
+        How many states.
     longest
         Decisions in the longest episode.
-    advised, matched
-        Rows with advice that was seen, and those among them where the action was the advice.
+    advised
+        Rows with advice that was seen.
+    matched
+        Those among them where the action was the advice.
     actions
         All actions and advice, in order.
     findings
@@ -85,7 +93,7 @@ def check_log(
     actions: tuple[str, ...] | None = None,
     reward_range: tuple[float, float] | None = None,
 ) -> Checked:
-    """Look through a log.
+    """Look through a log and tell whether it is fit to be learnt from.
 
     Parameters
     ----------
@@ -95,6 +103,38 @@ def check_log(
         All actions there are, where that is known: others are faults.
     reward_range
         The least and the largest reward there can be, where that is known.
+
+    Returns
+    -------
+    Checked
+        How much there is of what, and the findings, fatal ones first.
+
+    Raises
+    ------
+    CounselError
+        When the log has no rows or cannot be read, or ``reward_range`` is no range. Faults of the
+        log are not raised but found.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> from counsel.logs import read_log
+    >>> table = pa.table(
+    ...     {
+    ...         "episode": [1, 1, 1],
+    ...         "step": [0, 1, 1],
+    ...         "state": ["calm", "calm", "storm"],
+    ...         "advice": [None, "reef", "reef"],
+    ...         "action": ["sail", None, "reef"],
+    ...         "reward": [1.0, 1.0, 0.0],
+    ...     }
+    ... )
+    >>> checked = check_log(read_log(table))
+    >>> for finding in checked.findings:
+    ...     if finding.fatal:
+    ...         print(finding.count, finding.what)
+    1 action is empty; every decision needs one
+    1 two rows or more are the same step of the same episode
     """
     with blaming_engine(log.name):
         return _checked(log, actions, _read_range(reward_range))

@@ -96,7 +96,7 @@ class Tally:
 
     @property
     def heard(self) -> Ints:
-        """What was said and seen: silence where it was not."""
+        """What was said and seen; silence where it was not."""
         return np.where(self.seen, self.advice, len(self.actions))
 
     @property
@@ -115,6 +115,16 @@ class Tally:
 
         Blocks that are not drawn count a millionth: a pair of state and action that is in none of
         those drawn keeps what the whole log says of it, instead of being unknown.
+
+        Parameters
+        ----------
+        rng
+            Where the draws come from.
+
+        Returns
+        -------
+        Tally
+            The same kinds of decisions with other counts.
         """
         blocks = self.n_blocks
         drawn = rng.multinomial(blocks, np.full(blocks, 1.0 / blocks))

@@ -24,7 +24,7 @@ import scipy.sparse as sp
 from counsel._arrays import Bools, Floats, Ints
 from counsel.errors import CounselError
 from counsel.estimate.habit import Habit, habit_of
-from counsel.estimate.pooling import GRID, Heard, Pooled, pool
+from counsel.estimate.pooling import Heard, Pooled, pool
 from counsel.estimate.rates import student, wilson
 from counsel.logs.counts import CUT, ENDED, Tally
 from counsel.model.human import Human
@@ -61,7 +61,22 @@ class Sharing:
             raise CounselError(f"scale is {self.scale!r}; it must be one of {', '.join(SCALES)}")
 
     def units(self, tally: Tally, cells: int) -> tuple[Ints, Ints]:
-        """Return the unit of each pair [cell, b], and the family of each unit."""
+        """Return who shares what with whom.
+
+        Parameters
+        ----------
+        tally
+            The counts.
+        cells
+            How many cells (layer and state) there are.
+
+        Returns
+        -------
+        unit : ndarray
+            The unit of each pair [cell, b]: pairs of one unit have one lift.
+        family : ndarray
+            The family of each unit [unit]: those of one family are alike.
+        """
         A = len(tally.actions)
         if self.groups is not None:
             group = _groups(self.groups, tally.actions)
@@ -135,13 +150,19 @@ class Estimates:
 
     @property
     def adherence(self) -> Floats:
-        """θ of advice that is seen, after pooling."""
+        """θ [layer, s, a] of advice that is seen, after pooling."""
         own = self.habit.policy.reshape(self.lift.shape)
         theta: Floats = np.clip(self.lift + (1.0 - self.lift) * own, 0.0, 1.0)
         return theta
 
     def moves(self) -> tuple[Floats, Floats, Floats]:
-        """Return the share of each move among those of its pair, with its interval."""
+        """Return the share of each move among those of its pair.
+
+        Returns
+        -------
+        share, low, high : ndarray
+            [move], in the order of ``move_row``, with a 95 % interval.
+        """
         of = np.bincount(self.move_row, self.move_times, self.taken.size)[self.move_row]
         return (self.move_times / of, *wilson(self.move_times, of))
 
@@ -407,8 +428,3 @@ def _fresh(name: str, taken: tuple[str, ...]) -> tuple[str]:
     while name in taken:
         name += "′"
     return (name,)
-
-
-def prior_mean(families: Floats) -> Floats:
-    """Return the expected lift of each family."""
-    return families @ GRID

@@ -82,7 +82,17 @@ MODELS, DRAWS, BLOCKS = 200, 2000, 500
 
 @dataclass(frozen=True, slots=True)
 class Worth:
-    """An estimate of the reward of an episode, with its 95 % interval."""
+    """An estimate of the reward of an episode, with its 95 % interval.
+
+    Attributes
+    ----------
+    value
+        The estimate.
+    low
+        The lower end of the interval; infinite where there are too few episodes to draw from.
+    high
+        The upper end.
+    """
 
     value: float
     low: float
@@ -101,10 +111,13 @@ class Judged:
         Pieces of advice an episode, in the model.
     model
         Worth in the model.
-    weighted, doubly_robust
-        By importance sampling; None where the effective sample is too small.
+    weighted
+        Worth by importance sampling; None where the effective sample is below 50.
+    doubly_robust
+        Worth by importance sampling of what the model gets wrong; None where the effective sample
+        is below 50.
     effective
-        The effective sample; 0 where nothing could be weighted.
+        The effective sample, in episodes; 0 where nothing could be weighted.
     new
         The share of its decisions that say what the log never said in that state.
     """
@@ -124,14 +137,20 @@ class Evaluated:
 
     Attributes
     ----------
-    policy, never, always
-        The policy, silence, and always the best action.
+    policy
+        The policy.
+    never
+        Silence at all times.
+    always
+        The best action at all times.
     logged
-        What the log itself brought: the mean over whole episodes.
+        What the log itself brought: the mean over whole episodes; None where no episode is whole.
     logged_pieces
         Pieces of advice an episode in the log.
-    episodes, whole
-        How many there are, and how many of them are whole.
+    episodes
+        How many there are.
+    whole
+        How many of them are whole: without gaps, to their end or the horizon.
     recorded
         Whether the log records the probability of what was said; else it is estimated by state and
         step.
@@ -160,7 +179,7 @@ def evaluate(  # noqa: PLR0913 (the log, how it is read, and what is asked)
     rng: np.random.Generator | None = None,
     show: Callable[[int], None] | None = None,
 ) -> Evaluated:
-    """Estimate what a policy would have been worth.
+    """Estimate what a policy would have been worth to those in a log.
 
     Parameters
     ----------
@@ -168,14 +187,53 @@ def evaluate(  # noqa: PLR0913 (the log, how it is read, and what is asked)
         The log, as for ``fit``.
     policy
         A table that ``counsel plan`` wrote, or a policy for the states and actions of the fit.
-    columns, bins
-        How to read the log.
+    columns
+        Which columns are which, where they are called otherwise.
+    bins
+        Where columns of numbers are cut.
     fitted
         The model of this very log, where there is one already.
     rng
         Where draws come from; always the same when not given.
     show
         Called with the number of draws of the model that are done, of 200.
+
+    Returns
+    -------
+    Evaluated
+        The policy, silence and always the best action, each by three estimates that fail in
+        different ways; or why the log cannot tell.
+
+    Raises
+    ------
+    CounselError
+        When the log cannot be read or fitted, or the policy is none or does not fit the model.
+
+    Examples
+    --------
+    Alerts that go out at alarms only, judged from a log in which they went out at any time:
+
+    >>> import pyarrow as pa
+    >>> from counsel.logs import fit, plan
+    >>> table = pa.table(
+    ...     {
+    ...         "episode": range(400),
+    ...         "step": [0] * 400,
+    ...         "state": ["alarm"] * 200 + ["quiet"] * 200,
+    ...         "advice": (4 * [None] + 4 * ["check"]) * 50,
+    ...         "action": ["check", "wait", "wait", "wait", "check", "check", "check", "wait"] * 50,
+    ...         "reward": [1.0, 0.0, 0.0, 0.0, 1.0, 1.0, 1.0, 0.0] * 25 + [0.5] * 200,
+    ...     }
+    ... )
+    >>> found = fit(table)
+    >>> judged = evaluate(table, plan(found).plan.policy, fitted=found).policy
+    >>> for worth in (judged.model, judged.weighted, judged.doubly_robust):
+    ...     print(f"{worth.value:.2f}, between {worth.low:.1f} and {worth.high:.1f}")
+    0.62, between 0.6 and 0.7
+    0.62, between 0.6 and 0.7
+    0.62, between 0.6 and 0.7
+    >>> round(judged.effective), round(judged.pieces, 2)
+    (200, 0.5)
     """
     if isinstance(columns, str):
         columns = Columns.parse(columns)

@@ -15,7 +15,6 @@ from typing import Any
 
 import numpy as np
 
-from counsel._arrays import brief
 from counsel.errors import CounselError
 from counsel.logs.check import EXAMPLES, Checked, Finding, check_log
 from counsel.logs.counts import Tally, count_log
@@ -33,29 +32,58 @@ TALLY = "tally_"
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Fit:
-    """A problem fitted to a log.
+    """A problem fitted to a log; ``fit`` and ``load_fit`` return it.
 
     Attributes
     ----------
     name
         What the log is called.
     tally
-        Its counts.
+        Its counts: ``tally.states`` and ``tally.actions`` are the labels, in order.
     estimates
-        What they say, with intervals.
+        What they say, with intervals; arrays [layer, s, a], one layer unless fitted by step.
     sharing
         Who shares one adherence.
-    columns, bins
-        How the log was read: columns by role, and where numbers were cut.
+    columns
+        The columns of each role, as the log was read.
+    bins
+        Where columns of numbers were cut.
     checked
         What ``check_log`` found.
     notes
-        What the data cannot tell, and what follows from it.
+        What the data cannot tell, and what follows from it: a tuple of findings.
     law
         Whether refusals fit the adherence law; None where that cannot be tested.
-    people, over_time, over_advice
-        How much each person listens, and how that changes; None where it is not recorded.
-        A model that was read from a file knows nothing of people.
+    people
+        How much each person listens; None where that cannot be told, and in a model that was read
+        from a file.
+    over_time
+        How the lift changes over time; None likewise.
+    over_advice
+        How the lift changes with the pieces of advice already given in the episode; None likewise.
+
+    Examples
+    --------
+    How much people listen, after pooling, with the 95 % interval; and what the data cannot tell:
+
+    >>> import pyarrow as pa
+    >>> from counsel import fit
+    >>> table = pa.table(
+    ...     {
+    ...         "episode": range(400),
+    ...         "step": [0] * 400,
+    ...         "state": ["alarm"] * 400,
+    ...         "advice": (4 * [None] + 4 * ["check"]) * 50,
+    ...         "action": ["check", "wait", "wait", "wait", "check", "check", "check", "wait"] * 50,
+    ...         "reward": [1.0, 0.0, 0.0, 0.0, 1.0, 1.0, 1.0, 0.0] * 50,
+    ...     }
+    ... )
+    >>> found = fit(table)
+    >>> lift, low, high = found.estimates.lift, found.estimates.lift_low, found.estimates.lift_high
+    >>> print(f"lift {lift[0, 0, 0]:.2f}, between {low[0, 0, 0]:.2f} and {high[0, 0, 0]:.2f}")
+    lift 0.66, between 0.57 and 0.74
+    >>> print(found.notes[0].what, found.notes[0].examples)
+    actions that were never advised; nobody knows who would listen, so they are not ('wait',)
     """
 
     name: str
@@ -83,13 +111,24 @@ class Fit:
 
     @property
     def logged_pieces(self) -> float:
-        """Pieces of advice sent in an episode."""
+        """Pieces of advice sent in an episode of the log, on average."""
         tally = self.tally
         said = tally.advice < len(tally.actions)
         return float(tally.times[said].sum() / tally.episodes)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the model (.npz): a problem file with its counts. Names of people stay out."""
+        """Write the model: a problem file with its counts. Names of people stay out.
+
+        Parameters
+        ----------
+        path
+            Where to; it must end in .npz. ``load_fit`` and ``load`` read it.
+
+        Raises
+        ------
+        CounselError
+            When the file cannot be written.
+        """
         header, arrays = problem_parts(self.problem)
         tally = self.tally
         header["fit"] = {
@@ -117,6 +156,20 @@ class Fit:
         """Yield counts of episodes drawn with replacement, and what they say.
 
         What is known of a family of lifts stays what the whole log says.
+
+        Parameters
+        ----------
+        draws
+            How many times.
+        rng
+            Where the draws come from.
+
+        Yields
+        ------
+        tally : Tally
+            The counts.
+        estimates : Estimates
+            What they say.
         """
         for _ in range(draws):
             tally = self.tally.drawn(rng)
@@ -144,17 +197,24 @@ def fit(  # noqa: PLR0913 (how the log is read, and how it is pooled)
     ----------
     source
         A path or pattern, a database and table, or an Ibis, pandas, polars or Arrow table; or a
-        ``Log`` that was read before.
+        ``Log`` that was read before, with its columns and bins.
     columns
         Which columns are which, where they are called otherwise: "state=ward+bed,action=did".
     bins
         Where columns of numbers are cut.
-    actions, reward_range
-        What can occur at all, where that is known; anything else is a fault.
+    actions
+        All actions there are, where that is known; others are a fault.
+    reward_range
+        The least and the largest reward there can be, where that is known; others are a fault.
     by_step
         Whether everything may differ from step to step; else it is pooled over steps.
-    share, scale, groups
-        Who shares one adherence; see ``Sharing``.
+    share
+        Who shares one adherence: "pair" (each state and advice has its own, alike for one advice),
+        "advice" (one for each advice) or "all".
+    scale
+        What those who are alike have in common: "lift" or "adherence".
+    groups
+        Instead of ``share``: the group of each advice by its label.
 
     Returns
     -------
@@ -164,7 +224,32 @@ def fit(  # noqa: PLR0913 (how the log is read, and how it is pooled)
     Raises
     ------
     CounselError
-        When the log cannot be read, or has faults that ``counsel check`` calls fatal.
+        When the log cannot be read, or has faults that ``counsel check`` calls fatal, or ``share``,
+        ``scale`` or ``groups`` makes no sense.
+
+    Examples
+    --------
+    Half of all alarms are sent on, and half of the quiet hours are disturbed. The same number of
+    pieces, all of them at alarms, is worth more:
+
+    >>> import counsel
+    >>> import pyarrow as pa
+    >>> table = pa.table(
+    ...     {
+    ...         "episode": range(400),
+    ...         "step": [0] * 400,
+    ...         "state": ["alarm"] * 200 + ["quiet"] * 200,
+    ...         "advice": (4 * [None] + 4 * ["check"]) * 50,
+    ...         "action": ["check", "wait", "wait", "wait", "check", "check", "check", "wait"] * 50,
+    ...         "reward": [1.0, 0.0, 0.0, 0.0, 1.0, 1.0, 1.0, 0.0] * 25 + [0.5] * 200,
+    ...     }
+    ... )
+    >>> found = counsel.fit(table)
+    >>> found.logged_pieces, round(found.logged_value, 2)
+    (0.5, 0.5)
+    >>> plan = counsel.solve(found.problem, budget=0.5)
+    >>> round(plan.advice_count, 2), round(plan.value, 2)
+    (0.5, 0.62)
     """
     sharing = Sharing(share, scale, groups)
     if isinstance(columns, str):
@@ -198,7 +283,45 @@ def fit(  # noqa: PLR0913 (how the log is read, and how it is pooled)
 
 
 def load_fit(path: str | os.PathLike[str]) -> Fit:
-    """Read a model that was fitted; its estimates are made again from its counts."""
+    """Read a model that was fitted; its estimates are made again from its counts.
+
+    Parameters
+    ----------
+    path
+        What ``Fit.save`` or ``counsel fit`` wrote.
+
+    Returns
+    -------
+    Fit
+        All but what is known of people and of trends.
+
+    Raises
+    ------
+    CounselError
+        When the file is not there or damaged, or holds a problem without counts.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> import pyarrow as pa
+    >>> from counsel import fit
+    >>> table = pa.table(
+    ...     {
+    ...         "episode": range(40),
+    ...         "step": [0] * 40,
+    ...         "state": ["alarm"] * 40,
+    ...         "advice": [None, None, "check", "check"] * 10,
+    ...         "action": ["check", "wait", "check", "check"] * 5 + ["check", "wait"] * 10,
+    ...         "reward": [1.0, 0.0] * 20,
+    ...     }
+    ... )
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     fit(table).save(Path(folder) / "model.npz")
+    ...     found = load_fit(Path(folder) / "model.npz")
+    >>> found.checked.rows, found.tally.states, found.tally.actions
+    (40, ('alarm',), ('check', 'wait'))
+    """
     header, arrays = read_npz(Path(path), PROBLEM)
     told = header.get("fit")
     if not isinstance(told, dict):
@@ -336,12 +459,3 @@ def _notes(
     if missed:
         what = "pieces of advice that were not seen; they count as silence, and as sent"
         yield Finding(what, missed, fatal=False)
-
-
-def as_fit(given: object) -> Fit:
-    """Return a fit, from a file or as it is."""
-    if isinstance(given, Fit):
-        return given
-    if isinstance(given, str | os.PathLike):
-        return load_fit(given)
-    raise CounselError(f"expected a model that was fitted, not {brief(given)}")

@@ -33,12 +33,20 @@ class LawTest:
     ----------
     p_value
         How likely counts as odd as these are under the law.
-    refusals, cells
-        How many refusals in how many cells were looked at.
-    state, advice, action
-        Where they fit worst: those who refuse ``advice`` in ``state`` take ``action``
-    share, expected
-        this often, against what the law expects.
+    refusals
+        How many refusals were looked at.
+    cells
+        In how many cells they were.
+    state
+        Where the counts fit worst.
+    advice
+        What those people refused there.
+    action
+        What they took instead.
+    share
+        How often they took it.
+    expected
+        How often the law expects that.
     """
 
     p_value: float

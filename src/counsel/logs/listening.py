@@ -36,19 +36,24 @@ PIECES = 10
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Listening:
-    """Advice that was seen, by key.
+    """Advice that was seen, by key; arrays are [key].
 
     Attributes
     ----------
     keys
         What it is by, in order.
-    given, matched
-        How often advice was seen, and how often it was matched.
-    known, anyway
-        How often it was seen where it is known what people do alone, and how often it would have
-        been matched there anyway.
-    lift, error
-        The lift by the key's own data, for the advice that all were given, and its standard error.
+    given
+        How often advice was seen.
+    matched
+        How often it was matched.
+    known
+        How often it was seen where it is known what people do alone.
+    anyway
+        How often it would have been matched there anyway.
+    lift
+        The lift by the key's own data, for the advice that all were given.
+    error
+        Its standard error.
     """
 
     keys: tuple[Any, ...]
@@ -86,9 +91,13 @@ class Trend:
     by
         The lift at each place.
     at
-        The places as numbers.
-    slope, slope_low, slope_high
-        The change of lift for one unit of ``at``, by weighted least squares, with its interval.
+        The places as numbers [key].
+    slope
+        The change of lift for one unit of ``at``, by weighted least squares.
+    slope_low
+        The lower end of its 95 % interval.
+    slope_high
+        The upper end.
     ends
         What the first and the last place are called, where ``at`` is a share of the way.
     """
@@ -103,14 +112,18 @@ class Trend:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class People:
-    """How much each person listens, and how much people differ.
+    """How much each person listens, and how much people differ; arrays are [person].
 
     Attributes
     ----------
     by
-        Their own data.
-    lift, low, high
-        After partial pooling.
+        Their own data; ``by.keys`` are their names.
+    lift
+        The lift of each, after partial pooling.
+    low
+        The lower end of its 95 % interval.
+    high
+        The upper end.
     spread
         The standard deviation of lift between people.
     """

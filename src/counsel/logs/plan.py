@@ -38,12 +38,15 @@ class Planned:
 
     Attributes
     ----------
-    fit, plan
-        The model and the plan.
+    fit
+        The model.
+    plan
+        The plan: ``plan.policy`` is what to advise, by the numbers of states and actions in
+        ``fit.tally``.
     criticality
-        The largest penalty at which advice still pays, for each step and state.
+        The largest penalty at which advice still pays, for each step and state [h, s].
     doubtful
-        [h, s, a]: what caution forbids; None for a plan that is not cautious.
+        Booleans [h, s, a]: what caution forbids; None for a plan that is not cautious.
     """
 
     fit: Fit
@@ -69,14 +72,53 @@ def plan(  # noqa: PLR0913 (what solve takes, and how sure to be)
     ----------
     fit
         What ``counsel.fit`` returned.
-    penalty, budget, hard, allow_reverse
-        As in ``solve``; reverse advice is not given unless asked for.
+    penalty
+        What each piece of advice costs, in units of reward; not with a budget.
+    budget
+        Pieces of advice an episode, on average.
+    hard
+        Whether no episode may exceed the budget, which is then a whole number.
     cautious
-        Whether to advise only what helps in 95 % of resampled logs.
+        Whether to advise only what helps in 95 % of resampled logs; takes 200 fits.
+    allow_reverse
+        As in ``solve``; reverse advice is not given unless asked for.
     rng
         Where the draws of a cautious plan come from; always the same when not given.
     show
-        Called with the number of draws done.
+        Called with the number of draws done, of 200.
+
+    Returns
+    -------
+    Planned
+        The plan, with the criticality of each step and state.
+
+    Raises
+    ------
+    CounselError
+        When the penalty or the budget makes no sense, or ``rng`` is no generator.
+
+    Examples
+    --------
+    Advice pays at an alarm; in a quiet hour nothing depends on it:
+
+    >>> import pyarrow as pa
+    >>> from counsel.logs import fit
+    >>> table = pa.table(
+    ...     {
+    ...         "episode": range(400),
+    ...         "step": [0] * 400,
+    ...         "state": ["alarm"] * 200 + ["quiet"] * 200,
+    ...         "advice": (4 * [None] + 4 * ["check"]) * 50,
+    ...         "action": ["check", "wait", "wait", "wait", "check", "check", "check", "wait"] * 50,
+    ...         "reward": [1.0, 0.0, 0.0, 0.0, 1.0, 1.0, 1.0, 0.0] * 25 + [0.5] * 200,
+    ...     }
+    ... )
+    >>> found = fit(table)
+    >>> planned = plan(found, budget=0.25)
+    >>> round(planned.plan.price, 2), planned.plan.advice_count
+    (0.49, 0.25)
+    >>> dict(zip(found.tally.states, planned.criticality.lower[0].round(2).tolist()))
+    {'alarm': 0.49, 'quiet': 0.0}
     """
     first = solve(
         fit.problem, penalty=penalty, budget=budget, hard=hard, allow_reverse=allow_reverse
@@ -124,12 +166,41 @@ def _doubtful(
 
 
 def plan_tables(planned: Planned) -> Iterator[pa.Table]:
-    """Yield the plan as tables: one row for each step, state and advice; silence has none.
+    """Yield the plan as tables for people, one for each step.
 
-    Columns: ``pieces_left`` (under a hard budget), ``step``, ``state``, ``advice`` (empty for
-    silence), ``probability`` (where chance decides), ``gain``, ``lift``, ``advantage``,
-    ``criticality`` and ``support``: how often that advice was seen in that state, or for silence
-    how many decisions there were.
+    Parameters
+    ----------
+    planned
+        What ``plan`` returned.
+
+    Yields
+    ------
+    Table
+        An Arrow table with one row for each state and what may be said there. Columns:
+        ``pieces_left`` (under a hard budget), ``step``, ``state``, ``advice`` (empty for silence),
+        ``probability`` (below 1 where chance decides), ``gain``, ``lift`` and ``advantage`` (empty
+        for silence), ``criticality``, and ``support``: how often that advice was seen in that
+        state, or for silence how many decisions there were.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> from counsel.logs import fit, plan
+    >>> table = pa.table(
+    ...     {
+    ...         "episode": range(400),
+    ...         "step": [0] * 400,
+    ...         "state": ["alarm"] * 200 + ["quiet"] * 200,
+    ...         "advice": (4 * [None] + 4 * ["check"]) * 50,
+    ...         "action": ["check", "wait", "wait", "wait", "check", "check", "check", "wait"] * 50,
+    ...         "reward": [1.0, 0.0, 0.0, 0.0, 1.0, 1.0, 1.0, 0.0] * 25 + [0.5] * 200,
+    ...     }
+    ... )
+    >>> (first,) = plan_tables(plan(fit(table)))
+    >>> for row in first.select(["step", "state", "advice", "support"]).to_pylist():
+    ...     print(*row.values())
+    0 alarm check 100
+    0 quiet None 200
     """
     policy = planned.plan.policy
     if isinstance(policy, HardPolicy):

@@ -83,21 +83,60 @@ class Log:
     bins: dict[str, tuple[float, ...]] = field(default_factory=dict)
 
     def has(self, role: str) -> bool:
-        """Whether the log has such a column."""
+        """Tell whether the log has such a column.
+
+        Parameters
+        ----------
+        role
+            One of the roles of a log: ``"person"``, say.
+
+        Returns
+        -------
+        bool
+            Whether it has.
+        """
         return role in self.roles
 
 
 def read_log(source: object, columns: Columns | None = None, bins: Bins | None = None) -> Log:
-    """Return a log as a table with known columns.
+    """Return a log as a table with known columns; nothing is checked yet.
 
     Parameters
     ----------
     source
-        A path or pattern, a database and table, or an Ibis, pandas, polars or Arrow table.
+        A path or pattern (CSV, TSV, JSON lines, Parquet), a database and table (DuckDB, SQLite or
+        PostgreSQL: ``log.duckdb::decisions``), or an Ibis, pandas, polars or Arrow table.
     columns
         Which columns are which, where they are called otherwise.
     bins
         Which columns of numbers that make up the state are cut, and where.
+
+    Returns
+    -------
+    Log
+        What ``check_log`` and ``fit`` take. What is large stays where it is: ``log.table`` is an
+        Ibis table.
+
+    Raises
+    ------
+    CounselError
+        When the source is not there or cannot be read, or a column is missing.
+
+    Examples
+    --------
+    A file in which the advice and the action are called otherwise:
+
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> text = "episode,step,state,alert,did,reward" + chr(10) + "1,0,alarm,check,wait,0"
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "log.csv"
+    ...     _ = path.write_text(text)
+    ...     log = read_log(path, Columns.parse("advice=alert,action=did"))
+    >>> log.roles["advice"], log.has("person")
+    (('alert',), False)
+    >>> log.table.select("advice", "action", "reward").to_pyarrow().to_pylist()
+    [{'advice': 'check', 'action': 'wait', 'reward': 0.0}]
     """
     name = source if isinstance(source, str) else str(source) if isinstance(source, Path) else "log"
     place, name = name, without_password(name)

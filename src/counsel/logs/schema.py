@@ -49,13 +49,36 @@ MOST_BINS = 1000
 
 @dataclass(frozen=True, slots=True)
 class Bins:
-    """How columns of numbers become labels.
+    """How columns of numbers that make up a state become labels.
 
-    Attributes
+    Parameters
     ----------
     cuts
-        For each column where it is cut, in rising order, or into how many bins of equal size. A
-        number on a cut belongs to the bin above it.
+        For each column where it is cut, in rising order, or into how many bins of equal size (2 to
+        1,000). A number on a cut belongs to the bin above it.
+
+    Raises
+    ------
+    CounselError
+        When cuts do not rise or are not finite, or the number of bins makes no sense.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> from counsel.logs import read_log
+    >>> table = pa.table(
+    ...     {
+    ...         "episode": [1, 1, 1],
+    ...         "step": [0, 1, 2],
+    ...         "state": [96, 92, 85],
+    ...         "advice": [None, None, "treat"],
+    ...         "action": ["wait", "wait", "treat"],
+    ...         "reward": [1.0, 1.0, 0.0],
+    ...     }
+    ... )
+    >>> log = read_log(table, bins=Bins({"state": (88, 92)}))
+    >>> log.table.order_by("step").state.to_pyarrow().to_pylist()
+    ['state ≥ 92', 'state ≥ 92', 'state < 88']
     """
 
     cuts: Mapping[str, tuple[float, ...] | int] = field(default_factory=dict)
@@ -73,7 +96,23 @@ class Bins:
 
     @classmethod
     def parse(cls, texts: Iterable[str]) -> "Bins":
-        """Read ``spo2=88,92`` (where to cut) or ``age=q4`` (four bins of equal size)."""
+        """Read ``spo2=88,92`` (where to cut) or ``age=q4`` (four bins of equal size).
+
+        Parameters
+        ----------
+        texts
+            One for each column, as on the command line.
+
+        Returns
+        -------
+        Bins
+            What they say.
+
+        Raises
+        ------
+        CounselError
+            When one is written otherwise, or a column comes twice.
+        """
         cuts = dict[str, tuple[float, ...] | int]()
         for text in texts:
             column, _, told = (piece.strip() for piece in text.partition("="))
@@ -110,12 +149,32 @@ def bin_labels(column: str, cuts: tuple[float, ...]) -> tuple[str, ...]:
 class Columns:
     """Which columns of a table play which role; a role that is not named has its own name.
 
-    Attributes
+    Parameters
     ----------
     names
-        The column of each role that is called otherwise.
+        The column of each role that is called otherwise: ``{"action": "did"}``.
     state
         The columns that make up a state, where there are several.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> from counsel.logs import read_log
+    >>> table = pa.table(
+    ...     {
+    ...         "shift": ["a", "a"],
+    ...         "step": [0, 1],
+    ...         "ward": ["north", "north"],
+    ...         "alarm": ["on", "off"],
+    ...         "said": ["check", None],
+    ...         "did": ["check", "wait"],
+    ...         "reward": [1.0, 1.0],
+    ...     }
+    ... )
+    >>> columns = Columns.parse("episode=shift,state=ward+alarm,advice=said,action=did")
+    >>> log = read_log(table, columns)
+    >>> log.table.order_by("step").state.to_pyarrow().to_pylist()
+    ['north · on', 'north · off']
     """
 
     names: Mapping[str, str] = field(default_factory=dict)
@@ -123,7 +182,23 @@ class Columns:
 
     @classmethod
     def parse(cls, text: str | None) -> "Columns":
-        """Read ``state=ward_state,action=did``; a state of several columns is ``state=a+b``."""
+        """Read ``state=ward_state,action=did``; a state of several columns is ``state=a+b``.
+
+        Parameters
+        ----------
+        text
+            Roles and their columns; None or empty where each role has its own name.
+
+        Returns
+        -------
+        Columns
+            What it says.
+
+        Raises
+        ------
+        CounselError
+            When it is written otherwise, names no role, or names one twice.
+        """
         names = dict[str, str]()
         state: tuple[str, ...] = ("state",)
         for part in (text or "").split(","):
@@ -144,11 +219,22 @@ class Columns:
         return cls(names, state)
 
     def of(self, role: str) -> str:
-        """Return the column of a role."""
+        """Return the column of a role other than the state.
+
+        Parameters
+        ----------
+        role
+            One of the roles of a log.
+
+        Returns
+        -------
+        str
+            What the column is called.
+        """
         return self.names.get(role, role)
 
     def roles(self, there: tuple[str, ...], *, where: str) -> dict[str, tuple[str, ...]]:
-        """Return the columns of every role that a table has; raise where a required one is missing.
+        """Return the columns of every role that a table has.
 
         Parameters
         ----------
@@ -156,6 +242,16 @@ class Columns:
             The columns of the table.
         where
             What the table is called in errors.
+
+        Returns
+        -------
+        dict
+            The columns of each role: one, or for the state perhaps several.
+
+        Raises
+        ------
+        CounselError
+            When a required column, or one that was named, is missing, or one is two things at once.
         """
         found: dict[str, tuple[str, ...]] = {}
         for role in ROLES:

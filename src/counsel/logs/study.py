@@ -52,8 +52,8 @@ class Study:
         The share of what unlimited advice brings, or NaN where that is nothing.
     logged
         Mean reward of the episodes of the log.
-    always_pieces, unlimited_pieces
-        Pieces of advice an episode of the two.
+    always_pieces
+        Pieces of advice an episode where always the best action is advised.
     budgets, value, low, high
         The frontier at some budgets, with intervals.
     sensitivity
@@ -71,7 +71,6 @@ class Study:
     share: float
     logged: Worth
     always_pieces: float
-    unlimited_pieces: float
     budgets: Floats
     value: Floats
     low: Floats
@@ -148,7 +147,6 @@ def study(  # noqa: PLR0913 (the limit, and how sure to be)
         share=(chosen.value - alone.value) / benefit if some else math.nan,
         logged=worth_of(fit.logged_value, np.array(returns)),
         always_pieces=every.advice_count,
-        unlimited_pieces=last.advice_count,
         budgets=budgets,
         value=traced,
         low=low,

@@ -47,7 +47,32 @@ TABLES = (".csv", ".parquet")
 
 
 def save(problem: AdviceProblem, path: str | os.PathLike[str]) -> None:
-    """Write a problem to ``path`` (.npz)."""
+    """Write a problem to a file, whole or not at all.
+
+    Parameters
+    ----------
+    problem
+        The world and the person, with labels and groups.
+    path
+        Where to; it ends in ``.npz``.
+
+    Raises
+    ------
+    CounselError
+        When it is no ``AdviceProblem``, or the file cannot be written.
+
+    Examples
+    --------
+    The file is plain arrays, so a problem can be read back anywhere without unpickling anything:
+
+    >>> import tempfile
+    >>> import counsel
+    >>> from counsel.worlds import make
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     counsel.save(make("night-shift"), f"{folder}/night.npz")
+    ...     counsel.load(f"{folder}/night.npz").mdp.state_labels
+    ('stable', 'drifting', 'failing', 'crisis')
+    """
     if not isinstance(problem, AdviceProblem):
         raise CounselError(f"expected an AdviceProblem, not {type(problem).__name__}")
     write_npz(Path(path), PROBLEM, *problem_parts(problem))
@@ -81,7 +106,37 @@ def problem_parts(problem: AdviceProblem) -> tuple[dict[str, Any], dict[str, NDA
 
 
 def load(path: str | os.PathLike[str]) -> AdviceProblem:
-    """Read a problem; everything in it is checked again."""
+    """Read a problem that ``save`` wrote; everything in it is checked again.
+
+    Parameters
+    ----------
+    path
+        A ``.npz`` file.
+
+    Returns
+    -------
+    AdviceProblem
+        The world and the person.
+
+    Raises
+    ------
+    CounselError
+        When the file does not exist, is damaged, or holds something else.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> import counsel
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = Path(folder) / "problem.npz"
+    ...     _ = file.write_bytes(b"something else")
+    ...     try:
+    ...         counsel.load(file)
+    ...     except counsel.CounselError as error:
+    ...         print(str(error).replace(folder, "…"))
+    …/problem.npz is truncated, damaged or not a Counsel file
+    """
     return _problem(path, *read_npz(Path(path), PROBLEM))
 
 
@@ -149,7 +204,42 @@ def save_policy(
     *,
     problem: AdviceProblem | None = None,
 ) -> None:
-    """Write a policy as .npz, .csv or .parquet; ``problem`` gives the tables its labels."""
+    r"""Write a policy to a file, whole or not at all.
+
+    Parameters
+    ----------
+    policy
+        A ``Policy`` or a ``HardPolicy``; the policies of a ``Mixture`` are saved one by one.
+    path
+        Where to. ``.npz`` can be read back; ``.csv`` and ``.parquet`` are tables for people, with
+        one row for each cell and each advice given there (empty for silence).
+    problem
+        Gives the tables its labels.
+
+    Raises
+    ------
+    CounselError
+        When the ending is another, the policy is not for the problem, or the file cannot be
+        written.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> import counsel
+    >>> from counsel.worlds import make
+    >>> problem = make("night-shift")
+    >>> policy = counsel.solve(problem, penalty=0.1).policy
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = Path(folder) / "policy.csv"
+    ...     counsel.save_policy(policy, file, problem=problem)
+    ...     table = file.read_text().splitlines()
+    >>> print(table[0], *table[25:28], sep="\n")
+    "step","state","state_label","advice","advice_label","probability"
+    6,0,"stable",,,1
+    6,1,"drifting",1,"check",1
+    6,2,"failing",2,"treat",1
+    """
     if not isinstance(policy, Policy | HardPolicy):
         raise CounselError(
             f"a {type(policy).__name__} cannot be saved; save its policies one by one"
@@ -175,7 +265,34 @@ def save_policy(
 
 
 def load_policy(path: str | os.PathLike[str]) -> Policy | HardPolicy:
-    """Read a policy written as .npz."""
+    """Read a policy that ``save_policy`` wrote as ``.npz``.
+
+    Parameters
+    ----------
+    path
+        A ``.npz`` file.
+
+    Returns
+    -------
+    Policy or HardPolicy
+        What was saved.
+
+    Raises
+    ------
+    CounselError
+        When the file does not exist, is a table, is damaged, or holds something else.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import counsel
+    >>> from counsel.worlds import make
+    >>> plan = counsel.solve(make("night-shift"), budget=2, hard=True)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     counsel.save_policy(plan.policy, f"{folder}/policy.npz")
+    ...     counsel.load_policy(f"{folder}/policy.npz")
+    HardPolicy(12 steps, 4 states, at most 2 pieces)
+    """
     if Path(path).suffix in TABLES:
         raise CounselError(
             f"{path} is a table for people; write the policy as .npz to read it back"

@@ -51,14 +51,15 @@ class Human:
     Parameters
     ----------
     policy
-        [s, a] or [h, s, a]; every row a distribution over actions.
+        What they do alone: [s, a] or [h, s, a], every row a distribution over actions.
     adherence
-        A number, [a], [s, a] or [h, s, a] in [0, 1].
+        Probability of a match when advised: a number, [a], [s, a] or [h, s, a] in [0, 1].
     lift
         Instead of ``adherence``, in the same shapes; at most 1, and not so low that the adherence
         λ + (1 − λ) π falls below 0.
     groups
         Whole numbers in the same shapes; pairs with the same number share one adherence (or lift).
+        When not given each (s, a) is its own group, or each (h, s, a) where adherence has steps.
 
     Attributes
     ----------
@@ -70,6 +71,23 @@ class Human:
         Whether any lift is negative.
     given, given_groups
         The adherence (or lift) and the groups in the shape they were given in.
+
+    Raises
+    ------
+    CounselError
+        When a shape or a number is wrong, both or neither of adherence and lift are given, or the
+        pairs of one group differ.
+
+    Examples
+    --------
+    Advice moves this person towards action 0 half the time, and puts them off action 1:
+
+    >>> import counsel
+    >>> human = counsel.Human([[0.5, 0.5]], adherence=[0.75, 0.4])
+    >>> human.lift.round(3).tolist()
+    [[[0.5, -0.2]]]
+    >>> human.repels
+    True
     """
 
     policy: Floats
@@ -119,7 +137,7 @@ class Human:
 
     @property
     def groups(self) -> Ints:
-        """Which pairs share one adherence (or one lift): [layer, s, a] of whole numbers."""
+        """Whole numbers [layer, s, a]; pairs with the same share one adherence (or one lift)."""
         shape = (self.group_layers, self.n_states, self.n_actions)
         if self.given_groups is not None:
             return np.broadcast_to(self.given_groups, shape)

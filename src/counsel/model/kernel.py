@@ -30,18 +30,36 @@ WORTH_SHARING = 4
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Kernel:
-    """Transition probabilities; build one with ``from_dense``, ``from_sparse`` or another.
+    """Transition probabilities, each distinct row stored once.
+
+    Build one with ``read``, which takes any form, or with ``from_dense``, ``from_sparse``,
+    ``from_next_states`` or ``from_rows``: these check, the constructor does not.
 
     Attributes
     ----------
     row
-        Number of the row of each [layer, state, action], ``NO_ROW`` where there is none.
+        Number of the row of each [layer, s, a], −1 where there is none. One layer for a world that
+        never changes, else one for each step.
     first_row
-        Rows ``first_row[l]`` up to ``first_row[l + 1]`` belong to layer ``l``.
+        Rows ``first_row[l]`` up to ``first_row[l + 1]`` belong to layer ``l``: [layer + 1].
     indptr, next_state, probability
         Row ``i`` holds entries ``indptr[i]`` up to ``indptr[i + 1]`` of the other two.
     shared
         For each layer, whether its rows are used so often that they are worth taking first.
+
+    Examples
+    --------
+    Action 0 stays, action 1 goes anywhere; the six pairs have four distinct rows:
+
+    >>> import counsel
+    >>> import numpy as np
+    >>> stay, anywhere = np.eye(3), np.full((3, 3), 1 / 3)
+    >>> kernel = counsel.Kernel.read(np.stack((stay, anywhere), axis=1))
+    >>> kernel.row.shape, kernel.n_rows
+    ((1, 3, 2), 4)
+    >>> states, chances = kernel.successors(0, 2, 1)
+    >>> states.tolist(), chances.round(3).tolist()
+    ([0, 1, 2], [0.333, 0.333, 0.333])
     """
 
     row: NDArray[np.int32]
@@ -55,8 +73,22 @@ class Kernel:
     def read(cls, transition: object) -> "Kernel":
         """Read any accepted form of transitions.
 
-        A ``Kernel``; a float array [s, a, t] or [h, s, a, t] of probabilities; an integer array
-        [s, a] or [h, s, a] of next states; a scipy.sparse matrix [s·A + a, t], or one per step.
+        Parameters
+        ----------
+        transition
+            A ``Kernel``; a float array [s, a, t] or [h, s, a, t] of probabilities; an integer array
+            [s, a] or [h, s, a] of next states; a scipy.sparse matrix [s·A + a, t], or a list of
+            one a step.
+
+        Returns
+        -------
+        Kernel
+            A ``Kernel`` is returned as it is.
+
+        Raises
+        ------
+        CounselError
+            When it has none of these forms, or a row is not a distribution.
         """
         if isinstance(transition, Kernel):
             return transition
@@ -84,7 +116,24 @@ class Kernel:
 
     @classmethod
     def from_dense(cls, transition: NDArray[np.floating[Any]]) -> "Kernel":
-        """Build from probabilities [s, a, t], or [h, s, a, t] when they change with the step."""
+        """Build from probabilities.
+
+        Parameters
+        ----------
+        transition
+            Floats [s, a, t], or [h, s, a, t] when they change with the step. A row of zeros is
+            none: the action is not allowed there.
+
+        Returns
+        -------
+        Kernel
+            With one layer, or one for each step.
+
+        Raises
+        ------
+        CounselError
+            When the shape is wrong or a row is not a distribution.
+        """
         if transition.ndim not in (3, 4) or transition.shape[-1] != transition.shape[-3]:
             raise CounselError(
                 f"transition has shape {transition.shape}; expected [s, a, t] or [h, s, a, t] "
@@ -106,9 +155,24 @@ class Kernel:
 
     @classmethod
     def from_sparse(cls, matrices: object, *, tolerance: float = ROW_TOLERANCE) -> "Kernel":
-        """Build from a matrix whose row s·A + a is p(· | s, a), or a sequence of one a step.
+        """Build from a matrix whose row s·A + a is p(· | s, a), or a list of one a step.
 
-        ``tolerance`` says how far from 1 a row may sum.
+        Parameters
+        ----------
+        matrices
+            A scipy.sparse matrix [s·A + a, t], or a list of one a step. An empty row is none.
+        tolerance
+            How far from 1 a row may sum.
+
+        Returns
+        -------
+        Kernel
+            With one layer, or one for each step.
+
+        Raises
+        ------
+        CounselError
+            When the shapes are wrong or a row is not a distribution.
         """
         given = list(matrices) if isinstance(matrices, list | tuple) else [matrices]
         if not given or not all(sp.issparse(matrix) for matrix in given):
@@ -139,7 +203,24 @@ class Kernel:
 
     @classmethod
     def from_next_states(cls, table: Ints) -> "Kernel":
-        """Build from next states [s, a] or [h, s, a]; −1 where the action is not allowed."""
+        """Build from a table of certain next states.
+
+        Parameters
+        ----------
+        table
+            Integers [s, a], or [h, s, a] when they change with the step; −1 where the action is
+            not allowed.
+
+        Returns
+        -------
+        Kernel
+            With one layer, or one for each step.
+
+        Raises
+        ------
+        CounselError
+            When the shape is wrong or there is no such state.
+        """
         if table.ndim not in (2, 3) or table.dtype.kind not in "iu":
             raise CounselError(
                 f"transition is {table.dtype} of shape {table.shape}; a table of next states is "
@@ -207,7 +288,23 @@ class Kernel:
     def from_rows(
         cls, row: Ints, first_row: Ints, indptr: Ints, next_state: Ints, probability: Floats
     ) -> "Kernel":
-        """Build from the stored form (what ``counsel.save`` writes); everything is checked."""
+        """Build from the stored form (what ``counsel.save`` writes); everything is checked.
+
+        Parameters
+        ----------
+        row, first_row, indptr, next_state, probability
+            As the attributes; copied.
+
+        Returns
+        -------
+        Kernel
+            With the same rows.
+
+        Raises
+        ------
+        CounselError
+            When the arrays do not fit together or a row is not a distribution.
+        """
         row, first_row, indptr, next_state = (
             np.array(part, order="C") for part in (row, first_row, indptr, next_state)
         )
@@ -296,7 +393,22 @@ class Kernel:
         return sum(int(getattr(self, name).nbytes) for name in self.__slots__)
 
     def successors(self, step: int, state: int, action: int) -> tuple[Ints, Floats]:
-        """Return the next states of one pair and their probabilities."""
+        """Return where one action leads from one state.
+
+        Parameters
+        ----------
+        step
+            Counted from 0; ignored where there is one layer.
+        state, action
+            Counted from 0.
+
+        Returns
+        -------
+        next_state : ndarray
+            The next states, in ascending order; none where the action is not allowed.
+        probability : ndarray
+            Their probabilities.
+        """
         row = self.row[step if self.n_layers > 1 else 0, state, action]
         if row == NO_ROW:
             return self.next_state[:0], self.probability[:0]
@@ -304,19 +416,42 @@ class Kernel:
         return self.next_state[part], self.probability[part]
 
     def to_sparse(self) -> "sp.csr_matrix | list[sp.csr_matrix]":
-        """Return the matrix [s·A + a, t], or a list of them, one a step."""
+        """Return the probabilities as sparse matrices.
+
+        Returns
+        -------
+        scipy.sparse.csr_matrix or list of them
+            [s·A + a, t]; a list of one a step when they change with the step.
+        """
         layers = [self._layer_csr(layer) for layer in range(self.n_layers)]
         return layers if self.n_layers > 1 else layers[0]
 
     def to_dense(self) -> Floats:
-        """Return the probabilities [s, a, t], or [h, s, a, t] when they change with the step."""
+        """Return the probabilities as an array.
+
+        Returns
+        -------
+        ndarray
+            [s, a, t], or [h, s, a, t] when they change with the step.
+        """
         S, A = self.n_states, self.n_actions
         layers = [self._layer_csr(layer).toarray() for layer in range(self.n_layers)]
         dense: Floats = np.stack(layers).reshape(-1, S, A, S)
         return dense if self.n_layers > 1 else dense[0]
 
     def to_next_states(self) -> NDArray[np.int64]:
-        """Return the table of next states [s, a] or [h, s, a]; −1 where there is no row."""
+        """Return the table of next states of a world without chance.
+
+        Returns
+        -------
+        ndarray
+            Integers [s, a], or [h, s, a] when they change with the step; −1 where there is no row.
+
+        Raises
+        ------
+        CounselError
+            When some row has several next states.
+        """
         lengths = np.append(np.diff(self.indptr), 0)
         chancy = (self.row >= 0) & (lengths[self.row] > 1)
         where = first(chancy)

@@ -47,18 +47,22 @@ class MDP:
         of certain next states; a scipy.sparse matrix [s·A + a, t] or a sequence of one a step;
         or a ``Kernel``.
     reward
-        [s], [s, a] or [h, s, a].
+        Finite numbers [s], [s, a] or [h, s, a].
     horizon
         Steps in an episode.
     start
         A state, or a distribution [s].
     allowed
         Booleans [s, a] or [h, s, a]; all actions are allowed when not given.
-    state_labels, action_labels
-        Names that people read.
+    state_labels
+        Names of the states that people read [s].
+    action_labels
+        Names of the actions that people read [a].
 
     Attributes
     ----------
+    kernel
+        The transitions.
     reward, allowed
         [h, s, a], with a zero stride over steps where they never change. The reward is 0 where the
         action is not allowed.
@@ -66,6 +70,24 @@ class MDP:
         The largest absolute reward.
     start
         Distribution [s].
+
+    Raises
+    ------
+    CounselError
+        When a shape or a number is wrong, a row does not sum to 1, or a state has no action.
+
+    Examples
+    --------
+    Integers are next states. State 2 is never left and pays nothing: there an episode is over.
+
+    >>> import counsel
+    >>> mdp = counsel.MDP([[1, 2], [0, 2], [2, 2]], reward=[0.0, 1.0, 0.0], horizon=4)
+    >>> mdp
+    MDP(3 states, 2 actions, horizon 4, stationary)
+    >>> mdp.reward.shape
+    (4, 3, 2)
+    >>> mdp.over[0].tolist()
+    [False, False, True]
     """
 
     kernel: Kernel
@@ -124,10 +146,31 @@ class MDP:
     ) -> "MDP":
         """Build from a Gymnasium toy-text dictionary, ``env.unwrapped.P``.
 
-        ``P[s][a]`` lists (probability, next state, reward, done). A transition that is done goes
-        to one added absorbing state, the last, which pays nothing. Repeated next states are summed
-        and r(s, a) is the expected reward. ``start`` and ``state_labels`` may leave the added
-        state out; it is then called "over".
+        A transition that is done goes to one added absorbing state, the last, which pays nothing.
+        Repeated next states are summed and r(s, a) is the expected reward.
+
+        Parameters
+        ----------
+        transitions
+            ``P[s][a]`` lists (probability, next state, reward, done).
+        horizon
+            Steps in an episode.
+        start
+            A state, or a distribution [s], with or without the added state.
+        state_labels
+            Names of the states [s]; the added one is called "over" where they leave it out.
+        action_labels
+            Names of the actions [a].
+
+        Returns
+        -------
+        MDP
+            With one state more than the dictionary.
+
+        Raises
+        ------
+        CounselError
+            When the dictionary is not of this form, or as the constructor does.
         """
         matrix, reward_sa, allowed_sa = read_toy_text(transitions)
         S = reward_sa.shape[0]
@@ -149,7 +192,16 @@ class MDP:
     def to_toy_text(self) -> ToyText:
         """Return the Gymnasium toy-text dictionary of a world that is the same at every step.
 
-        A transition is done when it enters a state that can never be left and pays nothing.
+        Returns
+        -------
+        dict
+            ``P[s][a]`` lists (probability, next state, reward, done). A transition is done when it
+            enters a state that can never be left and pays nothing.
+
+        Raises
+        ------
+        CounselError
+            When transitions, rewards or what is allowed change with the step.
         """
         if self.kernel.n_layers > 1 or self.reward.strides[0] or self.allowed.strides[0]:
             raise CounselError("a toy-text dictionary cannot change with the step; this world does")
@@ -157,7 +209,7 @@ class MDP:
 
     @property
     def over(self) -> Bools:
-        """Where an episode has ended [h, s]: the state is never left again and pays nothing."""
+        """Where an episode has ended [h, s], as the state is never left again and pays nothing."""
         kernel, allowed_lsa = self.kernel, layers(self.allowed)
         lengths = np.append(np.diff(kernel.indptr), 0)
         target_lsa = np.append(kernel.next_state, NO_ROW)[np.append(kernel.indptr[:-1], -1)]
@@ -170,7 +222,23 @@ class MDP:
         return by_step(from_here_on, self.horizon)
 
     def paying(self, reward: ArrayLike) -> "MDP":
-        """Return the same world with other rewards: [s], [s, a] or [h, s, a]."""
+        """Return the same world with other rewards.
+
+        Parameters
+        ----------
+        reward
+            Finite numbers [s], [s, a] or [h, s, a].
+
+        Returns
+        -------
+        MDP
+            All else is as here.
+
+        Raises
+        ------
+        CounselError
+            When the shape or a number is wrong.
+        """
         allowed = layers(self.allowed)
         return MDP(
             self.kernel,
@@ -198,15 +266,37 @@ class MDP:
 
     @property
     def defer(self) -> int:
-        """The machine's choice to say nothing: the index after the last action."""
+        """The machine's choice to say nothing, which is the index after the last action."""
         return self.kernel.n_actions
 
     def state_name(self, state: int) -> str:
-        """Return what people call a state."""
+        """Return what people call a state.
+
+        Parameters
+        ----------
+        state
+            Its index.
+
+        Returns
+        -------
+        str
+            Its label, or "state 3", say, where there are no labels.
+        """
         return self.state_labels[state] if self.state_labels else f"state {state}"
 
     def action_name(self, action: int) -> str:
-        """Return what people call an action."""
+        """Return what people call an action.
+
+        Parameters
+        ----------
+        action
+            Its index.
+
+        Returns
+        -------
+        str
+            Its label, or "action 1", say, where there are no labels.
+        """
         return self.action_labels[action] if self.action_labels else f"action {action}"
 
     def __repr__(self) -> str:

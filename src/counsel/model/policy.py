@@ -86,7 +86,28 @@ class Policy:
     n_actions
         How many actions the person has.
     random
-        The cells that are random; none when not given.
+        The cells that are random; none when not given. ``from_probabilities`` is the easier way.
+
+    Raises
+    ------
+    CounselError
+        When the advice is not [h, s], out of range, or the random cells do not fit it.
+
+    Examples
+    --------
+    Two steps and two states; with two actions, 2 is silence:
+
+    >>> import counsel
+    >>> policy = counsel.Policy([[0, 2], [2, 1]], n_actions=2)
+    >>> policy
+    Policy(2 steps, 2 states, advises in 50% of cells, 0 random)
+    >>> policy.at(0, 1) == {policy.defer: 1.0}
+    True
+
+    Advice that is given now and then is a random cell:
+
+    >>> counsel.Policy.from_probabilities([[[0.25, 0.0, 0.75]]]).at(0, 0)
+    {0: 0.25, 2: 0.75}
     """
 
     n_actions: int
@@ -112,7 +133,20 @@ class Policy:
     def trusted(
         cls, advice: Advice, *, n_actions: int, random: RandomCells = NO_RANDOM_CELLS
     ) -> "Policy":
-        """Wrap advice a planner has just made: nobody else holds it and nothing is checked."""
+        """Wrap advice a planner has just made: nobody else holds it and nothing is checked.
+
+        Parameters
+        ----------
+        advice
+            Two-byte integers [h, s]; made read-only, not copied.
+        n_actions, random
+            As in the constructor.
+
+        Returns
+        -------
+        Policy
+            Around the very array.
+        """
         policy = object.__new__(cls)
         for name, value in (
             ("n_actions", n_actions),
@@ -124,12 +158,39 @@ class Policy:
 
     @classmethod
     def never(cls, *, horizon: int, n_states: int, n_actions: int) -> "Policy":
-        """Return the policy that never says anything."""
+        """Return the policy that never says anything.
+
+        Parameters
+        ----------
+        horizon, n_states, n_actions
+            Sizes of the problem.
+
+        Returns
+        -------
+        Policy
+            Silent in every cell.
+        """
         return cls(np.full((horizon, n_states), n_actions), n_actions=n_actions)
 
     @classmethod
     def from_probabilities(cls, probability: ArrayLike) -> "Policy":
-        """Build from distributions [h, s, advice] over the actions and, last, silence."""
+        """Build from a distribution over advice in each cell.
+
+        Parameters
+        ----------
+        probability
+            [h, s, advice]: each row a distribution over the actions and, last, silence.
+
+        Returns
+        -------
+        Policy
+            A cell with more than one possible advice is a random cell.
+
+        Raises
+        ------
+        CounselError
+            When the shape is wrong or a row is not a distribution.
+        """
         table = numbers("probability", probability)
         if table.ndim != 3 or table.shape[2] < 2 or 0 in table.shape:
             raise CounselError(
@@ -156,11 +217,33 @@ class Policy:
         return self.n_actions
 
     def check_fits(self, horizon: int, n_states: int, n_actions: int) -> None:
-        """Raise unless the policy was made for a problem of this size."""
+        """Raise unless the policy was made for a problem of this size.
+
+        Parameters
+        ----------
+        horizon, n_states, n_actions
+            Sizes of the problem.
+
+        Raises
+        ------
+        CounselError
+            When one of them differs.
+        """
         _check_sizes(self, (horizon, n_states, n_actions))
 
     def silent_where(self, mask_hs: Bools) -> "Policy":
-        """Return the same policy, silent where the mask [h, s] says so."""
+        """Return the same policy, silent where a mask says so.
+
+        Parameters
+        ----------
+        mask_hs
+            Booleans [h, s].
+
+        Returns
+        -------
+        Policy
+            What it advises elsewhere is unchanged.
+        """
         advice = np.where(mask_hs, self.defer, self.advice).astype(np.int16)
         cell, lengths = self.random.cell, np.diff(self.random.indptr)
         stays = ~np.asarray(mask_hs).reshape(-1)[cell]
@@ -174,7 +257,13 @@ class Policy:
         return Policy.trusted(advice, n_actions=self.n_actions, random=random)
 
     def probabilities(self) -> Floats:
-        """Return the distribution over advice as [h, s, advice], silence last."""
+        """Return the distribution over advice in each cell.
+
+        Returns
+        -------
+        ndarray
+            [h, s, advice], silence last.
+        """
         H, S = self.advice.shape
         table = np.zeros((H * S, self.n_actions + 1))
         table[np.arange(H * S), self.advice.reshape(-1)] = 1.0
@@ -184,7 +273,23 @@ class Policy:
         return table.reshape(H, S, -1)
 
     def at(self, step: int, state: int) -> dict[int, float]:
-        """Return the advice of one cell and its probability; one entry unless it is random."""
+        """Return the advice of one cell and its probability.
+
+        Parameters
+        ----------
+        step, state
+            Of the cell, counted from 0.
+
+        Returns
+        -------
+        dict
+            Advice to probability; one entry unless the cell is random.
+
+        Raises
+        ------
+        CounselError
+            When an index is out of range.
+        """
         step = index_in("step", step, self.advice.shape[0])
         state = index_in("state", state, self.advice.shape[1])
         cell = step * self.advice.shape[1] + state
@@ -196,7 +301,25 @@ class Policy:
         return {int(advice): float(probability) for advice, probability in pairs}
 
     def draw(self, step: int, state: int, rng: np.random.Generator | None) -> int:
-        """Return the advice of one cell, drawn where it is random; ``rng`` is needed only there."""
+        """Return the advice of one cell, drawn where it is random.
+
+        Parameters
+        ----------
+        step, state
+            Of the cell, counted from 0.
+        rng
+            Where chance comes from; may be None where the cell is not random.
+
+        Returns
+        -------
+        int
+            An action, or ``defer`` for silence.
+
+        Raises
+        ------
+        CounselError
+            When an index is out of range, or the cell is random and there is no ``rng``.
+        """
         chances = self.at(step, state)
         if len(chances) == 1:
             return next(iter(chances))
@@ -213,7 +336,36 @@ class Policy:
 
 @dataclass(frozen=True, slots=True, eq=False, init=False, repr=False)
 class HardPolicy:
-    """Advice [pieces left, h, s]; with none left it is silent."""
+    """Advice that also looks at the pieces left, and never spends more than it has.
+
+    Parameters
+    ----------
+    advice
+        Whole numbers [pieces left, h, s]: an action, or ``n_actions`` for silence. The first axis
+        runs from 0 pieces left, where all is silence, to the budget.
+    n_actions
+        How many actions the person has.
+
+    Raises
+    ------
+    CounselError
+        When the advice is not [pieces left, h, s], out of range, or speaks with no piece left.
+
+    Examples
+    --------
+    One piece of advice a night: with a failing patient it is kept in the first hour and spent in
+    the sixth, and once it is spent there is only silence.
+
+    >>> import counsel
+    >>> from counsel.worlds import make
+    >>> policy = counsel.solve(make("night-shift"), budget=1, hard=True).policy
+    >>> policy
+    HardPolicy(12 steps, 4 states, at most 1 pieces)
+    >>> [policy.at(step, 2, pieces_left=1) for step in (0, 5)], policy.defer
+    ([3, 2], 3)
+    >>> policy.at(5, 2, pieces_left=0)
+    3
+    """
 
     n_actions: int
     advice: Advice
@@ -236,11 +388,33 @@ class HardPolicy:
         return self.n_actions
 
     def check_fits(self, horizon: int, n_states: int, n_actions: int) -> None:
-        """Raise unless the policy was made for a problem of this size."""
+        """Raise unless the policy was made for a problem of this size.
+
+        Parameters
+        ----------
+        horizon, n_states, n_actions
+            Sizes of the problem.
+
+        Raises
+        ------
+        CounselError
+            When one of them differs.
+        """
         _check_sizes(self, (horizon, n_states, n_actions))
 
     def silent_where(self, mask_hs: Bools) -> "HardPolicy":
-        """Return the same policy, silent where the mask [h, s] says so."""
+        """Return the same policy, silent where a mask says so.
+
+        Parameters
+        ----------
+        mask_hs
+            Booleans [h, s].
+
+        Returns
+        -------
+        HardPolicy
+            What it advises elsewhere is unchanged.
+        """
         return HardPolicy(np.where(mask_hs, self.defer, self.advice), n_actions=self.n_actions)
 
     @property
@@ -249,7 +423,25 @@ class HardPolicy:
         return int(self.advice.shape[0]) - 1
 
     def at(self, step: int, state: int, pieces_left: int) -> int:
-        """Return the advice of one cell."""
+        """Return the advice of one cell.
+
+        Parameters
+        ----------
+        step, state
+            Of the cell, counted from 0.
+        pieces_left
+            From 0 to ``budget``.
+
+        Returns
+        -------
+        int
+            An action, or ``defer`` for silence.
+
+        Raises
+        ------
+        CounselError
+            When an index is out of range.
+        """
         pieces_left = index_in("pieces_left", pieces_left, self.budget + 1)
         step = index_in("step", step, self.advice.shape[1])
         state = index_in("state", state, self.advice.shape[2])
@@ -262,7 +454,36 @@ class HardPolicy:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Mixture:
-    """Policies, one of which is drawn with its weight for a whole episode."""
+    """Policies, one of which is drawn with its weight for a whole episode.
+
+    Parameters
+    ----------
+    policies
+        ``Policy`` or ``HardPolicy``, all for one problem.
+    weights
+        Probability of each; they sum to 1.
+
+    Raises
+    ------
+    CounselError
+        When there is not one weight for each policy, the weights are no distribution, or the
+        policies are for problems of different sizes.
+
+    Examples
+    --------
+    The best advice in half of all episodes, silence in the other half:
+
+    >>> import counsel
+    >>> from counsel.worlds import make
+    >>> problem = make("flappy-bird-budget/greedy")
+    >>> best = counsel.solve(problem).policy
+    >>> never = counsel.Policy.never(horizon=8, n_states=57, n_actions=3)
+    >>> for policy in (best, never, counsel.Mixture((best, never), (0.5, 0.5))):
+    ...     print(counsel.evaluate(problem, policy))
+    Evaluation(value 2.6, 2 pieces of advice)
+    Evaluation(value 1, 0 pieces of advice)
+    Evaluation(value 1.8, 1 pieces of advice)
+    """
 
     policies: tuple[Policy | HardPolicy, ...]
     weights: tuple[float, ...]
@@ -291,7 +512,23 @@ class Mixture:
 
     @classmethod
     def of(cls, policies: Sequence[Policy | HardPolicy], weights: Sequence[float]) -> "Mixture":
-        """Build from sequences, leaving out what has no weight."""
+        """Build from sequences, leaving out what has no weight.
+
+        Parameters
+        ----------
+        policies, weights
+            As in the constructor, in any sequence.
+
+        Returns
+        -------
+        Mixture
+            Of the policies whose weight is above 0.
+
+        Raises
+        ------
+        CounselError
+            As the constructor does.
+        """
         checked = cls(tuple(policies), tuple(np.asarray(weights).tolist()))
         kept = [(p, w) for p, w in zip(checked.policies, checked.weights, strict=True) if w > 0.0]
         return cls(tuple(p for p, _ in kept), tuple(float(w) for _, w in kept))

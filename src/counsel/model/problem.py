@@ -42,6 +42,25 @@ class AdviceProblem:
         The world.
     human
         The person: what they do alone and how much they listen.
+
+    Raises
+    ------
+    CounselError
+        When the two differ in states, actions or steps, or the person takes an action that is not
+        allowed.
+
+    Examples
+    --------
+    Left alone the person hardly ever takes action 1; when it is advised, six times in ten:
+
+    >>> import counsel
+    >>> mdp = counsel.MDP([[0, 1], [0, 1]], reward=[0.0, 1.0], horizon=3)
+    >>> human = counsel.Human([[0.9, 0.1], [0.9, 0.1]], adherence=0.6)
+    >>> problem = counsel.AdviceProblem(mdp, human)
+    >>> problem.law(step=0, state=0, advice=problem.defer).tolist()
+    [0.9, 0.1]
+    >>> problem.law(step=0, state=0, advice=1).round(3).tolist()
+    [0.4, 0.6]
     """
 
     mdp: MDP
@@ -91,26 +110,44 @@ class AdviceProblem:
 
     @property
     def defer(self) -> int:
-        """The machine's choice to say nothing: the index after the last action."""
+        """The machine's choice to say nothing, which is the index after the last action."""
         return self.mdp.defer
 
     @property
     def policy(self) -> Floats:
-        """What the person does alone: π [h, s, a]."""
+        """What the person does alone, π [h, s, a]."""
         return by_step(self.human.policy, self.horizon)
 
     @property
     def adherence(self) -> Floats:
-        """Probability of a match when advised: θ [h, s, a]."""
+        """Probability of a match when advised, θ [h, s, a]."""
         return by_step(self.human.adherence, self.horizon)
 
     @property
     def lift(self) -> Floats:
-        """How far advice moves the person: λ [h, s, a]."""
+        """How far advice moves the person, λ [h, s, a]."""
         return by_step(self.human.lift, self.horizon)
 
     def law(self, step: int, state: int, advice: int) -> Floats:
-        """Return the person's action distribution [a] given the advice (equation 1)."""
+        """Return what the person does when advised, or when nothing is said (equation 1).
+
+        Parameters
+        ----------
+        step, state
+            Of the cell, counted from 0.
+        advice
+            An action, or ``defer`` for silence.
+
+        Returns
+        -------
+        ndarray
+            Probability of each action [a].
+
+        Raises
+        ------
+        CounselError
+            When an index is out of range.
+        """
         step = index_in("step", step, self.horizon)
         state = index_in("state", state, self.n_states)
         advice = index_in("advice", advice, self.n_actions + 1)
@@ -120,7 +157,18 @@ class AdviceProblem:
         return advised_law(own, advice, float(self.adherence[step, state, advice]))
 
     def check_fits(self, policy: Policy | HardPolicy) -> None:
-        """Raise unless the policy was made for this shape of problem and uses allowed actions."""
+        """Raise unless the policy was made for this shape of problem and uses allowed actions.
+
+        Parameters
+        ----------
+        policy
+            What is to be checked.
+
+        Raises
+        ------
+        CounselError
+            When steps, states or actions differ, or a cell advises an action that is not allowed.
+        """
         here = (self.horizon, self.n_states, self.n_actions)
         policy.check_fits(*here)
         allowed = self.mdp.allowed
@@ -144,13 +192,26 @@ class AdviceProblem:
             )
 
     def repels(self) -> "Repels":
-        """Report where θ < π, so that Proposition 2 (more adherence, more value) may fail."""
+        """Report where θ < π, so that Proposition 2 (more adherence, more value) may fail.
+
+        Returns
+        -------
+        Repels
+            False as a truth value when there is no such place; ``cells`` lists each
+            (step, state, action), and printing it gives a sentence.
+        """
         repelled: Bools = (self.lift < 0.0) & self.mdp.allowed
         cells = np.argwhere(repelled if self.lift.strides[0] else repelled[:1])
         return Repels(cells=sealed(cells), every_step=self.lift.strides[0] == 0)
 
     def machine(self) -> MDP:
-        """Build the machine's MDP: actions are the advice 0 … A−1 and, last, to defer."""
+        """Build the machine's MDP: actions are the advice 0 … A−1 and, last, to defer.
+
+        Returns
+        -------
+        MDP
+            Of the same states, steps and start, with A + 1 actions.
+        """
         mdp, A = self.mdp, self.n_actions
         H, S = self.horizon, self.n_states
         varies = (mdp.kernel.row, layers(mdp.reward), self.human.policy, self.human.lift)
@@ -198,7 +259,13 @@ class AdviceProblem:
         return law
 
     def without_adherence(self) -> "Setting":
-        """Return all but how much the person listens: environment 1 of the paper."""
+        """Return all but how much the person listens: environment 1 of the paper.
+
+        Returns
+        -------
+        Setting
+            The world, the policy [h, s, a] and the groups [h, s, a].
+        """
         return Setting(
             mdp=self.mdp,
             policy=self.policy,
@@ -208,7 +275,7 @@ class AdviceProblem:
 
     @property
     def shape(self) -> "Shape":
-        """What is known before anything was seen: environment 2 of the paper."""
+        """What is known before anything was seen (environment 2 of the paper)."""
         return Shape(
             horizon=self.horizon,
             n_states=self.n_states,

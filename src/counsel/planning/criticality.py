@@ -28,10 +28,29 @@ MOST_KINKS = 4_000_000
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Criticality:
-    """The criticality of every cell [h, s]: ``lower`` and ``upper`` are the same where ``exact``.
+    """The largest penalty at which advice still pays, for each cell: what ``criticality`` returns.
 
-    Else they are what a grid of penalties shows: advised at ``lower``, silent at each penalty of
-    the grid from ``upper`` on. Where something must be said it is infinite.
+    Attributes
+    ----------
+    lower, upper
+        Bounds [h, s], the same where ``exact``. Else they are what a grid of penalties shows:
+        advised at ``lower``, silent at each penalty of the grid from ``upper`` on. 0 where advice
+        never pays, infinite where something must be said.
+    exact
+        Whether the two are the same.
+
+    Examples
+    --------
+    Where memory is short a grid of penalties brackets it:
+
+    >>> import counsel
+    >>> from counsel.worlds import make
+    >>> problem = make("night-shift")
+    >>> exact, rough = counsel.criticality(problem), counsel.criticality(problem, max_kinks=0)
+    >>> exact, rough
+    (Criticality(12 steps, 4 states, exact), Criticality(12 steps, 4 states, bracketed))
+    >>> [round(float(x), 3) for x in (rough.lower[6, 2], exact.lower[6, 2], rough.upper[6, 2])]
+    [0.436, 0.447, 0.45]
     """
 
     lower: Floats
@@ -58,12 +77,40 @@ def criticality(  # noqa: PLR0913 (the masks of solve, and the two sizes)
     ----------
     problem
         The world and the person.
-    forbidden, required, allow_reverse
-        As in ``solve``.
+    forbidden
+        Booleans [s], [h, s] or [h, s, a]: where nothing, or that advice, may be said.
+    required
+        Booleans [s] or [h, s]: where something must be said.
+    allow_reverse
+        Whether advice that repels may be used where it leads the person to something better.
     max_kinks
-        Limits the memory of the exact method.
+        How many kinks the functions of one step may have in all: limits the memory of the exact
+        method.
     grid
         How many penalties are tried where the exact method needs more.
+
+    Returns
+    -------
+    Criticality
+        Its ``lower`` and ``upper`` bounds [h, s].
+
+    Raises
+    ------
+    CounselError
+        When a mask makes no sense, or ``max_kinks`` or ``grid`` is no such number.
+
+    Examples
+    --------
+    Where advice can bear the highest price:
+
+    >>> import numpy as np
+    >>> import counsel
+    >>> from counsel.worlds import make
+    >>> problem = make("night-shift")
+    >>> bears = counsel.criticality(problem).lower
+    >>> step, state = np.unravel_index(bears.argmax(), bears.shape)
+    >>> print(f"step {step}, {problem.mdp.state_name(state)}: {bears.max():.3f}")
+    step 7, failing: 0.454
     """
     rules = Rules.read(problem, forbidden=forbidden, required=required, allow_reverse=allow_reverse)
     most = whole("max_kinks", max_kinks, least=0)

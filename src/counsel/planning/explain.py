@@ -25,10 +25,16 @@ KINKS_FOR_ONE_CELL = 300_000
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Explanation:
-    """What is said in one cell, and why.
+    """What is said in one cell, and why: the answer of ``explain``.
 
     Attributes
     ----------
+    step, state
+        Of the cell, counted from 0.
+    state_name, action_names
+        What people call the state and each action [a].
+    pieces_left
+        How many pieces are left under a hard budget, else None.
     advice
         What is advised, None for silence.
     probability
@@ -41,13 +47,24 @@ class Explanation:
     lift, advantage, gain, price
         gain = lift × advantage, against the price of a piece.
     criticality
-        Bounds on the largest penalty at which advising here still pays; equal where exact.
+        Lower and upper bound on the largest penalty at which advising here still pays; equal where
+        exact.
     reverse
         Whether the advice is meant to repel.
     must
         Whether something must be said here.
-    pieces_left
-        Under a hard budget.
+
+    Examples
+    --------
+    >>> import counsel
+    >>> from counsel.worlds import make
+    >>> problem = make("night-shift")
+    >>> plan = counsel.solve(problem, penalty=0.3)
+    >>> why = counsel.explain(problem, plan, step=6, state=2)
+    >>> why.action_names[why.advice]
+    'treat'
+    >>> print(f"{why.lift:.3f} × {why.advantage:.3f} = {why.gain:.3f} against {why.price:.3f}")
+    0.500 × 0.853 = 0.427 against 0.300
     """
 
     step: int
@@ -162,10 +179,12 @@ def explain(  # noqa: PLR0913 (the problem, the plan, the cell, and what is know
 
     Parameters
     ----------
-    problem, plan
-        What was solved and its answer.
+    problem
+        What was solved.
+    plan
+        Its answer.
     step, state
-        The cell, both counted from 0.
+        Of the cell, counted from 0.
     pieces_left
         Under a hard budget: how many pieces are left, all of them when not given.
     criticality
@@ -176,6 +195,23 @@ def explain(  # noqa: PLR0913 (the problem, the plan, the cell, and what is know
     -------
     Explanation
         Print it for the sentence; its attributes are the numbers.
+
+    Raises
+    ------
+    CounselError
+        When an index is out of range, the plan is not for this problem, or ``pieces_left`` is given
+        for a plan that does not count them.
+
+    Examples
+    --------
+    >>> import counsel
+    >>> from counsel.worlds import make
+    >>> problem = make("night-shift")
+    >>> plan = counsel.solve(problem, penalty=0.3)
+    >>> print(counsel.explain(problem, plan, step=0, state=2))  # doctest: +NORMALIZE_WHITESPACE
+    At step 0 in failing, stay silent: alone the person most often takes treat (60%), and the best
+    advice, treat, would gain 0.0593 (lift 0.125 × advantage 0.474), no more than its price of 0.3;
+    were every piece charged, advice here would pay up to a penalty of 0.0536.
     """
     if not isinstance(plan, Plan):
         raise CounselError(f"expected a Plan (what solve returns), not {type(plan).__name__}")

@@ -39,17 +39,32 @@ from counsel.planning.solve import read_penalty, solve_budget, solve_penalty
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Frontier:
-    """The vertices from least to most advice.
+    """Every penalty and every budget at once: the answer of ``frontier``.
 
     Attributes
     ----------
     problem
         What was solved.
+    rules
+        What ``frontier`` made of ``forbidden``, ``required`` and ``allow_reverse``.
     vertices
-        Expected pieces of advice and reward of each vertex, and the penalties at which it is
-        optimal (where ``complete``; else the penalties at which it is known to be).
+        Each a ``Vertex``, from least to most advice.
     complete
         Whether every vertex is there.
+
+    Examples
+    --------
+    The best plan within one piece of advice lies on the edge between two vertices:
+
+    >>> import counsel
+    >>> from counsel.worlds import make
+    >>> front = counsel.frontier(make("flappy-bird-budget/greedy"))
+    >>> front
+    Frontier(3 vertices, 0 to 2 pieces, value 1 to 2.6)
+    >>> front.at_budget(1)
+    Plan(value 1.80526, advice count 1, price 0.8053)
+    >>> [round(bound, 3) for bound in front.bounds(1)]
+    [1.805, 1.805]
     """
 
     problem: AdviceProblem
@@ -66,11 +81,43 @@ class Frontier:
         )
 
     def at_penalty(self, penalty: float) -> Plan:
-        """Return the best plan at a penalty."""
+        """Return the best plan at a penalty, as ``solve`` does.
+
+        Parameters
+        ----------
+        penalty
+            What each piece of advice costs, 0 or more.
+
+        Returns
+        -------
+        Plan
+            Planned anew.
+
+        Raises
+        ------
+        CounselError
+            When the penalty is negative or not finite.
+        """
         return solve_penalty(Planner(self.problem, self.rules), read_penalty(penalty))
 
     def at_budget(self, budget: float) -> Plan:
-        """Return the best plan within an expected budget, exact also where not complete."""
+        """Return the best plan within an expected budget, exact also where not complete.
+
+        Parameters
+        ----------
+        budget
+            Pieces of advice an episode, on average.
+
+        Returns
+        -------
+        Plan
+            As ``solve`` gives it for this budget.
+
+        Raises
+        ------
+        CounselError
+            When the budget is negative or less than what must be said.
+        """
         amount = read_budget(budget)
         points = [vertex.point for vertex in self.vertices]
         check_enough(amount, points[0].count)
@@ -83,7 +130,23 @@ class Frontier:
         return solve_budget(Planner(self.problem, self.rules), left, right, amount)
 
     def bounds(self, budget: float) -> tuple[float, float]:
-        """Return the least and the most that the best plan within ``budget`` can be worth."""
+        """Return the least and the most that the best plan within a budget can be worth.
+
+        Parameters
+        ----------
+        budget
+            Pieces of advice an episode, on average.
+
+        Returns
+        -------
+        lower, upper : float
+            The same, up to rounding, where the frontier is complete.
+
+        Raises
+        ------
+        CounselError
+            When the budget is negative or less than what must be said.
+        """
         amount = read_budget(budget)
         points = [vertex.point for vertex in self.vertices]
         check_enough(amount, points[0].count)
@@ -99,7 +162,30 @@ class Frontier:
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Vertex:
-    """One vertex of the frontier: a plan that no mixture of others matches."""
+    """One vertex of the frontier: a plan that no mixture of others matches.
+
+    Attributes
+    ----------
+    problem
+        What was solved.
+    rules
+        What ``frontier`` made of ``forbidden``, ``required`` and ``allow_reverse``.
+    point
+        The numbers behind ``advice_count``, ``value`` and ``penalties``.
+
+    Examples
+    --------
+    Above a penalty of 0.805 silence is best:
+
+    >>> import counsel
+    >>> from counsel.worlds import make
+    >>> for vertex in counsel.frontier(make("flappy-bird-budget/greedy")).vertices:
+    ...     low, high = vertex.penalties
+    ...     print(f"{vertex.advice_count:.1f} pieces, {vertex.value:.2f}: {low:.3f} to {high:.3f}")
+    0.0 pieces, 1.00: 0.805 to inf
+    1.9 pieces, 2.53: 0.700 to 0.805
+    2.0 pieces, 2.60: 0.000 to 0.700
+    """
 
     problem: AdviceProblem
     rules: Rules
@@ -123,7 +209,10 @@ class Vertex:
 
     @property
     def penalties(self) -> tuple[float, float]:
-        """The lowest and the highest penalty at which this is optimal."""
+        """The lowest and the highest penalty at which this is optimal.
+
+        Where the frontier is not complete, at which it is known to be.
+        """
         return self.point.low, self.point.high
 
     @property
@@ -149,14 +238,35 @@ def frontier(
         The world and the person.
     max_vertices
         Where to stop; the frontier then bounds what it has not traced.
-    forbidden, required, allow_reverse
-        As in ``solve``.
+    forbidden
+        Booleans [s], [h, s] or [h, s, a]: where nothing, or that advice, may be said.
+    required
+        Booleans [s] or [h, s]: where something must be said.
+    allow_reverse
+        Whether advice that repels may be used where it leads the person to something better.
 
     Returns
     -------
     Frontier
         Its ``vertices`` have ``advice_count``, ``value``, ``penalties`` and ``policy``;
         ``at_budget`` and ``at_penalty`` give the plan for any budget or penalty.
+
+    Raises
+    ------
+    CounselError
+        When a mask makes no sense, or ``max_vertices`` is below 2.
+
+    Examples
+    --------
+    How much of what advice can bring do the first two pieces of a night keep?
+
+    >>> import counsel
+    >>> from counsel.worlds import make
+    >>> front = counsel.frontier(make("night-shift"))
+    >>> alone, best = front.vertices[0].value, front.vertices[-1].value
+    >>> share = (front.at_budget(2).value - alone) / (best - alone)
+    >>> print(f"{len(front.vertices)} vertices; two pieces keep {share:.1%}")
+    35 vertices; two pieces keep 93.0%
     """
     most = whole("max_vertices", max_vertices, least=2)
     rules = Rules.read(problem, forbidden=forbidden, required=required, allow_reverse=allow_reverse)

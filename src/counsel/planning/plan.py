@@ -13,7 +13,7 @@ from counsel.planning.rules import Rules
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Plan:
-    """The best advice.
+    """The best advice: the answer of ``solve``.
 
     Attributes
     ----------
@@ -32,9 +32,28 @@ class Plan:
     mixture
         The same as a draw between at most two policies that are not random.
     values
-        Value to the end at ``price`` [h, s], or [pieces left, h, s] under a hard budget.
+        Value to the end at ``price`` [h, s], or [pieces left, h, s] under a hard budget; the steps
+        run to H, where it is 0.
     reverse
-        Cells (step, state), or (pieces left, step, state), where the advice is meant to repel.
+        Cells where the advice is meant to repel: rows of (step, state), or of (pieces left, step,
+        state) under a hard budget.
+    rules
+        What ``solve`` made of ``forbidden``, ``required`` and ``allow_reverse``.
+
+    Examples
+    --------
+    What is left when each piece of advice costs 0.3, and at how many steps of each state the
+    plan speaks:
+
+    >>> import counsel
+    >>> from counsel.worlds import make
+    >>> problem = make("night-shift")
+    >>> plan = counsel.solve(problem, penalty=0.3)
+    >>> print(f"{plan.value:.3f} - 0.3 × {plan.advice_count:.3f} = {plan.penalised_value:.3f}")
+    11.096 - 0.3 × 0.385 = 10.980
+    >>> said = plan.policy.advice != plan.policy.defer
+    >>> {problem.mdp.state_name(s): int(said[:, s].sum()) for s in range(4)}
+    {'stable': 0, 'drifting': 0, 'failing': 6, 'crisis': 0}
     """
 
     value: float

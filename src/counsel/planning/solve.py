@@ -67,6 +67,23 @@ def solve(  # noqa: PLR0913 (what may be asked of a plan)
     ------
     CounselError
         When a mask, penalty or budget makes no sense, or what must be said exceeds the budget.
+
+    Examples
+    --------
+    One piece of advice an episode, on average and then as a limit that no episode exceeds:
+
+    >>> import counsel
+    >>> from counsel.worlds import make
+    >>> problem = make("night-shift")
+    >>> counsel.solve(problem, budget=1)
+    Plan(value 11.2669, advice count 1, price 0.2629)
+    >>> counsel.solve(problem, budget=1, hard=True)
+    Plan(value 11.1329, advice count 1, price 0.1909)
+
+    Without limit almost every step is advised, for little more:
+
+    >>> counsel.solve(problem)
+    Plan(value 11.4606, advice count 11.19, price 0)
     """
     if penalty is not None and budget is not None:
         raise CounselError("give a penalty or a budget, not both: a budget sets its own price")

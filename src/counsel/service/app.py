@@ -28,8 +28,9 @@ from counsel import __version__
 from counsel._arrays import brief
 from counsel.errors import CounselError
 from counsel.service import schemas
-from counsel.service.desk import ConflictError, Desk, MissingError
+from counsel.service.desk import Desk
 from counsel.service.doors import Doorman
+from counsel.service.faults import ConflictError, MissingError
 from counsel.service.pages import add_pages
 from counsel.service.play_routes import add_play_routes
 from counsel.service.routes import Counters, add_routes

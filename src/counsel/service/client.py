@@ -1,15 +1,4 @@
-"""A thin client: the service's routes as methods, over one connection that is kept open.
-
-    with Client("http://127.0.0.1:8000", key="counsel_…") as counsel:
-        adviser = counsel.create_adviser("alerts", "ward", budget=1, hard=True)
-        episode = counsel.start(adviser["id"], "ann")
-        told = counsel.advise(episode, 0, "deteriorating")
-        counsel.report(told["id"], "assess", reward=0.5)
-        counsel.end(episode)
-
-A request that a lost connection may have swallowed is sent once more: all of them may be repeated
-but those that make something. One client is for one thread.
-"""
+"""A thin client: the service's routes as methods, over one connection that is kept open."""
 
 import http.client
 import json
@@ -20,6 +9,8 @@ from urllib.parse import quote, urlsplit
 
 from counsel.errors import CounselError
 
+__all__ = ["Client"]
+
 IDLE = 4.0
 """Seconds after which a connection is opened anew: proxies close those that nobody uses."""
 
@@ -28,7 +19,13 @@ MAKES = ("/advisers", "/episodes", "/models")
 
 
 class ServiceError(CounselError):
-    """The service refused; ``status`` is its HTTP status."""
+    """The service refused; the message is its own.
+
+    Attributes
+    ----------
+    status
+        Its HTTP status: 404 where something does not exist, say.
+    """
 
     def __init__(self, status: int, detail: str) -> None:
         super().__init__(detail)
@@ -38,6 +35,10 @@ class ServiceError(CounselError):
 class Client:
     """Talks to a service.
 
+    A request that a lost connection may have swallowed is sent once more: all of them may be
+    repeated but those that make something. One client is for one thread; as a context manager it
+    closes its connection.
+
     Parameters
     ----------
     url
@@ -46,6 +47,36 @@ class Client:
         What ``counsel keys add`` showed; none where the service asks for none.
     timeout
         Seconds after which an answer is given up.
+
+    Raises
+    ------
+    CounselError
+        When ``url`` or ``key`` cannot be one. All methods that ask the service raise it when nobody
+        answers, and a ``ServiceError`` with the HTTP ``status`` when the service refuses.
+
+    Examples
+    --------
+    With ``counsel serve --no-auth`` running, at most one piece of advice in an episode:
+
+    >>> counsel = Client("http://127.0.0.1:8000")
+    >>> adviser = counsel.create_adviser("alerts", "ward", budget=1, hard=True)  # doctest: +SKIP
+    >>> episode = counsel.start(adviser["id"], "ann")  # doctest: +SKIP
+    >>> told = counsel.advise(episode, 0, "deteriorating")  # doctest: +SKIP
+    >>> told["advice"]  # doctest: +SKIP
+    'call doctor'
+    >>> counsel.report(told["id"], "call doctor", reward=0.5)  # doctest: +SKIP
+    >>> told = counsel.advise(episode, 1, "deteriorating")  # doctest: +SKIP
+    >>> told["advice"], told["reason"]["why"]  # doctest: +SKIP
+    (None, 'the budget is spent')
+    >>> counsel.end(episode)  # doctest: +SKIP
+    >>> counsel.close()
+
+    A mistake in the address is told before anything is sent:
+
+    >>> Client("127.0.0.1:8000")
+    Traceback (most recent call last):
+        ...
+    counsel.errors.CounselError: url is '127.0.0.1:8000'; write http://HOST:PORT or https://HOST
     """
 
     def __init__(self, url: str, key: str | None = None, timeout: float = 30.0) -> None:
@@ -79,61 +110,206 @@ class Client:
         self._connection.close()
 
     def create_adviser(self, name: str, source: str, **settings: Any) -> dict[str, Any]:  # noqa: ANN401
-        """Make an adviser from a world's name or the id of a model; ``settings`` as in the API."""
+        """Make an adviser.
+
+        Parameters
+        ----------
+        name
+            What to call it.
+        source
+            A world's name, or the id of a model that was uploaded.
+        **settings
+            As in the API: ``penalty``, or ``budget`` and ``hard``, or ``always``; ``algorithm``
+            ("ucb-ad" or "thompson"), ``mode`` ("live", "shadow" or "off"), ``knows_habit``,
+            ``holdout`` (the share of episodes that are kept silent) and ``must_say`` (advice by
+            state).
+
+        Returns
+        -------
+        dict
+            Its ``id``, ``name``, ``settings``, ``horizon``, ``states`` and ``actions``.
+        """
         told = {"name": name, "source": source, **settings}
         return self._send("POST", "/v1/advisers", told)  # type: ignore[no-any-return]
 
     def advisers(self) -> list[dict[str, Any]]:
-        """List the advisers."""
+        """List the advisers.
+
+        Returns
+        -------
+        list of dict
+            The ``id``, ``name`` and ``settings`` of each.
+        """
         return self._send("GET", "/v1/advisers")  # type: ignore[no-any-return]
 
     def set_mode(self, adviser: str, mode: str) -> dict[str, Any]:
-        """Switch an adviser to "off", "shadow" or "live"."""
+        """Switch an adviser to another mode.
+
+        Parameters
+        ----------
+        adviser
+            Its id.
+        mode
+            "off" is silent, "shadow" only writes down what it would say, "live" shows it.
+
+        Returns
+        -------
+        dict
+            The adviser.
+        """
         return self._send("PATCH", f"/v1/advisers/{quote(adviser, safe='')}", {"mode": mode})  # type: ignore[no-any-return]
 
     def upload_model(self, content: bytes, name: str = "model") -> str:
-        """Upload what ``counsel fit`` wrote and return its id."""
+        """Upload what ``counsel fit`` wrote.
+
+        Parameters
+        ----------
+        content
+            What is in the file.
+        name
+            What to call the model.
+
+        Returns
+        -------
+        str
+            Its id: a ``source`` of advisers.
+        """
         path = f"/v1/models?name={quote(name, safe='')}"
         return str(self._send("POST", path, content)["id"])
 
     def start(self, adviser: str, person: str) -> str:
-        """Begin an episode with a person and return its id."""
+        """Begin an episode with a person, who is made on first use.
+
+        Parameters
+        ----------
+        adviser
+            The adviser's id.
+        person
+            What the person is called.
+
+        Returns
+        -------
+        str
+            The episode's id.
+        """
         path = f"/v1/advisers/{quote(adviser, safe='')}/episodes"
         return str(self._send("POST", path, {"person": person})["id"])
 
     def advise(self, episode: str, step: int, state: str) -> dict[str, Any]:
-        """Ask what to advise at a step: ``advice`` is None for silence, ``reason`` says why."""
+        """Ask what to advise at a step; the same step gets the same answer.
+
+        Parameters
+        ----------
+        episode
+            The episode's id.
+        step
+            The step, from 0.
+        state
+            The state by its label.
+
+        Returns
+        -------
+        dict
+            ``id``, to report by; ``advice``, None for silence; ``shadow``, what would have been
+            said in shadow mode; ``probability`` of what is said; and ``reason``, whose ``why``
+            is in words.
+        """
         path = f"/v1/episodes/{quote(episode, safe='')}/advice"
         return self._send("POST", path, {"step": step, "state": state})  # type: ignore[no-any-return]
 
     def report(self, advice_id: str, action: str, **outcome: Any) -> None:  # noqa: ANN401
-        """Report what came of a piece of advice, or of silence; ``outcome`` as in the API."""
+        """Report what came of a piece of advice, or of silence.
+
+        Parameters
+        ----------
+        advice_id
+            The ``id`` that ``advise`` returned.
+        action
+            What the person did, by its label.
+        **outcome
+            As in the API: ``reward``, ``next_state``, ``seen``, ``reason_code`` and ``comment``.
+        """
         self.report_all([{"advice_id": advice_id, "action": action, **outcome}])
 
     def report_all(self, outcomes: list[dict[str, Any]]) -> None:
-        """Report many outcomes at once."""
+        """Report many outcomes at once; late, repeated and out of order is fine.
+
+        Parameters
+        ----------
+        outcomes
+            Up to 1,000, each with ``advice_id``, ``action`` and what ``report`` takes besides.
+        """
         self._send("POST", "/v1/outcomes", {"outcomes": outcomes})
 
     def end(self, episode: str, *, terminated: bool = True) -> None:
-        """End an episode."""
+        """End an episode; to end it again changes nothing.
+
+        Parameters
+        ----------
+        episode
+            The episode's id.
+        terminated
+            Whether it ended by itself, or was cut.
+        """
         path = f"/v1/episodes/{quote(episode, safe='')}/end"
         self._send("POST", path, {"terminated": terminated})
 
     def log(self, adviser: str, format: str = "csv") -> bytes:
-        """Return the log of an adviser, as ``counsel fit`` reads it."""
+        """Return the log of an adviser, as ``counsel fit`` reads it.
+
+        Parameters
+        ----------
+        adviser
+            Its id.
+        format
+            "csv" or "parquet".
+
+        Returns
+        -------
+        bytes
+            What to write to a file.
+        """
         path = f"/v1/advisers/{quote(adviser, safe='')}/log?format={quote(format, safe='')}"
         return self._ask("GET", path, None)
 
     def summary(self, adviser: str) -> dict[str, Any]:
-        """Return what the dashboard shows."""
+        """Return what the dashboard shows.
+
+        Parameters
+        ----------
+        adviser
+            Its id.
+
+        Returns
+        -------
+        dict
+            Counts, estimates and trends, as in the API.
+        """
         return self._send("GET", f"/v1/advisers/{quote(adviser, safe='')}/summary")  # type: ignore[no-any-return]
 
     def person(self, name: str) -> dict[str, Any]:
-        """Return what is believed of a person."""
+        """Return what is believed of a person.
+
+        Parameters
+        ----------
+        name
+            What the person is called.
+
+        Returns
+        -------
+        dict
+            ``name`` and, for each adviser that met them, ``episodes`` and ``listening``.
+        """
         return self._send("GET", f"/v1/people/{quote(name, safe='')}")  # type: ignore[no-any-return]
 
     def delete_person(self, name: str) -> None:
-        """Delete a person with all their data."""
+        """Delete a person with all their data; what was learnt of them is forgotten.
+
+        Parameters
+        ----------
+        name
+            What the person is called.
+        """
         self._send("DELETE", f"/v1/people/{quote(name, safe='')}")
 
     def _send(self, verb: str, path: str, told: Any = None) -> Any:  # noqa: ANN401 (JSON)

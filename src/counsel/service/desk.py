@@ -21,7 +21,6 @@ import time
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future
 from dataclasses import asdict, dataclass, replace
-from typing import Any
 from uuid import uuid4
 
 import numpy as np
@@ -32,12 +31,14 @@ from counsel.errors import CounselError
 from counsel.model.problem import AdviceProblem
 from counsel.service import record
 from counsel.service.adviser import NOBODY, Advising, Limit
-from counsel.service.deciding import Ask, Said, decide, from_row, to_row
+from counsel.service.deciding import Ask, Said
+from counsel.service.faults import MissingError
 from counsel.service.live import Episode, Live, Settings
 from counsel.service.plans import Key, Plans
 from counsel.service.seen import Seen, pack, unpack
 from counsel.service.store import Batch, Committer, Waiter
 from counsel.service.tables import advisers, episodes, erasures, outcomes, people, snapshots
+from counsel.service.transactions import begin, decide_all, report_all, to_episode
 
 LOG = logging.getLogger("counsel.service")
 
@@ -55,14 +56,6 @@ LARGEST_REWARD = 1e12
 
 LOOK_ROUND = 1.0
 """Seconds between looks at what other services have done."""
-
-
-class MissingError(CounselError):
-    """There is no such thing, or it is somebody else's."""
-
-
-class ConflictError(CounselError):
-    """It was said otherwise before, or is over."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +102,7 @@ class Desk:
             self._remember(connection)
             self._follow(connection)()
         self._kept_up_to = self._read_up_to
-        batches: dict[str, Batch] = {"decision": self._decide_all, "outcomes": self._report_all}
+        batches: dict[str, Batch] = {"decision": decide_all, "outcomes": report_all}
         self.committer = Committer(engine, batches, self._follow)
         self._stopping = threading.Event()
         self._watcher = threading.Thread(target=self._look_round, name="watcher", daemon=True)
@@ -195,40 +188,19 @@ class Desk:
         with self._lock:
             held_out = bool(self._rng.random() < live.settings.holdout)
         mode = live.settings.mode
-        id_, now = uuid4().hex, time.time()
+        row = {
+            "id": uuid4().hex,
+            "adviser": adviser,
+            "held_out": held_out,
+            "mode": mode,
+            "limit": None if limit is None else json.dumps(asdict(limit)),
+            "spent": 0,
+            "started": time.time(),
+        }
         self.plans.of(Key(adviser, NOBODY, limit or live.settings.limit))
-
-        def begin(connection: sa.Connection) -> Episode:
-            known = connection.execute(sa.select(episodes).where(episodes.c.id == id_)).first()
-            if known is not None:  # done already, though the database's answer was lost
-                return _episode(known)
-            who = sa.select(people.c.id).where(people.c.tenant == tenant, people.c.name == person)
-            found: Any = connection.scalar(who)
-            if found is None:
-                row = {"tenant": tenant, "name": person, "created": now}
-                connection.execute(sa.insert(people), row)
-                found = connection.scalar(who)
-            row = {
-                "id": id_,
-                "adviser": adviser,
-                "person": found,
-                "held_out": held_out,
-                "mode": mode,
-                "limit": None if limit is None else json.dumps(asdict(limit)),
-                "spent": 0,
-                "started": now,
-            }
-            connection.execute(sa.insert(episodes), row)
-            begun = _episode(
-                connection.execute(sa.select(episodes).where(episodes.c.id == id_)).one()
-            )
-            if begun.advised and live.settings.limit.paced:
-                count = advisers.c.paced_episodes + 1
-                counted = sa.update(advisers).where(advisers.c.id == adviser)
-                connection.execute(counted.values(paced_episodes=count))
-            return begun
-
-        begun: Episode = self.committer.submit(begin).result()
+        begun: Episode = self.committer.submit(
+            lambda connection: begin(connection, row, (tenant, person), live)
+        ).result()
         self._know(begun)
         live.episodes += begun.advised and live.settings.limit.paced
         if live.settings.algorithm == "thompson":
@@ -251,7 +223,7 @@ class Desk:
             with self.engine.connect() as connection:
                 row = connection.execute(query).first()
             if row is not None and row.tenant == tenant:
-                found = _episode(row)
+                found = to_episode(row)
                 live = self.live(tenant, row.adviser)
                 self.plans.of(Key(row.adviser, NOBODY, found.limit or live.settings.limit))
                 self._know(found)
@@ -472,72 +444,8 @@ class Desk:
         late = key.limit.paced and live.episodes > made.episodes
         return late or live.adviser.moved(made, key.person)
 
-    # Deciding, inside a transaction
-
-    def _decide_all(self, connection: sa.Connection, asks: list[Ask]) -> list[Said | Exception]:
-        cells = [(ask.episode.number, ask.step) for ask in asks]
-        before = record.decided(connection, cells)
-        stands = record.accounts(connection, (number for number, _ in cells))
-        rows, spent, paced = list[dict[str, Any]](), dict[int, int](), dict[str, int]()
-        answers, given = list[Said | Exception](), dict[record.Cell, tuple[Said, int]]()
-        for ask, cell in zip(asks, cells, strict=True):
-            account = stands.get(ask.episode.number)
-            if account is None:
-                answers.append(MissingError(f"there is no episode {ask.episode.id!r}"))
-            elif cell in before:
-                same = before[cell].state == ask.state
-                answers.append(from_row(before[cell], ask.episode) if same else _other_state(ask))
-            elif cell in given:
-                said, state = given[cell]
-                answers.append(said if state == ask.state else _other_state(ask))
-            elif account.ended:
-                answers.append(ConflictError(f"episode {ask.episode.id} has ended; start another"))
-            else:
-                number = ask.episode.number
-                said = decide(ask, account.spent + spent.get(number, 0))
-                given[cell] = said, ask.state
-                answers.append(said)
-                rows.append(to_row(ask, said))
-                if said.advice is not None and not said.must:
-                    spent[number] = spent.get(number, 0) + 1
-                    if said.shown and ask.episode.advised and ask.live.settings.limit.paced:
-                        name = ask.episode.adviser
-                        paced[name] = paced.get(name, 0) + 1
-        record.add_decisions(connection, rows, spent)
-        record.count_pieces(connection, paced)
-        return answers
-
-    def _report_all(
-        self, connection: sa.Connection, told: list[list[dict[str, Any]]]
-    ) -> list[Exception | None]:
-        cells = {(row["episode"], row["step"]) for rows in told for row in rows}
-        known = record.known_cells(connection, cells) if cells else set()
-        answers, fine = list[Exception | None](), list[dict[str, Any]]()
-        for rows in told:
-            missing = [row for row in rows if (row["episode"], row["step"]) not in known]
-            if missing:
-                step = missing[0]["step"]
-                answers.append(MissingError(f"no decision was asked for at step {step}"))
-            else:
-                answers.append(None)
-                fine += rows
-        record.add_outcomes(connection, fine)
-        return answers
-
     def _know(self, episode: Episode) -> None:
         with self._lock:
             while len(self._episodes) >= REMEMBERED:
                 del self._episodes[next(iter(self._episodes))]
             self._episodes[episode.id] = episode
-
-
-def _episode(row: sa.Row[Any]) -> Episode:
-    limit = None if row.limit is None else Limit(**json.loads(row.limit))
-    return Episode(row.id, row.number, row.adviser, row.person, row.held_out, row.mode, limit)
-
-
-def _other_state(ask: Ask) -> ConflictError:
-    return ConflictError(
-        f"step {ask.step} of episode {ask.episode.id} is on record with another state than "
-        f"{ask.live.state_names[ask.state]!r}"
-    )

@@ -19,7 +19,8 @@ from counsel.errors import CounselError
 from counsel.model.human import draw_index
 from counsel.planning.frontier import frontier
 from counsel.service.adviser import NOBODY, Advising, Limit
-from counsel.service.desk import Desk, MissingError, Outcome
+from counsel.service.desk import Desk, Outcome
+from counsel.service.faults import MissingError
 from counsel.service.live import Episode, Live, Settings
 from counsel.service.maps import PEOPLE, SOURCE, play_world, simulated_problem
 from counsel.service.people import listening

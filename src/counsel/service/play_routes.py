@@ -3,7 +3,7 @@
 from typing import Annotated, Any
 
 import numpy as np
-from fastapi import Depends, FastAPI, Response
+from fastapi import Depends, FastAPI, Path, Response
 
 from counsel.errors import CounselError
 from counsel.service import schemas
@@ -14,6 +14,9 @@ from counsel.service.export import FORMATS, export_person
 from counsel.service.game import Playground
 from counsel.service.keys import Holder
 from counsel.service.maps import offered
+
+GameId = Annotated[str, Path(description="The id of a game.")]
+PlayerName = Annotated[str, Path(description="Who played.")]
 
 
 def add_play_routes(app: FastAPI, desk: Desk, doorman: Doorman) -> None:
@@ -41,19 +44,19 @@ def add_play_routes(app: FastAPI, desk: Desk, doorman: Doorman) -> None:
         return playground.start(holder.tenant, new.map, new.adviser, limit, new.player, new.person)
 
     @app.get("/v1/play/games/{game}")
-    def show_game(game: str, holder: Player) -> dict[str, Any]:
+    def show_game(game: GameId, holder: Player) -> dict[str, Any]:
         """Return how a game stands."""
         return playground.show(holder.tenant, game)
 
     @app.post("/v1/play/games/{game}/moves")
-    def move(game: str, told: schemas.Played, holder: Player) -> dict[str, Any]:
+    def move(game: GameId, told: schemas.Played, holder: Player) -> dict[str, Any]:
         """Play a step; the same step sent again changes nothing."""
         return playground.move(holder.tenant, game, told.step, told.action)
 
     table: dict[str, Any] = {"content": {"text/csv": {}}}
 
     @app.get("/v1/play/players/{player:path}/log", response_class=Response, responses={200: table})
-    def player_log(player: str, holder: Player) -> Response:
+    def player_log(player: PlayerName, holder: Player) -> Response:
         """Return the moves of a player as CSV, which `counsel fit` reads."""
         number = desk.person(holder.tenant, f"player {player}")
         content = export_person(desk, holder.tenant, number)

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
 import sqlalchemy as sa
-from fastapi import Depends, FastAPI, Request, Response
+from fastapi import Depends, FastAPI, Path, Query, Request, Response
 from fastapi.responses import JSONResponse
 from prometheus_client import CollectorRegistry, Counter
 from starlette.concurrency import run_in_threadpool
@@ -36,6 +36,13 @@ A_FILE = {
     }
 }
 """A body that is a file, as the OpenAPI document says it."""
+
+
+AdviserId = Annotated[str, Path(description="The id of an adviser.")]
+EpisodeId = Annotated[str, Path(description="The id of an episode.")]
+PersonName = Annotated[str, Path(description="The name of a person.")]
+Format = Annotated[Literal["csv", "parquet"], Query(description="The kind of file.")]
+ModelName = Annotated[str, Query(description="What people call the model.")]
 
 
 class Counters:
@@ -79,25 +86,27 @@ def add_routes(app: FastAPI, desk: Desk, doorman: Doorman, counters: Counters) -
         ]
 
     @app.get("/v1/advisers/{adviser}")
-    def show_adviser(adviser: str, holder: Reader) -> schemas.AdviserOut:
+    def show_adviser(adviser: AdviserId, holder: Reader) -> schemas.AdviserOut:
         """Show one adviser."""
         return _adviser_out(adviser, desk.live(holder.tenant, adviser))
 
     @app.patch("/v1/advisers/{adviser}")
-    def change_adviser(adviser: str, change: schemas.Change, holder: Admin) -> schemas.AdviserOut:
+    def change_adviser(
+        adviser: AdviserId, change: schemas.Change, holder: Admin
+    ) -> schemas.AdviserOut:
         """Switch an adviser off, to shadow or live; other services follow within a second."""
         desk.set_mode(holder.tenant, adviser, change.mode)
         return _adviser_out(adviser, desk.live(holder.tenant, adviser))
 
     @app.get("/v1/advisers/{adviser}/summary")
-    def summary(adviser: str, holder: Reader) -> dict[str, Any]:
+    def summary(adviser: AdviserId, holder: Reader) -> dict[str, Any]:
         """Sum up what an adviser did and learnt: what the dashboard shows."""
         return summarise(desk, holder.tenant, adviser)
 
     files: dict[str, Any] = {"content": {kind.partition(";")[0]: {} for kind in FORMATS.values()}}
 
     @app.get("/v1/advisers/{adviser}/log", response_class=Response, responses={200: files})
-    def export(adviser: str, holder: Reader, format: Literal["csv", "parquet"] = "csv") -> Response:
+    def export(adviser: AdviserId, holder: Reader, format: Format = "csv") -> Response:
         """Return the log of an adviser as CSV or Parquet, which `counsel fit` reads."""
         live = desk.live(holder.tenant, adviser)
         with desk.engine.connect() as connection:
@@ -105,12 +114,14 @@ def add_routes(app: FastAPI, desk: Desk, doorman: Doorman, counters: Counters) -
         return Response(content, media_type=FORMATS[format])
 
     @app.post("/v1/advisers/{adviser}/episodes", status_code=201)
-    def start_episode(adviser: str, new: schemas.NewEpisode, holder: Asker) -> schemas.EpisodeOut:
+    def start_episode(
+        adviser: AdviserId, new: schemas.NewEpisode, holder: Asker
+    ) -> schemas.EpisodeOut:
         """Begin an episode with a person, who is made on first use."""
         return schemas.EpisodeOut(id=desk.start(holder.tenant, adviser, new.person).id)
 
     @lean(app, "/v1/episodes/{episode}/advice", response_model=schemas.AdviceOut)
-    async def advise(episode: str, at: schemas.Situation, holder: Asker) -> Response:
+    async def advise(episode: EpisodeId, at: schemas.Situation, holder: Asker) -> Response:
         """Say what to advise at a step, or to stay silent; the same step gets the same answer."""
         await _known(desk, holder.tenant, episode)
         live = desk.live(holder.tenant, desk.episode(holder.tenant, episode).adviser)
@@ -135,7 +146,7 @@ def add_routes(app: FastAPI, desk: Desk, doorman: Doorman, counters: Counters) -
         return JSONResponse({"taken": len(rows)})
 
     @lean(app, "/v1/episodes/{episode}/end", status_code=204)
-    async def end_episode(episode: str, how: schemas.End, holder: Asker) -> Response:
+    async def end_episode(episode: EpisodeId, how: schemas.End, holder: Asker) -> Response:
         """End an episode; to end it again changes nothing."""
         await _known(desk, holder.tenant, episode)
         done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -149,19 +160,19 @@ def add_routes(app: FastAPI, desk: Desk, doorman: Doorman, counters: Counters) -
         return [schemas.PersonRow(**one) for one in list_people(desk, holder.tenant)]
 
     @app.get("/v1/people/{person:path}")
-    def show_person(person: str, holder: Reader) -> schemas.PersonOut:
+    def show_person(person: PersonName, holder: Reader) -> schemas.PersonOut:
         """Show what is believed of a person by each adviser that met them."""
         return schemas.PersonOut(**describe_person(desk, holder.tenant, person))
 
     @app.delete("/v1/people/{person:path}", status_code=204)
-    def delete_person(person: str, holder: Admin) -> Response:
+    def delete_person(person: PersonName, holder: Admin) -> Response:
         """Delete a person with all their data; what was learnt of them is forgotten."""
         desk.forget(holder.tenant, person)
         return Response(status_code=204)
 
     @app.post("/v1/models", status_code=201, openapi_extra=A_FILE)
     async def upload_model(
-        request: Request, holder: Admin, name: str = "model"
+        request: Request, holder: Admin, name: ModelName = "model"
     ) -> schemas.ModelOut:
         """Keep a fitted model: the content of a .npz file that `counsel fit` wrote."""
         if not 1 <= len(name) <= 200:

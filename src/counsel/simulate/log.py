@@ -27,7 +27,7 @@ def save_log(
     problem: AdviceProblem,
     person: str = "simulated",
 ) -> None:
-    """Write episodes as .csv or .parquet.
+    """Write episodes as a log, one row for each decision, whole or not at all.
 
     Parameters
     ----------
@@ -35,11 +35,41 @@ def save_log(
         What ``Simulator.play`` returned, or several of them, one batch after another: only one
         needs to be in memory at a time.
     path
-        Where to.
+        Where to; it ends in ``.csv`` or ``.parquet``.
     problem
         What they were drawn from; it has the labels.
     person
         Who decided.
+
+    Raises
+    ------
+    CounselError
+        When the episodes are not of this problem, there are none, or the file cannot be written.
+
+    Examples
+    --------
+    This is the table that ``counsel.fit`` reads. Of its ten columns, six for the first decisions:
+    silence, a match, and advice that is not taken.
+
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> import numpy as np
+    >>> import counsel
+    >>> from counsel.worlds import make
+    >>> problem = make("night-shift")
+    >>> policy = counsel.solve(problem, penalty=0.1).policy
+    >>> rng = np.random.default_rng(24)
+    >>> episodes = counsel.Simulator(problem).play(policy, episodes=1, rng=rng)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = Path(folder) / "log.csv"
+    ...     counsel.save_log(episodes, file, problem=problem)
+    ...     table = file.read_text().splitlines()
+    >>> for line in table[:4]:
+    ...     print(",".join(line.replace('"', "").split(",")[:6]))
+    episode,step,person,state,advice,action
+    0,0,simulated,stable,,wait
+    0,1,simulated,drifting,check,check
+    0,2,simulated,drifting,check,wait
     """
     batches = [episodes] if isinstance(episodes, Episodes) else episodes
     if not isinstance(batches, Iterable):

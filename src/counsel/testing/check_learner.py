@@ -26,7 +26,12 @@ EPISODES = 60
 
 
 def check_learner(make: Callable[[AdviceProblem], Any], problem: AdviceProblem) -> None:
-    """Check a kind of learner on one problem; raise ``CounselError`` that says what is wrong.
+    """Check on one problem that a kind of learner can be trusted in the loop and in a service.
+
+    It must keep to what may be said, be decided by its seeds, keep its policy until it learns,
+    learn alike live and in bulk, take no note of an empty episode, pickle, go on where it was
+    suspended, run in ``learn``, and leave the problem as it is. Whether it learns well is not
+    tested.
 
     Parameters
     ----------
@@ -35,6 +40,25 @@ def check_learner(make: Callable[[AdviceProblem], Any], problem: AdviceProblem) 
         learner that uses chance of its own must be seeded here.
     problem
         A world and a person to try it on.
+
+    Raises
+    ------
+    CounselError
+        When the learner fails; it says what is wrong.
+
+    Examples
+    --------
+    A learner that passes, and one whose seed was forgotten:
+
+    >>> from numpy.random import default_rng
+    >>> from counsel import Thompson
+    >>> from counsel.worlds import make
+    >>> problem = make("night-shift")
+    >>> check_learner(lambda p: Thompson(p.without_adherence(), rng=default_rng(1)), problem)
+    >>> check_learner(lambda p: Thompson(p.without_adherence(), rng=default_rng()), problem)
+    Traceback (most recent call last):
+        ...
+    counsel.errors.CounselError: two learners with the same seeds advise differently
     """
     simulator = Simulator(problem)
     before = pickle.dumps(problem)

@@ -29,28 +29,52 @@ from counsel.errors import CounselError
 from counsel.model.human import advised_law, draw_index
 from counsel.model.problem import AdviceProblem
 from counsel.worlds.catalogue import make
-from counsel.worlds.draw import Move
+from counsel.worlds.draw import Leg
 from counsel.worlds.flappy_bird import read_map
 from counsel.worlds.grid_map import GridMap
-from counsel.worlds.scenes import Flight, Picture, Road, Scene, Words
+from counsel.worlds.views import Flight, Picture, Road, View, Words
 
 NOTHING_YET = -1
 """The action in ``info`` before the person has done anything."""
 
 
 class AdviceEnv(gymnasium.Env[np.int64, np.int64]):
-    """An advice problem, seen by the machine.
+    """An advice problem as a Gymnasium environment, seen by the machine.
+
+    Observations are states; actions are the advice 0 … A−1 and, last, to defer.
 
     Parameters
     ----------
     problem
         The world and the person.
     penalty
-        What each piece of advice costs.
+        What each piece of advice costs, in units of reward.
     render_mode
-        "ansi" for text, "rgb_array" for pixels where the scene has a picture.
-    scene
+        "ansi" for text, "rgb_array" for pixels where the view has a picture.
+    view
         How it looks; words when not given.
+
+    Raises
+    ------
+    CounselError
+        When the penalty is negative or not finite, or there is no such render mode.
+
+    Examples
+    --------
+    What is advised in the second hour is not taken, and costs 0.1 all the same:
+
+    >>> from counsel.worlds import AdviceEnv, make
+    >>> env = AdviceEnv(make("night-shift"), penalty=0.1, render_mode="ansi")
+    >>> state, info = env.reset(seed=0)
+    >>> for advice in (env.problem.defer, 1):
+    ...     state, reward, terminated, truncated, info = env.step(advice)
+    ...     print(info["action"], info["matched"], round(reward, 3))
+    0 False 1.0
+    0 False 0.9
+    >>> print(env.render())
+    step 2 of 12 · reward 2 · △ advised check, did wait
+    stable
+    <BLANKLINE>
     """
 
     def __init__(
@@ -59,14 +83,14 @@ class AdviceEnv(gymnasium.Env[np.int64, np.int64]):
         *,
         penalty: float = 0.0,
         render_mode: str | None = None,
-        scene: Scene | None = None,
+        view: View | None = None,
     ) -> None:
         if not isinstance(problem, AdviceProblem):
             raise CounselError(f"problem is {brief(problem)}; give an AdviceProblem")
         self.problem = problem
         self.penalty = read_penalty(penalty)
-        self.scene = Words(problem) if scene is None else scene
-        modes = ["ansi", "rgb_array"] if isinstance(self.scene, Picture) else ["ansi"]
+        self.view = Words(problem) if view is None else view
+        modes = ["ansi", "rgb_array"] if isinstance(self.view, Picture) else ["ansi"]
         self.metadata = {"render_modes": modes, "render_fps": 4}
         if render_mode is not None and render_mode not in modes:
             raise CounselError(
@@ -81,13 +105,28 @@ class AdviceEnv(gymnasium.Env[np.int64, np.int64]):
         self._starts = np.flatnonzero(problem.mdp.start)
         self._start_upto = np.cumsum(problem.mdp.start[self._starts])
         self._state, self._step = 0, problem.horizon
-        self._moves: list[Move] = []
+        self._moves: list[Leg] = []
         self._earned = 0.0
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[np.int64, dict[str, Any]]:
-        """Start an episode."""
+        """Start an episode.
+
+        Parameters
+        ----------
+        seed
+            Begins the chance of world and person anew; it goes on when not given.
+        options
+            Not used.
+
+        Returns
+        -------
+        state : int
+            Where the episode starts.
+        info : dict
+            What was said and done: nothing yet.
+        """
         super().reset(seed=seed)
         u = self.np_random.random() * self._start_upto[-1]
         drawn = int(np.searchsorted(self._start_upto[:-1], u, side="right"))
@@ -96,7 +135,30 @@ class AdviceEnv(gymnasium.Env[np.int64, np.int64]):
         return np.int64(self._state), self._info(None)
 
     def step(self, action: Any) -> tuple[np.int64, float, bool, bool, dict[str, Any]]:  # noqa: ANN401 (Gymnasium's)
-        """Advise ``action``, or defer, and let the person act."""
+        """Advise ``action``, or defer, and let the person act.
+
+        Parameters
+        ----------
+        action
+            The advice, from 0, or ``problem.defer``.
+
+        Returns
+        -------
+        state : int
+            Where it led.
+        reward : float
+            What the person earned, less the penalty where something was advised.
+        terminated, truncated : bool
+            Whether nothing more can happen; whether the horizon was reached before that.
+        info : dict
+            ``step``, ``advice``, ``action``, ``matched``, ``deferred`` and ``action_mask``
+            [advice]: what may be advised next.
+
+        Raises
+        ------
+        CounselError
+            When the advice is out of range or not allowed, or the episode is over.
+        """
         problem, h, s = self.problem, self._step, self._state
         if h >= problem.horizon:
             raise CounselError("the episode is over; call reset before another step")
@@ -119,7 +181,7 @@ class AdviceEnv(gymnasium.Env[np.int64, np.int64]):
         self._state = int(states[draw_index(chances, self.np_random)])
         self._step = h + 1
         self._earned += reward
-        move = Move(s, advice, did, self._state)
+        move = Leg(s, advice, did, self._state)
         self._moves.append(move)
         if advice < problem.defer:
             reward -= self.penalty
@@ -131,14 +193,20 @@ class AdviceEnv(gymnasium.Env[np.int64, np.int64]):
         return np.int64(self._state), reward, terminated, truncated, self._info(move)
 
     def render(self) -> str | NDArray[np.uint8] | None:
-        """Return the episode so far as text or pixels, or None without a render mode."""
+        """Show the episode so far.
+
+        Returns
+        -------
+        str or ndarray or None
+            Text in the mode "ansi", pixels [height, width, 3] in "rgb_array", None without a mode.
+        """
         if self.render_mode == "ansi":
-            return self.scene.text(self._moves, self._state, self._caption())
-        if self.render_mode == "rgb_array" and isinstance(self.scene, Picture):
-            return self.scene.frame(self._moves, self._state, self._caption())
+            return self.view.text(self._moves, self._state, self._caption())
+        if self.render_mode == "rgb_array" and isinstance(self.view, Picture):
+            return self.view.frame(self._moves, self._state, self._caption())
         return None
 
-    def _info(self, move: Move | None) -> dict[str, Any]:
+    def _info(self, move: Leg | None) -> dict[str, Any]:
         mdp = self.problem.mdp
         advice = mdp.defer if move is None else move.advice
         action = NOTHING_YET if move is None else move.action
@@ -188,7 +256,7 @@ def flappy_bird_env(
     """Return Flappy Bird; ``overrides`` are those of ``flappy_bird``."""
     grid = read_map(map)
     problem = make("flappy-bird/greedy", map=grid, **overrides)
-    return AdviceEnv(problem, penalty=penalty, render_mode=render_mode, scene=Flight(grid))
+    return AdviceEnv(problem, penalty=penalty, render_mode=render_mode, view=Flight(grid))
 
 
 def car_driving_env(
@@ -196,7 +264,7 @@ def car_driving_env(
 ) -> AdviceEnv:
     """Return Car Driving; ``overrides`` are those of ``car_driving``."""
     problem = make("car-driving/myopic", **overrides)
-    return AdviceEnv(problem, penalty=penalty, render_mode=render_mode, scene=Road())
+    return AdviceEnv(problem, penalty=penalty, render_mode=render_mode, view=Road())
 
 
 def night_shift_env(

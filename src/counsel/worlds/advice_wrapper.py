@@ -47,7 +47,14 @@ class AdviceWrapper(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorArgs
         A number in [0, 1], one for each action, or a function of observation and advice: how likely
         the person's action is to match the advice.
     penalty
-        What each piece of advice costs.
+        What each piece of advice costs, in units of reward.
+
+    Raises
+    ------
+    CounselError
+        When the environment's actions are not ``Discrete``, ``human`` is no function, or adherence
+        or penalty are out of range; on ``step``, when ``human`` or ``adherence`` return something
+        that makes no sense.
 
     Notes
     -----
@@ -59,11 +66,21 @@ class AdviceWrapper(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorArgs
 
     Examples
     --------
-    >>> env = gymnasium.make("CartPole-v1")
-    >>> leans = lambda observation: int(observation[2] > 0.05)  # reacts late to the pole's angle
-    >>> advised = AdviceWrapper(env, leans, 0.8)
-    >>> advised.action_space
+    Somebody who reacts late to the angle of a pole, advised to push right and then left alone:
+
+    >>> import gymnasium
+    >>> from counsel.worlds import AdviceWrapper
+    >>> def leans(observation):
+    ...     return int(observation[2] > 0.05)
+    >>> env = AdviceWrapper(gymnasium.make("CartPole-v1"), leans, adherence=0.8)
+    >>> env.action_space
     Discrete(3)
+    >>> _ = env.reset(seed=0)
+    >>> for advice in (1, env.defer):
+    ...     *_, info = env.step(advice)
+    ...     print(info["advice"], info["action"], info["matched"], info["deferred"])
+    1 1 True False
+    2 0 False True
     """
 
     def __init__(
@@ -104,7 +121,22 @@ class AdviceWrapper(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorArgs
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Any, dict[str, Any]]:
-        """Start an episode."""
+        """Start an episode.
+
+        Parameters
+        ----------
+        seed
+            Begins the chance of world and person anew; it goes on when not given.
+        options
+            Passed to ``env``.
+
+        Returns
+        -------
+        observation : object
+            The first observation of ``env``.
+        info : dict
+            That of ``env``, and what was said and done: nothing yet.
+        """
         self._observation, info = self.env.reset(seed=seed, options=options)
         self._started = True
         if seed is not None:
@@ -113,7 +145,29 @@ class AdviceWrapper(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorArgs
         return self._observation, self._told(info, self.defer, self.first - 1, deferred=False)
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:  # noqa: ANN401 (Gymnasium's)
-        """Advise ``action``, or defer, and let the person act."""
+        """Advise ``action``, or defer, and let the person act.
+
+        Parameters
+        ----------
+        action
+            The advice, by the number of an action of ``env``, or ``defer``.
+
+        Returns
+        -------
+        observation : object
+            As of ``env``.
+        reward : float
+            That of ``env``, less the penalty where something was advised.
+        terminated, truncated : bool
+            As of ``env``.
+        info : dict
+            That of ``env``, and ``advice``, ``action``, ``matched``, ``deferred``, ``action_mask``.
+
+        Raises
+        ------
+        CounselError
+            When the advice is out of range, or ``reset`` was never called.
+        """
         if not self.action_space.contains(action):
             raise CounselError(
                 f"advice is {brief(action)}; it runs from {self.first} to {self.defer}, "

@@ -52,7 +52,7 @@ def car_driving(
     Parameters
     ----------
     human
-        "myopic", a policy table [s, a] or [h, s, a], or a person from ``people``.
+        "myopic", a policy table [s, a] or [h, s, a], or a person such as ``Uniform()``.
     adherence
         "mixed", "high", "low", or numbers as ``Human`` takes them.
     groups
@@ -60,7 +60,34 @@ def car_driving(
     horizon
         Steps in an episode.
     chances
-        How likely a cell is empty, a stone, a car.
+        How likely a cell is empty, a stone, a car: three numbers that sum to 1.
+
+    Returns
+    -------
+    AdviceProblem
+        A state is a lane and three rows, the driver's first, labelled "middle/.../.o#/##.", say
+        (``.`` empty, ``o`` a stone, ``#`` a car); the last state is "over". Actions are Left,
+        Straight and Right.
+
+    Raises
+    ------
+    CounselError
+        When there is no such person or adherence, or the chances are no distribution.
+
+    Examples
+    --------
+    A car is straight ahead, and beyond it a row that is free on the right only. The driver sees
+    the first of the two rows only and takes either side; the machine sees both.
+
+    >>> import counsel
+    >>> from counsel.worlds import car_driving
+    >>> problem = car_driving()
+    >>> state = problem.mdp.state_labels.index("middle/.../.#./##.")
+    >>> problem.policy[0, state].tolist()
+    [0.5, 0.0, 0.5]
+    >>> (advice,) = counsel.solve(problem, penalty=0.5).policy.at(0, state)
+    >>> problem.mdp.action_name(advice)
+    'Right'
     """
     share = numbers("chances", chances)
     if share.shape != (3,):

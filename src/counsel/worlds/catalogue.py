@@ -32,9 +32,25 @@ Builder = Callable[..., AdviceProblem]
 
 @dataclass(frozen=True, slots=True)
 class World:
-    """A named problem.
+    """A named problem: an entry of ``catalogue``.
 
-    ``source`` builds it, or says where an installed package does.
+    Attributes
+    ----------
+    name
+        What ``make`` calls it.
+    source
+        The function that builds it, or the entry point of the installed package that does.
+    about
+        One line on what it is; the first line of the builder's docstring when empty.
+
+    Examples
+    --------
+    >>> from counsel.worlds import catalogue
+    >>> world = catalogue()["night-shift"]
+    >>> world.summary
+    'a nurse who tires over twelve hours, and a patient who may slip'
+    >>> world.build().n_states
+    4
     """
 
     name: str
@@ -59,7 +75,18 @@ class World:
             return str(fault)
 
     def builder(self) -> Builder:
-        """Return what builds it."""
+        """Return what builds it.
+
+        Returns
+        -------
+        callable
+            A function that returns an ``AdviceProblem``.
+
+        Raises
+        ------
+        CounselError
+            When the installed package cannot be loaded, or names no function.
+        """
         if not isinstance(self.source, EntryPoint):
             return self.source
         try:
@@ -77,7 +104,23 @@ class World:
         return built  # type: ignore[no-any-return]
 
     def build(self, **overrides: object) -> AdviceProblem:
-        """Build it; ``overrides`` are keyword arguments of its builder."""
+        """Build it.
+
+        Parameters
+        ----------
+        **overrides
+            Keyword arguments of its builder.
+
+        Returns
+        -------
+        AdviceProblem
+            The world and the person.
+
+        Raises
+        ------
+        CounselError
+            When it takes no such override, or cannot be built.
+        """
         builder = self.builder()
         _check_overrides(self.name, builder, overrides)
         try:
@@ -135,6 +178,17 @@ def catalogue() -> dict[str, World]:
     """Return all worlds by name: ours, then those of installed packages.
 
     Where two have one name the first stays; ours cannot be replaced.
+
+    Returns
+    -------
+    dict
+        Name to ``World``.
+
+    Examples
+    --------
+    >>> from counsel.worlds import catalogue
+    >>> [name for name, world in catalogue().items() if world.package == "counsel"][:3]
+    ['flappy-bird/greedy', 'flappy-bird/safe', 'flappy-bird-budget/greedy']
     """
     worlds = {world.name: world for world in OURS}
     for point in entry_points(group=GROUP):
@@ -149,13 +203,31 @@ def make(name: str, **overrides: object) -> AdviceProblem:
     ----------
     name
         One of ``catalogue()``: "flappy-bird/safe", say.
-    overrides
+    **overrides
         What should be otherwise: ``adherence="low"``, say.
+
+    Returns
+    -------
+    AdviceProblem
+        The world and the person.
+
+    Raises
+    ------
+    CounselError
+        When there is no such world, or it takes no such override.
 
     Examples
     --------
-    >>> make("flappy-bird/safe", adherence=0.5).horizon
-    20
+    What the best advice brings somebody who listens more and more:
+
+    >>> import counsel
+    >>> from counsel.worlds import make
+    >>> for adherence in (0.5, 0.7, 0.9):
+    ...     plan = counsel.solve(make("flappy-bird/safe", adherence=adherence))
+    ...     print(f"{adherence}: {plan.value:.2f}")
+    0.5: 7.25
+    0.7: 8.46
+    0.9: 10.24
     """
     worlds = catalogue()
     if not isinstance(name, str) or name not in worlds:

@@ -50,7 +50,7 @@ LEGEND, CAPTION, LETTER = 3.6, 4.3, 0.075
 """Inches of the legend, of the longest caption, and of a letter of the title."""
 
 
-class Move(NamedTuple):
+class Leg(NamedTuple):
     """One decision: where, what was advised, what was done, and where it led."""
 
     state: int
@@ -91,13 +91,36 @@ def draw(
     episodes
         Flights to draw: ``Simulator(problem).play(...)`` on this map.
     criticality
-        Shade each cell by the largest penalty at which advice there still pays.
+        Shade each cell by the largest penalty at which advice there still pays: what
+        ``counsel.criticality`` returned for this map.
     title
         A line above the picture.
 
     Returns
     -------
-    The matplotlib figure.
+    matplotlib.figure.Figure
+        The picture, also where it was written.
+
+    Raises
+    ------
+    CounselError
+        When there is no such map, flights or criticality are of another, ``output`` ends otherwise
+        or cannot be written, or matplotlib is not installed.
+
+    Examples
+    --------
+    The same picture is the same file, so pictures can be kept under version control:
+
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> import counsel
+    >>> from counsel.worlds import draw, make
+    >>> shade = counsel.criticality(make("flappy-bird-budget/greedy"))
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     files = [Path(folder) / "one.svg", Path(folder) / "two.svg"]
+    ...     figures = [draw("budget", file, criticality=shade) for file in files]
+    ...     files[0].read_bytes() == files[1].read_bytes()
+    True
     """
     grid = read_map(map)
     for name, value, kind in (
@@ -117,7 +140,7 @@ def draw(
     if episodes is not None:
         _check_flights(grid, episodes)
         columns = (episodes.state, episodes.advice, episodes.action, episodes.next_state)
-        moves = Counter(Move(*row) for row in zip(*(c.tolist() for c in columns), strict=True))
+        moves = Counter(Leg(*row) for row in zip(*(c.tolist() for c in columns), strict=True))
         _paint_flights(axes, grid, moves, len(episodes))
         _paint_legend(axes, grid)
     figure = axes.figure
@@ -126,7 +149,7 @@ def draw(
     return figure  # type: ignore[return-value]
 
 
-def draw_bird(grid: GridMap, moves: Sequence[Move], state: int, title: str) -> "Figure":
+def draw_bird(grid: GridMap, moves: Sequence[Leg], state: int, title: str) -> "Figure":
     """Draw a flight so far and the bird where it is."""
     axes = _sheet(grid.columns, grid.rows, title, least=CAPTION)
     _paint_map(axes, grid)
@@ -138,11 +161,39 @@ def draw_bird(grid: GridMap, moves: Sequence[Move], state: int, title: str) -> "
 
 
 def draw_road(
-    state: int, last: Move | None, title: str, *, over: bool = False, sight: bool = False
+    state: int, last: Leg | None, title: str, *, over: bool = False, sight: bool = False
 ) -> "Figure":
-    """Draw the three rows the machine sees, the driver's at the bottom.
+    """Draw the three rows of Car Driving that the machine sees, the driver's at the bottom.
 
-    ``last`` is the decision that led here; ``sight`` frames what the driver sees.
+    Parameters
+    ----------
+    state
+        A state of ``car_driving`` that is not over.
+    last
+        The decision that led here, marked beside the driver; None for none.
+    title
+        A line above the picture.
+    over
+        Whether the drive ended here.
+    sight
+        Whether to frame what the machine sees and what the driver sees.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        The picture.
+
+    Raises
+    ------
+    CounselError
+        When matplotlib is not installed.
+
+    Examples
+    --------
+    >>> from counsel.worlds import draw_road
+    >>> figure = draw_road(0, None, "An empty road", sight=True)
+    >>> [text.get_text() for text in figure.axes[0].texts]
+    ['the machine sees', 'the driver sees']
     """
     lane, rows = road_of(state)
     axes = _sheet(3, 3, title, cell=3 * CELL, least=CAPTION)
@@ -158,7 +209,7 @@ def draw_road(
     return axes.figure  # type: ignore[return-value]
 
 
-def mark_of(move: Move, *, defer: int) -> Mark:
+def mark_of(move: Leg, *, defer: int) -> Mark:
     """Return how a decision is marked."""
     if move.advice == defer:
         return SILENT
@@ -295,7 +346,7 @@ def _shade(axes: "Axes", grid: GridMap, criticality: Criticality) -> None:
         )
 
 
-def _paint_flights(axes: "Axes", grid: GridMap, moves: "Counter[Move]", episodes: int) -> None:
+def _paint_flights(axes: "Axes", grid: GridMap, moves: "Counter[Leg]", episodes: int) -> None:
     """Paint how often each step was taken and each cell advised."""
     defer, over = len(MOVES), grid.rows * grid.columns
     lines: Counter[tuple[int, int, bool]] = Counter()

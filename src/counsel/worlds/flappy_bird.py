@@ -47,20 +47,49 @@ def flappy_bird(
     groups: ArrayLike | None = None,
     horizon: int | None = None,
 ) -> AdviceProblem:
-    """Return a bird, a map, and a person at the controls.
+    r"""Return a bird, a map, and a person at the controls.
 
     Parameters
     ----------
     map
         A ``GridMap``, the name of a map that comes with Counsel, or a text file.
     human
-        "greedy", "safe", a policy table [s, a] or [h, s, a], or a person from ``people``.
+        "greedy", "safe", a policy table [s, a] or [h, s, a], or a person such as ``Uniform()``.
     adherence
         "mixed", "high", "low", or numbers as ``Human`` takes them.
     groups
         Which pairs share one adherence, as ``Human`` takes it: ``[0, 1, 2]`` is one per advice.
     horizon
         Steps in an episode; the number of columns when not given.
+
+    Returns
+    -------
+    AdviceProblem
+        State ``column * rows + row`` is the bird in that cell, labelled "c3r1", say; the last
+        state is "over". Actions are Up, Up-Up and Down.
+
+    Raises
+    ------
+    CounselError
+        When there is no such map, person or adherence, or the bird starts in a wall.
+
+    Examples
+    --------
+    On this map Policy Greedy goes Up for the first star and then into the wall; two more stars lie
+    on the way Down:
+
+    >>> import counsel
+    >>> from counsel.worlds import GridMap, flappy_bird
+    >>> grid = GridMap.parse(".**.\n..#*\n....")
+    >>> problem = flappy_bird(map=grid, human="greedy", adherence=0.9)
+    >>> start = grid.state(row=1, column=0)
+    >>> problem.policy[0, start].tolist()
+    [1.0, 0.0, 0.0]
+    >>> plan = counsel.solve(problem)
+    >>> plan.policy.at(0, start)
+    {2: 1.0}
+    >>> round(plan.value, 3)
+    1.9
     """
     grid = read_map(map)
     if grid.cells[grid.start_row, 0] == WALL:

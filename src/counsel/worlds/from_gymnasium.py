@@ -36,15 +36,35 @@ def from_gymnasium(
     human
         The person, or a function that returns one given the world. A person for the states of the
         environment is given the one state more, the end, in which they are as in the last.
-    options
+    **options
         Passed to ``gymnasium.make``: ``is_slippery=False``, say.
+
+    Returns
+    -------
+    AdviceProblem
+        Its world has one state more than the environment: the last, where an episode is over.
+
+    Raises
+    ------
+    CounselError
+        When there is no such environment, it publishes no table of transitions or of starts, or
+        ``human`` is neither a ``Human`` nor a function that returns one.
 
     Examples
     --------
-    >>> from counsel.worlds import Boltzmann
-    >>> half = lambda mdp: Human(Boltzmann(temperature=2.0)(mdp), lift=0.5)
-    >>> from_gymnasium("Taxi", horizon=25, human=half).n_states
-    501
+    How likely somebody who takes any step is to cross the ice in time, alone and with the best
+    advice:
+
+    >>> import counsel
+    >>> from counsel.worlds import Uniform, from_gymnasium
+    >>> def half(mdp):
+    ...     return counsel.Human(Uniform()(mdp), lift=0.5)
+    >>> problem = from_gymnasium("FrozenLake", horizon=20, human=half, is_slippery=False)
+    >>> problem.mdp
+    MDP(17 states, 4 actions, horizon 20, stationary)
+    >>> front = counsel.frontier(problem)
+    >>> print(f"{front.vertices[0].value:.3f}, {front.vertices[-1].value:.3f}")
+    0.012, 0.413
     """
     made = _made(env, options) if isinstance(env, str) else env
     if isinstance(env, gymnasium.Env) and options:

@@ -29,12 +29,32 @@ MOVES = {"Up": -1, "Up-Up": -2, "Down": 1}
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class GridMap:
-    """A map of cells.
+    r"""A map of cells; ``parse``, ``read`` and ``named`` make one from text.
 
-    Attributes
+    Parameters
     ----------
     cells
-        Kinds [row, column]: ``EMPTY``, ``STAR`` or ``WALL``; row 0 is the top.
+        Kinds [row, column]: 0 empty, 1 a star, 2 a wall; row 0 is the top.
+
+    Raises
+    ------
+    CounselError
+        When the cells are no table of these kinds.
+
+    Examples
+    --------
+    >>> import counsel
+    >>> from counsel.worlds import GridMap
+    >>> GridMap.parse("..*#\n.*..\n..*.").cells.tolist()
+    [[0, 0, 1, 2], [0, 1, 0, 0], [0, 0, 1, 0]]
+
+    Errors name the line and the column:
+
+    >>> try:
+    ...     GridMap.parse("..*#\n.*x.\n..*.")
+    ... except counsel.CounselError as error:
+    ...     print(error)
+    the map, line 2, column 3: 'x' is no cell; use . (empty), * (star) or # (wall)
     """
 
     cells: Bytes
@@ -51,7 +71,25 @@ class GridMap:
 
     @classmethod
     def parse(cls, text: str, *, name: str = "the map") -> "GridMap":
-        """Read a map from its text; ``name`` is what errors call it."""
+        """Read a map from its text.
+
+        Parameters
+        ----------
+        text
+            One line for each row, top to bottom: ``.`` empty, ``*`` a star, ``#`` a wall.
+        name
+            What errors call it.
+
+        Returns
+        -------
+        GridMap
+            The map.
+
+        Raises
+        ------
+        CounselError
+            When a sign is another or the rows differ in length.
+        """
         if not isinstance(text, str):
             raise CounselError(f"{name} is {brief(text)}; give its text")
         lines = re.split("\r\n|\n|\r", text)
@@ -76,7 +114,23 @@ class GridMap:
 
     @classmethod
     def read(cls, path: str | os.PathLike[str]) -> "GridMap":
-        """Read a map from a text file."""
+        """Read a map from a text file in UTF-8.
+
+        Parameters
+        ----------
+        path
+            Its text is what ``parse`` takes.
+
+        Returns
+        -------
+        GridMap
+            The map.
+
+        Raises
+        ------
+        CounselError
+            When the file cannot be read or is no map.
+        """
         if not isinstance(path, str | os.PathLike):
             raise CounselError(f"the map is {brief(path)}; give the path of a text file")
         try:
@@ -88,7 +142,23 @@ class GridMap:
 
     @classmethod
     def named(cls, name: str) -> "GridMap":
-        """Return one of the maps that come with Counsel."""
+        """Return one of the maps that come with Counsel.
+
+        Parameters
+        ----------
+        name
+            "three-phases" or "budget".
+
+        Returns
+        -------
+        GridMap
+            The map.
+
+        Raises
+        ------
+        CounselError
+            When there is no such map.
+        """
         if name not in map_names():
             raise CounselError(f"no map is called {name!r}; there is {', '.join(map_names())}")
         return cls.parse(_shipped().joinpath(f"{name}.txt").read_text(encoding="utf-8"), name=name)
@@ -105,11 +175,22 @@ class GridMap:
 
     @property
     def start_row(self) -> int:
-        """The row where the bird starts: the middle one, or the lower of the two."""
+        """The row where the bird starts, the middle one or the lower of the two."""
         return self.rows // 2
 
     def state(self, row: int, column: int) -> int:
-        """Return the state of the bird in one cell."""
+        """Return the state of the bird in one cell.
+
+        Parameters
+        ----------
+        row, column
+            Of the cell, counted from 0.
+
+        Returns
+        -------
+        int
+            Its state in ``flappy_bird``.
+        """
         return column * self.rows + row
 
     def __str__(self) -> str:
@@ -137,6 +218,38 @@ def generate_map(
 
     A random flight from the start to the last column is kept free of walls (where there are rows
     enough to fly), so the map can be survived.
+
+    Parameters
+    ----------
+    rows, columns
+        The size, at least 1 each.
+    rng
+        Where chance comes from.
+    stars, walls
+        How likely a cell is one; together at most 1.
+
+    Returns
+    -------
+    GridMap
+        The map.
+
+    Raises
+    ------
+    CounselError
+        When a size or a chance is out of range.
+
+    Examples
+    --------
+    With walls everywhere only that flight is left:
+
+    >>> import numpy as np
+    >>> from counsel.worlds import generate_map
+    >>> print(generate_map(5, 12, rng=np.random.default_rng(0), stars=0.0, walls=1.0))
+    ..#.######.#
+    .#.#.#.#.##.
+    .####.#.#.##
+    .###########
+    .###########
     """
     rows, columns = whole("rows", rows, least=1), whole("columns", columns, least=1)
     check_rng(rng)

@@ -21,10 +21,33 @@ Person = Callable[[MDP], Floats]
 
 @dataclass(frozen=True, slots=True)
 class Uniform:
-    """Someone who takes any allowed action, each as likely as the others."""
+    """Someone who takes any allowed action, each as likely as the others.
+
+    Call it with a world, or give it as ``human`` to ``flappy_bird`` or ``car_driving``.
+
+    Examples
+    --------
+    >>> import counsel
+    >>> from counsel.worlds import Uniform
+    >>> allowed = [[True, True], [True, False]]
+    >>> mdp = counsel.MDP([[0, 1], [0, 1]], reward=[0.0, 1.0], horizon=3, allowed=allowed)
+    >>> Uniform()(mdp).tolist()
+    [[0.5, 0.5], [1.0, 0.0]]
+    """
 
     def __call__(self, mdp: MDP) -> Floats:
-        """Return the policy, [s, a] unless what is allowed changes with the step."""
+        """Return what they do alone.
+
+        Parameters
+        ----------
+        mdp
+            The world they are in.
+
+        Returns
+        -------
+        ndarray
+            Probabilities [s, a], or [h, s, a] where what is allowed changes with the step.
+        """
         allowed = layers(mdp.allowed)
         policy: Floats = allowed / allowed.sum(axis=-1, keepdims=True)
         return policy if len(policy) > 1 else policy[0]
@@ -32,7 +55,29 @@ class Uniform:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Noisy:
-    """Someone who does as ``person`` would, but with probability ``epsilon`` anything allowed."""
+    """Someone who does as another would, but with probability ``epsilon`` anything allowed.
+
+    Parameters
+    ----------
+    person
+        The other: a person such as ``Boltzmann(1.0)``, a policy [s, a] or [h, s, a], or the name of
+        one in the world that it is given to, as in ``flappy_bird(human=Noisy("greedy", 0.1))``.
+    epsilon
+        In [0, 1].
+
+    Raises
+    ------
+    CounselError
+        When ``epsilon`` is out of range; when it is called, if ``person`` is no such thing.
+
+    Examples
+    --------
+    >>> import counsel
+    >>> from counsel.worlds import Noisy
+    >>> mdp = counsel.MDP([[0, 1], [0, 1]], reward=[0.0, 1.0], horizon=3)
+    >>> Noisy([[1.0, 0.0], [0.5, 0.5]], 0.1)(mdp).round(3).tolist()
+    [[0.95, 0.05], [0.5, 0.5]]
+    """
 
     person: Person | ArrayLike
     epsilon: float
@@ -44,7 +89,18 @@ class Noisy:
         object.__setattr__(self, "epsilon", epsilon)
 
     def __call__(self, mdp: MDP) -> Floats:
-        """Return (1 − ε) π + ε uniform."""
+        """Return (1 − ε) π + ε uniform.
+
+        Parameters
+        ----------
+        mdp
+            The world they are in.
+
+        Returns
+        -------
+        ndarray
+            Probabilities [s, a], or [h, s, a] where either part changes with the step.
+        """
         mixed: Floats = (1.0 - self.epsilon) * policy_of(self.person, mdp)
         return mixed + self.epsilon * Uniform()(mdp)
 
@@ -60,6 +116,28 @@ class Boltzmann:
     This maximises the expected reward plus τ times the entropy of all actions to come. As τ → 0 the
     person is optimal; as τ → ∞ all ways through the rest of the episode become alike, so actions do
     too where every state allows as many.
+
+    Parameters
+    ----------
+    temperature
+        τ, above 0, in units of reward.
+
+    Raises
+    ------
+    CounselError
+        When the temperature is not above 0 and finite.
+
+    Examples
+    --------
+    What three people do first on a small map, where the best action is the last:
+
+    >>> from counsel.worlds import Boltzmann, make
+    >>> mdp = make("flappy-bird-budget/greedy").mdp
+    >>> for temperature in (0.1, 1.0, 100.0):
+    ...     print(Boltzmann(temperature)(mdp)[0, mdp.start.argmax()].round(2).tolist())
+    [0.0, 0.0, 1.0]
+    [0.55, 0.2, 0.25]
+    [0.34, 0.33, 0.33]
     """
 
     temperature: float
@@ -71,7 +149,18 @@ class Boltzmann:
         object.__setattr__(self, "temperature", temperature)
 
     def __call__(self, mdp: MDP) -> Floats:
-        """Return the policy [h, s, a]."""
+        """Return what they do alone.
+
+        Parameters
+        ----------
+        mdp
+            The world they are in.
+
+        Returns
+        -------
+        ndarray
+            Probabilities [h, s, a].
+        """
         H, S, A = mdp.reward.shape
         worlds = mdp.kernel.to_sparse()
         unit = max(self.temperature, 1.0)  # what is added to V then stays in range

@@ -13,26 +13,26 @@ from numpy.typing import NDArray
 
 from counsel.model.problem import AdviceProblem
 from counsel.worlds.car_driving import OVER, SIGNS, TURNS, road_of
-from counsel.worlds.draw import Move, draw_bird, draw_road, pixels
+from counsel.worlds.draw import Leg, draw_bird, draw_road, pixels
 from counsel.worlds.grid_map import MOVES, GridMap
 
 GREEN, RED, PLAIN = "\033[32m", "\033[31m", "\033[0m"
 
 
-class Scene(Protocol):
+class View(Protocol):
     """Shows the decisions so far and the state they led to."""
 
-    def text(self, moves: Sequence[Move], state: int, caption: str) -> str:
-        """Return the scene as text."""
+    def text(self, moves: Sequence[Leg], state: int, caption: str) -> str:
+        """Return it as text."""
         ...
 
 
 @runtime_checkable
-class Picture(Scene, Protocol):
-    """A scene that can also be drawn."""
+class Picture(View, Protocol):
+    """A view that can also be drawn."""
 
-    def frame(self, moves: Sequence[Move], state: int, caption: str) -> NDArray[np.uint8]:
-        """Return the scene as pixels [height, width, 3]."""
+    def frame(self, moves: Sequence[Leg], state: int, caption: str) -> NDArray[np.uint8]:
+        """Return it as pixels [height, width, 3]."""
         ...
 
 
@@ -42,7 +42,7 @@ class Words:
 
     problem: AdviceProblem
 
-    def text(self, moves: Sequence[Move], state: int, caption: str) -> str:
+    def text(self, moves: Sequence[Leg], state: int, caption: str) -> str:
         """Return the caption and the state."""
         return f"{caption}\n{self.problem.mdp.state_name(state)}\n"
 
@@ -53,7 +53,7 @@ class Flight:
 
     grid: GridMap
 
-    def text(self, moves: Sequence[Move], state: int, caption: str) -> str:
+    def text(self, moves: Sequence[Leg], state: int, caption: str) -> str:
         """Return the map with the way so far."""
         board = [list(line) for line in str(self.grid).splitlines()]
         for move in moves:
@@ -65,7 +65,7 @@ class Flight:
             board[row][column] = ">"
         return caption + "\n" + "\n".join("".join(line) for line in board) + "\n"
 
-    def frame(self, moves: Sequence[Move], state: int, caption: str) -> NDArray[np.uint8]:
+    def frame(self, moves: Sequence[Leg], state: int, caption: str) -> NDArray[np.uint8]:
         """Return the map with the way so far."""
         return pixels(draw_bird(self.grid, moves, state, caption))
 
@@ -74,7 +74,7 @@ class Flight:
 class Road:
     """Three lanes: the driver's row at the bottom, the next two above it."""
 
-    def text(self, moves: Sequence[Move], state: int, caption: str) -> str:
+    def text(self, moves: Sequence[Leg], state: int, caption: str) -> str:
         """Return three rows; ``^`` is the driver, ``x`` where they crashed."""
         lane, rows = road_of(_last_road(moves, state))
         lines = ["".join(SIGNS[kind] for kind in row) for row in rows[::-1]]
@@ -82,20 +82,20 @@ class Road:
         sign = sign_of(moves[-1], defer=len(TURNS)) if moves else ""
         return caption + "\n" + "\n".join([*lines[:-1], f"{lines[-1]} {sign}".rstrip()]) + "\n"
 
-    def frame(self, moves: Sequence[Move], state: int, caption: str) -> NDArray[np.uint8]:
+    def frame(self, moves: Sequence[Leg], state: int, caption: str) -> NDArray[np.uint8]:
         """Return three rows."""
         last = moves[-1] if moves else None
         return pixels(draw_road(_last_road(moves, state), last, caption, over=state == OVER))
 
 
-def _last_road(moves: Sequence[Move], state: int) -> int:
+def _last_road(moves: Sequence[Leg], state: int) -> int:
     """Return the last state that has a road: an episode that is over shows where it ended."""
     if state != OVER:
         return state
     return next((move.state for move in reversed(moves) if move.state != OVER), 0)
 
 
-def sign_of(move: Move, *, defer: int) -> str:
+def sign_of(move: Leg, *, defer: int) -> str:
     """Return ▲ for advice, △ for advice that was not taken, ● for silence, coloured."""
     if move.advice == defer:
         return f"{RED}●{PLAIN}"
