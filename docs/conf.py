@@ -50,6 +50,7 @@ sphinx_gallery_conf = {
     "show_signature": False,
     "remove_config_comments": True,
     "image_srcset": ["2x"],
+    "thumbnail_size": (720, 360),
     "reset_modules": ("gallery_style.reset",),
     "write_computation_times": False,
 }
@@ -60,6 +61,7 @@ html_static_path = ["_static"]
 html_css_files = ["counsel.css"]
 html_math_renderer = "mathml"
 html_copy_source = False
+html_show_copyright = False
 html_show_sourcelink = False
 html_theme_options = {
     "light_css_variables": {

@@ -7,7 +7,7 @@ def reset(gallery_conf: dict[str, Any], name: str) -> None:
     """Begin every example with the same style, whatever the last one did."""
     import matplotlib
 
-    from counsel.worlds.draw import ADVICE, DOTS, INK, LINES, PAPER, SILENCE
+    from counsel.worlds.draw import ADVICE, DOTS, DRIVER, INK, LINES, PAPER, STONES
 
     matplotlib.rcdefaults()
     matplotlib.rcParams.update(
@@ -18,14 +18,22 @@ def reset(gallery_conf: dict[str, Any], name: str) -> None:
             "figure.facecolor": PAPER,
             "savefig.facecolor": PAPER,
             "figure.constrained_layout.use": True,
-            "axes.prop_cycle": matplotlib.cycler(color=[ADVICE, SILENCE, INK, "#9A6B0F"]),
+            "figure.constrained_layout.h_pad": 0.08,
+            "figure.constrained_layout.w_pad": 0.08,
+            "axes.prop_cycle": matplotlib.cycler(color=[ADVICE, STONES, INK, DRIVER]),
             "axes.edgecolor": LINES,
             "axes.labelcolor": INK,
-            "axes.titlesize": 11,
+            "text.color": INK,
+            "font.size": 10.5,
+            "axes.labelsize": 10.5,
+            "axes.titlesize": 12,
+            "axes.titlepad": 10,
             "axes.titlelocation": "left",
             "axes.grid": True,
             "grid.color": LINES,
             "axes.axisbelow": True,
+            "xtick.major.size": 0,
+            "ytick.major.size": 0,
             "axes.spines.top": False,
             "axes.spines.right": False,
             "xtick.color": INK,
