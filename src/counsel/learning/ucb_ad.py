@@ -193,7 +193,7 @@ class UCBAD(AdherenceLearner):
 
     @property
     def rejected(self) -> Ints:
-        """Pairs [n, (layer, state, action)] whose bound lies below π: there advice repels.
+        """Pairs [n, (layer, state, action)] whose bound lies below π, where advice repels.
 
         The layer is 0 where nothing changes with the step.
         """
