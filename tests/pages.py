@@ -10,6 +10,8 @@ import io
 import itertools
 import re
 import shlex
+import sys
+import types
 from pathlib import Path
 from typing import NamedTuple
 
@@ -86,8 +88,23 @@ def run(path, command, folder, others=None):
     others
         What runs commands that are not run as they stand, by how they begin: called with the words.
     """
-    names = {"__name__": "__main__"}
-    others = others or {}
+    main, others = types.ModuleType("__main__"), others or {}
+    with _as_main(main):
+        _run(path, command, folder, others, vars(main))
+
+
+@contextlib.contextmanager
+def _as_main(module):
+    """Let a page be the main module, as a script is: what it defines can be pickled."""
+    before = sys.modules["__main__"]
+    sys.modules["__main__"] = module
+    try:
+        yield
+    finally:
+        sys.modules["__main__"] = before
+
+
+def _run(path, command, folder, others, names):
     for block in blocks(path):
         if block.why is not None:
             continue
