@@ -32,6 +32,13 @@ def test_what_a_brace_says_stands_below_it(placed):
     assert drawn.endswith("</munder><mtext>gain</mtext></munder></math>")
 
 
+@pytest.mark.parametrize("formula", [r"|x|", r"\|x\|", r"\Vert x \Vert"])
+def test_two_bars_are_of_one_height(placed, formula):
+    # Browsers stretch what opens, and the second bar does not look like something that closes.
+    drawn = placed(formula)
+    assert drawn.count('<mostretchy="false">') == drawn.count("<mo") == 2
+
+
 def test_other_formulas_are_left_alone(placed):
     for formula in (r"\sum_a^b x_a", r"\hat p^M_h", r"\max_b W_h", r"\frac{a < b}{c}"):
         assert placed(formula) == "".join(tex2mathml(formula).split())

@@ -1,18 +1,26 @@
-"""Formulas as MathML, which browsers draw themselves: no script, no picture, no other host."""
+"""Formulas as MathML, which browsers draw themselves: no script, no picture, no other host.
+
+Signs that grow (brackets, sums, bars) take a font that says how. Many machines have none, so one is
+put beside the pages.
+"""
 
 import html
 import re
+from importlib.resources import as_file, files
+from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
 from docutils import nodes
 from docutils.utils.math import MathError
 from docutils.utils.math.latex2mathml import tex2mathml
+from fontTools.ttLib import TTFont
 from sphinx.application import Sphinx
 from sphinx.errors import ExtensionError
 
 MATHML = "http://www.w3.org/1998/Math/MathML"
 ACCENTS = frozenset("ˉˆ˜~˙")
+BARS = frozenset("|∣∥‖")
 ElementTree.register_namespace("", MATHML)
 
 
@@ -20,7 +28,8 @@ def placed(drawn: str) -> str:
     r"""Put an index beside a letter with an accent, and what a brace says below the brace.
 
     Docutils puts the index of ``\bar V_h`` below the letter and the word of
-    ``\underbrace{x}_{\text{gain}}`` beside the brace.
+    ``\underbrace{x}_{\text{gain}}`` beside the brace. Of two bars around something browsers
+    stretch the first alone.
     """
     plain = re.sub(r"&(?!lt;|gt;|amp;)\w+;", lambda found: html.unescape(found[0]), drawn)
     tree = ElementTree.fromstring(plain)
@@ -36,6 +45,8 @@ def placed(drawn: str) -> str:
             node.append(index)
         elif node.tag == f"{{{MATHML}}}msub" and len(parts[0]) == 2 and parts[0][1].text == "⏟":
             node.tag = f"{{{MATHML}}}munder"
+        elif node.tag == f"{{{MATHML}}}mo" and node.text in BARS:
+            node.attrib.setdefault("stretchy", "false")
     return ElementTree.tostring(tree, encoding="unicode")
 
 
@@ -51,6 +62,15 @@ def _draw(translator: Any, node: nodes.Node, *, block: bool) -> None:
     raise nodes.SkipNode
 
 
+def _add_font(app: Sphinx, fault: Exception | None) -> None:
+    """Put the font where ``counsel.css`` looks for it."""
+    if fault is None and app.builder.format == "html":
+        with as_file(files("ziamath.fonts") / "STIXTwoMath-Regular.ttf") as path:
+            font = TTFont(path)
+        font.flavor = "woff"
+        font.save(Path(app.outdir) / "_static" / "STIXTwoMath-Regular.woff")
+
+
 def setup(app: Sphinx) -> dict[str, bool]:
     """Tell Sphinx."""
     app.add_html_math_renderer(
@@ -58,4 +78,5 @@ def setup(app: Sphinx) -> dict[str, bool]:
         inline_renderers=(lambda self, node: _draw(self, node, block=False), None),
         block_renderers=(lambda self, node: _draw(self, node, block=True), None),
     )
+    app.connect("build-finished", _add_font)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
