@@ -270,3 +270,10 @@ def test_the_report_says_with_what_the_runs_were_made(tmp_path):
     pq.write_table(table.replace_schema_metadata({b"counsel": json.dumps(told).encode()}), path)
     with pytest.raises(counsel.CounselError, match="worlds has 0 of 1 runs"):
         whole.redraw(tmp_path)
+
+
+def test_experiments_without_a_claim_of_the_paper_are_not_said_to_hold_0_of_0(tmp_path):
+    # "0 of 0 claims of the paper hold." stood over experiments that have claims of their own only.
+    outcome = whole.reproduce(["misjudged"], TINY, tmp_path / "ours", workers=1)
+    assert whole.headline(outcome.verdicts)[0] == "2 of 2 claims of our own hold"
+    assert "0 of 0" not in (tmp_path / "ours" / "report.html").read_text()

@@ -187,11 +187,13 @@ def headline(verdicts: Sequence[Verdict]) -> tuple[str, str]:
     """Return the finding in two sentences."""
     papers = [v.claim for v in verdicts if v.claim.source == "paper"]
     ours = [v.claim for v in verdicts if v.claim.source == "ours"]
-    held = sum(claim.holds for claim in papers)
-    title = f"{held} of {len(papers)} claims of the paper hold"
+    held, own = sum(claim.holds for claim in papers), sum(claim.holds for claim in ours)
     lead = "Adherence-aware advice: the paper's experiments, run again. "
-    if ours:
-        lead += f"Of {len(ours)} claims of our own {sum(c.holds for c in ours)} hold. "
+    title = f"{held} of {len(papers)} claims of the paper hold"
+    if ours and not papers:
+        title = f"{own} of {len(ours)} claims of our own hold"
+    elif ours:
+        lead += f"Of {len(ours)} claims of our own {own} hold. "
     return title, lead + "Those that do not are listed as such below."
 
 
