@@ -164,6 +164,16 @@ def by_step(table: NDArray[_T], horizon: int) -> NDArray[_T]:
     return np.broadcast_to(table, (horizon, *table.shape[1:]))
 
 
+def layers(view: NDArray[_T]) -> NDArray[_T]:
+    """Return the stored layers behind what ``by_step`` shows: one, or as many as steps."""
+    return view[:1] if view.strides[0] == 0 else view
+
+
+def unlayered(table: NDArray[_T]) -> NDArray[_T]:
+    """Return layers as constructors take them: without the step axis where there is one layer."""
+    return table[0] if len(table) == 1 else table
+
+
 def labels(name: str, given: Sequence[str] | None, count: int) -> tuple[str, ...] | None:
     """Return ``count`` distinct labels, or None when none were given."""
     if given is None:
@@ -183,11 +193,6 @@ def labels(name: str, given: Sequence[str] | None, count: int) -> tuple[str, ...
             )
         seen[text] = i
     return texts
-
-
-def layers(view: NDArray[_T]) -> NDArray[_T]:
-    """Return the stored layers behind what ``by_step`` shows: one, or as many as steps."""
-    return view[:1] if view.strides[0] == 0 else view
 
 
 def _is_unicode(text: str) -> bool:

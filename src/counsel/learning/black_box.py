@@ -21,7 +21,7 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import ArrayLike
 
-from counsel._arrays import Bools, Floats, Ints, check_range, layers, rectangular, whole
+from counsel._arrays import Bools, Floats, Ints, check_range, layers, rectangular, unlayered, whole
 from counsel.errors import CounselError
 from counsel.learning._chain_kernels import Chains, are_chains, with_room
 from counsel.learning._optimist_kernels import Box, note_advised
@@ -52,7 +52,7 @@ def machine_rewards(problem: AdviceProblem) -> Floats:
     alone = (own * reward).sum(axis=2, keepdims=True)
     advised: Floats = alone + lift * (reward - alone)
     table = np.concatenate((advised, np.broadcast_to(alone, (*advised.shape[:2], 1))), axis=2)
-    return table if len(table) > 1 else table[0]
+    return unlayered(table)
 
 
 class BlackBox(Watcher):

@@ -12,7 +12,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from counsel._arrays import Floats, layers
+from counsel._arrays import Floats, layers, unlayered
 from counsel.model.human import Human
 from counsel.model.mdp import MDP
 from counsel.model.policy import Advice, HardPolicy, Policy
@@ -45,8 +45,7 @@ def within_budget(
     plan: "SmallPlan | LargePlan", mdp: MDP, own_lsa: Floats, budget: float
 ) -> Policy | HardPolicy:
     """Return the best policy for the lifts of a plan within an expected budget."""
-    own = own_lsa if len(own_lsa) > 1 else own_lsa[0]
-    problem = AdviceProblem(mdp, Human(own, lift=plan.lifts()))
+    problem = AdviceProblem(mdp, Human(unlayered(own_lsa), lift=plan.lifts()))
     return spend_where_planned(problem, solve(problem, budget=budget).policy)
 
 
@@ -130,8 +129,7 @@ class LargePlan:
 
     def lifts(self) -> Floats:
         """Return the lifts [s, a] or [h, s, a]; 0 for advice that is left out."""
-        lift = np.nan_to_num(self.pull_lsa)
-        return lift if len(lift) > 1 else lift[0]
+        return unlayered(np.nan_to_num(self.pull_lsa))
 
     def pay(self, reward_lsa: Floats) -> None:
         """Take other rewards."""
@@ -186,8 +184,8 @@ def _twice(mdp: MDP) -> MDP:
     )
     return MDP(
         replace(mdp.kernel, row=np.concatenate((mdp.kernel.row,) * 2, axis=2)),
-        reward if len(reward) > 1 else reward[0],
+        unlayered(reward),
         horizon=mdp.horizon,
         start=mdp.start,
-        allowed=allowed if len(allowed) > 1 else allowed[0],
+        allowed=unlayered(allowed),
     )

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from counsel._arrays import brief, check_rng, generator_from
+from counsel._arrays import brief, check_rng, generator_from, unlayered
 from counsel.errors import CounselError
 from counsel.learning.adherence import read_limit
 from counsel.learning.move import Move
@@ -61,8 +61,7 @@ def as_if_all_listened(
     >>> counsel.evaluate(problem, counsel.solve(problem, budget=1).policy)
     Evaluation(value 11.2669, 1 pieces of advice)
     """
-    own = problem.human.policy
-    listens = Human(own if len(own) > 1 else own[0], 1.0)
+    listens = Human(unlayered(problem.human.policy), 1.0)
     return solve(AdviceProblem(problem.mdp, listens), penalty=penalty, budget=budget).policy
 
 

@@ -15,7 +15,7 @@ Where nothing more can happen nothing is paid, and that is known.
 
 import numpy as np
 
-from counsel._arrays import Floats, Ints, layers
+from counsel._arrays import Floats, Ints, layers, unlayered
 from counsel.estimate._kernels import fill_upper
 from counsel.estimate.intervals import KL, Bound, Theory, level_at
 from counsel.model.mdp import MDP
@@ -62,5 +62,4 @@ class Rewards:
 
     def world(self, episode: int) -> MDP:
         """Return the world with optimistic rewards."""
-        hopeful = self.upper(episode)
-        return self._mdp.paying(hopeful if len(hopeful) > 1 else hopeful[0])
+        return self._mdp.paying(unlayered(self.upper(episode)))

@@ -22,7 +22,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from counsel._arrays import layers
+from counsel._arrays import layers, unlayered
 from counsel.errors import CounselError
 from counsel.model.human import Human
 from counsel.model.kernel import Kernel
@@ -182,16 +182,16 @@ def _problem(
         )
         mdp = MDP(
             kernel,
-            _unlayered(arrays["reward"]),
+            unlayered(arrays["reward"]),
             horizon=header["horizon"],
             start=arrays["start"],
-            allowed=_unlayered(arrays["allowed"]),
+            allowed=unlayered(arrays["allowed"]),
             state_labels=header["state_labels"],
             action_labels=header["action_labels"],
         )
         told = "lift" if header["shares_lift"] else "adherence"
         human = Human(
-            _unlayered(arrays["policy"]),
+            unlayered(arrays["policy"]),
             **{told: arrays["given"]},
             groups=arrays["groups"] if header["grouped"] else None,
         )
@@ -331,11 +331,6 @@ def blaming(path: str | os.PathLike[str]) -> Iterator[None]:
         raise CounselError(f"{path}: {fault}") from None
     except _WRONG_KIND:
         raise CounselError(f"{path} holds arrays of the wrong kind; the file is damaged") from None
-
-
-def _unlayered(table: NDArray[Any]) -> NDArray[Any]:
-    """Drop the step axis of a table that has one layer."""
-    return table[0] if table.shape[0] == 1 else table
 
 
 def write_tables(path: Path, tables: Iterable[pa.Table]) -> None:

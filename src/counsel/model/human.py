@@ -37,6 +37,7 @@ from counsel._arrays import (
     place,
     rectangular,
     sealed,
+    unlayered,
 )
 from counsel.errors import CounselError
 from counsel.model._kernels import NEVER, lifts, sum_others
@@ -132,8 +133,7 @@ class Human:
             object.__setattr__(self, name, value)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        policy = self.policy[0] if len(self.policy) == 1 else self.policy
-        return _rebuild, (policy, self.given, self.shares_lift, self.given_groups)
+        return _rebuild, (unlayered(self.policy), self.given, self.shares_lift, self.given_groups)
 
     @property
     def groups(self) -> Ints:

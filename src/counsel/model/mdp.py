@@ -29,6 +29,7 @@ from counsel._arrays import (
     place,
     rectangular,
     sealed,
+    unlayered,
     whole,
 )
 from counsel.errors import CounselError
@@ -239,20 +240,19 @@ class MDP:
         CounselError
             When the shape or a number is wrong.
         """
-        allowed = layers(self.allowed)
         return MDP(
             self.kernel,
             reward,
             horizon=self.horizon,
             start=self.start,
-            allowed=allowed if len(allowed) > 1 else allowed[0],
+            allowed=unlayered(layers(self.allowed)),
             state_labels=self.state_labels,
             action_labels=self.action_labels,
         )
 
     def __reduce__(self) -> tuple[Any, ...]:
-        whole = (layers(self.reward), layers(self.allowed), self.start)
-        return _rebuild, (self.kernel, *whole, self.horizon, self.state_labels, self.action_labels)
+        tables = (layers(self.reward), layers(self.allowed), self.start)
+        return _rebuild, (self.kernel, *tables, self.horizon, self.state_labels, self.action_labels)
 
     @property
     def n_states(self) -> int:
@@ -318,10 +318,10 @@ def _rebuild(  # noqa: PLR0913 (what a pickled world consists of)
     """Build a pickled world again."""
     return MDP(
         kernel,
-        reward_lsa[0] if len(reward_lsa) == 1 else reward_lsa,
+        unlayered(reward_lsa),
         horizon=horizon,
         start=start,
-        allowed=allowed_lsa[0] if len(allowed_lsa) == 1 else allowed_lsa,
+        allowed=unlayered(allowed_lsa),
         state_labels=state_labels,
         action_labels=action_labels,
     )

@@ -24,6 +24,7 @@ from counsel._arrays import (
     layers,
     place,
     sealed,
+    unlayered,
 )
 from counsel.errors import CounselError
 from counsel.model.human import Human, advised_law
@@ -239,10 +240,10 @@ class AdviceProblem:
             labels = (*labels, silence)
         return MDP(
             Kernel.from_sparse(matrices, tolerance=3.0 * ROW_TOLERANCE),
-            np.stack(rewards) if L > 1 else rewards[0],
+            unlayered(np.stack(rewards)),
             horizon=H,
             start=mdp.start,
-            allowed=allowed if len(allowed) > 1 else allowed[0],
+            allowed=unlayered(allowed),
             state_labels=mdp.state_labels,
             action_labels=labels,
         )
@@ -307,7 +308,7 @@ class Setting:
         L = max(len(layers(mdp.reward)), len(layers(mdp.over)))
         hidden = np.where(mdp.over[:L, :, None], 0.0, high)
         blank = np.broadcast_to(hidden, (L, mdp.n_states, mdp.n_actions))
-        world = mdp.paying(blank if L > 1 else blank[0])
+        world = mdp.paying(unlayered(blank))
         return replace(self, mdp=world, reward_range=(low, high))
 
 

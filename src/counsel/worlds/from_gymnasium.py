@@ -11,7 +11,7 @@ from typing import Any
 import gymnasium
 import numpy as np
 
-from counsel._arrays import brief
+from counsel._arrays import brief, unlayered
 from counsel.errors import CounselError
 from counsel.model.human import Human
 from counsel.model.mdp import MDP
@@ -136,4 +136,4 @@ def _with_end(person: Human) -> Human:
     if groups is not None and groups.ndim >= 2:
         groups = np.concatenate((groups, groups[..., -1:, :]), axis=-2)
     told = "lift" if person.shares_lift else "adherence"
-    return Human(policy if len(policy) > 1 else policy[0], **{told: given}, groups=groups)
+    return Human(unlayered(policy), **{told: given}, groups=groups)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from counsel._arrays import Floats, brief, layers, numbers, real
+from counsel._arrays import Floats, brief, layers, numbers, real, unlayered
 from counsel.errors import CounselError
 from counsel.model.human import Human
 from counsel.model.mdp import MDP
@@ -50,7 +50,7 @@ class Uniform:
         """
         allowed = layers(mdp.allowed)
         policy: Floats = allowed / allowed.sum(axis=-1, keepdims=True)
-        return policy if len(policy) > 1 else policy[0]
+        return unlayered(policy)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
