@@ -91,7 +91,16 @@ def positive(name: str, value: object, most: float = math.inf) -> float:
     """Return a number above 0 and below ``most``."""
     number = real(name, value)
     if not 0.0 < number < most:
-        raise CounselError(f"{name} is {value}; it must be above 0 and below {most:g}")
+        limit = "finite" if most == math.inf else f"below {most:g}"
+        raise CounselError(f"{name} is {value}; it must be above 0 and {limit}")
+    return number
+
+
+def not_negative(name: str, value: object) -> float:
+    """Return a finite number of at least 0."""
+    number = real(name, value)
+    if not 0.0 <= number < math.inf:
+        raise CounselError(f"{name} is {number:g}; it must be a finite number of at least 0")
     return number
 
 

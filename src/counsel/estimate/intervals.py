@@ -31,8 +31,7 @@ from typing import Protocol
 
 import numpy as np
 
-from counsel._arrays import Floats, Ints, real, whole
-from counsel.errors import CounselError
+from counsel._arrays import Floats, Ints, positive, whole
 from counsel.estimate._kernels import (
     KL_EVERY,
     KL_LEVEL,
@@ -84,7 +83,7 @@ class Theory:
     episodes: int
 
     def __post_init__(self) -> None:
-        _check_delta(self.delta)
+        positive("delta", self.delta, 1.0)
         whole("episodes", self.episodes, least=1)
 
     def rule(self, *, groups: int, horizon: int) -> Rule:
@@ -140,8 +139,7 @@ class PaperBonus:
     scale: float = 0.4
 
     def __post_init__(self) -> None:
-        if not 0.0 < real("scale", self.scale) < math.inf:
-            raise CounselError(f"scale is {self.scale}; it must be above 0 and finite")
+        positive("scale", self.scale)
 
     def rule(self, *, groups: int, horizon: int) -> Rule:
         """Return the scale.
@@ -193,7 +191,7 @@ class KL:
 
     def __post_init__(self) -> None:
         if self.delta is not None:
-            _check_delta(self.delta)
+            positive("delta", self.delta, 1.0)
 
     def rule(self, *, groups: int, horizon: int) -> Rule:
         """Return log(G / δ), or nothing: the level then comes with the episode.
@@ -246,8 +244,3 @@ def interval(  # noqa: PLR0913 (counts, and what a bound depends on)
 def level_at(episode: int) -> float:
     """Return log(1 + t), t the last power of two up to ``episode``."""
     return math.log1p(2 ** (int(episode).bit_length() - 1)) if episode > 0 else 0.0
-
-
-def _check_delta(delta: object) -> None:
-    if not 0.0 < real("delta", delta) < 1.0:
-        raise CounselError(f"delta is {delta}; it must lie between 0 and 1")

@@ -7,7 +7,6 @@ alone; a match then has probability π + λ (1 − π), so matches are counted i
 each bin bounds λ, and the least bound holds.
 """
 
-import math
 from abc import ABC, abstractmethod
 from dataclasses import replace
 from typing import Any
@@ -24,7 +23,7 @@ from counsel._arrays import (
     check_rng,
     generator_from,
     layers,
-    real,
+    not_negative,
     rectangular,
     sealed,
 )
@@ -56,14 +55,10 @@ def read_limit(
     penalty: float, budget: float | None, *, name: str = "penalty"
 ) -> tuple[float, float | None]:
     """Return what a piece of advice costs and how many may be given, one or the other."""
-    price = real(name, penalty)
-    if not 0.0 <= price < math.inf:
-        raise CounselError(f"{name} is {penalty}; it must be a finite number of 0 or more")
+    price = not_negative(name, penalty)
     if budget is None:
         return price, None
-    pieces = real("budget", budget)
-    if not 0.0 <= pieces < math.inf:
-        raise CounselError(f"budget is {budget}; it must be a finite number of 0 or more")
+    pieces = not_negative("budget", budget)
     if price > 0.0:
         raise CounselError(f"penalty is {penalty} and budget {budget}; give one or the other")
     return price, pieces

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from counsel._arrays import Bools, Floats, Ints, real, sealed
+from counsel._arrays import Bools, Floats, Ints, sealed
 from counsel.errors import CounselError
 from counsel.model.policy import Advice, Policy, RandomCells
 from counsel.planning._kernels import under_advice
@@ -87,14 +87,6 @@ def bracket(planner: Planner, left: Point, right: Point, budget: float) -> tuple
         else:
             right = new
     return left, right
-
-
-def read_budget(budget: float) -> float:
-    """Check an expected budget."""
-    number = real("budget", budget)
-    if not 0.0 <= number < np.inf:
-        raise CounselError(f"budget is {number:g}; it must be a finite number of at least 0")
-    return number
 
 
 def check_enough(budget: float, least: float) -> None:

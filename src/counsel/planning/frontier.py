@@ -17,7 +17,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import ArrayLike
 
-from counsel._arrays import whole
+from counsel._arrays import not_negative, whole
 from counsel.model.policy import Policy
 from counsel.model.problem import AdviceProblem
 from counsel.planning.backward import Planner
@@ -29,7 +29,6 @@ from counsel.planning.budget import (
     check_enough,
     earns_more,
     ends,
-    read_budget,
     slope,
 )
 from counsel.planning.plan import Plan
@@ -118,7 +117,7 @@ class Frontier:
         CounselError
             When the budget is negative or less than what must be said.
         """
-        amount = read_budget(budget)
+        amount = not_negative("budget", budget)
         points = [vertex.point for vertex in self.vertices]
         check_enough(amount, points[0].count)
         last = len(points) - 1
@@ -147,7 +146,7 @@ class Frontier:
         CounselError
             When the budget is negative or less than what must be said.
         """
-        amount = read_budget(budget)
+        amount = not_negative("budget", budget)
         points = [vertex.point for vertex in self.vertices]
         check_enough(amount, points[0].count)
         counts = [point.count for point in points]

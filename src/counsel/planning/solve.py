@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import ArrayLike
 
-from counsel._arrays import real, sealed, whole
+from counsel._arrays import not_negative, sealed, whole
 from counsel.errors import CounselError
 from counsel.model.policy import Mixture, Policy
 from counsel.model.problem import AdviceProblem
@@ -15,7 +15,6 @@ from counsel.planning.budget import (
     check_enough,
     ends,
     one_random_cell,
-    read_budget,
     slope,
 )
 from counsel.planning.hard import solve_hard
@@ -97,7 +96,7 @@ def solve(  # noqa: PLR0913 (what may be asked of a plan)
     if budget is None:
         amount = read_penalty(penalty)
         return solve_penalty(Planner(problem, rules, threads=threads), amount)
-    amount = read_budget(budget)
+    amount = not_negative("budget", budget)
     search = Planner(problem, rules, threads=threads, search=True)
     left, right = ends(search)
     check_enough(amount, left.count)
@@ -109,10 +108,7 @@ def solve(  # noqa: PLR0913 (what may be asked of a plan)
 
 def read_penalty(penalty: float | None) -> float:
     """Check a penalty; none is 0."""
-    number = 0.0 if penalty is None else real("penalty", penalty)
-    if not 0.0 <= number < np.inf:
-        raise CounselError(f"penalty is {number:g}; it must be a finite number of at least 0")
-    return number
+    return 0.0 if penalty is None else not_negative("penalty", penalty)
 
 
 def solve_penalty(planner: Planner, penalty: float) -> Plan:

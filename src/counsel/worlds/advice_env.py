@@ -24,7 +24,7 @@ import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
-from counsel._arrays import brief, real
+from counsel._arrays import brief, not_negative
 from counsel.errors import CounselError
 from counsel.model.human import advised_law, draw_index
 from counsel.model.problem import AdviceProblem
@@ -88,7 +88,7 @@ class AdviceEnv(gymnasium.Env[np.int64, np.int64]):
         if not isinstance(problem, AdviceProblem):
             raise CounselError(f"problem is {brief(problem)}; give an AdviceProblem")
         self.problem = problem
-        self.penalty = read_penalty(penalty)
+        self.penalty = not_negative("penalty", penalty)
         self.view = Words(problem) if view is None else view
         modes = ["ansi", "rgb_array"] if isinstance(self.view, Picture) else ["ansi"]
         self.metadata = {"render_modes": modes, "render_fps": 4}
@@ -236,14 +236,6 @@ class AdviceEnv(gymnasium.Env[np.int64, np.int64]):
                 said = f"{sign} advised {mdp.action_name(move.advice)}"
             parts.append(f"{said}, did {mdp.action_name(move.action)}")
         return " · ".join(parts)
-
-
-def read_penalty(penalty: object) -> float:
-    """Return a finite penalty of 0 or more."""
-    value = real("penalty", penalty)
-    if not 0.0 <= value < np.inf:
-        raise CounselError(f"penalty is {value:g}; it must be a finite number of 0 or more")
-    return value
 
 
 def flappy_bird_env(

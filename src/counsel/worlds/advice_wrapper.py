@@ -14,10 +14,9 @@ from gymnasium import spaces
 from gymnasium.utils import RecordConstructorArgs
 from numpy.typing import ArrayLike
 
-from counsel._arrays import Floats, brief, check_distributions, check_range, numbers
+from counsel._arrays import Floats, brief, check_distributions, check_range, not_negative, numbers
 from counsel.errors import CounselError
 from counsel.model.human import advised_law, draw_index
-from counsel.worlds.advice_env import read_penalty
 
 Habit = Callable[[Any], "ArrayLike | int"]
 """What the person does alone, given an observation: an action, or a distribution over actions."""
@@ -105,7 +104,7 @@ class AdviceWrapper(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorArgs
             raise CounselError(f"human is {brief(human)}; give a function of the observation")
         self.first, self.n_actions = int(space.start), int(space.n)
         self.action_space = spaces.Discrete(self.n_actions + 1, start=self.first)
-        self.human, self.penalty = human, read_penalty(penalty)
+        self.human, self.penalty = human, not_negative("penalty", penalty)
         self.adherence: Floats | Adherence = (
             adherence if callable(adherence) else _read_adherence(adherence, self.n_actions)
         )

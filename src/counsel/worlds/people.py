@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from counsel._arrays import Floats, brief, layers, numbers, real, unlayered
+from counsel._arrays import Floats, brief, layers, numbers, positive, real, unlayered
 from counsel.errors import CounselError
 from counsel.model.human import Human
 from counsel.model.mdp import MDP
@@ -143,10 +143,7 @@ class Boltzmann:
     temperature: float
 
     def __post_init__(self) -> None:
-        temperature = real("temperature", self.temperature)
-        if not 0.0 < temperature < np.inf:
-            raise CounselError(f"temperature is {self.temperature}; it must be above 0 and finite")
-        object.__setattr__(self, "temperature", temperature)
+        object.__setattr__(self, "temperature", positive("temperature", self.temperature))
 
     def __call__(self, mdp: MDP) -> Floats:
         """Return what they do alone.
