@@ -15,7 +15,7 @@ def test_code_that_two_processes_keep_at_once_stays_apart(tmp_path):
         _jit._keep(file, key, f"code {key}")
     del file._load_index
     assert file.load("for integers") == "code for integers"
-    assert file._load_data(file._data_name(_jit.number_of("for floats"))) == "code for floats"
+    assert file._load_data(file._data_name(_jit.stable_hash("for floats"))) == "code for floats"
 
 
 def test_kernels_are_kept_so():

@@ -60,14 +60,14 @@ def _compiled(function: Any, *, forceinline: bool) -> Any:  # noqa: ANN401 (stan
     return compiled
 
 
-def number_of(key: object) -> int:
+def stable_hash(key: object) -> int:
     """Return a number that stands for a key, the same in every process."""
     return int.from_bytes(hashlib.sha256(repr(key).encode()).digest()[:8])
 
 
 def _keep(file: Any, key: object, data: object) -> None:  # noqa: ANN401 (Numba's own)
     """Keep compiled code under a name that no other code has."""
-    name = file._data_name(number_of(key))
+    name = file._data_name(stable_hash(key))
     file._save_data(name, data)
     file._save_index(file._load_index() | {key: name})
 
@@ -78,11 +78,11 @@ def cores() -> int:
 
 
 @lru_cache(maxsize=4)
-def pool(threads: int) -> Executor:
+def thread_pool(threads: int) -> Executor:
     """Return the shared pool of ``threads`` threads."""
     return ThreadPoolExecutor(threads, thread_name_prefix="counsel")
 
 
 if hasattr(os, "register_at_fork"):
     # Threads do not survive a fork: a child that found the parent's pool would wait for ever.
-    os.register_at_fork(after_in_child=pool.cache_clear)
+    os.register_at_fork(after_in_child=thread_pool.cache_clear)

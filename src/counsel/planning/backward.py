@@ -28,7 +28,7 @@ from itertools import pairwise
 import numpy as np
 
 from counsel._arrays import Floats, layers
-from counsel._jit import cores, pool
+from counsel._jit import cores, thread_pool
 from counsel.model.policy import Advice
 from counsel.model.problem import AdviceProblem
 from counsel.planning._kernels import Aim, Model, choose, expect, plan_back
@@ -177,5 +177,5 @@ def _cut(begin: int, end: int, parts: int) -> list[tuple[int, int]]:
 
 def _together(threads: int, jobs: Sequence[Callable[[], None]]) -> None:
     """Run the jobs on the shared threads and wait for all of them."""
-    for done in [pool(threads).submit(job) for job in jobs]:
+    for done in [thread_pool(threads).submit(job) for job in jobs]:
         done.result()
