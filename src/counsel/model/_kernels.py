@@ -180,8 +180,7 @@ def lifts(policy_lsa: Floats, adherence_lsa: Floats, lift_lsa: Floats) -> None:
     """Fill lift = (θ − π) / Σ_{b≠a} π(b), and 0 where the person takes ``a`` for certain.
 
     The denominator is summed over the other actions, not taken as 1 − π: for a person who is
-    almost certain that difference has lost its digits. At θ = 1 the lift is 1 to the last bit. Who
-    does anything else less often than ``NEVER`` is certain: the lift would overflow.
+    almost certain that difference has lost its digits. At θ = 1 the lift is 1 to the last bit.
     """
     L, S, A = lift_lsa.shape
     for layer in range(L):

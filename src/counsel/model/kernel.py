@@ -315,16 +315,19 @@ class Kernel:
         cls, row: Ints, first_row: Ints, indptr: Ints, next_state: Ints, probability: Floats
     ) -> "Kernel":
         """Check and keep arrays that nobody else holds."""
-        whole = (row, first_row, indptr, next_state)
+        indices = (row, first_row, indptr, next_state)
         if (
-            any(array.dtype.kind not in "iu" for array in whole)
+            any(array.dtype.kind not in "iu" for array in indices)
             or probability.dtype.kind != "f"
             or row.ndim != 3
             or 0 in row.shape
         ):
-            raise CounselError("transition rows are arrays of the wrong kind")
+            raise CounselError(
+                "transition rows are of the wrong kind: row must be whole numbers [layer, s, a], "
+                "first_row, indptr and next_state whole numbers, probability floats"
+            )
         if any(array.size and array.max() >= 2**31 for array in (row, next_state)):
-            raise CounselError("transition rows point too far")
+            raise CounselError("transition rows point too far: row and next_state stay below 2^31")
         row = row.astype(np.int32, copy=False)
         layer_rows = first_row.astype(np.int64)
         indptr = indptr.astype(np.int64, copy=False)

@@ -31,9 +31,10 @@ from counsel._arrays import (
     whole,
 )
 from counsel.errors import CounselError
+from counsel.model.kernel import MOST_ACTIONS
 
 Advice = NDArray[np.int16]
-"""Advice is stored in two bytes: at most 32,766 actions."""
+"""Advice is stored in two bytes: room for ``MOST_ACTIONS`` and silence."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -64,6 +65,11 @@ class RandomCells:
         if not np.array_equal(own, array, equal_nan=True):
             raise CounselError(f"{name} of the random cells is {brief(array)}, which is too large")
         object.__setattr__(self, name, sealed(own))
+
+    @property
+    def cell_of_entry(self) -> NDArray[np.int64]:
+        """The cell that each entry of ``advice`` and ``probability`` belongs to."""
+        return np.repeat(self.cell, np.diff(self.indptr))
 
     def __reduce__(self) -> tuple[Any, ...]:
         return RandomCells, (self.cell, self.indptr, self.advice, self.probability)
@@ -268,8 +274,7 @@ class Policy:
         table = np.zeros((H * S, self.n_actions + 1))
         table[np.arange(H * S), self.advice.reshape(-1)] = 1.0
         table[self.random.cell] = 0.0
-        rows = np.repeat(self.random.cell, np.diff(self.random.indptr))
-        table[rows, self.random.advice] = self.random.probability
+        table[self.random.cell_of_entry, self.random.advice] = self.random.probability
         return table.reshape(H, S, -1)
 
     def at(self, step: int, state: int) -> dict[int, float]:
@@ -375,7 +380,9 @@ class HardPolicy:
         table = _read_advice(advice, actions, "khs")
         where = first(table[:1] != actions)
         if where is not None:
-            raise CounselError(f"advice{place('khs', where)} speaks with no piece left")
+            raise CounselError(
+                f"advice{place('khs', where)} speaks with no piece left; give {actions} there"
+            )
         object.__setattr__(self, "n_actions", actions)
         object.__setattr__(self, "advice", table)
 
@@ -553,13 +560,18 @@ def _check_random(random: RandomCells, shape: tuple[int, ...], n_actions: int) -
         and bool(((advice >= 0) & (advice <= n_actions)).all())
     )
     if not sound:
-        raise CounselError("the random cells of the policy do not fit together")
+        raise CounselError(
+            "the random cells of the policy do not fit together; list cells in order, each with "
+            f"entries indptr[i] up to indptr[i + 1] and advice from 0 to {n_actions}"
+        )
     for i in range(cell.size):
         part = slice(indptr[i], indptr[i + 1])
         chances = random.probability[part]
         where = place("hs", divmod(int(cell[i]), shape[1]))
         if len(set(advice[part].tolist())) < len(chances):
-            raise CounselError(f"the random cell {where} names one advice twice")
+            raise CounselError(
+                f"the random cell {where} names one advice twice; add up its probabilities"
+            )
         if not (chances >= 0.0).all():
             raise CounselError(
                 f"the random cell {where} has probability {chances[~(chances >= 0.0)][0]:.10g}; "
@@ -567,7 +579,8 @@ def _check_random(random: RandomCells, shape: tuple[int, ...], n_actions: int) -
             )
         if not abs(chances.sum() - 1.0) <= ROW_TOLERANCE:
             raise CounselError(
-                f"the random cell {where} has probabilities that sum to {chances.sum():.10g}"
+                f"the random cell {where} has probabilities that sum to {chances.sum():.10g}; "
+                "they must sum to 1"
             )
 
 
@@ -582,8 +595,10 @@ def _check_sizes(policy: Policy | HardPolicy, here: tuple[int, int, int]) -> Non
 
 def _read_actions(given: int) -> int:
     actions = whole("n_actions", given, least=1)
-    if actions > 32_766:
-        raise CounselError(f"n_actions is {actions}; advice is stored for at most 32,766 actions")
+    if actions > MOST_ACTIONS:
+        raise CounselError(
+            f"n_actions is {actions}; advice is stored for at most {MOST_ACTIONS:,} actions"
+        )
     return actions
 
 

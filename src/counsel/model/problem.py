@@ -91,7 +91,8 @@ class AdviceProblem:
         if where is not None:
             mass = np.broadcast_to(human.policy, (mdp.horizon, *here))[where]
             raise CounselError(
-                f"policy{place('hsa', where)} is {mass:.10g} on an action that is not allowed"
+                f"policy{place('hsa', where)} is {mass:.10g} on an action that is not allowed; "
+                "allow the action or give it probability 0"
             )
 
     @property
@@ -183,9 +184,9 @@ class AdviceProblem:
         )[..., 0]
         cells = np.argwhere(~chosen)
         if isinstance(policy, Policy) and not len(cells):
-            rows = np.repeat(policy.random.cell, np.diff(policy.random.indptr))
-            off = ~extended.reshape(-1, here[2] + 1)[rows, policy.random.advice]
-            cells = np.stack(np.divmod(rows[off], here[1]), axis=1)
+            at = policy.random.cell_of_entry
+            off = ~extended.reshape(-1, here[2] + 1)[at, policy.random.advice]
+            cells = np.stack(np.divmod(at[off], here[1]), axis=1)
         if len(cells):
             h, s = cells[0][-2:]
             raise CounselError(

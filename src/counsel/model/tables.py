@@ -24,11 +24,11 @@ def policy_tables(policy: Policy | HardPolicy, problem: AdviceProblem | None) ->
                 yield _table(policy, problem, (k, h), states, advice, sure)
         return
     S = policy.advice.shape[1]
-    rows = np.repeat(policy.random.cell, np.diff(policy.random.indptr))
+    cells = policy.random.cell_of_entry
     for h in range(policy.advice.shape[0]):
-        here = (rows >= h * S) & (rows < (h + 1) * S)
-        fixed = np.setdiff1d(np.arange(S), rows[here] - h * S)
-        states = np.concatenate((fixed, rows[here] - h * S))
+        here = (cells >= h * S) & (cells < (h + 1) * S)
+        fixed = np.setdiff1d(np.arange(S), cells[here] - h * S)
+        states = np.concatenate((fixed, cells[here] - h * S))
         advice = np.concatenate((policy.advice[h, fixed], policy.random.advice[here]))
         chance = np.concatenate((np.ones(fixed.size), policy.random.probability[here]))
         order = np.argsort(states, kind="stable")
