@@ -13,7 +13,8 @@ from counsel._jit import inlined, kernel
 from counsel.learning._chain_kernels import Chains, follow
 from counsel.learning._explore_kernels import pick_top
 from counsel.model._kernels import layer_of
-from counsel.planning._kernels import Model, walk_forward
+from counsel.planning._forward_kernels import walk_forward
+from counsel.planning._kernels import Model
 from counsel.simulate._kernels import Scene, draw_action, draw_row, draw_start
 
 HOEFFDING, FREEDMAN = range(2)

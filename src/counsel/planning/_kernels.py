@@ -1,4 +1,4 @@
-"""Compiled loops of planning and evaluation.
+"""Compiled loops of planning, which run backwards from the last step.
 
 Two values travel backwards together, in the last axis of every array named ``…2``: what is being
 maximised, and what decides between equals. Each is a weight times reward minus a cost times pieces
@@ -398,91 +398,6 @@ def plan_back_hard(
             )
             for s in range(S):
                 V_khs[k, h, s] = both_ks2[h % 2, k, s, 0]
-
-
-@kernel
-def push_cell(
-    model: Model, h: int, s: int, advice: int, mass: float, mass_r: Floats, offset: int
-) -> float:
-    """Send ``mass`` from one cell to the rows of its actions; return the expected reward."""
-    A = model.policy_lsa.shape[2]
-    row_a = model.row_lsa[layer_of(model.row_lsa.shape[0], h), s]
-    reward_a = model.reward_lsa[layer_of(model.reward_lsa.shape[0], h), s]
-    own_a = model.policy_lsa[layer_of(model.policy_lsa.shape[0], h), s]
-    lift, others = 0.0, 0.0
-    if advice < A:
-        lift = model.lift_lsa[layer_of(model.lift_lsa.shape[0], h), s, advice]
-        for a in range(A):
-            if a != advice:
-                others += own_a[a]
-    earned = 0.0
-    for a in range(A):
-        # θ = π + lift · Σ_{b≠a} π(b); λ + (1 − λ) π would lose its digits where λ is large.
-        part = own_a[a] + lift * others if a == advice else (1.0 - lift) * own_a[a]
-        if part > 0.0:
-            mass_r[row_a[a] - offset] += mass * part
-            earned += mass * part * reward_a[a]
-    return earned
-
-
-@kernel
-def walk_forward(
-    model: Model,
-    advice_khs: Ints,
-    random_cell: Ints,
-    random_indptr: Ints,
-    random_advice: Ints,
-    random_probability: Floats,
-    x_jks: Floats,
-    mass_kr: Floats,
-    occupancy_hs: Floats,
-    reward_h: Floats,
-    rate_h: Floats,
-    pieces_sa: Floats,
-) -> None:
-    """Carry the distribution over (pieces left, state) through all steps.
-
-    ``x_jks[0]`` holds the start. With one layer of pieces nothing is spent; random cells are only
-    read then.
-    """
-    K, H, S = advice_khs.shape
-    silence = model.policy_lsa.shape[2]
-    cursor = 0
-    for h in range(H):
-        now_ks, then_ks = x_jks[h % 2], x_jks[(h + 1) % 2]
-        then_ks[:] = 0.0
-        n = layer_of(model.first_row_l.size - 1, h)
-        row, row_end = model.first_row_l[n], model.first_row_l[n + 1]
-        for k in range(K):
-            for s in range(S):
-                x = now_ks[k, s]
-                while cursor < random_cell.size and random_cell[cursor] < h * S + s:
-                    cursor += 1
-                if x == 0.0:
-                    continue
-                occupancy_hs[h, s] += x
-                if cursor < random_cell.size and random_cell[cursor] == h * S + s:
-                    for i in range(random_indptr[cursor], random_indptr[cursor + 1]):
-                        share = x * random_probability[i]
-                        advice = random_advice[i]
-                        reward_h[h] += push_cell(model, h, s, advice, share, mass_kr[k], row)
-                        if advice < silence:
-                            rate_h[h] += share
-                            pieces_sa[s, advice] += share
-                    continue
-                advice = advice_khs[k, h, s]
-                spent = 1 if K > 1 and advice < silence else 0
-                reward_h[h] += push_cell(model, h, s, advice, x, mass_kr[k - spent], row)
-                if advice < silence:
-                    rate_h[h] += x
-                    pieces_sa[s, advice] += x
-        for k in range(K):
-            for i in range(row, row_end):
-                mass = mass_kr[k, i - row]
-                if mass > 0.0:
-                    mass_kr[k, i - row] = 0.0
-                    for j in range(model.indptr[i], model.indptr[i + 1]):
-                        then_ks[k, model.next_state[j]] += mass * model.probability[j]
 
 
 @kernel

@@ -129,10 +129,10 @@ def one_random_cell(planner: Planner, low: Policy, high: Policy, budget: float) 
     extra_s = x_hs[h] * (now_s2[:, 1] - kept_s2[:, 1])
     need = budget - spent_before[h] - float(x_hs[h] @ kept_s2[:, 1])
     advice_hs = np.concatenate((low_hs[:h], switched_hs[h:]))
-    return _cross(advice_hs, low_hs[h], h, extra_s, need, A)
+    return _switch_until_spent(advice_hs, low_hs[h], h, extra_s, need, A)
 
 
-def _cross(  # noqa: PLR0913 (one step of the above, taken out to be read alone)
+def _switch_until_spent(  # noqa: PLR0913 (one step of the above, to be read alone)
     advice_hs: Ints, low_s: Ints, h: int, extra_s: Floats, need: float, n_actions: int
 ) -> Policy:
     """Switch the states of one step until ``need`` more pieces are spent, the last in part."""

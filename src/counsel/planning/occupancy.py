@@ -16,7 +16,8 @@ from counsel._arrays import Floats, sealed
 from counsel.errors import CounselError
 from counsel.model.policy import NO_RANDOM_CELLS, HardPolicy, Mixture, Policy
 from counsel.model.problem import AdviceProblem
-from counsel.planning._kernels import Model, walk_forward
+from counsel.planning._forward_kernels import walk_forward
+from counsel.planning._kernels import Model
 from counsel.planning.backward import model_of
 from counsel.planning.rules import Rules
 

@@ -1,7 +1,7 @@
 """Leave out what cannot occur.
 
 Where the state says how far the episode has come, as on a map crossed from left to right, only a
-few states can occur at each step: 126 of 2,820 cells on the Flappy Bird map. Whoever needs values
+few states can occur at each step: 116 of 2,820 cells on the Flappy Bird map. Whoever needs values
 from the start only, as the search along the frontier does, plans those. The cells that can occur
 are numbered anew at each step, which gives a smaller problem of the same form: all its layers
 differ, the same loops plan it, and the numbers they produce in each cell are the same to the last
@@ -20,7 +20,7 @@ from counsel.planning._reach_kernels import count_rows, reach_forward, renumber_
 
 _T = TypeVar("_T", bound=np.generic)
 
-WORTH_IT = 0.5
+MOST_SHARE = 0.5
 """Share of cells that can occur above which nothing is left out."""
 
 SMALL = 100_000
@@ -70,12 +70,12 @@ def within_reach(model: Model, start_s: Floats, horizon: int) -> Reach | None:
     """Return the problem of the cells that can occur, or None where that is most of them."""
     S, A = model.policy_lsa.shape[1:]
     begin = np.empty(horizon + 1, dtype=np.int64)
-    states = np.empty(int(WORTH_IT * horizon * S), dtype=np.int64)
-    who = (model.row_lsa, model.policy_lsa, model.speak_lsa)
-    if not reach_forward(*who, model.indptr, model.next_state, start_s, begin, states):
+    states = np.empty(int(MOST_SHARE * horizon * S), dtype=np.int64)
+    moves = (model.row_lsa, model.policy_lsa, model.speak_lsa)
+    if not reach_forward(*moves, model.indptr, model.next_state, start_s, begin, states):
         return None
     states = states[: begin[-1]].copy()
-    rows, entries = count_rows(*who, model.indptr, begin, states)
+    rows, entries = count_rows(*moves, model.indptr, begin, states)
     cells = Cells(begin, states)
     width = cells.width
     if entries + horizon * width * A > max(model.probability.size + S * A, SMALL):
@@ -87,7 +87,7 @@ def within_reach(model: Model, start_s: Floats, horizon: int) -> Reach | None:
     probability = np.empty(entries)
     old = (model.indptr, model.next_state, model.probability)
     new = (row_hsa, first_row, indptr, next_state)
-    renumber_rows(*who, *old, begin, states, *new, probability)
+    renumber_rows(*moves, *old, begin, states, *new, probability)
 
     def take(table: NDArray[_T]) -> NDArray[_T]:
         return sealed(cells.take(table))
