@@ -33,7 +33,7 @@ from counsel.estimate.rates import wilson
 ROUNDS = 300
 """Iterations after which the rest is left."""
 
-CHEAP = 100
+HUNTER_ROUNDS = 100
 """Iterations before Newton's steps are tried, which cost more."""
 
 CLOSE = 1e-12
@@ -119,11 +119,13 @@ def _climb(policy: Floats, free: Floats, n: Floats, refused: Floats) -> Floats:
     for i in range(ROUNDS):
         now = policy[live]
         counts = free[live], n[live], refused[live]
-        new = _step(now, *counts)
-        if i >= CHEAP and now.shape[1] <= MANY:
-            leap = _leap(now, *counts)
-            height, other = (_height(each, free[live], refused[live]) for each in (new, leap))
-            new = np.where((other >= height - 1e-12 * np.abs(height))[:, None], leap, new)
+        new = _hunter_step(now, *counts)
+        if i >= HUNTER_ROUNDS and now.shape[1] <= MANY:
+            newton = _newton_step(now, *counts)
+            height, other = (
+                _log_likelihood(each, free[live], refused[live]) for each in (new, newton)
+            )
+            new = np.where((other >= height - 1e-12 * np.abs(height))[:, None], newton, new)
         policy[live] = new
         live = live[np.abs(new - now).max(axis=-1) > CLOSE]
         if not live.size:
@@ -133,7 +135,7 @@ def _climb(policy: Floats, free: Floats, n: Floats, refused: Floats) -> Floats:
     return policy
 
 
-def _step(now: Floats, free: Floats, n: Floats, refused: Floats) -> Floats:
+def _hunter_step(now: Floats, free: Floats, n: Floats, refused: Floats) -> Floats:
     """Return Hunter's step."""
     others = np.maximum(_others(now), 1e-300)
     per_set = np.where(refused > 0.0, refused / others, 0.0)
@@ -143,7 +145,7 @@ def _step(now: Floats, free: Floats, n: Floats, refused: Floats) -> Floats:
     return new
 
 
-def _leap(now: Floats, free: Floats, n: Floats, refused: Floats) -> Floats:
+def _newton_step(now: Floats, free: Floats, n: Floats, refused: Floats) -> Floats:
     """Return Newton's step on the logits."""
     expected, info = _information(now, n, refused)
     step = np.einsum("cij,cj->ci", _inverse(info, now), free - expected)
@@ -153,7 +155,7 @@ def _leap(now: Floats, free: Floats, n: Floats, refused: Floats) -> Floats:
     return new
 
 
-def _height(policy: Floats, free: Floats, refused: Floats) -> Floats:
+def _log_likelihood(policy: Floats, free: Floats, refused: Floats) -> Floats:
     """Return the log likelihood."""
     log = np.log(np.maximum(policy, 1e-300))
     rest = np.log(np.maximum(_others(policy), 1e-300))
@@ -178,7 +180,7 @@ def _sizes(policy: Floats, n: Floats, refused: Floats) -> Floats:
             size[part] = chances
             continue
         _, info = _information(pi, n[part], refused[part])
-        slope = _spread(pi)  # ∂π / ∂x
+        slope = _covariance(pi)  # ∂π / ∂x
         variance = np.einsum("cij,cjk,cik->ci", slope, _inverse(info, pi), slope)
         shares = pi * (1.0 - pi)
         known = (variance > 0.0) & (shares > 0.0)
@@ -196,14 +198,14 @@ def _others(policy: Floats) -> Floats:
 def _information(pi: Floats, n: Floats, refused: Floats) -> tuple[Floats, Floats]:
     """Return how often each action is expected to be chosen freely, and the information."""
     A = pi.shape[1]
-    expected, info = n[:, None] * pi, n[:, None, None] * _spread(pi)
+    expected, info = n[:, None] * pi, n[:, None, None] * _covariance(pi)
     for b in range(A):
         m = refused[:, b]
         without = np.where(np.arange(A) == b, 0.0, pi)
         total = without.sum(axis=-1, keepdims=True)
         q = np.divide(without, total, out=np.zeros_like(without), where=total > 0.0)
         expected += m[:, None] * q
-        info += m[:, None, None] * _spread(q)
+        info += m[:, None, None] * _covariance(q)
     return expected, info
 
 
@@ -220,7 +222,7 @@ def _inverse(info: Floats, pi: Floats) -> Floats:
     return inverse
 
 
-def _spread(q: Floats) -> Floats:
+def _covariance(q: Floats) -> Floats:
     """Return diag(q) − q qᵀ for each row."""
     outer = -q[:, :, None] * q[:, None, :]
     index = np.arange(q.shape[1])

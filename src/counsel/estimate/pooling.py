@@ -199,8 +199,8 @@ def likeliest(heard: Heard) -> tuple[Floats, Floats]:
     rough = np.where(np.isfinite(size), size, 0.0)
     spread = (rough * pi + 0.5) * (rough * (1.0 - pi) + 0.5) / ((rough + 1.0) ** 2 * (rough + 2.0))
     habit_variance = np.where(np.isfinite(size), spread, 0.0)
-    pull = (n * (1.0 - pi) * (1.0 - own[unit]) / variance) ** 2 * habit_variance
-    doubt = np.bincount(unit, pull, units)
+    from_habit = (n * (1.0 - pi) * (1.0 - own[unit]) / variance) ** 2 * habit_variance
+    doubt = np.bincount(unit, from_habit, units)
     known = info > 0.0
     safe = np.where(known, info, 1.0)
     error = np.where(known, np.sqrt(1.0 / safe + doubt / safe**2), np.inf)
