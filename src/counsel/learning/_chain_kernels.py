@@ -56,7 +56,7 @@ def add_times(chains: Chains, row: Ints, t: Ints, times: Ints) -> None:
 
 
 @kernel
-def expect(chains: Chains, h: int, s: int, x: int, value_s: Floats) -> float:
+def expect_chain(chains: Chains, h: int, s: int, x: int, value_s: Floats) -> float:
     """Return Σ_t p̂(t) value(t) of a row that was seen."""
     j, value = chains.head_hsx[h, s, x], 0.0
     while j >= 0:

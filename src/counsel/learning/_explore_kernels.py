@@ -18,7 +18,7 @@ UNSEEN = 1e12
 """How uncertain a pair is that was never seen: more than anything that was."""
 
 
-class Seen(NamedTuple):
+class SeenRows(NamedTuple):
     """What was seen to follow each row."""
 
     row: Ints
@@ -68,7 +68,7 @@ def explore(
     """Play episodes, always advising where most is uncertain, by live counts.
 
     The uncertainty of a row is ``bonus[0]`` · φ(n) / n with the visits so far, plus ``ahead_hsb``,
-    what lies behind it as of the last update. Ties are broken by ``tie_nh``. ``key`` receives
+    what lies ahead of it as of the last update. Ties are broken by ``tie_nh``. ``key`` receives
     (row, next state) as row · S + t.
     """
     H, S, B = visits_hsb.shape
@@ -100,7 +100,7 @@ def explore(
 
 
 @kernel
-def expect_seen(seen: Seen, i: int, value_s: Floats) -> float:
+def expect_seen(seen: SeenRows, i: int, value_s: Floats) -> float:
     """Return Σ_t p̂(t) value(t) of a row."""
     total, value = 0, 0.0
     for j in range(seen.indptr[i], seen.indptr[i + 1]):
@@ -110,17 +110,17 @@ def expect_seen(seen: Seen, i: int, value_s: Floats) -> float:
 
 
 @kernel
-def look_behind(
-    seen: Seen,
+def look_ahead(
+    seen: SeenRows,
     visits_hsb: Ints,
     bonus: tuple[float, float],
     open_lsb: Bools,
     ended_hs: Bools,
     ahead_hsb: Floats,
 ) -> None:
-    """Work out what lies behind each row: (1 + 1/H) Σ p̂ max W of the next step, without a cap.
+    """Work out what lies ahead of each row: (1 + 1/H) Σ p̂ max W of the next step, without a cap.
 
-    W of a row is its own uncertainty plus what lies behind; of a pair never seen it is ``UNSEEN``.
+    W of a row is its own uncertainty plus what lies ahead; of a pair never seen it is ``UNSEEN``.
     Where an episode has ended nothing is uncertain.
     """
     H, S, B = visits_hsb.shape
@@ -151,7 +151,7 @@ def look_behind(
 
 @kernel
 def clipped_uncertainty(
-    seen: Seen,
+    seen: SeenRows,
     visits_hsb: Ints,
     bonus: tuple[float, float],
     open_lsb: Bools,
@@ -194,7 +194,7 @@ def mark_ends(step_n: Ints, state_n: Ints, ended_hs: Bools) -> None:
 
 @kernel
 def plan_seen(
-    seen: Seen,
+    seen: SeenRows,
     visits_hsb: Ints,
     actions_hsba: Ints,
     reward_lsa: Floats,

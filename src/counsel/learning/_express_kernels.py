@@ -7,7 +7,7 @@ import numpy as np
 
 from counsel._arrays import Floats, Ints
 from counsel._jit import kernel
-from counsel.learning._chain_kernels import expect
+from counsel.learning._chain_kernels import expect_chain
 from counsel.learning._explore_kernels import phi, pick_top
 from counsel.learning._optimist_kernels import Box, settled
 from counsel.model._kernels import layer_of
@@ -39,7 +39,7 @@ def plan_express(
                 n = float(box.chains.visits_hsx[h, s, b])
                 if n > 0.0:
                     own = scale * 15.0 * H * H * phi(n, base, S) / n
-                    onward = (1.0 + 1.0 / H) * expect(box.chains, h, s, b, W_hs[h + 1])
+                    onward = (1.0 + 1.0 / H) * expect_chain(box.chains, h, s, b, W_hs[h + 1])
                     value_b[b] = min(float(H), own + onward)
             b = pick_top(value_b, tie_hs[h, s])
             advice_hs[h, s], W_hs[h, s] = b, value_b[b]
@@ -68,7 +68,7 @@ def plan_plug_in(box: Box, advice_hs: Ints, V_hs: Floats) -> None:
                     continue
                 onward = anywhere
                 if box.chains.visits_hsx[h, s, b] > 0:
-                    onward = expect(box.chains, h, s, b, V_hs[h + 1])
+                    onward = expect_chain(box.chains, h, s, b, V_hs[h + 1])
                 value = box.reward_lsb[l_pay, s, b] + onward
                 if best < 0 or value > top + 1e-12 * (1.0 + abs(top)):
                     best, top = b, value

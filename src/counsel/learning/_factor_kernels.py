@@ -12,13 +12,13 @@ import numpy as np
 from counsel._arrays import Bools, Floats, Ints
 from counsel._jit import inlined, kernel
 from counsel.estimate._habit_kernels import settle_habit
-from counsel.learning._chain_kernels import Chains, expect, follow, kinds_of
+from counsel.learning._chain_kernels import Chains, expect_chain, follow, kinds_of
 from counsel.learning._explore_kernels import pick_top
 from counsel.model._kernels import layer_of
 from counsel.simulate._kernels import Scene, draw_action, draw_row, draw_start
 
 
-class Counts(NamedTuple):
+class FactorCounts(NamedTuple):
     """What was seen.
 
     ``chains`` how often each action was taken and what followed, ``actions_hsba`` how often it
@@ -72,7 +72,9 @@ def width(n: float, log: float, free: int) -> float:
 
 
 @kernel
-def note(counts: Counts, ground: Ground, h: int, s: int, b: int, a: int, reward: float) -> None:
+def note(
+    counts: FactorCounts, ground: Ground, h: int, s: int, b: int, a: int, reward: float
+) -> None:
     """Count one decision."""
     A = counts.chains.visits_hsx.shape[2]
     if b < A and counts.free_hsa[h, s, b]:
@@ -90,7 +92,7 @@ def note(counts: Counts, ground: Ground, h: int, s: int, b: int, a: int, reward:
 
 @kernel
 def rate(
-    counts: Counts,
+    counts: FactorCounts,
     ground: Ground,
     doubt: Doubt,
     ahead_hsa: Floats,
@@ -104,7 +106,7 @@ def rate(
     silence says more.
     """
     _, S, A = counts.chains.visits_hsx.shape
-    behind_a = np.empty(A)
+    unsure_a = np.empty(A)
     silent, alone, kinds, choices = 0.0, 0.0, 0, 0.0
     for a in range(A):
         silent += counts.actions_hsba[h, s, A, a]
@@ -112,13 +114,13 @@ def rate(
             if b != a:
                 choices += counts.actions_hsba[h, s, b, a]
         n = float(counts.chains.visits_hsx[h, s, a])
-        behind_a[a] = doubt.cap
+        unsure_a[a] = doubt.cap
         if n > 0.0:
             free = S - 1 if doubt.whole else kinds_of(counts.chains, h, s, a) - 1
-            behind_a[a] = doubt.scale * width(n, doubt.moves, free) + ahead_hsa[h, s, a]
+            unsure_a[a] = doubt.scale * width(n, doubt.moves, free) + ahead_hsa[h, s, a]
         if counts.own_hsa[h, s, a] > 0.0:
             kinds += 1
-            alone += counts.own_hsa[h, s, a] * behind_a[a]
+            alone += counts.own_hsa[h, s, a] * unsure_a[a]
     # n times how far π̂ may be off, from n draws: all confidence sets of choices together.
     habit = doubt.scale * width(1.0, doubt.habits, 0)
     if choices > 0.0:
@@ -142,19 +144,19 @@ def rate(
                 draws += counts.actions_hsba[h, s, b, a]
                 rest += counts.own_hsa[h, s, a]
                 if counts.own_hsa[h, s, a] > 0.0:
-                    others += counts.own_hsa[h, s, a] * behind_a[a]
+                    others += counts.own_hsa[h, s, a] * unsure_a[a]
         draws += silent * rest
         if given == 0.0 or draws <= 0.0 or rest <= 0.0:
             value_b[b] = doubt.cap
             continue
         theta = (counts.matched_g[g] + doubt.guess) / (given + 2.0 * doubt.guess)
-        value = theta * behind_a[b] + (1.0 - theta) * (others / rest + habit / draws)
+        value = theta * unsure_a[b] + (1.0 - theta) * (others / rest + habit / draws)
         value_b[b] = min(doubt.cap, value + doubt.scale * width(given, doubt.heeds, 1))
 
 
 @kernel
 def back_up(
-    counts: Counts,
+    counts: FactorCounts,
     ground: Ground,
     doubt: Doubt,
     h: int,
@@ -167,14 +169,16 @@ def back_up(
     H, _, A = counts.chains.visits_hsx.shape
     for a in range(A):
         if counts.chains.visits_hsx[h, s, a] > 0:
-            ahead_hsa[h, s, a] = (1.0 + 1.0 / H) * expect(counts.chains, h, s, a, most_hs[h + 1])
+            ahead_hsa[h, s, a] = (1.0 + 1.0 / H) * expect_chain(
+                counts.chains, h, s, a, most_hs[h + 1]
+            )
     rate(counts, ground, doubt, ahead_hsa, h, s, value_b)
     most_hs[h, s] = value_b.max()
 
 
 @kernel
 def look_ahead(
-    counts: Counts, ground: Ground, doubt: Doubt, ahead_hsa: Floats, most_hs: Floats
+    counts: FactorCounts, ground: Ground, doubt: Doubt, ahead_hsa: Floats, most_hs: Floats
 ) -> None:
     """Work out what lies ahead of every row: (1 + 1/H) Σ p̂ max W of the next step."""
     H, S, A = counts.chains.visits_hsx.shape
@@ -195,7 +199,7 @@ def explore_factors(
     scene: Scene,
     u_nw: Floats,
     tie_nh: Floats,
-    counts: Counts,
+    counts: FactorCounts,
     ground: Ground,
     doubt: Doubt,
     ahead_hsa: Floats,
@@ -234,7 +238,7 @@ def explore_factors(
 
 @kernel
 def plan_factors(
-    counts: Counts,
+    counts: FactorCounts,
     ground: Ground,
     reward_lsa: Floats,
     least: float,
@@ -263,7 +267,7 @@ def plan_factors(
                     earned = counts.reward_hsa[h, s, a] / n
                     if reward_lsa.size > 0:
                         earned = reward_lsa[layer_of(reward_lsa.shape[0], h), s, a]
-                    Q_a[a] = earned + expect(counts.chains, h, s, a, V_hs[h + 1])
+                    Q_a[a] = earned + expect_chain(counts.chains, h, s, a, V_hs[h + 1])
                 alone += own_a[a] * Q_a[a]
             best, top = A, 0.0
             for b in range(A):
@@ -276,7 +280,7 @@ def plan_factors(
 
 @kernel
 def person_at(
-    counts: Counts, ground: Ground, h: int, s: int, own_a: Floats, lift_a: Floats
+    counts: FactorCounts, ground: Ground, h: int, s: int, own_a: Floats, lift_a: Floats
 ) -> None:
     """Fill π̂ and the lifts in one state that was seen; 0 where advice repels or was never seen.
 
@@ -303,7 +307,7 @@ def person_at(
 
 
 @kernel
-def fill_person(counts: Counts, ground: Ground, own_hsa: Floats, lift_hsa: Floats) -> None:
+def fill_person(counts: FactorCounts, ground: Ground, own_hsa: Floats, lift_hsa: Floats) -> None:
     """Fill what the person does alone and the lift of all advice; 0 where nothing was seen."""
     H, S, _ = lift_hsa.shape
     for h in range(H):
@@ -324,7 +328,7 @@ def note_all(
     action: Ints,
     reward: Floats,
     next_state: Ints,
-    counts: Counts,
+    counts: FactorCounts,
     ground: Ground,
 ) -> None:
     """Count whole episodes, in order."""

@@ -36,39 +36,39 @@ class Table(NamedTuple):
 
 
 @inlined
-def hoeffding_width(t: float, H: int, log: float) -> float:
-    """Return √(H³ ι / t)."""
-    return float(np.sqrt(float(H) ** 3 * log / t))
+def hoeffding_width(n: float, H: int, log: float) -> float:
+    """Return √(H³ ι / n)."""
+    return float(np.sqrt(float(H) ** 3 * log / n))
 
 
 @inlined
 def bernstein_width(
-    t: float, total: float, square: float, H: int, rows: int, optimism: Optimism
+    n: float, total: float, square: float, H: int, rows: int, optimism: Optimism
 ) -> float:
-    """Return β_t = min{c₁ (√(H (W + H) ι / t) + √(H⁷ S B) ι / t), c₂ √(H³ ι / t)}; rows is S B."""
-    mean = total / t
-    spread = max(square / t - mean * mean, 0.0)
-    sharp = np.sqrt(H / t * (spread + H) * optimism.log)
-    sharp += np.sqrt(float(H) ** 7 * rows) * optimism.log / t
-    return float(min(optimism.c1 * sharp, optimism.c2 * hoeffding_width(t, H, optimism.log)))
+    """Return β_n = min{c₁ (√(H (W + H) ι / n) + √(H⁷ S B) ι / n), c₂ √(H³ ι / n)}; rows is S B."""
+    mean = total / n
+    spread = max(square / n - mean * mean, 0.0)
+    sharp = np.sqrt(H / n * (spread + H) * optimism.log)
+    sharp += np.sqrt(float(H) ** 7 * rows) * optimism.log / n
+    return float(min(optimism.c1 * sharp, optimism.c2 * hoeffding_width(n, H, optimism.log)))
 
 
 @kernel
 def learn_row(
     table: Table, optimism: Optimism, h: int, s: int, b: int, reward: float, onward: float
 ) -> None:
-    """Take one move in: Q ← (1 − α) Q + α (r + V_{h+1}(t) + bonus), α = (H + 1) / (H + t)."""
+    """Take one move in: Q ← (1 − α) Q + α (r + V_{h+1}(t) + bonus), α = (H + 1) / (H + n)."""
     H, S, B = table.Q_hsb.shape
     table.visits_hsb[h, s, b] += 1
-    t = float(table.visits_hsb[h, s, b])
-    rate = (H + 1.0) / (H + t)
+    n = float(table.visits_hsb[h, s, b])
+    rate = (H + 1.0) / (H + n)
     if optimism.kind == HOEFFDING:
-        bonus = optimism.c1 * hoeffding_width(t, H, optimism.log)
+        bonus = optimism.c1 * hoeffding_width(n, H, optimism.log)
     else:
         table.sum_hsb[h, s, b] += onward
         table.square_hsb[h, s, b] += onward * onward
         width = bernstein_width(
-            t, table.sum_hsb[h, s, b], table.square_hsb[h, s, b], H, S * B, optimism
+            n, table.sum_hsb[h, s, b], table.square_hsb[h, s, b], H, S * B, optimism
         )
         bonus = (width - (1.0 - rate) * table.width_hsb[h, s, b]) / (2.0 * rate)
         table.width_hsb[h, s, b] = width

@@ -28,7 +28,7 @@ from counsel._arrays import (
     sealed,
 )
 from counsel.errors import CounselError
-from counsel.learning._kernels import Belief, Groups, set_groups
+from counsel.learning._adherence_kernels import Belief, Groups, set_groups
 from counsel.learning.move import Move
 from counsel.learning.plans import BothEnds, plan_for, within_budget
 from counsel.model._kernels import NEVER, sum_others

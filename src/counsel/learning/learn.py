@@ -198,46 +198,46 @@ def learn(  # noqa: PLR0913 (who, where, how long, how often, and chance)
     if every != DOUBLING:
         whole("every", every, least=1)
     simulator.problem.check_fits(learner.policy)
-    keep = _Ledger(simulator, learner.penalty, getattr(learner, "budget", None), after)
-    step = max(1, (keep.before + episodes) // records)
+    ledger = _Ledger(simulator, learner.penalty, getattr(learner, "budget", None), after)
+    step = max(1, (ledger.before + episodes) // records)
     if every != DOUBLING:
         step = -(-step // int(every)) * int(every)
     if isinstance(learner, Runner) and learner.can_run and every != DOUBLING:
-        yield from _in_one_loop(learner, simulator, keep, (episodes, int(every), step), rng)
+        yield from _in_one_loop(learner, simulator, ledger, (episodes, int(every), step), rng)
         return
-    played, shown, explores = 0, 0, isinstance(learner, Explorer)
-    block = max(1, keep.before) if every == DOUBLING else int(every)
+    played, shown = 0, 0
+    block = max(1, ledger.before) if every == DOUBLING else int(every)
     while played < episodes:
         size = min(block, episodes - played)
         policy = learner.policy
-        gap, pieces = keep.judge(policy)
-        if isinstance(learner, Explorer) and explores:
+        gap, pieces = ledger.judge(policy)
+        if isinstance(learner, Explorer):
             learner.explore(simulator, episodes=size, rng=rng)
         else:
             learner.update(simulator.play(policy, episodes=size, rng=rng))
         played += size
-        keep.regret += size * max(gap, 0.0)
+        ledger.regret += size * max(gap, 0.0)
         if played - shown >= step or played == episodes:
             shown = played
-            yield keep.record(played, gap, pieces)
+            yield ledger.record(played, gap, pieces)
         if every == DOUBLING:
-            block = keep.before + played
+            block = ledger.before + played
 
 
 def _in_one_loop(
     learner: Runner,
     simulator: Simulator,
-    keep: "_Ledger",
+    ledger: "_Ledger",
     sizes: tuple[int, int, int],
     rng: Generator,
 ) -> Iterator[Record]:
     episodes, every, step = sizes
     for first in range(0, episodes, step):
         size = min(step, episodes - first)
-        gaps, pieces = learner.run(simulator, best=keep.best, episodes=size, every=every, rng=rng)
+        gaps, pieces = learner.run(simulator, best=ledger.best, episodes=size, every=every, rng=rng)
         # One after the other, so that the sum does not depend on how a run was cut.
-        keep.regret = float(np.cumsum(np.append(keep.regret, np.maximum(gaps, 0.0)))[-1])
-        yield keep.record(first + size, float(gaps[-1]), float(pieces[-1]))
+        ledger.regret = float(np.cumsum(np.append(ledger.regret, np.maximum(gaps, 0.0)))[-1])
+        yield ledger.record(first + size, float(gaps[-1]), float(pieces[-1]))
 
 
 class _Ledger:

@@ -18,7 +18,7 @@ Deviates
 * The paper explores by the capped W and a policy held for a whole batch. At its own scale W sits at
   the cap almost everywhere, so ties decide, and a held policy repeats itself. Here exploration
   follows the uncapped W, a pair never seen counting as more than anything seen, with φ(n) / n from
-  the live counts; p̂ and what lies behind are refreshed at updates; ties are broken at random. The
+  the live counts; p̂ and what lies ahead are refreshed at updates; ties are broken at random. The
   capped W is for the stopping rule and for ``uncertainty``.
 * The threshold: the paper has ε/H in the listing and ε/(2H) in the proof.
 * Without a stopping rule ε is 1 in φ; with one it is counted in units of the range of rewards.
@@ -42,10 +42,10 @@ from counsel._arrays import Floats, Ints, layers
 from counsel.learning import learnt
 from counsel.learning._explore_kernels import (
     UNSEEN,
-    Seen,
+    SeenRows,
     clipped_uncertainty,
     explore,
-    look_behind,
+    look_ahead,
     phi,
     plan_seen,
 )
@@ -157,7 +157,7 @@ class RFE(Exploring):
         self._ahead = np.zeros((H, S, B))
         self._key: Ints = np.zeros(0, np.int64)
         self._times: Ints = np.zeros(0, np.int64)
-        self._seen = _seen_of(self._key, self._times, S)
+        self._seen = _rows_of(self._key, self._times, S)
 
     def explore(self, simulator: Simulator, *, episodes: int, rng: Generator) -> None:
         """Play episodes where most is uncertain, then take in what was seen.
@@ -188,7 +188,7 @@ class RFE(Exploring):
                 key,
             )
             self._take_in(key)
-        self._look_behind(episodes)
+        self._look_ahead(episodes)
 
     def update(self, batch: Episodes) -> None:
         """Learn from whole episodes, whoever played them.
@@ -211,7 +211,7 @@ class RFE(Exploring):
         self._note_ends(batch)
         _, S, B = self._visits.shape
         self._take_in(((step * S + state) * B + advice) * S + batch.next_state)
-        self._look_behind(len(batch))
+        self._look_ahead(len(batch))
 
     def advise(self, step: int, state: int) -> int:
         """Return what to try next: the most uncertain advice.
@@ -232,14 +232,14 @@ class RFE(Exploring):
         open_b = self._open[step if len(self._open) > 1 else 0, state]
         S = self.shape.n_states
         scale, base = self._bonus
-        phi = base + S * (np.log(8.0 * (n + 1.0)) + 1.0)
-        tried = scale * phi / np.maximum(n, 1) + self._ahead[step, state]
+        spread = base + S * (np.log(8.0 * (n + 1.0)) + 1.0)  # φ(n)
+        tried = scale * spread / np.maximum(n, 1) + self._ahead[step, state]
         value = np.where(n > 0, tried, np.where(open_b, UNSEEN, -1.0))
         return int(self.rng.choice(np.flatnonzero(value == value.max())))
 
-    def _look_behind(self, episodes: int) -> None:
+    def _look_ahead(self, episodes: int) -> None:
         known = (self._seen, self._visits, self._bonus, self._open, self._ended)
-        look_behind(*known, self._ahead)
+        look_ahead(*known, self._ahead)
         self.episode += episodes
         self._policy = None
 
@@ -280,7 +280,7 @@ class RFE(Exploring):
             When it is of other settings, or does not fit together.
         """
         super().restore(state)
-        self._seen = _seen_of(self._key, self._times, self.shape.n_states)
+        self._seen = _rows_of(self._key, self._times, self.shape.n_states)
 
     def _take_in(self, key: Ints) -> None:
         """Count (row, next state) pairs, kept in order."""
@@ -289,7 +289,7 @@ class RFE(Exploring):
         self._key, where = np.unique(both, return_inverse=True)
         counts = np.concatenate((self._times, times))
         self._times = np.bincount(where, counts, minlength=self._key.size).astype(np.int64)
-        self._seen = _seen_of(self._key, self._times, self.shape.n_states)
+        self._seen = _rows_of(self._key, self._times, self.shape.n_states)
 
     @property
     def uncertainty(self) -> float:
@@ -363,10 +363,10 @@ class RFE(Exploring):
         return learnt.seen_problem(learnt.with_silence(seen), self._ended, least, start)
 
 
-def _seen_of(key: Ints, times: Ints, states: int) -> Seen:
+def _rows_of(key: Ints, times: Ints, states: int) -> SeenRows:
     """Lay sorted keys row · S + t out by row."""
     row, first = np.unique(key // states, return_index=True)
-    return Seen(
+    return SeenRows(
         row=row,
         indptr=np.append(first, key.size).astype(np.int64),
         next_state=(key % states).astype(np.int32),

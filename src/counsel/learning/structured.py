@@ -50,8 +50,8 @@ from counsel._arrays import Floats, Ints, layers
 from counsel.learning._chain_kernels import Chains, all_links, are_chains, with_room
 from counsel.learning._explore_kernels import UNSEEN, pick_top
 from counsel.learning._factor_kernels import (
-    Counts,
     Doubt,
+    FactorCounts,
     Ground,
     explore_factors,
     fill_person,
@@ -201,8 +201,8 @@ class Structured(Exploring):
         self._most[H] = 0.0
 
     @property
-    def _counts(self) -> Counts:
-        return Counts(
+    def _counts(self) -> FactorCounts:
+        return FactorCounts(
             Chains(self._visits, self._head, self._links, self._used),
             self._actions,
             self._reward_sum,

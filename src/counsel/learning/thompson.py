@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike
 
 from counsel._arrays import Floats, check_rng, real
 from counsel.errors import CounselError
-from counsel.learning._kernels import set_groups
+from counsel.learning._adherence_kernels import set_groups
 from counsel.learning.adherence import AdherenceLearner
 from counsel.model.problem import Setting
 

@@ -31,7 +31,7 @@ from counsel._arrays import Floats, Ints
 from counsel.errors import CounselError
 from counsel.estimate._kernels import fill_bounds
 from counsel.estimate.intervals import KL, Bound, level_at
-from counsel.learning._kernels import Judge, Table, set_all, ucb_episodes
+from counsel.learning._adherence_kernels import CellPlan, Judge, set_all, ucb_episodes
 from counsel.learning.adherence import AdherenceLearner
 from counsel.learning.plans import BothEnds, SmallPlan
 from counsel.learning.rewards import Rewards
@@ -240,7 +240,7 @@ class UCBAD(AdherenceLearner):
         lift = simulator.problem.lift[plan.cells.step, plan.cells.states]
         judge = Judge(np.ascontiguousarray(lift), best, self.penalty)
         advice_hs = np.array(self.policy.advice)
-        table = Table(
+        cell_plan = CellPlan(
             world=plan.world,
             aim=plan.aim,
             pull_ca=plan.pull_ca,
@@ -267,7 +267,7 @@ class UCBAD(AdherenceLearner):
                 self._rule,
                 known.groups,
                 known.belief,
-                table,
+                cell_plan,
                 judge,
                 clock,
                 every,

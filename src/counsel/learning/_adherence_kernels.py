@@ -1,4 +1,4 @@
-"""Compiled loops of learners whose advice changes with every episode.
+"""Compiled loops of learners of adherence, whose advice may change with every episode.
 
 ``ucb_episodes`` plays the world and the learner in turn. The learner's part reads what was seen and
 what it was told at the start; the truth is read by the world's part and by the judge's only.
@@ -58,7 +58,7 @@ class Judge(NamedTuple):
     penalty: float
 
 
-class Table(NamedTuple):
+class CellPlan(NamedTuple):
     """The learner's plan over cells, its working space, and its advice by step and state."""
 
     world: CellWorld
@@ -115,14 +115,12 @@ def set_all(rule: Rule, groups: Groups, belief: Belief, level: float, pull: Floa
 
 
 @kernel
-def replan(table: Table) -> bool:
+def replan(plan: CellPlan) -> bool:
     """Plan, and lay the advice out by state; tell whether it has changed."""
-    changed = plan_cells(
-        table.world, table.aim, table.pull_ca, table.V_c2, table.q_2a, table.advice_c
-    )
+    changed = plan_cells(plan.world, plan.aim, plan.pull_ca, plan.V_c2, plan.q_2a, plan.advice_c)
     if changed:
-        for c in range(table.advice_c.size):
-            table.advice_hs[table.step_c[c], table.state_c[c]] = table.advice_c[c]
+        for c in range(plan.advice_c.size):
+            plan.advice_hs[plan.step_c[c], plan.state_c[c]] = plan.advice_c[c]
     return changed
 
 
@@ -133,21 +131,22 @@ def ucb_episodes(
     rule: Rule,
     groups: Groups,
     belief: Belief,
-    table: Table,
+    plan: CellPlan,
     judge: Judge,
     clock: Ints,
     every: int,
     gap_n: Floats,
     pieces_n: Floats,
 ) -> None:
-    """Play episodes; after each, bound what was seen, and plan again after every ``every``.
+    """Play episodes; after every ``every``, bound what was seen by then and plan again.
 
-    ``clock`` holds the episodes so far, whether a plan is due, and the last power of two. Bounds
-    are worked out when a plan is due, for the bins where something was seen (``dirty``).
+    ``clock`` holds the episodes so far, what is due, and the last power of two. Due is nothing (0),
+    or a plan and the bounds of the bins where something was seen, which ``dirty`` marks (1), or a
+    plan and all bounds (2).
     ``gap_n`` and ``pieces_n`` are what the policy of each episode, the one it began with, falls
     short and says; on entry their first numbers hold the last known values.
     """
-    H = table.advice_hs.shape[0]
+    H = plan.advice_hs.shape[0]
     A = scene.person_lsc.shape[2] // 2
     draws = (u_nw.shape[1] - 2) // H
     dirty, listed, n_dirty = np.empty(belief.given.size, np.int64), belief.dirty, 0
@@ -155,7 +154,7 @@ def ucb_episodes(
         if listed[i]:
             dirty[n_dirty] = i
             n_dirty += 1
-    pull, judged_c2 = table.pull_ca.reshape(-1), np.empty_like(table.V_c2)
+    pull, judged_c2 = plan.pull_ca.reshape(-1), np.empty_like(plan.V_c2)
     gap, pieces = gap_n[0], pieces_n[0]
     for n in range(u_nw.shape[0]):
         if clock[1] and clock[0] % every == 0:
@@ -168,15 +167,15 @@ def ucb_episodes(
                 if clock[1] == 1 and set_bin(rule, groups, belief, i, level):
                     set_group(groups, belief, groups.group_of_bin[i], pull)
             n_dirty, clock[1] = 0, 0
-            if replan(table):
+            if replan(plan):
                 value, pieces = value_cells(
-                    table.world, judge.lift_ca, table.advice_c, judged_c2, table.q_2a
+                    plan.world, judge.lift_ca, plan.advice_c, judged_c2, plan.q_2a
                 )
                 gap = judge.best - (value - judge.penalty * pieces)
         gap_n[n], pieces_n[n] = gap, pieces
         s = draw_start(scene, u_nw[n, 1])
         for h in range(H):
-            b = table.advice_hs[h, s]
+            b = plan.advice_hs[h, s]
             layer = layer_of(scene.person_lsc.shape[0], h)
             a = draw_action(scene.person_lsc, layer, s, b, u_nw[n, 2 + draws * h])
             if b < A:
