@@ -55,9 +55,17 @@ def _compiled(function: Any, *, forceinline: bool) -> Any:  # noqa: ANN401 (stan
         return decorate(cache=False)
     file = getattr(getattr(compiled, "_cache", None), "_cache_file", None)
     if file is not None:
-        file._source_stamp = source_stamp()
-        file.save = partial(_keep, file)
+        _stamp(file)
     return compiled
+
+
+def _stamp(file: Any) -> None:  # noqa: ANN401 (Numba's own)
+    """Make a cache file answer to all kernel files, and keep code as ``_keep`` does."""
+    file._source_stamp = source_stamp()
+    # The version is looked at before an index is unpickled, the stamp only after, and an index of
+    # other kernel files may name classes that are gone.
+    file._version = (file._version, file._source_stamp)
+    file.save = partial(_keep, file)
 
 
 def stable_hash(key: object) -> int:
