@@ -28,8 +28,8 @@ class Gone(NamedTuple):
 
 
 def test_an_index_of_other_kernels_is_passed_over_unread(tmp_path, monkeypatch):
-    # Found by renaming such a class: Numba unpickles an index before it looks at its stamp, so every
-    # kernel that took the class failed after an upgrade.
+    # Found by renaming such a class: Numba unpickles an index before it looks at its stamp, so that
+    # every kernel that took the class failed after an upgrade.
     old, new = (IndexDataCacheFile(str(tmp_path), "loop", "stamp") for _ in range(2))
     _jit._stamp(old)
     old.save(Gone, "code")

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import counsel
+from counsel import Structured
 from counsel.learning._explore_kernels import UNSEEN
 from counsel.learning.reward_free import RFE
 from counsel.worlds import make
@@ -244,3 +245,15 @@ def test_first_index_ties_never_learn_and_a_held_argmax_learns_slowly(world):
     assert min(gap for _, gap in lost) > 1.0
     assert min(regret for regret, _ in slow) > 2 * max(regret for regret, _ in ours)
     assert min(regret for regret, _ in lost) > 10 * max(regret for regret, _ in ours)
+
+
+@pytest.mark.parametrize("kind", [RFE, Structured])
+@pytest.mark.parametrize(
+    ("step", "state", "told"),
+    [(12, 0, "step is 12"), (-1, 0, "step"), (0, 4, "state is 4"), (0, -1, "state")],
+)
+def test_live_advice_out_of_range_is_refused(kind, step, state, told):
+    # Found by reading: Structured gave compiled loops whatever it was asked for, and they read on.
+    learner = kind(make("night-shift").shape, rng=np.random.default_rng(0))
+    with pytest.raises(counsel.CounselError, match=told):
+        learner.advise(step, state)

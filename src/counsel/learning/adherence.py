@@ -21,14 +21,14 @@ from counsel._arrays import (
     brief,
     by_step,
     check_rng,
+    first,
     generator_from,
     layers,
-    not_negative,
-    rectangular,
     sealed,
 )
 from counsel.errors import CounselError
 from counsel.learning._adherence_kernels import Belief, Groups, set_groups
+from counsel.learning.inputs import read_groups, read_limit
 from counsel.learning.move import Move
 from counsel.learning.plans import BothEnds, plan_for, within_budget
 from counsel.model._kernels import NEVER, sum_others
@@ -36,32 +36,6 @@ from counsel.model.mdp import MDP
 from counsel.model.policy import HardPolicy, Policy
 from counsel.model.problem import Setting
 from counsel.simulate.episodes import Episodes
-
-
-def read_groups(groups: ArrayLike, shape: tuple[int, int, int]) -> Ints:
-    """Return which pairs share one adherence as [layer, s, a], from [a], [s, a] or [h, s, a]."""
-    table = rectangular("groups", groups)
-    H, S, A = shape
-    if table.dtype.kind not in "iu" or table.shape not in ((A,), (S, A), (H, S, A)):
-        raise CounselError(
-            f"groups is {table.dtype} of shape {table.shape}; expected whole numbers "
-            f"[a] = {(A,)}, [s, a] = {(S, A)} or [h, s, a] = {(H, S, A)}"
-        )
-    of_layer = table if table.ndim == 3 else table[None]
-    return np.broadcast_to(of_layer.astype(np.int64), (len(of_layer), S, A))
-
-
-def read_limit(
-    penalty: float, budget: float | None, *, name: str = "penalty"
-) -> tuple[float, float | None]:
-    """Return what a piece of advice costs and how many may be given, one or the other."""
-    price = not_negative(name, penalty)
-    if budget is None:
-        return price, None
-    pieces = not_negative("budget", budget)
-    if price > 0.0:
-        raise CounselError(f"penalty is {penalty} and budget {budget}; give one or the other")
-    return price, pieces
 
 
 class Adherence:
@@ -366,8 +340,12 @@ class AdherenceLearner(ABC):
                     f"{name} has {state[name].size} numbers but this learner "
                     f"{getattr(belief, name).size}; restore one with the same settings"
                 )
-        if not ((state["matched"] >= 0) & (state["matched"] <= state["given"])).all():
-            raise CounselError("more advice was matched than given")
+        where = first((state["matched"] < 0) | (state["matched"] > state["given"]))
+        if where is not None:
+            raise CounselError(
+                f"matched{list(where)} is {state['matched'][where]} of {state['given'][where]} "
+                "pieces of advice given; the state is damaged"
+            )
         for name in ("given", "matched", "upper"):
             getattr(belief, name)[:] = state[name]
         self.episode = int(state["episode"])

@@ -25,7 +25,7 @@ from counsel._arrays import Bools, Floats, Ints, check_range, layers, rectangula
 from counsel.errors import CounselError
 from counsel.learning._chain_kernels import Chains, are_chains, with_room
 from counsel.learning._optimist_kernels import Box, note_advised
-from counsel.learning.learnt import read_rewards
+from counsel.learning.inputs import read_rewards
 from counsel.learning.watching import Watcher
 from counsel.model.policy import Advice, Policy, RandomCells
 from counsel.model.problem import AdviceProblem, Shape
@@ -33,13 +33,6 @@ from counsel.simulate.episodes import Episodes
 from counsel.simulate.simulator import Simulator
 
 RANDOM = tuple(field.name for field in fields(RandomCells))
-
-
-def needed(reward: ArrayLike | None) -> ArrayLike:
-    """Return the machine's rewards; refuse where a learner cannot do without."""
-    if reward is None:
-        raise CounselError("reward is None; give the machine's rewards [s, b] or [h, s, b]")
-    return reward
 
 
 def machine_rewards(problem: AdviceProblem) -> Floats:

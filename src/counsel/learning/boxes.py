@@ -38,7 +38,8 @@ from counsel.learning._chain_kernels import (
     are_chains,
     with_room,
 )
-from counsel.learning.black_box import Counted, needed
+from counsel.learning.black_box import Counted
+from counsel.learning.inputs import require_rewards
 from counsel.model.problem import AdviceProblem, Shape
 from counsel.simulate.episodes import Episodes
 
@@ -115,7 +116,7 @@ class Boxed(Counted):
         super().__init__(
             shape,
             rng=rng,
-            reward=needed(reward),
+            reward=require_rewards(reward),
             penalty=penalty,
             budget=budget,
             known_zero=known_zero,

@@ -14,8 +14,8 @@ from numpy.random import Generator
 from numpy.typing import ArrayLike
 
 from counsel._arrays import Floats, positive
-from counsel.learning.adherence import read_limit
-from counsel.learning.learnt import LearntPlan, plan_on, read_rewards
+from counsel.learning.inputs import read_limit, read_rewards
+from counsel.learning.learnt import LearntPlan, plan_on
 from counsel.learning.watching import Watcher
 from counsel.model.policy import Advice, HardPolicy, Policy
 from counsel.model.problem import AdviceProblem, Shape

@@ -11,10 +11,8 @@ from typing import NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import ArrayLike
 
-from counsel._arrays import Bools, Floats, Ints, by_step, numbers, sealed
-from counsel.errors import CounselError
+from counsel._arrays import Bools, Floats, Ints
 from counsel.learning.plans import spend_where_planned
 from counsel.model.human import Human
 from counsel.model.kernel import Kernel
@@ -183,15 +181,3 @@ def _for_people(policy: Policy | HardPolicy, shape: Shape) -> Policy | HardPolic
     table = chances[..., : n_actions + 1].copy()
     table[..., n_actions] += chances[..., n_actions + 1 :].sum(axis=2)
     return Policy.from_probabilities(table)
-
-
-def read_rewards(given: ArrayLike, shape: tuple[int, int, int], *, axes: str = "sa") -> Floats:
-    """Return known rewards [h, s, x] from [s, x] or [h, s, x]."""
-    table = numbers("reward", given)
-    if table.shape not in (shape, shape[1:]):
-        shown = ", ".join(axes)
-        raise CounselError(
-            f"reward has shape {table.shape}; expected [{shown}] = {shape[1:]} or "
-            f"[h, {shown}] = {shape}"
-        )
-    return by_step(sealed(table.reshape(-1, *shape[1:])), shape[0])

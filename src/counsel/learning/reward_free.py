@@ -227,7 +227,13 @@ class RFE(Exploring):
         -------
         int
             The advice; the number of actions is silence.
+
+        Raises
+        ------
+        CounselError
+            When ``step`` or ``state`` is out of range.
         """
+        step, state = self._cell(step, state)
         n = self._visits[step, state]
         open_b = self._open[step if len(self._open) > 1 else 0, state]
         S = self.shape.n_states

@@ -61,8 +61,8 @@ from counsel.learning._factor_kernels import (
     rate,
     width,
 )
-from counsel.learning.adherence import read_groups
 from counsel.learning.exploring import Exploring
+from counsel.learning.inputs import read_groups
 from counsel.learning.learnt import fill_unknown
 from counsel.model.human import Human
 from counsel.model.kernel import Kernel
@@ -303,7 +303,13 @@ class Structured(Exploring):
         -------
         int
             The advice; the number of actions is silence.
+
+        Raises
+        ------
+        CounselError
+            When ``step`` or ``state`` is out of range.
         """
+        step, state = self._cell(step, state)
         value_b = np.empty(self.shape.n_actions + 1)
         rate(self._counts, self._ground, self._eager, self._ahead, step, state, value_b)
         return int(pick_top(value_b, self.rng.random()))

@@ -37,8 +37,9 @@ from counsel.learning._optimist_kernels import (
     plan_ucbvi,
     ucbvi_episodes,
 )
-from counsel.learning.black_box import Counted, needed
+from counsel.learning.black_box import Counted
 from counsel.learning.bonuses import Freedman, Hoeffding, read_bonus
+from counsel.learning.inputs import require_rewards
 from counsel.model.policy import Advice
 from counsel.model.problem import Shape
 from counsel.planning.backward import model_of
@@ -120,7 +121,7 @@ class UCBVI(Counted):
         known_zero: ArrayLike | None = None,
     ) -> None:
         super().__init__(
-            shape, rng=rng, reward=needed(reward), penalty=penalty, known_zero=known_zero
+            shape, rng=rng, reward=require_rewards(reward), penalty=penalty, known_zero=known_zero
         )
         self.episodes = whole("episodes", episodes, least=1)
         self.delta, self.scale = positive("delta", delta, 1.0), positive("scale", scale)

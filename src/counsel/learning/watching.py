@@ -10,10 +10,10 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.random import Generator
 
-from counsel._arrays import Floats, check_rng, generator_from, layers
+from counsel._arrays import Floats, check_rng, generator_from, index_in, layers
 from counsel.errors import CounselError
 from counsel.learning._explore_kernels import mark_ends
-from counsel.learning.adherence import read_limit
+from counsel.learning.inputs import read_limit
 from counsel.learning.move import Move
 from counsel.model.policy import HardPolicy, Policy
 from counsel.model.problem import Shape
@@ -56,6 +56,11 @@ class Watcher(ABC):
     @property
     def _sizes(self) -> tuple[int, int, int]:
         return self.shape.horizon, self.shape.n_states, self.shape.n_actions
+
+    def _cell(self, step: int, state: int) -> tuple[int, int]:
+        """Return a step and a state that compiled loops may trust; raise where there is none."""
+        H, S, _ = self._sizes
+        return index_in("step", step, H), index_in("state", state, S)
 
     @abstractmethod
     def update(self, batch: Episodes) -> None:
@@ -183,9 +188,13 @@ class Watcher(ABC):
                 )
             fine = np.isfinite(given) if given.dtype.kind == "f" else given >= -1
             if not fine.all():
-                raise CounselError(f"{name[1:]} holds numbers that are none")
+                raise CounselError(
+                    f"{name[1:]} holds {given[~fine][0]}, which it never does; the state is damaged"
+                )
         if not self.sound(state):
-            raise CounselError("what was seen to follow what does not fit together")
+            raise CounselError(
+                "the counts of what followed what do not fit together; the state is damaged"
+            )
         for name in self.arrays:
             setattr(self, name, state[name].copy())
         self._moves = [
