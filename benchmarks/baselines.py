@@ -16,7 +16,7 @@ import counsel
 from benchmarks.timing import verdict
 from counsel import EULER, UCCFH
 from counsel.experiments.spec import Spec
-from counsel.learning.black_box import machine_rewards
+from counsel.model.problem import machine_rewards
 from counsel.worlds import make
 from counsel.worlds.flappy_bird import next_column
 

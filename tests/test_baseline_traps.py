@@ -10,8 +10,7 @@ import pytest
 import counsel
 from counsel import EULER, UCBVI, UCCFH, UCFH, Fixed, Phases, QLearning, RFExpress
 from counsel.learning import extended_lp, uc_cfh
-from counsel.learning.black_box import machine_rewards
-from counsel.learning.boxes import support_of
+from counsel.model.problem import machine_rewards, support_of
 from counsel.testing import check_learner
 from counsel.worlds import make
 from tests.problems import adapt, draw

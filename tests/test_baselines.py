@@ -19,7 +19,7 @@ from counsel.learning._optimist_kernels import (
     plan_euler,
     plan_ucbvi,
 )
-from counsel.learning.black_box import machine_rewards
+from counsel.model.problem import machine_rewards
 from counsel.testing import check_learner
 from counsel.worlds import flappy_bird, generate_map, make
 from tests.problems import adapt, draw

@@ -8,7 +8,7 @@ import pytest
 import counsel
 from counsel import Bernstein, Hoeffding, QLearning
 from counsel.learning._q_kernels import BERNSTEIN, HOEFFDING, Optimism, Table, learn_row
-from counsel.learning.black_box import machine_rewards
+from counsel.model.problem import machine_rewards
 from counsel.testing import check_learner
 from counsel.worlds import make
 from tests.problems import adapt, draw

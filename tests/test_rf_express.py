@@ -9,7 +9,7 @@ import counsel
 from counsel import RFExpress
 from counsel.learning._explore_kernels import phi
 from counsel.learning._express_kernels import plan_express, plan_plug_in
-from counsel.learning.black_box import machine_rewards
+from counsel.model.problem import machine_rewards
 from counsel.testing import check_learner
 from counsel.worlds import make
 from tests.test_baselines import box_of

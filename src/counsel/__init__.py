@@ -10,11 +10,11 @@ if TYPE_CHECKING:
     from counsel.errors import CounselError
     from counsel.estimate.intervals import KL, PaperBonus, Theory
     from counsel.learning.bonuses import Bernstein, Freedman, Hoeffding
-    from counsel.learning.boxes import Phases
     from counsel.learning.euler import EULER
     from counsel.learning.files import resume, suspend
     from counsel.learning.learn import Record, learn
     from counsel.learning.move import Move
+    from counsel.learning.plausible import Phases
     from counsel.learning.q_learning import QLearning
     from counsel.learning.reference import Fixed, as_if_all_listened
     from counsel.learning.reward_free import RFE
@@ -68,7 +68,7 @@ _HOME = {
     "Mixture": "counsel.model.policy",
     "Move": "counsel.learning.move",
     "PaperBonus": "counsel.estimate.intervals",
-    "Phases": "counsel.learning.boxes",
+    "Phases": "counsel.learning.plausible",
     "Plan": "counsel.planning.plan",
     "Policy": "counsel.model.policy",
     "QLearning": "counsel.learning.q_learning",

@@ -12,14 +12,13 @@ from numpy.random import Generator
 from counsel._arrays import Floats
 from counsel.experiments.experiment import Rows, padded
 from counsel.experiments.spec import Spec
-from counsel.learning.black_box import machine_rewards
 from counsel.learning.exploring import Exploring
 from counsel.learning.learn import learn
 from counsel.learning.reward_free import RFE
 from counsel.learning.structured import Structured
 from counsel.learning.uc_cfh import UCCFH
 from counsel.model.policy import HardPolicy, Policy
-from counsel.model.problem import AdviceProblem
+from counsel.model.problem import AdviceProblem, machine_rewards
 from counsel.planning.occupancy import evaluate
 from counsel.planning.solve import solve
 from counsel.simulate.episodes import Episodes

@@ -15,11 +15,11 @@ from numpy.random import Generator
 from counsel._arrays import Ints, whole
 from counsel.errors import CounselError
 from counsel.estimate.intervals import KL, Bound, PaperBonus, Theory
-from counsel.learning.black_box import BlackBox, machine_rewards
+from counsel.learning.black_box import BlackBox
 from counsel.learning.bonuses import Bernstein, Freedman, Hoeffding
-from counsel.learning.boxes import Phases, support_of
 from counsel.learning.euler import EULER
 from counsel.learning.learn import DOUBLING, Learner
+from counsel.learning.plausible import Phases
 from counsel.learning.q_learning import QLearning
 from counsel.learning.reference import Fixed, as_if_all_listened
 from counsel.learning.reward_free import RFE
@@ -31,7 +31,7 @@ from counsel.learning.ucb_ad import UCBAD
 from counsel.learning.ucbvi import UCBVI
 from counsel.learning.ucfh import UCFH
 from counsel.model.policy import HardPolicy, Policy
-from counsel.model.problem import AdviceProblem, Setting
+from counsel.model.problem import AdviceProblem, Setting, machine_rewards, support_of
 from counsel.planning.best_action import always_best_action
 from counsel.planning.solve import solve
 from counsel.simulate.simulator import Simulator

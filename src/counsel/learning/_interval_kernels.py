@@ -55,7 +55,7 @@ def fill_intervals(p: Floats, n: Floats, log: float, low: Floats, high: Floats) 
 
 
 @kernel
-def best_in_box(
+def best_plausible(
     box: Box, log: float, h: int, s: int, b: int, value_s: Floats, order: Ints, mark_s2: Floats
 ) -> float:
     """Return max Σ_t p(t) value(t) over all p in the intervals.
@@ -122,7 +122,7 @@ def plan_extended(
             for b in range(B):
                 value_b[b] = -np.inf
                 if box.open_lsb[l_open, s, b]:
-                    onward = best_in_box(box, log, h, s, b, V_hs[h + 1], order, mark_s2)
+                    onward = best_plausible(box, log, h, s, b, V_hs[h + 1], order, mark_s2)
                     value_b[b] = box.reward_lsb[l_pay, s, b] + onward
             b = pick_top(value_b, tie_hs[h, s])
             advice_hs[h, s], V_hs[h, s] = b, value_b[b]

@@ -21,31 +21,18 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import ArrayLike
 
-from counsel._arrays import Bools, Floats, Ints, check_range, layers, rectangular, unlayered, whole
+from counsel._arrays import Bools, Floats, Ints, check_range, layers, rectangular, whole
 from counsel.errors import CounselError
 from counsel.learning._chain_kernels import Chains, are_chains, with_room
 from counsel.learning._optimist_kernels import Box, note_advised
 from counsel.learning.inputs import read_rewards
 from counsel.learning.watching import Watcher
 from counsel.model.policy import Advice, Policy, RandomCells
-from counsel.model.problem import AdviceProblem, Shape
+from counsel.model.problem import Shape
 from counsel.simulate.episodes import Episodes
 from counsel.simulate.simulator import Simulator
 
 RANDOM = tuple(field.name for field in fields(RandomCells))
-
-
-def machine_rewards(problem: AdviceProblem) -> Floats:
-    """Return r^M = Σ_a P(a | s, b) r(s, a) without building the machine's world.
-
-    [s, b] where nothing changes with the step, else [h, s, b]; silence last.
-    """
-    reward, lift = layers(problem.mdp.reward), problem.human.lift
-    own = problem.human.policy
-    alone = (own * reward).sum(axis=2, keepdims=True)
-    advised: Floats = alone + lift * (reward - alone)
-    table = np.concatenate((advised, np.broadcast_to(alone, (*advised.shape[:2], 1))), axis=2)
-    return unlayered(table)
 
 
 class BlackBox(Watcher):

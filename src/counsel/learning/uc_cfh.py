@@ -1,7 +1,7 @@
 """UC-CFH: the best plan within a budget, in the best plausible world (Kalagarla et al. 2021).
 
-Setting, ℓ and phases: ``boxes.py``, with k = 4: two bounds, each on both sides, as the programme
-needs plain intervals. Each p(t | s, b) seen n times lies within
+Setting, ℓ and phases: ``plausible.py``, with k = 4: two bounds, each on both sides, as the
+programme needs plain intervals. Each p(t | s, b) seen n times lies within
 
     p̂ ± min{√(ℓ / 2n), √(2 p̂ (1 − p̂) ℓ / n) + 7 ℓ / (3 (n − 1))}
 
@@ -17,7 +17,7 @@ Deviates
 * The paper minimises costs; here rewards are maximised and a piece of advice costs 1.
 * Counts are those of a step, with δ₁ for that. The paper's m has a factor C more than UCFH's.
 * Every update counts, unless ``Phases`` are asked for: its own rule would not learn anything in the
-  paper's experiments (see ``boxes.py``). All rows that are ripe count at once.
+  paper's experiments (see ``plausible.py``). All rows that are ripe count at once.
 * Only rows that can occur enter the programme. Where the plan does not expect to come it is silent.
 * Where the first state is drawn, its law is what was seen; before anything was, all are as likely.
 * States where an episode ended are worth 0 and cost nothing (see ``black_box.py``). ``scale`` is c.
@@ -34,9 +34,9 @@ from counsel._arrays import Bools, Floats, by_step
 from counsel.errors import CounselError
 from counsel.learning._chain_kernels import all_links
 from counsel.learning._interval_kernels import fill_intervals
-from counsel.learning.boxes import Boxed, Phases
 from counsel.learning.extended_lp import NOTHING, Extended, Flows, solve_extended
 from counsel.learning.learnt import LearntPlan, Seen, plan_on, seen_problem, with_silence
+from counsel.learning.plausible import Phases, Plausible
 from counsel.model.policy import Advice, Policy
 from counsel.model.problem import AdviceProblem, Shape
 
@@ -66,7 +66,7 @@ class Optimistic(LearntPlan):
     world: AdviceProblem
 
 
-class UCCFH(Boxed):
+class UCCFH(Plausible):
     """Plans within a budget for the best world within intervals, by a linear programme.
 
     Takes advice and what follows for a black box: the person's actions are not looked at.

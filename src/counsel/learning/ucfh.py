@@ -1,7 +1,7 @@
 """UCFH: the best plan in the best plausible world (Dann and Brunskill 2015).
 
-Setting, ℓ and phases: ``boxes.py``, with k = 6: three bounds, each on both sides. Each p(t | s, b)
-seen n times lies within
+Setting, ℓ and phases: ``plausible.py``, with k = 6: three bounds, each on both sides. Each
+p(t | s, b) seen n times lies within
 
     |p − p̂| ≤ √(ℓ / 2n),   |p − p̂| ≤ √(2 p̂ (1 − p̂) ℓ / n) + 7 ℓ / (3 (n − 1)),
     |√(p (1 − p)) − √(p̂ (1 − p̂))| ≤ √(2 ℓ / (n − 1))
@@ -31,12 +31,12 @@ from numpy.typing import ArrayLike
 
 from counsel._arrays import Floats, sealed
 from counsel.learning._interval_kernels import plan_extended
-from counsel.learning.boxes import Boxed, Phases
+from counsel.learning.plausible import Phases, Plausible
 from counsel.model.policy import Advice
 from counsel.model.problem import Shape
 
 
-class UCFH(Boxed):
+class UCFH(Plausible):
     """Plans for the best world within intervals, by extended value iteration.
 
     Takes advice and what follows for a black box: the person's actions are not looked at.
@@ -93,7 +93,7 @@ class UCFH(Boxed):
     """
 
     bounds: ClassVar[int] = 6
-    arrays: ClassVar[tuple[str, ...]] = (*Boxed.arrays, "_upper")
+    arrays: ClassVar[tuple[str, ...]] = (*Plausible.arrays, "_upper")
 
     def __init__(  # noqa: PLR0913 (the settings of the theorem)
         self,

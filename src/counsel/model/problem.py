@@ -5,7 +5,8 @@ From the machine's side a piece of advice is an action that leads to t with
     p^M_h(t | s, b) = Σ_a P_h(a | s, b) p_h(t | s, a),    r^M_h(s, b) = Σ_a P_h(a | s, b) r_h(s, a)
 
 with the adherence law P of ``human.py``. Planning never builds p^M (see ``planning/backward.py``);
-``AdviceProblem.machine`` builds it for those who need the plain MDP.
+``AdviceProblem.machine`` builds it for those who need the plain MDP; ``machine_rewards`` and
+``support_of`` are what a black box may be told of it.
 """
 
 from dataclasses import dataclass, replace
@@ -350,6 +351,33 @@ class Repels:
             f"Advice repels at {len(self.cells)} {pairs} of state and action: there θ < π, so more "
             f"adherence need not mean more value; the first is state {s}, action {a}."
         )
+
+
+def machine_rewards(problem: AdviceProblem) -> Floats:
+    """Return r^M = Σ_a P(a | s, b) r(s, a) without building the machine's world.
+
+    [s, b] where nothing changes with the step, else [h, s, b]; silence last.
+    """
+    reward, lift = layers(problem.mdp.reward), problem.human.lift
+    own = problem.human.policy
+    alone = (own * reward).sum(axis=2, keepdims=True)
+    advised: Floats = alone + lift * (reward - alone)
+    table = np.concatenate((advised, np.broadcast_to(alone, (*advised.shape[:2], 1))), axis=2)
+    return unlayered(table)
+
+
+def support_of(problem: AdviceProblem) -> "sp.csr_matrix":
+    """Return which states can follow which [s, t], whatever the step and the action."""
+    matrices = problem.mdp.kernel.to_sparse()
+    S, A = problem.n_states, problem.n_actions
+    row, then = [], []
+    for matrix in matrices if isinstance(matrices, list) else [matrices]:
+        entries = matrix.tocoo()
+        live = entries.data > 0.0
+        row.append(entries.row[live] // A)
+        then.append(entries.col[live])
+    both = (np.concatenate(row), np.concatenate(then))
+    return sp.csr_matrix((np.ones(both[0].size, dtype=np.bool_), both), shape=(S, S))
 
 
 def _range_of(mdp: MDP) -> tuple[float, float]:

@@ -9,9 +9,8 @@ import scipy.optimize
 import counsel
 from counsel import UCCFH, UCFH, Phases
 from counsel.learning._interval_kernels import fill_intervals, interval, narrowed, plan_extended
-from counsel.learning.black_box import machine_rewards
-from counsel.learning.boxes import support_of
 from counsel.learning.extended_lp import Flows, solve_extended
+from counsel.model.problem import machine_rewards, support_of
 from counsel.testing import check_learner
 from counsel.worlds import make
 from counsel.worlds.flappy_bird import next_column

@@ -40,7 +40,7 @@ from counsel.learning._chain_kernels import (
 )
 from counsel.learning.black_box import Counted
 from counsel.learning.inputs import require_rewards
-from counsel.model.problem import AdviceProblem, Shape
+from counsel.model.problem import Shape
 from counsel.simulate.episodes import Episodes
 
 
@@ -83,7 +83,7 @@ class Phases:
             positive("least", self.least)
 
 
-class Boxed(Counted):
+class Plausible(Counted):
     """Plans for the best world within intervals."""
 
     growing: ClassVar[tuple[str, ...]] = (*Counted.growing, "_new_links")
@@ -253,20 +253,6 @@ class Boxed(Counted):
         if self.support is None:
             return np.zeros(0, np.int64), np.zeros(0, np.int64)
         return self.support.indptr.astype(np.int64), self.support.indices.astype(np.int64)
-
-
-def support_of(problem: AdviceProblem) -> "sp.csr_matrix":
-    """Return which states can follow which [s, t], whatever the step and the action."""
-    matrices = problem.mdp.kernel.to_sparse()
-    S, A = problem.n_states, problem.n_actions
-    row, then = [], []
-    for matrix in matrices if isinstance(matrices, list) else [matrices]:
-        entries = matrix.tocoo()
-        live = entries.data > 0.0
-        row.append(entries.row[live] // A)
-        then.append(entries.col[live])
-    both = (np.concatenate(row), np.concatenate(then))
-    return sp.csr_matrix((np.ones(both[0].size, dtype=np.bool_), both), shape=(S, S))
 
 
 def _read_support(given: "ArrayLike | sp.spmatrix | None", n_states: int) -> "sp.csr_matrix | None":
