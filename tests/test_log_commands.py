@@ -28,7 +28,7 @@ def run(command, few_draws):
 def shop(tmp_path_factory):
     """A folder with a demonstration log of 400 shifts and its model."""
     folder = tmp_path_factory.mktemp("shop")
-    from counsel.model.files import write_tables
+    from counsel._files import write_tables
     from counsel.worlds.ward import ward_log
 
     write_tables(folder / "log.csv", [ward_log(shifts=400, rng=np.random.default_rng(0))])

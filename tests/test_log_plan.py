@@ -9,9 +9,9 @@ import pyarrow.parquet as pq
 import pytest
 
 import counsel
+from counsel._files import write_tables
 from counsel.logs.plan import plan, plan_tables
 from counsel.logs.policies import read_policy
-from counsel.model.files import write_tables
 from counsel.worlds import make
 from tests.drawn_logs import drawn, fit_of, tally_of
 

@@ -150,10 +150,10 @@ def plan(  # noqa: PLR0913 (one argument for each option)
     as_json: Json = False,
 ) -> None:
     """Plan what to advise where, within a budget or at a penalty, on a fitted model."""
+    from counsel._files import write_tables
     from counsel.logs.fit import load_fit
     from counsel.logs.plan import DRAWS, plan_tables
     from counsel.logs.plan import plan as plan_on
-    from counsel.model.files import write_tables
     from counsel.printing import logs as printing
     from counsel.printing.tables import print_json, progress
 
@@ -260,9 +260,9 @@ def report(  # noqa: PLR0913 (one argument for each option)
     groups: Groups = None,
 ) -> None:
     """Write a page for whoever decides: who listens, where advice pays, what a budget buys."""
+    from counsel._files import write_text
     from counsel.logs.fit import fit as fit_log
     from counsel.logs.study import DRAWS, study
-    from counsel.model.files import write_text
     from counsel.printing.tables import progress
     from counsel.report.log_page import log_page
 
@@ -294,7 +294,7 @@ def demo_log(
     """Write an example log: shifts on a hospital ward whose alarm speaks too often."""
     import numpy as np
 
-    from counsel.model.files import write_tables
+    from counsel._files import write_tables
     from counsel.worlds.ward import ward_log
 
     _check_ending(output, ".csv", ".parquet")

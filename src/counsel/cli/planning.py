@@ -88,7 +88,7 @@ def frontier(
     with waiting(f"Tracing up to {max_vertices} vertices (fewer with --max-vertices)"):
         front = counsel.frontier(problem, max_vertices=max_vertices, allow_reverse=allow_reverse)
     if output is not None:
-        from counsel.model.files import write_text
+        from counsel._files import write_text
 
         write_text(output, printing.frontier_csv(front))
     if as_json:
@@ -171,7 +171,7 @@ def play_out(  # noqa: PLR0913 (one argument for each option)
 
     import counsel
     from counsel._arrays import whole
-    from counsel.model.files import TABLES
+    from counsel._files import TABLES
     from counsel.printing import planning as printing
     from counsel.printing.tables import print_json, progress
     from counsel.simulate.summary import Summary
@@ -227,7 +227,7 @@ def _policy(  # noqa: PLR0913 (what solve takes)
 ) -> "Policy | HardPolicy":
     """Return the policy of that name or from that file."""
     import counsel
-    from counsel.model.files import TABLES
+    from counsel._files import TABLES
 
     if given == "best":
         return counsel.solve(

@@ -21,13 +21,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from counsel._files import write_text
 from counsel._jit import cores
 from counsel.errors import CounselError
 from counsel.experiments.experiment import Claim, Experiment, Picture, Run, Size, settings_of
 from counsel.experiments.paper import EXPERIMENTS
 from counsel.experiments.pool import workforce
 from counsel.experiments.store import Done, Store
-from counsel.model.files import write_text
 from counsel.report.page import Section, Shown, Told, page
 from counsel.worlds.draw import save
 

@@ -33,13 +33,14 @@ import pyarrow.parquet as pq
 from numpy.random import Generator
 
 from counsel._arrays import Ints, layers
+from counsel._files import blaming, write_tables, write_text
 from counsel.errors import CounselError
 from counsel.experiments.spec import Spec
 from counsel.learning.adherence import AdherenceLearner
 from counsel.learning.files import Resumable, resume, suspend
 from counsel.learning.learn import Learner, Record, learn
 from counsel.learning.structured import Structured
-from counsel.model.files import blaming, save_policy, write_tables, write_text
+from counsel.model.files import save_policy
 from counsel.model.problem import AdviceProblem
 from counsel.planning.occupancy import evaluate
 from counsel.planning.solve import solve

@@ -20,9 +20,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from counsel._files import whole_file
 from counsel.errors import CounselError
 from counsel.experiments.experiment import Rows, Run, settings_of
-from counsel.model.files import whole_file
 
 FORMAT = "counsel-rows-2"
 KEY = b"counsel"

@@ -13,9 +13,9 @@ import numpy as np
 from numpy.random import Generator
 
 from counsel._arrays import check_rng, generator_from
+from counsel._files import blaming, read_npz, write_npz
 from counsel.errors import CounselError
 from counsel.learning.learn import Record
-from counsel.model.files import blaming, read_npz, write_npz
 
 LEARNER = "counsel-learner"
 

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from counsel._files import blaming, read_npz, write_npz
 from counsel.errors import CounselError
 from counsel.logs.check import EXAMPLES, Checked, Finding, check_log
 from counsel.logs.counts import Tally, count_log
@@ -23,7 +24,7 @@ from counsel.logs.law import LawTest, test_law
 from counsel.logs.listening import People, Trend, over_advice, over_time, people
 from counsel.logs.read import Log, read_log
 from counsel.logs.schema import Bins, Columns
-from counsel.model.files import PROBLEM, blaming, load, problem_parts, read_npz, write_npz
+from counsel.model.files import PROBLEM, load, problem_parts
 from counsel.model.problem import AdviceProblem
 
 TALLY = "tally_"

@@ -10,9 +10,10 @@ from typing import Any
 
 import numpy as np
 
+from counsel._files import TABLES
 from counsel.errors import CounselError
 from counsel.logs.fit import Fit
-from counsel.model.files import TABLES, load_policy
+from counsel.model.files import load_policy
 from counsel.model.policy import HardPolicy, Policy
 
 

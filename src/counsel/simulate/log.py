@@ -14,8 +14,8 @@ import numpy as np
 import pyarrow as pa
 
 from counsel._arrays import Ints, brief
+from counsel._files import write_tables
 from counsel.errors import CounselError
-from counsel.model.files import write_tables
 from counsel.model.problem import AdviceProblem
 from counsel.simulate.episodes import Episodes
 

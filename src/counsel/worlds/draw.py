@@ -19,8 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from counsel._arrays import brief
+from counsel._files import whole_file
 from counsel.errors import CounselError
-from counsel.model.files import whole_file
 from counsel.planning.criticality import Criticality
 from counsel.simulate.episodes import Episodes
 from counsel.worlds.car_driving import CAR, STONE, TURNS, road_of

@@ -1,0 +1,149 @@
+"""Files that are there whole or not at all, and what goes wrong with them in one sentence.
+
+A file is written beside its place and moved there when it is whole, so a crash leaves the old file
+or the new one. ``.npz`` files hold plain arrays and a JSON header (``format``, ``version`` and what
+the writer adds); nothing in them is ever unpickled.
+"""
+
+import json
+import os
+import struct
+import zipfile
+import zlib
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, BinaryIO
+from uuid import uuid4
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from counsel.errors import CounselError
+
+VERSION = 1
+"""Version of the file formats; any other is refused."""
+
+DAMAGED = (
+    *(OSError, EOFError, ValueError, TypeError, AttributeError, LookupError, ArithmeticError),
+    *(MemoryError, RuntimeError, struct.error, zipfile.BadZipFile, zlib.error),
+)
+"""What NumPy, zipfile and JSON raise on a file that is not what it should be."""
+
+TABLES = (".csv", ".parquet")
+"""Endings of tables."""
+
+_WRONG_KIND = (
+    TypeError,
+    IndexError,
+    AttributeError,
+    ValueError,
+    ArithmeticError,
+    NotImplementedError,
+)
+
+
+@contextmanager
+def blaming(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Say which file is at fault when what it holds cannot be used."""
+    try:
+        yield
+    except KeyError as missing:
+        raise CounselError(f"{path} lacks {missing}; the file is damaged or foreign") from None
+    except CounselError as fault:
+        raise CounselError(f"{path}: {fault}") from None
+    except _WRONG_KIND:
+        raise CounselError(f"{path} holds arrays of the wrong kind; the file is damaged") from None
+
+
+def write_tables(path: Path, tables: Iterable[pa.Table]) -> None:
+    """Write tables of one schema one below the other as .csv or .parquet, all or nothing."""
+    if path.suffix not in TABLES:
+        raise CounselError(f"{path} must end in {' or '.join(TABLES)}")
+    import pyarrow.csv
+    import pyarrow.parquet
+
+    kind = pyarrow.csv.CSVWriter if path.suffix == ".csv" else pyarrow.parquet.ParquetWriter
+    batches = iter(tables)
+    first = next(batches, None)
+    if first is None:
+        raise CounselError(f"there is nothing to write to {path}")
+    with whole_file(path) as unfinished, kind(unfinished, first.schema) as writer:
+        writer.write_table(first)
+        for table in batches:
+            writer.write_table(table)
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a text file, whole or not at all."""
+    with whole_file(path) as unfinished:
+        unfinished.write_text(text, encoding="utf-8")
+
+
+@contextmanager
+def whole_file(path: Path) -> Iterator[Path]:
+    """Give a place to write to; move it to ``path`` when all is written and on disk."""
+    unfinished = path.with_name(f".counsel-{uuid4().hex}")
+    try:
+        os.close(os.open(unfinished, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
+    except (OSError, ValueError) as fault:
+        raise _cannot_write(path, fault) from None
+    try:
+        yield unfinished
+        with unfinished.open("rb") as stream:
+            os.fsync(stream.fileno())
+        os.replace(unfinished, path)
+    except (OSError, ValueError) as fault:
+        raise _cannot_write(path, fault) from None
+    finally:
+        unfinished.unlink(missing_ok=True)
+
+
+def _cannot_write(path: Path, fault: Exception) -> CounselError:
+    reason = getattr(fault, "strerror", None) or fault
+    return CounselError(" ".join(f"cannot write {path}: {reason}".split()))
+
+
+def write_npz(path: Path, kind: str, header: dict[str, Any], arrays: dict[str, Any]) -> None:
+    """Write header and arrays, all or nothing."""
+    if path.suffix != ".npz":
+        raise CounselError(f"{path} must end in .npz")
+    text = json.dumps({"format": kind, "version": VERSION, **header}).encode()
+    with whole_file(path) as unfinished, unfinished.open("wb") as stream:
+        np.savez(stream, header=np.frombuffer(text, dtype=np.uint8), **arrays)
+
+
+def read_npz(path: Path, kind: str) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    """Read header and arrays; say in one sentence what is wrong with a file that is not ours."""
+    try:
+        with path.open("rb") as stream:
+            return read_stream(stream, path, kind)
+    except FileNotFoundError:
+        raise CounselError(f"{path} does not exist") from None
+    except OSError:
+        raise CounselError(f"{path} is truncated, damaged or not a Counsel file") from None
+
+
+def read_stream(
+    stream: BinaryIO, path: str | os.PathLike[str], kind: str
+) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    """Read header and arrays of what is open; errors call it ``path``."""
+    try:
+        with np.load(stream, allow_pickle=False) as file:
+            if not isinstance(file, np.lib.npyio.NpzFile) or "header" not in file:
+                raise CounselError(f"{path} is no Counsel file: it has no header")
+            header = json.loads(bytes(file["header"]).decode())
+            if not isinstance(header, dict) or header.get("format") != kind:
+                what = header.get("format") if isinstance(header, dict) else None
+                raise CounselError(f"{path} holds {what!r}, not {kind!r}")
+            if header.get("version") != VERSION:
+                raise CounselError(
+                    f"{path} has format version {header.get('version')}; this Counsel reads "
+                    f"version {VERSION}: upgrade Counsel or save the file again"
+                )
+            return header, {name: file[name] for name in file.files if name != "header"}
+    except CounselError:
+        raise
+    except DAMAGED:
+        raise CounselError(f"{path} is truncated, damaged or not a Counsel file") from None
