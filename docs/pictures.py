@@ -7,8 +7,9 @@ import numpy as np
 
 import counsel
 from counsel.worlds import draw, make
+from counsel.worlds.canvas import save
 from counsel.worlds.car_driving import state_of
-from counsel.worlds.draw import draw_road, save
+from counsel.worlds.draw_road import draw_road
 
 
 def main(folder: Path) -> None:

@@ -18,7 +18,7 @@ from scipy.stats import chi2
 import counsel
 from counsel import CounselError
 from counsel.worlds import AdviceEnv, GridMap, Uniform, car_driving, flappy_bird, make
-from counsel.worlds.draw import ADVICE, GOLD, INK, PAPER, SILENCE, STONES
+from counsel.worlds.canvas import ADVICE, GOLD, INK, PAPER, SILENCE, STONES
 
 IDS = sorted(name for name in gymnasium.registry if name.startswith("counsel/"))
 FLAPPY, CAR, NIGHT = "counsel/FlappyBird-v0", "counsel/CarDriving-v0", "counsel/NightShift-v0"

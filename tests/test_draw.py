@@ -16,7 +16,7 @@ from PIL import Image
 import counsel
 from counsel import CounselError, Criticality, Episodes
 from counsel.worlds import GridMap, draw, flappy_bird, generate_map, make
-from counsel.worlds.draw import ADVICE, CELL, DOTS, GOLD, INK, SILENCE, pixels, save
+from counsel.worlds.canvas import ADVICE, CELL, DOTS, GOLD, INK, SILENCE, pixels, save
 
 MIXED = GridMap.parse("..*.#...\n.#..*..#\n...*....\n#......*\n..#...#.")
 OPEN = GridMap.parse("\n".join(6 * [12 * "."]))

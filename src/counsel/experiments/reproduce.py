@@ -29,7 +29,7 @@ from counsel.experiments.paper import EXPERIMENTS
 from counsel.experiments.pool import workforce
 from counsel.experiments.store import Done, Store
 from counsel.report.page import Section, Shown, Told, page
-from counsel.worlds.draw import save
+from counsel.worlds.canvas import save
 
 MANIFEST, CLAIMS, REPORT, FIGURES = "manifest.json", "claims.json", "report.html", "figures"
 KIND = "counsel-reproduction"

@@ -46,7 +46,7 @@ from counsel.planning.occupancy import evaluate
 from counsel.planning.solve import solve
 from counsel.report.learning import draw_learning
 from counsel.simulate.simulator import Simulator
-from counsel.worlds.draw import save
+from counsel.worlds.canvas import save
 
 RECORDS, MOST = 1000, 20_000
 """About how many records a run has, and the most episodes from one to the next."""

@@ -1,6 +1,6 @@
 """What all pages have in common: type, colour, tables, and how they print."""
 
-from counsel.worlds.draw import ADVICE, INK, LINES, PAPER
+from counsel.worlds.canvas import ADVICE, INK, LINES, PAPER
 
 COMMON = f"""
 :root {{ color-scheme: light; }}

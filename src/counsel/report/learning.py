@@ -7,7 +7,7 @@ import numpy as np
 
 from counsel.errors import CounselError
 from counsel.learning.learn import Record
-from counsel.worlds.draw import ADVICE, DOTS, INK, LINES, PAPER, SILENCE
+from counsel.worlds.canvas import ADVICE, DOTS, INK, LINES, PAPER, SILENCE
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -13,7 +13,7 @@ from counsel.estimate.rates import Z, wilson
 from counsel.logs.evaluate import Worth
 from counsel.logs.listening import Listening, Trend
 from counsel.logs.study import Study
-from counsel.worlds.draw import ADVICE, GOLD, INK, LINES
+from counsel.worlds.canvas import ADVICE, GOLD, INK, LINES
 
 GREY, HARM = "#6F675F", "#C8553D"
 MOST_ROWS = 25

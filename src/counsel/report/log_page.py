@@ -31,7 +31,7 @@ from counsel.report.log_charts import (
     share_chart,
     trend_chart,
 )
-from counsel.worlds.draw import ADVICE
+from counsel.worlds.canvas import ADVICE
 
 STYLE = f"""{COMMON}
 .three {{ display: grid; grid-template-columns: repeat(auto-fit, minmax(15rem, 1fr)); gap: 1.5rem;

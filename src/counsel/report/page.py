@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from counsel.report.css import COMMON
-from counsel.worlds.draw import ADVICE
+from counsel.worlds.canvas import ADVICE
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ import numpy as np
 from counsel._arrays import Floats
 from counsel.errors import CounselError
 from counsel.report.seeds import band
-from counsel.worlds.draw import ADVICE, DOTS, INK, LINES, PAPER, SILENCE, STONES
+from counsel.worlds.canvas import ADVICE, DOTS, INK, LINES, PAPER, SILENCE, STONES
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

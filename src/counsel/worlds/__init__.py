@@ -4,7 +4,8 @@ from counsel.worlds.advice_env import AdviceEnv, register
 from counsel.worlds.advice_wrapper import AdviceWrapper
 from counsel.worlds.car_driving import car_driving
 from counsel.worlds.catalogue import World, catalogue, make
-from counsel.worlds.draw import draw, draw_road
+from counsel.worlds.draw import draw
+from counsel.worlds.draw_road import draw_road
 from counsel.worlds.flappy_bird import flappy_bird
 from counsel.worlds.from_gymnasium import from_gymnasium
 from counsel.worlds.grid_map import GridMap, generate_map

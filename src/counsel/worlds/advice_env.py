@@ -28,8 +28,8 @@ from counsel._arrays import brief, not_negative
 from counsel.errors import CounselError
 from counsel.model.human import advised_law, draw_index
 from counsel.model.problem import AdviceProblem
+from counsel.worlds.canvas import Leg
 from counsel.worlds.catalogue import make
-from counsel.worlds.draw import Leg
 from counsel.worlds.flappy_bird import read_map
 from counsel.worlds.grid_map import GridMap
 from counsel.worlds.views import Flight, Picture, Road, View, Words

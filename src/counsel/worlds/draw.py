@@ -1,75 +1,47 @@
-"""Pictures of maps, flights and roads, with matplotlib.
+"""Pictures of maps and of flights over them, with matplotlib.
 
 One drawing for one flight or for many: steps that several episodes share are drawn once, stronger
-the more episodes take them. Where the machine advised the line is green and solid and the cell has
-a triangle (hollow where the person did something else); where it was silent the line is red and
-dashed and the cell has a disc. So it can be read without colour.
-
-Nothing here touches matplotlib's global state: no window opens, and figures need no closing.
+the more episodes take them. Where the machine advised the line is green and solid, where it was
+silent red and dashed, and the cell is marked as in ``canvas.py``.
 """
 
 import os
-import textwrap
 from collections import Counter
 from collections.abc import Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from counsel._arrays import brief
-from counsel._files import whole_file
 from counsel.errors import CounselError
 from counsel.planning.criticality import Criticality
 from counsel.simulate.episodes import Episodes
-from counsel.worlds.car_driving import CAR, STONE, TURNS, road_of
+from counsel.worlds.canvas import (
+    ADVICE,
+    CAPTION,
+    CELL,
+    DASHES,
+    GOLD,
+    INK,
+    LEGEND,
+    LINES,
+    REFUSED,
+    SILENCE,
+    SILENT,
+    TAKEN,
+    Leg,
+    Mark,
+    mark_of,
+    paint_mark,
+    save,
+    sheet,
+)
 from counsel.worlds.flappy_bird import next_states, read_map
 from counsel.worlds.grid_map import MOVES, STAR, WALL, GridMap
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-
-ADVICE, SILENCE = "#0B7A75", "#C8553D"
-GOLD, INK, PAPER, STONES, LINES = "#E3A72F", "#1F2430", "#FBFAF7", "#8A8178", "#E4DFD6"
-
-DRIVER = "#9A6B0F"
-"""Gold, dark enough to be read."""
-
-CELL = 0.45
-"""Inches of one cell."""
-
-DOTS = 100
-"""Dots per inch."""
-
-
-DASHES = (0, (3, 2))
-
-LEGEND, CAPTION, LETTER = 3.6, 4.3, 0.075
-"""Inches of the legend, of the longest caption, and of a letter of the title."""
-
-
-class Leg(NamedTuple):
-    """One decision: where, what was advised, what was done, and where it led."""
-
-    state: int
-    advice: int
-    action: int
-    next_state: int
-
-
-class Mark(NamedTuple):
-    """How a decision is marked."""
-
-    colour: str
-    shape: str
-    hollow: bool
-
-
-TAKEN = Mark(ADVICE, "^", hollow=False)
-REFUSED = Mark(ADVICE, "^", hollow=True)
-SILENT = Mark(SILENCE, "o", hollow=False)
 
 
 def draw(
@@ -132,7 +104,7 @@ def draw(
             raise CounselError(f"{name} is {brief(value)}; give {kind.__name__}")
     over = grid.rows * grid.columns
     room = {} if episodes is None else {"least": LEGEND, "foot": 0.55}
-    axes = _sheet(grid.columns, grid.rows, title, **room)
+    axes = sheet(grid.columns, grid.rows, title, **room)
     if criticality is not None:
         _fits(criticality.lower.shape[1], over, "criticality")
         _shade(axes, grid, criticality)
@@ -151,98 +123,13 @@ def draw(
 
 def draw_bird(grid: GridMap, moves: Sequence[Leg], state: int, title: str) -> "Figure":
     """Draw a flight so far and the bird where it is."""
-    axes = _sheet(grid.columns, grid.rows, title, least=CAPTION)
+    axes = sheet(grid.columns, grid.rows, title, least=CAPTION)
     _paint_map(axes, grid)
     _paint_flights(axes, grid, Counter(moves), 1)
     if state < grid.rows * grid.columns:
         column, row = divmod(state, grid.rows)
         _paint_bird(axes, column, row)
     return axes.figure  # type: ignore[return-value]
-
-
-def draw_road(
-    state: int, last: Leg | None, title: str, *, over: bool = False, sight: bool = False
-) -> "Figure":
-    """Draw the three rows of Car Driving that the machine sees, the driver's at the bottom.
-
-    Parameters
-    ----------
-    state
-        A state of ``car_driving`` that is not over.
-    last
-        The decision that led here, marked beside the driver; None for none.
-    title
-        A line above the picture.
-    over
-        Whether the drive ended here.
-    sight
-        Whether to frame what the machine sees and what the driver sees.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
-        The picture.
-
-    Raises
-    ------
-    CounselError
-        When matplotlib is not installed.
-
-    Examples
-    --------
-    >>> from counsel.worlds import draw_road
-    >>> figure = draw_road(0, None, "An empty road", sight=True)
-    >>> [text.get_text() for text in figure.axes[0].texts]
-    ['the machine sees', 'the driver sees']
-    """
-    lane, rows = road_of(state)
-    axes = _sheet(3, 3, title, cell=3 * CELL, least=CAPTION)
-    for depth, row in enumerate(rows):
-        for where, kind in enumerate(row):
-            _paint_road_cell(axes, where, 2 - depth, int(kind))
-    _paint_driver(axes, lane, lost=over)
-    if last is not None:
-        _mark(axes, lane, 1.6, mark_of(last, defer=len(TURNS)), 3.0)
-    if sight:
-        _frame(axes, 0.5, INK, "the machine sees")
-        _frame(axes, 1.5, DRIVER, "the driver sees")
-    return axes.figure  # type: ignore[return-value]
-
-
-def mark_of(move: Leg, *, defer: int) -> Mark:
-    """Return how a decision is marked."""
-    if move.advice == defer:
-        return SILENT
-    return TAKEN if move.advice == move.action else REFUSED
-
-
-def pixels(figure: "Figure") -> NDArray[np.uint8]:
-    """Return a figure as [height, width, 3]."""
-    canvas = _agg(figure)
-    canvas.draw()
-    return np.asarray(canvas.buffer_rgba())[..., :3].copy()
-
-
-def save(figure: "Figure", output: str | os.PathLike[str]) -> None:
-    """Write a figure as .png or .svg, whole or not at all."""
-    path = Path(output)
-    if path.suffix not in (".png", ".svg"):
-        raise CounselError(f"{path} must end in .png or .svg")
-    # No date and no random ids: the same picture is the same file.
-    import matplotlib as mpl
-
-    fixed = mpl.rc_context({"svg.hashsalt": "counsel", "savefig.bbox": None})
-    with fixed, whole_file(path) as unfinished:
-        kind = path.suffix[1:]
-        _agg(figure)
-        dateless = {"Date": None} if kind == "svg" else None
-        figure.savefig(unfinished, format=kind, dpi=DOTS, facecolor=PAPER, metadata=dateless)
-
-
-def _agg(figure: "Figure"):  # type: ignore[no-untyped-def]  # noqa: ANN202
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-
-    return FigureCanvasAgg(figure)
 
 
 def _fits(states: int, over: int, what: str) -> None:
@@ -259,48 +146,6 @@ def _check_flights(grid: GridMap, episodes: Episodes) -> None:
     fits = episodes.defer == len(MOVES) and bool((episodes.state < len(leads)).all())
     if not fits or (leads[episodes.state, episodes.action] != episodes.next_state).any():
         raise CounselError("episodes are not flights over this map; play them on this map")
-
-
-def _sheet(  # noqa: PLR0913 (sizes)
-    columns: int,
-    rows: int,
-    title: str | None,
-    *,
-    cell: float = CELL,
-    least: float = 0.0,
-    foot: float = 0.12,
-) -> "Axes":
-    """Return axes of so many cells, with room for a title above and ``foot`` inches below."""
-    try:
-        from matplotlib.figure import Figure
-    except ModuleNotFoundError:
-        raise CounselError(
-            "pictures need matplotlib; install it with: pip install 'counsel[draw]'"
-        ) from None
-    width = max(columns * cell, least) + 0.24
-    lines = textwrap.wrap(title, int((width - 0.24) / LETTER)) if title else []
-    head = 0.32 + 0.17 * len(lines) if lines else 0.12
-    height = rows * cell + head + foot
-    figure = Figure(figsize=(width, height), dpi=DOTS, facecolor=PAPER)
-    axes = figure.add_axes(
-        (0.12 / width, foot / height, columns * cell / width, rows * cell / height)
-    )
-    axes.set(xlim=(-0.5, columns - 0.5), ylim=(rows - 0.5, -0.5), xticks=[], yticks=[])
-    axes.set_facecolor("white")
-    for spine in axes.spines.values():
-        spine.set_color(INK)
-    if lines:
-        figure.text(
-            0.12 / width,
-            1 - 0.17 / height,
-            "\n".join(lines),
-            color=INK,
-            fontsize=10,
-            va="top",
-            ha="left",
-            parse_math=False,
-        )
-    return axes
 
 
 def _paint_map(axes: "Axes", grid: GridMap) -> None:
@@ -367,7 +212,7 @@ def _paint_flights(axes: "Axes", grid: GridMap, moves: "Counter[Leg]", episodes:
     for (state, mark), times in sorted(marks.items(), key=lambda item: (item[1], item[0])):
         if state < over:
             column, row = divmod(state, grid.rows)
-            _mark(axes, column, row, mark, times / episodes)
+            paint_mark(axes, column, row, mark, times / episodes)
 
 
 def _line(
@@ -381,33 +226,6 @@ def _line(
         alpha=0.25 + 0.75 * share**0.5,
         zorder=4,
         clip_on=True,
-    )
-
-
-def _mark(axes: "Axes", x: float, y: float, mark: Mark, share: float) -> None:
-    """Mark a decision, with a white rim so that it stands out from a star."""
-    size = 10 + 36 * share
-    axes.scatter(
-        [x],
-        [y],
-        s=1.6 * size,
-        marker=mark.shape,
-        facecolors="white",
-        edgecolors="none",
-        zorder=4.5,
-        clip_on=False,
-    )
-    axes.scatter(
-        [x],
-        [y],
-        s=size,
-        marker=mark.shape,
-        facecolors="white" if mark.hollow else mark.colour,
-        edgecolors=mark.colour,
-        linewidths=1.4,
-        alpha=min(0.35 + 0.65 * share**0.5, 1.0),
-        zorder=5,
-        clip_on=False,
     )
 
 
@@ -436,71 +254,6 @@ def _paint_legend(axes: "Axes", grid: GridMap) -> None:
         line = DASHES if mark is SILENT else "-"
         ends = [x - 0.25, x + 0.55]
         axes.plot(ends, [y, y], color=mark.colour, linestyle=line, linewidth=1.8, clip_on=False)
-        _mark(axes, x + 0.15, y, mark, 1.0)
+        paint_mark(axes, x + 0.15, y, mark, 1.0)
         axes.text(x + 0.75, y, text, color=INK, fontsize=9, va="center", ha="left")
         x += 1.6 + 0.18 * len(text)
-
-
-def _paint_road_cell(axes: "Axes", x: float, y: float, kind: int) -> None:
-    from matplotlib.patches import Ellipse, FancyBboxPatch, Rectangle
-
-    axes.add_patch(
-        Rectangle((x - 0.5, y - 0.5), 1, 1, facecolor="#EFEBE3", edgecolor="white", lw=3, zorder=1)
-    )
-    if kind == STONE:
-        for dx, dy, size in ((-0.3, 0.1, 0.26), (0.3, 0.14, 0.22), (0.02, -0.36, 0.2)):
-            axes.add_patch(
-                Ellipse((x + dx, y + dy), size, 0.75 * size, facecolor=STONES, ec=INK, lw=0.6)
-            )
-    elif kind == CAR:
-        axes.add_patch(
-            FancyBboxPatch(
-                (x - 0.17, y - 0.28),
-                0.34,
-                0.56,
-                boxstyle="round,pad=0.03,rounding_size=0.1",
-                facecolor=INK,
-                edgecolor="none",
-                zorder=3,
-            )
-        )
-
-
-def _paint_driver(axes: "Axes", lane: int, *, lost: bool) -> None:
-    from matplotlib.patches import FancyBboxPatch, Rectangle
-
-    axes.add_patch(
-        FancyBboxPatch(
-            (lane - 0.17, 2 - 0.28),
-            0.34,
-            0.56,
-            boxstyle="round,pad=0.03,rounding_size=0.1",
-            facecolor=GOLD,
-            edgecolor=INK,
-            lw=1.2,
-            zorder=5,
-        )
-    )
-    axes.add_patch(Rectangle((lane - 0.13, 2 - 0.14), 0.26, 0.12, facecolor="white", zorder=6))
-    if lost:
-        axes.scatter([lane], [2], s=700, marker="x", color=SILENCE, lw=5, zorder=8)
-
-
-def _frame(axes: "Axes", top: float, colour: str, text: str) -> None:
-    """Frame the rows from ``top`` down."""
-    from matplotlib.patches import Rectangle
-
-    inset = 0.03 if top > 1.0 else 0.0
-    axes.add_patch(
-        Rectangle(
-            (-0.48 + inset, top - 0.98 + inset),
-            2.96 - 2 * inset,
-            2.48 - top + 0.98 - 2 * inset,
-            fill=False,
-            edgecolor=colour,
-            linestyle="-" if top > 1.0 else DASHES,
-            lw=2.5,
-            zorder=9,
-        )
-    )
-    axes.text(-0.42, top - 0.9 + inset, text, color=colour, fontsize=9, va="center", zorder=10)

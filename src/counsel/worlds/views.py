@@ -12,8 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from counsel.model.problem import AdviceProblem
+from counsel.worlds.canvas import Leg, pixels
 from counsel.worlds.car_driving import OVER, SIGNS, TURNS, road_of
-from counsel.worlds.draw import Leg, draw_bird, draw_road, pixels
+from counsel.worlds.draw import draw_bird
+from counsel.worlds.draw_road import draw_road
 from counsel.worlds.grid_map import MOVES, GridMap
 
 GREEN, RED, PLAIN = "\033[32m", "\033[31m", "\033[0m"

@@ -25,7 +25,7 @@ from counsel.experiments.paper.regret import said
 from counsel.experiments.runs import Budgeted
 from counsel.report.seeds import interval
 from counsel.report.style import Line, draw_lines, name_axes, sheet
-from counsel.worlds.draw import INK
+from counsel.worlds.canvas import INK
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -28,8 +28,8 @@ from counsel.planning.frontier import frontier
 from counsel.planning.occupancy import evaluate
 from counsel.report.seeds import interval
 from counsel.report.style import DARK_GOLD, name_axes, sheet
+from counsel.worlds.canvas import ADVICE, INK, SILENCE
 from counsel.worlds.catalogue import make
-from counsel.worlds.draw import ADVICE, INK, SILENCE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

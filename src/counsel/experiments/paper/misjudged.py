@@ -15,8 +15,8 @@ from counsel.planning.occupancy import evaluate
 from counsel.planning.solve import solve
 from counsel.report.seeds import interval
 from counsel.report.style import LOOKS, name_axes, sheet
+from counsel.worlds.canvas import INK
 from counsel.worlds.catalogue import make
-from counsel.worlds.draw import INK
 
 GRID = tuple(i / 10 for i in range(1, 11))
 

@@ -13,7 +13,8 @@ from counsel.report.seeds import interval
 from counsel.simulate.simulator import Simulator
 from counsel.worlds.car_driving import CAR, EMPTY, STONE, state_of
 from counsel.worlds.catalogue import make
-from counsel.worlds.draw import draw, draw_road
+from counsel.worlds.draw import draw
+from counsel.worlds.draw_road import draw_road
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
