@@ -53,7 +53,7 @@ class Adherence:
 
     def __init__(self, setting: Setting, *, penalty: float, may_repel: bool = False) -> None:
         self.setting = setting
-        own, group = _together(layers(setting.policy), _layers_of(setting.groups))
+        own, group = _together(layers(setting.policy), _fewest_layers(setting.groups))
         own_lsa, group_lsa = np.ascontiguousarray(own, dtype=np.float64), np.asarray(group)
         rest_lsa = np.empty(own_lsa.shape)
         sum_others(own_lsa, rest_lsa)
@@ -379,7 +379,7 @@ def _together(*tables: NDArray[Any]) -> list[NDArray[Any]]:
     return [np.broadcast_to(table, (most, *table.shape[1:])) for table in tables]
 
 
-def _layers_of(view_hsa: Ints) -> Ints:
+def _fewest_layers(view_hsa: Ints) -> Ints:
     """Return the one layer of groups that are the same at every step, else all."""
     return view_hsa[:1] if (view_hsa == view_hsa[:1]).all() else view_hsa
 

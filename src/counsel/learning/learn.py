@@ -10,9 +10,9 @@ costs is the *value gap* of the policy it began with: the value of the best poli
 one (both less the penalty, where there is one), computed exactly from the truth, which the learner
 never sees. Where the learner has a budget, the best policy is the best within it; a policy that
 spends more may beat it, and its gap is then negative. The *regret* is the sum of the gaps above 0
-over all episodes. Every episode of a block is charged with
-the policy the block began with; charging the one planned after it would flatter learners that
-explore first. A learner that explores is charged with what it would advise, not with what it tries.
+over all episodes. Every episode of a block is charged with the policy the block began with;
+charging the one planned after it would flatter learners that explore first. A learner that explores
+is charged with what it would advise, not with what it tries.
 """
 
 import time

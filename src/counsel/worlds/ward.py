@@ -44,7 +44,7 @@ _HEALTH = np.array([1.0, 0.9, 0.5, 0.1, 0.0])
 """What it is worth to find the patient so at the end of a round."""
 
 _EFFORT = np.array([0.0, 0.05, 0.15])
-_MOVES = np.array(
+_TRANSITION = np.array(
     [
         [[0.88, 0.12, 0, 0, 0], [0.94, 0.06, 0, 0, 0], [0.95, 0.05, 0, 0, 0]],
         [[0.20, 0.52, 0.28, 0, 0], [0.55, 0.38, 0.07, 0, 0], [0.60, 0.35, 0.05, 0, 0]],
@@ -75,10 +75,10 @@ _ALERTS = np.array(
 
 def ward(*, horizon: int = 6) -> AdviceProblem:
     """Return the ward: a shift of ``horizon`` rounds with one patient."""
-    reward = _MOVES @ _HEALTH - _EFFORT
+    reward = _TRANSITION @ _HEALTH - _EFFORT
     reward[-1] = 0.0
     mdp = MDP(
-        _MOVES,
+        _TRANSITION,
         reward,
         horizon=horizon,
         start=_START,
@@ -120,7 +120,7 @@ def ward_log(*, shifts: int = 15_000, rng: np.random.Generator) -> pa.Table:
                 theta = lift + (1.0 - lift) * _OWN[state, advice]
                 law = advised_law(_OWN[state], advice, theta)
             action = draw_index(law, rng)
-            then = draw_index(_MOVES[state, action], rng)
+            then = draw_index(_TRANSITION[state, action], rng)
             ended = then == len(STATES) - 1
             row = (
                 f"shift-{shift:05d}",
