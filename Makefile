@@ -23,6 +23,7 @@ check: $(READY)
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
+# Six areas, one after the other (under 15 minutes on two cores); then the page and README's table.
 bench: $(VENV)/.bench
 	$(BIN)/python -m benchmarks.planning
 	$(BIN)/python -m benchmarks.simulation
@@ -30,6 +31,7 @@ bench: $(VENV)/.bench
 	$(BIN)/python -m benchmarks.baselines
 	$(BIN)/python -m benchmarks.logs
 	$(BIN)/python -m benchmarks.service
+	$(BIN)/python docs/benchmarks.py
 
 $(READY): requirements.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit("Counsel needs Python 3.11 or newer; this is " + sys.version.split()[0] + ": run make with PYTHON=python3.12, say" if sys.version_info < (3, 11) else 0)'
