@@ -178,22 +178,23 @@ def plain_rfe(problem: counsel.AdviceProblem, *, episodes: int) -> float:
 def cars() -> Iterator[Row]:
     """Time learners on Car Driving: 59,050 states, updates every 8,000 episodes."""
     road, rng, every = make("car-driving/myopic"), np.random.default_rng, 8000
-    peer = plain.PlainUCBAD(road, seed=0)
-    begin = time.perf_counter()
-    for _ in range(5):
-        peer.play_many(peer.plan()[0], every)
-    rate = 5 * every / (time.perf_counter() - begin)
-    spent = seconds(UCBAD(road.without_adherence()), road, episodes=400_000, every=every)
+    mine = theirs = 0.0
+    for seed in range(3):
+        mine = max(mine, updates(road, every=every, seed=seed))
+        theirs = max(theirs, plain_updates(road, every=every, seed=seed))
     yield against(
-        f"Car Driving: UCB-AD, {ROAD}",
-        spent,
-        "s",
+        "Car Driving: UCB-AD, planned every 8,000 episodes, not judged",
+        mine,
+        RATE,
         PLAIN,
-        400_000 / rate,
-        most=60.0,
+        theirs,
+        more=True,
         note="NumPy plans with scipy's sparse product and plays all episodes of an update at once; "
-        "its time is that of 40,000 episodes, times ten.",
+        "the best of 3 runs of 5 updates.",
     )
+    spent = seconds(UCBAD(road.without_adherence()), road, episodes=400_000, every=every)
+    why = "the peer does not judge"
+    yield alone(f"Car Driving: UCB-AD, {ROAD}", spent, "s", why, most=60.0)
     explorer = RFE(road.shape, rng=rng(0), scale=0.1, reward=road.mdp.reward)
     spent = seconds(explorer, road, episodes=400_000, every=every)
     why = "dense counts of what follows would take a terabyte"
@@ -206,6 +207,25 @@ def cars() -> Iterator[Row]:
     spent = seconds(walker, road, episodes=400_000, every=every)
     why = "the learner is Counsel's own"
     yield alone(f"Car Driving: structured, {ROAD}", spent, "s", why)
+
+
+def updates(road: counsel.AdviceProblem, *, every: int, seed: int) -> float:
+    """Return the episodes a second of UCB-AD over 5 updates, without judging."""
+    simulator, rng = counsel.Simulator(road), np.random.default_rng(seed)
+    learner = UCBAD(road.without_adherence())
+    begin = time.perf_counter()
+    for _ in range(5):
+        learner.update(simulator.play(learner.policy, episodes=every, rng=rng))
+    return 5 * every / (time.perf_counter() - begin)
+
+
+def plain_updates(road: counsel.AdviceProblem, *, every: int, seed: int) -> float:
+    """Return the episodes a second of UCB-AD in NumPy over 5 updates."""
+    peer = plain.PlainUCBAD(road, seed=seed)
+    begin = time.perf_counter()
+    for _ in range(5):
+        peer.play_many(peer.plan()[0], every)
+    return 5 * every / (time.perf_counter() - begin)
 
 
 def seconds(

@@ -266,6 +266,11 @@ class PlainQLearning:
                 break
             s = t
 
+    @property
+    def steps(self) -> int:
+        """How many moves were learnt from."""
+        return int(np.array(self.visits).sum())
+
 
 def regret(problem: counsel.AdviceProblem, policies: list[Ints]) -> float:
     """Return the sum of the value gaps of the policies that were played, one an episode."""

@@ -104,7 +104,7 @@ def against_lp(problem: counsel.AdviceProblem) -> Iterator[Row]:
         "Flappy Bird: largest difference to the linear programme at 20 budgets",
         gap,
         "reward",
-        "says that both answers are the same",
+        "a check that both answers are the same",
         most=1e-8,
     )
 

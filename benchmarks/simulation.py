@@ -49,7 +49,7 @@ def world(name: str, made: str, env_id: str, *, counted: float, kept: float) -> 
         "loop": partial(loop, env, policy),
         "random": lambda: rng(0).random((EPISODES, simulator.draws)),
     }
-    seconds = race(calls, turns=5, burst=1)
+    seconds = race(calls, turns=9, burst=1)
     live = simulator.count(policy, episodes=EPISODES, rng=rng(0)).live / 1e6
     looped = loop(env, policy) / 1e6 / seconds["loop"]
     for what, call, least in (("counts only", "count", counted), ("full records", "play", kept)):

@@ -171,7 +171,8 @@ def test_headlines_state_what_was_found(tmp_path):
     )
     assert "Some CPU, 2 cores, 8 GB of memory, Linux, CPython 3.11" in page
     assert page.count("Some CPU") == 1
-    assert "Counsel is ahead in 11 of 11 comparisons." in page
+    told = "Counsel is faster in 10 of 10 comparisons and learns better in 1 of 1 comparisons."
+    assert f"**{told}**" in lines
     assert "short" not in page
     assert all(f"`python -m benchmarks.{area}` (1.0 minutes)" in page for area in AREAS)
 
@@ -182,10 +183,8 @@ def test_a_shortfall_is_shown_as_such(tmp_path):
         "| slow | 4 s | Fast: 1 s | 0.25 (slower) | ratio ≥ 1: **falls short** |  |"
     )
     assert "- slow: 4 s, ratio 0.25 (slower) to Fast; asked ratio ≥ 1." in page.splitlines()
-    assert (
-        "ahead in 11 of 12 comparisons and behind in 1. Of 1 things asked, 0 hold and 1 fall short."
-        in page
-    )
+    told = "is faster in 10 of 11 comparisons and learns better in 1 of 1 comparisons."
+    assert f"{told} Of what was asked, 0 of 1 hold and 1 falls short." in page
 
 
 def test_a_slow_lead_is_called_slow(tmp_path):
@@ -193,6 +192,22 @@ def test_a_slow_lead_is_called_slow(tmp_path):
     rows = [results.asdict(results.against(lead[0], 8.0, "s", lead[1], 2.0))]
     page = filled(tmp_path, [], rows=rows)
     assert "each on disk before it is answered, slower than plain FastAPI (ratio 0.25)" in page
+
+
+def test_headlines_are_about_the_strongest_peer():
+    rows = [
+        results.asdict(row)
+        for row in (
+            results.alone("plan", 1.0, "s", "why"),
+            results.against("plan", 0.0, "s", "endless", 1.0),
+            results.against("plan", 1.0, "s", "weak", 9.0),
+            results.against("plan", 1.0, "s", "strong", 2.0),
+            results.against("another", 1.0, "s", "stronger", 1.0),
+        )
+    ]
+    assert docs.find("planning", rows, "plan", "")["peer"] == "strong"
+    assert docs.find("planning", rows, "plan", "w")["peer"] == "weak"
+    assert docs.find("planning", rows, "plan", "e")["peer"] == "endless"
 
 
 def test_a_ratio_may_have_no_end(tmp_path):
