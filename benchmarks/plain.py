@@ -128,7 +128,10 @@ class PlainUCBAD:
 
 
 class PlainRFE:
-    """RFE: explore where most is uncertain, with dense counts of what followed."""
+    """RFE: explore where most is uncertain, with dense counts of what followed.
+
+    Like Counsel's it is not told where an episode is over, and plays on there.
+    """
 
     UNSEEN = 1e12
 
@@ -139,7 +142,7 @@ class PlainRFE:
         self.visits = np.zeros((H, S, B), np.int64).tolist()
         self.ahead = np.zeros((H, S, B)).tolist()
         self.base = 6.0 * (math.log(4.0 * S * B * H) + 1.0 - math.log(0.1))
-        self.scale, self.over = 16.0 * H * H * scale, problem.mdp.over[0]
+        self.scale = 16.0 * H * H * scale
 
     def look_behind(self) -> None:
         """Work out what is uncertain behind each advice."""
@@ -150,8 +153,7 @@ class PlainRFE:
             N = np.maximum(n, 1.0)
             ahead[h] = (1.0 + 1.0 / H) * (self.counts[h] @ most) / N
             own = self.scale * (self.base + S * (np.log(8.0 * (N + 1.0)) + 1.0)) / N
-            W = np.where(n > 0, own + ahead[h], self.UNSEEN).max(axis=1)
-            most = np.where(self.over, 0.0, np.minimum(W, self.UNSEEN))
+            most = np.where((n > 0).all(axis=1), (own + ahead[h]).max(axis=1), self.UNSEEN)
         self.ahead = ahead.tolist()
 
     def play(self) -> None:
@@ -172,13 +174,6 @@ class PlainRFE:
             visits[b] += 1
             self.counts[h, s, b, t] += 1
             s = t
-            if game.over_s[s]:
-                break
-
-    @property
-    def rows(self) -> int:
-        """How many rows (h, s, b) were seen."""
-        return int((np.array(self.visits) > 0).sum())
 
 
 class PlainUCBVI:
