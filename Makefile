@@ -25,7 +25,7 @@ check: $(READY)
 
 docs: $(READY)
 	@rm -rf docs/_gallery docs/_build
-	$(BIN)/python -m sphinx -q -W --keep-going docs docs/_build/html
+	NUMBA_CACHE_DIR=$$($(BIN)/python tests/compiled.py) $(BIN)/python -m sphinx -q -W --keep-going docs docs/_build/html
 	$(BIN)/python docs/check_site.py docs/_build/html
 	@echo "Open docs/_build/html/index.html"
 

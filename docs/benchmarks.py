@@ -76,7 +76,7 @@ CHAPTERS = {
     "logs": Chapter(
         "Logs",
         ("20 million decisions, Parquet: fit", "DuckDB"),
-        "a fit of 20 million decisions takes {ours}, {speed}",
+        "a fit of 20 million decisions takes {ours}; to count them alone takes {peer} {theirs}",
         "`counsel fit` in a process of its own, from its start to the written model, on logs "
         "of the ward. The peers only count what a fit needs; they check nothing, estimate "
         "nothing and bound nothing, so a ratio below 1 is what the rest of a fit costs. In "
@@ -149,7 +149,8 @@ def chapter(name: str, area: Area, *, other: bool) -> list[str]:
         ours=measure(lead["ours"], lead["unit"]),
         speed=speed(lead),
         share=share(lead),
-        peer=lead["peer"],
+        peer=lead["peer"].partition(",")[0],
+        theirs=measure(lead["theirs"], lead["unit"]),
     )
     minutes = max(area["seconds"] / 60, 0.1)
     lines = [f"## {told.title}: {headline}", "", folded(told.text), ""]
