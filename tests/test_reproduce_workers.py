@@ -17,6 +17,7 @@ from counsel.experiments import pool
 from counsel.experiments import reproduce as whole
 from counsel.experiments.experiment import Size
 from tests.reproductions import QUICK, TINY, hashes
+from tests.waiting import until_it_worked
 
 COUNSEL = [sys.executable, "-c", "from counsel.cli import main; main()"]
 
@@ -129,17 +130,21 @@ def test_ctrl_c_stops_at_once_and_leaves_what_is_done(tmp_path):
 
 
 def test_workers_go_when_their_parent_is_killed(tmp_path):
-    words = ["reproduce", "regret-safe", "--seeds", "2", "--workers", "2", "-o", "out"]
+    words = ["reproduce", "car-regret", "--seeds", "2", "--workers", "2", "-o", "out"]  # minutes
     begun = subprocess.Popen(
         [*COUNSEL, *words], cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     )
     parent, deadline = psutil.Process(begun.pid), time.monotonic() + 120
     while time.monotonic() < deadline:
-        if len([p for p in parent.children() if "spawn_main" in " ".join(p.cmdline())]) == 2:
+        workers = [p for p in parent.children() if "spawn_main" in " ".join(p.cmdline())]
+        if len(workers) == 2:
             break
         time.sleep(0.05)
-    time.sleep(3.0)
+    assert len(workers) == 2
+    for worker in workers:
+        until_it_worked(worker, 2.0)  # in the middle of a run
     workers = parent.children()
+    assert len(workers) >= 2
     begun.kill()
     begun.wait()
     _, alive = psutil.wait_procs(workers, timeout=30)
