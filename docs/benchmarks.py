@@ -96,8 +96,8 @@ CHAPTERS = {
 INTRODUCTION = (
     "Everything on this page comes from one command, `make bench`, which writes it too. Each "
     "figure is measured beside its peer in the same run. A ratio above 1 means that Counsel does "
-    "better (is faster, or has less regret), below 1 that the peer does. Where something was asked "
-    "of a figure, the table says what, and whether it holds."
+    "better (is faster, or has less regret), below 1 that the peer does. Where a target "
+    "was set for a figure beforehand, the table says which, and whether it holds."
 )
 
 SHOWN = (
@@ -159,10 +159,10 @@ def chapter(name: str, area: Area, *, other: bool) -> list[str]:
     lines += [tally(rows), ""]
     short = [row for row in rows if row["holds"] is False]
     if short:
-        lines += ["Falls short of what was asked:", ""]
+        lines += ["Short of its target:", ""]
         lines += [f"- {shortfall(row)}" for row in short]
         lines.append("")
-    lines += ["| measured | Counsel | against | ratio | asked | |", "|---|---:|---|---:|---|---|"]
+    lines += ["| measured | Counsel | against | ratio | target | |", "|---|---:|---|---:|---|---|"]
     lines += [cells(line(row)) for row in rows]
     lines += ["", f"Only this area: `python -m benchmarks.{name}` ({minutes:.1f} minutes).", ""]
     return lines
@@ -222,7 +222,7 @@ def share(row: Row) -> str:
 def shortfall(row: Row) -> str:
     """Say what was measured where more was asked."""
     beside = "" if row["peer"] is None else f", ratio {ratio(row)} to {row['peer']}"
-    return f"{row['what']}: {measure(row['ours'], row['unit'])}{beside}; asked {row['asked']}."
+    return f"{row['what']}: {measure(row['ours'], row['unit'])}{beside}; target {row['asked']}."
 
 
 def tally(rows: list[Row]) -> str:
@@ -236,8 +236,8 @@ def tally(rows: list[Row]) -> str:
     asked = [row["holds"] for row in rows if row["holds"] is not None]
     told = f"Counsel {' and '.join(parts)}."
     if asked:
-        told += f" Of what was asked, {sum(asked)} of {len(asked)} {plural(sum(asked), 'hold')}"
-        short = len(asked) - sum(asked)
+        held, short = sum(asked), len(asked) - sum(asked)
+        told += f" Of the targets set beforehand, {held} of {len(asked)} {plural(held, 'hold')}"
         told += f" and {short} {plural(short, 'fall')} short." if short else "."
     return told
 

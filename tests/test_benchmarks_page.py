@@ -182,9 +182,9 @@ def test_a_shortfall_is_shown_as_such(tmp_path):
     assert line_of(page, "slow") == (
         "| slow | 4 s | Fast: 1 s | 0.25 (slower) | ratio ≥ 1: **falls short** |  |"
     )
-    assert "- slow: 4 s, ratio 0.25 (slower) to Fast; asked ratio ≥ 1." in page.splitlines()
+    assert "- slow: 4 s, ratio 0.25 (slower) to Fast; target ratio ≥ 1." in page.splitlines()
     told = "is faster in 10 of 11 comparisons and learns better in 1 of 1 comparisons."
-    assert f"{told} Of what was asked, 0 of 1 hold and 1 falls short." in page
+    assert f"{told} Of the targets set beforehand, 0 of 1 hold and 1 falls short." in page
 
 
 def test_a_slow_lead_is_called_slow(tmp_path):
