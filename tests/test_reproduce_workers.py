@@ -35,7 +35,7 @@ def cluster():
     from distributed import LocalCluster
 
     with LocalCluster(
-        n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None
+        n_workers=2, threads_per_worker=1, processes=True, dashboard_address="127.0.0.1:0"
     ) as made:
         yield made
 
@@ -157,7 +157,7 @@ def test_a_scheduler_without_workers_is_refused(tmp_path, monkeypatch):
     from distributed import LocalCluster
 
     monkeypatch.setattr(pool, "WAIT", 2.0)
-    with LocalCluster(n_workers=0, processes=True, dashboard_address=None) as empty:
+    with LocalCluster(n_workers=0, processes=True, dashboard_address="127.0.0.1:0") as empty:
         address = empty.scheduler_address
         with pytest.raises(counsel.CounselError, match="has no workers; start some"):
             whole.reproduce(["worlds"], TINY, tmp_path / "out", cluster=address)
@@ -177,7 +177,9 @@ def test_what_listens_and_never_speaks_is_refused(tmp_path, monkeypatch):
 def test_a_cluster_that_is_lost_is_one_sentence(tmp_path):
     from distributed import LocalCluster
 
-    lost = LocalCluster(n_workers=1, threads_per_worker=1, processes=True, dashboard_address=None)
+    lost = LocalCluster(
+        n_workers=1, threads_per_worker=1, processes=True, dashboard_address="127.0.0.1:0"
+    )
     try:
         with pytest.raises(counsel.CounselError, match="the cluster at tcp"):
             whole.reproduce(
