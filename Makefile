@@ -5,11 +5,20 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
-.PHONY: demo test check docs bench lock clean
+.PHONY: help demo test check docs bench lock clean
+
+help:
+	@echo "make demo   learn to advise two players of a game, and draw it"
+	@echo "make test   run the tests"
+	@echo "make docs   build the documentation into docs/_build/html"
+	@echo "make bench  measure against peers (15 minutes), and write the page about it"
+	@echo "make check  style, types, direction of imports"
+	@echo "make lock   write the lock anew (needs uv);  make clean  remove what these made"
 
 demo: $(READY)
 	$(BIN)/counsel learn flappy-bird/greedy --share advice -o demo/greedy
 	$(BIN)/counsel learn flappy-bird/safe --share advice -o demo/safe
+	@echo "Regret is what all games so far fell short of the best advice, in stars; the value gap what a game still does."
 	@echo "Open demo/greedy/regret.png and demo/safe/regret.png (what learning cost),"
 	@echo "and demo/greedy/policy.csv and demo/safe/policy.csv (what to say where)."
 	@echo "Then play yourself: $(BIN)/counsel serve --demo and open http://127.0.0.1:8000/play"
@@ -25,10 +34,11 @@ check: $(READY)
 
 docs: $(READY)
 	@rm -rf docs/_gallery docs/_build
-	$(BIN)/python -m sphinx -q -W --keep-going docs docs/_build/html
+	NUMBA_CACHE_DIR=$$($(BIN)/python tests/compiled.py) $(BIN)/python -m sphinx -q -W --keep-going docs docs/_build/html
 	$(BIN)/python docs/check_site.py docs/_build/html
 	@echo "Open docs/_build/html/index.html"
 
+# Six areas, one after the other (under 15 minutes on two cores); then the page and README's table.
 bench: $(VENV)/.bench
 	$(BIN)/python -m benchmarks.planning
 	$(BIN)/python -m benchmarks.simulation
@@ -36,11 +46,12 @@ bench: $(VENV)/.bench
 	$(BIN)/python -m benchmarks.baselines
 	$(BIN)/python -m benchmarks.logs
 	$(BIN)/python -m benchmarks.service
+	$(BIN)/python docs/benchmarks.py
 
 $(READY): requirements.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit("Counsel needs Python 3.11 or newer; this is " + sys.version.split()[0] + ": run make with PYTHON=python3.12, say" if sys.version_info < (3, 11) else 0)'
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	@echo "Installing the locked packages into $(VENV) (once; about a minute)"
+	@echo "Installing the locked packages into $(VENV) (once; one to three minutes)"
 	@$(BIN)/python -m pip install --quiet --require-hashes -r requirements.lock
 	@$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation -e .
 	@touch $@

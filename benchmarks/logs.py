@@ -1,9 +1,11 @@
 """How long fitting a log takes, how much memory, and how both grow.
 
-Logs of the ward are drawn in bulk: 1, 5 and 20 million decisions as Parquet, 1 million as CSV. Each
-is fitted by `counsel fit` in a process of its own, as a user would. Beside it a plain pandas script
-counts what a fit needs (actions by state and advice, rewards, what followed), and the floor is
-reading the file's columns once with DuckDB.
+Run with ``make bench``, or alone with ``python -m benchmarks.logs``. Logs of the ward are drawn in
+bulk: 1, 5 and 20 million decisions as Parquet, 1 million as CSV. Each is fitted by ``counsel fit``
+in a process of its own, from the shell's prompt to the file written. Beside it two plain scripts,
+one in pandas and one in SQL on DuckDB, only count what a fit needs (actions by state and advice,
+rewards, what followed, pieces of advice so far): they check nothing and estimate nothing, so they
+have less to do. The floor is reading the file's columns once with DuckDB.
 """
 
 import os
@@ -17,7 +19,7 @@ from pathlib import Path
 import numpy as np
 
 import counsel
-from benchmarks.timing import verdict
+from benchmarks.results import Row, against, alone, record
 from counsel.worlds import make
 
 SIZES = ((1, "parquet"), (5, "parquet"), (20, "parquet"), (1, "csv"))
@@ -25,6 +27,15 @@ SIZES = ((1, "parquet"), (5, "parquet"), (20, "parquet"), (1, "csv"))
 
 PANDAS_UP_TO = 5
 """Millions that pandas is given: it holds every row in memory."""
+
+ASKED = {(20, "parquet"): 60.0, (1, "csv"): 10.0}
+"""The most seconds that were asked for."""
+
+PEAK = """
+import atexit, os, pathlib
+status = pathlib.Path("/proc/self/status")
+atexit.register(lambda: pathlib.Path(os.environ["STATUS"]).write_text(status.read_text()))
+"""
 
 COUNSEL = "from counsel.cli import main; main()"
 
@@ -49,15 +60,27 @@ rows.groupby(["earlier", "state", "advice"]).size()
 rows.groupby(["episode", "step"]).size()
 """
 
+SQL = """
+import duckdb, sys
+rows = duckdb.connect()
+rows.execute(f'''create temp table decisions as select episode, step, state, advice, action, reward,
+    lead(state) over (partition by episode order by step) as later,
+    count(advice) over (partition by episode order by step) as earlier from '{sys.argv[1]}' ''')
+for keys, more in (("state, advice, action", ", sum(reward)"), ("state, action, later", ""),
+                   ("earlier, state, advice", ""), ("episode, step", "")):
+    rows.execute(f"create temp table counted as select {keys}, count(*){more} from decisions "
+                 f"group by {keys}")
+    rows.execute("drop table counted")
+"""
+
 
 def main() -> None:
-    """Measure and print everything."""
-    for line in lines():
-        print(line, flush=True)
+    """Measure, print and write everything."""
+    record("logs", measured(), packages=("pandas", "duckdb", "ibis-framework"))
 
 
-def lines() -> Iterator[str]:
-    """Yield one line for each log, then what was asked."""
+def measured() -> Iterator[Row]:
+    """Yield rows for each log, then how time and memory grow."""
     fitted: dict[tuple[int, str], float] = {}
     peak = 0.0
     with tempfile.TemporaryDirectory() as folder:
@@ -67,31 +90,47 @@ def lines() -> Iterator[str]:
             model = str(Path(folder) / "model.npz")
             spent, used = run(COUNSEL, "fit", str(path), "-o", model)
             floor, _ = run(FLOOR, str(path))
-            told = f"{millions} M {ending}: {spent:.1f} s, {used:.2f} GB; read once {floor:.1f} s"
+            form = {"parquet": "Parquet", "csv": "CSV"}[ending]
+            what = f"{millions} million decisions, {form}: fit"
+            note = f"Reading the columns once takes {floor:.2f} s."
+            scripts = [("DuckDB, counts only", SQL)]
             if millions <= PANDAS_UP_TO:
-                peer, much = run(PANDAS, str(path))
-                told += f"; pandas only counts in {peer:.1f} s, {much:.2f} GB"
-            yield told
+                scripts.append(("pandas, counts only", PANDAS))
+            for i, (peer, code) in enumerate(scripts):
+                theirs, much = run(code, str(path))
+                most = None if i else ASKED.get((millions, ending))
+                yield against(
+                    what, spent, "s", peer, theirs,
+                    most=most, memory=used, peer_memory=much, note=note,
+                )  # fmt: skip
             fitted[millions, ending] = spent
             peak = max(peak, used)
             path.unlink()
-    yield verdict("20 M decisions of Parquet, seconds", fitted[20, "parquet"], 60.0, most=True)
-    yield verdict("peak memory, GB", peak, 4.0, most=True)
-    yield verdict("1 M decisions of CSV, seconds", fitted[1, "csv"], 10.0, most=True)
+    why = "it is asked of Counsel alone"
+    yield alone("Peak memory of a fit, largest of all", peak, "GB", why, most=4.0, memory=peak)
     growth = (fitted[20, "parquet"] - fitted[5, "parquet"]) / 15.0
     growth /= max((fitted[5, "parquet"] - fitted[1, "parquet"]) / 4.0, 1e-9)
-    yield verdict("each further million, from 5 to 20 M against 1 to 5 M", growth, 1.5, most=True)
+    what = "Each further million from 5 to 20, against each from 1 to 5: time"
+    yield alone(what, growth, "times", why, most=1.5)
 
 
 def run(code: str, *arguments: str) -> tuple[float, float]:
-    """Return the seconds and the peak memory (GB) of a program."""
-    begin = time.perf_counter()
-    process = subprocess.Popen([sys.executable, "-c", code, *arguments], stdout=subprocess.DEVNULL)
-    _, status, used = os.wait4(process.pid, 0)
-    process.returncode = os.waitstatus_to_exitcode(status)
-    if process.returncode:
-        raise SystemExit(f"failed: {arguments}")
-    return time.perf_counter() - begin, used.ru_maxrss / 2**20
+    """Return the seconds and the peak memory (GB) of a program.
+
+    The program itself says how much memory it had at most: what the system reports of a child
+    counts from before it began, when it was a copy of this process.
+    """
+    with tempfile.NamedTemporaryFile() as told:
+        begin = time.perf_counter()
+        command = [sys.executable, "-c", PEAK + code, *arguments]
+        place = os.environ | {"STATUS": told.name}
+        done = subprocess.run(command, stdout=subprocess.DEVNULL, env=place, check=False)
+        spent = time.perf_counter() - begin
+        if done.returncode:
+            raise SystemExit(f"failed: {arguments}")
+        status = Path(told.name).read_text(encoding="utf-8")
+    (peak,) = (line.split()[1] for line in status.splitlines() if line.startswith("VmHWM"))
+    return spent, int(peak) / 2**20
 
 
 def write(path: Path, decisions: int) -> None:

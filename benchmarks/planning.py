@@ -1,44 +1,49 @@
 """How fast plans are made, as ratios against peers in the same run.
 
-Run with ``make bench``. Each line states what was asked, what was measured, and whether it holds.
+Run with ``make bench``, or alone with ``python -m benchmarks.planning``. Each line states what was
+measured and, where something was asked, whether it holds.
 """
 
 import tracemalloc
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from itertools import chain
 
 import numpy as np
 
 import counsel
 from benchmarks import peers, problems
-from benchmarks.timing import race, verdict
+from benchmarks.results import Row, against, alone, record
+from benchmarks.timing import race
 from counsel._arrays import Floats, Ints
 from counsel._jit import cores, kernel
 from counsel.worlds import make
 
+VALUES_ONLY = "Scipy has one thread and finds values only, no policy."
+
 
 def main() -> None:
-    """Measure and print everything."""
-    for line in (*small(), *middle(), *large()):
-        print(line, flush=True)
+    """Measure, print and write everything."""
+    packages = ("quantecon", "stormpy", "highspy", "scipy")
+    record("planning", chain(small(), middle(), large()), packages=packages)
 
 
-def small() -> Iterator[str]:
+def small() -> Iterator[Row]:
     """Compare on Flappy Bird with Policy Safe: 141 states, 3 actions, 20 steps."""
     problem = make("flappy-bird/safe")
     yield from against_planners("Flappy Bird", problem, turns=40, burst=50)
     yield from against_lp(problem)
 
 
-def middle() -> Iterator[str]:
+def middle() -> Iterator[Row]:
     """Compare on Car Driving: 59,050 states, 3 actions, 27 successors, 10 steps."""
     yield from against_planners("Car Driving", make("car-driving/myopic"), turns=7, burst=1)
 
 
 def against_planners(
     name: str, problem: counsel.AdviceProblem, *, turns: int, burst: int
-) -> Iterator[str]:
+) -> Iterator[Row]:
     """Race ``solve`` against QuantEcon and Storm on the machine MDP, and check the values."""
     machine = problem.machine()
     arrays = (machine.kernel.to_sparse(), np.ascontiguousarray(machine.reward[0]), machine.horizon)
@@ -55,16 +60,20 @@ def against_planners(
         if gap > 1e-9:
             raise AssertionError(f"{name}: {peer} differs by {gap}")
     seconds = race(calls, turns=turns, burst=burst)
-    for call, spent in seconds.items():
-        yield f"{name}: {call} {1e3 * spent:.3f} ms"
-    mine = seconds["counsel"]
-    yield verdict(f"{name}: QuantEcon / Counsel, one thread each", seconds["quantecon"] / mine, 5.0)
-    yield verdict(f"{name}: Storm / Counsel, one thread each", seconds["storm"] / mine, 1.0)
-    faster = seconds["quantecon"] / seconds["counsel, all cores"]
-    yield f"{name}: QuantEcon / Counsel on {cores()} cores: {faster:.1f}"
+    mine, what = 1e3 * seconds["counsel"], f"{name}: one plan, one thread"
+    for peer, key, least in (("QuantEcon", "quantecon", 5.0), ("Storm", "storm", 1.0)):
+        yield against(what, mine, "ms", peer, 1e3 * seconds[key], ratio=least)
+    yield against(what, mine, "ms", "scipy", 1e3 * seconds["scipy"], note=VALUES_ONLY)
+    yield against(
+        f"{name}: one plan, {cores()} cores",
+        1e3 * seconds["counsel, all cores"],
+        "ms",
+        "QuantEcon",
+        1e3 * seconds["quantecon"],
+    )
 
 
-def against_lp(problem: counsel.AdviceProblem) -> Iterator[str]:
+def against_lp(problem: counsel.AdviceProblem) -> Iterator[Row]:
     """Race the whole frontier against one LP, and compare values at 20 budgets."""
     machine = problem.machine()
     matrix, reward = machine.kernel.to_sparse(), np.ascontiguousarray(machine.reward[0])
@@ -82,14 +91,25 @@ def against_lp(problem: counsel.AdviceProblem) -> Iterator[str]:
     seconds = race(
         {"frontier": partial(counsel.frontier, problem), "lp": lps[10]}, turns=10, burst=5
     )
-    count = len(front.vertices)
-    yield f"Frontier: {count} vertices in {1e3 * seconds['frontier']:.2f} ms"
-    yield f"Frontier: one LP in {1e3 * seconds['lp']:.2f} ms"
-    yield verdict("Frontier: one LP / whole frontier", seconds["lp"] / seconds["frontier"], 1.0)
-    yield verdict("Frontier: largest difference to the LP at 20 budgets", gap, 1e-8, most=True)
+    yield against(
+        "Flappy Bird: all budgets and penalties at once",
+        1e3 * seconds["frontier"],
+        "ms",
+        "HiGHS, one budget",
+        1e3 * seconds["lp"],
+        ratio=1.0,
+        note=f"{len(front.vertices)} vertices of the frontier against one linear programme.",
+    )
+    yield alone(
+        "Flappy Bird: largest difference to the linear programme at 20 budgets",
+        gap,
+        "reward",
+        "a check that both answers are the same",
+        most=1e-8,
+    )
 
 
-def large() -> Iterator[str]:
+def large() -> Iterator[Row]:
     """Compare on a million states: scipy on the machine kernel, the wall, and memory."""
     problem = problems.random_sparse()
     H, S = problem.horizon, problem.n_states
@@ -101,26 +121,37 @@ def large() -> Iterator[str]:
     tracemalloc.stop()
     base = problem.mdp.kernel.nbytes
     share = (base + extra) / (base + plan.values.nbytes + H * S * plan.policy.advice.itemsize)
-    yield f"Million states: kernel {base / 1e6:.0f} MB, planning adds {extra / 1e6:.0f} MB"
-    yield verdict("Million states: peak memory / (kernel + values + policy)", share, 1.2, most=True)
-    calls = {
-        "counsel, one thread": partial(counsel.solve, problem, threads=1),
-        "counsel": solve,
-        "wall": partial(wall, problem),
-    }
-    seconds = race(calls, turns=3, burst=1)
+    yield alone(
+        "A million states: peak memory / (kernel + values + policy)",
+        share,
+        "times",
+        "what must be in memory is the measure",
+        most=1.2,
+        note=f"The kernel has {base / 1e6:.0f} MB; planning adds {extra / 1e6:.0f} MB.",
+    )
+    # Each ratio comes from its own race, by turns and with equal tries.
+    floor = race({"counsel": solve, "wall": partial(wall, problem)}, turns=2, burst=1)
     machine = problem.machine()
     arrays = (machine.kernel.to_sparse(), np.ascontiguousarray(machine.reward[0]), H)
-    # Each ratio comes from its own race, by turns and with equal tries.
-    beside = race({"scipy": peers.scipy_plan(*arrays), "counsel": solve}, turns=3, burst=1)
-    for call, spent in (*seconds.items(), *((f"{k}, beside scipy", v) for k, v in beside.items())):
-        yield f"Million states: {call} {spent:.2f} s"
-    yield verdict("Million states: scipy / Counsel", beside["scipy"] / beside["counsel"], 4.0)
-    yield verdict(
-        "Million states: Counsel / wall, all cores",
-        seconds["counsel"] / seconds["wall"],
-        1.5,
-        most=True,
+    calls: dict[str, Callable[[], object]] = {
+        "scipy": peers.scipy_plan(*arrays),
+        "counsel, one thread": partial(counsel.solve, problem, threads=1),
+        "counsel": solve,
+    }
+    seconds = race(calls, turns=2, burst=1)
+    what, theirs = "A million states: one plan", seconds["scipy"]
+    mine = seconds["counsel"]
+    yield against(
+        f"{what}, {cores()} cores", mine, "s", "scipy", theirs, ratio=4.0, note=VALUES_ONLY
+    )
+    mine = seconds["counsel, one thread"]
+    yield against(f"{what}, one thread", mine, "s", "scipy", theirs, note=VALUES_ONLY)
+    yield alone(
+        "A million states: one plan / reading the kernel and gathering values",
+        floor["counsel"] / floor["wall"],
+        "times",
+        "a floor of the machine: nothing is faster",
+        most=1.5,
     )
 
 

@@ -1,10 +1,12 @@
 """How many answers the service gives in a second, how fast, and whether it loses any.
 
-Fifty callers on Flappy Bird ask for advice and report what came of it, over raw sockets on this
-machine. The service runs as a user starts it: one process on SQLite, then two on a PostgreSQL
+Run with ``make bench``, or alone with ``python -m benchmarks.service``. Fifty callers on Flappy
+Bird ask for advice and report what came of it, over raw sockets on this machine. The service runs
+as ``counsel serve`` starts it: one process on SQLite for 60 s, then two for 20 s on a PostgreSQL
 server that waits for its disk. Afterwards every acknowledged outcome is looked for in the database.
 The peer is a plain FastAPI service that puts the same two rows on record, each in a transaction of
-its own. A restart is timed on a record of a million outcomes, with the snapshot and without.
+its own, for 15 s. A restart is timed on a record of a million outcomes, with the snapshot and
+without.
 """
 
 import argparse
@@ -25,7 +27,7 @@ from tests import postgres
 from tests.services import free_port
 
 from benchmarks.callers import Load, call
-from benchmarks.timing import verdict
+from benchmarks.results import FOLDER, Row, against, alone, record
 from counsel.service.desk import Desk
 from counsel.service.keys import tenant_of
 from counsel.service.live import Settings
@@ -111,63 +113,98 @@ uvicorn.run(app, port=int(sys.argv[2]), log_level="error")
 
 
 def main() -> None:
-    """Measure and print everything."""
+    """Measure, print and write everything."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--seconds", type=float, default=60.0, help="how long callers call")
-    given = parser.parse_args()
-    for line in lines(given.seconds):
-        print(line, flush=True)
+    parser.add_argument(
+        "--seconds", type=float, default=60.0, help="how long callers call; only 60 is written down"
+    )
+    seconds = parser.parse_args().seconds
+    packages = ("fastapi", "uvicorn", "sqlalchemy", "httptools", "uvloop")
+    folder = FOLDER if seconds == 60.0 else None
+    record("service", measured(seconds), packages=packages, folder=folder)
 
 
-def lines(seconds: float) -> Iterator[str]:
-    """Yield what was measured, then what was asked."""
+def measured(seconds: float) -> Iterator[Row]:
+    """Yield what was measured: on SQLite beside a plain service, restarts, on PostgreSQL."""
     with tempfile.TemporaryDirectory() as folder:
         url = f"sqlite:///{Path(folder) / 'one.db'}"
         with serving(url) as (port, process):
             one, memory = loaded(port, process, seconds)
-        yield told("SQLite, one process", one)
-        yield f"memory: {', '.join(f'{events:,} events {mb:.0f} MB' for events, mb in memory)}"
         lost = one.before + one.acknowledged - kept(url)
-        yield from judged(one, lost)
-        (early, before), (late, after) = memory[3], memory[-1]
-        growth = (after - before) * 200_000 / max(late - early, 1)
-        yield verdict("growth over 200,000 events, MB", growth, 20.0, most=True)
         plain = peer(str(Path(folder) / "peer.db"), min(seconds, 15.0))
-        yield told("a plain FastAPI service", plain)
-        yield f"ratio of round trips to the plain service: {one.rate / plain.rate:.1f}"
-        stored = f"sqlite:///{Path(folder) / 'million.db'}"
-        fill(stored)
-        without = restart(stored)
-        engine = open_engine(stored)
-        Desk(engine, Sources(engine), np.random.default_rng(0)).keep().result()
-        engine.dispose()
-        with_it = restart(stored)
-        yield f"start on a million outcomes: {with_it:.1f} s, without the snapshot {without:.1f} s"
-        yield verdict("restart on a million outcomes, seconds", with_it, 10.0, most=True)
+        yield from on_sqlite(one, plain, lost, memory)
+        yield from restarts(f"sqlite:///{Path(folder) / 'million.db'}")
+    yield from on_postgres(min(seconds, 20.0))
+
+
+def on_sqlite(one: Load, plain: Load, lost: int, memory: list[tuple[int, float]]) -> Iterator[Row]:
+    """Put one process on SQLite beside the plain service."""
+    name, where = "plain FastAPI", "One process on SQLite"
+    what, unit = f"{where}: pieces of advice with their outcomes", "round trips/s"
+    yield against(
+        what, one.rate, unit, name, plain.rate,
+        more=True, least=500.0, note=f"{one.acknowledged:,} in {one.seconds:.0f} s.",
+    )  # fmt: skip
+    for share, most in ((0.5, None), (0.99, 100.0)):
+        what = f"{where}: {share:.0%} of answers within"
+        mine, theirs = one.percentile(share), plain.percentile(share)
+        yield against(what, mine, "ms", name, theirs, most=most)
+    why = "it is asked of Counsel alone"
+    yield alone(f"{where}: errors", float(len(one.faults)), "answers", why, most=0.0)
+    yield alone(f"{where}: events lost", float(lost), "events", why, most=0.0)
+    (early, before), (late, after) = memory[3], memory[-1]
+    growth = (after - before) * 200_000 / max(late - early, 1)
+    told = ", ".join(f"{mb:.0f} MB after {events:,}" for events, mb in memory)
+    what = f"{where}: growth of memory over 200,000 events"
+    yield alone(
+        what,
+        growth,
+        "MB",
+        why,
+        most=20.0,
+        memory=max(mb for _, mb in memory) / 1e3,
+        note=f"{told}.",
+    )
+
+
+def restarts(stored: str) -> Iterator[Row]:
+    """Time starts on a million outcomes until the first piece of advice."""
+    fill(stored)
+    without = restart(stored)
+    engine = open_engine(stored)
+    Desk(engine, Sources(engine), np.random.default_rng(0)).keep().result()
+    engine.dispose()
+    yield alone(
+        "Start on a million outcomes until the first advice",
+        restart(stored),
+        "s",
+        "the plain service learns nothing that it would have to know again",
+        most=10.0,
+        note=f"Without the snapshot {without:.1f} s.",
+    )
+
+
+def on_postgres(seconds: float) -> Iterator[Row]:
+    """Let two processes serve from PostgreSQL, where a server can be run."""
+    try:
+        postgres.programs()
+        postgres.other_user()
+    except postgres.NoServerError as fault:
+        print(f"PostgreSQL is left out: {fault}", flush=True)
+        return
     with postgres.running(durable=True) as server:
         url = server.url()
         with serving(url, "--workers", "2") as (port, process):
             two, _ = loaded(port, process, seconds)
-        yield told("PostgreSQL, two processes", two)
         lost = two.before + two.acknowledged - kept(url)
-        yield f"PostgreSQL: {len(two.faults)} errors, {lost} lost"
-
-
-def told(name: str, load: Load) -> str:
-    """Say what callers saw."""
-    return (
-        f"{name}: {load.rate:.0f} round trips/s ({load.acknowledged:,} in {load.seconds:.0f} s), "
-        f"p50 {load.percentile(0.5):.1f} ms, p99 {load.percentile(0.99):.1f} ms, "
-        f"slowest {load.percentile(1.0):.0f} ms"
-    )
-
-
-def judged(load: Load, lost: int) -> Iterator[str]:
-    """Yield what was asked of one process on SQLite."""
-    yield verdict("round trips a second", load.rate, 500.0)
-    yield verdict("p99, ms", load.percentile(0.99), 100.0, most=True)
-    yield verdict("errors", float(len(load.faults)), 0.0, most=True)
-    yield verdict("lost events", float(lost), 0.0, most=True)
+        yield alone(
+            "Two processes on PostgreSQL: pieces of advice with their outcomes",
+            two.rate,
+            "round trips/s",
+            "the plain service keeps its record in SQLite",
+            note=f"{two.acknowledged:,} in {two.seconds:.0f} s, 99% within "
+            f"{two.percentile(0.99):.0f} ms; {len(two.faults)} errors, {lost} lost.",
+        )
 
 
 @contextmanager

@@ -1,56 +1,77 @@
 """How fast episodes are drawn, in live decisions a second on one thread.
 
-Run with ``make bench``. Steps after the end of an episode are not counted. The peer is our own
-Gymnasium environment, stepped in a plain Python loop under the same policy in the same run; the
-other figures are floors of the machine, to see how far there is to go.
+Run with ``make bench``, or alone with ``python -m benchmarks.simulation``. Steps after the end of
+an episode are not counted. There are two peers, under the same policy in the same run: our own
+Gymnasium environment stepped in a plain Python loop, and NumPy with thousands of episodes at a
+time. Drawing the random numbers alone is a floor of the machine.
 """
 
 from collections.abc import Callable, Iterator
 from functools import partial
+from itertools import chain
 
 import gymnasium
 import numpy as np
 
 import counsel
-from benchmarks.timing import race, verdict
+from benchmarks.results import Row, against, alone, record
+from benchmarks.timing import race
+from benchmarks.vectors import Vectors
 from counsel.worlds import make
 
 EPISODES = 100_000
 LOOPED = 200
+UNIT = "million steps/s"
 
 
 def main() -> None:
-    """Measure and print everything."""
-    for line in (
-        *world("Flappy Bird", "flappy-bird/safe", "counsel/FlappyBird-v0", counted=20.0, kept=5.0),
-        *world("Car Driving", "car-driving/myopic", "counsel/CarDriving-v0", counted=3.0, kept=3.0),
-    ):
-        print(line, flush=True)
+    """Measure, print and write everything."""
+    rows = chain(
+        world("Flappy Bird", "flappy-bird/safe", "counsel/FlappyBird-v0", counted=20.0, kept=5.0),
+        world("Car Driving", "car-driving/myopic", "counsel/CarDriving-v0", counted=3.0, kept=3.0),
+    )
+    record("simulation", rows, packages=("gymnasium",))
 
 
-def world(name: str, made: str, env_id: str, *, counted: float, kept: float) -> Iterator[str]:
-    """Race counting, recording and a Python loop on one world under the best advice."""
+def world(name: str, made: str, env_id: str, *, counted: float, kept: float) -> Iterator[Row]:
+    """Race counting and recording against NumPy and a Python loop under the best advice."""
     problem = make(made)
-    simulator, policy = counsel.Simulator(problem), counsel.solve(problem).policy
+    simulator, plan = counsel.Simulator(problem), counsel.solve(problem)
+    policy, vectors = plan.policy, Vectors(problem, plan.policy)
     env = gymnasium.make(env_id, human=made.partition("/")[2]).unwrapped
     rng = np.random.default_rng
+    check(name, vectors, plan.value)
     calls: dict[str, Callable[[], object]] = {
-        "counts only": lambda: simulator.count(policy, episodes=EPISODES, rng=rng(0)),
-        "full records": lambda: simulator.play(policy, episodes=EPISODES, rng=rng(0)),
-        "Gymnasium loop": partial(loop, env, policy),
-        "random numbers alone": lambda: rng(0).random((EPISODES, simulator.draws)),
+        "count": lambda: simulator.count(policy, episodes=EPISODES, rng=rng(0)),
+        "play": lambda: simulator.play(policy, episodes=EPISODES, rng=rng(0)),
+        "numpy count": lambda: vectors.count(EPISODES, rng(0)),
+        "numpy play": lambda: vectors.play(EPISODES, rng(0)),
+        "loop": partial(loop, env, policy),
+        "random": lambda: rng(0).random((EPISODES, simulator.draws)),
     }
-    seconds = race(calls, turns=5, burst=1)
-    live = simulator.count(policy, episodes=EPISODES, rng=rng(0)).live
-    looped = loop(env, policy) / seconds["Gymnasium loop"]
-    count, play = live / seconds["counts only"], live / seconds["full records"]
-    yield verdict(f"{name}: counts only, million steps a second", count / 1e6, counted)
-    yield verdict(f"{name}: full records, million steps a second", play / 1e6, kept)
-    yield f"{name}: Gymnasium environment in a loop, {looped / 1e6:.3g} million steps a second"
-    yield verdict(f"{name}: counts / Gymnasium loop", count / looped, 50.0)
-    yield verdict(f"{name}: records / Gymnasium loop", play / looped, 50.0)
-    share = seconds["random numbers alone"] / seconds["counts only"]
-    yield f"{name}: drawing the random numbers alone takes {share:.0%} of counting"
+    seconds = race(calls, turns=9, burst=1)
+    live = simulator.count(policy, episodes=EPISODES, rng=rng(0)).live / 1e6
+    looped = loop(env, policy) / 1e6 / seconds["loop"]
+    for what, call, least in (("counts only", "count", counted), ("full records", "play", kept)):
+        ours, peer = live / seconds[call], live / seconds[f"numpy {call}"]
+        yield against(f"{name}: {what}", ours, UNIT, "NumPy", peer, more=True, least=least)
+        yield against(
+            f"{name}: {what}", ours, UNIT, "Gymnasium loop", looped, more=True, ratio=50.0
+        )
+    yield alone(
+        f"{name}: share of counting that drawing the random numbers takes",
+        100 * seconds["random"] / seconds["count"],
+        "%",
+        "a floor of the machine, not a peer",
+    )
+
+
+def check(name: str, vectors: Vectors, value: float) -> None:
+    """Refuse to race a peer that plays another game."""
+    rewards = vectors.count(EPISODES, np.random.default_rng(1))[1]
+    error = float(rewards.std() / np.sqrt(EPISODES))
+    if abs(rewards.mean() - value) > 5 * error:
+        raise AssertionError(f"{name}: NumPy draws {rewards.mean()}, the plan is worth {value}")
 
 
 def loop(env: gymnasium.Env, policy: counsel.Policy) -> int:

@@ -20,10 +20,3 @@ def race(calls: Mapping[str, Callable[[], object]], *, turns: int, burst: int) -
                 call()
             best[name] = min(best[name], (time.perf_counter() - begin) / burst)
     return best
-
-
-def verdict(what: str, measured: float, wanted: float, *, most: bool = False) -> str:
-    """Say whether a figure is as good as was asked."""
-    holds = measured <= wanted if most else measured >= wanted
-    asked = f"{'≤' if most else '≥'} {wanted:g}"
-    return f"{what}: {measured:.3g} (asked {asked}) {'holds' if holds else 'FALLS SHORT'}"

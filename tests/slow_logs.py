@@ -7,6 +7,7 @@ general optimiser, its information by finite differences. Pooling is a sum over 
     μ flat on [−1, 1],   τ flat on [0, 0.6],   λ_u | μ, τ ~ Normal(μ, τ²) cut to [−1, 1].
 """
 
+import math
 from collections import Counter, defaultdict
 from typing import NamedTuple
 
@@ -105,14 +106,14 @@ def _value(row: dict, name: str) -> object:
 
 def habit_loss(pi: np.ndarray, silent: np.ndarray, refusals: np.ndarray) -> float:
     """Return −log likelihood of free choices; ``refusals`` is [b, a]: a taken against b."""
-    loss = 0.0
-    for a, times in enumerate(silent):
-        loss -= times * np.log(pi[a]) if times else 0.0
-    for b, row in enumerate(refusals):
+    loss, chances = 0.0, pi.tolist()  # plain numbers: it is called a million times
+    for a, times in enumerate(silent.tolist()):
+        loss -= times * math.log(chances[a]) if times else 0.0
+    for b, row in enumerate(refusals.tolist()):
+        others = sum(chances[:b] + chances[b + 1 :])
         for a, times in enumerate(row):
-            others = sum(pi[c] for c in range(len(pi)) if c != b)
-            loss -= times * np.log(pi[a] / others) if times else 0.0
-    return float(loss)
+            loss -= times * math.log(chances[a] / others) if times else 0.0
+    return loss
 
 
 def habit(silent: np.ndarray, refusals: np.ndarray) -> np.ndarray:

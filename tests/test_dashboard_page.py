@@ -460,7 +460,8 @@ def test_pause_stops_asking(open_page, address):
     page.clock.install()
     page.goto(f"{address}/#{adviser['id']}")
     expect(page.locator("#fresh")).to_contain_text("Every 5 s")
-    page.clock.run_for(5500)
+    with page.expect_response("**/summary"):
+        page.clock.run_for(5500)
     page.wait_for_timeout(200)
     assert len(asked) == 2
     button = page.get_by_role("button", name="Pause")

@@ -1,8 +1,12 @@
-"""Compiled code on disk: two processes that compile at once do not mix theirs up."""
+"""Compiled code on disk: processes that compile at once do not mix theirs up, nor all compile."""
 
+import fcntl
+import subprocess
 import sys
+import threading
 from typing import NamedTuple
 
+import pytest
 from numba.core.caching import IndexDataCacheFile
 
 from counsel import _jit
@@ -42,3 +46,71 @@ def test_an_index_of_other_kernels_is_passed_over_unread(tmp_path, monkeypatch):
 
 def test_kernels_are_kept_so():
     assert follow._cache._cache_file.save.func is _jit._keep
+
+
+ASK = """
+import numpy as np
+from counsel.model._kernels import sum_others
+print("ready", flush=True)
+input()
+sum_others(np.ones((2, 3, 4)), np.ones((2, 3, 4)))
+print(sum(sum_others.stats.cache_misses.values()))
+"""
+
+
+@pytest.fixture
+def kernel(tmp_path, monkeypatch):
+    """A kernel that is compiled nowhere yet, and its lock."""
+    monkeypatch.setattr("numba.core.config.CACHE_DIR", str(tmp_path))
+
+    @_jit.kernel
+    def twice(x):
+        return 2 * x
+
+    return twice, f"{twice._cache._cache_file._index_path}.lock"
+
+
+def test_a_process_waits_while_another_compiles_the_same(kernel):
+    twice, path = kernel
+    found = []
+    waits = threading.Thread(target=lambda: found.append(twice(4)))
+    with _jit._alone(path):
+        waits.start()
+        waits.join(0.5)
+        assert waits.is_alive()
+        assert not twice.overloads
+    waits.join(60.0)
+    assert found == [8]
+    with open(path, "ab") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)  # given back
+
+
+def test_one_that_never_ends_is_not_waited_for_for_ever(kernel, monkeypatch):
+    twice, path = kernel
+    monkeypatch.setattr(_jit, "PATIENCE", 0.1)
+    with _jit._alone(path):
+        assert twice(4) == 8
+
+
+def test_where_nothing_can_be_locked_it_compiles_all_the_same(kernel, tmp_path):
+    (tmp_path / "file").touch()
+    with _jit._alone(str(tmp_path / "file" / "below" / "lock")):
+        pass
+    twice, _ = kernel
+    assert twice(4) == 8
+
+
+def test_what_two_processes_ask_for_at_once_is_compiled_by_one(tmp_path, monkeypatch):
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
+    asked = [
+        subprocess.Popen(
+            [sys.executable, "-c", ASK], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+        for _ in range(2)
+    ]
+    for process in asked:
+        assert process.stdout.readline() == "ready\n"
+    for process in asked:
+        process.stdin.write("\n")
+        process.stdin.flush()
+    assert sorted(process.communicate(timeout=120)[0] for process in asked) == ["0\n", "1\n"]

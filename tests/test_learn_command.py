@@ -9,6 +9,7 @@ import time
 from dataclasses import replace
 
 import numpy as np
+import psutil
 import pyarrow.parquet as pq
 import pytest
 
@@ -18,6 +19,7 @@ from counsel.experiments.run import run
 from counsel.experiments.spec import ALGORITHMS, Spec
 from counsel.report.learning import draw_learning
 from counsel.worlds import make
+from tests.waiting import until_it_worked
 
 FILES = ["learner.npz", "manifest.json", "policy.csv", "policy.npz", "record.parquet", "regret.png"]
 COUNSEL = [sys.executable, "-c", "from counsel.cli import main; main()"]
@@ -148,11 +150,10 @@ def test_ctrl_c_on_the_command_line_keeps_the_run(tmp_path):
         text=True,
     )
     manifest = tmp_path / "out" / "manifest.json"
-    for _ in range(600):
-        if manifest.exists():
-            break
-        time.sleep(0.1)
-    time.sleep(1.0)
+    while not manifest.exists():
+        assert process.poll() is None
+        time.sleep(0.02)
+    until_it_worked(psutil.Process(process.pid), 1.0)
     process.send_signal(signal.SIGINT)
     said, _ = process.communicate(timeout=120)
     assert process.returncode == 130

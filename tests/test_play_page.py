@@ -224,21 +224,17 @@ def test_watching_goes_on_pauses_and_steps(visit, world):
     page = visit()
     choose(page, "person", world["people"][0]["name"])
     page.get_by_role("button", name="Pause").click()
-    page.wait_for_timeout(300)
-    before = told(page)
-    page.wait_for_timeout(800)
+    for _ in range(10):  # a move that was asked for may still be on its way
+        before = told(page)
+        page.wait_for_timeout(800)
+        if told(page) == before:
+            break
     assert told(page) == before
     page.get_by_role("button", name="One move").click()
     moved_on(page, before)
     page.locator("#speed").fill("20")
-    games = []
-    page.on(
-        "request",
-        lambda sent: games.append(sent.url) if sent.url.endswith("/v1/play/games") else None,
-    )
-    page.get_by_role("button", name="Go on").click()
-    page.wait_for_timeout(5000)
-    assert len(games) >= 1
+    with page.expect_request(lambda sent: sent.url.endswith("/v1/play/games"), timeout=60_000):
+        page.get_by_role("button", name="Go on").click()
 
 
 # Pace.
@@ -255,20 +251,38 @@ def test_the_game_waits_for_the_player(visit):
 
 def test_when_the_time_runs_out_the_bird_repeats_the_last_move(visit):
     page = visit()
+    page.clock.install(time=0)
+    page.clock.pause_at(1)  # from here time passes only when it is told to
     page.locator("[name=pace]").select_option("3")
     page.locator("#board").focus()
     assert "repeats your last move" in page.locator("#clock").inner_text()
-    page.wait_for_timeout(1000)
+    page.clock.run_for(4000)
     assert told(page) == FIRST  # The clock starts after the first move.
     page.keyboard.press("ArrowDown")
     moved_on(page, FIRST)
-    width = page.locator(".clock-left").bounding_box()["width"]
-    page.wait_for_timeout(1500)
-    assert page.locator(".clock-left").bounding_box()["width"] < width
-    with page.expect_request(lambda sent: sent.url.endswith("/moves"), timeout=4000) as sent:
-        pass
+    bar = page.locator(".clock-left")
+    width = bar.bounding_box()["width"]
+    asked = []
+    page.on("request", lambda sent: asked.append(sent.url) if "/moves" in sent.url else None)
+    page.clock.run_for(1500)
+    page.wait_for_function(  # the bar takes a tenth of a second to shrink
+        "to => document.querySelector('.clock-left').getBoundingClientRect().width <= to",
+        arg=0.51 * width,
+    )
+    assert bar.bounding_box()["width"] == pytest.approx(0.5 * width, rel=0.02)
+    page.clock.run_for(1400)
+    assert told(page) == SECOND
+    assert not asked
+    with page.expect_request(lambda sent: sent.url.endswith("/moves")) as sent:
+        page.clock.run_for(100)
     assert sent.value.post_data_json["action"] == "Down"
-    card(page).wait_for(state="visible", timeout=20_000)  # Down again and again leaves the map.
+    end = page.locator("#card")
+    for _ in range(200):  # Down again and again leaves the map.
+        page.clock.run_for(1000)
+        if end.is_visible():
+            break
+        page.wait_for_timeout(50)
+    assert end.is_visible()
 
 
 # Advice and silence.

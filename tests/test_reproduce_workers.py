@@ -17,6 +17,7 @@ from counsel.experiments import pool
 from counsel.experiments import reproduce as whole
 from counsel.experiments.experiment import Size
 from tests.reproductions import QUICK, TINY, hashes
+from tests.waiting import until_it_worked
 
 COUNSEL = [sys.executable, "-c", "from counsel.cli import main; main()"]
 
@@ -34,7 +35,7 @@ def cluster():
     from distributed import LocalCluster
 
     with LocalCluster(
-        n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None
+        n_workers=2, threads_per_worker=1, processes=True, dashboard_address="127.0.0.1:0"
     ) as made:
         yield made
 
@@ -129,17 +130,21 @@ def test_ctrl_c_stops_at_once_and_leaves_what_is_done(tmp_path):
 
 
 def test_workers_go_when_their_parent_is_killed(tmp_path):
-    words = ["reproduce", "regret-safe", "--seeds", "2", "--workers", "2", "-o", "out"]
+    words = ["reproduce", "car-regret", "--seeds", "2", "--workers", "2", "-o", "out"]  # minutes
     begun = subprocess.Popen(
         [*COUNSEL, *words], cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     )
     parent, deadline = psutil.Process(begun.pid), time.monotonic() + 120
     while time.monotonic() < deadline:
-        if len([p for p in parent.children() if "spawn_main" in " ".join(p.cmdline())]) == 2:
+        workers = [p for p in parent.children() if "spawn_main" in " ".join(p.cmdline())]
+        if len(workers) == 2:
             break
         time.sleep(0.05)
-    time.sleep(3.0)
+    assert len(workers) == 2
+    for worker in workers:
+        until_it_worked(worker, 2.0)  # in the middle of a run
     workers = parent.children()
+    assert len(workers) >= 2
     begun.kill()
     begun.wait()
     _, alive = psutil.wait_procs(workers, timeout=30)
@@ -152,7 +157,7 @@ def test_a_scheduler_without_workers_is_refused(tmp_path, monkeypatch):
     from distributed import LocalCluster
 
     monkeypatch.setattr(pool, "WAIT", 2.0)
-    with LocalCluster(n_workers=0, processes=True, dashboard_address=None) as empty:
+    with LocalCluster(n_workers=0, processes=True, dashboard_address="127.0.0.1:0") as empty:
         address = empty.scheduler_address
         with pytest.raises(counsel.CounselError, match="has no workers; start some"):
             whole.reproduce(["worlds"], TINY, tmp_path / "out", cluster=address)
@@ -172,7 +177,9 @@ def test_what_listens_and_never_speaks_is_refused(tmp_path, monkeypatch):
 def test_a_cluster_that_is_lost_is_one_sentence(tmp_path):
     from distributed import LocalCluster
 
-    lost = LocalCluster(n_workers=1, threads_per_worker=1, processes=True, dashboard_address=None)
+    lost = LocalCluster(
+        n_workers=1, threads_per_worker=1, processes=True, dashboard_address="127.0.0.1:0"
+    )
     try:
         with pytest.raises(counsel.CounselError, match="the cluster at tcp"):
             whole.reproduce(

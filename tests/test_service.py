@@ -387,22 +387,17 @@ def test_the_log_can_be_fitted(client, keys, tmp_path):
     assert wrong.status_code == 422
 
 
-def run(*arguments, cwd):
-    command = [sys.executable, "-c", "from counsel.cli import main; main()", *arguments]
-    return subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=60)
-
-
-def test_the_commands_make_a_key_and_serve(tmp_path):
-    made = run("keys", "add", "--role", "admin", "--name", "mine", cwd=tmp_path)
+def test_the_commands_make_a_key_and_serve(command, tmp_path):
+    made = command("keys", "add", "--role", "admin", "--name", "mine", cwd=tmp_path)
     key = made.stdout.strip()
     assert made.returncode == 0
     assert key.startswith("counsel_")
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    command = [sys.executable, "-c", "from counsel.cli import main; main()", "serve"]
+    serve = [sys.executable, "-c", "from counsel.cli import main; main()", "serve"]
     with subprocess.Popen(
-        [*command, "--port", str(port)], cwd=tmp_path, stdout=subprocess.PIPE, text=True
+        [*serve, "--port", str(port)], cwd=tmp_path, stdout=subprocess.PIPE, text=True
     ) as process:
         url = f"http://127.0.0.1:{port}"
         for _ in range(300):
@@ -418,10 +413,10 @@ def test_the_commands_make_a_key_and_serve(tmp_path):
         assert made.status_code == 201
         process.send_signal(signal.SIGINT)
         process.wait(timeout=30)
-    listed = run("keys", "list", "--json", cwd=tmp_path)
+    listed = command("keys", "list", "--json", cwd=tmp_path)
     assert [one["name"] for one in json.loads(listed.stdout)["keys"]] == ["mine"]
     assert key not in listed.stdout
-    assert run("keys", "revoke", "--name", "mine", cwd=tmp_path).returncode == 0
+    assert command("keys", "revoke", "--name", "mine", cwd=tmp_path).returncode == 0
 
 
 @pytest.mark.parametrize(
@@ -438,8 +433,8 @@ def test_the_commands_make_a_key_and_serve(tmp_path):
         (("serve", "--db", "postgresql://u@127.0.0.1:1/x?password=s3cret"), "password=hidden"),
     ],
 )
-def test_commands_that_make_no_sense_are_refused_in_one_line(tmp_path, arguments, what):
-    done = run(*arguments, cwd=tmp_path)
+def test_commands_that_make_no_sense_are_refused_in_one_line(command, tmp_path, arguments, what):
+    done = command(*arguments, cwd=tmp_path)
     assert done.returncode == 2
     assert what in done.stderr
     assert "s3cret" not in done.stderr
@@ -447,20 +442,20 @@ def test_commands_that_make_no_sense_are_refused_in_one_line(tmp_path, arguments
     assert done.stdout == ""
 
 
-def test_a_port_that_is_taken_is_told_before_anything_is_said(tmp_path):
+def test_a_port_that_is_taken_is_told_before_anything_is_said(command, tmp_path):
     with socket.create_server(("127.0.0.1", 0)) as taken:
-        done = run("serve", "--no-auth", "--port", str(taken.getsockname()[1]), cwd=tmp_path)
+        done = command("serve", "--no-auth", "--port", str(taken.getsockname()[1]), cwd=tmp_path)
     assert done.returncode == 2
     assert "address already in use" in done.stderr
     assert (done.stdout, done.stderr.count("\n")) == ("", 1)
 
 
-def test_a_database_of_a_newer_version_is_told_in_one_line(tmp_path):
+def test_a_database_of_a_newer_version_is_told_in_one_line(command, tmp_path):
     engine = open_engine(str(tmp_path / "counsel.db"))
     with writing(engine) as connection:
         connection.exec_driver_sql("update alembic_version set version_num = '9999'")
     engine.dispose()
-    done = run("serve", cwd=tmp_path)
+    done = command("serve", cwd=tmp_path)
     assert done.returncode == 2
     assert "made by another version of Counsel" in done.stderr
     assert done.stderr.count("\n") == 1

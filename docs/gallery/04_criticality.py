@@ -4,7 +4,8 @@ Where advice matters most
 
 For whoever decides which alerts to keep. The criticality of an hour and a state is the largest
 penalty at which advice there still pays: a ranking of all moments by how much a piece of advice may
-cost in them, whatever the budget.
+cost in them, whatever the budget. (In a crisis this nurse treats unasked. The one number there is
+advice to wait: this world ends with the night, so in its last hour treatment no longer pays.)
 """
 
 import matplotlib.pyplot as plt

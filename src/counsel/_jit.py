@@ -9,20 +9,28 @@ Compiled kernels are kept on disk. Numba's cache looks at the file a kernel stan
 see an edit in another kernel it calls; so each is stamped with the state of all kernel files. It
 also numbers what it keeps, so that two processes that compile at once may take each other's code
 for their own and crash; here what is kept is named after what it is, and written before it is
-listed.
+listed. What several processes ask for at once is compiled by one, and the others wait for it.
 """
 
+import contextlib
 import hashlib
 import os
-from collections.abc import Callable
+import sys
+import time
+from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, ThreadPoolExecutor
 from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import numba
+from numba.core.compiler_lock import global_compiler_lock
+
+if sys.platform != "win32":
+    import fcntl
 
 _F = TypeVar("_F", bound=Callable[..., Any])
+PATIENCE = 60.0  # seconds; a process that compiles may have been stopped
 
 
 def kernel(function: _F) -> _F:
@@ -56,6 +64,7 @@ def _compiled(function: Any, *, forceinline: bool) -> Any:  # noqa: ANN401 (stan
     file = getattr(getattr(compiled, "_cache", None), "_cache_file", None)
     if file is not None:
         _stamp(file)
+        compiled.compile = partial(_compile_alone, compiled.compile, f"{file._index_path}.lock")
     return compiled
 
 
@@ -66,6 +75,34 @@ def _stamp(file: Any) -> None:  # noqa: ANN401 (Numba's own)
     # other kernel files may name classes that are gone.
     file._version = (file._version, file._source_stamp)
     file.save = partial(_keep, file)
+
+
+def _compile_alone(compile_or_load: Callable[[object], object], path: str, sig: object) -> object:
+    """Compile a kernel, or load it if another process has compiled it meanwhile."""
+    with global_compiler_lock, _alone(path):  # in this order: threads would wait for each other
+        return compile_or_load(sig)
+
+
+@contextlib.contextmanager
+def _alone(path: str) -> Iterator[None]:
+    """Wait until no other process is in here with the same path; go on without if that fails."""
+    if sys.platform == "win32":
+        yield
+        return
+    with contextlib.ExitStack() as stack:
+        with contextlib.suppress(OSError):  # not writable, or a disk without locks
+            os.makedirs(os.path.dirname(path), exist_ok=True)
+            file = stack.enter_context(open(path, "ab"))
+            patience = time.monotonic() + PATIENCE
+            while time.monotonic() < patience:
+                try:
+                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                except BlockingIOError:
+                    time.sleep(0.02)
+                else:
+                    stack.callback(fcntl.flock, file, fcntl.LOCK_UN)
+                    break
+        yield
 
 
 def stable_hash(key: object) -> int:

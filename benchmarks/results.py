@@ -1,0 +1,215 @@
+"""Results as data: rows that are printed as they come, then written with the machine they are from.
+
+Every module writes ``results/<area>.json`` in one shape; ``docs/benchmarks.py`` turns the files
+into a page and into the table of README.
+"""
+
+import json
+import os
+import platform
+import resource
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from counsel._files import write_text
+from counsel._jit import cores
+
+FOLDER = Path(__file__).parent / "results"
+ALWAYS = ("counsel", "numpy", "numba")
+"""Packages whose version is always written down."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """One thing that was measured.
+
+    Attributes
+    ----------
+    what, ours, unit
+        What was measured, and Counsel's figure.
+    peer, theirs, ratio
+        Who else was measured in the same run, and how many times better Counsel does: above 1 it is
+        ahead. None without a peer, or where Counsel's figure is 0 and the ratio has no end.
+    alone
+        Why there is no peer.
+    asked, holds
+        What was asked, and whether it holds; None where nothing was.
+    memory, peer_memory
+        Peak memory in GB, where it was measured.
+    note
+        What else there is to know.
+    """
+
+    what: str
+    ours: float
+    unit: str
+    peer: str | None = None
+    theirs: float | None = None
+    ratio: float | None = None
+    alone: str = ""
+    asked: str | None = None
+    holds: bool | None = None
+    memory: float | None = None
+    peer_memory: float | None = None
+    note: str = ""
+
+
+def against(
+    what: str,
+    ours: float,
+    unit: str,
+    peer: str,
+    theirs: float,
+    *,
+    more: bool = False,
+    ratio: float | None = None,
+    **rest: Any,
+) -> Row:
+    """Return a row beside a peer.
+
+    Parameters
+    ----------
+    what, ours, unit, peer, theirs
+        As in ``Row``.
+    more
+        Whether more is better, as with steps in a second; else less is, as with seconds.
+    ratio
+        The least ratio that was asked for.
+    rest
+        What was asked of Counsel's figure, as in ``alone``, and other fields of ``Row``.
+    """
+    above, below = (ours, theirs) if more else (theirs, ours)
+    times = above / below if below else 1.0 if above == below else None
+    if ratio is not None:
+        rest |= {"asked": f"ratio ≥ {ratio:g}", "holds": times is None or times >= ratio}
+    given = {"peer": peer, "theirs": theirs, "ratio": times}
+    return alone(what, ours, unit, "", **given, **rest)
+
+
+def alone(
+    what: str,
+    ours: float,
+    unit: str,
+    why: str,
+    *,
+    least: float | None = None,
+    most: float | None = None,
+    **rest: Any,
+) -> Row:
+    """Return a row without a peer, and why there is none; ``least`` or ``most`` was asked for."""
+    if least is not None:
+        rest |= {"asked": f"≥ {least:,g}", "holds": ours >= least}
+    if most is not None:
+        rest |= {"asked": f"≤ {most:,g}", "holds": ours <= most}
+    return Row(what=what, ours=ours, unit=unit, alone=why, **rest)
+
+
+def line(row: Row) -> str:
+    """Return a row as it is printed."""
+    told = f"{row.what}: {figure(row.ours)} {row.unit}"
+    if row.peer is not None and row.theirs is not None:
+        told += f"; {row.peer} {figure(row.theirs)}, ratio "
+        told += "∞" if row.ratio is None else figure(row.ratio)
+    if row.memory is not None:
+        told += f"; memory {row.memory:.2f} GB"
+        told += "" if row.peer_memory is None else f" against {row.peer_memory:.2f} GB"
+    if row.asked is not None:
+        told += f" (asked {row.asked}) {'holds' if row.holds else 'FALLS SHORT'}"
+    return f"{told}. {row.note}" if row.note else told
+
+
+def figure(value: float) -> str:
+    """Return a number with three digits that count."""
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
+
+
+def record(
+    area: str, rows: Iterable[Row], *, packages: Sequence[str] = (), folder: Path | None = FOLDER
+) -> None:
+    """Print rows as they are measured, and write all of them when the last is there.
+
+    Parameters
+    ----------
+    area
+        The name of the file.
+    rows
+        What is measured while it is read.
+    packages
+        Peers and others whose version matters.
+    folder
+        Where to write; None where a run is not one to keep.
+    """
+    begin, before = time.perf_counter(), processor_seconds()
+    kept = []
+    for row in rows:
+        print(line(row), flush=True)
+        kept.append(row)
+    spent = time.perf_counter() - begin
+    print(f"{area}: {len(kept)} rows in {spent:.0f} s", flush=True)
+    if folder is None:
+        print("Not written down: this run is shorter than the one of record.")
+        return
+    asked = [row.holds for row in kept if row.holds is not None]
+    told = {
+        "area": area,
+        "date": f"{datetime.now(UTC):%Y-%m-%d}",
+        "seconds": rounded(spent),
+        "processor_seconds": rounded(processor_seconds() - before),
+        "machine": machine(),
+        "versions": {name: version(name) for name in (*ALWAYS, *packages)},
+        "all_hold": all(asked) if asked else None,
+        "rows": [{k: rounded(v) for k, v in asdict(row).items()} for row in kept],
+    }
+    folder.mkdir(exist_ok=True)
+    content = json.dumps(told, indent=1, ensure_ascii=False, allow_nan=False)
+    write_text(folder / f"{area}.json", content + "\n")
+    print(f"Wrote benchmarks/results/{area}.json. Next: python docs/benchmarks.py")
+
+
+def rounded(value: Any) -> Any:
+    """Return numbers with four digits that count, and all else as it is."""
+    return float(f"{value:.4g}") if isinstance(value, float) else value
+
+
+def processor_seconds() -> float:
+    """Return the processor time of this process and of those it has waited for."""
+    spent = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    return sum(one.ru_utime + one.ru_stime for one in spent)
+
+
+def machine() -> dict[str, Any]:
+    """Describe the machine."""
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return {
+        "processor": processor(),
+        "cores": cores(),
+        "memory_gb": round(memory / 2**30),
+        "system": system(),
+        "python": f"{platform.python_implementation()} {platform.python_version()}",
+    }
+
+
+def processor() -> str:
+    """Return the model of the processor, and its architecture."""
+    try:
+        text = Path("/proc/cpuinfo").read_text(encoding="utf-8")
+    except OSError:
+        text = ""
+    for told in text.splitlines():
+        name, _, value = told.partition(":")
+        if name.strip() == "model name":
+            return f"{value.strip()}, {platform.machine()}"
+    return platform.processor() or platform.machine()
+
+
+def system() -> str:
+    """Return the operating system."""
+    try:
+        return str(platform.freedesktop_os_release()["PRETTY_NAME"])
+    except (OSError, KeyError):
+        return f"{platform.system()} {platform.release()}"
