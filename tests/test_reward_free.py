@@ -257,3 +257,16 @@ def test_live_advice_out_of_range_is_refused(kind, step, state, told):
     learner = kind(make("night-shift").shape, rng=np.random.default_rng(0))
     with pytest.raises(counsel.CounselError, match=told):
         learner.advise(step, state)
+
+
+@pytest.mark.parametrize("kind", [RFE, Structured])
+def test_moves_with_a_gap_are_refused_and_not_learnt_as_other_steps(kind):
+    # Found by reading: steps were counted from 0, whatever the moves said.
+    learner = kind(make("night-shift").shape, rng=np.random.default_rng(0))
+    learner.observe(counsel.Move(0, 0, 3, 0, 1.0, 0))
+    learner.observe(counsel.Move(2, 0, 3, 0, 1.0, 0))
+    before = learner.state()["_visits"].copy()
+    with pytest.raises(counsel.CounselError, match="move 1 has step 2"):
+        learner.finish()
+    np.testing.assert_array_equal(learner.state()["_visits"], before)
+    learner.finish()

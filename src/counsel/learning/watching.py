@@ -125,14 +125,20 @@ class Watcher(ABC):
         Raises
         ------
         CounselError
-            When a move that was observed is out of range.
+            When a move that was observed is out of range, or steps were left out.
         """
         if not self._moves:
             return
-        _, state, advice, action, reward, then = (
+        step, state, advice, action, reward, then = (
             np.array(c) for c in zip(*self._moves, strict=True)
         )
         self._moves.clear()
+        if (step != np.arange(step.size)).any():
+            where = int((step != np.arange(step.size)).argmax())
+            raise CounselError(
+                f"the moves of an episode come one after the other from step 0 on; move {where} "
+                f"has step {step[where]}, and the episode is forgotten"
+            )
         self.update(
             Episodes(
                 first=np.array([0, state.size]),
