@@ -121,11 +121,10 @@ def explain(  # noqa: PLR0913 (one argument for each option)
     from counsel.printing.tables import print_json
 
     problem = read_problem(source)
-    where = _state_index(problem, state)
     plan = counsel.solve(
         problem, penalty=penalty, budget=budget, hard=hard, allow_reverse=allow_reverse
     )
-    told = counsel.explain(problem, plan, step=step, state=where, pieces_left=pieces_left)
+    told = counsel.explain(problem, plan, step=step, state=state, pieces_left=pieces_left)
     if as_json:
         print_json(printing.explanation_record(told))
         return
@@ -245,19 +244,6 @@ def _policy(  # noqa: PLR0913 (what solve takes)
     if not given.endswith((".npz", *TABLES)):
         raise CounselError(f"--policy is {given!r}; give best, never, or a policy file (.npz)")
     return counsel.load_policy(given)
-
-
-def _state_index(problem: "AdviceProblem", given: str) -> int:
-    names = problem.mdp.state_labels or ()
-    if given in names:
-        return names.index(given)
-    try:
-        return int(given)
-    except ValueError:
-        some = f" ({', '.join(names[:8])}{', …' if len(names) > 8 else ''})" if names else ""
-        raise CounselError(
-            f"state is {given!r}; give a number from 0 to {problem.n_states - 1} or a label{some}"
-        ) from None
 
 
 def _first_state(problem: "AdviceProblem") -> str:

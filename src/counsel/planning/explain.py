@@ -171,7 +171,7 @@ def explain(  # noqa: PLR0913 (the problem, the plan, the cell, and what is know
     plan: Plan,
     *,
     step: int,
-    state: int,
+    state: int | str,
     pieces_left: int | None = None,
     criticality: Criticality | None = None,
 ) -> Explanation:
@@ -183,8 +183,10 @@ def explain(  # noqa: PLR0913 (the problem, the plan, the cell, and what is know
         What was solved.
     plan
         Its answer.
-    step, state
-        Of the cell, counted from 0.
+    step
+        The step, counted from 0.
+    state
+        The state: its number, or its label.
     pieces_left
         Under a hard budget: how many pieces are left, all of them when not given.
     criticality
@@ -208,7 +210,8 @@ def explain(  # noqa: PLR0913 (the problem, the plan, the cell, and what is know
     >>> from counsel.worlds import make
     >>> problem = make("night-shift")
     >>> plan = counsel.solve(problem, penalty=0.3)
-    >>> print(counsel.explain(problem, plan, step=0, state=2))  # doctest: +NORMALIZE_WHITESPACE
+    >>> told = counsel.explain(problem, plan, step=0, state="failing")
+    >>> print(told)  # doctest: +NORMALIZE_WHITESPACE
     At step 0 in failing, stay silent: alone the person most often takes treat (60%), and the best
     advice, treat, would gain 0.0593 (lift 0.125 × advantage 0.474), no more than its price of 0.3;
     were every piece charged, advice here would pay up to a penalty of 0.0536.
@@ -216,7 +219,7 @@ def explain(  # noqa: PLR0913 (the problem, the plan, the cell, and what is know
     if not isinstance(plan, Plan):
         raise CounselError(f"expected a Plan (what solve returns), not {type(plan).__name__}")
     h = index_in("step", step, problem.horizon)
-    s = index_in("state", state, problem.n_states)
+    s = index_in("state", _number_of(problem, state), problem.n_states)
     k = _read_pieces(plan.policy, pieces_left)
     problem.check_fits(plan.policy)
     own_a, lift_a = problem.policy[h, s], problem.lift[h, s]
@@ -257,6 +260,22 @@ def explain(  # noqa: PLR0913 (the problem, the plan, the cell, and what is know
         reverse=advice is not None and bool(lift_a[at] < 0.0 and advantage_a[at] < 0.0),
         must=bool(plan.rules.must[h if len(plan.rules.must) > 1 else 0, s]),
     )
+
+
+def _number_of(problem: AdviceProblem, state: int | str) -> int:
+    """Return the number of a state that is given by its number or by its label."""
+    names = problem.mdp.state_labels or ()
+    if not isinstance(state, str):
+        return state
+    if state in names:
+        return names.index(state)
+    try:
+        return int(state)
+    except ValueError:
+        some = f" ({', '.join(names[:8])}{', …' if len(names) > 8 else ''})" if names else ""
+        raise CounselError(
+            f"state is {state!r}; give a number from 0 to {problem.n_states - 1} or a label{some}"
+        ) from None
 
 
 def _read_pieces(policy: Policy | HardPolicy, given: int | None) -> int | None:
