@@ -19,7 +19,7 @@ from counsel.errors import CounselError
 from counsel.logs.check import EXAMPLES, Checked, Finding, check_log
 from counsel.logs.counts import Tally, count_log
 from counsel.logs.estimates import Estimates, Sharing, estimate
-from counsel.logs.law import LawTest, test_law
+from counsel.logs.law import LawTest, examine_law
 from counsel.logs.listening import People, Trend, over_advice, over_time, people
 from counsel.logs.read import Log, read_log
 from counsel.logs.schema import Bins, Columns
@@ -275,7 +275,7 @@ def fit(  # noqa: PLR0913 (how the log is read, and how it is pooled)
         bins=log.bins,
         checked=checked,
         notes=tuple(_notes(log, checked, tally, found, sharing)),
-        law=test_law(tally, np.random.default_rng(0)),
+        law=examine_law(tally, np.random.default_rng(0)),
         people=people(log, found) if advised else None,
         over_time=over_time(log, found) if advised else None,
         over_advice=over_advice(log, found, horizon=tally.horizon) if advised else None,
