@@ -14,7 +14,7 @@ from counsel.logs.check import THIN, Checked
 from counsel.logs.evaluate import TRUSTED, Evaluated, Worth
 from counsel.logs.fit import Fit
 from counsel.logs.listening import People, Trend, by_advice, by_state, overall
-from counsel.logs.plan import Planned, plan_tables, ranked
+from counsel.logs.plan import Planned, plan_tables, ranked_entries
 from counsel.printing.planning import alone_of
 from counsel.printing.tables import (
     ROWS,
@@ -264,21 +264,21 @@ def print_planned(planned: Planned) -> None:
             "Cautious: only advice that helps in 95 % of resampled logs; that leaves "
             f"{kept:,} of {problem.horizon * len(planned.fit.tally.states):,} cells."
         )
-    rows = ranked(planned)
-    if not rows:
+    entries = ranked_entries(planned)
+    if not entries:
         typer.echo(f"Nothing is advised: {_why_silent(planned)}.")
         return
     table = new_table(
         None, "in state", "advise", "at steps", "gain", "lift", "criticality", "support", left=3
     )
-    for state, advice, steps, gain, lift, critical, support in rows[:ROWS]:
+    for state, advice, steps, gain, lift, critical, support in entries[:ROWS]:
         table.add_row(
             *(state, advice, steps, short(gain), short(lift), short(critical), f"{support:,}")
         )
     print_table(table)
-    if len(rows) > ROWS:
-        typer.echo(f"… and {len(rows) - ROWS:,} more; -o writes them all.")
-    thin = sum(row[6] < THIN for row in rows)
+    if len(entries) > ROWS:
+        typer.echo(f"… and {len(entries) - ROWS:,} more; -o writes them all.")
+    thin = sum(entry.support < THIN for entry in entries)
     if thin:
         rest = "rests" if thin == 1 else "rest"
         typer.echo(

@@ -19,7 +19,7 @@ from counsel.errors import CounselError
 from counsel.estimate.rates import wilson
 from counsel.logs.evaluate import Worth
 from counsel.logs.listening import Trend, by_advice, by_state, overall
-from counsel.logs.plan import ranked
+from counsel.logs.plan import ranked_entries
 from counsel.logs.study import Study
 from counsel.report.css import COMMON
 from counsel.report.log_charts import (
@@ -157,23 +157,23 @@ def _three(found: Study) -> str:
 
 def _pays(found: Study, shown: Shown) -> Iterator[str]:
     """Say where advice pays: a ranked table and a heat map."""
-    rows = ranked(found.planned)
-    if not rows:
+    entries = ranked_entries(found.planned)
+    if not entries:
         yield "<h2>Nothing is advised: silence is best as far as the data can tell</h2>"
         return
-    first = rows[0]
-    yield f"<h2>Advice pays most in “{_text(first[0])}”: advise “{_text(first[1])}”</h2>"
+    first = entries[0]
+    yield f"<h2>Advice pays most in “{_text(first.state)}”: advise “{_text(first.advice)}”</h2>"
     yield (
         "<p>Criticality is what a piece of advice may cost and still be worth sending. Support is "
         "how often that advice was seen there.</p>"
     )
-    most = max(row[3] for row in rows) or 1.0
+    most = max(entry.gain for entry in entries) or 1.0
     body = "".join(
         f"<tr><td>{_text(state)}</td><td>{_text(advice)}</td><td>{_text(steps)}</td>"
         f"<td class='number'>{_short(gain)} {_bar(gain / most)}</td>"
         f"<td class='number'>{_short(lift)}</td><td class='number'>{_short(critical)}</td>"
         f"<td class='number'>{support:,}</td></tr>"
-        for state, advice, steps, gain, lift, critical, support in rows[:MOST_ROWS]
+        for state, advice, steps, gain, lift, critical, support in entries[:MOST_ROWS]
     )
     names = ("in state", "advise", "at steps")
     head = "".join(f"<th>{name}</th>" for name in names)
@@ -181,8 +181,9 @@ def _pays(found: Study, shown: Shown) -> Iterator[str]:
         f"<th class='number'>{name}</th>" for name in ("gain", "lift", "criticality", "support")
     )
     yield _table(head, body)
-    if len(rows) > MOST_ROWS:
-        yield f"<p>… and {len(rows) - MOST_ROWS:,} more; <code>counsel plan</code> writes all.</p>"
+    if len(entries) > MOST_ROWS:
+        more = f"… and {len(entries) - MOST_ROWS:,} more"
+        yield f"<p>{more}; <code>counsel plan</code> writes all.</p>"
     yield shown(criticality_chart(found))
 
 
