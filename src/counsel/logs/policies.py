@@ -57,10 +57,11 @@ def read_policy(path: Path, fit: Fit) -> Policy | HardPolicy:
     chance[..., A] += np.where(total == 0.0, 1.0, 0.0)
     off = np.argwhere(np.abs(chance.sum(axis=-1) - 1.0) > 1e-9)
     if len(off):
-        _, h, s = off[0]
+        k, h, s = off[0]
+        plane = "" if left is None else f", pieces_left {k}"
         raise CounselError(
-            f"{path}: probabilities of step {h}, state {tally.states[s]!r} sum to "
-            f"{chance.sum(axis=-1)[tuple(off[0])]:g}; they must sum to 1"
+            f"{path}: probabilities of step {h}, state {tally.states[s]!r}{plane} sum to "
+            f"{chance.sum(axis=-1)[k, h, s]:g}; they must sum to 1"
         )
     if left is None:
         return Policy.from_probabilities(chance[0])
