@@ -22,7 +22,7 @@ from counsel.logs.estimates import Estimates, Sharing, estimate
 from counsel.logs.law import LawTest, examine_law
 from counsel.logs.listening import People, Trend, over_advice, over_time, people
 from counsel.logs.notes import notes_of
-from counsel.logs.read import Log, read_log
+from counsel.logs.read import as_log
 from counsel.logs.schema import Bins, Columns
 from counsel.model.files import PROBLEM, blaming, load, problem_parts, read_npz, write_npz
 from counsel.model.problem import AdviceProblem
@@ -253,9 +253,7 @@ def fit(  # noqa: PLR0913 (how the log is read, and how it is pooled)
     (0.5, 0.62)
     """
     sharing = Sharing(share, scale, groups)
-    if isinstance(columns, str):
-        columns = Columns.parse(columns)
-    log = source if isinstance(source, Log) else read_log(source, columns, bins)
+    log = as_log(source, columns, bins)
     checked = check_log(log, actions=actions, reward_range=reward_range)
     for fault in checked.findings:
         if fault.fatal:
