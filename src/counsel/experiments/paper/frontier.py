@@ -20,7 +20,7 @@ from counsel.experiments.experiment import (
     seeds_of,
 )
 from counsel.experiments.paper.penalty import ENOUGH
-from counsel.experiments.paper.regret import PEOPLE, explored, said
+from counsel.experiments.paper.regret import PEOPLE, explored
 from counsel.learning.reference import as_if_all_listened
 from counsel.model.policy import Policy
 from counsel.planning.best_action import always_best_action
@@ -106,7 +106,7 @@ def pictures(rows: Mapping[str, Rows]) -> tuple[Picture, ...]:
         name_axes(axes, "pieces of advice an episode", "reward", f"Policy {person.title()}")
         axes.set_ylim(0.0)
         axes.legend(fontsize=7.5, frameon=False, loc="lower right")
-    told = " ".join(said(claim) for claim in claims(rows))
+    told = " ".join(claim.sentence for claim in claims(rows))
     caption = f"What every number of pieces of advice is worth at best. {told}"
     return (Picture("frontier", figure, caption),)
 
