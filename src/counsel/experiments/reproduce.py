@@ -26,7 +26,7 @@ from counsel.errors import CounselError
 from counsel.experiments.experiment import Claim, Experiment, Picture, Run, Size, settings_of
 from counsel.experiments.paper import EXPERIMENTS
 from counsel.experiments.pool import workforce
-from counsel.experiments.store import Done, Store
+from counsel.experiments.store import Done, Store, make_folder
 from counsel.model.files import write_text
 from counsel.report.page import Section, Shown, Told, page
 from counsel.worlds.draw import save
@@ -156,7 +156,7 @@ def publish(folder: Path, *, seconds: float) -> Outcome:
         claims, pictures = experiment.claims(rows), experiment.pictures(rows)
         verdicts += [Verdict(experiment.name, claim) for claim in claims]
         used += [value.versions for value in done.values()]
-        _make(figures)
+        make_folder(figures)
         for picture in pictures:
             for kind in ("png", "svg"):
                 save(picture.figure, figures / f"{picture.name}.{kind}")
@@ -249,18 +249,11 @@ def _check_scale(folder: Path, size: Size) -> None:
 
 def _join(folder: Path, experiments: Sequence[Experiment], size: Size) -> None:
     """Note in the folder what it is going to hold, besides what it holds already."""
-    _make(folder)
+    make_folder(folder)
     held = read_manifest(folder)["experiments"] if (folder / MANIFEST).exists() else {}
     asked = {experiment.name: size.seeds for experiment in experiments}
     told = {"kind": KIND, "scale": size.scale, "experiments": held | asked}
     write_text(folder / MANIFEST, json.dumps(told, indent=2) + "\n")
-
-
-def _make(folder: Path) -> None:
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as fault:
-        raise CounselError(f"cannot make the folder {folder}: {fault.strerror}") from None
 
 
 def cost(run: Run) -> float:

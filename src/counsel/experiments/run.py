@@ -35,6 +35,7 @@ from numpy.random import Generator
 from counsel._arrays import Ints, layers
 from counsel.errors import CounselError
 from counsel.experiments.spec import Spec
+from counsel.experiments.store import make_folder
 from counsel.learning.adherence import AdherenceLearner
 from counsel.learning.files import Resumable, resume, suspend
 from counsel.learning.learn import Learner, Record, learn
@@ -170,7 +171,7 @@ def run(  # noqa: PLR0913 (what, where, whether to go on, and who is told)
             records=tuple(records),
             best=plan.penalised_value,
             best_advice_count=plan.advice_count,
-            value=worth.value - (spec.penalty or 0.0) * worth.advice_count,
+            value=worth.value - spec.penalty_or_zero * worth.advice_count,
             advice_count=worth.advice_count,
             heard=heard(learner),
             finished=not stopped,
@@ -202,10 +203,7 @@ def _read_manifest(folder: Path) -> dict[str, Any]:
 
 def _prepare(folder: Path, spec: Spec, problem: AdviceProblem, *, go_on: bool) -> None:
     """Make the folder, and refuse to write over another run in it."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as fault:
-        raise CounselError(f"cannot make the folder {folder}: {fault.strerror}") from None
+    make_folder(folder)
     if not go_on and (folder / MANIFEST).exists():
         there = _read_manifest(folder)["settings"]
         for field in fields(spec):
