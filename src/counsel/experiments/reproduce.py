@@ -28,7 +28,12 @@ from counsel.experiments.paper import EXPERIMENTS
 from counsel.experiments.pool import workforce
 from counsel.experiments.store import Done, Store, make_folder
 from counsel.model.files import write_text
-from counsel.report.page import Section, Shown, Told, page
+from counsel.report.reproduction_page import (
+    PageClaim,
+    PagePicture,
+    Section,
+    reproduction_page,
+)
 from counsel.worlds.draw import save
 
 MANIFEST, CLAIMS, REPORT, FIGURES = "manifest.json", "claims.json", "report.html", "figures"
@@ -164,8 +169,8 @@ def publish(folder: Path, *, seconds: float) -> Outcome:
             Section(
                 experiment.name,
                 experiment.title,
-                [_shown(figures, picture) for picture in pictures],
-                [_told(claim) for claim in claims],
+                [_page_picture(figures, picture) for picture in pictures],
+                [_page_claim(claim) for claim in claims],
                 [(run.id, _settings(run), f"{done[run.id].seconds:.1f}") for run in runs],
             )
         )
@@ -178,7 +183,7 @@ def publish(folder: Path, *, seconds: float) -> Outcome:
     write_text(folder / CLAIMS, json.dumps([record_of(v) for v in verdicts], indent=2) + "\n")
     title, lead = headline(verdicts)
     notes = _notes(told, unfinished, used, seconds)
-    write_text(folder / REPORT, page(title, lead, notes, sections))
+    write_text(folder / REPORT, reproduction_page(title, lead, notes, sections))
     files = (folder / REPORT, folder / CLAIMS, figures)
     return Outcome(tuple(verdicts), unfinished, 0, skipped, seconds, files)
 
@@ -266,14 +271,14 @@ def cost(run: Run) -> float:
     return 1e5 + each * episodes
 
 
-def _shown(figures: Path, picture: Picture) -> Shown:
+def _page_picture(figures: Path, picture: Picture) -> PagePicture:
     svg = (figures / f"{picture.name}.svg").read_text(encoding="utf-8")
-    return Shown(picture.name, svg, picture.caption)
+    return PagePicture(picture.name, svg, picture.caption)
 
 
-def _told(claim: Claim) -> Told:
+def _page_claim(claim: Claim) -> PageClaim:
     shown = number(claim)
-    return Told(claim.text, claim.source, claim.measured, shown, claim.quantity, claim.holds)
+    return PageClaim(claim.text, claim.source, claim.measured, shown, claim.quantity, claim.holds)
 
 
 def _settings(run: Run) -> str:
