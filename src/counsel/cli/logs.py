@@ -155,17 +155,11 @@ def plan(  # noqa: PLR0913 (one argument for each option)
     from counsel.logs.plan import plan as plan_on
     from counsel.model.files import write_tables
     from counsel.printing import logs as printing
-    from counsel.printing.tables import print_json, progress
+    from counsel.printing.tables import counting, print_json
 
     _check_ending(output, ".csv", ".parquet")
-    found, done = load_fit(model), 0
-    with progress("Drawing episodes", DRAWS if cautious else 0) as advance:
-
-        def show(draws: int) -> None:
-            nonlocal done
-            advance(draws - done, "")
-            done = draws
-
+    found = load_fit(model)
+    with counting("Drawing episodes", DRAWS if cautious else 0) as show:
         planned = plan_on(
             found,
             penalty=penalty,
@@ -218,16 +212,10 @@ def evaluate(  # noqa: PLR0913 (one argument for each option)
     from counsel.logs.evaluate import MODELS
     from counsel.logs.evaluate import evaluate as judge
     from counsel.printing import logs as printing
-    from counsel.printing.tables import print_json, progress
+    from counsel.printing.tables import counting, print_json
 
-    opened, done = _read(log, columns, bins, like), 0
-    with progress("Drawing episodes", MODELS) as advance:
-
-        def show(draws: int) -> None:
-            nonlocal done
-            advance(draws - done, "")
-            done = draws
-
+    opened = _read(log, columns, bins, like)
+    with counting("Drawing episodes", MODELS) as show:
         found = judge(opened, policy, show=show)
     if found.refusal is not None and not model_only:
         raise CounselError(
@@ -263,21 +251,14 @@ def report(  # noqa: PLR0913 (one argument for each option)
     from counsel.logs.fit import fit as fit_log
     from counsel.logs.study import DRAWS, study
     from counsel.model.files import write_text
-    from counsel.printing.tables import progress
+    from counsel.printing.tables import counting
     from counsel.report.log_page import log_page
 
     _check_ending(output, ".html")
     sharing: dict[str, Any] = {"share": share, "scale": scale, "groups": _groups(groups)}
     with waiting(f"Fitting {log}"):
         found = fit_log(_read(log, columns, bins), by_step=by_step, **sharing)
-    done = 0
-    with progress("Drawing episodes", DRAWS) as advance:
-
-        def show(draws: int) -> None:
-            nonlocal done
-            advance(draws - done, "")
-            done = draws
-
+    with counting("Drawing episodes", DRAWS) as show:
         told = study(found, penalty=penalty, budget=budget, hard=hard, cautious=cautious, show=show)
     write_text(output, log_page(told))
     typer.echo(f"Wrote {output}.")

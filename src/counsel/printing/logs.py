@@ -28,7 +28,7 @@ from counsel.printing.tables import (
 )
 
 
-def print_checked(name: str, found: "Checked") -> None:
+def print_checked(name: str, found: Checked) -> None:
     """Print what a log holds and what is wrong with it."""
     faults = [finding for finding in found.findings if finding.fatal]
     verdict = "It can be learnt from"
@@ -59,7 +59,7 @@ def print_checked(name: str, found: "Checked") -> None:
     print_table(table)
 
 
-def checked_record(found: "Checked") -> dict[str, Any]:
+def checked_record(found: Checked) -> dict[str, Any]:
     """Return what was found, for JSON."""
     return asdict(found) | {"fatal": found.fatal}
 
@@ -153,10 +153,10 @@ def _sentences(found: Fit) -> Iterator[str]:
         (found.over_advice, "with every piece of advice already given in the episode"),
     ):
         if trend is not None:
-            yield f"{trend_sentence(trend, per)}"
+            yield _trend_sentence(trend, per)
 
 
-def trend_sentence(trend: Trend, per: str) -> str:
+def _trend_sentence(trend: Trend, per: str) -> str:
     """Say how the lift changes."""
     ends = f"{trend.slope:+.2g} [{trend.slope_low:+.2g}, {trend.slope_high:+.2g}]"
     if trend.slope_low <= 0.0 <= trend.slope_high:
