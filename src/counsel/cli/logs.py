@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from counsel.cli.app import Budget, Hard, Json, Penalty, Reverse, app, waiting
+from counsel.cli.app import Budget, Hard, Json, Penalty, Reverse, app, planning_options, waiting
 from counsel.errors import CounselError
 
 if TYPE_CHECKING:
@@ -85,7 +85,9 @@ def check(  # noqa: PLR0913 (one argument for each option)
     if found.fatal:
         raise typer.Exit(2)
     if not as_json:
-        again = shlex.quote(log) + _reading(columns, bins)
+        again = (
+            shlex.quote(log) + _reading(columns, bins) + _typed(actions=actions, rewards=rewards)
+        )
         typer.echo(f"Next: counsel fit {again} -o model.npz")
 
 
@@ -128,7 +130,15 @@ def fit(  # noqa: PLR0913 (one argument for each option)
         return
     printing.print_fit(found)
     if output is None:
-        again = shlex.quote(log) + _reading(columns, bins)
+        again = (
+            shlex.quote(log) + _reading(columns, bins) + _typed(actions=actions, rewards=rewards)
+        )
+        again += " --by-step" if by_step else ""
+        again += _typed(
+            share=None if share == "pair" else share,
+            scale=None if scale == "lift" else scale,
+            groups=groups,
+        )
         typer.echo(f"Next: counsel fit {again} -o model.npz")
         return
     typer.echo(f"Wrote {output}.")
@@ -176,10 +186,9 @@ def plan(  # noqa: PLR0913 (one argument for each option)
         return
     printing.print_planned(planned)
     if output is None:
-        limit = f" --penalty {penalty:g}" if penalty is not None else ""
-        limit += f" --budget {budget:g}" if budget is not None else ""
-        limit += (" --hard" if hard else "") + (" --cautious" if cautious else "")
-        typer.echo(f"Next: counsel plan {shlex.quote(str(model))}{limit} -o policy.csv")
+        options = planning_options(penalty, budget, hard=hard, allow_reverse=allow_reverse)
+        options += " --cautious" if cautious else ""
+        typer.echo(f"Next: counsel plan {shlex.quote(str(model))}{options} -o policy.csv")
         return
     typer.echo(f"Wrote {output}.")
     plain = all(own == (role,) for role, own in found.columns.items()) and not found.bins
@@ -304,8 +313,14 @@ def _read(log: str, columns: str | None, bins: list[str] | None, like: Path | No
 
 def _reading(columns: str | None, bins: list[str] | None) -> str:
     """Return how a log was read as one would type it."""
-    said = "" if columns is None else f" --columns {shlex.quote(columns)}"
-    return said + "".join(f" --bins {shlex.quote(told)}" for told in bins or [])
+    return _typed(columns=columns) + "".join(_typed(bins=told) for told in bins or [])
+
+
+def _typed(**options: str | None) -> str:
+    """Return options as one would type them; None is not typed."""
+    return "".join(
+        f" --{name} {shlex.quote(value)}" for name, value in options.items() if value is not None
+    )
 
 
 def _check_ending(output: Path | None, *endings: str) -> None:

@@ -15,7 +15,7 @@ from counsel.cli.app import (
     Reverse,
     Source,
     app,
-    limit_of,
+    planning_options,
     read_problem,
     waiting,
 )
@@ -57,13 +57,13 @@ def solve(  # noqa: PLR0913 (one argument for each option)
         print_json(printing.plan_record(problem, plan, output))
         return
     printing.print_plan(problem, plan, reverse_left_out=not allow_reverse)
-    limit = limit_of(penalty, budget, hard=hard)
+    options = planning_options(penalty, budget, hard=hard, allow_reverse=allow_reverse)
     if output is None:
-        typer.echo(f"Next: counsel solve {shlex.quote(source)}{limit} -o policy.csv")
+        typer.echo(f"Next: counsel solve {shlex.quote(source)}{options} -o policy.csv")
         return
     typer.echo(f"Wrote {output}.")
     state = _first_state(problem)
-    typer.echo(f"Next: counsel explain {shlex.quote(source)}{limit} --step 0 --state {state}")
+    typer.echo(f"Next: counsel explain {shlex.quote(source)}{options} --step 0 --state {state}")
 
 
 @app.command()
@@ -212,7 +212,7 @@ def play_out(  # noqa: PLR0913 (one argument for each option)
         typer.echo(f"Next: counsel frontier {shlex.quote(source)}")
         return
     again = f"counsel play-out {shlex.quote(source)} --policy {shlex.quote(policy)}"
-    again += limit_of(penalty, budget, hard=hard) + (" --allow-reverse" if allow_reverse else "")
+    again += planning_options(penalty, budget, hard=hard, allow_reverse=allow_reverse)
     typer.echo(f"Next: {again} --episodes {episodes} --seed {seed} -o log.csv")
 
 
