@@ -228,6 +228,7 @@ def _policy(  # noqa: PLR0913 (what solve takes)
     """Return the policy of that name or from that file."""
     import counsel
     from counsel.model.files import TABLES
+    from counsel.planning.silence import never_advise
 
     if given == "best":
         return counsel.solve(
@@ -239,9 +240,7 @@ def _policy(  # noqa: PLR0913 (what solve takes)
             f"not with {given}"
         )
     if given == "never":
-        return counsel.Policy.never(
-            horizon=problem.horizon, n_states=problem.n_states, n_actions=problem.n_actions
-        )
+        return never_advise(problem)
     if not given.endswith((".npz", *TABLES)):
         raise CounselError(f"--policy is {given!r}; give best, never, or a policy file (.npz)")
     return counsel.load_policy(given)

@@ -33,6 +33,7 @@ from counsel.learning.ucfh import UCFH
 from counsel.model.policy import HardPolicy, Policy
 from counsel.model.problem import AdviceProblem, Setting
 from counsel.planning.best_action import always_best_action
+from counsel.planning.silence import never_advise
 from counsel.planning.solve import solve
 from counsel.simulate.simulator import Simulator
 
@@ -314,8 +315,7 @@ def _uc_cfh(spec: Spec, problem: AdviceProblem, rng: Generator) -> Learner:
 
 
 def _never(spec: Spec, problem: AdviceProblem, rng: Generator) -> Learner:
-    H, S, A = problem.horizon, problem.n_states, problem.n_actions
-    return _fixed(spec, Policy.never(horizon=H, n_states=S, n_actions=A), rng)
+    return _fixed(spec, never_advise(problem), rng)
 
 
 def _best_action(spec: Spec, problem: AdviceProblem, rng: Generator) -> Learner:

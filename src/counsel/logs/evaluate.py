@@ -63,6 +63,7 @@ from counsel.logs.weighing import (
 from counsel.model.policy import HardPolicy, Policy
 from counsel.planning.best_action import always_best_action
 from counsel.planning.occupancy import evaluate as value_of
+from counsel.planning.silence import never_advise
 
 REFUSED = 50.0
 """The effective sample below which nothing is said."""
@@ -244,14 +245,10 @@ def evaluate(  # noqa: PLR0913 (the log, how it is read, and what is asked)
         raise CounselError(f"policy is {brief(policy)}; give a policy or a table of one")
     problem.check_fits(policy)
     rng = np.random.default_rng(0) if rng is None else rng
-    never = Policy.never(
-        horizon=problem.horizon, n_states=problem.n_states, n_actions=problem.n_actions
-    )
-    always = always_best_action(problem)
     asked: dict[str, Policy | HardPolicy] = {
         "policy": policy,
-        "never advise": never,
-        "always the best action": always,
+        "never advise": never_advise(problem),
+        "always the best action": always_best_action(problem),
     }
     models = _in_models(found, list(asked.values()), rng, show)
     rows = decisions_of(log, found)

@@ -20,6 +20,7 @@ from counsel.model.human import Human
 from counsel.model.policy import HardPolicy, Policy
 from counsel.model.problem import AdviceProblem
 from counsel.planning.occupancy import evaluate
+from counsel.planning.silence import value_alone
 
 ODDS = (1.0, 1.25, 1.5, 2.0, 3.0)
 """The values of Γ that are tried."""
@@ -55,7 +56,4 @@ def _worth(fit: Fit, policy: Policy | HardPolicy, odds: float) -> float:
     lift = np.clip(lift, least_lift(own), 1.0)
     person = Human(own if len(own) > 1 else own[0], lift=lift if len(lift) > 1 else lift[0])
     other = AdviceProblem(problem.mdp, person)
-    never = Policy.never(
-        horizon=problem.horizon, n_states=problem.n_states, n_actions=problem.n_actions
-    )
-    return evaluate(other, policy).value - evaluate(other, never).value
+    return evaluate(other, policy).value - value_alone(other)

@@ -15,7 +15,7 @@ from counsel.logs.evaluate import TRUSTED, Evaluated, Worth
 from counsel.logs.fit import Fit
 from counsel.logs.listening import People, Trend, by_advice, by_state, overall
 from counsel.logs.plan import Planned, plan_tables, ranked_entries
-from counsel.printing.planning import alone_of
+from counsel.planning.silence import value_alone
 from counsel.printing.tables import (
     ROWS,
     counted,
@@ -247,7 +247,7 @@ def _trend_record(trend: Trend) -> dict[str, Any]:
 def print_planned(planned: Planned) -> None:
     """Print what a plan says where, and what it is worth."""
     problem, plan = planned.fit.problem, planned.plan
-    alone, best = alone_of(problem), counsel.solve(problem, allow_reverse=False).value
+    alone, best = value_alone(problem), counsel.solve(problem, allow_reverse=False).value
     share = ""
     if best > alone + 1e-9 * (1.0 + abs(best)):
         share = f", {(plan.value - alone) / (best - alone):.0%} of what unlimited advice is worth"
@@ -305,7 +305,7 @@ def planned_record(planned: Planned) -> dict[str, Any]:
         "value": plan.value,
         "advice_count": plan.advice_count,
         "price": finite(plan.price),
-        "alone": alone_of(planned.fit.problem),
+        "alone": value_alone(planned.fit.problem),
         "logged": {"value": planned.fit.logged_value, "pieces": planned.fit.logged_pieces},
         "cautious": planned.doubtful is not None,
         "cells": [row for table in plan_tables(planned) for row in table.to_pylist()],

@@ -15,22 +15,15 @@ from counsel.planning.explain import Explanation
 from counsel.planning.frontier import Frontier
 from counsel.planning.occupancy import Evaluation
 from counsel.planning.plan import Plan
+from counsel.planning.silence import value_alone
 from counsel.printing.tables import ROWS, finite, in_full, new_table, pieces_of, print_table, short
 from counsel.simulate.summary import Summary
 from counsel.worlds.catalogue import World
 
 
-def alone_of(problem: AdviceProblem) -> float:
-    """Return what the person earns without advice."""
-    never = counsel.Policy.never(
-        horizon=problem.horizon, n_states=problem.n_states, n_actions=problem.n_actions
-    )
-    return counsel.evaluate(problem, never).value
-
-
 def print_plan(problem: AdviceProblem, plan: Plan, *, reverse_left_out: bool) -> None:
     """Print what a plan brings, and where and when it speaks."""
-    alone, outcome = alone_of(problem), counsel.evaluate(problem, plan.policy)
+    alone, outcome = value_alone(problem), counsel.evaluate(problem, plan.policy)
     typer.echo(_headline(plan, alone))
     if len(plan.reverse):
         typer.echo(
@@ -103,7 +96,7 @@ def plan_record(problem: AdviceProblem, plan: Plan, output: Path | None) -> dict
         "advice_count": plan.advice_count,
         "penalty": plan.penalty,
         "price": finite(plan.price),
-        "value_alone": alone_of(problem),
+        "value_alone": value_alone(problem),
         "hard": plan.hard,
         "reverse": plan.reverse.tolist(),
         "advice_rate": outcome.advice_rate.tolist(),
@@ -245,7 +238,7 @@ def print_play_out(played: Summary, policy: Policy | HardPolicy) -> None:
     many = "1 episode" if played.episodes == 1 else f"{played.episodes:,} episodes"
     typer.echo(
         f"{many}: {pieces_of(pieces.mean)} and a reward of {in_full(reward.mean)} each; "
-        f"alone this person earns {in_full(alone_of(problem))}."
+        f"alone this person earns {in_full(value_alone(problem))}."
     )
     table = new_table(None, "per episode", "played", "± 95 %", "exact", left=1)
     for name, mean, sure in (
@@ -294,7 +287,7 @@ def play_out_record(played: Summary, policy: Policy | HardPolicy) -> dict[str, A
         "ended": played.ended,
         "exact_value": exact.value,
         "exact_advice_count": exact.advice_count,
-        "value_alone": alone_of(problem),
+        "value_alone": value_alone(problem),
         "advice": [
             {
                 "advice": problem.mdp.action_name(a),

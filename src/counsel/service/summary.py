@@ -18,6 +18,7 @@ from counsel.model.policy import Policy
 from counsel.planning.best_action import always_best_action
 from counsel.planning.frontier import frontier
 from counsel.planning.occupancy import evaluate
+from counsel.planning.silence import value_alone
 from counsel.planning.solve import solve
 from counsel.service.adviser import NOBODY, RANKED, Advising
 from counsel.service.desk import Desk
@@ -183,10 +184,7 @@ def _worth(course: NDArray[Any], made: Advising) -> dict[str, Any]:
                 "held_out": int(held.sum()),
             }
     problem = made.problem
-    never = Policy.never(
-        horizon=problem.horizon, n_states=problem.n_states, n_actions=problem.n_actions
-    )
-    worth = made.plan.value - evaluate(problem, never).value
+    worth = made.plan.value - value_alone(problem)
     return {"how": "model", "estimate": worth, "low": None, "high": None}
 
 
@@ -290,13 +288,10 @@ def _frontier(course: NDArray[Any], live: Live, made: Advising) -> dict[str, Any
     problem, chosen = made.problem, made.plan
     if live.settings.limit.paced:  # plans aim at more or less than that
         chosen = solve(problem, budget=live.settings.budget, allow_reverse=False)
-    never = Policy.never(
-        horizon=problem.horizon, n_states=problem.n_states, n_actions=problem.n_actions
-    )
     marks = [
         {"name": name, "pieces": float(pieces), "value": float(value)}
         for name, pieces, value in (
-            ("never", 0.0, evaluate(problem, never).value),
+            ("never", 0.0, value_alone(problem)),
             ("always", *_point(made, always_best_action(problem))),
             ("chosen", chosen.advice_count, chosen.value),
         )

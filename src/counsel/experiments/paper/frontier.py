@@ -22,10 +22,10 @@ from counsel.experiments.experiment import (
 from counsel.experiments.paper.penalty import ENOUGH
 from counsel.experiments.paper.regret import PEOPLE, explored
 from counsel.learning.reference import as_if_all_listened
-from counsel.model.policy import Policy
 from counsel.planning.best_action import always_best_action
 from counsel.planning.frontier import frontier
 from counsel.planning.occupancy import evaluate
+from counsel.planning.silence import never_advise
 from counsel.report.seeds import interval
 from counsel.report.style import DARK_GOLD, name_axes, sheet
 from counsel.worlds.catalogue import make
@@ -47,12 +47,13 @@ class Front:
         """Plan."""
         problem = make(self.world)
         corners = frontier(problem).vertices
-        silent = Policy.never(
-            horizon=problem.horizon, n_states=problem.n_states, n_actions=problem.n_actions
-        )
         worth = [
             evaluate(problem, policy)
-            for policy in (silent, as_if_all_listened(problem), always_best_action(problem))
+            for policy in (
+                never_advise(problem),
+                as_if_all_listened(problem),
+                always_best_action(problem),
+            )
         ]
         return padded(
             {
