@@ -10,9 +10,9 @@ import pytest
 import sqlalchemy as sa
 
 from counsel.service.demo import NURSES, Demo
-from counsel.service.desk import Outcome
 from counsel.service.export import export_log
 from counsel.service.live import Settings
+from counsel.service.reporting import Outcome
 from counsel.service.summary import summarise
 from counsel.service.tables import episodes
 from counsel.worlds import make

@@ -19,13 +19,14 @@ from counsel.errors import CounselError
 from counsel.model.human import draw_index
 from counsel.planning.frontier import frontier
 from counsel.service.adviser import NOBODY, Advising, Limit
-from counsel.service.desk import Desk, Outcome
+from counsel.service.desk import Desk
 from counsel.service.faults import MissingError
 from counsel.service.live import Episode, Live, Settings
 from counsel.service.maps import PEOPLE, SOURCE, play_world, simulated_problem
 from counsel.service.people import listening
-from counsel.service.plans import Key
+from counsel.service.plans import PlanKey
 from counsel.service.record import SAME_STEP
+from counsel.service.reporting import Outcome
 from counsel.service.seen import SILENCE, Happened, Seen
 from counsel.service.tables import decisions, episodes, outcomes, people
 from counsel.worlds.flappy_bird import next_states
@@ -115,8 +116,8 @@ class Playground:
         moves = self._moves(tenant, episode, grid)
         last = moves[-1]
         over = last.action is not None
-        limit = episode.limit or live.settings.limit
-        made = self.desk.plans.of(Key(episode.adviser, episode.person, limit))
+        limit = live.limit_in(episode)
+        made = self.desk.plans.of(PlanKey(episode.adviser, episode.person, limit))
         at, ending = last.state, None
         if last.action is not None:
             then = int(next_states(grid)[last.state, last.action])
@@ -195,11 +196,7 @@ class Playground:
     def _recorded(self, episode: Episode) -> list[Move]:
         query = (
             sa.select(decisions, outcomes.c.action, outcomes.c.reward, outcomes.c.seen)
-            .join(
-                outcomes,
-                SAME_STEP,
-                isouter=True,
-            )
+            .join(outcomes, SAME_STEP, isouter=True)
             .where(decisions.c.episode == episode.number)
             .order_by(decisions.c.step)
         )

@@ -24,7 +24,7 @@ from counsel.service.adviser import NOBODY, RANKED, Advising
 from counsel.service.desk import Desk
 from counsel.service.live import Live
 from counsel.service.people import beta_interval
-from counsel.service.plans import Key
+from counsel.service.plans import PlanKey
 from counsel.service.record import SAME_STEP
 from counsel.service.tables import decisions, episodes, outcomes, people
 
@@ -46,7 +46,7 @@ Z = 1.96
 def summarise(desk: Desk, tenant: int, adviser: str) -> dict[str, Any]:
     """Return the numbers behind the dashboard of an adviser."""
     live = desk.live(tenant, adviser)
-    made = desk.plans.of(Key(adviser, NOBODY, live.settings.limit))
+    made = desk.plans.of(PlanKey(adviser, NOBODY, live.settings.limit))
     with desk.engine.connect() as connection:
         course = _course(connection, adviser)
         recent = _recent(connection, adviser, live)
@@ -118,11 +118,7 @@ def _course(connection: sa.Connection, adviser: str) -> NDArray[Any]:
         )
         .select_from(last)
         .join(decisions, decisions.c.episode == last.c.number, isouter=True)
-        .join(
-            outcomes,
-            SAME_STEP,
-            isouter=True,
-        )
+        .join(outcomes, SAME_STEP, isouter=True)
         .group_by(last.c.number, last.c.held_out, last.c.mode, last.c.started)
         .order_by(last.c.number)
     )
@@ -232,8 +228,8 @@ def _over_time(course: NDArray[Any]) -> list[dict[str, Any]]:
 def _by_advice(
     live: Live, given: NDArray[np.int64], matched: NDArray[np.int64]
 ) -> list[dict[str, Any]]:
-    lift, trials = live.adviser.common_lift()
-    low, high = beta_interval(lift, trials)
+    lift, room = live.adviser.common_lift()
+    low, high = beta_interval(lift, room)
     return [
         {
             "advice": name,
@@ -330,11 +326,7 @@ def _recent(connection: sa.Connection, adviser: str, live: Live) -> list[dict[st
         )
         .join(last, last.c.number == decisions.c.episode)
         .join(people, people.c.id == last.c.person)
-        .join(
-            outcomes,
-            SAME_STEP,
-            isouter=True,
-        )
+        .join(outcomes, SAME_STEP, isouter=True)
         .order_by(decisions.c.seq.desc())
         .limit(50)
     )
