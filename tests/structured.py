@@ -8,9 +8,7 @@ import pytest
 
 import counsel
 from counsel import Structured
-from counsel.learning._factor_kernels import (
-    settle_habit,
-)
+from counsel.learning._factor_kernels import settle_habit
 from counsel.worlds import make
 from tests.problems import adapt, draw
 
