@@ -333,7 +333,7 @@ def _header(path: Path, between: str) -> list[str]:
     named = [name or f"column {i + 1}" for i, name in enumerate(header)]
     twice = {name for name in named if named.count(name) > 1}
     if twice:
-        raise CounselError(f"{path} has two columns called {min(twice)!r}")
+        raise CounselError(f"{path} has two columns called {min(twice)!r}; rename one")
     return named
 
 
