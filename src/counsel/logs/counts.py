@@ -247,6 +247,22 @@ def _counted(log: Log, *, by_step: bool) -> Tally:
         apart=table.apart.ifelse(1, 0).sum(),
     )
     found = groups.to_pyarrow()
+    return Tally(
+        states=states,
+        actions=actions,
+        horizon=horizon,
+        by_step=by_step,
+        least=least,
+        other=float(most) if kinds == 2 else None,
+        contradictions=int(found["apart"].to_numpy().sum()),
+        **_as_arrays(found, states, actions),
+    )
+
+
+def _as_arrays(
+    found: pa.Table, states: tuple[str, ...], actions: tuple[str, ...]
+) -> dict[str, Any]:
+    """Return the groups as the arrays of a tally, in an order that no engine decides on."""
     state_of: dict[str | None, int] = {name: i for i, name in enumerate(states)}
     action_of: dict[str | None, int] = {name: i for i, name in enumerate(actions)}
     fate = found["fate"].to_numpy()
@@ -268,19 +284,7 @@ def _counted(log: Log, *, by_step: bool) -> Tally:
     }
     by = ("opens", "seen", "then", "action", "advice", "state", "step", "block")
     order = np.lexsort([columns[name] for name in by])
-    sorted_columns: dict[str, Any] = {
-        name: sealed(np.ascontiguousarray(column[order])) for name, column in columns.items()
-    }
-    return Tally(
-        states=states,
-        actions=actions,
-        horizon=horizon,
-        by_step=by_step,
-        least=least,
-        other=float(most) if kinds == 2 else None,
-        contradictions=int(found["apart"].to_numpy().sum()),
-        **sorted_columns,
-    )
+    return {name: sealed(np.ascontiguousarray(column[order])) for name, column in columns.items()}
 
 
 def _md5(column: Any) -> Any:  # noqa: ANN401
