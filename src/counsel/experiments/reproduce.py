@@ -118,7 +118,7 @@ def reproduce(  # noqa: PLR0913 (what, how much, where, by whom, and who is told
     """
     begin, experiments, store = time.perf_counter(), chosen(names), Store(folder)
     count = cores() if workers is None else workers
-    _check_scale(folder, size)
+    _check_folder(folder, size)
     with workforce(count, cluster) as serve:
         _join(folder, experiments, size)
         runs = all_runs(experiments, size)
@@ -239,8 +239,8 @@ def read_manifest(folder: Path) -> dict[str, Any]:
     return dict(told)
 
 
-def _check_scale(folder: Path, size: Size) -> None:
-    """Refuse a folder with results at another scale."""
+def _check_folder(folder: Path, size: Size) -> None:
+    """Refuse the folder one is in, and one with results at another scale."""
     if str(folder) in ("", "."):
         raise CounselError("results would be strewn over this folder; name another with --out")
     if (folder / MANIFEST).exists():

@@ -182,7 +182,7 @@ def run(  # noqa: PLR0913 (what, where, whether to go on, and who is told)
     return result
 
 
-def kept(folder: Path) -> Spec:
+def spec_in(folder: Path) -> Spec:
     """Return the settings of the run in a folder."""
     if not (folder / MANIFEST).exists():
         raise CounselError(f"{folder} holds no run to go on with")
@@ -223,7 +223,7 @@ def _taken_up(
     folder: Path, spec: Spec, problem: AdviceProblem, learner: Learner
 ) -> tuple[Generator, list[Record]]:
     """Put the learner back where it was, if this is the run in the folder."""
-    there = kept(folder)
+    there = spec_in(folder)
     for field in fields(spec):
         here, before = getattr(spec, field.name), getattr(there, field.name)
         longer = field.name == "episodes" and not spec.planned
@@ -232,7 +232,7 @@ def _taken_up(
                 f"{folder} holds a run with {field.name} {before}, not {here}; "
                 "it goes on only with the same"
             )
-    if _read_manifest(folder)["problem"] != fingerprint(problem):
+    if _read_manifest(folder)["problem"] != problem_fingerprint(problem):
         raise CounselError(f"{folder} holds a run of another {spec.world}: it has changed since")
     if not (folder / LEARNER).exists():
         raise CounselError(f"{folder} holds no run to go on with: it was stopped too early")
@@ -279,7 +279,7 @@ def _written(  # noqa: PLR0913 (all there is)
     return replace(result, files=tuple(folder / n for n in names if (folder / n).exists()))
 
 
-def fingerprint(problem: AdviceProblem) -> str:
+def problem_fingerprint(problem: AdviceProblem) -> str:
     """Return a hash of all numbers of a problem."""
     mdp, human = problem.mdp, problem.human
     found = hashlib.sha256(f"{problem.horizon}".encode())
@@ -306,7 +306,7 @@ def _manifest(spec: Spec, problem: AdviceProblem, result: dict[str, Any]) -> str
         "kind": "counsel-run",
         "format": 1,
         "settings": spec.settings(),
-        "problem": fingerprint(problem),
+        "problem": problem_fingerprint(problem),
         "versions": versions | {"python": platform.python_version()},
         "result": result,
     }
