@@ -15,8 +15,9 @@ certain and law(· | b) = π. Everything below works on the machine's MDP
 never on lift × advantage, so that it is independent of the identity it tests.
 ``forbidden_hs`` leaves only defer; ``required_hs`` removes defer. A state that offers
 nothing is worth −∞, and −∞ with probability 0 counts as 0.
+
+The dense arrays are the interface here, so signatures are long on purpose.
 """
-# The dense arrays are the interface here, so signatures are long on purpose.
 
 from collections.abc import Iterator
 from functools import cache

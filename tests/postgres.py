@@ -3,7 +3,6 @@
 import os
 import pwd
 import shutil
-import socket
 import subprocess
 import tempfile
 from collections.abc import Iterator
@@ -12,6 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import psycopg
+
+from tests.services import free_port
 
 OWNER = "postgres"
 """The superuser of the server, and who runs it where we are root, which it refuses."""
@@ -118,9 +119,7 @@ def running(*, durable: bool = False) -> Iterator[Server]:
 def _started(do, folder: Path) -> int:
     """Start the server on a free port and return it; somebody else may be faster, so try again."""
     for chances in (2, 1, 0):
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            port = probe.getsockname()[1]
+        port = free_port()
         try:
             do("pg_ctl", "-w", "-t", "60", "-l", str(folder / "log"), "-o", f"-p {port}", "start")
             return port

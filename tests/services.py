@@ -1,4 +1,7 @@
-"""A service of our own: on a free loopback port, in this process or in one that can be killed."""
+"""A service of our own: its desk alone, or all of it on a free loopback port.
+
+What is served runs in this process, or in one that can be killed.
+"""
 
 import multiprocessing
 import socket
@@ -7,12 +10,32 @@ import time
 from contextlib import contextmanager
 
 import httpx2
+import numpy as np
 
 
 def free_port():
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         return free.getsockname()[1]
+
+
+@contextmanager
+def open_desk(url):
+    """A desk on a database, in which the tenant "local" has the number 1."""
+    from counsel.service.desk import Desk
+    from counsel.service.keys import tenant_of
+    from counsel.service.sources import Sources
+    from counsel.service.store import open_engine, writing
+
+    engine = open_engine(url)
+    with writing(engine) as connection:
+        assert tenant_of(connection, "local") == 1
+    desk = Desk(engine, Sources(engine), np.random.default_rng(0))
+    try:
+        yield desk
+    finally:
+        desk.close()
+        engine.dispose()
 
 
 @contextmanager

@@ -27,7 +27,6 @@ def certain(action):
 # ------------------------------------------------------------------------------ Flappy Bird
 
 UP, UP_UP, DOWN = 0, 1, 2
-FLAPPY_ACTIONS = ("Up", "Up-Up", "Down")
 FLAPPY_ADHERENCE = (Fraction(9, 10), Fraction(7, 10), Fraction(9, 10))
 ROWS_MOVED = {UP: -1, UP_UP: -2, DOWN: +1}
 
@@ -122,7 +121,6 @@ def furthest_column(lines):
 # ------------------------------------------------------------------------------ Car Driving
 
 LEFT, STRAIGHT, RIGHT = 0, 1, 2
-CAR_ACTIONS = ("Left", "Straight", "Right")
 CAR_ADHERENCE = (Fraction(7, 10), Fraction(9, 10), Fraction(7, 10))
 CAR_HORIZON = 10
 LANES_MOVED = {LEFT: -1, STRAIGHT: 0, RIGHT: +1}

@@ -85,9 +85,9 @@ def test_it_learns_who_listens_and_what_they_do_alone(algorithm):
     believed = [adviser.believe(person, rng) for person in (1, 2)]
     for one, truth in zip(believed, (0.8, 0.1), strict=True):
         # The standard error by the person's own pieces, and what leaning on the other costs.
-        error = 0.5 / np.sqrt(one.pieces[call])
-        lean = POOL / (POOL + one.pieces[call]) * 0.5
-        assert one.pieces[call] > 25
+        error = 0.5 / np.sqrt(one.room[call])
+        lean = POOL / (POOL + one.room[call]) * 0.5
+        assert one.room[call] > 25
         assert abs(one.lift[call] - truth) < 4 * error + lean
     often = tables(adviser).silent.sum(axis=1) > 100
     assert often.sum() >= 2

@@ -9,7 +9,7 @@ import scipy.stats
 import counsel
 from counsel.experiments.experiment import padded, seeds_of
 from counsel.experiments.paper import budget, penalty, regret, scaling
-from counsel.experiments.runs import commonest
+from counsel.experiments.run_kinds import commonest
 from counsel.report.seeds import band, interval
 from counsel.worlds import make
 

@@ -116,6 +116,20 @@ def test_advice_that_repels_is_left_out_unless_asked_for(command, tmp_path):
     assert "left out" not in idle
 
 
+def test_the_next_command_plans_as_this_one_did(command, tmp_path):
+    """Found by reading: without --allow-reverse the next command is about another policy."""
+    mdp = counsel.MDP([[0, 0]], [[1.0, 0.0]], horizon=2)
+    counsel.save(
+        counsel.AdviceProblem(mdp, counsel.Human([[0.5, 0.5]], [0.5, 0.1])), tmp_path / "shy.npz"
+    )
+    words = ("solve", "shy.npz", "--penalty", "0.1", "--allow-reverse")
+    asked = "shy.npz --penalty 0.1 --allow-reverse"
+    last = command(*words, cwd=tmp_path).stdout.splitlines()[-1]
+    assert last == f"Next: counsel solve {asked} -o policy.csv"
+    last = command(*words, "-o", "policy.csv", cwd=tmp_path).stdout.splitlines()[-1]
+    assert last == f"Next: counsel explain {asked} --step 0 --state 0"
+
+
 def test_a_built_in_world_needs_no_file(command):
     assert command("frontier", "night-shift").returncode == 0
 

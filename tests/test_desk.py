@@ -15,11 +15,12 @@ import sqlalchemy as sa
 from counsel import CounselError
 from counsel.model.human import draw_index
 from counsel.service.adviser import Limit
-from counsel.service.desk import Desk, Outcome
+from counsel.service.desk import Desk
 from counsel.service.export import _chances, export_log
 from counsel.service.keys import tenant_of
 from counsel.service.live import Settings
-from counsel.service.plans import Key
+from counsel.service.plans import PlanKey
+from counsel.service.reporting import Outcome
 from counsel.service.store import open_engine, writing
 from counsel.service.summary import summarise
 from counsel.service.tables import advisers, decisions, episodes, outcomes, snapshots
@@ -428,7 +429,7 @@ def test_thompson_draws_anew_for_each_episode(opened, tenant):
     for _ in range(4):
         desk.start(tenant, adviser, "ann")
         desk.plans.settle()
-        key = Key(adviser, desk.person(tenant, "ann"), Limit(budget=1.0))
+        key = PlanKey(adviser, desk.person(tenant, "ann"), Limit(budget=1.0))
         drawn.add(float(desk.plans.last(key).believed.optimistic[2]))
     assert len(drawn) == 4
 

@@ -10,27 +10,19 @@ import pytest
 import counsel
 from counsel import CounselError
 from counsel.service.adviser import Limit
-from counsel.service.desk import Desk
 from counsel.service.export import export_person
 from counsel.service.game import Playground
-from counsel.service.keys import tenant_of
 from counsel.service.maps import PEOPLE, offered, play_world, simulated_problem
-from counsel.service.sources import Sources
-from counsel.service.store import open_engine, writing
 from counsel.worlds.grid_map import MOVES, GridMap
+from tests import services
 
 TWO = Limit(budget=2, hard=True)
 
 
 @pytest.fixture
 def desk(tmp_path):
-    engine = open_engine(str(tmp_path / "counsel.db"))
-    with writing(engine) as connection:
-        assert tenant_of(connection, "local") == 1
-    found = Desk(engine, Sources(engine), np.random.default_rng(0))
-    yield found
-    found.close()
-    engine.dispose()
+    with services.open_desk(str(tmp_path / "counsel.db")) as found:
+        yield found
 
 
 @pytest.fixture
@@ -323,10 +315,7 @@ def test_episodes_begun_otherwise_are_no_games(playground, desk):
 
 def test_what_another_process_played_is_on_the_card(playground, desk):
     """Found by an attack: before it had followed, it took away what it had not counted."""
-    engine = open_engine(str(desk.engine.url.database))
-    other = Desk(engine, Sources(engine), np.random.default_rng(5))
-    shown = played(playground, begin(playground, adviser="always"))[-1]
-    there = Playground(other, np.random.default_rng(6)).show(1, shown["id"])
+    with services.open_desk(str(desk.engine.url.database)) as other:
+        shown = played(playground, begin(playground, adviser="always"))[-1]
+        there = Playground(other, np.random.default_rng(6)).show(1, shown["id"])
     assert there["card"]["learnt"] == shown["card"]["learnt"]
-    other.close()
-    engine.dispose()

@@ -4,13 +4,9 @@ import random
 import threading
 import time
 
-import numpy as np
 import sqlalchemy as sa
 
 from counsel.service.client import Client
-from counsel.service.desk import Desk
-from counsel.service.sources import Sources
-from counsel.service.store import open_engine
 from counsel.service.tables import decisions, episodes, outcomes
 from tests import services
 
@@ -67,15 +63,10 @@ def test_what_was_acknowledged_under_load_survives_kills_once_and_is_what_was_le
             assert isinstance(told.pop(), Exception)
             known.update(told)
     assert len(known) >= sum(moments)
-    engine = open_engine(url)
-    desk = Desk(engine, Sources(engine), np.random.default_rng(0))
-    try:
-        rows = on_record(engine)
+    with services.open_desk(url) as desk:
+        rows = on_record(desk.engine)
         check_record(rows, known)
         check_learnt(rows, desk._seen[adviser].everybody.cells)
-    finally:
-        desk.close()
-        engine.dispose()
 
 
 def on_record(engine):

@@ -20,7 +20,7 @@ def test_data_of_the_law_are_not_rejected_too_often(monkeypatch):
     monkeypatch.setattr(law, "DRAWS", 39)
     problem = make("ward")
     p = np.array([
-        law.test_law(tally_of(problem, drawn(problem, 250, 100 + seed)),
+        law.examine_law(tally_of(problem, drawn(problem, 250, 100 + seed)),
                      np.random.default_rng(seed)).p_value
         for seed in range(80)
     ])  # fmt: skip

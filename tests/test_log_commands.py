@@ -88,6 +88,23 @@ def test_every_next_line_can_be_typed(run, tmp_path, monkeypatch):
     assert next_of(said) == ["fit", "my log.csv", "-o", "model.npz"]
 
 
+def test_the_next_command_does_as_this_one_did(run, here):
+    """Found by reading: the next command fitted otherwise than the one that was shown."""
+    options = ["--columns", "reward=reward", "--actions", "carry on,assess,call doctor"]
+    options += ["--rewards", "-9,9"]
+    code, said, told = run("check", "log.csv", *options)
+    assert code == 0, said + told
+    assert next_of(said) == ["fit", "log.csv", *options, "-o", "model.npz"]
+    options += ["--by-step", "--share", "advice", "--scale", "adherence"]
+    code, said, told = run("fit", "log.csv", *options)
+    assert code == 0, said + told
+    assert next_of(said) == ["fit", "log.csv", *options, "-o", "model.npz"]
+    options = ["--budget", "1", "--hard", "--allow-reverse"]
+    code, said, told = run("plan", "model.npz", *options)
+    assert code == 0, said + told
+    assert next_of(said) == ["plan", "model.npz", *options, "-o", "policy.csv"]
+
+
 def test_the_demonstration_log_is_the_same_for_the_same_seed(run, tmp_path):
     for name, seed in (("a.csv", 1), ("b.csv", 1), ("c.csv", 2)):
         words = ["--shifts", "30", "--seed", str(seed), "-o", str(tmp_path / name)]

@@ -10,15 +10,13 @@ import pytest
 import sqlalchemy as sa
 
 from counsel.service.demo import NURSES, Demo
-from counsel.service.desk import Desk, Outcome
 from counsel.service.export import export_log
-from counsel.service.keys import tenant_of
 from counsel.service.live import Settings
-from counsel.service.sources import Sources
-from counsel.service.store import open_engine, writing
+from counsel.service.reporting import Outcome
 from counsel.service.summary import summarise
 from counsel.service.tables import episodes
 from counsel.worlds import make
+from tests import services
 
 WARD = make("ward")
 STATES = WARD.mdp.state_labels
@@ -26,13 +24,8 @@ STATES = WARD.mdp.state_labels
 
 @pytest.fixture
 def desk(url):
-    engine = open_engine(url)
-    with writing(engine) as connection:
-        assert tenant_of(connection, "local") == 1
-    found = Desk(engine, Sources(engine), np.random.default_rng(0))
-    yield found
-    found.close()
-    engine.dispose()
+    with services.open_desk(url) as found:
+        yield found
 
 
 def lived(desk, **changes):

@@ -1,7 +1,7 @@
 """Pages of the reference that the program itself tells: the command line and the HTTP API.
 
-They are written anew whenever the site is built (``reference/cli.md``, ``reference/http.md``,
-``benchmarks.md``), so they cannot fall behind.
+They are written anew whenever the site is built (``reference/cli.md``, ``reference/http.md``), so
+they cannot fall behind.
 """
 
 import json

@@ -149,13 +149,14 @@ def read_problem(source: str) -> "AdviceProblem":
     return counsel.load(source)
 
 
-def limit_of(penalty: float | None, budget: float | None, *, hard: bool) -> str:
-    """Return the options of a limit as one would type them."""
-    if penalty is not None:
-        return f" --penalty {penalty:g}"
+def planning_options(
+    penalty: float | None, budget: float | None, *, hard: bool, allow_reverse: bool
+) -> str:
+    """Return the options that a plan was made with, as one would type them."""
+    told = "" if penalty is None else f" --penalty {penalty:g}"
     if budget is not None:
-        return f" --budget {budget:g}" + (" --hard" if hard else "")
-    return ""
+        told += f" --budget {budget:g}" + (" --hard" if hard else "")
+    return told + (" --allow-reverse" if allow_reverse else "")
 
 
 @contextmanager

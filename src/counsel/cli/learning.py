@@ -96,7 +96,7 @@ def learn(  # noqa: PLR0913 (one argument for each option)
     as_json: Json = False,
 ) -> None:
     """Learn what to advise from simulated episodes, and see what learning costs."""
-    from counsel.experiments.run import kept, run
+    from counsel.experiments.run import run, spec_in
     from counsel.experiments.spec import Spec
     from counsel.printing import learning as printing
     from counsel.printing.tables import print_json, progress
@@ -123,7 +123,7 @@ def learn(  # noqa: PLR0913 (one argument for each option)
     if resume:
         if output is None:
             raise CounselError("--resume goes on with the run in a folder; give it with -o DIR")
-        settings = kept(output).settings()
+        settings = spec_in(output).settings()
     elif source is None:
         raise CounselError("give a problem (.npz) or a world that `counsel worlds` lists")
     spec = Spec(**(settings | {name: value for name, value in given.items() if value is not None}))

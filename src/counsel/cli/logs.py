@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from counsel.cli.app import Budget, Hard, Json, Penalty, Reverse, app, waiting
+from counsel.cli.app import Budget, Hard, Json, Penalty, Reverse, app, planning_options, waiting
 from counsel.errors import CounselError
 
 if TYPE_CHECKING:
@@ -85,7 +85,9 @@ def check(  # noqa: PLR0913 (one argument for each option)
     if found.fatal:
         raise typer.Exit(2)
     if not as_json:
-        again = shlex.quote(log) + _reading(columns, bins)
+        again = (
+            shlex.quote(log) + _reading(columns, bins) + _typed(actions=actions, rewards=rewards)
+        )
         typer.echo(f"Next: counsel fit {again} -o model.npz")
 
 
@@ -128,7 +130,15 @@ def fit(  # noqa: PLR0913 (one argument for each option)
         return
     printing.print_fit(found)
     if output is None:
-        again = shlex.quote(log) + _reading(columns, bins)
+        again = (
+            shlex.quote(log) + _reading(columns, bins) + _typed(actions=actions, rewards=rewards)
+        )
+        again += " --by-step" if by_step else ""
+        again += _typed(
+            share=None if share == "pair" else share,
+            scale=None if scale == "lift" else scale,
+            groups=groups,
+        )
         typer.echo(f"Next: counsel fit {again} -o model.npz")
         return
     typer.echo(f"Wrote {output}.")
@@ -155,17 +165,11 @@ def plan(  # noqa: PLR0913 (one argument for each option)
     from counsel.logs.plan import DRAWS, plan_tables
     from counsel.logs.plan import plan as plan_on
     from counsel.printing import logs as printing
-    from counsel.printing.tables import print_json, progress
+    from counsel.printing.tables import counting, print_json
 
     _check_ending(output, ".csv", ".parquet")
-    found, done = load_fit(model), 0
-    with progress("Drawing episodes", DRAWS if cautious else 0) as advance:
-
-        def show(draws: int) -> None:
-            nonlocal done
-            advance(draws - done, "")
-            done = draws
-
+    found = load_fit(model)
+    with counting("Drawing episodes", DRAWS if cautious else 0) as show:
         planned = plan_on(
             found,
             penalty=penalty,
@@ -182,10 +186,9 @@ def plan(  # noqa: PLR0913 (one argument for each option)
         return
     printing.print_planned(planned)
     if output is None:
-        limit = f" --penalty {penalty:g}" if penalty is not None else ""
-        limit += f" --budget {budget:g}" if budget is not None else ""
-        limit += (" --hard" if hard else "") + (" --cautious" if cautious else "")
-        typer.echo(f"Next: counsel plan {shlex.quote(str(model))}{limit} -o policy.csv")
+        options = planning_options(penalty, budget, hard=hard, allow_reverse=allow_reverse)
+        options += " --cautious" if cautious else ""
+        typer.echo(f"Next: counsel plan {shlex.quote(str(model))}{options} -o policy.csv")
         return
     typer.echo(f"Wrote {output}.")
     plain = all(own == (role,) for role, own in found.columns.items()) and not found.bins
@@ -218,16 +221,10 @@ def evaluate(  # noqa: PLR0913 (one argument for each option)
     from counsel.logs.evaluate import MODELS
     from counsel.logs.evaluate import evaluate as judge
     from counsel.printing import logs as printing
-    from counsel.printing.tables import print_json, progress
+    from counsel.printing.tables import counting, print_json
 
-    opened, done = _read(log, columns, bins, like), 0
-    with progress("Drawing episodes", MODELS) as advance:
-
-        def show(draws: int) -> None:
-            nonlocal done
-            advance(draws - done, "")
-            done = draws
-
+    opened = _read(log, columns, bins, like)
+    with counting("Drawing episodes", MODELS) as show:
         found = judge(opened, policy, show=show)
     if found.refusal is not None and not model_only:
         raise CounselError(
@@ -263,21 +260,14 @@ def report(  # noqa: PLR0913 (one argument for each option)
     from counsel._files import write_text
     from counsel.logs.fit import fit as fit_log
     from counsel.logs.study import DRAWS, study
-    from counsel.printing.tables import progress
+    from counsel.printing.tables import counting
     from counsel.report.log_page import log_page
 
     _check_ending(output, ".html")
     sharing: dict[str, Any] = {"share": share, "scale": scale, "groups": _groups(groups)}
     with waiting(f"Fitting {log}"):
         found = fit_log(_read(log, columns, bins), by_step=by_step, **sharing)
-    done = 0
-    with progress("Drawing episodes", DRAWS) as advance:
-
-        def show(draws: int) -> None:
-            nonlocal done
-            advance(draws - done, "")
-            done = draws
-
+    with counting("Drawing episodes", DRAWS) as show:
         told = study(found, penalty=penalty, budget=budget, hard=hard, cautious=cautious, show=show)
     write_text(output, log_page(told))
     typer.echo(f"Wrote {output}.")
@@ -323,8 +313,14 @@ def _read(log: str, columns: str | None, bins: list[str] | None, like: Path | No
 
 def _reading(columns: str | None, bins: list[str] | None) -> str:
     """Return how a log was read as one would type it."""
-    said = "" if columns is None else f" --columns {shlex.quote(columns)}"
-    return said + "".join(f" --bins {shlex.quote(told)}" for told in bins or [])
+    return _typed(columns=columns) + "".join(_typed(bins=told) for told in bins or [])
+
+
+def _typed(**options: str | None) -> str:
+    """Return options as one would type them; None is not typed."""
+    return "".join(
+        f" --{name} {shlex.quote(value)}" for name, value in options.items() if value is not None
+    )
 
 
 def _check_ending(output: Path | None, *endings: str) -> None:

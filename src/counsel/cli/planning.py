@@ -15,7 +15,7 @@ from counsel.cli.app import (
     Reverse,
     Source,
     app,
-    limit_of,
+    planning_options,
     read_problem,
     waiting,
 )
@@ -57,13 +57,13 @@ def solve(  # noqa: PLR0913 (one argument for each option)
         print_json(printing.plan_record(problem, plan, output))
         return
     printing.print_plan(problem, plan, reverse_left_out=not allow_reverse)
-    limit = limit_of(penalty, budget, hard=hard)
+    options = planning_options(penalty, budget, hard=hard, allow_reverse=allow_reverse)
     if output is None:
-        typer.echo(f"Next: counsel solve {shlex.quote(source)}{limit} -o policy.csv")
+        typer.echo(f"Next: counsel solve {shlex.quote(source)}{options} -o policy.csv")
         return
     typer.echo(f"Wrote {output}.")
     state = _first_state(problem)
-    typer.echo(f"Next: counsel explain {shlex.quote(source)}{limit} --step 0 --state {state}")
+    typer.echo(f"Next: counsel explain {shlex.quote(source)}{options} --step 0 --state {state}")
 
 
 @app.command()
@@ -211,7 +211,7 @@ def play_out(  # noqa: PLR0913 (one argument for each option)
         typer.echo(f"Next: counsel frontier {shlex.quote(source)}")
         return
     again = f"counsel play-out {shlex.quote(source)} --policy {shlex.quote(policy)}"
-    again += limit_of(penalty, budget, hard=hard) + (" --allow-reverse" if allow_reverse else "")
+    again += planning_options(penalty, budget, hard=hard, allow_reverse=allow_reverse)
     typer.echo(f"Next: {again} --episodes {episodes} --seed {seed} -o log.csv")
 
 
@@ -227,6 +227,7 @@ def _policy(  # noqa: PLR0913 (what solve takes)
     """Return the policy of that name or from that file."""
     import counsel
     from counsel._files import TABLES
+    from counsel.planning.silence import never_advise
 
     if given == "best":
         return counsel.solve(
@@ -238,9 +239,7 @@ def _policy(  # noqa: PLR0913 (what solve takes)
             f"not with {given}"
         )
     if given == "never":
-        return counsel.Policy.never(
-            horizon=problem.horizon, n_states=problem.n_states, n_actions=problem.n_actions
-        )
+        return never_advise(problem)
     if not given.endswith((".npz", *TABLES)):
         raise CounselError(f"--policy is {given!r}; give best, never, or a policy file (.npz)")
     return counsel.load_policy(given)

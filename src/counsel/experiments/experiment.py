@@ -96,6 +96,12 @@ class Claim:
     value: Interval
     holds: bool
 
+    @property
+    def sentence(self) -> str:
+        """The claim and whether it holds, for the end of a caption."""
+        verdict = "This holds" if self.holds else "This does not hold"
+        return f"{self.text} {verdict}: {self.measured}."
+
 
 @dataclass(frozen=True, slots=True)
 class Picture:

@@ -27,8 +27,13 @@ from counsel.errors import CounselError
 from counsel.experiments.experiment import Claim, Experiment, Picture, Run, Size, settings_of
 from counsel.experiments.paper import EXPERIMENTS
 from counsel.experiments.pool import workforce
-from counsel.experiments.store import Done, Store
-from counsel.report.page import Section, Shown, Told, page
+from counsel.experiments.store import Done, Store, make_folder
+from counsel.report.reproduction_page import (
+    PageClaim,
+    PagePicture,
+    Section,
+    reproduction_page,
+)
 from counsel.worlds.canvas import save
 
 MANIFEST, CLAIMS, REPORT, FIGURES = "manifest.json", "claims.json", "report.html", "figures"
@@ -113,7 +118,7 @@ def reproduce(  # noqa: PLR0913 (what, how much, where, by whom, and who is told
     """
     begin, experiments, store = time.perf_counter(), chosen(names), Store(folder)
     count = cores() if workers is None else workers
-    _check_scale(folder, size)
+    _check_folder(folder, size)
     with workforce(count, cluster) as serve:
         _join(folder, experiments, size)
         runs = all_runs(experiments, size)
@@ -156,7 +161,7 @@ def publish(folder: Path, *, seconds: float) -> Outcome:
         claims, pictures = experiment.claims(rows), experiment.pictures(rows)
         verdicts += [Verdict(experiment.name, claim) for claim in claims]
         used += [value.versions for value in done.values()]
-        _make(figures)
+        make_folder(figures)
         for picture in pictures:
             for kind in ("png", "svg"):
                 save(picture.figure, figures / f"{picture.name}.{kind}")
@@ -164,8 +169,8 @@ def publish(folder: Path, *, seconds: float) -> Outcome:
             Section(
                 experiment.name,
                 experiment.title,
-                [_shown(figures, picture) for picture in pictures],
-                [_told(claim) for claim in claims],
+                [_page_picture(figures, picture) for picture in pictures],
+                [_page_claim(claim) for claim in claims],
                 [(run.id, _settings(run), f"{done[run.id].seconds:.1f}") for run in runs],
             )
         )
@@ -178,7 +183,7 @@ def publish(folder: Path, *, seconds: float) -> Outcome:
     write_text(folder / CLAIMS, json.dumps([record_of(v) for v in verdicts], indent=2) + "\n")
     title, lead = headline(verdicts)
     notes = _notes(told, unfinished, used, seconds)
-    write_text(folder / REPORT, page(title, lead, notes, sections))
+    write_text(folder / REPORT, reproduction_page(title, lead, notes, sections))
     files = (folder / REPORT, folder / CLAIMS, figures)
     return Outcome(tuple(verdicts), unfinished, 0, skipped, seconds, files)
 
@@ -234,8 +239,8 @@ def read_manifest(folder: Path) -> dict[str, Any]:
     return dict(told)
 
 
-def _check_scale(folder: Path, size: Size) -> None:
-    """Refuse a folder with results at another scale."""
+def _check_folder(folder: Path, size: Size) -> None:
+    """Refuse the folder one is in, and one with results at another scale."""
     if str(folder) in ("", "."):
         raise CounselError("results would be strewn over this folder; name another with --out")
     if (folder / MANIFEST).exists():
@@ -249,18 +254,11 @@ def _check_scale(folder: Path, size: Size) -> None:
 
 def _join(folder: Path, experiments: Sequence[Experiment], size: Size) -> None:
     """Note in the folder what it is going to hold, besides what it holds already."""
-    _make(folder)
+    make_folder(folder)
     held = read_manifest(folder)["experiments"] if (folder / MANIFEST).exists() else {}
     asked = {experiment.name: size.seeds for experiment in experiments}
     told = {"kind": KIND, "scale": size.scale, "experiments": held | asked}
     write_text(folder / MANIFEST, json.dumps(told, indent=2) + "\n")
-
-
-def _make(folder: Path) -> None:
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as fault:
-        raise CounselError(f"cannot make the folder {folder}: {fault.strerror}") from None
 
 
 def cost(run: Run) -> float:
@@ -273,14 +271,14 @@ def cost(run: Run) -> float:
     return 1e5 + each * episodes
 
 
-def _shown(figures: Path, picture: Picture) -> Shown:
+def _page_picture(figures: Path, picture: Picture) -> PagePicture:
     svg = (figures / f"{picture.name}.svg").read_text(encoding="utf-8")
-    return Shown(picture.name, svg, picture.caption)
+    return PagePicture(picture.name, svg, picture.caption)
 
 
-def _told(claim: Claim) -> Told:
+def _page_claim(claim: Claim) -> PageClaim:
     shown = number(claim)
-    return Told(claim.text, claim.source, claim.measured, shown, claim.quantity, claim.holds)
+    return PageClaim(claim.text, claim.source, claim.measured, shown, claim.quantity, claim.holds)
 
 
 def _settings(run: Run) -> str:

@@ -36,6 +36,7 @@ from counsel._arrays import Ints, layers
 from counsel._files import blaming, write_tables, write_text
 from counsel.errors import CounselError
 from counsel.experiments.spec import Spec
+from counsel.experiments.store import make_folder
 from counsel.learning.adherence import AdherenceLearner
 from counsel.learning.files import Resumable, resume, suspend
 from counsel.learning.learn import Learner, Record, learn
@@ -171,7 +172,7 @@ def run(  # noqa: PLR0913 (what, where, whether to go on, and who is told)
             records=tuple(records),
             best=plan.penalised_value,
             best_advice_count=plan.advice_count,
-            value=worth.value - (spec.penalty or 0.0) * worth.advice_count,
+            value=worth.value - spec.penalty_or_zero * worth.advice_count,
             advice_count=worth.advice_count,
             heard=heard(learner),
             finished=not stopped,
@@ -182,7 +183,7 @@ def run(  # noqa: PLR0913 (what, where, whether to go on, and who is told)
     return result
 
 
-def kept(folder: Path) -> Spec:
+def spec_in(folder: Path) -> Spec:
     """Return the settings of the run in a folder."""
     if not (folder / MANIFEST).exists():
         raise CounselError(f"{folder} holds no run to go on with")
@@ -203,10 +204,7 @@ def _read_manifest(folder: Path) -> dict[str, Any]:
 
 def _prepare(folder: Path, spec: Spec, problem: AdviceProblem, *, go_on: bool) -> None:
     """Make the folder, and refuse to write over another run in it."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as fault:
-        raise CounselError(f"cannot make the folder {folder}: {fault.strerror}") from None
+    make_folder(folder)
     if not go_on and (folder / MANIFEST).exists():
         there = _read_manifest(folder)["settings"]
         for field in fields(spec):
@@ -226,7 +224,7 @@ def _taken_up(
     folder: Path, spec: Spec, problem: AdviceProblem, learner: Learner
 ) -> tuple[Generator, list[Record]]:
     """Put the learner back where it was, if this is the run in the folder."""
-    there = kept(folder)
+    there = spec_in(folder)
     for field in fields(spec):
         here, before = getattr(spec, field.name), getattr(there, field.name)
         longer = field.name == "episodes" and not spec.planned
@@ -235,7 +233,7 @@ def _taken_up(
                 f"{folder} holds a run with {field.name} {before}, not {here}; "
                 "it goes on only with the same"
             )
-    if _read_manifest(folder)["problem"] != fingerprint(problem):
+    if _read_manifest(folder)["problem"] != problem_fingerprint(problem):
         raise CounselError(f"{folder} holds a run of another {spec.world}: it has changed since")
     if not (folder / LEARNER).exists():
         raise CounselError(f"{folder} holds no run to go on with: it was stopped too early")
@@ -282,7 +280,7 @@ def _written(  # noqa: PLR0913 (all there is)
     return replace(result, files=tuple(folder / n for n in names if (folder / n).exists()))
 
 
-def fingerprint(problem: AdviceProblem) -> str:
+def problem_fingerprint(problem: AdviceProblem) -> str:
     """Return a hash of all numbers of a problem."""
     mdp, human = problem.mdp, problem.human
     found = hashlib.sha256(f"{problem.horizon}".encode())
@@ -309,7 +307,7 @@ def _manifest(spec: Spec, problem: AdviceProblem, result: dict[str, Any]) -> str
         "kind": "counsel-run",
         "format": 1,
         "settings": spec.settings(),
-        "problem": fingerprint(problem),
+        "problem": problem_fingerprint(problem),
         "versions": versions | {"python": platform.python_version()},
         "result": result,
     }

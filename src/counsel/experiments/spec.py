@@ -33,6 +33,7 @@ from counsel.learning.ucfh import UCFH
 from counsel.model.policy import HardPolicy, Policy
 from counsel.model.problem import AdviceProblem, Setting, machine_rewards, support_of
 from counsel.planning.best_action import always_best_action
+from counsel.planning.silence import never_advise
 from counsel.planning.solve import solve
 from counsel.simulate.simulator import Simulator
 
@@ -178,6 +179,11 @@ class Spec:
         return learner, play
 
     @property
+    def penalty_or_zero(self) -> float:
+        """The penalty; 0 where none was given."""
+        return self.penalty or 0.0
+
+    @property
     def episodes_in_all(self) -> int:
         """Episodes with those of the burn-in."""
         return self.episodes + (self.burn_in or 0)
@@ -222,26 +228,26 @@ def _ucb_ad(spec: Spec, problem: AdviceProblem, rng: Generator) -> Learner:
         groups=spec.groups(problem),
         rng=rng,
         may_repel=spec.may_repel,
-        penalty=spec.penalty or 0.0,
+        penalty=spec.penalty_or_zero,
         budget=spec.budget,
     )
 
 
 def _thompson(spec: Spec, problem: AdviceProblem, rng: Generator) -> Learner:
     setting, groups = problem.without_adherence(), spec.groups(problem)
-    price = spec.penalty or 0.0
-    return Thompson(setting, rng=rng, groups=groups, penalty=price, budget=spec.budget)
+    return Thompson(
+        setting, rng=rng, groups=groups, penalty=spec.penalty_or_zero, budget=spec.budget
+    )
 
 
 def _rfe(spec: Spec, problem: AdviceProblem, rng: Generator) -> Learner:
     reward = None if spec.unknown_rewards else problem.mdp.reward
-    most = spec.penalty or 0.0
     return RFE(
         problem.shape,
         rng=rng,
         reward=reward,
-        most_penalty=most,
-        penalty=spec.penalty or 0.0,
+        most_penalty=spec.penalty_or_zero,
+        penalty=spec.penalty_or_zero,
         budget=spec.budget,
         **spec.guarantee(),
     )
@@ -249,14 +255,13 @@ def _rfe(spec: Spec, problem: AdviceProblem, rng: Generator) -> Learner:
 
 def _structured(spec: Spec, problem: AdviceProblem, rng: Generator) -> Learner:
     reward = None if spec.unknown_rewards else problem.mdp.reward
-    most = spec.penalty or 0.0
     return Structured(
         problem.shape,
         rng=rng,
         groups=spec.groups(problem),
         reward=reward,
-        most_penalty=most,
-        penalty=spec.penalty or 0.0,
+        most_penalty=spec.penalty_or_zero,
+        penalty=spec.penalty_or_zero,
         budget=spec.budget,
         **spec.guarantee(),
     )
@@ -270,27 +275,27 @@ def _black_box(spec: Spec, problem: AdviceProblem, rng: Generator) -> dict[str, 
 
 def _euler(spec: Spec, problem: AdviceProblem, rng: Generator) -> Learner:
     known = _black_box(spec, problem, rng)
-    return EULER(**known, episodes=spec.episodes_in_all, penalty=spec.penalty or 0.0)
+    return EULER(**known, episodes=spec.episodes_in_all, penalty=spec.penalty_or_zero)
 
 
 def _ucbvi(
     bonus: Freedman | Hoeffding, spec: Spec, problem: AdviceProblem, rng: Generator
 ) -> Learner:
     known = _black_box(spec, problem, rng)
-    count, price = spec.episodes_in_all, spec.penalty or 0.0
-    return UCBVI(**known, bonus=bonus, episodes=count, penalty=price)
+    return UCBVI(**known, bonus=bonus, episodes=spec.episodes_in_all, penalty=spec.penalty_or_zero)
 
 
 def _q_learning(
     bonus: Bernstein | Hoeffding, spec: Spec, problem: AdviceProblem, rng: Generator
 ) -> Learner:
     known = _black_box(spec, problem, rng)
-    count, price = spec.episodes_in_all, spec.penalty or 0.0
-    return QLearning(**known, bonus=bonus, episodes=count, penalty=price)
+    return QLearning(
+        **known, bonus=bonus, episodes=spec.episodes_in_all, penalty=spec.penalty_or_zero
+    )
 
 
 def _rf_express(spec: Spec, problem: AdviceProblem, rng: Generator) -> Learner:
-    return RFExpress(**_black_box(spec, problem, rng), penalty=spec.penalty or 0.0)
+    return RFExpress(**_black_box(spec, problem, rng), penalty=spec.penalty_or_zero)
 
 
 def _boxed(spec: Spec, problem: AdviceProblem, rng: Generator) -> dict[str, Any]:
@@ -302,7 +307,7 @@ def _boxed(spec: Spec, problem: AdviceProblem, rng: Generator) -> dict[str, Any]
 
 
 def _ucfh(spec: Spec, problem: AdviceProblem, rng: Generator) -> Learner:
-    return UCFH(**_boxed(spec, problem, rng), penalty=spec.penalty or 0.0)
+    return UCFH(**_boxed(spec, problem, rng), penalty=spec.penalty_or_zero)
 
 
 def _uc_cfh(spec: Spec, problem: AdviceProblem, rng: Generator) -> Learner:
@@ -310,8 +315,7 @@ def _uc_cfh(spec: Spec, problem: AdviceProblem, rng: Generator) -> Learner:
 
 
 def _never(spec: Spec, problem: AdviceProblem, rng: Generator) -> Learner:
-    H, S, A = problem.horizon, problem.n_states, problem.n_actions
-    return _fixed(spec, Policy.never(horizon=H, n_states=S, n_actions=A), rng)
+    return _fixed(spec, never_advise(problem), rng)
 
 
 def _best_action(spec: Spec, problem: AdviceProblem, rng: Generator) -> Learner:
@@ -330,7 +334,7 @@ def _optimum(spec: Spec, problem: AdviceProblem, rng: Generator) -> Learner:
 def _fixed(spec: Spec, policy: Policy | HardPolicy, rng: Generator) -> Learner:
     if not isinstance(policy, Policy):
         raise CounselError("a policy with a hard budget cannot be run here")
-    return Fixed(policy, penalty=spec.penalty or 0.0, budget=spec.budget, rng=rng)
+    return Fixed(policy, penalty=spec.penalty_or_zero, budget=spec.budget, rng=rng)
 
 
 class Algorithm(NamedTuple):

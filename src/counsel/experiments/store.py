@@ -67,10 +67,7 @@ class Store:
         table = pa.table({name: pa.array(column) for name, column in done.rows.items()})
         table = table.replace_schema_metadata({KEY: json.dumps(told).encode()})
         path = self.path(run)
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-        except OSError as fault:
-            raise CounselError(f"cannot make the folder {path.parent}: {fault.strerror}") from None
+        make_folder(path.parent)
         with whole_file(path) as unfinished:
             pq.write_table(table, unfinished)
 
@@ -87,6 +84,14 @@ class Store:
     def missing(self, runs: Iterable[Run]) -> list[Run]:
         """Return the runs that are still to be done."""
         return [run for run in runs if self.read(run) is None]
+
+
+def make_folder(folder: Path) -> None:
+    """Make a folder and those above it, where they are not there."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as fault:
+        raise CounselError(f"cannot make the folder {folder}: {fault.strerror}") from None
 
 
 _BAD = (OSError, pa.ArrowException, ValueError, KeyError, TypeError, RecursionError)

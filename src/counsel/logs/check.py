@@ -10,6 +10,7 @@ from typing import Any
 
 from counsel._arrays import real
 from counsel.errors import CounselError
+from counsel.logs.counts import spoken_and_heard
 from counsel.logs.kinds import as_moment, in_order
 from counsel.logs.read import Log, blaming_engine
 
@@ -144,8 +145,7 @@ def _checked(
     log: Log, actions: tuple[str, ...] | None, reward_range: tuple[float, float] | None
 ) -> Checked:
     table = log.table
-    spoken = table.advice.notnull()
-    seen = spoken & table.seen.fill_null(True) if log.has("seen") else spoken  # noqa: FBT003
+    spoken, heard = spoken_and_heard(log, table)
     faults = _faults(log, actions, reward_range)
     told = _row(
         table.aggregate(
@@ -155,8 +155,8 @@ def _checked(
             episodes=table.episode.nunique(),
             states=table.state.nunique(),
             people=table.person.nunique() if log.has("person") else table.count(),
-            advised=_times(seen),
-            matched=_times(seen & (table.advice == table.action)),
+            advised=_times(heard),
+            matched=_times(heard & (table.advice == table.action)),
             **{f"fault_{i}": _times(where) for i, (_, _, where) in enumerate(faults)},
         )
     )

@@ -28,6 +28,9 @@ from counsel.logs.read import Log, blaming_engine
 MOST_STATES = 100_000
 """States beyond which a log is not a table of situations but of measurements."""
 
+MOST_ACTIONS = 1000
+"""Actions beyond which they are no choice but texts."""
+
 MOST_CELLS = 20_000_000
 """Numbers of step, state and action beyond which a fit by step is refused."""
 
@@ -152,12 +155,12 @@ def count_log(log: Log, *, by_step: bool = False) -> Tally:
         return _counted(log, by_step=by_step)
 
 
-def said(log: Log) -> tuple[Any, Any]:
-    """Return whether something was said in each row, and whether it was seen."""
-    spoken = log.table.advice.notnull()
+def spoken_and_heard(log: Log, table: Any) -> tuple[Any, Any]:  # noqa: ANN401 (Ibis ships no types)
+    """Return whether something was said in each row of a log's table, and whether it was seen."""
+    spoken = table.advice.notnull()
     if not log.has("seen"):
         return spoken, spoken
-    return spoken, spoken & log.table.seen.fill_null(True)  # noqa: FBT003 (Ibis has no name)
+    return spoken, spoken & table.seen.fill_null(True)  # noqa: FBT003 (Ibis has no name)
 
 
 def follow(log: Log, *, horizon: int) -> Any:  # noqa: ANN401 (Ibis ships no types)
@@ -169,7 +172,7 @@ def follow(log: Log, *, horizon: int) -> Any:  # noqa: ANN401 (Ibis ships no typ
     """
     import ibis
 
-    spoken, heard = said(log)
+    spoken, heard = spoken_and_heard(log, log.table)
     table = log.table.mutate(spoken=spoken, heard=heard)
     order = ibis.window(group_by="episode", order_by="step")
     before = ibis.window(group_by="episode", order_by="step", preceding=(None, 1))
@@ -244,6 +247,22 @@ def _counted(log: Log, *, by_step: bool) -> Tally:
         apart=table.apart.ifelse(1, 0).sum(),
     )
     found = groups.to_pyarrow()
+    return Tally(
+        states=states,
+        actions=actions,
+        horizon=horizon,
+        by_step=by_step,
+        least=least,
+        other=float(most) if kinds == 2 else None,
+        contradictions=int(found["apart"].to_numpy().sum()),
+        **_as_arrays(found, states, actions),
+    )
+
+
+def _as_arrays(
+    found: pa.Table, states: tuple[str, ...], actions: tuple[str, ...]
+) -> dict[str, Any]:
+    """Return the groups as the arrays of a tally, in an order that no engine decides on."""
     state_of: dict[str | None, int] = {name: i for i, name in enumerate(states)}
     action_of: dict[str | None, int] = {name: i for i, name in enumerate(actions)}
     fate = found["fate"].to_numpy()
@@ -265,19 +284,7 @@ def _counted(log: Log, *, by_step: bool) -> Tally:
     }
     by = ("opens", "seen", "then", "action", "advice", "state", "step", "block")
     order = np.lexsort([columns[name] for name in by])
-    sorted_columns: dict[str, Any] = {
-        name: sealed(np.ascontiguousarray(column[order])) for name, column in columns.items()
-    }
-    return Tally(
-        states=states,
-        actions=actions,
-        horizon=horizon,
-        by_step=by_step,
-        least=least,
-        other=float(most) if kinds == 2 else None,
-        contradictions=int(found["apart"].to_numpy().sum()),
-        **sorted_columns,
-    )
+    return {name: sealed(np.ascontiguousarray(column[order])) for name, column in columns.items()}
 
 
 def _md5(column: Any) -> Any:  # noqa: ANN401
@@ -317,9 +324,10 @@ def _labels(log: Log) -> tuple[tuple[str, ...], tuple[str, ...]]:
     acted = set[str]()
     for column in (table.action, table.advice):
         acted |= set(column.name("x").as_table().distinct().to_pyarrow()["x"].to_pylist()) - {None}
-    if len(acted) > 1000:
+    if len(acted) > MOST_ACTIONS:
         raise CounselError(
-            f"{log.name} has {len(acted):,} different actions; 1,000 are the most: join rare ones"
+            f"{log.name} has {len(acted):,} different actions; {MOST_ACTIONS:,} are the most: "
+            "join rare ones"
         )
     return tuple(sorted(found)), tuple(sorted(acted))
 

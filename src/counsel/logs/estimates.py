@@ -306,9 +306,14 @@ def _lifts(
         lift = value[unit]
         if sharing.scale == "adherence":
             lift = np.divide(lift - own, 1.0 - own, out=np.zeros(own.shape), where=own < 1.0)
-        floor = np.divide(-own, 1.0 - own, out=np.zeros(own.shape), where=own < 1.0)
-        ends.append(np.where(usable, np.clip(lift, floor, 1.0), 0.0))
+        ends.append(np.where(usable, np.clip(lift, least_lift(own), 1.0), 0.0))
     return ends[0], np.where(usable, ends[1], -1.0), np.where(usable, ends[2], 1.0)
+
+
+def least_lift(own: Floats) -> Floats:
+    """Return −π / (1 − π), the lift at which nobody matches; 0 where people do it anyway."""
+    least: Floats = np.divide(-own, 1.0 - own, out=np.zeros(own.shape), where=own < 1.0)
+    return least
 
 
 def _moves(tally: Tally, cell: Ints, S: int, A: int) -> tuple[Ints, Ints, Floats]:
@@ -418,8 +423,7 @@ def _person(world: _World, habit: Habit, lift: Floats) -> Human:
     own[:, world.unknown] = 1.0 / A
     lifts[:, world.unknown] = 0.0
     lifts[~world.allowed] = 0.0
-    floor = np.divide(-own, 1.0 - own, out=np.zeros(own.shape), where=own < 1.0)
-    lifts = np.maximum(lifts, floor)
+    lifts = np.maximum(lifts, least_lift(own))
     return Human(own if L > 1 else own[0], lift=lifts if L > 1 else lifts[0])
 
 

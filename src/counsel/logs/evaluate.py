@@ -50,7 +50,7 @@ from counsel._arrays import Floats, Ints, brief
 from counsel.errors import CounselError
 from counsel.logs.fit import Fit, fit
 from counsel.logs.policies import read_policy
-from counsel.logs.read import Log, read_log
+from counsel.logs.read import as_log
 from counsel.logs.schema import Bins, Columns
 from counsel.logs.weighing import (
     Decisions,
@@ -63,6 +63,7 @@ from counsel.logs.weighing import (
 from counsel.model.policy import HardPolicy, Policy
 from counsel.planning.best_action import always_best_action
 from counsel.planning.occupancy import evaluate as value_of
+from counsel.planning.silence import never_advise
 
 REFUSED = 50.0
 """The effective sample below which nothing is said."""
@@ -235,9 +236,7 @@ def evaluate(  # noqa: PLR0913 (the log, how it is read, and what is asked)
     >>> round(judged.effective), round(judged.pieces, 2)
     (200, 0.5)
     """
-    if isinstance(columns, str):
-        columns = Columns.parse(columns)
-    log = source if isinstance(source, Log) else read_log(source, columns, bins)
+    log = as_log(source, columns, bins)
     found = fit(log) if fitted is None else fitted
     problem = found.problem
     if isinstance(policy, str | os.PathLike):
@@ -246,14 +245,10 @@ def evaluate(  # noqa: PLR0913 (the log, how it is read, and what is asked)
         raise CounselError(f"policy is {brief(policy)}; give a policy or a table of one")
     problem.check_fits(policy)
     rng = np.random.default_rng(0) if rng is None else rng
-    never = Policy.never(
-        horizon=problem.horizon, n_states=problem.n_states, n_actions=problem.n_actions
-    )
-    always = always_best_action(problem)
     asked: dict[str, Policy | HardPolicy] = {
         "policy": policy,
-        "never advise": never,
-        "always the best action": always,
+        "never advise": never_advise(problem),
+        "always the best action": always_best_action(problem),
     }
     models = _in_models(found, list(asked.values()), rng, show)
     rows = decisions_of(log, found)
@@ -272,13 +267,12 @@ def evaluate(  # noqa: PLR0913 (the log, how it is read, and what is asked)
         sums = np.zeros((filled, 2))
         np.add.at(sums, blocks, np.stack((returns, np.ones(returns.size)), axis=1))
         logged = _interval(sums, lambda total: total[..., 0] / total[..., 1], times)
-    said = found.tally.times[found.tally.advice < problem.n_actions].sum()
     return Evaluated(
         policy=judged[0],
         never=judged[1],
         always=judged[2],
         logged=logged,
-        logged_pieces=float(said) / found.tally.episodes,
+        logged_pieces=found.logged_pieces,
         episodes=round(found.tally.episodes),
         whole=rows.n_episodes,
         recorded=recorded,
@@ -410,9 +404,9 @@ def ends_of(drawn: Floats, blocks: int) -> tuple[float, float]:
 def _newness(policy: Policy | HardPolicy, found: Fit) -> float:
     """Return the share of the policy's decisions that say what was never said in that state."""
     ever_sb = found.estimates.sent.sum(axis=0) > 0.0
-    S, A = ever_sb.shape[0], found.problem.n_actions
+    S = len(ever_sb)
     at = value_of(found.problem, policy)
     lived = float(at.occupancy[:, :S].sum())
     silent = at.occupancy[:, :S].sum(axis=0) - at.pieces[:S].sum(axis=1)
     said = np.concatenate((at.pieces[:S], np.maximum(silent, 0.0)[:, None]), axis=1)
-    return float(said[:, : A + 1][~ever_sb].sum()) / max(lived, 1e-300)
+    return float(said[~ever_sb].sum()) / max(lived, 1e-300)

@@ -17,12 +17,13 @@ import numpy as np
 
 from counsel._files import blaming, read_npz, write_npz
 from counsel.errors import CounselError
-from counsel.logs.check import EXAMPLES, Checked, Finding, check_log
+from counsel.logs.check import Checked, Finding, check_log
 from counsel.logs.counts import Tally, count_log
 from counsel.logs.estimates import Estimates, Sharing, estimate
-from counsel.logs.law import LawTest, test_law
+from counsel.logs.law import LawTest, examine_law
 from counsel.logs.listening import People, Trend, over_advice, over_time, people
-from counsel.logs.read import Log, read_log
+from counsel.logs.notes import notes_of
+from counsel.logs.read import as_log
 from counsel.logs.schema import Bins, Columns
 from counsel.model.files import PROBLEM, load, problem_parts
 from counsel.model.problem import AdviceProblem
@@ -150,7 +151,7 @@ class Fit:
             "notes": [asdict(note) for note in self.notes],
             "law": None if self.law is None else asdict(self.law),
         }
-        arrays |= {TALLY + name: getattr(tally, name) for name in _counted()}
+        arrays |= {TALLY + name: getattr(tally, name) for name in _array_names()}
         write_npz(Path(path), PROBLEM, header, arrays)
 
     def resampled(self, draws: int, rng: np.random.Generator) -> Iterator[tuple[Tally, Estimates]]:
@@ -253,9 +254,7 @@ def fit(  # noqa: PLR0913 (how the log is read, and how it is pooled)
     (0.5, 0.62)
     """
     sharing = Sharing(share, scale, groups)
-    if isinstance(columns, str):
-        columns = Columns.parse(columns)
-    log = source if isinstance(source, Log) else read_log(source, columns, bins)
+    log = as_log(source, columns, bins)
     checked = check_log(log, actions=actions, reward_range=reward_range)
     for fault in checked.findings:
         if fault.fatal:
@@ -275,8 +274,8 @@ def fit(  # noqa: PLR0913 (how the log is read, and how it is pooled)
         columns=log.roles,
         bins=log.bins,
         checked=checked,
-        notes=tuple(_notes(log, checked, tally, found, sharing)),
-        law=test_law(tally, np.random.default_rng(0)),
+        notes=tuple(notes_of(log, checked, tally, found, sharing)),
+        law=examine_law(tally, np.random.default_rng(0)),
         people=people(log, found) if advised else None,
         over_time=over_time(log, found) if advised else None,
         over_advice=over_advice(log, found, horizon=tally.horizon) if advised else None,
@@ -328,7 +327,7 @@ def load_fit(path: str | os.PathLike[str]) -> Fit:
     if not isinstance(told, dict):
         raise CounselError(f"{path} is a problem without counts; fit one with `counsel fit LOG`")
     with blaming(path):
-        counts: dict[str, Any] = {name: arrays[TALLY + name] for name in _counted()}
+        counts: dict[str, Any] = {name: arrays[TALLY + name] for name in _array_names()}
         sizes = {column.shape for column in counts.values()}
         if len(sizes) != 1:
             raise CounselError("its counts do not fit together; the file is damaged")
@@ -346,14 +345,7 @@ def load_fit(path: str | os.PathLike[str]) -> Fit:
                 raise CounselError(f"its {name} are no counts; the file is damaged")
         sharing = Sharing(**told["sharing"])
         found = estimate(tally, sharing)
-        stored = load(path)
-        for name in ("policy", "lift"):
-            here, there = getattr(stored.human, name), getattr(found.problem.human, name)
-            if here.shape != there.shape or not np.allclose(here, there, rtol=1e-6, atol=1e-9):
-                raise CounselError(f"its counts do not give its {name}; the file is damaged")
-        paid, again = stored.mdp.reward, found.problem.mdp.reward
-        if paid.shape != again.shape or not np.allclose(paid, again, rtol=1e-6, atol=1e-9):
-            raise CounselError("its counts do not give its rewards; the file is damaged")
+        _check_same(load(path), found.problem)
         checked = dict(told["checked"])
         checked["actions"] = tuple(checked["actions"])
         checked["findings"] = tuple(_finding(one) for one in checked["findings"])
@@ -370,93 +362,22 @@ def load_fit(path: str | os.PathLike[str]) -> Fit:
         )
 
 
-def _counted() -> list[str]:
-    """Return the names of the arrays of a tally."""
+def _check_same(stored: AdviceProblem, again: AdviceProblem) -> None:
+    """Raise unless the problem in a file is the one that its counts give."""
+    for what, here, there in (
+        ("policy", stored.human.policy, again.human.policy),
+        ("lift", stored.human.lift, again.human.lift),
+        ("rewards", stored.mdp.reward, again.mdp.reward),
+    ):
+        if here.shape != there.shape or not np.allclose(here, there, rtol=1e-6, atol=1e-9):
+            raise CounselError(f"its counts do not give its {what}; the file is damaged")
+
+
+def _array_names() -> list[str]:
+    """Return which fields of a tally are arrays."""
     plain = ("states", "actions", "horizon", "by_step", "least", "other", "contradictions")
     return [field.name for field in fields(Tally) if field.name not in plain]
 
 
 def _finding(told: dict[str, Any]) -> Finding:
     return Finding(**{**told, "examples": tuple(told["examples"])})
-
-
-def _notes(
-    log: Log, checked: Checked, tally: Tally, found: Estimates, sharing: Sharing
-) -> Iterator[Finding]:
-    """Say what the data cannot tell, and what follows."""
-    states, actions = tally.states, tally.actions
-    given_sb, refused_sb = found.given.sum(axis=0), (found.given - found.matched).sum(axis=0)
-    visited = found.taken.sum(axis=(0, 2)) > 0.0
-
-    def note(what: str, names: list[str]) -> Finding:
-        return Finding(what, len(names), fatal=False, examples=tuple(names[:EXAMPLES]))
-
-    if not given_sb.any():
-        yield note("no advice was seen: it is taken to change nothing, and none is planned", [])
-        return
-    told = np.asarray(found.habit.told.reshape(found.taken.shape[:2]).any(axis=0))
-    dark = [states[s] for s in np.flatnonzero(visited & ~told)]
-    if dark:
-        yield note(
-            "states where nobody was left alone, so what people would do there is not known; "
-            "no advice is planned there",
-            dark,
-        )
-    never = [actions[b] for b in np.flatnonzero(given_sb.sum(axis=0) == 0)]
-    if never:
-        yield note(
-            "actions that were never advised; nobody knows who would listen, so they are not", never
-        )
-    always = (given_sb.sum(axis=0) > 0) & (refused_sb.sum(axis=0) == 0)
-    if always.any():
-        yield note(
-            "advice that was never refused; its lift may be anything up to 1",
-            [actions[b] for b in np.flatnonzero(always)],
-        )
-    taken = found.taken.sum(axis=0) > 0.0
-    if sharing.share == "pair" and sharing.groups is None:
-        thin = np.argwhere((given_sb == 0.0) & taken & told[:, None] & (given_sb.sum(axis=0) > 0.0))
-        if len(thin):
-            yield note(
-                "pairs of state and advice that never occurred; their lift is that of the same "
-                "advice in other states",
-                [f"{actions[b]} in {states[s]}" for s, b in thin],
-            )
-    masked = np.argwhere(~taken & visited[:, None])
-    if len(masked):
-        yield note(
-            "pairs of state and action that never occurred; what they lead to is not known, so "
-            "they are not advised",
-            [f"{actions[a]} in {states[s]}" for s, a in masked],
-        )
-    if found.unknown_states.size:
-        yield note(
-            "states that were arrived at and never decided in; they are taken to pay the average "
-            "of all decisions",
-            [states[s] for s in found.unknown_states],
-        )
-    if found.guessed_rows:
-        what = "pairs of which nothing is known of what follows; other decisions there stand in"
-        yield Finding(what, found.guessed_rows, fatal=False)
-    for finding in checked.findings:
-        if finding.what.startswith("episodes"):
-            yield finding
-    if tally.contradictions:
-        what = "decisions whose next_state is not the state of the next row; next_state is believed"
-        yield Finding(what, tally.contradictions, fatal=False)
-    if not log.has("terminated") and not log.has("truncated") and found.move_then.size:
-        ended = int(found.move_times[found.move_then == len(states)].sum())
-        if ended:
-            what = (
-                f"episodes shorter than the longest ({tally.horizon} decisions); the log does not "
-                "say why, so they are taken to have ended"
-            )
-            yield Finding(what, ended, fatal=False)
-    unpaid = int((tally.times - tally.priced).sum())
-    if unpaid:
-        what = "decisions without a reward; the mean of the others stands in"
-        yield Finding(what, unpaid, fatal=False)
-    missed = int(tally.times[~tally.seen].sum())
-    if missed:
-        what = "pieces of advice that were not seen; they count as silence, and as sent"
-        yield Finding(what, missed, fatal=False)

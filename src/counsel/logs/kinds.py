@@ -75,8 +75,8 @@ def as_number(column: Any) -> Any:  # noqa: ANN401
     text = column.strip()
     if column.get_backend().name != "postgres":
         return text.try_cast("float64")
-    fit = text.re_search(NUMBER) | text.lower().isin(ENDLESS)
-    return fit.ifelse(text, None).cast("float64")
+    is_number = text.re_search(NUMBER) | text.lower().isin(ENDLESS)
+    return is_number.ifelse(text, None).cast("float64")
 
 
 def as_moment(column: Any) -> Any:  # noqa: ANN401

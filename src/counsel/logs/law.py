@@ -64,8 +64,8 @@ class LawTest:
         return self.p_value > 0.01
 
 
-def test_law(tally: Tally, rng: np.random.Generator) -> LawTest | None:
-    """Test the law; None where the counts could not contradict it."""
+def examine_law(tally: Tally, rng: np.random.Generator) -> LawTest | None:
+    """Examine the law; None where the counts could not contradict it."""
     counts, cells = _choices(tally)
     if not len(cells):
         return None

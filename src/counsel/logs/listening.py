@@ -19,7 +19,7 @@ import pyarrow as pa
 from counsel._arrays import Floats
 from counsel.estimate.pooling import GRID, pool_estimates
 from counsel.estimate.rates import Z
-from counsel.logs.counts import codes_of, follow
+from counsel.logs.counts import codes_of, follow, spoken_and_heard
 from counsel.logs.estimates import Estimates
 from counsel.logs.kinds import as_moment
 from counsel.logs.read import Log, blaming_engine
@@ -233,10 +233,8 @@ def over_advice(log: Log, estimates: Estimates, *, horizon: int) -> Trend | None
 
 def _summed(log: Log, table: Any, key: Any, estimates: Estimates) -> Listening | None:  # noqa: ANN401
     """Sum the advice that was seen by key; None where there is none."""
-    heard = table.advice.notnull() & key.notnull()
-    if log.has("seen"):
-        heard &= table.seen.fill_null(True)  # noqa: FBT003
-    rows = table.mutate(key=key).filter(heard)
+    _, heard = spoken_and_heard(log, table)
+    rows = table.mutate(key=key).filter(heard & key.notnull())
     counts = rows.group_by(["key", "state", "advice"]).aggregate(
         given=rows.count(), matched=(rows.advice == rows.action).ifelse(1, 0).sum()
     )

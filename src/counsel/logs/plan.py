@@ -12,7 +12,7 @@ table of what happened can vouch for.
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -120,16 +120,16 @@ def plan(  # noqa: PLR0913 (what solve takes, and how sure to be)
     >>> dict(zip(found.tally.states, planned.criticality.lower[0].round(2).tolist()))
     {'alarm': 0.49, 'quiet': 0.0}
     """
-    first = solve(
+    best = solve(
         fit.problem, penalty=penalty, budget=budget, hard=hard, allow_reverse=allow_reverse
     )
     doubtful = None
     if cautious:
         rng = np.random.default_rng(0) if rng is None else rng
         check_rng(rng)
-        price = 0.0 if first.hard else first.price
+        price = 0.0 if best.hard else best.price
         doubtful = _doubtful(fit, price, rng, show, allow_reverse=allow_reverse)
-        first = solve(
+        best = solve(
             fit.problem,
             penalty=penalty,
             budget=budget,
@@ -137,8 +137,8 @@ def plan(  # noqa: PLR0913 (what solve takes, and how sure to be)
             allow_reverse=allow_reverse,
             forbidden=doubtful,
         )
-    ranked = criticality(fit.problem, allow_reverse=allow_reverse, forbidden=doubtful)
-    return Planned(fit, first, ranked, doubtful)
+    critical = criticality(fit.problem, allow_reverse=allow_reverse, forbidden=doubtful)
+    return Planned(fit, best, critical, doubtful)
 
 
 def _doubtful(
@@ -211,23 +211,31 @@ def plan_tables(planned: Planned) -> Iterator[pa.Table]:
         yield from _tables(planned, policy.advice, planned.plan.values, policy, None)
 
 
-def ranked(planned: Planned) -> list[tuple[str, str, str, float, float, float, int]]:
-    """Return where a plan speaks, the most critical first.
+class Entry(NamedTuple):
+    """What a plan advises in a state, at which steps; numbers are the largest over them."""
 
-    Each is a state, an advice, at which steps, and the largest gain, lift, criticality and support
-    over them.
-    """
+    state: str
+    advice: str
+    steps: str
+    gain: float
+    lift: float
+    criticality: float
+    support: int
+
+
+def ranked_entries(planned: Planned) -> list[Entry]:
+    """Return where a plan speaks, the most critical first."""
     told: dict[tuple[str, str], list[Any]] = {}
     for table in plan_tables(planned):
         for row in table.to_pylist():
             if row["advice"] is not None:
                 told.setdefault((row["state"], row["advice"]), []).append(row)
-    rows = []
+    entries = []
     for (state, advice), cells in told.items():
-        top = [max(cell[n] for cell in cells) for n in ("gain", "lift", "criticality", "support")]
+        most = {n: max(cell[n] for cell in cells) for n in Entry._fields[3:]}
         steps = _runs(sorted({cell["step"] for cell in cells}))
-        rows.append((state, advice, steps, top[0], top[1], top[2], int(top[3])))
-    return sorted(rows, key=lambda row: -row[5])
+        entries.append(Entry(state, advice, steps, **most))
+    return sorted(entries, key=lambda entry: -entry.criticality)
 
 
 def _runs(steps: list[int]) -> str:
@@ -245,7 +253,7 @@ def _tables(
     planned: Planned, advice_hs: Ints, values: Floats, policy: Policy | None, left: int | None
 ) -> Iterator[pa.Table]:
     fit, problem = planned.fit, planned.fit.problem
-    S, A = len(fit.tally.states), problem.n_actions
+    A = problem.n_actions
     advantage, gain = gains(problem, values)
     support = _support(fit)
     known = np.flatnonzero(support.sum(axis=(0, 2)) > 0)
@@ -272,8 +280,7 @@ def _tables(
             "criticality": pa.array(_round(planned.criticality.lower[h, s])),
             "support": pa.array(support[layer, s, b].astype(np.int64)),
         }
-        if s.size and S:
-            yield pa.table(columns)
+        yield pa.table(columns)
 
 
 def _support(fit: Fit) -> Floats:

@@ -49,19 +49,25 @@ def read_policy(path: Path, fit: Fit) -> Policy | HardPolicy:
         if h >= H:
             raise CounselError(f"{path}, row {i + 1}: step is {h}; the log has {H} steps")
         if state not in states:
-            raise CounselError(f"{path}, row {i + 1}: the log has no state {state!r}")
+            raise CounselError(
+                f"{path}, row {i + 1}: the log has no state {state!r}; it has {_some(tally.states)}"
+            )
         if advice not in actions:
-            raise CounselError(f"{path}, row {i + 1}: the log has no action {advice!r}")
+            raise CounselError(
+                f"{path}, row {i + 1}: the log has no action {advice!r}; it has "
+                f"{_some(tally.actions)}, or leave it empty for silence"
+            )
         k = 0 if left is None else _whole(path, "pieces_left", left[i], i)
         chance[k, h, states[state], actions[advice]] += _chance(path, columns, i)
     total = chance.sum(axis=-1)
     chance[..., A] += np.where(total == 0.0, 1.0, 0.0)
     off = np.argwhere(np.abs(chance.sum(axis=-1) - 1.0) > 1e-9)
     if len(off):
-        _, h, s = off[0]
+        k, h, s = off[0]
+        plane = "" if left is None else f", pieces_left {k}"
         raise CounselError(
-            f"{path}: probabilities of step {h}, state {tally.states[s]!r} sum to "
-            f"{chance.sum(axis=-1)[tuple(off[0])]:g}; they must sum to 1"
+            f"{path}: probabilities of step {h}, state {tally.states[s]!r}{plane} sum to "
+            f"{chance.sum(axis=-1)[k, h, s]:g}; they must sum to 1"
         )
     if left is None:
         return Policy.from_probabilities(chance[0])
@@ -94,7 +100,7 @@ def _columns(path: Path) -> dict[str, list[Any]]:
         raise CounselError(f"{path} cannot be read: {reason[:200]}") from None
     twice = {name for name in table.column_names if table.column_names.count(name) > 1}
     if twice:
-        raise CounselError(f"{path} has two columns called {min(twice)!r}")
+        raise CounselError(f"{path} has two columns called {min(twice)!r}; rename one")
     columns = {name: table[name].to_pylist() for name in table.column_names}
     for name in ("state", "advice"):
         if f"{name}_label" in columns:
@@ -110,6 +116,11 @@ def _columns(path: Path) -> dict[str, list[Any]]:
                 "(`counsel plan` writes one)"
             )
     return columns
+
+
+def _some(names: tuple[str, ...]) -> str:
+    """Return the first few names."""
+    return ", ".join(names[:8]) + (", …" if len(names) > 8 else "")
 
 
 def _stripped(value: object) -> object:

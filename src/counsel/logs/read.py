@@ -36,7 +36,7 @@ from counsel.logs.kinds import (
     binned,
     cuts_of,
 )
-from counsel.logs.schema import JOINT, Bins, Columns
+from counsel.logs.schema import Bins, Columns
 
 TEXT = (".csv", ".csv.gz", ".tsv", ".tsv.gz")
 LINES = (".jsonl", ".ndjson")
@@ -50,9 +50,11 @@ POSTGRES = ("postgresql://", "postgres://")
 PATIENCE = 10
 """Seconds to wait for a server."""
 
+JOINT = " · "
+"""What stands between the parts of a state that is several columns."""
 
 LIKE_JOINT = " ‧ "
-"""What stands for that sign inside a part."""
+"""What a part has where it had ``JOINT`` itself."""
 
 LONGEST_HEADER = 1_000_000
 """A first line longer than this is no header."""
@@ -150,21 +152,25 @@ def read_log(source: object, columns: Columns | None = None, bins: Bins | None =
         return log
 
 
+def as_log(source: object, columns: Columns | str | None, bins: Bins | None) -> Log:
+    """Return a log that was read before as it is, and anything else once it is read."""
+    if isinstance(columns, str):
+        columns = Columns.parse(columns)
+    return source if isinstance(source, Log) else read_log(source, columns, bins)
+
+
 @contextmanager
 def blaming_engine(name: str) -> Iterator[None]:
     """Say in one sentence what an engine says in many."""
     try:
         yield
-    except CounselError:
-        raise
-    except MemoryError:
+    except (CounselError, MemoryError):
         raise
     except Exception as fault:
-        kind = type(fault).__module__.split(".")[0]
-        if kind not in ENGINES and not _stopped(fault):
-            raise
         if _stopped(fault):
             raise KeyboardInterrupt from None
+        if type(fault).__module__.split(".")[0] not in ENGINES:
+            raise
         reason = " ".join(re.split(r"LINE \d+:|Possible fixes:", str(fault))[0].split())
         raise CounselError(f"{name} cannot be read: {reason[:300]}") from None
 
@@ -327,7 +333,7 @@ def _header(path: Path, between: str) -> list[str]:
     named = [name or f"column {i + 1}" for i, name in enumerate(header)]
     twice = {name for name in named if named.count(name) > 1}
     if twice:
-        raise CounselError(f"{path} has two columns called {min(twice)!r}")
+        raise CounselError(f"{path} has two columns called {min(twice)!r}; rename one")
     return named
 
 

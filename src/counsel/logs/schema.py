@@ -39,10 +39,6 @@ OPTIONAL = (
     "timestamp",
 )
 ROLES = (*REQUIRED, *OPTIONAL)
-JOINT = " · "
-"""What stands between the parts of a state that is several columns."""
-
-
 MOST_BINS = 1000
 """Bins of one column."""
 
@@ -86,7 +82,7 @@ class Bins:
     def __post_init__(self) -> None:
         for column, cuts in self.cuts.items():
             if isinstance(cuts, int):
-                if not 2 <= whole(f"bins of {column}", cuts, least=2) <= MOST_BINS:
+                if whole(f"bins of {column}", cuts, least=2) > MOST_BINS:
                     raise CounselError(f"bins of {column} are {cuts}; {MOST_BINS} are the most")
                 continue
             rising = all(a < b for a, b in pairwise(cuts))

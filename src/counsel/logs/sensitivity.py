@@ -14,11 +14,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from counsel.logs.estimates import least_lift
 from counsel.logs.fit import Fit
 from counsel.model.human import Human
 from counsel.model.policy import HardPolicy, Policy
 from counsel.model.problem import AdviceProblem
 from counsel.planning.occupancy import evaluate
+from counsel.planning.silence import value_alone
 
 ODDS = (1.0, 1.25, 1.5, 2.0, 3.0)
 """The values of Γ that are tried."""
@@ -51,11 +53,7 @@ def _worth(fit: Fit, policy: Policy | HardPolicy, odds: float) -> float:
     swayed = np.divide(theta - skewed, 1.0 - skewed, out=np.zeros(skewed.shape), where=skewed < 1.0)
     swayed = np.where(found.usable, swayed * found.seen, 0.0)
     lift[:, :S] = np.where(lift[:, :S] != 0.0, swayed, 0.0)
-    floor = np.divide(-own, 1.0 - own, out=np.zeros(own.shape), where=own < 1.0)
-    lift = np.clip(lift, floor, 1.0)
+    lift = np.clip(lift, least_lift(own), 1.0)
     person = Human(own if len(own) > 1 else own[0], lift=lift if len(lift) > 1 else lift[0])
     other = AdviceProblem(problem.mdp, person)
-    never = Policy.never(
-        horizon=problem.horizon, n_states=problem.n_states, n_actions=problem.n_actions
-    )
-    return evaluate(other, policy).value - evaluate(other, never).value
+    return evaluate(other, policy).value - value_alone(other)

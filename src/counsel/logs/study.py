@@ -15,10 +15,10 @@ from counsel.logs.evaluate import Worth, ends_of
 from counsel.logs.fit import Fit
 from counsel.logs.plan import Planned, plan
 from counsel.logs.sensitivity import Swayed, sensitivity
-from counsel.model.policy import Policy
 from counsel.planning.best_action import always_best_action
 from counsel.planning.frontier import Frontier, frontier
 from counsel.planning.occupancy import evaluate
+from counsel.planning.silence import never_advise
 
 ENOUGH = 0.8
 """The share of the benefit that the budget is chosen for."""
@@ -109,9 +109,7 @@ def study(  # noqa: PLR0913 (the limit, and how sure to be)
     if penalty is None and budget is None:
         budget = float(_enough(front))
     planned = plan(fit, penalty=penalty, budget=budget, hard=hard, cautious=cautious, rng=rng)
-    never = Policy.never(
-        horizon=problem.horizon, n_states=problem.n_states, n_actions=problem.n_actions
-    )
+    never = never_advise(problem)
     always, policy = always_best_action(problem), planned.plan.policy
     top = max(last.advice_count, planned.plan.advice_count, fit.logged_pieces, 1e-9)
     budgets = np.linspace(0.0, top, POINTS) ** 2 / top  # finer where there is little

@@ -16,7 +16,7 @@ from rich.progress import (
 )
 
 from counsel.experiments.experiment import Run
-from counsel.experiments.reproduce import Outcome
+from counsel.experiments.reproduce import Outcome, cost, headline, number, record_of
 from counsel.experiments.store import Done
 from counsel.printing.tables import new_table, print_table
 
@@ -30,24 +30,20 @@ class Board:
         self._active: dict[str, TaskID] = {}
         self._done, self._of = 0, 0
 
-    def planned(self, left: "Sequence[Run]", all_of: "Sequence[Run]") -> None:
+    def planned(self, left: Sequence[Run], all_of: Sequence[Run]) -> None:
         """Show how many runs there are, and how many are done already."""
-        from counsel.experiments.reproduce import cost
-
         self._done, self._of = len(all_of) - len(left), len(all_of)
         if self._progress is not None:
             total = sum(cost(run) for run in left)
             self._all = self._progress.add_task("All runs", total=total, count=self._count)
 
-    def begun(self, run: "Run") -> None:
+    def begun(self, run: Run) -> None:
         """Show a run that was handed out; one that is handed out again stays."""
         if self._progress is not None and run.id not in self._active:
             self._active[run.id] = self._progress.add_task(f"  {run.id}", total=None, count="")
 
-    def ended(self, run: "Run", done: "Done") -> None:
+    def ended(self, run: Run, done: Done) -> None:
         """Take a run off and count it."""
-        from counsel.experiments.reproduce import cost
-
         self._done += 1
         if self._progress is not None and self._all is not None:
             self._progress.remove_task(self._active.pop(run.id))
@@ -78,10 +74,8 @@ def board() -> Iterator[Board]:
         yield Board(progress)
 
 
-def print_outcome(outcome: "Outcome") -> None:
+def print_outcome(outcome: Outcome) -> None:
     """Print every claim and whether it holds."""
-    from counsel.experiments.reproduce import headline, number
-
     title, _ = headline(outcome.verdicts)
     typer.echo(f"{title}.")
     table = new_table(None, "experiment", "claim", "measured", "mean [95 %]", "verdict", left=5)
@@ -108,10 +102,8 @@ def print_outcome(outcome: "Outcome") -> None:
     typer.echo("Wrote " + ", ".join(str(path) for path in outcome.files) + ".")
 
 
-def outcome_record(outcome: "Outcome") -> dict[str, Any]:
+def outcome_record(outcome: Outcome) -> dict[str, Any]:
     """Return claims and files for JSON."""
-    from counsel.experiments.reproduce import record_of
-
     return {
         "claims": [record_of(verdict) for verdict in outcome.verdicts],
         "unfinished": outcome.unfinished,

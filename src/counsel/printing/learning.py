@@ -6,20 +6,20 @@ from typing import Any
 
 import typer
 
-from counsel.estimate.rates import wilson
 from counsel.experiments.run import Result
 from counsel.experiments.spec import Spec
 from counsel.learning.learn import Record
 from counsel.model.problem import AdviceProblem
+from counsel.printing.planning import print_matches
 from counsel.printing.tables import in_full, new_table, pieces_of, print_table, short
 
 
-def standing(record: "Record") -> str:
+def standing(record: Record) -> str:
     """Return how a learner is doing, for the bar."""
     return f"regret {short(record.regret)}, gap {short(record.value_gap)}"
 
 
-def print_learnt(spec: "Spec", problem: AdviceProblem, result: "Result") -> None:
+def print_learnt(spec: Spec, problem: AdviceProblem, result: Result) -> None:
     """Print what learning brought and cost."""
     last = result.records[-1]
     gap, rounding = result.best - result.value, 1e-9 * (1.0 + abs(result.best))
@@ -53,22 +53,12 @@ def print_learnt(spec: "Spec", problem: AdviceProblem, result: "Result") -> None
             f"{record.seconds:.2f}",
         )
     print_table(table)
-    if result.heard is None or not result.heard[1].any():
-        return
-    rates = new_table("How often advice was taken", "advice", "given", "matched", "95 %", left=1)
-    for a, (matched, given) in enumerate(zip(*result.heard, strict=True)):
-        if given:
-            low, high = wilson(int(matched), int(given))
-            rates.add_row(
-                problem.mdp.action_name(a),
-                f"{given:,}",
-                f"{matched / given:.1%}",
-                f"{low:.1%} to {high:.1%}",
-            )
-    print_table(rates)
+    if result.heard is not None:
+        matched_a, given_a = result.heard
+        print_matches(problem, given_a, matched_a)
 
 
-def _milestones(records: "Sequence[Record]") -> "list[Record]":
+def _milestones(records: Sequence[Record]) -> list[Record]:
     """Return records at about 1, 2, 5, 10, 20, 50, … episodes, and the last."""
     wanted = [m * 10**e for e in range(10) for m in (1, 2, 5)]
     chosen: list[Record] = []
@@ -79,7 +69,7 @@ def _milestones(records: "Sequence[Record]") -> "list[Record]":
     return chosen
 
 
-def learnt_record(spec: "Spec", result: "Result") -> dict[str, Any]:
+def learnt_record(spec: Spec, result: Result) -> dict[str, Any]:
     """Return what learning brought and cost, for scripts."""
     return {
         "settings": spec.settings(),

@@ -14,8 +14,8 @@ from counsel.logs.check import THIN, Checked
 from counsel.logs.evaluate import TRUSTED, Evaluated, Worth
 from counsel.logs.fit import Fit
 from counsel.logs.listening import People, Trend, by_advice, by_state, overall
-from counsel.logs.plan import Planned, plan_tables, ranked
-from counsel.printing.planning import alone_of
+from counsel.logs.plan import Planned, plan_tables, ranked_entries
+from counsel.planning.silence import value_alone
 from counsel.printing.tables import (
     ROWS,
     counted,
@@ -28,7 +28,7 @@ from counsel.printing.tables import (
 )
 
 
-def print_checked(name: str, found: "Checked") -> None:
+def print_checked(name: str, found: Checked) -> None:
     """Print what a log holds and what is wrong with it."""
     faults = [finding for finding in found.findings if finding.fatal]
     verdict = "It can be learnt from"
@@ -59,7 +59,7 @@ def print_checked(name: str, found: "Checked") -> None:
     print_table(table)
 
 
-def checked_record(found: "Checked") -> dict[str, Any]:
+def checked_record(found: Checked) -> dict[str, Any]:
     """Return what was found, for JSON."""
     return asdict(found) | {"fatal": found.fatal}
 
@@ -153,10 +153,10 @@ def _sentences(found: Fit) -> Iterator[str]:
         (found.over_advice, "with every piece of advice already given in the episode"),
     ):
         if trend is not None:
-            yield f"{trend_sentence(trend, per)}"
+            yield _trend_sentence(trend, per)
 
 
-def trend_sentence(trend: Trend, per: str) -> str:
+def _trend_sentence(trend: Trend, per: str) -> str:
     """Say how the lift changes."""
     ends = f"{trend.slope:+.2g} [{trend.slope_low:+.2g}, {trend.slope_high:+.2g}]"
     if trend.slope_low <= 0.0 <= trend.slope_high:
@@ -247,7 +247,7 @@ def _trend_record(trend: Trend) -> dict[str, Any]:
 def print_planned(planned: Planned) -> None:
     """Print what a plan says where, and what it is worth."""
     problem, plan = planned.fit.problem, planned.plan
-    alone, best = alone_of(problem), counsel.solve(problem, allow_reverse=False).value
+    alone, best = value_alone(problem), counsel.solve(problem, allow_reverse=False).value
     share = ""
     if best > alone + 1e-9 * (1.0 + abs(best)):
         share = f", {(plan.value - alone) / (best - alone):.0%} of what unlimited advice is worth"
@@ -264,21 +264,21 @@ def print_planned(planned: Planned) -> None:
             "Cautious: only advice that helps in 95 % of resampled logs; that leaves "
             f"{kept:,} of {problem.horizon * len(planned.fit.tally.states):,} cells."
         )
-    rows = ranked(planned)
-    if not rows:
+    entries = ranked_entries(planned)
+    if not entries:
         typer.echo(f"Nothing is advised: {_why_silent(planned)}.")
         return
     table = new_table(
         None, "in state", "advise", "at steps", "gain", "lift", "criticality", "support", left=3
     )
-    for state, advice, steps, gain, lift, critical, support in rows[:ROWS]:
+    for state, advice, steps, gain, lift, critical, support in entries[:ROWS]:
         table.add_row(
             *(state, advice, steps, short(gain), short(lift), short(critical), f"{support:,}")
         )
     print_table(table)
-    if len(rows) > ROWS:
-        typer.echo(f"… and {len(rows) - ROWS:,} more; -o writes them all.")
-    thin = sum(row[6] < THIN for row in rows)
+    if len(entries) > ROWS:
+        typer.echo(f"… and {len(entries) - ROWS:,} more; -o writes them all.")
+    thin = sum(entry.support < THIN for entry in entries)
     if thin:
         rest = "rests" if thin == 1 else "rest"
         typer.echo(
@@ -305,7 +305,7 @@ def planned_record(planned: Planned) -> dict[str, Any]:
         "value": plan.value,
         "advice_count": plan.advice_count,
         "price": finite(plan.price),
-        "alone": alone_of(planned.fit.problem),
+        "alone": value_alone(planned.fit.problem),
         "logged": {"value": planned.fit.logged_value, "pieces": planned.fit.logged_pieces},
         "cautious": planned.doubtful is not None,
         "cells": [row for table in plan_tables(planned) for row in table.to_pylist()],

@@ -1,36 +1,29 @@
 """What is printed of plans, frontiers, explanations, worlds and played episodes."""
 
 from pathlib import Path
-from typing import Any, TypeGuard
+from typing import Any
 
 import numpy as np
 import typer
 
 import counsel
-from counsel._arrays import Floats
-from counsel.estimate.rates import wilson
+from counsel._arrays import Floats, Ints
+from counsel.estimate.rates import Z, wilson
 from counsel.model.policy import HardPolicy, Policy
 from counsel.model.problem import AdviceProblem
 from counsel.planning.explain import Explanation
 from counsel.planning.frontier import Frontier
 from counsel.planning.occupancy import Evaluation
 from counsel.planning.plan import Plan
+from counsel.planning.silence import value_alone
 from counsel.printing.tables import ROWS, finite, in_full, new_table, pieces_of, print_table, short
 from counsel.simulate.summary import Summary
 from counsel.worlds.catalogue import World
 
 
-def alone_of(problem: AdviceProblem) -> float:
-    """Return what the person earns without advice."""
-    never = counsel.Policy.never(
-        horizon=problem.horizon, n_states=problem.n_states, n_actions=problem.n_actions
-    )
-    return counsel.evaluate(problem, never).value
-
-
 def print_plan(problem: AdviceProblem, plan: Plan, *, reverse_left_out: bool) -> None:
     """Print what a plan brings, and where and when it speaks."""
-    alone, outcome = alone_of(problem), counsel.evaluate(problem, plan.policy)
+    alone, outcome = value_alone(problem), counsel.evaluate(problem, plan.policy)
     typer.echo(_headline(plan, alone))
     if len(plan.reverse):
         typer.echo(
@@ -51,7 +44,7 @@ def print_plan(problem: AdviceProblem, plan: Plan, *, reverse_left_out: bool) ->
     print_table(table)
     if plan.advice_count < 5e-7:
         return
-    _printpieces_of(problem, outcome.pieces)
+    _print_pieces(problem, outcome.pieces)
     rates = new_table("When it speaks", "step", "chance of advice", "expected reward")
     for h in range(min(problem.horizon, ROWS)):
         rates.add_row(str(h), f"{outcome.advice_rate[h]:.1%}", short(float(outcome.reward[h])))
@@ -66,7 +59,9 @@ def _headline(plan: Plan, alone: float) -> str:
     if gain > 1e-12 * max(1.0, abs(alone)):
         count = plan.advice_count
         verb = "raises" if abs(count - 1.0) < 5e-4 else "raise"
-        never = f", never more than {plan.policy.budget}," if _is_hard(plan.policy) else ""
+        never = ""
+        if isinstance(plan.policy, HardPolicy):
+            never = f", never more than {plan.policy.budget},"
         return (
             f"{pieces_of(count).capitalize()} an episode on average{never} {verb} the expected "
             f"reward from {in_full(alone)} to {in_full(plan.value)} (+{short(gain)})."
@@ -78,11 +73,7 @@ def _headline(plan: Plan, alone: float) -> str:
     return f"Silence is best: no advice earns more than the person alone, {in_full(alone)}."
 
 
-def _is_hard(policy: Policy | HardPolicy) -> TypeGuard[HardPolicy]:
-    return hasattr(policy, "budget")
-
-
-def _printpieces_of(problem: AdviceProblem, pieces_sa: Floats) -> None:
+def _print_pieces(problem: AdviceProblem, pieces_sa: Floats) -> None:
     """Print where most pieces of advice go."""
     order = np.argsort(-pieces_sa, axis=None, kind="stable")[:10]
     cells = [(int(i) // problem.n_actions, int(i) % problem.n_actions) for i in order]
@@ -105,7 +96,7 @@ def plan_record(problem: AdviceProblem, plan: Plan, output: Path | None) -> dict
         "advice_count": plan.advice_count,
         "penalty": plan.penalty,
         "price": finite(plan.price),
-        "value_alone": alone_of(problem),
+        "value_alone": value_alone(problem),
         "hard": plan.hard,
         "reverse": plan.reverse.tolist(),
         "advice_rate": outcome.advice_rate.tolist(),
@@ -247,22 +238,27 @@ def print_play_out(played: Summary, policy: Policy | HardPolicy) -> None:
     many = "1 episode" if played.episodes == 1 else f"{played.episodes:,} episodes"
     typer.echo(
         f"{many}: {pieces_of(pieces.mean)} and a reward of {in_full(reward.mean)} each; "
-        f"alone this person earns {in_full(alone_of(problem))}."
+        f"alone this person earns {in_full(value_alone(problem))}."
     )
     table = new_table(None, "per episode", "played", "± 95 %", "exact", left=1)
     for name, mean, sure in (
         ("reward", reward, exact.value),
         ("pieces of advice", pieces, exact.advice_count),
     ):
-        table.add_row(name, in_full(mean.mean), short(1.96 * mean.error), in_full(sure))
+        table.add_row(name, in_full(mean.mean), short(Z * mean.error), in_full(sure))
     table.add_row("decisions", short(played.decisions / played.episodes), "", "")
     table.add_row("ended by itself", f"{played.ended / played.episodes:.1%}", "", "")
     print_table(table)
-    if not played.given_a.any():
+    print_matches(problem, played.given_a, played.matched_a)
+
+
+def print_matches(problem: AdviceProblem, given_a: Ints, matched_a: Ints) -> None:
+    """Print how often each advice was matched, where any was given."""
+    if not given_a.any():
         return
     rates = new_table("How often advice was taken", "advice", "given", "matched", "95 %", left=1)
-    for a in np.nonzero(played.given_a)[0]:
-        given, matched = int(played.given_a[a]), int(played.matched_a[a])
+    for a in np.flatnonzero(given_a):
+        given, matched = int(given_a[a]), int(matched_a[a])
         low, high = wilson(matched, given)
         rates.add_row(
             problem.mdp.action_name(int(a)),
@@ -291,7 +287,7 @@ def play_out_record(played: Summary, policy: Policy | HardPolicy) -> dict[str, A
         "ended": played.ended,
         "exact_value": exact.value,
         "exact_advice_count": exact.advice_count,
-        "value_alone": alone_of(problem),
+        "value_alone": value_alone(problem),
         "advice": [
             {
                 "advice": problem.mdp.action_name(a),

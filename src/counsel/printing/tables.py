@@ -99,6 +99,20 @@ def progress(what: str, total: int) -> Iterator[Callable[[int, str], None]]:
         yield advance
 
 
+@contextmanager
+def counting(what: str, total: int) -> Iterator[Callable[[int], None]]:
+    """Show the same bar for something that tells how many are done so far."""
+    with progress(what, total) as advance:
+        last = 0
+
+        def show(done: int) -> None:
+            nonlocal last
+            advance(done - last, "")
+            last = done
+
+        yield show
+
+
 def pieces_of(count: float) -> str:
     """Return a number of pieces of advice in words."""
     return f"{short(count)} piece{'' if short(count) == '1' else 's'} of advice"

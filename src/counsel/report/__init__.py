@@ -1,1 +1,1 @@
-"""Pictures of results."""
+"""Pictures and pages of results."""

@@ -7,10 +7,10 @@ import numpy as np
 
 from counsel.errors import CounselError
 from counsel.learning.learn import Record
-from counsel.worlds.canvas import ADVICE, DOTS, INK, LINES, PAPER, SILENCE
+from counsel.report.style import dressed
+from counsel.worlds.canvas import ADVICE, DOTS, INK, PAPER, SILENCE
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 
@@ -50,7 +50,8 @@ def draw_learning(records: Sequence[Record], *, title: str | None = None) -> "Fi
         (above, "regret", 0.0),
         (below, "value gap", min(0.0, float(gap.min()))),
     ):
-        _dress(axes, name)
+        dressed(axes).tick_params(labelsize=9)
+        axes.set_ylabel(name, color=INK, fontsize=9)
         top = float(axes.dataLim.y1)
         axes.set_ylim(1.08 * lowest, 1.08 * top if top > 1e-9 else 1.0)
         axes.yaxis.set_major_locator(MaxNLocator(4))
@@ -75,16 +76,6 @@ def _finding(records: Sequence[Record]) -> str:
         f"Learning cost {cost:,.4g} over {last.episode:,} episodes, "
         f"half of it by episode {half.episode:,}"
     )
-
-
-def _dress(axes: "Axes", name: str) -> None:
-    axes.set_facecolor("white")
-    axes.set_ylabel(name, color=INK, fontsize=9)
-    axes.grid(visible=True, color=LINES, linewidth=0.8)
-    axes.tick_params(colors=INK, labelsize=9, length=0)
-    for side, spine in axes.spines.items():
-        spine.set_visible(side in ("left", "bottom"))
-        spine.set_color(LINES)
 
 
 def _write(figure: "Figure", height: float, text: str, size: int) -> None:

@@ -6,7 +6,6 @@ whatever they hold. People are shown as a distribution, never by name.
 """
 
 import csv
-import html
 import io
 import json
 import math
@@ -19,9 +18,8 @@ from counsel.errors import CounselError
 from counsel.estimate.rates import wilson
 from counsel.logs.evaluate import Worth
 from counsel.logs.listening import Trend, by_advice, by_state, overall
-from counsel.logs.plan import ranked
+from counsel.logs.plan import ranked_entries
 from counsel.logs.study import Study
-from counsel.report.css import COMMON
 from counsel.report.log_charts import (
     MOST_ROWS,
     Chart,
@@ -31,9 +29,10 @@ from counsel.report.log_charts import (
     share_chart,
     trend_chart,
 )
+from counsel.report.markup import COMMON_STYLE, escaped, table
 from counsel.worlds.canvas import ADVICE
 
-STYLE = f"""{COMMON}
+STYLE = f"""{COMMON_STYLE}
 .three {{ display: grid; grid-template-columns: repeat(auto-fit, minmax(15rem, 1fr)); gap: 1.5rem;
   margin: 1.5rem 0; }}
 .three b {{ display: block; font-size: 2rem; line-height: 1.2; color: {ADVICE}; }}
@@ -50,7 +49,7 @@ POLICY = (
 )
 
 
-Shown = Callable[[Chart | None], str]
+PutChart = Callable[[Chart | None], str]
 """Puts a chart on the page and returns its place."""
 
 
@@ -58,18 +57,18 @@ def log_page(found: Study) -> str:
     """Return the whole page."""
     charts: list[Chart] = []
 
-    def shown(chart: Chart | None) -> str:
+    def put(chart: Chart | None) -> str:
         if chart is None:
             return ""
         charts.append(chart)
         return _chart(chart)
 
     body = [
-        f"<h1>{_text(_headline(found))}</h1><p class='lead'>{_text(_lead(found))}</p>",
+        f"<h1>{escaped(_headline(found))}</h1><p class='lead'>{escaped(_lead(found))}</p>",
         _three(found),
-        *_pays(found, shown),
-        *_frontier(found, shown),
-        *_listening(found, shown),
+        *_pays(found, put),
+        *_frontier(found, put),
+        *_listening(found, put),
         *_limits(found),
         _method(found),
     ]
@@ -80,7 +79,7 @@ def log_page(found: Study) -> str:
             '<html lang="en"><head><meta charset="utf-8">',
             f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">',
             '<meta name="viewport" content="width=device-width, initial-scale=1">',
-            f"<title>{_text(_headline(found))}</title><style>{STYLE}</style>",
+            f"<title>{escaped(_headline(found))}</title><style>{STYLE}</style>",
             f"<script>{_plotly()}</script></head><body>",
             *body,
             f"<script>const figures = {_script(figures)};",
@@ -146,71 +145,67 @@ def _three(found: Study) -> str:
     worth = found.worth
     sent = _short(found.fit.logged_pieces)
     return (
-        f"<div class='three'><div><b>{listen}</b><span>{_text(told)}</span></div>"
+        f"<div class='three'><div><b>{listen}</b><span>{escaped(told)}</span></div>"
         f"<div><b>{worth.value:+.3g}</b><span>what the plan adds to an episode: "
-        f"{_text(_signed(worth))}</span></div>"
+        f"{escaped(_signed(worth))}</span></div>"
         f"<div><b>{sent}</b><span>pieces of advice an episode today; the plan has "
-        f"{_text(found.limit)} and sends {_short(found.planned.plan.advice_count)}</span></div>"
+        f"{escaped(found.limit)} and sends {_short(found.planned.plan.advice_count)}</span></div>"
         "</div>"
     )
 
 
-def _pays(found: Study, shown: Shown) -> Iterator[str]:
+def _pays(found: Study, put: PutChart) -> Iterator[str]:
     """Say where advice pays: a ranked table and a heat map."""
-    rows = ranked(found.planned)
-    if not rows:
+    entries = ranked_entries(found.planned)
+    if not entries:
         yield "<h2>Nothing is advised: silence is best as far as the data can tell</h2>"
         return
-    first = rows[0]
-    yield f"<h2>Advice pays most in “{_text(first[0])}”: advise “{_text(first[1])}”</h2>"
+    first = entries[0]
+    yield f"<h2>Advice pays most in “{escaped(first.state)}”: advise “{escaped(first.advice)}”</h2>"
     yield (
         "<p>Criticality is what a piece of advice may cost and still be worth sending. Support is "
         "how often that advice was seen there.</p>"
     )
-    most = max(row[3] for row in rows) or 1.0
+    most = max(entry.gain for entry in entries) or 1.0
     body = "".join(
-        f"<tr><td>{_text(state)}</td><td>{_text(advice)}</td><td>{_text(steps)}</td>"
+        f"<tr><td>{escaped(state)}</td><td>{escaped(advice)}</td><td>{escaped(steps)}</td>"
         f"<td class='number'>{_short(gain)} {_bar(gain / most)}</td>"
         f"<td class='number'>{_short(lift)}</td><td class='number'>{_short(critical)}</td>"
         f"<td class='number'>{support:,}</td></tr>"
-        for state, advice, steps, gain, lift, critical, support in rows[:MOST_ROWS]
+        for state, advice, steps, gain, lift, critical, support in entries[:MOST_ROWS]
     )
     names = ("in state", "advise", "at steps")
     head = "".join(f"<th>{name}</th>" for name in names)
     head += "".join(
         f"<th class='number'>{name}</th>" for name in ("gain", "lift", "criticality", "support")
     )
-    yield _table(head, body)
-    if len(rows) > MOST_ROWS:
-        yield f"<p>… and {len(rows) - MOST_ROWS:,} more; <code>counsel plan</code> writes all.</p>"
-    yield shown(criticality_chart(found))
-
-
-def _table(head: str, body: str) -> str:
-    whole = f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody>"
-    return f"<div class='wide'><table>{whole}</table></div>"
+    yield table(head, body)
+    if len(entries) > MOST_ROWS:
+        more = f"… and {len(entries) - MOST_ROWS:,} more"
+        yield f"<p>{more}; <code>counsel plan</code> writes all.</p>"
+    yield put(criticality_chart(found))
 
 
 def _bar(share: float) -> str:
     return f"<span class='bar' style='width:{5.0 * share:.2f}rem'></span>"
 
 
-def _frontier(found: Study, shown: Shown) -> Iterator[str]:
+def _frontier(found: Study, put: PutChart) -> Iterator[str]:
     """Say what a budget buys."""
     share = "" if math.isnan(found.share) else f", {found.share:.0%} of all there is to gain"
     yield (
-        f"<h2>{_text(_pieces(found.planned.plan.advice_count))} an episode "
+        f"<h2>{escaped(_pieces(found.planned.plan.advice_count))} an episode "
         f"{'brings' if _pieces(found.planned.plan.advice_count).startswith('1 ') else 'bring'} "
-        f"{_text(_signed(found.worth))}{_text(share)}</h2>"
+        f"{escaped(_signed(found.worth))}{escaped(share)}</h2>"
     )
     yield (
         "<p>Every point of the line is the best plan for that many pieces of advice; the band is "
         "its 95 % interval. The diamond is the log itself, which was measured, not planned.</p>"
     )
-    yield shown(frontier_chart(found))
+    yield put(frontier_chart(found))
 
 
-def _listening(found: Study, shown: Shown) -> Iterator[str]:
+def _listening(found: Study, put: PutChart) -> Iterator[str]:
     """Say how much people listen, by advice, by state, over time and from person to person."""
     fit = found.fit
     if not fit.estimates.given.any():
@@ -220,7 +215,7 @@ def _listening(found: Study, shown: Shown) -> Iterator[str]:
     best = int(heard.argmax())
     if np.isfinite(heard[best]):
         yield (
-            f"<h2>“{_text(advice.keys[best])}” moves most: {advice.lift[best]:.0%} of those who "
+            f"<h2>“{escaped(advice.keys[best])}” moves most: {advice.lift[best]:.0%} of those who "
             "would have done otherwise</h2>"
         )
     else:
@@ -229,17 +224,17 @@ def _listening(found: Study, shown: Shown) -> Iterator[str]:
         "<p>Matched is how often people did what was advised. The grey mark is how often they "
         "would have done it anyway; the distance between the two is what advice moves.</p>"
     )
-    yield shown(share_chart("by-advice", advice))
+    yield put(share_chart("by-advice", advice))
     yield "<h2>How much people listen by state</h2>"
-    yield shown(share_chart("by-state", by_state(fit.estimates)))
+    yield put(share_chart("by-state", by_state(fit.estimates)))
     if fit.over_time is not None:
         per = "from the first day to the last"
-        yield f"<h2>{_text(_changes(fit.over_time, 'over time', per))}</h2>"
-        yield shown(trend_chart("over-time", fit.over_time, "time"))
+        yield f"<h2>{escaped(_changes(fit.over_time, 'over time', per))}</h2>"
+        yield put(trend_chart("over-time", fit.over_time, "time"))
     if fit.over_advice is not None:
         per = "for each piece already given in the episode"
-        yield f"<h2>{_text(_changes(fit.over_advice, 'as advice piles up', per))}</h2>"
-        yield shown(trend_chart("over-advice", fit.over_advice, "pieces of advice already given"))
+        yield f"<h2>{escaped(_changes(fit.over_advice, 'as advice piles up', per))}</h2>"
+        yield put(trend_chart("over-advice", fit.over_advice, "pieces of advice already given"))
     if fit.people is not None:
         low, high = np.quantile(fit.people.lift, (0.1, 0.9))
         yield (
@@ -247,7 +242,7 @@ def _listening(found: Study, shown: Shown) -> Iterator[str]:
             f"{low:.2f} and {high:.2f}</h2>"
             "<p>Each person's own data, leaning on everybody's where there are few.</p>"
         )
-        yield shown(people_chart(fit.people.lift))
+        yield put(people_chart(fit.people.lift))
 
 
 def _changes(trend: Trend, when: str, per: str) -> str:
@@ -289,13 +284,13 @@ def _limits(found: Study) -> Iterator[str]:
         "All of this assumes that who was advised did not depend on anything that is not recorded. "
         "If it did, what the plan adds lies in the range below."
     )
-    yield "<ul>" + "".join(f"<li>{_text(line)}</li>" for line in lines) + "</ul>"
+    yield "<ul>" + "".join(f"<li>{escaped(line)}</li>" for line in lines) + "</ul>"
     rows = "".join(
         f"<tr><td>{'not at all' if one.odds == 1.0 else f'odds up to {one.odds:g} times'}</td>"
         f"<td class='number'>{one.low:+.3g} to {one.high:+.3g}</td></tr>"
         for one in found.sensitivity
     )
-    yield _table(
+    yield table(
         "<th>how far those who were advised differ in what they would have done anyway</th>"
         "<th class='number'>what the plan adds to an episode</th>",
         rows,
@@ -314,7 +309,7 @@ def _method(found: Study) -> str:
         "The plan is the exact optimum of the fitted model within the limit.",
         "Intervals come from drawing episodes with replacement and doing all of it again.",
     )
-    return f"<h2>Method</h2><p>{_text(' '.join(sentences))}</p>"
+    return f"<h2>Method</h2><p>{escaped(' '.join(sentences))}</p>"
 
 
 def _chart(chart: Chart) -> str:
@@ -341,10 +336,6 @@ def _safe(value: object) -> object:
 def _script(value: object) -> str:
     """Return JSON that cannot end its script."""
     return json.dumps(value, ensure_ascii=True, allow_nan=False).replace("<", "\\u003c")
-
-
-def _text(given: str) -> str:
-    return html.escape(given, quote=True)
 
 
 def _share(share: float) -> str:

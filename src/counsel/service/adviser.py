@@ -85,15 +85,15 @@ class Believed:
     ----------
     habit
         [s, a]: what they do alone.
-    lift, pieces
-        [b]: the share that each advice moves, and how often it could have.
+    lift, room
+        [b]: the share that each advice moves, and how often it could have moved somebody.
     optimistic
         [b]: the lift that is planned with.
     """
 
     habit: Floats
     lift: Floats
-    pieces: Floats
+    room: Floats
     optimistic: Floats
 
 
@@ -185,16 +185,16 @@ class Adviser:
         habit = prior if self.knows_habit else _habit(own, common)
         lift_all, _ = _common_lift(everybody, common)
         x, e = _moved(own, habit)
-        trials = e + POOL
-        lift = np.clip((x + POOL * lift_all) / trials, 0.0, 1.0)
+        room = e + POOL
+        lift = np.clip((x + POOL * lift_all) / room, 0.0, 1.0)
         if self.algorithm == "thompson":
             if rng is None:
                 raise CounselError("Thompson draws; give rng")
-            drawn = rng.beta(trials * lift + 0.5, trials * (1.0 - lift) + 0.5)
+            drawn = rng.beta(room * lift + 0.5, room * (1.0 - lift) + 0.5)
             return Believed(habit, lift, e, drawn)
         # What everybody did narrows what one person may be like only as far as people are alike.
         level = np.log1p(float(everybody.given.sum()))
-        return Believed(habit, lift, e, _upper(lift, trials, level))
+        return Believed(habit, lift, e, _upper(lift, room, level))
 
     def common_lift(self) -> tuple[Floats, Floats]:
         """Return the lift of each advice over all people, and how often it could have moved one."""
@@ -279,12 +279,12 @@ def _moved(counts: Tables, habit: Floats) -> tuple[Floats, Floats]:
     return x, e
 
 
-def _upper(share: Floats, trials: Floats, level: float) -> Floats:
-    """Return the largest q with trials · kl(share, q) ≤ level."""
+def _upper(share: Floats, room: Floats, level: float) -> Floats:
+    """Return the largest q with room · kl(share, q) ≤ level."""
     low, high = share.copy(), np.ones_like(share)
     for _ in range(50):
         middle = (low + high) / 2.0
-        inside = trials * _kl(share, middle) <= level
+        inside = room * _kl(share, middle) <= level
         low, high = np.where(inside, middle, low), np.where(inside, high, middle)
     return low
 

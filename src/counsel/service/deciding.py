@@ -45,7 +45,7 @@ def decide(ask: Ask, spent: int) -> Said:
     if settings.mode == "off":
         return Said(id_, None, shown=False, probability=1.0, reason={"why": "the adviser is off"})
     live, held_out = settings.mode == "live", ask.episode.held_out
-    limit = ask.episode.limit or settings.limit
+    limit = ask.live.limit_in(ask.episode)
     left = None if not limit.hard or limit.budget is None else int(limit.budget) - spent
     account = {"spent": spent} if left is None else {"spent": spent, "left": left}
     must = ask.live.adviser.must_say.get(ask.state)
@@ -126,7 +126,7 @@ def _why(
 def _weighed(
     made: Advising, cell: tuple[int, int], left: int | None
 ) -> tuple[Floats, Floats, float]:
-    """Return the advantage and gain of each advice in a cell, and what a piece is worth else.
+    """Return the advantage and gain of each advice in a cell, and the price of a piece.
 
     Under a hard budget with k pieces left both are with k − 1 left from here on, and the price is
     what the k-th piece adds later on if it is not spent here.

@@ -12,10 +12,11 @@ import numpy as np
 from counsel.model.human import Human, draw_index
 from counsel.model.problem import AdviceProblem
 from counsel.service.adviser import Limit
-from counsel.service.desk import Desk, Outcome
+from counsel.service.desk import Desk
 from counsel.service.game import Playground
 from counsel.service.live import Settings
 from counsel.service.maps import PEOPLE
+from counsel.service.reporting import Outcome
 from counsel.worlds.ward import ward
 
 NURSES = 12

@@ -20,21 +20,21 @@ import threading
 import time
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from uuid import uuid4
 
 import numpy as np
 import sqlalchemy as sa
 
 from counsel._arrays import brief, index_in
-from counsel.errors import CounselError
 from counsel.model.problem import AdviceProblem
 from counsel.service import record
 from counsel.service.adviser import NOBODY, Advising, Limit
 from counsel.service.deciding import Ask, Said
 from counsel.service.faults import MissingError
 from counsel.service.live import Episode, Live, Settings
-from counsel.service.plans import Key, Plans
+from counsel.service.plans import PlanKey, Plans
+from counsel.service.reporting import Outcome
 from counsel.service.seen import Seen, pack, unpack
 from counsel.service.store import Batch, Committer, Waiter
 from counsel.service.tables import advisers, episodes, erasures, outcomes, people, snapshots
@@ -51,24 +51,8 @@ SNAPSHOT_EVERY = 100_000
 REMEMBERED = 100_000
 """Episodes that are known without asking the database."""
 
-LARGEST_REWARD = 1e12
-"""The size of a reward; sums of them must stay numbers."""
-
 LOOK_ROUND = 1.0
 """Seconds between looks at what other services have done."""
-
-
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """What came of a decision."""
-
-    decision: str
-    action: int
-    reward: float | None = None
-    next_state: int | None = None
-    seen: bool = True
-    reason_code: str | None = None
-    comment: str | None = None
 
 
 class Desk:
@@ -197,14 +181,14 @@ class Desk:
             "spent": 0,
             "started": time.time(),
         }
-        self.plans.of(Key(adviser, NOBODY, limit or live.settings.limit))
+        self.plans.of(PlanKey(adviser, NOBODY, limit or live.settings.limit))
         begun: Episode = self.committer.submit(
             lambda connection: begin(connection, row, (tenant, person), live)
         ).result()
         self._know(begun)
         live.episodes += begun.advised and live.settings.limit.paced
         if live.settings.algorithm == "thompson":
-            self.plans.renew(Key(adviser, begun.person, limit or live.settings.limit))
+            self.plans.renew(PlanKey(adviser, begun.person, live.limit_in(begun)))
         return begun
 
     def knows(self, episode: str) -> bool:
@@ -225,7 +209,7 @@ class Desk:
             if row is not None and row.tenant == tenant:
                 found = to_episode(row)
                 live = self.live(tenant, row.adviser)
-                self.plans.of(Key(row.adviser, NOBODY, found.limit or live.settings.limit))
+                self.plans.of(PlanKey(row.adviser, NOBODY, live.limit_in(found)))
                 self._know(found)
         if found is None or self._live[found.adviser].tenant != tenant:
             raise MissingError(f"there is no episode {episode[:40]!r}")
@@ -243,7 +227,7 @@ class Desk:
         live = self.live(tenant, found.adviser)
         step = index_in("step", step, live.problem.horizon)
         state = index_in("state", state, live.problem.n_states)
-        made = self.plans.of(Key(found.adviser, found.person, found.limit or live.settings.limit))
+        made = self.plans.of(PlanKey(found.adviser, found.person, live.limit_in(found)))
         with self._lock:
             luck = float(self._rng.random())
         asked = Ask(found, live, made, step, state, luck, time.time())
@@ -260,27 +244,8 @@ class Desk:
         rows, now = [], time.time()
         for one in told:
             episode, step = self.cell(tenant, one.decision)
-            problem = self.live(tenant, episode.adviser).problem
-            index_in("action", one.action, problem.n_actions)
-            if one.next_state is not None:
-                index_in("next_state", one.next_state, problem.n_states)
-            if one.reward is not None and not abs(one.reward) <= LARGEST_REWARD:
-                raise CounselError(
-                    f"reward is {one.reward}; give a number of at most {LARGEST_REWARD:g}"
-                )
-            rows.append(
-                {
-                    "episode": episode.number,
-                    "step": step,
-                    "action": one.action,
-                    "reward": one.reward,
-                    "next_state": one.next_state,
-                    "seen": one.seen,
-                    "reason_code": one.reason_code,
-                    "comment": one.comment,
-                    "at": now,
-                }
-            )
+            one.check(self.live(tenant, episode.adviser).problem)
+            rows.append(one.to_row(episode.number, step, now))
         self.committer.hand_in("outcomes", rows, done)
 
     def cell(self, tenant: int, decision: str) -> tuple[Episode, int]:
@@ -426,7 +391,7 @@ class Desk:
         live.adviser.plan(NOBODY, settings.limit, np.random.default_rng(0))
         return live
 
-    def _make_plan(self, key: Key) -> Advising:
+    def _make_plan(self, key: PlanKey) -> Advising:
         live, limit, known = self._live[key.adviser], key.limit, 0
         if limit.paced and limit.budget is not None and limit == live.settings.limit:
             columns = (advisers.c.paced_episodes, advisers.c.paced_pieces)
@@ -439,7 +404,7 @@ class Desk:
             limit = replace(limit, budget=min(max(aim, 0.0), float(live.problem.horizon)))
         return live.adviser.plan(key.person, limit, self._planning_rng, known)
 
-    def _is_stale(self, key: Key, made: Advising) -> bool:
+    def _is_stale(self, key: PlanKey, made: Advising) -> bool:
         live = self._live[key.adviser]
         late = key.limit.paced and live.episodes > made.episodes
         return late or live.adviser.moved(made, key.person)

@@ -34,6 +34,9 @@ from counsel.service.tables import decisions, episodes, outcomes, people
 
 FORMATS = {"csv": "text/csv; charset=utf-8", "parquet": "application/vnd.apache.parquet"}
 
+BATCH = 20_000
+"""Rows from which on they are written."""
+
 SCHEMA = pa.schema(
     [
         ("episode", pa.string()),
@@ -93,13 +96,9 @@ def _file(batches: Iterable[list[dict[str, object]]], format_: str) -> bytes:
 
 
 def _batches(
-    connection: sa.Connection,
-    which: sa.ColumnElement[bool],
-    live: Live,
-    most: int = 20_000,
+    connection: sa.Connection, which: sa.ColumnElement[bool], live: Live
 ) -> Iterator[list[dict[str, object]]]:
     """Yield rows, whole episodes at a time."""
-    states, actions = live.state_names, live.action_names
     query = (
         sa.select(
             episodes.c.id.label("episode"),
@@ -127,39 +126,38 @@ def _batches(
     )
     rows: list[dict[str, object]] = []
     found = connection.execution_options(yield_per=10_000).execute(query)
-    for _, group in groupby(found, key=lambda row: row.episode):
-        whole = list(group)
-        chances = _chances(whole, live.settings)
-        reported = [
-            (row, chance)
-            for row, chance in zip(whole, chances, strict=True)
-            if row.action is not None
-        ]
-        ended = bool(whole[-1].terminated) and whole[-1].action is not None
-        for row, chance in reported:
-            spoken = row.shown and row.advice is not None
-            last = row is reported[-1][0]
-            rows.append(
-                {
-                    "episode": row.episode,
-                    "step": row.step,
-                    "person": row.person,
-                    "timestamp": datetime.fromtimestamp(row.at, UTC).isoformat(timespec="seconds"),
-                    "state": states[row.state],
-                    "advice": actions[row.advice] if spoken else None,
-                    "advice_probability": chance,
-                    "seen": row.seen if spoken else None,
-                    "action": actions[row.action],
-                    "reward": row.reward,
-                    "next_state": None if row.next_state is None else states[row.next_state],
-                    "terminated": last and ended,
-                    "truncated": last and not ended,
-                }
-            )
-        if len(rows) >= most:
+    for _, episode in groupby(found, key=lambda row: row.episode):
+        rows += _logged(list(episode), live)
+        if len(rows) >= BATCH:
             yield rows
             rows = []
     yield rows
+
+
+def _logged(episode: Sequence[Any], live: Live) -> Iterator[dict[str, object]]:
+    """Yield those decisions of an episode that have an outcome, as the log has them."""
+    states, actions = live.state_names, live.action_names
+    chances = _chances(episode, live.settings)
+    reported = [pair for pair in zip(episode, chances, strict=True) if pair[0].action is not None]
+    ended = bool(episode[-1].terminated) and episode[-1].action is not None
+    for row, chance in reported:
+        spoken = row.shown and row.advice is not None
+        last = row is reported[-1][0]
+        yield {
+            "episode": row.episode,
+            "step": row.step,
+            "person": row.person,
+            "timestamp": datetime.fromtimestamp(row.at, UTC).isoformat(timespec="seconds"),
+            "state": states[row.state],
+            "advice": actions[row.advice] if spoken else None,
+            "advice_probability": chance,
+            "seen": row.seen if spoken else None,
+            "action": actions[row.action],
+            "reward": row.reward,
+            "next_state": None if row.next_state is None else states[row.next_state],
+            "terminated": last and ended,
+            "truncated": last and not ended,
+        }
 
 
 def _chances(rows: Sequence[Any], settings: Settings) -> list[float]:

@@ -7,47 +7,33 @@ on reaching it, and the game ends in the last column, so that nobody has to fly 
 
 import hashlib
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import sqlalchemy as sa
 
-from counsel._arrays import Floats
 from counsel.errors import CounselError
 from counsel.model.human import draw_index
 from counsel.planning.frontier import frontier
 from counsel.service.adviser import NOBODY, Advising, Limit
-from counsel.service.desk import Desk, Outcome
+from counsel.service.desk import Desk
 from counsel.service.faults import MissingError
+from counsel.service.flights import Move, crash_of, lands_on_star, place_of
+from counsel.service.game_words import advice_shown, kind_of, stars
 from counsel.service.live import Episode, Live, Settings
 from counsel.service.maps import PEOPLE, SOURCE, play_world, simulated_problem
 from counsel.service.people import listening
-from counsel.service.plans import Key
+from counsel.service.plans import PlanKey
 from counsel.service.record import SAME_STEP
+from counsel.service.reporting import Outcome
 from counsel.service.seen import SILENCE, Happened, Seen
 from counsel.service.tables import decisions, episodes, outcomes, people
 from counsel.worlds.flappy_bird import next_states
-from counsel.worlds.grid_map import MOVES, STAR, WALL, GridMap
+from counsel.worlds.grid_map import STAR, WALL, GridMap
 
 DRAWS = 400
 """Habits drawn to say how well the score alone is known."""
-
-WORDS = {"Up": "up", "Up-Up": "up two", "Down": "down"}
-
-
-@dataclass(frozen=True, slots=True)
-class Move:
-    """A step that was played or is about to be; ``heard`` is what counts as heard at it."""
-
-    step: int
-    state: int
-    advice: int | None
-    reason: Mapping[str, Any]
-    action: int | None
-    reward: float
-    heard: int
 
 
 class Playground:
@@ -104,7 +90,7 @@ class Playground:
                 f"action is {str(action)[:40]!r}; it must be one of {', '.join(live.actions)}"
             )
         then = int(next_states(grid)[now.state, chosen])
-        reward = float(_on_star(grid, now.state, chosen))
+        reward = float(lands_on_star(grid, now.state, chosen))
         self.desk.report(tenant, [Outcome(f"{game}-{step}", chosen, reward, then)])
         return self.show(tenant, game)
 
@@ -115,14 +101,14 @@ class Playground:
         moves = self._moves(tenant, episode, grid)
         last = moves[-1]
         over = last.action is not None
-        limit = episode.limit or live.settings.limit
-        made = self.desk.plans.of(Key(episode.adviser, episode.person, limit))
+        limit = live.limit_in(episode)
+        made = self.desk.plans.of(PlanKey(episode.adviser, episode.person, limit))
         at, ending = last.state, None
         if last.action is not None:
             then = int(next_states(grid)[last.state, last.action])
             out = then == grid.rows * grid.columns
             at = last.state if out else then
-            ending = _crash(grid, last.state, last.action) if out else "through"
+            ending = crash_of(grid, last.state, last.action) if out else "through"
         person = self._simulated(episode)
         heard = listening(live, episode.person)
         truth = (None,) * len(heard) if person is None else PEOPLE[person].lift
@@ -132,18 +118,18 @@ class Playground:
         shown = {
             "id": game,
             "map": map_,
-            "adviser": _kind(limit),
-            "budget": None if limit.budget is None or _kind(limit) == "never" else limit.budget,
+            "adviser": kind_of(limit),
+            "budget": None if limit.budget is None or kind_of(limit) == "never" else limit.budget,
             "penalty": limit.penalty,
             "person": person,
             "step": last.step + over,
             "horizon": grid.columns - 1,
-            "at": list(_place(grid, at)),
+            "at": list(place_of(grid, at)),
             "over": over,
             "ending": ending,
             "score": score,
             "path": [_past(grid, live, move) for move in moves if move.action is not None],
-            "advice": None if over else _advice(grid, live, made, last, limit),
+            "advice": None if over else advice_shown(grid, live, made, last, limit),
             "spent": spent,
             "listening": [one | {"truth": true} for one, true in zip(heard, truth, strict=True)],
             "games": len(record) - over,
@@ -195,11 +181,7 @@ class Playground:
     def _recorded(self, episode: Episode) -> list[Move]:
         query = (
             sa.select(decisions, outcomes.c.action, outcomes.c.reward, outcomes.c.seen)
-            .join(
-                outcomes,
-                SAME_STEP,
-                isouter=True,
-            )
+            .join(outcomes, SAME_STEP, isouter=True)
             .where(decisions.c.episode == episode.number)
             .order_by(decisions.c.step)
         )
@@ -273,7 +255,7 @@ class Playground:
             ],
             "mattered": [one.step for one in taken[:3]],
             "sentence": (
-                f"{_stars(score)} {with_}. Alone it would have been about {alone['estimate']:.1f}."
+                f"{stars(score)} {with_}. Alone it would have been about {alone['estimate']:.1f}."
             ),
         }
 
@@ -288,116 +270,16 @@ def _id(tenant: int, map_: str, *, watched: bool) -> str:
     return hashlib.md5(text.encode(), usedforsecurity=False).hexdigest()
 
 
-def _kind(limit: Limit) -> str:
-    if limit.always:
-        return "always"
-    return "never" if limit.hard and limit.budget == 0.0 else "aware"
-
-
-def _stars(score: float) -> str:
-    return "1 star" if score == 1.0 else f"{score:g} stars"
-
-
-def _place(grid: GridMap, state: int) -> tuple[int, int]:
-    """Return the row and the column of a state."""
-    column, row = divmod(state, grid.rows)
-    return row, column
-
-
-def _cell(grid: GridMap, state: int) -> int:
-    return int(grid.cells[_place(grid, state)])
-
-
-def _crash(grid: GridMap, state: int, action: int) -> str | None:
-    """Return what a move flies into: "wall", "edge", or nothing."""
-    row, column = _place(grid, state)
-    row, column = row + list(MOVES.values())[action], column + 1
-    if column >= grid.columns:
-        return None
-    if not 0 <= row < grid.rows:
-        return "edge"
-    return "wall" if grid.cells[row, column] == WALL else None
-
-
 def _past(grid: GridMap, live: Live, move: Move) -> dict[str, Any]:
     advice = None if move.advice is None else live.action_names[move.advice]
     return {
         "step": move.step,
-        "at": list(_place(grid, move.state)),
+        "at": list(place_of(grid, move.state)),
         "advice": advice,
         "action": live.action_names[move.action or 0],
         "followed": None if advice is None else move.action == move.advice,
         "reward": move.reward,
     }
-
-
-def _advice(grid: GridMap, live: Live, made: Advising, now: Move, limit: Limit) -> dict[str, Any]:
-    """Return what is advised, or why nothing is, in a sentence and in numbers."""
-    told = {
-        name: now.reason.get(name) for name in ("gain", "lift", "advantage", "criticality", "price")
-    }
-    habit = made.believed.habit[now.state]
-    if now.advice is not None:
-        sentence = _speaks(grid, live, now, habit)
-        return {"advice": live.action_names[now.advice], "sentence": sentence, **told}
-    return {"advice": None, "sentence": _silent(grid, made, now, limit), **told}
-
-
-def _speaks(grid: GridMap, live: Live, now: Move, habit: Floats) -> str:
-    advice = int(now.advice or 0)
-    name, likely = live.action_names[advice], int(habit.argmax())
-    gain = float(now.reason.get("gain") or 0.0)
-    worth = f"worth +{gain:.1f}" if gain >= 0.05 else "worth little"
-    if likely == advice:
-        other = f"{100.0 * (1.0 - habit[advice]):.0f} %"
-        return f"{name}. {other} of the time you would do otherwise; {worth}."
-    would = f"You would likely go {WORDS[live.action_names[likely]]}"
-    crash = _crash(grid, now.state, likely)
-    if crash:
-        would += " into the wall" if crash == "wall" else " out of the map"
-    elif _on_star(grid, now.state, advice) and not _on_star(grid, now.state, likely):
-        would += " and miss a star"
-    return f"{name}. {would}; {worth}."
-
-
-def _on_star(grid: GridMap, state: int, action: int) -> bool:
-    """Whether a move lands on a star."""
-    then = int(next_states(grid)[state, action])
-    return then < grid.rows * grid.columns and _cell(grid, then) == STAR
-
-
-def _silent(grid: GridMap, made: Advising, now: Move, limit: Limit) -> str:
-    if _kind(limit) == "never":
-        return "Silent: this adviser never speaks."
-    left = now.reason.get("left")
-    if left is not None and left <= 0:
-        return "Silent: the budget is spent."
-    gain = float(now.reason.get("gain") or 0.0)
-    if gain < 0.05:
-        return "Silent: you do well here."
-    if limit.penalty is not None:
-        return f"Silent: advice would gain {gain:.1f} here, less than its price."
-    ahead = _next_piece(grid, made, now)
-    pieces = "the last piece" if left == 1 else "advice"
-    where = "later" if ahead is None else f"column {ahead + 1}"
-    return f"Silent: saving {pieces} for {where}."
-
-
-def _next_piece(grid: GridMap, made: Advising, now: Move) -> int | None:
-    """Return the column ahead where advice gains most where one is likely to get."""
-    reach = np.zeros(grid.rows * grid.columns + 1)
-    reach[now.state] = 1.0
-    then, habit = next_states(grid), made.believed.habit
-    best, found = 0.0, None
-    for column in range(now.step + 1, grid.columns - 1):
-        step = np.zeros_like(reach)
-        for action in range(len(MOVES)):
-            np.add.at(step, then[:, action], reach * habit[:, action])
-        reach = step
-        gain = float((reach * made.gain[column].max(axis=1)).sum())
-        if gain > best:
-            best, found = gain, column
-    return found
 
 
 def _critical(grid: GridMap, made: Advising) -> list[list[float]]:

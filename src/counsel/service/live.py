@@ -81,6 +81,10 @@ class Live:
         self.adviser = Adviser(problem, settings.algorithm, settings.knows_habit, must, seen)
         self.episodes = 0
 
+    def limit_in(self, episode: "Episode") -> Limit:
+        """Return what advice may cost in an episode: its own limit, or that of the adviser."""
+        return episode.limit or self.settings.limit
+
 
 @dataclass(slots=True)
 class Episode:

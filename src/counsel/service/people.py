@@ -60,7 +60,7 @@ def listening(live: Live, person: int) -> list[dict[str, Any]]:
     adviser = live.adviser
     believed = adviser.believe(person, np.random.default_rng(0))
     own, _ = adviser.seen.tables(person, live.problem.n_states, live.problem.n_actions)
-    low, high = beta_interval(believed.lift, believed.pieces + POOL)
+    low, high = beta_interval(believed.lift, believed.room + POOL)
     return [
         {
             "advice": name,
@@ -74,10 +74,10 @@ def listening(live: Live, person: int) -> list[dict[str, Any]]:
     ]
 
 
-def beta_interval(share: Floats, trials: Floats) -> tuple[Floats, Floats]:
-    """Return the middle ``SURE`` of Beta(n λ + 1/2, n (1 − λ) + 1/2)."""
+def beta_interval(lift: Floats, room: Floats) -> tuple[Floats, Floats]:
+    """Return the middle ``SURE`` of Beta(e λ + 1/2, e (1 − λ) + 1/2), e the room."""
     from scipy.special import betaincinv
 
-    hits, misses = trials * share + 0.5, trials * (1.0 - share) + 0.5
+    hits, misses = room * lift + 0.5, room * (1.0 - lift) + 0.5
     tail = (1.0 - SURE) / 2.0
     return betaincinv(hits, misses, tail), betaincinv(hits, misses, 1.0 - tail)

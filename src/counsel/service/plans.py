@@ -26,7 +26,7 @@ REST = 4.0
 """Seconds of rest for each second of planning."""
 
 
-class Key(NamedTuple):
+class PlanKey(NamedTuple):
     """Whom a plan is for, by which adviser, at what cost."""
 
     adviser: str
@@ -46,19 +46,19 @@ class Plans:
     """
 
     def __init__(
-        self, make: Callable[[Key], Advising], stale: Callable[[Key, Advising], bool]
+        self, make: Callable[[PlanKey], Advising], stale: Callable[[PlanKey, Advising], bool]
     ) -> None:
         self._make, self._stale = make, stale
-        self._made: dict[Key, Advising] = {}
+        self._made: dict[PlanKey, Advising] = {}
         self._bytes = self._drops = 0
         self._lock = threading.Lock()
-        self._wanted: dict[Key, None] = {}
-        self._queue: queue.SimpleQueue[Key | None] = queue.SimpleQueue()
+        self._wanted: dict[PlanKey, None] = {}
+        self._queue: queue.SimpleQueue[PlanKey | None] = queue.SimpleQueue()
         self._idle, self._stopping = threading.Condition(), threading.Event()
         self._thread = threading.Thread(target=self._work, name="planner", daemon=True)
         self._thread.start()
 
-    def of(self, key: Key) -> Advising:
+    def of(self, key: PlanKey) -> Advising:
         """Return the last plan for somebody, or for everybody; the first ever is made here."""
         made = self._made.get(key)
         if made is None:
@@ -73,15 +73,11 @@ class Plans:
             self.renew(key)
         return made
 
-    def has(self, key: Key) -> bool:
-        """Whether ``of`` would not wait."""
-        return key in self._made or key._replace(person=NOBODY) in self._made
-
-    def last(self, key: Key) -> Advising | None:
+    def last(self, key: PlanKey) -> Advising | None:
         """Return the last plan for exactly this, if any."""
         return self._made.get(key)
 
-    def renew(self, key: Key) -> None:
+    def renew(self, key: PlanKey) -> None:
         """Have a plan made anew."""
         with self._idle:
             if key not in self._wanted:
@@ -114,7 +110,7 @@ class Plans:
         self._queue.put(None)
         self._thread.join()
 
-    def _keep(self, key: Key, made: Advising, drops: int | None = None) -> None:
+    def _keep(self, key: PlanKey, made: Advising, drops: int | None = None) -> None:
         with self._lock:
             if drops is not None and drops != self._drops:
                 return  # what it rests on may have been erased meanwhile

@@ -18,13 +18,14 @@ from starlette.concurrency import run_in_threadpool
 from counsel.errors import CounselError
 from counsel.service import schemas
 from counsel.service.deciding import Said
-from counsel.service.desk import Desk, Outcome
+from counsel.service.desk import Desk
 from counsel.service.doors import Doorman
 from counsel.service.export import FORMATS, export_log
 from counsel.service.keys import Holder
 from counsel.service.lean import lean
 from counsel.service.live import Live, Settings
 from counsel.service.people import describe_person, list_people
+from counsel.service.reporting import Outcome
 from counsel.service.sources import add_model, check_model
 from counsel.service.summary import summarise
 from counsel.service.tables import advisers

@@ -4,7 +4,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from counsel.service.desk import LARGEST_REWARD
+from counsel.service.reporting import LARGEST_REWARD
 
 NO_NUL = r"^[^\x00]*$"
 """PostgreSQL keeps any text but one with NUL in it."""
@@ -13,19 +13,19 @@ Label = Annotated[str, Field(min_length=1, max_length=200, pattern=NO_NUL)]
 Id = Annotated[str, Field(min_length=1, max_length=64, pattern=NO_NUL)]
 
 
-class Strict(BaseModel):
+class Request(BaseModel):
     """A request in which every field is known."""
 
     model_config = ConfigDict(extra="forbid", allow_inf_nan=False, use_attribute_docstrings=True)
 
 
-class Told(BaseModel):
+class Answer(BaseModel):
     """An answer."""
 
     model_config = ConfigDict(use_attribute_docstrings=True)
 
 
-class NewAdviser(Strict):
+class NewAdviser(Request):
     """An adviser to be made."""
 
     name: Label
@@ -55,7 +55,7 @@ class NewAdviser(Strict):
     """Advice by state, both by label, that is given whatever the budget."""
 
 
-class AdviserRow(Told):
+class AdviserRow(Answer):
     """An adviser in a list."""
 
     id: str
@@ -77,7 +77,7 @@ class AdviserOut(AdviserRow):
     """The labels of its actions."""
 
 
-class ModelOut(Told):
+class ModelOut(Answer):
     """A model that is kept."""
 
     id: str
@@ -86,21 +86,21 @@ class ModelOut(Told):
     """What people call it."""
 
 
-class NewEpisode(Strict):
+class NewEpisode(Request):
     """An episode to begin, and with whom."""
 
     person: Label
     """Who decides: any name or number of yours; made on first use."""
 
 
-class EpisodeOut(Told):
+class EpisodeOut(Answer):
     """An episode that has begun."""
 
     id: str
     """What routes call it."""
 
 
-class Situation(Strict):
+class Situation(Request):
     """Where somebody is: the step of the episode, and the state by its label."""
 
     step: Annotated[int, Field(ge=0, le=1_000_000)]
@@ -109,7 +109,7 @@ class Situation(Strict):
     """The state, by its label."""
 
 
-class Reason(Told):
+class Reason(Answer):
     """Why something is said, or not."""
 
     why: str
@@ -134,7 +134,7 @@ class Reason(Told):
     """Pieces of a hard budget left after it."""
 
 
-class AdviceOut(Told):
+class AdviceOut(Answer):
     """What to advise, by its label, or nothing; and what would have been said in shadow."""
 
     id: str
@@ -149,7 +149,7 @@ class AdviceOut(Told):
     """Why."""
 
 
-class OutcomeIn(Strict):
+class OutcomeIn(Request):
     """What came of a piece of advice, or of silence."""
 
     advice_id: Id
@@ -168,35 +168,35 @@ class OutcomeIn(Strict):
     """Why, in their words."""
 
 
-class OutcomesIn(Strict):
+class OutcomesIn(Request):
     """Outcomes in any order; those that are on record already change nothing."""
 
     outcomes: Annotated[list[OutcomeIn], Field(max_length=1000)]
     """At most a thousand."""
 
 
-class Taken(Told):
+class Taken(Answer):
     """How many outcomes are on record now."""
 
     taken: int
     """How many were in the request; those on record before are counted too."""
 
 
-class End(Strict):
+class End(Request):
     """How an episode ends: by itself, or cut."""
 
     terminated: bool = True
     """Whether nothing more could happen; false where only the recording ends."""
 
 
-class Change(Strict):
+class Change(Request):
     """What can be changed of an adviser."""
 
     mode: Literal["off", "shadow", "live"]
     """``live`` shows advice, ``shadow`` only writes down what it would say, ``off`` is silent."""
 
 
-class PersonRow(Told):
+class PersonRow(Answer):
     """A person in a list."""
 
     name: str
@@ -207,7 +207,7 @@ class PersonRow(Told):
     """How many they had."""
 
 
-class Listening(Told):
+class Listening(Answer):
     """The share of one advice that moves somebody, and the pieces behind it."""
 
     advice: str
@@ -224,7 +224,7 @@ class Listening(Told):
     """How many of them the person did."""
 
 
-class Met(Told):
+class Met(Answer):
     """What one adviser believes of a person."""
 
     id: str
@@ -237,7 +237,7 @@ class Met(Told):
     """What it believes, advice by advice."""
 
 
-class PersonOut(Told):
+class PersonOut(Answer):
     """A person."""
 
     name: str
@@ -246,7 +246,7 @@ class PersonOut(Told):
     """Those that met the person."""
 
 
-class NewGame(Strict):
+class NewGame(Request):
     """A game to begin."""
 
     map: Label
@@ -263,7 +263,7 @@ class NewGame(Strict):
     """The simulated person who decides instead of the player, by name."""
 
 
-class Played(Strict):
+class Played(Request):
     """A step that is played; no action where a simulated person decides."""
 
     step: Annotated[int, Field(ge=0, le=1_000_000)]
@@ -272,7 +272,7 @@ class Played(Strict):
     """The move, by its label; none where a simulated person decides."""
 
 
-class Problem(Told):
+class Problem(Answer):
     """What went wrong (RFC 9457)."""
 
     type: str = "about:blank"

@@ -34,7 +34,7 @@ _T = TypeVar("_T")
 MOST = 1000
 """Items in one transaction."""
 
-POOL, THREADS = 5, 45
+KEPT_OPEN, MORE_OPEN = 5, 45
 """Connections that are kept, and more for as many threads as may ask at once."""
 
 LOCK = 0x636F756E73656C
@@ -58,7 +58,7 @@ def open_engine(url: str) -> sa.Engine:
         ):
             # It holds what people did: nobody else on the machine may read it.
             os.close(os.open(str(address.database), os.O_CREAT | os.O_RDWR, 0o600))
-        options: dict[str, Any] = {"pool_size": POOL, "max_overflow": THREADS}
+        options: dict[str, Any] = {"pool_size": KEPT_OPEN, "max_overflow": MORE_OPEN}
         if address.get_backend_name() != "sqlite":
             # Whoever waited for the lock must see what was committed meanwhile.
             options |= {"pool_pre_ping": True, "isolation_level": "READ COMMITTED"}

@@ -18,12 +18,13 @@ from counsel.model.policy import Policy
 from counsel.planning.best_action import always_best_action
 from counsel.planning.frontier import frontier
 from counsel.planning.occupancy import evaluate
+from counsel.planning.silence import value_alone
 from counsel.planning.solve import solve
 from counsel.service.adviser import NOBODY, RANKED, Advising
 from counsel.service.desk import Desk
 from counsel.service.live import Live
 from counsel.service.people import beta_interval
-from counsel.service.plans import Key
+from counsel.service.plans import PlanKey
 from counsel.service.record import SAME_STEP
 from counsel.service.tables import decisions, episodes, outcomes, people
 
@@ -45,7 +46,7 @@ Z = 1.96
 def summarise(desk: Desk, tenant: int, adviser: str) -> dict[str, Any]:
     """Return the numbers behind the dashboard of an adviser."""
     live = desk.live(tenant, adviser)
-    made = desk.plans.of(Key(adviser, NOBODY, live.settings.limit))
+    made = desk.plans.of(PlanKey(adviser, NOBODY, live.settings.limit))
     with desk.engine.connect() as connection:
         course = _course(connection, adviser)
         recent = _recent(connection, adviser, live)
@@ -117,11 +118,7 @@ def _course(connection: sa.Connection, adviser: str) -> NDArray[Any]:
         )
         .select_from(last)
         .join(decisions, decisions.c.episode == last.c.number, isouter=True)
-        .join(
-            outcomes,
-            SAME_STEP,
-            isouter=True,
-        )
+        .join(outcomes, SAME_STEP, isouter=True)
         .group_by(last.c.number, last.c.held_out, last.c.mode, last.c.started)
         .order_by(last.c.number)
     )
@@ -183,10 +180,7 @@ def _worth(course: NDArray[Any], made: Advising) -> dict[str, Any]:
                 "held_out": int(held.sum()),
             }
     problem = made.problem
-    never = Policy.never(
-        horizon=problem.horizon, n_states=problem.n_states, n_actions=problem.n_actions
-    )
-    worth = made.plan.value - evaluate(problem, never).value
+    worth = made.plan.value - value_alone(problem)
     return {"how": "model", "estimate": worth, "low": None, "high": None}
 
 
@@ -234,8 +228,8 @@ def _over_time(course: NDArray[Any]) -> list[dict[str, Any]]:
 def _by_advice(
     live: Live, given: NDArray[np.int64], matched: NDArray[np.int64]
 ) -> list[dict[str, Any]]:
-    lift, trials = live.adviser.common_lift()
-    low, high = beta_interval(lift, trials)
+    lift, room = live.adviser.common_lift()
+    low, high = beta_interval(lift, room)
     return [
         {
             "advice": name,
@@ -290,13 +284,10 @@ def _frontier(course: NDArray[Any], live: Live, made: Advising) -> dict[str, Any
     problem, chosen = made.problem, made.plan
     if live.settings.limit.paced:  # plans aim at more or less than that
         chosen = solve(problem, budget=live.settings.budget, allow_reverse=False)
-    never = Policy.never(
-        horizon=problem.horizon, n_states=problem.n_states, n_actions=problem.n_actions
-    )
     marks = [
         {"name": name, "pieces": float(pieces), "value": float(value)}
         for name, pieces, value in (
-            ("never", 0.0, evaluate(problem, never).value),
+            ("never", 0.0, value_alone(problem)),
             ("always", *_point(made, always_best_action(problem))),
             ("chosen", chosen.advice_count, chosen.value),
         )
@@ -335,11 +326,7 @@ def _recent(connection: sa.Connection, adviser: str, live: Live) -> list[dict[st
         )
         .join(last, last.c.number == decisions.c.episode)
         .join(people, people.c.id == last.c.person)
-        .join(
-            outcomes,
-            SAME_STEP,
-            isouter=True,
-        )
+        .join(outcomes, SAME_STEP, isouter=True)
         .order_by(decisions.c.seq.desc())
         .limit(50)
     )

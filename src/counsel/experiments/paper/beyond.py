@@ -19,8 +19,8 @@ from counsel.experiments.experiment import (
     Size,
     series,
 )
-from counsel.experiments.paper.regret import PEOPLE, said
-from counsel.experiments.runs import Discovery, Learning
+from counsel.experiments.paper.regret import PEOPLE
+from counsel.experiments.run_kinds import Discovery, Learning
 from counsel.experiments.spec import Spec
 from counsel.report.seeds import interval
 from counsel.report.style import Line, draw_lines, name_axes, sheet
@@ -83,7 +83,7 @@ def pictures(rows: Mapping[str, Rows]) -> tuple[Picture, ...]:
         lines = [Line(label, *regret_of(rows, f"{person}-{key}")) for key, label in NAMES.items()]
         draw_lines(axes, [Line(n, x, np.maximum(y, 0.1)) for n, x, y in lines], zero=False)
         name_axes(axes, "episodes", "regret (logarithmic)", f"Policy {person.title()}")
-    told = " ".join(said(claim) for claim in claims(rows))
+    told = " ".join(claim.sentence for claim in claims(rows))
     caption = (
         "Regret of the paper's UCB-AD beside learners that use more of the structure. The axis is "
         f"logarithmic because they differ by factors of ten and more. {told}"

@@ -21,8 +21,7 @@ from counsel.experiments.experiment import (
     series,
 )
 from counsel.experiments.paper.penalty import ENOUGH
-from counsel.experiments.paper.regret import said
-from counsel.experiments.runs import Budgeted
+from counsel.experiments.run_kinds import Budgeted
 from counsel.report.seeds import interval
 from counsel.report.style import Line, draw_lines, name_axes, sheet
 from counsel.worlds.canvas import INK
@@ -99,7 +98,7 @@ def _caption(when: str, claims: tuple[Claim, ...]) -> str:
     return (
         f"Value gap and unspent budget {when}, on the budget map. Below zero a policy spends more "
         "than its budget, and may then be worth more than the best within it. "
-        + " ".join(said(claim) for claim in claims)
+        + " ".join(claim.sentence for claim in claims)
     )
 
 

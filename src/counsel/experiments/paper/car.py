@@ -21,8 +21,7 @@ from counsel.experiments.experiment import (
     seeds_of,
     series,
 )
-from counsel.experiments.paper.regret import said
-from counsel.experiments.runs import Discovery, Learning
+from counsel.experiments.run_kinds import Discovery, Learning
 from counsel.experiments.spec import Spec
 from counsel.learning.reference import as_if_all_listened
 from counsel.planning.occupancy import evaluate
@@ -101,7 +100,7 @@ def pictures(rows: Mapping[str, Rows]) -> tuple[Picture, ...]:
         lines = [Line("UCB-AD", *own), Line("RFE-AD", *without_penalty(rows, column))]
         draw_lines(axes, lines)
         name_axes(axes, "episodes", column.replace("_", " "))
-    told = " ".join(said(claim) for claim in claims(rows))
+    told = " ".join(claim.sentence for claim in claims(rows))
     caption = f"Value gap and regret of learning to advise a driver. {told}"
     return (Picture("car-regret", figure, caption),)
 
@@ -160,7 +159,7 @@ def penalty_pictures(rows: Mapping[str, Rows]) -> tuple[Picture, ...]:
     draw_lines(right, [Line("RFE-β", penalty, best - learnt)])
     name_axes(left, "penalty β", "value less penalty")
     name_axes(right, "penalty β", "value gap")
-    told = " ".join(said(claim) for claim in penalty_claims(rows))
+    told = " ".join(claim.sentence for claim in penalty_claims(rows))
     caption = f"RFE's policies for ten penalties, from the runs of car-regret. {told}"
     return (Picture("car-penalty", figure, caption),)
 

@@ -20,12 +20,12 @@ from counsel.experiments.experiment import (
     seeds_of,
 )
 from counsel.experiments.paper.penalty import ENOUGH
-from counsel.experiments.paper.regret import PEOPLE, explored, said
+from counsel.experiments.paper.regret import PEOPLE, explored
 from counsel.learning.reference import as_if_all_listened
-from counsel.model.policy import Policy
 from counsel.planning.best_action import always_best_action
 from counsel.planning.frontier import frontier
 from counsel.planning.occupancy import evaluate
+from counsel.planning.silence import never_advise
 from counsel.report.seeds import interval
 from counsel.report.style import DARK_GOLD, name_axes, sheet
 from counsel.worlds.canvas import ADVICE, INK, SILENCE
@@ -47,12 +47,13 @@ class Front:
         """Plan."""
         problem = make(self.world)
         corners = frontier(problem).vertices
-        silent = Policy.never(
-            horizon=problem.horizon, n_states=problem.n_states, n_actions=problem.n_actions
-        )
         worth = [
             evaluate(problem, policy)
-            for policy in (silent, as_if_all_listened(problem), always_best_action(problem))
+            for policy in (
+                never_advise(problem),
+                as_if_all_listened(problem),
+                always_best_action(problem),
+            )
         ]
         return padded(
             {
@@ -106,7 +107,7 @@ def pictures(rows: Mapping[str, Rows]) -> tuple[Picture, ...]:
         name_axes(axes, "pieces of advice an episode", "reward", f"Policy {person.title()}")
         axes.set_ylim(0.0)
         axes.legend(fontsize=7.5, frameon=False, loc="lower right")
-    told = " ".join(said(claim) for claim in claims(rows))
+    told = " ".join(claim.sentence for claim in claims(rows))
     caption = f"What every number of pieces of advice is worth at best. {told}"
     return (Picture("frontier", figure, caption),)
 

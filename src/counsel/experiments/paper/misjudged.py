@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from counsel.experiments.experiment import Claim, Experiment, Picture, Rows, Run, Size, seeds_of
-from counsel.experiments.paper.regret import PEOPLE, said
+from counsel.experiments.paper.regret import PEOPLE
 from counsel.planning.occupancy import evaluate
 from counsel.planning.solve import solve
 from counsel.report.seeds import interval
@@ -62,9 +62,9 @@ def pictures(rows: Mapping[str, Rows]) -> tuple[Picture, ...]:
 
     shades = LinearSegmentedColormap.from_list("loss", ["#FFFFFF", LOOKS[1].colour])
     figure, panels = sheet(2, height=4.1, width=8.4)
-    runs = {person: seeds_of(rows, f"misjudged/{person}")[0] for person in PEOPLE}
-    most = max(float(run["lost"].max()) for run in runs.values())
-    for axes, (person, run) in zip(panels, runs.items(), strict=True):
+    found = {person: seeds_of(rows, f"misjudged/{person}")[0] for person in PEOPLE}
+    most = max(float(run["lost"].max()) for run in found.values())
+    for axes, (person, run) in zip(panels, found.items(), strict=True):
         lost, grid = lost_by(run), np.unique(run["assumed"])
         axes.imshow(lost, cmap=shades, vmin=0.0, vmax=most, origin="lower", aspect="equal")
         axes.grid(visible=False)
@@ -76,7 +76,7 @@ def pictures(rows: Mapping[str, Rows]) -> tuple[Picture, ...]:
         ticks = range(0, grid.size, 3)
         axes.set_xticks(list(ticks), [f"{grid[i]:g}" for i in ticks])
         axes.set_yticks(list(ticks), [f"{grid[i]:g}" for i in ticks])
-    told = " ".join(said(claim) for claim in claims(rows))
+    told = " ".join(claim.sentence for claim in claims(rows))
     caption = f"Reward lost when planning for one adherence where another is true. {told}"
     return (Picture("misjudged", figure, caption),)
 

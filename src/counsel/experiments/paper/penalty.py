@@ -18,8 +18,8 @@ from counsel.experiments.experiment import (
     seeds_of,
     series,
 )
-from counsel.experiments.paper.regret import PENALTIES, PEOPLE, SHOWN, explored, said
-from counsel.experiments.runs import flight_of
+from counsel.experiments.paper.regret import PENALTIES, PEOPLE, SHOWN, explored
+from counsel.experiments.run_kinds import flight_of
 from counsel.report.seeds import interval
 from counsel.report.style import Line, draw_lines, name_axes, sheet
 from counsel.worlds.draw import draw
@@ -60,7 +60,7 @@ def pictures(rows: Mapping[str, Rows]) -> tuple[Picture, ...]:
         lines = [Line(f"β = {b:g}", *gaps(rows, person, b)) for b in PENALTIES]
         draw_lines(axes, lines)
         name_axes(axes, "episodes (logarithmic)", "value gap", f"Policy {person.title()}")
-    told = " ".join(said(claim) for claim in claims(rows))
+    told = " ".join(claim.sentence for claim in claims(rows))
     caption = (
         "Value gaps of what RFE-β would advise after exploring for so many episodes, from its "
         f"first update on. Episodes are on a logarithmic axis because most happens early. {told}"
@@ -99,7 +99,7 @@ def trajectory_pictures(rows: Mapping[str, Rows]) -> tuple[Picture, ...]:
         run = seeds_of(rows, f"regret-{person}/rfe-ad")[0]
         title = f"Policy {person.title()}, advised by RFE-β at β = {SHOWN}"
         figure = draw("three-phases", episodes=flight_of(run, "flight_"), title=title)
-        caption = f"The commonest flight of Policy {person.title()} (first seed). {said(claim)}"
+        caption = f"The commonest flight of Policy {person.title()} (first seed). {claim.sentence}"
         found.append(Picture(f"trajectories-{person}", figure, caption))
     return tuple(found)
 

@@ -23,7 +23,7 @@ from counsel.experiments.experiment import (
     last_of,
     series,
 )
-from counsel.experiments.runs import Discovery, Learning
+from counsel.experiments.run_kinds import Discovery, Learning
 from counsel.experiments.spec import Spec
 from counsel.report.seeds import interval
 from counsel.report.style import Line, draw_lines, name_axes, sheet
@@ -84,30 +84,24 @@ def without_penalty(rows: Mapping[str, Rows], person: str) -> tuple[np.ndarray, 
 
 def pictures(person: str, rows: Mapping[str, Rows]) -> tuple[Picture, ...]:
     """Draw the regret; on the left all, on the right without EULER."""
-    own, free = {}, without_penalty(rows, person)
-    own["UCB-AD"] = series(rows, f"regret-{person}/ucb-ad", "regret")
-    own["RFE-AD"] = free
-    own["EULER"] = series(rows, f"regret-{person}/euler", "regret")
-    own["EULER, a tenth"] = series(rows, f"regret-{person}/euler-0.1", "regret")
+    own = {
+        "UCB-AD": series(rows, f"regret-{person}/ucb-ad", "regret"),
+        "RFE-AD": without_penalty(rows, person),
+        "EULER": series(rows, f"regret-{person}/euler", "regret"),
+        "EULER, a tenth": series(rows, f"regret-{person}/euler-0.1", "regret"),
+    }
     figure, (left, right) = sheet(2)
-    lines = [Line(name, *series) for name, series in own.items()]
+    lines = [Line(name, *points) for name, points in own.items()]
     draw_lines(left, lines)
     draw_lines(right, lines[:2])
     name_axes(left, "episodes", "regret", "all")
     name_axes(right, "episodes", "regret", "without EULER")
-    verdict = claims(person, rows)[0]
+    first = claims(person, rows)[0]
     caption = (
         f"Regret of learning to advise Policy {person.title()}. Lines are means over seeds, bands "
-        f"95 % intervals. {said(verdict)}"
+        f"95 % intervals. {first.sentence}"
     )
     return (Picture(f"regret-{person}", figure, caption),)
-
-
-def said(claim: Claim) -> str:
-    """Return a claim and whether it holds, for the end of a caption."""
-    return (
-        f"{claim.text} {'This holds' if claim.holds else 'This does not hold'}: {claim.measured}."
-    )
 
 
 def claims(person: str, rows: Mapping[str, Rows]) -> tuple[Claim, ...]:
@@ -168,7 +162,7 @@ def adherence_pictures(rows: Mapping[str, Rows]) -> tuple[Picture, ...]:
         ]
         draw_lines(axes, lines)
         name_axes(axes, "episodes", "regret", f"Policy {person.title()}")
-    ends = " ".join(said(claim) for claim in adherence_claims(rows))
+    ends = " ".join(claim.sentence for claim in adherence_claims(rows))
     caption = f"Regret of UCB-AD where everybody listens with one probability θ. {ends}"
     return (Picture("regret-adherence", figure, caption),)
 

@@ -27,7 +27,6 @@ from counsel.experiments.experiment import (
     Size,
     seeds_of,
 )
-from counsel.experiments.paper.regret import said
 from counsel.experiments.spec import Spec
 from counsel.learning.learn import DOUBLING, learn
 from counsel.model.human import Human
@@ -234,7 +233,7 @@ def pictures(rows: Mapping[str, Rows]) -> tuple[Picture, ...]:
         f"Episodes whose policy is more than ε = {EPSILON} short of the best (on the right, ε "
         "itself changes), means over seeds; hollow where the last policy of some run is not there "
         "yet. Both axes are logarithmic: powers are straight lines. None is drawn and fitted as "
-        f"one. {orders(rows)} " + " ".join(said(claim) for claim in claims(rows))
+        f"one. {orders(rows)} " + " ".join(claim.sentence for claim in claims(rows))
     )
     return (Picture("scaling", figure, caption),)
 

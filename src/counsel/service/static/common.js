@@ -1,4 +1,4 @@
-// What all pages share: asking the service, the key, and numbers as people read them.
+// What all pages share: asking the service, the key, elements, scales, and numbers as people read them.
 
 const KEY = "counsel-key";
 
@@ -81,11 +81,22 @@ export function svg(name, attributes = {}, children = []) {
   return made;
 }
 
+/** A straight map of numbers to places. */
+export function scale([from, to], [start, end]) {
+  const span = to - from || 1;
+  return (value) => start + ((value - from) / span) * (end - start);
+}
+
 /** A number to three significant digits, as people write it. */
 export function short(number) {
   if (number === null || number === undefined || Number.isNaN(number)) return "–";
   const rounded = Number(number.toPrecision(3));
   return rounded.toLocaleString("en", { maximumSignificantDigits: 3 }).replace("-", "−");
+}
+
+/** A number with its sign. */
+export function signed(number) {
+  return number > 0 ? `+${short(number)}` : short(number);
 }
 
 /** A share as a percentage. */

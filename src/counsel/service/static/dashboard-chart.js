@@ -1,6 +1,6 @@
 // A chart box: draws to the width it has, and shows exact values to pointer and keyboard.
 
-import { element, svg } from "/static/common.js";
+import { element, svg } from "./common.js";
 
 const STEPS = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1, Home: -Infinity, End: Infinity };
 

@@ -1,6 +1,6 @@
 // Tables as CSV, built in the browser from what is on the page.
 
-import { element, save } from "/static/common.js";
+import { element, save } from "./common.js";
 
 /** Rows as CSV text with a header. */
 function csv({ head, rows }) {

@@ -1,7 +1,7 @@
 // The drawings: each takes data and a width, and returns a height, SVG nodes, and marks with exact values.
 
-import { svg } from "/static/common.js";
-import { scale, starts, ticks } from "/static/dashboard-scales.js";
+import { scale, svg } from "./common.js";
+import { starts, ticks } from "./dashboard-axes.js";
 
 const EDGE = { left: 44, right: 40, top: 16, bottom: 26 };
 const HEIGHT = 210;

@@ -1,8 +1,8 @@
 // A figure on the page.
 
-import { element } from "/static/common.js";
-import { Chart } from "/static/dashboard-chart.js";
-import { foot } from "/static/dashboard-csv.js";
+import { element } from "./common.js";
+import { Chart } from "./dashboard-chart.js";
+import { foot } from "./dashboard-csv.js";
 
 /** One figure on the page: what it finds, the chart, and the numbers to take away. */
 export class Figure {

@@ -1,9 +1,9 @@
 // The figures as plans: which numbers each shows, what it finds, and the table behind it.
 
-import { percent, short } from "/static/common.js";
-import { columns, frontier, histogram, trend, whiskers } from "/static/dashboard-drawings.js";
-import { moment } from "/static/dashboard-scales.js";
-import * as words from "/static/dashboard-words.js";
+import { percent, short } from "./common.js";
+import { columns, frontier, histogram, trend, whiskers } from "./dashboard-drawings.js";
+import { moment } from "./dashboard-axes.js";
+import * as words from "./dashboard-words.js";
 
 const { many, whole } = words;
 const spell = (bin) => `${moment(bin.from)} to ${moment(bin.to)}`;

@@ -1,7 +1,7 @@
 // A table on the page.
 
-import { element } from "/static/common.js";
-import { foot } from "/static/dashboard-csv.js";
+import { element } from "./common.js";
+import { foot } from "./dashboard-csv.js";
 
 /** A table on the page whose rows come and go without disturbing the others. */
 export class Table {

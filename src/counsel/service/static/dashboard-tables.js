@@ -1,9 +1,9 @@
 // The tables as plans: where advice pays, and recent decisions with their reasons.
 
-import { element, short, svg } from "/static/common.js";
-import { moment } from "/static/dashboard-scales.js";
-import { unfold } from "/static/dashboard-table.js";
-import * as words from "/static/dashboard-words.js";
+import { element, short, svg } from "./common.js";
+import { moment } from "./dashboard-axes.js";
+import { unfold } from "./dashboard-table.js";
+import * as words from "./dashboard-words.js";
 
 const FEW = 5;
 

@@ -1,6 +1,6 @@
 // What the numbers say, in sentences: pure functions of the summary.
 
-import { percent, short } from "/static/common.js";
+import { percent, short, signed } from "./common.js";
 
 const Z = 1.96;
 
@@ -9,9 +9,6 @@ export const whole = (count) => count.toLocaleString("en");
 
 /** A count and its noun. */
 export const many = (count, one, more = `${one}s`) => `${whole(count)} ${count === 1 ? one : more}`;
-
-/** A number with its sign. */
-export const signed = (number) => (number > 0 ? `+${short(number)}` : short(number));
 
 /** A label as a quotation. */
 export const quoted = (label) => `“${label}”`;

@@ -1,15 +1,15 @@
 // The dashboard: which adviser is shown, and the numbers kept fresh.
 
-import { ask, download, element } from "/static/common.js";
-import { fileName } from "/static/dashboard-csv.js";
-import { strip } from "/static/dashboard-drawings.js";
-import { Figure } from "/static/dashboard-figure.js";
-import { FRONTIER, SMALL } from "/static/dashboard-figures.js";
-import { keepPlace } from "/static/dashboard-place.js";
-import { second } from "/static/dashboard-scales.js";
-import { Table } from "/static/dashboard-table.js";
-import { RECENT, WHERE } from "/static/dashboard-tables.js";
-import * as words from "/static/dashboard-words.js";
+import { ask, download, element } from "./common.js";
+import { fileName } from "./dashboard-csv.js";
+import { strip } from "./dashboard-drawings.js";
+import { Figure } from "./dashboard-figure.js";
+import { FRONTIER, SMALL } from "./dashboard-figures.js";
+import { keepPlace } from "./dashboard-place.js";
+import { second } from "./dashboard-axes.js";
+import { Table } from "./dashboard-table.js";
+import { RECENT, WHERE } from "./dashboard-tables.js";
+import * as words from "./dashboard-words.js";
 
 const EVERY = 5000;
 const LISTED_FOR = 30000;

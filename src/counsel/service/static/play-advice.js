@@ -1,6 +1,6 @@
 // The line in which the machine speaks or stays silent, and its reasons on demand.
 
-import { element, percent, short } from "./common.js";
+import { element, percent, short, signed } from "./common.js";
 import { sign } from "./play-words.js";
 
 const REASONS = [
@@ -64,10 +64,6 @@ export class AdviceLine {
     reasons.classList.toggle("hidden", !open || !this.given);
     if (open && this.given) reasons.replaceChildren(...reasonsOf(this.given));
   }
-}
-
-function signed(value) {
-  return value > 0 ? `+${short(value)}` : short(value);
 }
 
 function reasonsOf(given) {

@@ -1,7 +1,6 @@
 // The card at the end of a game: the score, the score alone, where advice mattered, what the machine learnt.
 
-import { element, percent, short, svg } from "./common.js";
-import { scale } from "./play-chart.js";
+import { element, percent, scale, short, svg } from "./common.js";
 import { count, endingOf, together } from "./play-words.js";
 
 const WIDTH = 300;

@@ -1,12 +1,6 @@
-// What the small charts share: a scale, round ticks, and axes.
+// What the small charts share: round ticks, axes and lines.
 
 import { short, svg } from "./common.js";
-
-/** A linear scale from a range of numbers to a range of places. */
-export function scale([from, to], [start, end]) {
-  const span = to - from || 1;
-  return (value) => start + ((value - from) / span) * (end - start);
-}
 
 /** At most `many` round steps from zero up to `most`. */
 export function ticks(most, many = 4) {

@@ -1,7 +1,7 @@
 // The frontier: expected stars against expected pieces of advice, with the player on it.
 
-import { short, svg } from "./common.js";
-import { axes, line, scale, ticks } from "./play-chart.js";
+import { scale, short, svg } from "./common.js";
+import { axes, line, ticks } from "./play-chart.js";
 import { count } from "./play-words.js";
 
 const WIDTH = 300;

@@ -1,7 +1,7 @@
 // While a simulated person plays: the estimates move by move, and the true values they should reach.
 
-import { element, svg } from "./common.js";
-import { axes, line, scale, ticks } from "./play-chart.js";
+import { element, scale, svg } from "./common.js";
+import { axes, line, ticks } from "./play-chart.js";
 
 const WIDTH = 300;
 const BOX = [34, 24, WIDTH - 62, 120];

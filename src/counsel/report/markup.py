@@ -1,8 +1,10 @@
-"""What all pages have in common: type, colour, tables, and how they print."""
+"""What all pages have in common: type, colour, tables, text as text, and how they print."""
+
+import html
 
 from counsel.worlds.canvas import ADVICE, INK, LINES, PAPER
 
-COMMON = f"""
+COMMON_STYLE = f"""
 :root {{ color-scheme: light; }}
 body {{ margin: 0 auto; max-width: 64rem; padding: 2.5rem 1.25rem 4rem; background: {PAPER};
   color: {INK}; font: 16px/1.55 system-ui, -apple-system, "Segoe UI", sans-serif;
@@ -21,3 +23,14 @@ td.number, th.number {{ text-align: right; white-space: nowrap; }}
   h2 {{ break-after: avoid; }} figure, tr {{ break-inside: avoid; }}
   .wide {{ overflow: visible; }} }}
 """
+
+
+def escaped(given: str) -> str:
+    """Return a text that a page shows as it is, whatever it holds."""
+    return html.escape(given, quote=True)
+
+
+def table(head: str, body: str) -> str:
+    """Return a table, which scrolls where it is too wide, from its head cells and body rows."""
+    whole = f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody>"
+    return f"<div class='wide'><table>{whole}</table></div>"

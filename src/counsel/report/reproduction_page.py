@@ -1,20 +1,19 @@
 """The report of a reproduction: one page that opens offline and prints, pictures inside.
 
-``page`` is a pure function: text in, text out. Everything a reader needs is in the one file, and
-nothing in it asks any other host for anything.
+``reproduction_page`` is a pure function: text in, text out. Everything a reader needs is in the one
+file, and nothing in it asks any other host for anything.
 """
 
 import base64
-import html
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from counsel.report.css import COMMON
+from counsel.report.markup import COMMON_STYLE, escaped, table
 from counsel.worlds.canvas import ADVICE
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class PagePicture:
     """A picture as SVG text, and its caption."""
 
     name: str
@@ -23,7 +22,7 @@ class Shown:
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class PageClaim:
     """A claim in words: what, whose, what was measured, with its interval, and the verdict."""
 
     text: str
@@ -40,12 +39,12 @@ class Section:
 
     name: str
     title: str
-    pictures: Sequence[Shown]
-    claims: Sequence[Told]
+    pictures: Sequence[PagePicture]
+    claims: Sequence[PageClaim]
     settings: Sequence[tuple[str, str, str]]
 
 
-STYLE = f"""{COMMON}
+STYLE = f"""{COMMON_STYLE}
 nav ul {{ padding: 0; display: flex; flex-wrap: wrap; gap: .3rem 1.1rem; list-style: none; }}
 figure {{ margin: 1.2rem 0; }}
 figure img {{ max-width: 100%; height: auto; display: block; }}
@@ -60,7 +59,9 @@ code {{ font-size: .85em; overflow-wrap: anywhere; }}
 """
 
 
-def page(title: str, lead: str, notes: Sequence[str], sections: Sequence[Section]) -> str:
+def reproduction_page(
+    title: str, lead: str, notes: Sequence[str], sections: Sequence[Section]
+) -> str:
     """Return the whole page.
 
     Parameters
@@ -77,51 +78,50 @@ def page(title: str, lead: str, notes: Sequence[str], sections: Sequence[Section
         "<!doctype html>",
         '<html lang="en"><head><meta charset="utf-8">',
         '<meta name="viewport" content="width=device-width, initial-scale=1">',
-        f"<title>{_text(title)}</title><style>{STYLE}</style></head><body>",
-        f"<h1>{_text(title)}</h1><p class='lead'>{_text(lead)}</p>",
+        f"<title>{escaped(title)}</title><style>{STYLE}</style></head><body>",
+        f"<h1>{escaped(title)}</h1><p class='lead'>{escaped(lead)}</p>",
         "<nav aria-label='Experiments'><ul>",
-        *(f"<li><a href='#{_text(s.name)}'>{_text(s.name)}</a></li>" for s in sections),
+        *(f"<li><a href='#{escaped(s.name)}'>{escaped(s.name)}</a></li>" for s in sections),
         "</ul></nav>",
         "<h2 id='claims'>Claims</h2>",
         _claims([(section.name, claim) for section, claim in claims]),
         *(_section(section) for section in sections),
         "<h2 id='how'>How it was run</h2><ul>",
-        *(f"<li>{_text(note)}</li>" for note in notes),
+        *(f"<li>{escaped(note)}</li>" for note in notes),
         "</ul></body></html>",
     ]
     return "\n".join(parts) + "\n"
 
 
 def _section(section: Section) -> str:
-    pictures = "\n".join(_figure(shown) for shown in section.pictures)
+    pictures = "\n".join(_figure(picture) for picture in section.pictures)
     rows = "".join(
-        f"<tr><td><code>{_text(key)}</code></td><td><code>{_text(told)}</code></td>"
-        f"<td class='number'>{_text(spent)}</td></tr>"
+        f"<tr><td><code>{escaped(key)}</code></td><td><code>{escaped(told)}</code></td>"
+        f"<td class='number'>{escaped(spent)}</td></tr>"
         for key, told, spent in section.settings
     )
+    head = "<th>run</th><th>settings</th><th class='number'>seconds</th>"
     return (
-        f"<section><h2 id='{_text(section.name)}'>{_text(section.title)}</h2>{pictures}"
+        f"<section><h2 id='{escaped(section.name)}'>{escaped(section.title)}</h2>{pictures}"
         f"<details><summary>{len(section.settings)} runs and their settings</summary>"
-        "<div class='wide'><table><thead><tr><th>run</th><th>settings</th>"
-        f"<th class='number'>seconds</th></tr></thead><tbody>{rows}</tbody></table></div>"
-        "</details></section>"
+        f"{table(head, rows)}</details></section>"
     )
 
 
-def _figure(shown: Shown) -> str:
-    data = base64.b64encode(shown.svg.encode()).decode()
+def _figure(picture: PagePicture) -> str:
+    data = base64.b64encode(picture.svg.encode()).decode()
     return (
-        f"<figure id='{_text(shown.name)}'><img alt='{_text(shown.caption)}' "
-        f"src='data:image/svg+xml;base64,{data}'><figcaption>{_text(shown.caption)}</figcaption></figure>"
+        f"<figure id='{escaped(picture.name)}'><img alt='{escaped(picture.caption)}' "
+        f"src='data:image/svg+xml;base64,{data}'><figcaption>{escaped(picture.caption)}</figcaption></figure>"
     )
 
 
-def _claims(claims: Sequence[tuple[str, Told]]) -> str:
+def _claims(claims: Sequence[tuple[str, PageClaim]]) -> str:
     rows = "".join(
-        f"<tr><td><a href='#{_text(name)}'>{_text(name)}</a></td><td>{_text(claim.text)}</td>"
-        f"<td>{_text(claim.source)}</td><td>{_text(claim.measured)}</td>"
-        f"<td><span class='whole'>{_text(claim.number)}</span><br>"
-        f"<small>{_text(claim.quantity)}</small></td>"
+        f"<tr><td><a href='#{escaped(name)}'>{escaped(name)}</a></td><td>{escaped(claim.text)}</td>"
+        f"<td>{escaped(claim.source)}</td><td>{escaped(claim.measured)}</td>"
+        f"<td><span class='whole'>{escaped(claim.number)}</span><br>"
+        f"<small>{escaped(claim.quantity)}</small></td>"
         + (
             "<td class='holds'>▲ holds</td>"
             if claim.holds
@@ -132,9 +132,4 @@ def _claims(claims: Sequence[tuple[str, Told]]) -> str:
     )
     names = ("experiment", "claim", "whose", "measured", "mean over seeds [95 %]", "verdict")
     head = "".join(f"<th>{name}</th>" for name in names)
-    body = f"<thead><tr>{head}</tr></thead><tbody>{rows}</tbody>"
-    return f"<div class='wide'><table>{body}</table></div>"
-
-
-def _text(given: str) -> str:
-    return html.escape(given, quote=True)
+    return table(head, rows)

@@ -1,12 +1,6 @@
-// Scales, round ticks, and times as people read them.
+// What axes say: round ticks, and times as people read them.
 
 const MINUTE = 60, DAY = 86400;
-
-/** A straight map of numbers to places. */
-export function scale([from, to], [start, end]) {
-  const span = to - from || 1;
-  return (value) => start + ((value - from) / span) * (end - start);
-}
 
 /** Round numbers that cover a range with about `count` steps; the outer ones may lie outside of it. */
 export function ticks(from, to, count) {

@@ -1,4 +1,4 @@
-"""The kinds of runs the experiments are made of.
+"""The kinds of runs that the experiments are made of.
 
 Each learns, or plans, and returns columns. Gaps are exact: what a policy falls short of the best
 there is, for the penalty or within the budget it is judged by.
@@ -25,6 +25,7 @@ from counsel.simulate.episodes import Episodes
 from counsel.simulate.simulator import Simulator
 from counsel.worlds.catalogue import make
 from counsel.worlds.flappy_bird import next_column
+from counsel.worlds.grid_map import MOVES
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -279,5 +280,5 @@ def flight_of(run: Rows, prefix: str = "") -> Episodes:
         reward=np.zeros(n),
         next_state=run[f"{prefix}next_state"][:n].astype(np.int32),
         terminated=np.array([True]),
-        defer=3,
+        defer=len(MOVES),
     )
