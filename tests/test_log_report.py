@@ -13,6 +13,8 @@ import pyarrow.csv
 import pytest
 
 import counsel
+from counsel.logs.evaluate import evaluate, weigh
+from counsel.logs.read import as_log
 from counsel.logs.sensitivity import sensitivity
 from counsel.logs.study import study
 from counsel.report.log_page import log_page
@@ -27,13 +29,28 @@ HOSTILE = [
 
 
 @pytest.fixture(scope="module")
-def ward():
-    return counsel.fit(ward_log(shifts=1500, rng=np.random.default_rng(1)))
+def shifts():
+    return ward_log(shifts=1500, rng=np.random.default_rng(1))
+
+
+@pytest.fixture(scope="module")
+def ward(shifts):
+    return counsel.fit(shifts)
 
 
 @pytest.fixture(scope="module")
 def studied(ward):
     return study(ward, budget=1)
+
+
+@pytest.fixture(scope="module")
+def page(shifts, studied):
+    return page_of(shifts, studied)
+
+
+def page_of(log, studied):
+    policy, rng = studied.planned.plan.policy, np.random.default_rng(0)
+    return log_page(studied, weigh(as_log(log, None, None), policy, studied.fit, rng))
 
 
 def rendered(page, folder):
@@ -137,15 +154,14 @@ def test_sensitivity_covers_advice_that_went_to_those_who_needed_it_least():
     assert wide.low < truth < wide.high
 
 
-def test_a_page_asks_nobody_for_anything(studied):
-    page = without_plotly(log_page(studied))
+def test_a_page_asks_nobody_for_anything(page):
+    page = without_plotly(page)
     assert "default-src 'none'" in page
     assert not re.findall(r"""\b(?:src|href)=(?:["'](?!data:|#)|[^"'\s])""", page)
     assert "http" not in page.replace("http-equiv", "")
 
 
-def test_a_page_shows_its_charts_and_finding(studied, tmp_path):
-    page = log_page(studied)
+def test_a_page_shows_its_charts_and_finding(page, studied, tmp_path):
     told = rendered(page, tmp_path)
     places = re.findall(r"<div class=.chart[^>]* id=.([a-z-]+)", page)
     assert places == [
@@ -159,8 +175,31 @@ def test_a_page_shows_its_charts_and_finding(studied, tmp_path):
     assert f"{studied.worth.value:+.3g}" in told
 
 
-def test_names_of_people_are_nowhere_on_the_page(studied):
-    assert "nurse-" not in log_page(studied)
+def test_names_of_people_are_nowhere_on_the_page(page):
+    assert "nurse-" not in page
+
+
+def test_the_page_says_what_the_log_says_without_the_model():
+    # Found by a newcomer: the page was surer of a plan than `counsel evaluate`.
+    log = ward_log(shifts=3000, rng=np.random.default_rng(0))
+    studied = study(counsel.fit(log), budget=1)
+    policy = studied.planned.plan.policy
+    judged, refusal = weigh(as_log(log, None, None), policy, studied.fit, np.random.default_rng(0))
+    told = evaluate(log, policy, fitted=studied.fit).policy
+    assert refusal is None
+    assert judged.effective == told.effective
+    assert judged.weighted.value == pytest.approx(told.weighted.value, rel=1e-9)
+    assert judged.doubly_robust.value == pytest.approx(told.doubly_robust.value, rel=1e-9)
+    page = log_page(studied, (judged, refusal))
+    assert f"({judged.effective:,.0f} of them count), the log says" in page
+
+
+def test_the_page_says_that_a_log_cannot_confirm_its_plan():
+    log = ward_log(shifts=200, rng=np.random.default_rng(1))
+    studied = study(counsel.fit(log), budget=1)
+    refusal = evaluate(log, studied.planned.plan.policy, fitted=studied.fit).refusal
+    assert "the effective sample is" in refusal
+    assert f"The log by itself cannot confirm it: {refusal}." in page_of(log, studied)
 
 
 def hostile_log():
@@ -183,7 +222,7 @@ def hostile_log():
 
 
 def test_labels_are_shown_as_text_whatever_they_hold(tmp_path):
-    page = log_page(study(counsel.fit(hostile_log()), budget=1))
+    page = page_of(hostile_log(), study(counsel.fit(hostile_log()), budget=1))
     told = rendered(page, tmp_path)
     title = re.search(r"<title>(.*?)</title>", told).group(1)
     assert title != "taken"
@@ -196,7 +235,7 @@ def test_labels_are_shown_as_text_whatever_they_hold(tmp_path):
 def test_a_log_without_advice_says_so(tmp_path):
     log = ward_log(shifts=50, rng=np.random.default_rng(0)).to_pandas()
     log["advice"] = None
-    page = log_page(study(counsel.fit(log)))
+    page = page_of(log, study(counsel.fit(log)))
     assert "No advice was ever seen" in page
     assert "Nothing is advised" in page
 
@@ -208,7 +247,7 @@ def test_real_people_and_advice_that_was_right_or_wrong(tmp_path):
     # Alone 47 % are right (the data set's own description); advice that is always right helps.
     assert found.alone.value == pytest.approx(0.47, abs=0.01)
     assert found.worth.low > 0.2
-    assert "Nothing speaks against" not in log_page(found), "two actions cannot test the law"
+    assert "Nothing speaks against" not in page_of(REAL, found), "two actions cannot test the law"
 
 
 def test_the_command_writes_a_page_or_nothing(command, tmp_path):

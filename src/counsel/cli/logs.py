@@ -257,7 +257,10 @@ def report(  # noqa: PLR0913 (one argument for each option)
     groups: Groups = None,
 ) -> None:
     """Write a page for whoever decides: who listens, where advice pays, what a budget buys."""
+    import numpy as np
+
     from counsel._files import write_text
+    from counsel.logs.evaluate import weigh
     from counsel.logs.fit import fit as fit_log
     from counsel.logs.study import DRAWS, study
     from counsel.printing.tables import counting
@@ -266,10 +269,13 @@ def report(  # noqa: PLR0913 (one argument for each option)
     _check_ending(output, ".html")
     sharing: dict[str, Any] = {"share": share, "scale": scale, "groups": _groups(groups)}
     with waiting(f"Fitting {log}"):
-        found = fit_log(_read(log, columns, bins), by_step=by_step, **sharing)
+        opened = _read(log, columns, bins)
+        found = fit_log(opened, by_step=by_step, **sharing)
     with counting("Drawing episodes", DRAWS) as show:
         told = study(found, penalty=penalty, budget=budget, hard=hard, cautious=cautious, show=show)
-    write_text(output, log_page(told))
+    with waiting(f"Weighing the episodes of {log}"):
+        weighed = weigh(opened, told.planned.plan.policy, found, np.random.default_rng(0))
+    write_text(output, log_page(told, weighed))
     typer.echo(f"Wrote {output}.")
     typer.echo(f"Next: open {shlex.quote(str(output))} in a browser")
 

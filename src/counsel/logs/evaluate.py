@@ -39,6 +39,7 @@ Only whole episodes are weighted: those without gaps that ended or reached the h
 without a reward has that of the model.
 """
 
+import math
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -50,7 +51,7 @@ from counsel._arrays import Floats, Ints, brief
 from counsel.errors import CounselError
 from counsel.logs.fit import Fit, fit
 from counsel.logs.policies import read_policy
-from counsel.logs.read import as_log
+from counsel.logs.read import Log, as_log
 from counsel.logs.schema import Bins, Columns
 from counsel.logs.weighing import (
     Decisions,
@@ -253,14 +254,13 @@ def evaluate(  # noqa: PLR0913 (the log, how it is read, and what is asked)
     models = _in_models(found, list(asked.values()), rng, show)
     rows = decisions_of(log, found)
     chance, recorded = logged_chances(rows, problem)
-    blocks = rng.permutation(rows.n_episodes) % BLOCKS
-    filled = max(min(rows.n_episodes, BLOCKS), 1)
     # The same draws for all: policies that are the same get the same intervals.
-    times = rng.multinomial(filled, np.full(filled, 1.0 / filled), size=DRAWS)
-    judged = [
-        _judge(name, one, found, models[:, i], rows, chance, blocks, times)
-        for i, (name, one) in enumerate(asked.items())
-    ]
+    blocks, filled, times = _redrawn(rows, rng)
+    judged = []
+    for (name, one), values in zip(asked.items(), models.T, strict=True):
+        low, high = ends_of(values[1:], found.tally.n_blocks)
+        model = Worth(float(values[0]), float(low), float(high))
+        judged.append(_judge(name, one, found, model, rows, chance, blocks, times))
     logged = None
     if rows.n_episodes:
         returns = np.bincount(rows.episode, rows.reward, rows.n_episodes)
@@ -278,6 +278,39 @@ def evaluate(  # noqa: PLR0913 (the log, how it is read, and what is asked)
         recorded=recorded,
         refusal=_refusal(judged[0], rows.n_episodes, round(found.tally.episodes)),
     )
+
+
+def weigh(
+    log: Log, policy: Policy | HardPolicy, found: Fit, rng: np.random.Generator
+) -> tuple[Judged, str | None]:
+    """Judge one policy by the episodes of its log; or say why they cannot tell.
+
+    No models are drawn, so that its worth in the model has no interval.
+
+    Parameters
+    ----------
+    log
+        The log.
+    policy
+        A policy for the states and actions of the fit.
+    found
+        The model of this very log.
+    rng
+        Where draws come from.
+    """
+    rows = decisions_of(log, found)
+    chance, _ = logged_chances(rows, found.problem)
+    blocks, _, times = _redrawn(rows, rng)
+    model = Worth(value_of(found.problem, policy).value, math.nan, math.nan)
+    judged = _judge("policy", policy, found, model, rows, chance, blocks, times)
+    return judged, _refusal(judged, rows.n_episodes, round(found.tally.episodes))
+
+
+def _redrawn(rows: Decisions, rng: np.random.Generator) -> tuple[Ints, int, Ints]:
+    """Return the block of each episode, how many there are, and how often each is drawn [n, b]."""
+    blocks = rng.permutation(rows.n_episodes) % BLOCKS
+    filled = max(min(rows.n_episodes, BLOCKS), 1)
+    return blocks, filled, rng.multinomial(filled, np.full(filled, 1.0 / filled), size=DRAWS)
 
 
 def _refusal(judged: Judged, whole: int, episodes: int) -> str | None:
@@ -318,7 +351,7 @@ def _judge(  # noqa: PLR0913 (everything that was worked out before)
     name: str,
     policy: Policy | HardPolicy,
     found: Fit,
-    models: Floats,
+    model: Worth,
     rows: Decisions,
     chance: Floats,
     blocks: Ints,
@@ -326,7 +359,6 @@ def _judge(  # noqa: PLR0913 (everything that was worked out before)
 ) -> Judged:
     problem = found.problem
     at = value_of(problem, policy)
-    low, high = ends_of(models[1:], found.tally.n_blocks)
     ratio = policy_chances(policy, rows) / chance
     n, H = rows.n_episodes, rows.horizon
     weight: Floats = np.ones((n, H))
@@ -342,7 +374,7 @@ def _judge(  # noqa: PLR0913 (everything that was worked out before)
     return Judged(
         name=name,
         pieces=at.advice_count,
-        model=Worth(float(models[0]), float(low), float(high)),
+        model=model,
         weighted=weighted,
         doubly_robust=robust,
         effective=effective,

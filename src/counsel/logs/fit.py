@@ -84,8 +84,8 @@ class Fit:
     >>> lift, low, high = found.estimates.lift, found.estimates.lift_low, found.estimates.lift_high
     >>> print(f"lift {lift[0, 0, 0]:.2f}, between {low[0, 0, 0]:.2f} and {high[0, 0, 0]:.2f}")
     lift 0.66, between 0.57 and 0.74
-    >>> print(found.notes[0].what, found.notes[0].examples)
-    actions that were never advised; nobody knows who would listen, so they are not ('wait',)
+    >>> print(found.notes[0].what.partition(":")[0], found.notes[0].examples)
+    actions that were never advised ('wait',)
     """
 
     name: str

@@ -41,7 +41,9 @@ def _about_pairs(tally: Tally, found: Estimates, sharing: Sharing) -> Iterator[F
     never = [actions[b] for b in np.flatnonzero(given_sb.sum(axis=0) == 0)]
     if never:
         yield _note(
-            "actions that were never advised; nobody knows who would listen, so they are not", never
+            "actions that were never advised: who would listen is not known, so the plan does not "
+            "advise them",
+            never,
         )
     always = (given_sb.sum(axis=0) > 0) & (refused_sb.sum(axis=0) == 0)
     if always.any():

@@ -16,7 +16,7 @@ import numpy as np
 
 from counsel.errors import CounselError
 from counsel.estimate.rates import wilson
-from counsel.logs.evaluate import Worth
+from counsel.logs.evaluate import Judged, Worth
 from counsel.logs.listening import Trend, by_advice, by_state, overall
 from counsel.logs.plan import ranked_entries
 from counsel.logs.study import Study
@@ -53,8 +53,16 @@ PutChart = Callable[[Chart | None], str]
 """Puts a chart on the page and returns its place."""
 
 
-def log_page(found: Study) -> str:
-    """Return the whole page."""
+def log_page(found: Study, weighed: tuple[Judged, str | None]) -> str:
+    """Return the whole page.
+
+    Parameters
+    ----------
+    found
+        What the model says.
+    weighed
+        What the episodes of the log say of its plan, or why they cannot tell: ``evaluate.weigh``.
+    """
     charts: list[Chart] = []
 
     def put(chart: Chart | None) -> str:
@@ -65,6 +73,7 @@ def log_page(found: Study) -> str:
 
     body = [
         f"<h1>{escaped(_headline(found))}</h1><p class='lead'>{escaped(_lead(found))}</p>",
+        f"<p>{escaped(_confirmed(*weighed))}</p>",
         _three(found),
         *_pays(found, put),
         *_frontier(found, put),
@@ -126,6 +135,21 @@ def _lead(found: Study) -> str:
     return (
         f"{today} From {checked.rows:,} decisions{who} in {checked.episodes:,} episodes. Square "
         "brackets are 95 % intervals over resampled episodes."
+    )
+
+
+def _confirmed(judged: Judged, refusal: str | None) -> str:
+    """Say whether the log bears the plan's worth out without the model."""
+    if refusal is not None or judged.weighted is None or judged.doubly_robust is None:
+        return (
+            "What the plan brings rests on the fitted model. The log by itself cannot confirm it: "
+            f"{refusal}."
+        )
+    return (
+        "What the plan brings is worked out in the fitted model. Without trusting it, by weighting "
+        f"the episodes that went as the plan would have had them ({judged.effective:,.0f} of them "
+        f"count), the log says {_worth(judged.weighted)}; by both together "
+        f"{_worth(judged.doubly_robust)}."
     )
 
 
