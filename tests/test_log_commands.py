@@ -288,7 +288,7 @@ BAD = {
     "fit option": ["fit log.csv --colour red -o m.npz", "No such option"],
     "plan nothing": ["plan nothing.npz -o p.csv", "nothing.npz does not exist"],
     "plan without counts": ["plan problem.npz -o p.csv", "is a problem without counts"],
-    "plan a log": ["plan log.csv -o p.csv", "damaged or not a Counsel file"],
+    "plan a log": ["plan log.csv -o p.csv", "log.csv is no model (.npz); make one"],
     "plan ending": ["plan model.npz -o p.npz", "must be a file that ends in .csv or .parquet"],
     "plan folder": ["plan model.npz -o nowhere/p.csv", "cannot write nowhere/p.csv"],
     "plan both": ["plan model.npz --budget 1 --penalty 1 -o p.csv", ""],
@@ -355,3 +355,19 @@ def test_nothing_is_overwritten_by_what_fails(run, here):
     assert run("fit", "bad.csv", "-o", "model.npz")[0] == 2
     assert (here / "model.npz").read_bytes() == before
     assert not list(here.glob(".counsel-*"))
+
+
+def test_a_table_instead_of_a_model_is_told_to_be_fitted_first(command, tmp_path):
+    # Found by a newcomer: it was called damaged.
+    (tmp_path / "hints.csv").write_text("session,turn\n1,1\n")
+    done = command("plan", "hints.csv", "-o", "policy.csv", cwd=tmp_path)
+    assert done.returncode == 2
+    assert "make one of a table with: counsel fit hints.csv -o model.npz" in done.stderr
+
+
+def test_all_columns_that_are_missing_are_named_at_once(command, tmp_path):
+    # Found by a newcomer: they were asked for one after the other.
+    (tmp_path / "hints.csv").write_text("session,turn,state\n1,1,low\n")
+    done = command("check", "hints.csv", cwd=tmp_path)
+    assert done.returncode == 2
+    assert done.stderr.endswith("--columns episode=…,step=…,advice=…,action=…,reward=…\n")

@@ -168,6 +168,9 @@ def plan(  # noqa: PLR0913 (one argument for each option)
     from counsel.printing.tables import counting, print_json
 
     _check_ending(output, ".csv", ".parquet")
+    if model.suffix != ".npz":
+        made = f"counsel fit {shlex.quote(str(model))} -o model.npz"
+        raise CounselError(f"{model} is no model (.npz); make one of a table with: {made}")
     found = load_fit(model)
     with counting("Drawing episodes", DRAWS if cautious else 0) as show:
         planned = plan_on(

@@ -199,7 +199,9 @@ def headline(verdicts: Sequence[Verdict]) -> tuple[str, str]:
         title = f"{own} of {len(ours)} claims of our own hold"
     elif ours:
         lead += f"Of {len(ours)} claims of our own {own} hold. "
-    return title, lead + "Those that do not are listed as such below."
+    if held + own < len(verdicts):
+        lead += "Those that do not are listed as such below."
+    return title, lead.rstrip()
 
 
 def number(claim: Claim) -> str:

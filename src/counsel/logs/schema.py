@@ -257,12 +257,26 @@ class Columns:
             if missing and asked:
                 raise CounselError(
                     f"{where} has no column {missing[0]!r} for {role}; it has {', '.join(there)}: "
-                    f"{_hint(missing[0], role, there)}"
+                    f"{self._hint(missing[0], role, there)}"
                 )
             if not missing:
                 found[role] = columns
         _check_apart(found, where)
         return found
+
+    def _hint(self, missing: str, role: str, there: tuple[str, ...]) -> str:
+        """Say what to do about a column that is not there."""
+        if len(there) == 1 and ";" in there[0]:
+            return "its columns are separated by semicolons; save it with commas"
+        for column in there:
+            if column.strip().casefold() == missing.strip().casefold():
+                return f"did you mean {column!r}? Say so with --columns '{role}={column}'"
+        lacking = [one for one in REQUIRED if one != "state" and self.of(one) not in there]
+        if not set(self.state) <= set(there):
+            lacking.append("state")
+        if role not in lacking or len(lacking) == 1:
+            return f"say which it is with --columns {role}=…"
+        return "say which they are with --columns " + ",".join(f"{one}=…" for one in lacking)
 
 
 APART = ("state", "advice", "action", "reward", "next_state", "advice_probability", "seen")
@@ -279,13 +293,3 @@ def _check_apart(found: dict[str, tuple[str, ...]], where: str) -> None:
                     f"{where}: column {column!r} is both {taken[column]} and {role}; name another"
                 )
             taken[column] = role
-
-
-def _hint(missing: str, role: str, there: tuple[str, ...]) -> str:
-    """Say what to do about a column that is not there."""
-    if len(there) == 1 and ";" in there[0]:
-        return "its columns are separated by semicolons; save it with commas"
-    for column in there:
-        if column.strip().casefold() == missing.strip().casefold():
-            return f"did you mean {column!r}? Say so with --columns '{role}={column}'"
-    return f"say which it is with --columns {role}=…"

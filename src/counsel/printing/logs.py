@@ -262,7 +262,7 @@ def print_planned(planned: Planned) -> None:
         kept = int((~planned.doubtful & problem.mdp.allowed).any(axis=2).sum())
         typer.echo(
             "Cautious: only advice that helps in 95 % of resampled logs; that leaves "
-            f"{kept:,} of {problem.horizon * len(planned.fit.tally.states):,} cells."
+            f"{kept:,} of {problem.horizon * len(planned.fit.tally.states):,} steps and states."
         )
     entries = ranked_entries(planned)
     if not entries:

@@ -172,8 +172,8 @@ def _three(found: Study) -> str:
         f"<div class='three'><div><b>{listen}</b><span>{escaped(told)}</span></div>"
         f"<div><b>{worth.value:+.3g}</b><span>what the plan adds to an episode: "
         f"{escaped(_signed(worth))}</span></div>"
-        f"<div><b>{sent}</b><span>pieces of advice an episode today; the plan has "
-        f"{escaped(found.limit)} and sends {_short(found.planned.plan.advice_count)}</span></div>"
+        f"<div><b>{sent}</b><span>pieces of advice an episode today; the plan sends "
+        f"{_short(found.planned.plan.advice_count)} (limit: {escaped(found.limit)})</span></div>"
         "</div>"
     )
 

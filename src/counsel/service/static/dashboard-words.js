@@ -249,6 +249,6 @@ const share = (value) => (isKnown(value) ? percent(value) : null);
 export function notKnown(summary) {
   const { unknown: sentences } = summary;
   if (!decided(summary) && !sentences.length) return "Without decisions the data cannot tell anything yet";
-  if (!sentences.length) return "The service names nothing that the data cannot tell";
+  if (!sentences.length) return "Nothing is missing from the data, as far as the service can tell";
   return sentences.length === 1 ? "One thing the data cannot tell" : `${whole(sentences.length)} things the data cannot tell`;
 }
