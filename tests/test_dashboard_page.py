@@ -424,6 +424,7 @@ def test_fresh_numbers_leave_the_value_that_is_looked_at(open_page, address):
     answer_with(page, lambda: told)
     page.clock.install()
     page.goto(f"{address}/#{adviser['id']}")
+    expect(page.locator("#finding")).to_contain_text("71 %")  # until then no chart has values
     page.locator("#adherence-over-time .chart").focus()
     page.keyboard.press("End")
     tip = page.locator("#adherence-over-time .tip")
