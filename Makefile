@@ -24,7 +24,7 @@ demo: $(READY)
 	@echo "Then play yourself: $(BIN)/counsel serve --demo and open http://127.0.0.1:8000/play"
 
 test: $(READY)
-	NUMBA_CACHE_DIR=$$($(BIN)/python tests/compiled.py) $(BIN)/python -m pytest -n $$($(BIN)/python -c 'import os; print((os.cpu_count() or 1) + 1)') --dist worksteal
+	NUMBA_CACHE_DIR=$$($(BIN)/python tests/compiled.py) $(BIN)/python -m pytest -n $$($(BIN)/python -c 'import os; print((os.cpu_count() or 1) + 2)') --dist worksteal
 
 check: $(READY)
 	$(BIN)/ruff check .
