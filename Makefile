@@ -3,6 +3,9 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+COMPILED = NUMBA_CACHE_DIR=$$($(BIN)/python tests/compiled.py)
+WORKERS = $$($(BIN)/python -c 'import os; print((os.cpu_count() or 1) + 1)')
+PYTEST = $(COMPILED) $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
 .PHONY: help demo test check docs bench lock clean
@@ -24,7 +27,7 @@ demo: $(READY)
 	@echo "Then play yourself: $(BIN)/counsel serve --demo and open http://127.0.0.1:8000/play"
 
 test: $(READY)
-	NUMBA_CACHE_DIR=$$($(BIN)/python tests/compiled.py) $(BIN)/python -m pytest -n $$($(BIN)/python -c 'import os; print((os.cpu_count() or 1) + 2)') --dist worksteal
+	$(PYTEST) -m "not docs"
 
 check: $(READY)
 	$(BIN)/ruff check .
@@ -34,7 +37,8 @@ check: $(READY)
 
 docs: $(READY)
 	@rm -rf docs/_gallery docs/_build
-	NUMBA_CACHE_DIR=$$($(BIN)/python tests/compiled.py) $(BIN)/python -m sphinx -q -W --keep-going docs docs/_build/html
+	$(PYTEST) -m docs tests/test_pages.py tests/test_gallery.py
+	$(COMPILED) $(BIN)/python -m sphinx -q -W --keep-going docs docs/_build/html
 	$(BIN)/python docs/check_site.py docs/_build/html
 	@echo "Open docs/_build/html/index.html"
 

@@ -13,6 +13,8 @@ import pytest
 
 from tests.pages import ROOT
 
+pytestmark = pytest.mark.docs
+
 EXAMPLES = sorted((ROOT / "docs" / "gallery").glob("[0-9]*.py"))
 MOST_LINES = 60
 BESIDE_CODE = {

@@ -7,6 +7,7 @@ from tests import pages
 PAGES = [path for path in pages.written() if path.name != "README.md" and pages.blocks(path)]
 
 
+@pytest.mark.docs
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: str(path.relative_to(pages.ROOT)))
 def test_a_page_does_what_it_shows(path, command, tmp_path, monkeypatch):
     monkeypatch.setenv("COLUMNS", "100")
