@@ -79,8 +79,12 @@ def test_manifests_say_settings_seed_versions_and_time(everything):
     assert told["seconds"] > 0
 
 
-def test_figures_can_be_drawn_alone(everything):
+def test_finished_runs_are_skipped_and_figures_can_be_drawn_alone(everything):
     folder, first = everything
+    again = whole.reproduce(["regret-safe"], TINY, folder, workers=1)
+    assert again.done == 0
+    # What was there before is still published.
+    assert [v.experiment for v in again.verdicts] == [v.experiment for v in first.verdicts]
     files = {path: path.read_bytes() for path in (folder / "figures").iterdir()}
     drawn = whole.redraw(folder)
     assert {v.claim.text: v.claim.holds for v in drawn.verdicts} == {
