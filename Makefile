@@ -3,16 +3,22 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
-COMPILED = NUMBA_CACHE_DIR=$$($(BIN)/python tests/compiled.py)
+COMPILED = NUMBA_CACHE_DIR=$$($(BIN)/python tests/support/compiled.py)
 WORKERS = $$($(BIN)/python -c 'import os; print((os.cpu_count() or 1) + 1)')
 PYTEST = $(COMPILED) $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
+MINUTES ?= 5
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
+export PYTHONDONTWRITEBYTECODE =
 
-.PHONY: help demo test check docs bench lock clean
+.PHONY: help demo test test-slow test-all fuzz coverage check docs bench lock clean
 
 help:
 	@echo "make demo   learn to advise two players of a game, and draw it"
-	@echo "make test   run the tests"
+	@echo "make test   run the tests (two to three minutes on two cores)"
+	@echo "make test-all  the same, and then make test-slow: statistics, killed processes, browser, database, reproductions"
+	@echo "make test-slow  the slow tests alone"
+	@echo "make fuzz MINUTES=5  the claims that hold for any seed, with fresh seeds"
+	@echo "make coverage  which lines the tests run, compiled kernels included"
 	@echo "make docs   build the documentation into docs/_build/html"
 	@echo "make bench  measure against peers (15 minutes), and write the page about it"
 	@echo "make check  style, types, direction of imports"
@@ -27,7 +33,15 @@ demo: $(READY)
 	@echo "Then play yourself: $(BIN)/counsel serve --demo and open http://127.0.0.1:8000/play"
 
 test: $(READY)
-	$(PYTEST) -m "not docs"
+	$(PYTEST) -m "not slow and not docs"
+
+test-slow: $(READY)
+	$(PYTEST) -m "slow and not docs"
+
+test-all: test test-slow
+
+fuzz: $(READY)
+	$(COMPILED) $(BIN)/python tools/fuzz.py --minutes $(MINUTES)
 
 check: $(READY)
 	$(BIN)/ruff check .
@@ -37,7 +51,7 @@ check: $(READY)
 
 docs: $(READY)
 	@rm -rf docs/_gallery docs/_build
-	$(PYTEST) -m docs tests/test_pages.py tests/test_gallery.py
+	$(PYTEST) -m docs tests/project/test_pages.py tests/project/test_gallery.py
 	$(COMPILED) $(BIN)/python -m sphinx -q -W --keep-going docs docs/_build/html
 	$(BIN)/python docs/check_site.py docs/_build/html
 	@echo "Open docs/_build/html/index.html"

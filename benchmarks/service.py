@@ -23,8 +23,6 @@ from pathlib import Path
 
 import numpy as np
 import sqlalchemy as sa
-from tests import postgres
-from tests.services import free_port
 
 from benchmarks.callers import Load, call
 from benchmarks.results import FOLDER, Row, against, alone, record
@@ -34,6 +32,8 @@ from counsel.service.live import Settings
 from counsel.service.sources import Sources
 from counsel.service.store import open_engine, writing
 from counsel.service.tables import decisions, episodes, outcomes, people, snapshots
+from tests.support import postgres
+from tests.support.services import free_port
 
 CALLERS = 50
 MILLION = 1_000_000

@@ -10,19 +10,38 @@ import sys
 import uuid
 
 import pytest
-from hypothesis import settings
+from hypothesis import seed, settings
 
-from tests import postgres, services
+from tests.support import postgres, services
+from tests.support.each import FUZZ_SEED, SEEDS
 
-settings.register_profile("ci", max_examples=200, derandomize=True, deadline=None)
-settings.register_profile("dev", max_examples=50, deadline=None)
-settings.load_profile("ci" if os.environ.get("CI") else "dev")
+# The verdict never depends on luck: examples are drawn from the name of the test. `make fuzz` draws
+# others, by a seed that it prints.
+settings.register_profile("test", max_examples=50, derandomize=True, deadline=None, database=None)
+settings.register_profile("fuzz", max_examples=400, derandomize=True, deadline=None, database=None)
+settings.register_profile("few", max_examples=5, derandomize=True, deadline=None, database=None)
+settings.load_profile("few" if SEEDS else "test" if FUZZ_SEED is None else "fuzz")
+
+NEEDS_THE_SYSTEM = {"server", "chromium"}
+"""Fixtures that need what a newcomer may not have installed."""
 
 
 def pytest_configure(config):
     """Compile what quantecon compiles on import before workers do so at once and crash."""
     if not hasattr(config, "workerinput"):
         importlib.import_module("quantecon.markov.ddp")
+
+
+def pytest_collection_modifyitems(items):
+    """Put tests that need a database server or a browser into the slow tier; seed fuzzed ones."""
+    for item in items:
+        if NEEDS_THE_SYSTEM & set(item.fixturenames):
+            item.add_marker(pytest.mark.slow)
+        drawn = getattr(item.obj, "is_hypothesis_test", False)
+        if drawn or hasattr(item.obj, "fresh_seeds"):
+            item.add_marker(pytest.mark.fuzzed)
+        if drawn and FUZZ_SEED is not None:
+            seed(FUZZ_SEED)(item.obj)
 
 
 @pytest.fixture
@@ -74,7 +93,7 @@ def server():
         pytest.skip(str(reason))
 
 
-@pytest.fixture(params=["sqlite", "postgresql"])
+@pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.slow)])
 def url(request, tmp_path):
     """A fresh database of each kind."""
     if request.param == "sqlite":

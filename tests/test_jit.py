@@ -11,6 +11,7 @@ from numba.core.caching import IndexDataCacheFile
 
 from counsel import _jit
 from counsel.learning._chain_kernels import follow
+from tests.support.processes import started
 
 
 def test_code_that_two_processes_keep_at_once_stays_apart(tmp_path):
@@ -100,17 +101,16 @@ def test_where_nothing_can_be_locked_it_compiles_all_the_same(kernel, tmp_path):
     assert twice(4) == 8
 
 
+@pytest.mark.slow
 def test_what_two_processes_ask_for_at_once_is_compiled_by_one(tmp_path, monkeypatch):
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
-    asked = [
-        subprocess.Popen(
-            [sys.executable, "-c", ASK], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-        )
-        for _ in range(2)
-    ]
-    for process in asked:
-        assert process.stdout.readline() == "ready\n"
-    for process in asked:
-        process.stdin.write("\n")
-        process.stdin.flush()
-    assert sorted(process.communicate(timeout=120)[0] for process in asked) == ["0\n", "1\n"]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    ask = [sys.executable, "-c", ASK]
+    with started(ask, **pipes) as first, started(ask, **pipes) as second:
+        for process in (first, second):
+            assert process.stdout.readline() == "ready\n"
+        for process in (first, second):
+            process.stdin.write("\n")
+            process.stdin.flush()
+        compiled = [process.communicate(timeout=120)[0] for process in (first, second)]
+    assert sorted(compiled) == ["0\n", "1\n"]

@@ -10,6 +10,8 @@ see an edit in another kernel it calls; so each is stamped with the state of all
 also numbers what it keeps, so that two processes that compile at once may take each other's code
 for their own and crash; here what is kept is named after what it is, and written before it is
 listed. What several processes ask for at once is compiled by one, and the others wait for it.
+
+With ``NUMBA_DISABLE_JIT=1`` kernels run as plain Python and return the same results.
 """
 
 import contextlib
@@ -19,11 +21,12 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, ThreadPoolExecutor
-from functools import lru_cache, partial
+from functools import lru_cache, partial, wraps
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import numba
+import numpy as np
 from numba.core.compiler_lock import global_compiler_lock
 
 if sys.platform != "win32":
@@ -35,12 +38,25 @@ PATIENCE = 60.0  # seconds; a process that compiles may have been stopped
 
 def kernel(function: _F) -> _F:
     """Compile ``function`` on first use and keep the result on disk."""
+    if getattr(numba.config, "DISABLE_JIT", 0):  # set from the environment
+        return _quiet(function)
     return cast("_F", _compiled(function, forceinline=False))
 
 
 def inlined(function: _F) -> _F:
     """Compile a small function into every kernel that calls it."""
     return cast("_F", _compiled(function, forceinline=True))
+
+
+def _quiet(function: _F) -> _F:
+    """Run a kernel as plain Python; wrapping integers and ``x / 0`` do not warn, as compiled."""
+
+    @wraps(function)
+    def run(*arguments: Any, **named: Any) -> Any:  # noqa: ANN401 (stands for its function)
+        with np.errstate(all="ignore"):
+            return function(*arguments, **named)
+
+    return cast("_F", run)
 
 
 @lru_cache(maxsize=1)

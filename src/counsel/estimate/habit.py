@@ -137,7 +137,7 @@ def _climb(policy: Floats, free: Floats, n: Floats, refused: Floats) -> Floats:
 
 def _hunter_step(now: Floats, free: Floats, n: Floats, refused: Floats) -> Floats:
     """Return Hunter's step."""
-    others = np.maximum(_others(now), 1e-300)
+    others = np.maximum(chance_of_others(now), 1e-300)
     per_set = np.where(refused > 0.0, refused / others, 0.0)
     within = n[:, None] + per_set.sum(axis=-1, keepdims=True) - per_set
     new = np.where(free > 0.0, free / np.maximum(within, 1e-300), 0.0)
@@ -158,7 +158,7 @@ def _newton_step(now: Floats, free: Floats, n: Floats, refused: Floats) -> Float
 def _log_likelihood(policy: Floats, free: Floats, refused: Floats) -> Floats:
     """Return the log likelihood."""
     log = np.log(np.maximum(policy, 1e-300))
-    rest = np.log(np.maximum(_others(policy), 1e-300))
+    rest = np.log(np.maximum(chance_of_others(policy), 1e-300))
     height: Floats = (free * log - refused * rest).sum(axis=-1)
     return height
 
@@ -189,9 +189,9 @@ def _sizes(policy: Floats, n: Floats, refused: Floats) -> Floats:
     return size
 
 
-def _others(policy: Floats) -> Floats:
-    """Return 1 − π without the rounding, where π is close to 1."""
-    others: Floats = policy @ (1.0 - np.eye(policy.shape[1]))
+def chance_of_others(policy: Floats) -> Floats:
+    """Return 1 − π without the rounding, where π is close to 1: Σ_{b≠a} π(b) [..., a]."""
+    others: Floats = policy @ (1.0 - np.eye(policy.shape[-1]))
     return others
 
 

@@ -99,7 +99,7 @@ def set_bin(rule: Rule, groups: Groups, belief: Belief, i: int, level: float) ->
     """Bound what one bin says; tell whether that has moved."""
     theta = upper_bound(rule, belief.matched[i], belief.given[i], level)
     upper = theta
-    if groups.shares_lift:
+    if groups.shares_lift and theta < 1.0:
         upper = (theta - groups.own_of_bin[i]) / groups.rest_of_bin[i]
     moved = upper != belief.upper[i]
     belief.upper[i] = upper

@@ -31,7 +31,7 @@ from counsel.learning._adherence_kernels import Belief, Groups, set_groups
 from counsel.learning.inputs import read_groups, read_limit
 from counsel.learning.move import Move
 from counsel.learning.plans import BothEnds, plan_for, within_budget
-from counsel.model._kernels import NEVER, sum_others
+from counsel.model._kernels import sum_others
 from counsel.model.mdp import MDP
 from counsel.model.policy import HardPolicy, Policy
 from counsel.model.problem import Setting
@@ -59,7 +59,7 @@ class Adherence:
         sum_others(own_lsa, rest_lsa)
         allowed = layers(setting.mdp.allowed)
         ever = allowed if len(own_lsa) > 1 else allowed.any(axis=0, keepdims=True)
-        says = ever & (rest_lsa > NEVER)
+        says = ever & (rest_lsa > 0.0)
         if not says.any():
             raise CounselError("this person does the same whatever is advised: nothing to learn")
         habit = np.zeros(own_lsa.shape, dtype=np.int64)

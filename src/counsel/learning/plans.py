@@ -147,13 +147,14 @@ class BothEnds:
     """A plan for the better end of each interval of lifts: Q^M is linear in the lift.
 
     ``pull`` holds upper ends and ``push`` lower ends, NaN where an end is of no use. In the plan
-    within, each action stands twice, the second time with probability 0: advice a there means a
+    within, each action stands twice, the first time with probability 0: advice a there means a
     with its upper end, and A + a means a with its lower end, which pays where a is worse than what
-    the person does alone and the advice repels.
+    the person does alone and the advice repels. The habit belongs to the second: a lower end may be
+    far below 0, and ``gain`` keeps its digits where the action advised is almost certain.
     """
 
     def __init__(self, mdp: MDP, own_lsa: Floats, *, penalty: float) -> None:
-        own = np.concatenate((own_lsa, np.zeros(own_lsa.shape)), axis=2)
+        own = np.concatenate((np.zeros(own_lsa.shape), own_lsa), axis=2)
         self.within = plan_for(_twice(mdp), own, penalty=penalty)
         self._actions = mdp.n_actions
         self.pull = np.full(self.within.pull.size // 2, np.nan)

@@ -23,7 +23,7 @@ import scipy.sparse as sp
 
 from counsel._arrays import Bools, Floats, Ints
 from counsel.errors import CounselError
-from counsel.estimate.habit import Habit, habit_of
+from counsel.estimate.habit import Habit, chance_of_others, habit_of
 from counsel.estimate.pooling import Heard, Pooled, pool
 from counsel.estimate.rates import student, wilson
 from counsel.logs.counts import CUT, ENDED, Tally
@@ -152,7 +152,7 @@ class Estimates:
     def adherence(self) -> Floats:
         """θ [layer, s, a] of advice that is seen, after pooling."""
         own = self.habit.policy.reshape(self.lift.shape)
-        theta: Floats = np.clip(self.lift + (1.0 - self.lift) * own, 0.0, 1.0)
+        theta: Floats = np.clip(own + self.lift * chance_of_others(own), 0.0, 1.0)
         return theta
 
     def moves(self) -> tuple[Floats, Floats, Floats]:
@@ -300,19 +300,20 @@ def _lifts(
     sharing: Sharing, pooled: Pooled, unit: Ints, usable: Bools, habit: Habit
 ) -> tuple[Floats, Floats, Floats]:
     """Return lifts [cell, b] with intervals; 0 where none can be told."""
-    own = habit.policy
+    own, rest = habit.policy, chance_of_others(habit.policy)
     ends = []
     for value in (pooled.mean, pooled.low, pooled.high):
         lift = value[unit]
         if sharing.scale == "adherence":
-            lift = np.divide(lift - own, 1.0 - own, out=np.zeros(own.shape), where=own < 1.0)
+            lift = np.divide(lift - own, rest, out=np.zeros(own.shape), where=rest > 0.0)
         ends.append(np.where(usable, np.clip(lift, least_lift(own), 1.0), 0.0))
     return ends[0], np.where(usable, ends[1], -1.0), np.where(usable, ends[2], 1.0)
 
 
 def least_lift(own: Floats) -> Floats:
     """Return −π / (1 − π), the lift at which nobody matches; 0 where people do it anyway."""
-    least: Floats = np.divide(-own, 1.0 - own, out=np.zeros(own.shape), where=own < 1.0)
+    rest = chance_of_others(own)
+    least: Floats = np.divide(-own, rest, out=np.zeros(own.shape), where=rest > 0.0)
     return least
 
 

@@ -175,7 +175,7 @@ def _totals(estimates: Estimates, names: tuple[str, ...], axis: int | None) -> L
     own = estimates.habit.policy.reshape(estimates.lift.shape)
     size = estimates.habit.size.reshape(own.shape)
     lift, n = estimates.lift, np.where(estimates.usable, estimates.given, 0.0)
-    m = np.clip(lift + (1.0 - lift) * own, 0.0, 1.0)
+    m = estimates.adherence
     doubt = np.divide(own * (1.0 - own), size, out=np.zeros(own.shape), where=size > 0.0)
     away = tuple(i for i in range(3) if i != axis)
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from counsel.estimate.habit import chance_of_others
 from counsel.logs.estimates import least_lift
 from counsel.logs.fit import Fit
 from counsel.model.human import Human
@@ -38,7 +39,9 @@ class Swayed:
 def sensitivity(fit: Fit, policy: Policy | HardPolicy) -> tuple[Swayed, ...]:
     """Return the range of what a policy brings beyond silence for each Γ."""
     return tuple(
-        Swayed(odds, *(_worth(fit, policy, g) for g in (odds, 1.0 / odds))) for odds in ODDS
+        # Larger odds are worse for advice that moves people, better for advice that repels them.
+        Swayed(odds, *sorted(_worth(fit, policy, g) for g in (odds, 1.0 / odds)))
+        for odds in ODDS
     )
 
 
@@ -49,8 +52,10 @@ def _worth(fit: Fit, policy: Policy | HardPolicy, odds: float) -> float:
     S = found.lift.shape[1]
     habit = found.habit.policy.reshape(found.lift.shape)
     theta = found.adherence
-    skewed = odds * habit / (1.0 - habit + odds * habit)
-    swayed = np.divide(theta - skewed, 1.0 - skewed, out=np.zeros(skewed.shape), where=skewed < 1.0)
+    rest = chance_of_others(habit)
+    # λ' with π' = Γ π / (1 − π + Γ π), multiplied out: 1 − π' would lose its digits near 1.
+    apart = theta * rest + (theta - 1.0) * odds * habit
+    swayed = np.divide(apart, rest, out=np.zeros(rest.shape), where=rest > 0.0)
     swayed = np.where(found.usable, swayed * found.seen, 0.0)
     lift[:, :S] = np.where(lift[:, :S] != 0.0, swayed, 0.0)
     lift = np.clip(lift, least_lift(own), 1.0)

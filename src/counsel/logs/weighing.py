@@ -15,6 +15,7 @@ from counsel._arrays import Floats, Ints
 from counsel.logs.counts import CUT, codes_of, follow
 from counsel.logs.fit import Fit
 from counsel.logs.read import Log, blaming_engine
+from counsel.model.human import advantages
 from counsel.model.policy import HardPolicy, Policy
 from counsel.model.problem import AdviceProblem
 from counsel.planning._kernels import Model, action_values
@@ -214,7 +215,8 @@ def _ahead(
         action_values(model, h, values, states, q_sa)
         known = np.where(np.isinf(q_sa), 0.0, q_sa)
         alone = (problem.policy[h] * known).sum(axis=1, keepdims=True)
-        q_ksb[k, :, :A], q_ksb[k, :, A:] = alone + problem.lift[h] * (known - alone), alone
+        gain = problem.lift[h] * advantages(problem.policy[h], known)
+        q_ksb[k, :, :A], q_ksb[k, :, A:] = alone + gain, alone
     if isinstance(policy, HardPolicy):
         # A piece of advice leads to one less; with none left nothing can be said.
         q_ksb[1:, :, :A] = q_ksb[:-1, :, :A].copy()

@@ -171,10 +171,6 @@ def sum_others(policy_lsa: Floats, others_lsa: Floats) -> None:
                 others_lsa[layer, s, a] = others(policy_lsa, layer, s, a)
 
 
-NEVER = 1e-307
-"""Who does anything else less often than this is certain: their lift would overflow."""
-
-
 @kernel
 def lifts(policy_lsa: Floats, adherence_lsa: Floats, lift_lsa: Floats) -> None:
     """Fill lift = (θ − π) / Σ_{b≠a} π(b), and 0 where the person takes ``a`` for certain.
@@ -190,6 +186,6 @@ def lifts(policy_lsa: Floats, adherence_lsa: Floats, lift_lsa: Floats) -> None:
             for a in range(A):
                 rest, theta = others(policy_lsa, p, s, a), adherence_lsa[t, s, a]
                 lift = 0.0
-                if rest > NEVER:
+                if rest > 0.0:
                     lift = 1.0 if theta == 1.0 else (theta - policy_lsa[p, s, a]) / rest
                 lift_lsa[layer, s, a] = min(lift, 1.0)

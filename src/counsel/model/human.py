@@ -11,7 +11,9 @@ The same law in terms of the *lift* λ = (θ − π) / (1 − π) is P(a) = λ 1
 λ ≥ 0 it is the probability that they act because it was advised; λ < 0 means the advice repels.
 
 Deviates: where the person takes b for certain the paper's fraction is 0/0; then advice changes
-nothing and the lift is 0.
+nothing and the lift is 0. *Certain* has one meaning everywhere in Counsel: no other action has any
+probability. A probability below ``NEVER`` is stored as 0 when a habit is read, because its
+reciprocal, and so the lift, is too large to compute with.
 
 *Groups* say which pairs share one adherence (or one lift, when the person is given by lift). They
 are what a learner may pool over, and they are declared, never read off the numbers: θ given as one
@@ -40,9 +42,13 @@ from counsel._arrays import (
     unlayered,
 )
 from counsel.errors import CounselError
-from counsel.model._kernels import NEVER, lifts, sum_others
+from counsel.model._kernels import lifts, sum_others
 
 _T = TypeVar("_T", bound=np.generic)
+
+NEVER = 1e-300
+"""A habit below this probability is stored as 0. A lift is then at least −1e300, so that lift ×
+advantage is finite, and numbers too small to keep all their digits cost it less than 1e-23."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, init=False, repr=False)
@@ -53,6 +59,7 @@ class Human:
     ----------
     policy
         What they do alone: [s, a] or [h, s, a], every row a distribution over actions.
+        Probabilities below 1e-300 become 0.
     adherence
         Probability of a match when advised: a number, [a], [s, a] or [h, s, a] in [0, 1].
     lift
@@ -169,11 +176,34 @@ def advised_law(own: Floats, advice: int, adherence: float) -> Floats:
     """Return the distribution [a] of the action (equation 1), given what the person does alone."""
     others = np.where(np.arange(own.size) == advice, 0.0, own)
     rest = others.sum()
-    if rest <= NEVER:
+    if rest == 0.0:
         return own
     law: Floats = others / rest * (1.0 - adherence)
     law[advice] = adherence
     return law
+
+
+def drop_never(habit: Floats) -> Floats:
+    """Set each probability below ``NEVER`` to 0, in place; return the habit."""
+    habit[habit < NEVER] = 0.0
+    return habit
+
+
+def advantages(own: Floats, values: Floats) -> Floats:
+    """Return values(a) − Σ_b π(b) values(b) along the last axis.
+
+    For an action the person takes most of the time this is summed as Σ_b π(b) (values(a) −
+    values(b)): the difference of two nearly equal numbers, multiplied by a lift far below 0, would
+    have lost its digits. Values of actions without probability may be infinite.
+    """
+    own, values = np.broadcast_arrays(own, values)
+    taken = np.where(own > 0.0, values, 0.0)
+    advantage: Floats = values - (own * taken).sum(axis=-1, keepdims=True)
+    mostly = own > 0.5
+    *row, _ = np.nonzero(mostly)
+    apart = values[mostly][:, None] - taken[tuple(row)]
+    advantage[mostly] = (own[tuple(row)] * apart).sum(axis=-1)
+    return advantage
 
 
 def draw_index(probability: Floats, rng: np.random.Generator) -> int:
@@ -200,7 +230,7 @@ def _read_policy(given: ArrayLike) -> Floats:
     if policy.ndim not in (2, 3) or 0 in policy.shape:
         raise CounselError(f"policy has shape {policy.shape}; expected [s, a] or [h, s, a]")
     check_distributions("policy", policy, "hsa"[-policy.ndim :])
-    return sealed(policy.reshape(-1, *policy.shape[-2:]))
+    return sealed(drop_never(policy).reshape(-1, *policy.shape[-2:]))
 
 
 def _spread(name: str, array: NDArray[_T], shape: tuple[int, ...]) -> NDArray[_T]:

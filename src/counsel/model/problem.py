@@ -28,7 +28,7 @@ from counsel._arrays import (
     unlayered,
 )
 from counsel.errors import CounselError
-from counsel.model.human import Human, advised_law
+from counsel.model.human import Human, advantages, advised_law
 from counsel.model.kernel import Kernel
 from counsel.model.mdp import MDP
 from counsel.model.policy import HardPolicy, Policy
@@ -358,10 +358,9 @@ def machine_rewards(problem: AdviceProblem) -> Floats:
 
     [s, b] where nothing changes with the step, else [h, s, b]; silence last.
     """
-    reward, lift = layers(problem.mdp.reward), problem.human.lift
-    own = problem.human.policy
+    reward, own = layers(problem.mdp.reward), problem.human.policy
     alone = (own * reward).sum(axis=2, keepdims=True)
-    advised: Floats = alone + lift * (reward - alone)
+    advised: Floats = alone + problem.human.lift * advantages(own, reward)
     table = np.concatenate((advised, np.broadcast_to(alone, (*advised.shape[:2], 1))), axis=2)
     return unlayered(table)
 

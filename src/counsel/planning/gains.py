@@ -6,6 +6,7 @@ advantage_h(s, b) = Q_h(s, b) − Σ_a π_h(a | s) Q_h(s, a),     gain = lift ×
 import numpy as np
 
 from counsel._arrays import Floats
+from counsel.model.human import advantages
 from counsel.model.problem import AdviceProblem
 from counsel.planning._kernels import action_values
 from counsel.planning.backward import model_of
@@ -29,9 +30,7 @@ def gains(problem: AdviceProblem, values: Floats) -> tuple[Floats, Floats]:
     advantage, states, q_sa = np.empty((H, S, A)), np.arange(S), np.empty((S, A))
     for h in range(H):
         action_values(model, h, values[h + 1], states, q_sa)
-        own = problem.policy[h]
-        alone = (own * np.where(own > 0.0, q_sa, 0.0)).sum(axis=1)
-        here = problem.mdp.allowed[h]
-        advantage[h] = np.where(here, np.where(here, q_sa, 0.0) - alone[:, None], np.nan)
+        advantage[h] = advantages(problem.policy[h], q_sa)
+        advantage[h][~problem.mdp.allowed[h]] = np.nan
     gain = np.where(np.isnan(advantage), 0.0, problem.lift * advantage)
     return advantage, gain

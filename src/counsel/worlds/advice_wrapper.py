@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 
 from counsel._arrays import Floats, brief, check_distributions, check_range, not_negative, numbers
 from counsel.errors import CounselError
-from counsel.model.human import advised_law, draw_index
+from counsel.model.human import advised_law, draw_index, drop_never
 
 Habit = Callable[[Any], "ArrayLike | int"]
 """What the person does alone, given an observation: an action, or a distribution over actions."""
@@ -220,7 +220,7 @@ class AdviceWrapper(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorArgs
         if abs(total - 1.0) <= SINGLE:
             given /= total
         check_distributions("human(observation)", given, "a")
-        return given
+        return drop_never(given)
 
     def _told(
         self, info: dict[str, Any], advice: int, action: int, *, deferred: bool

@@ -1,0 +1,292 @@
+"""All experiments end to end at a tiny scale: rows, pictures, claims, files."""
+
+import json
+import math
+import re
+import shutil
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+import counsel
+from counsel.experiments import pool
+from counsel.experiments import reproduce as whole
+from counsel.experiments.experiment import Size, settings_of
+from counsel.experiments.paper import EXPERIMENTS, budget
+from counsel.experiments.store import Done, Store
+from tests.support.each import each
+from tests.support.paths import ROOT
+from tests.support.reproductions import QUICK, TINY, hashes
+
+
+@pytest.fixture(scope="module")
+def everything(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("all")
+    return folder, whole.reproduce([], TINY, folder, workers=2)
+
+
+@pytest.fixture(scope="module")
+def done_once(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("once")
+    whole.reproduce(["budget-learning"], TINY, folder, workers=1)
+    return folder
+
+
+@pytest.fixture
+def few(done_once, tmp_path):
+    """A folder of its own with all runs of one experiment."""
+    return shutil.copytree(done_once, tmp_path / "few")
+
+
+@pytest.mark.slow
+def test_every_experiment_runs_and_every_file_is_there(everything):
+    folder, outcome = everything
+    runs = whole.all_runs(whole.chosen([]), TINY)
+    assert outcome.done == len(runs)
+    assert set(hashes(folder)) == {run.id for run in runs}
+    names = {path.name for path in (folder / "figures").iterdir()}
+    for expected in (
+        "regret-greedy", "regret-safe", "regret-adherence", "value-gap-penalty", "budget-learning",
+        "budget-transfer", "trajectories-greedy", "trajectories-safe", "car-regret", "car-penalty",
+        "worlds-three-phases", "worlds-budget", "worlds-car", "frontier", "beyond", "misjudged",
+        "scaling",
+    ):  # fmt: skip
+        assert {f"{expected}.png", f"{expected}.svg"} <= names
+    claims = json.loads((folder / "claims.json").read_text())
+    assert {claim["experiment"] for claim in claims} == set(EXPERIMENTS)
+    assert all(isinstance(claim["holds"], bool) for claim in claims)
+    assert len(claims) == len(outcome.verdicts)
+
+
+def test_the_report_is_one_page_that_asks_nobody(everything):
+    folder, outcome = everything
+    page = (folder / "report.html").read_text()
+    assert "<script" not in page
+    assert not re.findall(r"""(?:src|href)\s*=\s*['"](?!data:|#)""", page)
+    for verdict in outcome.verdicts:
+        assert verdict.experiment in page
+    assert page.count("<figure") == len(list((folder / "figures").glob("*.svg")))
+    assert page.count("holds</td>") + page.count("does not hold</td>") == len(outcome.verdicts)
+
+
+def test_manifests_say_settings_seed_versions_and_time(everything):
+    folder, _ = everything
+    path = folder / "runs" / "regret-safe" / "ucb-ad#1.parquet"
+    told = json.loads(pq.read_table(path).schema.metadata[b"counsel"])
+    assert told["id"] == "regret-safe/ucb-ad#1"
+    assert told["settings"]["spec"]["seed"] == 1
+    assert told["settings"]["spec"]["bound"] == "paper"
+    assert {"counsel", "numpy", "numba", "python"} <= set(told["versions"])
+    assert told["seconds"] > 0
+
+
+@pytest.mark.slow
+def test_finished_runs_are_skipped_and_figures_can_be_drawn_alone(everything):
+    folder, first = everything
+    again = whole.reproduce(["regret-safe"], TINY, folder, workers=1)
+    assert again.done == 0
+    # What was there before is still published.
+    assert [v.experiment for v in again.verdicts] == [v.experiment for v in first.verdicts]
+    files = {path: path.read_bytes() for path in (folder / "figures").iterdir()}
+    drawn = whole.redraw(folder)
+    assert {v.claim.text: v.claim.holds for v in drawn.verdicts} == {
+        v.claim.text: v.claim.holds for v in first.verdicts
+    }
+    for path, data in files.items():
+        assert path.read_bytes() == data
+
+
+@pytest.mark.slow
+def test_finished_runs_are_skipped_and_what_was_there_before_is_still_published(few):
+    first = whole.reproduce(["worlds"], TINY, few, workers=1)
+    assert {v.experiment for v in first.verdicts} == {"budget-learning", "worlds"}
+    again = whole.reproduce(["worlds"], TINY, few, workers=1)
+    assert (again.done, again.skipped) == (0, first.done)
+    assert [v.experiment for v in again.verdicts] == [v.experiment for v in first.verdicts]
+
+
+def test_ids_are_for_ever_and_mean_one_thing():
+    seen = {}
+    for experiment in EXPERIMENTS.values():
+        for run in experiment.runs(Size()):
+            assert re.fullmatch(r"[a-z-]+/[a-z0-9.x-]+#\d+", run.id)
+            assert seen.setdefault(run.id, settings_of(run)) == settings_of(run)
+    # The paper's own scale, for those whose numbers it prints.
+    assert seen["regret-greedy/ucb-ad#0"]["spec"]["episodes"] == 800_000
+    assert seen["regret-greedy/ucb-ad#0"]["spec"]["every"] == 5000
+    assert seen["regret-safe/euler#4"]["spec"]["episodes"] == 200_000
+    assert seen["regret-safe/euler#4"]["spec"]["burn_in"] == 300_000
+    assert seen["budget-learning/uc-cfh#0"]["episodes"] == 1500
+    assert seen["budget-learning/uc-cfh#0"]["every"] == 50
+    assert seen["car-regret/rfe-ad#0"]["episodes"] == 400_000
+    assert seen["car-regret/rfe-ad#0"]["every"] == 8000
+    assert seen["car-regret/rfe-ad#0"]["scale"] == 0.1
+
+
+@pytest.mark.slow
+@each("workers", [1, 2])
+def test_rows_do_not_depend_on_the_workers(everything, workers, tmp_path):
+    whole.reproduce(QUICK, TINY, tmp_path / "few", workers=workers)
+    few, all_of = hashes(tmp_path / "few"), hashes(everything[0])
+    assert few == {key: all_of[key] for key in few}
+
+
+@pytest.mark.parametrize("fault", ["cut", "flipped", "empty", "another's", "other settings"])
+def test_a_damaged_file_is_found_and_only_that_run_is_done_again(few, fault):
+    before = hashes(few)
+    victim = few / "runs" / "budget-learning" / "uc-cfh#0.parquet"
+    data = victim.read_bytes()
+    if fault == "cut":
+        victim.write_bytes(data[: len(data) // 2])
+    elif fault == "flipped":
+        spoilt = bytearray(data)
+        for i in range(4, 60):
+            spoilt[i] ^= 0x5A
+        victim.write_bytes(bytes(spoilt))
+    elif fault == "empty":
+        victim.write_bytes(b"")
+    elif fault == "another's":
+        victim.write_bytes((victim.parent / "rfe-cmdp#0.parquet").read_bytes())
+    else:
+        table = pq.read_table(victim)
+        told = json.loads(table.schema.metadata[b"counsel"])
+        told["settings"]["episodes"] += 1
+        table = table.replace_schema_metadata({b"counsel": json.dumps(told).encode()})
+        pq.write_table(table, victim)
+    with pytest.raises(counsel.CounselError, match="budget-learning has 3 of 4 runs"):
+        whole.redraw(few)
+    again = whole.reproduce(["budget-learning"], TINY, few, workers=1)
+    assert (again.done, again.skipped) == (1, 3)
+    assert hashes(few) == before
+
+
+def test_one_number_that_changes_is_noticed(tmp_path):
+    (run, *_) = budget.runs(TINY)
+    store = Store(tmp_path)
+    rows = dict(run.rows())
+    store.write(run, Done(rows, 1.0, {"counsel": "9.9"}))
+    assert store.read(run).seconds == 1.0
+    assert store.read(run).versions == {"counsel": "9.9"}
+    table = pq.read_table(store.path(run))
+    column = table["value_gap"].to_numpy().copy()
+    column[0] = np.nextafter(column[0], 9.0)
+    spoilt = table.set_column(table.column_names.index("value_gap"), "value_gap", [column])
+    pq.write_table(spoilt.replace_schema_metadata(table.schema.metadata), store.path(run))
+    assert store.read(run) is None
+
+
+@pytest.mark.parametrize(
+    ("words", "fault"),
+    [
+        (["regret"], "no experiment is called 'regret'; there is regret-greedy"),
+        (["--seeds", "0"], "seeds must be a whole number of at least 1"),
+        (["--scale", "0"], "scale is 0.0; it must be above 0"),
+        (["--scale", "nan"], "scale is nan; it must be above 0"),
+        (["--workers", "0"], "workers must be a whole number of at least 1"),
+        (["worlds", "--cluster", "tcp://127.0.0.1:1"], "no Dask scheduler answers at tcp://127"),
+        (["worlds", "--cluster", "nonsense"], "cluster is 'nonsense'; give an address such as"),
+        (["worlds", "--cluster", ""], "cluster is ''; give an address such as"),
+        (["worlds", "-o", ""], "would be strewn over this folder"),
+        (["worlds", "-o", "none"], "is no manifest of experiments"),
+        (["worlds", "-o", "deep"], "is no manifest of experiments"),
+        (["worlds", "-o", "file"], "cannot make the folder file"),
+        (["worlds", "-o", "file/below"], "cannot make the folder file/below"),
+        (["worlds", "-o", "there"], "there holds results at scale 0.5, not 1"),
+        (["worlds", "-o", "foreign"], "is no manifest of experiments"),
+    ],
+)
+def test_what_makes_no_sense_is_refused_in_one_line(words, fault, command, tmp_path, monkeypatch):
+    (tmp_path / "file").write_text("")
+    for name, told in (
+        (
+            "there",
+            '{"kind": "counsel-reproduction", "scale": 0.5, "experiments": {"worlds": 5}}',
+        ),
+        ("foreign", "{}"),
+        ("none", '{"kind": "counsel-reproduction", "scale": 1.0, "experiments": {}}'),
+        ("deep", "[" * 100_000),
+    ):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "manifest.json").write_text(told)
+    monkeypatch.setattr(pool, "WAIT", 1.0)
+    before = sorted(tmp_path.rglob("*"))
+    done = command("reproduce", *words, cwd=tmp_path)
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert done.stderr.startswith("counsel: ")
+    assert len(done.stderr.splitlines()) == 1
+    assert fault in done.stderr
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_figures_of_a_folder_without_any_are_refused(tmp_path):
+    with pytest.raises(counsel.CounselError, match="holds no experiments; run counsel reproduce"):
+        whole.redraw(tmp_path)
+
+
+def test_a_single_seed_has_no_interval_and_its_pictures_no_band(tmp_path):
+    outcome = whole.reproduce(["budget-learning"], Size(0.05, 1), tmp_path, workers=1)
+    assert all(math.isnan(v.claim.value.low) for v in outcome.verdicts)
+    assert "nan" not in (tmp_path / "report.html").read_text().split("<h2 id='how'")[0].lower()
+
+
+def test_readme_and_page_tell_of_every_experiment_and_claim(everything):
+    claims = json.loads((ROOT / "docs" / "claims.json").read_text())
+    told = [(claim["experiment"], claim["claim"]) for claim in claims]
+    assert told == [(v.experiment, v.claim.text) for v in everything[1].verdicts]
+    readme = (ROOT / "README.md").read_text()
+    for claim in claims:
+        verdict = "holds" if claim["holds"] else "**does not hold**"
+        assert f"{claim['measured']} | {verdict} |" in readme
+    page = (ROOT / "docs" / "reference" / "experiments.md").read_text()
+    for name in EXPERIMENTS:
+        assert name in page
+
+
+# A folder that several calls share.
+
+
+def test_an_unfinished_experiment_is_left_out_and_named(few):
+    victim = few / "runs" / "budget-learning" / "uc-cfh#1.parquet"
+    victim.unlink()
+    outcome = whole.reproduce(["worlds"], TINY, few, workers=1)
+    assert outcome.unfinished == {"budget-learning": (3, 4)}
+    assert {v.experiment for v in outcome.verdicts} == {"worlds"}
+    assert "budget-learning, of which 3 of 4 runs" in (few / "report.html").read_text()
+    again = whole.reproduce(["budget-learning"], TINY, few, workers=1)
+    assert (again.done, again.unfinished) == (1, {})
+    assert {v.experiment for v in again.verdicts} == {"worlds", "budget-learning"}
+
+
+@pytest.mark.slow
+def test_seeds_may_be_added_to_one_experiment_without_losing_another(tmp_path):
+    whole.reproduce(["worlds", "misjudged"], TINY, tmp_path, workers=1)
+    outcome = whole.reproduce(["budget-learning"], Size(TINY.scale, 3), tmp_path, workers=1)
+    assert {v.experiment for v in outcome.verdicts} == {"worlds", "misjudged", "budget-learning"}
+    fewer = whole.reproduce(["budget-learning"], Size(TINY.scale, 2), tmp_path, workers=1)
+    assert fewer.done == 0
+    told = json.loads((tmp_path / "manifest.json").read_text())
+    assert told["experiments"] == {"misjudged": 2, "worlds": 2, "budget-learning": 2}
+
+
+def test_the_report_says_with_what_the_runs_were_made(tmp_path):
+    whole.reproduce(["worlds"], TINY, tmp_path, workers=1)
+    path = tmp_path / "runs" / "worlds" / "budget#0.parquet"
+    table = pq.read_table(path)
+    told = json.loads(table.schema.metadata[b"counsel"])
+    told["versions"]["numpy"] = "0.0.1"
+    pq.write_table(table.replace_schema_metadata({b"counsel": json.dumps(told).encode()}), path)
+    whole.redraw(tmp_path)
+    assert "numpy 0.0.1" in (tmp_path / "report.html").read_text()
+    told["seconds"] = "abc"
+    pq.write_table(table.replace_schema_metadata({b"counsel": json.dumps(told).encode()}), path)
+    with pytest.raises(counsel.CounselError, match="worlds has 0 of 1 runs"):
+        whole.redraw(tmp_path)
+
+
+def test_experiments_without_a_claim_of_the_paper_are_not_said_to_hold_0_of_0(tmp_path):
+    # "0 of 0 claims of the paper hold." stood over experiments that have claims of their own only.
+    outcome = whole.reproduce(["misjudged"], TINY, tmp_path / "ours", workers=1)
+    assert whole.headline(outcome.verdicts)[0] == "2 of 2 claims of our own hold"
+    assert "0 of 0" not in (tmp_path / "ours" / "report.html").read_text()

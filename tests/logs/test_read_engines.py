@@ -1,0 +1,486 @@
+"""One log, many engines: what is found in it and what is counted must not depend on who counts."""
+
+import csv
+import dataclasses
+import gc
+import re
+import shutil
+import socket
+import sqlite3
+import time
+import warnings
+from contextlib import contextmanager
+from datetime import datetime, timedelta
+
+import ibis
+import numpy as np
+import psycopg
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import counsel
+from counsel.logs import read
+from counsel.logs.check import check_log
+from counsel.logs.counts import CUT, ENDED, count_log
+from counsel.logs.read import read_log
+from counsel.logs.schema import OPTIONAL, Bins, Columns
+
+STATES = (
+    "calm",
+    "Calm",
+    "Störung 🚑",
+    'said "go", left',
+    "it's 100 % {fine}",
+    "back\\slash",
+    "zebra",
+    "Ärger",
+    "two\nlines",
+)
+ACTIONS = ("wait", "act, now", '"don\'t"', "Ärzte rufen", "back\\slash")
+KINDS = {
+    "episode": pa.string(),
+    "step": pa.int64(),
+    "state": pa.string(),
+    "advice": pa.string(),
+    "action": pa.string(),
+    "reward": pa.float64(),
+    "person": pa.string(),
+    "next_state": pa.string(),
+    "advice_probability": pa.float64(),
+    "seen": pa.bool_(),
+    "terminated": pa.bool_(),
+    "truncated": pa.bool_(),
+    "timestamp": pa.timestamp("us"),
+}
+SQL = {
+    pa.string(): "text",
+    pa.int64(): "bigint",
+    pa.float64(): "double precision",
+    pa.bool_(): "boolean",
+    pa.timestamp("us"): "timestamp",
+}
+SHAPES = {
+    "all columns": OPTIONAL,
+    "no optional column": (),
+    "ends": ("terminated", "truncated"),
+    "only ends that were cut": ("truncated", "person"),
+    "what followed": ("next_state", "seen", "advice_probability"),
+    "what followed and the end": ("next_state", "terminated", "timestamp"),
+}
+
+
+def decisions():
+    """Sixty ragged episodes with gaps, late beginnings, empty values and difficult names."""
+    rng = np.random.default_rng(7)
+    rows, noon = [], datetime(2024, 2, 29, 12)
+    for number in range(60):
+        first = 3 if number % 7 == 0 else 0
+        length = int(rng.integers(1, 9))
+        for step in range(first, first + length):
+            if number % 5 == 2 and step == first + 2:
+                continue
+            last, ends = step == first + length - 1, number % 3
+            advice = None if rng.random() < 0.3 else str(rng.choice(ACTIONS[:4]))
+            follows = advice is not None and rng.random() < 0.6
+            rows.append(
+                {
+                    "episode": f"{'épisode' if number % 2 else 'Episode'} {number}",
+                    "step": step,
+                    "state": str(rng.choice(STATES[: 6 if number < 50 else 9])),
+                    "advice": advice,
+                    "action": advice if follows else str(rng.choice(ACTIONS)),
+                    "reward": None if rng.random() < 0.1 else int(rng.integers(-8, 9)) / 4,
+                    "person": None if number % 11 == 0 else f"nurse {number % 4}",
+                    "next_state": str(rng.choice(STATES)) if rng.random() < 0.5 else None,
+                    "advice_probability": int(rng.integers(1, 5)) / 4,
+                    "seen": [True, False, None][int(rng.integers(3))],
+                    "terminated": last and ends == 0,
+                    "truncated": (last and ends == 1) if number % 4 else None,
+                    "timestamp": noon + timedelta(minutes=10 * step),
+                }
+            )
+    return [rows[place] for place in rng.permutation(len(rows))]
+
+
+def arrow_of(rows, optional=OPTIONAL):
+    """The rows as an Arrow table with the required columns and some others."""
+    kept = [(name, kind) for name, kind in KINDS.items() if name in optional or name in rows[0]]
+    kept = [(name, kind) for name, kind in kept if name not in OPTIONAL or name in optional]
+    return pa.table({name: pa.array([r[name] for r in rows], kind) for name, kind in kept})
+
+
+def as_text(value):
+    if value is None:
+        return None
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def text_of(arrow):
+    """The same table with every column as text."""
+    return pa.table(
+        {
+            name: pa.array([as_text(value) for value in arrow[name].to_pylist()], pa.string())
+            for name in arrow.column_names
+        }
+    )
+
+
+def as_csv(arrow, path):
+    with path.open("w", encoding="utf-8", newline="") as stream:
+        writer = csv.writer(stream)
+        writer.writerow(arrow.column_names)
+        writer.writerows(zip(*text_of(arrow).to_pydict().values(), strict=True))
+    return path
+
+
+def as_parquet(arrow, path):
+    pq.write_table(arrow, path)
+    return path
+
+
+def in_postgres(server, arrow, name, *, schema="public", collation="C"):
+    """Store a table in the server and return where it is."""
+    columns = ", ".join(
+        f'"{field.name}" {SQL[field.type]}'
+        + (f' collate "{collation}"' if field.type == pa.string() else "")
+        for field in arrow.schema
+    )
+    with server.connect() as link, link.cursor() as cursor:
+        cursor.execute(f'create schema if not exists "{schema}"')
+        cursor.execute(f'drop table if exists "{schema}"."{name}"')
+        cursor.execute(f'create table "{schema}"."{name}" ({columns})')
+        with cursor.copy(f'copy "{schema}"."{name}" from stdin') as copy:
+            for row in zip(*arrow.to_pydict().values(), strict=True):
+                copy.write_row(row)
+    return f"{server.url()}::{name}"
+
+
+def in_sqlite(arrow, path):
+    kinds = {pa.string(): "text", pa.int64(): "integer", pa.float64(): "real"}
+    columns = ", ".join(f'"{f.name}" {kinds.get(f.type, "text")}' for f in arrow.schema)
+    rows = [tuple(row.values()) for row in arrow.to_pylist()]
+    with sqlite3.connect(path) as database:
+        database.execute(f"create table decisions ({columns})")
+        database.executemany(
+            f"insert into decisions values ({', '.join('?' * arrow.num_columns)})",
+            [[as_text(v) if isinstance(v, bool | datetime) else v for v in row] for row in rows],
+        )
+    return f"{path}::decisions"
+
+
+@contextmanager
+def opened(source, columns=None, bins=None):
+    """A log; a server is told when we are through with it."""
+    log = read_log(source, columns, bins)
+    try:
+        yield log
+    finally:
+        if str(source).startswith("postgresql://"):
+            log.table.get_backend().disconnect()
+
+
+def english(server):
+    """How English is sorted: calm, Calm, zebra, and not by bytes."""
+    with server.connect() as link:
+        if not link.execute("select 1 from pg_collation where collname = 'en-x-icu'").fetchone():
+            pytest.skip("this PostgreSQL was built without ICU")
+    return "en-x-icu"
+
+
+def told(source):
+    """All that is found in a log and counted."""
+    with opened(source) as log:
+        return told_of(log)
+
+
+def told_of(log):
+    return {
+        "checked": check_log(log),
+        "held to": check_log(log, actions=ACTIONS[1:], reward_range=(-1.75, 1.0)),
+        "counted": count_log(log),
+        "by step": count_log(log, by_step=True),
+    }
+
+
+def assert_same(found, wanted):
+    """Nothing differs, down to the kinds of numbers."""
+    assert found.keys() == wanted.keys()
+    for name in ("checked", "held to"):
+        for field in dataclasses.fields(wanted[name]):
+            one, other = getattr(found[name], field.name), getattr(wanted[name], field.name)
+            assert one == other, (name, field.name)
+            assert type(one) is type(other), (name, field.name)
+    for name in ("counted", "by step"):
+        for field in dataclasses.fields(wanted[name]):
+            one, other = getattr(found[name], field.name), getattr(wanted[name], field.name)
+            assert type(one) is type(other), (name, field.name)
+            if isinstance(other, np.ndarray):
+                assert one.dtype == other.dtype, (name, field.name)
+                np.testing.assert_array_equal(one, other, err_msg=f"{name} {field.name}")
+            else:
+                assert one == other, (name, field.name)
+
+
+@pytest.fixture(scope="module", params=SHAPES)
+def shape(request, tmp_path_factory):
+    """The log with some of the optional columns, and what DuckDB finds in its Parquet."""
+    arrow = arrow_of(decisions(), SHAPES[request.param])
+    path = as_parquet(arrow, tmp_path_factory.mktemp("shape") / "log.parquet")
+    return arrow, told(path)
+
+
+def test_the_log_has_all_that_engines_could_disagree_on(tmp_path):
+    found = told(as_parquet(arrow_of(decisions()), tmp_path / "log.parquet"))
+    assert not found["checked"].fatal
+    whats = " ".join(finding.what for finding in found["checked"].findings)
+    for words in ("reward is empty", "lack steps", "do not begin at step 0", "never advised"):
+        assert words in whats
+    assert "fewer than 10 decisions" in whats
+    assert sum(finding.fatal for finding in found["held to"].findings) == 3
+    tally = found["by step"]
+    assert {ENDED, CUT, 0} <= set(tally.then.tolist())
+    assert not tally.seen.all()
+    assert tally.step.max() > 3
+    assert (tally.priced < tally.times).any()
+    assert (tally.paid != 0).any()
+    assert set(tally.states) == set(STATES)
+    assert set(tally.actions) == set(ACTIONS)
+    assert tally.n_blocks > 20
+    assert tally.episodes == found["checked"].episodes == 60
+
+
+def test_files_and_objects_are_counted_alike(shape, tmp_path):
+    arrow, wanted = shape
+    assert_same(told(as_csv(arrow, tmp_path / "log.csv")), wanted)
+    assert_same(told(arrow), wanted)
+    assert_same(told(arrow.to_pandas()), wanted)
+    assert_same(told(in_sqlite(arrow, tmp_path / "log.sqlite")), wanted)
+
+
+@pytest.mark.slow
+def test_polars_is_counted_alike(shape):
+    polars = pytest.importorskip("polars")
+    arrow, wanted = shape
+    assert_same(told(polars.from_arrow(arrow)), wanted)
+
+
+def test_postgres_counts_alike(server, shape):
+    arrow, wanted = shape
+    assert_same(told(in_postgres(server, arrow, "log")), wanted)
+
+
+def test_postgres_sorts_alike_whatever_its_language(server, shape):
+    arrow, wanted = shape
+    assert_same(told(in_postgres(server, arrow, "sorted", collation=english(server))), wanted)
+
+
+def test_text_is_read_alike(server, tmp_path):
+    arrow = text_of(arrow_of(decisions()))
+    wanted = told(as_csv(arrow, tmp_path / "log.csv"))
+    assert_same(told(arrow), wanted)
+    assert_same(told(in_postgres(server, arrow, "words")), wanted)
+    assert_same(told(in_sqlite(arrow, tmp_path / "log.sqlite")), wanted)
+
+
+BROKEN = (
+    ("a", 0, "calm", "act", "act", 1.0, 0.5),
+    ("a", 0, "Calm", "act", "wait", -0.25, 0.5),
+    ("a", 0, "Ärger", None, "wait", 2.0, 0.5),
+    ("b", -1, "calm", None, "wait", float("inf"), 0.5),
+    ("b", 0, "ward 2.0", "act", "wait", float("-inf"), 1.5),
+    ("c", 10, None, "act", "wait", 1e301, 0.0),
+    ("c", 9, "calm", "  ", None, 3.0, 1.0),
+    (None, 2, "calm", None, "wait", None, None),
+    ("d", None, "calm", None, "  wait\t", 10.0, 0.25),
+)
+NAMES = ("episode", "step", "state", "advice", "action", "reward", "advice_probability")
+UNREADABLE = (
+    ("a", "0", "calm", "act", "act", "good"),
+    ("a", "1.0", "calm", "act", "act", "1e2"),
+    ("a", " 2 ", "calm", "", "act", " +0.5 "),
+    ("a", "3.5", "calm", "", "act", ".5"),
+    ("a", "four", "calm", "", "act", "5."),
+    ("a", "5", "calm", "", "act", "-1.25E-1"),
+    ("a", "6", "calm", "", "act", "--1"),
+    ("a", "7", "calm", "", "act", "1 2"),
+    ("a", "8", "calm", "", "act", "1,5"),
+    ("a", "9", "calm", "", "act", "nan"),
+    ("a", "10", "calm", "", "act", "-Infinity"),
+    ("a", "11", "calm", "", "act", "e5"),
+    ("a", "12", "calm", "", "act", "."),
+    ("a", "", "calm", "", "act", " "),
+    ("a", "nan", "calm", "", "act", "1"),
+    ("a", "-inf", "calm", "", "act", "1"),
+    ("a", "1e30", "calm", "", "act", "1"),
+)
+
+
+def checked(source):
+    with opened(source) as log:
+        return check_log(log)
+
+
+def test_faults_are_told_alike(server, tmp_path):
+    columns = zip(NAMES, zip(*BROKEN, strict=True), strict=True)
+    arrow = pa.table({name: pa.array(column, KINDS[name]) for name, column in columns})
+    wanted = checked(as_parquet(arrow, tmp_path / "log.parquet"))
+    assert sum(finding.fatal for finding in wanted.findings) == 8
+    (endless,) = [f for f in wanted.findings if f.what == "reward is not a finite number"]
+    assert endless.examples == (
+        "episode b, step -1, state calm, advice empty, action wait, reward inf",
+        "episode b, step 0, state ward 2.0, advice act, action wait, reward -inf",
+        "episode c, step 10, state empty, advice act, action wait, reward 1e+301",
+    )
+    assert checked(as_csv(arrow, tmp_path / "log.csv")) == wanted
+    assert checked(arrow) == wanted
+    assert checked(in_postgres(server, arrow, "broken", collation=english(server))) == wanted
+
+
+def test_what_is_no_number_is_told_alike(server, tmp_path):
+    columns = zip(NAMES[:6], zip(*UNREADABLE, strict=True), strict=True)
+    arrow = pa.table({name: pa.array(column, pa.string()) for name, column in columns})
+    wanted = checked(as_csv(arrow, tmp_path / "log.csv"))
+    counts = {finding.what: finding.count for finding in wanted.findings}
+    assert counts["step is not a whole number"] == 5
+    assert counts["reward is not a number"] == 6
+    assert counts["reward is not a finite number"] == 2
+    assert checked(in_postgres(server, arrow, "unreadable")) == wanted
+    assert checked(in_sqlite(arrow, tmp_path / "log.sqlite")) == wanted
+
+
+def test_numbers_are_cut_alike(server, tmp_path):
+    rows = [row | {"load": number % 13 / 4} for number, row in enumerate(decisions())]
+    arrow = arrow_of(rows, ()).append_column("load", pa.array([row["load"] for row in rows]))
+    columns, bins = Columns.parse("state=state+load"), Bins.parse(["load=q4"])
+    tallies = []
+    for source in (
+        as_parquet(arrow, tmp_path / "log.parquet"),
+        in_postgres(server, arrow, "cut"),
+        in_postgres(server, text_of(arrow), "cut words"),
+    ):
+        with opened(source, columns, bins) as log:
+            tallies.append(told_of(log))
+    assert len(tallies[0]["counted"].states) > 30
+    assert_same(tallies[1], tallies[0])
+    assert_same(tallies[2], tallies[0])
+
+
+def test_a_table_of_another_schema_is_named_in_the_address(server, tmp_path):
+    arrow = arrow_of(decisions())
+    in_postgres(server, arrow, "visits", schema="ward")
+    wanted = told(as_parquet(arrow, tmp_path / "log.parquet"))
+    assert_same(told(f"{server.url(database='postgres/ward')}::visits"), wanted)
+    assert_same(told(f"{server.url(database='postgres/ward')}"), wanted)
+
+
+def test_who_may_only_read_can_check_and_count(server, tmp_path):
+    arrow = arrow_of(decisions())
+    in_postgres(server, arrow, "shared")
+    with server.connect() as link:
+        link.execute("revoke temporary on database postgres from public")
+        link.execute("revoke create on schema public from public")
+        link.execute("create role reader login")
+        link.execute("alter role reader set default_transaction_read_only = on")
+        link.execute("grant select on shared to reader")
+    with psycopg.connect(server.url(user="reader")) as link, pytest.raises(psycopg.Error):
+        link.execute("create temporary table mine (x int)")
+    wanted = told(as_parquet(arrow, tmp_path / "log.parquet"))
+    assert_same(told(f"{server.url(user='reader')}::shared"), wanted)
+
+
+def test_what_a_server_refuses_is_said_in_one_sentence_without_the_password(server):
+    in_postgres(server, arrow_of(decisions()), "secret")
+    with server.connect() as link:
+        link.execute("create role locked login password 'right'")
+        link.execute("create role stranger login")
+    right, wrong = server.url(user="locked:right"), server.url(user="locked:hush%40hush")
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        closed = probe.getsockname()[1]
+        refused = {
+            f"postgresql://me:hush@127.0.0.1:{closed}/ward::log": "refused",
+            f"{wrong}::secret": "password authentication failed",
+            f"{server.url(user='nobody-at-all:hush')}::secret": "does not exist",
+            f"{server.url(user='stranger:hush', database='nowhere')}::secret": "does not exist",
+            f"{right}::nothing": "has no table 'nothing'",
+            f"{right}": "tables",
+            f"{right}::secret": "no table 'secret'",
+            "postgresql://me:hush/right@127.0.0.1/ward::log": "is no address",
+            "postgresql://me:hush@127.0.0.1:port/ward::log": "is no address",
+            f"postgresql://me@127.0.0.1:{closed}/ward?password=hush::log": "refused",
+            f"postgresql://me:hush@[::1]:{closed}/ward::log": "::1",
+        }
+        for source, words in refused.items():
+            begun = time.monotonic()
+            with pytest.raises(counsel.CounselError, match=re.escape(words)) as caught:
+                read_log(source)
+            said = str(caught.value)
+            assert time.monotonic() - begun < 5.0, source
+            assert len(said.splitlines()) == 1, said
+            assert "hush" not in said, said
+            assert "right" not in said, said
+            assert "127.0.0.1" in said or "::1" in said, said
+
+
+def test_a_log_that_is_known_by_an_address_has_no_password_in_its_name(server):
+    in_postgres(server, arrow_of(decisions(), ()), "named")
+    with opened(f"{server.url(user='postgres:hush')}::named") as log:
+        assert log.name == f"postgresql://postgres:…@127.0.0.1:{server.port}/postgres::named"
+        assert check_log(log).rows == len(decisions())
+
+
+@pytest.mark.slow
+def test_a_server_that_says_nothing_is_not_waited_for(monkeypatch):
+    monkeypatch.setattr(read, "PATIENCE", 2)
+    begun = time.monotonic()
+    with socket.socket() as silent:
+        silent.bind(("127.0.0.1", 0))
+        silent.listen()
+        port = silent.getsockname()[1]
+        with pytest.raises(counsel.CounselError, match="timeout"):
+            read_log(f"postgresql://me:hush@127.0.0.1:{port}/ward::log")
+    assert time.monotonic() - begun < 20.0
+
+
+@pytest.fixture(scope="module")
+def spark(tmp_path_factory):
+    """Ibis on Spark, on one core."""
+    sql = pytest.importorskip("pyspark.sql")
+    if shutil.which("java") is None:
+        pytest.skip("Spark needs Java")
+    folder = tmp_path_factory.mktemp("spark")
+    session = (
+        sql.SparkSession.builder.master("local[1]")
+        .config("spark.ui.enabled", "false")
+        .config("spark.driver.host", "127.0.0.1")
+        .config("spark.driver.bindAddress", "127.0.0.1")
+        .config("spark.sql.shuffle.partitions", "1")
+        .config("spark.sql.warehouse.dir", str(folder))
+        .getOrCreate()
+    )
+    yield ibis.pyspark.connect(session)
+    session.stop()
+    with warnings.catch_warnings(action="ignore"):
+        gc.collect()
+
+
+warnings_of_spark = pytest.mark.filterwarnings(
+    "ignore::DeprecationWarning", "ignore::FutureWarning", "ignore::ResourceWarning"
+)
+
+
+@warnings_of_spark
+@pytest.mark.parametrize("name", ["all columns", "no optional column"])
+def test_spark_counts_alike(spark, name, tmp_path):
+    arrow = arrow_of(decisions(), SHAPES[name])
+    path = as_parquet(arrow, tmp_path / "log.parquet")
+    assert_same(told(spark.read_parquet(path)), told(path))
+
+
+@warnings_of_spark
+def test_spark_reads_text_alike(spark, tmp_path):
+    columns = zip(NAMES[:6], zip(*UNREADABLE, strict=True), strict=True)
+    arrow = pa.table({name: pa.array(column, pa.string()) for name, column in columns})
+    path = as_parquet(arrow, tmp_path / "log.parquet")
+    assert checked(spark.read_parquet(path)) == checked(path)

@@ -1,0 +1,73 @@
+"""Peers of the benchmarks do the same as what they are raced against."""
+
+import numpy as np
+import pytest
+
+import counsel
+from benchmarks.plain import PlainRFE, PlainUCBAD
+from benchmarks.vectors import Vectors, chances
+from counsel.estimate.intervals import KL, interval
+from counsel.worlds import make
+
+
+@pytest.mark.parametrize("world", ["flappy-bird/safe", "flappy-bird/greedy", "ward"])
+def test_the_person_of_the_peers_is_the_same(world):
+    problem = make(world)
+    moves = problem.mdp.kernel.to_dense()
+    A = problem.n_actions
+    moves = moves.reshape(problem.n_states, A, problem.n_states)
+    machine = np.einsum("sba,sat->sbt", chances(problem), moves)
+    expected = problem.machine().kernel.to_dense()
+    np.testing.assert_allclose(machine, expected.reshape(machine.shape), atol=1e-12)
+
+
+@pytest.mark.parametrize("world", ["flappy-bird/safe", "ward"])
+def test_numpy_draws_the_same_episodes(world):
+    problem = make(world)
+    plan = counsel.solve(problem)
+    episodes = 20_000
+    decisions, rewards = Vectors(problem, plan.policy).count(episodes, np.random.default_rng(0))
+    assert abs(rewards.mean() - plan.value) < 5 * rewards.std() / np.sqrt(episodes)
+    played = Vectors(problem, plan.policy).play(episodes, np.random.default_rng(0))
+    assert sum(move.state.size for _, move in played) == decisions.sum()
+    assert sum(move.reward.sum() for _, move in played) == pytest.approx(rewards.sum())
+
+
+def test_plain_ucb_ad_has_the_bounds_and_the_plan_of_counsels():
+    problem = make("flappy-bird/safe")
+    peer = PlainUCBAD(problem, seed=0)
+    for _ in range(100):
+        advice, _ = peer.plan()
+        peer.play(advice)
+    advice, hoped = peer.plan()
+    given, matched = peer.given.astype(int), peer.matched.astype(int)
+    _, high = interval(KL(), matched, given, groups=1, horizon=problem.horizon, episode=100)
+    np.testing.assert_allclose(peer.upper[given > 0], high[given > 0], atol=1e-9)
+    assert given.sum() > 100
+    believed = np.maximum(peer.upper, peer.own)
+    person = counsel.Human(peer.own, np.where(peer.moot, 1.0, believed))
+    best = counsel.solve(counsel.AdviceProblem(problem.mdp, person)).value
+    assert hoped @ problem.mdp.start == pytest.approx(best)
+
+
+def seen(visits, problem):
+    return int((np.array(visits)[:, ~problem.mdp.over[0]] > 0).sum())
+
+
+@pytest.mark.parametrize("person", ["safe", "greedy"])
+def test_plain_rfe_finds_as_much_as_counsels(person):
+    # An early version of the peer was told where episodes end and found a quarter more.
+    problem = make(f"flappy-bird/{person}")
+    simulator, known = counsel.Simulator(problem), {"scale": 0.1, "reward": problem.mdp.reward}
+    found, theirs = 0, 0
+    for seed in range(3):
+        peer, rng = PlainRFE(problem, scale=0.1, seed=seed), np.random.default_rng(100 + seed)
+        learner = counsel.RFE(problem.shape, rng=np.random.default_rng(seed), **known)
+        for episode in range(500):
+            if episode % 50 == 0:
+                peer.look_behind()
+                learner.explore(simulator, episodes=50, rng=rng)
+            peer.play()
+        found += seen(learner.state()["_visits"], problem)
+        theirs += seen(peer.visits, problem)
+    assert theirs == pytest.approx(found, rel=0.08)

@@ -1,0 +1,132 @@
+"""Nothing public is undocumented: names, commands and their options, routes, settings."""
+
+import dataclasses
+import importlib
+import inspect
+import re
+import sys
+
+import pytest
+from numpydoc.validate import validate
+
+import counsel
+import counsel.worlds
+from counsel.experiments.spec import Spec
+from counsel.service.live import Settings
+from tests.support import pages
+from tests.support.paths import ROOT
+
+sys.path.insert(0, str(ROOT / "docs" / "_ext"))
+
+import reference_pages
+
+DOCS = ROOT / "docs"
+MODULES = ("counsel", "counsel.worlds", "counsel.logs", "counsel.testing", "counsel.service.client")
+PUBLIC = sorted(
+    {
+        f"{module}.{name}"
+        for module in MODULES
+        for name in importlib.import_module(module).__all__
+        if module == "counsel" or name not in counsel.__all__ or name == "evaluate"
+    }
+)
+FAULTS = {
+    "GL08": "has no docstring",
+    "PR01": "does not tell a parameter",
+    "PR02": "tells a parameter it does not have",
+    "PR03": "tells its parameters in another order",
+    "RT01": "does not tell what it returns",
+    "EX01": "has no example",
+}
+
+
+def found(name):
+    module, _, last = name.rpartition(".")
+    return getattr(importlib.import_module(module), last)
+
+
+def faults(name, codes):
+    return [
+        f"{name} {FAULTS[code]}: {why}" for code, why in validate(name)["errors"] if code in codes
+    ]
+
+
+@pytest.mark.parametrize("name", PUBLIC)
+def test_a_public_name_tells_what_it_takes_and_returns_with_an_example(name):
+    thing = found(name)
+    # What is returned, not built, by those who use it tells its fields as attributes.
+    returned = "Attributes\n" in thing.__doc__ and "Parameters\n" not in thing.__doc__
+    told = faults(name, FAULTS.keys() - ({"PR01"} if returned else set()))
+    if inspect.isclass(thing):
+        for member, value in vars(thing).items():
+            if not member.startswith("_") and (callable(value) or isinstance(value, property)):
+                told += faults(f"{name}.{member}", FAULTS.keys() - {"EX01", "RT01"})
+    if dataclasses.is_dataclass(thing):
+        fields = [field.name for field in dataclasses.fields(thing) if field.name[0] != "_"]
+        told += [f"{name} does not tell {one}" for one in fields if one not in thing.__doc__]
+    assert told == []
+    assert ">>> " in thing.__doc__
+
+
+def test_every_public_name_is_on_one_page_of_the_reference():
+    listed = [
+        name
+        for path in (DOCS / "reference" / "api").glob("*.md")
+        for name in re.findall(r"^\.\. auto\w+:: (\S+)", path.read_text(), re.MULTILINE)
+    ]
+    assert sorted(listed) == PUBLIC
+
+
+def test_every_command_and_option_tells_what_it_does():
+    silent = []
+    for name, command in reference_pages.commands().items():
+        if not command.help:
+            silent.append(name)
+        silent += [f"{name} {one.name}" for one in command.params if not one.help]
+    assert silent == []
+
+
+def test_every_command_is_shown_on_a_page_and_told_in_the_reference():
+    text = "\n".join(path.read_text(encoding="utf-8") for path in pages.written())
+    made = reference_pages.cli_page()
+    for name in reference_pages.commands():
+        assert f"## {name}\n" in made
+        assert re.search(rf"{name}(?![\w-])", text), f"no page shows {name}"
+
+
+def test_every_route_field_and_parameter_is_told():
+    document = reference_pages.document()
+    page = reference_pages.http_page(document)
+    silent = []
+    for path, methods in document["paths"].items():
+        for method, route in methods.items():
+            assert f"## {method.upper()} {path}\n" in page
+            if not route.get("description"):
+                silent.append(f"{method} {path}")
+            named = route.get("parameters", [])
+            silent += [f"{path} {one['name']}" for one in named if not one.get("description")]
+    for name, schema in document["components"]["schemas"].items():
+        for field, kind in schema.get("properties", {}).items():
+            if not kind.get("description"):
+                silent.append(f"{name}.{field}")
+    assert silent == []
+
+
+def test_every_setting_is_told():
+    page = (DOCS / "reference" / "settings.md").read_text(encoding="utf-8")
+    variables = {
+        name
+        for path in (ROOT / "src").rglob("*.py")
+        for name in re.findall(r'"(COUNSEL_[A-Z]+)"', path.read_text(encoding="utf-8"))
+    }
+    assert variables
+    fields = {one.name for kind in (Settings, Spec) for one in dataclasses.fields(kind)}
+    assert sorted(one for one in variables | fields if f"`{one}`" not in page) == []
+
+
+def test_every_override_of_a_world_is_told():
+    page = (DOCS / "reference" / "worlds.md").read_text(encoding="utf-8")
+    for name, world in counsel.worlds.catalogue().items():
+        assert f"`{name}`" in page
+        overrides = inspect.signature(world.builder()).parameters
+        assert [one for one in overrides if f"`{one}`" not in page] == []

@@ -1,0 +1,168 @@
+"""The suite itself: where its files lie, that luck decides nothing, and what README promises."""
+
+import re
+
+import pytest
+from hypothesis import settings
+
+import tests.conftest
+from tests.support.each import each, each_seed
+from tests.support.paths import ROOT
+
+TESTS, PACKAGE = ROOT / "tests", ROOT / "src" / "counsel"
+PROJECT = {"project", "support"}
+"""Folders without a package: the repository as a whole, and helpers with their own tests."""
+
+
+def strays(paths, modules):
+    """Return test files that mirror nothing.
+
+    ``tests/planning/test_solve_ties.py`` mirrors ``planning/solve.py``; ``test_planning_….py``
+    mirrors the folder as a whole.
+    """
+    lost = []
+    for path in paths:
+        folder, name = path.parent, path.stem.removeprefix("test_")
+        mirrored = {module.stem.lstrip("_") for module in modules if module.parent == folder}
+        mirrored |= {folder.name} if folder.name else set()
+        exact = any(name == module or name.startswith(f"{module}_") for module in mirrored)
+        if not exact and folder.parts[:1] != ("project",):
+            lost.append(str(path))
+    return lost
+
+
+def test_every_test_file_mirrors_a_module():
+    modules = [path.relative_to(PACKAGE) for path in PACKAGE.rglob("*.py")]
+    modules += [path.relative_to(TESTS) for path in (TESTS / "support").glob("[!t]*.py")]
+    files = [path.relative_to(TESTS) for path in TESTS.rglob("test_*.py")]
+    assert len(files) > 80
+    assert strays(files, modules) == []
+
+
+def test_a_test_file_outside_the_mirror_is_found():
+    from pathlib import Path
+
+    modules = [Path("planning/solve.py"), Path("_jit.py"), Path("planning/_kernels.py")]
+    good = ["planning/test_solve.py", "planning/test_solve_ties.py", "test_jit.py"]
+    good += ["planning/test_planning_errors.py", "project/test_readme.py"]
+    assert strays(map(Path, good), modules) == []
+    bad = ["test_solve.py", "planning/test_frontier.py", "planner/test_solve.py"]
+    assert strays(map(Path, bad), modules) == bad
+
+
+def test_helpers_lie_in_support_and_no_test_imports_another():
+    lost = [
+        path
+        for path in TESTS.rglob("*.py")
+        if not path.name.startswith("test_")
+        and path.name not in ("__init__.py", "conftest.py")
+        and path.parent.name != "support"
+    ]
+    assert lost == []
+    imports = re.compile(r"^\s*(?:from|import) tests\.(?!support|conftest)", re.MULTILINE)
+    assert [path for path in TESTS.rglob("*.py") if imports.search(path.read_text("utf-8"))] == []
+
+
+def test_no_hypothesis_profile_depends_on_luck():
+    source = (TESTS / "conftest.py").read_text(encoding="utf-8")
+    names = re.findall(r'register_profile\("(\w+)"', source)
+    assert names == ["test", "fuzz", "few"]
+    for name in names:
+        profile = settings.get_profile(name)
+        assert profile.derandomize
+        assert profile.deadline is None, "a verdict may not depend on the load"
+        assert profile.database is None, "a verdict may not depend on earlier runs"
+    loose = re.compile(r"derandomize\s*=\s*False|register_profile|load_profile|deadline=[^N]")
+    for path in TESTS.rglob("*.py"):
+        if path.name not in ("conftest.py", "test_suite.py"):
+            assert not loose.search(path.read_text(encoding="utf-8")), path
+
+
+def test_no_test_draws_without_a_seed():
+    unseeded = re.compile(
+        r"default_rng\(\)|np\.random\.(?:rand|seed|normal|choice)\b|^import random"
+    )
+    for path in TESTS.rglob("*.py"):
+        if path.name != "test_suite.py":
+            assert not unseeded.search(path.read_text(encoding="utf-8")), path
+
+
+def targets():
+    """Return the Makefile's targets, with what each runs."""
+    text = (ROOT / "Makefile").read_text(encoding="utf-8")
+    found = re.findall(r"^([a-z][\w-]*):[^=\n]*\n((?:[\t].*\n)*)", text, re.MULTILINE)
+    return dict(found)
+
+
+def test_the_commands_of_readme_and_contributing_are_targets_of_the_makefile():
+    have = targets()
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    block = re.search(r"```sh\n((?:make .*\n)+)```", readme).group(1)
+    assert re.findall(r"^make ([\w-]+)", block, re.MULTILINE) == ["demo", "test"]
+    pages = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", ".ci/run")]
+    pages += [path for path in (ROOT / "docs").rglob("*.md") if "_build" not in path.parts]
+    for page in pages:
+        for name in re.findall(r"(?:`|^)make ([a-z][\w-]*)", page.read_text("utf-8"), re.MULTILINE):
+            assert name in have, f"{page.relative_to(ROOT)} names make {name}"
+    helped = re.findall(r"make ([\w-]+) ", have["help"])
+    assert set(helped) == set(have) - {"help"}
+
+
+def test_the_tiers_of_the_makefile_cover_every_test_once():
+    have = targets()
+    assert '-m "not slow and not docs"' in have["test"]
+    assert '-m "slow and not docs"' in have["test-slow"]
+    assert "-m docs" in have["docs"]
+    ci = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
+    assert re.findall(r"^make (\S+)", ci, re.MULTILINE) == [
+        "check",
+        "test",
+        "test-slow",
+        "coverage",
+        "docs",
+    ]
+
+
+# The loop over seeds.
+
+
+def test_each_names_the_value_at_which_a_test_fails():
+    @each("penalty", [0.1, 0.2])
+    @each("seed", range(5))
+    def claim(seed, penalty):
+        assert seed < 3 or penalty < 0.2
+
+    with pytest.raises(AssertionError) as failed:
+        claim()
+    assert failed.value.__notes__ == ["failed at seed = 3", "failed at penalty = 0.2"]
+
+
+def test_each_skips_a_test_only_when_every_case_skips():
+    tried = []
+
+    def claim(seed):
+        tried.append(seed)
+        if seed > 0:
+            pytest.skip(f"no room for {seed}")
+
+    each("seed", range(3))(claim)()
+    assert tried == [0, 1, 2]
+    with pytest.raises(pytest.skip.Exception, match="no room for 1"):
+        each("seed", [1, 2])(claim)()
+
+
+def test_each_refuses_no_values_and_a_name_that_is_no_parameter():
+    with pytest.raises(ValueError, match="no values for seed"):
+        each("seed", [])
+    with pytest.raises(ValueError, match="has no parameter sede"):
+        each("sede", [1])(lambda seed: None)
+
+
+def test_fuzzing_begins_where_it_is_told(monkeypatch):
+    tried = []
+    monkeypatch.setattr("tests.support.each.FUZZ_SEED", 1000)
+    loop = each_seed(range(3))(lambda seed: tried.append(seed))
+    loop()
+    assert tried == [1000, 1001, 1002]
+    assert loop.fresh_seeds
+    assert {"server", "chromium"} == tests.conftest.NEEDS_THE_SYSTEM

@@ -1,0 +1,72 @@
+"""Loops over seeds and numbers inside one test.
+
+A test id is for a case that a reader wants to see by name. Sixty seeds of one claim are one test:
+``each`` runs the claim for every value and names the value at which it fails.
+"""
+
+import functools
+import inspect
+import os
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import pytest
+
+FUZZ_SEED = int(os.environ["COUNSEL_FUZZ_SEED"]) if "COUNSEL_FUZZ_SEED" in os.environ else None
+"""Set by `make fuzz`: where fresh seeds begin."""
+
+SEEDS = int(os.environ.get("COUNSEL_SEEDS", "0")) or None
+"""Set by `make coverage`, where kernels run as plain Python: how many seeds are enough."""
+
+
+def each(names: str | tuple[str, ...], values: Iterable[Any]) -> Callable[..., Any]:
+    """Run a test for each of ``values``, which fill the parameter (or parameters) ``names``.
+
+    Takes what ``pytest.mark.parametrize`` takes. A value whose case skips is passed over; a test
+    all of whose cases skip is skipped.
+    """
+    fields = (names,) if isinstance(names, str) else names
+    cases = [(value,) if isinstance(names, str) else tuple(value) for value in values]
+    if not cases:
+        raise ValueError(f"no values for {', '.join(fields)}")
+
+    def decorate(test: Callable[..., None]) -> Callable[..., None]:
+        signature = inspect.signature(test)
+
+        @functools.wraps(test)
+        def loop(*args: object, **fixtures: object) -> None:
+            skipped = []
+            for case in cases:
+                filled = dict(zip(fields, case, strict=True))
+                try:
+                    test(*args, **fixtures, **filled)
+                except pytest.skip.Exception as reason:
+                    skipped.append(reason)
+                except Exception as error:
+                    said = ", ".join(f"{name} = {value!r}" for name, value in filled.items())
+                    error.add_note(f"failed at {said}")
+                    raise
+            if len(skipped) == len(cases):
+                raise skipped[0]
+
+        kept = [p for p in signature.parameters.values() if p.name not in fields]
+        if len(kept) + len(fields) != len(signature.parameters):
+            raise ValueError(f"{test.__name__} has no parameter {', '.join(fields)}")
+        loop.__signature__ = signature.replace(parameters=kept)  # what pytest looks for fixtures in
+        return loop
+
+    return decorate
+
+
+def each_seed(seeds: Iterable[int]) -> Callable[..., Any]:
+    """Run a test for each seed. Its claim holds for any seed: `make fuzz` tries others."""
+    tried = list(seeds)[:SEEDS]
+    if FUZZ_SEED is not None:
+        tried = list(range(FUZZ_SEED, FUZZ_SEED + len(tried)))
+
+    def decorate(test: Callable[..., None]) -> Callable[..., None]:
+        loop = each("seed", tried)(test)
+        loop.fresh_seeds = True
+        return loop
+
+    return decorate

@@ -1,0 +1,35 @@
+"""The same problem for the oracles (dense arrays) and for Counsel."""
+
+import numpy as np
+
+import counsel
+from tests.support import examples, oracles
+
+
+def adapt(dense: oracles.Problem) -> counsel.AdviceProblem:
+    """Build Counsel's problem from the oracle's arrays."""
+    mdp = counsel.MDP(
+        dense.P_hsat,
+        dense.r_hsa,
+        horizon=len(dense.r_hsa),
+        start=dense.start_s,
+        allowed=dense.allowed_hsa,
+    )
+    return counsel.AdviceProblem(mdp, counsel.Human(dense.pi_hsa, dense.theta_hsa))
+
+
+def draw(seed: int, *, most: tuple[int, int, int] = (4, 3, 4)) -> oracles.Problem:
+    """Draw a small problem; seeds cycle through masks, certain people, reactance and forks."""
+    rng = np.random.default_rng(seed)
+    if seed % 7 == 0:
+        return examples.random_fork(rng)
+    S, A, H = (int(rng.integers(1, n + 1)) for n in most)
+    return oracles.random_problem(
+        rng,
+        S,
+        A,
+        H,
+        deterministic_people=seed % 3 == 0,
+        masks=seed % 2 == 1,
+        repel=seed % 5 == 0,
+    )

@@ -1,0 +1,35 @@
+"""Every route of the service, with the role it asks for and a body it takes."""
+
+MATRIX = [
+    ("POST", "/v1/advisers", "admin"),
+    ("GET", "/v1/advisers", "read"),
+    ("POST", "/v1/advisers/{adviser}/episodes", "advise"),
+    ("POST", "/v1/episodes/{episode}/advice", "advise"),
+    ("POST", "/v1/outcomes", "advise"),
+    ("POST", "/v1/episodes/{episode}/end", "advise"),
+    ("GET", "/v1/advisers/{adviser}/log", "read"),
+    ("POST", "/v1/models", "admin"),
+    ("GET", "/v1/advisers/{adviser}", "read"),
+    ("PATCH", "/v1/advisers/{adviser}", "admin"),
+    ("GET", "/v1/advisers/{adviser}/summary", "read"),
+    ("GET", "/v1/people", "read"),
+    ("GET", "/v1/people/{person}", "read"),
+    ("DELETE", "/v1/people/{person}", "admin"),
+    ("GET", "/v1/play", "advise"),
+    ("POST", "/v1/play/games", "advise"),
+    ("GET", "/v1/play/games/{game}", "advise"),
+    ("POST", "/v1/play/games/{game}/moves", "advise"),
+    ("GET", "/v1/play/players/{player}/log", "advise"),
+]
+
+
+BODIES = {
+    "/v1/advisers": {"name": "a", "source": "ward"},
+    "/v1/advisers/{adviser}/episodes": {"person": "ann"},
+    "/v1/episodes/{episode}/advice": {"step": 0, "state": "stable"},
+    "/v1/outcomes": {"outcomes": []},
+    "/v1/episodes/{episode}/end": {},
+    "/v1/advisers/{adviser}": {"mode": "shadow"},
+    "/v1/play/games": {"map": "budget", "budget": 1, "player": "me"},
+    "/v1/play/games/{game}/moves": {"step": 0, "action": "Up"},
+}

@@ -1,0 +1,184 @@
+"""The conformance suite: our learners pass, and learners with one fault each do not."""
+
+import numpy as np
+import pytest
+
+import counsel
+from counsel import KL, UCBAD, PaperBonus, Structured, Theory, Thompson
+from counsel.learning.files import resume, suspend
+from counsel.learning.reward_free import RFE
+from counsel.testing import check_learner
+from counsel.worlds import make
+from tests.support.problems import adapt, draw
+
+
+def rng():
+    return np.random.default_rng(5)
+
+
+LEARNERS = {
+    "ucb-ad": lambda p: UCBAD(p.without_adherence()),
+    "ucb-ad, theory": lambda p: UCBAD(p.without_adherence(), bound=Theory(delta=0.1, episodes=99)),
+    "ucb-ad, kl": lambda p: UCBAD(p.without_adherence(), bound=KL(delta=0.1), penalty=0.1),
+    "ucb-ad, paper": lambda p: UCBAD(p.without_adherence(), bound=PaperBonus()),
+    "ucb-ad, pooled": lambda p: UCBAD(p.without_adherence(), groups=np.zeros(p.n_actions, int)),
+    "thompson": lambda p: Thompson(p.without_adherence(), rng=rng()),
+    "rfe": lambda p: RFE(p.shape, rng=rng(), scale=0.1, reward=p.mdp.reward),
+    "rfe, rewards unknown": lambda p: RFE(p.shape, rng=rng(), penalty=0.1),
+    "rfe, budget": lambda p: RFE(p.shape, rng=rng(), budget=1.5),
+    "structured": lambda p: Structured(p.shape, rng=rng()),
+    "structured, pooled": lambda p: Structured(
+        p.shape, rng=rng(), groups=np.zeros(p.n_actions, int), reward=p.mdp.reward, penalty=0.1
+    ),
+    "ucb-ad, budget": lambda p: UCBAD(p.without_adherence(), budget=1.0, rng=rng()),
+    "thompson, budget": lambda p: Thompson(p.without_adherence(), budget=0.5, rng=rng()),
+}
+WORLDS = {
+    "safe": lambda: make("flappy-bird/safe"),
+    "budget": lambda: make("flappy-bird-budget/greedy"),
+    "night": lambda: make("night-shift"),
+    "random": lambda: adapt(draw(13, most=(6, 4, 5))),
+}
+
+
+@pytest.mark.parametrize("world", WORLDS)
+@pytest.mark.parametrize("name", LEARNERS)
+def test_every_learner_passes(name, world):
+    check_learner(LEARNERS[name], WORLDS[world]())
+
+
+class Repeats(UCBAD):
+    """Learns from each batch twice when in bulk."""
+
+    def update(self, batch):
+        super().update(batch)
+        super().update(batch)
+
+
+class Wavers(Thompson):
+    """Draws anew whenever it is asked."""
+
+    @property
+    def policy(self):
+        self._due = True
+        return super().policy
+
+
+class Forgets(UCBAD):
+    """Does not put its counts back."""
+
+    def restore(self, state):
+        super().restore(state | {"given": 0 * state["given"], "matched": 0 * state["matched"]})
+
+
+class Counts(UCBAD):
+    """Ends an episode that never was."""
+
+    def finish(self, *, terminated=False):
+        super().finish(terminated=terminated)
+        self.known.belief.given[:] += 50
+        self._due = True
+
+
+class Shouts(UCBAD):
+    """Advises what does not exist."""
+
+    def advise(self, step, state):
+        return 99
+
+
+class Chances:
+    """Is not decided by its seeds."""
+
+    def __call__(self, problem):
+        rng = np.random.default_rng()  # the fault: no seed
+        return Thompson(problem.without_adherence(), rng=rng)
+
+
+@pytest.mark.parametrize(
+    ("build", "fault"),
+    [
+        (lambda p: Repeats(p.without_adherence()), "teach something else"),
+        (lambda p: Wavers(p.without_adherence(), rng=rng()), "differently|nothing was learnt"),
+        (lambda p: Forgets(p.without_adherence()), "suspended and resumed"),
+        (lambda p: Counts(p.without_adherence()), "teach something else|anything observed"),
+        (lambda p: Shouts(p.without_adherence()), "advise returned 99"),
+        (Chances(), "same seeds"),
+    ],
+    ids=["repeats", "wavers", "forgets", "counts", "shouts", "chances"],
+)
+def test_a_learner_with_a_fault_does_not_pass(build, fault):
+    with pytest.raises(counsel.CounselError, match=fault):
+        check_learner(build, make("flappy-bird/greedy"))
+
+
+def test_a_suspended_run_goes_on_bit_for_bit_in_the_compiled_loop(tmp_path):
+    problem = make("flappy-bird/safe")
+    simulator = counsel.Simulator(problem)
+    straight, halved, again = (UCBAD(problem.without_adherence()) for _ in range(3))
+    chance = np.random.default_rng(0)
+    *_, whole = counsel.learn(straight, simulator, episodes=3000, rng=chance)
+    chance = np.random.default_rng(0)
+    *_, record = counsel.learn(halved, simulator, episodes=1200, rng=chance)
+    suspend(halved, tmp_path / "run.npz", rng=chance, record=record)
+    chance, record = resume(again, tmp_path / "run.npz")
+    *_, last = counsel.learn(again, simulator, episodes=1800, rng=chance, after=record)
+    assert (last.episode, last.value_gap) == (whole.episode, whole.value_gap)
+    assert last.regret == pytest.approx(whole.regret, rel=1e-12)  # sums in another order
+    np.testing.assert_array_equal(again.given, straight.given)
+    np.testing.assert_array_equal(again.policy.advice, straight.policy.advice)
+
+
+@pytest.mark.parametrize("name", ["ucb-ad", "thompson", "rfe", "structured"])
+def test_episodes_of_another_problem_are_refused_before_anything_is_counted(name):
+    # Compiled loops would read and write beyond their arrays.
+    learner, other = LEARNERS[name](make("night-shift")), make("flappy-bird/safe")
+    never = counsel.Policy.never(horizon=20, n_states=141, n_actions=3)
+    batch = counsel.Simulator(other).play(never, episodes=3, rng=rng())
+    with pytest.raises(counsel.CounselError, match=r"decisions but|it runs from 0 to"):
+        learner.update(batch)
+    for move in (counsel.Move(0, 99, 0, 0, 0.0, 0), counsel.Move(0, 0, 0, 7, 0.0, 0)):
+        fresh = LEARNERS[name](make("night-shift"))
+        fresh.observe(move)
+        with pytest.raises((counsel.CounselError, IndexError)):
+            fresh.finish()
+
+
+@pytest.mark.parametrize(
+    ("name", "array", "spoil"),
+    [
+        ("structured", "_links", lambda a: a[:3]),
+        ("structured", "_links", lambda a: a + 10**6),
+        ("structured", "_head", lambda a: a + 10**6),
+        ("structured", "_used", lambda a: a - 10**6),
+        ("structured", "_visits", lambda a: a.astype(np.float64)),
+        ("rfe", "_key", lambda a: a[::-1].copy()),
+        ("rfe", "_key", lambda a: a + 10**9),
+        ("rfe", "_times", lambda a: a[:-1]),
+        ("ucb-ad", "matched", lambda a: a + 10**6),
+    ],
+)
+def test_a_file_that_was_spoilt_is_refused(name, array, spoil, tmp_path):
+    problem = make("night-shift")
+    learner = LEARNERS[name](problem)
+    *_, record = counsel.learn(
+        learner, counsel.Simulator(problem), episodes=40, every=10, rng=rng()
+    )
+    honest = learner.state
+    learner.state = lambda: honest() | {array: spoil(honest()[array])}
+    suspend(learner, tmp_path / "run.npz", rng=rng(), record=record)
+    with pytest.raises(counsel.CounselError, match=r"run\.npz"):
+        resume(LEARNERS[name](problem), tmp_path / "run.npz")
+
+
+def test_a_file_of_another_learner_is_refused(tmp_path):
+    problem = make("flappy-bird/safe")
+    simulator, learner = counsel.Simulator(problem), UCBAD(problem.without_adherence())
+    *_, record = counsel.learn(learner, simulator, episodes=10, rng=rng())
+    suspend(learner, tmp_path / "run.npz", rng=rng(), record=record)
+    with pytest.raises(counsel.CounselError, match="holds a UCBAD, not a Thompson"):
+        resume(Thompson(problem.without_adherence(), rng=rng()), tmp_path / "run.npz")
+    with pytest.raises(counsel.CounselError, match="same settings"):
+        resume(UCBAD(problem.without_adherence(), groups=[0, 1, 2]), tmp_path / "run.npz")
+    with pytest.raises(counsel.CounselError, match="does not exist"):
+        resume(learner, tmp_path / "none.npz")
