@@ -6,7 +6,7 @@ COPY src src
 # The versions of the lock without its hashes, which would be asked of Counsel itself too.
 RUN sed -e '/--hash=/d' -e 's/ *\\$//' requirements.lock > versions.txt \
     && python -m venv /opt/counsel \
-    && /opt/counsel/bin/pip install --no-cache-dir --constraint versions.txt '.[service]'
+    && /opt/counsel/bin/pip install --no-cache-dir --constraint versions.txt '.[parquet,service]'
 
 FROM python:3.12-slim
 COPY --from=build /opt/counsel /opt/counsel

@@ -3,34 +3,40 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+DEMO_READY := $(VENV)/.demo
+LOCK = uv pip compile --universal --generate-hashes --no-header --no-annotate --no-emit-index-url
 COMPILED = NUMBA_CACHE_DIR=$$($(BIN)/python tests/support/compiled.py)
 WORKERS = $$($(BIN)/python -c 'import os; print((os.cpu_count() or 1) + 1)')
-PYTEST = $(COMPILED) $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
+PARALLEL = -n $(WORKERS) --dist worksteal
+PYTEST = $(COMPILED) $(BIN)/python -m pytest $(PARALLEL)
 MINUTES ?= 5
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
+# Workers share what one of them has compiled to bytecode.
 export PYTHONDONTWRITEBYTECODE =
 
-.PHONY: help demo test test-slow test-all fuzz coverage check docs bench lock clean
+.PHONY: help demo install test test-slow test-all fuzz coverage check docs bench lock clean
 
 help:
-	@echo "make demo   learn to advise two players of a game, and draw it"
-	@echo "make test   run the tests (two to three minutes on two cores)"
-	@echo "make test-all  the same, and then make test-slow: statistics, killed processes, browser, database, reproductions"
-	@echo "make test-slow  the slow tests alone"
-	@echo "make fuzz MINUTES=5  the claims that hold for any seed, with fresh seeds"
-	@echo "make coverage  which lines the tests run, compiled kernels included"
-	@echo "make docs   build the documentation into docs/_build/html"
-	@echo "make bench  measure against peers (15 minutes), and write the page about it"
-	@echo "make check  style, types, direction of imports"
-	@echo "make lock   write the lock anew (needs uv);  make clean  remove what these made"
+	@echo "make demo       learn to advise two players of a game, and write a page that shows it"
+	@echo "make install    install everything into $(VENV), from the lock"
+	@echo "make test       run the tests (two to three minutes on two cores)"
+	@echo "make test-slow  the other tests: statistics, killed processes, browser, database, reproductions"
+	@echo "make test-all   both"
+	@echo "make fuzz       the claims that hold for any seed, with fresh seeds; MINUTES=60 takes an hour"
+	@echo "make coverage   which lines the tests run, compiled kernels included"
+	@echo "make check      style, types, direction of imports"
+	@echo "make docs       build the documentation into docs/_build/html"
+	@echo "make bench      measure against peers (15 minutes), and write the page about it"
+	@echo "make lock       write the locks anew (needs uv)"
+	@echo "make clean      remove what these made"
 
-demo: $(READY)
-	$(BIN)/counsel learn flappy-bird/greedy --share advice -o demo/greedy
-	$(BIN)/counsel learn flappy-bird/safe --share advice -o demo/safe
-	@echo "Regret is what all games so far fell short of the best advice, in stars; the value gap what a game still does."
-	@echo "Open demo/greedy/regret.png and demo/safe/regret.png (what learning cost),"
-	@echo "and demo/greedy/policy.csv and demo/safe/policy.csv (what to say where)."
-	@echo "Then play yourself: $(BIN)/counsel serve --demo and open http://127.0.0.1:8000/play"
+# A demo needs less than everything, and nothing more where everything is installed.
+demo: $(if $(wildcard $(READY)),$(READY),$(DEMO_READY))
+	@rm -rf demo
+	$(BIN)/counsel demo -o demo
+
+install: $(READY)
+	@echo "Counsel is installed: source $(BIN)/activate, then counsel --help"
 
 test: $(READY)
 	$(PYTEST) -m "not slow and not docs"
@@ -42,6 +48,10 @@ test-all: test test-slow
 
 fuzz: $(READY)
 	$(COMPILED) $(BIN)/python tools/fuzz.py --minutes $(MINUTES)
+
+# Kernels run as plain Python here, so that their lines are seen: a few seeds are enough for that.
+coverage: $(READY)
+	NUMBA_DISABLE_JIT=1 COUNSEL_SEEDS=2 $(BIN)/python -m pytest $(PARALLEL) -q -m "not slow and not docs and not compiled" --cov --cov-report=term
 
 check: $(READY)
 	$(BIN)/ruff check .
@@ -66,22 +76,33 @@ bench: $(VENV)/.bench
 	$(BIN)/python -m benchmarks.service
 	$(BIN)/python docs/benchmarks.py
 
-$(READY): requirements.lock pyproject.toml
-	@$(PYTHON) -c 'import sys; sys.exit("Counsel needs Python 3.11 or newer; this is " + sys.version.split()[0] + ": run make with PYTHON=python3.12, say" if sys.version_info < (3, 11) else 0)'
-	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+# Locks are complete, so pip need not resolve anything (--no-deps).
+$(READY): requirements.lock pyproject.toml | $(BIN)/python
 	@echo "Installing the locked packages into $(VENV) (once; one to three minutes)"
-	@$(BIN)/python -m pip install --quiet --require-hashes -r requirements.lock
+	@$(BIN)/python -m pip install --quiet --no-deps --require-hashes -r requirements.lock
 	@$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation -e .
+	@touch $@ $(DEMO_READY)
+
+# Most of what is installed is never imported here: Python compiles the rest as it is (--no-compile).
+$(DEMO_READY): requirements-demo.lock pyproject.toml | $(BIN)/python
+	@echo "Installing what the demo runs into $(VENV) (once; half a minute)"
+	@$(BIN)/python -m pip install --quiet --no-deps --no-compile --require-hashes -r requirements-demo.lock
+	@$(BIN)/python -m pip install --quiet --no-deps --no-compile --no-build-isolation -e .
 	@touch $@
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit("Counsel needs Python 3.11 or newer; this is " + sys.version.split()[0] + ": run make with PYTHON=python3.12, say" if sys.version_info < (3, 11) else 0)'
+	@$(PYTHON) -m venv $(VENV)
 
 $(VENV)/.bench: $(READY) benchmarks/requirements.lock
 	@$(BIN)/python -m pip install --quiet --require-hashes -r benchmarks/requirements.lock
 	@touch $@
 
-# Versions and hashes only: no index address is written.
+# Versions and hashes only: no index address is written. The demo's lock is a part of the whole one.
 lock:
-	uv pip compile --universal --generate-hashes --no-header --no-annotate --no-emit-index-url --extra draw --extra logs --extra report --extra service --extra cluster --group dev --group docs pyproject.toml -o requirements.lock
-	uv pip compile --universal --generate-hashes --no-header --no-annotate --no-emit-index-url benchmarks/requirements.in -o benchmarks/requirements.lock
+	$(LOCK) --extra draw --extra parquet --extra logs --extra report --extra service --extra cluster --group dev --group docs pyproject.toml -o requirements.lock
+	$(LOCK) --extra draw --group build --constraint requirements.lock pyproject.toml -o requirements-demo.lock
+	$(LOCK) benchmarks/requirements.in -o benchmarks/requirements.lock
 
 clean:
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) demo .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage

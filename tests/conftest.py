@@ -22,8 +22,8 @@ settings.register_profile("fuzz", max_examples=400, derandomize=True, deadline=N
 settings.register_profile("few", max_examples=5, derandomize=True, deadline=None, database=None)
 settings.load_profile("few" if SEEDS else "test" if FUZZ_SEED is None else "fuzz")
 
-NEEDS_THE_SYSTEM = {"server", "chromium"}
-"""Fixtures that need what a newcomer may not have installed."""
+SLOW_FIXTURES = {"server", "chromium", "everything"}
+"""They need what a newcomer may not have installed, or run a whole reproduction."""
 
 
 def pytest_configure(config):
@@ -33,9 +33,9 @@ def pytest_configure(config):
 
 
 def pytest_collection_modifyitems(items):
-    """Put tests that need a database server or a browser into the slow tier; seed fuzzed ones."""
+    """Put tests into the slow tier by what they ask for; seed those that are fuzzed."""
     for item in items:
-        if NEEDS_THE_SYSTEM & set(item.fixturenames):
+        if SLOW_FIXTURES & set(item.fixturenames):
             item.add_marker(pytest.mark.slow)
         drawn = getattr(item.obj, "is_hypothesis_test", False)
         if drawn or hasattr(item.obj, "fresh_seeds"):

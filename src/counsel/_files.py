@@ -10,14 +10,13 @@ import os
 import struct
 import zipfile
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
 from uuid import uuid4
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
 from counsel.errors import CounselError
@@ -30,9 +29,6 @@ DAMAGED = (
     *(MemoryError, RuntimeError, struct.error, zipfile.BadZipFile, zlib.error),
 )
 """What NumPy, zipfile and JSON raise on a file that is not what it should be."""
-
-TABLES = (".csv", ".parquet")
-"""Endings of tables."""
 
 _WRONG_KIND = (
     TypeError,
@@ -55,24 +51,6 @@ def blaming(path: str | os.PathLike[str]) -> Iterator[None]:
         raise CounselError(f"{path}: {fault}") from None
     except _WRONG_KIND:
         raise CounselError(f"{path} holds arrays of the wrong kind; the file is damaged") from None
-
-
-def write_tables(path: Path, tables: Iterable[pa.Table]) -> None:
-    """Write tables of one schema one below the other as .csv or .parquet, all or nothing."""
-    if path.suffix not in TABLES:
-        raise CounselError(f"{path} must end in {' or '.join(TABLES)}")
-    import pyarrow.csv
-    import pyarrow.parquet
-
-    kind = pyarrow.csv.CSVWriter if path.suffix == ".csv" else pyarrow.parquet.ParquetWriter
-    batches = iter(tables)
-    first = next(batches, None)
-    if first is None:
-        raise CounselError(f"there is nothing to write to {path}")
-    with whole_file(path) as unfinished, kind(unfinished, first.schema) as writer:
-        writer.write_table(first)
-        for table in batches:
-            writer.write_table(table)
 
 
 def write_text(path: Path, text: str) -> None:

@@ -1,5 +1,6 @@
 """`counsel learn` and the folder it writes: what is in it, and that a run can be gone on with."""
 
+import csv
 import json
 import os
 import signal
@@ -9,7 +10,6 @@ from dataclasses import replace
 
 import numpy as np
 import psutil
-import pyarrow.parquet as pq
 import pytest
 
 import counsel
@@ -21,7 +21,7 @@ from counsel.worlds import make
 from tests.support.processes import started
 from tests.support.waiting import PATIENCE, until, until_it_worked
 
-FILES = ["learner.npz", "manifest.json", "policy.csv", "policy.npz", "record.parquet", "regret.png"]
+FILES = ["learner.npz", "manifest.json", "policy.csv", "policy.npz", "record.csv", "regret.png"]
 COUNSEL = [sys.executable, "-c", "from counsel.cli import main; main()"]
 NEEDS = {
     "rfe-beta": ["--penalty", "0.2"],
@@ -31,7 +31,8 @@ NEEDS = {
 
 
 def rows(folder):
-    return pq.read_table(folder / "record.parquet").to_pylist()
+    with (folder / "record.csv").open(newline="") as file:
+        return [{k: float(v) for k, v in row.items()} for row in csv.DictReader(file)]
 
 
 def same_run(one, other):
@@ -315,7 +316,10 @@ def test_a_longer_run_is_not_written_over_and_fewer_episodes_are_refused(tmp_pat
     [
         ("manifest.json", b'{"settings": []}'),
         ("manifest.json", b"[" * 100_000),
-        ("record.parquet", b"PAR1"),
+        ("record.csv", b"PAR1"),
+        ("record.csv", b'"episode","value_gap","regret","advice_count","seconds"\n20,0.5'),
+        ("record.csv", b'"episode","value_gap","regret","advice_count","seconds"\n20,x,1,1,1\n'),
+        ("record.csv", b"\xff"),
         ("learner.npz", b""),
     ],
 )

@@ -28,10 +28,10 @@ def run(command, few_draws):
 def shop(tmp_path_factory):
     """A folder with a demonstration log of 400 shifts and its model."""
     folder = tmp_path_factory.mktemp("shop")
-    from counsel._files import write_tables
-    from counsel.worlds.ward import ward_log
+    from counsel._tables import write_tables
+    from counsel.worlds.ward import ward_table
 
-    write_tables(folder / "log.csv", [ward_log(shifts=400, rng=np.random.default_rng(0))])
+    write_tables(folder / "log.csv", [ward_table(shifts=400, rng=np.random.default_rng(0))])
     counsel.fit(str(folder / "log.csv")).save(folder / "model.npz")
     return folder
 
@@ -157,6 +157,7 @@ def test_fit_says_what_it_found(run, here):
     assert re.search(r"People match \d+% of the advice they see", said)
 
 
+@pytest.mark.slow
 def test_fit_takes_all_its_options(run, here):
     for words in (
         ["--by-step"], ["--share", "advice"], ["--share", "all"], ["--scale", "adherence"],

@@ -229,6 +229,7 @@ MORE = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("world", ["night-shift", "flappy-bird-budget/greedy"])
 @pytest.mark.parametrize("name", MORE)
 def test_they_pass_what_every_learner_must(name, world):

@@ -119,6 +119,7 @@ def uneven_tables(n, *, seed):
         yield rng.poisson(mean * (rng.random((A + 1, A)) < rng.choice([0.3, 0.6, 1.0])))
 
 
+@pytest.mark.slow
 def test_the_habit_is_the_likeliest_where_advice_repels_and_counts_are_uneven():
     # Refused five times in six, done alone 16 times in 17: the refusals say nothing more.
     repelled = np.array([[193, 1047], [0, 0], [16, 1]])
@@ -137,6 +138,7 @@ def test_the_habit_is_a_distribution_over_what_was_seen():
         np.testing.assert_array_equal(own > 0, free > 0 if free.any() else table.sum(axis=0) > 0)
 
 
+@pytest.mark.slow
 @each_seed(range(12))
 def test_where_it_explores_itself_the_habit_is_the_likeliest(seed):
     problem = adapt(draw(seed, most=(4, 5, 3)))

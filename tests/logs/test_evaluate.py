@@ -136,6 +136,7 @@ def test_weighted_intervals_hold_as_often_as_they_say(horizon, episodes, target,
     assert (np.abs(off.mean(axis=0)) < 4 * error).all(), (off.mean(axis=0), error)
 
 
+@pytest.mark.slow
 def test_intervals_of_the_model_hold_as_often_as_they_say(monkeypatch):
     # 40 logs: 0.95 has a standard error of 0.034.
     monkeypatch.setattr(judging, "MODELS", 40)
@@ -248,6 +249,7 @@ def over_all_episodes(problem, policy, mu):
     return first, second
 
 
+@pytest.mark.slow
 def test_the_foreseen_second_moment_is_that_over_all_episodes():
     rng = np.random.default_rng(1)
     for _ in range(2):
@@ -365,6 +367,7 @@ def ward():
     return problem, rows
 
 
+@pytest.mark.slow
 def test_the_whole_answer_holds_the_truth_and_what_was_logged(ward, monkeypatch):
     monkeypatch.setattr(judging, "MODELS", 60)
     problem, rows = ward

@@ -94,6 +94,7 @@ def assert_nominal(held, names, slack=0.012):
         assert abs(shares.mean() - 0.95) < 4.0 * error + slack, (name, shares.mean(), error)
 
 
+@pytest.mark.slow
 def test_intervals_on_the_ward_hold_as_often_as_they_say():
     held = shares_held("ward", 300, 150)
     assert (held["r"] == 1.0).all()  # rewards are certain
@@ -322,6 +323,7 @@ def for_fit(problem, fit, policy):
     return counsel.Policy.from_probabilities(table)
 
 
+@pytest.mark.slow
 def test_models_of_episodes_drawn_again_differ_as_models_of_other_logs_do():
     # The spread over 150 logs is known to 1 / √300 = 6 %; that of 40 draws to 11 % in each of 10
     # logs, 4 % together: 7 % for the ratio.

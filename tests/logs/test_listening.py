@@ -13,6 +13,7 @@ from tests.support.drawn_tables import spoken, table
 # The adherence law.
 
 
+@pytest.mark.slow
 def test_data_of_the_law_are_not_rejected_too_often(monkeypatch):
     # 80 logs, 39 draws for each: p-values of an exact test are uniform. Kolmogorov's distance
     # exceeds 1.63 / √80 = 0.182 once in a hundred, and multiples of 1 / 40 add half of that; at 5 %
@@ -103,6 +104,7 @@ def test_people_who_are_all_alike_are_found_alike():
     assert people.spread < 0.1
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("few_draws")
 def test_a_trend_over_time_is_found():
     # 6 logs; a slope's interval holds 0.95 of the time, 3 or fewer of 6 in 1 of 500.
@@ -137,6 +139,7 @@ def test_time_may_be_written_in_any_way(written):
     assert trend.at.size == 12
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("few_draws")
 def test_listening_less_after_every_piece_is_found():
     # 6 logs of 800 episodes of six decisions, each told something in three of four.

@@ -9,8 +9,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import counsel
-from counsel._files import write_tables
-from counsel.logs.plan import plan, plan_tables
+from counsel._tables import write_tables
+from counsel.logs.plan import plan, plan_columns, plan_tables
 from counsel.logs.policies import read_policy
 from counsel.worlds import make
 from tests.support.drawn_logs import drawn, fit_of, tally_of
@@ -66,7 +66,7 @@ def test_a_table_has_a_row_for_everything_that_may_be_said(kind, ward):
 def test_a_plan_that_was_written_is_the_plan_that_is_read(kind, ending, ward, tmp_path):
     planned = plan(ward, **LIMITS[kind])
     path = tmp_path / f"policy.{ending}"
-    write_tables(path, plan_tables(planned))
+    write_tables(path, plan_columns(planned))
     back, policy = read_policy(path, ward), planned.plan.policy
     assert type(back) is type(policy)
     S = len(ward.tally.states)
@@ -192,6 +192,7 @@ def test_caution_does_not_advise_what_a_few_lucky_cases_suggest():
     assert plan(many, cautious=True).plan.policy.advice[0, 0] == b
 
 
+@pytest.mark.slow
 def test_caution_never_advises_what_was_never_advised():
     problem = make("ward")
     fit = fit_of(tally_of(problem, drawn(problem, 12, 2)))
@@ -233,6 +234,7 @@ def test_with_much_data_caution_changes_little(limit):
     assert same.mean() > 0.9
 
 
+@pytest.mark.slow
 def test_caution_is_the_same_every_time(ward):
     seen = []
     one = plan(ward, budget=1, cautious=True, show=seen.append).doubtful

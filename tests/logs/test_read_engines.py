@@ -68,6 +68,7 @@ SHAPES = {
     "what followed": ("next_state", "seen", "advice_probability"),
     "what followed and the end": ("next_state", "terminated", "timestamp"),
 }
+QUICK = ("all columns", "no optional column")
 
 
 def decisions():
@@ -222,7 +223,12 @@ def assert_same(found, wanted):
                 assert one == other, (name, field.name)
 
 
-@pytest.fixture(scope="module", params=SHAPES)
+@pytest.fixture(
+    scope="module",
+    params=[
+        name if name in QUICK else pytest.param(name, marks=pytest.mark.slow) for name in SHAPES
+    ],
+)
 def shape(request, tmp_path_factory):
     """The log with some of the optional columns, and what DuckDB finds in its Parquet."""
     arrow = arrow_of(decisions(), SHAPES[request.param])

@@ -188,6 +188,7 @@ def test_where_nothing_could_have_gone_otherwise_no_lift_is_claimed():
     assert np.isinf(found.error).all()
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("few_draws")
 def test_huge_rewards_do_not_hide_the_weights():
     """The effective sample was the difference of two large numbers."""

@@ -27,14 +27,10 @@ def test_every_command_and_every_block_of_code_runs(command, tmp_path, monkeypat
     done = []
 
     def demo(words):
-        told = "\n".join(recipe("demo"))
-        for line in recipe("demo"):
-            if line.startswith("$(BIN)/counsel"):
-                ended = command(*line.split()[1:], cwd=tmp_path)
-                assert ended.returncode == 0, ended.stderr
-        named = re.findall(r"demo/\S+?\.(?:png|csv)", told)
-        assert len(named) == 4
-        assert all((tmp_path / one).stat().st_size > 0 for one in named)
+        (line,) = (line for line in recipe("demo") if line.startswith("$(BIN)/counsel"))
+        ended = command(*line.split()[1:], "--episodes", "1000", cwd=tmp_path)
+        assert ended.returncode == 0, ended.stderr
+        assert (tmp_path / "demo" / "index.html").stat().st_size > 0
         done.append("demo")
 
     def test(words):

@@ -160,6 +160,7 @@ def test_a_page_asks_nobody_for_anything(page):
     assert "http" not in page.replace("http-equiv", "")
 
 
+@pytest.mark.slow
 def test_a_page_shows_its_charts_and_finding(page, studied, tmp_path):
     told = rendered(page, tmp_path)
     places = re.findall(r"<div class=.chart[^>]* id=.([a-z-]+)", page)
@@ -178,6 +179,7 @@ def test_names_of_people_are_nowhere_on_the_page(page):
     assert "nurse-" not in page
 
 
+@pytest.mark.slow
 def test_the_page_says_what_the_log_says_without_the_model():
     # Found by a newcomer: the page was surer of a plan than `counsel evaluate`.
     log = ward_log(shifts=3000, rng=np.random.default_rng(0))
@@ -193,6 +195,7 @@ def test_the_page_says_what_the_log_says_without_the_model():
     assert f"({judged.effective:,.0f} of them count), the log says" in page
 
 
+@pytest.mark.slow
 def test_the_page_says_that_a_log_cannot_confirm_its_plan():
     log = ward_log(shifts=200, rng=np.random.default_rng(1))
     studied = study(counsel.fit(log), budget=1)
@@ -220,6 +223,7 @@ def hostile_log():
     )
 
 
+@pytest.mark.slow
 def test_labels_are_shown_as_text_whatever_they_hold(tmp_path):
     page = page_of(hostile_log(), study(counsel.fit(hostile_log()), budget=1))
     told = rendered(page, tmp_path)
@@ -250,6 +254,7 @@ def test_real_people_and_advice_that_was_right_or_wrong(tmp_path):
     assert "Nothing speaks against" not in page, "two actions cannot test the law"
 
 
+@pytest.mark.slow
 def test_the_command_writes_a_page_or_nothing(command, tmp_path):
     log, out = tmp_path / "log.csv", tmp_path / "report.html"
     pyarrow.csv.write_csv(ward_log(shifts=300, rng=np.random.default_rng(0)), log)

@@ -203,6 +203,7 @@ def test_players_and_simulated_people_are_learnt_apart(playground, desk):
     assert all(len(desk._seen[id_].people) == 1 for id_ in ids.values())
 
 
+@pytest.mark.slow
 def test_the_card_says_what_would_have_been_without_advice(playground, desk):
     """Somebody who always goes up and then down, told from hundreds of silent moves."""
 
@@ -249,6 +250,7 @@ def test_the_heat_map_is_nothing_in_walls_and_the_frontier_is_concave(playground
     assert (np.diff(slopes) < 0.02).all()
 
 
+@pytest.mark.slow
 def test_the_log_of_a_player_can_be_fitted(playground, desk, tmp_path):
     rng = np.random.default_rng(4)
     moves = 0

@@ -147,6 +147,7 @@ def test_evaluating_the_lp_occupancy_returns_the_lp_value(seed):
     np.testing.assert_allclose(out.occupancy_hs, mass_hs1[..., 0], atol=1e-8)
 
 
+@pytest.mark.slow
 @each_seed(SEEDS)
 def test_hull_equals_lp_and_prices_are_its_slopes(seed):
     p = draw(seed)
@@ -232,6 +233,7 @@ def test_hard_budget_equals_brute_force_over_histories(seed):
             assert reached == pytest.approx(best, abs=1e-12)
 
 
+@pytest.mark.slow
 @each_seed(SEEDS)
 def test_hard_budget_between_silence_and_expected_budget(seed):
     p = draw(seed, S=3, A=3, H=3)
@@ -397,6 +399,7 @@ def test_a_required_cell_ahead_can_make_advice_win_at_every_penalty():
         assert Q_b[0] - Q_b[2] == pytest.approx(beta - 0.5)
 
 
+@pytest.mark.slow
 def test_most_forks_are_silent_first_and_advised_later():
     found = 0
     for seed in range(20):

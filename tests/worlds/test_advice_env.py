@@ -18,7 +18,7 @@ from scipy.stats import chi2
 import counsel
 from counsel import CounselError
 from counsel.worlds import AdviceEnv, GridMap, Uniform, car_driving, flappy_bird, make
-from counsel.worlds.canvas import ADVICE, GOLD, INK, PAPER, SILENCE, STONES
+from counsel.worlds.canvas import ADVICE, GOLD, HARM, INK, PAPER, SILENCE, STONES
 
 IDS = sorted(name for name in gymnasium.registry if name.startswith("counsel/"))
 FLAPPY, CAR, NIGHT = "counsel/FlappyBird-v0", "counsel/CarDriving-v0", "counsel/NightShift-v0"
@@ -813,10 +813,9 @@ def test_green_appears_with_advice_and_only_where_it_was_given():
         assert not where(frame, ADVICE).any()
 
 
-def test_red_appears_with_silence_and_only_where_nothing_was_said():
+def test_grey_appears_with_silence_and_only_where_nothing_was_said():
     before, silent, over = flight([DEFER, UP], adherence=1.0, mode="rgb_array")
-    # The beak has the same red, so the cell of the bird has some.
-    assert Board(before, 5, 6).cells(SILENCE) == {(2, 0)}
+    assert Board(before, 5, 6).cells(SILENCE) == set()
     board = Board(silent, 5, 6)
     assert board.colour(2, 0) == bytes_of(SILENCE)
     assert board.cells(SILENCE) <= {(2, 0), (3, 1), (2, 1), (3, 0)}
@@ -826,7 +825,7 @@ def test_red_appears_with_silence_and_only_where_nothing_was_said():
     assert board.colour(3, 1) == board.colour(2, 2) == bytes_of(ADVICE)
     assert board.cells(GOLD) == cells_like("*")
     for frame in flight([UP, UP], adherence=1.0, mode="rgb_array")[1:]:
-        assert len(Board(frame, 5, 6).cells(SILENCE)) == 1  # the beak
+        assert Board(frame, 5, 6).cells(SILENCE) == set()
 
 
 def test_pictures_can_be_read_without_colour():
@@ -919,7 +918,7 @@ def test_a_road_is_drawn_cell_by_cell():
     assert kinds == set(".o#")
 
 
-def test_a_drive_is_marked_green_for_advice_and_red_for_silence():
+def test_a_drive_is_marked_teal_for_advice_and_grey_for_silence():
     (before, spoken, silent, lost), _ = drive([LEFT, DEFER, LEFT], mode="rgb_array")
     has = [
         (bool(where(frame, ADVICE).any()), bool(where(frame, SILENCE).any()))
@@ -927,8 +926,9 @@ def test_a_drive_is_marked_green_for_advice_and_red_for_silence():
     ]
     assert has == [(False, False), (True, False), (False, True)]
     assert Board(spoken, 3, 3).cells(GOLD) == {(2, 0)}
-    # A crash is crossed out, also in red; what was said last stays.
-    assert where(lost, SILENCE).sum() > where(silent, SILENCE).sum()
+    # A crash is crossed out in vermilion; what was said last stays.
+    assert not where(silent, HARM).any()
+    assert where(lost, HARM).any()
     assert where(lost, ADVICE).any()
     # Not taken: hollow.
     (_, refused), _ = drive([LEFT], adherence=0.0, mode="rgb_array")

@@ -160,9 +160,9 @@ def plan(  # noqa: PLR0913 (one argument for each option)
     as_json: Json = False,
 ) -> None:
     """Plan what to advise where, within a budget or at a penalty, on a fitted model."""
-    from counsel._files import write_tables
+    from counsel._tables import write_tables
     from counsel.logs.fit import load_fit
-    from counsel.logs.plan import DRAWS, plan_tables
+    from counsel.logs.plan import DRAWS, plan_columns
     from counsel.logs.plan import plan as plan_on
     from counsel.printing import logs as printing
     from counsel.printing.tables import counting, print_json
@@ -183,7 +183,7 @@ def plan(  # noqa: PLR0913 (one argument for each option)
             show=show,
         )
     if output is not None:
-        write_tables(output, plan_tables(planned))
+        write_tables(output, plan_columns(planned))
     if as_json:
         print_json(printing.planned_record(planned) | {"written": output and str(output)})
         return
@@ -293,15 +293,15 @@ def demo_log(
     """Write an example log: shifts on a hospital ward whose alarm speaks too often."""
     import numpy as np
 
-    from counsel._files import write_tables
-    from counsel.worlds.ward import ward_log
+    from counsel._tables import write_tables
+    from counsel.worlds.ward import ward_table
 
     _check_ending(output, ".csv", ".parquet")
     if seed < 0:
         raise CounselError(f"--seed is {seed}; it must be 0 or more")
-    table = ward_log(shifts=shifts, rng=np.random.default_rng(seed))
+    table = ward_table(shifts=shifts, rng=np.random.default_rng(seed))
     write_tables(output, [table])
-    typer.echo(f"Wrote {output}: {len(table):,} decisions in {shifts:,} shifts.")
+    typer.echo(f"Wrote {output}: {table['step'].values.size:,} decisions in {shifts:,} shifts.")
     typer.echo(f"Next: counsel fit {shlex.quote(str(output))} -o model.npz")
 
 

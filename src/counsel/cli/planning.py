@@ -170,7 +170,7 @@ def play_out(  # noqa: PLR0913 (one argument for each option)
 
     import counsel
     from counsel._arrays import whole
-    from counsel._files import TABLES
+    from counsel._tables import TABLES
     from counsel.printing import planning as printing
     from counsel.printing.tables import print_json, progress
     from counsel.simulate.summary import Summary
@@ -226,7 +226,7 @@ def _policy(  # noqa: PLR0913 (what solve takes)
 ) -> "Policy | HardPolicy":
     """Return the policy of that name or from that file."""
     import counsel
-    from counsel._files import TABLES
+    from counsel._tables import TABLES
     from counsel.planning.silence import never_advise
 
     if given == "best":

@@ -78,7 +78,7 @@ def _here(left: list[Run], workers: int, begun: Begun) -> Served:
             yield run, do(run)
         return
     for _ in range(TRIES):
-        with _processes(min(workers, max(1, len(left)))) as executor:
+        with fresh_processes(min(workers, max(1, len(left)))) as executor:
             try:
                 yield from _served(executor, left, lambda: workers, begun)
             except BrokenProcessPool:
@@ -133,7 +133,7 @@ def _served(
 
 
 @contextmanager
-def _processes(workers: int) -> Iterator[Executor]:
+def fresh_processes(workers: int) -> Iterator[Executor]:
     """Give a pool of fresh processes; when left early, those at work are stopped."""
     fresh = multiprocessing.get_context("spawn")
     executor = ProcessPoolExecutor(workers, mp_context=fresh, initializer=_settle)

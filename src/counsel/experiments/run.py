@@ -4,7 +4,7 @@ A run that is stopped leaves what it has and a learner to go on with; ``resume``
 nothing had happened. What is long is written now and then, so that a crash costs a minute at most.
 
 ====================  =============================================================
-``record.parquet``    one row a record: episode, value_gap, regret, advice_count, seconds
+``record.csv``        one row per record: episode, value_gap, regret, advice_count, seconds
 ``regret.png``        the regret and the value gap
 ``policy.csv``        the learnt policy, for people; ``policy.npz`` for programs
 ``learner.npz``       the learner, to go on with
@@ -12,6 +12,7 @@ nothing had happened. What is long is written now and then, so that a crash cost
 ====================  =============================================================
 """
 
+import csv
 import hashlib
 import json
 import math
@@ -28,12 +29,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 from numpy.random import Generator
 
 from counsel._arrays import Ints, layers
-from counsel._files import blaming, write_tables, write_text
+from counsel._files import blaming, write_text
+from counsel._tables import Column, write_tables
 from counsel.errors import CounselError
 from counsel.experiments.spec import Spec
 from counsel.experiments.store import make_folder
@@ -55,10 +55,10 @@ RECORDS, MOST = 1000, 20_000
 SAVE_EVERY = 60.0
 """Seconds between two savings of a long run."""
 
-MANIFEST, RECORD, LEARNER = "manifest.json", "record.parquet", "learner.npz"
+MANIFEST, RECORD, LEARNER = "manifest.json", "record.csv", "learner.npz"
 PICTURE, POLICY, POLICY_TABLE = "regret.png", "policy.npz", "policy.csv"
 WRITTEN = (PICTURE, POLICY_TABLE, POLICY, RECORD)
-PACKAGES = ("numpy", "scipy", "numba", "pyarrow")
+PACKAGES = ("numpy", "scipy", "numba")
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,20 +242,37 @@ def _taken_up(
     rng, last = resume(learner, folder / LEARNER)
     with blaming(folder / RECORD):
         try:
-            rows = pq.read_table(folder / RECORD).to_pylist()
-        except (OSError, pa.ArrowException):
+            records = _read_records(folder / RECORD)
+        except (OSError, ValueError, TypeError, KeyError, csv.Error):
             raise CounselError("it cannot be read; start anew in another folder") from None
-        records = [Record(**row) for row in rows]
         if not all(math.isfinite(r.regret) and math.isfinite(r.value_gap) for r in records):
             raise CounselError("it holds numbers that are none")
         return rng, [r for r in records if r.episode < last.episode] + [last]
 
 
+def _read_records(path: Path) -> list[Record]:
+    """Read what ``_put_aside`` wrote."""
+    with path.open(encoding="utf-8", newline="") as file:
+        reader = csv.DictReader(file, strict=True)
+        if reader.fieldnames != [field.name for field in fields(Record)]:
+            raise ValueError(reader.fieldnames)
+        return [
+            Record(
+                episode=int(row["episode"]),
+                value_gap=float(row["value_gap"]),
+                regret=float(row["regret"]),
+                advice_count=float(row["advice_count"]),
+                seconds=float(row["seconds"]),
+            )
+            for row in reader
+        ]
+
+
 def _put_aside(folder: Path, learner: Learner, rng: Generator, records: list[Record]) -> None:
     """Write the records and the learner; the learner last, as it says where to go on from."""
     names = [field.name for field in fields(Record)]
-    columns = {name: [getattr(record, name) for record in records] for name in names}
-    write_tables(folder / RECORD, [pa.table(columns)])
+    columns = {name: Column(np.array([getattr(r, name) for r in records])) for name in names}
+    write_tables(folder / RECORD, [columns])
     if isinstance(learner, Resumable):
         suspend(learner, folder / LEARNER, rng=rng, record=records[-1])
 

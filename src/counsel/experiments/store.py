@@ -17,10 +17,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 
 from counsel._files import whole_file
+from counsel._tables import need_pyarrow
 from counsel.errors import CounselError
 from counsel.experiments.experiment import Rows, Run, settings_of
 
@@ -45,9 +44,15 @@ class Store:
     ----------
     folder
         Where; made when something is written.
+
+    Raises
+    ------
+    CounselError
+        If pyarrow is not installed (extra ``parquet``).
     """
 
     def __init__(self, folder: Path) -> None:
+        need_pyarrow()
         self.folder = folder
 
     def path(self, run: Run) -> Path:
@@ -56,6 +61,9 @@ class Store:
 
     def write(self, run: Run, done: Done) -> None:
         """Keep what a run returned."""
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
         told = {
             "format": FORMAT,
             "id": run.id,
@@ -73,12 +81,14 @@ class Store:
 
     def read(self, run: Run) -> Done | None:
         """Return what a run returned, or None where it is not there, damaged, or another's."""
+        import pyarrow as pa
+
         try:
             told, rows = _read(self.path(run))
             done = Done(rows, float(told["seconds"]), dict(told["versions"]))
             same = told["settings"] == json.loads(json.dumps(settings_of(run)))
             return done if same and told["rows"] == fingerprint(rows) else None
-        except _BAD:
+        except (*_BAD, pa.ArrowException):
             return None
 
     def missing(self, runs: Iterable[Run]) -> list[Run]:
@@ -94,10 +104,12 @@ def make_folder(folder: Path) -> None:
         raise CounselError(f"cannot make the folder {folder}: {fault.strerror}") from None
 
 
-_BAD = (OSError, pa.ArrowException, ValueError, KeyError, TypeError, RecursionError)
+_BAD = (OSError, ValueError, KeyError, TypeError, RecursionError)
 
 
 def _read(path: Path) -> tuple[dict[str, Any], Rows]:
+    import pyarrow.parquet as pq
+
     table = pq.read_table(path)
     told = json.loads((table.schema.metadata or {})[KEY])
     if told["format"] != FORMAT:

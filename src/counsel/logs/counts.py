@@ -18,7 +18,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
 from counsel._arrays import Floats, Ints, sealed
@@ -260,7 +259,9 @@ def _counted(log: Log, *, by_step: bool) -> Tally:
 
 
 def _as_arrays(
-    found: pa.Table, states: tuple[str, ...], actions: tuple[str, ...]
+    found: Any,  # noqa: ANN401 (an Arrow table)
+    states: tuple[str, ...],
+    actions: tuple[str, ...],
 ) -> dict[str, Any]:
     """Return the groups as the arrays of a tally, in an order that no engine decides on."""
     state_of: dict[str | None, int] = {name: i for i, name in enumerate(states)}
@@ -334,6 +335,8 @@ def _labels(log: Log) -> tuple[tuple[str, ...], tuple[str, ...]]:
 
 def codes_of(column: Any, index: dict[str | None, int]) -> Ints:  # noqa: ANN401
     """Return the place of each label."""
+    import pyarrow as pa
+
     whole = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
     encoded = whole.dictionary_encode()
     if isinstance(encoded, pa.ChunkedArray):

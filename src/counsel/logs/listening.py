@@ -14,7 +14,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
 from counsel._arrays import Floats
 from counsel.estimate.pooling import GRID, pool_estimates
@@ -233,6 +232,8 @@ def over_advice(log: Log, estimates: Estimates, *, horizon: int) -> Trend | None
 
 def _summed(log: Log, table: Any, key: Any, estimates: Estimates) -> Listening | None:  # noqa: ANN401
     """Sum the advice that was seen by key; None where there is none."""
+    import pyarrow as pa
+
     _, heard = spoken_and_heard(log, table)
     rows = table.mutate(key=key).filter(heard & key.notnull())
     counts = rows.group_by(["key", "state", "advice"]).aggregate(

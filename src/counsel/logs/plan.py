@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-import pyarrow as pa
 
 from counsel._arrays import Bools, Floats, Ints, check_rng
+from counsel._tables import Column, Table, arrow_table
 from counsel.logs.fit import Fit
 from counsel.model.policy import HardPolicy, Policy
 from counsel.planning.criticality import Criticality, criticality
@@ -165,7 +165,7 @@ def _doubtful(
     return doubtful
 
 
-def plan_tables(planned: Planned) -> Iterator[pa.Table]:
+def plan_tables(planned: Planned) -> Iterator[Any]:
     """Yield the plan as tables for people, one for each step.
 
     Parameters
@@ -202,6 +202,11 @@ def plan_tables(planned: Planned) -> Iterator[pa.Table]:
     0 alarm check 100
     0 quiet None 200
     """
+    yield from map(arrow_table, plan_columns(planned))
+
+
+def plan_columns(planned: Planned) -> Iterator[Table]:
+    """Yield the same tables as columns, to be written."""
     policy = planned.plan.policy
     if isinstance(policy, HardPolicy):
         for k in range(policy.budget, 0, -1):
@@ -251,7 +256,7 @@ def _runs(steps: list[int]) -> str:
 
 def _tables(
     planned: Planned, advice_hs: Ints, values: Floats, policy: Policy | None, left: int | None
-) -> Iterator[pa.Table]:
+) -> Iterator[Table]:
     fit, problem = planned.fit, planned.fit.problem
     A = problem.n_actions
     advantage, gain = gains(problem, values)
@@ -265,22 +270,22 @@ def _tables(
         s, b = np.array([row[0] for row in rows]), np.array([row[1] for row in rows])
         silent = b == A
         spoken = np.where(silent, 0, b)
-        columns: dict[str, pa.Array] = {}
+        columns: dict[str, Column] = {}
         if left is not None:
-            columns["pieces_left"] = pa.array(np.full(s.size, left, dtype=np.int32))
+            columns["pieces_left"] = Column(np.full(s.size, left, dtype=np.int32))
         layer = h if len(support) > 1 else 0
         columns |= {
-            "step": pa.array(np.full(s.size, h, dtype=np.int32)),
-            "state": pa.array(fit.tally.states, type=pa.string()).take(pa.array(s)),
-            "advice": pa.array([*fit.tally.actions, None], type=pa.string()).take(pa.array(b)),
-            "probability": pa.array([row[2] for row in rows], type=pa.float64()),
-            "gain": pa.array(_round(gain[h, s, spoken]), mask=silent),
-            "lift": pa.array(_round(problem.lift[h, s, spoken]), mask=silent),
-            "advantage": pa.array(_round(advantage[h, s, spoken]), mask=silent),
-            "criticality": pa.array(_round(planned.criticality.lower[h, s])),
-            "support": pa.array(support[layer, s, b].astype(np.int64)),
+            "step": Column(np.full(s.size, h, dtype=np.int32)),
+            "state": Column(s, fit.tally.states),
+            "advice": Column(b, fit.tally.actions, silent),
+            "probability": Column(np.array([row[2] for row in rows], dtype=np.float64)),
+            "gain": Column(_round(gain[h, s, spoken]), missing=silent),
+            "lift": Column(_round(problem.lift[h, s, spoken]), missing=silent),
+            "advantage": Column(_round(advantage[h, s, spoken]), missing=silent),
+            "criticality": Column(_round(planned.criticality.lower[h, s])),
+            "support": Column(support[layer, s, b].astype(np.int64)),
         }
-        yield pa.table(columns)
+        yield columns
 
 
 def _support(fit: Fit) -> Floats:

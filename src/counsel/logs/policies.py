@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from counsel._files import TABLES
+from counsel._tables import TABLES
 from counsel.errors import CounselError
 from counsel.logs.fit import Fit
 from counsel.model.files import load_policy

@@ -14,7 +14,8 @@ from typing import Any
 from numpy.typing import NDArray
 
 from counsel._arrays import layers, unlayered
-from counsel._files import DAMAGED, TABLES, blaming, read_npz, read_stream, write_npz, write_tables
+from counsel._files import DAMAGED, blaming, read_npz, read_stream, write_npz
+from counsel._tables import TABLES, write_tables
 from counsel.errors import CounselError
 from counsel.model.human import Human
 from counsel.model.kernel import Kernel
@@ -199,8 +200,8 @@ def save_policy(
     Raises
     ------
     CounselError
-        When the ending is another, the policy is not for the problem, or the file cannot be
-        written.
+        When the ending is another, the policy is not for the problem, the file cannot be written,
+        or ``.parquet`` is asked for without pyarrow (extra ``parquet``).
 
     Examples
     --------

@@ -7,14 +7,14 @@ under a hard budget; ``state_label`` and ``advice_label`` where the problem has 
 from collections.abc import Iterator
 
 import numpy as np
-import pyarrow as pa
 
 from counsel._arrays import Floats, Ints
+from counsel._tables import Column, Table
 from counsel.model.policy import HardPolicy, Policy
 from counsel.model.problem import AdviceProblem
 
 
-def policy_tables(policy: Policy | HardPolicy, problem: AdviceProblem | None) -> Iterator[pa.Table]:
+def policy_tables(policy: Policy | HardPolicy, problem: AdviceProblem | None) -> Iterator[Table]:
     """Yield the table step by step (and, under a hard budget, by pieces left)."""
     if isinstance(policy, HardPolicy):
         for k in range(policy.budget, -1, -1):
@@ -42,19 +42,18 @@ def _table(  # noqa: PLR0913 (one column each)
     states: Ints,
     advice: Ints,
     chance: Floats,
-) -> pa.Table:
+) -> Table:
     k, h = at
     silent = advice == policy.defer
-    columns: dict[str, pa.Array] = {}
+    columns: dict[str, Column] = {}
     if k is not None:
-        columns["pieces_left"] = pa.array(np.full(states.size, k, dtype=np.int32))
-    columns["step"] = pa.array(np.full(states.size, h, dtype=np.int32))
-    columns["state"] = pa.array(states.astype(np.int64))
+        columns["pieces_left"] = Column(np.full(states.size, k, dtype=np.int32))
+    columns["step"] = Column(np.full(states.size, h, dtype=np.int32))
+    columns["state"] = Column(states.astype(np.int64))
     if problem is not None and problem.mdp.state_labels:
-        columns["state_label"] = pa.array([problem.mdp.state_labels[s] for s in states])
-    columns["advice"] = pa.array(advice.astype(np.int32), mask=silent)
+        columns["state_label"] = Column(states, problem.mdp.state_labels)
+    columns["advice"] = Column(advice.astype(np.int32), missing=silent)
     if problem is not None and problem.mdp.action_labels:
-        names = [*problem.mdp.action_labels, None]
-        columns["advice_label"] = pa.array([names[a] for a in advice], type=pa.string())
-    columns["probability"] = pa.array(chance)
-    return pa.table(columns)
+        columns["advice_label"] = Column(advice, problem.mdp.action_labels, silent)
+    columns["probability"] = Column(chance)
+    return columns

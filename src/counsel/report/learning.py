@@ -8,7 +8,7 @@ import numpy as np
 from counsel.errors import CounselError
 from counsel.learning.learn import Record
 from counsel.report.style import dressed
-from counsel.worlds.canvas import ADVICE, DOTS, INK, PAPER, SILENCE
+from counsel.worlds.canvas import ADVICE, DOTS, HARM, INK, PAPER
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -43,7 +43,7 @@ def draw_learning(records: Sequence[Record], *, title: str | None = None) -> "Fi
     figure = Figure(figsize=(7.2, 5.4), dpi=DOTS, facecolor=PAPER)
     above = figure.add_axes((0.11, 0.44, 0.84, 0.40))
     below = figure.add_axes((0.11, 0.11, 0.84, 0.24), sharex=above)
-    above.plot(np.append(0, episode), np.append(0.0, regret), color=SILENCE, linewidth=1.8)
+    above.plot(np.append(0, episode), np.append(0.0, regret), color=HARM, linewidth=1.8)
     # A gap is that of the policy the last episode began with.
     below.step(np.append(0, episode), np.append(gap[0], gap), color=ADVICE, linewidth=1.2)
     for axes, name, lowest in (

@@ -13,9 +13,9 @@ from counsel.estimate.rates import Z, wilson
 from counsel.logs.evaluate import Worth
 from counsel.logs.listening import Listening, Trend
 from counsel.logs.study import Study
-from counsel.worlds.canvas import ADVICE, GOLD, INK, LINES
+from counsel.worlds.canvas import ADVICE, GOLD, HARM, INK, LINES
 
-GREY, HARM = "#6F675F", "#C8553D"
+GREY = "#6F675F"
 MOST_ROWS = 25
 """States of the heat map, and rows of any other chart."""
 

@@ -29,7 +29,7 @@ from counsel.report.log_charts import (
     share_chart,
     trend_chart,
 )
-from counsel.report.markup import COMMON_STYLE, escaped, table
+from counsel.report.markup import COMMON_STYLE, escaped, table, whole_page
 from counsel.worlds.canvas import ADVICE
 
 STYLE = f"""{COMMON_STYLE}
@@ -82,23 +82,14 @@ def log_page(found: Study, weighed: tuple[Judged, str | None]) -> str:
         _method(found),
     ]
     figures = {chart.name: {"data": chart.traces, "layout": chart.layout} for chart in charts}
-    return "\n".join(
-        [
-            "<!doctype html>",
-            '<html lang="en"><head><meta charset="utf-8">',
-            f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">',
-            '<meta name="viewport" content="width=device-width, initial-scale=1">',
-            f"<title>{escaped(_headline(found))}</title><style>{STYLE}</style>",
-            f"<script>{_plotly()}</script></head><body>",
-            *body,
-            f"<script>const figures = {_script(figures)};",
-            "for (const [name, figure] of Object.entries(figures))",
-            "  Plotly.newPlot(name, figure.data, figure.layout,",
-            "    {displaylogo: false, responsive: true, modeBarButtons:",
-            "     [['toImage', 'zoom2d', 'pan2d', 'resetScale2d']]});</script>",
-            "</body></html>",
-        ]
-    )
+    body += [
+        f"<script>const figures = {_script(figures)};",
+        "for (const [name, figure] of Object.entries(figures))",
+        "  Plotly.newPlot(name, figure.data, figure.layout,",
+        "    {displaylogo: false, responsive: true, modeBarButtons:",
+        "     [['toImage', 'zoom2d', 'pan2d', 'resetScale2d']]});</script>",
+    ]
+    return whole_page(_headline(found), STYLE, body, policy=POLICY, script=_plotly())
 
 
 def _plotly() -> str:

@@ -1,21 +1,65 @@
 """What all pages have in common: type, colour, tables, text as text, and how they print."""
 
 import html
+from collections.abc import Iterable, Mapping
 
-from counsel.worlds.canvas import ADVICE, INK, LINES, PAPER
+from counsel.worlds.canvas import ADVICE, GOLD, INK, LINES, PAPER
+
+LIGHT = {
+    "advice": ADVICE,
+    "silence": "#6F6760",
+    "harm": "#B3452E",
+    "star": GOLD,
+    "gold": "#8A5F0C",
+    "ink": INK,
+    "soft": "#5B6170",
+    "paper": PAPER,
+    "card": "#FFFFFF",
+    "line": LINES,
+    "wall": "#4A4E59",
+    "code": "#F1EEE8",
+}
+"""Colours of pages by what they stand for; silence, harm and gold are dark enough to be read."""
+
+DARK = {
+    "advice": "#4FC3BB",
+    "silence": "#B0A79D",
+    "harm": "#F08A70",
+    "star": "#F0BD55",
+    "gold": "#E0B25C",
+    "ink": "#ECEAE5",
+    "soft": "#A9ADB8",
+    "paper": "#171A21",
+    "card": "#1F232C",
+    "line": "#383D49",
+    "wall": "#8B90A0",
+    "code": "#262B35",
+}
+"""The same in the dark, as the pages of the service have them."""
+
+
+def _variables(colours: Mapping[str, str]) -> str:
+    return " ".join(f"--{name}: {colour};" for name, colour in colours.items())
+
+
+DARK_STYLE = f"""
+:root {{ color-scheme: light dark; }}
+@media screen and (prefers-color-scheme: dark) {{ :root {{ {_variables(DARK)} }} }}
+"""
+"""For pages whose pictures follow the theme, after the common style."""
 
 COMMON_STYLE = f"""
-:root {{ color-scheme: light; }}
-body {{ margin: 0 auto; max-width: 64rem; padding: 2.5rem 1.25rem 4rem; background: {PAPER};
-  color: {INK}; font: 16px/1.55 system-ui, -apple-system, "Segoe UI", sans-serif;
+:root {{ color-scheme: light; {_variables(LIGHT)} }}
+body {{ margin: 0 auto; max-width: 64rem; padding: 2.5rem 1.25rem 4rem; background: var(--paper);
+  color: var(--ink); font: 16px/1.55 system-ui, -apple-system, "Segoe UI", sans-serif;
   font-variant-numeric: tabular-nums; }}
 h1 {{ font-size: 1.9rem; line-height: 1.2; margin: 0 0 .4rem; }}
 h2 {{ font-size: 1.3rem; line-height: 1.3; margin: 3rem 0 .5rem; }}
 p.lead {{ font-size: 1.1rem; margin: 0 0 1.5rem; }}
-a {{ color: {ADVICE}; }}
+a {{ color: var(--advice); }}
 .wide {{ overflow-x: auto; }}
 table {{ border-collapse: collapse; width: 100%; font-size: .92rem; }}
-th, td {{ text-align: left; padding: .42rem .75rem .42rem 0; border-bottom: 1px solid {LINES};
+th, td {{ text-align: left; padding: .42rem .75rem .42rem 0; border-bottom: 1px solid var(--line);
   vertical-align: top; }}
 td.number, th.number {{ text-align: right; white-space: nowrap; }}
 @media print {{ @page {{ size: A4; margin: 15mm; }}
@@ -23,6 +67,42 @@ td.number, th.number {{ text-align: right; white-space: nowrap; }}
   h2 {{ break-after: avoid; }} figure, tr {{ break-inside: avoid; }}
   .wide {{ overflow: visible; }} }}
 """
+
+
+OFFLINE = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
+"""What a page without scripts may load: nothing but what is in it."""
+
+
+def whole_page(
+    title: str, style: str, body: Iterable[str], *, policy: str = OFFLINE, script: str = ""
+) -> str:
+    """Return a whole page.
+
+    Parameters
+    ----------
+    title
+        Plain text.
+    style
+        Style sheets.
+    body
+        The parts of the body, as markup.
+    policy
+        The content security policy: what the page may load.
+    script
+        A script that the body needs.
+    """
+    scripts = f"<script>{script}</script>" if script else ""
+    return "\n".join(
+        [
+            "<!doctype html>",
+            '<html lang="en"><head><meta charset="utf-8">',
+            f'<meta http-equiv="Content-Security-Policy" content="{policy}">',
+            '<meta name="viewport" content="width=device-width, initial-scale=1">',
+            f"<title>{escaped(title)}</title><style>{style}</style>{scripts}</head><body>",
+            *body,
+            "</body></html>\n",
+        ]
+    )
 
 
 def escaped(given: str) -> str:

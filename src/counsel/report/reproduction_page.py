@@ -8,7 +8,7 @@ import base64
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from counsel.report.markup import COMMON_STYLE, escaped, table
+from counsel.report.markup import COMMON_STYLE, escaped, table, whole_page
 from counsel.worlds.canvas import ADVICE
 
 
@@ -75,10 +75,6 @@ def reproduction_page(
     """
     claims = [(section, claim) for section in sections for claim in section.claims]
     parts = [
-        "<!doctype html>",
-        '<html lang="en"><head><meta charset="utf-8">',
-        '<meta name="viewport" content="width=device-width, initial-scale=1">',
-        f"<title>{escaped(title)}</title><style>{STYLE}</style></head><body>",
         f"<h1>{escaped(title)}</h1><p class='lead'>{escaped(lead)}</p>",
         "<nav aria-label='Experiments'><ul>",
         *(f"<li><a href='#{escaped(s.name)}'>{escaped(s.name)}</a></li>" for s in sections),
@@ -88,9 +84,9 @@ def reproduction_page(
         *(_section(section) for section in sections),
         "<h2 id='how'>How it was run</h2><ul>",
         *(f"<li>{escaped(note)}</li>" for note in notes),
-        "</ul></body></html>",
+        "</ul>",
     ]
-    return "\n".join(parts) + "\n"
+    return whole_page(title, STYLE, parts)
 
 
 def _section(section: Section) -> str:

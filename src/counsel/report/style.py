@@ -12,7 +12,7 @@ import numpy as np
 from counsel._arrays import Floats
 from counsel.errors import CounselError
 from counsel.report.seeds import band
-from counsel.worlds.canvas import ADVICE, DOTS, INK, LINES, PAPER, SILENCE, STONES
+from counsel.worlds.canvas import ADVICE, DOTS, HARM, INK, LINES, PAPER, SILENCE
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -31,10 +31,10 @@ class Look(NamedTuple):
 
 LOOKS = (
     Look(ADVICE, "-", "^"),
-    Look(SILENCE, (0, (5, 2)), "o"),
+    Look(HARM, (0, (5, 2)), "o"),
     Look(INK, (0, (1, 1.4)), "s"),
     Look(DARK_GOLD, (0, (6, 2, 1, 2)), "D"),
-    Look(STONES, (0, (9, 3)), "v"),
+    Look(SILENCE, (0, (9, 3)), "v"),
     Look("#3C5A99", (0, (3, 1.5)), "P"),
 )
 

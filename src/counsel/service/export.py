@@ -21,11 +21,9 @@ from datetime import UTC, datetime
 from itertools import groupby
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.csv
-import pyarrow.parquet
 import sqlalchemy as sa
 
+from counsel._tables import column, need_pyarrow, write_stream
 from counsel.errors import CounselError
 from counsel.service.desk import Desk
 from counsel.service.live import Live, Settings
@@ -37,29 +35,29 @@ FORMATS = {"csv": "text/csv; charset=utf-8", "parquet": "application/vnd.apache.
 BATCH = 20_000
 """Rows from which on they are written."""
 
-SCHEMA = pa.schema(
-    [
-        ("episode", pa.string()),
-        ("step", pa.int32()),
-        ("person", pa.string()),
-        ("timestamp", pa.string()),
-        ("state", pa.string()),
-        ("advice", pa.string()),
-        ("advice_probability", pa.float64()),
-        ("seen", pa.bool_()),
-        ("action", pa.string()),
-        ("reward", pa.float64()),
-        ("next_state", pa.string()),
-        ("terminated", pa.bool_()),
-        ("truncated", pa.bool_()),
-    ]
-)
+SCHEMA: dict[str, type | str] = {
+    "episode": str,
+    "step": "int32",
+    "person": str,
+    "timestamp": str,
+    "state": str,
+    "advice": str,
+    "advice_probability": "float64",
+    "seen": "bool",
+    "action": str,
+    "reward": "float64",
+    "next_state": str,
+    "terminated": "bool",
+    "truncated": "bool",
+}
 
 
 def export_log(connection: sa.Connection, adviser: str, live: Live, format_: str) -> bytes:
     """Return the log of an adviser as a file."""
     if format_ not in FORMATS:
         raise CounselError(f"format is {format_[:20]!r}; it must be one of {', '.join(FORMATS)}")
+    if format_ == "parquet":
+        need_pyarrow()
     return _file(_batches(connection, episodes.c.adviser == adviser, live), format_)
 
 
@@ -84,14 +82,11 @@ def export_person(desk: Desk, tenant: int, person: int) -> bytes:
 
 def _file(batches: Iterable[list[dict[str, object]]], format_: str) -> bytes:
     sink = io.BytesIO()
-    writer = (
-        pyarrow.csv.CSVWriter(sink, SCHEMA)
-        if format_ == "csv"
-        else pyarrow.parquet.ParquetWriter(sink, SCHEMA)
+    tables = (
+        {name: column([row[name] for row in batch], kind) for name, kind in SCHEMA.items()}
+        for batch in batches
     )
-    with writer:
-        for batch in batches:
-            writer.write_table(pa.Table.from_pylist(batch, schema=SCHEMA))
+    write_stream(sink, f".{format_}", next(tables), tables)
     return sink.getvalue()
 
 

@@ -11,10 +11,9 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import numpy as np
-import pyarrow as pa
 
 from counsel._arrays import Ints, brief
-from counsel._files import write_tables
+from counsel._tables import Column, Table, write_tables
 from counsel.errors import CounselError
 from counsel.model.problem import AdviceProblem
 from counsel.simulate.episodes import Episodes
@@ -44,7 +43,8 @@ def save_log(
     Raises
     ------
     CounselError
-        When the episodes are not of this problem, there are none, or the file cannot be written.
+        When the episodes are not of this problem, there are none, the file cannot be written, or
+        ``.parquet`` is asked for without pyarrow (extra ``parquet``).
 
     Examples
     --------
@@ -77,7 +77,7 @@ def save_log(
     write_tables(Path(path), _tables(batches, problem, person))
 
 
-def _tables(batches: Iterable[Episodes], problem: AdviceProblem, person: str) -> Iterator[pa.Table]:
+def _tables(batches: Iterable[Episodes], problem: AdviceProblem, person: str) -> Iterator[Table]:
     states, actions = problem.mdp.state_labels, problem.mdp.action_labels
     first = 0
     for batch in batches:
@@ -85,20 +85,18 @@ def _tables(batches: Iterable[Episodes], problem: AdviceProblem, person: str) ->
         last = np.zeros(batch.state.size, dtype=np.bool_)
         last[batch.first[1:][batch.lengths > 0] - 1] = True
         ended = batch.terminated[batch.episode]
-        yield pa.table(
-            {
-                "episode": first + batch.episode,
-                "step": batch.step.astype(np.int32),
-                "person": pa.repeat(pa.scalar(person), batch.state.size),
-                "state": _named(batch.state, states),
-                "advice": _named(batch.advice, actions, empty=batch.defer),
-                "action": _named(batch.action, actions),
-                "reward": batch.reward,
-                "next_state": _named(batch.next_state, states),
-                "terminated": last & ended,
-                "truncated": last & ~ended,
-            }
-        )
+        yield {
+            "episode": Column(first + batch.episode),
+            "step": Column(batch.step.astype(np.int32)),
+            "person": Column(np.zeros(batch.state.size, dtype=np.int64), [person]),
+            "state": _named(batch.state, states),
+            "advice": _named(batch.advice, actions, empty=batch.defer),
+            "action": _named(batch.action, actions),
+            "reward": Column(batch.reward),
+            "next_state": _named(batch.next_state, states),
+            "terminated": Column(last & ended),
+            "truncated": Column(last & ~ended),
+        }
         first += len(batch)
 
 
@@ -114,7 +112,7 @@ def _check_from(batch: object, problem: AdviceProblem) -> None:
         raise CounselError("the episodes were not drawn from this problem; give the one they were")
 
 
-def _named(codes: Ints, labels: tuple[str, ...] | None, *, empty: int = -1) -> pa.Array:
+def _named(codes: Ints, labels: tuple[str, ...] | None, *, empty: int | None = None) -> Column:
     """Return labels, or numbers where there are none; nothing where the code is ``empty``."""
-    shown = pa.array(codes.astype(np.int64), mask=codes == empty)
-    return shown if labels is None else pa.array(labels, type=pa.string()).take(shown)
+    missing = None if empty is None else codes == empty
+    return Column(codes.astype(np.int64), labels, missing)

@@ -1,7 +1,7 @@
 """The sheet that worlds are drawn on with matplotlib: colours, sizes, and how a decision is marked.
 
-Where the machine advised a mark is a green triangle (hollow where the person did something else),
-where it was silent a red disc. So it can be read without colour.
+Where the machine advised a mark is a teal triangle (hollow where the person did something else),
+where it was silent a grey disc. So it can be read without colour.
 
 Nothing here touches matplotlib's global state: no window opens, and figures need no closing.
 """
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-ADVICE, SILENCE = "#0B7A75", "#C8553D"
-GOLD, INK, PAPER, STONES, LINES = "#E3A72F", "#1F2430", "#FBFAF7", "#8A8178", "#E4DFD6"
+ADVICE, SILENCE, HARM = "#0B7A75", "#8A8178", "#C8553D"
+GOLD, INK, PAPER, STONES, LINES = "#E3A72F", "#1F2430", "#FBFAF7", "#B9B1A5", "#E4DFD6"
 
 DRIVER = "#9A6B0F"
 """Gold, dark enough to be read."""

@@ -1,8 +1,8 @@
 """Pictures of maps and of flights over them, with matplotlib.
 
 One drawing for one flight or for many: steps that several episodes share are drawn once, stronger
-the more episodes take them. Where the machine advised the line is green and solid, where it was
-silent red and dashed, and the cell is marked as in ``canvas.py``.
+the more episodes take them. Where the machine advised the line is teal and solid, where it was
+silent grey and dashed, and the cell is marked as in ``canvas.py``.
 """
 
 import os
@@ -15,6 +15,7 @@ import numpy as np
 from counsel._arrays import brief
 from counsel.errors import CounselError
 from counsel.planning.criticality import Criticality
+from counsel.planning.occupancy import Evaluation
 from counsel.simulate.episodes import Episodes
 from counsel.worlds.canvas import (
     ADVICE,
@@ -22,6 +23,7 @@ from counsel.worlds.canvas import (
     CELL,
     DASHES,
     GOLD,
+    HARM,
     INK,
     LEGEND,
     LINES,
@@ -44,15 +46,21 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-def draw(
+NEVER = 1e-9
+"""What is less likely than this does not happen."""
+
+
+def draw(  # noqa: PLR0913 (what may be drawn)
     map: str | os.PathLike[str] | GridMap,
     output: str | os.PathLike[str] | None = None,
     *,
     episodes: Episodes | None = None,
     criticality: Criticality | None = None,
+    evaluation: Evaluation | None = None,
     title: str | None = None,
+    legend: bool = True,
 ) -> "Figure":
-    """Draw a map, and on it flights or how critical each cell is.
+    """Draw a map, and on it flights, how critical each cell is, or what is said in each.
 
     Parameters
     ----------
@@ -65,8 +73,14 @@ def draw(
     criticality
         Shade each cell by the largest penalty at which advice there still pays: what
         ``counsel.criticality`` returned for this map.
+    evaluation
+        Show what a policy says in each cell that it meets, as an arrow along the advised move (two
+        heads for Up-Up), or a grey disc for silence: what ``counsel.evaluate`` returned for this
+        map. Marks are fainter in cells that are met less often.
     title
         A line above the picture.
+    legend
+        Whether to explain below the map what the marks of flights mean.
 
     Returns
     -------
@@ -76,8 +90,8 @@ def draw(
     Raises
     ------
     CounselError
-        When there is no such map, flights or criticality are of another, ``output`` ends otherwise
-        or cannot be written, or matplotlib is not installed.
+        When there is no such map, flights, criticality or evaluation are of another, ``output``
+        ends otherwise or cannot be written, or matplotlib is not installed.
 
     Examples
     --------
@@ -98,12 +112,13 @@ def draw(
     for name, value, kind in (
         ("episodes", episodes, Episodes),
         ("criticality", criticality, Criticality),
+        ("evaluation", evaluation, Evaluation),
         ("title", title, str),
     ):
         if value is not None and not isinstance(value, kind):
             raise CounselError(f"{name} is {brief(value)}; give {kind.__name__}")
     over = grid.rows * grid.columns
-    room = {} if episodes is None else {"least": LEGEND, "foot": 0.55}
+    room = {"least": LEGEND, "foot": 0.55} if episodes is not None and legend else {}
     axes = sheet(grid.columns, grid.rows, title, **room)
     if criticality is not None:
         _fits(criticality.lower.shape[1], over, "criticality")
@@ -114,7 +129,11 @@ def draw(
         columns = (episodes.state, episodes.advice, episodes.action, episodes.next_state)
         moves = Counter(Leg(*row) for row in zip(*(c.tolist() for c in columns), strict=True))
         _paint_flights(axes, grid, moves, len(episodes))
-        _paint_legend(axes, grid)
+        if legend:
+            _paint_legend(axes, grid)
+    if evaluation is not None:
+        _fits(evaluation.occupancy.shape[1], over, "evaluation")
+        _paint_advice(axes, grid, evaluation)
     figure = axes.figure
     if output is not None:
         save(figure, output)  # type: ignore[arg-type]
@@ -241,10 +260,51 @@ def _paint_bird(axes: "Axes", x: float, y: float) -> None:
     from matplotlib.patches import Circle, Polygon
 
     beak = [(x + 0.22, y - 0.12), (x + 0.47, y + 0.02), (x + 0.22, y + 0.14)]
-    axes.add_patch(Polygon(beak, facecolor=SILENCE, edgecolor=INK, lw=0.6, zorder=7))
+    axes.add_patch(Polygon(beak, facecolor=HARM, edgecolor=INK, lw=0.6, zorder=7))
     axes.add_patch(Circle((x, y), 0.3, facecolor=GOLD, edgecolor=INK, lw=1.0, zorder=8))
     axes.add_patch(Circle((x + 0.1, y - 0.09), 0.075, facecolor="white", edgecolor=INK, zorder=9))
     axes.add_patch(Circle((x + 0.13, y - 0.09), 0.03, facecolor=INK, zorder=10))
+
+
+def _paint_advice(axes: "Axes", grid: GridMap, evaluation: Evaluation) -> None:
+    """Paint what is said in each cell that is met, stronger the more often it is met."""
+    cells = grid.rows * grid.columns
+    met_s = evaluation.occupancy.sum(axis=0)[:cells]
+    for state in np.flatnonzero(met_s > NEVER):
+        column, row = divmod(int(state), grid.rows)
+        strength = 0.3 + 0.7 * min(float(met_s[state]), 1.0) ** 0.5
+        spoken_a = evaluation.pieces[state]
+        for rows, pieces in zip(MOVES.values(), spoken_a, strict=True):
+            if pieces > NEVER:
+                _arrow(axes, column, row, rows, strength)
+        if met_s[state] - spoken_a.sum() > NEVER:
+            axes.scatter([column], [row], s=52, color="white", zorder=4.5)
+            axes.scatter([column], [row], s=26, color=SILENCE, alpha=strength, zorder=5)
+
+
+def _arrow(axes: "Axes", column: int, row: int, rows: int, strength: float) -> None:
+    """Paint an arrow along a move, with two heads for two rows."""
+    length = 0.84 / (1.0 + rows**2) ** 0.5
+
+    def at(share: float) -> tuple[float, float]:
+        return column + length * (share - 0.5), row + length * rows * (share - 0.5)
+
+    for share in (1.0, 0.55) if abs(rows) > 1 else (1.0,):
+        for colour, width, order in (("white", 4.2, 4.5), (ADVICE, 2.2, 5)):
+            axes.annotate(
+                "",
+                at(share),
+                at(0.0),
+                arrowprops={
+                    "arrowstyle": "-|>,head_width=0.24,head_length=0.4",
+                    "color": colour,
+                    "alpha": strength if colour == ADVICE else 1.0,
+                    "linewidth": width,
+                    "shrinkA": 0,
+                    "shrinkB": 0,
+                },
+                zorder=order,
+            )
 
 
 def _paint_legend(axes: "Axes", grid: GridMap) -> None:

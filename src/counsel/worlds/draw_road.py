@@ -8,8 +8,8 @@ from counsel.worlds.canvas import (
     DASHES,
     DRIVER,
     GOLD,
+    HARM,
     INK,
-    SILENCE,
     STONES,
     Leg,
     mark_of,
@@ -114,7 +114,7 @@ def _paint_driver(axes: "Axes", lane: int, *, lost: bool) -> None:
     )
     axes.add_patch(Rectangle((lane - 0.13, 2 - 0.14), 0.26, 0.12, facecolor="white", zorder=6))
     if lost:
-        axes.scatter([lane], [2], s=700, marker="x", color=SILENCE, lw=5, zorder=8)
+        axes.scatter([lane], [2], s=700, marker="x", color=HARM, lw=5, zorder=8)
 
 
 def _frame(axes: "Axes", top: float, colour: str, text: str) -> None:

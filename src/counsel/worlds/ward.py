@@ -13,10 +13,12 @@ and listen a little less as the months go by, alerts by a rule with some chance 
 chance on record, some of them never seen.
 """
 
+from typing import Any
+
 import numpy as np
-import pyarrow as pa
 
 from counsel._arrays import Floats, check_rng, whole
+from counsel._tables import Table, arrow_table, column
 from counsel.model.human import Human, advised_law, draw_index
 from counsel.model.mdp import MDP
 from counsel.model.problem import AdviceProblem
@@ -88,8 +90,21 @@ def ward(*, horizon: int = 6) -> AdviceProblem:
     return AdviceProblem(mdp, Human(_OWN, lift=LIFT, groups=np.arange(len(ACTIONS))))
 
 
-def ward_log(*, shifts: int = 15_000, rng: np.random.Generator) -> pa.Table:
-    """Draw a log of past shifts in the schema that ``counsel fit`` reads.
+def ward_log(*, shifts: int = 15_000, rng: np.random.Generator) -> Any:  # noqa: ANN401 (pyarrow's)
+    """Draw a log of past shifts as an Arrow table in the schema that ``counsel fit`` reads.
+
+    Parameters
+    ----------
+    shifts
+        How many: each is an episode.
+    rng
+        Where chance comes from.
+    """
+    return arrow_table(ward_table(shifts=shifts, rng=rng))
+
+
+def ward_table(*, shifts: int, rng: np.random.Generator) -> Table:
+    """Draw a log of past shifts; it needs no pyarrow.
 
     Parameters
     ----------
@@ -142,21 +157,21 @@ def ward_log(*, shifts: int = 15_000, rng: np.random.Generator) -> pa.Table:
             if ended:
                 break
             state = then
-    return pa.table({name: pa.array(rows[name], type=kind) for name, kind in _COLUMNS.items()})
+    return {name: column(rows[name], kind) for name, kind in _COLUMNS.items()}
 
 
-_COLUMNS = {
-    "episode": pa.string(),
-    "step": pa.int32(),
-    "person": pa.string(),
-    "timestamp": pa.string(),
-    "state": pa.string(),
-    "advice": pa.string(),
-    "advice_probability": pa.float64(),
-    "seen": pa.bool_(),
-    "action": pa.string(),
-    "reward": pa.float64(),
-    "next_state": pa.string(),
-    "terminated": pa.bool_(),
-    "truncated": pa.bool_(),
+_COLUMNS: dict[str, type | str] = {
+    "episode": str,
+    "step": "int32",
+    "person": str,
+    "timestamp": str,
+    "state": str,
+    "advice": str,
+    "advice_probability": "float64",
+    "seen": "bool",
+    "action": str,
+    "reward": "float64",
+    "next_state": str,
+    "terminated": "bool",
+    "truncated": "bool",
 }

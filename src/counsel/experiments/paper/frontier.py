@@ -28,7 +28,7 @@ from counsel.planning.occupancy import evaluate
 from counsel.planning.silence import never_advise
 from counsel.report.seeds import interval
 from counsel.report.style import DARK_GOLD, name_axes, sheet
-from counsel.worlds.canvas import ADVICE, INK, SILENCE
+from counsel.worlds.canvas import ADVICE, HARM, INK
 from counsel.worlds.catalogue import make
 
 
@@ -99,7 +99,7 @@ def pictures(rows: Mapping[str, Rows]) -> tuple[Picture, ...]:
         axes.plot(x.ravel(), y.ravel(), "D", color=DARK_GOLD, markersize=4.5, label="RFE, learnt")
         (run,) = seeds_of(rows, f"frontier/{person}")
         for i, (name, marker, colour) in enumerate(
-            (("never", "o", INK), ("as if all listened", "s", SILENCE), ("always", "v", SILENCE))
+            (("never", "o", INK), ("as if all listened", "s", HARM), ("always", "v", HARM))
         ):
             here = (run["adviser_pieces"][i], run["adviser_value"][i])
             axes.plot(*here, marker, color=colour, markersize=6, label=name)

@@ -1,0 +1,170 @@
+"""Tables in memory and on disk: CSV without any package, Parquet with pyarrow (extra ``parquet``).
+
+A table maps names to columns of equal length. CSV files have a quoted header, quoted text, empty
+fields where a value is missing, and numbers with as many digits as they need to be read back
+exactly. Both kinds of file are written whole or not at all.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from decimal import Decimal
+from pathlib import Path
+from typing import Any, BinaryIO, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from counsel._arrays import Bools, Floats
+from counsel._files import whole_file
+from counsel.errors import CounselError
+
+TABLES = (".csv", ".parquet")
+"""Endings of tables."""
+
+
+class Column(NamedTuple):
+    """One column: numbers, booleans, or positions in a list of texts.
+
+    ``labels`` are the texts that ``values`` points to; ``missing`` marks rows without a value.
+    """
+
+    values: NDArray[Any]
+    labels: Sequence[str] | None = None
+    missing: Bools | None = None
+
+
+Table = Mapping[str, Column]
+
+
+def column(values: Sequence[object], kind: type | str) -> Column:
+    """Return a column from Python values; None is missing.
+
+    Parameters
+    ----------
+    values
+        One for each row.
+    kind
+        ``str``, or the NumPy type of numbers and booleans.
+    """
+    missing = np.array([value is None for value in values], dtype=np.bool_)
+    absent = missing if missing.any() else None
+    if kind is not str:
+        given = [0 if value is None else value for value in values]
+        return Column(np.array(given, dtype=kind), missing=absent)
+    position: dict[object, int] = {}
+    codes = [0 if value is None else position.setdefault(value, len(position)) for value in values]
+    labels = [str(label) for label in position]
+    return Column(np.array(codes, dtype=np.int64), labels, absent)
+
+
+def write_tables(path: Path, tables: Iterable[Table]) -> None:
+    """Write tables with the same columns one below the other as .csv or .parquet."""
+    if path.suffix not in TABLES:
+        raise CounselError(f"{path} must end in {' or '.join(TABLES)}")
+    if path.suffix == ".parquet":
+        need_pyarrow()
+    rest = iter(tables)
+    first = next(rest, None)
+    if first is None:
+        raise CounselError(f"there is nothing to write to {path}")
+    with whole_file(path) as unfinished, unfinished.open("wb") as stream:
+        write_stream(stream, path.suffix, first, rest)
+
+
+def write_stream(stream: BinaryIO, suffix: str, first: Table, rest: Iterable[Table] = ()) -> None:
+    """Write tables into an open file, in the format of ``suffix``."""
+    if suffix == ".csv":
+        stream.write((",".join(_quoted(name) for name in first) + "\n").encode())
+        stream.write(_csv_rows(first))
+        for table in rest:
+            stream.write(_csv_rows(table))
+        return
+    need_pyarrow()
+    import pyarrow.parquet
+
+    whole = arrow_table(first)
+    with pyarrow.parquet.ParquetWriter(stream, whole.schema) as writer:
+        writer.write_table(whole)
+        for table in rest:
+            writer.write_table(arrow_table(table))
+
+
+def arrow_table(table: Table) -> Any:  # noqa: ANN401 (pyarrow ships no types)
+    """Return the table as an Arrow table."""
+    need_pyarrow()
+    import pyarrow as pa
+
+    return pa.table({name: _arrow_column(pa, given) for name, given in table.items()})
+
+
+def need_pyarrow() -> None:
+    """Raise an error that names the extra if pyarrow is not installed."""
+    try:
+        import pyarrow as pa  # noqa: F401 (whether it is there)
+    except ModuleNotFoundError:
+        raise CounselError(
+            "Parquet needs pyarrow; install it with: pip install 'counsel[parquet]'"
+        ) from None
+
+
+def _arrow_column(pa: Any, given: Column) -> Any:  # noqa: ANN401 (pyarrow ships no types)
+    values, labels, missing = given
+    if labels is None:
+        return pa.array(values, mask=missing)
+    positions = pa.array(values.astype(np.int64), mask=missing)
+    return pa.array(labels, type=pa.string()).take(positions)
+
+
+def _csv_rows(table: Table) -> bytes:
+    """Return all rows of a table as CSV."""
+    rows = map(",".join, zip(*(_fields(given) for given in table.values()), strict=True))
+    text = "\n".join(rows)
+    return f"{text}\n".encode() if text or _has_rows(table) else b""
+
+
+def _has_rows(table: Table) -> bool:
+    return any(given.values.size for given in table.values())
+
+
+def _fields(given: Column) -> list[str]:
+    """Return the fields of a column as CSV shows them."""
+    values, labels, missing = given
+    if labels is not None:
+        quoted = np.array([*map(_quoted, labels), ""], dtype=object)
+        shown = values if missing is None else np.where(missing, len(labels), values)
+        return list(quoted[shown])
+    if values.dtype.kind == "b":
+        fields = list(np.array(["false", "true"], dtype=object)[values.astype(np.int64)])
+    elif values.dtype.kind == "f":
+        fields = _decimals(values.astype(np.float64))
+    else:
+        fields = list(map(str, values.tolist()))
+    if missing is not None:
+        for row in np.flatnonzero(missing):
+            fields[row] = ""
+    return fields
+
+
+def _quoted(text: str) -> str:
+    return '"' + text.replace('"', '""') + '"'
+
+
+def _decimals(values: Floats) -> list[str]:
+    """Return numbers with the fewest digits that are read back as the same number."""
+    texts = [text[:-2] if text[-2:] == ".0" else text for text in map(repr, values.tolist())]
+    size = np.abs(values)
+    usual = ((size >= 1e-4) & (size < 1e10)) | (size == 0.0) | ~np.isfinite(values)
+    for row in np.flatnonzero(~usual):
+        texts[row] = _unusual(texts[row])
+    return texts
+
+
+def _unusual(text: str) -> str:
+    """Write a very small or very large number: 0.00001, 1.5e-7, 1e+10."""
+    number = Decimal(text).normalize()
+    power = number.adjusted()
+    if -6 <= power < 10:
+        return f"{number:f}"
+    sign, digits, _ = number.as_tuple()
+    first, *others = map(str, digits)
+    point = "." if others else ""
+    return f"{'-' if sign else ''}{first}{point}{''.join(others)}e{power:+d}"
