@@ -26,12 +26,6 @@ SLOW_FIXTURES = {"server", "chromium", "everything"}
 """They need what a newcomer may not have installed, or run a whole reproduction."""
 
 
-def pytest_configure(config):
-    """Compile what quantecon compiles on import before workers do so at once and crash."""
-    if not hasattr(config, "workerinput"):
-        importlib.import_module("quantecon.markov.ddp")
-
-
 def pytest_collection_modifyitems(items):
     """Put tests into the slow tier by what they ask for; seed those that are fuzzed."""
     for item in items:

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from mdptoolbox.mdp import FiniteHorizon
-from quantecon.markov.ddp import DiscreteDP, backward_induction
 
 import counsel
 from tests.support import examples, oracles
 from tests.support.each import each, each_seed
+from tests.support.peers import quantecon_ddp
 from tests.support.problems import adapt
 from tests.support.strategies import case, problems, rules, tiny
 
@@ -99,8 +99,10 @@ def stationary(seed):
     return counsel.AdviceProblem(mdp, human)
 
 
+@pytest.mark.compiled
 @each_seed(range(20))
 def test_quantecon_on_the_machine_mdp_finds_the_same_values(seed):
+    ddp = quantecon_ddp()
     problem = stationary(seed)
     machine = problem.machine()
     S, B = machine.n_states, machine.n_actions
@@ -108,14 +110,14 @@ def test_quantecon_on_the_machine_mdp_finds_the_same_values(seed):
         warnings.filterwarnings(
             "ignore", message="infinite horizon solution methods are disabled with beta=1"
         )
-        model = DiscreteDP(
+        model = ddp.DiscreteDP(
             machine.reward[0].ravel(),
             machine.kernel.to_sparse(),
             1.0,
             np.repeat(np.arange(S), B),
             np.tile(np.arange(B), S),
         )
-    values, _ = backward_induction(model, problem.horizon)
+    values, _ = ddp.backward_induction(model, problem.horizon)
     np.testing.assert_allclose(counsel.solve(problem).values, values, rtol=0, atol=1e-10)
 
 

@@ -15,20 +15,48 @@ def layer_of(layers: int, h: int) -> int:
     return h if layers > 1 else 0
 
 
+RUN = 64
+"""Runs of this length are sorted by insertion, longer rows by merging runs."""
+
+
 @kernel
-def sort_row(index: Ints, data: Floats, begin: int, end: int) -> None:
-    """Sort one row by next state, in place."""
-    if end - begin > 64:
-        order = np.argsort(index[begin:end], kind="mergesort")
-        index[begin:end] = index[begin:end][order]
-        data[begin:end] = data[begin:end][order]
-        return
+def sort_run(index: Ints, data: Floats, begin: int, end: int) -> None:
+    """Sort a short run by next state, in place; equals keep their order."""
     for i in range(begin + 1, end):
         key, value, j = index[i], data[i], i
         while j > begin and index[j - 1] > key:
             index[j], data[j] = index[j - 1], data[j - 1]
             j -= 1
         index[j], data[j] = key, value
+
+
+@kernel
+def sort_row(index: Ints, data: Floats, begin: int, end: int) -> None:
+    """Sort one row by next state, in place; equals keep their order.
+
+    Plain loops: NumPy's argsort and fancy indexing take five seconds to compile.
+    """
+    for start in range(begin, end, RUN):
+        sort_run(index, data, start, min(start + RUN, end))
+    width = RUN
+    if end - begin <= width:
+        return
+    left_index, left_data = np.empty(end - begin, index.dtype), np.empty(end - begin, data.dtype)
+    while width < end - begin:
+        for start in range(begin, end - width, 2 * width):
+            middle, stop = start + width, min(start + 2 * width, end)
+            for i in range(width):
+                left_index[i], left_data[i] = index[start + i], data[start + i]
+            i, j, fill = 0, middle, start
+            while i < width:
+                if j < stop and index[j] < left_index[i]:
+                    index[fill], data[fill] = index[j], data[j]
+                    j += 1
+                else:
+                    index[fill], data[fill] = left_index[i], left_data[i]
+                    i += 1
+                fill += 1
+        width *= 2
 
 
 @kernel

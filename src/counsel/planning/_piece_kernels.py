@@ -242,10 +242,11 @@ def step_pieces(
         if fill + length > room:
             room = 2 * (fill + length)
             bigger_at, bigger_value = np.empty(room), np.empty(room)
-            bigger_at[:fill], bigger_value[:fill] = new_at[:fill], new_value[:fill]
+            for i in range(fill):
+                bigger_at[i], bigger_value[i] = new_at[i], new_value[i]
             new_at, new_value = bigger_at, bigger_value
-        new_at[fill : fill + length] = own_at[:length]
-        new_value[fill : fill + length] = own_value[:length]
+        for i in range(length):
+            new_at[fill + i], new_value[fill + i] = own_at[i], own_value[i]
         fill += length
     new_begin[S] = fill
     return new_at[:fill], new_value[:fill]
