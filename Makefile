@@ -1,10 +1,10 @@
 # Two commands need nothing but Python >= 3.11 and make: `make demo` and `make test`.
 PYTHON ?= python3
 VENV := .venv
-BIN := $(VENV)/bin
+LOCK := requirements.lock
+BIN := $(VENV)/$(if $(filter Windows_NT,$(OS)),Scripts,bin)
 READY := $(VENV)/.ready
 DEMO_READY := $(VENV)/.demo
-LOCK = uv pip compile --universal --generate-hashes --no-header --no-annotate --no-emit-index-url
 COMPILED = NUMBA_CACHE_DIR=$$($(BIN)/python tests/support/compiled.py)
 WORKERS = $$($(BIN)/python -c 'import os; print((os.cpu_count() or 1) + 1)')
 PARALLEL = -n $(WORKERS) --dist worksteal
@@ -14,7 +14,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK = 1
 # Workers share what one of them has compiled to bytecode.
 export PYTHONDONTWRITEBYTECODE =
 
-.PHONY: help demo install test test-slow test-all fuzz coverage check docs bench lock clean
+.PHONY: help demo install test test-slow test-all test-lowest fuzz coverage check hooks docs bench dist build-and-check lock clean
 
 help:
 	@echo "make demo       learn to advise two players of a game, and write a page that shows it"
@@ -22,11 +22,14 @@ help:
 	@echo "make test       run the tests (two to three minutes on two cores)"
 	@echo "make test-slow  the other tests: statistics, killed processes, browser, database, reproductions"
 	@echo "make test-all   both"
+	@echo "make test-lowest  make test with the lowest versions of all dependencies"
 	@echo "make fuzz       the claims that hold for any seed, with fresh seeds; MINUTES=60 takes an hour"
 	@echo "make coverage   which lines the tests run, compiled kernels included"
 	@echo "make check      style, types, direction of imports"
+	@echo "make hooks      run the pre-commit hooks on every file"
 	@echo "make docs       build the documentation into docs/_build/html"
 	@echo "make bench      measure against peers (15 minutes), and write the page about it"
+	@echo "make dist       build the wheel and the sdist, and check both"
 	@echo "make lock       write the locks anew (needs uv)"
 	@echo "make clean      remove what these made"
 
@@ -46,6 +49,11 @@ test-slow: $(READY)
 
 test-all: test test-slow
 
+# The lowest version of every dependency that pyproject.toml allows, on the oldest Python. Old packages warn about what
+# newer ones below them will remove: that is not our code.
+test-lowest:
+	PYTEST_ADDOPTS="-W ignore::DeprecationWarning" $(MAKE) test VENV=.venv-lowest LOCK=requirements-lowest.lock
+
 fuzz: $(READY)
 	$(COMPILED) $(BIN)/python tools/fuzz.py --minutes $(MINUTES)
 
@@ -56,8 +64,12 @@ coverage: $(READY)
 check: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/codespell
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+hooks: $(READY)
+	$(BIN)/pre-commit run --all-files --show-diff-on-failure
 
 docs: $(READY)
 	@rm -rf docs/_gallery docs/_build
@@ -76,10 +88,20 @@ bench: $(VENV)/.bench
 	$(BIN)/python -m benchmarks.service
 	$(BIN)/python docs/benchmarks.py
 
+# In an environment that has the build tools and nothing else. TAG=v1.2.3, if given, must match the version.
+dist:
+	$(MAKE) build-and-check VENV=.venv-release LOCK=tools/release.lock
+
+build-and-check: $(READY)
+	@rm -rf dist
+	$(BIN)/python -m build --no-isolation
+	$(BIN)/python -m twine check --strict dist/*
+	$(BIN)/python tools/check_dist.py dist $${TAG:+"$$TAG"}
+
 # Locks are complete, so pip need not resolve anything (--no-deps).
-$(READY): requirements.lock pyproject.toml | $(BIN)/python
+$(READY): $(LOCK) pyproject.toml | $(BIN)/python
 	@echo "Installing the locked packages into $(VENV) (once; one to three minutes)"
-	@$(BIN)/python -m pip install --quiet --no-deps --require-hashes -r requirements.lock
+	@$(BIN)/python -m pip install --quiet --no-deps --require-hashes -r $(LOCK)
 	@$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation -e .
 	@touch $@ $(DEMO_READY)
 
@@ -98,11 +120,16 @@ $(VENV)/.bench: $(READY) benchmarks/requirements.lock
 	@$(BIN)/python -m pip install --quiet --require-hashes -r benchmarks/requirements.lock
 	@touch $@
 
-# Versions and hashes only: no index address is written. The demo's lock is a part of the whole one.
+# Versions and hashes only: no index address is written. uv keeps the versions of an existing lock where it can: delete
+# a lock first to take the newest of everything. The demo's lock is a part of the whole one.
+COMPILE := uv pip compile --generate-hashes --no-header --no-annotate --no-emit-index-url
+EXTRAS := --extra draw --extra parquet --extra logs --extra report --extra service --extra cluster
 lock:
-	$(LOCK) --extra draw --extra parquet --extra logs --extra report --extra service --extra cluster --group dev --group docs pyproject.toml -o requirements.lock
-	$(LOCK) --extra draw --group build --constraint requirements.lock pyproject.toml -o requirements-demo.lock
-	$(LOCK) benchmarks/requirements.in -o benchmarks/requirements.lock
+	$(COMPILE) --universal $(EXTRAS) --group dev --group docs pyproject.toml -o requirements.lock
+	$(COMPILE) --universal --extra draw --group build --constraint requirements.lock pyproject.toml -o requirements-demo.lock
+	$(COMPILE) --python-version 3.11 --python-platform linux --resolution lowest-direct $(EXTRAS) --group dev --group docs --group lowest pyproject.toml -o requirements-lowest.lock
+	$(COMPILE) --universal benchmarks/requirements.in -o benchmarks/requirements.lock
+	$(COMPILE) --universal tools/release.in -o tools/release.lock
 
 clean:
-	rm -rf $(VENV) demo .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage
+	rm -rf $(VENV) .venv-lowest .venv-release demo dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage

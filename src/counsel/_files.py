@@ -69,7 +69,7 @@ def whole_file(path: Path) -> Iterator[Path]:
         raise _cannot_write(path, fault) from None
     try:
         yield unfinished
-        with unfinished.open("rb") as stream:
+        with unfinished.open("r+b") as stream:  # Windows syncs only what is open for writing
             os.fsync(stream.fileno())
         os.replace(unfinished, path)
     except (OSError, ValueError) as fault:

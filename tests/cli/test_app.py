@@ -153,7 +153,7 @@ def test_a_built_in_world_needs_no_file(command):
         (["explain", "night-shift", "--step", "0", "--state", "ill"], "state is 'ill'"),
         (["explain", "night-shift", "--step", "0", "--state", "4"], "state is 4"),
         (["explain", "night-shift", "--state", "4"], "--step"),
-        (["sovle", "night-shift"], "sovle"),
+        (["sovle", "night-shift"], "sovle"),  # codespell:ignore sovle
         (["solve"], "PROBLEM"),
     ],
 )

@@ -3,6 +3,7 @@
 import gzip
 import json
 import sqlite3
+from contextlib import closing
 
 import duckdb
 import ibis
@@ -47,7 +48,7 @@ def forms(path):
     with gzip.open(folder / "log.csv.gz", "wt", encoding="utf-8") as stream:
         stream.write(path.read_text())
     table.to_csv(folder / "log.tsv", sep="\t", index=False)
-    with sqlite3.connect(folder / "log.sqlite") as database:
+    with closing(sqlite3.connect(folder / "log.sqlite")) as database, database:
         table.to_sql("decisions", database, index=False, if_exists="replace")
     stored = folder / "log.duckdb"
     stored.unlink(missing_ok=True)

@@ -9,7 +9,7 @@ import socket
 import sqlite3
 import time
 import warnings
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from datetime import datetime, timedelta
 
 import ibis
@@ -161,7 +161,7 @@ def in_sqlite(arrow, path):
     kinds = {pa.string(): "text", pa.int64(): "integer", pa.float64(): "real"}
     columns = ", ".join(f'"{f.name}" {kinds.get(f.type, "text")}' for f in arrow.schema)
     rows = [tuple(row.values()) for row in arrow.to_pylist()]
-    with sqlite3.connect(path) as database:
+    with closing(sqlite3.connect(path)) as database, database:
         database.execute(f"create table decisions ({columns})")
         database.executemany(
             f"insert into decisions values ({', '.join('?' * arrow.num_columns)})",

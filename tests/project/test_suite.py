@@ -117,7 +117,6 @@ def test_the_tiers_of_the_makefile_cover_every_test_once():
         "check",
         "test",
         "test-slow",
-        "coverage",
         "docs",
     ]
 

@@ -1,6 +1,7 @@
 """A small sound log, and logs with one fault each."""
 
 import sqlite3
+from contextlib import closing
 
 HEADER = "episode,step,state,advice,action,reward"
 
@@ -47,7 +48,7 @@ def malformed(folder):
     (folder / "bad.csv.gz").write_bytes(b"not gzip")
     (folder / "bad.duckdb").write_bytes(b"nothing of the kind" * 100)
     (folder / "bad.sqlite").write_bytes(b"nothing of the kind" * 100)
-    with sqlite3.connect(folder / "two.sqlite") as database:
+    with closing(sqlite3.connect(folder / "two.sqlite")) as database, database:
         database.execute("create table a (x)")
         database.execute("create table b (x)")
     return {

@@ -1,9 +1,9 @@
 """A PostgreSQL server of our own: on a free loopback port, gone when the tests are over."""
 
 import os
-import pwd
 import shutil
 import subprocess
+import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -70,8 +70,10 @@ def programs() -> Path:
 
 def other_user() -> dict[str, object]:
     """Who runs the server, as ``subprocess.run`` wants to know it."""
-    if os.geteuid() != 0:
+    if sys.platform == "win32" or os.geteuid() != 0:
         return {}
+    import pwd  # Windows has no such module
+
     try:
         owner = pwd.getpwnam(OWNER)
     except KeyError:

@@ -151,7 +151,7 @@ def test_an_unknown_world_is_answered_with_all_there_are(name):
 @pytest.mark.parametrize("name", OURS)
 def test_an_unknown_override_is_answered_with_all_there_are(name):
     with pytest.raises(CounselError) as fault:
-        make(name, adherance=0.5)
+        make(name, adherance=0.5)  # codespell:ignore adherance
     told = one_sentence(fault)
     assert name in told
     assert "'adherance'" in told

@@ -121,9 +121,11 @@ def add_key(
     from counsel.service.store import open_engine, writing
 
     engine = open_engine(database)
-    with writing(engine) as connection:
-        made = service.add_key(connection, tenant=tenant, role=role, name=name)
-    engine.dispose()
+    try:
+        with writing(engine) as connection:
+            made = service.add_key(connection, tenant=tenant, role=role, name=name)
+    finally:
+        engine.dispose()
     typer.echo(made)
     typer.echo("Keep it: it cannot be shown again.", err=True)
 

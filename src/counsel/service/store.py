@@ -65,7 +65,11 @@ def open_engine(url: str) -> sa.Engine:
         engine = sa.create_engine(address, hide_parameters=True, **options)
         if engine.dialect.name == "sqlite":
             sa.event.listen(engine, "connect", _prepare_sqlite)
-        migrate(engine)
+        try:
+            migrate(engine)
+        except BaseException:
+            engine.dispose()  # close its connections
+            raise
     except (sa.exc.SQLAlchemyError, OSError, CommandError) as fault:
         reason = " ".join(str(getattr(fault, "orig", None) or fault).split())
         if isinstance(fault, CommandError):
