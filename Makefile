@@ -6,7 +6,7 @@ BIN := $(VENV)/$(if $(filter Windows_NT,$(OS)),Scripts,bin)
 READY := $(VENV)/.ready
 DEMO_READY := $(VENV)/.demo
 COMPILED = NUMBA_CACHE_DIR=$$($(BIN)/python tests/support/compiled.py)
-WORKERS = $$($(BIN)/python -c 'import os; print((os.cpu_count() or 1) + 1)')
+WORKERS = $$($(BIN)/python -c 'import os; print(os.cpu_count() or 1)')
 PARALLEL = -n $(WORKERS) --dist worksteal
 PYTEST = $(COMPILED) $(BIN)/python -m pytest $(PARALLEL)
 MINUTES ?= 5

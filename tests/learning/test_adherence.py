@@ -55,7 +55,7 @@ def test_the_better_end_of_each_interval_is_the_best_over_all_of_them(seed):
     plan.pull[:] = plan.aligned(np.where(may & (full[1] > 0), full[1], np.nan))
     plan.push[:] = plan.aligned(np.where(may & (full[0] < 0), full[0], np.nan))
     plan.advise()
-    p, V = problem.mdp.kernel.to_dense(), np.zeros((H + 1, S))
+    p, V = problem.mdp.kernel.to_dense().reshape(-1, S, A, S), np.zeros((H + 1, S))
     for h, s in itertools.product(reversed(range(H)), range(S)):
         Q = problem.mdp.reward[h, s] + p[h % len(p), s] @ V[h + 1]
         alone = problem.policy[h, s] @ Q

@@ -41,7 +41,15 @@ WORLDS = {
 }
 
 
-@pytest.mark.parametrize("world", WORLDS)
+@pytest.mark.parametrize(
+    "world",
+    [
+        pytest.param("safe", marks=pytest.mark.slow),
+        pytest.param("budget", marks=pytest.mark.slow),
+        "night",
+        "random",
+    ],
+)
 @pytest.mark.parametrize("name", LEARNERS)
 def test_every_learner_passes(name, world):
     check_learner(LEARNERS[name], WORLDS[world]())
