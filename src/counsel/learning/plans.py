@@ -108,10 +108,9 @@ class LargePlan:
         self.planner = planner
         self.aim = penalised(planner.problem, penalty)
         pull, allowed = planner.model.pull_lsa, layers(planner.problem.mdp.allowed)
-        self.pull_lsa = np.array(
-            np.broadcast_to(pull, np.broadcast_shapes(pull.shape, allowed.shape))
-        )
-        self.reward_lsa = np.array(planner.model.reward_lsa)
+        whole = np.broadcast_to(pull, np.broadcast_shapes(pull.shape, allowed.shape))
+        self.pull_lsa = np.array(whole, order="C")
+        self.reward_lsa = np.array(planner.model.reward_lsa, order="C")
         self.model = planner.model._replace(pull_lsa=self.pull_lsa, reward_lsa=self.reward_lsa)
         H, S, _ = planner.problem.policy.shape
         rows = int(np.diff(self.model.first_row_l).max())

@@ -18,7 +18,7 @@ from counsel.logs.read import Log, blaming_engine
 from counsel.model.human import advantages
 from counsel.model.policy import HardPolicy, Policy
 from counsel.model.problem import AdviceProblem
-from counsel.planning._kernels import Model, action_values
+from counsel.planning._kernels import Model, action_values, one_type
 from counsel.planning.backward import model_of
 from counsel.planning.rules import Rules
 
@@ -153,7 +153,8 @@ def second_moment(
     visits = times.reshape(H, S, B).sum(axis=2, keepdims=True)
     mu = np.maximum(likely.reshape(H, S, B), 1.0 / np.maximum(visits, 1.0))
     model = _model(problem)
-    model = model._replace(reward_lsa=np.zeros_like(model.reward_lsa))  # weights earn nothing
+    nothing = np.zeros_like(model.reward_lsa)  # weights earn nothing
+    model = one_type(model._replace(reward_lsa=nothing))
     u_ks = np.ones((_planes(policy), S))
     for h in range(H - 1, -1, -1):
         q_ksb = _ahead(problem, model, policy, h, u_ks)

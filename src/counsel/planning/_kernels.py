@@ -44,6 +44,14 @@ class Model(NamedTuple):
     must_ls: Bools
 
 
+def one_type(model: Model) -> Model:
+    """Return the same arrays, read-only and in C order: kernels compile for one type, once."""
+    arrays = {name: np.ascontiguousarray(array).view() for name, array in model._asdict().items()}
+    for array in arrays.values():
+        array.flags.writeable = False
+    return Model(**arrays)
+
+
 class Aim(NamedTuple):
     """Maximise weight0 · reward − cost0 · pieces, and among equals weight1 and cost1's.
 

@@ -31,7 +31,7 @@ from counsel._arrays import Floats, layers
 from counsel._jit import cores, thread_pool
 from counsel.model.policy import Advice
 from counsel.model.problem import AdviceProblem
-from counsel.planning._kernels import Aim, Model, choose, expect, plan_back
+from counsel.planning._kernels import Aim, Model, choose, expect, one_type, plan_back
 from counsel.planning.reach import within_reach
 from counsel.planning.rules import Rules
 
@@ -75,7 +75,7 @@ def least_advice(problem: AdviceProblem) -> Aim:
 def model_of(problem: AdviceProblem, rules: Rules) -> Model:
     """Gather the arrays that compiled loops read."""
     kernel = problem.mdp.kernel
-    return Model(
+    model = Model(
         row_lsa=kernel.row,
         first_row_l=kernel.first_row,
         indptr=kernel.indptr,
@@ -89,6 +89,7 @@ def model_of(problem: AdviceProblem, rules: Rules) -> Model:
         speak_lsa=rules.speak,
         must_ls=rules.must,
     )
+    return one_type(model)
 
 
 class Planner:
