@@ -53,8 +53,8 @@ def test_the_lift_at_which_nobody_matches_is_one_that_a_person_may_have():
 
 
 def test_a_log_of_people_who_are_almost_certain_and_refuse_can_be_fitted():
-    # Alone nearly everybody stays; whoever is told to stay goes. Sampled logs weigh what was not
-    # drawn with 1e-6, so that such habits come up in any log.
+    # Left alone, nearly everybody stays; when advised to stay, everybody goes. The bootstrap gives
+    # weight 1e-6 to rows that it did not draw, so it produces such habits from any log.
     for rare in (1.0, 1e-3, 1e-6):
         rows = [(2, 0, 1e6), (2, 1, rare), (0, 1, 1e6), (1, 1, 5e5), (1, 0, 5e5)]
         for scale in ("lift", "adherence"):

@@ -10,6 +10,7 @@ import pytest
 import counsel
 from counsel.model.human import NEVER, advantages, advised_law, drop_never
 from counsel.model.problem import machine_rewards
+from tests.support.exact import exact_law
 
 ULP = 2.0**-53
 SMALL = (5e-324, 1e-320, 2.2e-308, 1e-307, 1e-300, 1e-200, 1e-100, 1e-17, 1e-16, ULP, 1e-12, 0.5)
@@ -33,16 +34,6 @@ def thetas(habit):
     for p in habit:
         some |= {p, min(1.0, math.nextafter(p, 2.0)), max(0.0, math.nextafter(p, -1.0))}
     return sorted(some)
-
-
-def exact_law(own, advice, adherence):
-    """Equation 1 with fractions."""
-    own = [Fraction(p) for p in own]
-    rest = sum(p for a, p in enumerate(own) if a != advice)
-    if rest == 0:
-        return own
-    theta = Fraction(adherence)
-    return [theta if a == advice else (1 - theta) * p / rest for a, p in enumerate(own)]
 
 
 def people():

@@ -1,7 +1,10 @@
 """What the outside sees: names, README, versions, the lock."""
 
 import re
+import subprocess
 import tomllib
+
+import pytest
 
 import counsel
 from tests.support.paths import ROOT
@@ -36,9 +39,29 @@ def test_the_version_is_written_the_same_everywhere():
     assert f"## {counsel.__version__}" in (ROOT / "CHANGELOG.md").read_text()
 
 
-def test_locks_hold_no_host_name():
-    names = ("requirements.lock", "requirements-demo.lock", "benchmarks/requirements.lock")
-    for lock in (ROOT / name for name in names):
+def tracked():
+    """Return every text file of the repository."""
+    listed = subprocess.run(
+        ["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    if listed.returncode:
+        pytest.skip("not a clone of the repository")
+    kinds = (".png", ".npz", ".woff2", ".ico")
+    return [ROOT / name for name in listed.stdout.split("\0") if name and not name.endswith(kinds)]
+
+
+def test_no_file_names_a_package_index():
+    # Written so that this file does not name one.
+    hosts = re.compile(r"(?:py)pi\.org|(?:python)hosted|(?:npm)js\.|(?:deb)ian\.org")
+    for path in tracked():
+        if path.exists():
+            assert not hosts.search(path.read_text(encoding="utf-8")), path
+
+
+def test_locks_hold_hashes_and_no_address():
+    locks = [path for path in tracked() if path.suffix == ".lock"]
+    assert len(locks) == 5
+    for lock in locks:
         assert "://" not in lock.read_text()
         assert "--hash=" in lock.read_text()
 

@@ -3,7 +3,6 @@
 import pickle
 import threading
 import warnings
-from fractions import Fraction
 
 import gymnasium
 import numpy as np
@@ -19,6 +18,7 @@ from counsel import CounselError
 from counsel.model.human import advised_law, draw_index
 from counsel.worlds import AdviceWrapper, from_gymnasium, make
 from tests.support.each import each, each_seed
+from tests.support.exact import exact_law
 
 DEFER = 2  # in CartPole
 TAXI = next(name for name in gymnasium.registry if name.startswith("Taxi-v"))
@@ -520,16 +520,6 @@ def test_many_people_at_once():
 
 
 # ---------------------------------------------------------------- the law and the draw themselves
-
-
-def exact_law(own, advice, adherence):
-    """Equation 1 with fractions."""
-    own = [Fraction(p) for p in own]
-    rest = sum(p for a, p in enumerate(own) if a != advice)
-    if rest == 0:
-        return own
-    theta = Fraction(adherence)
-    return [theta if a == advice else (1 - theta) * p / rest for a, p in enumerate(own)]
 
 
 @st.composite

@@ -109,7 +109,7 @@ class Demo:
     seconds: float
 
 
-def make_demo(  # noqa: PLR0913 (settings, and who is told)
+def make_demo(  # noqa: PLR0913 (every setting of the demo)
     folder: Path,
     *,
     episodes: int = EPISODES,
@@ -197,7 +197,7 @@ def plan_ahead(world: str, seed: int) -> Known:
     return Known(corners, _point(evaluate(problem, always_best_action(problem))), flights)
 
 
-def _player(  # noqa: PLR0913 (all there is)
+def _player(  # noqa: PLR0913 (everything the page shows of a player)
     key: str, folder: Path, result: Result, known: Known, penalty: float, seed: int
 ) -> Player:
     """Put together what is known about a player."""

@@ -29,27 +29,12 @@ from counsel.service.desk import Desk
 from counsel.service.live import Live, Settings
 from counsel.service.record import SAME_STEP
 from counsel.service.tables import decisions, episodes, outcomes, people
+from counsel.simulate.log import DECISION_COLUMNS
 
 FORMATS = {"csv": "text/csv; charset=utf-8", "parquet": "application/vnd.apache.parquet"}
 
 BATCH = 20_000
 """Rows from which on they are written."""
-
-SCHEMA: dict[str, type | str] = {
-    "episode": str,
-    "step": "int32",
-    "person": str,
-    "timestamp": str,
-    "state": str,
-    "advice": str,
-    "advice_probability": "float64",
-    "seen": "bool",
-    "action": str,
-    "reward": "float64",
-    "next_state": str,
-    "terminated": "bool",
-    "truncated": "bool",
-}
 
 
 def export_log(connection: sa.Connection, adviser: str, live: Live, format_: str) -> bytes:
@@ -83,7 +68,10 @@ def export_person(desk: Desk, tenant: int, person: int) -> bytes:
 def _file(batches: Iterable[list[dict[str, object]]], format_: str) -> bytes:
     sink = io.BytesIO()
     tables = (
-        {name: column([row[name] for row in batch], kind) for name, kind in SCHEMA.items()}
+        {
+            name: column([row[name] for row in batch], kind)
+            for name, kind in DECISION_COLUMNS.items()
+        }
         for batch in batches
     )
     write_stream(sink, f".{format_}", next(tables), tables)

@@ -18,6 +18,23 @@ from counsel.errors import CounselError
 from counsel.model.problem import AdviceProblem
 from counsel.simulate.episodes import Episodes
 
+DECISION_COLUMNS: dict[str, type | str] = {
+    "episode": str,
+    "step": "int32",
+    "person": str,
+    "timestamp": str,
+    "state": str,
+    "advice": str,
+    "advice_probability": "float64",
+    "seen": "bool",
+    "action": str,
+    "reward": "float64",
+    "next_state": str,
+    "terminated": "bool",
+    "truncated": "bool",
+}
+"""Every column of a log that Counsel writes, with its type, in order."""
+
 
 def save_log(
     episodes: Episodes | Iterable[Episodes],

@@ -22,6 +22,7 @@ from counsel._tables import Table, arrow_table, column
 from counsel.model.human import Human, advised_law, draw_index
 from counsel.model.mdp import MDP
 from counsel.model.problem import AdviceProblem
+from counsel.simulate.log import DECISION_COLUMNS
 
 STATES = ("stable", "watch", "deteriorating", "critical", "intensive care")
 ACTIONS = ("carry on", "assess", "call doctor")
@@ -119,7 +120,7 @@ def ward_table(*, shifts: int, rng: np.random.Generator) -> Table:
     H, A = problem.horizon, len(ACTIONS)
     # People differ: each nurse has a level of their own around the ward's.
     level = rng.beta(8.0, 2.0, size=NURSES) / 0.8
-    rows: dict[str, list[object]] = {name: [] for name in _COLUMNS}
+    rows: dict[str, list[object]] = {name: [] for name in DECISION_COLUMNS}
     begin = np.datetime64("2026-01-05T07:00")
     for shift in range(shifts):
         nurse = int(rng.integers(NURSES))
@@ -152,26 +153,9 @@ def ward_table(*, shifts: int, rng: np.random.Generator) -> Table:
                 ended,
                 not ended and turn == H - 1,
             )
-            for name, value in zip(_COLUMNS, row, strict=True):
+            for name, value in zip(DECISION_COLUMNS, row, strict=True):
                 rows[name].append(value)
             if ended:
                 break
             state = then
-    return {name: column(rows[name], kind) for name, kind in _COLUMNS.items()}
-
-
-_COLUMNS: dict[str, type | str] = {
-    "episode": str,
-    "step": "int32",
-    "person": str,
-    "timestamp": str,
-    "state": str,
-    "advice": str,
-    "advice_probability": "float64",
-    "seen": "bool",
-    "action": str,
-    "reward": "float64",
-    "next_state": str,
-    "terminated": "bool",
-    "truncated": "bool",
-}
+    return {name: column(rows[name], kind) for name, kind in DECISION_COLUMNS.items()}
