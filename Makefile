@@ -24,7 +24,7 @@ help:
 	@echo "make test-all   both"
 	@echo "make test-lowest  make test with the lowest versions of all dependencies"
 	@echo "make fuzz       the claims that hold for any seed, with fresh seeds; MINUTES=60 takes an hour"
-	@echo "make coverage   which lines the tests run, compiled kernels included"
+	@echo "make coverage   make test, and which lines it runs, compiled kernels included"
 	@echo "make check      style, types, direction of imports"
 	@echo "make hooks      run the pre-commit hooks on every file"
 	@echo "make docs       build the documentation into docs/_build/html"
@@ -57,9 +57,9 @@ test-lowest:
 fuzz: $(READY)
 	$(COMPILED) $(BIN)/python tools/fuzz.py --minutes $(MINUTES)
 
-# Kernels run as plain Python here, so that their lines are seen: a few seeds are enough for that.
+# The lines of compiled kernels are seen where tests/test_jit_off.py runs them as plain Python.
 coverage: $(READY)
-	NUMBA_DISABLE_JIT=1 COUNSEL_SEEDS=2 $(BIN)/python -m pytest $(PARALLEL) -q -m "not slow and not docs and not compiled" --cov --cov-report=term
+	$(PYTEST) -m "not slow and not docs" --cov --cov-report=term
 
 check: $(READY)
 	$(BIN)/ruff check .
@@ -132,4 +132,4 @@ lock:
 	$(COMPILE) --universal tools/release.in -o tools/release.lock
 
 clean:
-	rm -rf $(VENV) .venv-lowest .venv-release demo dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage
+	rm -rf $(VENV) .venv-lowest .venv-release demo dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage*

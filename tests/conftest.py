@@ -5,22 +5,32 @@ import importlib
 import io
 import os
 import shutil
+import signal
 import subprocess
 import sys
+import threading
 import uuid
 
 import pytest
 from hypothesis import seed, settings
 
+# One thread for matrices, before NumPy is loaded: the matrices of tests are small, and threads that
+# wait cost more than they compute. No last digit depends on the number of cores then, either.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
 from tests.support import postgres, services
-from tests.support.each import FUZZ_SEED, SEEDS
+from tests.support.each import FUZZ_SEED
 
 # The verdict never depends on luck: examples are drawn from the name of the test. `make fuzz` draws
 # others, by a seed that it prints.
 settings.register_profile("test", max_examples=50, derandomize=True, deadline=None, database=None)
 settings.register_profile("fuzz", max_examples=400, derandomize=True, deadline=None, database=None)
-settings.register_profile("few", max_examples=5, derandomize=True, deadline=None, database=None)
-settings.load_profile("few" if SEEDS else "test" if FUZZ_SEED is None else "fuzz")
+settings.load_profile("test" if FUZZ_SEED is None else "fuzz")
+
+# What a shell starts in the background ignores Ctrl-C, and so would the processes that tests start
+# and interrupt.
+if threading.current_thread() is threading.main_thread():
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 SLOW_FIXTURES = {"server", "chromium", "everything"}
 """They need what a newcomer may not have installed, or run a whole reproduction."""
@@ -29,7 +39,9 @@ SLOW_FIXTURES = {"server", "chromium", "everything"}
 def pytest_collection_modifyitems(items):
     """Put tests into the slow tier by what they ask for; seed those that are fuzzed."""
     for item in items:
-        if SLOW_FIXTURES & set(item.fixturenames):
+        chosen = getattr(item, "callspec", None)
+        database = chosen.params.get("url") if chosen else None
+        if SLOW_FIXTURES & set(item.fixturenames) or database == "postgresql":
             item.add_marker(pytest.mark.slow)
         drawn = getattr(item.obj, "is_hypothesis_test", False)
         if drawn or hasattr(item.obj, "fresh_seeds"):
@@ -38,19 +50,18 @@ def pytest_collection_modifyitems(items):
             seed(FUZZ_SEED)(item.obj)
 
 
-@pytest.fixture
-def command(monkeypatch):
+@pytest.fixture(scope="session")
+def command():
     """Run ``counsel`` as ``subprocess.run`` would, in this process: a second of imports is saved.
 
     What belongs to a process of its own (signals, pipes, terminals) is tested with one.
     """
     from counsel import cli
 
-    monkeypatch.setattr(cli.app, "_be_plain", lambda: None)  # it is about the process
-
     def run(*words, cwd="."):
         said, told = io.StringIO(), io.StringIO()
-        with monkeypatch.context() as patch, contextlib.chdir(cwd):
+        with pytest.MonkeyPatch.context() as patch, contextlib.chdir(cwd):
+            patch.setattr(cli.app, "_be_plain", lambda: None)  # it is about the process
             patch.setattr(sys, "argv", ["counsel", *map(str, words)])
             patch.setattr(sys, "stdout", said)
             patch.setattr(sys, "stderr", told)
@@ -70,6 +81,7 @@ def few_draws(monkeypatch):
     for module, name, number in (
         ("law", "DRAWS", 19),
         ("plan", "DRAWS", 40),
+        ("study", "DRAWS", 20),
         ("evaluate", "MODELS", 20),
     ):
         monkeypatch.setattr(importlib.import_module(f"counsel.logs.{module}"), name, number)
@@ -87,7 +99,7 @@ def server():
         pytest.skip(str(reason))
 
 
-@pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.slow)])
+@pytest.fixture(params=["sqlite", "postgresql"])
 def url(request, tmp_path):
     """A fresh database of each kind."""
     if request.param == "sqlite":

@@ -21,6 +21,7 @@ Ints = NDArray[np.integer[Any]]
 Bools = NDArray[np.bool_]
 Bytes = NDArray[np.uint8]
 _T = TypeVar("_T", bound=np.generic)
+_Arrays = TypeVar("_Arrays", bound=tuple[Any, ...])
 
 ROW_TOLERANCE = 1e-9
 """How far from one a row of probabilities may sum. Rows are kept as they are, never rescaled."""
@@ -30,6 +31,12 @@ def sealed(array: NDArray[_T]) -> NDArray[_T]:
     """Make an array of our own read-only, in place."""
     array.flags.writeable = False
     return array
+
+
+def one_type(arrays: _Arrays) -> _Arrays:
+    """Return a named tuple's arrays read-only and in C order: kernels compile for that, once."""
+    views = [np.ascontiguousarray(array).view() for array in arrays]
+    return type(arrays)(*map(sealed, views))
 
 
 def place(axes: str, index: Iterable[int]) -> str:

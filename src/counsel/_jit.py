@@ -133,6 +133,12 @@ def _keep(file: Any, key: object, data: object) -> None:  # noqa: ANN401 (Numba'
     file._save_index(file._load_index() | {key: name})
 
 
+@inlined
+def variable(number: int) -> int:
+    """Return a number as it is; what it is passed to is not compiled for its value as well."""
+    return number
+
+
 def cores() -> int:
     """Return how many cores this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 import subprocess
 import sys
 
@@ -19,16 +20,24 @@ def alone(monkeypatch):
     monkeypatch.setattr(demos, "cores", lambda: 1)
 
 
-@pytest.mark.usefixtures("alone")
-def test_it_writes_a_page_and_both_runs_and_says_how_to_open_it(command, tmp_path):
-    ended = command("demo", *SMALL, cwd=tmp_path)
+@pytest.fixture(scope="module")
+def shown(command, tmp_path_factory):
+    """A folder with what the command wrote, and how it ended; tests only read it."""
+    folder = tmp_path_factory.mktemp("shown")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(demos, "cores", lambda: 1)
+        return folder, command("demo", *SMALL, cwd=folder)
+
+
+def test_it_writes_a_page_and_both_runs_and_says_how_to_open_it(shown):
+    folder, ended = shown
     assert ended.returncode == 0, ended.stderr
     assert ended.stderr == ""
-    page = tmp_path / "demo" / "index.html"
+    page = folder / "demo" / "index.html"
     assert page.read_text(encoding="utf-8").startswith("<!doctype html>")
-    assert {path.name for path in (tmp_path / "demo").iterdir()} == {"index.html", "greedy", "safe"}
+    assert {path.name for path in (folder / "demo").iterdir()} == {"index.html", "greedy", "safe"}
     for player in ("greedy", "safe"):
-        manifest = json.loads((tmp_path / "demo" / player / "manifest.json").read_text())
+        manifest = json.loads((folder / "demo" / player / "manifest.json").read_text())
         assert manifest["settings"]["penalty"] == 0.3
         assert manifest["result"]["finished"] is True
     *_, wrote, after = ended.stdout.splitlines()
@@ -80,8 +89,8 @@ def test_bad_input_is_refused_in_one_line(command, tmp_path):
 
 
 @pytest.mark.usefixtures("alone")
-def test_a_folder_with_another_run_is_left_alone(command, tmp_path):
-    assert command("demo", *SMALL, cwd=tmp_path).returncode == 0
+def test_a_folder_with_another_run_is_left_alone(command, shown, tmp_path):
+    shutil.copytree(shown[0] / "demo", tmp_path / "demo")
     before = (tmp_path / "demo" / "index.html").read_bytes()
     ended = command("demo", "--penalty", "1", *SMALL, cwd=tmp_path)
     assert ended.returncode == 2

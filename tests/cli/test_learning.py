@@ -30,6 +30,12 @@ NEEDS = {
 }
 
 
+@pytest.fixture
+def no_picture(monkeypatch):
+    """Draw no regret.png: it takes longer than a short run."""
+    monkeypatch.setattr(runs, "find_spec", lambda name: None)
+
+
 def rows(folder):
     with (folder / "record.csv").open(newline="") as file:
         return [{k: float(v) for k, v in row.items()} for row in csv.DictReader(file)]
@@ -90,6 +96,7 @@ def test_the_rule_of_phases_can_be_asked_for():
     assert len(gaps) == 1  # nothing is learnt
 
 
+@pytest.mark.usefixtures("no_picture")
 def test_the_records_are_those_of_the_library(tmp_path):
     problem = make("flappy-bird/safe")
     spec = Spec(world="flappy-bird/safe", algorithm="ucb-ad", episodes=3000, penalty=0.3, seed=5)
@@ -106,6 +113,7 @@ def test_the_records_are_those_of_the_library(tmp_path):
     np.testing.assert_array_equal(result.heard[1].sum(), learner.given.sum())
 
 
+@pytest.mark.usefixtures("no_picture")
 @pytest.mark.parametrize(
     ("algorithm", "options"),
     [
@@ -157,6 +165,7 @@ def test_ctrl_c_on_the_command_line_keeps_the_run(tmp_path):
     assert rows(tmp_path / "out")[-1]["episode"] < 50_000_000
 
 
+@pytest.mark.usefixtures("no_picture")
 def test_a_finished_run_can_be_made_longer(tmp_path):
     problem = make("flappy-bird/safe")
     spec = Spec(world="flappy-bird/safe", algorithm="ucb-ad", episodes=1000, every=10)
@@ -168,6 +177,7 @@ def test_a_finished_run_can_be_made_longer(tmp_path):
     assert grown.records[-1].regret == straight.records[-1].regret
 
 
+@pytest.mark.usefixtures("no_picture")
 def test_a_crash_costs_no_more_than_since_the_last_saving(tmp_path, monkeypatch):
     monkeypatch.setattr(runs, "SAVE_EVERY", 0.0)
     problem = make("flappy-bird/safe")
@@ -294,6 +304,7 @@ def test_the_picture_needs_something_to_draw_and_shows_what_was_found():
     assert best.texts[0].get_text() == "The advice was the best from the start"
 
 
+@pytest.mark.usefixtures("no_picture")
 def test_a_longer_run_is_not_written_over_and_fewer_episodes_are_refused(tmp_path):
     problem, spec = make("night-shift"), Spec(world="night-shift", algorithm="ucb-ad", episodes=300)
     run(spec, problem, folder=tmp_path)
@@ -311,6 +322,7 @@ def test_a_longer_run_is_not_written_over_and_fewer_episodes_are_refused(tmp_pat
     run(spec, problem, folder=tmp_path)  # the same run once more is the same run
 
 
+@pytest.mark.usefixtures("no_picture")
 @pytest.mark.parametrize(
     ("name", "content"),
     [
@@ -331,8 +343,8 @@ def test_a_damaged_folder_is_refused_in_one_sentence(name, content, tmp_path):
         run(replace(spec, episodes=60), problem, folder=tmp_path, go_on=True)
 
 
-def test_without_matplotlib_all_but_the_picture_is_written(tmp_path, monkeypatch):
-    monkeypatch.setattr(runs, "find_spec", lambda name: None)
+@pytest.mark.usefixtures("no_picture")
+def test_without_matplotlib_all_but_the_picture_is_written(tmp_path):
     said = []
     spec = Spec(world="night-shift", algorithm="ucb-ad", episodes=30)
     result = run(spec, make("night-shift"), folder=tmp_path, say=said.append)

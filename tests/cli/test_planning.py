@@ -68,7 +68,7 @@ def test_the_printed_table_has_reward_pieces_and_match_rates(command, tmp_path):
 
 def test_a_terminal_sees_a_bar_and_it_goes_away():
     leader, follower = pty.openpty()
-    arguments = ["play-out", "car-driving/myopic", "--policy", "never", "--episodes", "60000"]
+    arguments = ["play-out", "car-driving/myopic", "--policy", "never", "--episodes", "2000"]
     done = subprocess.run(
         [COUNSEL, *arguments], stdout=subprocess.DEVNULL, stderr=follower, timeout=300, check=False
     )

@@ -4,7 +4,6 @@ import math
 
 import numpy as np
 import pytest
-import scipy.stats
 
 import counsel
 from counsel.experiments.experiment import padded, seeds_of
@@ -13,6 +12,9 @@ from counsel.experiments.run_kinds import commonest
 from counsel.report.seeds import band, interval
 from counsel.worlds import make
 from tests.support.each import each
+from tests.support.later import Later
+
+stats = Later("scipy.stats")
 
 # Numbers over seeds.
 
@@ -20,7 +22,7 @@ from tests.support.each import each
 @each("n", [2, 3, 5, 12, 40])
 def test_intervals_are_students(n):
     values = np.random.default_rng(n).normal(3.0, 2.0, n)
-    low, high = scipy.stats.t.interval(0.95, n - 1, values.mean(), scipy.stats.sem(values))
+    low, high = stats.t.interval(0.95, n - 1, values.mean(), stats.sem(values))
     mean, *ends = interval(values)
     assert mean == pytest.approx(values.mean())
     assert ends == pytest.approx([low, high])

@@ -42,13 +42,9 @@ def cluster():
         yield made
 
 
-def test_rows_do_not_depend_on_the_cluster(straight, cluster, tmp_path):
-    outcome = whole.reproduce(QUICK, TINY, tmp_path / "few", cluster=cluster.scheduler_address)
-    assert outcome.skipped == 0
-    assert hashes(tmp_path / "few") == straight
-
-
-def test_a_worker_of_the_cluster_that_is_killed_loses_nothing(straight, cluster, tmp_path):
+def test_rows_do_not_depend_on_the_cluster_and_a_killed_worker_loses_nothing(
+    straight, cluster, tmp_path
+):
     killed = threading.Event()
 
     def kill_one(run, done):
@@ -61,7 +57,7 @@ def test_a_worker_of_the_cluster_that_is_killed_loses_nothing(straight, cluster,
         QUICK, TINY, tmp_path / "few", cluster=cluster.scheduler_address, ended=kill_one
     )
     assert killed.is_set()
-    assert outcome.done == len(straight)
+    assert (outcome.done, outcome.skipped) == (len(straight), 0)
     assert hashes(tmp_path / "few") == straight
 
 
@@ -86,7 +82,7 @@ def _die_once():
 
 def test_a_reproduction_killed_in_the_middle_goes_on_and_ends_alike(command, tmp_path):
     words = ["reproduce", "regret-safe", "budget-learning", "--scale", "0.02", "--seeds", "2"]
-    straight = command(*words, "--workers", "2", "-o", "straight", cwd=tmp_path)
+    straight = command(*words, "--workers", "1", "-o", "straight", cwd=tmp_path)
     assert straight.returncode == 0, straight.stderr
     assert "claims of the paper hold" in straight.stdout
     assert straight.stdout.splitlines()[-1].startswith("Next: open ")
@@ -110,7 +106,8 @@ def test_a_reproduction_killed_in_the_middle_goes_on_and_ends_alike(command, tmp
 
 
 def test_ctrl_c_stops_at_once_and_leaves_what_is_done(tmp_path):
-    words = ["reproduce", "regret-safe", "--scale", "0.5", "--seeds", "3", "--workers", "2"]
+    # Many short runs: the first file is there soon, and the rest would still take a while.
+    words = ["reproduce", "regret-safe", "--scale", "0.1", "--seeds", "15", "--workers", "2"]
     with started(
         [*COUNSEL, *words, "-o", "out"],
         cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,

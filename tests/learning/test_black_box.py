@@ -9,7 +9,7 @@ import pytest
 
 import counsel
 from counsel import EULER, UCBVI, UCCFH, UCFH, Fixed, Phases, QLearning, RFExpress
-from counsel.learning import extended_lp, uc_cfh
+from counsel.learning import extended_lp
 from counsel.model.problem import machine_rewards, support_of
 from counsel.testing import check_learner
 from counsel.worlds import make
@@ -268,22 +268,28 @@ def test_a_fixed_adviser_takes_a_generator_or_none():
 
 
 @pytest.mark.slow
-def test_ctrl_c_stops_the_solver_itself(monkeypatch):
+def test_ctrl_c_stops_the_solver_itself():
     # HiGHS takes no notice of a cancellation unless told beforehand that there may be one: Ctrl-C
-    # then waited for the whole programme, minutes on this map.
-    problem = make("flappy-bird/greedy")
-    S, A = problem.n_states, problem.n_actions
-    monkeypatch.setattr(uc_cfh, "MOST_FLOWS", 10_000_000)
-    learner = built(UCCFH, problem)
-    even = counsel.Policy.from_probabilities(np.full((20, S, A + 1), 0.25))
-    batch = counsel.Simulator(problem).play(even, episodes=300, rng=rng(1))
-    learner.update(batch)
-    law, _ = learner._law_of_start()
-    model, _ = extended_lp._model(learner._flows(), law, S, A, 1.0)
+    # then waited for the whole programme, minutes on a large map. A dense programme is built at
+    # once and takes the simplex method ten times as long as it is given here; presolving, which
+    # looks for a cancellation only at its end, is left out.
+    n, random = 2000, rng(0)
+    model = highspy.HighsLp()
+    model.num_row_ = model.num_col_ = n
+    model.sense_ = highspy.ObjSense.kMaximize
+    model.col_cost_ = random.uniform(0.5, 1.0, n)
+    model.col_lower_, model.col_upper_ = np.zeros(n), np.full(n, highspy.kHighsInf)
+    model.row_lower_, model.row_upper_ = np.full(n, -np.inf), random.uniform(0.5, 1.0, n)
+    model.a_matrix_.format_ = highspy.MatrixFormat.kColwise
+    model.a_matrix_.start_ = np.arange(n + 1) * n
+    model.a_matrix_.index_ = np.tile(np.arange(n), n)
+    model.a_matrix_.value_ = random.uniform(0.0, 1.0, n * n)
     solver = highspy.Highs()
     solver.silent()
+    solver.setOptionValue("solver", "simplex")
+    solver.setOptionValue("presolve", "off")
     solver.passModel(model)
-    threading.Timer(2.0, _thread.interrupt_main).start()
+    threading.Timer(0.4, _thread.interrupt_main).start()
     with pytest.raises(KeyboardInterrupt):
         extended_lp._run(solver)
     assert solver.getModelStatus() == highspy.HighsModelStatus.kInterrupt

@@ -240,8 +240,8 @@ def shares_of_bounds(learner, problem):
 
 @pytest.mark.slow
 def test_at_all_times_at_once_each_factor_is_as_close_as_it_claims():
-    # Advice follows what was seen before. After each of 150 episodes, in 120 runs.
-    problem, runs = small_and_random(), 120
+    # Advice follows what was seen before. After each of 150 episodes, in 60 runs.
+    problem, runs = small_and_random(), 60
     simulator, most = counsel.Simulator(problem), np.zeros((runs, 4))
     for seed in range(runs):
         learner, rng = fresh(problem, seed=seed, delta=0.1), np.random.default_rng(seed + 500)
@@ -249,8 +249,10 @@ def test_at_all_times_at_once_each_factor_is_as_close_as_it_claims():
             learner.explore(simulator, episodes=1, rng=rng)
             most[seed] = np.maximum(most[seed], shares_of_bounds(learner, problem))
     failed = (most > 1.0).any(axis=1).mean()
-    assert failed <= 0.1 + 4 * math.sqrt(0.1 * 0.9 / runs)
-    # The bounds are not idle: measured 0.82, 0.12, 0.11 and 0.81 of them (a habit has A + 1 sets).
+    # Four standard errors of 120 runs. (Measured: none fails. With 60 runs, bounds that fail in one
+    # of three pass once in 40 times.)
+    assert failed <= 0.1 + 4 * math.sqrt(0.1 * 0.9 / 120)
+    # The bounds are not idle: measured 0.64, 0.09, 0.11 and 0.81 of them (a habit has A + 1 sets).
     assert (most.max(axis=0) > [0.5, 0.08, 0.08, 0.5]).all()
 
 

@@ -2,11 +2,13 @@
 
 import numpy as np
 import pytest
-from scipy import stats
 
 import counsel
 from counsel import Thompson
 from counsel.worlds import make
+from tests.support.later import Later
+
+stats = Later("scipy.stats")
 
 
 def learner_of(problem, **options):

@@ -95,10 +95,10 @@ def covered(learner, problem, bound, matched, given_):
 
 DELTA = 0.1
 CASES = {
-    "extremes": (extremes, {}, (150, 60, 1)),
+    "extremes": (extremes, {}, (80, 60, 1)),
     "extremes at a penalty": (extremes, {"penalty": 0.2}, (80, 60, 1)),
-    "pooled": (pooled, {}, (150, 60, 1)),
-    "one lift": (one_lift, {}, (150, 60, 1)),
+    "pooled": (pooled, {}, (80, 60, 1)),
+    "one lift": (one_lift, {}, (80, 60, 1)),
     "greedy": (lambda: make("flappy-bird/greedy"), {}, (50, 60, 5)),
     "safe": (lambda: make("flappy-bird/safe"), {}, (50, 60, 5)),
     "greedy pooled": (lambda: make("flappy-bird/greedy"), {"groups": [0, 1, 2]}, (80, 60, 1)),
@@ -129,8 +129,10 @@ def test_inside_the_learner_valid_bounds_hold_and_promise_the_optimum(case, kind
         kept += (promises >= best - ROUNDING).all()
     record_property("held", float(held / runs))
     record_property("kept", float(kept / runs))
-    # Were each run to fail with δ exactly, four standard errors more is what chance explains.
-    slack = 4 * math.sqrt(DELTA * (1 - DELTA) / runs)
+    # Were each run to fail with δ exactly, four standard errors of 150 runs more, 0.2 in all, is
+    # what chance explains. (Measured: 0.925 to 1 of the runs hold. With 80 runs, bounds that
+    # fail in one of three pass once in 200 times.)
+    slack = 4 * math.sqrt(DELTA * (1 - DELTA) / 150)
     assert held / runs >= 1 - DELTA - slack
     assert kept / runs >= 1 - DELTA - slack
 
@@ -277,11 +279,10 @@ def one_run(task):
     return kind, seed, records, learner.policy.advice.tobytes()
 
 
-def test_the_same_seed_gives_the_same_run_in_this_process_and_in_one_or_two_others():
+def test_the_same_seed_gives_the_same_run_in_this_process_and_in_two_others():
     tasks = [(kind, seed) for seed in range(3) for kind in ("UCBAD", "Thompson", "RFE")]
     here = [one_run(task) for task in tasks]
     assert len({str(run[2]) for run in here}) == len(tasks)  # all different from one another
     spawn = multiprocessing.get_context("spawn")
-    for workers in (1, 2):
-        with ProcessPoolExecutor(max_workers=workers, mp_context=spawn) as pool:
-            assert list(pool.map(one_run, tasks)) == here
+    with ProcessPoolExecutor(max_workers=2, mp_context=spawn) as pool:
+        assert list(pool.map(one_run, tasks)) == here

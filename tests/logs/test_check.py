@@ -8,7 +8,6 @@ from contextlib import closing
 import duckdb
 import ibis
 import numpy as np
-import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -19,7 +18,10 @@ from counsel.logs.read import read_log
 from counsel.logs.schema import Columns
 from counsel.worlds import make
 from tests.support.faulty_logs import FAULTS, FINE, HEADER, malformed, written
+from tests.support.later import Later
 from tests.support.paths import REAL_LOG
+
+pd = Later("pandas")
 
 
 @pytest.fixture(scope="module")

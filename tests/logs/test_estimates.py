@@ -3,10 +3,8 @@
 import itertools
 
 import numpy as np
-import pandas as pd
 import pyarrow as pa
 import pytest
-from scipy import stats
 
 from counsel.estimate.habit import habit_of
 from counsel.estimate.pooling import GRID, Heard, likeliest, pool
@@ -16,6 +14,9 @@ from counsel.logs.estimates import Sharing, estimate
 from counsel.logs.read import read_log
 from tests.support import slow_logs
 from tests.support.each import each
+from tests.support.later import Later
+
+pd, stats = Later("pandas"), Later("scipy.stats")
 
 EXTRA = ("next_state", "terminated", "truncated")
 COLUMNS = [kept for size in range(4) for kept in itertools.combinations(EXTRA, size)]

@@ -5,7 +5,6 @@ from importlib import import_module
 from types import SimpleNamespace
 
 import numpy as np
-import pandas as pd
 import pytest
 
 import counsel
@@ -21,6 +20,9 @@ from counsel.logs.weighing import (
 )
 from counsel.worlds import make
 from tests.support.drawn_logs import drawn, fit_of, order_of, places, tally_of, uniform
+from tests.support.later import Later
+
+pd = Later("pandas")
 
 pytestmark = pytest.mark.usefixtures("few_draws")
 
@@ -367,6 +369,12 @@ def ward():
     return problem, rows
 
 
+@pytest.fixture(scope="module")
+def fitted(ward):
+    """The fit of these shifts."""
+    return counsel.fit(ward[1])
+
+
 @pytest.mark.slow
 def test_the_whole_answer_holds_the_truth_and_what_was_logged(ward, monkeypatch):
     monkeypatch.setattr(judging, "MODELS", 60)
@@ -460,31 +468,34 @@ def test_what_was_never_said_cannot_be_judged(ward, monkeypatch):
     assert f"in {stable / lived:.0%} of its decisions" in found.refusal
 
 
-def test_rewards_that_are_missing_have_that_of_the_model(ward, monkeypatch):
+def test_rewards_that_are_missing_have_that_of_the_model(ward, fitted, monkeypatch):
     monkeypatch.setattr(judging, "MODELS", 5)
     problem, rows = ward
     rng = np.random.default_rng(0)
     lost = rows.assign(reward=rows.reward.where(rng.random(len(rows)) > 0.3))
     fit = counsel.fit(lost)
     policy = in_fit_order(problem, fit, half_uniform(problem))
-    one, other = (counsel.logs.evaluate(x, policy).policy.weighted for x in (lost, rows))
+    one, other = (
+        counsel.logs.evaluate(x, policy, fitted=of).policy.weighted
+        for x, of in ((lost, fit), (rows, fitted))
+    )
     # Rewards are certain on the simulated ward, so nothing is lost but sums in another order.
     assert one.value == pytest.approx(other.value, abs=1e-9)
 
 
-def test_what_is_no_policy_is_refused(ward):
+def test_what_is_no_policy_is_refused(ward, fitted):
     _, rows = ward
     small = counsel.Policy.never(horizon=2, n_states=5, n_actions=3)
     for wrong, words in ((small, "the policy is for 2 steps"), (3, "give a policy")):
         with pytest.raises(counsel.CounselError, match=words):
-            counsel.logs.evaluate(rows, wrong)
+            counsel.logs.evaluate(rows, wrong, fitted=fitted)
 
 
 def test_the_command_refuses_where_too_few_episodes_went_that_way(command, tmp_path, monkeypatch):
     monkeypatch.setattr(judging, "MODELS", 5)
     monkeypatch.chdir(tmp_path)
     problem = make("flappy-bird/greedy")
-    counsel.save_log(drawn(problem, 3000, 1), "log.csv", problem=problem)
+    counsel.save_log(drawn(problem, 600, 1), "log.csv", problem=problem)
     for words, code in (
         ("fit log.csv -o model.npz", 0),
         ("plan model.npz --budget 2 -o policy.csv", 0),

@@ -1,11 +1,13 @@
 """What a log cannot tell is noted, and nothing is planned on it."""
 
 import numpy as np
-import pandas as pd
 import pytest
 
 import counsel
 from tests.support.drawn_tables import spoken, table
+from tests.support.later import Later
+
+pd = Later("pandas")
 
 pytestmark = pytest.mark.usefixtures("few_draws")
 

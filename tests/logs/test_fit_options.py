@@ -1,7 +1,6 @@
 """`counsel.fit` with bins, and with adherence that is shared."""
 
 import numpy as np
-import pandas as pd
 import pytest
 
 import counsel
@@ -9,6 +8,9 @@ from counsel.logs.estimates import Sharing
 from counsel.logs.schema import Bins
 from tests.support.drawn_logs import fit_of
 from tests.support.drawn_tables import spoken, table, ward_tally
+from tests.support.later import Later
+
+pd = Later("pandas")
 
 pytestmark = pytest.mark.usefixtures("few_draws")
 

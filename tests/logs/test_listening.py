@@ -1,7 +1,6 @@
 """What a log tells of the adherence law, of people apart, and of listening less over time."""
 
 import numpy as np
-import pandas as pd
 import pytest
 
 import counsel
@@ -9,6 +8,9 @@ from counsel.logs import law
 from counsel.worlds import make
 from tests.support.drawn_logs import drawn, tally_of
 from tests.support.drawn_tables import spoken, table
+from tests.support.later import Later
+
+pd = Later("pandas")
 
 # The adherence law.
 

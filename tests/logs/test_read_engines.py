@@ -236,8 +236,9 @@ def shape(request, tmp_path_factory):
     return arrow, told(path)
 
 
-def test_the_log_has_all_that_engines_could_disagree_on(tmp_path):
-    found = told(as_parquet(arrow_of(decisions()), tmp_path / "log.parquet"))
+@pytest.mark.parametrize("shape", ["all columns"], indirect=True)
+def test_the_log_has_all_that_engines_could_disagree_on(shape):
+    _, found = shape
     assert not found["checked"].fatal
     whats = " ".join(finding.what for finding in found["checked"].findings)
     for words in ("reward is empty", "lack steps", "do not begin at step 0", "never advised"):

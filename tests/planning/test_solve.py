@@ -99,7 +99,6 @@ def stationary(seed):
     return counsel.AdviceProblem(mdp, human)
 
 
-@pytest.mark.compiled
 @each_seed(range(20))
 def test_quantecon_on_the_machine_mdp_finds_the_same_values(seed):
     ddp = quantecon_ddp()

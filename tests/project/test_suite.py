@@ -65,7 +65,7 @@ def test_helpers_lie_in_support_and_no_test_imports_another():
 def test_no_hypothesis_profile_depends_on_luck():
     source = (TESTS / "conftest.py").read_text(encoding="utf-8")
     names = re.findall(r'register_profile\("(\w+)"', source)
-    assert names == ["test", "fuzz", "few"]
+    assert names == ["test", "fuzz"]
     for name in names:
         profile = settings.get_profile(name)
         assert profile.derandomize
@@ -110,11 +110,12 @@ def test_the_commands_of_readme_and_contributing_are_targets_of_the_makefile():
 def test_the_tiers_of_the_makefile_cover_every_test_once():
     have = targets()
     assert '-m "not slow and not docs"' in have["test"]
+    assert have["coverage"] == have["test"].rstrip() + " --cov --cov-report=term\n"
     assert '-m "slow and not docs"' in have["test-slow"]
     assert "-m docs" in have["docs"]
     ci = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
     called = re.findall(r"^make (\S+)", ci, re.MULTILINE)
-    assert called == ["check", "test", "test-slow", "docs"]
+    assert called == ["check", "coverage", "test-slow", "docs"]
 
 
 # The loop over seeds.

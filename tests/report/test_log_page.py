@@ -7,7 +7,6 @@ import shutil
 import subprocess
 
 import numpy as np
-import pandas as pd
 import pyarrow.csv
 import pytest
 
@@ -18,7 +17,10 @@ from counsel.logs.sensitivity import sensitivity
 from counsel.logs.study import study
 from counsel.report.log_page import log_page
 from counsel.worlds.ward import ward_log
+from tests.support.later import Later
 from tests.support.paths import REAL_LOG
+
+pd = Later("pandas")
 
 HOSTILE = [
     "</script><script>document.title='taken'</script>",
@@ -76,7 +78,7 @@ def without_plotly(page):
     return page.replace(max(scripts, key=len), "")
 
 
-def test_the_numbers_of_a_study_are_those_of_the_model(ward, studied):
+def test_the_numbers_of_a_study_are_those_of_the_model(shifts, ward, studied):
     problem, plan = ward.problem, studied.planned.plan
     best = counsel.solve(problem, allow_reverse=False)
     never = counsel.evaluate(
@@ -87,7 +89,7 @@ def test_the_numbers_of_a_study_are_those_of_the_model(ward, studied):
     assert studied.unlimited.value == pytest.approx(best.value)
     expected = (plan.value - never.value) / (best.value - never.value)
     assert studied.share == pytest.approx(expected)
-    rows = ward_log(shifts=1500, rng=np.random.default_rng(1)).to_pandas()
+    rows = shifts.to_pandas()
     assert studied.logged.value == pytest.approx(rows.reward.sum() / 1500)
     assert ward.logged_pieces == pytest.approx(rows.advice.notna().sum() / 1500)
     for worth in (studied.alone, studied.chosen, studied.worth, studied.logged, studied.always):
@@ -103,6 +105,7 @@ def test_the_frontier_of_a_study_is_the_best_there_is(ward, studied):
         assert studied.value[i] == pytest.approx(best, abs=1e-4)
 
 
+@pytest.mark.usefixtures("few_draws")
 def test_a_budget_that_is_not_given_keeps_four_fifths(ward):
     chosen = study(ward)
     pieces = chosen.planned.plan.advice_count
@@ -123,6 +126,7 @@ def test_sensitivity_is_no_range_at_one_and_grows(ward, studied):
     assert lows[-1] < lows[0] < highs[-1]
 
 
+@pytest.mark.usefixtures("few_draws")
 def test_sensitivity_covers_advice_that_went_to_those_who_needed_it_least():
     """Two kinds of people who are not told apart; who is advised depends on the kind."""
     rng = np.random.default_rng(0)
@@ -180,6 +184,7 @@ def test_names_of_people_are_nowhere_on_the_page(page):
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("few_draws")
 def test_the_page_says_what_the_log_says_without_the_model():
     # Found by a newcomer: the page was surer of a plan than `counsel evaluate`.
     log = ward_log(shifts=3000, rng=np.random.default_rng(0))
@@ -196,6 +201,7 @@ def test_the_page_says_what_the_log_says_without_the_model():
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("few_draws")
 def test_the_page_says_that_a_log_cannot_confirm_its_plan():
     log = ward_log(shifts=200, rng=np.random.default_rng(1))
     studied = study(counsel.fit(log), budget=1)
@@ -224,6 +230,7 @@ def hostile_log():
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("few_draws")
 def test_labels_are_shown_as_text_whatever_they_hold(tmp_path):
     page = page_of(hostile_log(), study(counsel.fit(hostile_log()), budget=1))
     told = rendered(page, tmp_path)
@@ -235,7 +242,8 @@ def test_labels_are_shown_as_text_whatever_they_hold(tmp_path):
     assert "%27%3D1%2B1" in page, "a spreadsheet must not take a label for a formula"
 
 
-def test_a_log_without_advice_says_so(tmp_path):
+@pytest.mark.usefixtures("few_draws")
+def test_a_log_without_advice_says_so():
     log = ward_log(shifts=50, rng=np.random.default_rng(0)).to_pandas()
     log["advice"] = None
     page = page_of(log, study(counsel.fit(log)))
@@ -243,18 +251,20 @@ def test_a_log_without_advice_says_so(tmp_path):
     assert "Nothing is advised" in page
 
 
-def test_real_people_and_advice_that_was_right_or_wrong(tmp_path):
+def test_real_people_and_advice_that_was_right_or_wrong():
     if not REAL_LOG.exists():
         pytest.skip("the data set is not here")
-    found = study(counsel.fit(REAL_LOG))
+    log = as_log(REAL_LOG, None, None)
+    found = study(counsel.fit(log))
     # Alone 47 % are right (the data set's own description); advice that is always right helps.
     assert found.alone.value == pytest.approx(0.47, abs=0.01)
     assert found.worth.low > 0.2
-    page = page_of(REAL_LOG, found)
+    page = page_of(log, found)
     assert "Nothing speaks against" not in page, "two actions cannot test the law"
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("few_draws")
 def test_the_command_writes_a_page_or_nothing(command, tmp_path):
     log, out = tmp_path / "log.csv", tmp_path / "report.html"
     pyarrow.csv.write_csv(ward_log(shifts=300, rng=np.random.default_rng(0)), log)

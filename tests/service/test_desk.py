@@ -7,7 +7,6 @@ from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 
 import numpy as np
-import pandas as pd
 import pytest
 import sqlalchemy as sa
 
@@ -25,7 +24,10 @@ from counsel.service.summary import summarise
 from counsel.service.tables import advisers, decisions, episodes, outcomes, snapshots
 from counsel.worlds import make
 from tests.support.each import each
+from tests.support.later import Later
 from tests.support.waiting import until
+
+pd = Later("pandas")
 
 WARD = make("ward")
 DETERIORATING = WARD.mdp.state_labels.index("deteriorating")

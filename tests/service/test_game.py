@@ -4,7 +4,6 @@ import io
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
-import pandas as pd
 import pytest
 
 import counsel
@@ -15,6 +14,9 @@ from counsel.service.game import Playground
 from counsel.service.maps import PEOPLE, offered, play_world, simulated_problem
 from counsel.worlds.grid_map import MOVES, GridMap
 from tests.support import services
+from tests.support.later import Later
+
+pd = Later("pandas")
 
 TWO = Limit(budget=2, hard=True)
 

@@ -282,66 +282,65 @@ ONE = "{episodes:1,people:1,advice_rate:0.1,over_time:[{decisions:9}]}"
 BASIS = "From 1 episode with 1 person, with advice in 10 % of 9 decisions."
 
 
-@pytest.mark.parametrize(
-    ("call_", "said"),
-    [
-        (
-            "change([{seen:200,matched:80},{seen:200,matched:150}])",
-            "Adherence rises: 40 % in the older half, 75 % in the newer",
-        ),
-        (
-            "change([{seen:200,matched:150},{seen:200,matched:80}])",
-            "Adherence falls: 75 % in the older half, 40 % in the newer",
-        ),
-        ("change([{seen:9,matched:9}])", "Too early to tell whether adherence changes"),
-        (
-            "budgetUse({per_episode:2.6,low:2.4,high:2.8,budget:2})",
-            "2.6 pieces per episode [2.4, 2.8]: more than the budget of 2",
-        ),
-        (
-            "budgetUse({per_episode:2.1,low:1.9,high:2.3,budget:2})",
-            "2.1 pieces per episode [1.9, 2.3]: about the budget of 2",
-        ),
-        (
-            "budgetUse({per_episode:1,low:null,high:null,budget:null})",
-            "1 piece per episode; there is no budget",
-        ),
-        (
-            "peopleDiffer({edges:[0,0.5,1],count:[0,1]})",
-            "1 person does 50 % to 100 % of what they are advised",
-        ),
-        ("keeps({pieces:[0,1],value:[2,2],marks:[]})", "Advice cannot add anything here"),
-        (
-            "lately([{advice:'a',shown:false},{advice:null,shown:true}])",
-            "Of the last 2 decisions, 0 came with advice, 1 not shown",
-        ),
-        (
-            "finding({...ONE,listening:{share:1,low:0.2,high:1,pieces:1}})",
-            "People do 100 % of what is advised [20, 100]; 1 piece",
-        ),
-        ("finding({...ONE,listening:{share:null,pieces:0}})", "Nobody has seen advice yet"),
-        (
-            "basis({...ONE,worth:{estimate:0.2,low:-0.1,high:0.5,how:'measured'}})",
-            "Whether advice pays cannot be told yet: +0.2 reward per episode [−0.1, +0.5]. "
-            + BASIS,
-        ),
-        (
-            "basis({...ONE,worth:{estimate:-0.2,low:-0.3,high:-0.1,how:'measured'}})",
-            "Advice costs 0.2 reward per episode [−0.3, −0.1]. " + BASIS,
-        ),
-        (
-            "basis({...ONE,worth:{estimate:0.2,low:null,high:null,how:'model'}})",
-            "The plan expects +0.2 reward per episode from advice; that is not measured. " + BASIS,
-        ),
-        ("basis({...ONE,worth:null})", BASIS),
-    ],
-)
-def test_sentences(open_page, address, call_, said):
+SENTENCES = [
+    (
+        "change([{seen:200,matched:80},{seen:200,matched:150}])",
+        "Adherence rises: 40 % in the older half, 75 % in the newer",
+    ),
+    (
+        "change([{seen:200,matched:150},{seen:200,matched:80}])",
+        "Adherence falls: 75 % in the older half, 40 % in the newer",
+    ),
+    ("change([{seen:9,matched:9}])", "Too early to tell whether adherence changes"),
+    (
+        "budgetUse({per_episode:2.6,low:2.4,high:2.8,budget:2})",
+        "2.6 pieces per episode [2.4, 2.8]: more than the budget of 2",
+    ),
+    (
+        "budgetUse({per_episode:2.1,low:1.9,high:2.3,budget:2})",
+        "2.1 pieces per episode [1.9, 2.3]: about the budget of 2",
+    ),
+    (
+        "budgetUse({per_episode:1,low:null,high:null,budget:null})",
+        "1 piece per episode; there is no budget",
+    ),
+    (
+        "peopleDiffer({edges:[0,0.5,1],count:[0,1]})",
+        "1 person does 50 % to 100 % of what they are advised",
+    ),
+    ("keeps({pieces:[0,1],value:[2,2],marks:[]})", "Advice cannot add anything here"),
+    (
+        "lately([{advice:'a',shown:false},{advice:null,shown:true}])",
+        "Of the last 2 decisions, 0 came with advice, 1 not shown",
+    ),
+    (
+        "finding({...ONE,listening:{share:1,low:0.2,high:1,pieces:1}})",
+        "People do 100 % of what is advised [20, 100]; 1 piece",
+    ),
+    ("finding({...ONE,listening:{share:null,pieces:0}})", "Nobody has seen advice yet"),
+    (
+        "basis({...ONE,worth:{estimate:0.2,low:-0.1,high:0.5,how:'measured'}})",
+        "Whether advice pays cannot be told yet: +0.2 reward per episode [−0.1, +0.5]. " + BASIS,
+    ),
+    (
+        "basis({...ONE,worth:{estimate:-0.2,low:-0.3,high:-0.1,how:'measured'}})",
+        "Advice costs 0.2 reward per episode [−0.3, −0.1]. " + BASIS,
+    ),
+    (
+        "basis({...ONE,worth:{estimate:0.2,low:null,high:null,how:'model'}})",
+        "The plan expects +0.2 reward per episode from advice; that is not measured. " + BASIS,
+    ),
+    ("basis({...ONE,worth:null})", BASIS),
+]
+
+
+def test_sentences(open_page, address):
     page = open_page(address)
     page.goto(address)
-    asked = f"const ONE = {ONE}; return words.{call_};"
-    found = page.evaluate(f"import('/static/dashboard-words.js').then((words) => {{ {asked} }})")
-    assert found.replace("\u00a0", " ") == said
+    for asked, said in SENTENCES:
+        body = f"const ONE = {ONE}; return words.{asked};"
+        found = page.evaluate(f"import('/static/dashboard-words.js').then((words) => {{ {body} }})")
+        assert found.replace("\u00a0", " ") == said, asked
 
 
 def test_the_address_says_which_adviser(open_page, address):
@@ -502,32 +501,35 @@ def test_trouble_is_told_and_passes(open_page, address):
     expect(page.locator("#trouble")).to_be_hidden()
 
 
-@pytest.mark.parametrize("name", FIGURES)
-def test_charts_give_exact_values_to_keyboard_and_pointer(open_page, address, name):
+FIRST_VALUES = {
+    "adherence-over-time": "67 % [50, 80]: 20 of 30 pieces done",
+    "advice-rate": "15 %: 30 of 200 decisions with advice",
+    "budget-use": "1.7 pieces per episode in 12 episodes",
+    "lift-by-advice": "lift 60 % [50, 70]; 150 of 200 pieces done",
+    "adherence-by-state": "done 75 % [66, 82]; 90 of 120 pieces done",
+    "adherence-by-person": "0 people",
+    "frontier": "never0 pieces per episode, reward 2",
+}
+
+
+def test_charts_give_exact_values_to_keyboard_and_pointer(open_page, address):
     page = shown_summary(open_page, address)
-    chart, tip = page.locator(f"#{name} .chart"), page.locator(f"#{name} .tip")
-    first = {
-        "adherence-over-time": "67 % [50, 80]: 20 of 30 pieces done",
-        "advice-rate": "15 %: 30 of 200 decisions with advice",
-        "budget-use": "1.7 pieces per episode in 12 episodes",
-        "lift-by-advice": "lift 60 % [50, 70]; 150 of 200 pieces done",
-        "adherence-by-state": "done 75 % [66, 82]; 90 of 120 pieces done",
-        "adherence-by-person": "0 people",
-        "frontier": "never0 pieces per episode, reward 2",
-    }[name]
-    chart.focus()
-    page.keyboard.press("ArrowRight")
-    expect(tip).to_contain_text(first)
-    page.keyboard.press("ArrowRight")
-    expect(tip).to_be_visible()
-    page.keyboard.press("Home")
-    expect(tip).to_contain_text(first)
-    page.keyboard.press("Escape")
-    expect(tip).to_be_hidden()
-    chart.hover()
-    expect(tip).to_be_visible()
-    page.mouse.move(1, 1)
-    expect(tip).to_be_hidden()
+    assert list(FIRST_VALUES) == FIGURES
+    for name, first in FIRST_VALUES.items():
+        chart, tip = page.locator(f"#{name} .chart"), page.locator(f"#{name} .tip")
+        chart.focus()
+        page.keyboard.press("ArrowRight")
+        expect(tip).to_contain_text(first)
+        page.keyboard.press("ArrowRight")
+        expect(tip).to_be_visible()
+        page.keyboard.press("Home")
+        expect(tip).to_contain_text(first)
+        page.keyboard.press("Escape")
+        expect(tip).to_be_hidden()
+        chart.hover()
+        expect(tip).to_be_visible()
+        page.mouse.move(1, 1)
+        expect(tip).to_be_hidden()
 
 
 def test_decisions_say_what_was_shown_and_why(open_page, address):
@@ -576,35 +578,37 @@ def test_all_decisions_can_be_unfolded(open_page, address):
     expect(rows).to_have_count(12)
 
 
-@pytest.mark.parametrize("name", CHARTS_AND_TABLES)
-def test_numbers_can_be_taken_away_as_csv(open_page, address, name):
-    told = a_summary(text='=1+1, "x"')
-    page = shown_summary(open_page, address, told)
-    with page.expect_download() as saved:
-        page.locator(f"#{name} .csv").click()
-    assert saved.value.suggested_filename == f"alerts-{name}.csv"
-    content = Path(saved.value.path()).read_text(encoding="utf-8")
-    rows = list(csv.DictReader(io.StringIO(content)))
-    expected = {
-        "adherence-over-time": (8, {"seen": "30", "done": "20", "low": "0.5", "high": "0.8"}),
-        "advice-rate": (8, {"decisions": "200", "shown": "30", "share": "0.15"}),
-        "budget-use": (8, {"episodes": "12", "pieces per episode": "1.7", "budget": "2"}),
-        "lift-by-advice": (2, {"advice": '\'=1+1, "x"', "lift": "0.6", "pieces": "200"}),
-        "adherence-by-state": (2, {"state": '\'=1+1, "x"', "share": "0.75"}),
-        "adherence-by-person": (10, {"from": "0", "to": "0.1", "people": "0"}),
-        "frontier": (8, {"name": "frontier", "pieces per episode": "0", "reward per episode": "2"}),
-        "where-advice-pays": (
-            4,
-            {"rank": "1", "gain": "0.9", "criticality": "0.8", "support": "33"},
-        ),
-        "recent-decisions": (
-            50,
-            {"episode": "e50", "shown": "true", "gain": "0.9", "why": '\'=1+1, "x"'},
-        ),
-    }
-    count, first = expected[name]
-    assert len(rows) == count
-    assert first.items() <= rows[0].items()
+CSV_FILES = {
+    "adherence-over-time": (8, {"seen": "30", "done": "20", "low": "0.5", "high": "0.8"}),
+    "advice-rate": (8, {"decisions": "200", "shown": "30", "share": "0.15"}),
+    "budget-use": (8, {"episodes": "12", "pieces per episode": "1.7", "budget": "2"}),
+    "lift-by-advice": (2, {"advice": '\'=1+1, "x"', "lift": "0.6", "pieces": "200"}),
+    "adherence-by-state": (2, {"state": '\'=1+1, "x"', "share": "0.75"}),
+    "adherence-by-person": (10, {"from": "0", "to": "0.1", "people": "0"}),
+    "frontier": (8, {"name": "frontier", "pieces per episode": "0", "reward per episode": "2"}),
+    "where-advice-pays": (
+        4,
+        {"rank": "1", "gain": "0.9", "criticality": "0.8", "support": "33"},
+    ),
+    "recent-decisions": (
+        50,
+        {"episode": "e50", "shown": "true", "gain": "0.9", "why": '\'=1+1, "x"'},
+    ),
+}
+"""How many rows each file has, and what is in its first."""
+
+
+def test_numbers_can_be_taken_away_as_csv(open_page, address):
+    page = shown_summary(open_page, address, a_summary(text='=1+1, "x"'))
+    assert list(CSV_FILES) == CHARTS_AND_TABLES
+    for name, (count, first) in CSV_FILES.items():
+        with page.expect_download() as saved:
+            page.locator(f"#{name} .csv").click()
+        assert saved.value.suggested_filename == f"alerts-{name}.csv"
+        content = Path(saved.value.path()).read_text(encoding="utf-8")
+        rows = list(csv.DictReader(io.StringIO(content)))
+        assert len(rows) == count
+        assert first.items() <= rows[0].items(), name
 
 
 def test_the_log_can_be_downloaded(open_page, address):

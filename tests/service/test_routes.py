@@ -11,7 +11,6 @@ import zipfile
 
 import httpx2
 import numpy as np
-import pandas as pd
 import pytest
 from starlette.testclient import TestClient
 
@@ -22,8 +21,11 @@ from counsel.service.keys import add_key, revoke_key, tenant_of
 from counsel.service.sources import Sources
 from counsel.service.store import open_engine, writing
 from counsel.worlds.ward import ward_log
+from tests.support.later import Later
 from tests.support.processes import started
 from tests.support.routes import BODIES, MATRIX
+
+pd = Later("pandas")
 
 
 @pytest.fixture

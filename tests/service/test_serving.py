@@ -7,7 +7,6 @@ import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 
-import httpx2
 import pytest
 import sqlalchemy as sa
 
@@ -16,6 +15,7 @@ from counsel.service.store import open_engine
 from counsel.service.tables import episodes
 from tests.support import services
 from tests.support.processes import started
+from tests.support.waiting import until
 
 pytestmark = pytest.mark.slow
 
@@ -94,12 +94,7 @@ def test_the_command_serves_with_two_workers(url):
     with started(
         [*command, *options], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as process:
-        for _ in range(600):
-            try:
-                httpx2.get(f"http://127.0.0.1:{port}/healthz")
-                break
-            except httpx2.TransportError:
-                time.sleep(0.1)
+        until(lambda: services.answers(port))
         ids = set()
         for i in range(6):  # connections of their own, which either process may take
             with Client(f"http://127.0.0.1:{port}") as client:

@@ -4,7 +4,6 @@ import io
 import json
 
 import numpy as np
-import pandas as pd
 import pytest
 import sqlalchemy as sa
 
@@ -16,7 +15,10 @@ from counsel.service.summary import summarise
 from counsel.service.tables import episodes
 from counsel.worlds import make
 from tests.support import services
+from tests.support.later import Later
 from tests.support.waiting import until
+
+pd = Later("pandas")
 
 WARD = make("ward")
 STATES = WARD.mdp.state_labels
@@ -145,9 +147,16 @@ def test_the_demo_has_people_at_work(desk, monkeypatch):
     monkeypatch.setattr("counsel.service.demo.PAUSE", 0.01)
     demo = Demo(desk, 1, np.random.default_rng(0))
     demo.start()
-    until(lambda: summarise(desk, 1, demo._alarm)["episodes"] >= 3 * NURSES + 5)
+    mine = sa.select(sa.func.count()).where(episodes.c.adviser == demo._alarm)
+
+    def has_worked():
+        with desk.engine.connect() as connection:
+            return connection.scalar(mine) >= 4 * NURSES + 5
+
+    until(has_worked)
     demo.close()
     told = summarise(desk, 1, demo._alarm)
+    assert told["episodes"] >= 3 * NURSES + 5
     assert told["people"] == NURSES
     assert told["listening"]["pieces"] > 0
     names = {live.name for live in desk._live.values()}

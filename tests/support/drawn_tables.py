@@ -1,10 +1,12 @@
 """Tables and tallies of small logs, for the tests of fits."""
 
 import numpy as np
-import pandas as pd
 
 from counsel.worlds import make
 from tests.support.drawn_logs import drawn, tally_of
+from tests.support.later import Later
+
+pd = Later("pandas")
 
 
 def table(**columns):

@@ -15,9 +15,6 @@ import pytest
 FUZZ_SEED = int(os.environ["COUNSEL_FUZZ_SEED"]) if "COUNSEL_FUZZ_SEED" in os.environ else None
 """Set by `make fuzz`: where fresh seeds begin."""
 
-SEEDS = int(os.environ.get("COUNSEL_SEEDS", "0")) or None
-"""Set by `make coverage`, where kernels run as plain Python: how many seeds are enough."""
-
 
 def each(names: str | tuple[str, ...], values: Iterable[Any]) -> Callable[..., Any]:
     """Run a test for each of ``values``, which fill the parameter (or parameters) ``names``.
@@ -60,7 +57,7 @@ def each(names: str | tuple[str, ...], values: Iterable[Any]) -> Callable[..., A
 
 def each_seed(seeds: Iterable[int]) -> Callable[..., Any]:
     """Run a test for each seed. Its claim holds for any seed: `make fuzz` tries others."""
-    tried = list(seeds)[:SEEDS]
+    tried = list(seeds)
     if FUZZ_SEED is not None:
         tried = list(range(FUZZ_SEED, FUZZ_SEED + len(tried)))
 

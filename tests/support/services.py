@@ -3,13 +3,13 @@
 What is served runs in this process, or in one that can be killed.
 """
 
+import http.client
 import multiprocessing
 import socket
 import threading
 import time
 from contextlib import contextmanager
 
-import httpx2
 import numpy as np
 
 
@@ -59,6 +59,18 @@ def serving(database):
         thread.join()
 
 
+def answers(port):
+    """Whether a service answers at this port."""
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
+    try:
+        connection.request("GET", "/healthz")
+        return connection.getresponse().status == 200
+    except (OSError, http.client.HTTPException):
+        return False
+    finally:
+        connection.close()
+
+
 def _run(url, port):
     """Serve in this process, which was forked from one that has everything imported."""
     import uvicorn
@@ -76,10 +88,8 @@ def start(url, port):
     process.start()
     deadline = time.monotonic() + 60
     while time.monotonic() < deadline:
-        try:
-            if httpx2.get(f"http://127.0.0.1:{port}/healthz").status_code == 200:
-                return process
-        except httpx2.TransportError:
-            time.sleep(0.02)
+        if answers(port):
+            return process
+        time.sleep(0.02)
     process.kill()
     raise AssertionError("the service did not start")

@@ -9,12 +9,15 @@ general optimiser, its information by finite differences. Pooling is a sum over 
 
 import math
 from collections import Counter, defaultdict
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
-import pandas as pd
 from scipy.optimize import minimize
-from scipy.stats import beta, binom
+
+from tests.support.later import Later
+
+pd, stats = Later("pandas"), Later("scipy.stats")
 
 ENDED, CUT, SILENCE = "(ended)", "(cut)", None
 
@@ -156,8 +159,19 @@ def _height_with(silent: np.ndarray, refusals: np.ndarray, a: int, value: float)
         return habit_loss(pi, silent, refusals)
 
     bounds = [(-12.0, 12.0)] * int(rest.sum())
-    found = minimize(loss, np.zeros(rest.sum()), method="L-BFGS-B", bounds=bounds)
+    start = np.zeros(rest.sum())
+    found = minimize(loss, start, jac=slopes_of(loss), method="L-BFGS-B", bounds=bounds)
     return -float(found.fun)
+
+
+def slopes_of(loss: Callable[[np.ndarray], float]) -> Callable[[np.ndarray], np.ndarray]:
+    """Return the gradient by differences; SciPy's own takes longer than such a small function."""
+
+    def slopes(x: np.ndarray) -> np.ndarray:
+        here = loss(x)
+        return np.array([(loss(x + step) - here) / 1e-8 for step in 1e-8 * np.eye(x.size)])
+
+    return slopes
 
 
 def habit_sizes(pi: np.ndarray, silent: np.ndarray, refusals: np.ndarray) -> np.ndarray:
@@ -254,12 +268,12 @@ def _likelihood(grid: np.ndarray, n: float, k: float, pi: float, size: float) ->
     """Return the likelihood of k matches in n at each lift; 0 where the share is no probability."""
     if np.isfinite(size):
         levels = (np.arange(400) + 0.5) / 400
-        draws = beta.ppf(levels, size * pi + 0.5, size * (1.0 - pi) + 0.5)
+        draws = stats.beta.ppf(levels, size * pi + 0.5, size * (1.0 - pi) + 0.5)
     else:
         draws = np.array([pi])
-    peak = binom.pmf(k, n, k / n)
+    peak = stats.binom.pmf(k, n, k / n)
     like = np.zeros(grid.size)
     for own in draws:
         m = grid + (1.0 - grid) * own
-        like += np.where(m < 0.0, 0.0, binom.pmf(k, n, np.clip(m, 0.0, 1.0))) / peak
+        like += np.where(m < 0.0, 0.0, stats.binom.pmf(k, n, np.clip(m, 0.0, 1.0))) / peak
     return like / like.max()

@@ -12,13 +12,14 @@ import pytest
 from gymnasium.utils.env_checker import check_env
 from gymnasium.vector import SyncVectorEnv
 from gymnasium.wrappers import TimeAwareObservation
-from matplotlib.colors import to_rgb
-from scipy.stats import chi2
 
 import counsel
 from counsel import CounselError
 from counsel.worlds import AdviceEnv, GridMap, Uniform, car_driving, flappy_bird, make
 from counsel.worlds.canvas import ADVICE, GOLD, HARM, INK, PAPER, SILENCE, STONES
+from tests.support.later import Later
+
+stats, colors = Later("scipy.stats"), Later("matplotlib.colors")
 
 IDS = sorted(name for name in gymnasium.registry if name.startswith("counsel/"))
 FLAPPY, CAR, NIGHT = "counsel/FlappyBird-v0", "counsel/CarDriving-v0", "counsel/NightShift-v0"
@@ -499,10 +500,10 @@ def test_people_act_by_the_law_whatever_they_are_told(made, name):
             if advice != DEFER and own.all() and not np.allclose(own, law):
                 by_habit.append(misfit(counts, own))
     assert len(by_law) > 60
-    assert chi2.sf(*np.sum(by_law, axis=0)) > 1e-6
+    assert stats.chi2.sf(*np.sum(by_law, axis=0)) > 1e-6
     # The test can tell: a person who did not listen would fail it.
     if name == "night shift":
-        assert chi2.sf(*np.sum(by_habit, axis=0)) < 1e-6
+        assert stats.chi2.sf(*np.sum(by_habit, axis=0)) < 1e-6
 
 
 def test_drivers_act_by_the_law_and_starts_by_their_chances(made):
@@ -527,8 +528,8 @@ def test_drivers_act_by_the_law_and_starts_by_their_chances(made):
         if tally.sum() * min(p for p in law if p > 0) >= 5
     ]
     assert len(kept) > 10
-    assert chi2.sf(*np.sum(kept, axis=0)) > 1e-6
-    assert chi2.sf(*misfit(first_lanes, np.array([0.4, 0.3, 0.3]))) > 1e-6
+    assert stats.chi2.sf(*np.sum(kept, axis=0)) > 1e-6
+    assert stats.chi2.sf(*misfit(first_lanes, np.array([0.4, 0.3, 0.3]))) > 1e-6
 
 
 # ------------------------------------------------------------------------------- seen as text
@@ -710,7 +711,7 @@ def test_without_a_render_mode_nothing_is_drawn():
 
 def where(frame, colour):
     """Tell which pixels have exactly this colour [y, x]."""
-    return (frame == np.rint(255 * np.array(to_rgb(colour)))).all(axis=2)
+    return (frame == np.rint(255 * np.array(colors.to_rgb(colour)))).all(axis=2)
 
 
 class Board:
@@ -744,7 +745,7 @@ class Board:
 
 
 def bytes_of(colour):
-    return tuple(int(part) for part in np.rint(255 * np.array(to_rgb(colour))))
+    return tuple(int(part) for part in np.rint(255 * np.array(colors.to_rgb(colour))))
 
 
 def cells_like(sign):

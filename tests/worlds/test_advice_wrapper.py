@@ -11,7 +11,6 @@ from gymnasium import spaces
 from gymnasium.utils.env_checker import check_env
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.stats import chi2
 
 import counsel
 from counsel import CounselError
@@ -19,6 +18,9 @@ from counsel.model.human import advised_law, draw_index
 from counsel.worlds import AdviceWrapper, from_gymnasium, make
 from tests.support.each import each, each_seed
 from tests.support.exact import exact_law
+from tests.support.later import Later
+
+stats = Later("scipy.stats")
 
 DEFER = 2  # in CartPole
 TAXI = next(name for name in gymnasium.registry if name.startswith("Taxi-v"))
@@ -232,7 +234,7 @@ def test_people_act_by_the_law_whatever_they_are_told(by):
     for said, law in laws.items():
         seen, expected = frequencies(env, said, 4000, seed=said), 4000 * np.array(law)
         assert expected.sum() == pytest.approx(4000)
-        assert chi2.sf(((seen - expected) ** 2 / expected).sum(), 2) > 1e-6
+        assert stats.chi2.sf(((seen - expected) ** 2 / expected).sum(), 2) > 1e-6
 
 
 # ----------------------------------------------------------------------------- penalty and info
@@ -643,7 +645,7 @@ def test_draws_come_as_often_as_their_probabilities_say():
     live = probability > 0.0
     assert seen[~live].tolist() == [0, 0, 0]
     expected = 8000 * probability[live]
-    assert chi2.sf(((seen[live] - expected) ** 2 / expected).sum(), 2) > 1e-6
+    assert stats.chi2.sf(((seen[live] - expected) ** 2 / expected).sum(), 2) > 1e-6
 
 
 def test_a_person_who_cannot_be_copied_will_do():

@@ -6,10 +6,8 @@ import subprocess
 import sys
 import xml.etree.ElementTree as ET
 
-import matplotlib as mpl
 import numpy as np
 import pytest
-from matplotlib.figure import Figure
 from PIL import Image
 
 import counsel
@@ -17,7 +15,10 @@ from counsel import CounselError, Criticality, Episodes
 from counsel.worlds import GridMap, draw, flappy_bird, generate_map, make
 from counsel.worlds.canvas import ADVICE, CELL, DOTS, GOLD, INK, SILENCE, pixels, save
 from tests.support.each import each
+from tests.support.later import Later
 from tests.support.paths import ROOT
+
+mpl, figures = Later("matplotlib"), Later("matplotlib.figure")
 
 MIXED = GridMap.parse("..*.#...\n.#..*..#\n...*....\n#......*\n..#...#.")
 OPEN = GridMap.parse("\n".join(6 * [12 * "."]))
@@ -126,7 +127,7 @@ def test_a_map_may_be_given_as_flappy_bird_takes_it(tmp_path, source):
     path.write_text(str(grid) + "\n")
     told = {"grid": grid, "name": "budget", "file": str(path), "path": path}[source]
     figure = draw(told)
-    assert isinstance(figure, Figure)
+    assert isinstance(figure, figures.Figure)
     np.testing.assert_array_equal(pixels(figure), pixels(draw(grid)))
 
 
@@ -525,7 +526,7 @@ def test_a_picture_half_written_is_not_left_behind(tmp_path, monkeypatch, kind, 
             stream.write(b"half of")
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(Figure, "savefig", fill_the_disk)
+    monkeypatch.setattr(figures.Figure, "savefig", fill_the_disk)
     assert "No space left" in refused(tmp_path, MIXED, path)
     assert not there or path.read_text() == "as it was"
 
@@ -669,10 +670,9 @@ except counsel.CounselError as fault:
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(
-    mpl.__version_info__ < (3, 11, 2), reason="older Matplotlib cuts a row of dots off"
-)
 def test_the_pictures_in_the_docs_are_what_the_script_draws(tmp_path):
+    if mpl.__version_info__ < (3, 11, 2):
+        pytest.skip("older Matplotlib cuts a row of dots off")
     run = [sys.executable, ROOT / "docs/pictures.py", tmp_path]
     subprocess.run(run, check=True, timeout=120)
     kept = ROOT / "docs/images"

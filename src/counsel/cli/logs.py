@@ -113,7 +113,7 @@ def fit(  # noqa: PLR0913 (one argument for each option)
     from counsel.printing import logs as printing
     from counsel.printing.tables import print_json
 
-    _check_ending(output, ".npz")
+    _check_output(output, ".npz")
     sharing: dict[str, Any] = {"share": share, "scale": scale, "groups": _groups(groups)}
     with waiting(f"Fitting {log}"):
         found = fit_log(
@@ -167,7 +167,7 @@ def plan(  # noqa: PLR0913 (one argument for each option)
     from counsel.printing import logs as printing
     from counsel.printing.tables import counting, print_json
 
-    _check_ending(output, ".csv", ".parquet")
+    _check_output(output, ".csv", ".parquet")
     if model.suffix != ".npz":
         made = f"counsel fit {shlex.quote(str(model))} -o model.npz"
         raise CounselError(f"{model} is no model (.npz); make one of a table with: {made}")
@@ -269,7 +269,7 @@ def report(  # noqa: PLR0913 (one argument for each option)
     from counsel.printing.tables import counting
     from counsel.report.log_page import log_page
 
-    _check_ending(output, ".html")
+    _check_output(output, ".html")
     sharing: dict[str, Any] = {"share": share, "scale": scale, "groups": _groups(groups)}
     with waiting(f"Fitting {log}"):
         opened = _read(log, columns, bins)
@@ -296,7 +296,7 @@ def demo_log(
     from counsel._tables import write_tables
     from counsel.worlds.ward import ward_table
 
-    _check_ending(output, ".csv", ".parquet")
+    _check_output(output, ".csv", ".parquet")
     if seed < 0:
         raise CounselError(f"--seed is {seed}; it must be 0 or more")
     table = ward_table(shifts=shifts, rng=np.random.default_rng(seed))
@@ -332,9 +332,12 @@ def _typed(**options: str | None) -> str:
     )
 
 
-def _check_ending(output: Path | None, *endings: str) -> None:
+def _check_output(output: Path | None, *endings: str) -> None:
+    """Raise where a result could not be written, before any work is done."""
     if output is not None and (output.suffix not in endings or output.is_dir()):
         raise CounselError(f"-o {output} must be a file that ends in {' or '.join(endings)}")
+    if output is not None and not output.parent.is_dir():
+        raise CounselError(f"cannot write {output}: there is no folder {output.parent}")
 
 
 def _names(given: str | None) -> tuple[str, ...] | None:

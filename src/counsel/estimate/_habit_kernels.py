@@ -7,7 +7,7 @@ known.
 import numpy as np
 
 from counsel._arrays import Floats, Ints
-from counsel._jit import inlined, kernel
+from counsel._jit import inlined, kernel, variable
 
 ROUNDS = 50
 """Rounds in which π̂ settles, at most."""
@@ -25,7 +25,7 @@ def settle_habit(actions_ba: Ints, own_a: Floats) -> None:
     """
     A = own_a.size
     chosen_a, refused_b = np.zeros(A), np.zeros(A)
-    silent, total, kinds = 0.0, 0.0, 0
+    silent, total, kinds = 0.0, 0.0, variable(0)
     for a in range(A):
         silent += actions_ba[A, a]
         chosen_a[a] += actions_ba[A, a]
@@ -97,7 +97,8 @@ def climb(chosen_a: Floats, refused_b: Floats, silent: float, kinds: int, own_a:
                 move = np.log(own_a[which_k[i]]) + shrink * x_k[i]
                 top = max(top, move)
             whole = 0.0
-            trial_a[:] = 0.0
+            for a in range(A):
+                trial_a[a] = 0.0
             for i in range(K):
                 move = np.log(own_a[which_k[i]]) + shrink * x_k[i] - top
                 trial_a[which_k[i]] = np.exp(max(move, -600.0))

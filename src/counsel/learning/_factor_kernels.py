@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from counsel._arrays import Bools, Floats, Ints
-from counsel._jit import inlined, kernel
+from counsel._jit import inlined, kernel, variable
 from counsel.estimate._habit_kernels import settle_habit
 from counsel.learning._chain_kernels import Chains, expect_chain, follow, kinds_of
 from counsel.learning._explore_kernels import pick_top
@@ -69,6 +69,15 @@ def width(n: float, log: float, free: int) -> float:
     if free <= 0:
         return float(log / n)
     return float((log + free * (1.0 + np.log(1.0 + n / free))) / n)
+
+
+@inlined
+def was_seen(counts: FactorCounts, h: int, s: int) -> bool:
+    """Tell whether a decision was made in a state at a step."""
+    for a in range(counts.chains.visits_hsx.shape[2]):
+        if counts.chains.visits_hsx[h, s, a] > 0:
+            return True
+    return False
 
 
 @kernel
@@ -173,7 +182,9 @@ def back_up(
                 counts.chains, h, s, a, most_hs[h + 1]
             )
     rate(counts, ground, doubt, ahead_hsa, h, s, value_b)
-    most_hs[h, s] = value_b.max()
+    most_hs[h, s] = value_b[A]
+    for b in range(A):
+        most_hs[h, s] = max(most_hs[h, s], value_b[b])
 
 
 @kernel
@@ -188,7 +199,7 @@ def look_ahead(
         for s in range(S):
             if ground.ended_hs[h, s]:
                 most_hs[h, s] = 0.0
-            elif counts.chains.visits_hsx[h, s].sum() == 0:
+            elif not was_seen(counts, h, s):
                 most_hs[h, s] = doubt.cap
             else:
                 back_up(counts, ground, doubt, h, s, ahead_hsa, most_hs, value_b)
@@ -213,7 +224,7 @@ def explore_factors(
     for n in range(u_nw.shape[0]):
         s = draw_start(scene, u_nw[n, 1])
         start_s[s] += 1
-        last = 0
+        last = variable(0)
         while last < H and not scene.over_ls[layer_of(scene.over_ls.shape[0], last), s]:
             h = last
             rate(counts, ground, doubt, ahead_hsa, h, s, value_b)
@@ -255,7 +266,7 @@ def plan_factors(
     V_hs, Q_a, own_a, lift_a = np.zeros((H + 1, S)), np.empty(A), np.empty(A), np.empty(A)
     for h in range(H - 1, -1, -1):
         for s in range(S):
-            if counts.chains.visits_hsx[h, s].sum() == 0:
+            if not was_seen(counts, h, s):
                 V_hs[h, s] = 0.0 if ground.ended_hs[h, s] else (H - h) * least
                 continue
             person_at(counts, ground, h, s, own_a, lift_a)
@@ -309,15 +320,14 @@ def person_at(
 @kernel
 def fill_person(counts: FactorCounts, ground: Ground, own_hsa: Floats, lift_hsa: Floats) -> None:
     """Fill what the person does alone and the lift of all advice; 0 where nothing was seen."""
-    H, S, _ = lift_hsa.shape
+    H, S, A = counts.chains.visits_hsx.shape
     for h in range(H):
         for s in range(S):
-            if counts.chains.visits_hsx[h, s].sum() > 0:
+            if was_seen(counts, h, s):
                 person_at(counts, ground, h, s, own_hsa[h, s], lift_hsa[h, s])
             else:
-                own_hsa[h, s, :] = 0.0
-                own_hsa[h, s, 0] = 1.0
-                lift_hsa[h, s, :] = 0.0
+                for a in range(A):
+                    own_hsa[h, s, a], lift_hsa[h, s, a] = 1.0 if a == 0 else 0.0, 0.0
 
 
 @kernel

@@ -110,7 +110,7 @@ def plan_extended(
     for h in range(H - 1, -1, -1):
         l_open, l_pay = layer_of(box.open_lsb.shape[0], h), layer_of(box.reward_lsb.shape[0], h)
         if indptr.size == 0:
-            order = np.argsort(-V_hs[h + 1])
+            order = np.argsort(-V_hs[h + 1], kind="mergesort")
         for s in range(S):
             worth = settled(box, h, s, H)
             if worth == worth:
@@ -118,7 +118,7 @@ def plan_extended(
                 continue
             if indptr.size > 0:
                 mine = follows[indptr[s] : indptr[s + 1]]
-                order = mine[np.argsort(-V_hs[h + 1][mine])]
+                order = mine[np.argsort(-V_hs[h + 1][mine], kind="mergesort")]
             for b in range(B):
                 value_b[b] = -np.inf
                 if box.open_lsb[l_open, s, b]:

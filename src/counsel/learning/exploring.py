@@ -13,7 +13,7 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import ArrayLike
 
-from counsel._arrays import Floats, positive
+from counsel._arrays import Floats, layers, positive, sealed
 from counsel.learning.inputs import read_limit, read_rewards
 from counsel.learning.learnt import LearntPlan, plan_on
 from counsel.learning.watching import Watcher
@@ -88,6 +88,12 @@ class Exploring(Watcher):
         ndarray
             What to advise [h, s], whole numbers; the number of actions is silence.
         """
+
+    @property
+    def _known_reward(self) -> Floats:
+        """The rewards given [l, s, a], read-only; no layer where rewards are not known."""
+        _, S, A = self._sizes
+        return sealed(np.zeros((0, S, A)) if self.reward is None else layers(self.reward).view())
 
     @property
     def policy(self) -> Policy | HardPolicy:

@@ -12,7 +12,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from counsel._arrays import Floats, layers, unlayered
+from counsel._arrays import Floats, layers, one_type, unlayered
 from counsel.model.human import Human
 from counsel.model.mdp import MDP
 from counsel.model.policy import Advice, HardPolicy, Policy
@@ -111,9 +111,8 @@ class LargePlan:
         whole = np.broadcast_to(pull, np.broadcast_shapes(pull.shape, allowed.shape))
         self.pull_lsa = np.array(whole, order="C")
         self.reward_lsa = np.array(planner.model.reward_lsa, order="C")
-        self.model = planner.model._replace(pull_lsa=self.pull_lsa, reward_lsa=self.reward_lsa)
         H, S, _ = planner.problem.policy.shape
-        rows = int(np.diff(self.model.first_row_l).max())
+        rows = int(np.diff(planner.model.first_row_l).max())
         self.E_r2, self.both_s2 = np.empty((rows, 2)), np.empty((2, S, 2))
         self.V_hs = np.empty((H + 1, S))
 
@@ -138,7 +137,8 @@ class LargePlan:
         """Plan; return the advice [h, s]."""
         H, S, _ = self.planner.problem.policy.shape
         advice: Advice = np.empty((H, S), dtype=np.int16)
-        plan_back(self.model, self.aim, self.E_r2, self.V_hs, self.both_s2, advice)
+        model = self.planner.model._replace(pull_lsa=self.pull_lsa, reward_lsa=self.reward_lsa)
+        plan_back(one_type(model), self.aim, self.E_r2, self.V_hs, self.both_s2, advice)
         return advice
 
 

@@ -38,7 +38,7 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import ArrayLike
 
-from counsel._arrays import Floats, Ints, layers
+from counsel._arrays import Floats, Ints
 from counsel.learning import learnt
 from counsel.learning._explore_kernels import (
     UNSEEN,
@@ -337,12 +337,11 @@ class RFE(Exploring):
         """
         H, S, A = self._sizes
         advice: Advice = np.full((H, S), A, dtype=np.int16)
-        known = np.zeros((0, S, A)) if self.reward is None else layers(self.reward)
         plan_seen(
             self._seen,
             self._visits,
             self._actions,
-            known,
+            self._known_reward,
             self._reward_sum,
             self._ended,
             self.shape.reward_range[0],

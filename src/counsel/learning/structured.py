@@ -46,7 +46,7 @@ import scipy.sparse as sp
 from numpy.random import Generator
 from numpy.typing import ArrayLike
 
-from counsel._arrays import Floats, Ints, layers
+from counsel._arrays import Floats, Ints, layers, sealed
 from counsel.learning._chain_kernels import Chains, all_links, are_chains, with_room
 from counsel.learning._explore_kernels import UNSEEN, pick_top
 from counsel.learning._factor_kernels import (
@@ -214,7 +214,7 @@ class Structured(Exploring):
 
     @property
     def _ground(self) -> Ground:
-        return Ground(self._open, self._group, self._ended)
+        return Ground(sealed(self._open.view()), self._group, self._ended)
 
     def explore(self, simulator: Simulator, *, episodes: int, rng: Generator) -> None:
         """Play episodes where most is uncertain, then take in what was seen.
@@ -369,9 +369,8 @@ class Structured(Exploring):
         """
         H, S, A = self._sizes
         advice: Advice = np.full((H, S), A, dtype=np.int16)
-        known = np.zeros((0, S, A)) if self.reward is None else layers(self.reward)
         least = self.shape.reward_range[0]
-        plan_factors(self._counts, self._ground, known, least, penalty, advice)
+        plan_factors(self._counts, self._ground, self._known_reward, least, penalty, advice)
         return advice
 
     def model(self) -> AdviceProblem:
@@ -391,7 +390,7 @@ class Structured(Exploring):
         reward[:, :S][~seen & self._ended[:-1, :, None]] = 0.0
         reward[:, :S][seen] = self.expected_reward()[seen]
         own, lift = np.zeros((H, S + 1, A)), np.zeros((H, S + 1, A))
-        fill_person(self._counts, self._ground, own[:, :S], lift[:, :S])
+        fill_person(self._counts, self._ground, own, lift)
         own[:, S, 0] = 1.0
         allowed = np.ones((H, S + 1, A), dtype=np.bool_)
         allowed[:, :S] = seen | (own[:, :S] > 0.0)

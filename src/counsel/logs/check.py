@@ -309,12 +309,18 @@ def _steps(log: Log) -> tuple[int, list[Finding]]:
 def _advice(log: Log) -> tuple[tuple[str, ...], list[Finding]]:
     """Look at what can be told of advice and silence at all; also return all actions."""
     table, found = log.table, []
-    counts = table.group_by("advice").aggregate(
+    counts = table.group_by(["advice", "action"]).aggregate(
         n=table.count(), refused=_times(table.advice != table.action)
     )
-    given = {row["advice"]: (row["n"], row["refused"]) for row in counts.to_pyarrow().to_pylist()}
-    silent, _ = given.pop(None, (0, 0))
-    taken = _names(table.action)
+    given, taken, silent = dict[str, tuple[int, int]](), set[str](), 0
+    for row in counts.to_pyarrow().to_pylist():
+        if row["action"] is not None:
+            taken.add(row["action"])
+        if row["advice"] is None:
+            silent += row["n"]
+            continue
+        n, refused = given.get(row["advice"], (0, 0))
+        given[row["advice"]] = (n + row["n"], refused + row["refused"])
     said = tuple(sorted(taken | set(given)))
     if not given:
         what = "no advice was ever given; how much people listen cannot be told"
@@ -369,11 +375,6 @@ def _thin(log: Log) -> list[Finding]:
 def _times(condition: Any) -> Any:  # noqa: ANN401 (Ibis ships no types)
     """Return in how many rows a condition is true."""
     return condition.ifelse(1, 0).sum().fill_null(0)
-
-
-def _names(column: Any) -> set[str]:  # noqa: ANN401 (Ibis ships no types)
-    values = column.name("x").as_table().distinct().to_pyarrow()["x"].to_pylist()
-    return {value for value in values if value is not None}
 
 
 def _row(table: Any) -> dict[str, Any]:  # noqa: ANN401

@@ -39,6 +39,12 @@ TRACE = 1e-6
 ENDED, CUT = -1, -2
 """What followed a decision when it was no state: nothing, or nobody knows."""
 
+FOLLOWED = (
+    *("episode", "step", "state", "advice", "action", "reward"),
+    *("next_state", "terminated", "truncated", "advice_probability"),
+)
+"""The columns that ``follow`` keeps."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Tally:
@@ -162,24 +168,33 @@ def spoken_and_heard(log: Log, table: Any) -> tuple[Any, Any]:  # noqa: ANN401 (
     return spoken, spoken & table.seen.fill_null(True)  # noqa: FBT003 (Ibis has no name)
 
 
+def pieces_before(table: Any) -> Any:  # noqa: ANN401 (Ibis ships no types)
+    """Return how many pieces of advice were given earlier in the episode of each row."""
+    import ibis
+
+    before = ibis.window(group_by="episode", order_by="step", preceding=(None, 1))
+    return table.advice.notnull().ifelse(1, 0).sum().over(before).fill_null(0)
+
+
 def follow(log: Log, *, horizon: int) -> Any:  # noqa: ANN401 (Ibis ships no types)
     """Return the decisions with what followed each, and its place in the episode.
 
-    Columns added: ``place`` (the step counted from the episode's first), ``spoken``, ``heard``,
-    ``earlier`` (pieces said before it in the episode), ``fate`` (0 where a state followed, else
-    ``ENDED`` or ``CUT``), ``then``, and ``apart`` (``next_state`` is not the next row's state).
+    Columns kept: those of ``FOLLOWED`` that the log has. Columns added: ``place`` (the step counted
+    from the episode's first), ``spoken``, ``heard``, ``earlier`` (pieces said before it in the
+    episode), ``fate`` (0 where a state followed, else ``ENDED`` or ``CUT``), ``then``, and
+    ``apart`` (``next_state`` is not the next row's state).
     """
     import ibis
 
     spoken, heard = spoken_and_heard(log, log.table)
-    table = log.table.mutate(spoken=spoken, heard=heard)
+    kept = [role for role in FOLLOWED if role in log.table.columns]
+    table = log.table.select(*kept, spoken=spoken, heard=heard)
     order = ibis.window(group_by="episode", order_by="step")
-    before = ibis.window(group_by="episode", order_by="step", preceding=(None, 1))
     table = table.mutate(
         place=table.step - table.step.first().over(order),
         after=table.state.lead().over(order),
         gap=table.step.lead().over(order) - table.step,
-        earlier=table.spoken.ifelse(1, 0).sum().over(before).fill_null(0),
+        earlier=pieces_before(table),
     )
     ends = _flag(log, table, "terminated")
     cut = _flag(log, table, "truncated")
@@ -315,16 +330,15 @@ def _labels(log: Log) -> tuple[tuple[str, ...], tuple[str, ...]]:
         places[1] = live.ifelse(table.next_state, None)
     found = set[str]()
     for column in places:
-        names = column.name("x").as_table().distinct()
-        if int(names.count().to_pyarrow().as_py()) > MOST_STATES:
+        names = column.name("x").as_table().distinct().limit(MOST_STATES + 1).to_pyarrow()["x"]
+        if len(names) > MOST_STATES:
             raise CounselError(
                 f"{log.name} has more than {MOST_STATES:,} different states; put numbers into bins "
                 "with --bins COLUMN=…, or use fewer columns for the state"
             )
-        found |= set(names.to_pyarrow()["x"].to_pylist()) - {None}
-    acted = set[str]()
-    for column in (table.action, table.advice):
-        acted |= set(column.name("x").as_table().distinct().to_pyarrow()["x"].to_pylist()) - {None}
+        found |= set(names.to_pylist()) - {None}
+    pairs = table.select("action", "advice").distinct().to_pyarrow()
+    acted = {name for column in pairs.columns for name in column.unique().to_pylist()} - {None}
     if len(acted) > MOST_ACTIONS:
         raise CounselError(
             f"{log.name} has {len(acted):,} different actions; {MOST_ACTIONS:,} are the most: "

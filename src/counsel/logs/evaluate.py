@@ -237,13 +237,15 @@ def evaluate(  # noqa: PLR0913 (the log, how it is read, and what is asked)
     >>> round(judged.effective), round(judged.pieces, 2)
     (200, 0.5)
     """
+    if not isinstance(policy, Policy | HardPolicy | str | os.PathLike):
+        raise CounselError(f"policy is {brief(policy)}; give a policy or a table of one")
     log = as_log(source, columns, bins)
+    if isinstance(policy, str | os.PathLike) and not Path(policy).exists():
+        raise CounselError(f"{policy} is not there")
     found = fit(log) if fitted is None else fitted
     problem = found.problem
     if isinstance(policy, str | os.PathLike):
         policy = read_policy(Path(policy), found)
-    if not isinstance(policy, Policy | HardPolicy):
-        raise CounselError(f"policy is {brief(policy)}; give a policy or a table of one")
     problem.check_fits(policy)
     rng = np.random.default_rng(0) if rng is None else rng
     asked: dict[str, Policy | HardPolicy] = {

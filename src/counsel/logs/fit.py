@@ -278,7 +278,7 @@ def fit(  # noqa: PLR0913 (how the log is read, and how it is pooled)
         law=examine_law(tally, np.random.default_rng(0)),
         people=people(log, found) if advised else None,
         over_time=over_time(log, found) if advised else None,
-        over_advice=over_advice(log, found, horizon=tally.horizon) if advised else None,
+        over_advice=over_advice(log, found) if advised else None,
     )
 
 

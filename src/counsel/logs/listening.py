@@ -18,7 +18,7 @@ import numpy as np
 from counsel._arrays import Floats
 from counsel.estimate.pooling import GRID, pool_estimates
 from counsel.estimate.rates import Z
-from counsel.logs.counts import codes_of, follow, spoken_and_heard
+from counsel.logs.counts import codes_of, pieces_before, spoken_and_heard
 from counsel.logs.estimates import Estimates
 from counsel.logs.kinds import as_moment
 from counsel.logs.read import Log, blaming_engine
@@ -221,10 +221,9 @@ def over_time(log: Log, estimates: Estimates) -> Trend | None:
     return replace(_trend(by, at), ends=(str(told["begins"]), str(told["ends"])))
 
 
-def over_advice(log: Log, estimates: Estimates, *, horizon: int) -> Trend | None:
+def over_advice(log: Log, estimates: Estimates) -> Trend | None:
     """Return the trend over the pieces of advice already given in the episode."""
-    table = follow(log, horizon=horizon)
-    by = _summed(log, table, table.earlier.clip(upper=PIECES), estimates)
+    by = _summed(log, log.table, pieces_before(log.table).clip(upper=PIECES), estimates)
     if by is None or len(by.keys) < 2:
         return None
     return _trend(by, np.array(by.keys, dtype=np.float64))
@@ -235,7 +234,8 @@ def _summed(log: Log, table: Any, key: Any, estimates: Estimates) -> Listening |
     import pyarrow as pa
 
     _, heard = spoken_and_heard(log, table)
-    rows = table.mutate(key=key).filter(heard & key.notnull())
+    rows = table.select("state", "advice", "action", key=key, heard=heard)
+    rows = rows.filter(rows.heard & rows.key.notnull())
     counts = rows.group_by(["key", "state", "advice"]).aggregate(
         given=rows.count(), matched=(rows.advice == rows.action).ifelse(1, 0).sum()
     )

@@ -11,14 +11,14 @@ from typing import Any
 
 import numpy as np
 
-from counsel._arrays import Floats, Ints
+from counsel._arrays import Floats, Ints, one_type
 from counsel.logs.counts import CUT, codes_of, follow
 from counsel.logs.fit import Fit
 from counsel.logs.read import Log, blaming_engine
 from counsel.model.human import advantages
 from counsel.model.policy import HardPolicy, Policy
 from counsel.model.problem import AdviceProblem
-from counsel.planning._kernels import Model, action_values, one_type
+from counsel.planning._kernels import Model, action_values
 from counsel.planning.backward import model_of
 from counsel.planning.rules import Rules
 

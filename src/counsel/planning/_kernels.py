@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from counsel._arrays import Bools, Floats, Ints
-from counsel._jit import inlined, kernel
+from counsel._jit import inlined, kernel, variable
 from counsel.model._kernels import layer_of
 
 TIE = 1e-12
@@ -42,14 +42,6 @@ class Model(NamedTuple):
     pull_lsa: Floats
     speak_lsa: Bools
     must_ls: Bools
-
-
-def one_type(model: Model) -> Model:
-    """Return the same arrays, read-only and in C order: kernels compile for one type, once."""
-    arrays = {name: np.ascontiguousarray(array).view() for name, array in model._asdict().items()}
-    for array in arrays.values():
-        array.flags.writeable = False
-    return Model(**arrays)
 
 
 class Aim(NamedTuple):
@@ -372,7 +364,7 @@ def plan_back(
         n = layer_of(model.first_row_l.size - 1, h)
         if model.shared_l[n]:
             expect(model, h, model.first_row_l[n], model.first_row_l[n + 1], then_s2, E_r2)
-        choose(model, aim, h, (0, S), then_s2, E_r2, now_s2, V_hs[h], advice_hs[h])
+        choose(model, aim, h, (variable(0), S), then_s2, E_r2, now_s2, V_hs[h], advice_hs[h])
 
 
 @kernel
@@ -396,7 +388,7 @@ def plan_back_hard(
                 model,
                 aim,
                 h,
-                (0, S),
+                (variable(0), S),
                 row,
                 quiet,
                 after,

@@ -9,7 +9,7 @@ rewards, against which rounding is judged.
 import numpy as np
 
 from counsel._arrays import Bools, Floats, Ints
-from counsel._jit import kernel
+from counsel._jit import kernel, variable
 
 STRAIGHT = 1e-13
 """A point this close to the line between its neighbours, relative to its size, is no kink."""
@@ -186,7 +186,7 @@ def step_pieces(
     may_b = np.empty(A + 1, np.bool_)
     last_b, last_a = np.empty(A + 1), np.empty(A)
     for s in range(S):
-        grid, n = np.zeros(1), 1
+        grid, n = np.zeros(1), variable(1)
         for a in range(A):
             i = row_sa[s, a]
             if i < 0 or not (policy_sa[s, a] > 0.0 or speak_sa[s, a]):
@@ -198,12 +198,12 @@ def step_pieces(
                     n = merge(grid, n, at, begin[t], begin[t + 1], unit, wider)
                     grid = wider
         q_an = np.zeros((A, n))
-        last_a[:] = 0.0
         for a in range(A):
-            i = row_sa[s, a]
+            i, last_a[a] = row_sa[s, a], 0.0
             if i < 0:
                 continue
-            q_an[a] += reward_sa[s, a]
+            for k in range(n):
+                q_an[a, k] = reward_sa[s, a]
             for j in range(indptr[i], indptr[i + 1]):
                 t, p = next_state[j], probability[j]
                 add(p, at, value, begin[t], begin[t + 1], last[t], grid, n, q_an[a])
@@ -212,7 +212,8 @@ def step_pieces(
         last_b[A] = 0.0
         for a in range(A):
             if policy_sa[s, a] > 0.0:
-                y_bn[A] += policy_sa[s, a] * q_an[a]
+                for k in range(n):
+                    y_bn[A, k] += policy_sa[s, a] * q_an[a, k]
                 last_b[A] += policy_sa[s, a] * last_a[a]
         for a in range(A):
             may_b[a] = speak_sa[s, a]

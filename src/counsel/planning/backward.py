@@ -27,11 +27,11 @@ from itertools import pairwise
 
 import numpy as np
 
-from counsel._arrays import Floats, layers
+from counsel._arrays import Floats, layers, one_type
 from counsel._jit import cores, thread_pool
 from counsel.model.policy import Advice
 from counsel.model.problem import AdviceProblem
-from counsel.planning._kernels import Aim, Model, choose, expect, one_type, plan_back
+from counsel.planning._kernels import Aim, Model, choose, expect, plan_back
 from counsel.planning.reach import within_reach
 from counsel.planning.rules import Rules
 

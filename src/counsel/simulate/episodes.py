@@ -8,6 +8,8 @@ from numpy.typing import NDArray
 from counsel._arrays import Bools, Floats, Ints, sealed
 from counsel.errors import CounselError
 
+DECISION = ("state", "advice", "action", "reward", "next_state")
+
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Episodes:
@@ -54,6 +56,10 @@ class Episodes:
     next_state: NDArray[np.int32]
     terminated: Bools
     defer: int
+
+    def __post_init__(self) -> None:
+        for name in ("first", *DECISION, "terminated"):
+            object.__setattr__(self, name, sealed(getattr(self, name).view()))
 
     def __len__(self) -> int:
         return self.terminated.size

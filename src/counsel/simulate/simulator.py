@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from counsel._arrays import Floats, check_rng, layers, sealed, whole
+from counsel._arrays import Floats, check_rng, layers, one_type, sealed, whole
 from counsel.errors import CounselError
 from counsel.model.policy import HardPolicy, Mixture, Policy
 from counsel.model.problem import AdviceProblem
@@ -113,10 +113,10 @@ class Simulator:
         speech = _speech_of(self.problem, policy)
         parts = [self._record(speech, u_nw) for u_nw in self.batches(episodes, rng)]
         lengths, state, advice, action, reward, next_state, terminated = (
-            sealed(np.concatenate(column)) for column in zip(*parts, strict=True)
+            np.concatenate(column) for column in zip(*parts, strict=True)
         )
         return Episodes(
-            first=sealed(np.concatenate((np.zeros(1, np.int64), np.cumsum(lengths)))),
+            first=np.concatenate((np.zeros(1, np.int64), np.cumsum(lengths))),
             state=state,
             advice=advice,
             action=action,
@@ -234,16 +234,17 @@ def _scene_of(problem: AdviceProblem) -> Scene:
     leads_lsa[kernel.row < 0] = 0
     theta_lsa = np.where(human.lift != 0.0, human.adherence, IDLE)
     policy_lsa = np.broadcast_to(human.policy, theta_lsa.shape)
-    return Scene(
+    scene = Scene(
         person_lsc=np.concatenate((policy_lsa, theta_lsa), axis=2),
-        reward_lsa=np.ascontiguousarray(layers(mdp.reward)),
+        reward_lsa=layers(mdp.reward),
         leads_lsa=leads_lsa,
-        over_ls=np.ascontiguousarray(layers(mdp.over)),
+        over_ls=layers(mdp.over),
         indptr=indptr,
         next_state=next_state,
         keep=keep,
         other=other,
     )
+    return one_type(scene)
 
 
 def _speech_of(problem: AdviceProblem, policy: Policy | HardPolicy | Mixture) -> Speech:

@@ -229,6 +229,9 @@ def make(name: str, **overrides: object) -> AdviceProblem:
     0.7: 8.46
     0.9: 10.24
     """
+    ours = {world.name: world for world in OURS}
+    if isinstance(name, str) and name in ours:  # whatever packages are installed
+        return ours[name].build(**overrides)
     worlds = catalogue()
     if not isinstance(name, str) or name not in worlds:
         raise CounselError(f"no world is called {brief(name)}; there is {', '.join(worlds)}")

@@ -1,0 +1,14 @@
+"""Modules that are imported when a test first uses them: collecting takes seconds otherwise."""
+
+import importlib
+from typing import Any
+
+
+class Later:
+    """Stands for a module, and imports it when something in it is asked for."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(importlib.import_module(self._name), name)
