@@ -520,3 +520,17 @@ def test_models_that_would_take_for_ever_are_refused(client, keys, a_model):
     assert (
         client.post("/v1/models", content=fine, headers=bearing(keys["admin"])).status_code == 201
     )
+
+
+def test_pages_are_served_with_a_policy_and_nothing_beside_them(client):
+    for path, kind in (
+        ("/", "text/html"),
+        ("/play", "text/html"),
+        ("/static/common.js", "text/javascript"),
+    ):
+        answer = client.get(path)
+        assert answer.status_code == 200, path
+        assert answer.headers["Content-Type"].startswith(kind)
+        assert "script-src 'self'" in answer.headers["Content-Security-Policy"]
+    for path in ("/static/routes.py", "/static/..%2Froutes.py", "/static/"):
+        assert client.get(path).status_code == 404, path

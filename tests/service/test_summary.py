@@ -139,6 +139,20 @@ def test_where_advice_pays_is_ranked_by_what_it_adds_to_an_episode(desk):
     assert never["value"] < chosen["value"]
 
 
+@pytest.mark.parametrize("url", ["sqlite"], indirect=True)
+def test_people_of_the_demo_work_shifts_and_play_games(desk, monkeypatch):
+    monkeypatch.setattr("counsel.service.demo.SHIFTS", 1)
+    monkeypatch.setattr("counsel.service.demo.GAMES", 1)
+    demo = Demo(desk, 1, np.random.default_rng(0))
+    demo.fill()
+    demo.close()
+    told = summarise(desk, 1, demo._alarm)
+    assert (told["episodes"], told["people"]) == (NURSES, NURSES)
+    assert told["listening"]["pieces"] > 0
+    games = [live for live in desk._live.values() if live.name.startswith("Playground")]
+    assert [live.name for live in games] == ["Playground: three-phases, simulated"]
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("url", ["sqlite"], indirect=True)
 def test_the_demo_has_people_at_work(desk, monkeypatch):
