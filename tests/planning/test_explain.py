@@ -400,3 +400,20 @@ def test_pieces_left_without_a_hard_budget_are_an_error():
 def test_a_plan_for_another_problem_is_an_error():
     with pytest.raises(counsel.CounselError, match="the policy is for 1 steps"):
         counsel.explain(road(), counsel.solve(adapt(examples.advice_repels(0.1))), step=0, state=0)
+
+
+@pytest.mark.parametrize(
+    ("own", "words"),
+    [
+        ([0.0, 1.0, 0.0], "alone the person always takes action 1"),
+        ([0.2, 0.6, 0.2], "alone the person most often takes action 1 (60%)"),
+        ([0.5, 0.5, 0.0], "alone the person most often takes action 0 or action 1 (50% each)"),
+        ([1 / 3, 1 / 3, 1 / 3], "alone the person takes any action"),
+    ],
+)
+def test_the_sentence_says_what_the_person_does_alone(own, words):
+    mdp = counsel.MDP(np.full((1, 3, 1), 1.0), np.array([[0.0, 1.0, 2.0]]), horizon=1)
+    problem = counsel.AdviceProblem(mdp, counsel.Human(np.array([own]), lift=0.5))
+    told = counsel.explain(problem, counsel.solve(problem), step=0, state=0)
+    assert words in told.sentence
+    assert ("each" in told.sentence) == (" each" in words)
