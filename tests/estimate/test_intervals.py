@@ -1,5 +1,6 @@
 """Confidence bounds of adherence: by hand, against bisection, and by how often they hold."""
 
+import dataclasses
 import math
 
 import numpy as np
@@ -153,3 +154,11 @@ def test_the_practical_bound_fails_now_and_then():
 def test_a_bound_that_is_none_is_refused(make, words):
     with pytest.raises(counsel.CounselError, match=words):
         make()
+
+
+@pytest.mark.parametrize("bound", [KL(delta=0.1), Theory(delta=0.1, episodes=9), PaperBonus()])
+def test_a_bound_cannot_be_changed_so_that_learners_may_share_it(bound):
+    (name, *_) = (field.name for field in dataclasses.fields(bound))
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        setattr(bound, name, 0.5)
+    assert hash(bound) == hash(dataclasses.replace(bound))

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from counsel.estimate.habit import habit_of
-from counsel.estimate.pooling import GRID, Heard, likeliest, pool
+from counsel.estimate.pooling import GRID, Heard, likeliest, pool, pool_estimates
 from tests.support import slow_logs
 from tests.support.drawn_choices import draw_choices_of_many, draw_lifts, held, pooled
 from tests.support.each import each
@@ -48,6 +48,28 @@ def test_pooling_with_a_habit_that_is_not_well_known(given, matched, habits, siz
         np.testing.assert_allclose(
             getattr(found, name), getattr(slow, name), atol=0.025, err_msg=name
         )
+
+
+@pytest.mark.parametrize(
+    ("own", "error"),
+    [
+        ([0.1, 0.3], [0.1, 0.05]),
+        ([0.1, 0.3, 0.5, 0.2], [0.1, 0.05, 0.2, np.inf]),
+        ([-0.4, 0.9, 0.2, 0.3, 0.1], [0.3, 0.2, 0.03, 0.04, 0.02]),
+        ([0.2, 0.21, 0.19, 0.2, 0.22, 0.18], [0.05, 0.05, 0.06, 0.04, 0.05, 0.05]),
+    ],
+)
+def test_estimates_with_errors_are_pooled_as_the_posterior_summed_over_a_box(own, error):
+    # The same net as above, and the same tolerance.
+    own, error = np.array(own), np.array(error)
+    found, slow = pool_estimates(own, error), slow_logs.pooled_estimates(own, error)
+    np.testing.assert_array_equal(found.own, own)
+    np.testing.assert_array_equal(found.own_error, error)
+    for name in ("mean", "low", "high"):
+        np.testing.assert_allclose(
+            getattr(found, name), getattr(slow, name), atol=0.01, err_msg=name
+        )
+    assert found.families.sum() == pytest.approx(1.0)
 
 
 def test_the_likeliest_lift_of_one_cell_is_its_excess_over_the_habit():

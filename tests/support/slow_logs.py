@@ -193,6 +193,10 @@ def habit_sizes(pi: np.ndarray, silent: np.ndarray, refusals: np.ndarray) -> np.
     return pi * (1.0 - pi) / variance
 
 
+LIFTS = -1.0 + (2.0 * np.arange(1001) + 1.0) / 1001
+"""The lifts that are told apart: the middles of equal parts of [−1, 1]."""
+
+
 class Believed(NamedTuple):
     """Posterior mean and ends of the middle 95 % of each unit."""
 
@@ -206,35 +210,36 @@ def pooled(
     matched: np.ndarray,
     habits: np.ndarray,
     sizes: np.ndarray | None = None,
-    *,
-    lifts: int = 1001,
-    middles: int = 201,
-    spreads: int = 61,
-    cut_by_habit: bool = False,
 ) -> Believed:
     """Return the posterior of each unit by summing over a box; one cell a unit.
 
-    A habit known by ``sizes`` decisions is Beta(size π + ½, size (1 − π) + ½).
-    ``cut_by_habit`` cuts each unit's normal to where its own share is a probability; without it all
-    are cut to [−1, 1], and the likelihood alone rules the rest out.
+    A habit known by ``sizes`` decisions is Beta(size π + ½, size (1 − π) + ½). Normals are cut to
+    [−1, 1]; the likelihood alone rules out where the share matched is no probability.
     """
-    width = 2.0 / lifts
-    grid = -1.0 + width * (np.arange(lifts) + 0.5)
-    tau = 0.6 * (np.arange(spreads) + 0.5) / spreads
-    mu = -1.0 + 2.0 * (np.arange(middles) + 0.5) / middles
     sizes = np.full(len(given), np.inf) if sizes is None else sizes
     cells = zip(given, matched, habits, sizes, strict=True)
-    like = np.array([_likelihood(grid, *cell) for cell in cells])
-    units = len(given)
-    total, posterior = 0.0, np.zeros((units, lifts))
+    like = np.array([_likelihood(LIFTS, *cell) for cell in cells])
+    return _summed(like)
+
+
+def pooled_estimates(own: np.ndarray, error: np.ndarray) -> Believed:
+    """Return the posterior of units with normal likelihoods; an infinite error says nothing."""
+    with np.errstate(invalid="ignore"):
+        away = np.nan_to_num((LIFTS - own[:, None]) / error[:, None])
+    return _summed(np.exp(-0.5 * away**2))
+
+
+def _summed(like: np.ndarray) -> Believed:
+    """Sum over middles and spreads of the family, both flat."""
+    units, middles, spreads = len(like), 201, 61
+    tau = 0.6 * (np.arange(spreads) + 0.5) / spreads
+    mu = -1.0 + 2.0 * (np.arange(middles) + 0.5) / middles
+    total, posterior = 0.0, np.zeros(like.shape)
     logs = np.empty((spreads, middles))
     for keep in (False, True):
         for i, t in enumerate(tau):
-            log = -0.5 * ((grid - mu[:, None]) / t) ** 2
-            normal = [_scaled(log)] * units
-            if cut_by_habit:
-                normal = [_scaled(np.where(_possible(grid, p), log, -np.inf)) for p in habits]
-            evidence = np.array([n @ one for n, one in zip(normal, like, strict=True)])  # [u, μ]
+            normal = _scaled(-0.5 * ((LIFTS - mu[:, None]) / t) ** 2)
+            evidence = like @ normal.T  # [u, μ]
             if not keep:
                 with np.errstate(divide="ignore"):
                     logs[i] = np.log(evidence).sum(axis=0)
@@ -243,19 +248,14 @@ def pooled(
             total += weight.sum()
             for u in range(units):
                 share = np.divide(weight, evidence[u], out=np.zeros(middles), where=weight > 0)
-                posterior[u] += (share @ normal[u]) * like[u]
+                posterior[u] += (share @ normal) * like[u]
     posterior /= total
     upto = posterior.cumsum(axis=1)
-    edges = grid + width / 2.0
+    edges = LIFTS + 1.0 / LIFTS.size
     low, high = (
         np.array([np.interp(share, row, edges) for row in upto]) for share in (0.025, 0.975)
     )
-    return Believed(posterior @ grid, low, high)
-
-
-def _possible(grid: np.ndarray, pi: float) -> np.ndarray:
-    """Whether the share matched at each lift is a probability."""
-    return grid + (1.0 - grid) * pi >= 0.0
+    return Believed(posterior @ LIFTS, low, high)
 
 
 def _scaled(log: np.ndarray) -> np.ndarray:
