@@ -417,3 +417,14 @@ def test_the_sentence_says_what_the_person_does_alone(own, words):
     told = counsel.explain(problem, counsel.solve(problem), step=0, state=0)
     assert words in told.sentence
     assert ("each" in told.sentence) == (" each" in words)
+
+
+def test_advice_that_must_be_said_and_harms_is_not_called_reverse():
+    # It attracts to a worse action; reverse advice repels from one.
+    mdp = counsel.MDP(np.full((1, 2, 1), 1.0), np.array([[0.0, 1.0]]), horizon=1)
+    problem = counsel.AdviceProblem(mdp, counsel.Human(np.array([[0.2, 0.8]]), lift=0.5))
+    plan = counsel.solve(problem, forbidden=np.array([[[False, True]]]), required=np.array([True]))
+    told = counsel.explain(problem, plan, step=0, state=0)
+    assert (told.advice, told.must, told.reverse) == (0, True, False)
+    assert told.gain == pytest.approx(-0.4)
+    assert told.lift > 0.0 > told.advantage
