@@ -85,23 +85,18 @@ def note(
     counts: FactorCounts, ground: Ground, h: int, s: int, b: int, a: int, reward: float
 ) -> None:
     """Count one decision."""
-    actions_hsba = counts.actions_hsba
-    free_hsa = counts.free_hsa
-    given_g = counts.given_g
-    matched_g = counts.matched_g
-    group_lsa = ground.group_lsa
     A = counts.chains.visits_hsx.shape[2]
-    if b < A and free_hsa[h, s, b]:
-        g = group_lsa[layer_of(group_lsa.shape[0], h), s, b]
-        given_g[g] += 1
-        matched_g[g] += a == b
-    actions_hsba[h, s, b, a] += 1
+    if b < A and counts.free_hsa[h, s, b]:
+        g = ground.group_lsa[layer_of(ground.group_lsa.shape[0], h), s, b]
+        counts.given_g[g] += 1
+        counts.matched_g[g] += a == b
+    counts.actions_hsba[h, s, b, a] += 1
     counts.reward_hsa[h, s, a] += reward
     if a != b:
         for other in range(A):
             if other != a:
-                free_hsa[h, s, other] = True
-    settle_habit(actions_hsba[h, s], counts.own_hsa[h, s])
+                counts.free_hsa[h, s, other] = True
+    settle_habit(counts.actions_hsba[h, s], counts.own_hsa[h, s])
 
 
 @kernel
@@ -119,30 +114,22 @@ def rate(
     Advice that may not be given is not rated (−1), nor advice that cannot yet be told from silence:
     silence says more.
     """
-    visits_hsx = counts.chains.visits_hsx
-    actions_hsba = counts.actions_hsba
-    own_hsa = counts.own_hsa
-    free_hsa = counts.free_hsa
-    given_g = counts.given_g
-    matched_g = counts.matched_g
-    group_lsa = ground.group_lsa
-    open_lsa = ground.open_lsa
-    _, S, A = visits_hsx.shape
+    _, S, A = counts.chains.visits_hsx.shape
     unsure_a = np.empty(A)
     silent, alone, kinds, choices = 0.0, 0.0, 0, 0.0
     for a in range(A):
-        silent += actions_hsba[h, s, A, a]
+        silent += counts.actions_hsba[h, s, A, a]
         for b in range(A + 1):
             if b != a:
-                choices += actions_hsba[h, s, b, a]
-        n = float(visits_hsx[h, s, a])
+                choices += counts.actions_hsba[h, s, b, a]
+        n = float(counts.chains.visits_hsx[h, s, a])
         unsure_a[a] = doubt.cap
         if n > 0.0:
             free = S - 1 if doubt.whole else kinds_of(counts.chains, h, s, a) - 1
             unsure_a[a] = doubt.scale * width(n, doubt.moves, free) + ahead_hsa[h, s, a]
-        if own_hsa[h, s, a] > 0.0:
+        if counts.own_hsa[h, s, a] > 0.0:
             kinds += 1
-            alone += own_hsa[h, s, a] * unsure_a[a]
+            alone += counts.own_hsa[h, s, a] * unsure_a[a]
     # n times how far π̂ may be off, from n draws: all confidence sets of choices together.
     habit = doubt.scale * width(1.0, doubt.habits, 0)
     if choices > 0.0:
@@ -153,25 +140,25 @@ def rate(
     value_b[A] = doubt.cap
     if silent > 0.0:
         value_b[A] = min(doubt.cap, alone + habit / silent)
-    openings = layer_of(open_lsa.shape[0], h)
+    openings = layer_of(ground.open_lsa.shape[0], h)
     for b in range(A):
         value_b[b] = -1.0
-        if not open_lsa[openings, s, b] or (silent > 0.0 and not free_hsa[h, s, b]):
+        if not ground.open_lsa[openings, s, b] or (silent > 0.0 and not counts.free_hsa[h, s, b]):
             continue
-        g = group_lsa[layer_of(group_lsa.shape[0], h), s, b]
-        given = float(given_g[g])
+        g = ground.group_lsa[layer_of(ground.group_lsa.shape[0], h), s, b]
+        given = float(counts.given_g[g])
         draws, rest, others = 0.0, 0.0, 0.0
         for a in range(A):
             if a != b:
-                draws += actions_hsba[h, s, b, a]
-                rest += own_hsa[h, s, a]
-                if own_hsa[h, s, a] > 0.0:
-                    others += own_hsa[h, s, a] * unsure_a[a]
+                draws += counts.actions_hsba[h, s, b, a]
+                rest += counts.own_hsa[h, s, a]
+                if counts.own_hsa[h, s, a] > 0.0:
+                    others += counts.own_hsa[h, s, a] * unsure_a[a]
         draws += silent * rest
         if given == 0.0 or draws <= 0.0 or rest <= 0.0:
             value_b[b] = doubt.cap
             continue
-        theta = (matched_g[g] + doubt.guess) / (given + 2.0 * doubt.guess)
+        theta = (counts.matched_g[g] + doubt.guess) / (given + 2.0 * doubt.guess)
         value = theta * unsure_a[b] + (1.0 - theta) * (others / rest + habit / draws)
         value_b[b] = min(doubt.cap, value + doubt.scale * width(given, doubt.heeds, 1))
 
@@ -188,10 +175,9 @@ def back_up(
     value_b: Floats,
 ) -> None:
     """Work out what lies ahead of one state's rows, and the most uncertain advice there."""
-    visits_hsx = counts.chains.visits_hsx
-    H, _, A = visits_hsx.shape
+    H, _, A = counts.chains.visits_hsx.shape
     for a in range(A):
-        if visits_hsx[h, s, a] > 0:
+        if counts.chains.visits_hsx[h, s, a] > 0:
             ahead_hsa[h, s, a] = (1.0 + 1.0 / H) * expect_chain(
                 counts.chains, h, s, a, most_hs[h + 1]
             )
@@ -276,9 +262,7 @@ def plan_factors(
     reward is ``reward_lsa``, or where that is empty (rewards are not known) the average paid. What
     was never seen pays ``least`` at every step, unless nothing more can happen there.
     """
-    visits_hsx = counts.chains.visits_hsx
-    reward_hsa = counts.reward_hsa
-    H, S, A = visits_hsx.shape
+    H, S, A = counts.chains.visits_hsx.shape
     V_hs, Q_a, own_a, lift_a = np.zeros((H + 1, S)), np.empty(A), np.empty(A), np.empty(A)
     for h in range(H - 1, -1, -1):
         for s in range(S):
@@ -288,10 +272,10 @@ def plan_factors(
             person_at(counts, ground, h, s, own_a, lift_a)
             alone = 0.0
             for a in range(A):
-                n = visits_hsx[h, s, a]
+                n = counts.chains.visits_hsx[h, s, a]
                 Q_a[a] = (H - h) * least
                 if n > 0:
-                    earned = reward_hsa[h, s, a] / n
+                    earned = counts.reward_hsa[h, s, a] / n
                     if reward_lsa.size > 0:
                         earned = reward_lsa[layer_of(reward_lsa.shape[0], h), s, a]
                     Q_a[a] = earned + expect_chain(counts.chains, h, s, a, V_hs[h + 1])
@@ -314,29 +298,22 @@ def person_at(
     Where the person was only ever seen to match, that is what advice does there, and what they do
     alone is not known: any action that was not seen, or if all were, any of them.
     """
-    visits_hsx = counts.chains.visits_hsx
-    own_hsa = counts.own_hsa
-    free_hsa = counts.free_hsa
-    given_g = counts.given_g
-    matched_g = counts.matched_g
-    group_lsa = ground.group_lsa
-    open_lsa = ground.open_lsa
     A, bare, hidden = own_a.size, True, 0
-    openings = layer_of(open_lsa.shape[0], h)
+    openings = layer_of(ground.open_lsa.shape[0], h)
     for a in range(A):
-        bare = bare and not free_hsa[h, s, a]
-        hidden += open_lsa[openings, s, a] and visits_hsx[h, s, a] == 0
+        bare = bare and not counts.free_hsa[h, s, a]
+        hidden += ground.open_lsa[openings, s, a] and counts.chains.visits_hsx[h, s, a] == 0
     for a in range(A):
-        own, seen = own_hsa[h, s, a], visits_hsx[h, s, a] > 0
-        may = seen and open_lsa[openings, s, a]
-        g = group_lsa[layer_of(group_lsa.shape[0], h), s, a]
+        own, seen = counts.own_hsa[h, s, a], counts.chains.visits_hsx[h, s, a] > 0
+        may = seen and ground.open_lsa[openings, s, a]
+        g = ground.group_lsa[layer_of(ground.group_lsa.shape[0], h), s, a]
         own_a[a], lift_a[a] = own, 0.0
         if bare and A > 1:
             if hidden > 0:
-                own_a[a] = 1.0 / hidden if open_lsa[openings, s, a] and not seen else 0.0
+                own_a[a] = 1.0 / hidden if ground.open_lsa[openings, s, a] and not seen else 0.0
             lift_a[a] = 1.0 if may else 0.0
-        elif may and given_g[g] > 0 and own < 1.0:
-            theta = matched_g[g] / given_g[g]
+        elif may and counts.given_g[g] > 0 and own < 1.0:
+            theta = counts.matched_g[g] / counts.given_g[g]
             lift_a[a] = max(0.0, (theta - own) / (1.0 - own))
 
 
