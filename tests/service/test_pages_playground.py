@@ -87,7 +87,7 @@ def moved_on(page, before):
 
 
 def sends(page):
-    """Expect that a move is sent and answered: a lost key is told from a lost answer."""
+    """Wait until a move is sent and answered: a key press that was lost fails here, not later."""
     return page.expect_response("**/moves")
 
 

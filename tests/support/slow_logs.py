@@ -194,7 +194,7 @@ def habit_sizes(pi: np.ndarray, silent: np.ndarray, refusals: np.ndarray) -> np.
 
 
 LIFTS = -1.0 + (2.0 * np.arange(1001) + 1.0) / 1001
-"""The lifts that are told apart: the middles of equal parts of [−1, 1]."""
+"""The lifts at which likelihoods are taken: the middles of equal parts of [−1, 1]."""
 
 
 class Believed(NamedTuple):
