@@ -92,13 +92,18 @@ def write_npz(path: Path, kind: str, header: dict[str, Any], arrays: dict[str, A
         np.savez(stream, header=np.frombuffer(text, dtype=np.uint8), **arrays)
 
 
+def check_exists(path: str | os.PathLike[str]) -> None:
+    """Raise where there is no such file or folder, or none can have that name."""
+    if not os.path.exists(path):
+        raise CounselError(f"{path} does not exist")
+
+
 def read_npz(path: Path, kind: str) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
     """Read header and arrays; say in one sentence what is wrong with a file that is not ours."""
+    check_exists(path)
     try:
         with path.open("rb") as stream:
             return read_stream(stream, path, kind)
-    except FileNotFoundError:
-        raise CounselError(f"{path} does not exist") from None
     except OSError:
         raise CounselError(f"{path} is truncated, damaged or not a Counsel file") from None
 

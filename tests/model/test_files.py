@@ -940,3 +940,8 @@ def test_the_examples_come_back(tmp_path):
         P_hsbt, r_hsb = oracles.machine(*build()[:4])
         np.testing.assert_allclose(again.machine().kernel.to_dense(), P_hsbt, atol=1e-15)
         np.testing.assert_allclose(again.machine().reward, r_hsb, atol=1e-15)
+
+
+def test_a_name_that_no_file_can_have_is_refused_in_one_line(tmp_path):
+    for name in ("x" * 5000 + ".npz", "a\0b.npz"):
+        assert "does not exist" in refused(counsel.load, tmp_path / name)

@@ -55,7 +55,7 @@ def malformed(folder):
         str(written(folder / "header.csv")): "has a header and no rows",
         str(folder / "empty.csv"): "is empty",
         str(folder / "blank.csv"): "has no header",
-        str(folder / "missing.csv"): "is not there",
+        str(folder / "missing.csv"): "does not exist",
         str(folder / "dir.csv"): "is a folder",
         str(folder / "no-*.csv"): "no file matches",
         str(folder / "log.xlsx"): "is of no kind that can be read",

@@ -48,6 +48,7 @@ from pathlib import Path
 import numpy as np
 
 from counsel._arrays import Floats, Ints, brief
+from counsel._files import check_exists
 from counsel.errors import CounselError
 from counsel.logs.fit import Fit, fit
 from counsel.logs.policies import read_policy
@@ -240,8 +241,8 @@ def evaluate(  # noqa: PLR0913 (the log, how it is read, and what is asked)
     if not isinstance(policy, Policy | HardPolicy | str | os.PathLike):
         raise CounselError(f"policy is {brief(policy)}; give a policy or a table of one")
     log = as_log(source, columns, bins)
-    if isinstance(policy, str | os.PathLike) and not Path(policy).exists():
-        raise CounselError(f"{policy} is not there")
+    if isinstance(policy, str | os.PathLike):
+        check_exists(policy)
     found = fit(log) if fitted is None else fitted
     problem = found.problem
     if isinstance(policy, str | os.PathLike):

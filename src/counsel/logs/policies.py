@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from counsel._files import check_exists
 from counsel._tables import TABLES
 from counsel.errors import CounselError
 from counsel.logs.fit import Fit
@@ -82,8 +83,7 @@ def _columns(path: Path) -> dict[str, list[Any]]:
     import pyarrow.csv
     import pyarrow.parquet
 
-    if not path.exists():
-        raise CounselError(f"{path} is not there")
+    check_exists(path)
     try:
         if path.suffix == ".parquet":
             table = pyarrow.parquet.read_table(path)

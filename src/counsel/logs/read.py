@@ -26,6 +26,7 @@ from typing import Any
 from urllib.parse import quote, urlsplit
 
 from counsel._arrays import brief
+from counsel._files import check_exists
 from counsel.errors import CounselError
 from counsel.logs.kinds import (
     LARGEST_STEP,
@@ -241,8 +242,7 @@ def _from_server(ibis: Any, name: str) -> Any:  # noqa: ANN401
 def _from_file(ibis: Any, place: str, wanted: str) -> Any:  # noqa: ANN401
     kind, path = place.lower(), Path(place)
     if not _is_pattern(place):
-        if not path.exists():
-            raise CounselError(f"{place} is not there")
+        check_exists(place)
         if path.is_dir():
             raise CounselError(
                 f"{place} is a folder; give a file, or a pattern such as {place}/*.csv"
