@@ -1,6 +1,7 @@
 """Shared by all tests: Hypothesis profiles, the command line, and a PostgreSQL server."""
 
 import contextlib
+import gc
 import importlib
 import io
 import os
@@ -32,6 +33,9 @@ settings.load_profile("test" if FUZZ_SEED is None else "fuzz")
 if threading.current_thread() is threading.main_thread():
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
+# What is imported stays: the collector need not look through it again and again.
+gc.disable()
+
 SLOW_FIXTURES = {"server", "chromium", "everything"}
 """They need what a newcomer may not have installed, or run a whole reproduction."""
 
@@ -48,6 +52,12 @@ def pytest_collection_modifyitems(items):
             item.add_marker(pytest.mark.fuzzed)
         if drawn and FUZZ_SEED is not None:
             seed(FUZZ_SEED)(item.obj)
+
+
+def pytest_collection_finish():
+    """Collect what tests leave behind, and nothing that was there before them."""
+    gc.freeze()
+    gc.enable()
 
 
 @pytest.fixture(scope="session")

@@ -135,8 +135,8 @@ def _keep(file: Any, key: object, data: object) -> None:  # noqa: ANN401 (Numba'
 
 @inlined
 def variable(number: int) -> int:
-    """Return a number as it is; what it is passed to is not compiled for its value as well."""
-    return number
+    """Return a number as int64; what it is passed to is compiled for no other type and no value."""
+    return np.int64(number)
 
 
 def cores() -> int:

@@ -226,7 +226,7 @@ def test_the_compiled_extended_value_iteration_is_the_slow_one(seed):
     slow = extended_values(low, high, reward, 0.0)
     for follows in ((none, none), everything):
         plan_extended(
-            box_of(counts, reward), log, *follows, np.zeros((H, S)), np.zeros((H, S), int), V
+            box_of(counts, reward), log, *follows, np.zeros((H, S)), np.zeros((H, S), np.int16), V
         )
         np.testing.assert_allclose(V[0], slow, atol=1e-9)
 

@@ -30,7 +30,12 @@ def test_the_numbers_of_the_formulas():
     counts[..., 0] = 100_000
     W = np.empty((4, 2))
     plan_express(
-        box_of(counts, np.zeros((1, 2, 2))), 1.0, BASE, np.zeros((3, 2)), np.zeros((3, 2), int), W
+        box_of(counts, np.zeros((1, 2, 2))),
+        1.0,
+        BASE,
+        np.zeros((3, 2)),
+        np.zeros((3, 2), np.int16),
+        W,
     )
     assert W[0, 0] == pytest.approx(0.1946432621, abs=1e-10)
     assert W[0, 0] + 3 * math.e * math.sqrt(W[0, 0]) == pytest.approx(3.7924300609, abs=1e-9)
@@ -55,7 +60,7 @@ def test_plans_are_those_of_a_slow_obvious_version(seed):
     most = 10 ** int(random.integers(2, 8))
     counts = random.integers(0, most, (H, S, B, S)) * (random.random((H, S, B, S)) < 0.6)
     reward = random.random((H, S, B))
-    advice, W, V = np.zeros((H, S), int), np.empty((H + 1, S)), np.empty((H + 1, S))
+    advice, W, V = np.zeros((H, S), np.int16), np.empty((H + 1, S)), np.empty((H + 1, S))
     box = box_of(counts, reward)
     plan_express(box, 0.1, 5.0, np.zeros((H, S)), advice, W)
     np.testing.assert_allclose(W, slow_W(counts, 5.0, 0.1), rtol=1e-12)

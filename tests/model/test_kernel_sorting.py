@@ -10,7 +10,9 @@ from tests.support.each import each, each_seed
 @each("length", [0, 1, 2, RUN - 1, RUN, RUN + 1, 2 * RUN, 2 * RUN + 1, 3 * RUN, 5 * RUN + 7, 1000])
 def test_a_row_is_sorted_stably_and_nothing_beside_it_is_touched(seed, length):
     rng = np.random.default_rng([seed, length])
-    index = rng.integers(0, max(1, length // int(rng.integers(1, 4))), size=length + 10)
+    index = rng.integers(
+        0, max(1, length // int(rng.integers(1, 4))), size=length + 10, dtype=np.int32
+    )
     data = np.arange(length + 10, dtype=np.float64)
     order = 5 + np.argsort(index[5 : 5 + length], kind="stable")
     expected_index, expected_data = index.copy(), data.copy()

@@ -259,7 +259,7 @@ def test_hard_budget_between_silence_and_expected_budget(seed):
     assert p.start_s @ V_khs[0, 0] == pytest.approx(silent.value)
 
 
-@each_seed(SEEDS)
+@each_seed([*SEEDS, 409185329])  # the last one: its two certain pieces sum to one rounding more
 def test_hard_evaluation_of_a_markov_policy_equals_plain_evaluation(seed):
     p = draw(seed, S=3, A=3, H=3)
     H, S, A = p.r_hsa.shape
@@ -270,7 +270,8 @@ def test_hard_evaluation_of_a_markov_policy_equals_plain_evaluation(seed):
     plain = o.evaluate(*p[:4], p.start_s, o.stochastic(plan.advice_hs, A))
     for got, want in zip(hard, plain, strict=True):
         np.testing.assert_allclose(got, want, atol=1e-12)
-    assert plain.pieces <= most <= H
+    assert plain.pieces <= most + 1e-12
+    assert most <= H
 
 
 def test_hard_evaluation_refuses_advice_with_none_left():

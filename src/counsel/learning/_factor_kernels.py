@@ -231,7 +231,7 @@ def explore_factors(
             b = pick_top(value_b, tie_nh[n, h])
             layer = layer_of(scene.person_lsc.shape[0], h)
             a = draw_action(scene.person_lsc, layer, s, b, u_nw[n, 2 + draws * h])
-            t = scene.leads_lsa[layer_of(scene.leads_lsa.shape[0], h), s, a]
+            t = variable(scene.leads_lsa[layer_of(scene.leads_lsa.shape[0], h), s, a])
             if t < 0:
                 t = draw_row(scene, -1 - t, u_nw[n, 3 + draws * h])
             paid = scene.reward_lsa[layer_of(scene.reward_lsa.shape[0], h), s, a]
@@ -345,5 +345,6 @@ def note_all(
     for n in range(first.size - 1):
         for i in range(first[n], first[n + 1]):
             h = i - first[n]
-            note(counts, ground, h, state[i], advice[i], action[i], reward[i])
-            follow(counts.chains, h, state[i], action[i], next_state[i])
+            s, b, a = variable(state[i]), variable(advice[i]), variable(action[i])
+            note(counts, ground, h, s, b, a, reward[i])
+            follow(counts.chains, h, s, a, variable(next_state[i]))

@@ -115,7 +115,7 @@ def one_random_cell(planner: Planner, low: Policy, high: Policy, budget: float) 
     with_low = forward(problem, model, low)
     reach_high: Bools = forward(problem, model, high).occupancy > 0.0
     x_hs = with_low.occupancy
-    switched_hs = np.where(reach_high, high_hs, low_hs)
+    switched_hs = sealed(np.where(reach_high, high_hs, low_hs))
     spent_before = np.concatenate(([0.0], np.cumsum(with_low.advice_rate)))
     rows = int(np.diff(model.first_row_l).max())
     then_s2, now_s2, E_r2 = np.zeros((S, 2)), np.zeros((S, 2)), np.empty((rows, 2))

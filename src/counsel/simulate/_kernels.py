@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from counsel._arrays import Bools, Floats, Ints
-from counsel._jit import inlined, kernel
+from counsel._jit import inlined, kernel, variable
 from counsel.model._kernels import layer_of
 
 BLOCK = 64
@@ -65,7 +65,7 @@ def draw_row(scene: Scene, row: int, u: float) -> int:
     begin = scene.indptr[row]
     x = u * (scene.indptr[row + 1] - begin)
     j = begin + int(x)
-    return int(scene.next_state[j] if x - int(x) < scene.keep[j] else scene.other[j])
+    return variable(scene.next_state[j] if x - int(x) < scene.keep[j] else scene.other[j])
 
 
 @inlined
