@@ -136,7 +136,7 @@ def _keep(file: Any, key: object, data: object) -> None:  # noqa: ANN401 (Numba'
 @inlined
 def variable(number: int) -> int:
     """Return a number as int64; what it is passed to is compiled for no other type and no value."""
-    return np.int64(number)
+    return int(np.int64(number))
 
 
 def cores() -> int:
