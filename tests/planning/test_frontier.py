@@ -79,7 +79,7 @@ def test_each_vertex_policy_evaluates_to_its_point(seed):
         assert vertex.policy.random.cell.size == 0
 
 
-@each_seed(range(15))
+@each_seed([*range(15), 1271629987])  # the last one: an edge whose slope is off by a rounding
 def test_the_ranges_of_penalties_follow_on_each_other_from_zero_to_infinity(seed):
     _, problem = rich(seed)
     vertices = counsel.frontier(problem).vertices

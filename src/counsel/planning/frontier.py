@@ -11,7 +11,7 @@ which they are optimal. The widest gap is always narrowed first.
 """
 
 import heapq
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
@@ -278,9 +278,11 @@ def frontier(
         left, right = points[here], points[there]
         new = between(planner, left, right)
         if new is None:
-            price = slope(left, right)
-            points[here] = _known(left, low=price)
-            points[there] = _known(right, high=price)
+            price = min(
+                max(slope(left, right), right.high), left.low
+            )  # it may be off by a rounding
+            points[here] = replace(left, low=price)
+            points[there] = replace(right, high=price)
             continue
         if len(points) == most:
             break
@@ -290,23 +292,12 @@ def frontier(
     ordered = [points[count] for count in sorted(points)]
     while len(ordered) > 1 and not earns_more(ordered[-1], ordered[-2]):
         last = ordered.pop()  # rounding hid at penalty 0 that less advice earns as much
-        ordered[-1] = _known(ordered[-1], low=last.low)
+        ordered[-1] = replace(ordered[-1], low=last.low)
     return Frontier(
         problem=problem,
         rules=rules,
         vertices=tuple(Vertex(problem, rules, point) for point in ordered),
         complete=all(_proven(a, b) for a, b in pairwise(ordered)),
-    )
-
-
-def _known(point: Point, *, low: float | None = None, high: float | None = None) -> Point:
-    """Return the vertex with a wider range of penalties."""
-    return Point(
-        point.count,
-        point.value,
-        point.at,
-        point.low if low is None else min(low, point.low),
-        point.high if high is None else max(high, point.high),
     )
 
 
