@@ -20,7 +20,7 @@ help:
 	@echo "make demo       learn to advise two players of a game, and write a page that shows it"
 	@echo "make install    install everything into $(VENV), from the lock"
 	@echo "make test       run the tests (four to five minutes on two cores, the first time)"
-	@echo "make test-slow  the other tests: statistics, killed processes, browser, database, reproductions"
+	@echo "make test-slow  the other tests: statistics, processes, browser, database, reproductions"
 	@echo "make test-all   both"
 	@echo "make test-lowest  make test with the lowest versions of all dependencies"
 	@echo "make fuzz       the claims that hold for any seed, with fresh seeds; MINUTES=60 takes an hour"

@@ -66,6 +66,7 @@ def test_the_printed_table_has_reward_pieces_and_match_rates(command, tmp_path):
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.slow
 def test_a_terminal_sees_a_bar_and_it_goes_away():
     leader, follower = pty.openpty()
     arguments = ["play-out", "car-driving/myopic", "--policy", "never", "--episodes", "2000"]
@@ -249,6 +250,7 @@ def test_labels_are_printed_as_they_are(command, tmp_path):
     assert "[red]:star:" in solved.stdout
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("arguments", [["worlds"], ["worlds", "--json"], ["--help"]])
 def test_a_full_disk_behind_standard_output_is_one_line(arguments):
     with open("/dev/full", "w") as full:
@@ -260,6 +262,7 @@ def test_a_full_disk_behind_standard_output_is_one_line(arguments):
     assert done.stderr.count("\n") == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("arguments", [["worlds"], ["worlds", "--json"]])
 def test_nobody_reading_on_is_no_error(arguments):
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
@@ -269,6 +272,7 @@ def test_nobody_reading_on_is_no_error(arguments):
         assert (process.wait(timeout=PATIENCE), told) == (0, b"")
 
 
+@pytest.mark.slow
 def test_a_terminal_that_knows_no_unicode_is_served_too():
     env = {**os.environ, "PYTHONIOENCODING": "ascii"}
     done = subprocess.run([COUNSEL, "worlds"], capture_output=True, env=env, check=False)
@@ -288,6 +292,7 @@ def test_being_told_to_end_leaves_nothing_behind(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.slow
 def test_without_a_place_for_compiled_code_it_compiles_anew(tmp_path):
     # Found by use: in a read-only container nothing could be imported.
     code = (

@@ -99,6 +99,7 @@ def stationary(seed):
     return counsel.AdviceProblem(mdp, human)
 
 
+@pytest.mark.slow
 @each_seed(range(20))
 def test_quantecon_on_the_machine_mdp_finds_the_same_values(seed):
     ddp = quantecon_ddp()

@@ -38,11 +38,12 @@ SLIP = 2 * ndtr(-4.0)
 RARE = 1e-6
 """The probability with which a χ² may wrongly fail."""
 
+CAR = pytest.param("car-driving/myopic", marks=pytest.mark.slow)
 WORLDS = [
     "flappy-bird/greedy",
     "flappy-bird/safe",
     "flappy-bird-budget/greedy",
-    "car-driving/myopic",
+    CAR,
     "night-shift",
 ]
 PATCHWORKS = range(32)
@@ -435,7 +436,7 @@ def splits(chunk):
     yield n, [37] * (n // 37) + [n % 37] * (n % 37 > 0)
 
 
-@pytest.mark.parametrize("name", ["flappy-bird/safe", "car-driving/myopic", "long", 5, 18])
+@pytest.mark.parametrize("name", ["flappy-bird/safe", CAR, "long", 5, 18])
 @pytest.mark.parametrize("kind", ["random", "mixture"])
 def test_one_batch_or_many_are_the_same_episodes_to_the_last_bit(name, kind):
     problem = long_world() if name == "long" else world(name)

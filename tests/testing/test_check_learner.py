@@ -46,7 +46,7 @@ WORLDS = {
     [
         pytest.param("safe", marks=pytest.mark.slow),
         pytest.param("budget", marks=pytest.mark.slow),
-        "night",
+        pytest.param("night", marks=pytest.mark.slow),
         "random",
     ],
 )

@@ -81,6 +81,7 @@ def test_gymnasiums_own_checks_pass_without_a_warning(name):
     check_env(gymnasium.make(name).unwrapped)
 
 
+@pytest.mark.slow
 def test_an_id_with_its_module_works_in_a_process_that_knows_nothing_of_counsel():
     code = (
         "import sys, gymnasium\n"

@@ -594,6 +594,7 @@ def run(code, **environment):
     return json.loads(done.stdout)
 
 
+@pytest.mark.slow
 def test_importing_the_worlds_does_not_import_matplotlib_and_drawing_needs_no_pyplot(tmp_path):
     code = f"""
 import json, sys
@@ -646,6 +647,7 @@ def test_without_matplotlib_one_sentence_says_what_to_install(tmp_path, monkeypa
     assert "pip install 'counsel[draw]'" in told
 
 
+@pytest.mark.slow
 def test_without_matplotlib_everything_else_works():
     code = """
 import json, sys
