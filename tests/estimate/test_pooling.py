@@ -2,7 +2,9 @@
 
 import numpy as np
 import pytest
+from scipy import stats
 
+from counsel.estimate import pooling
 from counsel.estimate.habit import habit_of
 from counsel.estimate.pooling import GRID, Heard, likeliest, pool, pool_estimates
 from tests.support import slow_logs
@@ -86,6 +88,56 @@ def test_the_likeliest_lift_of_one_cell_is_its_excess_over_the_habit():
     expected = np.sqrt(share * (1.0 - share) / n) / (1.0 - pi)
     np.testing.assert_allclose(error[inside], expected[inside], rtol=0.05)
     assert inside.sum() > 5
+
+
+def test_the_error_of_a_lift_counts_how_well_the_habit_is_known():
+    # λ = (m − π) / (1 − π), so its derivative by π is −(1 − λ) / (1 − π).
+    n, k = np.full(4, 5_000.0), np.array([1_500.0, 2_500.0, 3_500.0, 4_500.0])
+    pi, size = np.array([0.1, 0.3, 0.5, 0.2]), np.array([20.0, 100.0, 1_000.0, np.inf])
+    units = np.arange(4)
+    own, error = likeliest(Heard(units, units * 0, n, k, pi, size))
+    shown = np.where(np.isfinite(size), size, 1.0)
+    known = stats.beta.var(shown * pi + 0.5, shown * (1.0 - pi) + 0.5)
+    known[3] = 0.0
+    share = k / n
+    expected = share * (1.0 - share) / n + (1.0 - own) ** 2 * known
+    np.testing.assert_allclose(error, np.sqrt(expected) / (1.0 - pi), rtol=1e-3)
+
+
+def test_shares_of_zero_and_one_have_an_error():
+    n, k = np.array([5.0, 5.0, 400.0]), np.array([0.0, 5.0, 400.0])
+    units = np.arange(3)
+    own, error = likeliest(Heard(units, units * 0, n, k, np.zeros(3), np.full(3, np.inf)))
+    np.testing.assert_allclose(own, [0.0, 1.0, 1.0], atol=1e-9)
+    even = (k + 1.0) / (n + 2.0)
+    np.testing.assert_allclose(error, np.sqrt(even * (1.0 - even) / n), rtol=1e-9)
+
+
+def test_of_a_very_large_family_an_even_sample_is_asked(monkeypatch):
+    asked, net = [], pooling._net
+
+    def watched(like, own, error):
+        asked.append(own)
+        return net(like, own, error)
+
+    monkeypatch.setattr(pooling, "_net", watched)
+    own = np.linspace(0.0, 0.6, 4_500)  # sorted: the first ones alone would tell something else
+    error = np.full(own.size, 0.1)
+    error[100:200] = np.inf
+    pool_estimates(own, error)
+    assert asked[0].size == 1467  # of 4,400 that are known every third
+    assert asked[0].mean() == pytest.approx(own[np.isfinite(error)].mean(), abs=1e-3)
+    heard = Heard(
+        np.arange(4_500), np.zeros(4_500, int), np.full(4_500, 20.0), np.round(20.0 * own),
+        np.zeros(4_500), np.full(4_500, np.inf),
+    )  # fmt: skip
+    found = pool(heard)
+    assert asked[1].size == 1500
+    monkeypatch.setattr(pooling, "SPEAKS_FOR_ALL", 4_500)
+    everybody = pool(heard)
+    assert asked[2].size == 4_500
+    # A third of them knows the mean of the family to 0.005, of which a quarter reaches a unit.
+    np.testing.assert_allclose(found.mean, everybody.mean, atol=2.5e-3)
 
 
 def test_with_much_data_pooling_keeps_each_units_own():
