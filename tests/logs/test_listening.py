@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import counsel
-from counsel.logs import law
+from counsel.logs import law, listening
 from counsel.worlds import make
 from tests.support.drawn_logs import drawn, tally_of
 from tests.support.drawn_tables import spoken, table
@@ -59,6 +59,19 @@ def test_two_actions_cannot_break_the_law():
     rng = np.random.default_rng(0)
     advice, action = spoken(rng, 500, [0.3, 0.7], 0.5)
     assert counsel.fit(table(advice=advice, action=action)).law is None
+
+
+@pytest.mark.usefixtures("few_draws")
+def test_the_error_of_listening_counts_how_well_the_habit_is_known():
+    # One state and one advice: λ = (m − π) / (1 − π), and dλ/dπ = −(1 − λ) / (1 − π).
+    silent, advised = ["a"] * 6 + ["b"] * 14, ["a"] * 240 + ["b"] * 160
+    fit = counsel.fit(table(advice=[None] * 20 + ["a"] * 400, action=silent + advised))
+    heard = listening.by_advice(fit.estimates)
+    own, size = fit.estimates.habit.policy[0, 0], fit.estimates.habit.size[0, 0]
+    lift, m = fit.estimates.lift[0, 0, 0], fit.estimates.adherence[0, 0, 0]
+    variance = m * (1 - m) / 400 + (1 - lift) ** 2 * own * (1 - own) / size
+    assert heard.error[0] == pytest.approx(np.sqrt(variance) / (1 - own), rel=1e-9)
+    assert own * (1 - own) / size > m * (1 - m) / 400, "the habit decides"
 
 
 # People and time.

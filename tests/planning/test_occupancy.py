@@ -162,10 +162,10 @@ def test_a_policy_for_another_problem_is_an_error_that_names_both_sizes(shape, n
         counsel.evaluate(problem, policy)
 
 
-def masked_problem():
-    """Two steps, two states; action 1 is not allowed in state 1 at step 1."""
+def masked_problem(states=1):
+    """Two steps, two states; action 1 is not allowed in state 1 (or in ``states``) at step 1."""
     allowed = np.ones((2, 2, 2), dtype=bool)
-    allowed[1, 1, 1] = False
+    allowed[1, states, 1] = False
     mdp = counsel.MDP(np.array([[0, 1], [0, 1]]), np.zeros((2, 2)), horizon=2, allowed=allowed)
     return counsel.AdviceProblem(mdp, counsel.Human(np.eye(2)[[0, 0]], 0.5))
 
@@ -174,6 +174,13 @@ def test_advising_an_action_that_is_not_allowed_is_an_error_that_names_the_cell(
     policy = counsel.Policy([[2, 2], [2, 1]], n_actions=2)
     with pytest.raises(counsel.CounselError, match=r"not allowed at \[h=1, s=1\]"):
         counsel.evaluate(masked_problem(), policy)
+
+
+def test_of_two_cells_that_are_not_allowed_the_first_is_named():
+    problem = masked_problem([0, 1])
+    policy = counsel.Policy([[2, 2], [1, 1]], n_actions=2)
+    with pytest.raises(counsel.CounselError, match=r"not allowed at \[h=1, s=0\]"):
+        counsel.evaluate(problem, policy)
 
 
 def test_advising_it_with_some_probability_is_an_error_too():
