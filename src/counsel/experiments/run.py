@@ -33,7 +33,7 @@ from numpy.random import Generator
 
 from counsel._arrays import Ints, layers
 from counsel._files import blaming, write_text
-from counsel._tables import Column, write_tables
+from counsel._tables import Column, need_pyarrow, write_tables
 from counsel.errors import CounselError
 from counsel.experiments.spec import Spec
 from counsel.experiments.store import make_folder
@@ -56,6 +56,9 @@ SAVE_EVERY = 60.0
 """Seconds between two savings of a long run."""
 
 MANIFEST, RECORD, LEARNER = "manifest.json", "record.csv", "learner.npz"
+OLD_RECORD = "record.parquet"
+"""Where the first runs of 0.1 have their records; once resumed they have ``record.csv``."""
+
 PICTURE, POLICY, POLICY_TABLE = "regret.png", "policy.npz", "policy.csv"
 WRITTEN = (PICTURE, POLICY_TABLE, POLICY, RECORD)
 PACKAGES = ("numpy", "scipy", "numba")
@@ -240,9 +243,10 @@ def _taken_up(
     if not isinstance(learner, Resumable):
         raise CounselError("a learner without state and restore cannot be gone on with")
     rng, last = resume(learner, folder / LEARNER)
-    with blaming(folder / RECORD):
+    path = folder / (OLD_RECORD if (folder / OLD_RECORD).exists() else RECORD)
+    with blaming(path):
         try:
-            records = _read_records(folder / RECORD)
+            records = _read_records(path)
         except (OSError, ValueError, TypeError, KeyError, csv.Error):
             raise CounselError("it cannot be read; start anew in another folder") from None
         if not all(math.isfinite(r.regret) and math.isfinite(r.value_gap) for r in records):
@@ -252,9 +256,15 @@ def _taken_up(
 
 def _read_records(path: Path) -> list[Record]:
     """Read what ``_put_aside`` wrote."""
+    names = [field.name for field in fields(Record)]
+    if path.suffix == ".parquet":
+        need_pyarrow()
+        import pyarrow.parquet as pq
+
+        return [Record(**row) for row in pq.read_table(path, columns=names).to_pylist()]
     with path.open(encoding="utf-8", newline="") as file:
         reader = csv.DictReader(file, strict=True)
-        if reader.fieldnames != [field.name for field in fields(Record)]:
+        if reader.fieldnames != names:
             raise ValueError(reader.fieldnames)
         return [
             Record(
@@ -273,6 +283,7 @@ def _put_aside(folder: Path, learner: Learner, rng: Generator, records: list[Rec
     names = [field.name for field in fields(Record)]
     columns = {name: Column(np.array([getattr(r, name) for r in records])) for name in names}
     write_tables(folder / RECORD, [columns])
+    (folder / OLD_RECORD).unlink(missing_ok=True)
     if isinstance(learner, Resumable):
         suspend(learner, folder / LEARNER, rng=rng, record=records[-1])
 

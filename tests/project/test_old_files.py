@@ -1,0 +1,120 @@
+"""Files that version 0.1 wrote are read as it read them."""
+
+import json
+import shutil
+
+import numpy as np
+import pytest
+
+import counsel
+from counsel import KL, PaperBonus, Simulator
+from counsel.model.problem import machine_rewards
+from counsel.service.client import Client
+from tests.support import services
+from tests.support.paths import ROOT
+
+FILES = ROOT / "tests" / "project" / "files_of_0_1"
+EXPECTED = json.loads((FILES / "expected.json").read_text(encoding="utf-8"))
+
+LEARNERS = {
+    "ucb-ad-kl": lambda p, rng: counsel.UCBAD(
+        p.without_adherence(), bound=KL(delta=0.1), penalty=0.1
+    ),
+    "ucb-ad-paper": lambda p, rng: counsel.UCBAD(
+        p.without_adherence(), bound=PaperBonus(), budget=0.5, rng=rng
+    ),
+    "thompson": lambda p, rng: counsel.Thompson(p.without_adherence(), rng=rng),
+    "rfe": lambda p, rng: counsel.RFE(p.shape, rng=rng, penalty=0.1),
+    "structured": lambda p, rng: counsel.Structured(p.shape, rng=rng, reward=p.mdp.reward),
+    "ucbvi": lambda p, rng: counsel.UCBVI(
+        p.shape, rng=rng, reward=machine_rewards(p), episodes=100
+    ),
+    "euler": lambda p, rng: counsel.EULER(p.shape, rng=rng, reward=None, episodes=100),
+    "q-learning": lambda p, rng: counsel.QLearning(
+        p.shape, rng=rng, reward=machine_rewards(p), episodes=100
+    ),
+    "rf-express": lambda p, rng: counsel.RFExpress(p.shape, rng=rng, reward=None),
+    "ucfh": lambda p, rng: counsel.UCFH(p.shape, rng=rng, reward=machine_rewards(p)),
+    "uc-cfh": lambda p, rng: counsel.UCCFH(p.shape, rng=rng, reward=machine_rewards(p), budget=1.0),
+}
+
+
+@pytest.fixture(scope="module")
+def drawn():
+    return counsel.load(FILES / "problem-drawn.npz")
+
+
+@pytest.mark.parametrize("name", EXPECTED["problems"])
+def test_problems_load(name):
+    problem, expected = counsel.load(FILES / f"problem-{name}.npz"), EXPECTED["problems"][name]
+    assert problem.horizon == expected["horizon"]
+    assert list(problem.mdp.state_labels)[:4] == expected["states"]
+    assert counsel.solve(problem).value == pytest.approx(expected["value"], rel=1e-12)
+    count = counsel.solve(problem, penalty=0.05).advice_count
+    assert count == pytest.approx(expected["count"], rel=1e-12)
+
+
+@pytest.mark.parametrize("name", EXPECTED["policies"])
+def test_policies_load(name, drawn, tmp_path):
+    value, count = EXPECTED["policies"][name].values()
+    found = counsel.evaluate(drawn, counsel.load_policy(FILES / f"policy-{name}.npz"))
+    assert (found.value, found.advice_count) == pytest.approx((value, count), rel=1e-12)
+    # As a table a person can read it has stayed the same, too.
+    counsel.save_policy(
+        counsel.load_policy(FILES / f"policy-{name}.npz"), tmp_path / "policy.csv", problem=drawn
+    )
+    assert (tmp_path / "policy.csv").read_text() == (FILES / f"policy-{name}.csv").read_text()
+
+
+@pytest.mark.parametrize("name", EXPECTED["learners"])
+def test_learners_resume_as_if_nothing_had_happened(name, drawn):
+    episode, regret, later = EXPECTED["learners"][name].values()
+    learner = LEARNERS[name](drawn, np.random.default_rng(1))
+    rng, record = counsel.resume(learner, FILES / f"learner-{name}.npz")
+    assert (record.episode, record.regret) == (episode, regret)
+    *_, last = counsel.learn(learner, Simulator(drawn), episodes=40, rng=rng, after=record)
+    assert last.regret == pytest.approx(later, rel=1e-9)
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+def test_runs_resume(kind, command, tmp_path):
+    shutil.copytree(FILES / f"run-{kind}", tmp_path / "run")
+    shutil.copy(FILES / "problem-drawn.npz", tmp_path)
+    ended = command("learn", "--resume", "--episodes", "80", "-o", "run", cwd=tmp_path)
+    assert ended.returncode == 0, ended.stderr
+    rows = (tmp_path / "run" / "record.csv").read_text().splitlines()
+    assert [row.split(",")[0] for row in rows[1:]] == [str(n) for n in range(1, 81)]
+    assert not (tmp_path / "run" / "record.parquet").exists()
+
+
+def test_models_of_logs_load_and_judge_the_plan_that_was_made_on_them(command, tmp_path):
+    for name in ("ward.csv", "ward.npz", "ward-plan.csv"):
+        shutil.copy(FILES / name, tmp_path)
+    fit = counsel.load_fit(tmp_path / "ward.npz")
+    assert fit.estimates.given.sum() > 0
+    ended = command("plan", "ward.npz", "--budget", "1", "-o", "again.csv", cwd=tmp_path)
+    assert ended.returncode == 0, ended.stderr
+    plan, again = ((tmp_path / name).read_text() for name in ("ward-plan.csv", "again.csv"))
+    assert plan == again
+    ended = command("evaluate", "ward.csv", "ward-plan.csv", "--model-only", cwd=tmp_path)
+    assert ended.returncode == 0, ended.stderr
+
+
+def test_a_database_is_served_on(tmp_path):
+    shutil.copy(FILES / "service.db", tmp_path / "service.db")
+    expected = EXPECTED["service"]
+    with services.serving(tmp_path / "service.db") as address, Client(address) as client:
+        advisers = client.advisers()
+        assert [adviser["name"] for adviser in advisers] == expected["advisers"]
+        assert [adviser["settings"] for adviser in advisers] == expected["settings"]
+        ward, drawn = (adviser["id"] for adviser in advisers)
+        assert client.log(ward).decode() == expected["log"]
+        assert client.person("ann") == expected["person"]
+        summary = client.summary(ward)
+        assert summary["episodes"] == expected["summary"]["episodes"]
+        assert summary["decisions"] == expected["summary"]["decisions"]
+        # The episode that was open goes on.
+        client.report(expected["open_advice"], "x", reward=1.0)
+        assert client.advise(expected["open_episode"], 1, "a")["id"]
+        client.end(expected["open_episode"])
+        assert client.summary(drawn)["episodes"] == 1
