@@ -26,3 +26,17 @@ def test_a_plan_of_cells_is_worth_and_says_what_solve_does(seed, name):
         first, second = plan.world.start @ plan.V_c2[:-1]
         assert first == pytest.approx(best.penalised_value, rel=1e-12)
         assert -second == pytest.approx(best.advice_count, rel=1e-12)
+
+
+def test_of_two_pieces_worth_the_same_the_one_that_saves_another_is_said():
+    # From state 0 action 0 leads to 1, where it takes another piece to earn the 1 that action 1
+    # earns on the way to 2. Alone the person goes to 3 and earns nothing; 4 to 19 never occur.
+    then, reward = np.full((20, 3), 3), np.zeros((20, 3))
+    then[0], reward[0, 1], reward[1, 0] = (1, 2, 3), 1.0, 1.0
+    mdp = counsel.MDP(then, reward, horizon=2)
+    own = np.tile([0.0, 0.0, 1.0], (1, 20, 1))
+    plan = plan_for(mdp, own, penalty=0.0)
+    assert isinstance(plan, SmallPlan)
+    assert plan.advise()[:, :2].tolist() == [[1, 3], [3, 0]]
+    first, second = plan.world.start @ plan.V_c2[:-1]
+    assert (first, -second) == (1.0, 1.0)
