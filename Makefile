@@ -19,7 +19,7 @@ export PYTHONDONTWRITEBYTECODE =
 help:
 	@echo "make demo       learn to advise two players of a game, and write a page that shows it"
 	@echo "make install    install everything into $(VENV), from the lock"
-	@echo "make test       run the tests (four to five minutes on two cores, the first time)"
+	@echo "make test       run the tests (some four minutes on two cores the first time, then three)"
 	@echo "make test-slow  the other tests: statistics, processes, browser, database, reproductions"
 	@echo "make test-all   both"
 	@echo "make test-lowest  make test with the lowest versions of all dependencies"

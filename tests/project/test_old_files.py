@@ -13,6 +13,8 @@ from counsel.service.client import Client
 from tests.support import services
 from tests.support.paths import ROOT
 
+pytestmark = pytest.mark.slow
+
 FILES = ROOT / "tests" / "project" / "files_of_0_1"
 EXPECTED = json.loads((FILES / "expected.json").read_text(encoding="utf-8"))
 
