@@ -9,6 +9,7 @@ import logging
 import queue
 import threading
 import time
+from collections import OrderedDict
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -49,7 +50,7 @@ class Plans:
         self, make: Callable[[PlanKey], Advising], stale: Callable[[PlanKey, Advising], bool]
     ) -> None:
         self._make, self._stale = make, stale
-        self._made: dict[PlanKey, Advising] = {}
+        self._made: OrderedDict[PlanKey, Advising] = OrderedDict()  # the last used is last
         self._bytes = self._drops = 0
         self._lock = threading.Lock()
         self._wanted: dict[PlanKey, None] = {}
@@ -60,10 +61,10 @@ class Plans:
 
     def of(self, key: PlanKey) -> Advising:
         """Return the last plan for somebody, or for everybody; the first ever is made here."""
-        made = self._made.get(key)
+        made = self._use(key)
         if made is None:
             everybody = key._replace(person=NOBODY)
-            made = self._made.get(everybody)
+            made = self._use(everybody)
             if made is None:
                 made = self._make(everybody)
                 self._keep(everybody, made)
@@ -76,6 +77,14 @@ class Plans:
     def last(self, key: PlanKey) -> Advising | None:
         """Return the last plan for exactly this, if any."""
         return self._made.get(key)
+
+    def _use(self, key: PlanKey) -> Advising | None:
+        """Return the last plan for exactly this, if any, and remember that it was used."""
+        with self._lock:
+            made = self._made.get(key)
+            if made is not None:
+                self._made.move_to_end(key)
+            return made
 
     def renew(self, key: PlanKey) -> None:
         """Have a plan made anew."""
@@ -118,8 +127,7 @@ class Plans:
             self._bytes += made.size - (last.size if last else 0)
             self._made[key] = made
             while self._bytes > MOST_BYTES and len(self._made) > 1:
-                oldest = next(iter(self._made))
-                self._bytes -= self._made.pop(oldest).size
+                self._bytes -= self._made.popitem(last=False)[1].size
 
     def _work(self) -> None:
         while (key := self._queue.get()) is not None and not self._stopping.is_set():
