@@ -46,7 +46,7 @@ def tracked():
     )
     if listed.returncode:
         pytest.skip("not a clone of the repository")
-    kinds = (".png", ".npz", ".woff2", ".ico")
+    kinds = (".png", ".npz", ".woff2", ".ico", ".db", ".parquet")
     return [ROOT / name for name in listed.stdout.split("\0") if name and not name.endswith(kinds)]
 
 
