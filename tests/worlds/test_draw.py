@@ -194,7 +194,8 @@ def test_png_and_svg_are_what_they_say(tmp_path, played):
     assert root.tag == "{http://www.w3.org/2000/svg}svg"
     # SVG counts in points, 72 an inch; PNG cuts a part of a dot off.
     for side, dots in (("width", width), ("height", height)):
-        assert float(root.get(side).removesuffix("pt")) / 72 * DOTS == pytest.approx(dots, abs=1)
+        points = float(root.get(side).removesuffix("pt"))
+        assert round(points / 72 * DOTS, 6) == pytest.approx(dots, abs=1)
     paint = svg.read_text().lower()
     for colour in (ADVICE, SILENCE, GOLD, INK):
         assert colour.lower() in paint
