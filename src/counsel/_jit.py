@@ -134,8 +134,8 @@ def _keep(file: Any, key: object, data: object) -> None:  # noqa: ANN401 (Numba'
 
 
 @inlined
-def variable(number: int) -> int:
-    """Return a number as int64; what it is passed to is compiled for no other type and no value."""
+def as_int64(number: int) -> int:
+    """Return a number as int64: what it is passed to is compiled for one type, and for no value."""
     return int(np.int64(number))
 
 

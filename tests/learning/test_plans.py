@@ -13,7 +13,6 @@ from tests.support.each import each_seed
 @each_seed(range(8))
 def test_a_plan_of_cells_is_worth_and_says_what_solve_does(seed, name):
     rng, world = np.random.default_rng(seed), make(name)
-    # One of few lifts in each pair, so that choices tie.
     lift = rng.choice([0.0, 0.25, 0.5, 1.0], size=(world.n_states, world.n_actions))
     problem = counsel.AdviceProblem(world.mdp, counsel.Human(world.policy[0], lift=lift))
     for penalty in (0.0, 0.125, 0.5):

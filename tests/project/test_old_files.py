@@ -58,24 +58,23 @@ def test_problems_load(name):
 
 @pytest.mark.parametrize("name", EXPECTED["policies"])
 def test_policies_load(name, drawn, tmp_path):
-    value, count = EXPECTED["policies"][name].values()
-    found = counsel.evaluate(drawn, counsel.load_policy(FILES / f"policy-{name}.npz"))
-    assert (found.value, found.advice_count) == pytest.approx((value, count), rel=1e-12)
+    policy, expected = counsel.load_policy(FILES / f"policy-{name}.npz"), EXPECTED["policies"][name]
+    evaluation = counsel.evaluate(drawn, policy)
+    assert evaluation.value == pytest.approx(expected["value"], rel=1e-12)
+    assert evaluation.advice_count == pytest.approx(expected["count"], rel=1e-12)
     # As a table a person can read it has stayed the same, too.
-    counsel.save_policy(
-        counsel.load_policy(FILES / f"policy-{name}.npz"), tmp_path / "policy.csv", problem=drawn
-    )
+    counsel.save_policy(policy, tmp_path / "policy.csv", problem=drawn)
     assert (tmp_path / "policy.csv").read_text() == (FILES / f"policy-{name}.csv").read_text()
 
 
 @pytest.mark.parametrize("name", EXPECTED["learners"])
 def test_learners_resume_as_if_nothing_had_happened(name, drawn):
-    episode, regret, later = EXPECTED["learners"][name].values()
+    expected = EXPECTED["learners"][name]
     learner = LEARNERS[name](drawn, np.random.default_rng(1))
     rng, record = counsel.resume(learner, FILES / f"learner-{name}.npz")
-    assert (record.episode, record.regret) == (episode, regret)
+    assert (record.episode, record.regret) == (expected["episode"], expected["regret"])
     *_, last = counsel.learn(learner, Simulator(drawn), episodes=40, rng=rng, after=record)
-    assert last.regret == pytest.approx(later, rel=1e-9)
+    assert last.regret == pytest.approx(expected["later"], rel=1e-9)
 
 
 @pytest.mark.parametrize("kind", ["csv", "parquet"])
@@ -92,8 +91,6 @@ def test_runs_resume(kind, command, tmp_path):
 def test_models_of_logs_load_and_judge_the_plan_that_was_made_on_them(command, tmp_path):
     for name in ("ward.csv", "ward.npz", "ward-plan.csv"):
         shutil.copy(FILES / name, tmp_path)
-    fit = counsel.load_fit(tmp_path / "ward.npz")
-    assert fit.estimates.given.sum() > 0
     ended = command("plan", "ward.npz", "--budget", "1", "-o", "again.csv", cwd=tmp_path)
     assert ended.returncode == 0, ended.stderr
     plan, again = ((tmp_path / name).read_text() for name in ("ward-plan.csv", "again.csv"))
@@ -113,8 +110,9 @@ def test_a_database_is_served_on(tmp_path):
         assert client.log(ward).decode() == expected["log"]
         assert client.person("ann") == expected["person"]
         summary = client.summary(ward)
-        assert summary["episodes"] == expected["summary"]["episodes"]
-        assert summary["decisions"] == expected["summary"]["decisions"]
+        # All but what rests on the newest plan, which is made in the background.
+        for name in expected["summary"].keys() - {"where", "frontier", "worth"}:
+            assert summary[name] == expected["summary"][name], name
         # The episode that was open goes on.
         client.report(expected["open_advice"], "x", reward=1.0)
         assert client.advise(expected["open_episode"], 1, "a")["id"]

@@ -913,6 +913,8 @@ def test_whole_trajectories_are_as_likely_as_they_should_be(seed, ending, kind):
     assert sum(due.values()) == pytest.approx(1.0, abs=1e-12)
     episodes = Simulator(problem).play(policy, episodes=n, rng=np.random.default_rng(seed))
     assert (episodes.lengths > 0).all()  # so that the first row tells the start
+    if kind == "random":  # what may say anything anywhere can always come to an end
+        assert ending == (early > 0.0)
     assert ending or early == 0.0
     check_binomial((episodes.lengths < 3).sum(), n, early)
     starts = episodes.state[episodes.first[:-1]]

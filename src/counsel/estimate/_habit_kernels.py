@@ -7,7 +7,7 @@ known.
 import numpy as np
 
 from counsel._arrays import Floats, Ints
-from counsel._jit import inlined, kernel, variable
+from counsel._jit import as_int64, inlined, kernel
 
 ROUNDS = 50
 """Rounds in which π̂ settles, at most."""
@@ -25,7 +25,7 @@ def settle_habit(actions_ba: Ints, own_a: Floats) -> None:
     """
     A = own_a.size
     chosen_a, refused_b = np.zeros(A), np.zeros(A)
-    silent, total, kinds = 0.0, 0.0, variable(0)
+    silent, total, kinds = 0.0, 0.0, as_int64(0)
     for a in range(A):
         silent += actions_ba[A, a]
         chosen_a[a] += actions_ba[A, a]

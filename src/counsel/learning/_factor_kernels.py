@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from counsel._arrays import Bools, Floats, Ints
-from counsel._jit import inlined, kernel, variable
+from counsel._jit import as_int64, inlined, kernel
 from counsel.estimate._habit_kernels import settle_habit
 from counsel.learning._chain_kernels import Chains, expect_chain, follow, kinds_of
 from counsel.learning._explore_kernels import pick_top
@@ -224,14 +224,14 @@ def explore_factors(
     for n in range(u_nw.shape[0]):
         s = draw_start(scene, u_nw[n, 1])
         start_s[s] += 1
-        last = variable(0)
+        last = as_int64(0)
         while last < H and not scene.over_ls[layer_of(scene.over_ls.shape[0], last), s]:
             h = last
             rate(counts, ground, doubt, ahead_hsa, h, s, value_b)
             b = pick_top(value_b, tie_nh[n, h])
             layer = layer_of(scene.person_lsc.shape[0], h)
             a = draw_action(scene.person_lsc, layer, s, b, u_nw[n, 2 + draws * h])
-            t = variable(scene.leads_lsa[layer_of(scene.leads_lsa.shape[0], h), s, a])
+            t = as_int64(scene.leads_lsa[layer_of(scene.leads_lsa.shape[0], h), s, a])
             if t < 0:
                 t = draw_row(scene, -1 - t, u_nw[n, 3 + draws * h])
             paid = scene.reward_lsa[layer_of(scene.reward_lsa.shape[0], h), s, a]
@@ -345,6 +345,6 @@ def note_all(
     for n in range(first.size - 1):
         for i in range(first[n], first[n + 1]):
             h = i - first[n]
-            s, b, a = variable(state[i]), variable(advice[i]), variable(action[i])
+            s, b, a = as_int64(state[i]), as_int64(advice[i]), as_int64(action[i])
             note(counts, ground, h, s, b, a, reward[i])
-            follow(counts.chains, h, s, a, variable(next_state[i]))
+            follow(counts.chains, h, s, a, as_int64(next_state[i]))

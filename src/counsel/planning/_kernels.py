@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from counsel._arrays import Bools, Floats, Ints
-from counsel._jit import inlined, kernel, variable
+from counsel._jit import as_int64, inlined, kernel
 from counsel.model._kernels import layer_of
 
 TIE = 1e-12
@@ -364,7 +364,7 @@ def plan_back(
         n = layer_of(model.first_row_l.size - 1, h)
         if model.shared_l[n]:
             expect(model, h, model.first_row_l[n], model.first_row_l[n + 1], then_s2, E_r2)
-        choose(model, aim, h, (variable(0), S), then_s2, E_r2, now_s2, V_hs[h], advice_hs[h])
+        choose(model, aim, h, (as_int64(0), S), then_s2, E_r2, now_s2, V_hs[h], advice_hs[h])
 
 
 @kernel
@@ -388,7 +388,7 @@ def plan_back_hard(
                 model,
                 aim,
                 h,
-                (variable(0), S),
+                (as_int64(0), S),
                 row,
                 quiet,
                 after,

@@ -9,7 +9,7 @@ rewards, against which rounding is judged.
 import numpy as np
 
 from counsel._arrays import Bools, Floats, Ints
-from counsel._jit import kernel, variable
+from counsel._jit import as_int64, kernel
 
 STRAIGHT = 1e-13
 """A point this close to the line between its neighbours, relative to its size, is no kink."""
@@ -186,7 +186,7 @@ def step_pieces(
     may_b = np.empty(A + 1, np.bool_)
     last_b, last_a = np.empty(A + 1), np.empty(A)
     for s in range(S):
-        grid, n = np.zeros(1), variable(1)
+        grid, n = np.zeros(1), as_int64(1)
         for a in range(A):
             i = row_sa[s, a]
             if i < 0 or not (policy_sa[s, a] > 0.0 or speak_sa[s, a]):

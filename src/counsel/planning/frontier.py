@@ -278,9 +278,8 @@ def frontier(
         left, right = points[here], points[there]
         new = between(planner, left, right)
         if new is None:
-            price = min(
-                max(slope(left, right), right.high), left.low
-            )  # it may be off by a rounding
+            # A rounding may put the slope outside what is known of both.
+            price = min(max(slope(left, right), right.high), left.low)
             points[here] = replace(left, low=price)
             points[there] = replace(right, high=price)
             continue

@@ -78,14 +78,6 @@ class Plans:
         """Return the last plan for exactly this, if any."""
         return self._made.get(key)
 
-    def _use(self, key: PlanKey) -> Advising | None:
-        """Return the last plan for exactly this, if any, and remember that it was used."""
-        with self._lock:
-            made = self._made.get(key)
-            if made is not None:
-                self._made.move_to_end(key)
-            return made
-
     def renew(self, key: PlanKey) -> None:
         """Have a plan made anew."""
         with self._idle:
@@ -118,6 +110,14 @@ class Plans:
         self._stopping.set()
         self._queue.put(None)
         self._thread.join()
+
+    def _use(self, key: PlanKey) -> Advising | None:
+        """Return the last plan for exactly this, if any, and remember that it was used."""
+        with self._lock:
+            made = self._made.get(key)
+            if made is not None:
+                self._made.move_to_end(key)
+            return made
 
     def _keep(self, key: PlanKey, made: Advising, drops: int | None = None) -> None:
         with self._lock:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from counsel._arrays import Bools, Floats, Ints
-from counsel._jit import inlined, kernel, variable
+from counsel._jit import as_int64, inlined, kernel
 from counsel.model._kernels import layer_of
 
 BLOCK = 64
@@ -65,7 +65,7 @@ def draw_row(scene: Scene, row: int, u: float) -> int:
     begin = scene.indptr[row]
     x = u * (scene.indptr[row + 1] - begin)
     j = begin + int(x)
-    return variable(scene.next_state[j] if x - int(x) < scene.keep[j] else scene.other[j])
+    return as_int64(scene.next_state[j] if x - int(x) < scene.keep[j] else scene.other[j])
 
 
 @inlined
