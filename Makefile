@@ -75,7 +75,7 @@ docs: $(READY)
 	@rm -rf docs/_gallery docs/_build
 	$(PYTEST) -m docs tests/project/test_pages.py tests/project/test_gallery.py
 	$(COMPILED) $(BIN)/python -m sphinx -q -W --keep-going docs docs/_build/html
-	$(BIN)/python docs/check_site.py docs/_build/html
+	$(BIN)/python tools/check_site.py docs/_build/html
 	@echo "Open docs/_build/html/index.html"
 
 # Six areas, one after the other (under 15 minutes on two cores); then the page and README's table.
@@ -86,7 +86,7 @@ bench: $(VENV)/.bench
 	$(BIN)/python -m benchmarks.baselines
 	$(BIN)/python -m benchmarks.logs
 	$(BIN)/python -m benchmarks.service
-	$(BIN)/python docs/benchmarks.py
+	$(BIN)/python tools/benchmark_pages.py
 
 # In an environment that has the build tools and nothing else. TAG=v1.2.3, if given, must match the version.
 dist:

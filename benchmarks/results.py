@@ -1,7 +1,7 @@
 """Results as data: rows that are printed as they come, then written with the machine they are from.
 
-Every module writes ``results/<area>.json`` in one shape; ``docs/benchmarks.py`` turns the files
-into a page and into the table of README.
+Every module writes ``results/<area>.json`` in one shape; ``tools/benchmark_pages.py`` turns the
+files into a page and into the table of README.
 """
 
 import json
@@ -168,7 +168,7 @@ def record(
     folder.mkdir(exist_ok=True)
     content = json.dumps(told, indent=1, ensure_ascii=False, allow_nan=False)
     write_text(folder / f"{area}.json", content + "\n")
-    print(f"Wrote benchmarks/results/{area}.json. Next: python docs/benchmarks.py")
+    print(f"Wrote benchmarks/results/{area}.json. Next: python tools/benchmark_pages.py")
 
 
 def rounded(value: Any) -> Any:

@@ -26,12 +26,12 @@ import sqlalchemy as sa
 
 from benchmarks.callers import Load, call
 from benchmarks.results import FOLDER, Row, against, alone, record
-from counsel.service.desk import Desk
-from counsel.service.keys import tenant_of
-from counsel.service.live import Settings
-from counsel.service.sources import Sources
-from counsel.service.store import open_engine, writing
-from counsel.service.tables import decisions, episodes, outcomes, people, snapshots
+from counsel.service.core.desk import Desk
+from counsel.service.core.live_adviser import Settings
+from counsel.service.core.problem_sources import Sources
+from counsel.service.db.api_keys import tenant_of
+from counsel.service.db.engine import open_engine, writing
+from counsel.service.db.tables import decisions, episodes, outcomes, people, snapshots
 from tests.support import postgres
 from tests.support.services import free_port
 

@@ -89,10 +89,10 @@ def few_draws(monkeypatch):
     For tests of anything else than what is drawn.
     """
     for module, name, number in (
-        ("law", "DRAWS", 19),
+        ("law_test", "DRAWS", 19),
         ("plan", "DRAWS", 40),
-        ("study", "DRAWS", 20),
-        ("evaluate", "MODELS", 20),
+        ("report_contents", "DRAWS", 20),
+        ("evaluate_log", "MODELS", 20),
     ):
         monkeypatch.setattr(importlib.import_module(f"counsel.logs.{module}"), name, number)
 

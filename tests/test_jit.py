@@ -10,7 +10,7 @@ import pytest
 from numba.core.caching import IndexDataCacheFile
 
 from counsel import _jit
-from counsel.learning._chain_kernels import follow
+from counsel.learning._transition_kernels import follow
 from tests.support.processes import started
 
 

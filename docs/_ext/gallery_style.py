@@ -7,7 +7,8 @@ def reset(gallery_conf: dict[str, Any], name: str) -> None:
     """Begin every example with the same style, whatever the last one did."""
     import matplotlib
 
-    from counsel.worlds.canvas import ADVICE, DOTS, DRIVER, INK, LINES, PAPER, STONES
+    from counsel.drawing.canvas import DOTS
+    from counsel.drawing.palette import ADVICE, DRIVER, INK, LINES, PAPER, STONES
 
     matplotlib.rcdefaults()
     matplotlib.rcParams.update(

@@ -72,10 +72,10 @@ def document() -> dict[str, Any]:
     logging.getLogger("alembic").setLevel(logging.WARNING)
     import numpy as np
 
-    from counsel.service.app import make_app
-    from counsel.service.desk import Desk
-    from counsel.service.sources import Sources
-    from counsel.service.store import open_engine
+    from counsel.service.api.app import make_app
+    from counsel.service.core.desk import Desk
+    from counsel.service.core.problem_sources import Sources
+    from counsel.service.db.engine import open_engine
 
     with tempfile.TemporaryDirectory() as folder:
         engine = open_engine(f"sqlite:///{folder}/counsel.db")

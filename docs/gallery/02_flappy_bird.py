@@ -4,8 +4,8 @@ What the machine says to a pilot who plays safe
 
 For the curious. Policy Safe dodges walls and never looks at stars. At a penalty of 0.3 for each
 piece of advice the machine speaks up where there are stars to be won, and is all but silent
-among the walls. :py:func:`counsel.worlds.draw` makes such a picture in one call; here it is drawn
-by hand to show what is in the records.
+among the walls. :py:func:`counsel.drawing.draw_map` makes such a picture in one call; here it is
+drawn by hand to show what is in the records.
 """
 
 from collections import Counter

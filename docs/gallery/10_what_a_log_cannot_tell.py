@@ -12,8 +12,8 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import counsel
-from counsel.logs.evaluate import REFUSED
-from counsel.report.seeds import band
+from counsel.estimate.seeds import band
+from counsel.logs.evaluate_log import REFUSED
 from counsel.worlds.ward import ward
 
 LOOKS = ("#9A6B0F", "D"), ("#1F2430", "s"), ("#0B7A75", "^")

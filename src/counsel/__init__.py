@@ -7,24 +7,24 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from counsel.baselines.bonuses import Bernstein, Freedman, Hoeffding
+    from counsel.baselines.confidence_sets import Phases
+    from counsel.baselines.euler import EULER
+    from counsel.baselines.q_learning import QLearning
+    from counsel.baselines.reference_advisers import Fixed, as_if_all_listened
+    from counsel.baselines.rf_express import RFExpress
+    from counsel.baselines.uc_cfh import UCCFH
+    from counsel.baselines.ucbvi import UCBVI
+    from counsel.baselines.ucfh import UCFH
     from counsel.errors import CounselError
-    from counsel.estimate.intervals import KL, PaperBonus, Theory
-    from counsel.learning.bonuses import Bernstein, Freedman, Hoeffding
-    from counsel.learning.euler import EULER
+    from counsel.estimate.bounds import KL, PaperBonus, Theory
     from counsel.learning.files import resume, suspend
     from counsel.learning.learn import Record, learn
     from counsel.learning.move import Move
-    from counsel.learning.plausible import Phases
-    from counsel.learning.q_learning import QLearning
-    from counsel.learning.reference import Fixed, as_if_all_listened
-    from counsel.learning.reward_free import RFE
-    from counsel.learning.rf_express import RFExpress
+    from counsel.learning.rfe import RFE
     from counsel.learning.structured import Structured
     from counsel.learning.thompson import Thompson
-    from counsel.learning.uc_cfh import UCCFH
     from counsel.learning.ucb_ad import UCBAD
-    from counsel.learning.ucbvi import UCBVI
-    from counsel.learning.ucfh import UCFH
     from counsel.logs.fit import Fit, fit, load_fit
     from counsel.model.files import load, load_policy, save, save_policy
     from counsel.model.human import Human
@@ -34,60 +34,60 @@ if TYPE_CHECKING:
     from counsel.model.problem import AdviceProblem
     from counsel.planning.best_action import always_best_action
     from counsel.planning.criticality import Criticality, criticality
+    from counsel.planning.evaluate import Evaluation, evaluate
     from counsel.planning.explain import Explanation, explain
     from counsel.planning.frontier import Frontier, Vertex, frontier
-    from counsel.planning.occupancy import Evaluation, evaluate
     from counsel.planning.plan import Plan
     from counsel.planning.solve import solve
     from counsel.simulate.episodes import Counts, Episodes
-    from counsel.simulate.log import save_log
+    from counsel.simulate.save_log import save_log
     from counsel.simulate.simulator import Simulator
 
 __version__ = "0.1.0"
 
 _HOME = {
     "AdviceProblem": "counsel.model.problem",
-    "Bernstein": "counsel.learning.bonuses",
+    "Bernstein": "counsel.baselines.bonuses",
     "CounselError": "counsel.errors",
     "Counts": "counsel.simulate.episodes",
     "Criticality": "counsel.planning.criticality",
-    "EULER": "counsel.learning.euler",
+    "EULER": "counsel.baselines.euler",
     "Episodes": "counsel.simulate.episodes",
-    "Evaluation": "counsel.planning.occupancy",
+    "Evaluation": "counsel.planning.evaluate",
     "Explanation": "counsel.planning.explain",
     "Fit": "counsel.logs.fit",
-    "Fixed": "counsel.learning.reference",
-    "Freedman": "counsel.learning.bonuses",
+    "Fixed": "counsel.baselines.reference_advisers",
+    "Freedman": "counsel.baselines.bonuses",
     "Frontier": "counsel.planning.frontier",
     "HardPolicy": "counsel.model.policy",
-    "Hoeffding": "counsel.learning.bonuses",
+    "Hoeffding": "counsel.baselines.bonuses",
     "Human": "counsel.model.human",
-    "KL": "counsel.estimate.intervals",
+    "KL": "counsel.estimate.bounds",
     "Kernel": "counsel.model.kernel",
     "MDP": "counsel.model.mdp",
     "Mixture": "counsel.model.policy",
     "Move": "counsel.learning.move",
-    "PaperBonus": "counsel.estimate.intervals",
-    "Phases": "counsel.learning.plausible",
+    "PaperBonus": "counsel.estimate.bounds",
+    "Phases": "counsel.baselines.confidence_sets",
     "Plan": "counsel.planning.plan",
     "Policy": "counsel.model.policy",
-    "QLearning": "counsel.learning.q_learning",
-    "RFE": "counsel.learning.reward_free",
-    "RFExpress": "counsel.learning.rf_express",
+    "QLearning": "counsel.baselines.q_learning",
+    "RFE": "counsel.learning.rfe",
+    "RFExpress": "counsel.baselines.rf_express",
     "Record": "counsel.learning.learn",
     "Simulator": "counsel.simulate.simulator",
     "Structured": "counsel.learning.structured",
-    "Theory": "counsel.estimate.intervals",
+    "Theory": "counsel.estimate.bounds",
     "Thompson": "counsel.learning.thompson",
     "UCBAD": "counsel.learning.ucb_ad",
-    "UCBVI": "counsel.learning.ucbvi",
-    "UCCFH": "counsel.learning.uc_cfh",
-    "UCFH": "counsel.learning.ucfh",
+    "UCBVI": "counsel.baselines.ucbvi",
+    "UCCFH": "counsel.baselines.uc_cfh",
+    "UCFH": "counsel.baselines.ucfh",
     "Vertex": "counsel.planning.frontier",
     "always_best_action": "counsel.planning.best_action",
-    "as_if_all_listened": "counsel.learning.reference",
+    "as_if_all_listened": "counsel.baselines.reference_advisers",
     "criticality": "counsel.planning.criticality",
-    "evaluate": "counsel.planning.occupancy",
+    "evaluate": "counsel.planning.evaluate",
     "explain": "counsel.planning.explain",
     "fit": "counsel.logs.fit",
     "frontier": "counsel.planning.frontier",
@@ -97,7 +97,7 @@ _HOME = {
     "load_policy": "counsel.model.files",
     "resume": "counsel.learning.files",
     "save": "counsel.model.files",
-    "save_log": "counsel.simulate.log",
+    "save_log": "counsel.simulate.save_log",
     "save_policy": "counsel.model.files",
     "solve": "counsel.planning.solve",
     "suspend": "counsel.learning.files",

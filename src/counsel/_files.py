@@ -53,6 +53,14 @@ def blaming(path: str | os.PathLike[str]) -> Iterator[None]:
         raise CounselError(f"{path} holds arrays of the wrong kind; the file is damaged") from None
 
 
+def make_folder(folder: Path) -> None:
+    """Make a folder and those above it, where they are not there."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as fault:
+        raise CounselError(f"cannot make the folder {folder}: {fault.strerror}") from None
+
+
 def write_text(path: Path, text: str) -> None:
     """Write a text file, whole or not at all."""
     with whole_file(path) as unfinished:

@@ -13,10 +13,10 @@ import psutil
 import pytest
 
 import counsel
-from counsel.experiments import run as runs
-from counsel.experiments.run import run
-from counsel.experiments.spec import ALGORITHMS, Spec
-from counsel.report.learning import draw_learning
+from counsel.drawing.regret import draw_learning
+from counsel.runs import run as runs
+from counsel.runs.run import run
+from counsel.runs.spec import ALGORITHMS, Spec
 from counsel.worlds import make
 from tests.support.processes import started
 from tests.support.waiting import PATIENCE, until, until_it_worked

@@ -15,7 +15,7 @@ from tests.support.later import Later
 
 pd = Later("pandas")
 
-judging = import_module("counsel.logs.evaluate")  # counsel.logs.evaluate is the function
+judging = import_module("counsel.logs.evaluate_log")  # counsel.logs.evaluate_log is the function
 
 
 @pytest.fixture

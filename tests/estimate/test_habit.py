@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from counsel.estimate.habit import habit_of
-from counsel.estimate.rates import wilson
+from counsel.estimate.intervals import wilson
 from tests.support import slow_logs
 from tests.support.drawn_choices import draw_choices_of_many, held
 from tests.support.each import each

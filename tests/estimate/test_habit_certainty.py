@@ -4,9 +4,9 @@ from decimal import Decimal, localcontext
 
 import numpy as np
 
-from counsel.estimate._kernels import kl_above
+from counsel.estimate._bound_kernels import kl_above
+from counsel.estimate.bounds import KL, PaperBonus, Theory, interval
 from counsel.estimate.habit import chance_of_others, habit_of
-from counsel.estimate.intervals import KL, PaperBonus, Theory, interval
 from counsel.estimate.pooling import Heard, pool
 
 ULP = 2.0**-53

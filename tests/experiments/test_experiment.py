@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 import counsel
+from counsel.estimate.seeds import band, interval
 from counsel.experiments.experiment import padded, seeds_of
 from counsel.experiments.paper import budget, penalty, regret, scaling
-from counsel.experiments.run_kinds import commonest
-from counsel.report.seeds import band, interval
+from counsel.experiments.run_types import commonest
 from counsel.worlds import make
 from tests.support.each import each
 from tests.support.later import Later

@@ -10,8 +10,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import counsel
-from counsel.experiments import pool
 from counsel.experiments import reproduce as whole
+from counsel.experiments import workers as pool
 from counsel.experiments.experiment import Size, settings_of
 from counsel.experiments.paper import EXPERIMENTS, budget
 from counsel.experiments.store import Done, Store

@@ -7,15 +7,15 @@ import numpy as np
 import pytest
 
 import counsel
-from counsel.learning._chain_kernels import follow
-from counsel.learning._factor_kernels import (
+from counsel.learning._structured_kernels import (
     back_up,
     note,
     rate,
 )
+from counsel.learning._transition_kernels import follow
 from counsel.learning.move import Move
 from counsel.simulate import simulator as simulating
-from counsel.simulate._kernels import draw_action, draw_row, draw_start
+from counsel.simulate._episode_kernels import draw_action, draw_row, draw_start
 from tests.support.structured import (
     PROBLEMS,
     explored,

@@ -7,8 +7,8 @@ import pytest
 from scipy.special import rel_entr
 
 import counsel
-from counsel.learning._explore_kernels import UNSEEN
-from counsel.learning._factor_kernels import (
+from counsel.learning._rfe_kernels import UNSEEN
+from counsel.learning._structured_kernels import (
     look_ahead,
     rate,
 )

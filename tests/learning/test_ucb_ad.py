@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 import counsel
-from counsel.estimate.intervals import KL, PaperBonus, Theory
+from counsel.estimate.bounds import KL, PaperBonus, Theory
 from counsel.learning.learn import Record, learn
 from counsel.learning.move import Move
-from counsel.learning.plans import LargePlan, SmallPlan
+from counsel.learning.replanning import LargePlan, SmallPlan
 from counsel.learning.ucb_ad import UCBAD
 from counsel.worlds import flappy_bird, generate_map, make
 from tests.support.each import each, each_seed

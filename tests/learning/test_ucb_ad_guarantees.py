@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 
 import counsel
-from counsel.estimate.intervals import KL, Theory, interval
+from counsel.estimate.bounds import KL, Theory, interval
 from counsel.learning.learn import learn
-from counsel.learning.plans import SmallPlan
-from counsel.learning.reward_free import RFE
+from counsel.learning.replanning import SmallPlan
+from counsel.learning.rfe import RFE
 from counsel.learning.thompson import Thompson
 from counsel.learning.ucb_ad import UCBAD
 from counsel.worlds import flappy_bird, generate_map, make

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import counsel
-from counsel.estimate.rates import wilson
-from counsel.logs.counts import Tally, count_log
+from counsel.estimate.intervals import wilson
+from counsel.logs.count import Tally, count_log
 from counsel.logs.read import read_log
 from counsel.worlds import make
 from tests.support.drawn_logs import brought_back, drawn, fit_of, places, tally_of

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import counsel
-from counsel.logs.estimates import Sharing
+from counsel.logs.estimate import Sharing
 from counsel.logs.schema import Bins
 from tests.support.drawn_logs import fit_of
 from tests.support.drawn_tables import spoken, table, ward_tally

@@ -10,7 +10,7 @@ import pytest
 import counsel
 from counsel._tables import write_tables
 from counsel.logs.plan import plan, plan_columns, plan_tables
-from counsel.logs.policies import read_policy
+from counsel.logs.read_policy import read_policy
 from counsel.worlds import make
 from tests.support.drawn_logs import drawn, fit_of, tally_of
 from tests.support.later import Later

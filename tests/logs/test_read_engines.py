@@ -22,7 +22,7 @@ import pytest
 import counsel
 from counsel.logs import read
 from counsel.logs.check import check_log
-from counsel.logs.counts import CUT, ENDED, count_log
+from counsel.logs.count import CUT, ENDED, count_log
 from counsel.logs.read import read_log
 from counsel.logs.schema import OPTIONAL, Bins, Columns
 

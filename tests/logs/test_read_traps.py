@@ -16,9 +16,9 @@ import counsel
 from counsel import CounselError
 from counsel.estimate.habit import habit_of
 from counsel.logs import Bins, check_log, evaluate, plan, read_log
-from counsel.logs.evaluate import ends_of
-from counsel.logs.listening import by_advice, by_state, over_time
-from counsel.logs.policies import read_policy
+from counsel.logs.adherence_breakdown import by_advice, by_state, over_time
+from counsel.logs.evaluate_log import ends_of
+from counsel.logs.read_policy import read_policy
 from counsel.worlds.ward import ward_log
 from tests.support.each import each
 from tests.support.later import Later

@@ -6,7 +6,7 @@ import pytest
 import counsel
 from benchmarks.plain import PlainRFE, PlainUCBAD
 from benchmarks.vectors import Vectors, chances
-from counsel.estimate.intervals import KL, interval
+from counsel.estimate.bounds import KL, interval
 from counsel.worlds import make
 
 

@@ -18,7 +18,7 @@ FIELDS = {
 
 def script():
     # By its path: its name is that of the package with the benchmarks.
-    told = importlib.util.spec_from_file_location("the_page", ROOT / "docs" / "benchmarks.py")
+    told = importlib.util.spec_from_file_location("the_page", ROOT / "tools" / "benchmark_pages.py")
     module = importlib.util.module_from_spec(told)
     told.loader.exec_module(module)
     return module
@@ -43,7 +43,7 @@ def test_the_table_of_readme_is_written_from_the_results():
 def test_make_bench_runs_every_area_and_then_writes_the_page():
     recipe = (ROOT / "Makefile").read_text().partition("\nbench:")[2].partition("\n\n")[0]
     commands = [line.split(maxsplit=1)[1] for line in recipe.splitlines() if line[:1] == "\t"]
-    assert commands == [*(f"-m benchmarks.{area}" for area in AREAS), "docs/benchmarks.py"]
+    assert commands == [*(f"-m benchmarks.{area}" for area in AREAS), "tools/benchmark_pages.py"]
     assert tuple(docs.CHAPTERS) == AREAS
     assert sorted(path.stem for path in docs.RESULTS.glob("*.json")) == sorted(AREAS)
 

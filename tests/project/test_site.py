@@ -6,7 +6,7 @@ import pytest
 
 from tests.support.paths import ROOT
 
-sys.path.insert(0, str(ROOT / "docs"))
+sys.path.insert(0, str(ROOT / "tools"))
 sys.path.insert(0, str(ROOT / "docs" / "_ext"))
 
 import check_site

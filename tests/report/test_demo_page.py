@@ -8,7 +8,7 @@ import pytest
 
 from counsel.experiments import demo as demos
 from counsel.experiments.demo import make_demo
-from counsel.report.markup import DARK, LIGHT
+from counsel.report.page_template import DARK, LIGHT
 
 VOID = {"meta", "br", "img", "link", "input", "hr"}
 

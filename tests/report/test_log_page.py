@@ -11,10 +11,10 @@ import pyarrow.csv
 import pytest
 
 import counsel
-from counsel.logs.evaluate import evaluate, weigh
+from counsel.logs.evaluate_log import evaluate, weigh
 from counsel.logs.read import as_log
+from counsel.logs.report_contents import study
 from counsel.logs.sensitivity import sensitivity
-from counsel.logs.study import study
 from counsel.report.log_page import log_page
 from counsel.worlds.ward import ward_log
 from tests.support.later import Later

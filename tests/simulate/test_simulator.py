@@ -21,7 +21,7 @@ from scipy.special import ndtr
 import counsel
 from counsel import MDP, AdviceProblem, CounselError, HardPolicy, Human, Mixture, Policy, Simulator
 from counsel.simulate import simulator as module
-from counsel.simulate._kernels import BLOCK, fill_alias
+from counsel.simulate._episode_kernels import BLOCK, fill_alias
 from counsel.simulate.simulator import NUMBERS
 from counsel.worlds import make
 from tests.support import examples, oracles

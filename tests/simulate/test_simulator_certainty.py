@@ -3,7 +3,7 @@
 import numpy as np
 
 import counsel
-from counsel.simulate._kernels import draw_action
+from counsel.simulate._episode_kernels import draw_action
 
 ULP = 2.0**-53
 SMALL = (5e-324, 1e-307, 1e-300, 1e-200, 1e-17, ULP, 1e-12)

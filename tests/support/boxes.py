@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from counsel.learning._chain_kernels import Chains
-from counsel.learning._optimist_kernels import Box
+from counsel.baselines._optimism_kernels import Box
+from counsel.learning._transition_kernels import Chains
 
 
 def chains_of(counts_hsbt):

@@ -4,10 +4,10 @@ from concurrent.futures import Future
 
 import sqlalchemy as sa
 
-from counsel.service import record
-from counsel.service.keys import tenant_of
-from counsel.service.store import Committer
-from counsel.service.tables import advisers, decisions, episodes, people
+from counsel.service.db import queries as record
+from counsel.service.db.api_keys import tenant_of
+from counsel.service.db.group_commit import Committer
+from counsel.service.db.tables import advisers, decisions, episodes, people
 
 
 def hand_in(committer, kind, item):

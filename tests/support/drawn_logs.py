@@ -6,8 +6,8 @@ from functools import lru_cache
 import numpy as np
 
 import counsel
-from counsel.logs.counts import CUT, ENDED, Tally
-from counsel.logs.estimates import Sharing, estimate
+from counsel.logs.count import CUT, ENDED, Tally
+from counsel.logs.estimate import Sharing, estimate
 from counsel.logs.fit import Fit
 
 

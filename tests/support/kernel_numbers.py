@@ -12,7 +12,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 import counsel
-from counsel.estimate.intervals import KL, PaperBonus, Theory, interval
+from counsel.estimate.bounds import KL, PaperBonus, Theory, interval
 from counsel.model.problem import machine_rewards
 from counsel.worlds import make
 

@@ -22,10 +22,10 @@ def free_port():
 @contextmanager
 def open_desk(url):
     """A desk on a database, in which the tenant "local" has the number 1."""
-    from counsel.service.desk import Desk
-    from counsel.service.keys import tenant_of
-    from counsel.service.sources import Sources
-    from counsel.service.store import open_engine, writing
+    from counsel.service.core.desk import Desk
+    from counsel.service.core.problem_sources import Sources
+    from counsel.service.db.api_keys import tenant_of
+    from counsel.service.db.engine import open_engine, writing
 
     engine = open_engine(url)
     with writing(engine) as connection:
@@ -43,7 +43,7 @@ def serving(database):
     """Serve without keys in a thread; yields the address."""
     import uvicorn
 
-    from counsel.service.serving import Serving
+    from counsel.service.process import Serving
 
     port = free_port()
     app = Serving(str(database), auth=False).app()
@@ -75,7 +75,7 @@ def _run(url, port):
     """Serve in this process, which was forked from one that has everything imported."""
     import uvicorn
 
-    from counsel.service.serving import Serving
+    from counsel.service.process import Serving
 
     uvicorn.run(Serving(url, auth=False).app(), port=port, log_level="critical")
 
@@ -83,7 +83,7 @@ def _run(url, port):
 def start(url, port):
     """Serve in a process of its own and wait until it answers."""
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["counsel.service.serving", "uvicorn"])
+    context.set_forkserver_preload(["counsel.service.process", "uvicorn"])
     process = context.Process(target=_run, args=(url, port), daemon=True)
     process.start()
     deadline = time.monotonic() + 60

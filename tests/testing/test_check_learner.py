@@ -6,7 +6,7 @@ import pytest
 import counsel
 from counsel import KL, UCBAD, PaperBonus, Structured, Theory, Thompson
 from counsel.learning.files import resume, suspend
-from counsel.learning.reward_free import RFE
+from counsel.learning.rfe import RFE
 from counsel.testing import check_learner
 from counsel.worlds import make
 from tests.support.problems import adapt, draw

@@ -15,8 +15,8 @@ from gymnasium.wrappers import TimeAwareObservation
 
 import counsel
 from counsel import CounselError
+from counsel.drawing.palette import ADVICE, GOLD, HARM, INK, PAPER, SILENCE, STONES
 from counsel.worlds import AdviceEnv, GridMap, Uniform, car_driving, flappy_bird, make
-from counsel.worlds.canvas import ADVICE, GOLD, HARM, INK, PAPER, SILENCE, STONES
 from tests.support.later import Later
 
 stats, colors = Later("scipy.stats"), Later("matplotlib.colors")

@@ -1,4 +1,4 @@
-"""The command line: parse and call; ``counsel.printing`` prints."""
+"""The command line: each family of commands parses and calls; its ``_output`` module prints."""
 
 from counsel.cli import demo, experiments, learning, logs, planning, service
 from counsel.cli.app import main

@@ -30,10 +30,10 @@ def demo(
     as_json: Json = False,
 ) -> None:
     """Learn to advise two players of a game, and write a page that shows it."""
+    from counsel.cli import demo_output as printing
+    from counsel.cli.console import print_json, progress
+    from counsel.cli.learning_output import standing
     from counsel.experiments.demo import make_demo
-    from counsel.printing import demo as printing
-    from counsel.printing.learning import standing
-    from counsel.printing.tables import print_json, progress
 
     if seed < 0:
         raise CounselError(f"--seed is {seed}; it must be 0 or more")

@@ -35,10 +35,10 @@ def reproduce(  # noqa: PLR0913 (one argument for each option)
 ) -> None:
     """Run the paper's experiments, draw its figures and test its claims."""
     from counsel._arrays import whole
+    from counsel.cli import experiments_output as printing
+    from counsel.cli.console import print_json
     from counsel.experiments.experiment import Size
     from counsel.experiments.reproduce import reproduce as run_all
-    from counsel.printing import experiments as printing
-    from counsel.printing.tables import print_json
 
     if workers is not None:
         whole("workers", workers, least=1)
@@ -71,9 +71,9 @@ def figures(
     as_json: Json = False,
 ) -> None:
     """Draw the figures, test the claims and write the report again, from saved runs."""
+    from counsel.cli import experiments_output as printing
+    from counsel.cli.console import print_json
     from counsel.experiments.reproduce import redraw
-    from counsel.printing import experiments as printing
-    from counsel.printing.tables import print_json
 
     outcome = redraw(folder)
     if as_json:

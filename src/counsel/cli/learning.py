@@ -13,7 +13,7 @@ from counsel.errors import CounselError
 
 if TYPE_CHECKING:
     import counsel
-    from counsel.experiments.spec import Spec
+    from counsel.runs.spec import Spec
 
 
 @app.command()
@@ -96,10 +96,11 @@ def learn(  # noqa: PLR0913 (one argument for each option)
     as_json: Json = False,
 ) -> None:
     """Learn what to advise from simulated episodes, and see what learning costs."""
-    from counsel.experiments.run import run, spec_in
-    from counsel.experiments.spec import Spec
-    from counsel.printing import learning as printing
-    from counsel.printing.tables import print_json, progress
+    from counsel.cli import learning_output as printing
+    from counsel.cli.console import print_json, progress
+    from counsel.runs.manifest import spec_in
+    from counsel.runs.run import run
+    from counsel.runs.spec import Spec
 
     given: dict[str, Any] = {
         "world": source,

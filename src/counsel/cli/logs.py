@@ -71,9 +71,9 @@ def check(  # noqa: PLR0913 (one argument for each option)
     as_json: Json = False,
 ) -> None:
     """Look through a table of past decisions and say whether it can be learnt from."""
+    from counsel.cli import logs_output as printing
+    from counsel.cli.console import print_json
     from counsel.logs.check import check_log
-    from counsel.printing import logs as printing
-    from counsel.printing.tables import print_json
 
     found = check_log(
         _read(log, columns, bins), actions=_names(actions), reward_range=_range(rewards)
@@ -109,9 +109,9 @@ def fit(  # noqa: PLR0913 (one argument for each option)
     as_json: Json = False,
 ) -> None:
     """Estimate from a table of decisions what people do alone, how much they listen, what pays."""
+    from counsel.cli import logs_output as printing
+    from counsel.cli.console import print_json
     from counsel.logs.fit import fit as fit_log
-    from counsel.printing import logs as printing
-    from counsel.printing.tables import print_json
 
     _check_output(output, ".npz")
     sharing: dict[str, Any] = {"share": share, "scale": scale, "groups": _groups(groups)}
@@ -161,11 +161,11 @@ def plan(  # noqa: PLR0913 (one argument for each option)
 ) -> None:
     """Plan what to advise where, within a budget or at a penalty, on a fitted model."""
     from counsel._tables import write_tables
+    from counsel.cli import logs_output as printing
+    from counsel.cli.console import counting, print_json
     from counsel.logs.fit import load_fit
     from counsel.logs.plan import DRAWS, plan_columns
     from counsel.logs.plan import plan as plan_on
-    from counsel.printing import logs as printing
-    from counsel.printing.tables import counting, print_json
 
     _check_output(output, ".csv", ".parquet")
     if model.suffix != ".npz":
@@ -221,10 +221,10 @@ def evaluate(  # noqa: PLR0913 (one argument for each option)
     as_json: Json = False,
 ) -> None:
     """Estimate what a policy would have been worth, from a log of what was done instead."""
-    from counsel.logs.evaluate import MODELS
-    from counsel.logs.evaluate import evaluate as judge
-    from counsel.printing import logs as printing
-    from counsel.printing.tables import counting, print_json
+    from counsel.cli import logs_output as printing
+    from counsel.cli.console import counting, print_json
+    from counsel.logs.evaluate_log import MODELS
+    from counsel.logs.evaluate_log import evaluate as judge
 
     opened = _read(log, columns, bins, like)
     with counting("Drawing episodes", MODELS) as show:
@@ -263,10 +263,10 @@ def report(  # noqa: PLR0913 (one argument for each option)
     import numpy as np
 
     from counsel._files import write_text
-    from counsel.logs.evaluate import weigh
+    from counsel.cli.console import counting
+    from counsel.logs.evaluate_log import weigh
     from counsel.logs.fit import fit as fit_log
-    from counsel.logs.study import DRAWS, study
-    from counsel.printing.tables import counting
+    from counsel.logs.report_contents import DRAWS, study
     from counsel.report.log_page import log_page
 
     _check_output(output, ".html")

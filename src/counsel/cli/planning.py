@@ -42,8 +42,8 @@ def solve(  # noqa: PLR0913 (one argument for each option)
 ) -> None:
     """Find the best advice: without limit, at a penalty, or within a budget."""
     import counsel
-    from counsel.printing import planning as printing
-    from counsel.printing.tables import print_json
+    from counsel.cli import planning_output as printing
+    from counsel.cli.console import print_json
 
     if output is not None and output.suffix not in (".csv", ".parquet", ".npz"):
         raise CounselError(f"-o {output} must end in .csv, .parquet or .npz")
@@ -79,8 +79,8 @@ def frontier(
 ) -> None:
     """Trace what every number of pieces of advice is worth."""
     import counsel
-    from counsel.printing import planning as printing
-    from counsel.printing.tables import print_json
+    from counsel.cli import planning_output as printing
+    from counsel.cli.console import print_json
 
     if output is not None and output.suffix != ".csv":
         raise CounselError(f"-o {output} must end in .csv")
@@ -117,8 +117,8 @@ def explain(  # noqa: PLR0913 (one argument for each option)
 ) -> None:
     """Say why the machine speaks, or is silent, at one step in one state."""
     import counsel
-    from counsel.printing import planning as printing
-    from counsel.printing.tables import print_json
+    from counsel.cli import planning_output as printing
+    from counsel.cli.console import print_json
 
     problem = read_problem(source)
     plan = counsel.solve(
@@ -136,8 +136,8 @@ def explain(  # noqa: PLR0913 (one argument for each option)
 def worlds(*, as_json: Json = False) -> None:
     """List the worlds that have a name."""
     import counsel.worlds
-    from counsel.printing import planning as printing
-    from counsel.printing.tables import print_json
+    from counsel.cli import planning_output as printing
+    from counsel.cli.console import print_json
 
     found = counsel.worlds.catalogue()
     if as_json:
@@ -171,8 +171,8 @@ def play_out(  # noqa: PLR0913 (one argument for each option)
     import counsel
     from counsel._arrays import whole
     from counsel._tables import TABLES
-    from counsel.printing import planning as printing
-    from counsel.printing.tables import print_json, progress
+    from counsel.cli import planning_output as printing
+    from counsel.cli.console import print_json, progress
     from counsel.simulate.summary import Summary
 
     if output is not None and (output.suffix not in TABLES or output.is_dir()):

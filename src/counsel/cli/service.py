@@ -60,10 +60,10 @@ def serve(  # noqa: PLR0913 (what may be chosen)
 
     import uvicorn
 
-    from counsel.service.app import LOOPBACK
-    from counsel.service.keys import any_key
-    from counsel.service.serving import Serving
-    from counsel.service.store import is_shared, open_engine
+    from counsel.service.api.app import LOOPBACK
+    from counsel.service.db.api_keys import any_key
+    from counsel.service.db.engine import is_shared, open_engine
+    from counsel.service.process import Serving
 
     open_door = no_auth or demo
     if open_door and host not in LOOPBACK:
@@ -87,7 +87,7 @@ def serve(  # noqa: PLR0913 (what may be chosen)
         address = f"http://{host}:{port}"
         if demo:
             typer.echo("Starting; the very first time that compiles the planner (20 s or so).")
-        app = serving.app() if workers == 1 else "counsel.service.serving:app_from_environment"
+        app = serving.app() if workers == 1 else "counsel.service.process:app_from_environment"
         serving.to_environment()
         typer.echo(f"Serving on {address} (Ctrl-C stops): play at {address}/play.")
         if keyless:
@@ -117,8 +117,8 @@ def add_key(
 ) -> None:
     """Make a key and show it, once."""
     _need_extra()
-    from counsel.service import keys as service
-    from counsel.service.store import open_engine, writing
+    from counsel.service.db import api_keys as service
+    from counsel.service.db.engine import open_engine, writing
 
     engine = open_engine(database)
     try:
@@ -136,10 +136,10 @@ def list_keys(
 ) -> None:
     """List the keys of a tenant, without what opens anything."""
     _need_extra()
-    from counsel.printing import service as printing
-    from counsel.printing.tables import print_json
-    from counsel.service import keys as service
-    from counsel.service.store import open_engine
+    from counsel.cli import service_output as printing
+    from counsel.cli.console import print_json
+    from counsel.service.db import api_keys as service
+    from counsel.service.db.engine import open_engine
 
     engine = open_engine(_known(database))
     with engine.connect() as connection:
@@ -160,8 +160,8 @@ def revoke_key(
 ) -> None:
     """Make the keys of a name useless from now on."""
     _need_extra()
-    from counsel.service import keys as service
-    from counsel.service.store import open_engine, writing
+    from counsel.service.db import api_keys as service
+    from counsel.service.db.engine import open_engine, writing
 
     engine = open_engine(_known(database))
     with writing(engine) as connection:
@@ -198,7 +198,7 @@ def _known(database: str) -> str:
 
 def _shown(database: str) -> str:
     """Return a database as it may be printed: without what opens it."""
-    from counsel.service.store import without_password
+    from counsel.service.db.engine import without_password
 
     return shlex.quote(without_password(database))
 

@@ -28,7 +28,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from counsel._arrays import Bools, Floats
-from counsel.estimate.rates import wilson
+from counsel.estimate.intervals import wilson
 
 ROUNDS = 300
 """Iterations after which the rest is left."""

@@ -26,7 +26,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from counsel._arrays import Floats, Ints, sealed
-from counsel.estimate.rates import Z
+from counsel.estimate.intervals import Z
 
 GRID = sealed(np.linspace(-1.0, 1.0, 401))
 """The lifts that are told apart."""

@@ -24,24 +24,23 @@ from typing import NamedTuple
 import numpy as np
 
 from counsel._arrays import not_negative, whole
-from counsel._files import write_text
+from counsel._files import make_folder, write_text
 from counsel._jit import cores
 from counsel.errors import CounselError
-from counsel.experiments.pool import fresh_processes
-from counsel.experiments.run import POLICY, Result, run
-from counsel.experiments.spec import Spec
-from counsel.experiments.store import make_folder
+from counsel.experiments.workers import fresh_processes
 from counsel.learning.learn import Record
 from counsel.model.files import load_policy
 from counsel.model.policy import Policy
 from counsel.model.problem import AdviceProblem
 from counsel.planning.best_action import always_best_action
+from counsel.planning.evaluate import Evaluation, evaluate
 from counsel.planning.frontier import frontier
 from counsel.planning.gains import gains
-from counsel.planning.occupancy import Evaluation, evaluate
 from counsel.planning.silence import never_advise
 from counsel.planning.solve import solve
 from counsel.report.demo_page import Phase, Player, Point, Reason, demo_page
+from counsel.runs.run import POLICY, Result, run
+from counsel.runs.spec import Spec
 from counsel.simulate.episodes import Episodes
 from counsel.simulate.simulator import Simulator
 from counsel.worlds.catalogue import make

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from counsel._arrays import Floats, real, whole
 from counsel.errors import CounselError
-from counsel.report.seeds import Interval
+from counsel.estimate.seeds import Interval
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -21,20 +21,20 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from counsel._files import write_text
+from counsel._files import make_folder, write_text
 from counsel._jit import cores
+from counsel.drawing.canvas import save
 from counsel.errors import CounselError
 from counsel.experiments.experiment import Claim, Experiment, Picture, Run, Size, settings_of
 from counsel.experiments.paper import EXPERIMENTS
-from counsel.experiments.pool import workforce
-from counsel.experiments.store import Done, Store, make_folder
+from counsel.experiments.store import Done, Store
+from counsel.experiments.workers import workforce
 from counsel.report.reproduction_page import (
     PageClaim,
     PagePicture,
     Section,
     reproduction_page,
 )
-from counsel.worlds.canvas import save
 
 MANIFEST, CLAIMS, REPORT, FIGURES = "manifest.json", "claims.json", "report.html", "figures"
 KIND = "counsel-reproduction"

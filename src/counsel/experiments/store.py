@@ -9,23 +9,19 @@ another, or that holds other settings does not count: its run is done again.
 
 import hashlib
 import json
-import platform
 from collections.abc import Iterable
 from dataclasses import dataclass
-from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from counsel._files import whole_file
+from counsel._files import make_folder, whole_file
 from counsel._tables import need_pyarrow
-from counsel.errors import CounselError
 from counsel.experiments.experiment import Rows, Run, settings_of
 
 FORMAT = "counsel-rows-2"
 KEY = b"counsel"
-PACKAGES = ("counsel", "numpy", "scipy", "numba", "pyarrow", "highspy")
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,14 +92,6 @@ class Store:
         return [run for run in runs if self.read(run) is None]
 
 
-def make_folder(folder: Path) -> None:
-    """Make a folder and those above it, where they are not there."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as fault:
-        raise CounselError(f"cannot make the folder {folder}: {fault.strerror}") from None
-
-
 _BAD = (OSError, ValueError, KeyError, TypeError, RecursionError)
 
 
@@ -125,10 +113,3 @@ def fingerprint(rows: Rows) -> str:
         found.update(f"{name}{column.dtype.str}{column.shape}".encode())
         found.update(column.tobytes())
     return found.hexdigest()
-
-
-def versions() -> dict[str, str]:
-    """Return the versions of what results depend on."""
-    return {name: metadata.version(name) for name in PACKAGES} | {
-        "python": platform.python_version()
-    }

@@ -10,11 +10,11 @@ import numpy as np
 
 from counsel._arrays import Bools, Floats, Ints
 from counsel._jit import kernel
-from counsel.estimate._kernels import KL_LEVEL, Rule, upper_bound
+from counsel.estimate._bound_kernels import KL_LEVEL, Rule, upper_bound
 from counsel.model._kernels import layer_of
+from counsel.planning._backward_kernels import Aim
 from counsel.planning._cell_kernels import CellWorld, plan_cells, value_cells
-from counsel.planning._kernels import Aim
-from counsel.simulate._kernels import Scene, draw_action, draw_row, draw_start
+from counsel.simulate._episode_kernels import Scene, draw_action, draw_row, draw_start
 
 
 class Groups(NamedTuple):

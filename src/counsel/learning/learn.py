@@ -26,7 +26,7 @@ from numpy.random import Generator
 from counsel._arrays import Floats, check_rng, whole
 from counsel.learning.move import Move
 from counsel.model.policy import HardPolicy, Policy
-from counsel.planning.occupancy import evaluate
+from counsel.planning.evaluate import evaluate
 from counsel.planning.solve import solve
 from counsel.simulate.episodes import Episodes
 from counsel.simulate.simulator import Simulator

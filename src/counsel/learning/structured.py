@@ -47,9 +47,8 @@ from numpy.random import Generator
 from numpy.typing import ArrayLike
 
 from counsel._arrays import Floats, Ints, layers, sealed
-from counsel.learning._chain_kernels import Chains, all_links, are_chains, with_room
-from counsel.learning._explore_kernels import UNSEEN, pick_top
-from counsel.learning._factor_kernels import (
+from counsel.learning._rfe_kernels import UNSEEN, pick_top
+from counsel.learning._structured_kernels import (
     Doubt,
     FactorCounts,
     Ground,
@@ -61,9 +60,10 @@ from counsel.learning._factor_kernels import (
     rate,
     width,
 )
-from counsel.learning.exploring import Exploring
+from counsel.learning._transition_kernels import Chains, all_links, are_chains, with_room
+from counsel.learning.explorer import Exploring
 from counsel.learning.inputs import read_groups
-from counsel.learning.learnt import fill_unknown
+from counsel.learning.learnt_model import fill_unknown
 from counsel.model.human import Human
 from counsel.model.kernel import Kernel
 from counsel.model.mdp import MDP

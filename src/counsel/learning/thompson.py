@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike
 from counsel._arrays import Floats, check_rng, real
 from counsel.errors import CounselError
 from counsel.learning._adherence_kernels import set_groups
-from counsel.learning.adherence import AdherenceLearner
+from counsel.learning.adherence_learner import AdherenceLearner
 from counsel.model.problem import Setting
 
 GRID = 400

@@ -29,12 +29,12 @@ from numpy.typing import ArrayLike
 
 from counsel._arrays import Floats, Ints
 from counsel.errors import CounselError
-from counsel.estimate._kernels import fill_bounds
-from counsel.estimate.intervals import KL, Bound, level_at
+from counsel.estimate._bound_kernels import fill_bounds
+from counsel.estimate.bounds import KL, Bound, level_at
 from counsel.learning._adherence_kernels import CellPlan, Judge, set_all, ucb_episodes
-from counsel.learning.adherence import AdherenceLearner
-from counsel.learning.plans import BothEnds, SmallPlan
-from counsel.learning.rewards import Rewards
+from counsel.learning.adherence_learner import AdherenceLearner
+from counsel.learning.replanning import BothEnds, SmallPlan
+from counsel.learning.reward_estimates import Rewards
 from counsel.model.mdp import MDP
 from counsel.model.problem import Setting
 from counsel.planning._cell_kernels import value_cells

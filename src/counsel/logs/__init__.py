@@ -1,7 +1,7 @@
 """Tables of real decisions: read, checked, made into problems, planned on and evaluated."""
 
 from counsel.logs.check import check_log
-from counsel.logs.evaluate import evaluate
+from counsel.logs.evaluate_log import evaluate
 from counsel.logs.fit import fit, load_fit
 from counsel.logs.plan import plan, plan_tables
 from counsel.logs.read import read_log

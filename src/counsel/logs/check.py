@@ -10,8 +10,8 @@ from typing import Any
 
 from counsel._arrays import real
 from counsel.errors import CounselError
-from counsel.logs.counts import spoken_and_heard
-from counsel.logs.kinds import as_moment, in_order
+from counsel.logs.column_types import as_moment, in_order
+from counsel.logs.count import spoken_and_heard
 from counsel.logs.read import Log, blaming_engine
 
 EXAMPLES = 3

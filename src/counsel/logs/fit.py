@@ -17,12 +17,12 @@ import numpy as np
 
 from counsel._files import blaming, read_npz, write_npz
 from counsel.errors import CounselError
+from counsel.logs.adherence_breakdown import People, Trend, over_advice, over_time, people
 from counsel.logs.check import Checked, Finding, check_log
-from counsel.logs.counts import Tally, count_log
-from counsel.logs.estimates import Estimates, Sharing, estimate
-from counsel.logs.law import LawTest, examine_law
-from counsel.logs.listening import People, Trend, over_advice, over_time, people
-from counsel.logs.notes import notes_of
+from counsel.logs.count import Tally, count_log
+from counsel.logs.estimate import Estimates, Sharing, estimate
+from counsel.logs.law_test import LawTest, examine_law
+from counsel.logs.limitations import notes_of
 from counsel.logs.read import as_log
 from counsel.logs.schema import Bins, Columns
 from counsel.model.files import PROBLEM, load, problem_parts

@@ -28,7 +28,7 @@ from urllib.parse import quote, urlsplit
 from counsel._arrays import brief
 from counsel._files import check_exists
 from counsel.errors import CounselError
-from counsel.logs.kinds import (
+from counsel.logs.column_types import (
     LARGEST_STEP,
     as_number,
     as_text,

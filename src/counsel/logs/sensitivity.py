@@ -15,12 +15,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from counsel.estimate.habit import chance_of_others
-from counsel.logs.estimates import least_lift
+from counsel.logs.estimate import least_lift
 from counsel.logs.fit import Fit
 from counsel.model.human import Human
 from counsel.model.policy import HardPolicy, Policy
 from counsel.model.problem import AdviceProblem
-from counsel.planning.occupancy import evaluate
+from counsel.planning.evaluate import evaluate
 from counsel.planning.silence import value_alone
 
 ODDS = (1.0, 1.25, 1.5, 2.0, 3.0)

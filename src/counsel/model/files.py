@@ -21,8 +21,8 @@ from counsel.model.human import Human
 from counsel.model.kernel import Kernel
 from counsel.model.mdp import MDP
 from counsel.model.policy import HardPolicy, Policy, RandomCells
+from counsel.model.policy_tables import policy_tables
 from counsel.model.problem import AdviceProblem
-from counsel.model.tables import policy_tables
 
 PROBLEM, POLICY = "counsel-problem", "counsel-policy"
 

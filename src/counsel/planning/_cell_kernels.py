@@ -10,7 +10,7 @@ import numpy as np
 
 from counsel._arrays import Bools, Floats, Ints
 from counsel._jit import kernel
-from counsel.planning._kernels import ALMOST_CERTAIN, TIE, Aim, gain, settle
+from counsel.planning._backward_kernels import ALMOST_CERTAIN, TIE, Aim, gain, settle
 
 
 class CellWorld(NamedTuple):

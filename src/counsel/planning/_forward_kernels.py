@@ -6,7 +6,7 @@ Kernels trust their input: ``counsel.model`` has checked it.
 from counsel._arrays import Floats, Ints
 from counsel._jit import kernel
 from counsel.model._kernels import layer_of
-from counsel.planning._kernels import Model
+from counsel.planning._backward_kernels import Model
 
 
 @kernel

@@ -31,9 +31,9 @@ from counsel._arrays import Floats, layers, one_type
 from counsel._jit import cores, thread_pool
 from counsel.model.policy import Advice
 from counsel.model.problem import AdviceProblem
-from counsel.planning._kernels import Aim, Model, choose, expect, plan_back
+from counsel.planning._backward_kernels import Aim, Model, choose, expect, plan_back
+from counsel.planning.advice_rules import Rules
 from counsel.planning.reach import within_reach
-from counsel.planning.rules import Rules
 
 WORTH_THREADS = 1_000_000
 """Numbers to read in a step below which handing work to threads costs more than it saves."""

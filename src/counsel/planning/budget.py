@@ -24,9 +24,9 @@ import numpy as np
 from counsel._arrays import Bools, Floats, Ints, sealed
 from counsel.errors import CounselError
 from counsel.model.policy import Advice, Policy, RandomCells
-from counsel.planning._kernels import under_advice
+from counsel.planning._backward_kernels import under_advice
 from counsel.planning.backward import Planner
-from counsel.planning.occupancy import forward
+from counsel.planning.evaluate import forward
 
 SAME_VALUE = 1e-12
 """A plan beats the line between two vertices only by more than this share of their size."""

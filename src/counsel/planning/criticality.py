@@ -18,9 +18,9 @@ from numpy.typing import ArrayLike
 
 from counsel._arrays import Floats, by_step, layers, sealed, whole
 from counsel.model.problem import AdviceProblem
-from counsel.planning._piece_kernels import step_pieces
+from counsel.planning._piecewise_kernels import step_pieces
+from counsel.planning.advice_rules import Rules
 from counsel.planning.backward import Planner
-from counsel.planning.rules import Rules
 
 MOST_KINKS = 4_000_000
 """Kinks of all functions of a step beyond which a grid is used."""

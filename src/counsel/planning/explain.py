@@ -14,7 +14,7 @@ from counsel._arrays import Floats, index_in, sealed
 from counsel.errors import CounselError
 from counsel.model.policy import HardPolicy, Policy
 from counsel.model.problem import AdviceProblem
-from counsel.planning._kernels import action_values
+from counsel.planning._backward_kernels import action_values
 from counsel.planning.backward import model_of
 from counsel.planning.criticality import Criticality, rank
 from counsel.planning.plan import Plan

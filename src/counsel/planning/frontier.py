@@ -20,6 +20,7 @@ from numpy.typing import ArrayLike
 from counsel._arrays import not_negative, whole
 from counsel.model.policy import Policy
 from counsel.model.problem import AdviceProblem
+from counsel.planning.advice_rules import Rules
 from counsel.planning.backward import Planner
 from counsel.planning.budget import (
     Point,
@@ -32,7 +33,6 @@ from counsel.planning.budget import (
     slope,
 )
 from counsel.planning.plan import Plan
-from counsel.planning.rules import Rules
 from counsel.planning.solve import read_penalty, solve_budget, solve_penalty
 
 

@@ -8,9 +8,9 @@ import numpy as np
 from counsel._arrays import Floats
 from counsel.model.human import advantages
 from counsel.model.problem import AdviceProblem
-from counsel.planning._kernels import action_values
+from counsel.planning._backward_kernels import action_values
+from counsel.planning.advice_rules import Rules
 from counsel.planning.backward import model_of
-from counsel.planning.rules import Rules
 
 
 def gains(problem: AdviceProblem, values: Floats) -> tuple[Floats, Floats]:

@@ -7,8 +7,8 @@ import numpy as np
 from counsel._arrays import Floats, Ints, sealed
 from counsel.model.policy import HardPolicy, Mixture, Policy
 from counsel.model.problem import AdviceProblem
-from counsel.planning._kernels import Model, action_values
-from counsel.planning.rules import Rules
+from counsel.planning._backward_kernels import Model, action_values
+from counsel.planning.advice_rules import Rules
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)

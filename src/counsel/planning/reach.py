@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from counsel._arrays import Floats, sealed
-from counsel.planning._kernels import Model
+from counsel.planning._backward_kernels import Model
 from counsel.planning._reach_kernels import count_rows, reach_forward, renumber_rows
 
 _T = TypeVar("_T", bound=np.generic)

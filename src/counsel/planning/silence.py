@@ -2,7 +2,7 @@
 
 from counsel.model.policy import Policy
 from counsel.model.problem import AdviceProblem
-from counsel.planning.occupancy import evaluate
+from counsel.planning.evaluate import evaluate
 
 
 def never_advise(problem: AdviceProblem) -> Policy:

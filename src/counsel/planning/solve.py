@@ -7,6 +7,7 @@ from counsel._arrays import not_negative, sealed, whole
 from counsel.errors import CounselError
 from counsel.model.policy import Mixture, Policy
 from counsel.model.problem import AdviceProblem
+from counsel.planning.advice_rules import Rules
 from counsel.planning.backward import Planner
 from counsel.planning.budget import (
     Point,
@@ -17,10 +18,9 @@ from counsel.planning.budget import (
     one_random_cell,
     slope,
 )
-from counsel.planning.hard import solve_hard
-from counsel.planning.occupancy import forward
+from counsel.planning.evaluate import forward
+from counsel.planning.hard_budget import solve_hard
 from counsel.planning.plan import Plan, reverse_cells
-from counsel.planning.rules import Rules
 
 
 def solve(  # noqa: PLR0913 (what may be asked of a plan)

@@ -6,21 +6,22 @@ opens offline, follows the reader's light or dark theme, and prints.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from html import escape
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from counsel._arrays import Ints
-from counsel.estimate.rates import wilson
+from counsel.drawing.figure_style import DARK_GOLD, label_ends, name_axes, sheet
+from counsel.drawing.inline_svg import inline_svg
+from counsel.drawing.maps import draw_map
+from counsel.drawing.palette import ADVICE, HARM, INK, SILENCE
+from counsel.estimate.intervals import wilson
 from counsel.learning.learn import Record
 from counsel.model.problem import AdviceProblem
-from counsel.planning.occupancy import Evaluation
-from counsel.report.inline_svg import inline_svg
-from counsel.report.markup import COMMON_STYLE, DARK_STYLE, escaped, table, whole_page
-from counsel.report.style import DARK_GOLD, label_ends, name_axes, sheet
+from counsel.planning.evaluate import Evaluation
+from counsel.report.page_template import COMMON_STYLE, DARK_STYLE, table, whole_page
 from counsel.simulate.episodes import Episodes
-from counsel.worlds.canvas import ADVICE, HARM, INK, SILENCE
-from counsel.worlds.draw import draw
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -196,15 +197,15 @@ def demo_page(
     title = _headline(players)
     parts = [
         "<header><p class='eyebrow'>Counsel: advice for people who do not always listen</p>",
-        f"<h1>{escaped(title)}</h1>",
-        f"<p class='lead'>{escaped(_lead(players, penalty))}</p></header><main>",
+        f"<h1>{escape(title)}</h1>",
+        f"<p class='lead'>{escape(_lead(players, penalty))}</p></header><main>",
         _numbers(players),
         *(_flights(player, map, phases) for player in players),
         _learning(players),
         _policies(players, map),
         _frontiers(players, penalty),
         _next(),
-        f"</main><footer>{''.join(f'<p>{escaped(note)}</p>' for note in notes)}</footer>",
+        f"</main><footer>{''.join(f'<p>{escape(note)}</p>' for note in notes)}</footer>",
     ]
     return whole_page(title, STYLE, parts)
 
@@ -246,7 +247,7 @@ def _numbers(players: Sequence[Player]) -> str:
             _percent(_silent(player.flights)),
         )
         numbers = "".join(f"<td class='number'>{cell}</td>" for cell in cells)
-        rows.append(f"<tr><th scope='row'>{escaped(player.name)}</th>{numbers}</tr>")
+        rows.append(f"<tr><th scope='row'>{escape(player.name)}</th>{numbers}</tr>")
     names = (
         *("stars alone", "stars with advice", "crashes alone", "crashes with advice"),
         *("pieces of advice per flight", "decisions without advice"),
@@ -269,13 +270,13 @@ def _flights(player: Player, map: str, phases: Sequence[Phase]) -> str:
         + (f"Of the {pieces}, {spread}. " if shares else "")
         + _crashes(player)
     )
-    figure = draw(map, episodes=player.flights, legend=False)
+    figure = draw_map(map, episodes=player.flights, legend=False)
     told = f"Map of stars and walls with {len(player.flights)} flights of {player.name}. {caption}"
     return (
-        f"<section><h2 id='{player.key}'>{escaped(finding)}</h2>"
-        f"<p>{escaped(f'{player.name} {player.habit}.')}</p>"
+        f"<section><h2 id='{player.key}'>{escape(finding)}</h2>"
+        f"<p>{escape(f'{player.name} {player.habit}.')}</p>"
         f"<figure>{_map(inline_svg(figure, f'flights-{player.key}', told))}"
-        f"{_legend()}<figcaption>{escaped(caption)}</figcaption></figure></section>"
+        f"{_legend()}<figcaption>{escape(caption)}</figcaption></figure></section>"
     )
 
 
@@ -328,12 +329,12 @@ def _learning(players: Sequence[Player]) -> str:
             f"{player.name}: half of the regret was there by flight {half.episode:,}. After "
             f"{episodes:,} flights the advice {standing}."
         )
-    words = "".join(f"<p>{escaped(sentence)}</p>" for sentence in told)
+    words = "".join(f"<p>{escape(sentence)}</p>" for sentence in told)
     ends = _and([f"{player.name} ends at {_number(player.cost)} stars" for player in players])
     description = f"Regret against flights, 0 to {episodes:,}. {ends}."
     figure = inline_svg(_regret_chart(players), "regret", description)
     return (
-        f"<section><h2 id='learning'>{escaped(f'Learning cost {costs}')}</h2>"
+        f"<section><h2 id='learning'>{escape(f'Learning cost {costs}')}</h2>"
         f"<div class='two'><figure>{figure}</figure><div>{words}</div></div>"
         f"{_listening(players)}</section>"
     )
@@ -354,7 +355,7 @@ def _listening(players: Sequence[Player]) -> str:
             theta = player.problem.human.adherence[..., a]
             truth = _percent(theta.max()) if np.ptp(theta) < 1e-9 else "varies"
             rows.append(
-                f"<tr><td>{escaped(player.name)}</td><td>{escaped(name)}</td>"
+                f"<tr><td>{escape(player.name)}</td><td>{escape(name)}</td>"
                 f"<td class='number'>{_percent(matched[a] / given[a], 1)}</td>"
                 f"<td class='number'>{100 * low[a]:.1f} to {_percent(high[a], 1)}</td>"
                 f"<td class='number'>{given[a]:,}</td><td class='number'>{truth}</td></tr>"
@@ -374,17 +375,17 @@ def _policies(players: Sequence[Player], map: str) -> str:
     """Return what to say where."""
     counts = _and([_spoken_cells(player) for player in players])
     parts = [
-        f"<section><h2 id='policy'>{escaped(f'It speaks in {counts}')}</h2>",
+        f"<section><h2 id='policy'>{escape(f'It speaks in {counts}')}</h2>",
         "<p>An arrow is the advised move (two heads for Up-Up), a grey disc is silence. Fainter "
         "marks are cells that fewer flights meet; empty cells are never met. <em>Worth</em> is "
         "what speaking there adds to a flight, in stars: how likely the advice changes the move, "
         "times how much better that move is.</p>",
     ]
     for player in players:
-        figure = draw(map, evaluation=player.evaluation)
+        figure = draw_map(map, evaluation=player.evaluation)
         told = f"Map of what the machine says to {player.name}. {_in_words(player)}"
         drawing = inline_svg(figure, f"policy-{player.key}", told)
-        parts.append(f"<figure><h3>{escaped(player.name)}</h3>{_map(drawing)}</figure>")
+        parts.append(f"<figure><h3>{escape(player.name)}</h3>{_map(drawing)}</figure>")
     rows = "<div class='two'>" + "".join(_reasons(player) for player in players) + "</div>"
     return "".join([*parts, rows, "</section>"])
 
@@ -398,9 +399,9 @@ def _spoken_cells(player: Player) -> str:
 def _reasons(player: Player) -> str:
     """Return the pieces of advice that matter most to one player."""
     rows = "".join(
-        f"<tr><td class='whole'>{escaped(_cell(why))}</td>"
-        f"<td class='whole spoken'>▲ {escaped(why.advice)}</td>"
-        f"<td>{escaped(_habit(why))}</td>"
+        f"<tr><td class='whole'>{escape(_cell(why))}</td>"
+        f"<td class='whole spoken'>▲ {escape(why.advice)}</td>"
+        f"<td>{escape(_habit(why))}</td>"
         f"<td class='number'>{_percent(why.pieces)}</td>"
         f"<td class='number'>{why.gain:+.2f}</td></tr>"
         for why in player.reasons[:ROWS]
@@ -411,7 +412,7 @@ def _reasons(player: Player) -> str:
         "<th>where</th><th>advice</th><th>alone the player goes</th>"
         "<th class='number'>flights that hear it</th><th class='number'>worth</th>"
     )
-    return f"<div><h3>{escaped(player.name)}: what matters most</h3>{table(head, rows)}</div>"
+    return f"<div><h3>{escape(player.name)}: what matters most</h3>{table(head, rows)}</div>"
 
 
 def _frontiers(players: Sequence[Player], penalty: float) -> str:
@@ -436,14 +437,14 @@ def _frontiers(players: Sequence[Player], penalty: float) -> str:
             f"policy bring {more}, {_stars(here.value)}."
         )
     charts = "".join(
-        f"<figure><h3>{escaped(player.name)}</h3>"
+        f"<figure><h3>{escape(player.name)}</h3>"
         f"{inline_svg(_frontier_chart(player, penalty), f'frontier-{player.key}', _points(player))}"
         "</figure>"
         for player in players
     )
-    words = "".join(f"<p>{escaped(sentence)}</p>" for sentence in told)
+    words = "".join(f"<p>{escape(sentence)}</p>" for sentence in told)
     return (
-        f"<section><h2 id='frontier'>{escaped(finding)}</h2>{words}"
+        f"<section><h2 id='frontier'>{escape(finding)}</h2>{words}"
         f"<div class='two'>{charts}</div></section>"
     )
 
@@ -476,7 +477,7 @@ def _next() -> str:
         ),
     )
     items = "".join(
-        f"<div><h3>{escaped(name)}</h3><p>{escaped(text)}</p><pre><code>{escaped(command)}"
+        f"<div><h3>{escape(name)}</h3><p>{escape(text)}</p><pre><code>{escape(command)}"
         "</code></pre></div>"
         for name, text, command in steps
     )

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 
 from counsel._arrays import Floats
-from counsel.estimate.rates import Z, wilson
-from counsel.logs.evaluate import Worth
-from counsel.logs.listening import Listening, Trend
-from counsel.logs.study import Study
-from counsel.worlds.canvas import ADVICE, GOLD, HARM, INK, LINES
+from counsel.drawing.palette import ADVICE, GOLD, HARM, INK, LINES
+from counsel.estimate.intervals import Z, wilson
+from counsel.logs.adherence_breakdown import Listening, Trend
+from counsel.logs.evaluate_log import Worth
+from counsel.logs.report_contents import Study
 
 GREY = "#6F675F"
 MOST_ROWS = 25

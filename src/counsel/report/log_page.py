@@ -10,16 +10,18 @@ import io
 import json
 import math
 from collections.abc import Callable, Iterator
+from html import escape
 from urllib.parse import quote
 
 import numpy as np
 
+from counsel.drawing.palette import ADVICE
 from counsel.errors import CounselError
-from counsel.estimate.rates import wilson
-from counsel.logs.evaluate import Judged, Worth
-from counsel.logs.listening import Trend, by_advice, by_state, overall
+from counsel.estimate.intervals import wilson
+from counsel.logs.adherence_breakdown import Trend, by_advice, by_state, overall
+from counsel.logs.evaluate_log import Judged, Worth
 from counsel.logs.plan import ranked_entries
-from counsel.logs.study import Study
+from counsel.logs.report_contents import Study
 from counsel.report.log_charts import (
     MOST_ROWS,
     Chart,
@@ -29,8 +31,7 @@ from counsel.report.log_charts import (
     share_chart,
     trend_chart,
 )
-from counsel.report.markup import COMMON_STYLE, escaped, table, whole_page
-from counsel.worlds.canvas import ADVICE
+from counsel.report.page_template import COMMON_STYLE, table, whole_page
 
 STYLE = f"""{COMMON_STYLE}
 .three {{ display: grid; grid-template-columns: repeat(auto-fit, minmax(15rem, 1fr)); gap: 1.5rem;
@@ -72,8 +73,8 @@ def log_page(found: Study, weighed: tuple[Judged, str | None]) -> str:
         return _chart(chart)
 
     body = [
-        f"<h1>{escaped(_headline(found))}</h1><p class='lead'>{escaped(_lead(found))}</p>",
-        f"<p>{escaped(_confirmed(*weighed))}</p>",
+        f"<h1>{escape(_headline(found))}</h1><p class='lead'>{escape(_lead(found))}</p>",
+        f"<p>{escape(_confirmed(*weighed))}</p>",
         _three(found),
         *_pays(found, put),
         *_frontier(found, put),
@@ -160,11 +161,11 @@ def _three(found: Study) -> str:
     worth = found.worth
     sent = _short(found.fit.logged_pieces)
     return (
-        f"<div class='three'><div><b>{listen}</b><span>{escaped(told)}</span></div>"
+        f"<div class='three'><div><b>{listen}</b><span>{escape(told)}</span></div>"
         f"<div><b>{worth.value:+.3g}</b><span>what the plan adds to an episode: "
-        f"{escaped(_signed(worth))}</span></div>"
+        f"{escape(_signed(worth))}</span></div>"
         f"<div><b>{sent}</b><span>pieces of advice an episode today; the plan sends "
-        f"{_short(found.planned.plan.advice_count)} (limit: {escaped(found.limit)})</span></div>"
+        f"{_short(found.planned.plan.advice_count)} (limit: {escape(found.limit)})</span></div>"
         "</div>"
     )
 
@@ -176,14 +177,14 @@ def _pays(found: Study, put: PutChart) -> Iterator[str]:
         yield "<h2>Nothing is advised: silence is best as far as the data can tell</h2>"
         return
     first = entries[0]
-    yield f"<h2>Advice pays most in “{escaped(first.state)}”: advise “{escaped(first.advice)}”</h2>"
+    yield f"<h2>Advice pays most in “{escape(first.state)}”: advise “{escape(first.advice)}”</h2>"
     yield (
         "<p>Criticality is what a piece of advice may cost and still be worth sending. Support is "
         "how often that advice was seen there.</p>"
     )
     most = max(entry.gain for entry in entries) or 1.0
     body = "".join(
-        f"<tr><td>{escaped(state)}</td><td>{escaped(advice)}</td><td>{escaped(steps)}</td>"
+        f"<tr><td>{escape(state)}</td><td>{escape(advice)}</td><td>{escape(steps)}</td>"
         f"<td class='number'>{_short(gain)} {_bar(gain / most)}</td>"
         f"<td class='number'>{_short(lift)}</td><td class='number'>{_short(critical)}</td>"
         f"<td class='number'>{support:,}</td></tr>"
@@ -209,9 +210,9 @@ def _frontier(found: Study, put: PutChart) -> Iterator[str]:
     """Say what a budget buys."""
     share = "" if math.isnan(found.share) else f", {found.share:.0%} of all there is to gain"
     yield (
-        f"<h2>{escaped(_pieces(found.planned.plan.advice_count))} an episode "
+        f"<h2>{escape(_pieces(found.planned.plan.advice_count))} an episode "
         f"{'brings' if _pieces(found.planned.plan.advice_count).startswith('1 ') else 'bring'} "
-        f"{escaped(_signed(found.worth))}{escaped(share)}</h2>"
+        f"{escape(_signed(found.worth))}{escape(share)}</h2>"
     )
     yield (
         "<p>Every point of the line is the best plan for that many pieces of advice; the band is "
@@ -230,7 +231,7 @@ def _listening(found: Study, put: PutChart) -> Iterator[str]:
     best = int(heard.argmax())
     if np.isfinite(heard[best]):
         yield (
-            f"<h2>“{escaped(advice.keys[best])}” moves most: {advice.lift[best]:.0%} of those who "
+            f"<h2>“{escape(advice.keys[best])}” moves most: {advice.lift[best]:.0%} of those who "
             "would have done otherwise</h2>"
         )
     else:
@@ -244,11 +245,11 @@ def _listening(found: Study, put: PutChart) -> Iterator[str]:
     yield put(share_chart("by-state", by_state(fit.estimates)))
     if fit.over_time is not None:
         per = "from the first day to the last"
-        yield f"<h2>{escaped(_changes(fit.over_time, 'over time', per))}</h2>"
+        yield f"<h2>{escape(_changes(fit.over_time, 'over time', per))}</h2>"
         yield put(trend_chart("over-time", fit.over_time, "time"))
     if fit.over_advice is not None:
         per = "for each piece already given in the episode"
-        yield f"<h2>{escaped(_changes(fit.over_advice, 'as advice piles up', per))}</h2>"
+        yield f"<h2>{escape(_changes(fit.over_advice, 'as advice piles up', per))}</h2>"
         yield put(trend_chart("over-advice", fit.over_advice, "pieces of advice already given"))
     if fit.people is not None:
         low, high = np.quantile(fit.people.lift, (0.1, 0.9))
@@ -299,7 +300,7 @@ def _limits(found: Study) -> Iterator[str]:
         "All of this assumes that who was advised did not depend on anything that is not recorded. "
         "If it did, what the plan adds lies in the range below."
     )
-    yield "<ul>" + "".join(f"<li>{escaped(line)}</li>" for line in lines) + "</ul>"
+    yield "<ul>" + "".join(f"<li>{escape(line)}</li>" for line in lines) + "</ul>"
     rows = "".join(
         f"<tr><td>{'not at all' if one.odds == 1.0 else f'odds up to {one.odds:g} times'}</td>"
         f"<td class='number'>{one.low:+.3g} to {one.high:+.3g}</td></tr>"
@@ -324,7 +325,7 @@ def _method(found: Study) -> str:
         "The plan is the exact optimum of the fitted model within the limit.",
         "Intervals come from drawing episodes with replacement and doing all of it again.",
     )
-    return f"<h2>Method</h2><p>{escaped(' '.join(sentences))}</p>"
+    return f"<h2>Method</h2><p>{escape(' '.join(sentences))}</p>"
 
 
 def _chart(chart: Chart) -> str:

@@ -7,9 +7,10 @@ file, and nothing in it asks any other host for anything.
 import base64
 from collections.abc import Sequence
 from dataclasses import dataclass
+from html import escape
 
-from counsel.report.markup import COMMON_STYLE, escaped, table, whole_page
-from counsel.worlds.canvas import ADVICE
+from counsel.drawing.palette import ADVICE
+from counsel.report.page_template import COMMON_STYLE, table, whole_page
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,15 +76,15 @@ def reproduction_page(
     """
     claims = [(section, claim) for section in sections for claim in section.claims]
     parts = [
-        f"<h1>{escaped(title)}</h1><p class='lead'>{escaped(lead)}</p>",
+        f"<h1>{escape(title)}</h1><p class='lead'>{escape(lead)}</p>",
         "<nav aria-label='Experiments'><ul>",
-        *(f"<li><a href='#{escaped(s.name)}'>{escaped(s.name)}</a></li>" for s in sections),
+        *(f"<li><a href='#{escape(s.name)}'>{escape(s.name)}</a></li>" for s in sections),
         "</ul></nav>",
         "<h2 id='claims'>Claims</h2>",
         _claims([(section.name, claim) for section, claim in claims]),
         *(_section(section) for section in sections),
         "<h2 id='how'>How it was run</h2><ul>",
-        *(f"<li>{escaped(note)}</li>" for note in notes),
+        *(f"<li>{escape(note)}</li>" for note in notes),
         "</ul>",
     ]
     return whole_page(title, STYLE, parts)
@@ -92,13 +93,13 @@ def reproduction_page(
 def _section(section: Section) -> str:
     pictures = "\n".join(_figure(picture) for picture in section.pictures)
     rows = "".join(
-        f"<tr><td><code>{escaped(key)}</code></td><td><code>{escaped(told)}</code></td>"
-        f"<td class='number'>{escaped(spent)}</td></tr>"
+        f"<tr><td><code>{escape(key)}</code></td><td><code>{escape(told)}</code></td>"
+        f"<td class='number'>{escape(spent)}</td></tr>"
         for key, told, spent in section.settings
     )
     head = "<th>run</th><th>settings</th><th class='number'>seconds</th>"
     return (
-        f"<section><h2 id='{escaped(section.name)}'>{escaped(section.title)}</h2>{pictures}"
+        f"<section><h2 id='{escape(section.name)}'>{escape(section.title)}</h2>{pictures}"
         f"<details><summary>{len(section.settings)} runs and their settings</summary>"
         f"{table(head, rows)}</details></section>"
     )
@@ -107,17 +108,17 @@ def _section(section: Section) -> str:
 def _figure(picture: PagePicture) -> str:
     data = base64.b64encode(picture.svg.encode()).decode()
     return (
-        f"<figure id='{escaped(picture.name)}'><img alt='{escaped(picture.caption)}' "
-        f"src='data:image/svg+xml;base64,{data}'><figcaption>{escaped(picture.caption)}</figcaption></figure>"
+        f"<figure id='{escape(picture.name)}'><img alt='{escape(picture.caption)}' "
+        f"src='data:image/svg+xml;base64,{data}'><figcaption>{escape(picture.caption)}</figcaption></figure>"
     )
 
 
 def _claims(claims: Sequence[tuple[str, PageClaim]]) -> str:
     rows = "".join(
-        f"<tr><td><a href='#{escaped(name)}'>{escaped(name)}</a></td><td>{escaped(claim.text)}</td>"
-        f"<td>{escaped(claim.source)}</td><td>{escaped(claim.measured)}</td>"
-        f"<td><span class='whole'>{escaped(claim.number)}</span><br>"
-        f"<small>{escaped(claim.quantity)}</small></td>"
+        f"<tr><td><a href='#{escape(name)}'>{escape(name)}</a></td><td>{escape(claim.text)}</td>"
+        f"<td>{escape(claim.source)}</td><td>{escape(claim.measured)}</td>"
+        f"<td><span class='whole'>{escape(claim.number)}</span><br>"
+        f"<small>{escape(claim.quantity)}</small></td>"
         + (
             "<td class='holds'>▲ holds</td>"
             if claim.holds

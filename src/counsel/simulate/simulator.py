@@ -17,7 +17,7 @@ from counsel._arrays import Floats, check_rng, layers, one_type, sealed, whole
 from counsel.errors import CounselError
 from counsel.model.policy import HardPolicy, Mixture, Policy
 from counsel.model.problem import AdviceProblem
-from counsel.simulate._kernels import BLOCK, IDLE, Scene, Speech, count, fill_alias, record
+from counsel.simulate._episode_kernels import BLOCK, IDLE, Scene, Speech, count, fill_alias, record
 from counsel.simulate.episodes import Counts, Episodes
 
 NUMBERS = 2**15

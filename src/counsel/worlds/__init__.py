@@ -4,8 +4,6 @@ from counsel.worlds.advice_env import AdviceEnv, register
 from counsel.worlds.advice_wrapper import AdviceWrapper
 from counsel.worlds.car_driving import car_driving
 from counsel.worlds.catalogue import World, catalogue, make
-from counsel.worlds.draw import draw
-from counsel.worlds.draw_road import draw_road
 from counsel.worlds.flappy_bird import flappy_bird
 from counsel.worlds.from_gymnasium import from_gymnasium
 from counsel.worlds.grid_map import GridMap, generate_map
@@ -21,8 +19,6 @@ __all__ = [
     "World",
     "car_driving",
     "catalogue",
-    "draw",
-    "draw_road",
     "flappy_bird",
     "from_gymnasium",
     "generate_map",

@@ -15,7 +15,6 @@ person did; ``NOTHING_YET`` after reset), ``matched``, ``deferred`` and ``action
 advised now).
 """
 
-import os
 from collections.abc import Sequence
 from typing import Any
 
@@ -28,11 +27,8 @@ from counsel._arrays import brief, not_negative
 from counsel.errors import CounselError
 from counsel.model.human import advised_law, draw_index
 from counsel.model.problem import AdviceProblem
-from counsel.worlds.canvas import Leg
 from counsel.worlds.catalogue import make
-from counsel.worlds.flappy_bird import read_map
-from counsel.worlds.grid_map import GridMap
-from counsel.worlds.views import Flight, Picture, Road, View, Words
+from counsel.worlds.views import Leg, Picture, View, Words
 
 NOTHING_YET = -1
 """The action in ``info`` before the person has done anything."""
@@ -238,27 +234,6 @@ class AdviceEnv(gymnasium.Env[np.int64, np.int64]):
         return " · ".join(parts)
 
 
-def flappy_bird_env(
-    *,
-    render_mode: str | None = None,
-    penalty: float = 0.0,
-    map: str | os.PathLike[str] | GridMap = "three-phases",
-    **overrides: object,
-) -> AdviceEnv:
-    """Return Flappy Bird; ``overrides`` are those of ``flappy_bird``."""
-    grid = read_map(map)
-    problem = make("flappy-bird/greedy", map=grid, **overrides)
-    return AdviceEnv(problem, penalty=penalty, render_mode=render_mode, view=Flight(grid))
-
-
-def car_driving_env(
-    *, render_mode: str | None = None, penalty: float = 0.0, **overrides: object
-) -> AdviceEnv:
-    """Return Car Driving; ``overrides`` are those of ``car_driving``."""
-    problem = make("car-driving/myopic", **overrides)
-    return AdviceEnv(problem, penalty=penalty, render_mode=render_mode, view=Road())
-
-
 def night_shift_env(
     *, render_mode: str | None = None, penalty: float = 0.0, **overrides: object
 ) -> AdviceEnv:
@@ -267,13 +242,13 @@ def night_shift_env(
 
 
 IDS: Sequence[tuple[str, str]] = (
-    ("counsel/FlappyBird-v0", "flappy_bird_env"),
-    ("counsel/CarDriving-v0", "car_driving_env"),
-    ("counsel/NightShift-v0", "night_shift_env"),
+    ("counsel/FlappyBird-v0", "counsel.drawing.rendering:flappy_bird_env"),
+    ("counsel/CarDriving-v0", "counsel.drawing.rendering:car_driving_env"),
+    ("counsel/NightShift-v0", "counsel.worlds.advice_env:night_shift_env"),
 )
 
 
 def register() -> None:
     """Make the ids known to ``gymnasium.make``."""
-    for name, function in IDS:
-        gymnasium.register(name, entry_point=f"{__name__}:{function}")
+    for name, entry_point in IDS:
+        gymnasium.register(name, entry_point=entry_point)

@@ -10,6 +10,8 @@ from dataclasses import replace
 
 import numpy as np
 
+from counsel.drawing.figure_style import Line, draw_lines, name_axes, sheet
+from counsel.estimate.seeds import interval
 from counsel.experiments.experiment import (
     Claim,
     Experiment,
@@ -20,10 +22,8 @@ from counsel.experiments.experiment import (
     series,
 )
 from counsel.experiments.paper.regret import PEOPLE
-from counsel.experiments.run_kinds import Discovery, Learning
-from counsel.experiments.spec import Spec
-from counsel.report.seeds import interval
-from counsel.report.style import Line, draw_lines, name_axes, sheet
+from counsel.experiments.run_types import Discovery, Learning
+from counsel.runs.spec import Spec
 
 EPISODES = 20_000
 NAMES = {

@@ -11,6 +11,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from counsel.drawing.figure_style import Line, draw_lines, name_axes, sheet
+from counsel.drawing.palette import INK
+from counsel.estimate.seeds import interval
 from counsel.experiments.experiment import (
     Claim,
     Experiment,
@@ -21,10 +24,7 @@ from counsel.experiments.experiment import (
     series,
 )
 from counsel.experiments.paper.penalty import ENOUGH
-from counsel.experiments.run_kinds import Budgeted
-from counsel.report.seeds import interval
-from counsel.report.style import Line, draw_lines, name_axes, sheet
-from counsel.worlds.canvas import INK
+from counsel.experiments.run_types import Budgeted
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -10,6 +10,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from counsel.baselines.reference_advisers import as_if_all_listened
+from counsel.drawing.figure_style import Line, draw_lines, name_axes, sheet
+from counsel.estimate.seeds import interval
 from counsel.experiments.experiment import (
     Claim,
     Experiment,
@@ -21,13 +24,10 @@ from counsel.experiments.experiment import (
     seeds_of,
     series,
 )
-from counsel.experiments.run_kinds import Discovery, Learning
-from counsel.experiments.spec import Spec
-from counsel.learning.reference import as_if_all_listened
-from counsel.planning.occupancy import evaluate
+from counsel.experiments.run_types import Discovery, Learning
+from counsel.planning.evaluate import evaluate
 from counsel.planning.solve import solve
-from counsel.report.seeds import interval
-from counsel.report.style import Line, draw_lines, name_axes, sheet
+from counsel.runs.spec import Spec
 from counsel.worlds.catalogue import make
 
 WORLD, EPISODES, EVERY = "car-driving/myopic", 400_000, 8000

@@ -9,6 +9,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from counsel.baselines.reference_advisers import as_if_all_listened
+from counsel.drawing.figure_style import DARK_GOLD, name_axes, sheet
+from counsel.drawing.palette import ADVICE, HARM, INK
+from counsel.estimate.seeds import interval
 from counsel.experiments.experiment import (
     Claim,
     Experiment,
@@ -21,14 +25,10 @@ from counsel.experiments.experiment import (
 )
 from counsel.experiments.paper.penalty import ENOUGH
 from counsel.experiments.paper.regret import PEOPLE, explored
-from counsel.learning.reference import as_if_all_listened
 from counsel.planning.best_action import always_best_action
+from counsel.planning.evaluate import evaluate
 from counsel.planning.frontier import frontier
-from counsel.planning.occupancy import evaluate
 from counsel.planning.silence import never_advise
-from counsel.report.seeds import interval
-from counsel.report.style import DARK_GOLD, name_axes, sheet
-from counsel.worlds.canvas import ADVICE, HARM, INK
 from counsel.worlds.catalogue import make
 
 

@@ -9,13 +9,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from counsel.drawing.figure_style import LOOKS, name_axes, sheet
+from counsel.drawing.palette import INK
+from counsel.estimate.seeds import interval
 from counsel.experiments.experiment import Claim, Experiment, Picture, Rows, Run, Size, seeds_of
 from counsel.experiments.paper.regret import PEOPLE
-from counsel.planning.occupancy import evaluate
+from counsel.planning.evaluate import evaluate
 from counsel.planning.solve import solve
-from counsel.report.seeds import interval
-from counsel.report.style import LOOKS, name_axes, sheet
-from counsel.worlds.canvas import INK
 from counsel.worlds.catalogue import make
 
 GRID = tuple(i / 10 for i in range(1, 11))

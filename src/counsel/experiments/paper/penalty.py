@@ -8,6 +8,9 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from counsel.drawing.figure_style import Line, draw_lines, name_axes, sheet
+from counsel.drawing.maps import draw_map
+from counsel.estimate.seeds import interval
 from counsel.experiments.experiment import (
     Claim,
     Experiment,
@@ -19,10 +22,7 @@ from counsel.experiments.experiment import (
     series,
 )
 from counsel.experiments.paper.regret import PENALTIES, PEOPLE, SHOWN, explored
-from counsel.experiments.run_kinds import flight_of
-from counsel.report.seeds import interval
-from counsel.report.style import Line, draw_lines, name_axes, sheet
-from counsel.worlds.draw import draw
+from counsel.experiments.run_types import flight_of
 
 ENOUGH = 0.05
 """A value gap of less than this counts as none."""
@@ -98,7 +98,7 @@ def trajectory_pictures(rows: Mapping[str, Rows]) -> tuple[Picture, ...]:
     for person, claim in zip(PEOPLE, trajectory_claims(rows), strict=True):
         run = seeds_of(rows, f"regret-{person}/rfe-ad")[0]
         title = f"Policy {person.title()}, advised by RFE-β at β = {SHOWN}"
-        figure = draw("three-phases", episodes=flight_of(run, "flight_"), title=title)
+        figure = draw_map("three-phases", episodes=flight_of(run, "flight_"), title=title)
         caption = f"The commonest flight of Policy {person.title()} (first seed). {claim.sentence}"
         found.append(Picture(f"trajectories-{person}", figure, caption))
     return tuple(found)

@@ -13,6 +13,8 @@ from typing import Any
 
 import numpy as np
 
+from counsel.drawing.figure_style import Line, draw_lines, name_axes, sheet
+from counsel.estimate.seeds import interval
 from counsel.experiments.experiment import (
     Claim,
     Experiment,
@@ -23,10 +25,8 @@ from counsel.experiments.experiment import (
     last_of,
     series,
 )
-from counsel.experiments.run_kinds import Discovery, Learning
-from counsel.experiments.spec import Spec
-from counsel.report.seeds import interval
-from counsel.report.style import Line, draw_lines, name_axes, sheet
+from counsel.experiments.run_types import Discovery, Learning
+from counsel.runs.spec import Spec
 
 EPISODES = {"greedy": 800_000, "safe": 200_000}
 EVERY = {"greedy": 5000, "safe": 1000}

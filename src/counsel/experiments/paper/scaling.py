@@ -18,6 +18,8 @@ from typing import Any
 
 import numpy as np
 
+from counsel.drawing.figure_style import LOOKS, label_ends, name_axes, sheet
+from counsel.estimate.seeds import interval
 from counsel.experiments.experiment import (
     Claim,
     Experiment,
@@ -27,12 +29,10 @@ from counsel.experiments.experiment import (
     Size,
     seeds_of,
 )
-from counsel.experiments.spec import Spec
 from counsel.learning.learn import DOUBLING, learn
 from counsel.model.human import Human
 from counsel.model.problem import AdviceProblem
-from counsel.report.seeds import interval
-from counsel.report.style import LOOKS, label_ends, name_axes, sheet
+from counsel.runs.spec import Spec
 from counsel.simulate.simulator import Simulator
 from counsel.worlds.flappy_bird import flappy_bird
 from counsel.worlds.grid_map import generate_map

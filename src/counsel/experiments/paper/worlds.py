@@ -5,16 +5,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from counsel.drawing.maps import draw_map
+from counsel.drawing.roads import draw_road
+from counsel.estimate.seeds import interval
 from counsel.experiments.experiment import Claim, Experiment, Picture, Rows, Run, Size, seeds_of
-from counsel.experiments.run_kinds import commonest, flight_of
-from counsel.planning.occupancy import evaluate
+from counsel.experiments.run_types import commonest, flight_of
+from counsel.planning.evaluate import evaluate
 from counsel.planning.solve import solve
-from counsel.report.seeds import interval
 from counsel.simulate.simulator import Simulator
 from counsel.worlds.car_driving import CAR, EMPTY, STONE, state_of
 from counsel.worlds.catalogue import make
-from counsel.worlds.draw import draw
-from counsel.worlds.draw_road import draw_road
 from counsel.worlds.grid_map import MOVES
 
 
@@ -53,12 +53,12 @@ def pictures(rows: Mapping[str, Rows]) -> tuple[Picture, ...]:
     return (
         Picture(
             "worlds-three-phases",
-            draw("three-phases", title="Flappy Bird: stars, then walls, then both"),
+            draw_map("three-phases", title="Flappy Bird: stars, then walls, then both"),
             "The map of three phases. The paper's own maps are not in its source; these are ours.",
         ),
         Picture(
             "worlds-budget",
-            draw("budget", episodes=flight_of(run), title="The budget map and its best flight"),
+            draw_map("budget", episodes=flight_of(run), title="The budget map and its best flight"),
             "The budget map with the commonest flight of Policy Greedy under the best advice "
             f"without a limit, which expects to speak {run['advice_count'][0]:.3g} times.",
         ),

@@ -1,0 +1,1 @@
+"""What the paper's learners are compared with, and advisers that do not learn."""

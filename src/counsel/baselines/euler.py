@@ -1,0 +1,148 @@
+"""EULER: optimism that is wide only where values vary (Zanette and Brunskill 2019).
+
+Setting: the machine's time-dependent MDP as a black box, rewards in [0, 1], T = episodes · H steps.
+With δ' = δ / 7, L = c ln(4 S B T / δ'), J = H L / 3, B_v = √(2 L), B_p = H √(2 L), n = n_h(s, b):
+
+    φ(p̂, V) = √(2 Var_p̂(V) L / n) + H L / (3 (n − 1))
+    bonus(V) = φ(p̂, V) + ((4 J + B_p) / √n + B_v ‖V̄_{h+1} − V̲_{h+1}‖_{2, p̂}) / √n
+    Q̄_h(s, b) = min{H − h, r + p̂ V̄_{h+1} + bonus(V̄_{h+1})},   V̄ = Q̄ of the best advice b*
+    V̲_h(s) = max{0, r + p̂ V̲_{h+1} − bonus(V̲_{h+1})}  at b*
+
+(h from 0; Q̄ = H − h and V̲ = 0 where n = 0). Guarantee: V̲ ≤ V* ≤ V̄ and regret
+Õ(√(Q* S B T)) to first order, Q* the largest variance of a step's reward and what follows.
+
+Deviates
+--------
+* Counts are those of a step (the paper's box is stationary); the union over (s, b, h, k) is the
+  same S B T events, so L stays.
+* Misprints of the box: ln(4SAT)/δ' is read as ln(4SAT/δ'), the cap H − t as H − t + 1 (else the
+  last reward is lost), and r̂ inside the loop over actions is that of the action.
+* Ties are drawn: at first all advice is at the cap.
+* Rewards are known; if not, they have the paper's bonus √(2 V̂ar L / n) + 7 L / (3 (n − 1)).
+* States where an episode ended, or declared in ``known_zero``, are worth 0 (see ``black_box.py``).
+* ``scale`` is c. At the paper's scale of Flappy Bird the bonus is above 1 for the first thousand
+  visits of each row with c = 1.
+"""
+
+import math
+
+import numpy as np
+from numpy.random import Generator
+from numpy.typing import ArrayLike
+
+from counsel._arrays import Floats, positive, sealed, whole
+from counsel.baselines._optimism_kernels import plan_euler
+from counsel.baselines.black_box import Counted
+from counsel.model.policy import Advice
+from counsel.model.problem import Shape
+
+
+class EULER(Counted):
+    """Learns the machine's MDP with bounds on both sides.
+
+    Takes advice and what follows for a black box: the person's actions are not looked at. The
+    bounds are ``upper`` and ``lower``.
+
+    Parameters
+    ----------
+    shape
+        What is known: ``problem.shape``.
+    rng
+        Where ties are broken.
+    reward
+        The machine's rewards [s, b] or [h, s, b], silence last: ``problem.machine().reward``; None
+        where they are not known.
+    episodes
+        How many will be played: the bonus depends on it.
+    delta
+        The probability of failure, between 0 and 1.
+    scale
+        What L is multiplied by: 1 in theory.
+    penalty
+        What each piece of advice costs, in units of reward.
+    known_zero
+        Booleans [s] or [h, s]: states known to be worth nothing, besides those where episodes end.
+
+    Raises
+    ------
+    CounselError
+        When ``shape`` is no shape, a table has other axes or leaves the range of rewards, or a
+        number makes no sense.
+
+    Examples
+    --------
+    What the best advice is worth lies between the bounds, with a ``scale`` made for practice too:
+
+    >>> from numpy.random import default_rng
+    >>> from counsel import Simulator, learn, solve
+    >>> from counsel.worlds import make
+    >>> problem = make("night-shift")
+    >>> learner = EULER(
+    ...     problem.shape,
+    ...     rng=default_rng(1),
+    ...     reward=problem.machine().reward,
+    ...     episodes=2000,
+    ...     scale=0.001,
+    ... )
+    >>> *_, last = learn(learner, Simulator(problem), episodes=2000, every=50, rng=default_rng(0))
+    >>> best = solve(problem).value
+    >>> [round(float(value), 1) for value in (learner.lower[0, 0], best, learner.upper[0, 0])]
+    [11.2, 11.5, 11.6]
+    """
+
+    arrays = (*Counted.arrays, "_upper", "_lower")
+
+    def __init__(  # noqa: PLR0913 (the settings of the theorem)
+        self,
+        shape: Shape,
+        *,
+        rng: Generator,
+        reward: ArrayLike | None,
+        episodes: int,
+        delta: float = 0.1,
+        scale: float = 1.0,
+        penalty: float = 0.0,
+        known_zero: ArrayLike | None = None,
+    ) -> None:
+        super().__init__(shape, rng=rng, reward=reward, penalty=penalty, known_zero=known_zero)
+        self.episodes = whole("episodes", episodes, least=1)
+        self.delta, self.scale = positive("delta", delta, 1.0), positive("scale", scale)
+        H, S, A = self._sizes
+        events = math.log(4.0 * S * (A + 1) * H) + math.log(self.episodes)
+        self._log = self.scale * (events + math.log(7.0) - math.log(self.delta))
+        self._upper = np.repeat(np.arange(H, -1, -1.0)[:, None], S, axis=1)
+        self._lower = np.zeros((H + 1, S))
+
+    def best_advice(self) -> Advice:
+        """Plan on what was seen; ties are drawn.
+
+        Returns
+        -------
+        ndarray
+            What to advise [h, s], whole numbers; the number of actions is silence.
+        """
+        H, S, A = self._sizes
+        advice: Advice = np.full((H, S), A, dtype=np.int16)
+        ties = self.rng.random((H, S))
+        plan_euler(self._box(), self._doubt(), self._log, ties, advice, self._upper, self._lower)
+        return advice
+
+    def _doubt(self) -> Floats:
+        """Return the bonus of rewards [layer, s, b]: none where they are known."""
+        if self._reward is not None:
+            return np.zeros((1, *self._visits.shape[1:]))
+        n = np.maximum(self._visits, 1)
+        spread = np.maximum(self._square / n - (self._paid / n) ** 2, 0.0)
+        rest = 7.0 * self._log / (3.0 * np.maximum(n - 1, 1))
+        doubt: Floats = np.sqrt(2.0 * spread * self._log / n) + rest
+        return doubt
+
+    @property
+    def upper(self) -> Floats:
+        """V̄ [h, s] of the last plan, in the units of the rewards; a last step more holds 0."""
+        return sealed(self._values(self._upper))
+
+    @property
+    def lower(self) -> Floats:
+        """V̲ [h, s] of the last plan, in the units of the rewards; a last step more holds 0."""
+        return sealed(self._values(self._lower))

@@ -1,0 +1,201 @@
+"""UCB Q-learning: optimism without a model (Jin, Allen-Zhu, Bubeck and Jordan 2018).
+
+Setting: the machine's time-dependent MDP as a black box, rewards in [0, 1], T = episodes · H steps,
+ι = ln(2 S B T / δ). Nothing is planned: each move (h, s, b, r, t), the n-th of its row, moves
+
+    Q_h(s, b) ← (1 − α) Q_h(s, b) + α (r + V_{h+1}(t) + bonus),   α = (H + 1) / (H + n)
+    V_h(s) = min{H, max_b Q_h(s, b)},   Q = V = H at first
+
+* ``Hoeffding()``: bonus = c √(H³ ι / n);
+* ``Bernstein()``: with W the variance of V_{h+1} over what followed,
+  β_n = min{2c (√(H (W + H) ι / n) + √(H⁷ S B) ι / n), 2c √(H³ ι / n)}  and
+  bonus = (β_n − (1 − α) β_{n−1}) / (2 α), so that the bonuses that still count add up to β_n / 2.
+
+Guarantee: Q ≥ Q* in all episodes, regret Õ(√(H⁴ S B T)) and Õ(√(H³ S B T)). In memory S B H numbers
+and in time a constant for each move: the cheapest of all, and the slowest to learn.
+
+Deviates
+--------
+* The paper leaves c open. The weights α_n^i of the past have Σ (α_n^i)² ≤ 2 H / n, so Azuma's bound
+  for values in [0, H] is √(H³ ι / n) with the 2 in ι: c = 1 is enough for ``Hoeffding()``. The
+  second branch of ``Bernstein()`` needs twice that, as only half of β counts; its first branch has
+  the same constant without a proof of ours.
+* At usual sizes √(H⁷ S B) is so large that the first branch comes in late: below n of order
+  H⁴ S B ι both are the same.
+* Rewards that are not known enter as they were paid: r + V* lies in [0, H] all the same.
+* Moves are taken in one by one, in order; the policy may be held for a block of episodes.
+* Ties are drawn. States where an episode ended are worth 0 (see ``black_box.py``).
+"""
+
+import math
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.random import Generator
+from numpy.typing import ArrayLike
+
+from counsel._arrays import Floats, positive, sealed, whole
+from counsel.baselines._q_learning_kernels import (
+    BERNSTEIN,
+    HOEFFDING,
+    Optimism,
+    Table,
+    learn_moves,
+    pick_advice,
+)
+from counsel.baselines.black_box import BlackBox
+from counsel.baselines.bonuses import Bernstein, Hoeffding, read_bonus
+from counsel.model.policy import Advice
+from counsel.model.problem import Shape
+from counsel.simulate.episodes import Episodes
+
+
+class QLearning(BlackBox):
+    """Learns what each advice is worth, without learning what it leads to.
+
+    The cheapest of all for each move, and the slowest to learn. The person's actions are not looked
+    at.
+
+    Parameters
+    ----------
+    shape
+        What is known: ``problem.shape``.
+    rng
+        Where ties are broken.
+    reward
+        The machine's rewards [s, b] or [h, s, b], silence last: ``problem.machine().reward``; None
+        where they are not known.
+    episodes
+        How many will be played: the bonus depends on it.
+    bonus
+        ``Bernstein()``, which None means too, or ``Hoeffding()``.
+    delta
+        The probability of failure, between 0 and 1.
+    scale
+        What the bonus is multiplied by.
+    penalty
+        What each piece of advice costs, in units of reward.
+    known_zero
+        Booleans [s] or [h, s]: states known to be worth nothing, besides those where episodes end.
+
+    Raises
+    ------
+    CounselError
+        When ``shape`` is no shape, a table has other axes or leaves the range of rewards, or a
+        number or the bonus makes no sense.
+
+    Examples
+    --------
+    Still optimistic after two thousand nights (no night can pay more than 12); ten times as many
+    bring the value gap from 0.63 to 0.09:
+
+    >>> from numpy.random import default_rng
+    >>> from counsel import Simulator, learn
+    >>> from counsel.worlds import make
+    >>> problem = make("night-shift")
+    >>> for episodes in (2_000, 20_000):
+    ...     learner = QLearning(
+    ...         problem.shape,
+    ...         rng=default_rng(1),
+    ...         reward=problem.machine().reward,
+    ...         episodes=episodes,
+    ...         scale=0.001,
+    ...     )
+    ...     run = learn(
+    ...         learner, Simulator(problem), episodes=episodes, every=50, rng=default_rng(0)
+    ...     )
+    ...     *_, last = run
+    ...     print(round(last.value_gap, 2), round(learner.upper[0, 0], 1))
+    0.63 12.0
+    0.09 11.4
+    """
+
+    arrays: ClassVar[tuple[str, ...]] = (*BlackBox.arrays, "_Q", "_V", "_sum", "_square", "_width")
+
+    def __init__(  # noqa: PLR0913 (the settings of the theorem)
+        self,
+        shape: Shape,
+        *,
+        rng: Generator,
+        reward: ArrayLike | None,
+        episodes: int,
+        bonus: Hoeffding | Bernstein | None = None,
+        delta: float = 0.1,
+        scale: float = 1.0,
+        penalty: float = 0.0,
+        known_zero: ArrayLike | None = None,
+    ) -> None:
+        super().__init__(shape, rng=rng, reward=reward, penalty=penalty, known_zero=known_zero)
+        self.episodes = whole("episodes", episodes, least=1)
+        self.delta, self.scale = positive("delta", delta, 1.0), positive("scale", scale)
+        self.bonus = read_bonus(bonus, Bernstein(), Hoeffding())
+        H, S, A = self._sizes
+        events = math.log(2.0 * S * (A + 1) * H) + math.log(self.episodes)
+        log = events - math.log(self.delta)
+        if isinstance(self.bonus, Hoeffding):
+            self._optimism = Optimism(HOEFFDING, self.scale, self.scale, log)
+        else:
+            self._optimism = Optimism(BERNSTEIN, 2.0 * self.scale, 2.0 * self.scale, log)
+        rows = self._visits.shape
+        self._Q = np.full(rows, float(H))
+        self._V = np.full((H + 1, S), float(H))
+        self._V[H] = 0.0
+        self._sum, self._square, self._width = np.zeros(rows), np.zeros(rows), np.zeros(rows)
+
+    def sound(self, state: dict[str, Any]) -> bool:
+        """Tell whether arrays can be trusted by compiled loops: all have one shape here.
+
+        Parameters
+        ----------
+        state
+            What ``state`` returned.
+
+        Returns
+        -------
+        bool
+            Always True.
+        """
+        return True
+
+    def _take_in(self, batch: Episodes, paid: Floats) -> None:
+        """Move Q towards what was seen, move by move."""
+        reward = paid
+        if self._reward is not None:
+            step = batch.step if len(self._reward) > 1 else 0
+            reward = self._reward[step, batch.state, batch.advice.astype(np.int64)]
+        learn_moves(
+            batch.first,
+            batch.state,
+            batch.advice,
+            reward,
+            batch.next_state,
+            self._open,
+            self._over,
+            self._shut,
+            self._rest,
+            self._optimism,
+            Table(self._visits, self._Q, self._V, self._sum, self._square, self._width),
+        )
+        if batch.state.size:
+            self._forget_plans()
+
+    def best_advice(self) -> Advice:
+        """Pick the best advice as Q stands; ties are drawn.
+
+        Returns
+        -------
+        ndarray
+            What to advise [h, s], whole numbers; the number of actions is silence.
+        """
+        H, S, A = self._sizes
+        advice: Advice = np.full((H, S), A, dtype=np.int16)
+        quiet = self._over | self._shut
+        pick_advice(self._Q, self._open, quiet, self.rng.random((H, S)), advice)
+        return advice
+
+    @property
+    def upper(self) -> Floats:
+        """V [h, s] as it stands, in the units of the rewards; a last step more holds 0."""
+        left = np.arange(self.shape.horizon, -1, -1.0)[:, None]
+        V = np.where(self._shut, 0.0, self._V)
+        return sealed(self._values(np.where(self._over, left * self._rest, V)))

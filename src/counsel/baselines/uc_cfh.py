@@ -1,0 +1,342 @@
+"""UC-CFH: the best plan within a budget, in the best plausible world (Kalagarla et al. 2021).
+
+Setting, ℓ and phases: ``plausible.py``, with k = 4: two bounds, each on both sides, as the
+programme needs plain intervals. Each p(t | s, b) seen n times lies within
+
+    p̂ ± min{√(ℓ / 2n), √(2 p̂ (1 − p̂) ℓ / n) + 7 ℓ / (3 (n − 1))}
+
+(the first alone for n = 1, nothing for n = 0). The plan is the optimum of the extended linear
+programme of ``extended_lp.py``: the most reward that any world within the intervals offers to a
+policy that expects to spend at most the budget there. Guarantee: with probability 1 − δ all but
+Õ(C² S B H³ / ε² ln(1/δ)) episodes (time-dependent) are within ε of the best and of the budget.
+
+Afterwards ``plan(budget=…)`` plans for other budgets on p̂, without optimism: the plug-in programme.
+
+Deviates
+--------
+* The paper minimises costs; here rewards are maximised and a piece of advice costs 1.
+* Counts are those of a step, with δ₁ for that. The paper's m has a factor C more than UCFH's.
+* Every update counts, unless ``Phases`` are asked for: its own rule would not learn anything in the
+  paper's experiments (see ``plausible.py``). All rows that are ripe count at once.
+* Only rows that can occur enter the programme. Where the plan does not expect to come it is silent.
+* Where the first state is drawn, its law is what was seen; before anything was, all are as likely.
+* States where an episode ended are worth 0 and cost nothing (see ``black_box.py``). ``scale`` is c.
+"""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from numpy.random import Generator
+from numpy.typing import ArrayLike
+
+from counsel._arrays import Bools, Floats, by_step
+from counsel.baselines._confidence_set_kernels import fill_intervals
+from counsel.baselines.confidence_sets import Phases, Plausible
+from counsel.baselines.extended_lp import NOTHING, Extended, Flows, solve_extended
+from counsel.errors import CounselError
+from counsel.learning._transition_kernels import all_links
+from counsel.learning.learnt_model import LearntPlan, Seen, plan_on, seen_problem, with_silence
+from counsel.model.policy import Advice, Policy
+from counsel.model.problem import AdviceProblem, Shape
+
+MOST_FLOWS = 400_000
+"""Larger programmes are refused: they would run for minutes each."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Optimistic(LearntPlan):
+    """What the programme promises, and the world in which it would come true.
+
+    Attributes
+    ----------
+    value
+        The reward of an episode in ``world``.
+    advice_count
+        Pieces of advice in an episode in ``world``.
+    price
+        What a little more budget would bring, for each piece.
+    policy
+        The policy that is promised so much.
+    world
+        A problem whose actions are the advice and, last, to be left alone, and whose person always
+        listens. The policy, evaluated there, is worth ``value``.
+    """
+
+    world: AdviceProblem
+
+
+class UCCFH(Plausible):
+    """Plans within a budget for the best world within intervals, by a linear programme.
+
+    Takes advice and what follows for a black box: the person's actions are not looked at.
+
+    Parameters
+    ----------
+    shape
+        What is known: ``problem.shape``.
+    rng
+        Where chance comes from when a random cell advises one person.
+    reward
+        The machine's rewards [s, b] or [h, s, b], silence last: ``problem.machine().reward``.
+    budget
+        The expected pieces of advice in an episode.
+    epsilon
+        How near the best an episode is to be, in units of reward.
+    delta
+        The probability of failure, between 0 and 1.
+    scale
+        What ℓ is multiplied by: 1 in theory.
+    support
+        Booleans [s, t], dense or sparse: which states can follow which. All when not given, which
+        makes programmes of H S² B unknowns.
+    phases
+        ``Phases()`` for the paper's rule; without it everything counts at every update.
+    known_zero
+        Booleans [s] or [h, s]: states known to be worth nothing, besides those where episodes end.
+
+    Raises
+    ------
+    CounselError
+        When ``shape`` is no shape, ``reward`` is missing, a table has other axes or leaves the
+        range of rewards, a state has no successor in ``support``, a number makes no sense, or the
+        programme would have more than 400,000 unknowns.
+
+    Examples
+    --------
+    Two pieces of advice a night: what is promised in the best plausible world, and what the plan on
+    what was seen expects. The truth is 11.42.
+
+    >>> from numpy.random import default_rng
+    >>> from counsel import Simulator
+    >>> from counsel.worlds import make
+    >>> problem = make("night-shift")
+    >>> learner = UCCFH(
+    ...     problem.shape, rng=default_rng(1), reward=problem.machine().reward, budget=2
+    ... )
+    >>> learner.burn_in(Simulator(problem), episodes=500, rng=default_rng(0))
+    >>> for plan in (learner.optimistic(), learner.plan(budget=2)):
+    ...     print(round(plan.value, 2), round(plan.advice_count, 2))
+    11.95 2.0
+    11.53 2.0
+    """
+
+    bounds: ClassVar[int] = 4
+
+    def __init__(  # noqa: PLR0913 (the settings of the theorem)
+        self,
+        shape: Shape,
+        *,
+        rng: Generator,
+        reward: ArrayLike,
+        budget: float,
+        epsilon: float = 1.0,
+        delta: float = 0.1,
+        scale: float = 1.0,
+        support: ArrayLike | None = None,
+        phases: Phases | None = None,
+        known_zero: ArrayLike | None = None,
+    ) -> None:
+        super().__init__(
+            shape,
+            rng=rng,
+            reward=reward,
+            epsilon=epsilon,
+            delta=delta,
+            scale=scale,
+            budget=budget,
+            support=support,
+            phases=phases,
+            known_zero=known_zero,
+        )
+        flows = int(self._cells().sum()) * (shape.n_actions + 1) * self.most_successors
+        if flows > MOST_FLOWS:
+            hint = "use a smaller world"
+            if self.support is None:
+                hint = "say in support which states can follow which, or " + hint
+            raise CounselError(
+                f"the linear programme would have about {flows:,} unknowns, more than "
+                f"{MOST_FLOWS:,}; {hint}"
+            )
+
+    @property
+    def m(self) -> float:
+        """How much has to be seen (m of the paper)."""
+        return super().m * self.most_successors
+
+    def draw(self) -> Policy:
+        """Solve the programme.
+
+        Returns
+        -------
+        Policy
+            Its policy; silent where it does not expect to come.
+
+        Raises
+        ------
+        CounselError
+            When the solver finds no optimum.
+        """
+        flows = self._flows()
+        return self._policy_of(flows, self._solve(flows))
+
+    def best_advice(self) -> Advice:
+        """Return the likeliest advice of the plan that is played.
+
+        Returns
+        -------
+        ndarray
+            What to advise [h, s], whole numbers; the number of actions is silence.
+        """
+        return self.drawn.advice.copy()
+
+    def optimistic(self) -> Optimistic:
+        """Return what the programme promises now, and the world in which that would come true.
+
+        Returns
+        -------
+        Optimistic
+            Value, advice count, price, policy and world.
+
+        Raises
+        ------
+        CounselError
+            When the solver finds no optimum.
+        """
+        flows = self._flows()
+        found = self._solve(flows)
+        H, S, A = self._sizes
+        x = np.where(found.x > NOTHING, found.x, 0.0)
+        of = np.repeat(np.arange(flows.step.size), np.diff(flows.indptr))
+        kept = (x[of] > 0.0) & (found.z > 0.0)
+        row = (flows.step * S + flows.state) * (A + 1) + flows.advice
+        # Whole "visits" are enough to tell what was tried; "times" are then the chances.
+        visits = np.zeros((H, S, A + 1), dtype=np.int64)
+        visits.reshape(-1)[row[x > 0.0]] = 1
+        total = np.bincount(of[kept], found.z[kept], minlength=row.size)
+        chance = found.z[kept] / total[of[kept]]
+        believed = Seen(visits, self._known_reward(), row[of[kept]], flows.follows[kept], chance)
+        law, idle = self._law_of_start()
+        settled = float(law[self._over[0]].sum()) + idle
+        value = found.value + H * self._rest * settled
+        return Optimistic(
+            value=value * self._unit + H * self._low,
+            advice_count=float(x[flows.advice != A].sum()),
+            price=found.price * self._unit,
+            policy=self._policy_of(flows, found),
+            world=self._problem(believed),
+        )
+
+    def model(self) -> AdviceProblem:
+        """Return p̂ as a problem that ``solve`` and ``frontier`` take.
+
+        Returns
+        -------
+        AdviceProblem
+            Its actions are the advice and, last, to be left alone; its person always listens. One
+            state more stands for what was never seen, and pays the least there is.
+        """
+        row, then, times = all_links(self._head, self._links)
+        return self._problem(
+            with_silence(Seen(self._visits, self._known_reward(), row, then, times))
+        )
+
+    def _problem(self, seen: Seen) -> AdviceProblem:
+        law, idle = self._law_of_start()
+        least = self.shape.reward_range[0]
+        return seen_problem(seen, self._over, least, np.append(law, 0.0), idle=idle)
+
+    def plan(
+        self, *, penalty: float | None = None, budget: float | None = None, hard: bool = False
+    ) -> LearntPlan:
+        """Plan on p̂ for another limit, as ``solve``; only advice that was tried is compared.
+
+        Parameters
+        ----------
+        penalty
+            What each piece of advice costs, in units of reward; not with a budget.
+        budget
+            Pieces of advice an episode, on average.
+        hard
+            Whether no episode may exceed the budget.
+
+        Returns
+        -------
+        LearntPlan
+            The policy, and what it promises on p̂.
+
+        Raises
+        ------
+        CounselError
+            When the limit makes no sense.
+        """
+        return plan_on(self.model(), self.shape, penalty=penalty, budget=budget, hard=hard)
+
+    def _known_reward(self) -> Floats:
+        """Return the machine's rewards [h, s, b] in the user's units."""
+        known: Floats = self._scaled_reward * self._unit + self._low
+        return known
+
+    @property
+    def _scaled_reward(self) -> Floats:
+        """The machine's rewards [h, s, b] in [0, 1]."""
+        known = np.zeros((1, 1, 1)) if self._reward is None else self._reward
+        return by_step(known, self.shape.horizon)
+
+    def _solve(self, flows: Flows) -> Extended:
+        S, A = self.shape.n_states, self.shape.n_actions
+        law, _ = self._law_of_start()
+        return solve_extended(flows, law, n_states=S, defer=A, budget=self.budget)
+
+    def _cells(self) -> Bools:
+        """Return which cells [h, s] can occur and are not over."""
+        H, S, _ = self._sizes
+        gone = self._over | self._shut
+        here = (self._law_of_start()[0] > 0.0) & ~gone[0]
+        cells = np.zeros((H, S), dtype=np.bool_)
+        for h in range(H):
+            cells[h] = here
+            onward = np.full(S, here.any())
+            if self.support is not None:
+                onward = np.asarray(here.astype(np.int64) @ self.support).reshape(-1) > 0
+            here = onward & ~gone[h + 1]
+        return cells
+
+    def _flows(self) -> Flows:
+        """Lay out rows, flows, intervals and rewards."""
+        H, S, A = self._sizes
+        B = A + 1
+        may = by_step(self._open, H) & self._cells()[..., None]
+        step, state, advice = np.nonzero(may)
+        starts, follows = self._follows()
+        if self.support is None:
+            starts, follows = np.arange(S + 1) * S, np.tile(np.arange(S), S)
+        size = np.diff(starts)[state]
+        indptr = np.append(0, np.cumsum(size))
+        within = np.arange(indptr[-1]) - np.repeat(indptr[:-1], size)
+        to = follows[np.repeat(starts[state], size) + within]
+        row = (step * S + state) * B + advice
+        seen, t, times = all_links(self._head, self._links)
+        key = seen * S + t
+        order = np.argsort(key)
+        wanted = np.repeat(row, size) * S + to
+        found = np.searchsorted(key[order], wanted)
+        there = np.append(key[order], -1)[found] == wanted
+        n = np.repeat(self._visits.reshape(-1)[row], size).astype(np.float64)
+        p = np.where(there, np.append(times[order], 0)[found], 0) / np.maximum(n, 1.0)
+        low, high = np.empty(p.size), np.empty(p.size)
+        fill_intervals(p, n, self.log, low, high)
+        after = np.repeat(step, size) + 1
+        ends = np.where(self._shut[after, to] | (after == H), 0.0, np.nan)
+        ends = np.where(self._over[after, to], (H - after) * self._rest, ends)
+        reward = self._scaled_reward[step, state, advice]
+        return Flows(step, state, advice, reward, indptr, to, low, high, ends)
+
+    def _policy_of(self, flows: Flows, found: Extended) -> Policy:
+        """Return π = x / Σ x; silence where no flow comes."""
+        H, S, A = self._sizes
+        table = np.zeros((H, S, A + 1))
+        x = np.where(found.x > NOTHING, found.x, 0.0)
+        table[flows.step, flows.state, flows.advice] = x
+        table[table.sum(axis=2) == 0.0, A] = 1.0
+        return Policy.from_probabilities(table / table.sum(axis=2, keepdims=True))

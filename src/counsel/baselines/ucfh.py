@@ -1,0 +1,144 @@
+"""UCFH: the best plan in the best plausible world (Dann and Brunskill 2015).
+
+Setting, ℓ and phases: ``plausible.py``, with k = 6: three bounds, each on both sides. Each
+p(t | s, b) seen n times lies within
+
+    |p − p̂| ≤ √(ℓ / 2n),   |p − p̂| ≤ √(2 p̂ (1 − p̂) ℓ / n) + 7 ℓ / (3 (n − 1)),
+    |√(p (1 − p)) − √(p̂ (1 − p̂))| ≤ √(2 ℓ / (n − 1))
+
+(the first alone for n = 1, nothing for n = 0). Extended value iteration plans
+
+    Q_h(s, b) = r + max{p V_{h+1} : p within all intervals}
+
+by starting from the lower ends and giving what is left to the best states, up to their upper ends.
+Guarantee: with probability 1 − δ all but Õ(C S B H³ / ε² ln(1/δ)) episodes (time-dependent) are
+ε-optimal.
+
+Deviates
+--------
+* Counts are those of a step, with the δ₁ of the authors' code for that.
+* Where the third bound leaves two pieces, the interval spans both (as in the authors' code).
+* Every update counts, unless ``Phases`` are asked for; all rows that are ripe after an update count
+  at once (the paper takes one and plans).
+* Ties are drawn. States where an episode ended are worth 0 (see ``black_box.py``). ``scale`` is c.
+"""
+
+from typing import ClassVar
+
+import numpy as np
+from numpy.random import Generator
+from numpy.typing import ArrayLike
+
+from counsel._arrays import Floats, sealed
+from counsel.baselines._confidence_set_kernels import plan_extended
+from counsel.baselines.confidence_sets import Phases, Plausible
+from counsel.model.policy import Advice
+from counsel.model.problem import Shape
+
+
+class UCFH(Plausible):
+    """Plans for the best world within intervals, by extended value iteration.
+
+    Takes advice and what follows for a black box: the person's actions are not looked at.
+
+    Parameters
+    ----------
+    shape
+        What is known: ``problem.shape``.
+    rng
+        Where ties are broken.
+    reward
+        The machine's rewards [s, b] or [h, s, b], silence last: ``problem.machine().reward``.
+    epsilon
+        How near the best an episode is to be, in units of reward.
+    delta
+        The probability of failure, between 0 and 1.
+    scale
+        What ℓ is multiplied by: 1 in theory.
+    penalty
+        What each piece of advice costs, in units of reward.
+    support
+        Booleans [s, t], dense or sparse: which states can follow which. All when not given.
+    phases
+        ``Phases()`` for the paper's rule; without it everything counts at every update.
+    known_zero
+        Booleans [s] or [h, s]: states known to be worth nothing, besides those where episodes end.
+
+    Raises
+    ------
+    CounselError
+        When ``shape`` is no shape, ``reward`` is missing, a table has other axes or leaves the
+        range of rewards, a state has no successor in ``support``, or a number makes no sense.
+
+    Examples
+    --------
+    What it still believes possible after 500 nights, with the intervals of the theory and with
+    narrower ones:
+
+    >>> from numpy.random import default_rng
+    >>> from counsel import Simulator, learn, solve
+    >>> from counsel.worlds import make
+    >>> problem = make("night-shift")
+    >>> for scale in (1.0, 0.01):
+    ...     learner = UCFH(
+    ...         problem.shape, rng=default_rng(1), reward=problem.machine().reward, scale=scale
+    ...     )
+    ...     run = learn(learner, Simulator(problem), episodes=500, every=50, rng=default_rng(0))
+    ...     *_, last = run
+    ...     print(scale, round(last.value_gap, 2), round(learner.upper[0, 0], 2))
+    1.0 0.38 11.99
+    0.01 0.12 11.63
+    >>> print(round(solve(problem).value, 2))
+    11.46
+    """
+
+    bounds: ClassVar[int] = 6
+    arrays: ClassVar[tuple[str, ...]] = (*Plausible.arrays, "_upper")
+
+    def __init__(  # noqa: PLR0913 (the settings of the theorem)
+        self,
+        shape: Shape,
+        *,
+        rng: Generator,
+        reward: ArrayLike,
+        epsilon: float = 1.0,
+        delta: float = 0.1,
+        scale: float = 1.0,
+        penalty: float = 0.0,
+        support: ArrayLike | None = None,
+        phases: Phases | None = None,
+        known_zero: ArrayLike | None = None,
+    ) -> None:
+        super().__init__(
+            shape,
+            rng=rng,
+            reward=reward,
+            epsilon=epsilon,
+            delta=delta,
+            scale=scale,
+            penalty=penalty,
+            support=support,
+            phases=phases,
+            known_zero=known_zero,
+        )
+        left = np.arange(shape.horizon, -1, -1.0)
+        self._upper = np.repeat(left[:, None], shape.n_states, axis=1)
+
+    def best_advice(self) -> Advice:
+        """Plan on what was seen; ties are drawn.
+
+        Returns
+        -------
+        ndarray
+            What to advise [h, s], whole numbers; the number of actions is silence.
+        """
+        H, S, A = self._sizes
+        advice: Advice = np.full((H, S), A, dtype=np.int16)
+        ties = self.rng.random((H, S))
+        plan_extended(self._box(), self.log, *self._follows(), ties, advice, self._upper)
+        return advice
+
+    @property
+    def upper(self) -> Floats:
+        """V [h, s] of the last plan, in the units of the rewards; a last step more holds 0."""
+        return sealed(self._values(self._upper))

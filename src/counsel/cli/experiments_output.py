@@ -1,0 +1,114 @@
+"""What is printed of experiments while they run and when they are done."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import typer
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    Progress,
+    TaskID,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
+
+from counsel.cli.console import new_table, print_table
+from counsel.experiments.experiment import Run
+from counsel.experiments.reproduce import Outcome, cost, headline, number, record_of
+from counsel.experiments.store import Done
+
+
+class Board:
+    """What is under way: a bar for all runs, weighed by their length, a line for each active."""
+
+    def __init__(self, progress: Progress | None) -> None:
+        self._progress = progress
+        self._all: TaskID | None = None
+        self._active: dict[str, TaskID] = {}
+        self._done, self._of = 0, 0
+
+    def planned(self, left: Sequence[Run], all_of: Sequence[Run]) -> None:
+        """Show how many runs there are, and how many are done already."""
+        self._done, self._of = len(all_of) - len(left), len(all_of)
+        if self._progress is not None:
+            total = sum(cost(run) for run in left)
+            self._all = self._progress.add_task("All runs", total=total, count=self._count)
+
+    def begun(self, run: Run) -> None:
+        """Show a run that was handed out; one that is handed out again stays."""
+        if self._progress is not None and run.id not in self._active:
+            self._active[run.id] = self._progress.add_task(f"  {run.id}", total=None, count="")
+
+    def ended(self, run: Run, done: Done) -> None:
+        """Take a run off and count it."""
+        self._done += 1
+        if self._progress is not None and self._all is not None:
+            self._progress.remove_task(self._active.pop(run.id))
+            self._progress.update(self._all, advance=cost(run), count=self._count)
+
+    @property
+    def _count(self) -> str:
+        return f"{self._done} of {self._of}"
+
+
+@contextmanager
+def board() -> Iterator[Board]:
+    """Show runs side by side on a terminal; nothing when piped."""
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield Board(None)
+        return
+    columns = (
+        TextColumn("{task.description}", markup=False),
+        BarColumn(),
+        TextColumn("{task.fields[count]}"),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+    )
+    with Progress(
+        *columns, console=console, transient=True, speed_estimate_period=3600.0
+    ) as progress:
+        yield Board(progress)
+
+
+def print_outcome(outcome: Outcome) -> None:
+    """Print every claim and whether it holds."""
+    title, _ = headline(outcome.verdicts)
+    typer.echo(f"{title}.")
+    table = new_table(None, "experiment", "claim", "measured", "mean [95 %]", "verdict", left=5)
+    for verdict in outcome.verdicts:
+        claim = verdict.claim
+        told = "holds" if claim.holds else "does not hold"
+        table.add_row(
+            verdict.experiment,
+            claim.text if claim.source == "paper" else f"{claim.text} (ours)",
+            claim.measured,
+            f"{number(claim)} ({claim.quantity})",
+            told,
+        )
+    print_table(table)
+    typer.echo(
+        f"{outcome.done} runs done, {outcome.skipped} there already, in "
+        f"{outcome.seconds:,.0f} seconds."
+    )
+    for name, (there, all_of) in outcome.unfinished.items():
+        typer.echo(
+            f"{name} is left out: {there} of {all_of} runs are done; counsel reproduce {name} "
+            "finishes it."
+        )
+    typer.echo("Wrote " + ", ".join(str(path) for path in outcome.files) + ".")
+
+
+def outcome_record(outcome: Outcome) -> dict[str, Any]:
+    """Return claims and files for JSON."""
+    return {
+        "claims": [record_of(verdict) for verdict in outcome.verdicts],
+        "unfinished": outcome.unfinished,
+        "done": outcome.done,
+        "skipped": outcome.skipped,
+        "seconds": outcome.seconds,
+        "written": [str(path) for path in outcome.files],
+    }

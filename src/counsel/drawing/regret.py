@@ -1,0 +1,83 @@
+"""The picture of one run: what learning has cost, and how far the advice still is from the best."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from counsel.drawing.canvas import DOTS
+from counsel.drawing.figure_style import dressed
+from counsel.drawing.palette import ADVICE, HARM, INK, PAPER
+from counsel.errors import CounselError
+from counsel.learning.learn import Record
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+def draw_learning(records: Sequence[Record], *, title: str | None = None) -> "Figure":
+    """Draw regret and value gap against episodes.
+
+    Parameters
+    ----------
+    records
+        Of one run, from its beginning.
+    title
+        What was run.
+
+    Returns
+    -------
+    The matplotlib figure; ``counsel.worlds.save`` writes it.
+    """
+    try:
+        from matplotlib.figure import Figure
+        from matplotlib.ticker import FuncFormatter, MaxNLocator
+    except ModuleNotFoundError:
+        raise CounselError(
+            "pictures need matplotlib; install it with: pip install 'counsel[draw]'"
+        ) from None
+    if not records:
+        raise CounselError("records is empty; there is nothing to draw")
+    episode = np.array([record.episode for record in records])
+    regret = np.array([record.regret for record in records])
+    gap = np.array([record.value_gap for record in records])
+    figure = Figure(figsize=(7.2, 5.4), dpi=DOTS, facecolor=PAPER)
+    above = figure.add_axes((0.11, 0.44, 0.84, 0.40))
+    below = figure.add_axes((0.11, 0.11, 0.84, 0.24), sharex=above)
+    above.plot(np.append(0, episode), np.append(0.0, regret), color=HARM, linewidth=1.8)
+    # A gap is that of the policy the last episode began with.
+    below.step(np.append(0, episode), np.append(gap[0], gap), color=ADVICE, linewidth=1.2)
+    for axes, name, lowest in (
+        (above, "regret", 0.0),
+        (below, "value gap", min(0.0, float(gap.min()))),
+    ):
+        dressed(axes).tick_params(labelsize=9)
+        axes.set_ylabel(name, color=INK, fontsize=9)
+        top = float(axes.dataLim.y1)
+        axes.set_ylim(1.08 * lowest, 1.08 * top if top > 1e-9 else 1.0)
+        axes.yaxis.set_major_locator(MaxNLocator(4))
+    above.set_xlim(0, float(episode[-1]))
+    above.tick_params(labelbottom=False)
+    below.xaxis.set_major_locator(MaxNLocator(5, integer=True))
+    below.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:,.0f}"))
+    below.set_xlabel("episodes", color=INK, fontsize=9)
+    _write(figure, 0.955, _finding(records), 12)
+    if title:
+        _write(figure, 0.895, title, 9)
+    return figure
+
+
+def _finding(records: Sequence[Record]) -> str:
+    """Say what the picture shows."""
+    last, cost = records[-1], records[-1].regret
+    half = next(record for record in records if record.regret >= cost / 2)
+    if cost < 1e-9:
+        return "The advice was the best from the start"
+    return (
+        f"Learning cost {cost:,.4g} over {last.episode:,} episodes, "
+        f"half of it by episode {half.episode:,}"
+    )
+
+
+def _write(figure: "Figure", height: float, text: str, size: int) -> None:
+    figure.text(0.11, height, text, color=INK, fontsize=size, va="center", parse_math=False)

@@ -1,0 +1,246 @@
+"""Confidence bounds of an adherence θ from k matches in n pieces of advice, p = k / n.
+
+A bound is a value: it says how wide an interval is, and everything else (how many groups share an
+adherence, how long an episode is, how many have gone by) is told when it is asked.
+
+* ``Theory``: the paper's set for Theorem 1 (appendix A.2), with L = log(12 G T H / δ), G groups,
+  T episodes of H steps: every θ in [0, 1] with
+
+      |θ − p| ≤ 2 √(L / n),    |θ − p| ≤ √(2 p (1 − p) L / n) + 7 L / (3 (n − 1)),
+      √(θ (1 − θ)) ≥ √(p (1 − p)) − √(2 log(G T H / δ) / (n − 1)),
+
+  and [0, 1] for n ≤ 1. All hold at once for all groups, counts and episodes with probability 1 − δ.
+  (As the third line has no 12, adding up the constants gives 4 δ / 3; enumerated, it fails with
+  probability below 1e-8 at δ = 0.5.)
+  Deviates: the paper prints √(1 + 4 x²) where the third line needs √(1 − 4 x²) (with the printed
+  sign it never binds), 3 n − 1 for 3 (n − 1), T where counts run to T H, and in its set leaves out
+  a square root.
+* ``PaperBonus``: what the paper's experiments use, p ± c √(2 log n / n) with c = 0.4, and [0, 1]
+  until n = 2. No guarantee: where the first two pieces of advice are refused it may never try again
+  (at n = 1 the printed bonus is even 0). Made for updates in batches.
+* ``KL()``: n kl(p, θ) ≤ log(1 + t) at episode t, where t is held at the last power of two, so that
+  between them a bound only moves where something was seen. The practical choice; no δ.
+* ``KL(delta=δ)``: n kl(p, θ) ≤ log(G (n + 1) / δ). Two-sided, for all groups and all n at once with
+  probability 1 − δ (a mixture martingale, the beta-binomial one: its ratio to the likelihood of
+  any θ is at least exp(n kl(p, θ)) / (n + 1), and exceeds G / δ ever with probability δ / G).
+"""
+
+import math
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from counsel._arrays import Floats, Ints, positive, whole
+from counsel.estimate._bound_kernels import (
+    KL_EVERY,
+    KL_LEVEL,
+    PAPER,
+    THEORY,
+    Rule,
+    fill_bounds,
+)
+
+
+class Bound(Protocol):
+    """A way to bound adherence."""
+
+    def rule(self, *, groups: int, horizon: int) -> Rule:
+        """Return the bound in numbers for so many groups and steps in an episode."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Theory:
+    """The paper's bound on adherence: valid with probability 1 − ``delta`` over all episodes.
+
+    The widest of the three: it says next to nothing of the first dozens of pieces of advice.
+
+    Parameters
+    ----------
+    delta
+        The probability that it ever fails: between 0 and 1.
+    episodes
+        Over how many episodes it holds, at least 1. A run must not be longer.
+
+    Raises
+    ------
+    CounselError
+        When ``delta`` is not between 0 and 1, or ``episodes`` no whole number of at least 1.
+
+    Examples
+    --------
+    What the same share of matches, 80 %, leaves open after 10, 100 and 1,000 pieces of advice:
+
+    >>> from counsel.estimate.bounds import interval
+    >>> bound, sizes = Theory(delta=0.1, episodes=500), dict(groups=3, horizon=12, episode=500)
+    >>> low, high = interval(bound, [8, 80, 800], [10, 100, 1000], **sizes)
+    >>> low.round(2).tolist(), high.round(2).tolist()
+    ([0.0, 0.24, 0.7], [1.0, 1.0, 0.9])
+    """
+
+    delta: float
+    episodes: int
+
+    def __post_init__(self) -> None:
+        positive("delta", self.delta, 1.0)
+        whole("episodes", self.episodes, least=1)
+
+    def rule(self, *, groups: int, horizon: int) -> Rule:
+        """Return the two logarithms.
+
+        Parameters
+        ----------
+        groups
+            How many adherences are bounded at once.
+        horizon
+            How many steps an episode has.
+
+        Returns
+        -------
+        Rule
+            The bound in numbers, as compiled loops take it.
+        """
+        union = math.log(groups) + math.log(self.episodes) + math.log(horizon)
+        union -= math.log(self.delta)
+        return Rule(THEORY, union + math.log(12.0), union)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PaperBonus:
+    """The bonus of the paper's experiments: p ± ``scale`` √(2 log n / n), without a guarantee.
+
+    Narrow early, so that refusals at the start can silence an advice for good; ``KL()`` keeps
+    trying.
+
+    Parameters
+    ----------
+    scale
+        What the bonus is multiplied by, above 0; 0.4 in the paper.
+
+    Raises
+    ------
+    CounselError
+        When ``scale`` is not above 0 and finite.
+
+    Examples
+    --------
+    After two refusals of two, how likely may a match still be?
+
+    >>> from counsel import KL
+    >>> from counsel.estimate.bounds import interval
+    >>> for bound in (PaperBonus(), KL()):
+    ...     low, high = interval(bound, [0], [2], groups=1, horizon=12, episode=500)
+    ...     print(bound, high.round(2))
+    PaperBonus(scale=0.4) [0.33]
+    KL(delta=None) [0.94]
+    """
+
+    scale: float = 0.4
+
+    def __post_init__(self) -> None:
+        positive("scale", self.scale)
+
+    def rule(self, *, groups: int, horizon: int) -> Rule:
+        """Return the scale.
+
+        Parameters
+        ----------
+        groups
+            Not used: the bonus does not depend on it.
+        horizon
+            Not used either.
+
+        Returns
+        -------
+        Rule
+            The bound in numbers, as compiled loops take it.
+        """
+        return Rule(PAPER, float(self.scale), 0.0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KL:
+    """The Kullback–Leibler bound on adherence: practical, or valid with probability 1 − ``delta``.
+
+    Parameters
+    ----------
+    delta
+        The probability that it ever fails, between 0 and 1, over all groups and any number of
+        episodes. None is the practical bound, whose level grows with the episodes and which has no
+        guarantee: the default of ``UCBAD``.
+
+    Raises
+    ------
+    CounselError
+        When ``delta`` is not between 0 and 1.
+
+    Examples
+    --------
+    What 8 matches in 10 and 80 in 100 leave open of the adherence:
+
+    >>> from counsel.estimate.bounds import interval
+    >>> for bound in (KL(), KL(delta=0.1)):
+    ...     low, high = interval(bound, [8, 80], [10, 100], groups=3, horizon=12, episode=500)
+    ...     print(low.round(2), high.round(2))
+    [0.29 0.65] [0.99 0.91]
+    [0.28 0.61] [1.   0.93]
+    """
+
+    delta: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.delta is not None:
+            positive("delta", self.delta, 1.0)
+
+    def rule(self, *, groups: int, horizon: int) -> Rule:
+        """Return log(G / δ), or nothing: the level then comes with the episode.
+
+        Parameters
+        ----------
+        groups
+            How many adherences are bounded at once.
+        horizon
+            Not used: the bound does not depend on it.
+
+        Returns
+        -------
+        Rule
+            The bound in numbers, as compiled loops take it.
+        """
+        if self.delta is None:
+            return Rule(KL_LEVEL, 0.0, 0.0)
+        return Rule(KL_EVERY, math.log(groups) - math.log(self.delta), 0.0)
+
+
+def interval(  # noqa: PLR0913 (counts, and what a bound depends on)
+    bound: Bound, matched: Ints, given: Ints, *, groups: int, horizon: int, episode: int
+) -> tuple[Floats, Floats]:
+    """Return the lower and upper ends for each count.
+
+    Parameters
+    ----------
+    bound
+        How to bound.
+    matched
+        How often the action equalled the advice.
+    given
+        How often the advice was given.
+    groups
+        How many adherences are bounded at once.
+    horizon
+        How many steps an episode has.
+    episode
+        How many episodes have gone by.
+    """
+    matched, given = np.asarray(matched, dtype=np.int64), np.asarray(given, dtype=np.int64)
+    low, high = np.empty(given.shape), np.empty(given.shape)
+    rule = bound.rule(groups=groups, horizon=horizon)
+    level = level_at(episode)
+    fill_bounds(rule, matched.reshape(-1), given.reshape(-1), level, low.ravel(), high.ravel())
+    return low, high
+
+
+def level_at(episode: int) -> float:
+    """Return log(1 + t), t the last power of two up to ``episode``."""
+    return math.log1p(2 ** (int(episode).bit_length() - 1)) if episode > 0 else 0.0

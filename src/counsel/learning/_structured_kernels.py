@@ -1,0 +1,350 @@
+"""Compiled loops of structured exploration.
+
+A *row* is a step, a state and an action of the person. What was seen to follow it is known at once
+(``_chain_kernels.py``), and after each episode the uncertainty of the states it passed is worked
+out anew. Kernels trust their input.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from counsel._arrays import Bools, Floats, Ints
+from counsel._jit import as_int64, inlined, kernel
+from counsel.estimate._habit_kernels import settle_habit
+from counsel.learning._rfe_kernels import pick_top
+from counsel.learning._transition_kernels import Chains, expect_chain, follow, kinds_of
+from counsel.model._kernels import layer_of
+from counsel.simulate._episode_kernels import Scene, draw_action, draw_row, draw_start
+
+
+class FactorCounts(NamedTuple):
+    """What was seen.
+
+    ``chains`` how often each action was taken and what followed, ``actions_hsba`` how often it
+    followed each advice (silence last), ``reward_hsa`` what it paid in all. ``free_hsa`` is true
+    once the person was seen, of their own will, to do something else than a: only then does a
+    match with the advice a say something, and only what comes after is counted in ``given_g`` and
+    ``matched_g``. ``own_hsa`` is π̂.
+    """
+
+    chains: Chains
+    actions_hsba: Ints
+    reward_hsa: Floats
+    free_hsa: Bools
+    own_hsa: Floats
+    given_g: Ints
+    matched_g: Ints
+
+
+class Doubt(NamedTuple):
+    """How uncertain counts leave the three factors.
+
+    ``moves``, ``habits`` and ``heeds`` are the logarithms of their confidence sets, ``scale`` what
+    all is multiplied by, ``cap`` the most there is: of what was never seen. ``guess`` is added to
+    matches and to refusals. A set has as many dimensions as there are other states, or actions;
+    unless ``whole``, as many as were seen.
+    """
+
+    scale: float
+    moves: float
+    habits: float
+    heeds: float
+    cap: float
+    guess: float
+    whole: bool
+
+
+class Ground(NamedTuple):
+    """Advice that may be given, who shares an adherence, and where nothing more can happen."""
+
+    open_lsa: Bools
+    group_lsa: Ints
+    ended_hs: Bools
+
+
+@inlined
+def width(n: float, log: float, free: int) -> float:
+    """Return (log + d log(e (1 + n / d))) / n: what n draws of one of d + 1 things leave open."""
+    if free <= 0:
+        return float(log / n)
+    return float((log + free * (1.0 + np.log(1.0 + n / free))) / n)
+
+
+@inlined
+def was_seen(counts: FactorCounts, h: int, s: int) -> bool:
+    """Tell whether a decision was made in a state at a step."""
+    for a in range(counts.chains.visits_hsx.shape[2]):
+        if counts.chains.visits_hsx[h, s, a] > 0:
+            return True
+    return False
+
+
+@kernel
+def note(
+    counts: FactorCounts, ground: Ground, h: int, s: int, b: int, a: int, reward: float
+) -> None:
+    """Count one decision."""
+    A = counts.chains.visits_hsx.shape[2]
+    if b < A and counts.free_hsa[h, s, b]:
+        g = ground.group_lsa[layer_of(ground.group_lsa.shape[0], h), s, b]
+        counts.given_g[g] += 1
+        counts.matched_g[g] += a == b
+    counts.actions_hsba[h, s, b, a] += 1
+    counts.reward_hsa[h, s, a] += reward
+    if a != b:
+        for other in range(A):
+            if other != a:
+                counts.free_hsa[h, s, other] = True
+    settle_habit(counts.actions_hsba[h, s], counts.own_hsa[h, s])
+
+
+@kernel
+def rate(
+    counts: FactorCounts,
+    ground: Ground,
+    doubt: Doubt,
+    ahead_hsa: Floats,
+    h: int,
+    s: int,
+    value_b: Floats,
+) -> None:
+    """Fill how uncertain each advice is: its own law, what its actions do, what lies ahead.
+
+    Advice that may not be given is not rated (−1), nor advice that cannot yet be told from silence:
+    silence says more.
+    """
+    _, S, A = counts.chains.visits_hsx.shape
+    unsure_a = np.empty(A)
+    silent, alone, kinds, choices = 0.0, 0.0, 0, 0.0
+    for a in range(A):
+        silent += counts.actions_hsba[h, s, A, a]
+        for b in range(A + 1):
+            if b != a:
+                choices += counts.actions_hsba[h, s, b, a]
+        n = float(counts.chains.visits_hsx[h, s, a])
+        unsure_a[a] = doubt.cap
+        if n > 0.0:
+            free = S - 1 if doubt.whole else kinds_of(counts.chains, h, s, a) - 1
+            unsure_a[a] = doubt.scale * width(n, doubt.moves, free) + ahead_hsa[h, s, a]
+        if counts.own_hsa[h, s, a] > 0.0:
+            kinds += 1
+            alone += counts.own_hsa[h, s, a] * unsure_a[a]
+    # n times how far π̂ may be off, from n draws: all confidence sets of choices together.
+    habit = doubt.scale * width(1.0, doubt.habits, 0)
+    if choices > 0.0:
+        free = A - 1 if doubt.whole else kinds - 1
+        habit = doubt.scale * choices * width(choices, doubt.habits, free)
+        if doubt.whole:
+            habit *= A + 1
+    value_b[A] = doubt.cap
+    if silent > 0.0:
+        value_b[A] = min(doubt.cap, alone + habit / silent)
+    openings = layer_of(ground.open_lsa.shape[0], h)
+    for b in range(A):
+        value_b[b] = -1.0
+        if not ground.open_lsa[openings, s, b] or (silent > 0.0 and not counts.free_hsa[h, s, b]):
+            continue
+        g = ground.group_lsa[layer_of(ground.group_lsa.shape[0], h), s, b]
+        given = float(counts.given_g[g])
+        draws, rest, others = 0.0, 0.0, 0.0
+        for a in range(A):
+            if a != b:
+                draws += counts.actions_hsba[h, s, b, a]
+                rest += counts.own_hsa[h, s, a]
+                if counts.own_hsa[h, s, a] > 0.0:
+                    others += counts.own_hsa[h, s, a] * unsure_a[a]
+        draws += silent * rest
+        if given == 0.0 or draws <= 0.0 or rest <= 0.0:
+            value_b[b] = doubt.cap
+            continue
+        theta = (counts.matched_g[g] + doubt.guess) / (given + 2.0 * doubt.guess)
+        value = theta * unsure_a[b] + (1.0 - theta) * (others / rest + habit / draws)
+        value_b[b] = min(doubt.cap, value + doubt.scale * width(given, doubt.heeds, 1))
+
+
+@kernel
+def back_up(
+    counts: FactorCounts,
+    ground: Ground,
+    doubt: Doubt,
+    h: int,
+    s: int,
+    ahead_hsa: Floats,
+    most_hs: Floats,
+    value_b: Floats,
+) -> None:
+    """Work out what lies ahead of one state's rows, and the most uncertain advice there."""
+    H, _, A = counts.chains.visits_hsx.shape
+    for a in range(A):
+        if counts.chains.visits_hsx[h, s, a] > 0:
+            ahead_hsa[h, s, a] = (1.0 + 1.0 / H) * expect_chain(
+                counts.chains, h, s, a, most_hs[h + 1]
+            )
+    rate(counts, ground, doubt, ahead_hsa, h, s, value_b)
+    most_hs[h, s] = value_b[A]
+    for b in range(A):
+        most_hs[h, s] = max(most_hs[h, s], value_b[b])
+
+
+@kernel
+def look_ahead(
+    counts: FactorCounts, ground: Ground, doubt: Doubt, ahead_hsa: Floats, most_hs: Floats
+) -> None:
+    """Work out what lies ahead of every row: (1 + 1/H) Σ p̂ max W of the next step."""
+    H, S, A = counts.chains.visits_hsx.shape
+    value_b = np.empty(A + 1)
+    most_hs[H] = 0.0
+    for h in range(H - 1, -1, -1):
+        for s in range(S):
+            if ground.ended_hs[h, s]:
+                most_hs[h, s] = 0.0
+            elif not was_seen(counts, h, s):
+                most_hs[h, s] = doubt.cap
+            else:
+                back_up(counts, ground, doubt, h, s, ahead_hsa, most_hs, value_b)
+
+
+@kernel
+def explore_factors(
+    scene: Scene,
+    u_nw: Floats,
+    tie_nh: Floats,
+    counts: FactorCounts,
+    ground: Ground,
+    doubt: Doubt,
+    ahead_hsa: Floats,
+    most_hs: Floats,
+    start_s: Ints,
+) -> None:
+    """Play episodes, always advising where most is uncertain; after each, look back over it."""
+    H, _, A = counts.chains.visits_hsx.shape
+    draws = (u_nw.shape[1] - 2) // H
+    value_b, state_h = np.empty(A + 1), np.empty(H, np.int64)
+    for n in range(u_nw.shape[0]):
+        s = draw_start(scene, u_nw[n, 1])
+        start_s[s] += 1
+        last = as_int64(0)
+        while last < H and not scene.over_ls[layer_of(scene.over_ls.shape[0], last), s]:
+            h = last
+            rate(counts, ground, doubt, ahead_hsa, h, s, value_b)
+            b = pick_top(value_b, tie_nh[n, h])
+            layer = layer_of(scene.person_lsc.shape[0], h)
+            a = draw_action(scene.person_lsc, layer, s, b, u_nw[n, 2 + draws * h])
+            t = as_int64(scene.leads_lsa[layer_of(scene.leads_lsa.shape[0], h), s, a])
+            if t < 0:
+                t = draw_row(scene, -1 - t, u_nw[n, 3 + draws * h])
+            paid = scene.reward_lsa[layer_of(scene.reward_lsa.shape[0], h), s, a]
+            note(counts, ground, h, s, b, a, paid)
+            follow(counts.chains, h, s, a, t)
+            state_h[h] = s
+            last, s = last + 1, t
+        if last < H:
+            for h in range(last, H + 1):
+                ground.ended_hs[h, s] = True
+                most_hs[h, s] = 0.0
+        for h in range(last - 1, -1, -1):
+            back_up(counts, ground, doubt, h, state_h[h], ahead_hsa, most_hs, value_b)
+
+
+@kernel
+def plan_factors(
+    counts: FactorCounts,
+    ground: Ground,
+    reward_lsa: Floats,
+    least: float,
+    penalty: float,
+    advice_hs: Ints,
+) -> None:
+    """Plan by lift × advantage on what was seen; silence wherever nothing says otherwise.
+
+    Only advice whose action was seen there, and whose group was seen to listen, is compared. The
+    reward is ``reward_lsa``, or where that is empty (rewards are not known) the average paid. What
+    was never seen pays ``least`` at every step, unless nothing more can happen there.
+    """
+    H, S, A = counts.chains.visits_hsx.shape
+    V_hs, Q_a, own_a, lift_a = np.zeros((H + 1, S)), np.empty(A), np.empty(A), np.empty(A)
+    for h in range(H - 1, -1, -1):
+        for s in range(S):
+            if not was_seen(counts, h, s):
+                V_hs[h, s] = 0.0 if ground.ended_hs[h, s] else (H - h) * least
+                continue
+            person_at(counts, ground, h, s, own_a, lift_a)
+            alone = 0.0
+            for a in range(A):
+                n = counts.chains.visits_hsx[h, s, a]
+                Q_a[a] = (H - h) * least
+                if n > 0:
+                    earned = counts.reward_hsa[h, s, a] / n
+                    if reward_lsa.size > 0:
+                        earned = reward_lsa[layer_of(reward_lsa.shape[0], h), s, a]
+                    Q_a[a] = earned + expect_chain(counts.chains, h, s, a, V_hs[h + 1])
+                alone += own_a[a] * Q_a[a]
+            best, top = A, 0.0
+            for b in range(A):
+                gain = lift_a[b] * (Q_a[b] - alone) - penalty
+                if lift_a[b] > 0.0 and gain > top + 1e-12 * (1.0 + abs(alone)):
+                    best, top = b, gain
+            V_hs[h, s] = alone + top
+            advice_hs[h, s] = best
+
+
+@kernel
+def person_at(
+    counts: FactorCounts, ground: Ground, h: int, s: int, own_a: Floats, lift_a: Floats
+) -> None:
+    """Fill π̂ and the lifts in one state that was seen; 0 where advice repels or was never seen.
+
+    Where the person was only ever seen to match, that is what advice does there, and what they do
+    alone is not known: any action that was not seen, or if all were, any of them.
+    """
+    A, bare, hidden = own_a.size, True, 0
+    openings = layer_of(ground.open_lsa.shape[0], h)
+    for a in range(A):
+        bare = bare and not counts.free_hsa[h, s, a]
+        hidden += ground.open_lsa[openings, s, a] and counts.chains.visits_hsx[h, s, a] == 0
+    for a in range(A):
+        own, seen = counts.own_hsa[h, s, a], counts.chains.visits_hsx[h, s, a] > 0
+        may = seen and ground.open_lsa[openings, s, a]
+        g = ground.group_lsa[layer_of(ground.group_lsa.shape[0], h), s, a]
+        own_a[a], lift_a[a] = own, 0.0
+        if bare and A > 1:
+            if hidden > 0:
+                own_a[a] = 1.0 / hidden if ground.open_lsa[openings, s, a] and not seen else 0.0
+            lift_a[a] = 1.0 if may else 0.0
+        elif may and counts.given_g[g] > 0 and own < 1.0:
+            theta = counts.matched_g[g] / counts.given_g[g]
+            lift_a[a] = max(0.0, (theta - own) / (1.0 - own))
+
+
+@kernel
+def fill_person(counts: FactorCounts, ground: Ground, own_hsa: Floats, lift_hsa: Floats) -> None:
+    """Fill what the person does alone and the lift of all advice; 0 where nothing was seen."""
+    H, S, A = counts.chains.visits_hsx.shape
+    for h in range(H):
+        for s in range(S):
+            if was_seen(counts, h, s):
+                person_at(counts, ground, h, s, own_hsa[h, s], lift_hsa[h, s])
+            else:
+                for a in range(A):
+                    own_hsa[h, s, a], lift_hsa[h, s, a] = 1.0 if a == 0 else 0.0, 0.0
+
+
+@kernel
+def note_all(
+    first: Ints,
+    state: Ints,
+    advice: Ints,
+    action: Ints,
+    reward: Floats,
+    next_state: Ints,
+    counts: FactorCounts,
+    ground: Ground,
+) -> None:
+    """Count whole episodes, in order."""
+    for n in range(first.size - 1):
+        for i in range(first[n], first[n + 1]):
+            h = i - first[n]
+            s, b, a = as_int64(state[i]), as_int64(advice[i]), as_int64(action[i])
+            note(counts, ground, h, s, b, a, reward[i])
+            follow(counts.chains, h, s, a, as_int64(next_state[i]))

@@ -1,0 +1,379 @@
+"""RFE: explore without a goal, then plan for every penalty and budget (algorithms 2 and 3).
+
+Setting: environment 2. Nothing is known but the sizes of the problem, which advice may be given and
+the range of rewards (``problem.shape``). The machine sees state, advice, action, reward and next
+state. With n the times advice b was given at step h in state s, and B = A + 1 (with silence),
+
+    W_h(s, b) = min(H, c 16 H² φ(n) / n + (1 + 1/H) Σ_t p̂_h(t | s, b) max_b' W_{h+1}(t, b'))
+    φ(n) = 6 log(4 e S B H / (ε δ)) + S log(8 e (n + 1))
+
+measures what is uncertain from there on. Exploration may stop when W_1 + 4 e √W_1 at the start is
+at most ε / (2 (1 + β)), β the largest penalty that will be asked for; then with probability 1 − δ
+(and c = 1) the policy planned on what was seen is ε-optimal for every penalty up to β (Theorem 2;
+of order H⁵ S² A / ε² episodes).
+
+Deviates
+--------
+* The paper's listing never explores silence, so its value would never be known: B counts it.
+* The paper explores by the capped W and a policy held for a whole batch. At its own scale W sits at
+  the cap almost everywhere, so ties decide, and a held policy repeats itself. Here exploration
+  follows the uncapped W, a pair never seen counting as more than anything seen, with φ(n) / n from
+  the live counts; p̂ and what lies ahead are refreshed at updates; ties are broken at random. The
+  capped W is for the stopping rule and for ``uncertainty``.
+* The threshold: the paper has ε/H in the listing and ε/(2H) in the proof.
+* Without a stopping rule ε is 1 in φ; with one it is counted in units of the range of rewards.
+* Where the first state is drawn, its law is one row more of W, seen in every episode.
+* Planning compares only advice that was tried, and only where silence was tried too; elsewhere it
+  is silent, and what follows is taken to be what followed on average. (The paper lets what was
+  never tried lead anywhere: on Car Driving, where a quarter of the rows is seen, that or comparing
+  advice with nothing costs 1.3 to 3 times as much.)
+* An episode's end is a state where nothing is uncertain any more, once it was reported as such.
+* Rewards that are known enter as Σ_a P̂(a | advice) r(s, a); else their averages do.
+"""
+
+import math
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.random import Generator
+from numpy.typing import ArrayLike
+
+from counsel._arrays import Floats, Ints
+from counsel.learning import learnt_model as learnt
+from counsel.learning._rfe_kernels import (
+    UNSEEN,
+    SeenRows,
+    clipped_uncertainty,
+    explore,
+    look_ahead,
+    phi,
+    plan_seen,
+)
+from counsel.learning.explorer import Exploring
+from counsel.model.policy import Advice
+from counsel.model.problem import AdviceProblem, Shape
+from counsel.simulate.episodes import Episodes
+from counsel.simulate.simulator import Simulator
+
+
+class RFE(Exploring):
+    """Explores first, and plans for any penalty or budget afterwards.
+
+    Nothing is known but sizes. While exploring it advises what is most uncertain; ``policy`` is
+    what it would advise to do well, and ``plan`` and ``frontier`` answer for any limit.
+
+    Parameters
+    ----------
+    shape
+        What is known: ``problem.shape``.
+    rng
+        Where ties are broken.
+    delta
+        The probability of failure, between 0 and 1.
+    epsilon
+        How near the best the plan is to be, in units of reward; without it exploration never stops
+        of itself.
+    most_penalty
+        The largest penalty that will be asked for.
+    scale
+        What the bonus is multiplied by: 1 in theory, 0.1 in the paper's experiments.
+    reward
+        Rewards of the person's actions, where they are known: [s, a] or [h, s, a].
+    penalty
+        What a piece of advice costs in the plan that is ``policy``, in units of reward; not with a
+        budget.
+    budget
+        The expected pieces of advice in an episode of the plan that is ``policy``; not with a
+        penalty.
+
+    Raises
+    ------
+    CounselError
+        When ``shape`` is no shape, ``reward`` has other axes, or a number makes no sense.
+
+    Examples
+    --------
+    Explored once, planned for any budget: what each plan is worth in truth, after 500 episodes on
+    a map where the best flight takes two pieces of advice.
+
+    >>> from numpy.random import default_rng
+    >>> from counsel import Simulator, evaluate, learn
+    >>> from counsel.worlds import make
+    >>> problem = make("flappy-bird-budget/greedy")
+    >>> learner = RFE(problem.shape, rng=default_rng(1))
+    >>> *_, last = learn(learner, Simulator(problem), episodes=500, every=50, rng=default_rng(0))
+    >>> for budget in (0, 1, 2):
+    ...     plan = learner.plan(budget=budget)
+    ...     print(budget, round(evaluate(problem, plan.policy).value, 1))
+    0 1.0
+    1 1.8
+    2 2.6
+    """
+
+    growing: ClassVar[tuple[str, ...]] = ("_key", "_times")
+    arrays: ClassVar[tuple[str, ...]] = (
+        "_visits",
+        "_actions",
+        "_reward_sum",
+        "_ahead",
+        "_starts",
+        "_idle",
+        "_ended",
+        *growing,
+    )
+
+    def __init__(  # noqa: PLR0913 (the settings of the theorem)
+        self,
+        shape: Shape,
+        *,
+        rng: Generator,
+        delta: float = 0.1,
+        epsilon: float | None = None,
+        most_penalty: float = 0.0,
+        scale: float = 1.0,
+        reward: ArrayLike | None = None,
+        penalty: float = 0.0,
+        budget: float | None = None,
+    ) -> None:
+        super().__init__(
+            shape,
+            rng=rng,
+            delta=delta,
+            epsilon=epsilon,
+            most_penalty=most_penalty,
+            scale=scale,
+            reward=reward,
+            penalty=penalty,
+            budget=budget,
+        )
+        H, S, A = self._sizes
+        B = A + 1
+        unit = 1.0 if self.epsilon is None else min(1.0, self.epsilon / self._span)
+        base = 6.0 * (math.log(4.0 * S * B * H) + 1.0 - math.log(unit) - math.log(delta))
+        self._bonus = (16.0 * H * H * self.scale, base)
+        self._visits = np.zeros((H, S, B), dtype=np.int64)
+        self._actions = np.zeros((H, S, B, A), dtype=np.int32)
+        self._reward_sum = np.zeros((H, S, B))
+        self._ahead = np.zeros((H, S, B))
+        self._key: Ints = np.zeros(0, np.int64)
+        self._times: Ints = np.zeros(0, np.int64)
+        self._seen = _rows_of(self._key, self._times, S)
+
+    def explore(self, simulator: Simulator, *, episodes: int, rng: Generator) -> None:
+        """Play episodes where most is uncertain, then take in what was seen.
+
+        Parameters
+        ----------
+        simulator
+            The world and the person.
+        episodes
+            How many.
+        rng
+            Where chance comes from.
+        """
+        H = self.shape.horizon
+        for u_nw in simulator.batches(episodes, rng):
+            key = np.empty(len(u_nw) * H, dtype=np.int64)
+            explore(
+                simulator.scene,
+                u_nw,
+                self.rng.random((len(u_nw), H)),
+                self._bonus,
+                self._open,
+                self._ahead,
+                self._visits,
+                self._actions,
+                self._reward_sum,
+                self._starts,
+                key,
+            )
+            self._take_in(key)
+        self._look_ahead(episodes)
+
+    def update(self, batch: Episodes) -> None:
+        """Learn from whole episodes, whoever played them.
+
+        Parameters
+        ----------
+        batch
+            What ``Simulator.play`` returned.
+
+        Raises
+        ------
+        CounselError
+            When the episodes do not fit the problem's sizes.
+        """
+        batch.check_fits(*self._sizes)
+        step, state, advice = batch.step, batch.state, batch.advice.astype(np.int64)
+        np.add.at(self._visits, (step, state, advice), 1)
+        np.add.at(self._actions, (step, state, advice, batch.action.astype(np.int64)), 1)
+        np.add.at(self._reward_sum, (step, state, advice), batch.reward)
+        self._note_ends(batch)
+        _, S, B = self._visits.shape
+        self._take_in(((step * S + state) * B + advice) * S + batch.next_state)
+        self._look_ahead(len(batch))
+
+    def advise(self, step: int, state: int) -> int:
+        """Return what to try next: the most uncertain advice.
+
+        Parameters
+        ----------
+        step
+            The step in the episode, from 0.
+        state
+            The state the person is in.
+
+        Returns
+        -------
+        int
+            The advice; the number of actions is silence.
+
+        Raises
+        ------
+        CounselError
+            When ``step`` or ``state`` is out of range.
+        """
+        step, state = self._cell(step, state)
+        n = self._visits[step, state]
+        open_b = self._open[step if len(self._open) > 1 else 0, state]
+        S = self.shape.n_states
+        scale, base = self._bonus
+        spread = base + S * (np.log(8.0 * (n + 1.0)) + 1.0)  # φ(n)
+        tried = scale * spread / np.maximum(n, 1) + self._ahead[step, state]
+        value = np.where(n > 0, tried, np.where(open_b, UNSEEN, -1.0))
+        return int(self.rng.choice(np.flatnonzero(value == value.max())))
+
+    def _look_ahead(self, episodes: int) -> None:
+        known = (self._seen, self._visits, self._bonus, self._open, self._ended)
+        look_ahead(*known, self._ahead)
+        self.episode += episodes
+        self._policy = None
+
+    def sound(self, state: dict[str, Any]) -> bool:
+        """Tell whether keys are in order and in range, each with its times.
+
+        Parameters
+        ----------
+        state
+            What ``state`` returned.
+
+        Returns
+        -------
+        bool
+            Whether the arrays that grow can be trusted by compiled loops.
+        """
+        key, times = state["_key"], state["_times"]
+        H, S, B = self._visits.shape
+        return bool(
+            key.ndim == times.ndim == 1
+            and key.size == times.size
+            and (np.diff(key) > 0).all()
+            and ((key >= 0) & (key < H * S * B * S)).all()
+            and (times > 0).all()
+        )
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Go on from a state that a learner with the same settings had.
+
+        Parameters
+        ----------
+        state
+            What ``state`` returned.
+
+        Raises
+        ------
+        CounselError
+            When it is of other settings, or does not fit together.
+        """
+        super().restore(state)
+        self._seen = _rows_of(self._key, self._times, self.shape.n_states)
+
+    def _take_in(self, key: Ints) -> None:
+        """Count (row, next state) pairs, kept in order."""
+        fresh, times = np.unique(key, return_counts=True)
+        both = np.concatenate((self._key, fresh))
+        self._key, where = np.unique(both, return_inverse=True)
+        counts = np.concatenate((self._times, times))
+        self._times = np.bincount(where, counts, minlength=self._key.size).astype(np.int64)
+        self._seen = _rows_of(self._key, self._times, self.shape.n_states)
+
+    @property
+    def uncertainty(self) -> float:
+        """W_1 at the start, capped at H; small when every policy can be judged."""
+        if self.episode == 0:
+            return float(self.shape.horizon)
+        most = np.empty((self.shape.horizon + 1, self.shape.n_states))
+        known = (self._seen, self._visits, self._bonus, self._open, self._ended)
+        clipped_uncertainty(*known, most)
+        n, (scale, base) = max(1, self.episode), self._bonus
+        return self._from_start(most[0], scale * phi(float(n), base, self.shape.n_states) / n)
+
+    def expected_reward(self) -> Floats:
+        """Return the rewards r̂^M of what was seen.
+
+        Returns
+        -------
+        ndarray
+            [h, s, b], silence last; 0 where nothing was seen.
+        """
+        n = np.maximum(self._visits, 1)
+        if self.reward is None:
+            return self._reward_sum / n
+        share = self._actions / n[..., None]
+        return np.asarray(np.einsum("hsba,hsa->hsb", share, self.reward))
+
+    def best_advice(self, penalty: float) -> Advice:
+        """Return the best advice for a penalty on what was seen.
+
+        Parameters
+        ----------
+        penalty
+            What each piece of advice costs.
+
+        Returns
+        -------
+        ndarray
+            What to advise [h, s], whole numbers; the number of actions is silence.
+        """
+        H, S, A = self._sizes
+        advice: Advice = np.full((H, S), A, dtype=np.int16)
+        plan_seen(
+            self._seen,
+            self._visits,
+            self._actions,
+            self._known_reward,
+            self._reward_sum,
+            self._ended,
+            self.shape.reward_range[0],
+            penalty,
+            advice,
+        )
+        return advice
+
+    def model(self) -> AdviceProblem:
+        """Return what was learnt as a problem that ``solve`` and ``frontier`` take.
+
+        Returns
+        -------
+        AdviceProblem
+            Its actions are the advice and, last, to be left alone, which is what its person does
+            unless advised, and its person always listens. One state more stands for the unknown:
+            all advice that was never tried leads there, and it pays the least there is.
+        """
+        S = self.shape.n_states
+        row, then = self._key // S, self._key % S
+        seen = learnt.Seen(self._visits, self.expected_reward(), row, then, self._times)
+        start = self._start()
+        least = self.shape.reward_range[0]
+        return learnt.seen_problem(learnt.with_silence(seen), self._ended, least, start)
+
+
+def _rows_of(key: Ints, times: Ints, states: int) -> SeenRows:
+    """Lay sorted keys row · S + t out by row."""
+    row, first = np.unique(key // states, return_index=True)
+    return SeenRows(
+        row=row,
+        indptr=np.append(first, key.size).astype(np.int64),
+        next_state=(key % states).astype(np.int32),
+        times=times,
+    )

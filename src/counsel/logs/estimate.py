@@ -1,0 +1,435 @@
+"""From counts to a problem: transitions, rewards, habit and adherence, each with its interval.
+
+* p(t | s, a): shares of what followed; a pair that never occurred is masked.
+* r(s, a): means.
+* π(a | s): the likeliest habit given silence and refusals (``estimate/habit.py``).
+* λ(s, b), the lift: partially pooled (``estimate/pooling.py``); θ = λ + (1 − λ) π.
+
+Advice that was not seen counts as silence for π. Whoever sends advice does not know whether it
+will be seen: if a share σ(b) is, sending b has the lift σ(b) λ(s, b), and that is what the problem
+holds.
+
+What the counts leave open is filled so that nothing is promised: where the habit is not told, or an
+advice was never given, the lift is 0 and the plan will be silent; where nothing is known of what
+follows a decision, what followed other decisions there; a state of which nothing is known but that
+it was arrived at pays the average of all decisions and is not left.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.sparse as sp
+
+from counsel._arrays import Bools, Floats, Ints
+from counsel.errors import CounselError
+from counsel.estimate.habit import Habit, chance_of_others, habit_of
+from counsel.estimate.intervals import student, wilson
+from counsel.estimate.pooling import Heard, Pooled, pool
+from counsel.logs.count import CUT, ENDED, Tally
+from counsel.model.human import Human
+from counsel.model.mdp import MDP
+from counsel.model.problem import AdviceProblem
+
+SHARES = ("pair", "advice", "all")
+SCALES = ("lift", "adherence")
+
+
+@dataclass(frozen=True, slots=True)
+class Sharing:
+    """Who shares one adherence, and on which scale thin data lean on the rest.
+
+    Attributes
+    ----------
+    share
+        "pair": each state and advice has its own, alike for one advice; "advice": one for each
+        advice; "all": one for all.
+    scale
+        "lift" or "adherence": what those who are alike have in common.
+    groups
+        Instead of ``share``: the group of each advice by its label.
+    """
+
+    share: str = "pair"
+    scale: str = "lift"
+    groups: Mapping[str, str] | None = None
+
+    def __post_init__(self) -> None:
+        if self.share not in SHARES:
+            raise CounselError(f"share is {self.share!r}; it must be one of {', '.join(SHARES)}")
+        if self.scale not in SCALES:
+            raise CounselError(f"scale is {self.scale!r}; it must be one of {', '.join(SCALES)}")
+
+    def units(self, tally: Tally, cells: int) -> tuple[Ints, Ints]:
+        """Return who shares what with whom.
+
+        Parameters
+        ----------
+        tally
+            The counts.
+        cells
+            How many cells (layer and state) there are.
+
+        Returns
+        -------
+        unit : ndarray
+            The unit of each pair [cell, b]: pairs of one unit have one lift.
+        family : ndarray
+            The family of each unit [unit]: those of one family are alike.
+        """
+        A = len(tally.actions)
+        if self.groups is not None:
+            group = _groups(self.groups, tally.actions)
+            return np.broadcast_to(group, (cells, A)), np.zeros(
+                int(group.max()) + 1, dtype=np.int64
+            )
+        if self.share == "pair":
+            return np.arange(cells * A).reshape(cells, A), np.tile(np.arange(A), cells)
+        unit = np.arange(A) if self.share == "advice" else np.zeros(A, dtype=np.int64)
+        return np.broadcast_to(unit, (cells, A)), np.zeros(int(unit.max()) + 1, dtype=np.int64)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Estimates:
+    """A problem and what it was made from; arrays are [layer, s, a] with one layer or one a step.
+
+    Attributes
+    ----------
+    problem
+        The world and the person; after the states of the log comes "over", where episodes end.
+    taken, priced
+        Decisions, and those with a reward.
+    reward, reward_low, reward_high
+        Mean rewards with 95 % intervals.
+    habit
+        What people do alone; its arrays are [layer · S + s, a].
+    given, matched
+        Pieces of advice that were seen, and those that were matched.
+    sent
+        [layer, s, b]: how often each advice was sent, seen or not; silence last.
+    adherence_low, adherence_high
+        95 % intervals of the share matched, by the pair's own data.
+    lift, lift_low, lift_high
+        Of advice that is seen, after pooling.
+    seen
+        [b]: the share of each advice that was seen.
+    families
+        What is known of a lift before its own data are: densities over ``pooling.GRID``.
+    move_row, move_then, move_times
+        How often ``move_then`` (the number of states for the end) followed each pair
+        ``move_row`` = (layer · S + s) · A + a.
+    usable
+        [layer, s, b]: whether the lift was estimated rather than set to 0.
+    guessed_rows, unknown_states
+        Pairs of which nothing is known of what follows, and states only ever arrived at.
+    """
+
+    problem: AdviceProblem
+    taken: Floats
+    priced: Floats
+    reward: Floats
+    reward_low: Floats
+    reward_high: Floats
+    habit: Habit
+    given: Floats
+    matched: Floats
+    sent: Floats
+    adherence_low: Floats
+    adherence_high: Floats
+    lift: Floats
+    lift_low: Floats
+    lift_high: Floats
+    seen: Floats
+    families: Floats
+    move_row: Ints
+    move_then: Ints
+    move_times: Floats
+    usable: Bools
+    guessed_rows: int
+    unknown_states: Ints
+
+    @property
+    def adherence(self) -> Floats:
+        """θ [layer, s, a] of advice that is seen, after pooling."""
+        own = self.habit.policy.reshape(self.lift.shape)
+        theta: Floats = np.clip(own + self.lift * chance_of_others(own), 0.0, 1.0)
+        return theta
+
+    def moves(self) -> tuple[Floats, Floats, Floats]:
+        """Return the share of each move among those of its pair.
+
+        Returns
+        -------
+        share, low, high : ndarray
+            [move], in the order of ``move_row``, with a 95 % interval.
+        """
+        of = np.bincount(self.move_row, self.move_times, self.taken.size)[self.move_row]
+        return (self.move_times / of, *wilson(self.move_times, of))
+
+
+def estimate(tally: Tally, sharing: Sharing, families: Floats | None = None) -> Estimates:
+    """Return what the counts say.
+
+    Parameters
+    ----------
+    tally
+        Counts of decisions.
+    sharing
+        Who shares one adherence.
+    families
+        What is known of lifts beforehand; found from the counts when not given.
+    """
+    S, A = len(tally.states), len(tally.actions)
+    L = tally.horizon if tally.by_step else 1
+    cell, heard = tally.step * S + tally.state, tally.heard
+    shape, n = (L * S, A), tally.times
+
+    def sum_by(where: Bools, column: Ints, weight: Floats = n, width: int = A) -> Floats:
+        """Sum over decisions by cell and one more column."""
+        key = (cell * width + column)[where]
+        total = np.bincount(key, weight[where], L * S * width).astype(np.float64)
+        return total.reshape(L * S, width)
+
+    everything = np.ones(n.size, dtype=np.bool_)
+    advised, same = heard < A, heard == tally.action
+    taken = sum_by(everything, tally.action)
+    given, matched = sum_by(advised, heard), sum_by(advised & same, heard)
+    silent = sum_by(~advised, tally.action)
+    habit = habit_of(silent, sum_by(advised & ~same, tally.action), given - matched, taken)
+    sent = sum_by(everything, tally.advice, width=A + 1)
+    pooled, unit, usable = _pooled(tally, sharing, habit, given, matched, families)
+    lift, low, high = _lifts(sharing, pooled, unit, usable, habit)
+    total = sent[:, :A].sum(axis=0)
+    seen = np.divide(given.sum(axis=0), total, out=np.ones(A), where=total > 0.0)
+    priced = sum_by(everything, tally.action, tally.priced)
+    above = sum_by(everything, tally.action, tally.paid)
+    squares = sum_by(everything, tally.action, tally.paid_squares)
+    paid = above + tally.least * priced
+    reward = np.divide(paid, priced, out=np.zeros(shape), where=priced > 0.0)
+    row, then, times = _moves(tally, cell, S, A)
+    world = _World(tally, taken, priced, paid, (row, then, times))
+    person = _person(world, habit, lift * seen)
+    reward_low, reward_high = _reward_ends(tally, priced, above, squares)
+    to3 = (L, S, A)
+    theta_low, theta_high = wilson(matched, given)
+    return Estimates(
+        problem=AdviceProblem(world.mdp, person),
+        taken=taken.reshape(to3),
+        priced=priced.reshape(to3),
+        reward=reward.reshape(to3),
+        reward_low=reward_low.reshape(to3),
+        reward_high=reward_high.reshape(to3),
+        habit=habit,
+        given=given.reshape(to3),
+        matched=matched.reshape(to3),
+        sent=sent.reshape(L, S, A + 1),
+        adherence_low=theta_low.reshape(to3),
+        adherence_high=theta_high.reshape(to3),
+        lift=lift.reshape(to3),
+        lift_low=low.reshape(to3),
+        lift_high=high.reshape(to3),
+        seen=seen,
+        families=pooled.families,
+        move_row=row,
+        move_then=then,
+        move_times=times,
+        usable=usable.reshape(to3),
+        guessed_rows=world.guessed_rows,
+        unknown_states=world.unknown,
+    )
+
+
+def _reward_ends(
+    tally: Tally, priced: Floats, above: Floats, squares: Floats
+) -> tuple[Floats, Floats]:
+    """Return intervals of mean rewards; where there are two rewards, of the share of the other."""
+    if tally.other is None:
+        low, high = student(priced, above, squares)
+    else:
+        gap = tally.other - tally.least
+        low, high = (gap * end for end in wilson(above / gap, priced))
+    return low + tally.least, high + tally.least
+
+
+def _groups(given: Mapping[str, str], actions: tuple[str, ...]) -> Ints:
+    """Return the group of each advice; what is in no group is one of its own."""
+    for name in given:
+        if name not in actions:
+            raise CounselError(f"groups name {name!r}; the actions are {', '.join(actions)}")
+    named = [given.get(name, f"\0{name}") for name in actions]
+    order = {name: i for i, name in enumerate(dict.fromkeys(named))}
+    return np.array([order[name] for name in named], dtype=np.int64)
+
+
+def _pooled(  # noqa: PLR0913 (counts, and what was found from them)
+    tally: Tally,
+    sharing: Sharing,
+    habit: Habit,
+    given: Floats,
+    matched: Floats,
+    families: Floats | None,
+) -> tuple[Pooled, Ints, Bools]:
+    """Return pooled lifts by unit, the unit of each pair, and where a lift can be told."""
+    unit, family = sharing.units(tally, len(given))
+    alone = habit.policy >= 1.0
+    telling = (given > 0.0) & ~(alone & habit.told[:, None])
+    on_lift = sharing.scale == "lift"
+    if on_lift:
+        telling &= habit.told[:, None]
+    pair = np.flatnonzero(telling.reshape(-1))
+    heard = Heard(
+        unit=unit.reshape(-1)[pair],
+        family=family,
+        given=given.reshape(-1)[pair],
+        matched=matched.reshape(-1)[pair],
+        habit=habit.policy.reshape(-1)[pair] if on_lift else np.zeros(pair.size),
+        size=habit.size.reshape(-1)[pair] if on_lift else np.full(pair.size, np.inf),
+    )
+    pooled = pool(heard, families)
+    known = np.isfinite(pooled.own_error)
+    alive = np.zeros(int(family.max(initial=0)) + 1, dtype=np.bool_)
+    np.logical_or.at(alive, family, known)
+    if sharing.share == "pair" and sharing.groups is None:
+        ever = alive[family][unit]
+    else:
+        ever = known[unit]
+    return pooled, unit, ever & habit.told[:, None] & ~alone
+
+
+def _lifts(
+    sharing: Sharing, pooled: Pooled, unit: Ints, usable: Bools, habit: Habit
+) -> tuple[Floats, Floats, Floats]:
+    """Return lifts [cell, b] with intervals; 0 where none can be told."""
+    own, rest = habit.policy, chance_of_others(habit.policy)
+    ends = []
+    for value in (pooled.mean, pooled.low, pooled.high):
+        lift = value[unit]
+        if sharing.scale == "adherence":
+            lift = np.divide(lift - own, rest, out=np.zeros(own.shape), where=rest > 0.0)
+        ends.append(np.where(usable, np.clip(lift, least_lift(own), 1.0), 0.0))
+    return ends[0], np.where(usable, ends[1], -1.0), np.where(usable, ends[2], 1.0)
+
+
+def least_lift(own: Floats) -> Floats:
+    """Return −π / (1 − π), the lift at which nobody matches; 0 where people do it anyway."""
+    rest = chance_of_others(own)
+    least: Floats = np.divide(-own, rest, out=np.zeros(own.shape), where=rest > 0.0)
+    return least
+
+
+def _moves(tally: Tally, cell: Ints, S: int, A: int) -> tuple[Ints, Ints, Floats]:
+    """Return how often what followed each pair, the end as state S."""
+    known = (tally.then != CUT) & (tally.times > 0.0)
+    row = (cell * A + tally.action)[known]
+    then = np.where(tally.then == ENDED, S, tally.then)[known]
+    key, where = np.unique(row * (S + 1) + then, return_inverse=True)
+    times = np.bincount(where, tally.times[known], key.size).astype(np.float64)
+    return key // (S + 1), key % (S + 1), times
+
+
+class _World:
+    """The world of the counts, with every hole filled."""
+
+    def __init__(
+        self,
+        tally: Tally,
+        taken: Floats,
+        priced: Floats,
+        paid: Floats,
+        moves: tuple[Ints, Ints, Floats],
+    ) -> None:
+        S, A = len(tally.states), len(tally.actions)
+        L = len(taken) // S
+        row, then, times = moves
+        over = bool((tally.then == ENDED).any())
+        T = S + over
+        self.L, self.S, self.A, self.T = L, S, A, T
+        taken_lsa = taken.reshape(L, S, A)
+        self.visited: Bools = np.asarray(taken_lsa.any(axis=2))  # [l, s]
+        self.known = self.visited.any(axis=0)
+        self.unknown = np.flatnonzero(~self.known)
+        ever = taken_lsa.any(axis=0)
+        allowed = np.ones((L, T, A), dtype=np.bool_)
+        allowed[:, :S] = np.where(self.visited[:, :, None], taken_lsa > 0.0, ever)
+        allowed[:, self.unknown] = True
+        self.allowed = allowed
+        labels = (*tally.states, *_fresh("over", tally.states)[: int(over)])
+        start = np.zeros(T)
+        np.add.at(start, tally.state[tally.opens], tally.times[tally.opens])
+        self.mdp = MDP(
+            self._kernel(row, then, times),
+            self._reward(priced.reshape(L, S, A), paid.reshape(L, S, A)),
+            horizon=tally.horizon,
+            start=start / start.sum(),
+            allowed=allowed if L > 1 else allowed[0],
+            state_labels=labels,
+            action_labels=tally.actions,
+        )
+
+    def _kernel(self, row: Ints, then: Ints, times: Floats) -> object:
+        """Return shares of what followed, by the step, else over all steps, else in that state."""
+        L, S, A, T = self.L, self.S, self.A, self.T
+        cell, action = row // A, row % A
+        layer, state = cell // S, cell % S
+        wide = (layer * T + state) * A + action
+        counts = sp.csr_matrix((times, (wide, then)), shape=(L * T * A, T))
+        pooled = sp.csr_matrix((times, (state * A + action, then)), shape=(T * A, T))
+        by_state = sp.csr_matrix((times, (state, then)), shape=(T, T))
+        wanted = self.allowed.reshape(-1)
+        self.guessed_rows = 0
+        for source, place in (
+            (pooled, np.arange(L * T * A) % (T * A)),
+            (by_state, np.arange(L * T * A) // A % T),
+            (sp.identity(T, format="csr"), np.arange(L * T * A) // A % T),
+        ):
+            empty = np.flatnonzero(wanted & (np.diff(counts.indptr) == 0))
+            if source is by_state and L == 1:
+                self.guessed_rows = int(np.isin(empty // A % T, np.flatnonzero(self.known)).sum())
+            pick = sp.csr_matrix(
+                (np.ones(empty.size), (empty, place[empty])), shape=(L * T * A, source.shape[0])
+            )
+            counts = (counts + pick @ source).tocsr()
+        total = np.asarray(counts.sum(axis=1)).reshape(-1)
+        counts.data /= np.repeat(total, np.diff(counts.indptr))
+        size = T * A
+        layers = [counts[i * size : (i + 1) * size] for i in range(L)]
+        return layers if L > 1 else layers[0]
+
+    def _reward(self, priced: Floats, paid: Floats) -> Floats:
+        """Return mean rewards, by the step, else over all steps, else of the state, else of all."""
+        L, S, A, T = self.L, self.S, self.A, self.T
+        n, total = priced, paid
+        for axes in ((0,), (0, 2), (0, 1, 2)):
+            lack = n == 0.0
+            n = np.where(lack, priced.sum(axis=axes, keepdims=True), n)
+            total = np.where(lack, paid.sum(axis=axes, keepdims=True), total)
+        reward = np.zeros((L, T, A))
+        reward[:, :S] = np.divide(total, n, out=np.zeros((L, S, A)), where=n > 0.0)
+        reward[~self.allowed] = 0.0
+        return reward if L > 1 else reward[0]
+
+
+def _person(world: _World, habit: Habit, lift: Floats) -> Human:
+    """Return the person; where nothing is known they do anything and hear nothing."""
+    L, S, A, T = world.L, world.S, world.A, world.T
+    own = np.full((L, T, A), 1.0 / A)
+    lifts = np.zeros((L, T, A))
+    own[:, :S], lifts[:, :S] = habit.policy.reshape(L, S, A), lift.reshape(L, S, A)
+    if L > 1:
+        weight = world.visited[:, :, None]
+        count = np.maximum(weight.sum(axis=0), 1)
+        mean = (own[:, :S] * weight).sum(axis=0) / count
+        own[:, :S] = np.where(weight, own[:, :S], mean)
+        lifts[:, :S] = np.where(weight, lifts[:, :S], 0.0)
+    own[:, world.unknown] = 1.0 / A
+    lifts[:, world.unknown] = 0.0
+    lifts[~world.allowed] = 0.0
+    lifts = np.maximum(lifts, least_lift(own))
+    return Human(own if L > 1 else own[0], lift=lifts if L > 1 else lifts[0])
+
+
+def _fresh(name: str, taken: tuple[str, ...]) -> tuple[str]:
+    """Return a name that is not taken."""
+    while name in taken:
+        name += "′"
+    return (name,)

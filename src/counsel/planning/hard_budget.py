@@ -1,0 +1,62 @@
+"""A hard budget: never more than D pieces of advice in an episode.
+
+The pieces left k become part of the state. With d_k the value of deferring with k left,
+
+    V_k(h, s) = max( d_k,  max_b  d_{k−1} + lift(b) · (Q_{k−1}(b) − d_{k−1}) )
+
+so one advises iff the gain, lift · (Q_{k−1}(b) − d_{k−1}), exceeds d_k − d_{k−1}, the price of a
+piece in that cell. What must be said must be affordable on every path: a must-say cell without a
+piece left is out of reach, and so is whatever may lead there.
+"""
+
+import numpy as np
+
+from counsel._arrays import Ints, sealed, whole
+from counsel.errors import CounselError
+from counsel.model.policy import HardPolicy, Mixture
+from counsel.model.problem import AdviceProblem
+from counsel.planning._backward_kernels import plan_back_hard
+from counsel.planning.advice_rules import Rules
+from counsel.planning.backward import model_of, penalised
+from counsel.planning.plan import Plan, reverse_cells
+
+
+def solve_hard(problem: AdviceProblem, rules: Rules, budget: object) -> Plan:
+    """Return the best plan that never spends more than ``budget`` pieces.
+
+    Its policy counts at most as many pieces as there are steps: more can never be spent.
+    """
+    if isinstance(budget, float | np.floating) and float(budget).is_integer():
+        budget = int(budget)
+    pieces = whole("a hard budget", budget, least=0)
+    model = model_of(problem, rules)
+    H, S = problem.horizon, problem.n_states
+    K = min(pieces, H) + 1
+    rows = int(np.diff(model.first_row_l).max())
+    values_khs = np.empty((K, H + 1, S))
+    both_ks2 = np.empty((2, K, S, 2))
+    advice_khs: Ints = np.empty((K, H, S), dtype=np.int16)
+    plan_back_hard(
+        model, penalised(problem, 0.0), np.zeros((2, rows, 2)), values_khs, both_ks2, advice_khs
+    )
+    starts = np.nonzero(problem.mdp.start)[0]
+    from_start_k2 = problem.mdp.start[starts] @ both_ks2[0, :, starts].swapaxes(0, 1)
+    value, second = (float(number) for number in from_start_k2[-1])
+    if value == -np.inf:
+        raise CounselError(
+            f"budget is {pieces} but more than that may have to be said in one episode; "
+            "raise the budget or require less"
+        )
+    with_one_less = float(from_start_k2[-2, 0]) if K > 1 else -np.inf
+    policy = HardPolicy(sealed(advice_khs), n_actions=problem.n_actions)
+    return Plan(
+        value=value,
+        advice_count=0.0 - second,
+        penalty=0.0,
+        price=value - with_one_less if pieces < K else 0.0,
+        policy=policy,
+        mixture=Mixture((policy,), (1.0,)),
+        values=sealed(values_khs),
+        reverse=reverse_cells(problem, model, advice_khs, values_khs),
+        rules=rules,
+    )

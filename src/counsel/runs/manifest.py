@@ -1,0 +1,89 @@
+"""What a run was: its settings, the problem's hash, versions, and the result, in one JSON file."""
+
+import hashlib
+import json
+import platform
+from dataclasses import fields
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from counsel._arrays import layers
+from counsel._files import blaming, write_text
+from counsel.errors import CounselError
+from counsel.model.problem import AdviceProblem
+from counsel.runs.spec import Spec
+
+MANIFEST = "manifest.json"
+
+PACKAGES = ("counsel", "numpy", "scipy", "numba", "pyarrow", "highspy")
+"""Packages whose versions results depend on."""
+
+
+def spec_in(folder: Path) -> Spec:
+    """Return the settings of the run in a folder."""
+    if not (folder / MANIFEST).exists():
+        raise CounselError(f"{folder} holds no run to go on with")
+    with blaming(folder / MANIFEST):
+        return Spec(**read_manifest(folder)["settings"])
+
+
+def read_manifest(folder: Path) -> dict[str, Any]:
+    """Return the manifest of the run in a folder."""
+    try:
+        manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
+        known = {field.name for field in fields(Spec)}
+        if set(manifest["settings"]) == known and isinstance(manifest["problem"], str):
+            return dict(manifest)
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        pass
+    raise CounselError(f"{folder / MANIFEST} is no manifest of a run; choose another folder")
+
+
+def problem_fingerprint(problem: AdviceProblem) -> str:
+    """Return a hash of all numbers of a problem."""
+    mdp, human = problem.mdp, problem.human
+    found = hashlib.sha256(f"{problem.horizon}".encode())
+    for array in (
+        mdp.kernel.row,
+        mdp.kernel.indptr,
+        mdp.kernel.next_state,
+        mdp.kernel.probability,
+        layers(mdp.reward),
+        layers(mdp.allowed),
+        mdp.start,
+        human.policy,
+        human.adherence,
+        human.groups,
+    ):
+        found.update(f"{array.shape}{array.dtype}".encode())
+        found.update(np.ascontiguousarray(array).tobytes())
+    return found.hexdigest()
+
+
+def write_manifest(
+    folder: Path, spec: Spec, problem: AdviceProblem, result: dict[str, Any]
+) -> None:
+    """Write the settings, the problem's hash, the versions and the result of a run."""
+    manifest = {
+        "kind": "counsel-run",
+        "format": 1,
+        "settings": spec.settings(),
+        "problem": problem_fingerprint(problem),
+        "versions": versions(),
+        "result": result,
+    }
+    write_text(folder / MANIFEST, json.dumps(manifest, indent=2, ensure_ascii=False) + "\n")
+
+
+def versions() -> dict[str, str]:
+    """Return the versions of Python and of the packages that results depend on."""
+    installed = {}
+    for name in PACKAGES:
+        try:
+            installed[name] = metadata.version(name)
+        except metadata.PackageNotFoundError:  # pyarrow is optional
+            continue
+    return installed | {"python": platform.python_version()}

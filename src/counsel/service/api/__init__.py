@@ -1,0 +1,1 @@
+"""The HTTP API: routes, schemas, who may call them, and pages."""

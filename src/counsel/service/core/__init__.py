@@ -1,0 +1,1 @@
+"""Decisions, outcomes and beliefs: what the service does between request and database."""

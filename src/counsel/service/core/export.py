@@ -1,0 +1,160 @@
+"""The log of an adviser in the schema that ``counsel fit`` reads.
+
+One row for each decision with an outcome. What was not shown (shadow, held out) is silence; what
+was shown but not seen has ``seen`` false. An episode that ended by itself is ``terminated`` at its
+last row, unless what came of its last decision has not been reported; any other is ``truncated``
+there.
+
+``advice_probability`` is that of what was shown, given what was shown before in the episode. A
+share η of episodes is kept silent, so at first an episode is silent with probability η, and after
+silence that plans would have kept with probabilities q₁, q₂, … it is with
+
+    η / (η + (1 − η) q₁ q₂ …).
+
+Each row mixes both: the product over an episode is the probability of all that was shown in it.
+"""
+
+import io
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import UTC, datetime
+from itertools import groupby
+from typing import Any
+
+import sqlalchemy as sa
+
+from counsel._tables import column, need_pyarrow, write_stream
+from counsel.errors import CounselError
+from counsel.service.core.desk import Desk
+from counsel.service.core.live_adviser import Live, Settings
+from counsel.service.db.queries import SAME_STEP
+from counsel.service.db.tables import decisions, episodes, outcomes, people
+from counsel.simulate.save_log import DECISION_COLUMNS
+
+FORMATS = {"csv": "text/csv; charset=utf-8", "parquet": "application/vnd.apache.parquet"}
+
+BATCH = 20_000
+"""Rows from which on they are written."""
+
+
+def export_log(connection: sa.Connection, adviser: str, live: Live, format_: str) -> bytes:
+    """Return the log of an adviser as a file."""
+    if format_ not in FORMATS:
+        raise CounselError(f"format is {format_[:20]!r}; it must be one of {', '.join(FORMATS)}")
+    if format_ == "parquet":
+        need_pyarrow()
+    return _file(_batches(connection, episodes.c.adviser == adviser, live), format_)
+
+
+def export_person(desk: Desk, tenant: int, person: int) -> bytes:
+    """Return all decisions of one person as CSV, whatever adviser they were with."""
+    query = sa.select(episodes.c.adviser).where(episodes.c.person == person).distinct()
+    with desk.engine.connect() as connection:
+        ids = sorted(connection.scalars(query))
+        return _file(
+            (
+                batch
+                for id_ in ids
+                for batch in _batches(
+                    connection,
+                    (episodes.c.adviser == id_) & (episodes.c.person == person),
+                    desk.live(tenant, id_),
+                )
+            ),
+            "csv",
+        )
+
+
+def _file(batches: Iterable[list[dict[str, object]]], format_: str) -> bytes:
+    sink = io.BytesIO()
+    tables = (
+        {
+            name: column([row[name] for row in batch], kind)
+            for name, kind in DECISION_COLUMNS.items()
+        }
+        for batch in batches
+    )
+    write_stream(sink, f".{format_}", next(tables), tables)
+    return sink.getvalue()
+
+
+def _batches(
+    connection: sa.Connection, which: sa.ColumnElement[bool], live: Live
+) -> Iterator[list[dict[str, object]]]:
+    """Yield rows, whole episodes at a time."""
+    query = (
+        sa.select(
+            episodes.c.id.label("episode"),
+            episodes.c.terminated,
+            episodes.c.held_out,
+            people.c.name.label("person"),
+            decisions.c.step,
+            decisions.c.state,
+            decisions.c.advice,
+            decisions.c.shown,
+            decisions.c.must,
+            decisions.c.probability,
+            decisions.c.reason,
+            decisions.c.at,
+            outcomes.c.action,
+            outcomes.c.reward,
+            outcomes.c.next_state,
+            outcomes.c.seen,
+        )
+        .join(people, people.c.id == episodes.c.person)
+        .join(decisions, decisions.c.episode == episodes.c.number)
+        .join(outcomes, SAME_STEP, isouter=True)
+        .where(which)
+        .order_by(episodes.c.number, decisions.c.step)
+    )
+    rows: list[dict[str, object]] = []
+    found = connection.execution_options(yield_per=10_000).execute(query)
+    for _, episode in groupby(found, key=lambda row: row.episode):
+        rows += _logged(list(episode), live)
+        if len(rows) >= BATCH:
+            yield rows
+            rows = []
+    yield rows
+
+
+def _logged(episode: Sequence[Any], live: Live) -> Iterator[dict[str, object]]:
+    """Yield those decisions of an episode that have an outcome, as the log has them."""
+    states, actions = live.state_names, live.action_names
+    chances = _chances(episode, live.settings)
+    reported = [pair for pair in zip(episode, chances, strict=True) if pair[0].action is not None]
+    ended = bool(episode[-1].terminated) and episode[-1].action is not None
+    for row, chance in reported:
+        spoken = row.shown and row.advice is not None
+        last = row is reported[-1][0]
+        yield {
+            "episode": row.episode,
+            "step": row.step,
+            "person": row.person,
+            "timestamp": datetime.fromtimestamp(row.at, UTC).isoformat(timespec="seconds"),
+            "state": states[row.state],
+            "advice": actions[row.advice] if spoken else None,
+            "advice_probability": chance,
+            "seen": row.seen if spoken else None,
+            "action": actions[row.action],
+            "reward": row.reward,
+            "next_state": None if row.next_state is None else states[row.next_state],
+            "terminated": last and ended,
+            "truncated": last and not ended,
+        }
+
+
+def _chances(rows: Sequence[Any], settings: Settings) -> list[float]:
+    """Return the probability of what was shown at each step, given what was shown before."""
+    silent, chances = settings.holdout, list[float]()
+    for row in rows:
+        own, quiet = row.probability, row.advice is None
+        if not row.shown:
+            # Kept silent: what plans would have done. In shadow and off silence is certain.
+            own, quiet = json.loads(row.reason).get("silence"), True
+        if row.must or own is None:
+            chances.append(1.0)
+            continue
+        chance = silent * quiet + (1.0 - silent) * own
+        chances.append(chance)
+        silent = silent / chance if quiet and chance > 0.0 else 0.0
+    return chances

@@ -1,0 +1,83 @@
+"""What is known of a person, and how sure that is."""
+
+from typing import Any
+
+import numpy as np
+import sqlalchemy as sa
+
+from counsel._arrays import Floats
+from counsel.service.core.adviser import POOL
+from counsel.service.core.desk import Desk
+from counsel.service.core.live_adviser import Live
+from counsel.service.db.tables import episodes, people
+
+SURE = 0.95
+"""The probability of an interval."""
+
+
+def list_people(desk: Desk, tenant: int) -> list[dict[str, Any]]:
+    """Return the people of a tenant with how many episodes each has had."""
+    query = (
+        sa.select(people.c.name, people.c.created, sa.func.count(episodes.c.number))
+        .join(episodes, episodes.c.person == people.c.id, isouter=True)
+        .where(people.c.tenant == tenant)
+        .group_by(people.c.id, people.c.name, people.c.created)
+        .order_by(people.c.name)
+    )
+    with desk.engine.connect() as connection:
+        rows = connection.execute(query).all()
+    return [{"name": name, "created": made, "episodes": count} for name, made, count in rows]
+
+
+def describe_person(desk: Desk, tenant: int, name: str) -> dict[str, Any]:
+    """Return what each adviser that met a person believes of them."""
+    number = desk.person(tenant, name)
+    query = (
+        sa.select(episodes.c.adviser, sa.func.count())
+        .where(episodes.c.person == number)
+        .group_by(episodes.c.adviser)
+        .order_by(episodes.c.adviser)
+    )
+    with desk.engine.connect() as connection:
+        met = connection.execute(query).all()
+    return {
+        "name": name,
+        "advisers": [
+            {
+                "id": adviser,
+                "name": live.name,
+                "episodes": count,
+                "listening": listening(live, number),
+            }
+            for adviser, count in met
+            for live in [desk.live(tenant, adviser)]
+        ],
+    }
+
+
+def listening(live: Live, person: int) -> list[dict[str, Any]]:
+    """Return the share of each advice that moves a person, with an interval."""
+    adviser = live.adviser
+    believed = adviser.believe(person, np.random.default_rng(0))
+    own, _ = adviser.seen.tables(person, live.problem.n_states, live.problem.n_actions)
+    low, high = beta_interval(believed.lift, believed.room + POOL)
+    return [
+        {
+            "advice": name,
+            "estimate": float(believed.lift[b]),
+            "low": float(low[b]),
+            "high": float(high[b]),
+            "pieces": int(own.given[:, b].sum()),
+            "matched": int(own.matched[:, b].sum()),
+        }
+        for b, name in enumerate(live.action_names)
+    ]
+
+
+def beta_interval(lift: Floats, room: Floats) -> tuple[Floats, Floats]:
+    """Return the middle ``SURE`` of Beta(e λ + 1/2, e (1 − λ) + 1/2), e the room."""
+    from scipy.special import betaincinv
+
+    hits, misses = room * lift + 0.5, room * (1.0 - lift) + 0.5
+    tail = (1.0 - SURE) / 2.0
+    return betaincinv(hits, misses, tail), betaincinv(hits, misses, 1.0 - tail)

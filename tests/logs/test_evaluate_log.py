@@ -1,0 +1,510 @@
+"""What a policy would have been worth, against what it is worth in the world the log is from."""
+
+import itertools
+from importlib import import_module
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+import counsel
+from counsel.logs.evaluate_log import _judge
+from counsel.logs.importance_weights import (
+    Decisions,
+    decisions_of,
+    logged_chances,
+    policy_chances,
+    policy_values,
+    second_moment,
+)
+from counsel.logs.read import read_log
+from counsel.worlds import make
+from tests.support.drawn_logs import drawn, fit_of, order_of, places, tally_of, uniform
+from tests.support.later import Later
+
+pd = Later("pandas")
+
+pytestmark = pytest.mark.usefixtures("few_draws")
+
+judging = import_module("counsel.logs.evaluate_log")  # counsel.logs.evaluate_log is the function
+
+
+def in_fit_order(problem, fit, policy):
+    """A policy of the true problem for the states and actions of a fit."""
+    s, a = places(problem, fit)
+    H, T, A = fit.problem.horizon, fit.problem.n_states, fit.problem.n_actions
+    if isinstance(policy, counsel.HardPolicy):
+        back = np.append(np.argsort(a), A)
+        advice = np.full((policy.budget + 1, H, T), A)
+        advice[:, :, : s.size] = back[policy.advice[:, :, s]]
+        return counsel.HardPolicy(advice, n_actions=A)
+    table = np.zeros((H, T, A + 1))
+    table[:, :, A] = 1.0
+    table[:, : s.size] = policy.probabilities()[:, s][:, :, np.append(a, A)]
+    return counsel.Policy.from_probabilities(table)
+
+
+def rows_of(problem, batch, recorded=np.nan):
+    """The decisions of a batch as ``decisions_of`` brings them over."""
+    labels = problem.mdp.state_labels
+    _, s = order_of(labels, np.unique(batch.state))
+    _, a = order_of(problem.mdp.action_labels, range(problem.n_actions))
+    a[batch.defer] = batch.defer
+    spoken = (batch.advice != batch.defer).astype(np.int64)
+    earlier = np.cumsum(spoken) - spoken
+    earlier -= np.repeat(earlier[batch.first[:-1]], batch.lengths)
+    return Decisions(
+        episode=batch.episode,
+        place=batch.step,
+        state=s[batch.state],
+        advice=a[batch.advice],
+        earlier=earlier,
+        reward=batch.reward,
+        recorded=np.full(batch.state.size, recorded),
+        n_episodes=len(batch),
+        horizon=problem.horizon,
+    )
+
+
+def half_uniform(problem):
+    """Half what is best within one piece, half anything."""
+    best = counsel.solve(problem, budget=1).policy.probabilities()
+    return counsel.Policy.from_probabilities(0.5 * best + 0.5 / best.shape[2])
+
+
+def best_within_one(problem):
+    return counsel.solve(problem, budget=1).policy
+
+
+def hard(problem):
+    return counsel.solve(problem, budget=1, hard=True).policy
+
+
+def test_rows_of_a_batch_are_those_of_the_written_log(tmp_path):
+    problem = make("ward", horizon=5)
+    batch = drawn(problem, 200, 3)
+    counsel.save_log(batch, tmp_path / "log.parquet", problem=problem)
+    log = read_log(str(tmp_path / "log.parquet"))
+    told, made = decisions_of(log, counsel.fit(log)), rows_of(problem, batch)
+    assert told.n_episodes == made.n_episodes == 200
+    # The log's episodes go by their names, in the order of text.
+    order = np.argsort([str(i) for i in range(200)], kind="stable")
+    back = np.argsort(order[told.episode], kind="stable")
+    assert np.array_equal(order[told.episode][back], made.episode)
+    for name in ("place", "state", "advice", "earlier", "reward"):
+        assert np.array_equal(getattr(told, name)[back], getattr(made, name)), name
+    assert np.isnan(told.recorded).all()
+
+
+# How often intervals hold.
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("horizon", "episodes", "target", "recorded"),
+    [
+        (3, 1800, half_uniform, 0.25),
+        (5, 5000, half_uniform, np.nan),
+        (2, 5000, hard, 0.25),
+    ],
+)
+def test_weighted_intervals_hold_as_often_as_they_say(horizon, episodes, target, recorded):
+    # 150 logs: 0.95 has a standard error of 0.018. An interval from 400 draws is a little narrow.
+    problem = make("ward", horizon=horizon)
+    policy = target(problem)
+    truth = counsel.evaluate(problem, policy).value
+    held, sizes, off = [], [], []
+    # The same draws of blocks for every log; what is in a block is another matter each time.
+    filled = judging.BLOCKS
+    times = np.random.default_rng(0).multinomial(filled, np.full(filled, 1.0 / filled), size=400)
+    for seed in range(150):
+        batch = drawn(problem, episodes, 5000 + seed)
+        fit = fit_of(tally_of(problem, batch))
+        rows = rows_of(problem, batch, recorded)
+        chance, _ = logged_chances(rows, fit.problem)
+        blocks = np.random.default_rng(seed).permutation(episodes) % judging.BLOCKS
+        here = in_fit_order(problem, fit, policy)
+        found = _judge("policy", here, fit, np.zeros(3), rows, chance, blocks, times)
+        sizes.append(found.effective)
+        both = (found.weighted, found.doubly_robust)
+        held.append([one.low <= truth <= one.high for one in both])
+        off.append([one.value - truth for one in both])
+    assert np.median(sizes) > 200.0
+    shares, off = np.mean(held, axis=0), np.array(off)
+    assert (shares > 0.95 - 3 * 0.018 - 0.005).all(), (shares, np.median(sizes))
+    assert (shares < 0.95 + 3 * 0.018).all(), (shares, np.median(sizes))
+    # Both are right on average (weights that sum to one bias a little, of the order of variance).
+    error = off.std(axis=0) / np.sqrt(150)
+    assert (np.abs(off.mean(axis=0)) < 4 * error).all(), (off.mean(axis=0), error)
+
+
+@pytest.mark.slow
+def test_intervals_of_the_model_hold_as_often_as_they_say(monkeypatch):
+    # 40 logs: 0.95 has a standard error of 0.034.
+    monkeypatch.setattr(judging, "MODELS", 40)
+    problem = make("ward", horizon=5)
+    policy = counsel.solve(problem, budget=1).policy
+    never = counsel.Policy.never(horizon=5, n_states=5, n_actions=3)
+    truth = [counsel.evaluate(problem, one).value for one in (policy, never)]
+    held = []
+    for seed in range(40):
+        fit = fit_of(tally_of(problem, drawn(problem, 1500, seed)))
+        asked = [in_fit_order(problem, fit, one) for one in (policy, never)]
+        values = judging._in_models(fit, asked, np.random.default_rng(seed), None)
+        assert values.shape == (41, 2)
+        ends = [judging.ends_of(column, fit.tally.n_blocks) for column in values[1:].T]
+        held.append([low <= at <= high for (low, high), at in zip(ends, truth, strict=True)])
+    assert (np.mean(held, axis=0) > 0.95 - 3 * 0.034).all(), np.mean(held, axis=0)
+
+
+def test_models_of_draws_that_lack_what_the_policy_advises_are_played_too(tmp_path):
+    # Decisions that were seldom taken are in some draws not at all; they stay possible.
+    problem = make("ward", horizon=3)
+    counsel.save_log(drawn(problem, 40, 0), tmp_path / "log.csv", problem=problem)
+    log = read_log(str(tmp_path / "log.csv"))
+    fit = counsel.fit(log)
+    draws = fit.resampled(50, np.random.default_rng(0))
+    known = fit.problem.mdp.allowed
+    lacking = [(~one.problem.mdp.allowed & known).any() for _, one in draws]
+    assert not np.any(lacking)
+    for limit in ({"budget": 1}, {"budget": 1, "hard": True}):
+        policy = counsel.logs.plan(fit, **limit).plan.policy
+        found = counsel.logs.evaluate(log, policy, fitted=fit).policy
+        assert found.model.value == pytest.approx(counsel.evaluate(fit.problem, policy).value)
+        assert found.model.low < found.model.value < found.model.high
+
+
+# By hand.
+
+
+def tiny(rng, *, ends=True):
+    """Three states, the last of them the end, two actions, three steps."""
+    S, A = 3, 2
+    moves, paid = rng.dirichlet(np.ones(S), (S, A)), rng.random((S, A))
+    if ends:
+        moves[-1], paid[-1] = np.eye(S)[-1], 0.0
+    mdp = counsel.MDP(moves, paid, horizon=3, start=np.array([0.6, 0.4, 0.0]))
+    return counsel.AdviceProblem(mdp, counsel.Human(rng.dirichlet(np.ones(A), S), rng.random(A)))
+
+
+def acts(problem, h, s, b):
+    """How likely each action is after advice b."""
+    own = problem.policy[h, s]
+    if b == problem.n_actions:
+        return own
+    lift = problem.lift[h, s, b]
+    return lift * (np.arange(problem.n_actions) == b) + (1.0 - lift) * own
+
+
+def leads(problem, h, s, b):
+    """How likely each next state is after advice b, and what it pays."""
+    dense = problem.mdp.kernel.to_dense()
+    p = dense.reshape(-1, *dense.shape[-3:])[0]
+    return acts(problem, h, s, b) @ p[s], acts(problem, h, s, b) @ problem.mdp.reward[h, s]
+
+
+def some_policies(rng, problem):
+    H, S, A = problem.horizon, problem.n_states, problem.n_actions
+    hard_advice = rng.integers(A + 1, size=(3, H, S))
+    hard_advice[0] = A
+    return (
+        counsel.Policy.from_probabilities(rng.dirichlet(np.ones(A + 1), (H, S))),
+        counsel.Policy(rng.integers(A + 1, size=(H, S)), n_actions=A),
+        counsel.HardPolicy(hard_advice, n_actions=A),
+    )
+
+
+def says(policy, h, s, left):
+    """How likely each advice is, silence last."""
+    if isinstance(policy, counsel.HardPolicy):
+        return np.eye(policy.n_actions + 1)[policy.at(h, s, left)]
+    return policy.probabilities()[h, s]
+
+
+def every_cell(problem, times, mu, earlier=0):
+    """Each advice said as often in each cell as given, with its chance on record."""
+    H, S, B = problem.horizon, problem.n_states, problem.n_actions + 1
+    h, s, b = (np.repeat(x.ravel(), times) for x in np.indices((H, S, B)))
+    n = h.size
+    return Decisions(
+        episode=np.arange(n), place=h, state=s, advice=b, earlier=np.full(n, earlier),
+        reward=np.zeros(n), recorded=mu[h, s, b], n_episodes=n, horizon=H,
+    )  # fmt: skip
+
+
+def over_all_episodes(problem, policy, mu):
+    """E W and E W² by going through everything that can happen."""
+    H, S, A = problem.horizon, problem.n_states, problem.n_actions
+    budget = policy.budget if isinstance(policy, counsel.HardPolicy) else 0
+    first = second = 0.0
+    for path in itertools.product(range(S), *[range(A + 1), range(S)] * H):
+        chance, weight, left, s = problem.mdp.start[path[0]], 1.0, budget, path[0]
+        for h in range(H):
+            b, then = path[1 + 2 * h : 3 + 2 * h]
+            if s == S - 1:  # over: nothing is said, nothing is weighted
+                chance *= float(b == A and then == s)
+                continue
+            chance *= mu[h, s, b] * leads(problem, h, s, b)[0][then]
+            weight *= says(policy, h, s, left)[b] / mu[h, s, b]
+            left, s = max(left - (b < A), 0), then
+        first, second = first + chance * weight, second + chance * weight**2
+    return first, second
+
+
+@pytest.mark.slow
+def test_the_foreseen_second_moment_is_that_over_all_episodes():
+    rng = np.random.default_rng(1)
+    for _ in range(2):
+        problem = tiny(rng)
+        mu = 0.9 * rng.dirichlet(np.ones(3), (3, 3)) + 0.1 / 3
+        rows = every_cell(problem, 400, mu)
+        for policy in some_policies(rng, problem):
+            mean, square = over_all_episodes(problem, policy, mu)
+            assert mean == pytest.approx(1.0)
+            found = second_moment(policy, problem, rows, rows.recorded)
+            assert found == pytest.approx(square, rel=1e-9)
+
+
+def test_values_are_those_of_the_recursion_by_hand_and_of_evaluate():
+    rng = np.random.default_rng(2)
+    for _ in range(3):
+        problem = tiny(rng, ends=False)
+        H, S, A = problem.horizon, problem.n_states, problem.n_actions
+        for policy in some_policies(rng, problem):
+            counts = isinstance(policy, counsel.HardPolicy)
+            K = policy.budget + 1 if counts else 1
+            V = np.zeros((K, H + 1, S))
+            Q = np.zeros((K, H, S, A + 1))
+            for h in reversed(range(H)):
+                for k, s, b in itertools.product(range(K), range(S), range(A + 1)):
+                    if counts and k == 0 and b < A:
+                        continue
+                    ahead, paid = leads(problem, h, s, b)
+                    Q[k, h, s, b] = paid + ahead @ V[k - (b < A) if counts else k, h + 1]
+                for k, s in itertools.product(range(K), range(S)):
+                    V[k, h, s] = says(policy, h, s, k) @ Q[k, h, s]
+            for earlier in range(K):
+                rows = every_cell(problem, 1, np.full((H, S, A + 1), 1.0), earlier)
+                q, v = policy_values(problem, policy, rows)
+                k = K - 1 - earlier
+                np.testing.assert_allclose(q, Q[k, rows.place, rows.state, rows.advice], atol=1e-12)
+                np.testing.assert_allclose(v, V[k, rows.place, rows.state], atol=1e-12)
+            value = counsel.evaluate(problem, policy).value
+            assert problem.mdp.start @ V[K - 1, 0] == pytest.approx(value)
+
+
+@pytest.mark.parametrize("target", [half_uniform, best_within_one, hard])
+def test_weights_average_to_one(target):
+    problem = make("ward", horizon=3)
+    batch = drawn(problem, 20_000, 4)
+    fit = fit_of(tally_of(problem, batch))
+    rows = rows_of(problem, batch, 0.25)
+    ratio = policy_chances(in_fit_order(problem, fit, target(problem)), rows) / 0.25
+    weight = np.ones((rows.n_episodes, 3))
+    weight[rows.episode, rows.place] = ratio
+    weight = np.cumprod(weight, axis=1)
+    error = weight.std(axis=0) / np.sqrt(rows.n_episodes)
+    assert (np.abs(weight.mean(axis=0) - 1.0) < 4 * error).all()
+    assert (weight[:, -1] > 1.5).any()
+    # And the foreseen second moment is what the weights show.
+    chance = np.full(rows.place.size, 0.25)
+    here = in_fit_order(problem, fit, target(problem))
+    foreseen = second_moment(here, fit.problem, rows, chance)
+    square = weight[:, -1] ** 2
+    assert abs(square.mean() - foreseen) < 5 * square.std() / np.sqrt(square.size)
+
+
+def test_probabilities_that_are_estimated_are_those_on_record():
+    problem = make("ward", horizon=3)
+    mu = np.random.default_rng(0).dirichlet(np.full(4, 3.0), (3, 5))
+    batch = drawn(problem, 40_000, 6, counsel.Policy.from_probabilities(mu))
+    rows = rows_of(problem, batch)
+    fit = fit_of(tally_of(problem, batch))
+    chance, recorded = logged_chances(rows, fit.problem)
+    assert not recorded
+    s, a = places(problem, fit)
+    true = mu[:, s][:, :, np.append(a, 3)][rows.place, rows.state, rows.advice]
+    cell = rows.place * 4 + rows.state
+    error = np.sqrt(true * (1.0 - true) / np.bincount(cell)[cell])
+    assert (np.abs(chance - true) < 4.5 * error).all()
+    # By hand, in one cell.
+    here = (rows.place == 1) & (rows.state == 2)
+    said = here & (rows.advice == 0)
+    assert np.unique(chance[said]).tolist() == [said.sum() / here.sum()]
+    # Where all are on record they are taken as they are, and else none is.
+    some = np.where(np.arange(true.size) == 7, np.nan, true)
+    full = SimpleNamespace(recorded=true, place=rows.place)
+    told, known = logged_chances(full, fit.problem)
+    assert known
+    np.testing.assert_array_equal(told, true)
+    lack = Decisions(
+        **{n: getattr(rows, n) for n in Decisions.__slots__ if n != "recorded"}, recorded=some
+    )
+    assert np.array_equal(logged_chances(lack, fit.problem)[0], chance)
+
+
+# The whole of it.
+
+
+@pytest.fixture(scope="module")
+def ward():
+    """4,000 shifts of three rounds, advice at random, as a table."""
+    problem = make("ward", horizon=3)
+    batch = drawn(problem, 4000, 8)
+    states, actions = (np.array(x) for x in (problem.mdp.state_labels, problem.mdp.action_labels))
+    last = np.zeros(batch.state.size, dtype=bool)
+    last[batch.first[1:] - 1] = True
+    ended = last & batch.terminated[batch.episode]
+    rows = pd.DataFrame({
+        "episode": [f"e{i:05d}" for i in batch.episode],
+        "step": batch.step,
+        "state": states[batch.state],
+        "advice": np.append(actions, "")[batch.advice],
+        "action": actions[batch.action],
+        "reward": batch.reward,
+        "advice_probability": 0.25,
+        "terminated": ended,
+        "truncated": last & ~ended,
+    })  # fmt: skip
+    return problem, rows
+
+
+@pytest.fixture(scope="module")
+def fitted(ward):
+    """The fit of these shifts."""
+    return counsel.fit(ward[1])
+
+
+@pytest.mark.slow
+def test_the_whole_answer_holds_the_truth_and_what_was_logged(ward, monkeypatch):
+    monkeypatch.setattr(judging, "MODELS", 60)
+    problem, rows = ward
+    fit = counsel.fit(rows)
+    policy = in_fit_order(problem, fit, half_uniform(problem))
+    seen = []
+    found = counsel.logs.evaluate(rows, policy, fitted=fit, show=seen.append)
+    assert seen == list(range(1, 61))
+    assert found.refusal is None
+    assert found.recorded
+    assert (found.episodes, found.whole) == (4000, 4000)
+    truth = counsel.evaluate(problem, half_uniform(problem))
+    for one in (found.policy.model, found.policy.weighted, found.policy.doubly_robust):
+        # A fixed seed; four standard errors, as an interval is 3.92 of them wide.
+        assert abs(one.value - truth.value) < 4 * (one.high - one.low) / 3.92
+        assert one.low < one.value < one.high
+    assert found.policy.pieces == pytest.approx(truth.advice_count, abs=0.05)
+    assert found.never.pieces == 0.0
+    returns = rows.groupby("episode").reward.sum()
+    assert found.logged.value == pytest.approx(returns.mean())
+    half = 1.96 * returns.std() / np.sqrt(4000)
+    # The bootstrap's width from 500 blocks of 8: known to 1 / √1000 = 3 %, and its draws' 3 %.
+    assert (found.logged.high - found.logged.low) / 2 == pytest.approx(half, rel=0.15)
+    assert found.logged_pieces == pytest.approx((rows.advice != "").sum() / 4000)
+    assert found.policy.new == 0.0
+    # What was logged, judged by itself, is the mean of the log: all weights are 1.
+    same = counsel.logs.evaluate(rows, in_fit_order(problem, fit, uniform(problem)), fitted=fit)
+    assert same.policy.weighted.value == pytest.approx(np.sum(
+        rows.groupby("step").reward.sum() / 4000
+    ))  # fmt: skip
+    assert same.policy.effective == pytest.approx(4000)
+    again = counsel.logs.evaluate(rows, policy, fitted=fit)
+    assert again.policy == found.policy
+
+
+def test_episodes_with_gaps_are_left_out_and_counted(ward, monkeypatch):
+    monkeypatch.setattr(judging, "MODELS", 5)
+    _, rows = ward
+    names = rows.episode.unique()
+    long = rows.groupby("episode").size().loc[lambda n: n == 3].index[:50]
+    gone = rows.episode.isin(long) & (rows.step == 1)
+    cut = rows.groupby("episode").size().loc[lambda n: n == 3].index[50:80]
+    stopped = rows.episode.isin(cut) & (rows.step == 2)
+    kept = rows[~gone & ~stopped]
+    fit = counsel.fit(kept)
+    never = counsel.Policy.never(horizon=3, n_states=fit.problem.n_states, n_actions=3)
+    found = counsel.logs.evaluate(kept, never, fitted=fit)
+    assert found.episodes == names.size
+    assert found.whole == names.size - 80
+    whole = rows[~rows.episode.isin(long.union(cut))]
+    assert found.logged.value == pytest.approx(whole.groupby("episode").reward.sum().mean())
+    alone = (whole.advice != "").groupby(whole.episode).sum() == 0
+    if found.never.weighted is not None:
+        paid = whole[whole.episode.isin(alone.index[alone])].groupby("episode").reward.sum()
+        assert found.never.weighted.value == pytest.approx(paid.mean(), abs=0.1)
+
+
+def test_a_log_without_a_whole_episode_is_refused(ward, monkeypatch):
+    monkeypatch.setattr(judging, "MODELS", 5)
+    _, rows = ward
+    long = rows.groupby("episode").size().loc[lambda n: n == 3].index[:300]
+    rows = rows[rows.episode.isin(long) & (rows.step != 1)]
+    fit = counsel.fit(rows)
+    never = counsel.Policy.never(
+        horizon=3, n_states=fit.problem.n_states, n_actions=fit.problem.n_actions
+    )
+    found = counsel.logs.evaluate(rows, never, fitted=fit)
+    assert found.whole == 0
+    assert found.refusal.startswith("none of the 300 episodes is whole")
+    assert found.policy.weighted is found.policy.doubly_robust is found.logged is None
+    assert found.policy.effective == 0.0
+    assert np.isfinite(found.policy.model.value)
+
+
+def test_what_was_never_said_cannot_be_judged(ward, monkeypatch):
+    monkeypatch.setattr(judging, "MODELS", 5)
+    _, rows = ward
+    quiet = (rows.state == "stable") & (rows.advice == "assess")
+    rows = rows.assign(advice=rows.advice.where(~quiet, ""))
+    fit = counsel.fit(rows)
+    table = np.full((3, fit.problem.n_states), 3)
+    table[:, fit.tally.states.index("stable")] = fit.tally.actions.index("assess")
+    policy = counsel.Policy(table, n_actions=3)
+    found = counsel.logs.evaluate(rows, policy, fitted=fit)
+    at = counsel.evaluate(fit.problem, policy)
+    stable = at.occupancy[:, fit.tally.states.index("stable")].sum()
+    lived = at.occupancy[:, : len(fit.tally.states)].sum()
+    assert found.policy.new == pytest.approx(stable / lived)
+    assert "as the log never was in that state" in found.refusal
+    assert f"in {stable / lived:.0%} of its decisions" in found.refusal
+
+
+def test_rewards_that_are_missing_have_that_of_the_model(ward, fitted, monkeypatch):
+    monkeypatch.setattr(judging, "MODELS", 5)
+    problem, rows = ward
+    rng = np.random.default_rng(0)
+    lost = rows.assign(reward=rows.reward.where(rng.random(len(rows)) > 0.3))
+    fit = counsel.fit(lost)
+    policy = in_fit_order(problem, fit, half_uniform(problem))
+    one, other = (
+        counsel.logs.evaluate(x, policy, fitted=of).policy.weighted
+        for x, of in ((lost, fit), (rows, fitted))
+    )
+    # Rewards are certain on the simulated ward, so nothing is lost but sums in another order.
+    assert one.value == pytest.approx(other.value, abs=1e-9)
+
+
+def test_what_is_no_policy_is_refused(ward, fitted):
+    _, rows = ward
+    small = counsel.Policy.never(horizon=2, n_states=5, n_actions=3)
+    for wrong, words in ((small, "the policy is for 2 steps"), (3, "give a policy")):
+        with pytest.raises(counsel.CounselError, match=words):
+            counsel.logs.evaluate(rows, wrong, fitted=fitted)
+
+
+def test_the_command_refuses_where_too_few_episodes_went_that_way(command, tmp_path, monkeypatch):
+    monkeypatch.setattr(judging, "MODELS", 5)
+    monkeypatch.chdir(tmp_path)
+    problem = make("flappy-bird/greedy")
+    counsel.save_log(drawn(problem, 600, 1), "log.csv", problem=problem)
+    for words, code in (
+        ("fit log.csv -o model.npz", 0),
+        ("plan model.npz --budget 2 -o policy.csv", 0),
+        ("evaluate log.csv policy.csv", 2),
+    ):
+        done = command(*words.split())
+        assert done.returncode == code, done.stderr
+    assert done.stdout == ""
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("counsel: log.csv cannot say what policy.csv would have been worth: ")
+    assert "the effective sample is" in line or "as the log never was" in line
+    assert "--model-only" in line

@@ -1,0 +1,353 @@
+"""Write ``docs/benchmarks.md`` and the table of README from the results of ``make bench``.
+
+``python tools/benchmark_pages.py [FOLDER]``: FOLDER holds one JSON file for each area and is
+``benchmarks/results`` unless told. The table stands between two marks in README.md.
+"""
+
+import json
+import math
+import sys
+import textwrap
+from pathlib import Path
+from typing import Any, NamedTuple
+
+ROOT = Path(__file__).resolve().parents[1]
+RESULTS = ROOT / "benchmarks" / "results"
+BEGIN, END = "<!-- benchmarks -->", "<!-- end of benchmarks -->"
+
+Row = dict[str, Any]
+Area = dict[str, Any]
+
+
+class Chapter(NamedTuple):
+    """What the page says of an area.
+
+    ``headline`` is filled from the row whose names begin with ``lead``, of several that of the
+    strongest peer: ``ours`` is Counsel's figure, ``speed`` says how it compares with the peer's,
+    ``share`` is Counsel's figure in percent of it.
+    """
+
+    title: str
+    lead: tuple[str, str]
+    headline: str
+    text: str
+
+
+CHAPTERS = {
+    "planning": Chapter(
+        "Planning",
+        ("Car Driving: one plan, one thread", "QuantEcon"),
+        "one plan of Car Driving takes {ours}, {speed}",
+        "A plan of Counsel's is the best policy and its value in every cell, with ties broken "
+        "by the fewest pieces of advice; the peers solve the machine's plain MDP. Flappy Bird "
+        "has 141 states and 20 steps, Car Driving 59,050 states and 10 steps, the last world "
+        "a million random states and 20 steps. Values are checked against QuantEcon's and "
+        "Storm's before anything is timed; the best of several bursts counts.",
+    ),
+    "simulation": Chapter(
+        "Simulation",
+        ("Flappy Bird: counts only", "NumPy"),
+        "{ours} of Flappy Bird on one thread, {speed}",
+        "Live decisions a second under the best advice, 100,000 episodes at a time. NumPy "
+        "draws the same episodes ten thousand together, step by step; the loop steps "
+        "Counsel's own Gymnasium environment in Python. Counting on the road touches a table "
+        "of 57 MB at random.",
+    ),
+    "learning": Chapter(
+        "Learning",
+        ("Flappy Bird: UCB-AD, planned after every episode", "plain NumPy"),
+        "UCB-AD learns from {ours} and plans anew after each, {speed}",
+        "How well: the regret of UCB-AD with Counsel's bounds against the paper's bonus, and "
+        "how soon structured exploration plans every penalty well, against RFE. How fast: "
+        "against the same learners written in NumPy and Python, which are not judged while "
+        "they run; Counsel's times hold the exact judging of every policy unless a row says "
+        "otherwise.",
+    ),
+    "baselines": Chapter(
+        "Baselines",
+        ("flappy-bird/greedy: regret", ""),
+        "the structured learner has {share} of the regret of its strongest peer, {peer}",
+        "The regret of Counsel's structured learner against algorithms that take person and "
+        "world together for a black box, each at the better of two scales of its bonus (the "
+        "theory's 1, and 0.01). All know the sizes and the rewards and nothing else, one "
+        "seed. The implementations of the baselines are Counsel's; their speed is measured "
+        "against plain NumPy and Python below.",
+    ),
+    "logs": Chapter(
+        "Logs",
+        ("20 million decisions, Parquet: fit", "DuckDB"),
+        "a fit of 20 million decisions takes {ours}; to count them alone takes {peer} {theirs}",
+        "`counsel fit` in a process of its own, from its start to the written model, on logs "
+        "of the ward. The peers only count what a fit needs; they check nothing, estimate "
+        "nothing and bound nothing, so a ratio below 1 is what the rest of a fit costs. In "
+        "brackets peak memory.",
+    ),
+    "service": Chapter(
+        "Service",
+        ("One process on SQLite: pieces", "plain FastAPI"),
+        "{ours} on SQLite, each on disk before it is answered, {speed}",
+        "Fifty callers on the same machine ask for advice on Flappy Bird and report the "
+        "outcome; one round trip is both. The peer is a plain FastAPI service that commits "
+        "each of the same two rows by itself. Afterwards every acknowledged outcome is looked "
+        "for in the database.",
+    ),
+}
+
+INTRODUCTION = (
+    "Everything on this page comes from one command, `make bench`, which writes it too. Each "
+    "figure is measured beside its peer in the same run. A ratio above 1 means that Counsel does "
+    "better (is faster, or has less regret), below 1 that the peer does. Where a target "
+    "was set for a figure beforehand, the table says which, and whether it holds."
+)
+
+SHOWN = (
+    ("planning", "Flappy Bird: one plan, one thread", "QuantEcon"),
+    ("planning", "Flappy Bird: one plan, one thread", "Storm"),
+    ("planning", "Flappy Bird: all budgets", "HiGHS"),
+    ("planning", "Car Driving: one plan, one thread", "QuantEcon"),
+    ("planning", "A million states: one plan", "scipy"),
+    ("simulation", "Flappy Bird: counts only", "NumPy"),
+    ("learning", "Flappy Bird: UCB-AD, planned after every episode", "plain NumPy"),
+    ("baselines", "flappy-bird/greedy: regret", ""),
+    ("logs", "20 million decisions, Parquet", "DuckDB"),
+    ("service", "One process on SQLite: pieces", "plain FastAPI"),
+)
+"""The rows of README: area, and how the names of what was measured and of the peer begin."""
+
+SPEEDS = ("ms", "s")
+"""Units of which less is faster; those that end in ``/s`` are speeds too."""
+
+
+def page(folder: Path) -> str:
+    """Return the page as Markdown."""
+    areas = read(folder)
+    first = next(iter(areas.values()))
+    rows = [row for area in areas.values() for row in area["rows"]]
+    spent = sum(area["seconds"] for area in areas.values()) / 60
+    lines = [
+        "# Benchmarks",
+        "",
+        f"**{tally(rows)}**",
+        "",
+        folded(INTRODUCTION),
+        "",
+        folded(f"Measured on {dates(areas)}: {machine(first)}. All took {spent:.0f} minutes."),
+        "",
+        folded(f"Versions: {versions(areas)}."),
+        "",
+    ]
+    for name, area in areas.items():
+        lines += chapter(name, area, other=area["machine"] != first["machine"])
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def chapter(name: str, area: Area, *, other: bool) -> list[str]:
+    """Return the lines of one area; ``other`` where it was measured on another machine."""
+    told, rows = CHAPTERS[name], area["rows"]
+    lead = find(name, rows, *told.lead)
+    headline = told.headline.format(
+        ours=measure(lead["ours"], lead["unit"]),
+        speed=speed(lead),
+        share=share(lead),
+        peer=lead["peer"].partition(",")[0],
+        theirs=measure(lead["theirs"], lead["unit"]),
+    )
+    minutes = max(area["seconds"] / 60, 0.1)
+    lines = [f"## {told.title}: {headline}", "", folded(told.text), ""]
+    if other:
+        lines += [f"This area was measured on another machine: {machine(area)}.", ""]
+    lines += [tally(rows), ""]
+    short = [row for row in rows if row["holds"] is False]
+    if short:
+        lines += ["Short of its target:", ""]
+        lines += [f"- {shortfall(row)}" for row in short]
+        lines.append("")
+    lines += ["| measured | Counsel | against | ratio | target | |", "|---|---:|---|---:|---|---|"]
+    lines += [cells(line(row)) for row in rows]
+    lines += ["", f"Only this area: `python -m benchmarks.{name}` ({minutes:.1f} minutes).", ""]
+    return lines
+
+
+def line(row: Row) -> tuple[str, ...]:
+    """Return the cells of a row."""
+    asked = ""
+    if row["asked"] is not None:
+        asked = f"{row['asked']}: {'holds' if row['holds'] else '**falls short**'}"
+    return row["what"], ours(row), theirs(row), ratio(row), asked, row["note"]
+
+
+def ours(row: Row) -> str:
+    """Return Counsel's figure, with its memory where that is not the figure itself."""
+    told = measure(row["ours"], row["unit"])
+    if row["memory"] is not None and row["peer"] is not None:
+        told += f" ({row['memory']:.2f} GB)"
+    return told
+
+
+def theirs(row: Row) -> str:
+    """Return the peer and its figure, or why there is none."""
+    if row["peer"] is None:
+        return f"no peer: {row['alone']}"
+    told = f"{row['peer']}: {measure(row['theirs'], row['unit'])}"
+    if row["peer_memory"] is not None:
+        told += f" ({row['peer_memory']:.2f} GB)"
+    return told
+
+
+def ratio(row: Row) -> str:
+    """Return how many times better Counsel does, and say so where it does worse."""
+    if row["peer"] is None:
+        return ""
+    if row["ratio"] is None:
+        return "∞"
+    if row["ratio"] >= 1.0:
+        return figure(row["ratio"])
+    return f"{figure(row['ratio'])} ({'slower' if is_speed(row) else 'worse'})"
+
+
+def speed(row: Row) -> str:
+    """Say how much faster or slower Counsel is."""
+    if row["ratio"] is None:
+        return f"with no end to the ratio to {row['peer']}"
+    if row["ratio"] >= 1.0:
+        return f"{figure(row['ratio'])} times as fast as {row['peer']}"
+    return f"slower than {row['peer']} (ratio {figure(row['ratio'])})"
+
+
+def share(row: Row) -> str:
+    """Return Counsel's figure in percent of the peer's."""
+    return f"{figure(100 * row['ours'] / row['theirs'])} %" if row["theirs"] else "more than all"
+
+
+def shortfall(row: Row) -> str:
+    """Say what was measured where more was asked."""
+    beside = "" if row["peer"] is None else f", ratio {ratio(row)} to {row['peer']}"
+    return f"{row['what']}: {measure(row['ours'], row['unit'])}{beside}; target {row['asked']}."
+
+
+def tally(rows: list[Row]) -> str:
+    """Say how often Counsel is ahead, apart for speed and the rest, and how much is as asked."""
+    parts = []
+    for timed, word in ((True, "is faster"), (False, "learns better")):
+        beside = [row for row in rows if row["peer"] is not None and is_speed(row) == timed]
+        ahead = sum(row["ratio"] is None or row["ratio"] >= 1.0 for row in beside)
+        if beside:
+            parts.append(f"{word} in {ahead} of {len(beside)} comparisons")
+    asked = [row["holds"] for row in rows if row["holds"] is not None]
+    told = f"Counsel {' and '.join(parts)}."
+    if asked:
+        held, short = sum(asked), len(asked) - sum(asked)
+        told += f" Of the targets set beforehand, {held} of {len(asked)} {plural(held, 'hold')}"
+        told += f" and {short} {plural(short, 'fall')} short." if short else "."
+    return told
+
+
+def plural(count: int, verb: str) -> str:
+    """Return a verb for so many."""
+    return f"{verb}s" if count == 1 else verb
+
+
+def machine(area: Area) -> str:
+    """Describe a machine in a few words."""
+    told = area["machine"]
+    return (
+        f"{told['processor']}, {told['cores']} cores, {told['memory_gb']} GB of memory, "
+        f"{told['system']}, {told['python']}"
+    )
+
+
+def versions(areas: dict[str, Area]) -> str:
+    """Name every package with its version; two where areas differ."""
+    found: dict[str, list[str]] = {}
+    for area in areas.values():
+        for name, version in area["versions"].items():
+            if version not in found.setdefault(name, []):
+                found[name].append(version)
+    return ", ".join(f"{name} {' and '.join(told)}" for name, told in found.items())
+
+
+def dates(areas: dict[str, Area]) -> str:
+    """Return when it was: one day, or from the first to the last."""
+    days = sorted({area["date"] for area in areas.values()})
+    return days[0] if len(days) == 1 else f"{days[0]} to {days[-1]}"
+
+
+def measure(value: float, unit: str) -> str:
+    """Return a figure with its unit."""
+    return f"{figure(value)} {unit}"
+
+
+def figure(value: float) -> str:
+    """Return a number with three digits that count."""
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
+
+
+def is_speed(row: Row) -> bool:
+    """Tell whether a row is about time."""
+    return row["unit"] in SPEEDS or row["unit"].endswith("/s")
+
+
+def folded(text: str) -> str:
+    """Return a paragraph in lines of at most 140 characters."""
+    return textwrap.fill(text, 140, break_long_words=False, break_on_hyphens=False)
+
+
+def cells(row: tuple[str, ...]) -> str:
+    """Return a line of a Markdown table."""
+    return "| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |"
+
+
+def find(area: str, rows: list[Row], what: str, peer: str) -> Row:
+    """Return the row whose names begin so; of several that of the strongest peer."""
+    found = [
+        row
+        for row in rows
+        if row["peer"] is not None and row["what"].startswith(what) and row["peer"].startswith(peer)
+    ]
+    if not found:
+        raise SystemExit(f"{area} has no row that begins with {what!r} against {peer!r}")
+    return min(found, key=lambda row: math.inf if row["ratio"] is None else row["ratio"])
+
+
+def read(folder: Path) -> dict[str, Area]:
+    """Return the results of every area, in the order of the page."""
+    areas = {}
+    for name in CHAPTERS:
+        path = folder / f"{name}.json"
+        if not path.exists():
+            raise SystemExit(f"{path.name} is missing; run python -m benchmarks.{name}")
+        areas[name] = json.loads(path.read_text(encoding="utf-8"))
+    return areas
+
+
+def table(folder: Path) -> str:
+    """Return the table of README as Markdown."""
+    areas = read(folder)
+    lines = ["| measured | Counsel | against | ratio |", "|---|---:|---|---:|"]
+    for area, what, peer in SHOWN:
+        row = find(area, areas[area]["rows"], what, peer)
+        lines.append(cells((row["what"], ours(row), theirs(row), ratio(row))))
+    first = areas[SHOWN[0][0]]
+    return "\n".join([*lines, "", f"{machine(first)}; {dates(areas)}."])
+
+
+def between(text: str, content: str) -> str:
+    """Return a text with what stands between the marks written anew."""
+    before, begin, rest = text.partition(BEGIN)
+    _, end, after = rest.partition(END)
+    if not begin or not end:
+        raise SystemExit(f"README.md has no {BEGIN} … {END}")
+    return f"{before}{BEGIN}\n{content}\n{END}{after}"
+
+
+def main(folder: Path) -> None:
+    """Write the page and the table."""
+    readme = ROOT / "README.md"
+    text = between(readme.read_text(encoding="utf-8"), table(folder))
+    (ROOT / "docs" / "benchmarks.md").write_text(page(folder), encoding="utf-8")
+    readme.write_text(text, encoding="utf-8")
+    sys.stdout.write("Wrote docs/benchmarks.md and the table of README.md.\n")
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]) if len(sys.argv) > 1 else RESULTS)

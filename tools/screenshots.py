@@ -1,0 +1,70 @@
+"""Takes the two screenshots of the README: the playground in the middle of a game, the dashboard.
+
+    python tools/screenshots.py
+
+It needs Chromium. Simulated people are at work while it does, so each time is a little different.
+"""
+
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from playwright.sync_api import Page, sync_playwright
+
+PORT = 8765
+ADDRESS = f"http://127.0.0.1:{PORT}"
+FIGURES = Path(__file__).parents[1] / "docs" / "figures"
+
+
+def main() -> None:
+    """Serve the demo, visit both pages, and keep what they look like."""
+    command = [sys.executable, "-c", "from counsel.cli import main; main()", "serve", "--demo"]
+    service = subprocess.Popen([*command, "--port", str(PORT)], stdout=subprocess.DEVNULL)
+    try:
+        time.sleep(45.0)  # until there is something to show
+        with sync_playwright() as started:
+            browser = started.chromium.launch(
+                executable_path=shutil.which("chromium"), args=["--no-sandbox"]
+            )
+            page = browser.new_page(viewport={"width": 1280, "height": 800})
+            page.add_init_script("localStorage.setItem('counsel-play-welcomed', 'true')")
+            play(page)
+            page.screenshot(path=FIGURES / "playground.png")
+            page.goto(ADDRESS)
+            page.locator("#recent-decisions, [id^=recent]").first.wait_for()
+            time.sleep(1.0)
+            page.screenshot(path=FIGURES / "dashboard.png")
+            browser.close()
+    finally:
+        service.terminate()
+        service.wait()
+
+
+def play(page: Page) -> None:
+    """Play two games, and a third until the machine speaks in the middle of it."""
+    page.goto(f"{ADDRESS}/play")
+    page.locator("#settings [name=adviser]").select_option("penalty")
+    for game in range(3):
+        page.locator("#stage[aria-busy=false]").wait_for(timeout=120_000)
+        for step in range(19):
+            speaks = page.locator("#moves .advised").count() > 0
+            if game == 2 and step >= 6 and speaks:
+                return
+            before = page.locator("#moves-made").inner_text()
+            taken = page.locator("#moves .advised")
+            if speaks and step % 4 != 3:
+                taken.first.click()
+            else:
+                page.keyboard.press(("ArrowUp", "ArrowDown")[step % 2])
+            page.wait_for_function(
+                "before => document.getElementById('moves-made').innerText !== before", arg=before
+            )
+            if page.locator("#card").is_visible():
+                break
+        page.locator("#new-game").click()
+
+
+if __name__ == "__main__":
+    main()
