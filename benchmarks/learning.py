@@ -8,7 +8,7 @@ they run; Counsel's times hold the judging of every policy.
 
 import resource
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import chain
 
@@ -18,6 +18,8 @@ import counsel
 from benchmarks import plain
 from benchmarks.results import Row, against, alone, record
 from counsel import RFE, UCBAD, PaperBonus, Structured
+from counsel.learning.learn import Learner
+from counsel.learning.population import Population
 from counsel.worlds import make
 
 BY_ADVICE = [0, 1, 2]
@@ -29,7 +31,7 @@ SEEDS = "Mean of 20 seeds. The paper's bonus is made for updates in batches: eve
 
 def main() -> None:
     """Measure, print and write everything."""
-    record("learning", chain(quality(), exploration(), speed()))
+    record("learning", chain(quality(), teams(), exploration(), speed()))
 
 
 def quality() -> Iterator[Row]:
@@ -62,6 +64,69 @@ def regret(
         )
         ends.append(last.regret)
     return float(np.mean(ends))
+
+
+def teams() -> Iterator[Row]:
+    """Compare the regret of the service's learner on forty people with learners that share nothing.
+
+    Each person of the ward listens to each advice with a lift of their own, drawn from Beta(4, 3).
+    They are advised by turns, 60 episodes each; their habit is known to every learner.
+    """
+    for penalty in (0.05, 0.2):
+        totals = np.mean([team_regret(seed, penalty) for seed in range(5)], axis=0)
+        optimistic, drawn, apart, one = (float(total) for total in totals)
+        what = f"Forty people of the ward, penalty {penalty}: regret of the team"
+        note = "Mean of 5 teams, 60 episodes per person."
+        for name, ours in (("UCB-AD", optimistic), ("Thompson", drawn)):
+            of = f"{what}, Population ({name})"
+            yield against(of, ours, "reward", "UCB-AD for each person", apart, note=note)
+            yield against(of, ours, "reward", "one UCB-AD for all", one, note=note)
+
+
+def team_regret(seed: int, penalty: float) -> tuple[float, float, float, float]:
+    """Return the regret of two populations, of a learner per person, and of one for all."""
+    ward, rng = make("ward"), np.random.default_rng(seed)
+    lifts = rng.beta(4.0, 3.0, size=(40, ward.n_actions))
+    people = [
+        counsel.AdviceProblem(ward.mdp, counsel.Human(ward.policy[0], lift=lift)) for lift in lifts
+    ]
+    setting, turns = ward.without_adherence(), range(len(people))
+    shared = [
+        Population(setting, knows_habit=True, algorithm=name) for name in ("ucb-ad", "thompson")
+    ]
+    one = UCBAD(setting, groups=BY_ADVICE, penalty=penalty)
+    teams = [
+        *(
+            [team.learner(i, penalty=penalty, rng=np.random.default_rng(i)) for i in turns]
+            for team in shared
+        ),
+        [UCBAD(setting, groups=BY_ADVICE, penalty=penalty) for _ in turns],
+        [one for _ in turns],
+    ]
+    first, second, third, fourth = (by_turns(team, people, penalty, seed) for team in teams)
+    return first, second, third, fourth
+
+
+def by_turns(
+    learners: Sequence[Learner],
+    people: list[counsel.AdviceProblem],
+    penalty: float,
+    seed: int,
+    episodes: int = 60,
+) -> float:
+    """Advise people by turns, each by their learner, and return the sum of all value gaps."""
+    rng, total = np.random.default_rng(seed), 0.0
+    best = [counsel.solve(person, penalty=penalty).penalised_value for person in people]
+    simulators = [counsel.Simulator(person) for person in people]
+    for _ in range(episodes):
+        for learner, person, simulator, value in zip(
+            learners, people, simulators, best, strict=True
+        ):
+            policy = learner.policy
+            worth = counsel.evaluate(person, policy)
+            total += max(value - (worth.value - penalty * worth.advice_count), 0.0)
+            learner.update(simulator.play(policy, episodes=1, rng=rng))
+    return total
 
 
 def exploration() -> Iterator[Row]:

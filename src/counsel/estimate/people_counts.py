@@ -1,0 +1,125 @@
+"""Counts of what people did: of each person, and of all of them together.
+
+For every person and state: what the person did when nothing was shown, and what they did on each
+piece of advice they saw. Counts do not depend on the order in which decisions arrive, so the same
+log always gives the same counts.
+"""
+
+import threading
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+
+from counsel._arrays import Ints
+
+Cell = tuple[int, int | None, int]
+"""State, the advice that was seen (None for silence), and the action taken."""
+
+
+class DecisionCounts(NamedTuple):
+    """Counts as arrays [s, a].
+
+    Attributes
+    ----------
+    silent
+        Actions taken when nothing was shown or seen.
+    refusing
+        Actions taken against advice.
+    given, matched
+        Pieces of advice that were seen, and those that were taken.
+    """
+
+    silent: Ints
+    refusing: Ints
+    given: Ints
+    matched: Ints
+
+
+class SparseCounts:
+    """How often each action was taken in each state on each advice, by one person or by all."""
+
+    __slots__ = ("cells", "decisions", "pieces")
+
+    def __init__(self) -> None:
+        self.cells: dict[Cell, int] = {}
+        self.decisions = self.pieces = 0
+
+    def add(self, cell: Cell, times: int) -> None:
+        """Add to a count; a negative number takes decisions out again."""
+        count = self.cells.get(cell, 0) + times
+        if count:
+            self.cells[cell] = count
+        else:
+            self.cells.pop(cell, None)
+        self.decisions += times
+        self.pieces += times if cell[1] is not None else 0
+
+    def arrays(self, n_states: int, n_actions: int) -> DecisionCounts:
+        """Return the counts as arrays [s, a]."""
+        counts = DecisionCounts(*(np.zeros((n_states, n_actions), np.int64) for _ in range(4)))
+        for (state, advice, action), times in self.cells.items():
+            if advice is None:
+                counts.silent[state, action] += times
+                continue
+            counts.given[state, advice] += times
+            (counts.matched if action == advice else counts.refusing)[state, action] += times
+        return counts
+
+
+@dataclass(slots=True)
+class PeopleCounts:
+    """Counts of each person and of everybody; safe to read while another thread adds to them."""
+
+    everybody: SparseCounts = field(default_factory=SparseCounts)
+    people: dict[int, SparseCounts] = field(default_factory=dict)
+    lock: threading.Lock = field(default_factory=threading.Lock, repr=False, compare=False)
+
+    def add(self, person: int, cell: Cell, times: int = 1) -> None:
+        """Count decisions of a person; a negative number takes them out again."""
+        with self.lock:
+            self.everybody.add(cell, times)
+            self.people.setdefault(person, SparseCounts()).add(cell, times)
+
+    def forget(self, person: int) -> bool:
+        """Take out all decisions of a person, and return whether there were any."""
+        with self.lock:
+            counts = self.people.pop(person, SparseCounts())
+            for cell, times in counts.cells.items():
+                self.everybody.add(cell, -times)
+        return counts.decisions > 0
+
+    def clear(self) -> None:
+        """Take out all decisions."""
+        with self.lock:
+            self.everybody, self.people = SparseCounts(), {}
+
+    def copy(self) -> "PeopleCounts":
+        """Return the counts of this moment."""
+        twin = PeopleCounts()
+        with self.lock:
+            for person, counts in self.people.items():
+                for cell, times in counts.cells.items():
+                    twin.add(person, cell, times)
+        return twin
+
+    def arrays(
+        self, person: int, n_states: int, n_actions: int
+    ) -> tuple[DecisionCounts, DecisionCounts]:
+        """Return the counts of a person and of everybody, both of one moment."""
+        with self.lock:
+            own = self.people.get(person, SparseCounts()).arrays(n_states, n_actions)
+            return own, self.everybody.arrays(n_states, n_actions)
+
+    def decisions(self, person: int) -> tuple[int, int]:
+        """Return how many decisions of a person were counted, and of everybody."""
+        own = self.people.get(person)
+        return 0 if own is None else own.decisions, self.everybody.decisions
+
+    def __getstate__(self) -> dict[str, object]:
+        return {"everybody": self.everybody, "people": self.people}
+
+    def __setstate__(self, state: dict[str, object]) -> None:
+        for name, value in state.items():
+            setattr(self, name, value)
+        self.lock = threading.Lock()

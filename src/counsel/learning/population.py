@@ -1,0 +1,546 @@
+"""A population: people who are advised one by one, each believed to be like the others at first.
+
+The world is known; habits and lifts are learnt from what people do, of each person and of all of
+them together (``estimate/person.py``). Each person is advised by the best plan for what is believed
+of them, with an optimistic lift (UCB-AD) or a drawn one (Thompson sampling). A plan is renewed when
+the decisions of the person, or of everybody, have grown by a tenth.
+
+The service runs this learner: an adviser of ``counsel serve`` is a population whose counts are
+read from the database.
+
+*Must-say* advice is given wherever its state is met, whatever the limit. To the planner such a
+state is one where the person acts as they do when advised so, and nothing more can be said.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, replace
+from typing import Any
+
+import numpy as np
+from numpy.random import Generator
+
+from counsel._arrays import (
+    Bools,
+    Floats,
+    brief,
+    check_rng,
+    generator_from,
+    layers,
+    unlayered,
+    whole,
+)
+from counsel.errors import CounselError
+from counsel.estimate.people_counts import PeopleCounts
+from counsel.estimate.person import PersonEstimate, PersonModel
+from counsel.learning.move import Move
+from counsel.model.human import Human
+from counsel.model.policy import HardPolicy, Policy
+from counsel.model.problem import AdviceProblem, Setting
+from counsel.planning.best_action import always_best_action
+from counsel.planning.evaluate import evaluate
+from counsel.planning.plan import Plan
+from counsel.planning.solve import solve
+from counsel.simulate.episodes import Episodes
+
+NOBODY = -1
+"""A person of whom nothing was observed."""
+
+GROWTH = 1.1
+"""A plan is renewed when decisions have grown by this factor since it was made."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """What advice may cost: a penalty per piece, or a budget, hard or on average.
+
+    ``always`` advises the best action at every step, whatever it costs and whoever listens.
+    """
+
+    penalty: float | None = None
+    budget: float | None = None
+    hard: bool = False
+    always: bool = False
+
+    def __post_init__(self) -> None:
+        if self.always and (self.penalty, self.budget, self.hard) != (None, None, False):
+            raise CounselError("always advising takes no penalty and no budget")
+
+    @property
+    def is_paced(self) -> bool:
+        """Whether it is a budget that is met on average."""
+        return self.budget is not None and not self.hard
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PersonPlan:
+    """A plan for one person, and what it rests on.
+
+    Attributes
+    ----------
+    estimate
+        What was believed of the person.
+    problem
+        The world with that person in it.
+    plan
+        The best plan for them.
+    decisions
+        Decisions of this person, and of everybody, that were counted when the plan was made.
+    """
+
+    estimate: PersonEstimate
+    problem: AdviceProblem
+    plan: Plan
+    decisions: tuple[int, int]
+
+
+@dataclass(slots=True)
+class Population:
+    """Learns how each of many people listens, and shares what it learns among them.
+
+    Parameters
+    ----------
+    setting
+        What is known: ``problem.without_adherence()``. Its person is the prior habit, or the habit
+        itself with ``knows_habit``.
+    algorithm
+        "ucb-ad" plans with an upper bound of each lift, "thompson" with a draw.
+    knows_habit
+        Whether every person is known to act as the setting's person does when left alone.
+    must_say
+        Advice by state that is given whatever the limit.
+    counts
+        What people did so far, and where more is added.
+
+    Raises
+    ------
+    CounselError
+        If the setting has no rewards, the algorithm is unknown, ``knows_habit`` is set for a person
+        who changes from step to step, or must-say advice is out of range or not allowed.
+
+    Examples
+    --------
+    Two nurses on the same ward. What the first one made of advice is a start for the second:
+
+    >>> import numpy as np
+    >>> import counsel
+    >>> from counsel.learning.population import Population
+    >>> from counsel.worlds import make
+    >>> problem = make("ward")
+    >>> population = Population(problem.without_adherence(), knows_habit=True)
+    >>> population.estimate(2).lift.round(2).tolist()
+    [0.5, 0.5, 0.5]
+    >>> first = population.learner(1, penalty=0.05)
+    >>> *_, last = counsel.learn(
+    ...     first, counsel.Simulator(problem), episodes=200, rng=np.random.default_rng(0)
+    ... )
+    >>> population.estimate(2).lift.round(2).tolist()
+    [0.5, 0.33, 0.71]
+    """
+
+    setting: Setting
+    algorithm: str = "ucb-ad"
+    knows_habit: bool = False
+    must_say: Mapping[int, int] = field(default_factory=dict)
+    counts: PeopleCounts = field(default_factory=PeopleCounts)
+    _model: PersonModel = field(init=False, repr=False)
+    _silent: Bools = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.setting, Setting):
+            raise CounselError(
+                f"setting is {brief(self.setting)}; give problem.without_adherence(): "
+                "a learner must not see more"
+            )
+        if self.setting.reward_range is not None:
+            raise CounselError("a population needs rewards that are known; UCBAD learns them")
+        policy = self.setting.policy
+        if self.knows_habit and np.ptp(policy, axis=0).any():
+            raise CounselError(
+                "knows_habit is for people who act alike at every step; this world's do not"
+            )
+        prior = policy[0] if self.knows_habit else policy.mean(axis=0)
+        self._model = PersonModel(prior, self.knows_habit, self.algorithm)
+        self._silent = np.zeros(policy.shape[1], dtype=np.bool_)
+        self._silent[self._check_must_say()] = True
+
+    def learner(
+        self,
+        person: int,
+        *,
+        penalty: float = 0.0,
+        budget: float | None = None,
+        hard: bool = False,
+        rng: Generator | None = None,
+    ) -> "PersonLearner":
+        """Return the learner of one person, which adds to what is known of everybody.
+
+        Parameters
+        ----------
+        person
+            The person's number, 0 or more.
+        penalty
+            What each piece of advice costs, in units of reward; not with a budget.
+        budget
+            The most pieces of advice per episode; not with a penalty.
+        hard
+            Whether no episode may exceed the budget; otherwise it is met on average.
+        rng
+            The source of randomness for Thompson sampling and for policies that draw.
+
+        Returns
+        -------
+        PersonLearner
+            A learner that ``learn`` runs.
+
+        Raises
+        ------
+        CounselError
+            If a number is out of range, or Thompson sampling has no ``rng``.
+        """
+        if budget is not None and penalty:
+            raise CounselError(f"penalty is {penalty} and budget {budget}; give one or the other")
+        limit = Limit(None if budget is not None else penalty, budget, hard)
+        return PersonLearner(self, whole("person", person, least=0), limit, rng)
+
+    def estimate(self, person: int, rng: Generator | None = None) -> PersonEstimate:
+        """Return what is believed of a person.
+
+        Parameters
+        ----------
+        person
+            The person's number; one who was never observed is believed to be like everybody.
+        rng
+            The source of Thompson sampling's draws.
+
+        Returns
+        -------
+        PersonEstimate
+            The habit, the lift of each advice, and the lift that plans are made with.
+        """
+        _, S, A = self.setting.policy.shape
+        return self._model.estimate(*self.counts.arrays(person, S, A), rng)
+
+    def population_lift(self) -> tuple[Floats, Floats]:
+        """Return the lift of each advice over all people, and how many pieces could have moved one.
+
+        Returns
+        -------
+        lift, exposure : ndarray
+            [b] each.
+        """
+        _, S, A = self.setting.policy.shape
+        return self._model.population_lift(self.counts.arrays(NOBODY, S, A)[1])
+
+    def problem(self, estimate: PersonEstimate) -> AdviceProblem:
+        """Return the world with a person as believed; must-say advice is part of what they do.
+
+        Parameters
+        ----------
+        estimate
+            What is believed of the person.
+
+        Returns
+        -------
+        AdviceProblem
+            What plans are made on.
+        """
+        mdp = self.setting.mdp
+        allowed = layers(mdp.allowed)  # [layer, s, a]: one layer where masks do not change
+        habit = np.where(allowed, estimate.habit, 0.0)
+        lift = np.where(allowed, estimate.planned_lift, 0.0)
+        for state, advice in self.must_say.items():
+            said = lift[:, state, advice, None]
+            habit[:, state] *= 1.0 - said
+            habit[:, state, advice] += said[:, 0]
+            lift[:, state] = 0.0
+        total = habit.sum(axis=2, keepdims=True)
+        # Where only actions that were never taken are allowed, people do as the setting says.
+        fallback = self.setting.policy[: len(habit)]
+        habit = np.where(total > 0.0, habit / np.where(total > 0.0, total, 1.0), fallback)
+        return AdviceProblem(mdp, Human(unlayered(habit), lift=unlayered(lift)))
+
+    def plan(self, person: int, limit: Limit, rng: Generator | None = None) -> PersonPlan:
+        """Return the best plan for what is believed of a person.
+
+        Parameters
+        ----------
+        person
+            The person's number.
+        limit
+            What advice may cost.
+        rng
+            The source of Thompson sampling's draws.
+
+        Returns
+        -------
+        PersonPlan
+            The plan, and what it rests on.
+        """
+        decisions = self.counts.decisions(person)
+        return self.plan_for(self.estimate(person, rng), limit, decisions)
+
+    def plan_for(
+        self, estimate: PersonEstimate, limit: Limit, decisions: tuple[int, int]
+    ) -> PersonPlan:
+        """Return the best plan for an estimate.
+
+        Parameters
+        ----------
+        estimate
+            What is believed of the person.
+        limit
+            What advice may cost.
+        decisions
+            Decisions of the person, and of everybody, that the estimate rests on.
+
+        Returns
+        -------
+        PersonPlan
+            The plan, and what it rests on.
+        """
+        problem = self.problem(estimate)
+        plan = solve(
+            problem,
+            penalty=0.0 if limit.always else limit.penalty,
+            budget=limit.budget,
+            hard=limit.hard,
+            forbidden=self.forbidden,
+            allow_reverse=False,
+        )
+        if limit.always:
+            policy = always_best_action(problem).silent_where(
+                np.broadcast_to(self._silent, (problem.horizon, self._silent.size))
+            )
+            worth = evaluate(problem, policy)
+            plan = replace(plan, policy=policy, value=worth.value, advice_count=worth.advice_count)
+        return PersonPlan(estimate, problem, plan, decisions)
+
+    @property
+    def forbidden(self) -> Bools | None:
+        """States [s] where nothing more can be said; None where there are none."""
+        return self._silent if self._silent.any() else None
+
+    def has_moved(self, decisions: tuple[int, int], person: int) -> bool:
+        """Return whether so much was observed since a plan was made that it is to be renewed.
+
+        Parameters
+        ----------
+        decisions
+            ``PersonPlan.decisions`` of the plan.
+        person
+            The person's number.
+
+        Returns
+        -------
+        bool
+            True as well when decisions were taken out since.
+        """
+        own, everybody = self.counts.decisions(person)
+        was_own, was_everybody = decisions
+        fewer = everybody < was_everybody
+        return fewer or own > GROWTH * was_own or everybody > GROWTH * was_everybody + 1
+
+    def _check_must_say(self) -> list[int]:
+        mdp = self.setting.mdp
+        for state, advice in self.must_say.items():
+            if not (0 <= state < mdp.n_states and 0 <= advice < mdp.n_actions):
+                raise CounselError(
+                    f"must_say has state {state} and advice {advice}; there are {mdp.n_states} "
+                    f"states and {mdp.n_actions} actions"
+                )
+            if not mdp.allowed[:, state, advice].all():
+                raise CounselError(
+                    f"must_say advises {mdp.action_name(advice)} in {mdp.state_name(state)}, "
+                    "where it cannot be done"
+                )
+        return list(self.must_say)
+
+
+class PersonLearner:
+    """Advises one person of a population; ``Population.learner`` makes it.
+
+    Attributes
+    ----------
+    population
+        What is known of everybody.
+    person
+        The person's number.
+    penalty, budget
+        What advice may cost.
+    """
+
+    def __init__(
+        self, population: Population, person: int, limit: Limit, rng: Generator | None
+    ) -> None:
+        if rng is not None:
+            check_rng(rng)
+        elif population.algorithm == "thompson":
+            raise CounselError("Thompson sampling draws lifts; give rng")
+        self.population, self.person, self.rng = population, person, rng
+        self.penalty, self.budget = limit.penalty or 0.0, limit.budget
+        self.episode = 0
+        self._limit = limit
+        self._plan: PersonPlan | None = None
+        self._moves: list[Move] = []
+
+    @property
+    def policy(self) -> Policy | HardPolicy:
+        """What to advise now: the best policy for what is believed of the person."""
+        if self._plan is None or self.population.has_moved(self._plan.decisions, self.person):
+            self._plan = self.population.plan(self.person, self._limit, self.rng)
+        return self._plan.plan.policy
+
+    def update(self, batch: Episodes) -> None:
+        """Learn from whole episodes of the person.
+
+        Parameters
+        ----------
+        batch
+            What ``Simulator.play`` returned.
+
+        Raises
+        ------
+        CounselError
+            If the episodes do not fit the sizes of the problem.
+        """
+        H, S, A = self.population.setting.policy.shape
+        batch.check_fits(H, S, A)
+        cells = np.stack((batch.state, batch.advice, batch.action)).astype(np.int64)
+        kinds, times = np.unique(cells, axis=1, return_counts=True)
+        for (state, advice, action), count in zip(kinds.T.tolist(), times.tolist(), strict=True):
+            heard = None if advice == A else advice
+            self.population.counts.add(self.person, (state, heard, action), count)
+        self.episode += len(batch)
+
+    def advise(self, step: int, state: int) -> int:
+        """Return the advice for the person at one step.
+
+        Parameters
+        ----------
+        step
+            The step in the episode, from 0.
+        state
+            The state the person is in.
+
+        Returns
+        -------
+        int
+            The advice; the number of actions is silence.
+        """
+        policy = self.policy
+        if isinstance(policy, HardPolicy):
+            spent = sum(move.advice < policy.n_actions for move in self._moves)
+            return policy.at(step, state, max(policy.budget - spent, 0))
+        return policy.draw(step, state, self.rng)
+
+    def observe(self, move: Move) -> None:
+        """Note what the person did and what came of it.
+
+        Parameters
+        ----------
+        move
+            One decision; it is learnt from when the episode ends.
+        """
+        self._moves.append(move)
+
+    def finish(self, *, terminated: bool = False) -> None:
+        """End an episode and learn from it; without anything observed nothing changes.
+
+        Parameters
+        ----------
+        terminated
+            Whether nothing more can happen; of no consequence here, where the world is known.
+
+        Raises
+        ------
+        CounselError
+            If a move that was observed is out of range; the episode is then forgotten.
+        """
+        moves, self._moves = self._moves, []
+        if moves:
+            self.update(_episode_of(moves, self.population.setting.policy.shape[2]))
+
+    def state(self) -> dict[str, Any]:
+        """Return all that was learnt, of everybody: what ``restore`` needs to continue from here.
+
+        Returns
+        -------
+        dict
+            Arrays and numbers.
+        """
+        A = self.population.setting.policy.shape[2]
+        cells = [
+            (person, state, A if advice is None else advice, action, times)
+            for person, counts in self.population.counts.people.items()
+            for (state, advice, action), times in counts.cells.items()
+        ]
+        chance = {} if self.rng is None else {"chance": self.rng.bit_generator.state}
+        plan: dict[str, Any] = {"planned": self._plan is not None}
+        if self._plan is not None:
+            plan |= {f"plan_{f.name}": getattr(self._plan.estimate, f.name) for f in _FIELDS}
+            plan["plan_decisions"] = np.array(self._plan.decisions)
+        return (
+            chance
+            | plan
+            | {
+                "episode": self.episode,
+                "counts": np.array(cells, dtype=np.int64).reshape(-1, 5),
+                "moves": np.array(self._moves, dtype=np.float64).reshape(-1, 6),
+            }
+        )
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Continue from a state that a learner with the same settings had.
+
+        Parameters
+        ----------
+        state
+            What ``state`` returned.
+
+        Raises
+        ------
+        CounselError
+            If the state is of a problem with other sizes.
+        """
+        _, S, A = self.population.setting.policy.shape
+        counts = state["counts"]
+        highest = counts.max(axis=0, initial=0) if len(counts) else np.zeros(5, np.int64)
+        lowest = counts.min(axis=0, initial=0) if len(counts) else np.zeros(5, np.int64)
+        if (lowest < 0).any() or highest[1] >= S or highest[2] > A or highest[3] >= A:
+            raise CounselError(
+                f"the counts reach state {highest[1]} and action {highest[3]}; this problem has "
+                f"{S} states and {A} actions: restore a learner with the same settings"
+            )
+        self.population.counts.clear()
+        for person, cell_state, advice, action, times in counts.tolist():
+            heard = None if advice == A else advice
+            self.population.counts.add(person, (cell_state, heard, action), times)
+        if self.rng is not None:
+            self.rng = generator_from(state["chance"])
+        self.episode = int(state["episode"])
+        self._moves = [
+            Move(int(h), int(s), int(b), int(a), r, int(t)) for h, s, b, a, r, t in state["moves"]
+        ]
+        self._plan = None
+        if state["planned"]:
+            estimate = PersonEstimate(**{f.name: state[f"plan_{f.name}"] for f in _FIELDS})
+            own, everybody = state["plan_decisions"].tolist()
+            self._plan = self.population.plan_for(estimate, self._limit, (own, everybody))
+
+
+_FIELDS = fields(PersonEstimate)
+
+
+def _episode_of(moves: list[Move], n_actions: int) -> Episodes:
+    """Return the moves of one episode as a batch of one."""
+    _, state, advice, action, reward, next_state = (np.array(c) for c in zip(*moves, strict=True))
+    return Episodes(
+        first=np.array([0, len(moves)]),
+        state=state.astype(np.int32),
+        advice=advice.astype(np.int16),
+        action=action.astype(np.int16),
+        reward=reward.astype(np.float64),
+        next_state=next_state.astype(np.int32),
+        terminated=np.array([False]),
+        defer=n_actions,
+    )
