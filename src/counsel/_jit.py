@@ -1,15 +1,15 @@
 """The only place that imports Numba, and the threads that share a large step.
 
 A kernel is a plain loop over arrays that the caller has checked. Kernels release the interpreter
-lock, so a large step is cut into runs and handed to ordinary threads. Each run writes its own part
-of the output, so the result does not depend on their number. (Numba's own thread pools are not
-used: they may not be entered by two Python threads at once, which a service would do.)
+lock, so a large step is cut into runs that ordinary threads execute. Each run writes its own part
+of the output, so the result does not depend on the number of threads. (Numba's own thread pools are
+not used: two Python threads may not enter them at once, which a service would do.)
 
-Compiled kernels are kept on disk. Numba's cache looks at the file a kernel stands in and would not
-see an edit in another kernel it calls; so each is stamped with the state of all kernel files. It
-also numbers what it keeps, so that two processes that compile at once may take each other's code
-for their own and crash; here what is kept is named after what it is, and written before it is
-listed. What several processes ask for at once is compiled by one, and the others wait for it.
+Compiled kernels are cached on disk. Numba's cache checks only the file a kernel is defined in and
+misses an edit in a kernel it calls, so each cache entry is stamped with the state of all kernel
+files. Numba also numbers cache files, so two processes that compile at once may load each other's
+code and crash; here a cache file is named after its key and written before it is listed. When
+several processes need the same kernel, one compiles it and the others wait.
 
 With ``NUMBA_DISABLE_JIT=1`` kernels run as plain Python and return the same results.
 """
@@ -33,11 +33,11 @@ if sys.platform != "win32":
     import fcntl
 
 _F = TypeVar("_F", bound=Callable[..., Any])
-PATIENCE = 60.0  # seconds; a process that compiles may have been stopped
+PATIENCE = 60.0  # seconds; the process that compiles may have been stopped
 
 
 def kernel(function: _F) -> _F:
-    """Compile ``function`` on first use and keep the result on disk."""
+    """Compile ``function`` on first use and cache the result on disk."""
     if getattr(numba.config, "DISABLE_JIT", 0):  # set from the environment
         return _quiet(function)
     return cast("_F", _compiled(function, forceinline=False))
@@ -61,10 +61,10 @@ def _quiet(function: _F) -> _F:
 
 @lru_cache(maxsize=1)
 def source_stamp() -> tuple[tuple[str, float, int], ...]:
-    """Return name, time and size of every file of kernels."""
+    """Return the name, modification time and size of every file of kernels."""
     folder = Path(__file__).parent
-    found = sorted((path, path.stat()) for path in folder.glob("*/_*kernels.py"))
-    return tuple((str(path.relative_to(folder)), at.st_mtime, at.st_size) for path, at in found)
+    files = sorted((path, path.stat()) for path in folder.glob("*/_*kernels.py"))
+    return tuple((str(path.relative_to(folder)), at.st_mtime, at.st_size) for path, at in files)
 
 
 def _compiled(function: Any, *, forceinline: bool) -> Any:  # noqa: ANN401 (stands for its function)
@@ -85,23 +85,23 @@ def _compiled(function: Any, *, forceinline: bool) -> Any:  # noqa: ANN401 (stan
 
 
 def _stamp(file: Any) -> None:  # noqa: ANN401 (Numba's own)
-    """Make a cache file answer to all kernel files, and keep code as ``_keep`` does."""
+    """Tie a cache file to the state of all kernel files, and save code with ``_save``."""
     file._source_stamp = source_stamp()
-    # The version is looked at before an index is unpickled, the stamp only after, and an index of
-    # other kernel files may name classes that are gone.
+    # Numba checks the version before it unpickles an index and the stamp only afterwards; an index
+    # of other kernel files may name classes that no longer exist.
     file._version = (file._version, file._source_stamp)
-    file.save = partial(_keep, file)
+    file.save = partial(_save, file)
 
 
 def _compile_alone(compile_or_load: Callable[[object], object], path: str, sig: object) -> object:
-    """Compile a kernel, or load it if another process has compiled it meanwhile."""
+    """Compile a kernel, or load it if another process compiled it in the meantime."""
     with global_compiler_lock, _alone(path):  # in this order: threads would wait for each other
         return compile_or_load(sig)
 
 
 @contextlib.contextmanager
 def _alone(path: str) -> Iterator[None]:
-    """Wait until no other process is in here with the same path; go on without if that fails."""
+    """Hold a file lock across processes; continue without it where the file cannot be locked."""
     if sys.platform == "win32":
         yield
         return
@@ -122,12 +122,12 @@ def _alone(path: str) -> Iterator[None]:
 
 
 def stable_hash(key: object) -> int:
-    """Return a number that stands for a key, the same in every process."""
+    """Return a hash of a key that is the same in every process."""
     return int.from_bytes(hashlib.sha256(repr(key).encode()).digest()[:8])
 
 
-def _keep(file: Any, key: object, data: object) -> None:  # noqa: ANN401 (Numba's own)
-    """Keep compiled code under a name that no other code has."""
+def _save(file: Any, key: object, data: object) -> None:  # noqa: ANN401 (Numba's own)
+    """Save compiled code under a name derived from its key."""
     name = file._data_name(stable_hash(key))
     file._save_data(name, data)
     file._save_index(file._load_index() | {key: name})
@@ -135,7 +135,7 @@ def _keep(file: Any, key: object, data: object) -> None:  # noqa: ANN401 (Numba'
 
 @inlined
 def as_int64(number: int) -> int:
-    """Return a number as int64: what it is passed to is compiled for one type, and for no value."""
+    """Return a number as int64, so that callees are compiled for one type and no literal value."""
     return int(np.int64(number))
 
 
@@ -151,5 +151,5 @@ def thread_pool(threads: int) -> Executor:
 
 
 if hasattr(os, "register_at_fork"):
-    # Threads do not survive a fork: a child that found the parent's pool would wait for ever.
+    # Threads do not survive a fork: a child that used the parent's pool would wait for ever.
     os.register_at_fork(after_in_child=thread_pool.cache_clear)
