@@ -30,7 +30,8 @@ if TYPE_CHECKING:
     from counsel.model.human import Human
     from counsel.model.kernel import Kernel
     from counsel.model.mdp import MDP
-    from counsel.model.policy import HardPolicy, Mixture, Policy
+    from counsel.model.mixture import Mixture
+    from counsel.model.policy import Policy
     from counsel.model.problem import AdviceProblem
     from counsel.planning.best_action import always_best_action
     from counsel.planning.criticality import Criticality, criticality
@@ -59,13 +60,12 @@ _HOME = {
     "Fixed": "counsel.baselines.reference_advisers",
     "Freedman": "counsel.baselines.bonuses",
     "Frontier": "counsel.planning.frontier",
-    "HardPolicy": "counsel.model.policy",
     "Hoeffding": "counsel.baselines.bonuses",
     "Human": "counsel.model.human",
     "KL": "counsel.estimate.bounds",
     "Kernel": "counsel.model.kernel",
     "MDP": "counsel.model.mdp",
-    "Mixture": "counsel.model.policy",
+    "Mixture": "counsel.model.mixture",
     "Move": "counsel.learning.move",
     "PaperBonus": "counsel.estimate.bounds",
     "Phases": "counsel.baselines.confidence_sets",
@@ -124,7 +124,6 @@ __all__ = [
     "Fixed",
     "Freedman",
     "Frontier",
-    "HardPolicy",
     "Hoeffding",
     "Human",
     "Kernel",

@@ -33,11 +33,11 @@ def in_fit_order(problem, fit, policy):
     """A policy of the true problem for the states and actions of a fit."""
     s, a = places(problem, fit)
     H, T, A = fit.problem.horizon, fit.problem.n_states, fit.problem.n_actions
-    if isinstance(policy, counsel.HardPolicy):
+    if policy.budget is not None:
         back = np.append(np.argsort(a), A)
         advice = np.full((policy.budget + 1, H, T), A)
         advice[:, :, : s.size] = back[policy.advice[:, :, s]]
-        return counsel.HardPolicy(advice, n_actions=A)
+        return counsel.Policy(advice, n_actions=A)
     table = np.zeros((H, T, A + 1))
     table[:, :, A] = 1.0
     table[:, : s.size] = policy.probabilities()[:, s][:, :, np.append(a, A)]
@@ -210,15 +210,14 @@ def some_policies(rng, problem):
     return (
         counsel.Policy.from_probabilities(rng.dirichlet(np.ones(A + 1), (H, S))),
         counsel.Policy(rng.integers(A + 1, size=(H, S)), n_actions=A),
-        counsel.HardPolicy(hard_advice, n_actions=A),
+        counsel.Policy(hard_advice, n_actions=A),
     )
 
 
 def says(policy, h, s, left):
     """How likely each advice is, silence last."""
-    if isinstance(policy, counsel.HardPolicy):
-        return np.eye(policy.n_actions + 1)[policy.at(h, s, left)]
-    return policy.probabilities()[h, s]
+    plane = 0 if policy.budget is None else left
+    return policy.probabilities().reshape(*policy.planes.shape, -1)[plane, h, s]
 
 
 def every_cell(problem, times, mu, earlier=0):
@@ -235,7 +234,7 @@ def every_cell(problem, times, mu, earlier=0):
 def over_all_episodes(problem, policy, mu):
     """E W and E W² by going through everything that can happen."""
     H, S, A = problem.horizon, problem.n_states, problem.n_actions
-    budget = policy.budget if isinstance(policy, counsel.HardPolicy) else 0
+    budget = policy.budget or 0
     first = second = 0.0
     for path in itertools.product(range(S), *[range(A + 1), range(S)] * H):
         chance, weight, left, s = problem.mdp.start[path[0]], 1.0, budget, path[0]
@@ -271,7 +270,7 @@ def test_values_are_those_of_the_recursion_by_hand_and_of_evaluate():
         problem = tiny(rng, ends=False)
         H, S, A = problem.horizon, problem.n_states, problem.n_actions
         for policy in some_policies(rng, problem):
-            counts = isinstance(policy, counsel.HardPolicy)
+            counts = policy.budget is not None
             K = policy.budget + 1 if counts else 1
             V = np.zeros((K, H + 1, S))
             Q = np.zeros((K, H, S, A + 1))

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import counsel
-from counsel import HardPolicy, Mixture, Policy
+from counsel import Mixture, Policy
 from counsel.model.policy import RandomCells
 from tests.support.each import each_seed
 
@@ -103,7 +103,7 @@ def test_advice_of_any_whole_type_is_stored_in_two_bytes(dtype):
 
 def test_a_whole_number_of_any_type_counts_actions():
     assert type(Policy([[0]], n_actions=np.int64(2)).n_actions) is int
-    assert type(HardPolicy([[[2]]], n_actions=np.int64(2)).n_actions) is int
+    assert type(Policy([[[2]]], n_actions=np.int64(2)).n_actions) is int
 
 
 def test_the_largest_number_of_actions_fits():
@@ -158,7 +158,7 @@ def test_changing_the_random_cells_that_were_given_changes_nothing_and_they_stay
 def test_a_copied_or_pickled_policy_is_the_same(again):
     policy = Policy.from_probabilities(random_table(3))
     np.testing.assert_array_equal(again(policy).probabilities(), policy.probabilities())
-    hard = HardPolicy([[[1]], [[0]]], n_actions=1)
+    hard = Policy([[[1]], [[0]]], n_actions=1)
     assert again(hard).advice.tolist() == [[[1]], [[0]]]
     mixture = again(Mixture((policy, policy), (0.25, 0.75)))
     assert mixture.weights == (0.25, 0.75)
@@ -210,25 +210,84 @@ def test_random_cells_of_broken_numbers_are_refused(broken):
         Policy([[0, 1]], n_actions=2, random=RandomCells(**arrays))
 
 
-# ---- HardPolicy ----------------------------------------------------------------------------
+# ---- planes --------------------------------------------------------------------------------
 
 
 def test_a_hard_policy_looks_at_the_pieces_left():
     advice_khs = [[[2, 2], [2, 2]], [[2, 0], [1, 2]], [[0, 0], [1, 1]]]
-    policy = HardPolicy(advice_khs, n_actions=2)
+    policy = Policy(advice_khs, n_actions=2)
     assert (policy.budget, policy.defer) == (2, 2)
     for k, h, s in np.ndindex(3, 2, 2):
-        assert policy.at(h, s, k) == advice_khs[k][h][s]
-    assert repr(policy) == "HardPolicy(2 steps, 2 states, at most 2 pieces)"
+        assert policy.at(h, s, k) == {advice_khs[k][h][s]: 1.0}
+        assert policy.draw(h, s, None, k) == advice_khs[k][h][s]
+    assert policy.planes.tolist() == advice_khs
+    says = "Policy(2 steps, 2 states, at most 2 pieces, advises in 50% of cells, 0 random)"
+    assert repr(policy) == says
+
+
+def test_a_plain_policy_has_one_plane_and_no_budget():
+    policy = Policy([[0, 2], [2, 1]], n_actions=2)
+    assert policy.planes.tolist() == [[[0, 2], [2, 1]]]
+    assert policy.budget is None
+    assert [policy.left_after(spent) for spent in (0, 3)] == [None, None]
+
+
+def test_pieces_left_never_fall_below_none():
+    policy = Policy(np.full((3, 1, 1), 1), n_actions=1)
+    assert [policy.left_after(spent) for spent in range(4)] == [2, 1, 0, 0]
+
+
+@pytest.mark.parametrize("pieces_left", [None, -1, 3, 0.5, "one"])
+def test_a_hard_policy_must_be_told_how_many_pieces_are_left(pieces_left):
+    policy = Policy(np.full((3, 1, 1), 1), n_actions=1)
+    with pytest.raises(counsel.CounselError, match="pieces_left"):
+        policy.at(0, 0, pieces_left)
+
+
+def test_a_plain_policy_takes_no_pieces_left():
+    with pytest.raises(counsel.CounselError, match="pieces_left"):
+        Policy([[0]], n_actions=1).draw(0, 0, None, 1)
+
+
+def random_planes(seed, K=3):
+    """Distributions [k, h, s, b] with silence where no piece is left."""
+    rng = np.random.default_rng(seed)
+    table = rng.dirichlet(np.ones(4), (K, 3, 5))
+    sure = rng.random(table.shape[:3]) < 0.5
+    table[sure] = np.eye(4)[rng.integers(4, size=int(sure.sum()))]
+    table[0] = np.eye(4)[3]
+    return table
+
+
+def test_a_hard_policy_may_be_random_on_any_plane():
+    table = random_planes(0)
+    policy = Policy.from_probabilities(table)
+    assert policy.budget == 2
+    assert (policy.random.cell > 2 * 3 * 5).any()
+    np.testing.assert_array_equal(policy.probabilities(), table)
+    for k, h, s in np.ndindex(3, 3, 5):
+        expected = {b: p for b, p in enumerate(table[k, h, s]) if p > 0.0}
+        assert policy.at(h, s, k) == expected
+    mask = np.random.default_rng(1).random((3, 5)) < 0.5
+    silent = np.where(mask[..., None], np.eye(4)[3], table)
+    np.testing.assert_array_equal(policy.silent_where(mask).probabilities(), silent)
+    with pytest.raises(counsel.CounselError, match="random"):
+        policy.draw(*divmod(int(policy.random.cell[-1]) % 15, 5), None, 2)
+
+
+def test_a_fault_in_a_random_cell_is_named_with_its_plane():
+    advice = np.full((2, 2, 2), 2)
+    with pytest.raises(counsel.CounselError, match=r"\[k=1, h=1, s=0\]"):
+        Policy(advice, n_actions=2, random=cells([6], [0, 2], [0, 1], [0.5, 0.4]))
 
 
 def test_a_hard_policy_with_no_piece_is_silence():
-    assert HardPolicy([[[3, 3]]], n_actions=3).budget == 0
+    assert Policy([[[3, 3]]], n_actions=3).budget == 0
 
 
 def test_a_hard_policy_copies_its_advice():
     given_advice = np.full((2, 1, 1), 1, dtype=np.int16)
-    policy = HardPolicy(given_advice, n_actions=1)
+    policy = Policy(given_advice, n_actions=1)
     given_advice[...] = 0
     assert policy.advice.tolist() == [[[1]], [[1]]]
     assert not policy.advice.flags.writeable
@@ -236,7 +295,7 @@ def test_a_hard_policy_copies_its_advice():
 
 def test_a_hard_policy_that_speaks_with_no_piece_left_is_refused():
     with pytest.raises(counsel.CounselError, match=r"advice\[k=0, h=1, s=0\]"):
-        HardPolicy([[[1, 1], [0, 1]], [[0, 0], [0, 0]]], n_actions=1)
+        Policy([[[1, 1], [0, 1]], [[0, 0], [0, 0]]], n_actions=1)
 
 
 # ---- Mixture -------------------------------------------------------------------------------

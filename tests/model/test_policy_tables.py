@@ -137,7 +137,7 @@ def test_the_core_loads_and_works_where_pyarrow_never_was(tmp_path):
         "import sys; sys.modules['pyarrow'] = None\n"
         "import importlib, pkgutil, counsel\n"
         "for part in ('model', 'planning', 'simulate', 'estimate', 'learning', 'worlds', 'report',"
-        " 'experiments', 'printing', 'cli', 'logs'):\n"
+        " 'baselines', 'drawing', 'runs', 'experiments', 'cli', 'logs'):\n"
         "    home = importlib.import_module(f'counsel.{part}')\n"
         "    for found in pkgutil.iter_modules(home.__path__):\n"
         "        importlib.import_module(f'counsel.{part}.{found.name}')\n"

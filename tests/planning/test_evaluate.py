@@ -50,7 +50,29 @@ def test_a_policy_that_counts_its_pieces_is_worth_what_the_oracle_says(seed):
     tables = [random_policy(rng, dense.allowed_hsa).argmax(axis=-1) for _ in range(3)]
     advice_khs = np.stack([np.full((H, S), A), *tables])  # more or fewer pieces than steps
     outcome, _ = oracles.evaluate_hard(*dense[:4], dense.start_s, advice_khs)
-    check(counsel.evaluate(problem, counsel.HardPolicy(advice_khs, n_actions=A)), outcome)
+    check(counsel.evaluate(problem, counsel.Policy(advice_khs, n_actions=A)), outcome)
+
+
+@each_seed(SEEDS)
+def test_random_cells_on_any_plane_are_worth_the_mean_of_what_they_may_say(seed):
+    # A random cell counts once in an episode, so a policy with one is the mean of two.
+    dense, problem = case(seed)
+    rng = np.random.default_rng(seed)
+    H, S, A = dense.r_hsa.shape
+    tables = [random_policy(rng, dense.allowed_hsa).argmax(axis=-1) for _ in range(2)]
+    advice_khs = np.stack([np.full((H, S), A), *tables])
+    k, h, s = int(rng.integers(1, 3)), int(rng.integers(H)), int(rng.integers(S))
+    other_khs = advice_khs.copy()
+    other_khs[k, h, s] = A
+    table = 0.25 * np.eye(A + 1)[advice_khs] + 0.75 * np.eye(A + 1)[other_khs]
+    got = counsel.evaluate(problem, counsel.Policy.from_probabilities(table))
+    parts = [
+        counsel.evaluate(problem, counsel.Policy(advice, n_actions=A))
+        for advice in (advice_khs, other_khs)
+    ]
+    for name in ("value", "advice_count", "reward", "advice_rate", "occupancy", "pieces"):
+        mean = 0.25 * getattr(parts[0], name) + 0.75 * getattr(parts[1], name)
+        np.testing.assert_allclose(getattr(got, name), mean, atol=1e-12)
 
 
 @each_seed(SEEDS)
@@ -195,7 +217,7 @@ def test_advising_it_with_some_pieces_left_is_an_error_too():
     advice = np.full((3, 2, 2), 2)
     advice[2, 1, 1] = 1
     with pytest.raises(counsel.CounselError, match=r"not allowed at \[h=1, s=1\]"):
-        counsel.evaluate(masked_problem(), counsel.HardPolicy(advice, n_actions=2))
+        counsel.evaluate(masked_problem(), counsel.Policy(advice, n_actions=2))
 
 
 def test_advising_it_inside_a_mixture_is_an_error_too():

@@ -140,7 +140,7 @@ def test_a_hard_plan_with_must_say_cells_can_be_explained_wherever_it_can_be_kep
         explanation = counsel.explain(
             problem, plan, step=int(h), state=int(s), pieces_left=int(k), criticality=known
         )
-        advice = plan.policy.at(h, s, k)
+        advice = plan.policy.advice[k, h, s]
         assert explanation.advice == (None if advice == problem.defer else advice)
         assert not np.isnan([explanation.gain, explanation.price]).any()
         assert "nan" not in str(explanation)
@@ -393,7 +393,7 @@ def test_pieces_left_beyond_the_budget_are_an_error(pieces_left):
 
 def test_pieces_left_without_a_hard_budget_are_an_error():
     problem = road()
-    with pytest.raises(counsel.CounselError, match="pieces left go with a hard budget"):
+    with pytest.raises(counsel.CounselError, match="pieces_left is for a hard budget"):
         counsel.explain(problem, counsel.solve(problem), step=0, state=0, pieces_left=1)
 
 

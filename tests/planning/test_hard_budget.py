@@ -92,15 +92,15 @@ def test_named_example_values_and_prices():
     plans = [counsel.solve(problem, budget=k, hard=True) for k in range(4)]
     assert [plan.value for plan in plans] == pytest.approx([0.0, 1.5, 2.0, 2.0])
     assert [plan.price for plan in plans] == pytest.approx([np.inf, 1.5, 0.5, 0.0])
-    assert plans[1].policy.at(0, 0, 1) == 0  # one piece: take the safe way at once
-    assert plans[2].policy.at(0, 0, 2) == problem.defer  # two: spend both on the better way
+    assert plans[1].policy.at(0, 0, 1) == {0: 1.0}  # one piece: take the safe way at once
+    assert plans[2].policy.at(0, 0, 2) == {problem.defer: 1.0}  # two: spend both on the better way
 
 
 def test_ties_say_least():
     problem = adapt(examples.advice_can_wait())
     plan = counsel.solve(problem, budget=2, hard=True)
     assert plan.advice_count == 1.0
-    assert plan.policy.at(0, 0, 2) == problem.defer
+    assert plan.policy.at(0, 0, 2) == {problem.defer: 1.0}
 
 
 @each_seed(SEEDS)
@@ -135,7 +135,7 @@ def test_reverse_advice_is_marked_for_every_number_of_pieces_left(seed):
     expected = [
         [k, h, s]
         for k, h, s in np.argwhere(plan.policy.advice < 3).tolist()
-        if repels_hsa[h, s, plan.policy.at(h, s, k)]
+        if repels_hsa[h, s, plan.policy.advice[k, h, s]]
     ]
     assert sorted(plan.reverse.tolist()) == sorted(expected)
 
@@ -190,7 +190,7 @@ def test_what_must_be_said_and_cannot_be_afforded_is_avoided_by_advice_that_alwa
     required = np.zeros((3, 3), dtype=bool)
     required[1:, 2] = True
     plan = counsel.solve(problem, budget=1, hard=True, required=required)
-    assert plan.policy.at(0, 0, 1) == 0
+    assert plan.policy.at(0, 0, 1) == {0: 1.0}
     assert plan.value == pytest.approx(1.5)
 
 
@@ -229,7 +229,7 @@ def test_advice_that_surely_repels_avoids_what_cannot_be_afforded(rare):
     required[1:, 2] = True
     spiteful = dense._replace(pi_hsa=pi_hsa, theta_hsa=theta_hsa)
     plan = counsel.solve(adapt(spiteful), budget=1, hard=True, required=required)
-    assert plan.policy.at(0, 0, 1) == 1
+    assert plan.policy.at(0, 0, 1) == {1: 1.0}
     assert plan.value == pytest.approx(1.5)
 
 

@@ -19,7 +19,7 @@ import scipy.sparse as sp
 from scipy.special import ndtr
 
 import counsel
-from counsel import MDP, AdviceProblem, CounselError, HardPolicy, Human, Mixture, Policy, Simulator
+from counsel import MDP, AdviceProblem, CounselError, Human, Mixture, Policy, Simulator
 from counsel.simulate import simulator as module
 from counsel.simulate._episode_kernels import BLOCK, fill_alias
 from counsel.simulate.simulator import NUMBERS
@@ -172,7 +172,7 @@ def drawn_hard(problem, budget, seed=0):
     rng = np.random.default_rng([seed, 10])
     silent = np.full((problem.horizon, problem.n_states), problem.defer)
     tables = [random_policy(rng, problem.mdp.allowed).argmax(axis=-1) for _ in range(budget)]
-    return HardPolicy(np.stack([silent, *tables]), n_actions=problem.n_actions)
+    return Policy(np.stack([silent, *tables]), n_actions=problem.n_actions)
 
 
 def never(problem):
@@ -339,7 +339,7 @@ def test_drawn_problems_bring_what_evaluate_says(seed):
     for policy in (plan, random, hard, generous, mixture):
         counts = simulator.count(policy, episodes=50_000, rng=rng)
         check_evaluation(problem, policy, counts)
-        if isinstance(policy, HardPolicy):
+        if isinstance(policy, Policy) and policy.budget is not None:
             assert counts.pieces.max() <= policy.budget
 
 
@@ -699,7 +699,7 @@ def test_records_and_counts_are_the_same_episodes(name):
         assert (born_over[0][~over_hs[0]] == 0).all()
         assert (counts.decisions.sum(axis=(1, 2, 3)) == n).all()
         # And what they hear there is what the policy says.
-        if isinstance(policy, Policy) and not policy.random.cell.size:
+        if isinstance(policy, Policy) and policy.advice.ndim == 2 and not policy.random.cell.size:
             for h, s in np.argwhere(over_hs & (idle_hs > 0)):
                 assert more[h, s, policy.advice[h, s]].sum() == idle_hs[h, s]
             assert counts.pieces.sum() - episodes.pieces.sum() == more[:, :, :A].sum()
@@ -840,9 +840,7 @@ def trajectories(dense, parts):
 
 def chooser(policy):
     """What a policy says after so many pieces, as (advice, probability)."""
-    if isinstance(policy, HardPolicy):
-        return lambda pieces, h, s: [(policy.at(h, s, policy.budget - pieces), 1.0)]
-    return lambda pieces, h, s: list(policy.at(h, s).items())
+    return lambda pieces, h, s: list(policy.at(h, s, policy.left_after(pieces)).items())
 
 
 def keys_of(episodes, starts, shape):
@@ -1184,14 +1182,14 @@ BAD = [
     bad("other states", {"policy": Policy([[2], [2]], n_actions=2)}, "1 states", "has 2, 2 and 2"),
     bad("other actions", {"policy": Policy([[2, 2], [2, 2]], n_actions=3)}, "3 actions", "2 and 2"),
     bad("hard, for other states",
-        {"policy": HardPolicy(np.full((2, 2, 3), 2), n_actions=2)}, "3 states", "has 2, 2 and 2"),
+        {"policy": Policy(np.full((2, 2, 3), 2), n_actions=2)}, "3 states", "has 2, 2 and 2"),
     bad("a mixture for other steps",
         {"policy": Mixture((Policy([[2, 2]], n_actions=2),), (1.0,))}, "1 steps", "has 2, 2 and 2"),
     bad("not allowed", {"policy": OFF}, "not allowed", "[h=1, s=1]"),
     bad("not allowed, now and then",
         {"policy": Policy.from_probabilities(OFF_TABLE)}, "not allowed", "[h=1, s=1]"),
     bad("not allowed, with two left",
-        {"policy": HardPolicy(OFF_HARD, n_actions=2)}, "not allowed", "[h=1, s=1]"),
+        {"policy": Policy(OFF_HARD, n_actions=2)}, "not allowed", "[h=1, s=1]"),
     bad("not allowed, in a mixture",
         {"policy": Mixture((SILENT, OFF), (0.9, 0.1))}, "not allowed", "[h=1, s=1]"),
 ]  # fmt: skip

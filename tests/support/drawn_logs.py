@@ -104,10 +104,10 @@ def brought_back(problem, fit, policy):
     s, a = places(problem, fit)
     H, S, A = problem.horizon, problem.n_states, problem.n_actions
     b = np.append(a, A)
-    if isinstance(policy, counsel.HardPolicy):
+    if policy.budget is not None:
         advice = np.full((policy.budget + 1, H, S), A)
         advice[:, :, s] = b[policy.advice[:, :, : s.size]]
-        return counsel.HardPolicy(advice, n_actions=A)
+        return counsel.Policy(advice, n_actions=A)
     table = np.zeros((H, S, A + 1))
     table[:, :, A] = 1.0
     said = policy.probabilities()[:, : s.size]

@@ -115,7 +115,7 @@ def test_playing_the_plan_earns_its_value_and_spends_its_count(world):
 def test_playing_a_hard_budget_earns_its_value_and_never_exceeds_it(world):
     env, problem = world
     plan = counsel.solve(problem, budget=3, hard=True)
-    plays = simulate(env, problem, lambda h, s, pieces: plan.policy.at(h, s, 3 - pieces))
+    plays = simulate(env, problem, lambda h, s, pieces: plan.policy.draw(h, s, None, 3 - pieces))
     check_means(plays, plan.value, plan.advice_count)
     assert plays[:, 1].max() == 3
 

@@ -19,7 +19,7 @@ from counsel.errors import CounselError
 from counsel.learning.inputs import read_limit
 from counsel.learning.move import Move
 from counsel.model.human import Human
-from counsel.model.policy import HardPolicy, Policy
+from counsel.model.policy import Policy
 from counsel.model.problem import AdviceProblem
 from counsel.planning.solve import solve
 from counsel.simulate.episodes import Episodes
@@ -27,7 +27,7 @@ from counsel.simulate.episodes import Episodes
 
 def as_if_all_listened(
     problem: AdviceProblem, *, penalty: float | None = None, budget: float | None = None
-) -> Policy | HardPolicy:
+) -> Policy:
     """Return the best policy for the same person if they took all advice (θ = 1).
 
     Parameters
@@ -115,6 +115,8 @@ class Fixed:
     ) -> None:
         if not isinstance(policy, Policy):
             raise CounselError(f"policy is {brief(policy)}; give a Policy")
+        if policy.budget is not None:
+            raise CounselError("policy has a hard budget; a learner does not count its pieces")
         if rng is not None:
             check_rng(rng)
         self._policy, self._rng = policy, rng

@@ -135,7 +135,7 @@ class RFExpress(Counted):
     @property
     def policy(self) -> Policy:
         """The best policy on what was seen."""
-        if not isinstance(self._policy, Policy):
+        if self._policy is None:
             H, S, A = self._sizes
             advice: Advice = np.full((H, S), A, dtype=np.int16)
             plan_plug_in(self._box(), advice, np.empty((H + 1, S)))

@@ -23,7 +23,7 @@ from counsel.errors import CounselError
 
 if TYPE_CHECKING:
     import counsel
-    from counsel.model.policy import HardPolicy, Policy
+    from counsel.model.policy import Policy
     from counsel.model.problem import AdviceProblem
 
 
@@ -223,7 +223,7 @@ def _policy(  # noqa: PLR0913 (what solve takes)
     *,
     hard: bool,
     allow_reverse: bool,
-) -> "Policy | HardPolicy":
+) -> "Policy":
     """Return the policy of that name or from that file."""
     import counsel
     from counsel._tables import TABLES

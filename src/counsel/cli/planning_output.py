@@ -10,7 +10,7 @@ import counsel
 from counsel._arrays import Floats, Ints
 from counsel.cli.console import ROWS, finite, in_full, new_table, pieces_of, print_table, short
 from counsel.estimate.intervals import Z, wilson
-from counsel.model.policy import HardPolicy, Policy
+from counsel.model.policy import Policy
 from counsel.model.problem import AdviceProblem
 from counsel.planning.evaluate import Evaluation
 from counsel.planning.explain import Explanation
@@ -60,7 +60,7 @@ def _headline(plan: Plan, alone: float) -> str:
         count = plan.advice_count
         verb = "raises" if abs(count - 1.0) < 5e-4 else "raise"
         never = ""
-        if isinstance(plan.policy, HardPolicy):
+        if plan.hard:
             never = f", never more than {plan.policy.budget},"
         return (
             f"{pieces_of(count).capitalize()} an episode on average{never} {verb} the expected "
@@ -231,7 +231,7 @@ def worlds_record(found: dict[str, World]) -> dict[str, Any]:
     }
 
 
-def print_play_out(played: Summary, policy: Policy | HardPolicy) -> None:
+def print_play_out(played: Summary, policy: Policy) -> None:
     """Print what the episodes brought, beside what was to be expected."""
     problem, exact = played.problem, _while_live(played.problem, policy)
     reward, pieces = played.reward, played.pieces
@@ -269,12 +269,12 @@ def print_matches(problem: AdviceProblem, given_a: Ints, matched_a: Ints) -> Non
     print_table(rates)
 
 
-def _while_live(problem: AdviceProblem, policy: Policy | HardPolicy) -> Evaluation:
+def _while_live(problem: AdviceProblem, policy: Policy) -> Evaluation:
     """Evaluate what is said before an episode is over: records have nothing after that."""
     return counsel.evaluate(problem, policy.silent_where(problem.mdp.over))
 
 
-def play_out_record(played: Summary, policy: Policy | HardPolicy) -> dict[str, Any]:
+def play_out_record(played: Summary, policy: Policy) -> dict[str, Any]:
     """Return what the episodes brought, for scripts."""
     problem, exact = played.problem, _while_live(played.problem, policy)
     return {

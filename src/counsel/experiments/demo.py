@@ -30,7 +30,6 @@ from counsel.errors import CounselError
 from counsel.experiments.workers import fresh_processes
 from counsel.learning.learn import Record
 from counsel.model.files import load_policy
-from counsel.model.policy import Policy
 from counsel.model.problem import AdviceProblem
 from counsel.planning.best_action import always_best_action
 from counsel.planning.evaluate import Evaluation, evaluate
@@ -202,8 +201,6 @@ def _player(  # noqa: PLR0913 (everything the page shows of a player)
     """Put together what is known about a player."""
     guest = GUESTS[key]
     problem, policy = make(guest.world), load_policy(folder / POLICY)
-    if not isinstance(policy, Policy):  # a learner at a penalty has no other
-        raise TypeError(type(policy).__name__)
     rng = np.random.default_rng(seed)
     evaluation = evaluate(problem, policy)
     return Player(

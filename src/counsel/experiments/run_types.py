@@ -16,7 +16,7 @@ from counsel.learning.explorer import Exploring
 from counsel.learning.learn import learn
 from counsel.learning.rfe import RFE
 from counsel.learning.structured import Structured
-from counsel.model.policy import HardPolicy, Policy
+from counsel.model.policy import Policy
 from counsel.model.problem import AdviceProblem, machine_rewards
 from counsel.planning.evaluate import evaluate
 from counsel.planning.solve import solve
@@ -226,7 +226,7 @@ class Budgeted:
     def _judged(
         self,
         problem: AdviceProblem,
-        policy: Policy | HardPolicy,
+        policy: Policy,
         best: dict[float, float],
         budget: float | None = None,
     ) -> tuple[float, float, float]:

@@ -33,7 +33,7 @@ from counsel.learning.move import Move
 from counsel.learning.replanning import BothEnds, plan_for, within_budget
 from counsel.model._kernels import sum_others
 from counsel.model.mdp import MDP
-from counsel.model.policy import HardPolicy, Policy
+from counsel.model.policy import Policy
 from counsel.model.problem import Setting
 from counsel.simulate.episodes import Episodes
 
@@ -153,7 +153,7 @@ class AdherenceLearner(ABC):
         self.known = Adherence(self.setting, penalty=self.penalty, may_repel=may_repel)
         self.episode = 0
         self._due = True
-        self._policy: Policy | HardPolicy | None = None
+        self._policy: Policy | None = None
         self._seen: list[tuple[int, int, int, int, float]] = []
 
     @abstractmethod
@@ -165,7 +165,7 @@ class AdherenceLearner(ABC):
         set_groups(self.known.groups, self.known.belief, self.known.plan.pull)
 
     @property
-    def policy(self) -> Policy | HardPolicy:
+    def policy(self) -> Policy:
         """What to advise now, the best ``Policy`` for what is believed."""
         if self._due or self._policy is None:
             self.believe()
@@ -173,7 +173,7 @@ class AdherenceLearner(ABC):
             self._due = False
         return self._policy
 
-    def _planned(self) -> Policy | HardPolicy:
+    def _planned(self) -> Policy:
         """Return the best policy for what is believed."""
         if self.budget is None:
             advice = self.known.plan.advise()
@@ -250,10 +250,7 @@ class AdherenceLearner(ABC):
             When ``step`` or ``state`` is out of range, or chance decides there and no ``rng`` was
             given.
         """
-        policy = self.policy
-        if not isinstance(policy, Policy):
-            raise CounselError("a policy with a hard budget must know how many pieces are left")
-        return policy.draw(step, state, self.rng)
+        return self.policy.draw(step, state, self.rng)
 
     def observe(self, move: Move) -> None:
         """Note what the person did.

@@ -17,7 +17,7 @@ from counsel._arrays import Floats, layers, positive, sealed
 from counsel.learning.inputs import read_limit, read_rewards
 from counsel.learning.learnt_model import LearntPlan, plan_on
 from counsel.learning.watcher import Watcher
-from counsel.model.policy import Advice, HardPolicy, Policy
+from counsel.model.policy import Advice, Policy
 from counsel.model.problem import AdviceProblem, Shape
 from counsel.planning.frontier import Frontier, frontier
 from counsel.simulate.simulator import Simulator
@@ -96,7 +96,7 @@ class Exploring(Watcher):
         return sealed(np.zeros((0, S, A)) if self.reward is None else layers(self.reward).view())
 
     @property
-    def policy(self) -> Policy | HardPolicy:
+    def policy(self) -> Policy:
         """The best policy for the penalty or budget on what was seen; at first, silence."""
         if self._policy is None:
             if self.budget is not None:

@@ -25,7 +25,7 @@ from numpy.random import Generator
 
 from counsel._arrays import Floats, check_rng, whole
 from counsel.learning.move import Move
-from counsel.model.policy import HardPolicy, Policy
+from counsel.model.policy import Policy
 from counsel.planning.evaluate import evaluate
 from counsel.planning.solve import solve
 from counsel.simulate.episodes import Episodes
@@ -48,7 +48,7 @@ class Learner(Protocol):
         ...
 
     @property
-    def policy(self) -> Policy | HardPolicy:
+    def policy(self) -> Policy:
         """What to advise now."""
         ...
 
@@ -252,9 +252,9 @@ class _Ledger:
         self.before = 0 if after is None else after.episode
         self.regret = 0.0 if after is None else after.regret
         self._begin = time.perf_counter() - (0.0 if after is None else after.seconds)
-        self._last: tuple[Policy | HardPolicy, float, float] | None = None
+        self._last: tuple[Policy, float, float] | None = None
 
-    def judge(self, policy: Policy | HardPolicy) -> tuple[float, float]:
+    def judge(self, policy: Policy) -> tuple[float, float]:
         """Return the value gap of a policy and its expected pieces of advice."""
         if self._last is None or self._last[0] is not policy:
             worth = evaluate(self._problem, policy)

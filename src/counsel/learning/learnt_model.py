@@ -17,7 +17,7 @@ from counsel.learning.replanning import spend_where_planned
 from counsel.model.human import Human
 from counsel.model.kernel import Kernel
 from counsel.model.mdp import MDP
-from counsel.model.policy import HardPolicy, Policy
+from counsel.model.policy import Policy
 from counsel.model.problem import AdviceProblem, Shape
 from counsel.planning.solve import solve
 
@@ -41,7 +41,7 @@ class LearntPlan:
     value: float
     advice_count: float
     price: float
-    policy: Policy | HardPolicy
+    policy: Policy
 
 
 def plan_on(
@@ -166,18 +166,16 @@ def fill_unknown(
     )
 
 
-def _for_people(policy: Policy | HardPolicy, shape: Shape) -> Policy | HardPolicy:
+def _for_people(policy: Policy, shape: Shape) -> Policy:
     """Turn a policy of the learnt model into one for people: drop states that are none.
 
     Where in the model to be left alone is an action and silence one more, both are silence.
     """
     n_states, n_actions = shape.n_states, shape.n_actions
     advice = np.minimum(policy.advice[..., :n_states], n_actions)
-    if isinstance(policy, HardPolicy):
-        return HardPolicy(advice, n_actions=n_actions)
     if not policy.random.cell.size:
         return Policy.trusted(advice.astype(np.int16), n_actions=n_actions)
-    chances = policy.probabilities()[:, :n_states]
+    chances = policy.probabilities()[..., :n_states, :]
     table = chances[..., : n_actions + 1].copy()
-    table[..., n_actions] += chances[..., n_actions + 1 :].sum(axis=2)
+    table[..., n_actions] += chances[..., n_actions + 1 :].sum(axis=-1)
     return Policy.from_probabilities(table)

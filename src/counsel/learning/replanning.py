@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from counsel._arrays import Floats, layers, one_type, unlayered
 from counsel.model.human import Human
 from counsel.model.mdp import MDP
-from counsel.model.policy import Advice, HardPolicy, Policy
+from counsel.model.policy import Advice, Policy
 from counsel.model.problem import AdviceProblem
 from counsel.planning._backward_kernels import plan_back
 from counsel.planning._cell_kernels import plan_cells
@@ -43,13 +43,13 @@ def plan_for(mdp: MDP, own_lsa: Floats, *, penalty: float) -> "SmallPlan | Large
 
 def within_budget(
     plan: "SmallPlan | LargePlan", mdp: MDP, own_lsa: Floats, budget: float
-) -> Policy | HardPolicy:
+) -> Policy:
     """Return the best policy for the lifts of a plan within an expected budget."""
     problem = AdviceProblem(mdp, Human(unlayered(own_lsa), lift=plan.lifts()))
     return spend_where_planned(problem, solve(problem, budget=budget).policy)
 
 
-def spend_where_planned(problem: AdviceProblem, policy: Policy | HardPolicy) -> Policy | HardPolicy:
+def spend_where_planned(problem: AdviceProblem, policy: Policy) -> Policy:
     """Return the policy, silent wherever it does not expect to come.
 
     What is learnt may be wrong about where people get; advice there was not counted in the budget.

@@ -15,7 +15,7 @@ from counsel.errors import CounselError
 from counsel.learning._rfe_kernels import mark_ends
 from counsel.learning.inputs import read_limit
 from counsel.learning.move import Move
-from counsel.model.policy import HardPolicy, Policy
+from counsel.model.policy import Policy
 from counsel.model.problem import Shape
 from counsel.simulate.episodes import Episodes
 
@@ -51,7 +51,7 @@ class Watcher(ABC):
         self._ended = np.zeros((H + 1, S), dtype=np.bool_)
         self._moves: list[Move] = []
         self.episode = 0
-        self._policy: Policy | HardPolicy | None = None
+        self._policy: Policy | None = None
 
     @property
     def _sizes(self) -> tuple[int, int, int]:

@@ -62,7 +62,7 @@ from counsel.logs.importance_weights import (
 from counsel.logs.read import Log, as_log
 from counsel.logs.read_policy import read_policy
 from counsel.logs.schema import Bins, Columns
-from counsel.model.policy import HardPolicy, Policy
+from counsel.model.policy import Policy
 from counsel.planning.best_action import always_best_action
 from counsel.planning.evaluate import evaluate as value_of
 from counsel.planning.silence import never_advise
@@ -174,7 +174,7 @@ class Evaluated:
 
 def evaluate(  # noqa: PLR0913 (the log, how it is read, and what is asked)
     source: object,
-    policy: Policy | HardPolicy | str | os.PathLike[str],
+    policy: Policy | str | os.PathLike[str],
     *,
     columns: Columns | str | None = None,
     bins: Bins | None = None,
@@ -238,7 +238,7 @@ def evaluate(  # noqa: PLR0913 (the log, how it is read, and what is asked)
     >>> round(judged.effective), round(judged.pieces, 2)
     (200, 0.5)
     """
-    if not isinstance(policy, Policy | HardPolicy | str | os.PathLike):
+    if not isinstance(policy, Policy | str | os.PathLike):
         raise CounselError(f"policy is {brief(policy)}; give a policy or a table of one")
     log = as_log(source, columns, bins)
     if isinstance(policy, str | os.PathLike):
@@ -249,7 +249,7 @@ def evaluate(  # noqa: PLR0913 (the log, how it is read, and what is asked)
         policy = read_policy(Path(policy), found)
     problem.check_fits(policy)
     rng = np.random.default_rng(0) if rng is None else rng
-    asked: dict[str, Policy | HardPolicy] = {
+    asked: dict[str, Policy] = {
         "policy": policy,
         "never advise": never_advise(problem),
         "always the best action": always_best_action(problem),
@@ -284,7 +284,7 @@ def evaluate(  # noqa: PLR0913 (the log, how it is read, and what is asked)
 
 
 def weigh(
-    log: Log, policy: Policy | HardPolicy, found: Fit, rng: np.random.Generator
+    log: Log, policy: Policy, found: Fit, rng: np.random.Generator
 ) -> tuple[Judged, str | None]:
     """Judge one policy by the episodes of its log; or say why they cannot tell.
 
@@ -337,7 +337,7 @@ def _refusal(judged: Judged, whole: int, episodes: int) -> str | None:
 
 def _in_models(
     found: Fit,
-    policies: list[Policy | HardPolicy],
+    policies: list[Policy],
     rng: np.random.Generator,
     show: Callable[[int], None] | None,
 ) -> Floats:
@@ -352,7 +352,7 @@ def _in_models(
 
 def _judge(  # noqa: PLR0913 (everything that was worked out before)
     name: str,
-    policy: Policy | HardPolicy,
+    policy: Policy,
     found: Fit,
     model: Worth,
     rows: Decisions,
@@ -386,7 +386,7 @@ def _judge(  # noqa: PLR0913 (everything that was worked out before)
 
 
 def _weighted(  # noqa: PLR0913
-    policy: Policy | HardPolicy,
+    policy: Policy,
     found: Fit,
     rows: Decisions,
     weight: Floats,
@@ -436,7 +436,7 @@ def ends_of(drawn: Floats, blocks: int) -> tuple[float, float]:
     return float(low), float(high)
 
 
-def _newness(policy: Policy | HardPolicy, found: Fit) -> float:
+def _newness(policy: Policy, found: Fit) -> float:
     """Return the share of the policy's decisions that say what was never said in that state."""
     ever_sb = found.estimates.sent.sum(axis=0) > 0.0
     S = len(ever_sb)

@@ -16,7 +16,7 @@ from counsel.logs.count import CUT, codes_of, follow
 from counsel.logs.fit import Fit
 from counsel.logs.read import Log, blaming_engine
 from counsel.model.human import advantages
-from counsel.model.policy import HardPolicy, Policy
+from counsel.model.policy import Policy
 from counsel.model.problem import AdviceProblem
 from counsel.planning._backward_kernels import Model, action_values
 from counsel.planning.advice_rules import Rules
@@ -128,20 +128,19 @@ def logged_chances(rows: Decisions, problem: AdviceProblem) -> tuple[Floats, boo
     return said[cell * B + rows.advice] / np.maximum(of[cell], 1), False
 
 
-def policy_chances(policy: Policy | HardPolicy, rows: Decisions) -> Floats:
+def policy_chances(policy: Policy, rows: Decisions) -> Floats:
     """Return how likely the policy says what was said, given what it said before."""
-    if isinstance(policy, HardPolicy):
-        left = policy.budget - rows.earlier
-        said = policy.advice[np.maximum(left, 0), rows.place, rows.state]
-        agrees: Floats = ((left >= 0) & (said == rows.advice)).astype(np.float64)
-        return agrees
-    chance: Floats = policy.probabilities()[rows.place, rows.state, rows.advice]
+    plane = _planes_of(policy, rows)
+    chance = np.empty(rows.place.size)
+    for h in range(rows.horizon):
+        here = np.flatnonzero(rows.place == h)
+        chance[here] = _said(policy, h)[plane[here], rows.state[here], rows.advice[here]]
+    if policy.budget is not None:
+        chance[rows.earlier > policy.budget] = 0.0
     return chance
 
 
-def second_moment(
-    policy: Policy | HardPolicy, problem: AdviceProblem, rows: Decisions, chance: Floats
-) -> float:
+def second_moment(policy: Policy, problem: AdviceProblem, rows: Decisions, chance: Floats) -> float:
     """Return E W² in the model; what was never said where it is needed counts as said once.
 
     u_h(s) = Σ_b e(b | s)² / μ(b | s) Σ_t p^M(t | s, b) u_{h+1}(t), 1 where nothing is decided.
@@ -155,7 +154,7 @@ def second_moment(
     model = _model(problem)
     nothing = np.zeros_like(model.reward_lsa)  # weights earn nothing
     model = one_type(model._replace(reward_lsa=nothing))
-    u_ks = np.ones((_planes(policy), S))
+    u_ks = np.ones((len(policy.planes), S))
     for h in range(H - 1, -1, -1):
         q_ksb = _ahead(problem, model, policy, h, u_ks)
         u_ks = (_said(policy, h) ** 2 / mu[h] * q_ksb).sum(axis=2)
@@ -163,19 +162,16 @@ def second_moment(
     return float(problem.mdp.start @ u_ks[-1])
 
 
-def policy_values(
-    problem: AdviceProblem, policy: Policy | HardPolicy, rows: Decisions
-) -> tuple[Floats, Floats]:
+def policy_values(problem: AdviceProblem, policy: Policy, rows: Decisions) -> tuple[Floats, Floats]:
     """Return Q of what was said and V of where it was said, for each decision, in the model."""
-    K, model = _planes(policy), _model(problem)
-    left = np.maximum(K - 1 - rows.earlier, 0) if K > 1 else np.zeros(rows.place.size, np.int64)
+    model, plane = _model(problem), _planes_of(policy, rows)
     q, v = np.empty(rows.place.size), np.empty(rows.place.size)
-    v_ks = np.zeros((K, problem.n_states))
+    v_ks = np.zeros((len(policy.planes), problem.n_states))
     for h in range(problem.horizon - 1, -1, -1):
         q_ksb = _ahead(problem, model, policy, h, v_ks)
         v_ks = (_said(policy, h) * q_ksb).sum(axis=2)
         here = np.flatnonzero(rows.place == h)
-        k, s = left[here], rows.state[here]
+        k, s = plane[here], rows.state[here]
         q[here], v[here] = q_ksb[k, s, rows.advice[here]], v_ks[k, s]
     return q, v
 
@@ -185,30 +181,26 @@ def _model(problem: AdviceProblem) -> Model:
     return model_of(problem, rules)
 
 
-def _planes(policy: Policy | HardPolicy) -> int:
-    """Return how many numbers of pieces left there are."""
-    return policy.budget + 1 if isinstance(policy, HardPolicy) else 1
+def _planes_of(policy: Policy, rows: Decisions) -> Ints:
+    """Return the plane of the policy that holds at each decision."""
+    plane: Ints = np.maximum(len(policy.planes) - 1 - rows.earlier, 0)
+    return plane
 
 
-def _said(policy: Policy | HardPolicy, h: int) -> Floats:
-    """Return how likely a policy says what at a step [pieces left, s, b], silence last."""
-    if isinstance(policy, HardPolicy):
-        chosen: Floats = np.eye(policy.n_actions + 1)[policy.advice[:, h]]
-        return chosen
-    said = np.eye(policy.n_actions + 1)[policy.advice[h]]
-    S = policy.advice.shape[1]
-    for s in np.unique(policy.random.cell[policy.random.cell // S == h] % S):
-        said[s] = 0.0
-        for advice, chance in policy.at(h, int(s)).items():
-            said[s, advice] = chance
-    table: Floats = said[None]
-    return table
+def _said(policy: Policy, h: int) -> Floats:
+    """Return the probability of each advice at a step [plane, s, b], silence last."""
+    chance_ksb: Floats = np.eye(policy.n_actions + 1)[policy.planes[:, h]]
+    k, step, s = np.unravel_index(policy.random.cell_of_entry, policy.planes.shape)
+    here = step == h
+    chance_ksb[k[here], s[here]] = 0.0
+    chance_ksb[k[here], s[here], policy.random.advice[here]] = policy.random.probability[here]
+    return chance_ksb
 
 
 def _ahead(
-    problem: AdviceProblem, model: Model, policy: Policy | HardPolicy, h: int, values_ks: Floats
+    problem: AdviceProblem, model: Model, policy: Policy, h: int, values_ks: Floats
 ) -> Floats:
-    """Return r^M(s, b) + Σ_t p^M(t | s, b) values(t) as [pieces left, s, b], silence last."""
+    """Return r^M(s, b) + Σ_t p^M(t | s, b) values(t) as [plane, s, b], silence last."""
     A, states = problem.n_actions, np.arange(problem.n_states)
     q_ksb = np.empty((len(values_ks), states.size, A + 1))
     q_sa = np.empty((states.size, A))
@@ -218,8 +210,8 @@ def _ahead(
         alone = (problem.policy[h] * known).sum(axis=1, keepdims=True)
         gain = problem.lift[h] * advantages(problem.policy[h], known)
         q_ksb[k, :, :A], q_ksb[k, :, A:] = alone + gain, alone
-    if isinstance(policy, HardPolicy):
-        # A piece of advice leads to one less; with none left nothing can be said.
+    if policy.budget is not None:
+        # Advice leads to the plane before; with no piece left nothing can be said.
         q_ksb[1:, :, :A] = q_ksb[:-1, :, :A].copy()
         q_ksb[0, :, :A] = 0.0
     return q_ksb

@@ -16,10 +16,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from counsel._arrays import Bools, Floats, Ints, check_rng
+from counsel._arrays import Bools, Floats, check_rng
 from counsel._tables import Column, Table, arrow_table
 from counsel.logs.fit import Fit
-from counsel.model.policy import HardPolicy, Policy
 from counsel.planning.criticality import Criticality, criticality
 from counsel.planning.gains import gains
 from counsel.planning.plan import Plan
@@ -207,13 +206,9 @@ def plan_tables(planned: Planned) -> Iterator[Any]:
 
 def plan_columns(planned: Planned) -> Iterator[Table]:
     """Yield the same tables as columns, to be written."""
-    policy = planned.plan.policy
-    if isinstance(policy, HardPolicy):
-        for k in range(policy.budget, 0, -1):
-            values = planned.plan.values[k - 1]
-            yield from _tables(planned, policy.advice[k], values, None, k)
-    else:
-        yield from _tables(planned, policy.advice, planned.plan.values, policy, None)
+    budget = planned.plan.policy.budget
+    for left in (None,) if budget is None else range(budget, 0, -1):
+        yield from _tables(planned, left)
 
 
 class Entry(NamedTuple):
@@ -254,19 +249,17 @@ def _runs(steps: list[int]) -> str:
     return ", ".join(f"{run[0]}–{run[-1]}" if len(run) > 1 else str(run[0]) for run in parts)
 
 
-def _tables(
-    planned: Planned, advice_hs: Ints, values: Floats, policy: Policy | None, left: int | None
-) -> Iterator[Table]:
-    fit, problem = planned.fit, planned.fit.problem
+def _tables(planned: Planned, left: int | None) -> Iterator[Table]:
+    fit, problem, policy = planned.fit, planned.fit.problem, planned.plan.policy
     A = problem.n_actions
-    advantage, gain = gains(problem, values)
+    after = max(policy.plane_of(left) - 1, 0)
+    advantage, gain = gains(problem, planned.plan.value_planes[after])
     support = _support(fit)
     known = np.flatnonzero(support.sum(axis=(0, 2)) > 0)
     for h in range(problem.horizon):
         rows: list[tuple[int, int, float]] = []
         for at in known.tolist():
-            chances = {int(advice_hs[h, at]): 1.0} if policy is None else policy.at(h, at)
-            rows += [(at, said, p) for said, p in sorted(chances.items())]
+            rows += [(at, said, p) for said, p in sorted(policy.at(h, at, left).items())]
         s, b = np.array([row[0] for row in rows]), np.array([row[1] for row in rows])
         silent = b == A
         spoken = np.where(silent, 0, b)

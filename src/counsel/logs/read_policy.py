@@ -15,10 +15,10 @@ from counsel._tables import TABLES
 from counsel.errors import CounselError
 from counsel.logs.fit import Fit
 from counsel.model.files import load_policy
-from counsel.model.policy import HardPolicy, Policy
+from counsel.model.policy import Policy
 
 
-def read_policy(path: Path, fit: Fit) -> Policy | HardPolicy:
+def read_policy(path: Path, fit: Fit) -> Policy:
     """Read a policy for the states and actions of a fit.
 
     Parameters
@@ -70,11 +70,9 @@ def read_policy(path: Path, fit: Fit) -> Policy | HardPolicy:
             f"{path}: probabilities of step {h}, state {tally.states[s]!r}{plane} sum to "
             f"{chance.sum(axis=-1)[k, h, s]:g}; they must sum to 1"
         )
-    if left is None:
-        return Policy.from_probabilities(chance[0])
-    if ((chance > 0.0) & (chance < 1.0)).any():
+    if left is not None and ((chance > 0.0) & (chance < 1.0)).any():
         raise CounselError(f"{path} counts the pieces left and leaves advice to chance; do one")
-    return HardPolicy(chance.argmax(axis=-1), n_actions=A)
+    return Policy.from_probabilities(chance[0] if left is None else chance)
 
 
 def _columns(path: Path) -> dict[str, list[Any]]:

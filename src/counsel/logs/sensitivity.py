@@ -18,7 +18,7 @@ from counsel.estimate.habit import chance_of_others
 from counsel.logs.estimate import least_lift
 from counsel.logs.fit import Fit
 from counsel.model.human import Human
-from counsel.model.policy import HardPolicy, Policy
+from counsel.model.policy import Policy
 from counsel.model.problem import AdviceProblem
 from counsel.planning.evaluate import evaluate
 from counsel.planning.silence import value_alone
@@ -36,7 +36,7 @@ class Swayed:
     high: float
 
 
-def sensitivity(fit: Fit, policy: Policy | HardPolicy) -> tuple[Swayed, ...]:
+def sensitivity(fit: Fit, policy: Policy) -> tuple[Swayed, ...]:
     """Return the range of what a policy brings beyond silence for each Γ."""
     return tuple(
         # Larger odds are worse for advice that moves people, better for advice that repels them.
@@ -45,7 +45,7 @@ def sensitivity(fit: Fit, policy: Policy | HardPolicy) -> tuple[Swayed, ...]:
     )
 
 
-def _worth(fit: Fit, policy: Policy | HardPolicy, odds: float) -> float:
+def _worth(fit: Fit, policy: Policy, odds: float) -> float:
     """Return what a policy brings where the advised would match with other odds anyway."""
     problem, found = fit.problem, fit.estimates
     own, lift = problem.human.policy, problem.human.lift.copy()

@@ -20,7 +20,7 @@ from counsel.errors import CounselError
 from counsel.model.human import Human
 from counsel.model.kernel import Kernel
 from counsel.model.mdp import MDP
-from counsel.model.policy import HardPolicy, Policy, RandomCells
+from counsel.model.policy import Policy, RandomCells
 from counsel.model.policy_tables import policy_tables
 from counsel.model.problem import AdviceProblem
 
@@ -180,7 +180,7 @@ def _problem(
 
 
 def save_policy(
-    policy: Policy | HardPolicy,
+    policy: Policy,
     path: str | os.PathLike[str],
     *,
     problem: AdviceProblem | None = None,
@@ -190,7 +190,7 @@ def save_policy(
     Parameters
     ----------
     policy
-        A ``Policy`` or a ``HardPolicy``; the policies of a ``Mixture`` are saved one by one.
+        The policies of a ``Mixture`` are saved one by one.
     path
         Where to. ``.npz`` can be read back; ``.csv`` and ``.parquet`` are tables for people, with
         one row for each cell and each advice given there (empty for silence).
@@ -221,7 +221,7 @@ def save_policy(
     6,1,"drifting",1,"check",1
     6,2,"failing",2,"treat",1
     """
-    if not isinstance(policy, Policy | HardPolicy):
+    if not isinstance(policy, Policy):
         raise CounselError(
             f"a {type(policy).__name__} cannot be saved; save its policies one by one"
         )
@@ -232,20 +232,21 @@ def save_policy(
         write_tables(place, policy_tables(policy, problem))
     elif place.suffix == ".npz":
         arrays: dict[str, NDArray[Any]] = {"advice": policy.advice}
-        if isinstance(policy, Policy):
+        hard = policy.budget is not None
+        if not hard or policy.random.cell.size:
             arrays |= {
                 "cell": policy.random.cell,
                 "indptr": policy.random.indptr,
                 "random_advice": policy.random.advice,
                 "random_probability": policy.random.probability,
             }
-        header = {"n_actions": policy.n_actions, "hard": isinstance(policy, HardPolicy)}
+        header = {"n_actions": policy.n_actions, "hard": hard}
         write_npz(place, POLICY, header, arrays)
     else:
         raise CounselError(f"{place} must end in .csv, .parquet or .npz")
 
 
-def load_policy(path: str | os.PathLike[str]) -> Policy | HardPolicy:
+def load_policy(path: str | os.PathLike[str]) -> Policy:
     """Read a policy that ``save_policy`` wrote as ``.npz``.
 
     Parameters
@@ -255,8 +256,8 @@ def load_policy(path: str | os.PathLike[str]) -> Policy | HardPolicy:
 
     Returns
     -------
-    Policy or HardPolicy
-        What was saved.
+    Policy
+        The policy that was saved.
 
     Raises
     ------
@@ -272,7 +273,7 @@ def load_policy(path: str | os.PathLike[str]) -> Policy | HardPolicy:
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     counsel.save_policy(plan.policy, f"{folder}/policy.npz")
     ...     counsel.load_policy(f"{folder}/policy.npz")
-    HardPolicy(12 steps, 4 states, at most 2 pieces)
+    Policy(12 steps, 4 states, at most 2 pieces, advises in 28% of cells, 0 random)
     """
     if Path(path).suffix in TABLES:
         raise CounselError(
@@ -280,12 +281,15 @@ def load_policy(path: str | os.PathLike[str]) -> Policy | HardPolicy:
         )
     header, arrays = read_npz(Path(path), POLICY)
     with blaming(path):
-        if header["hard"]:
-            return HardPolicy(arrays["advice"], n_actions=header["n_actions"])
-        random = RandomCells(
-            arrays["cell"],
-            arrays["indptr"],
-            arrays["random_advice"],
-            arrays["random_probability"],
-        )
-        return Policy(arrays["advice"], n_actions=header["n_actions"], random=random)
+        hard, random = header["hard"], None
+        if not hard or "cell" in arrays:
+            random = RandomCells(
+                arrays["cell"],
+                arrays["indptr"],
+                arrays["random_advice"],
+                arrays["random_probability"],
+            )
+        policy = Policy(arrays["advice"], n_actions=header["n_actions"], random=random)
+        if (policy.budget is not None) != hard:
+            raise CounselError(f"advice has shape {policy.advice.shape} and hard is {hard}")
+        return policy

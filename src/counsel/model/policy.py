@@ -2,15 +2,14 @@
 
 Advice is a small integer: an action, or ``defer`` (the index after the last action) for silence.
 
-* ``Policy`` is Markov: one piece of advice per step and state, and, in the few cells where it is
-  random, a distribution over advice.
-* ``HardPolicy`` also looks at the pieces of advice left, and never spends more than it has.
-* ``Mixture`` draws one of several policies before the episode and keeps it.
+A policy is a table with planes. A plain policy has a single plane [h, s]. Under a hard budget of D
+pieces per episode there are D + 1 planes, one for each number k of pieces left: giving advice leads
+from plane k to plane k − 1, and plane 0 is silent.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from math import fsum
+from functools import partial
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -39,7 +38,7 @@ Advice = NDArray[np.int16]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RandomCells:
-    """The cells of a policy that are random, in order of ``cell`` = step · S + state.
+    """The random cells of a policy, in order of ``cell`` = (plane · H + step) · S + state.
 
     Entries ``indptr[i]`` up to ``indptr[i + 1]`` of ``advice`` and ``probability`` belong to cell
     ``cell[i]``.
@@ -82,22 +81,24 @@ NO_RANDOM_CELLS = RandomCells(
 
 @dataclass(frozen=True, slots=True, eq=False, init=False, repr=False)
 class Policy:
-    """Advice for each cell: each step and state.
+    """Advice for each step and state and, under a hard budget, for each number of pieces left.
 
     Parameters
     ----------
     advice
-        Whole numbers [h, s]: an action, or ``n_actions`` for silence. The likeliest in a random
-        cell.
+        Whole numbers: an action, or ``n_actions`` for silence; in a random cell, the likeliest.
+        [h, s] for a plain policy, or [k, h, s] for a policy with a hard budget, where k runs from
+        0 pieces left, where the policy is silent, to the budget.
     n_actions
         How many actions the person has.
     random
-        The cells that are random; none when not given. ``from_probabilities`` is the easier way.
+        The random cells; none when not given. ``from_probabilities`` is the easier way.
 
     Raises
     ------
     CounselError
-        When the advice is not [h, s], out of range, or the random cells do not fit it.
+        When the advice has another shape, is out of range, or speaks with no piece left, or the
+        random cells do not fit it.
 
     Examples
     --------
@@ -114,6 +115,18 @@ class Policy:
 
     >>> counsel.Policy.from_probabilities([[[0.25, 0.0, 0.75]]]).at(0, 0)
     {0: 0.25, 2: 0.75}
+
+    At most one piece of advice per night: with a failing patient it is kept in the first hour and
+    spent in the sixth, and once it is spent there is only silence.
+
+    >>> from counsel.worlds import make
+    >>> policy = counsel.solve(make("night-shift"), budget=1, hard=True).policy
+    >>> policy
+    Policy(12 steps, 4 states, at most 1 pieces, advises in 19% of cells, 0 random)
+    >>> [policy.at(step, 2, pieces_left=1) for step in (0, 5)], policy.defer
+    ([{3: 1.0}, {2: 1.0}], 3)
+    >>> policy.at(5, 2, pieces_left=0)
+    {3: 1.0}
     """
 
     n_actions: int
@@ -124,42 +137,36 @@ class Policy:
         self, advice: ArrayLike, *, n_actions: int, random: RandomCells | None = None
     ) -> None:
         actions = _read_actions(n_actions)
-        table = _read_advice(advice, actions, "hs")
+        table = _read_advice(advice, actions)
         if random is not None:
             _check_random(random, table.shape, actions)
-        fields: dict[str, Any] = {
-            "n_actions": actions,
-            "advice": table,
-            "random": NO_RANDOM_CELLS if random is None else random,
-        }
-        for name, value in fields.items():
-            object.__setattr__(self, name, value)
+        self._set(actions, table, NO_RANDOM_CELLS if random is None else random)
+
+    def _set(self, n_actions: int, advice: Advice, random: RandomCells) -> None:
+        object.__setattr__(self, "n_actions", n_actions)
+        object.__setattr__(self, "advice", advice)
+        object.__setattr__(self, "random", random)
 
     @classmethod
     def trusted(
         cls, advice: Advice, *, n_actions: int, random: RandomCells = NO_RANDOM_CELLS
     ) -> "Policy":
-        """Wrap advice a planner has just made: nobody else holds it and nothing is checked.
+        """Wrap advice that a planner has just computed, without a check or a copy.
 
         Parameters
         ----------
         advice
-            Two-byte integers [h, s]; made read-only, not copied.
+            Two-byte integers [h, s] or [k, h, s] that nobody else writes to; made read-only.
         n_actions, random
             As in the constructor.
 
         Returns
         -------
         Policy
-            Around the very array.
+            A policy that holds this very array.
         """
         policy = object.__new__(cls)
-        for name, value in (
-            ("n_actions", n_actions),
-            ("advice", sealed(advice)),
-            ("random", random),
-        ):
-            object.__setattr__(policy, name, value)
+        policy._set(n_actions, sealed(advice), random)
         return policy
 
     @classmethod
@@ -180,12 +187,13 @@ class Policy:
 
     @classmethod
     def from_probabilities(cls, probability: ArrayLike) -> "Policy":
-        """Build from a distribution over advice in each cell.
+        """Build a policy from a distribution over advice in each cell.
 
         Parameters
         ----------
         probability
-            [h, s, advice]: each row a distribution over the actions and, last, silence.
+            [h, s, advice] or [k, h, s, advice]: each row a distribution over the actions and, last,
+            silence.
 
         Returns
         -------
@@ -198,12 +206,13 @@ class Policy:
             When the shape is wrong or a row is not a distribution.
         """
         table = numbers("probability", probability)
-        if table.ndim != 3 or table.shape[2] < 2 or 0 in table.shape:
+        if table.ndim not in (3, 4) or table.shape[-1] < 2 or 0 in table.shape:
             raise CounselError(
-                f"probability has shape {table.shape}; expected [h, s, advice] with silence last"
+                f"probability has shape {table.shape}; expected [h, s, advice] or "
+                "[k, h, s, advice] with silence last"
             )
-        check_distributions("probability", table, "hsa")
-        flat = table.reshape(-1, table.shape[2])
+        check_distributions("probability", table, "khsa"[-table.ndim :])
+        flat = table.reshape(-1, table.shape[-1])
         cells = np.nonzero((flat > 0.0).sum(axis=1) > 1)[0]
         row, advice = np.nonzero(flat[cells])
         random = RandomCells(
@@ -212,18 +221,73 @@ class Policy:
             advice.astype(np.int16),
             flat[cells][row, advice],
         )
-        return cls(table.argmax(axis=2), n_actions=table.shape[2] - 1, random=random)
+        return cls(table.argmax(axis=-1), n_actions=table.shape[-1] - 1, random=random)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _rebuild, (self.advice, self.n_actions, self.random)
+        build = partial(Policy, n_actions=self.n_actions, random=self.random)
+        return build, (self.advice,)
 
     @property
     def defer(self) -> int:
         """The index that means silence."""
         return self.n_actions
 
+    @property
+    def planes(self) -> Advice:
+        """The advice as [k, h, s]; a plain policy has one plane."""
+        return self.advice.reshape(-1, *self.advice.shape[-2:])
+
+    @property
+    def budget(self) -> int | None:
+        """Pieces of advice that an episode starts with; None for a plain policy."""
+        return None if self.advice.ndim == 2 else len(self.advice) - 1
+
+    def left_after(self, spent: int) -> int | None:
+        """Return how many pieces are left once some are spent.
+
+        Parameters
+        ----------
+        spent
+            Pieces of advice given so far in the episode.
+
+        Returns
+        -------
+        int or None
+            What ``at`` and ``draw`` take as ``pieces_left``: None for a plain policy, and 0 where
+            more was spent than the budget.
+        """
+        return None if self.budget is None else max(self.budget - spent, 0)
+
+    def plane_of(self, pieces_left: int | None) -> int:
+        """Return the plane that holds with some pieces left.
+
+        Parameters
+        ----------
+        pieces_left
+            From 0 to ``budget`` under a hard budget; None for a plain policy.
+
+        Returns
+        -------
+        int
+            Index into ``planes``.
+
+        Raises
+        ------
+        CounselError
+            When it is out of range, missing under a hard budget, or given for a plain policy.
+        """
+        if self.budget is None:
+            if pieces_left is not None:
+                raise CounselError("pieces_left is for a hard budget; this policy has none")
+            return 0
+        if pieces_left is None:
+            raise CounselError(
+                f"the policy has a hard budget; give pieces_left, from 0 to {self.budget}"
+            )
+        return index_in("pieces_left", pieces_left, self.budget + 1)
+
     def check_fits(self, horizon: int, n_states: int, n_actions: int) -> None:
-        """Raise unless the policy was made for a problem of this size.
+        """Raise unless the policy is for a problem of this size.
 
         Parameters
         ----------
@@ -235,10 +299,15 @@ class Policy:
         CounselError
             When one of them differs.
         """
-        _check_sizes(self, (horizon, n_states, n_actions))
+        own = (*self.advice.shape[-2:], self.n_actions)
+        if own != (horizon, n_states, n_actions):
+            raise CounselError(
+                f"the policy is for {own[0]} steps, {own[1]} states and {own[2]} actions; "
+                f"the problem has {horizon}, {n_states} and {n_actions}"
+            )
 
     def silent_where(self, mask_hs: Bools) -> "Policy":
-        """Return the same policy, silent where a mask says so.
+        """Return the same policy, silent where a mask is true.
 
         Parameters
         ----------
@@ -248,11 +317,11 @@ class Policy:
         Returns
         -------
         Policy
-            What it advises elsewhere is unchanged.
+            Its advice elsewhere is unchanged.
         """
         advice = np.where(mask_hs, self.defer, self.advice).astype(np.int16)
         cell, lengths = self.random.cell, np.diff(self.random.indptr)
-        stays = ~np.asarray(mask_hs).reshape(-1)[cell]
+        stays = ~np.asarray(mask_hs).reshape(-1)[cell % np.size(mask_hs)]
         kept = np.repeat(stays, lengths)
         random = RandomCells(
             cell[stays],
@@ -268,22 +337,23 @@ class Policy:
         Returns
         -------
         ndarray
-            [h, s, advice], silence last.
+            [h, s, advice] or [k, h, s, advice], silence last.
         """
-        H, S = self.advice.shape
-        table = np.zeros((H * S, self.n_actions + 1))
-        table[np.arange(H * S), self.advice.reshape(-1)] = 1.0
+        table = np.zeros((self.advice.size, self.n_actions + 1))
+        table[np.arange(self.advice.size), self.advice.reshape(-1)] = 1.0
         table[self.random.cell] = 0.0
         table[self.random.cell_of_entry, self.random.advice] = self.random.probability
-        return table.reshape(H, S, -1)
+        return table.reshape(*self.advice.shape, -1)
 
-    def at(self, step: int, state: int) -> dict[int, float]:
+    def at(self, step: int, state: int, pieces_left: int | None = None) -> dict[int, float]:
         """Return the advice of one cell and its probability.
 
         Parameters
         ----------
         step, state
             Of the cell, counted from 0.
+        pieces_left
+            Under a hard budget: from 0 to ``budget``.
 
         Returns
         -------
@@ -293,19 +363,26 @@ class Policy:
         Raises
         ------
         CounselError
-            When an index is out of range.
+            When an index is out of range, or ``pieces_left`` does not go with the policy.
         """
-        step = index_in("step", step, self.advice.shape[0])
-        state = index_in("state", state, self.advice.shape[1])
-        cell = step * self.advice.shape[1] + state
+        plane = self.plane_of(pieces_left)
+        _, H, S = self.planes.shape
+        step, state = index_in("step", step, H), index_in("state", state, S)
+        cell = (plane * H + step) * S + state
         i = int(np.searchsorted(self.random.cell, cell))
         if i == self.random.cell.size or self.random.cell[i] != cell:
-            return {int(self.advice[step, state]): 1.0}
+            return {int(self.planes[plane, step, state]): 1.0}
         part = slice(self.random.indptr[i], self.random.indptr[i + 1])
         pairs = zip(self.random.advice[part], self.random.probability[part], strict=True)
         return {int(advice): float(probability) for advice, probability in pairs}
 
-    def draw(self, step: int, state: int, rng: np.random.Generator | None) -> int:
+    def draw(
+        self,
+        step: int,
+        state: int,
+        rng: np.random.Generator | None,
+        pieces_left: int | None = None,
+    ) -> int:
         """Return the advice of one cell, drawn where it is random.
 
         Parameters
@@ -314,6 +391,8 @@ class Policy:
             Of the cell, counted from 0.
         rng
             Where chance comes from; may be None where the cell is not random.
+        pieces_left
+            Under a hard budget: from 0 to ``budget``.
 
         Returns
         -------
@@ -323,9 +402,10 @@ class Policy:
         Raises
         ------
         CounselError
-            When an index is out of range, or the cell is random and there is no ``rng``.
+            When an index is out of range, ``pieces_left`` does not go with the policy, or the cell
+            is random and there is no ``rng``.
         """
-        chances = self.at(step, state)
+        chances = self.at(step, state, pieces_left)
         if len(chances) == 1:
             return next(iter(chances))
         if rng is None:
@@ -333,219 +413,13 @@ class Policy:
         return int(rng.choice(list(chances), p=list(chances.values())))
 
     def __repr__(self) -> str:
-        H, S = self.advice.shape
-        said = float((self.advice != self.defer).mean())
-        odd = self.random.cell.size
-        return f"Policy({H} steps, {S} states, advises in {said:.0%} of cells, {odd} random)"
-
-
-@dataclass(frozen=True, slots=True, eq=False, init=False, repr=False)
-class HardPolicy:
-    """Advice that also looks at the pieces left, and never spends more than it has.
-
-    Parameters
-    ----------
-    advice
-        Whole numbers [pieces left, h, s]: an action, or ``n_actions`` for silence. The first axis
-        runs from 0 pieces left, where all is silence, to the budget.
-    n_actions
-        How many actions the person has.
-
-    Raises
-    ------
-    CounselError
-        When the advice is not [pieces left, h, s], out of range, or speaks with no piece left.
-
-    Examples
-    --------
-    One piece of advice a night: with a failing patient it is kept in the first hour and spent in
-    the sixth, and once it is spent there is only silence.
-
-    >>> import counsel
-    >>> from counsel.worlds import make
-    >>> policy = counsel.solve(make("night-shift"), budget=1, hard=True).policy
-    >>> policy
-    HardPolicy(12 steps, 4 states, at most 1 pieces)
-    >>> [policy.at(step, 2, pieces_left=1) for step in (0, 5)], policy.defer
-    ([3, 2], 3)
-    >>> policy.at(5, 2, pieces_left=0)
-    3
-    """
-
-    n_actions: int
-    advice: Advice
-
-    def __init__(self, advice: ArrayLike, *, n_actions: int) -> None:
-        actions = _read_actions(n_actions)
-        table = _read_advice(advice, actions, "khs")
-        where = first(table[:1] != actions)
-        if where is not None:
-            raise CounselError(
-                f"advice{place('khs', where)} speaks with no piece left; give {actions} there"
-            )
-        object.__setattr__(self, "n_actions", actions)
-        object.__setattr__(self, "advice", table)
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return _rebuild, (self.advice, self.n_actions, None)
-
-    @property
-    def defer(self) -> int:
-        """The index that means silence."""
-        return self.n_actions
-
-    def check_fits(self, horizon: int, n_states: int, n_actions: int) -> None:
-        """Raise unless the policy was made for a problem of this size.
-
-        Parameters
-        ----------
-        horizon, n_states, n_actions
-            Sizes of the problem.
-
-        Raises
-        ------
-        CounselError
-            When one of them differs.
-        """
-        _check_sizes(self, (horizon, n_states, n_actions))
-
-    def silent_where(self, mask_hs: Bools) -> "HardPolicy":
-        """Return the same policy, silent where a mask says so.
-
-        Parameters
-        ----------
-        mask_hs
-            Booleans [h, s].
-
-        Returns
-        -------
-        HardPolicy
-            What it advises elsewhere is unchanged.
-        """
-        return HardPolicy(np.where(mask_hs, self.defer, self.advice), n_actions=self.n_actions)
-
-    @property
-    def budget(self) -> int:
-        """Pieces of advice an episode starts with."""
-        return int(self.advice.shape[0]) - 1
-
-    def at(self, step: int, state: int, pieces_left: int) -> int:
-        """Return the advice of one cell.
-
-        Parameters
-        ----------
-        step, state
-            Of the cell, counted from 0.
-        pieces_left
-            From 0 to ``budget``.
-
-        Returns
-        -------
-        int
-            An action, or ``defer`` for silence.
-
-        Raises
-        ------
-        CounselError
-            When an index is out of range.
-        """
-        pieces_left = index_in("pieces_left", pieces_left, self.budget + 1)
-        step = index_in("step", step, self.advice.shape[1])
-        state = index_in("state", state, self.advice.shape[2])
-        return int(self.advice[pieces_left, step, state])
-
-    def __repr__(self) -> str:
-        _, H, S = self.advice.shape
-        return f"HardPolicy({H} steps, {S} states, at most {self.budget} pieces)"
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Mixture:
-    """Policies, one of which is drawn with its weight for a whole episode.
-
-    Parameters
-    ----------
-    policies
-        ``Policy`` or ``HardPolicy``, all for one problem.
-    weights
-        Probability of each; they sum to 1.
-
-    Raises
-    ------
-    CounselError
-        When there is not one weight for each policy, the weights are no distribution, or the
-        policies are for problems of different sizes.
-
-    Examples
-    --------
-    The best advice in half of all episodes, silence in the other half:
-
-    >>> import counsel
-    >>> from counsel.worlds import make
-    >>> problem = make("flappy-bird-budget/greedy")
-    >>> best = counsel.solve(problem).policy
-    >>> never = counsel.Policy.never(horizon=8, n_states=57, n_actions=3)
-    >>> for policy in (best, never, counsel.Mixture((best, never), (0.5, 0.5))):
-    ...     print(counsel.evaluate(problem, policy))
-    Evaluation(value 2.6, 2 pieces of advice)
-    Evaluation(value 1, 0 pieces of advice)
-    Evaluation(value 1.8, 1 pieces of advice)
-    """
-
-    policies: tuple[Policy | HardPolicy, ...]
-    weights: tuple[float, ...]
-
-    def __post_init__(self) -> None:
-        if len(self.policies) != len(self.weights) or not self.policies:
-            raise CounselError(
-                f"a mixture needs one weight per policy, not {len(self.weights)} weights "
-                f"for {len(self.policies)} policies"
-            )
-        for i, policy in enumerate(self.policies):
-            if not isinstance(policy, Policy | HardPolicy):
-                raise CounselError(
-                    f"policies[{i}] is {brief(policy)}; a mixture is of Policy and HardPolicy"
-                )
-        for i, weight in enumerate(self.weights):
-            if not isinstance(weight, int | float) or not 0.0 <= weight <= 1.0:
-                raise CounselError(
-                    f"weights[{i}] is {brief(weight)}; a weight must be a number from 0 to 1"
-                )
-        if abs(fsum(self.weights) - 1.0) > ROW_TOLERANCE:
-            raise CounselError(f"weights sum to {fsum(self.weights):.10g}; they must sum to 1")
-        shapes = {(policy.advice.shape[-2:], policy.n_actions) for policy in self.policies}
-        if len(shapes) > 1:
-            raise CounselError(f"a mixture needs policies for one problem, not for {len(shapes)}")
-
-    @classmethod
-    def of(cls, policies: Sequence[Policy | HardPolicy], weights: Sequence[float]) -> "Mixture":
-        """Build from sequences, leaving out what has no weight.
-
-        Parameters
-        ----------
-        policies, weights
-            As in the constructor, in any sequence.
-
-        Returns
-        -------
-        Mixture
-            Of the policies whose weight is above 0.
-
-        Raises
-        ------
-        CounselError
-            As the constructor does.
-        """
-        checked = cls(tuple(policies), tuple(np.asarray(weights).tolist()))
-        kept = [(p, w) for p, w in zip(checked.policies, checked.weights, strict=True) if w > 0.0]
-        return cls(tuple(p for p, _ in kept), tuple(float(w) for _, w in kept))
-
-
-def _rebuild(advice: Advice, n_actions: int, random: RandomCells | None) -> Policy | HardPolicy:
-    """Build a pickled policy again."""
-    if random is None:
-        return HardPolicy(advice, n_actions=n_actions)
-    return Policy(advice, n_actions=n_actions, random=random)
+        H, S = self.advice.shape[-2:]
+        limit = "" if self.budget is None else f", at most {self.budget} pieces"
+        share = float((self.advice != self.defer).mean())
+        return (
+            f"Policy({H} steps, {S} states{limit}, advises in {share:.0%} of cells, "
+            f"{self.random.cell.size} random)"
+        )
 
 
 def _check_random(random: RandomCells, shape: tuple[int, ...], n_actions: int) -> None:
@@ -556,7 +430,7 @@ def _check_random(random: RandomCells, shape: tuple[int, ...], n_actions: int) -
         and indptr[0] == 0
         and bool((np.diff(indptr) > 0).all() and (np.diff(cell) > 0).all())
         and advice.size == random.probability.size == indptr[-1]
-        and bool(((cell >= 0) & (cell < shape[0] * shape[1])).all())
+        and bool(((cell >= 0) & (cell < prod(shape))).all())
         and bool(((advice >= 0) & (advice <= n_actions)).all())
     )
     if not sound:
@@ -567,7 +441,7 @@ def _check_random(random: RandomCells, shape: tuple[int, ...], n_actions: int) -
     for i in range(cell.size):
         part = slice(indptr[i], indptr[i + 1])
         chances = random.probability[part]
-        where = place("hs", divmod(int(cell[i]), shape[1]))
+        where = place("khs"[-len(shape) :], [int(n) for n in np.unravel_index(cell[i], shape)])
         if len(set(advice[part].tolist())) < len(chances):
             raise CounselError(
                 f"the random cell {where} names one advice twice; add up its probabilities"
@@ -584,15 +458,6 @@ def _check_random(random: RandomCells, shape: tuple[int, ...], n_actions: int) -
             )
 
 
-def _check_sizes(policy: Policy | HardPolicy, here: tuple[int, int, int]) -> None:
-    there = (*policy.advice.shape[-2:], policy.n_actions)
-    if here != there:
-        raise CounselError(
-            f"the policy is for {there[0]} steps, {there[1]} states and {there[2]} actions; "
-            f"the problem has {here[0]}, {here[1]} and {here[2]}"
-        )
-
-
 def _read_actions(given: int) -> int:
     actions = whole("n_actions", given, least=1)
     if actions > MOST_ACTIONS:
@@ -602,18 +467,24 @@ def _read_actions(given: int) -> int:
     return actions
 
 
-def _read_advice(given: ArrayLike, n_actions: int, axes: str) -> Advice:
+def _read_advice(given: ArrayLike, n_actions: int) -> Advice:
     """Return a table of advice as two-byte integers."""
     table = rectangular("advice", given)
-    if table.ndim != len(axes) or 0 in table.shape or table.dtype.kind not in "iu":
-        wanted = "[" + ", ".join(axes) + "]"
+    if table.ndim not in (2, 3) or 0 in table.shape or table.dtype.kind not in "iu":
         raise CounselError(
-            f"advice is {table.dtype} of shape {table.shape}; expected whole numbers {wanted}"
+            f"advice is {table.dtype} of shape {table.shape}; "
+            "expected whole numbers [h, s] or [k, h, s]"
         )
+    axes = "khs"[-table.ndim :]
     where = first((table < 0) | (table > n_actions))
     if where is not None:
         raise CounselError(
             f"advice{place(axes, where)} is {table[where]}; "
             f"advice runs from 0 to {n_actions - 1}, and {n_actions} is silence"
+        )
+    where = first(table[:1] != n_actions) if table.ndim == 3 else None
+    if where is not None:
+        raise CounselError(
+            f"advice{place(axes, where)} speaks with no piece left; give {n_actions} there"
         )
     return sealed(table.astype(np.int16, copy=False))

@@ -31,7 +31,7 @@ from counsel.errors import CounselError
 from counsel.model.human import Human, advantages, advised_law
 from counsel.model.kernel import Kernel
 from counsel.model.mdp import MDP
-from counsel.model.policy import HardPolicy, Policy
+from counsel.model.policy import Policy
 
 
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
@@ -159,7 +159,7 @@ class AdviceProblem:
             return own
         return advised_law(own, advice, float(self.adherence[step, state, advice]))
 
-    def check_fits(self, policy: Policy | HardPolicy) -> None:
+    def check_fits(self, policy: Policy) -> None:
         """Raise unless the policy was made for this shape of problem and uses allowed actions.
 
         Parameters
@@ -184,8 +184,8 @@ class AdviceProblem:
             axis=-1,
         )[..., 0]
         cells = np.argwhere(~chosen)
-        if isinstance(policy, Policy) and not len(cells):
-            at = policy.random.cell_of_entry
+        if not len(cells):
+            at = policy.random.cell_of_entry % (here[0] * here[1])
             off = ~extended.reshape(-1, here[2] + 1)[at, policy.random.advice]
             cells = np.stack(np.divmod(at[off], here[1]), axis=1)
         if len(cells):

@@ -3,6 +3,8 @@
 Kernels trust their input: ``counsel.model`` has checked it.
 """
 
+import numpy as np
+
 from counsel._arrays import Floats, Ints
 from counsel._jit import kernel
 from counsel.model._kernels import layer_of
@@ -51,40 +53,42 @@ def walk_forward(
 ) -> None:
     """Carry the distribution over (pieces left, state) through all steps.
 
-    ``x_jks[0]`` holds the start. With one layer of pieces nothing is spent; random cells are only
-    read then.
+    ``x_jks[0]`` holds the start. Advice leads from plane k to plane k − 1; plane 0 is never left.
     """
     K, H, S = advice_khs.shape
     silence = model.policy_lsa.shape[2]
-    cursor = 0
+    cursor_k = np.searchsorted(random_cell, np.arange(K) * (H * S))
     for h in range(H):
         now_ks, then_ks = x_jks[h % 2], x_jks[(h + 1) % 2]
         then_ks[:] = 0.0
         n = layer_of(model.first_row_l.size - 1, h)
         row, row_end = model.first_row_l[n], model.first_row_l[n + 1]
         for k in range(K):
+            cursor, first = cursor_k[k], (k * H + h) * S
+            after = max(k - 1, 0)
             for s in range(S):
                 x = now_ks[k, s]
-                while cursor < random_cell.size and random_cell[cursor] < h * S + s:
+                while cursor < random_cell.size and random_cell[cursor] < first + s:
                     cursor += 1
                 if x == 0.0:
                     continue
                 occupancy_hs[h, s] += x
-                if cursor < random_cell.size and random_cell[cursor] == h * S + s:
+                if cursor < random_cell.size and random_cell[cursor] == first + s:
                     for i in range(random_indptr[cursor], random_indptr[cursor + 1]):
-                        share = x * random_probability[i]
-                        advice = random_advice[i]
-                        reward_h[h] += push_cell(model, h, s, advice, share, mass_kr[k], row)
+                        share, advice = x * random_probability[i], random_advice[i]
+                        then_k = after if advice < silence else k
+                        reward_h[h] += push_cell(model, h, s, advice, share, mass_kr[then_k], row)
                         if advice < silence:
                             rate_h[h] += share
                             pieces_sa[s, advice] += share
                     continue
                 advice = advice_khs[k, h, s]
-                spent = 1 if K > 1 and advice < silence else 0
-                reward_h[h] += push_cell(model, h, s, advice, x, mass_kr[k - spent], row)
+                then_k = after if advice < silence else k
+                reward_h[h] += push_cell(model, h, s, advice, x, mass_kr[then_k], row)
                 if advice < silence:
                     rate_h[h] += x
                     pieces_sa[s, advice] += x
+            cursor_k[k] = cursor
         for k in range(K):
             for i in range(row, row_end):
                 mass = mass_kr[k, i - row]

@@ -14,7 +14,8 @@ import numpy as np
 
 from counsel._arrays import Floats, sealed
 from counsel.errors import CounselError
-from counsel.model.policy import NO_RANDOM_CELLS, HardPolicy, Mixture, Policy
+from counsel.model.mixture import Mixture
+from counsel.model.policy import Policy
 from counsel.model.problem import AdviceProblem
 from counsel.planning._backward_kernels import Model
 from counsel.planning._forward_kernels import walk_forward
@@ -67,7 +68,7 @@ class Evaluation:
         return f"Evaluation(value {self.value:.6g}, {self.advice_count:.4g} pieces of advice)"
 
 
-def evaluate(problem: AdviceProblem, policy: Policy | HardPolicy | Mixture) -> Evaluation:
+def evaluate(problem: AdviceProblem, policy: Policy | Mixture) -> Evaluation:
     """Return what a policy is worth, exactly: no episode is drawn.
 
     Parameters
@@ -75,7 +76,7 @@ def evaluate(problem: AdviceProblem, policy: Policy | HardPolicy | Mixture) -> E
     problem
         The world and the person.
     policy
-        A ``Policy``, a ``HardPolicy`` or a ``Mixture``: ``plan.policy``, say.
+        A ``Policy`` or a ``Mixture``, e.g. ``plan.policy``.
 
     Returns
     -------
@@ -99,31 +100,27 @@ def evaluate(problem: AdviceProblem, policy: Policy | HardPolicy | Mixture) -> E
     >>> counsel.evaluate(problem, counsel.solve(problem).policy)
     Evaluation(value 2.6, 2 pieces of advice)
     """
-    if not isinstance(policy, Policy | HardPolicy | Mixture):
-        raise CounselError(f"expected a Policy, HardPolicy or Mixture, not {type(policy).__name__}")
+    if not isinstance(policy, Policy | Mixture):
+        raise CounselError(f"expected a Policy or a Mixture, not {type(policy).__name__}")
     rules = Rules.read(problem, forbidden=None, required=None, allow_reverse=True)
     return forward(problem, model_of(problem, rules), policy)
 
 
-def forward(
-    problem: AdviceProblem, model: Model, policy: Policy | HardPolicy | Mixture
-) -> Evaluation:
+def forward(problem: AdviceProblem, model: Model, policy: Policy | Mixture) -> Evaluation:
     """Evaluate on arrays that were gathered before."""
     if isinstance(policy, Mixture):
         parts = [forward(problem, model, part) for part in policy.policies]
         return _average(parts, policy.weights)
     problem.check_fits(policy)
-    hard = isinstance(policy, HardPolicy)
-    advice_khs = policy.advice if hard else policy.advice[None]
-    random = NO_RANDOM_CELLS if isinstance(policy, HardPolicy) else policy.random
-    K, H, S = advice_khs.shape
+    random = policy.random
+    K, H, S = policy.planes.shape
     x_jks = np.zeros((2, K, S))
     x_jks[0, K - 1] = problem.mdp.start
     occupancy_hs, reward_h, rate_h = np.zeros((H, S)), np.zeros(H), np.zeros(H)
     pieces_sa = np.zeros((S, problem.n_actions))
     walk_forward(
         model,
-        advice_khs,
+        policy.planes,
         random.cell,
         random.indptr,
         random.advice,

@@ -12,7 +12,7 @@ import numpy as np
 
 from counsel._arrays import Floats, index_in, sealed
 from counsel.errors import CounselError
-from counsel.model.policy import HardPolicy, Policy
+from counsel.model.policy import Policy
 from counsel.model.problem import AdviceProblem
 from counsel.planning._backward_kernels import action_values
 from counsel.planning.backward import model_of
@@ -220,10 +220,12 @@ def explain(  # noqa: PLR0913 (the problem, the plan, the cell, and what is know
         raise CounselError(f"expected a Plan (what solve returns), not {type(plan).__name__}")
     h = index_in("step", step, problem.horizon)
     s = index_in("state", _number_of(problem, state), problem.n_states)
-    k = _read_pieces(plan.policy, pieces_left)
+    k = plan.policy.budget if pieces_left is None else pieces_left
+    plane = plan.policy.plane_of(k)
+    then_s = plan.value_planes[max(plane - 1, 0), h + 1]
     problem.check_fits(plan.policy)
     own_a, lift_a = problem.policy[h, s], problem.lift[h, s]
-    q_a = action_values_at(problem, plan, h, s, k if not k else k - 1)
+    q_a = action_values_at(problem, plan, h, s, then_s)
     advantage_a = _advantages(own_a, q_a)
     gain_a = _gains(lift_a, advantage_a)
     speak_a = plan.rules.speak[h if len(plan.rules.speak) > 1 else 0, s]
@@ -240,14 +242,14 @@ def explain(  # noqa: PLR0913 (the problem, the plan, the cell, and what is know
     price = plan.price
     if k is not None:
         alone = _alone(own_a, q_a)
-        kept = _alone(own_a, action_values_at(problem, plan, h, s, k))
+        kept = _alone(own_a, action_values_at(problem, plan, h, s, plan.values[plane, h + 1]))
         price = kept - alone if k and alone > -np.inf else np.inf
     return Explanation(
         step=h,
         state=s,
         state_name=problem.mdp.state_name(s),
         action_names=tuple(problem.mdp.action_name(a) for a in range(problem.n_actions)),
-        pieces_left=k,
+        pieces_left=None if k is None else plane,
         advice=advice,
         probability=probability,
         considered=considered,
@@ -278,33 +280,19 @@ def _number_of(problem: AdviceProblem, state: int | str) -> int:
         ) from None
 
 
-def _read_pieces(policy: Policy | HardPolicy, given: int | None) -> int | None:
-    """Return the pieces left, None where the policy does not count them."""
-    if isinstance(policy, Policy):
-        if given is not None:
-            raise CounselError("pieces left go with a hard budget; this plan does not count pieces")
-        return None
-    return policy.budget if given is None else index_in("pieces_left", given, policy.budget + 1)
-
-
-def _said(policy: Policy | HardPolicy, h: int, s: int, k: int | None) -> tuple[int | None, float]:
+def _said(policy: Policy, h: int, s: int, k: int | None) -> tuple[int | None, float]:
     """Return what is advised and how often; in a random cell the advice, not the silence."""
-    if isinstance(policy, HardPolicy):
-        advice = policy.at(h, s, 0 if k is None else k)
-        return (None, 1.0) if advice == policy.defer else (advice, 1.0)
-    options = policy.at(h, s)
-    spoken = {advice: p for advice, p in options.items() if advice != policy.defer}
+    spoken = {advice: p for advice, p in policy.at(h, s, k).items() if advice != policy.defer}
     if not spoken:
         return None, 1.0
     advice = max(spoken, key=spoken.__getitem__)
     return advice, spoken[advice]
 
 
-def action_values_at(problem: AdviceProblem, plan: Plan, h: int, s: int, k: int | None) -> Floats:
-    """Return Q(a) with what follows planned as in ``plan``, with ``k`` pieces left after."""
-    values_hs = plan.values if k is None else plan.values[k]
+def action_values_at(problem: AdviceProblem, plan: Plan, h: int, s: int, then_s: Floats) -> Floats:
+    """Return Q(a) in one cell with given values [s] after it."""
     q_na = np.empty((1, problem.n_actions))
-    action_values(model_of(problem, plan.rules), h, values_hs[h + 1], np.array([s]), q_na)
+    action_values(model_of(problem, plan.rules), h, then_s, np.array([s]), q_na)
     q_a: Floats = q_na[0]
     return q_a
 

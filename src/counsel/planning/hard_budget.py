@@ -11,9 +11,10 @@ piece left is out of reach, and so is whatever may lead there.
 
 import numpy as np
 
-from counsel._arrays import Ints, sealed, whole
+from counsel._arrays import sealed, whole
 from counsel.errors import CounselError
-from counsel.model.policy import HardPolicy, Mixture
+from counsel.model.mixture import Mixture
+from counsel.model.policy import Advice, Policy
 from counsel.model.problem import AdviceProblem
 from counsel.planning._backward_kernels import plan_back_hard
 from counsel.planning.advice_rules import Rules
@@ -35,7 +36,7 @@ def solve_hard(problem: AdviceProblem, rules: Rules, budget: object) -> Plan:
     rows = int(np.diff(model.first_row_l).max())
     values_khs = np.empty((K, H + 1, S))
     both_ks2 = np.empty((2, K, S, 2))
-    advice_khs: Ints = np.empty((K, H, S), dtype=np.int16)
+    advice_khs: Advice = np.empty((K, H, S), dtype=np.int16)
     plan_back_hard(
         model, penalised(problem, 0.0), np.zeros((2, rows, 2)), values_khs, both_ks2, advice_khs
     )
@@ -48,7 +49,7 @@ def solve_hard(problem: AdviceProblem, rules: Rules, budget: object) -> Plan:
             "raise the budget or require less"
         )
     with_one_less = float(from_start_k2[-2, 0]) if K > 1 else -np.inf
-    policy = HardPolicy(sealed(advice_khs), n_actions=problem.n_actions)
+    policy = Policy.trusted(advice_khs, n_actions=problem.n_actions)
     return Plan(
         value=value,
         advice_count=0.0 - second,

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from counsel._arrays import Floats, Ints, sealed
-from counsel.model.policy import HardPolicy, Mixture, Policy
+from counsel.model.mixture import Mixture
+from counsel.model.policy import Policy
 from counsel.model.problem import AdviceProblem
 from counsel.planning._backward_kernels import Model, action_values
 from counsel.planning.advice_rules import Rules
@@ -60,7 +61,7 @@ class Plan:
     advice_count: float
     penalty: float
     price: float
-    policy: Policy | HardPolicy
+    policy: Policy
     mixture: Mixture
     values: Floats
     reverse: Ints
@@ -74,7 +75,12 @@ class Plan:
     @property
     def hard(self) -> bool:
         """Whether the plan counts the pieces it has left."""
-        return isinstance(self.policy, HardPolicy)
+        return self.policy.budget is not None
+
+    @property
+    def value_planes(self) -> Floats:
+        """The values as [k, h, s]: one plane for each plane of the policy."""
+        return self.values.reshape(-1, *self.values.shape[-2:])
 
     def __repr__(self) -> str:
         return (

@@ -30,7 +30,7 @@ from counsel.learning.rfe import RFE
 from counsel.learning.structured import Structured
 from counsel.learning.thompson import Thompson
 from counsel.learning.ucb_ad import UCBAD
-from counsel.model.policy import HardPolicy, Policy
+from counsel.model.policy import Policy
 from counsel.model.problem import AdviceProblem, Setting, machine_rewards, support_of
 from counsel.planning.best_action import always_best_action
 from counsel.planning.silence import never_advise
@@ -331,9 +331,7 @@ def _optimum(spec: Spec, problem: AdviceProblem, rng: Generator) -> Learner:
     return _fixed(spec, solve(problem, penalty=spec.penalty, budget=spec.budget).policy, rng)
 
 
-def _fixed(spec: Spec, policy: Policy | HardPolicy, rng: Generator) -> Learner:
-    if not isinstance(policy, Policy):
-        raise CounselError("a policy with a hard budget cannot be run here")
+def _fixed(spec: Spec, policy: Policy, rng: Generator) -> Learner:
     return Fixed(policy, penalty=spec.penalty_or_zero, budget=spec.budget, rng=rng)
 
 

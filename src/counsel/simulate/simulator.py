@@ -15,7 +15,8 @@ import numpy as np
 
 from counsel._arrays import Floats, check_rng, layers, one_type, sealed, whole
 from counsel.errors import CounselError
-from counsel.model.policy import HardPolicy, Mixture, Policy
+from counsel.model.mixture import Mixture
+from counsel.model.policy import Policy
 from counsel.model.problem import AdviceProblem
 from counsel.simulate._episode_kernels import BLOCK, IDLE, Scene, Speech, count, fill_alias, record
 from counsel.simulate.episodes import Counts, Episodes
@@ -86,7 +87,7 @@ class Simulator:
         return f"Simulator({self.problem.mdp!r})"
 
     def play(
-        self, policy: Policy | HardPolicy | Mixture, *, episodes: int, rng: np.random.Generator
+        self, policy: Policy | Mixture, *, episodes: int, rng: np.random.Generator
     ) -> Episodes:
         """Draw episodes and keep every decision.
 
@@ -126,9 +127,7 @@ class Simulator:
             defer=self.problem.defer,
         )
 
-    def count(
-        self, policy: Policy | HardPolicy | Mixture, *, episodes: int, rng: np.random.Generator
-    ) -> Counts:
+    def count(self, policy: Policy | Mixture, *, episodes: int, rng: np.random.Generator) -> Counts:
         """Draw the same episodes as ``play`` and keep only how often each decision was taken.
 
         Parameters
@@ -247,10 +246,10 @@ def _scene_of(problem: AdviceProblem) -> Scene:
     return one_type(scene)
 
 
-def _speech_of(problem: AdviceProblem, policy: Policy | HardPolicy | Mixture) -> Speech:
+def _speech_of(problem: AdviceProblem, policy: Policy | Mixture) -> Speech:
     """Lay policies out as planes of one table."""
-    if not isinstance(policy, Policy | HardPolicy | Mixture):
-        raise CounselError(f"expected a Policy, HardPolicy or Mixture, not {type(policy).__name__}")
+    if not isinstance(policy, Policy | Mixture):
+        raise CounselError(f"expected a Policy or a Mixture, not {type(policy).__name__}")
     parts = policy.policies if isinstance(policy, Mixture) else (policy,)
     weights = policy.weights if isinstance(policy, Mixture) else (1.0,)
     planes, spends, first = [], list[int](), list[int]()
@@ -258,8 +257,8 @@ def _speech_of(problem: AdviceProblem, policy: Policy | HardPolicy | Mixture) ->
     cells = 0
     for part in parts:
         problem.check_fits(part)
-        table = part.advice.astype(np.int32).reshape(-1, *part.advice.shape[-2:])
-        if isinstance(part, Policy) and part.random.cell.size:
+        table = part.planes.astype(np.int32)
+        if part.random.cell.size:
             table.reshape(-1)[part.random.cell] = -1 - cells - np.arange(part.random.cell.size)
             cells += part.random.cell.size
             lengths.append(np.diff(part.random.indptr))

@@ -29,7 +29,6 @@ from counsel._arrays import Bools, Floats
 from counsel.errors import CounselError
 from counsel.estimate.habit import likeliest_habit
 from counsel.model.human import Human
-from counsel.model.policy import HardPolicy, Policy
 from counsel.model.problem import AdviceProblem
 from counsel.planning.best_action import always_best_action
 from counsel.planning.criticality import criticality
@@ -228,8 +227,7 @@ class Adviser:
             found = replace(
                 found, policy=policy, value=worth.value, advice_count=worth.advice_count
             )
-        values = found.values[-1] if found.hard else found.values
-        advantage, gain = gains(problem, values)
+        advantage, gain = gains(problem, found.value_planes[-1])
         bearable = None
         if problem.horizon * problem.n_states <= RANKED:
             bearable = criticality(problem, forbidden=mask, allow_reverse=False).upper
@@ -300,8 +298,4 @@ def _kl(p: Floats, q: Floats) -> Floats:
 
 def advice_at(plan: Plan, step: int, state: int, spent: int) -> dict[int, float]:
     """Return what a plan says and with what probability, given the pieces already spent."""
-    policy: Policy | HardPolicy = plan.policy
-    if isinstance(policy, HardPolicy):
-        left = max(policy.budget - spent, 0)
-        return {policy.at(step, state, left): 1.0}
-    return policy.at(step, state)
+    return plan.policy.at(step, state, plan.policy.left_after(spent))

@@ -135,8 +135,9 @@ def _weighed(
         return made.advantage[cell], made.gain[cell], float(made.plan.price)
     step, state = cell
     own = made.problem.policy[step, state]
-    less = action_values_at(made.problem, made.plan, step, state, left - 1)
-    same = action_values_at(made.problem, made.plan, step, state, left)
+    then_ks = made.plan.values[:, step + 1]
+    less = action_values_at(made.problem, made.plan, step, state, then_ks[left - 1])
+    same = action_values_at(made.problem, made.plan, step, state, then_ks[left])
     taken = own > 0.0
     alone, kept = float(own[taken] @ less[taken]), float(own[taken] @ same[taken])
     here = made.problem.mdp.allowed[step, state]

@@ -1,0 +1,91 @@
+"""Mixtures of policies: one of them is drawn before an episode and kept to its end."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import fsum
+
+import numpy as np
+
+from counsel._arrays import ROW_TOLERANCE, brief
+from counsel.errors import CounselError
+from counsel.model.policy import Policy
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Mixture:
+    """Policies, one of which is drawn with its weight for a whole episode.
+
+    Parameters
+    ----------
+    policies
+        All for one problem.
+    weights
+        Probability of each; they sum to 1.
+
+    Raises
+    ------
+    CounselError
+        When there is not one weight for each policy, the weights are no distribution, or the
+        policies are for problems of different sizes.
+
+    Examples
+    --------
+    The best advice in half of all episodes, silence in the other half:
+
+    >>> import counsel
+    >>> from counsel.worlds import make
+    >>> problem = make("flappy-bird-budget/greedy")
+    >>> best = counsel.solve(problem).policy
+    >>> never = counsel.Policy.never(horizon=8, n_states=57, n_actions=3)
+    >>> for policy in (best, never, counsel.Mixture((best, never), (0.5, 0.5))):
+    ...     print(counsel.evaluate(problem, policy))
+    Evaluation(value 2.6, 2 pieces of advice)
+    Evaluation(value 1, 0 pieces of advice)
+    Evaluation(value 1.8, 1 pieces of advice)
+    """
+
+    policies: tuple[Policy, ...]
+    weights: tuple[float, ...]
+
+    def __post_init__(self) -> None:
+        if len(self.policies) != len(self.weights) or not self.policies:
+            raise CounselError(
+                f"a mixture needs one weight per policy, not {len(self.weights)} weights "
+                f"for {len(self.policies)} policies"
+            )
+        for i, policy in enumerate(self.policies):
+            if not isinstance(policy, Policy):
+                raise CounselError(f"policies[{i}] is {brief(policy)}; give a Policy")
+        for i, weight in enumerate(self.weights):
+            if not isinstance(weight, int | float) or not 0.0 <= weight <= 1.0:
+                raise CounselError(
+                    f"weights[{i}] is {brief(weight)}; a weight must be a number from 0 to 1"
+                )
+        if abs(fsum(self.weights) - 1.0) > ROW_TOLERANCE:
+            raise CounselError(f"weights sum to {fsum(self.weights):.10g}; they must sum to 1")
+        shapes = {(policy.advice.shape[-2:], policy.n_actions) for policy in self.policies}
+        if len(shapes) > 1:
+            raise CounselError(f"a mixture needs policies for one problem, not for {len(shapes)}")
+
+    @classmethod
+    def of(cls, policies: Sequence[Policy], weights: Sequence[float]) -> "Mixture":
+        """Build from sequences, leaving out what has no weight.
+
+        Parameters
+        ----------
+        policies, weights
+            As in the constructor, in any sequence.
+
+        Returns
+        -------
+        Mixture
+            Of the policies whose weight is above 0.
+
+        Raises
+        ------
+        CounselError
+            As the constructor does.
+        """
+        checked = cls(tuple(policies), tuple(np.asarray(weights).tolist()))
+        kept = [(p, w) for p, w in zip(checked.policies, checked.weights, strict=True) if w > 0.0]
+        return cls(tuple(p for p, _ in kept), tuple(float(w) for _, w in kept))
