@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from counsel._files import whole_file
 from counsel.drawing.palette import ADVICE, INK, PAPER, SILENCE
 from counsel.errors import CounselError
-from counsel.worlds.views import Leg
+from counsel.worlds.views import Decision
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -49,11 +49,11 @@ REFUSED = Mark(ADVICE, "^", hollow=True)
 SILENT = Mark(SILENCE, "o", hollow=False)
 
 
-def mark_of(move: Leg, *, defer: int) -> Mark:
+def mark_of(decision: Decision, *, defer: int) -> Mark:
     """Return how a decision is marked."""
-    if move.advice == defer:
+    if decision.advice == defer:
         return SILENT
-    return TAKEN if move.advice == move.action else REFUSED
+    return TAKEN if decision.advice == decision.action else REFUSED
 
 
 def pixels(figure: "Figure") -> NDArray[np.uint8]:

@@ -34,7 +34,7 @@ from counsel.planning.evaluate import Evaluation
 from counsel.simulate.episodes import Episodes
 from counsel.worlds.flappy_bird import next_states, read_map
 from counsel.worlds.grid_map import MOVES, STAR, WALL, GridMap
-from counsel.worlds.views import Leg
+from counsel.worlds.views import Decision
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -123,8 +123,10 @@ def draw_map(  # noqa: PLR0913 (what may be drawn)
     if episodes is not None:
         _check_flights(grid, episodes)
         columns = (episodes.state, episodes.advice, episodes.action, episodes.next_state)
-        moves = Counter(Leg(*row) for row in zip(*(c.tolist() for c in columns), strict=True))
-        _paint_flights(axes, grid, moves, len(episodes))
+        decisions = Counter(
+            Decision(*row) for row in zip(*(c.tolist() for c in columns), strict=True)
+        )
+        _paint_flights(axes, grid, decisions, len(episodes))
         if legend:
             _paint_legend(axes, grid)
     if evaluation is not None:
@@ -136,11 +138,11 @@ def draw_map(  # noqa: PLR0913 (what may be drawn)
     return figure  # type: ignore[return-value]
 
 
-def draw_bird(grid: GridMap, moves: Sequence[Leg], state: int, title: str) -> "Figure":
+def draw_bird(grid: GridMap, decisions: Sequence[Decision], state: int, title: str) -> "Figure":
     """Draw a flight so far and the bird where it is."""
     axes = sheet(grid.columns, grid.rows, title, least=CAPTION)
     _paint_map(axes, grid)
-    _paint_flights(axes, grid, Counter(moves), 1)
+    _paint_flights(axes, grid, Counter(decisions), 1)
     if state < grid.rows * grid.columns:
         column, row = divmod(state, grid.rows)
         _paint_bird(axes, column, row)
@@ -206,14 +208,16 @@ def _shade(axes: "Axes", grid: GridMap, criticality: Criticality) -> None:
         )
 
 
-def _paint_flights(axes: "Axes", grid: GridMap, moves: "Counter[Leg]", episodes: int) -> None:
+def _paint_flights(
+    axes: "Axes", grid: GridMap, decisions: "Counter[Decision]", episodes: int
+) -> None:
     """Paint how often each step was taken and each cell advised."""
     defer, over = len(MOVES), grid.rows * grid.columns
     lines: Counter[tuple[int, int, bool]] = Counter()
     marks: Counter[tuple[int, Mark]] = Counter()
-    for move, times in moves.items():
-        lines[move.state, move.action, move.advice != defer] += times
-        marks[move.state, mark_of(move, defer=defer)] += times
+    for decision, times in decisions.items():
+        lines[decision.state, decision.action, decision.advice != defer] += times
+        marks[decision.state, mark_of(decision, defer=defer)] += times
     for (state, action, spoken), times in lines.items():
         column, row = divmod(state, grid.rows)
         landing = row + tuple(MOVES.values())[action]
@@ -279,7 +283,7 @@ def _paint_advice(axes: "Axes", grid: GridMap, evaluation: Evaluation) -> None:
 
 
 def _arrow(axes: "Axes", column: int, row: int, rows: int, strength: float) -> None:
-    """Paint an arrow along a move, with two heads for two rows."""
+    """Draw an arrow along a move, with two heads for two rows."""
     length = 0.84 / (1.0 + rows**2) ** 0.5
 
     def at(share: float) -> tuple[float, float]:

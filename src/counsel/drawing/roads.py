@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from counsel.drawing.canvas import CAPTION, CELL, DASHES, mark_of, paint_mark, sheet
 from counsel.drawing.palette import DRIVER, GOLD, HARM, INK, STONES
 from counsel.worlds.car_driving import CAR, STONE, TURNS, road_of
-from counsel.worlds.views import Leg
+from counsel.worlds.views import Decision
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -13,14 +13,14 @@ if TYPE_CHECKING:
 
 
 def draw_road(
-    state: int, last: Leg | None, title: str, *, over: bool = False, sight: bool = False
+    state: int, last: Decision | None, title: str, *, over: bool = False, sight: bool = False
 ) -> "Figure":
     """Draw the three rows of Car Driving that the machine sees, the driver's at the bottom.
 
     Parameters
     ----------
     state
-        A state of ``car_driving`` that is not over.
+        A state of ``make_car_driving`` that is not over.
     last
         The decision that led here, marked beside the driver; None for none.
     title

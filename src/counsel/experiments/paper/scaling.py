@@ -34,7 +34,7 @@ from counsel.model.human import Human
 from counsel.model.problem import AdviceProblem
 from counsel.runs.spec import Spec
 from counsel.simulate.simulator import Simulator
-from counsel.worlds.flappy_bird import flappy_bird
+from counsel.worlds.flappy_bird import make_flappy_bird
 from counsel.worlds.grid_map import generate_map
 
 MOST = 100_000
@@ -98,7 +98,7 @@ def drawn_problem(height: int, columns: int, seed: int) -> AdviceProblem:
     """Return a generated map and a pilot whose lift is drawn for every state and advice."""
     rng = np.random.default_rng([seed, height, columns])
     grid = generate_map(height, columns, rng=rng, stars=0.4, walls=0.2)
-    problem = flappy_bird(map=grid, human="safe")
+    problem = make_flappy_bird(map=grid, human="safe")
     own = problem.human.policy[0]
     lift = np.where(own < 1.0, rng.uniform(0.0, 0.6, own.shape), 0.0)
     return AdviceProblem(problem.mdp, Human(own, lift=lift))
