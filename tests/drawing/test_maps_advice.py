@@ -55,7 +55,7 @@ def test_advice_is_an_arrow_and_silence_a_disc(advice):
 
 def test_an_evaluation_of_another_world_is_refused():
     other = counsel.evaluate(make("night-shift"), counsel.solve(make("night-shift")).policy)
-    with pytest.raises(counsel.CounselError, match="evaluation is of a world with 4 states"):
+    with pytest.raises(counsel.CounselError, match="evaluation belongs to a world with 4 states"):
         draw_map(GRID, evaluation=other)
     with pytest.raises(counsel.CounselError, match=r"evaluation is .*give Evaluation"):
         draw_map(GRID, evaluation="best")

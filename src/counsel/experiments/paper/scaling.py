@@ -18,7 +18,8 @@ from typing import Any
 
 import numpy as np
 
-from counsel.drawing.figure_style import LOOKS, label_ends, name_axes, sheet
+from counsel.drawing.figure_style import LINE_STYLES, label_ends, name_axes, subplots
+from counsel.drawing.palette import WHITE
 from counsel.estimate.seeds import interval
 from counsel.experiments.experiment import (
     Claim,
@@ -208,21 +209,21 @@ def exponents(rows: Mapping[str, Rows]) -> dict[str, tuple[float, ...]]:
 
 def pictures(rows: Mapping[str, Rows]) -> tuple[Picture, ...]:
     """Draw the counts over H, S and 1/ε, censored ones hollow."""
-    figure, panels = sheet(3, height=3.8, width=10.5)
+    figure, panels = subplots(3, height=3.8, width=10.5)
     series = {LEARNERS[name][0]: points(rows, name) for name in LEARNERS}
     series["RFE, computed"] = computed()
     for axes, axis in zip(panels, ("H", "S", "1/ε"), strict=True):
         axes.set_xscale("log")
         axes.set_yscale("log")
         ends = []
-        for look, (label, found) in zip(LOOKS, series.items(), strict=True):
+        for look, (label, found) in zip(LINE_STYLES, series.items(), strict=True):
             x = np.array([where for where, _, _ in found[axis]])
             y = np.array([max(counts.mean(), 1.0) for _, counts, _ in found[axis]])
             held = np.array([censored.any() for _, _, censored in found[axis]])
             axes.plot(x, y, color=look.colour, linestyle=look.dashes, linewidth=1.4)
             style: dict[str, Any] = {"marker": look.marker, "linestyle": "", "markersize": 5.5}
             axes.plot(x[~held], y[~held], color=look.colour, **style)
-            axes.plot(x[held], y[held], color=look.colour, markerfacecolor="white", **style)
+            axes.plot(x[held], y[held], color=look.colour, markerfacecolor=WHITE, **style)
             ends.append((float(y[-1]), label, look.colour))
         name_axes(axes, f"{axis} (logarithmic)", "episodes (logarithmic)" if axis == "H" else "")
         axes.minorticks_off()
