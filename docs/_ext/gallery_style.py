@@ -8,7 +8,7 @@ def reset(gallery_conf: dict[str, Any], name: str) -> None:
     import matplotlib
 
     from counsel.drawing.canvas import DOTS
-    from counsel.drawing.palette import ADVICE, DRIVER, INK, LINES, PAPER, STONES
+    from counsel.drawing.palette import ADVICE, DARK_GOLD, INK, LINES, PAPER, STONES
 
     matplotlib.rcdefaults()
     matplotlib.rcParams.update(
@@ -21,7 +21,7 @@ def reset(gallery_conf: dict[str, Any], name: str) -> None:
             "figure.constrained_layout.use": True,
             "figure.constrained_layout.h_pad": 0.08,
             "figure.constrained_layout.w_pad": 0.08,
-            "axes.prop_cycle": matplotlib.cycler(color=[ADVICE, STONES, INK, DRIVER]),
+            "axes.prop_cycle": matplotlib.cycler(color=[ADVICE, STONES, INK, DARK_GOLD]),
             "axes.edgecolor": LINES,
             "axes.labelcolor": INK,
             "text.color": INK,

@@ -19,7 +19,7 @@ from counsel.baselines._optimism_kernels import (
 )
 from counsel.model.problem import machine_rewards
 from counsel.testing import check_learner
-from counsel.worlds import flappy_bird, generate_map, make
+from counsel.worlds import generate_map, make, make_flappy_bird
 from tests.support.boxes import box_of
 from tests.support.each import each, each_seed
 from tests.support.problems import adapt, draw
@@ -244,7 +244,7 @@ def test_a_crash_looks_best_for_ever_where_its_end_is_not_noted():
     # The named trap (BASELINES 2.4): nothing is recorded after the crash, so optimism about what
     # was not seen makes crashing the best plan. Noting the end, or declaring it, heals that.
     grid = generate_map(5, 8, rng=rng(4))
-    problem = flappy_bird(map=grid, human="safe", adherence=0.8)
+    problem = make_flappy_bird(map=grid, human="safe", adherence=0.8)
     over = problem.mdp.over[0]
     gaps = {}
     for name, kind, zero in (

@@ -15,8 +15,9 @@ import pytest
 import counsel
 from counsel.drawing.regret import draw_learning
 from counsel.runs import run as runs
+from counsel.runs.algorithms import ALGORITHMS
 from counsel.runs.run import run
-from counsel.runs.spec import ALGORITHMS, Spec
+from counsel.runs.spec import Spec
 from counsel.worlds import make
 from tests.support.processes import started
 from tests.support.waiting import PATIENCE, until, until_it_worked
@@ -110,7 +111,7 @@ def test_the_records_are_those_of_the_library(tmp_path):
     assert len(result.records) == 1000
     best = counsel.solve(problem, penalty=0.3)
     assert result.best == pytest.approx(best.penalised_value)
-    np.testing.assert_array_equal(result.heard[1].sum(), learner.given.sum())
+    np.testing.assert_array_equal(result.matches[1].sum(), learner.given.sum())
 
 
 @pytest.mark.usefixtures("no_picture")
@@ -144,7 +145,7 @@ def test_a_run_that_was_stopped_goes_on_as_if_nothing_had_happened(algorithm, op
     assert 500 <= seen < 1500
     manifest = json.loads((tmp_path / "halved" / "manifest.json").read_text())
     assert not manifest["result"]["finished"]
-    whole = run(spec, problem, folder=tmp_path / "halved", go_on=True)
+    whole = run(spec, problem, folder=tmp_path / "halved", resume=True)
     assert whole.finished
     same_run(tmp_path / "straight", tmp_path / "halved")
 
@@ -171,7 +172,7 @@ def test_a_finished_run_can_be_made_longer(tmp_path):
     spec = Spec(world="flappy-bird/safe", algorithm="ucb-ad", episodes=1000, every=10)
     run(spec, problem, folder=tmp_path / "grown")
     longer = replace(spec, episodes=2000)
-    grown = run(longer, problem, folder=tmp_path / "grown", go_on=True)
+    grown = run(longer, problem, folder=tmp_path / "grown", resume=True)
     straight = run(longer, problem)
     assert grown.records[-1].episode == 2000
     assert grown.records[-1].regret == straight.records[-1].regret
@@ -194,7 +195,7 @@ def test_a_crash_costs_no_more_than_since_the_last_saving(tmp_path, monkeypatch)
     with pytest.raises(Crash):
         run(spec, problem, folder=tmp_path / "crashed", show=crash)
     assert rows(tmp_path / "crashed")[-1]["episode"] >= 390
-    run(spec, problem, folder=tmp_path / "crashed", go_on=True)
+    run(spec, problem, folder=tmp_path / "crashed", resume=True)
     same_run(tmp_path / "straight", tmp_path / "crashed")
 
 
@@ -252,13 +253,13 @@ def test_json_is_the_same_result(command, tmp_path):
         (["--penalty", "0", "--budget", "1"], "one or the other"),
         (["--algorithm", "rfe-ad", "--budget", "0"], "budget goes with"),
         (["--every", "²"], "every is '²'"),
-        (["-o", "mine"], "policy.csv is there already"),
+        (["-o", "mine"], "policy.csv already exists"),
         (["--resume", "-o", "other", "--seed", "8"], "holds a run with seed 7, not 8"),
         (["--resume", "-o", "other"], "another night-shift: it has changed"),
-        (["--resume", "-o", "nowhere"], "nowhere holds no run to go on with"),
+        (["--resume", "-o", "nowhere"], "nowhere contains no run to resume"),
         (["-o", "file"], "cannot make the folder file"),
         (["-o", "other"], "other holds a run with episodes 9, not 20000"),
-        (["-o", "broken"], "no manifest of a run"),
+        (["-o", "broken"], "not the manifest of a run"),
         (["--burn-in", "9"], "burn_in goes with euler"),
         (["--algorithm", "euler", "--burn-in", "0"], "burn_in must be a whole number of at least"),
         (["--every", "phase"], "every phase goes with ucfh, uc-cfh, not with ucb-ad"),
@@ -312,13 +313,13 @@ def test_a_longer_run_is_not_written_over_and_fewer_episodes_are_refused(tmp_pat
     shorter = replace(spec, episodes=100)
     with pytest.raises(counsel.CounselError, match="episodes 300, not 100"):
         run(shorter, problem, folder=tmp_path)
-    with pytest.raises(counsel.CounselError, match="holds 300 episodes already"):
-        run(shorter, problem, folder=tmp_path, go_on=True)
+    with pytest.raises(counsel.CounselError, match="already holds 300 episodes"):
+        run(shorter, problem, folder=tmp_path, resume=True)
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
     theory = replace(spec, bound="theory")
     run(theory, problem, folder=tmp_path / "theory")
     with pytest.raises(counsel.CounselError, match="episodes 300, not 500"):
-        run(replace(theory, episodes=500), problem, folder=tmp_path / "theory", go_on=True)
+        run(replace(theory, episodes=500), problem, folder=tmp_path / "theory", resume=True)
     run(spec, problem, folder=tmp_path)  # the same run once more is the same run
 
 
@@ -340,7 +341,7 @@ def test_a_damaged_folder_is_refused_in_one_sentence(name, content, tmp_path):
     run(spec, problem, folder=tmp_path)
     (tmp_path / name).write_bytes(content)
     with pytest.raises(counsel.CounselError, match=name.replace(".", "[.]")):
-        run(replace(spec, episodes=60), problem, folder=tmp_path, go_on=True)
+        run(replace(spec, episodes=60), problem, folder=tmp_path, resume=True)
 
 
 @pytest.mark.usefixtures("no_picture")

@@ -15,7 +15,7 @@ import pyarrow.parquet
 import pytest
 
 import counsel
-from counsel.worlds import catalogue, make
+from counsel.worlds import list_worlds, make
 from tests.support.processes import started
 from tests.support.waiting import PATIENCE, until
 
@@ -30,10 +30,10 @@ def read_csv(path):
 def test_worlds_lists_every_world_with_one_line(command):
     shown = command("worlds")
     assert shown.returncode == 0
-    for name, world in catalogue().items():
+    for name, world in list_worlds().items():
         assert any(name in line and world.summary in line for line in shown.stdout.splitlines())
     told = json.loads(command("worlds", "--json").stdout)["worlds"]
-    assert [each["name"] for each in told] == list(catalogue())
+    assert [each["name"] for each in told] == list(list_worlds())
 
 
 def test_the_record_agrees_with_the_simulator_and_with_evaluate(command):

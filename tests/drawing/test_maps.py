@@ -15,7 +15,7 @@ from counsel import CounselError, Criticality, Episodes
 from counsel.drawing import draw_map
 from counsel.drawing.canvas import CELL, DOTS, pixels, save
 from counsel.drawing.palette import ADVICE, GOLD, INK, SILENCE
-from counsel.worlds import GridMap, flappy_bird, generate_map, make
+from counsel.worlds import GridMap, generate_map, make, make_flappy_bird
 from tests.support.each import each
 from tests.support.later import Later
 from tests.support.paths import ROOT
@@ -463,7 +463,7 @@ def test_nothing_critical_is_a_map_without_shades():
 
 
 def test_a_cell_where_something_must_be_said_is_the_darkest_and_its_sign_can_be_read():
-    problem = flappy_bird(map=OPEN)
+    problem = make_flappy_bird(map=OPEN)
     required = np.zeros((problem.horizon, problem.n_states), bool)
     required[2, OPEN.state(3, 2)] = True
     critical = counsel.criticality(problem, required=required)
@@ -539,12 +539,12 @@ def test_a_picture_half_written_is_not_left_behind(tmp_path, monkeypatch, kind, 
 
 # Problems that are no flight over MIXED, which has 5 × 8 cells and so 41 states.
 OTHER = {
-    "larger map": lambda: flappy_bird(map="three-phases"),
-    "smaller map": lambda: flappy_bird(map=GridMap.parse("..*.\n....\n.#..")),
-    "one column less": lambda: flappy_bird(map=GridMap(MIXED.cells[:, :-1])),
+    "larger map": lambda: make_flappy_bird(map="three-phases"),
+    "smaller map": lambda: make_flappy_bird(map=GridMap.parse("..*.\n....\n.#..")),
+    "one column less": lambda: make_flappy_bird(map=GridMap(MIXED.cells[:, :-1])),
     "night shift": lambda: make("night-shift"),
-    "turned": lambda: flappy_bird(map=GridMap(np.zeros((8, 5), int))),
-    "another map of this size": lambda: flappy_bird(map=GridMap(np.zeros((5, 8), int))),
+    "turned": lambda: make_flappy_bird(map=GridMap(np.zeros((8, 5), int))),
+    "another map of this size": lambda: make_flappy_bird(map=GridMap(np.zeros((5, 8), int))),
 }
 LARGER_OR_SMALLER = list(OTHER)[:4]
 

@@ -9,7 +9,7 @@ from counsel.drawing.canvas import pixels
 from counsel.drawing.palette import ADVICE, SILENCE
 from counsel.model.policy import Policy
 from counsel.worlds import GridMap, make
-from counsel.worlds.flappy_bird import flappy_bird
+from counsel.worlds.flappy_bird import make_flappy_bird
 
 GRID = GridMap.parse(".....\n.....\n.....\n.....\n.....")
 UP, UP_UP, DOWN, DEFER = range(4)
@@ -36,7 +36,7 @@ def colour_near(figure, row, column):
 def says(advice):
     """The evaluation of a player who always goes Up, and who hears this in the start cell."""
     habit = np.tile([1.0, 0.0, 0.0], (GRID.rows * GRID.columns + 1, 1))
-    problem = flappy_bird(map=GRID, human=habit, adherence=1.0)
+    problem = make_flappy_bird(map=GRID, human=habit, adherence=1.0)
     policy = np.full((problem.horizon, problem.n_states), DEFER)
     policy[0, GRID.start_row] = advice
     return counsel.evaluate(problem, Policy(policy, n_actions=3))
@@ -55,7 +55,7 @@ def test_advice_is_an_arrow_and_silence_a_disc(advice):
 
 def test_an_evaluation_of_another_world_is_refused():
     other = counsel.evaluate(make("night-shift"), counsel.solve(make("night-shift")).policy)
-    with pytest.raises(counsel.CounselError, match="evaluation is of a world with 4 states"):
+    with pytest.raises(counsel.CounselError, match="evaluation belongs to a world with 4 states"):
         draw_map(GRID, evaluation=other)
     with pytest.raises(counsel.CounselError, match=r"evaluation is .*give Evaluation"):
         draw_map(GRID, evaluation="best")

@@ -9,7 +9,7 @@ from counsel.learning.learn import Record, learn
 from counsel.learning.move import Move
 from counsel.learning.replanning import LargePlan, SmallPlan
 from counsel.learning.ucb_ad import UCBAD
-from counsel.worlds import flappy_bird, generate_map, make
+from counsel.worlds import generate_map, make, make_flappy_bird
 from tests.support.each import each, each_seed
 from tests.support.problems import adapt, draw
 
@@ -79,7 +79,7 @@ def test_with_certain_knowledge_the_plan_is_that_of_solve(seed):
     # A bound that has seen a million of each leaves no doubt; only cells that occur are planned.
     rng = np.random.default_rng(seed)
     grid = generate_map(int(rng.integers(2, 8)), int(rng.integers(3, 15)), rng=rng)
-    problem = flappy_bird(map=grid, human="safe" if seed % 2 else "greedy", adherence=0.75)
+    problem = make_flappy_bird(map=grid, human="safe" if seed % 2 else "greedy", adherence=0.75)
     learner = UCBAD(problem.without_adherence(), groups=[0, 0, 0])
     learner.known.belief.given[:] = 4 * 10**15
     learner.known.belief.matched[:] = 3 * 10**15

@@ -18,7 +18,7 @@ from counsel.learning.replanning import SmallPlan
 from counsel.learning.rfe import RFE
 from counsel.learning.thompson import Thompson
 from counsel.learning.ucb_ad import UCBAD
-from counsel.worlds import flappy_bird, generate_map, make
+from counsel.worlds import generate_map, make, make_flappy_bird
 from tests.support.each import each
 
 pytestmark = pytest.mark.slow
@@ -250,7 +250,7 @@ def test_on_a_map_almost_none_of_them_come_late(record_property):
     # A bound that has let go of an advice may come back to it as those of others sink, so a few
     # come late. Measured over 20 seeds: 39 to 258 of 100,000 episodes, at most 15 after 50,000.
     grid = generate_map(4, 6, rng=np.random.default_rng(5))
-    problem = flappy_bird(map=grid, human="safe", adherence=[0.6, 0.75, 0.9])
+    problem = make_flappy_bird(map=grid, human="safe", adherence=[0.6, 0.75, 0.9])
     for seed in range(6):
         gaps = value_gaps(problem, episodes=100_000, seed=seed)
         wrong = gaps > 0.1

@@ -176,7 +176,7 @@ def test_every_setting_is_told():
 
 def test_every_override_of_a_world_is_told():
     page = (DOCS / "reference" / "worlds.md").read_text(encoding="utf-8")
-    for name, world in counsel.worlds.catalogue().items():
+    for name, world in counsel.worlds.list_worlds().items():
         assert f"`{name}`" in page
         overrides = inspect.signature(world.builder()).parameters
         assert [one for one in overrides if f"`{one}`" not in page] == []

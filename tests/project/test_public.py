@@ -104,7 +104,7 @@ def test_the_example_on_the_page_about_learning_runs(capsys):
 
 def test_the_page_about_learning_names_every_algorithm_and_file():
     from counsel.runs import run
-    from counsel.runs.spec import ALGORITHMS
+    from counsel.runs.algorithms import ALGORITHMS
 
     page = (ROOT / "docs/reference/learning.md").read_text()
     for name in (*ALGORITHMS, run.PICTURE, run.POLICY, run.POLICY_TABLE, run.RECORD, run.LEARNER):

@@ -16,7 +16,7 @@ from gymnasium.wrappers import TimeAwareObservation
 import counsel
 from counsel import CounselError
 from counsel.drawing.palette import ADVICE, GOLD, HARM, INK, PAPER, SILENCE, STONES
-from counsel.worlds import AdviceEnv, GridMap, Uniform, car_driving, flappy_bird, make
+from counsel.worlds import AdviceEnv, GridMap, Uniform, make, make_car_driving, make_flappy_bird
 from tests.support.later import Later
 
 stats, colors = Later("scipy.stats"), Later("matplotlib.colors")
@@ -423,19 +423,19 @@ def same_problem(one, two):
 )
 def test_overrides_reach_flappy_bird(options):
     problem = gymnasium.make(FLAPPY, **options).unwrapped.problem
-    same_problem(problem, flappy_bird(**options))
+    same_problem(problem, make_flappy_bird(**options))
 
 
 def test_a_map_file_reaches_flappy_bird(tmp_path):
     path = tmp_path / "mine.txt"
     path.write_text("..*\n...\n.#.\n")
     problem = gymnasium.make(FLAPPY, map=path).unwrapped.problem
-    same_problem(problem, flappy_bird(map=GridMap.parse("..*\n...\n.#.")))
+    same_problem(problem, make_flappy_bird(map=GridMap.parse("..*\n...\n.#.")))
 
 
 def test_overrides_reach_the_car():
     options = {"adherence": 0.25, "horizon": 3, "chances": (0.5, 0.25, 0.25)}
-    mine, yours = gymnasium.make(CAR, **options).unwrapped.problem, car_driving(**options)
+    mine, yours = gymnasium.make(CAR, **options).unwrapped.problem, make_car_driving(**options)
     assert mine.horizon == yours.horizon == 3
     np.testing.assert_array_equal(mine.human.adherence, yours.human.adherence)
     np.testing.assert_array_equal(mine.human.policy, yours.human.policy)

@@ -207,7 +207,7 @@ def test_actions_that_do_not_start_at_zero_keep_their_numbers():
     assert observation["taken"].tolist() == [1, 1, 3]
     assert asked == [(4, 5), (7, 6), (6, 7)]
     for wrong in (4, 9, 0):
-        with pytest.raises(CounselError, match=r"advice is \d; it runs from 5 to 8"):
+        with pytest.raises(CounselError, match=r"advice is \d; give 5 to 8"):
             env.step(wrong)
 
 

@@ -7,7 +7,7 @@ import pytest
 
 import counsel
 from counsel import CounselError
-from counsel.worlds import car_driving, make
+from counsel.worlds import make, make_car_driving
 from tests.support import slow_worlds as slow
 from tests.support.each import each
 from tests.support.slow_worlds import CAR, EMPTY, STONE
@@ -19,7 +19,7 @@ CLEAR = (EMPTY, EMPTY, EMPTY)
 
 @pytest.fixture(scope="module")
 def problem():
-    return car_driving(human="myopic")
+    return make_car_driving(human="myopic")
 
 
 @pytest.fixture(scope="module")
@@ -199,16 +199,16 @@ def test_moves_are_those_worked_out_by_hand(problem):
     ],
 )
 def test_adherence_depends_on_the_advice_alone(adherence, expected):
-    problem = car_driving(adherence=adherence)
+    problem = make_car_driving(adherence=adherence)
     assert (problem.adherence == expected).all()
 
 
 def test_the_papers_settings_are_the_defaults():
     assert tuple(map(float, slow.CAR_ADHERENCE)) == (0.7, 0.9, 0.7)
-    plain = car_driving()
+    plain = make_car_driving()
     assert plain.horizon == slow.CAR_HORIZON == 10
     assert (plain.adherence == [0.7, 0.9, 0.7]).all()
-    assert car_driving(horizon=4).horizon == 4
+    assert make_car_driving(horizon=4).horizon == 4
 
 
 def test_the_world_is_made_by_name(problem):
@@ -225,4 +225,4 @@ def test_the_world_is_made_by_name(problem):
 @pytest.mark.parametrize("wrong", [{"human": "bold"}, {"adherence": "medium"}])
 def test_what_does_not_exist_is_refused(wrong):
     with pytest.raises(CounselError):
-        car_driving(**wrong)
+        make_car_driving(**wrong)

@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from counsel import AdviceProblem, CounselError
-from counsel.worlds import Boltzmann, GridMap, World, catalogue, flappy_bird, make
+from counsel.worlds import Boltzmann, GridMap, World, list_worlds, make, make_flappy_bird
 
 OURS = [
     "flappy-bird/greedy",
@@ -88,12 +88,12 @@ def one_sentence(fault):
 
 
 def test_ours_are_listed_in_order_and_nothing_else_is():
-    assert list(catalogue()) == OURS
+    assert list(list_worlds()) == OURS
 
 
 @pytest.mark.parametrize("name", OURS)
 def test_each_world_has_a_name_a_summary_and_a_package(name):
-    world = catalogue()[name]
+    world = list_worlds()[name]
     assert isinstance(world, World)
     assert world.name == name
     assert world.package == "counsel"
@@ -112,15 +112,15 @@ def test_each_world_can_be_built(name):
 
 
 def test_the_catalogue_is_the_callers_own():
-    catalogue().clear()
-    assert list(catalogue()) == OURS
+    list_worlds().clear()
+    assert list(list_worlds()) == OURS
 
 
 def test_every_override_reaches_the_problem():
     grid = GridMap.parse(".*.\n..*\n.#.")
     groups = [0, 1, 2]
     told = {"map": grid, "human": Boltzmann(1.0), "adherence": 0.25, "groups": groups, "horizon": 2}
-    made, alike = make("flappy-bird/safe", **told), flappy_bird(**told)
+    made, alike = make("flappy-bird/safe", **told), make_flappy_bird(**told)
     assert (made.n_states, made.horizon) == (10, 2)
     assert (made.adherence == 0.25).all()
     assert (made.policy == alike.policy).all()
@@ -167,9 +167,9 @@ def test_an_unknown_override_is_answered_with_all_there_are(name):
 
 def test_an_installed_world_is_listed_built_and_overridden(install):
     install("wards", WARD, worlds={"ward/night": "wards:night", "ward/any": "wards:anything"})
-    assert list(catalogue())[: len(OURS)] == OURS
-    assert set(catalogue()) == {*OURS, "ward/night", "ward/any"}
-    world = catalogue()["ward/night"]
+    assert list(list_worlds())[: len(OURS)] == OURS
+    assert set(list_worlds()) == {*OURS, "ward/night", "ward/any"}
+    world = list_worlds()["ward/night"]
     assert (world.name, world.package) == ("ward/night", "wards")
     assert world.summary == "A ward at night, with some beds."
     assert make("ward/night").n_states == 2
@@ -203,13 +203,13 @@ def test_its_name_is_offered_where_another_is_unknown(install):
 
 def test_a_world_without_a_docstring_has_an_empty_summary(install):
     install("wards", WARD, worlds={"ward/bare": "wards:bare"})
-    assert catalogue()["ward/bare"].summary == ""
+    assert list_worlds()["ward/bare"].summary == ""
     assert make("ward/bare").n_states == 2
 
 
 def test_a_package_is_imported_when_its_world_is_asked_for_and_not_before(install):
     install("wards", WARD, worlds={"ward/night": "wards:night"})
-    world = catalogue()["ward/night"]
+    world = list_worlds()["ward/night"]
     assert (world.name, world.package) == ("ward/night", "wards")
     assert "ward/night" in repr(world)
     make("night-shift")
@@ -222,7 +222,7 @@ def test_a_package_is_imported_when_its_world_is_asked_for_and_not_before(instal
 
 def test_a_package_is_imported_when_its_summary_is_read(install):
     install("wards", WARD, worlds={"ward/night": "wards:night"})
-    world = catalogue()["ward/night"]
+    world = list_worlds()["ward/night"]
     assert "wards" not in sys.modules
     assert world.summary
     assert "wards" in sys.modules
@@ -230,8 +230,8 @@ def test_a_package_is_imported_when_its_summary_is_read(install):
 
 def test_ours_cannot_be_replaced(install):
     install("wards", WARD, worlds={"flappy-bird/greedy": "wards:night", "wards": "wards:night"})
-    assert list(catalogue()) == [*OURS, "wards"]
-    assert catalogue()["flappy-bird/greedy"].package == "counsel"
+    assert list(list_worlds()) == [*OURS, "wards"]
+    assert list_worlds()["flappy-bird/greedy"].package == "counsel"
     assert make("flappy-bird/greedy").n_states == 141
     assert "wards" not in sys.modules
 
@@ -239,9 +239,9 @@ def test_ours_cannot_be_replaced(install):
 def test_of_two_packages_with_one_name_one_stays(install):
     install("wards", WARD, worlds={"ward/night": "wards:night"})
     install("clinics", WARD, worlds={"ward/night": "clinics:anything"})
-    world = catalogue()["ward/night"]
+    world = list_worlds()["ward/night"]
     assert make("ward/night").n_states == {"wards": 2, "clinics": 4}[world.package]
-    assert catalogue()["ward/night"].package == world.package
+    assert list_worlds()["ward/night"].package == world.package
 
 
 # Each module, the entry point, and what the error should name besides the package.
@@ -288,8 +288,8 @@ def test_a_broken_world_does_not_keep_the_others_from_being_listed(install, case
     module, value, _ = {**BROKEN, **BROKEN_WHEN_BUILT}[case]
     install("bad", module, worlds={"ward/bad": value})
     install("wards", WARD, worlds={"ward/night": "wards:night"})
-    assert set(catalogue()) == {*OURS, "ward/bad", "ward/night"}
-    summaries = {name: world.summary for name, world in catalogue().items()}
+    assert set(list_worlds()) == {*OURS, "ward/bad", "ward/night"}
+    summaries = {name: world.summary for name, world in list_worlds().items()}
     assert summaries["ward/night"] == "A ward at night, with some beds."
     assert "\n" not in summaries["ward/bad"]
     if case in BROKEN:

@@ -7,7 +7,7 @@ import pytest
 
 import counsel
 from counsel import CounselError
-from counsel.worlds import GridMap, flappy_bird, generate_map, make
+from counsel.worlds import GridMap, generate_map, make, make_flappy_bird
 from counsel.worlds.grid_map import EMPTY, STAR, WALL
 from tests.support import slow_worlds as slow
 
@@ -80,14 +80,14 @@ def check_same(problem, lines, human):
 @pytest.mark.parametrize("name", SHIPPED)
 def test_shipped_maps_are_the_slow_version_in_every_entry(name, human):
     lines = str(GridMap.named(name)).splitlines()
-    check_same(flappy_bird(map=name, human=human), lines, human)
+    check_same(make_flappy_bird(map=name, human=human), lines, human)
 
 
 @pytest.mark.parametrize("human", SLOW_PEOPLE)
 @pytest.mark.parametrize(("draw", "rows", "columns", "seed"), list(chance_maps()))
 def test_chance_maps_are_the_slow_version_in_every_entry(draw, rows, columns, seed, human):
     lines = draw(rows, columns, seed)
-    check_same(flappy_bird(map=GridMap.parse("\n".join(lines)), human=human), lines, human)
+    check_same(make_flappy_bird(map=GridMap.parse("\n".join(lines)), human=human), lines, human)
 
 
 # ------------------------------------------------------------------------------- by hand
@@ -144,7 +144,7 @@ BY_HAND = {"greedy": GREEDY_BY_HAND, "safe": SAFE_BY_HAND}
 @pytest.mark.parametrize("human", BY_HAND)
 def test_people_do_what_was_worked_out_by_hand(human):
     grid = GridMap.parse("\n".join(TINY))
-    problem = flappy_bird(map=grid, human=human)
+    problem = make_flappy_bird(map=grid, human=human)
     for (row, column), own in BY_HAND[human].items():
         assert SLOW_PEOPLE[human](TINY)[row, column] == own
         told = problem.policy[column, grid.state(row, column)].tolist()
@@ -153,7 +153,7 @@ def test_people_do_what_was_worked_out_by_hand(human):
 
 def test_moves_are_those_worked_out_by_hand():
     grid = GridMap.parse("\n".join(TINY))
-    kernel = flappy_bird(map=grid, human="safe").mdp.kernel
+    kernel = make_flappy_bird(map=grid, human="safe").mdp.kernel
     for (row, column), places in NEXT_BY_HAND.items():
         assert slow.flappy(TINY).next[row, column] == places
         for action, place in enumerate(places):
@@ -164,7 +164,7 @@ def test_moves_are_those_worked_out_by_hand():
 
 def test_a_star_pays_while_the_bird_is_on_it_whatever_it_does():
     grid = GridMap.parse("\n".join(TINY))
-    reward = flappy_bird(map=grid, human="greedy").mdp.reward
+    reward = make_flappy_bird(map=grid, human="greedy").mdp.reward
     stars = [grid.state(1, 1), grid.state(3, 1), grid.state(3, 3), grid.state(4, 3)]
     for s in range(21):
         assert (reward[:, s] == (1.0 if s in stars else 0.0)).all()
@@ -172,18 +172,18 @@ def test_a_star_pays_while_the_bird_is_on_it_whatever_it_does():
 
 def test_values_are_those_worked_out_by_hand():
     # Two rows, start below. Greedy goes Up to the one star and Down to the other.
-    problem = flappy_bird(map=GridMap.parse(".*.\n..*"), human="greedy")
+    problem = make_flappy_bird(map=GridMap.parse(".*.\n..*"), human="greedy")
     never = counsel.Policy.never(horizon=3, n_states=7, n_actions=3)
     assert counsel.evaluate(problem, never).value == 2.0
     # One row has no way but out, so the star at the start is all there is.
-    problem = flappy_bird(map=GridMap.parse("***"), human="safe")
+    problem = make_flappy_bird(map=GridMap.parse("***"), human="safe")
     assert counsel.solve(problem).value == 1.0
     # A star one, three and two rows higher; adherence to Up-Up is 0.7.
-    problem = flappy_bird(map=GridMap.parse(".*\n..\n.."), human="greedy")
+    problem = make_flappy_bird(map=GridMap.parse(".*\n..\n.."), human="greedy")
     assert counsel.solve(problem).value == 1.0  # Greedy goes Up
-    problem = flappy_bird(map=GridMap.parse(".*\n..\n..\n..\n..\n.."), human="greedy")
+    problem = make_flappy_bird(map=GridMap.parse(".*\n..\n..\n..\n..\n.."), human="greedy")
     assert counsel.solve(problem).value == 0.0  # out of reach
-    problem = flappy_bird(map=GridMap.parse(".*\n..\n..\n.."), human="safe")
+    problem = make_flappy_bird(map=GridMap.parse(".*\n..\n..\n.."), human="safe")
     assert counsel.solve(problem).value == pytest.approx(0.7)  # Safe alone goes Up, below it
     assert counsel.solve(problem).advice_count == 1.0
 
@@ -220,8 +220,8 @@ def test_a_map_can_come_from_a_file(tmp_path):
     path = tmp_path / "tiny.txt"
     path.write_text("\n".join(TINY) + "\n")
     assert str(GridMap.read(path)) == "\n".join(TINY)
-    check_same(flappy_bird(map=path, human="safe"), TINY, "safe")
-    check_same(flappy_bird(map=str(path), human="safe"), TINY, "safe")
+    check_same(make_flappy_bird(map=path, human="safe"), TINY, "safe")
+    check_same(make_flappy_bird(map=str(path), human="safe"), TINY, "safe")
 
 
 def test_a_drawn_map_has_the_size_asked_for_and_follows_the_generator():
@@ -237,7 +237,7 @@ def test_a_drawn_map_has_the_size_asked_for_and_follows_the_generator():
 
 
 def test_states_and_actions_have_names():
-    problem = flappy_bird(map=GridMap.parse("\n".join(TINY)), human="safe")
+    problem = make_flappy_bird(map=GridMap.parse("\n".join(TINY)), human="safe")
     assert problem.mdp.action_labels == ("Up", "Up-Up", "Down")
     names = [f"c{column}r{row}" for column in range(4) for row in range(5)]
     assert problem.mdp.state_labels == (*names, "over")
@@ -255,20 +255,20 @@ def test_states_and_actions_have_names():
 )
 @pytest.mark.parametrize("human", SLOW_PEOPLE)
 def test_adherence_depends_on_the_advice_alone(human, adherence, expected):
-    problem = flappy_bird(map="three-phases", human=human, adherence=adherence)
+    problem = make_flappy_bird(map="three-phases", human=human, adherence=adherence)
     np.testing.assert_array_equal(problem.adherence, np.broadcast_to(expected, (20, 141, 3)))
 
 
 def test_adherence_may_depend_on_the_state_too():
     rng = np.random.default_rng(0)
     theta = rng.uniform(size=(141, 3))
-    problem = flappy_bird(map="three-phases", human="greedy", adherence=theta)
+    problem = make_flappy_bird(map="three-phases", human="greedy", adherence=theta)
     np.testing.assert_array_equal(problem.adherence, np.broadcast_to(theta, (20, 141, 3)))
 
 
 def test_mixed_adherence_is_the_papers():
     assert tuple(map(float, slow.FLAPPY_ADHERENCE)) == (0.9, 0.7, 0.9)
-    default = flappy_bird(map="three-phases", human="greedy")
+    default = make_flappy_bird(map="three-phases", human="greedy")
     assert default.adherence[0, 0].tolist() == [0.9, 0.7, 0.9]
 
 
@@ -287,7 +287,7 @@ def test_worlds_are_made_by_name(name, map_name, human):
 
 
 def test_a_horizon_can_be_asked_for():
-    assert flappy_bird(map="three-phases", human="safe", horizon=5).horizon == 5
+    assert make_flappy_bird(map="three-phases", human="safe", horizon=5).horizon == 5
 
 
 @pytest.mark.parametrize(
@@ -296,7 +296,7 @@ def test_a_horizon_can_be_asked_for():
 )
 def test_what_does_not_exist_is_refused(wrong):
     with pytest.raises(CounselError):
-        flappy_bird(**{"map": "three-phases", "human": "greedy", **wrong})
+        make_flappy_bird(**{"map": "three-phases", "human": "greedy", **wrong})
 
 
 def test_a_name_nobody_knows_is_refused():
@@ -316,7 +316,7 @@ def counts(grid, columns):
 
 def pieces_by_phase(human, penalty):
     """Share of the expected pieces of advice given in the columns of each phase."""
-    problem = flappy_bird(map="three-phases", human=human)
+    problem = make_flappy_bird(map="three-phases", human=human)
     plan = counsel.solve(problem, penalty=penalty)
     pieces = counsel.evaluate(problem, plan.policy).pieces
     assert pieces[-1].sum() == 0.0  # nobody is advised when it is over
@@ -348,7 +348,7 @@ def test_the_bird_can_reach_the_last_column_alive(name):
 
 @pytest.mark.parametrize("human", SLOW_PEOPLE)
 def test_both_people_earn_less_alone_than_with_the_best_advice(human):
-    problem = flappy_bird(map="three-phases", human=human)
+    problem = make_flappy_bird(map="three-phases", human=human)
     never = counsel.Policy.never(horizon=20, n_states=141, n_actions=3)
     alone = counsel.evaluate(problem, never).value
     assert counsel.solve(problem).value > alone + 1.0
@@ -374,7 +374,7 @@ def test_safe_is_advised_where_there_are_stars():
 
 @pytest.fixture(scope="module")
 def budget():
-    return flappy_bird(map="budget", human="greedy")
+    return make_flappy_bird(map="budget", human="greedy")
 
 
 def test_the_best_advice_needs_more_than_one_piece(budget):

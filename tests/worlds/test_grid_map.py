@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import counsel
 from counsel import CounselError
-from counsel.worlds import GridMap, flappy_bird, generate_map
+from counsel.worlds import GridMap, generate_map, make_flappy_bird
 from counsel.worlds.grid_map import map_names
 from tests.support.each import each
 from tests.support.paths import ROOT
@@ -177,7 +177,7 @@ def read_refused(path):
         GridMap.read(path)
     told = one_sentence(fault)
     with pytest.raises(CounselError) as fault:
-        flappy_bird(map=Path(path))
+        make_flappy_bird(map=Path(path))
     assert one_sentence(fault) == told
     assert str(path) in told
     return told
@@ -347,7 +347,7 @@ def test_survival_shows_in_the_world_too():
     assert (grid.cells == 0).sum() == 5 + 11
     cells = grid.cells.copy()
     cells[:, -1] = np.where(cells[:, -1] == 0, 1, 2)
-    starred = flappy_bird(map=GridMap(cells), human="safe", adherence=1.0)
+    starred = make_flappy_bird(map=GridMap(cells), human="safe", adherence=1.0)
     assert counsel.solve(starred).value == 1.0
 
 

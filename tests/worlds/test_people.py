@@ -10,7 +10,7 @@ from scipy.special import logsumexp
 
 import counsel
 from counsel import MDP, CounselError
-from counsel.worlds import Boltzmann, Noisy, Uniform, car_driving, flappy_bird, make
+from counsel.worlds import Boltzmann, Noisy, Uniform, make, make_car_driving, make_flappy_bird
 from counsel.worlds.flappy_bird import greedy
 from counsel.worlds.grid_map import GridMap
 from tests.support.each import each, each_seed
@@ -365,7 +365,7 @@ NAMES = ["uniform", "noisy table", "noisy person", "boltzmann", "own"]
 
 @pytest.mark.parametrize("person", PEOPLE, ids=NAMES)
 def test_the_bird_is_flown_by_anyone(person):
-    problem = flappy_bird(map=BIRD, human=person)
+    problem = make_flappy_bird(map=BIRD, human=person)
     expected = np.broadcast_to(person(problem.mdp), problem.policy.shape)
     np.testing.assert_array_equal(problem.policy, expected)
     assert counsel.solve(problem).value > 0.0
@@ -374,14 +374,14 @@ def test_the_bird_is_flown_by_anyone(person):
 @pytest.mark.parametrize("person", PEOPLE, ids=NAMES)
 def test_a_person_is_an_override_of_a_named_world(person):
     made = make("flappy-bird/greedy", map=BIRD, human=person)
-    alike = flappy_bird(map=BIRD, human=person)
+    alike = make_flappy_bird(map=BIRD, human=person)
     np.testing.assert_array_equal(made.policy, alike.policy)
 
 
 def test_a_table_is_a_person():
     for table in (greedy(BIRD), np.tile(greedy(BIRD), (4, 1, 1))):
         for given_as in (table, table.tolist()):
-            direct = flappy_bird(map=BIRD, human=given_as)
+            direct = make_flappy_bird(map=BIRD, human=given_as)
             made = make("flappy-bird/safe", map=BIRD, human=given_as)
             for problem in (direct, made):
                 np.testing.assert_array_equal(
@@ -390,7 +390,7 @@ def test_a_table_is_a_person():
 
 
 def test_a_noisy_greedy_pilot_by_hand():
-    problem = flappy_bird(map=BIRD, human=Noisy(greedy(BIRD), 0.3))
+    problem = make_flappy_bird(map=BIRD, human=Noisy(greedy(BIRD), 0.3))
     # In the start, row 2 of column 0, there is no star ahead within reach: Up, or any of three.
     start = problem.policy[0, BIRD.state(2, 0)]
     assert start.tolist() == pytest.approx([0.8, 0.1, 0.1], abs=1e-15)
@@ -398,15 +398,15 @@ def test_a_noisy_greedy_pilot_by_hand():
 
 def test_a_cold_pilot_flies_as_well_as_the_map_can_be_flown():
     never = counsel.Policy.never(horizon=20, n_states=141, n_actions=3)
-    cold = flappy_bird(human=Boltzmann(1e-3))
-    best = counsel.solve(flappy_bird(human=Uniform(), adherence=1.0)).value
+    cold = make_flappy_bird(human=Boltzmann(1e-3))
+    best = counsel.solve(make_flappy_bird(human=Uniform(), adherence=1.0)).value
     # Stars are whole numbers and τ is a thousandth, so a slip has a chance below exp(-900).
     assert counsel.evaluate(cold, never).value == pytest.approx(best, abs=1e-9)
 
 
 @pytest.mark.parametrize("person", [Uniform(), Noisy(Uniform(), 0.2), anybody, Boltzmann(0.5)])
 def test_the_car_is_driven_by_anyone(person):
-    problem = car_driving(human=person, horizon=2)
+    problem = make_car_driving(human=person, horizon=2)
     np.testing.assert_array_equal(
         problem.policy, np.broadcast_to(person(problem.mdp), problem.policy.shape)
     )
@@ -415,13 +415,13 @@ def test_the_car_is_driven_by_anyone(person):
 def test_the_car_is_driven_by_a_table_and_by_a_person_with_noise():
     straight = np.tile([0.0, 1.0, 0.0], (59_050, 1))
     for table, problem in [
-        (straight, car_driving(human=straight, horizon=1)),
+        (straight, make_car_driving(human=straight, horizon=1)),
         (0.7 * straight + 0.1, make("car-driving/myopic", human=Noisy(straight, 0.3), horizon=1)),
     ]:
         np.testing.assert_allclose(problem.policy[0], table, atol=1e-15)
 
 
-@pytest.mark.parametrize("build", [flappy_bird, car_driving])
+@pytest.mark.parametrize("build", [make_flappy_bird, make_car_driving])
 @pytest.mark.parametrize(
     "human",
     [np.full((2, 3), 1 / 3), lambda _: np.full((2, 3), 1 / 3), lambda _: "left", "bold", None, 0.5],
@@ -437,9 +437,9 @@ def test_a_person_may_be_named_inside_noise():
     from counsel.worlds.flappy_bird import greedy
     from counsel.worlds.grid_map import GridMap
 
-    problem = flappy_bird(human=Noisy("greedy", 0.3))
+    problem = make_flappy_bird(human=Noisy("greedy", 0.3))
     own = greedy(GridMap.named("three-phases"))
     np.testing.assert_allclose(problem.policy[0], 0.7 * own + 0.1, atol=1e-15)
     for wrong in (Noisy("bold", 0.3), counsel.Human(own, 0.5), None, lambda mdp: None):
         with pytest.raises(CounselError, match="human is"):
-            flappy_bird(human=wrong)
+            make_flappy_bird(human=wrong)

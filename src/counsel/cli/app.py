@@ -141,7 +141,7 @@ def read_problem(source: str) -> "AdviceProblem":
     import counsel
     import counsel.worlds
 
-    found = counsel.worlds.catalogue()
+    found = counsel.worlds.list_worlds()
     if source in found and not source.endswith(".npz"):
         return found[source].build()
     if not source.endswith(".npz"):

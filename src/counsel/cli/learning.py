@@ -98,7 +98,7 @@ def learn(  # noqa: PLR0913 (one argument for each option)
     """Learn what to advise from simulated episodes, and see what learning costs."""
     from counsel.cli import learning_output as printing
     from counsel.cli.console import print_json, progress
-    from counsel.runs.manifest import spec_in
+    from counsel.runs.manifest import read_spec
     from counsel.runs.run import run
     from counsel.runs.spec import Spec
 
@@ -124,7 +124,7 @@ def learn(  # noqa: PLR0913 (one argument for each option)
     if resume:
         if output is None:
             raise CounselError("--resume goes on with the run in a folder; give it with -o DIR")
-        settings = spec_in(output).settings()
+        settings = read_spec(output).settings()
     elif source is None:
         raise CounselError("give a problem (.npz) or a world that `counsel worlds` lists")
     spec = Spec(**(settings | {name: value for name, value in given.items() if value is not None}))
@@ -139,7 +139,7 @@ def learn(  # noqa: PLR0913 (one argument for each option)
         def say(text: str) -> None:
             sys.stderr.write(f"counsel: {text}\n")
 
-        result = run(spec, problem, folder=output, go_on=resume, show=show, say=say)
+        result = run(spec, problem, folder=output, resume=resume, show=show, say=say)
     if as_json:
         print_json(printing.learnt_record(spec, result))
     else:

@@ -53,8 +53,8 @@ def print_learnt(spec: Spec, problem: AdviceProblem, result: Result) -> None:
             f"{record.seconds:.2f}",
         )
     print_table(table)
-    if result.heard is not None:
-        matched_a, given_a = result.heard
+    if result.matches is not None:
+        matched_a, given_a = result.matches
         print_matches(problem, given_a, matched_a)
 
 
@@ -73,7 +73,7 @@ def learnt_record(spec: Spec, result: Result) -> dict[str, Any]:
     """Return what learning brought and cost, for scripts."""
     return {
         "settings": spec.settings(),
-        **result.told(),
+        **result.record(),
         "records": [asdict(record) for record in result.records],
         "written": [str(path) for path in result.files],
     }

@@ -139,7 +139,7 @@ def worlds(*, as_json: Json = False) -> None:
     from counsel.cli import planning_output as printing
     from counsel.cli.console import print_json
 
-    found = counsel.worlds.catalogue()
+    found = counsel.worlds.list_worlds()
     if as_json:
         print_json(printing.worlds_record(found))
         return

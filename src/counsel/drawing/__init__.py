@@ -1,4 +1,4 @@
-"""The palette, and everything that draws."""
+"""Everything that draws with matplotlib, and the palette of pictures and pages."""
 
 from counsel.drawing.maps import draw_map
 from counsel.drawing.roads import draw_road

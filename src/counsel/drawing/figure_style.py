@@ -1,28 +1,26 @@
-"""One style for all figures: lines are means over seeds, bands their 95 % intervals.
+"""The style of all charts: lines are means over seeds, bands their 95 % intervals.
 
-Who is who is told by dashes and markers as well as by colour, and by a label at the end of each
-line instead of a legend. Axes of gaps and regret begin at zero.
+Lines differ in dashes and markers as well as in colour, and each has a label at its end instead of
+a legend. Axes of gaps and regret begin at zero.
 """
 
 from collections.abc import Sequence
+from itertools import cycle
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from counsel._arrays import Floats
-from counsel.drawing.canvas import DOTS
-from counsel.drawing.palette import ADVICE, HARM, INK, LINES, PAPER, SILENCE
-from counsel.errors import CounselError
+from counsel.drawing.canvas import new_figure
+from counsel.drawing.palette import ADVICE, BLUE, DARK_GOLD, HARM, INK, LINES, SILENCE, WHITE
 from counsel.estimate.seeds import band
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-DARK_GOLD = "#9A6B0F"
 
-
-class Look(NamedTuple):
+class LineStyle(NamedTuple):
     """Colour, dashes and marker of a line."""
 
     colour: str
@@ -30,42 +28,36 @@ class Look(NamedTuple):
     marker: str
 
 
-LOOKS = (
-    Look(ADVICE, "-", "^"),
-    Look(HARM, (0, (5, 2)), "o"),
-    Look(INK, (0, (1, 1.4)), "s"),
-    Look(DARK_GOLD, (0, (6, 2, 1, 2)), "D"),
-    Look(SILENCE, (0, (9, 3)), "v"),
-    Look("#3C5A99", (0, (3, 1.5)), "P"),
+LINE_STYLES = (
+    LineStyle(ADVICE, "-", "^"),
+    LineStyle(HARM, (0, (5, 2)), "o"),
+    LineStyle(INK, (0, (1, 1.4)), "s"),
+    LineStyle(DARK_GOLD, (0, (6, 2, 1, 2)), "D"),
+    LineStyle(SILENCE, (0, (9, 3)), "v"),
+    LineStyle(BLUE, (0, (3, 1.5)), "P"),
 )
 
 
 class Line(NamedTuple):
-    """A line: its label, where, and one row of values for each seed [seed, x]."""
+    """A line: its label, x, and one row of y for each seed [seed, x]."""
 
     label: str
     x: Floats
     y_kx: Floats
 
 
-def sheet(
+def subplots(
     columns: int = 1, *, height: float = 3.6, width: float = 7.2
 ) -> "tuple[Figure, list[Axes]]":
-    """Return an empty figure with panels side by side."""
-    try:
-        from matplotlib.figure import Figure
-    except ModuleNotFoundError:
-        raise CounselError(
-            "pictures need matplotlib; install it with: pip install 'counsel[draw]'"
-        ) from None
-    figure = Figure(figsize=(width, height), dpi=DOTS, facecolor=PAPER, layout="constrained")
+    """Return a figure of this size in inches, and its empty panels side by side."""
+    figure = new_figure(width, height, layout="constrained")
     panels = figure.subplots(1, columns, squeeze=False)[0]
-    return figure, [dressed(axes) for axes in panels]
+    return figure, [style_axes(axes) for axes in panels]
 
 
-def dressed(axes: "Axes") -> "Axes":
-    """Return the axes in our style."""
-    axes.set_facecolor("white")
+def style_axes(axes: "Axes") -> "Axes":
+    """Apply our style to the axes, and return them."""
+    axes.set_facecolor(WHITE)
     axes.grid(visible=True, color=LINES, linewidth=0.8)
     axes.tick_params(colors=INK, labelsize=8, length=0)
     for side, spine in axes.spines.items():
@@ -75,7 +67,7 @@ def dressed(axes: "Axes") -> "Axes":
 
 
 def name_axes(axes: "Axes", x: str, y: str, title: str | None = None) -> None:
-    """Label the axes; thousands get commas."""
+    """Label the axes, and write their numbers with commas between thousands."""
     from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocator
 
     axes.set_xlabel(x, color=INK, fontsize=9)
@@ -97,25 +89,28 @@ def name_axes(axes: "Axes", x: str, y: str, title: str | None = None) -> None:
 def draw_lines(
     axes: "Axes", lines: Sequence[Line], *, zero: bool = True, bands: bool = True
 ) -> None:
-    """Draw means over seeds, their 95 % intervals, and a label at the end of each line."""
+    """Draw means over seeds, their 95 % intervals, and a label at the end of each line.
+
+    With ``zero`` the axis begins at zero unless values are negative.
+    """
     ends = []
-    for look, line in zip(_looks(len(lines)), lines, strict=True):
-        middle = line.y_kx.mean(axis=0)
+    for style, line in zip(cycle(LINE_STYLES), lines, strict=False):
+        mean = line.y_kx.mean(axis=0)
         marks = np.unique(np.linspace(0, line.x.size - 1, 7).astype(int)).tolist()
         axes.plot(
             line.x,
-            middle,
-            color=look.colour,
-            linestyle=look.dashes,
-            marker=look.marker,
+            mean,
+            color=style.colour,
+            linestyle=style.dashes,
+            marker=style.marker,
             markevery=marks,
             markersize=4.5,
             linewidth=1.6,
         )
         if bands and len(line.y_kx) > 1:
             low, high = band(line.y_kx)
-            axes.fill_between(line.x, low, high, color=look.colour, alpha=0.18, linewidth=0)
-        ends.append((float(middle[-1]), line.label, look.colour))
+            axes.fill_between(line.x, low, high, color=style.colour, alpha=0.18, linewidth=0)
+        ends.append((float(mean[-1]), line.label, style.colour))
     if zero:
         bottom, top = axes.get_ylim()
         least = float(axes.dataLim.y0)
@@ -124,7 +119,7 @@ def draw_lines(
 
 
 def label_ends(axes: "Axes", ends: Sequence[tuple[float, str, str]]) -> None:
-    """Write labels right of the last points, moved apart where they would overlap."""
+    """Write labels (y, text, colour) to the right of the last points, moved apart if too close."""
     low, high = axes.get_ylim()
     logarithmic = axes.get_yscale() == "log"
 
@@ -153,7 +148,3 @@ def label_ends(axes: "Axes", ends: Sequence[tuple[float, str, str]]) -> None:
             annotation_clip=False,
             parse_math=False,
         )
-
-
-def _looks(count: int) -> list[Look]:
-    return [LOOKS[i % len(LOOKS)] for i in range(count)]

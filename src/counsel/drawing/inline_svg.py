@@ -1,7 +1,7 @@
-"""Figures of matplotlib as SVG that stands in a page and follows its theme.
+"""Figures of matplotlib as inline SVG that follows the theme of the page.
 
-Colours of the palette become the page's variables, so one drawing serves light and dark; text stays
-text, in the page's own font; ids get the figure's name in front, so that figures do not mix.
+Colours of the palette become CSS variables of the page, so one drawing serves light and dark; text
+stays text, in the font of the page; ids are prefixed by the figure's name, so that they are unique.
 """
 
 import io
@@ -9,8 +9,17 @@ import re
 from html import escape
 from typing import TYPE_CHECKING
 
-from counsel.drawing.figure_style import DARK_GOLD
-from counsel.drawing.palette import ADVICE, GOLD, HARM, INK, LINES, PAPER, SILENCE
+from counsel.drawing.palette import (
+    ADVICE,
+    DARK_GOLD,
+    GOLD,
+    HARM,
+    INK,
+    LINES,
+    PAPER,
+    SILENCE,
+    WHITE,
+)
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -24,9 +33,9 @@ THEMED = {
     INK: "ink",
     PAPER: "paper",
     LINES: "line",
-    "#FFFFFF": "card",
+    WHITE: "card",
 }
-"""The variable of a page that stands for each colour of a drawing."""
+"""The CSS variable for each colour of a drawing."""
 
 
 def inline_svg(figure: "Figure", name: str, description: str) -> str:
@@ -35,11 +44,11 @@ def inline_svg(figure: "Figure", name: str, description: str) -> str:
     Parameters
     ----------
     figure
-        What to show; its background is left out.
+        The figure; its background is left out.
     name
-        Letters and dashes, unlike that of any other figure on the page.
+        Letters and dashes; unique on the page.
     description
-        What the figure shows, for those who do not see it.
+        What the figure shows, for screen readers.
     """
     import matplotlib as mpl
 

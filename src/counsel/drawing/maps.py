@@ -1,8 +1,8 @@
 """Pictures of maps and of flights over them, with matplotlib.
 
-One drawing for one flight or for many: steps that several episodes share are drawn once, stronger
-the more episodes take them. Where the machine advised the line is teal and solid, where it was
-silent grey and dashed, and the cell is marked as in ``canvas.py``.
+A step that several flights share is drawn once, and the more flights share it, the stronger. The
+line is teal and solid where the machine advised, grey and dashed where it was silent, and the cell
+is marked as in ``canvas.py``.
 """
 
 import os
@@ -22,19 +22,19 @@ from counsel.drawing.canvas import (
     SILENT,
     TAKEN,
     Mark,
+    cell_axes,
     mark_of,
     paint_mark,
     save,
-    sheet,
 )
-from counsel.drawing.palette import ADVICE, GOLD, HARM, INK, LINES, SILENCE
+from counsel.drawing.palette import ADVICE, GOLD, HARM, INK, LINES, SILENCE, WHITE
 from counsel.errors import CounselError
 from counsel.planning.criticality import Criticality
 from counsel.planning.evaluate import Evaluation
 from counsel.simulate.episodes import Episodes
 from counsel.worlds.flappy_bird import next_states, read_map
 from counsel.worlds.grid_map import MOVES, STAR, WALL, GridMap
-from counsel.worlds.views import Leg
+from counsel.worlds.views import Decision
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -42,10 +42,10 @@ if TYPE_CHECKING:
 
 
 NEVER = 1e-9
-"""What is less likely than this does not happen."""
+"""Smaller probabilities count as 0."""
 
 
-def draw_map(  # noqa: PLR0913 (what may be drawn)
+def draw_map(  # noqa: PLR0913 (each of these may be drawn)
     map: str | os.PathLike[str] | GridMap,
     output: str | os.PathLike[str] | None = None,
     *,
@@ -55,42 +55,42 @@ def draw_map(  # noqa: PLR0913 (what may be drawn)
     title: str | None = None,
     legend: bool = True,
 ) -> "Figure":
-    """Draw a map, and on it flights, how critical each cell is, or what is said in each.
+    """Draw a map, and on it flights, the criticality of each cell, or the advice of a policy.
 
     Parameters
     ----------
     map
         A ``GridMap``, the name of one of ours, or a text file.
     output
-        Where to write the picture: .png or .svg.
+        A .png or .svg file to write the picture to.
     episodes
-        Flights to draw: ``Simulator(problem).play(...)`` on this map.
+        Flights to draw, as returned by ``Simulator(problem).play(...)`` on this map.
     criticality
-        Shade each cell by the largest penalty at which advice there still pays: what
-        ``counsel.criticality`` returned for this map.
+        Shade each cell by the largest penalty at which advice there still pays, as returned by
+        ``counsel.criticality`` for this map.
     evaluation
-        Show what a policy says in each cell that it meets, as an arrow along the advised move (two
-        heads for Up-Up), or a grey disc for silence: what ``counsel.evaluate`` returned for this
-        map. Marks are fainter in cells that are met less often.
+        Show the advice of a policy in each cell that its flights reach, as returned by
+        ``counsel.evaluate`` for this map: an arrow along the advised move (two heads for Up-Up), or
+        a grey disc for silence. Marks are fainter in cells that fewer flights reach.
     title
         A line above the picture.
     legend
-        Whether to explain below the map what the marks of flights mean.
+        Whether to explain the marks of flights below the map.
 
     Returns
     -------
     matplotlib.figure.Figure
-        The picture, also where it was written.
+        The picture.
 
     Raises
     ------
     CounselError
-        When there is no such map, flights, criticality or evaluation are of another, ``output``
-        ends otherwise or cannot be written, or matplotlib is not installed.
+        If there is no such map, the flights, criticality or evaluation belong to another map,
+        ``output`` is neither .png nor .svg or cannot be written, or matplotlib is not installed.
 
     Examples
     --------
-    The same picture is the same file, so pictures can be kept under version control:
+    The same picture gives the same file, so pictures can be kept under version control:
 
     >>> import tempfile
     >>> from pathlib import Path
@@ -115,7 +115,7 @@ def draw_map(  # noqa: PLR0913 (what may be drawn)
             raise CounselError(f"{name} is {brief(value)}; give {kind.__name__}")
     over = grid.rows * grid.columns
     room = {"least": LEGEND, "foot": 0.55} if episodes is not None and legend else {}
-    axes = sheet(grid.columns, grid.rows, title, **room)
+    axes = cell_axes((grid.rows, grid.columns), title, **room)
     if criticality is not None:
         _fits(criticality.lower.shape[1], over, "criticality")
         _shade(axes, grid, criticality)
@@ -123,8 +123,10 @@ def draw_map(  # noqa: PLR0913 (what may be drawn)
     if episodes is not None:
         _check_flights(grid, episodes)
         columns = (episodes.state, episodes.advice, episodes.action, episodes.next_state)
-        moves = Counter(Leg(*row) for row in zip(*(c.tolist() for c in columns), strict=True))
-        _paint_flights(axes, grid, moves, len(episodes))
+        decisions = Counter(
+            Decision(*row) for row in zip(*(c.tolist() for c in columns), strict=True)
+        )
+        _paint_flights(axes, grid, decisions, len(episodes))
         if legend:
             _paint_legend(axes, grid)
     if evaluation is not None:
@@ -136,11 +138,11 @@ def draw_map(  # noqa: PLR0913 (what may be drawn)
     return figure  # type: ignore[return-value]
 
 
-def draw_bird(grid: GridMap, moves: Sequence[Leg], state: int, title: str) -> "Figure":
+def draw_bird(grid: GridMap, decisions: Sequence[Decision], state: int, title: str) -> "Figure":
     """Draw a flight so far and the bird where it is."""
-    axes = sheet(grid.columns, grid.rows, title, least=CAPTION)
+    axes = cell_axes((grid.rows, grid.columns), title, least=CAPTION)
     _paint_map(axes, grid)
-    _paint_flights(axes, grid, Counter(moves), 1)
+    _paint_flights(axes, grid, Counter(decisions), 1)
     if state < grid.rows * grid.columns:
         column, row = divmod(state, grid.rows)
         _paint_bird(axes, column, row)
@@ -150,13 +152,13 @@ def draw_bird(grid: GridMap, moves: Sequence[Leg], state: int, title: str) -> "F
 def _fits(states: int, over: int, what: str) -> None:
     if states != over + 1:
         raise CounselError(
-            f"{what} is of a world with {states} states but the map has {over + 1}; "
-            "give what was computed on this map"
+            f"{what} belongs to a world with {states} states but the map has {over + 1}; "
+            "compute it on this map"
         )
 
 
 def _check_flights(grid: GridMap, episodes: Episodes) -> None:
-    """Raise unless the decisions are of a bird on this map."""
+    """Raise an error unless the episodes are flights over this map."""
     leads = next_states(grid)
     fits = episodes.defer == len(MOVES) and bool((episodes.state < len(leads)).all())
     if not fits or (leads[episodes.state, episodes.action] != episodes.next_state).any():
@@ -164,7 +166,7 @@ def _check_flights(grid: GridMap, episodes: Episodes) -> None:
 
 
 def _paint_map(axes: "Axes", grid: GridMap) -> None:
-    """Paint cells, walls and stars."""
+    """Draw cells, walls and stars."""
     from matplotlib.patches import Rectangle
 
     for x in range(1, grid.columns):
@@ -190,7 +192,7 @@ def _shade(axes: "Axes", grid: GridMap, criticality: Criticality) -> None:
     heat = np.where((grid.cells == WALL) | ~(heat > 0.0), np.nan, heat)
     shown = heat[np.isfinite(heat)]
     most = float(shown.max()) if shown.size else 1.0
-    shades = LinearSegmentedColormap.from_list("advice", ["white", ADVICE])
+    shades = LinearSegmentedColormap.from_list("advice", [WHITE, ADVICE])
     axes.imshow(np.minimum(heat, most), cmap=shades, vmin=0.0, vmax=most, zorder=0, aspect="auto")
     for row, column in np.argwhere(heat > 0.0):
         value = heat[row, column]
@@ -201,29 +203,31 @@ def _shade(axes: "Axes", grid: GridMap, criticality: Criticality) -> None:
             ha="center",
             va="bottom",
             fontsize=6.5,
-            color="white" if value > 0.6 * most else INK,
+            color=WHITE if value > 0.6 * most else INK,
             zorder=6,
         )
 
 
-def _paint_flights(axes: "Axes", grid: GridMap, moves: "Counter[Leg]", episodes: int) -> None:
-    """Paint how often each step was taken and each cell advised."""
+def _paint_flights(
+    axes: "Axes", grid: GridMap, decisions: "Counter[Decision]", episodes: int
+) -> None:
+    """Draw how often each step was taken and each cell advised."""
     defer, over = len(MOVES), grid.rows * grid.columns
     lines: Counter[tuple[int, int, bool]] = Counter()
     marks: Counter[tuple[int, Mark]] = Counter()
-    for move, times in moves.items():
-        lines[move.state, move.action, move.advice != defer] += times
-        marks[move.state, mark_of(move, defer=defer)] += times
-    for (state, action, spoken), times in lines.items():
+    for decision, times in decisions.items():
+        lines[decision.state, decision.action, decision.advice != defer] += times
+        marks[decision.state, mark_of(decision, defer=defer)] += times
+    for (state, action, advised), times in lines.items():
         column, row = divmod(state, grid.rows)
         landing = row + tuple(MOVES.values())[action]
         if column + 1 < grid.columns:
             share = times / episodes
-            _line(axes, (column, row), (column + 1, landing), share, spoken=spoken)
+            _line(axes, (column, row), (column + 1, landing), share, advised=advised)
             crashed = not 0 <= landing < grid.rows or grid.cells[landing, column + 1] == WALL
             if crashed:
-                _cross(axes, column + 1, landing, ADVICE if spoken else SILENCE)
-    # What happened most often comes last, on top.
+                _cross(axes, column + 1, landing, ADVICE if advised else SILENCE)
+    # The most frequent marks are drawn last, on top.
     for (state, mark), times in sorted(marks.items(), key=lambda item: (item[1], item[0])):
         if state < over:
             column, row = divmod(state, grid.rows)
@@ -231,12 +235,12 @@ def _paint_flights(axes: "Axes", grid: GridMap, moves: "Counter[Leg]", episodes:
 
 
 def _line(
-    axes: "Axes", begin: tuple[int, int], end: tuple[int, int], share: float, *, spoken: bool
+    axes: "Axes", begin: tuple[int, int], end: tuple[int, int], share: float, *, advised: bool
 ) -> None:
     axes.plot(
         *zip(begin, end, strict=True),
-        color=ADVICE if spoken else SILENCE,
-        linestyle="-" if spoken else DASHES,
+        color=ADVICE if advised else SILENCE,
+        linestyle="-" if advised else DASHES,
         linewidth=0.8 + 2.0 * share**0.5,
         alpha=0.25 + 0.75 * share**0.5,
         zorder=4,
@@ -248,7 +252,7 @@ def _cross(axes: "Axes", column: int, row: int, colour: str) -> None:
     """Mark where the bird hits a wall or leaves the map."""
     bottom, top = axes.get_ylim()
     y = min(max(row, top + 0.12), bottom - 0.12)
-    axes.scatter([column], [y], s=60, marker="x", color="white", lw=4, zorder=5)
+    axes.scatter([column], [y], s=60, marker="x", color=WHITE, lw=4, zorder=5)
     axes.scatter([column], [y], s=48, marker="x", color=colour, lw=2, zorder=6)
 
 
@@ -258,35 +262,35 @@ def _paint_bird(axes: "Axes", x: float, y: float) -> None:
     beak = [(x + 0.22, y - 0.12), (x + 0.47, y + 0.02), (x + 0.22, y + 0.14)]
     axes.add_patch(Polygon(beak, facecolor=HARM, edgecolor=INK, lw=0.6, zorder=7))
     axes.add_patch(Circle((x, y), 0.3, facecolor=GOLD, edgecolor=INK, lw=1.0, zorder=8))
-    axes.add_patch(Circle((x + 0.1, y - 0.09), 0.075, facecolor="white", edgecolor=INK, zorder=9))
+    axes.add_patch(Circle((x + 0.1, y - 0.09), 0.075, facecolor=WHITE, edgecolor=INK, zorder=9))
     axes.add_patch(Circle((x + 0.13, y - 0.09), 0.03, facecolor=INK, zorder=10))
 
 
 def _paint_advice(axes: "Axes", grid: GridMap, evaluation: Evaluation) -> None:
-    """Paint what is said in each cell that is met, stronger the more often it is met."""
+    """Draw the advice in each cell that is reached, stronger the more flights reach it."""
     cells = grid.rows * grid.columns
-    met_s = evaluation.occupancy.sum(axis=0)[:cells]
-    for state in np.flatnonzero(met_s > NEVER):
+    visits_s = evaluation.occupancy.sum(axis=0)[:cells]
+    for state in np.flatnonzero(visits_s > NEVER):
         column, row = divmod(int(state), grid.rows)
-        strength = 0.3 + 0.7 * min(float(met_s[state]), 1.0) ** 0.5
-        spoken_a = evaluation.pieces[state]
-        for rows, pieces in zip(MOVES.values(), spoken_a, strict=True):
+        strength = 0.3 + 0.7 * min(float(visits_s[state]), 1.0) ** 0.5
+        pieces_a = evaluation.pieces[state]
+        for rows, pieces in zip(MOVES.values(), pieces_a, strict=True):
             if pieces > NEVER:
                 _arrow(axes, column, row, rows, strength)
-        if met_s[state] - spoken_a.sum() > NEVER:
-            axes.scatter([column], [row], s=52, color="white", zorder=4.5)
+        if visits_s[state] - pieces_a.sum() > NEVER:
+            axes.scatter([column], [row], s=52, color=WHITE, zorder=4.5)
             axes.scatter([column], [row], s=26, color=SILENCE, alpha=strength, zorder=5)
 
 
 def _arrow(axes: "Axes", column: int, row: int, rows: int, strength: float) -> None:
-    """Paint an arrow along a move, with two heads for two rows."""
+    """Draw an arrow along a move, with two heads for two rows."""
     length = 0.84 / (1.0 + rows**2) ** 0.5
 
     def at(share: float) -> tuple[float, float]:
         return column + length * (share - 0.5), row + length * rows * (share - 0.5)
 
     for share in (1.0, 0.55) if abs(rows) > 1 else (1.0,):
-        for colour, width, order in (("white", 4.2, 4.5), (ADVICE, 2.2, 5)):
+        for colour, width, order in ((WHITE, 4.2, 4.5), (ADVICE, 2.2, 5)):
             axes.annotate(
                 "",
                 at(share),
@@ -304,7 +308,7 @@ def _arrow(axes: "Axes", column: int, row: int, rows: int, strength: float) -> N
 
 
 def _paint_legend(axes: "Axes", grid: GridMap) -> None:
-    """Say below the map what lines and marks mean."""
+    """Explain lines and marks below the map."""
     y, x = grid.rows - 0.5 + 0.27 / CELL, -0.2
     for mark, text in ((TAKEN, "advised"), (REFUSED, "not taken"), (SILENT, "silent")):
         line = DASHES if mark is SILENT else "-"

@@ -1,26 +1,30 @@
 """The colours of every picture and page."""
 
-ADVICE, SILENCE, HARM = "#0B7A75", "#8A8178", "#C8553D"
-GOLD, INK, PAPER, STONES, LINES = "#E3A72F", "#1F2430", "#FBFAF7", "#B9B1A5", "#E4DFD6"
+ADVICE, SILENCE, HARM, GOLD = "#0B7A75", "#8A8178", "#C8553D", "#E3A72F"
+INK, PAPER, LINES, WHITE = "#1F2430", "#FBFAF7", "#E4DFD6", "#FFFFFF"
+BLUE, ROAD, STONES = "#3C5A99", "#EFEBE3", "#B9B1A5"
 
-DRIVER = "#9A6B0F"
-"""Gold, dark enough to be read."""
+DARK_GOLD = "#9A6B0F"
+"""Gold for lines and words: dark enough to be read on white."""
+
+SILENCE_TEXT = "#6F6760"
+"""Grey for words about silence: dark enough to be read on white."""
 
 LIGHT = {
     "advice": ADVICE,
-    "silence": "#6F6760",
+    "silence": SILENCE_TEXT,
     "harm": "#B3452E",
     "star": GOLD,
     "gold": "#8A5F0C",
     "ink": INK,
     "soft": "#5B6170",
     "paper": PAPER,
-    "card": "#FFFFFF",
+    "card": WHITE,
     "line": LINES,
     "wall": "#4A4E59",
     "code": "#F1EEE8",
 }
-"""Colours of pages by what they stand for; silence, harm and gold are dark enough to be read."""
+"""Colours of pages by meaning; silence, harm and gold are darker than in pictures, to be read."""
 
 DARK = {
     "advice": "#4FC3BB",
@@ -36,4 +40,4 @@ DARK = {
     "wall": "#8B90A0",
     "code": "#262B35",
 }
-"""The same in the dark, as the pages of the service have them."""
+"""Colours of pages in the dark theme, as on the pages of the service."""

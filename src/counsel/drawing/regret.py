@@ -1,13 +1,13 @@
-"""The picture of one run: what learning has cost, and how far the advice still is from the best."""
+"""The picture of a learning run: regret and value gap against episodes."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from counsel.drawing.canvas import DOTS
-from counsel.drawing.figure_style import dressed
-from counsel.drawing.palette import ADVICE, HARM, INK, PAPER
+from counsel.drawing.canvas import new_figure
+from counsel.drawing.figure_style import style_axes
+from counsel.drawing.palette import ADVICE, HARM, INK
 from counsel.errors import CounselError
 from counsel.learning.learn import Record
 
@@ -21,37 +21,32 @@ def draw_learning(records: Sequence[Record], *, title: str | None = None) -> "Fi
     Parameters
     ----------
     records
-        Of one run, from its beginning.
+        All records of one run.
     title
-        What was run.
+        The algorithm and the world.
 
     Returns
     -------
-    The matplotlib figure; ``counsel.worlds.save`` writes it.
+    The matplotlib figure; ``counsel.drawing.canvas.save`` writes it.
     """
-    try:
-        from matplotlib.figure import Figure
-        from matplotlib.ticker import FuncFormatter, MaxNLocator
-    except ModuleNotFoundError:
-        raise CounselError(
-            "pictures need matplotlib; install it with: pip install 'counsel[draw]'"
-        ) from None
     if not records:
         raise CounselError("records is empty; there is nothing to draw")
     episode = np.array([record.episode for record in records])
     regret = np.array([record.regret for record in records])
     gap = np.array([record.value_gap for record in records])
-    figure = Figure(figsize=(7.2, 5.4), dpi=DOTS, facecolor=PAPER)
+    figure = new_figure(7.2, 5.4)
+    from matplotlib.ticker import FuncFormatter, MaxNLocator
+
     above = figure.add_axes((0.11, 0.44, 0.84, 0.40))
     below = figure.add_axes((0.11, 0.11, 0.84, 0.24), sharex=above)
     above.plot(np.append(0, episode), np.append(0.0, regret), color=HARM, linewidth=1.8)
-    # A gap is that of the policy the last episode began with.
+    # A record holds the gap of the policy with which its last block of episodes began.
     below.step(np.append(0, episode), np.append(gap[0], gap), color=ADVICE, linewidth=1.2)
     for axes, name, lowest in (
         (above, "regret", 0.0),
         (below, "value gap", min(0.0, float(gap.min()))),
     ):
-        dressed(axes).tick_params(labelsize=9)
+        style_axes(axes).tick_params(labelsize=9)
         axes.set_ylabel(name, color=INK, fontsize=9)
         top = float(axes.dataLim.y1)
         axes.set_ylim(1.08 * lowest, 1.08 * top if top > 1e-9 else 1.0)
@@ -68,7 +63,7 @@ def draw_learning(records: Sequence[Record], *, title: str | None = None) -> "Fi
 
 
 def _finding(records: Sequence[Record]) -> str:
-    """Say what the picture shows."""
+    """Return the title of the picture: its finding."""
     last, cost = records[-1], records[-1].regret
     half = next(record for record in records if record.regret >= cost / 2)
     if cost < 1e-9:

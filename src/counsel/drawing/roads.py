@@ -2,10 +2,10 @@
 
 from typing import TYPE_CHECKING
 
-from counsel.drawing.canvas import CAPTION, CELL, DASHES, mark_of, paint_mark, sheet
-from counsel.drawing.palette import DRIVER, GOLD, HARM, INK, STONES
+from counsel.drawing.canvas import CAPTION, CELL, DASHES, cell_axes, mark_of, paint_mark
+from counsel.drawing.palette import DARK_GOLD, GOLD, HARM, INK, ROAD, STONES, WHITE
 from counsel.worlds.car_driving import CAR, STONE, TURNS, road_of
-from counsel.worlds.views import Leg
+from counsel.worlds.views import Decision
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -13,22 +13,22 @@ if TYPE_CHECKING:
 
 
 def draw_road(
-    state: int, last: Leg | None, title: str, *, over: bool = False, sight: bool = False
+    state: int, last: Decision | None, title: str, *, over: bool = False, sight: bool = False
 ) -> "Figure":
-    """Draw the three rows of Car Driving that the machine sees, the driver's at the bottom.
+    """Draw the three rows of Car Driving that the machine sees, the driver's row at the bottom.
 
     Parameters
     ----------
     state
-        A state of ``car_driving`` that is not over.
+        A state of ``make_car_driving`` that is not over.
     last
-        The decision that led here, marked beside the driver; None for none.
+        The previous decision, marked beside the driver; None for none.
     title
         A line above the picture.
     over
         Whether the drive ended here.
     sight
-        Whether to frame what the machine sees and what the driver sees.
+        Whether to frame the rows that the machine sees and those that the driver sees.
 
     Returns
     -------
@@ -38,7 +38,7 @@ def draw_road(
     Raises
     ------
     CounselError
-        When matplotlib is not installed.
+        If matplotlib is not installed.
 
     Examples
     --------
@@ -48,7 +48,7 @@ def draw_road(
     ['the machine sees', 'the driver sees']
     """
     lane, rows = road_of(state)
-    axes = sheet(3, 3, title, cell=3 * CELL, least=CAPTION)
+    axes = cell_axes((3, 3), title, cell=3 * CELL, least=CAPTION)
     for depth, row in enumerate(rows):
         for where, kind in enumerate(row):
             _paint_road_cell(axes, where, 2 - depth, int(kind))
@@ -57,7 +57,7 @@ def draw_road(
         paint_mark(axes, lane, 1.6, mark_of(last, defer=len(TURNS)), 3.0)
     if sight:
         _frame(axes, 0.5, INK, "the machine sees")
-        _frame(axes, 1.5, DRIVER, "the driver sees")
+        _frame(axes, 1.5, DARK_GOLD, "the driver sees")
     return axes.figure  # type: ignore[return-value]
 
 
@@ -65,7 +65,7 @@ def _paint_road_cell(axes: "Axes", x: float, y: float, kind: int) -> None:
     from matplotlib.patches import Ellipse, FancyBboxPatch, Rectangle
 
     axes.add_patch(
-        Rectangle((x - 0.5, y - 0.5), 1, 1, facecolor="#EFEBE3", edgecolor="white", lw=3, zorder=1)
+        Rectangle((x - 0.5, y - 0.5), 1, 1, facecolor=ROAD, edgecolor=WHITE, lw=3, zorder=1)
     )
     if kind == STONE:
         for dx, dy, size in ((-0.3, 0.1, 0.26), (0.3, 0.14, 0.22), (0.02, -0.36, 0.2)):
@@ -101,7 +101,7 @@ def _paint_driver(axes: "Axes", lane: int, *, lost: bool) -> None:
             zorder=5,
         )
     )
-    axes.add_patch(Rectangle((lane - 0.13, 2 - 0.14), 0.26, 0.12, facecolor="white", zorder=6))
+    axes.add_patch(Rectangle((lane - 0.13, 2 - 0.14), 0.26, 0.12, facecolor=WHITE, zorder=6))
     if lost:
         axes.scatter([lane], [2], s=700, marker="x", color=HARM, lw=5, zorder=8)
 

@@ -213,7 +213,7 @@ def _player(  # noqa: PLR0913 (everything the page shows of a player)
         evaluation=evaluation,
         flights=Simulator(problem).play(policy, episodes=FLIGHTS, rng=rng),
         flights_alone=known.flights_alone,
-        heard=result.heard,
+        heard=result.matches,
         frontier=known.frontier,
         always=known.always,
         reasons=_reasons(problem, evaluation, penalty),

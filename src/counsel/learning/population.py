@@ -34,7 +34,7 @@ from counsel.estimate.people_counts import PeopleCounts
 from counsel.estimate.person import PersonEstimate, PersonModel
 from counsel.learning.move import Move
 from counsel.model.human import Human
-from counsel.model.policy import HardPolicy, Policy
+from counsel.model.policy import Policy
 from counsel.model.problem import AdviceProblem, Setting
 from counsel.planning.best_action import always_best_action
 from counsel.planning.evaluate import evaluate
@@ -384,7 +384,7 @@ class PersonLearner:
         self._moves: list[Move] = []
 
     @property
-    def policy(self) -> Policy | HardPolicy:
+    def policy(self) -> Policy:
         """What to advise now: the best policy for what is believed of the person."""
         if self._plan is None or self.population.has_moved(self._plan.decisions, self.person):
             self._plan = self.population.plan(self.person, self._limit, self.rng)
@@ -428,10 +428,8 @@ class PersonLearner:
             The advice; the number of actions is silence.
         """
         policy = self.policy
-        if isinstance(policy, HardPolicy):
-            spent = sum(move.advice < policy.n_actions for move in self._moves)
-            return policy.at(step, state, max(policy.budget - spent, 0))
-        return policy.draw(step, state, self.rng)
+        spent = sum(move.advice < policy.n_actions for move in self._moves)
+        return policy.draw(step, state, self.rng, pieces_left=policy.left_after(spent))
 
     def observe(self, move: Move) -> None:
         """Note what the person did and what came of it.

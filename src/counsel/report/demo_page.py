@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from counsel._arrays import Ints
-from counsel.drawing.figure_style import DARK_GOLD, label_ends, name_axes, sheet
+from counsel.drawing.figure_style import label_ends, name_axes, subplots
 from counsel.drawing.inline_svg import inline_svg
 from counsel.drawing.maps import draw_map
-from counsel.drawing.palette import ADVICE, HARM, INK, SILENCE
+from counsel.drawing.palette import ADVICE, DARK_GOLD, HARM, INK, SILENCE
 from counsel.estimate.intervals import wilson
 from counsel.learning.learn import Record
 from counsel.model.problem import AdviceProblem
@@ -492,7 +492,7 @@ def _next() -> str:
 
 
 def _regret_chart(players: Sequence[Player]) -> "Figure":
-    figure, (axes,) = sheet(width=WIDTH, height=HEIGHT)
+    figure, (axes,) = subplots(width=WIDTH, height=HEIGHT)
     looks = ((DARK_GOLD, "-"), (INK, (0, (4, 2))))
     ends = []
     for i, player in enumerate(players):
@@ -509,7 +509,7 @@ def _regret_chart(players: Sequence[Player]) -> "Figure":
 
 
 def _frontier_chart(player: Player, penalty: float) -> "Figure":
-    figure, (axes,) = sheet(width=WIDTH, height=HEIGHT)
+    figure, (axes,) = subplots(width=WIDTH, height=HEIGHT)
     axes.plot(*zip(*player.frontier, strict=True), color=ADVICE, linewidth=2.0, zorder=2)
     here = Point(player.evaluation.advice_count, player.evaluation.value)
     learnt = "free" if penalty == 0.0 else f"at {penalty:g} stars"

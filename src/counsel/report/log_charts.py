@@ -9,13 +9,12 @@ from typing import Any
 import numpy as np
 
 from counsel._arrays import Floats
-from counsel.drawing.palette import ADVICE, GOLD, HARM, INK, LINES
+from counsel.drawing.palette import ADVICE, GOLD, HARM, INK, LINES, SILENCE_TEXT, STONES, WHITE
 from counsel.estimate.intervals import Z, wilson
 from counsel.logs.adherence_breakdown import Listening, Trend
 from counsel.logs.evaluate_log import Worth
 from counsel.logs.report_contents import Study
 
-GREY = "#6F675F"
 MOST_ROWS = 25
 """States of the heat map, and rows of any other chart."""
 
@@ -46,7 +45,7 @@ def criticality_chart(found: Study) -> Chart | None:
         "z": _list(table[::-1]),
         "x": list(range(table.shape[1])),
         "y": names[::-1],
-        "colorscale": [[0, "#FFFFFF"], [1, ADVICE]],
+        "colorscale": [[0, WHITE], [1, ADVICE]],
         "colorbar": {"title": {"text": "criticality"}, "thickness": 12},
         "hovertemplate": "step %{x}, %{y}<br>criticality %{z:.3g}<extra></extra>",
     }
@@ -61,7 +60,7 @@ def criticality_chart(found: Study) -> Chart | None:
 def frontier_chart(found: Study) -> Chart:
     """Return the frontier with its band, and what else could be done."""
     points = (
-        ("never", 0.0, found.alone, GREY, "circle"),
+        ("never", 0.0, found.alone, SILENCE_TEXT, "circle"),
         ("as logged", found.fit.logged_pieces, found.logged, HARM, "diamond"),
         ("the plan", found.planned.plan.advice_count, found.chosen, ADVICE, "triangle-up"),
         ("always the best action", found.always_pieces, found.always, GOLD, "square"),
@@ -141,7 +140,7 @@ def share_chart(name: str, by: Listening) -> Chart:
         "x": _list(anyway[told]),
         "y": [_plain(by.keys[i]) for i in told],
         "mode": "markers",
-        "marker": {"color": GREY, "size": 10, "symbol": "circle"},
+        "marker": {"color": SILENCE_TEXT, "size": 10, "symbol": "circle"},
         "name": "anyway",
         "hovertemplate": "%{y}: anyway %{x:.1%}<extra></extra>",
     }
@@ -224,7 +223,7 @@ def _layout(x: str, y: str, *, height: int) -> dict[str, Any]:
         "plot_bgcolor": "rgba(0,0,0,0)",
         "font": {"family": "system-ui, sans-serif", "color": INK, "size": 13},
         "showlegend": False,
-        "modebar": {"bgcolor": "rgba(0,0,0,0)", "color": "#B9B2A8", "activecolor": ADVICE},
+        "modebar": {"bgcolor": "rgba(0,0,0,0)", "color": STONES, "activecolor": ADVICE},
         "legend": {"orientation": "h", "y": 1.02, "yanchor": "bottom"},
         "xaxis": axis | {"title": {"text": x}},
         "yaxis": axis | {"title": {"text": y}},
@@ -237,7 +236,7 @@ def _whisker(worth: Worth) -> dict[str, Any]:
         "symmetric": False,
         "array": _list(np.array([worth.high - worth.value])),
         "arrayminus": _list(np.array([worth.value - worth.low])),
-        "color": GREY,
+        "color": SILENCE_TEXT,
     }
 
 

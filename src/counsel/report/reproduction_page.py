@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 
-from counsel.drawing.palette import ADVICE
 from counsel.report.page_template import COMMON_STYLE, table, whole_page
 
 
@@ -51,10 +50,10 @@ figure {{ margin: 1.2rem 0; }}
 figure img {{ max-width: 100%; height: auto; display: block; }}
 figcaption {{ font-size: .92rem; margin-top: .5rem; max-width: 52rem; }}
 .whole {{ white-space: nowrap; }}
-.holds {{ color: {ADVICE}; font-weight: 600; white-space: nowrap; }}
-.fails {{ color: #A53E28; font-weight: 600; white-space: nowrap; }}
+.holds {{ color: var(--advice); font-weight: 600; white-space: nowrap; }}
+.fails {{ color: var(--harm); font-weight: 600; white-space: nowrap; }}
 details {{ margin: .8rem 0; font-size: .9rem; }}
-summary {{ cursor: pointer; color: {ADVICE}; }}
+summary {{ cursor: pointer; color: var(--advice); }}
 code {{ font-size: .85em; overflow-wrap: anywhere; }}
 @media print {{ details, nav {{ display: none; }} }}
 """

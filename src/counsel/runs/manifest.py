@@ -1,4 +1,4 @@
-"""What a run was: its settings, the problem's hash, versions, and the result, in one JSON file."""
+"""The manifest of a run: settings, hash of the problem, versions and result, in one JSON file."""
 
 import hashlib
 import json
@@ -19,13 +19,13 @@ from counsel.runs.spec import Spec
 MANIFEST = "manifest.json"
 
 PACKAGES = ("counsel", "numpy", "scipy", "numba", "pyarrow", "highspy")
-"""Packages whose versions results depend on."""
+"""Packages whose versions may affect results."""
 
 
-def spec_in(folder: Path) -> Spec:
+def read_spec(folder: Path) -> Spec:
     """Return the settings of the run in a folder."""
     if not (folder / MANIFEST).exists():
-        raise CounselError(f"{folder} holds no run to go on with")
+        raise CounselError(f"{folder} contains no run to resume")
     with blaming(folder / MANIFEST):
         return Spec(**read_manifest(folder)["settings"])
 
@@ -34,18 +34,18 @@ def read_manifest(folder: Path) -> dict[str, Any]:
     """Return the manifest of the run in a folder."""
     try:
         manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
-        known = {field.name for field in fields(Spec)}
-        if set(manifest["settings"]) == known and isinstance(manifest["problem"], str):
+        names = {field.name for field in fields(Spec)}
+        if set(manifest["settings"]) == names and isinstance(manifest["problem"], str):
             return dict(manifest)
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
         pass
-    raise CounselError(f"{folder / MANIFEST} is no manifest of a run; choose another folder")
+    raise CounselError(f"{folder / MANIFEST} is not the manifest of a run; choose another folder")
 
 
 def problem_fingerprint(problem: AdviceProblem) -> str:
     """Return a hash of all numbers of a problem."""
     mdp, human = problem.mdp, problem.human
-    found = hashlib.sha256(f"{problem.horizon}".encode())
+    digest = hashlib.sha256(f"{problem.horizon}".encode())
     for array in (
         mdp.kernel.row,
         mdp.kernel.indptr,
@@ -58,15 +58,15 @@ def problem_fingerprint(problem: AdviceProblem) -> str:
         human.adherence,
         human.groups,
     ):
-        found.update(f"{array.shape}{array.dtype}".encode())
-        found.update(np.ascontiguousarray(array).tobytes())
-    return found.hexdigest()
+        digest.update(f"{array.shape}{array.dtype}".encode())
+        digest.update(np.ascontiguousarray(array).tobytes())
+    return digest.hexdigest()
 
 
 def write_manifest(
     folder: Path, spec: Spec, problem: AdviceProblem, result: dict[str, Any]
 ) -> None:
-    """Write the settings, the problem's hash, the versions and the result of a run."""
+    """Write the manifest of a run."""
     manifest = {
         "kind": "counsel-run",
         "format": 1,
@@ -79,7 +79,7 @@ def write_manifest(
 
 
 def versions() -> dict[str, str]:
-    """Return the versions of Python and of the packages that results depend on."""
+    """Return the versions of Python and of the packages that may affect results."""
     installed = {}
     for name in PACKAGES:
         try:

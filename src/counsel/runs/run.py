@@ -1,19 +1,17 @@
-"""One run into one folder: records, policy, picture, and a manifest that says what they are.
+"""Run one learner and write a folder: records, policy, picture, and a manifest of all.
 
-A run that is stopped leaves what it has and a learner to go on with; ``resume`` then goes on as if
-nothing had happened. What is long is written now and then, so that a crash costs a minute at most.
+A run that is stopped leaves its records and its learner; ``run(..., resume=True)`` then continues
+as if it had never stopped. A long run is saved every minute, so a crash costs at most a minute.
 
 ====================  =============================================================
 ``record.csv``        one row per record: episode, value_gap, regret, advice_count, seconds
 ``regret.png``        the regret and the value gap
 ``policy.csv``        the learnt policy, for people; ``policy.npz`` for programs
-``learner.npz``       the learner, to go on with
+``learner.npz``       the learner, to resume the run
 ``manifest.json``     settings, seed, versions, and the result
 ====================  =============================================================
 """
 
-import csv
-import math
 import signal
 import threading
 import time
@@ -28,13 +26,13 @@ import numpy as np
 from numpy.random import Generator
 
 from counsel._arrays import Ints
-from counsel._files import blaming, make_folder
-from counsel._tables import Column, need_pyarrow, write_tables
+from counsel._files import make_folder
 from counsel.drawing.canvas import save
 from counsel.drawing.regret import draw_learning
 from counsel.errors import CounselError
 from counsel.learning.adherence_learner import AdherenceLearner
-from counsel.learning.files import Resumable, resume, suspend
+from counsel.learning.files import Resumable, suspend
+from counsel.learning.files import resume as restore
 from counsel.learning.learn import Learner, Record, learn
 from counsel.learning.structured import Structured
 from counsel.model.files import save_policy
@@ -45,48 +43,46 @@ from counsel.runs.manifest import (
     MANIFEST,
     problem_fingerprint,
     read_manifest,
-    spec_in,
+    read_spec,
     write_manifest,
 )
+from counsel.runs.records import RECORD, read_records, write_records
 from counsel.runs.spec import Spec
 from counsel.simulate.simulator import Simulator
 
-RECORDS, MOST = 1000, 20_000
-"""About how many records a run has, and the most episodes from one to the next."""
+RECORDS, LONGEST_BLOCK = 1000, 20_000
+"""About how many records a run has, and the largest number of episodes between two records."""
 
 SAVE_EVERY = 60.0
-"""Seconds between two savings of a long run."""
+"""Seconds between two saves of a long run."""
 
-RECORD, LEARNER = "record.csv", "learner.npz"
-OLD_RECORD = "record.parquet"
-"""Where the first runs of 0.1 have their records; once resumed they have ``record.csv``."""
-
-PICTURE, POLICY, POLICY_TABLE = "regret.png", "policy.npz", "policy.csv"
-WRITTEN = (PICTURE, POLICY_TABLE, POLICY, RECORD)
+LEARNER, PICTURE, POLICY, POLICY_TABLE = "learner.npz", "regret.png", "policy.npz", "policy.csv"
+FILES = (PICTURE, POLICY_TABLE, POLICY, RECORD, LEARNER)
+"""Every file of a run but its manifest."""
 
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """How a run went.
+    """The result of a run.
 
     Attributes
     ----------
     records
-        How the learner was doing, from the beginning.
+        All records of the run.
     best, best_advice_count
-        The value of the best policy (within the budget or less the penalty) and its expected pieces
-        of advice.
+        The value of the best policy (within the budget, or less the penalty) and its expected
+        pieces of advice.
     value, advice_count
-        The same of the policy that was learnt.
-    heard
-        For each advice how often it was matched and given, where that tells something about
-        adherence; None where advice of several kinds is counted together, or none is.
+        The same of the learnt policy.
+    matches
+        How often each advice was matched and given; None if the learner does not count each advice
+        by itself.
     finished
-        Whether all episodes were played or the stopping rule has fired; else it was stopped.
+        Whether all episodes were played or the stopping rule fired; else the run was stopped.
     stopping_rule_fired
-        Whether the stopping rule has fired.
+        Whether the stopping rule fired.
     files
-        What was written.
+        The files that were written.
     """
 
     records: tuple[Record, ...]
@@ -94,204 +90,162 @@ class Result:
     best_advice_count: float
     value: float
     advice_count: float
-    heard: tuple[Ints, Ints] | None
+    matches: tuple[Ints, Ints] | None
     finished: bool
     stopping_rule_fired: bool
     files: tuple[Path, ...] = ()
 
-    def told(self) -> dict[str, Any]:
+    def record(self) -> dict[str, Any]:
         """Return all but records and files, for JSON."""
-        heard = None
-        if self.heard is not None:
-            heard = {"matched": self.heard[0].tolist(), "given": self.heard[1].tolist()}
-        names = [f.name for f in fields(self) if f.name not in ("records", "files", "heard")]
+        names = [f.name for f in fields(self) if f.name not in ("records", "files", "matches")]
+        matches = None
+        if self.matches is not None:
+            matches = {"matched": self.matches[0].tolist(), "given": self.matches[1].tolist()}
         last = asdict(self.records[-1])
-        return {name: getattr(self, name) for name in names} | {"heard": heard, "last": last}
+        return {name: getattr(self, name) for name in names} | {"heard": matches, "last": last}
 
 
-def run(  # noqa: PLR0913 (what, where, whether to go on, and who is told)
+def run(  # noqa: PLR0913 (six, two of which show progress)
     spec: Spec,
     problem: AdviceProblem,
     *,
     folder: Path | None = None,
-    go_on: bool = False,
+    resume: bool = False,
     show: Callable[[Record], None] = lambda record: None,
     say: Callable[[str], None] = lambda text: None,
 ) -> Result:
-    """Run a learner and write what came of it.
+    """Run a learner and write the results.
 
     Parameters
     ----------
     spec
         The settings.
     problem
-        The world and the person that ``spec.world`` names.
+        The problem that ``spec.world`` names.
     folder
-        Where to write; nothing is written without.
-    go_on
-        Go on with the run in the folder, which must have the same settings but for the episodes.
+        The folder to write to; without one nothing is written.
+    resume
+        Continue the run in the folder. Its settings must be the same, but for more episodes.
     show, say
-        Told every record, and what happens on the way.
+        Called with every record, and with messages about the run.
     """
     learner, rng = spec.build(problem)
     records: list[Record] = []
-    if go_on and folder is None:
-        raise CounselError("there is no folder to go on from; give one with -o")
-    if folder is not None and go_on:
-        rng, records = _taken_up(folder, spec, problem, learner)
+    if resume:
+        if folder is None:
+            raise CounselError("there is no folder to resume from; give one with -o")
+        rng, records = _restore(folder, spec, problem, learner)
     last = records[-1] if records else None
     left = spec.episodes - (0 if last is None else last.episode)
     if left < 0:
         raise CounselError(
-            f"{folder} holds {spec.episodes - left} episodes already, more than {spec.episodes}"
+            f"{folder} already holds {spec.episodes - left} episodes, more than {spec.episodes}"
         )
     if folder is not None:
-        _prepare(folder, spec, problem, go_on=go_on)
+        _prepare(folder, spec, problem, resume=resume)
     fired, stopped, saved = _has_fired(learner), False, time.monotonic()
-    with _asked_to_stop(say) as asked:
+    with _catch_signals(say) as is_stopping:
         if left > 0 and not fired:
             for record in learn(
                 learner,
                 Simulator(problem),
                 episodes=left,
                 every=spec.schedule,
-                records=max(RECORDS, spec.episodes // MOST),
+                records=max(RECORDS, spec.episodes // LONGEST_BLOCK),
                 rng=rng,
                 after=last,
             ):
                 records.append(record)
                 show(record)
                 fired = _has_fired(learner)
-                stopped = asked() and record.episode < spec.episodes
+                stopped = is_stopping() and record.episode < spec.episodes
                 if fired or stopped:
                     break
                 if folder is not None and time.monotonic() - saved > SAVE_EVERY:
-                    _put_aside(folder, learner, rng, records)
+                    _save_progress(folder, learner, rng, records)
                     saved = time.monotonic()
         if folder is not None:
-            _put_aside(folder, learner, rng, records)
+            _save_progress(folder, learner, rng, records)
         plan = solve(problem, penalty=spec.penalty, budget=spec.budget)
-        worth = evaluate(problem, learner.policy)
+        evaluation = evaluate(problem, learner.policy)
         result = Result(
             records=tuple(records),
             best=plan.penalised_value,
             best_advice_count=plan.advice_count,
-            value=worth.value - spec.penalty_or_zero * worth.advice_count,
-            advice_count=worth.advice_count,
-            heard=heard(learner),
+            value=evaluation.value - spec.penalty_or_zero * evaluation.advice_count,
+            advice_count=evaluation.advice_count,
+            matches=matches_by_advice(learner),
             finished=not stopped,
             stopping_rule_fired=fired,
         )
         if folder is not None:
-            result = _written(folder, spec, problem, learner, result, say)
+            _write_policy_and_picture(folder, spec, problem, learner, records)
+            if find_spec("matplotlib") is None:
+                say(f"{PICTURE} is left out: it needs matplotlib (pip install 'counsel[draw]')")
+            write_manifest(folder, spec, problem, result.record())
+            paths = [folder / name for name in (*FILES, MANIFEST)]
+            result = replace(result, files=tuple(path for path in paths if path.exists()))
     return result
 
 
-def _prepare(folder: Path, spec: Spec, problem: AdviceProblem, *, go_on: bool) -> None:
-    """Make the folder, and refuse to write over another run in it."""
+def _prepare(folder: Path, spec: Spec, problem: AdviceProblem, *, resume: bool) -> None:
+    """Create the folder, and refuse to overwrite another run in it."""
     make_folder(folder)
-    if not go_on and (folder / MANIFEST).exists():
-        there = read_manifest(folder)["settings"]
-        for field in fields(spec):
-            if getattr(spec, field.name) != there[field.name]:
+    if not resume and (folder / MANIFEST).exists():
+        settings = read_manifest(folder)["settings"]
+        for name, value in spec.settings().items():
+            if value != settings[name]:
                 raise CounselError(
-                    f"{folder} holds a run with {field.name} {there[field.name]}, not "
-                    f"{getattr(spec, field.name)}; choose another folder, or --resume it"
+                    f"{folder} holds a run with {name} {settings[name]}, not {value}; choose "
+                    "another folder, or --resume it"
                 )
-    elif not go_on:
-        found = [name for name in (*WRITTEN, LEARNER) if (folder / name).exists()]
-        if found:
-            raise CounselError(f"{folder / found[0]} is there already; choose another folder")
+    elif not resume:
+        for path in (folder / name for name in FILES):
+            if path.exists():
+                raise CounselError(f"{path} already exists; choose another folder")
     write_manifest(folder, spec, problem, {"finished": False})
 
 
-def _taken_up(
+def _restore(
     folder: Path, spec: Spec, problem: AdviceProblem, learner: Learner
 ) -> tuple[Generator, list[Record]]:
-    """Put the learner back where it was, if this is the run in the folder."""
-    there = spec_in(folder)
-    for field in fields(spec):
-        here, before = getattr(spec, field.name), getattr(there, field.name)
-        longer = field.name == "episodes" and not spec.planned
-        if here != before and not longer:
+    """Restore the learner of the run in the folder; return its generator and its records."""
+    before = read_spec(folder).settings()
+    for name, value in spec.settings().items():
+        extends = name == "episodes" and not spec.fixed_length
+        if value != before[name] and not extends:
             raise CounselError(
-                f"{folder} holds a run with {field.name} {before}, not {here}; "
-                "it goes on only with the same"
+                f"{folder} holds a run with {name} {before[name]}, not {value}; "
+                "resume it with the same settings"
             )
     if read_manifest(folder)["problem"] != problem_fingerprint(problem):
         raise CounselError(f"{folder} holds a run of another {spec.world}: it has changed since")
     if not (folder / LEARNER).exists():
-        raise CounselError(f"{folder} holds no run to go on with: it was stopped too early")
+        raise CounselError(f"{folder} contains no run to resume: it was stopped too early")
     if not isinstance(learner, Resumable):
-        raise CounselError("a learner without state and restore cannot be gone on with")
-    rng, last = resume(learner, folder / LEARNER)
-    path = folder / (OLD_RECORD if (folder / OLD_RECORD).exists() else RECORD)
-    with blaming(path):
-        try:
-            records = _read_records(path)
-        except (OSError, ValueError, TypeError, KeyError, csv.Error):
-            raise CounselError("it cannot be read; start anew in another folder") from None
-        if not all(math.isfinite(r.regret) and math.isfinite(r.value_gap) for r in records):
-            raise CounselError("it holds numbers that are none")
-        return rng, [r for r in records if r.episode < last.episode] + [last]
+        raise CounselError("cannot resume: the learner has no state() and restore()")
+    rng, last = restore(learner, folder / LEARNER)
+    return rng, [r for r in read_records(folder) if r.episode < last.episode] + [last]
 
 
-def _read_records(path: Path) -> list[Record]:
-    """Read what ``_put_aside`` wrote."""
-    names = [field.name for field in fields(Record)]
-    if path.suffix == ".parquet":
-        need_pyarrow()
-        import pyarrow.parquet as pq
-
-        return [Record(**row) for row in pq.read_table(path, columns=names).to_pylist()]
-    with path.open(encoding="utf-8", newline="") as file:
-        reader = csv.DictReader(file, strict=True)
-        if reader.fieldnames != names:
-            raise ValueError(reader.fieldnames)
-        return [
-            Record(
-                episode=int(row["episode"]),
-                value_gap=float(row["value_gap"]),
-                regret=float(row["regret"]),
-                advice_count=float(row["advice_count"]),
-                seconds=float(row["seconds"]),
-            )
-            for row in reader
-        ]
-
-
-def _put_aside(folder: Path, learner: Learner, rng: Generator, records: list[Record]) -> None:
-    """Write the records and the learner; the learner last, as it says where to go on from."""
-    names = [field.name for field in fields(Record)]
-    columns = {name: Column(np.array([getattr(r, name) for r in records])) for name in names}
-    write_tables(folder / RECORD, [columns])
-    (folder / OLD_RECORD).unlink(missing_ok=True)
+def _save_progress(folder: Path, learner: Learner, rng: Generator, records: list[Record]) -> None:
+    """Write the records, then the learner, which determines where a run resumes."""
+    write_records(folder, records)
     if isinstance(learner, Resumable):
         suspend(learner, folder / LEARNER, rng=rng, record=records[-1])
 
 
-def _written(  # noqa: PLR0913 (all there is)
-    folder: Path,
-    spec: Spec,
-    problem: AdviceProblem,
-    learner: Learner,
-    result: Result,
-    say: Callable[[str], None],
-) -> Result:
-    """Write policy, picture and, last, the manifest; return the result with the files."""
-    save_policy(learner.policy, folder / POLICY, problem=problem)
-    save_policy(learner.policy, folder / POLICY_TABLE, problem=problem)
-    if find_spec("matplotlib") is None:
-        say(f"{PICTURE} is left out: pictures need matplotlib (pip install 'counsel[draw]')")
-    else:
-        save(draw_learning(result.records, title=spec.title), folder / PICTURE)
-    write_manifest(folder, spec, problem, result.told())
-    names = (*WRITTEN, LEARNER, MANIFEST)
-    return replace(result, files=tuple(folder / n for n in names if (folder / n).exists()))
+def _write_policy_and_picture(
+    folder: Path, spec: Spec, problem: AdviceProblem, learner: Learner, records: list[Record]
+) -> None:
+    for name in (POLICY, POLICY_TABLE):
+        save_policy(learner.policy, folder / name, problem=problem)
+    if find_spec("matplotlib") is not None:
+        save(draw_learning(records, title=spec.title), folder / PICTURE)
 
 
-def heard(learner: Learner) -> tuple[Ints, Ints] | None:
-    """Return how often each advice was matched and given; None where kinds are mixed."""
+def matches_by_advice(learner: Learner) -> tuple[Ints, Ints] | None:
+    """Return how often each advice was matched and given; None if advice shares counts."""
     if isinstance(learner, AdherenceLearner):
         group_lsa, matched, given = learner.known.groups.bin_lsa, learner.matched, learner.given
     elif isinstance(learner, Structured):
@@ -313,15 +267,15 @@ def _has_fired(learner: Learner) -> bool:
 
 
 @contextmanager
-def _asked_to_stop(say: Callable[[str], None]) -> Iterator[Callable[[], bool]]:
-    """Note Ctrl-C instead of breaking off in the middle; the second time it breaks off."""
-    told: list[int] = []
+def _catch_signals(say: Callable[[str], None]) -> Iterator[Callable[[], bool]]:
+    """Yield a function that returns whether a signal asked to stop; a second signal interrupts."""
+    received: list[int] = []
 
     def note(number: int, frame: object) -> None:
-        told.append(number)
-        if len(told) > 1:
+        received.append(number)
+        if len(received) > 1:
             raise KeyboardInterrupt
-        say("stopping at the next record; once more stops at once and loses what is not saved")
+        say("stopping at the next record; a second Ctrl-C stops at once and loses unsaved episodes")
 
     if threading.current_thread() is not threading.main_thread():
         yield lambda: False
@@ -329,7 +283,7 @@ def _asked_to_stop(say: Callable[[str], None]) -> Iterator[Callable[[], bool]]:
     names = [getattr(signal, n) for n in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, n)]
     before = {name: signal.signal(name, note) for name in names}
     try:
-        yield lambda: bool(told)
+        yield lambda: bool(received)
     finally:
         for name, handler in before.items():
             signal.signal(name, handler)

@@ -1,18 +1,18 @@
 """The machine's side of an advice problem as a Gymnasium environment.
 
 An action of the environment is a piece of advice 0 … A−1 or, last, to defer. The person then acts
-by the adherence law (equation 1) and the world moves. The reward is what the person earns, less
-``penalty`` for each piece of advice. ``terminated`` says that the state can never be left again and
-pays nothing (``MDP.over``), ``truncated`` that the horizon was reached before.
+according to the adherence law (equation 1) and the world moves on. The reward is the person's
+reward less ``penalty`` for each piece of advice. ``terminated`` means that the state is absorbing
+and pays nothing (``MDP.over``); ``truncated`` means that the horizon was reached first.
 
-The best advice depends on the step, which is not part of the observation but in ``info["step"]``;
-for learners that need it Gymnasium's ``TimeAwareObservation(env, flatten=False)`` adds it, around
-an environment made with ``max_episode_steps=`` its horizon. (In Flappy Bird the state tells the
-step.)
+The best advice depends on the step, which is in ``info["step"]`` and not in the observation. For
+learners that need the step in the observation, wrap an environment made with
+``max_episode_steps=`` its horizon in Gymnasium's ``TimeAwareObservation(env, flatten=False)``. (In
+Flappy Bird the state determines the step.)
 
 ``info`` has the same keys after ``reset`` and ``step``: ``step``, ``advice``, ``action`` (what the
-person did; ``NOTHING_YET`` after reset), ``matched``, ``deferred`` and ``action_mask`` (what may be
-advised now).
+person did; ``NO_ACTION`` after reset), ``matched``, ``deferred`` and ``action_mask`` (the advice
+that is allowed now).
 """
 
 from collections.abc import Sequence
@@ -28,14 +28,14 @@ from counsel.errors import CounselError
 from counsel.model.human import advised_law, draw_index
 from counsel.model.problem import AdviceProblem
 from counsel.worlds.catalogue import make
-from counsel.worlds.views import Leg, Picture, View, Words
+from counsel.worlds.views import Decision, PictureView, TextView, View, sign_of
 
-NOTHING_YET = -1
-"""The action in ``info`` before the person has done anything."""
+NO_ACTION = -1
+"""The action in ``info`` before the person has acted."""
 
 
 class AdviceEnv(gymnasium.Env[np.int64, np.int64]):
-    """An advice problem as a Gymnasium environment, seen by the machine.
+    """An advice problem as a Gymnasium environment in which the machine acts.
 
     Observations are states; actions are the advice 0 … A−1 and, last, to defer.
 
@@ -44,20 +44,20 @@ class AdviceEnv(gymnasium.Env[np.int64, np.int64]):
     problem
         The world and the person.
     penalty
-        What each piece of advice costs, in units of reward.
+        The cost of each piece of advice, in units of reward.
     render_mode
-        "ansi" for text, "rgb_array" for pixels where the view has a picture.
+        "ansi" for text, "rgb_array" for pixels if the view can draw.
     view
-        How it looks; words when not given.
+        How episodes are shown; by default the name of the state.
 
     Raises
     ------
     CounselError
-        When the penalty is negative or not finite, or there is no such render mode.
+        If the penalty is negative or not finite, or the render mode is unknown.
 
     Examples
     --------
-    What is advised in the second hour is not taken, and costs 0.1 all the same:
+    The advice of the second hour is not taken, but still costs 0.1:
 
     >>> from counsel.worlds import AdviceEnv, make
     >>> env = AdviceEnv(make("night-shift"), penalty=0.1, render_mode="ansi")
@@ -85,8 +85,8 @@ class AdviceEnv(gymnasium.Env[np.int64, np.int64]):
             raise CounselError(f"problem is {brief(problem)}; give an AdviceProblem")
         self.problem = problem
         self.penalty = not_negative("penalty", penalty)
-        self.view = Words(problem) if view is None else view
-        modes = ["ansi", "rgb_array"] if isinstance(self.view, Picture) else ["ansi"]
+        self.view = TextView(problem) if view is None else view
+        modes = ["ansi", "rgb_array"] if isinstance(self.view, PictureView) else ["ansi"]
         self.metadata = {"render_modes": modes, "render_fps": 4}
         if render_mode is not None and render_mode not in modes:
             raise CounselError(
@@ -101,7 +101,7 @@ class AdviceEnv(gymnasium.Env[np.int64, np.int64]):
         self._starts = np.flatnonzero(problem.mdp.start)
         self._start_upto = np.cumsum(problem.mdp.start[self._starts])
         self._state, self._step = 0, problem.horizon
-        self._moves: list[Leg] = []
+        self._decisions: list[Decision] = []
         self._earned = 0.0
 
     def reset(
@@ -112,22 +112,22 @@ class AdviceEnv(gymnasium.Env[np.int64, np.int64]):
         Parameters
         ----------
         seed
-            Begins the chance of world and person anew; it goes on when not given.
+            Seeds the generator of world and person; without a seed it continues.
         options
             Not used.
 
         Returns
         -------
         state : int
-            Where the episode starts.
+            The first state.
         info : dict
-            What was said and done: nothing yet.
+            The keys of ``step``, before any decision.
         """
         super().reset(seed=seed)
         u = self.np_random.random() * self._start_upto[-1]
         drawn = int(np.searchsorted(self._start_upto[:-1], u, side="right"))
         self._state, self._step = int(self._starts[drawn]), 0
-        self._moves, self._earned = [], 0.0
+        self._decisions, self._earned = [], 0.0
         return np.int64(self._state), self._info(None)
 
     def step(self, action: Any) -> tuple[np.int64, float, bool, bool, dict[str, Any]]:  # noqa: ANN401 (Gymnasium's)
@@ -141,32 +141,32 @@ class AdviceEnv(gymnasium.Env[np.int64, np.int64]):
         Returns
         -------
         state : int
-            Where it led.
+            The next state.
         reward : float
-            What the person earned, less the penalty where something was advised.
+            The person's reward, less the penalty if advice was given.
         terminated, truncated : bool
-            Whether nothing more can happen; whether the horizon was reached before that.
+            Whether the episode is over; whether the horizon was reached before that.
         info : dict
             ``step``, ``advice``, ``action``, ``matched``, ``deferred`` and ``action_mask``
-            [advice]: what may be advised next.
+            [advice]: the advice allowed next.
 
         Raises
         ------
         CounselError
-            When the advice is out of range or not allowed, or the episode is over.
+            If the advice is out of range or not allowed, or the episode is over.
         """
         problem, h, s = self.problem, self._step, self._state
         if h >= problem.horizon:
             raise CounselError("the episode is over; call reset before another step")
         if not self.action_space.contains(action):
             raise CounselError(
-                f"advice is {brief(action)}; it runs from 0 to {problem.defer}, which is to defer"
+                f"advice is {brief(action)}; give 0 to {problem.defer}, the last of which defers"
             )
         advice = int(action)
         if advice < problem.defer and not self._allowed_hsa[h, s, advice]:
             raise CounselError(
                 f"{problem.mdp.action_name(advice)} is not allowed in "
-                f'{problem.mdp.state_name(s)} at step {h}; info["action_mask"] tells what is'
+                f'{problem.mdp.state_name(s)} at step {h}; see info["action_mask"]'
             )
         law = self._own_hsa[h, s]
         if advice < problem.defer:
@@ -177,8 +177,8 @@ class AdviceEnv(gymnasium.Env[np.int64, np.int64]):
         self._state = int(states[draw_index(chances, self.np_random)])
         self._step = h + 1
         self._earned += reward
-        move = Leg(s, advice, did, self._state)
-        self._moves.append(move)
+        decision = Decision(s, advice, did, self._state)
+        self._decisions.append(decision)
         if advice < problem.defer:
             reward -= self.penalty
         last = min(self._step, problem.horizon - 1)
@@ -186,7 +186,7 @@ class AdviceEnv(gymnasium.Env[np.int64, np.int64]):
         truncated = not terminated and self._step == problem.horizon
         if terminated:
             self._step = problem.horizon
-        return np.int64(self._state), reward, terminated, truncated, self._info(move)
+        return np.int64(self._state), reward, terminated, truncated, self._info(decision)
 
     def render(self) -> str | NDArray[np.uint8] | None:
         """Show the episode so far.
@@ -194,25 +194,25 @@ class AdviceEnv(gymnasium.Env[np.int64, np.int64]):
         Returns
         -------
         str or ndarray or None
-            Text in the mode "ansi", pixels [height, width, 3] in "rgb_array", None without a mode.
+            Text in mode "ansi", pixels [height, width, 3] in mode "rgb_array", None without a mode.
         """
         if self.render_mode == "ansi":
-            return self.view.text(self._moves, self._state, self._caption())
-        if self.render_mode == "rgb_array" and isinstance(self.view, Picture):
-            return self.view.frame(self._moves, self._state, self._caption())
+            return self.view.text(self._decisions, self._state, self._caption())
+        if self.render_mode == "rgb_array" and isinstance(self.view, PictureView):
+            return self.view.frame(self._decisions, self._state, self._caption())
         return None
 
-    def _info(self, move: Leg | None) -> dict[str, Any]:
+    def _info(self, decision: Decision | None) -> dict[str, Any]:
         mdp = self.problem.mdp
-        advice = mdp.defer if move is None else move.advice
-        action = NOTHING_YET if move is None else move.action
-        step = min(len(self._moves), mdp.horizon - 1)
+        advice = mdp.defer if decision is None else decision.advice
+        action = NO_ACTION if decision is None else decision.action
+        step = min(len(self._decisions), mdp.horizon - 1)
         return {
-            "step": len(self._moves),
+            "step": len(self._decisions),
             "advice": advice,
             "action": action,
             "matched": advice == action,
-            "deferred": move is not None and advice == mdp.defer,
+            "deferred": decision is not None and advice == mdp.defer,
             "action_mask": self._mask(step),
         }
 
@@ -223,21 +223,21 @@ class AdviceEnv(gymnasium.Env[np.int64, np.int64]):
 
     def _caption(self) -> str:
         mdp = self.problem.mdp
-        parts = [f"step {len(self._moves)} of {mdp.horizon}", f"reward {self._earned:g}"]
-        if self._moves:
-            move = self._moves[-1]
-            said = "● silent"
-            if move.advice != mdp.defer:
-                sign = "▲" if move.advice == move.action else "△"
-                said = f"{sign} advised {mdp.action_name(move.advice)}"
-            parts.append(f"{said}, did {mdp.action_name(move.action)}")
+        parts = [f"step {len(self._decisions)} of {mdp.horizon}", f"reward {self._earned:g}"]
+        if self._decisions:
+            decision = self._decisions[-1]
+            said = "silent"
+            if decision.advice != mdp.defer:
+                said = f"advised {mdp.action_name(decision.advice)}"
+            sign = sign_of(decision, defer=mdp.defer)
+            parts.append(f"{sign} {said}, did {mdp.action_name(decision.action)}")
         return " · ".join(parts)
 
 
 def night_shift_env(
     *, render_mode: str | None = None, penalty: float = 0.0, **overrides: object
 ) -> AdviceEnv:
-    """Return the night shift."""
+    """Return the environment of the night shift."""
     return AdviceEnv(make("night-shift", **overrides), penalty=penalty, render_mode=render_mode)
 
 
@@ -249,6 +249,6 @@ IDS: Sequence[tuple[str, str]] = (
 
 
 def register() -> None:
-    """Make the ids known to ``gymnasium.make``."""
+    """Register the ids with ``gymnasium.make``."""
     for name, entry_point in IDS:
         gymnasium.register(name, entry_point=entry_point)

@@ -1,8 +1,8 @@
-"""Advice in anybody's Gymnasium environment: the machine's MDP of CartPole, say.
+"""Advice in any Gymnasium environment with discrete actions, e.g. CartPole.
 
-``AdviceWrapper`` puts a simulated person between the machine and an environment with a discrete
-action space. The wrapped environment's actions are pieces of advice and, one after the last, to
-defer. Any learner for discrete actions can be trained on it.
+``AdviceWrapper`` puts a simulated person between the machine and the environment. The actions of
+the wrapped environment are pieces of advice and, one after the last, to defer. Any learner for
+discrete actions can be trained in the wrapped environment.
 """
 
 from collections.abc import Callable
@@ -19,21 +19,20 @@ from counsel.errors import CounselError
 from counsel.model.human import advised_law, draw_index, drop_never
 
 Habit = Callable[[Any], "ArrayLike | int"]
-"""What the person does alone, given an observation: an action, or a distribution over actions."""
+"""Returns what the person does alone at an observation: an action, or a probability of each."""
 
 Adherence = Callable[[Any, int], float]
-"""How likely the person is to take an advice, given the observation and the advice."""
+"""Returns the probability that the person takes an advice at an observation."""
 
+PERSON_STREAM = 1
+"""Added to the seed of the world, so that person and world have separate random streams."""
 
-PERSON = 1
-"""Tells the person's seed from the world's."""
-
-SINGLE = 1e-5
-"""How far from one a person's probabilities may sum: many are computed in single precision."""
+SUM_TOLERANCE = 1e-5
+"""Tolerance for the sum of a person's probabilities, which may come in single precision."""
 
 
 class AdviceWrapper(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
-    """A person in ``env`` who may be advised.
+    """An environment in which a simulated person acts and the machine advises.
 
     Parameters
     ----------
@@ -41,31 +40,31 @@ class AdviceWrapper(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorArgs
         Any environment with a ``Discrete`` action space.
     human
         A function of the observation that returns what the person would do alone: one action, or
-        a probability for each.
+        the probability of each action.
     adherence
-        A number in [0, 1], one for each action, or a function of observation and advice: how likely
-        the person's action is to match the advice.
+        The probability that the person's action matches the advice: a number in [0, 1], one number
+        per action, or a function of observation and advice.
     penalty
-        What each piece of advice costs, in units of reward.
+        The cost of each piece of advice, in units of reward.
 
     Raises
     ------
     CounselError
-        When the environment's actions are not ``Discrete``, ``human`` is no function, or adherence
-        or penalty are out of range; on ``step``, when ``human`` or ``adherence`` return something
-        that makes no sense.
+        If the actions of the environment are not ``Discrete``, ``human`` is not a function, or
+        adherence or penalty is out of range; from ``step``, if ``human`` or ``adherence`` returns
+        an invalid value.
 
     Notes
     -----
-    The action space keeps the numbers of ``env`` and adds one, to defer. ``info`` gains ``advice``,
-    ``action``, ``matched``, ``deferred`` and ``action_mask``, after ``step`` and after ``reset``
-    (where nothing has been said or done: ``advice`` is to defer, ``action`` one below the first).
-    The person has a generator of their own, seeded by ``reset(seed=…)``, so the world's chance is
-    the same whoever is in it.
+    The action space keeps the numbers of ``env`` and adds one more, to defer. ``info`` gains
+    ``advice``, ``action``, ``matched``, ``deferred`` and ``action_mask``, after ``step`` and after
+    ``reset`` (where ``advice`` is to defer and ``action`` is one below the first action). The
+    person has a generator of their own, seeded by ``reset(seed=…)``, so the random stream of the
+    world does not depend on the person.
 
     Examples
     --------
-    Somebody who reacts late to the angle of a pole, advised to push right and then left alone:
+    A person who reacts late to the angle of a pole, first advised to push right, then not advised:
 
     >>> import gymnasium
     >>> from counsel.worlds import AdviceWrapper
@@ -90,7 +89,7 @@ class AdviceWrapper(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorArgs
         *,
         penalty: float = 0.0,
     ) -> None:
-        # Not copied: a person may be a large model, or hold what cannot be copied.
+        # Not copied: a person may be a large model, or hold objects that cannot be copied.
         RecordConstructorArgs.__init__(
             self, _disable_deepcopy=True, human=human, adherence=adherence, penalty=penalty
         )
@@ -114,7 +113,7 @@ class AdviceWrapper(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorArgs
 
     @property
     def defer(self) -> int:
-        """The machine's choice to say nothing."""
+        """The number of the machine's choice to defer."""
         return self.first + self.n_actions
 
     def reset(
@@ -125,7 +124,7 @@ class AdviceWrapper(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorArgs
         Parameters
         ----------
         seed
-            Begins the chance of world and person anew; it goes on when not given.
+            Seeds the generators of world and person; without a seed they continue.
         options
             Passed to ``env``.
 
@@ -134,14 +133,13 @@ class AdviceWrapper(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorArgs
         observation : object
             The first observation of ``env``.
         info : dict
-            That of ``env``, and what was said and done: nothing yet.
+            That of ``env``, with the keys of ``step`` before any decision.
         """
         self._observation, info = self.env.reset(seed=seed, options=options)
         self._started = True
         if seed is not None:
-            # Not from the seed alone: that is where the world's own chance begins.
-            self._rng = np.random.default_rng([seed, PERSON])
-        return self._observation, self._told(info, self.defer, self.first - 1, deferred=False)
+            self._rng = np.random.default_rng([seed, PERSON_STREAM])
+        return self._observation, self._info(info, self.defer, self.first - 1, deferred=False)
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:  # noqa: ANN401 (Gymnasium's)
         """Advise ``action``, or defer, and let the person act.
@@ -154,35 +152,35 @@ class AdviceWrapper(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorArgs
         Returns
         -------
         observation : object
-            As of ``env``.
+            The observation of ``env``.
         reward : float
-            That of ``env``, less the penalty where something was advised.
+            The reward of ``env``, less the penalty if advice was given.
         terminated, truncated : bool
-            As of ``env``.
+            As returned by ``env``.
         info : dict
             That of ``env``, and ``advice``, ``action``, ``matched``, ``deferred``, ``action_mask``.
 
         Raises
         ------
         CounselError
-            When the advice is out of range, or ``reset`` was never called.
+            If the advice is out of range, or ``reset`` was never called.
         """
         if not self.action_space.contains(action):
             raise CounselError(
-                f"advice is {brief(action)}; it runs from {self.first} to {self.defer}, "
-                "which is to defer"
+                f"advice is {brief(action)}; give {self.first} to {self.defer}, the last of "
+                "which defers"
             )
         if not self._started:
             raise CounselError("call reset before the first step")
         advice = int(action)
         did = self.first + draw_index(self._law(advice), self._rng)
         self._observation, reward, terminated, truncated, info = self.env.step(did)
-        paid = float(reward) - (self.penalty if advice != self.defer else 0.0)
-        told = self._told(info, advice, did, deferred=advice == self.defer)
-        return self._observation, paid, terminated, truncated, told
+        net = float(reward) - (self.penalty if advice != self.defer else 0.0)
+        info = self._info(info, advice, did, deferred=advice == self.defer)
+        return self._observation, net, terminated, truncated, info
 
     def _law(self, advice: int) -> Floats:
-        """Return how likely each action is, given the advice (equation 1)."""
+        """Return the probability of each action given the advice (equation 1)."""
         own = self._own()
         if advice == self.defer:
             return own
@@ -200,29 +198,29 @@ class AdviceWrapper(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorArgs
         return advised_law(own, advice - self.first, float(theta))
 
     def _own(self) -> Floats:
-        """Return what the person would do alone, checked."""
-        given = numbers("human(observation)", self.human(self._observation))
-        if given.ndim == 0:
-            index = float(given) - self.first
+        """Return the probability of each action without advice, checked."""
+        habit = numbers("human(observation)", self.human(self._observation))
+        if habit.ndim == 0:
+            index = float(habit) - self.first
             if index not in range(self.n_actions):
                 raise CounselError(
-                    f"human(observation) is {float(given):g}; actions run from {self.first} to "
+                    f"human(observation) is {float(habit):g}; actions run from {self.first} to "
                     f"{self.defer - 1}"
                 )
-            sure: Floats = np.eye(self.n_actions)[int(index)]
-            return sure
-        if given.shape != (self.n_actions,):
+            certain: Floats = np.eye(self.n_actions)[int(index)]
+            return certain
+        if habit.shape != (self.n_actions,):
             raise CounselError(
-                f"human(observation) has shape {given.shape}; return one action or "
+                f"human(observation) has shape {habit.shape}; return one action or "
                 f"{self.n_actions} probabilities"
             )
-        total = given.sum()
-        if abs(total - 1.0) <= SINGLE:
-            given /= total
-        check_distributions("human(observation)", given, "a")
-        return drop_never(given)
+        total = habit.sum()
+        if abs(total - 1.0) <= SUM_TOLERANCE:
+            habit /= total
+        check_distributions("human(observation)", habit, "a")
+        return drop_never(habit)
 
-    def _told(
+    def _info(
         self, info: dict[str, Any], advice: int, action: int, *, deferred: bool
     ) -> dict[str, Any]:
         mask = np.asarray(info.get("action_mask", np.ones(self.n_actions)), dtype=np.int8)
@@ -236,12 +234,12 @@ class AdviceWrapper(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorArgs
         }
 
 
-def _read_adherence(given: ArrayLike, n_actions: int) -> Floats:
-    theta = numbers("adherence", given)
+def _read_adherence(adherence: ArrayLike, n_actions: int) -> Floats:
+    theta = numbers("adherence", adherence)
     if theta.shape not in ((), (n_actions,)):
         raise CounselError(
-            f"adherence has shape {theta.shape}; give a number, one for each of {n_actions} "
-            "actions, or a function of observation and advice"
+            f"adherence has shape {theta.shape}; give a number, one number for each of "
+            f"{n_actions} actions, or a function of observation and advice"
         )
     check_range("adherence", theta, "a"[: theta.ndim], 0.0, 1.0)
     return np.broadcast_to(theta, (n_actions,))

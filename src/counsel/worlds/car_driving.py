@@ -1,17 +1,17 @@
-"""Car Driving: keep to an empty road of three lanes for ten rows (appendix B).
+"""Car Driving: drive ten rows along a road of three lanes (appendix B).
 
-A cell of the road is empty, or holds a stone, or a car. The machine sees three rows: the one the
-driver is in and the next two. An action takes the driver one row on, one lane to the left, straight
-on, or one lane to the right, and a fresh row comes into sight, each cell drawn (0.4, 0.3, 0.3).
-Being on an empty cell pays 1, on a stone 0.5. Driving into a car or off the road ends it in one
-last state, "over". An episode starts in the middle lane with three random rows; where the first
-cell holds a car it is lost already: nothing is paid and every action leads to "over".
+A cell of the road is empty, or holds a stone or a car. The machine sees three rows: the driver's
+own and the next two. An action moves the driver one row ahead: one lane to the left, straight on,
+or one lane to the right. A new row then comes into sight, each cell drawn at random (empty 0.4,
+stone 0.3, car 0.3). An empty cell pays 1, a stone 0.5. Driving into a car or off the road ends the
+episode in the last state, "over". An episode starts in the middle lane with three random rows; if
+the first cell holds a car, the episode is lost: it pays nothing and every action leads to "over".
 
-The myopic driver sees the next row only, avoids cars and the edge, ignores stones, takes any of the
-actions that are left, each as likely as the others, and any of all three when none is left.
+The myopic driver sees only the next row, avoids cars and the edge, ignores stones, and chooses
+uniformly among the remaining actions, or among all three if none remains.
 
-Deviates: the paper counts 3⁹ states, the kinds of nine cells. Without the lane this is no MDP: with
-it, and with the end, there are 3 · 27³ + 1 = 59,050.
+Deviates: the paper counts 3⁹ states, one per content of nine cells. Without the lane this is not
+an MDP; with the lane and the end there are 3 · 27³ + 1 = 59,050.
 """
 
 import numpy as np
@@ -27,7 +27,7 @@ from counsel.worlds.people import Person, adherence_named, person_named, policy_
 
 EMPTY, STONE, CAR = 0, 1, 2
 SIGNS = ".o#"
-"""The sign of each kind of cell."""
+"""The sign of each kind of cell, by its number."""
 
 LANES = ("left", "middle", "right")
 TURNS = {"Left": -1, "Straight": 0, "Right": 1}
@@ -36,10 +36,10 @@ PAY = (1.0, 0.5, 0.0)
 OVER = 3 * 27**3
 
 ADHERENCE: dict[str, ArrayLike] = {"mixed": (0.7, 0.9, 0.7), "high": 0.8, "low": 0.4}
-"""The paper's setting is "mixed": 0.9 for Straight, 0.7 for changing lanes."""
+"""Adherence settings by name; the paper's is "mixed": 0.9 for Straight, 0.7 for changing lanes."""
 
 
-def car_driving(
+def make_car_driving(
     *,
     human: str | Person | ArrayLike = "myopic",
     adherence: str | ArrayLike = "mixed",
@@ -56,32 +56,32 @@ def car_driving(
     adherence
         "mixed", "high", "low", or numbers as ``Human`` takes them.
     groups
-        Which pairs share one adherence, as ``Human`` takes it: ``[0, 1, 2]`` is one per advice.
+        Which pairs share an adherence, as in ``Human``; ``[0, 1, 2]`` is one per advice.
     horizon
-        Steps in an episode.
+        Steps per episode.
     chances
-        How likely a cell is empty, a stone, a car: three numbers that sum to 1.
+        The probabilities that a cell is empty, a stone, or a car.
 
     Returns
     -------
     AdviceProblem
-        A state is a lane and three rows, the driver's first, labelled "middle/.../.o#/##.", say
-        (``.`` empty, ``o`` a stone, ``#`` a car); the last state is "over". Actions are Left,
-        Straight and Right.
+        A state is a lane and three rows, the driver's first, with labels such as
+        "middle/.../.o#/##." (``.`` empty, ``o`` a stone, ``#`` a car); the last state is "over".
+        Actions are Left, Straight and Right.
 
     Raises
     ------
     CounselError
-        When there is no such person or adherence, or the chances are no distribution.
+        If there is no such person or adherence, or the chances are not a distribution.
 
     Examples
     --------
-    A car is straight ahead, and beyond it a row that is free on the right only. The driver sees
-    the first of the two rows only and takes either side; the machine sees both.
+    A car is straight ahead, and the row behind it is free only on the right. The driver sees only
+    the first of these two rows and takes either side; the machine sees both.
 
     >>> import counsel
-    >>> from counsel.worlds import car_driving
-    >>> problem = car_driving()
+    >>> from counsel.worlds import make_car_driving
+    >>> problem = make_car_driving()
     >>> state = problem.mdp.state_labels.index("middle/.../.#./##.")
     >>> problem.policy[0, state].tolist()
     [0.5, 0.0, 0.5]
@@ -134,7 +134,7 @@ def myopic() -> Floats:
 
 
 def _parts() -> tuple[Ints, Ints, Ints, Ints]:
-    """Return the lane and the codes of the three rows of every state that is not over."""
+    """Return the lane and the codes of the three rows, for every state that is not over."""
     lane, here, ahead, beyond = np.unravel_index(np.arange(OVER), (3, 27, 27, 27))
     return lane, here, ahead, beyond
 
@@ -151,7 +151,7 @@ def _targets() -> Ints:
 
 
 def _blocked() -> Bools:
-    """Tell which actions lead into a car or off the road [s, a]."""
+    """Return which actions lead into a car or off the road [s, a]."""
     target, ahead = _targets(), _parts()[2]
     off = (target < 0) | (target > 2)
     blocked: Bools = off | (_kinds()[ahead[:, None], target.clip(0, 2)] == CAR)
@@ -159,7 +159,7 @@ def _blocked() -> Bools:
 
 
 def _transitions(row_chance: Floats) -> "sp.csr_matrix":
-    """Return the matrix [s·3 + a, t]: 27 fresh rows, or the end."""
+    """Return the transition matrix [s·3 + a, t]: to 27 possible new rows, or to the end."""
     lane, here, ahead, beyond = _parts()
     lost = _kinds()[here, lane] == CAR
     ends = np.append(_blocked() | lost[:, None], np.ones((1, 3), dtype=np.bool_), axis=0)

@@ -1,13 +1,13 @@
-"""The worlds by name: ours, and those of installed packages.
+"""Worlds by name: those of Counsel and those of installed packages.
 
 A package adds worlds through the entry-point group ``counsel.worlds``, in its pyproject.toml
 
     [project.entry-points."counsel.worlds"]
     "my-ward/night" = "my_package.ward:night"
 
-where ``night`` returns an ``AdviceProblem``; its keyword arguments are the overrides that ``make``
-takes, and the first line of its docstring is what ``counsel worlds`` prints. A package is only
-imported when its world is asked for or listed.
+where ``night`` returns an ``AdviceProblem``. Its keyword arguments are the overrides that ``make``
+accepts, and ``counsel worlds`` prints the first line of its docstring. The package is imported only
+when its world is built or listed.
 """
 
 import inspect
@@ -19,34 +19,34 @@ from importlib.metadata import EntryPoint, entry_points
 from counsel._arrays import brief
 from counsel.errors import CounselError
 from counsel.model.problem import AdviceProblem
-from counsel.worlds.car_driving import car_driving
-from counsel.worlds.flappy_bird import flappy_bird
+from counsel.worlds.car_driving import make_car_driving
+from counsel.worlds.flappy_bird import make_flappy_bird
 from counsel.worlds.night_shift import night_shift
 from counsel.worlds.ward import ward
 
 GROUP = "counsel.worlds"
-"""The entry-point group of other packages' worlds."""
+"""The entry-point group for worlds of other packages."""
 
 Builder = Callable[..., AdviceProblem]
 
 
 @dataclass(frozen=True, slots=True)
 class World:
-    """A named problem: an entry of ``catalogue``.
+    """A named problem: an entry of ``list_worlds()``.
 
     Attributes
     ----------
     name
-        What ``make`` calls it.
+        The name that ``make`` accepts.
     source
-        The function that builds it, or the entry point of the installed package that does.
+        The function that builds the problem, or an entry point that names the function.
     about
-        One line on what it is; the first line of the builder's docstring when empty.
+        A one-line description; the first line of the builder's docstring if empty.
 
     Examples
     --------
-    >>> from counsel.worlds import catalogue
-    >>> world = catalogue()["night-shift"]
+    >>> from counsel.worlds import list_worlds
+    >>> world = list_worlds()["night-shift"]
     >>> world.summary
     'a nurse who tires over twelve hours, and a patient who may slip'
     >>> world.build().n_states
@@ -59,14 +59,14 @@ class World:
 
     @property
     def package(self) -> str:
-        """The installed package it comes from."""
+        """The installed package that provides the world."""
         if isinstance(self.source, EntryPoint):
             return self.source.dist.name if self.source.dist else self.source.module
         return "counsel"
 
     @property
     def summary(self) -> str:
-        """One line on what it is."""
+        """A one-line description, or why the world cannot be loaded."""
         if self.about:
             return self.about
         try:
@@ -75,7 +75,7 @@ class World:
             return str(fault)
 
     def builder(self) -> Builder:
-        """Return what builds it.
+        """Return the function that builds the problem.
 
         Returns
         -------
@@ -85,31 +85,31 @@ class World:
         Raises
         ------
         CounselError
-            When the installed package cannot be loaded, or names no function.
+            If the installed package cannot be loaded, or its entry point is not a function.
         """
         if not isinstance(self.source, EntryPoint):
             return self.source
         try:
-            built = self.source.load()
+            builder = self.source.load()
         except (Exception, SystemExit) as fault:
             raise CounselError(
                 f"the world {self.name!r} of the package {self.package} cannot be loaded: "
                 f"{type(fault).__name__}: {brief(str(fault))}"
             ) from fault
-        if not callable(built):
+        if not callable(builder):
             raise CounselError(
-                f"the world {self.name!r} of the package {self.package} is {brief(built)}; "
+                f"the world {self.name!r} of the package {self.package} is {brief(builder)}; "
                 "an entry point must name a function that returns an AdviceProblem"
             )
-        return built  # type: ignore[no-any-return]
+        return builder  # type: ignore[no-any-return]
 
     def build(self, **overrides: object) -> AdviceProblem:
-        """Build it.
+        """Build the problem.
 
         Parameters
         ----------
         **overrides
-            Keyword arguments of its builder.
+            Keyword arguments of the builder.
 
         Returns
         -------
@@ -119,7 +119,7 @@ class World:
         Raises
         ------
         CounselError
-            When it takes no such override, or cannot be built.
+            If the builder has no such argument, or fails.
         """
         builder = self.builder()
         _check_overrides(self.name, builder, overrides)
@@ -143,22 +143,22 @@ class World:
 OURS = (
     World(
         "flappy-bird/greedy",
-        partial(flappy_bird, human="greedy"),
+        partial(make_flappy_bird, human="greedy"),
         "a bird on a 7 × 20 map of three phases; its pilot chases stars into walls",
     ),
     World(
         "flappy-bird/safe",
-        partial(flappy_bird, human="safe"),
+        partial(make_flappy_bird, human="safe"),
         "the same map; its pilot dodges walls and misses stars",
     ),
     World(
         "flappy-bird-budget/greedy",
-        partial(flappy_bird, map="budget", human="greedy"),
+        partial(make_flappy_bird, map="budget", human="greedy"),
         "a 7 × 8 map where the best flight takes two pieces of advice",
     ),
     World(
         "car-driving/myopic",
-        partial(car_driving, human="myopic"),
+        partial(make_car_driving, human="myopic"),
         "three lanes of cars and stones; the driver looks one row ahead",
     ),
     World(
@@ -174,10 +174,10 @@ OURS = (
 )
 
 
-def catalogue() -> dict[str, World]:
-    """Return all worlds by name: ours, then those of installed packages.
+def list_worlds() -> dict[str, World]:
+    """Return all worlds by name: those of Counsel, then those of installed packages.
 
-    Where two have one name the first stays; ours cannot be replaced.
+    Of two worlds with the same name the first is kept: a package cannot replace one of Counsel's.
 
     Returns
     -------
@@ -186,8 +186,8 @@ def catalogue() -> dict[str, World]:
 
     Examples
     --------
-    >>> from counsel.worlds import catalogue
-    >>> [name for name, world in catalogue().items() if world.package == "counsel"][:3]
+    >>> from counsel.worlds import list_worlds
+    >>> [name for name, world in list_worlds().items() if world.package == "counsel"][:3]
     ['flappy-bird/greedy', 'flappy-bird/safe', 'flappy-bird-budget/greedy']
     """
     worlds = {world.name: world for world in OURS}
@@ -202,9 +202,9 @@ def make(name: str, **overrides: object) -> AdviceProblem:
     Parameters
     ----------
     name
-        One of ``catalogue()``: "flappy-bird/safe", say.
+        A key of ``list_worlds()``, e.g. "flappy-bird/safe".
     **overrides
-        What should be otherwise: ``adherence="low"``, say.
+        Keyword arguments of the world's builder, e.g. ``adherence="low"``.
 
     Returns
     -------
@@ -214,11 +214,11 @@ def make(name: str, **overrides: object) -> AdviceProblem:
     Raises
     ------
     CounselError
-        When there is no such world, or it takes no such override.
+        If there is no such world, or it has no such override.
 
     Examples
     --------
-    What the best advice brings somebody who listens more and more:
+    The value of the best advice grows with adherence:
 
     >>> import counsel
     >>> from counsel.worlds import make
@@ -230,16 +230,16 @@ def make(name: str, **overrides: object) -> AdviceProblem:
     0.9: 10.24
     """
     ours = {world.name: world for world in OURS}
-    if isinstance(name, str) and name in ours:  # whatever packages are installed
+    if isinstance(name, str) and name in ours:  # without a look at installed packages
         return ours[name].build(**overrides)
-    worlds = catalogue()
+    worlds = list_worlds()
     if not isinstance(name, str) or name not in worlds:
-        raise CounselError(f"no world is called {brief(name)}; there is {', '.join(worlds)}")
+        raise CounselError(f"no world is called {brief(name)}; choose one of {', '.join(worlds)}")
     return worlds[name].build(**overrides)
 
 
 def _check_overrides(name: str, builder: Builder, overrides: dict[str, object]) -> None:
-    """Raise where the builder has no argument of that name."""
+    """Raise an error if the builder lacks an argument of an override's name."""
     try:
         parameters = inspect.signature(builder).parameters.values()
     except ValueError:  # some builtins have none

@@ -1,19 +1,19 @@
 """Flappy Bird: fly across a map from left to right, collect stars, avoid walls (section 5).
 
-The bird is in one cell. Each action takes it one column to the right: Up one row up, Up-Up two (it
-touches only the cell where it lands), Down one row down. Being on a star pays 1. Flying into a wall
-or out of the map ends the game in one last state, "over"; so does leaving the last column. As the
-bird moves one column each step, column and step are the same, and the horizon is the number of
-columns. It starts in the middle row of column 0.
+The bird is in one cell. Each action moves it one column to the right: Up one row up, Up-Up two rows
+(only the cell where it lands counts), Down one row down. A star pays 1. Flying into a wall or out
+of the map ends the game in the last state, "over", and so does leaving the last column. The bird
+moves one column per step, so column and step are equal and the horizon is the number of columns.
+The bird starts in the middle row of column 0.
 
-Two people, neither of whom sees further than the next column. Left without a preference both
-zigzag: Up in even columns, Down in odd ones, counted from 0.
+There are two people, who see only the next column. Where they have no preference, both zigzag: Up
+in even columns, Down in odd columns, counted from 0.
 
-* Policy Greedy takes any of the actions that land on a star, each as likely as the others.
-* Policy Safe zigzags where that avoids walls and edges, else takes any of the actions that do.
+* Policy Greedy chooses uniformly among the actions that land on a star.
+* Policy Safe zigzags if that avoids walls and edges, else chooses uniformly among actions that do.
 
 Deviates: the paper counts 140 states; the end of the game is one more. The maps of the paper are
-not in its source; ours are in ``maps``, with the three phases it describes.
+not published with it; ours, in ``maps``, have the three phases it describes.
 """
 
 import os
@@ -33,13 +33,13 @@ from counsel.worlds.people import Person, adherence_named, person_named, policy_
 ADHERENCE: MappingProxyType[str, ArrayLike] = MappingProxyType(
     {"mixed": (0.9, 0.7, 0.9), "high": 0.8, "low": 0.4}
 )
-"""The paper's settings; "mixed" is 0.9, and 0.7 for the abrupt Up-Up. At "low" advice repels where
-the person would take the advised action with probability 0.5 anyway."""
+"""The paper's settings by name; "mixed" is 0.9, and 0.7 for the abrupt Up-Up. At "low", advice
+repels where the person takes the advised action with probability 0.5 without it."""
 
 UP, DOWN = 0, 2
 
 
-def flappy_bird(
+def make_flappy_bird(
     *,
     map: str | os.PathLike[str] | GridMap = "three-phases",
     human: str | Person | ArrayLike = "greedy",
@@ -58,30 +58,30 @@ def flappy_bird(
     adherence
         "mixed", "high", "low", or numbers as ``Human`` takes them.
     groups
-        Which pairs share one adherence, as ``Human`` takes it: ``[0, 1, 2]`` is one per advice.
+        Which pairs share an adherence, as in ``Human``; ``[0, 1, 2]`` is one per advice.
     horizon
-        Steps in an episode; the number of columns when not given.
+        Steps per episode; by default the number of columns.
 
     Returns
     -------
     AdviceProblem
-        State ``column * rows + row`` is the bird in that cell, labelled "c3r1", say; the last
-        state is "over". Actions are Up, Up-Up and Down.
+        State ``column * rows + row`` is the bird in that cell, labelled e.g. "c3r1"; the last state
+        is "over". Actions are Up, Up-Up and Down.
 
     Raises
     ------
     CounselError
-        When there is no such map, person or adherence, or the bird starts in a wall.
+        If there is no such map, person or adherence, or the bird starts in a wall.
 
     Examples
     --------
-    On this map Policy Greedy goes Up for the first star and then into the wall; two more stars lie
-    on the way Down:
+    On this map Policy Greedy goes Up to the first star and then hits the wall; the way Down leads
+    to two more stars:
 
     >>> import counsel
-    >>> from counsel.worlds import GridMap, flappy_bird
+    >>> from counsel.worlds import GridMap, make_flappy_bird
     >>> grid = GridMap.parse(".**.\n..#*\n....")
-    >>> problem = flappy_bird(map=grid, human="greedy", adherence=0.9)
+    >>> problem = make_flappy_bird(map=grid, human="greedy", adherence=0.9)
     >>> start = grid.state(row=1, column=0)
     >>> problem.policy[0, start].tolist()
     [1.0, 0.0, 0.0]
@@ -111,42 +111,44 @@ def flappy_bird(
     return AdviceProblem(mdp, Human(policy, adherence_named(adherence, ADHERENCE), groups=groups))
 
 
-def read_map(given: str | os.PathLike[str] | GridMap) -> GridMap:
-    """Return a map given itself, by the name of one of ours, or as a text file."""
-    if isinstance(given, GridMap):
-        return given
-    if isinstance(given, str) and given in map_names():
-        return GridMap.named(given)
-    if isinstance(given, str) and not os.path.exists(given):
-        raise CounselError(f"map is {given!r}; give a text file or one of {', '.join(map_names())}")
-    if not isinstance(given, str | os.PathLike):
-        raise CounselError(f"map must be a GridMap, a name or a file, not {type(given).__name__}")
-    return GridMap.read(given)
+def read_map(source: str | os.PathLike[str] | GridMap) -> GridMap:
+    """Return a map from the name of one of ours, a text file, or a map, which stays as it is."""
+    if isinstance(source, GridMap):
+        return source
+    if isinstance(source, str) and source in map_names():
+        return GridMap.named(source)
+    if isinstance(source, str) and not os.path.exists(source):
+        raise CounselError(
+            f"map is {source!r}; give a text file or one of {', '.join(map_names())}"
+        )
+    if not isinstance(source, str | os.PathLike):
+        raise CounselError(f"map must be a GridMap, a name or a file, not {type(source).__name__}")
+    return GridMap.read(source)
 
 
 def next_states(grid: GridMap) -> Ints:
-    """Return where each action leads [s, a]."""
+    """Return the next state of each state and action [s, a]."""
     over = grid.rows * grid.columns
     column, row = np.divmod(np.arange(over), grid.rows)
     landing = row[:, None] + np.array(list(MOVES.values()))
     inside = (landing >= 0) & (landing < grid.rows) & (column[:, None] + 1 < grid.columns)
     clipped = landing.clip(0, grid.rows - 1), (column[:, None] + 1).clip(max=grid.columns - 1)
     free = inside & (grid.cells[clipped] != WALL) & (grid.cells[row, column] != WALL)[:, None]
-    there = np.where(free, (column[:, None] + 1) * grid.rows + landing, over)
-    return np.append(there, [[over] * len(MOVES)], axis=0)
+    next_sa = np.where(free, (column[:, None] + 1) * grid.rows + landing, over)
+    return np.append(next_sa, [[over] * len(MOVES)], axis=0)
 
 
 def greedy(grid: GridMap) -> Floats:
-    """Return Policy Greedy [s, a]: to a star in the next column, else zigzag."""
+    """Return Policy Greedy [s, a]: fly to a star in the next column, else zigzag."""
     return _habit(grid, _lands_on_star(grid))
 
 
 def safe(grid: GridMap) -> Floats:
     """Return Policy Safe [s, a]: zigzag, unless that ends the game and another action does not."""
     survives = next_states(grid)[:-1] != grid.rows * grid.columns
-    habit = _zigzag(grid)
-    fine = survives[np.arange(habit.size), habit]
-    return _habit(grid, survives & ~fine[:, None])
+    zigzag = _zigzag(grid)
+    is_safe = survives[np.arange(zigzag.size), zigzag]
+    return _habit(grid, survives & ~is_safe[:, None])
 
 
 def _lands_on_star(grid: GridMap) -> Ints:
@@ -161,7 +163,7 @@ def _zigzag(grid: GridMap) -> Ints:
 
 
 def _habit(grid: GridMap, preferred_sa: Ints) -> Floats:
-    """Return a policy uniform over what is preferred, zigzag where nothing is, any when over."""
+    """Return a policy: uniform over preferred actions, else zigzag, and uniform when over."""
     zigzag = np.eye(len(MOVES))[_zigzag(grid)]
     weight = np.where(preferred_sa.any(axis=1, keepdims=True), preferred_sa, zigzag)
     weight = np.append(weight, np.ones((1, len(MOVES))), axis=0)
@@ -170,13 +172,13 @@ def _habit(grid: GridMap, preferred_sa: Ints) -> Floats:
 
 
 def next_column(problem: AdviceProblem) -> Bools:
-    """Return which states of a map can follow which [s, t]: the next column, and "over".
+    """Return which states can follow which [s, t]: those of the next column, and "over".
 
-    All that one knows of a map before the first flight.
+    This is the support of a map that is known before the first flight.
     """
     names = problem.mdp.state_labels
     if names is None or names[-1] != "over":
-        raise CounselError("this is no map: its last state is not called over")
+        raise CounselError('the problem is not a map: its last state is not called "over"')
     column = np.array([int(name[1:].partition("r")[0]) for name in names[:-1]])
     support = np.zeros((len(names), len(names)), dtype=np.bool_)
     support[:-1, :-1] = column[None, :] == column[:, None] + 1

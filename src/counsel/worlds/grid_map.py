@@ -1,11 +1,11 @@
-"""Maps of cells as text: ``.`` empty, ``*`` star, ``#`` wall; one line a row, top to bottom.
+"""Maps of cells as text: ``.`` empty, ``*`` star, ``#`` wall; one line per row, top to bottom.
 
     ..*#
     .*..
     ..*.
 
-Any size. A bad character or a row of another length is reported with its line and column, counted
-from 1 as editors do. ``generate_map`` draws maps that can be flown through from end to end.
+A map may have any size. Errors name the line and column of a bad character or of a row with another
+length, counted from 1 as in editors. ``generate_map`` draws maps that can be flown from end to end.
 """
 
 import os
@@ -24,12 +24,12 @@ SIGNS = ".*#"
 """The sign of each kind of cell, in the order of their numbers."""
 
 MOVES = {"Up": -1, "Up-Up": -2, "Down": 1}
-"""What the bird may do and how many rows down that takes it; each move goes one column on."""
+"""The moves of the bird and how many rows down each goes; every move goes one column ahead."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class GridMap:
-    r"""A map of cells; ``parse``, ``read`` and ``named`` make one from text.
+    r"""A map of cells; ``parse``, ``read`` and ``named`` build one from text.
 
     Parameters
     ----------
@@ -39,7 +39,7 @@ class GridMap:
     Raises
     ------
     CounselError
-        When the cells are no table of these kinds.
+        If the cells are not a table of these kinds.
 
     Examples
     --------
@@ -54,7 +54,7 @@ class GridMap:
     ...     GridMap.parse("..*#\n.*x.\n..*.")
     ... except counsel.CounselError as error:
     ...     print(error)
-    the map, line 2, column 3: 'x' is no cell; use . (empty), * (star) or # (wall)
+    the map, line 2, column 3: 'x' is not a cell; use . (empty), * (star) or # (wall)
     """
 
     cells: Bytes
@@ -76,9 +76,9 @@ class GridMap:
         Parameters
         ----------
         text
-            One line for each row, top to bottom: ``.`` empty, ``*`` a star, ``#`` a wall.
+            One line per row, top to bottom: ``.`` empty, ``*`` a star, ``#`` a wall.
         name
-            What errors call it.
+            The name of the map in errors.
 
         Returns
         -------
@@ -88,7 +88,7 @@ class GridMap:
         Raises
         ------
         CounselError
-            When a sign is another or the rows differ in length.
+            If a sign is unknown or the rows differ in length.
         """
         if not isinstance(text, str):
             raise CounselError(f"{name} is {brief(text)}; give its text")
@@ -102,7 +102,7 @@ class GridMap:
             for j, sign in enumerate(line, start=1):
                 if sign not in SIGNS:
                     raise CounselError(
-                        f"{name}, line {i}, column {j}: {sign!r} is no cell; "
+                        f"{name}, line {i}, column {j}: {sign!r} is not a cell; "
                         "use . (empty), * (star) or # (wall)"
                     )
             if len(line) != len(lines[0]):
@@ -119,7 +119,7 @@ class GridMap:
         Parameters
         ----------
         path
-            Its text is what ``parse`` takes.
+            A file with the text that ``parse`` takes.
 
         Returns
         -------
@@ -129,7 +129,7 @@ class GridMap:
         Raises
         ------
         CounselError
-            When the file cannot be read or is no map.
+            If the file cannot be read or does not contain a map.
         """
         if not isinstance(path, str | os.PathLike):
             raise CounselError(f"the map is {brief(path)}; give the path of a text file")
@@ -157,39 +157,39 @@ class GridMap:
         Raises
         ------
         CounselError
-            When there is no such map.
+            If there is no such map.
         """
         if name not in map_names():
-            raise CounselError(f"no map is called {name!r}; there is {', '.join(map_names())}")
-        return cls.parse(_shipped().joinpath(f"{name}.txt").read_text(encoding="utf-8"), name=name)
+            raise CounselError(f"no map is called {name!r}; choose one of {', '.join(map_names())}")
+        return cls.parse(_folder().joinpath(f"{name}.txt").read_text(encoding="utf-8"), name=name)
 
     @property
     def rows(self) -> int:
-        """How many rows."""
+        """The number of rows."""
         return int(self.cells.shape[0])
 
     @property
     def columns(self) -> int:
-        """How many columns."""
+        """The number of columns."""
         return int(self.cells.shape[1])
 
     @property
     def start_row(self) -> int:
-        """The row where the bird starts, the middle one or the lower of the two."""
+        """The row in which the bird starts: the middle row, or the lower of the two middle rows."""
         return self.rows // 2
 
     def state(self, row: int, column: int) -> int:
-        """Return the state of the bird in one cell.
+        """Return the state of the bird in a cell.
 
         Parameters
         ----------
         row, column
-            Of the cell, counted from 0.
+            The cell, counted from 0.
 
         Returns
         -------
         int
-            Its state in ``flappy_bird``.
+            The state in ``make_flappy_bird``.
         """
         return column * self.rows + row
 
@@ -202,8 +202,8 @@ class GridMap:
 
 def map_names() -> tuple[str, ...]:
     """Return the names of the maps that come with Counsel."""
-    found = (Path(file.name) for file in _shipped().iterdir())
-    return tuple(sorted(file.stem for file in found if file.suffix == ".txt"))
+    files = (Path(file.name) for file in _folder().iterdir())
+    return tuple(sorted(file.stem for file in files if file.suffix == ".txt"))
 
 
 def generate_map(
@@ -214,19 +214,19 @@ def generate_map(
     stars: float = 0.2,
     walls: float = 0.2,
 ) -> GridMap:
-    """Draw a map on which each cell after the first column is a star or a wall with these chances.
+    """Draw a random map; each cell after the first column may be a star or a wall.
 
-    A random flight from the start to the last column is kept free of walls (where there are rows
-    enough to fly), so the map can be survived.
+    A random flight from the start to the last column stays free of walls (if there are enough rows
+    to fly), so the bird can survive the map.
 
     Parameters
     ----------
     rows, columns
         The size, at least 1 each.
     rng
-        Where chance comes from.
+        The random generator.
     stars, walls
-        How likely a cell is one; together at most 1.
+        The probabilities that a cell is a star or a wall; together at most 1.
 
     Returns
     -------
@@ -236,11 +236,11 @@ def generate_map(
     Raises
     ------
     CounselError
-        When a size or a chance is out of range.
+        If a size or a probability is out of range.
 
     Examples
     --------
-    With walls everywhere only that flight is left:
+    With walls everywhere, only the random flight remains:
 
     >>> import numpy as np
     >>> from counsel.worlds import generate_map
@@ -256,7 +256,8 @@ def generate_map(
     filled = [real("stars", stars), real("walls", walls)]
     if not (min(filled) >= 0.0 and sum(filled) <= 1.0 + ROW_TOLERANCE):
         raise CounselError(
-            f"stars is {stars} and walls is {walls}; give shares from 0 that sum to 1 at most"
+            f"stars is {stars} and walls is {walls}; give shares of at least 0 that sum to at "
+            "most 1"
         )
     cells = rng.choice(3, size=(rows, columns), p=[max(1.0 - sum(filled), 0.0), *filled]).astype(
         np.uint8
@@ -273,5 +274,5 @@ def generate_map(
     return GridMap(cells)
 
 
-def _shipped() -> "resources.abc.Traversable":
+def _folder() -> "resources.abc.Traversable":
     return resources.files("counsel.worlds").joinpath("maps")

@@ -1,10 +1,11 @@
-"""A nurse alone on a ward at night, and a monitor that may speak up.
+"""Night shift: a nurse alone on a ward at night, and a monitor that may give advice.
 
-Twelve hours. A patient is stable, drifting, failing, or in crisis; the nurse waits, checks, or
-treats. Checking stops a drift, treating pulls a failing patient back, and both take time that other
-patients miss. The nurse acts well at first and waits more and more as the night goes on. What the
-monitor says is taken less often the more work it asks for. Small enough to print, and it shows the
-whole problem: where to speak, where silence is better, and what two alerts a night are worth.
+An episode is twelve hours. The patient is stable, drifting, failing, or in crisis; the nurse waits,
+checks, or treats. Checking stops a drift, treatment helps a failing patient, and both take time
+away from other patients. The nurse acts well at first and waits more and more as the night goes on.
+The more work a piece of advice asks for, the less often it is taken. The world is small enough to
+print and shows the whole problem: where to advise, where silence is better, and what two alerts per
+night are worth.
 """
 
 import numpy as np

@@ -1,8 +1,8 @@
-"""People for any world: what they would do alone, as a table of probabilities.
+"""People for any world: what they do without advice, as a table of probabilities.
 
-A person is anything that is called with an ``MDP`` and returns a policy [s, a] or [h, s, a], or
-such a table itself. Worlds have people of their own besides, by name: ``human="greedy"``, and
-``Noisy("greedy", 0.1)``, in Flappy Bird.
+A person is a policy table [s, a] or [h, s, a], or any function of an ``MDP`` that returns such a
+table. Worlds also have people of their own, by name: ``human="greedy"`` or
+``human=Noisy("greedy", 0.1)`` in Flappy Bird.
 """
 
 from collections.abc import Callable, Mapping
@@ -21,9 +21,9 @@ Person = Callable[[MDP], Floats]
 
 @dataclass(frozen=True, slots=True)
 class Uniform:
-    """Someone who takes any allowed action, each as likely as the others.
+    """A person who takes every allowed action with the same probability.
 
-    Call it with a world, or give it as ``human`` to ``flappy_bird`` or ``car_driving``.
+    Call it with a world, or pass it as ``human`` to ``make_flappy_bird`` or ``make_car_driving``.
 
     Examples
     --------
@@ -36,17 +36,17 @@ class Uniform:
     """
 
     def __call__(self, mdp: MDP) -> Floats:
-        """Return what they do alone.
+        """Return the person's policy.
 
         Parameters
         ----------
         mdp
-            The world they are in.
+            The world.
 
         Returns
         -------
         ndarray
-            Probabilities [s, a], or [h, s, a] where what is allowed changes with the step.
+            Probabilities [s, a], or [h, s, a] if the allowed actions change with the step.
         """
         allowed = layers(mdp.allowed)
         policy: Floats = allowed / allowed.sum(axis=-1, keepdims=True)
@@ -55,20 +55,20 @@ class Uniform:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Noisy:
-    """Someone who does as another would, but with probability ``epsilon`` anything allowed.
+    """A person who acts like another, but with probability ``epsilon`` uniformly at random.
 
     Parameters
     ----------
     person
-        The other: a person such as ``Boltzmann(1.0)``, a policy [s, a] or [h, s, a], or the name of
-        one in the world that it is given to, as in ``flappy_bird(human=Noisy("greedy", 0.1))``.
+        The other person: e.g. ``Boltzmann(1.0)``, a policy [s, a] or [h, s, a], or the name of a
+        person of the world, as in ``make_flappy_bird(human=Noisy("greedy", 0.1))``.
     epsilon
         In [0, 1].
 
     Raises
     ------
     CounselError
-        When ``epsilon`` is out of range; when it is called, if ``person`` is no such thing.
+        If ``epsilon`` is out of range; when called, if ``person`` is not a person.
 
     Examples
     --------
@@ -94,12 +94,12 @@ class Noisy:
         Parameters
         ----------
         mdp
-            The world they are in.
+            The world.
 
         Returns
         -------
         ndarray
-            Probabilities [s, a], or [h, s, a] where either part changes with the step.
+            Probabilities [s, a], or [h, s, a] if either part changes with the step.
         """
         mixed: Floats = (1.0 - self.epsilon) * policy_of(self.person, mdp)
         return mixed + self.epsilon * Uniform()(mdp)
@@ -107,15 +107,15 @@ class Noisy:
 
 @dataclass(frozen=True, slots=True)
 class Boltzmann:
-    """Someone soft-optimal: better actions are likelier, sharply so at a low temperature τ.
+    """A soft-optimal person: the better an action, the likelier; more sharply at a low temperature.
 
     With Q_h(s, a) = r_h(s, a) + Σ p_h(t | s, a) V_{h+1}(t) over the allowed actions,
 
         V_h(s) = τ log Σ_a exp(Q_h(s, a) / τ),    π_h(a | s) = exp((Q_h(s, a) − V_h(s)) / τ).
 
-    This maximises the expected reward plus τ times the entropy of all actions to come. As τ → 0 the
-    person is optimal; as τ → ∞ all ways through the rest of the episode become alike, so actions do
-    too where every state allows as many.
+    This maximises the expected reward plus τ times the entropy of all future actions. As τ → 0 the
+    person becomes optimal; as τ → ∞ all continuations of the episode become equally likely, and so
+    do the actions if every state allows the same number of them.
 
     Parameters
     ----------
@@ -125,11 +125,11 @@ class Boltzmann:
     Raises
     ------
     CounselError
-        When the temperature is not above 0 and finite.
+        If the temperature is not above 0 and finite.
 
     Examples
     --------
-    What three people do first on a small map, where the best action is the last:
+    First moves of three people on a small map, where the best action is the last:
 
     >>> from counsel.worlds import Boltzmann, make
     >>> mdp = make("flappy-bird-budget/greedy").mdp
@@ -146,12 +146,12 @@ class Boltzmann:
         object.__setattr__(self, "temperature", positive("temperature", self.temperature))
 
     def __call__(self, mdp: MDP) -> Floats:
-        """Return what they do alone.
+        """Return the person's policy.
 
         Parameters
         ----------
         mdp
-            The world they are in.
+            The world.
 
         Returns
         -------
@@ -160,7 +160,7 @@ class Boltzmann:
         """
         H, S, A = mdp.reward.shape
         worlds = mdp.kernel.to_sparse()
-        unit = max(self.temperature, 1.0)  # what is added to V then stays in range
+        unit = max(self.temperature, 1.0)  # keeps V in range at high temperatures
         temperature = self.temperature / unit
         policy_hsa, V_s = np.empty((H, S, A)), np.zeros(S)
         for h in reversed(range(H)):
@@ -168,7 +168,7 @@ class Boltzmann:
             Q_sa = mdp.reward[h] / unit + (world @ V_s).reshape(S, A)
             Q_sa = np.where(mdp.allowed[h], Q_sa, -np.inf)
             best_s = Q_sa.max(axis=1)
-            with np.errstate(over="ignore"):  # far below the best is never
+            with np.errstate(over="ignore"):  # actions far below the best get probability 0
                 weight_sa = np.exp((Q_sa - best_s[:, None]) / temperature)
             total_s = weight_sa.sum(axis=1)
             V_s = best_s + temperature * np.log(total_s)
@@ -177,14 +177,14 @@ class Boltzmann:
 
 
 def policy_of(human: object, mdp: MDP) -> Floats:
-    """Return the policy of a person or of a table."""
-    given = human(mdp) if callable(human) else human
-    if given is None or isinstance(given, str | Human):
+    """Return the policy table of a person: the table itself, or what the person returns."""
+    policy = human(mdp) if callable(human) else human
+    if policy is None or isinstance(policy, str | Human):
         raise CounselError(
             f"human is {brief(human)}; give what the person does alone: a policy table, or a "
             "person such as counsel.worlds.Uniform() (adherence= says how much they listen)"
         )
-    table = numbers("human", given)  # type: ignore[arg-type]
+    table = numbers("human", policy)  # type: ignore[arg-type]
     H, S, A = mdp.reward.shape
     if table.shape not in ((S, A), (H, S, A)):
         raise CounselError(
@@ -195,7 +195,7 @@ def policy_of(human: object, mdp: MDP) -> Floats:
 
 
 def person_named(human: object, people: Mapping[str, Person]) -> object:
-    """Return the person of that name, also inside ``Noisy``; all else stays as it is."""
+    """Replace a name, also inside ``Noisy``, by the person of that name."""
     if isinstance(human, Noisy) and isinstance(human.person, str):
         return Noisy(_find(human.person, people), human.epsilon)
     return _find(human, people) if isinstance(human, str) else human
@@ -211,12 +211,12 @@ def _find(name: str, people: Mapping[str, Person]) -> Person:
 
 
 def adherence_named(adherence: str | ArrayLike, settings: Mapping[str, ArrayLike]) -> ArrayLike:
-    """Return the adherence of that name; numbers stay as they are."""
+    """Replace the name of an adherence setting by its numbers."""
     if not isinstance(adherence, str):
         return adherence
     if adherence not in settings:
         raise CounselError(
             f"adherence is {brief(adherence)}; give {', '.join(settings)}, a number from 0 to 1, "
-            "or one for each action"
+            "or one number per action"
         )
     return settings[adherence]

@@ -1,7 +1,7 @@
-"""How an episode looks while it goes on, in words; ``counsel.drawing.rendering`` draws the games.
+"""Show an episode while it is played, as text; ``counsel.drawing.rendering`` draws the games.
 
-In text a cell where advice was given shows ▲ (△ where it was not taken), one where the machine was
-silent ●, and the bird >. Colours repeat what the signs say.
+In text, ▲ marks a cell where the person took the advice, △ one where they did something else, ● one
+where the machine was silent, and > the bird. Colours only repeat what the signs say.
 """
 
 from collections.abc import Sequence
@@ -16,45 +16,56 @@ from counsel.model.problem import AdviceProblem
 GREEN, RED, PLAIN = "\033[32m", "\033[31m", "\033[0m"
 
 
-class Leg(NamedTuple):
-    """One decision: where, what was advised, what was done, and where it led."""
+class Decision(NamedTuple):
+    """One decision of an episode: state, advice, action and next state."""
 
     state: int
     advice: int
     action: int
     next_state: int
 
+    @property
+    def matched(self) -> bool:
+        """Whether the person did what was advised."""
+        return self.advice == self.action
+
 
 class View(Protocol):
     """Shows the decisions so far and the state they led to."""
 
-    def text(self, moves: Sequence[Leg], state: int, caption: str) -> str:
-        """Return it as text."""
+    def text(self, decisions: Sequence[Decision], state: int, caption: str) -> str:
+        """Return the view as text."""
         ...
 
 
 @runtime_checkable
-class Picture(View, Protocol):
+class PictureView(View, Protocol):
     """A view that can also be drawn."""
 
-    def frame(self, moves: Sequence[Leg], state: int, caption: str) -> NDArray[np.uint8]:
-        """Return it as pixels [height, width, 3]."""
+    def frame(self, decisions: Sequence[Decision], state: int, caption: str) -> NDArray[np.uint8]:
+        """Return the view as pixels [height, width, 3]."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
-class Words:
-    """Any problem, in words."""
+class TextView:
+    """Shows any problem: the caption and the name of the state."""
 
     problem: AdviceProblem
 
-    def text(self, moves: Sequence[Leg], state: int, caption: str) -> str:
+    def text(self, decisions: Sequence[Decision], state: int, caption: str) -> str:
         """Return the caption and the state."""
         return f"{caption}\n{self.problem.mdp.state_name(state)}\n"
 
 
-def sign_of(move: Leg, *, defer: int) -> str:
-    """Return ▲ for advice, △ for advice that was not taken, ● for silence, coloured."""
-    if move.advice == defer:
-        return f"{RED}●{PLAIN}"
-    return f"{GREEN}{'▲' if move.advice == move.action else '△'}{PLAIN}"
+def sign_of(decision: Decision, *, defer: int) -> str:
+    """Return ▲ for a match, △ for advice that was not taken, ● for silence."""
+    if decision.advice == defer:
+        return "●"
+    return "▲" if decision.matched else "△"
+
+
+def coloured_sign(decision: Decision, *, defer: int) -> str:
+    """Return the sign in green for advice and in red for silence, for a terminal."""
+    colour = RED if decision.advice == defer else GREEN
+    return f"{colour}{sign_of(decision, defer=defer)}{PLAIN}"

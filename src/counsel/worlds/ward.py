@@ -1,16 +1,16 @@
-"""A hospital ward with an alarm that speaks too often, as a problem and as a log of past shifts.
+"""Ward: a hospital ward whose alarm alerts too often, as a problem and as a log of past shifts.
 
-A patient is stable, to be watched, deteriorating or critical, and may be moved to intensive care,
-where the episode ends. In each of the six rounds of a shift the nurse carries on, assesses the
-patient, or calls the doctor; what counts is how the patient then is, less the effort.
-An alert may ask for any of these. Nurses have learnt how far to trust each: the alert to assess
-comes all the time and moves few (alert fatigue), the one to call the doctor is rare and taken
-seriously, and one that says all is well is believed readily. Nothing changes from round to round,
-so a log of many shifts can be pooled over steps.
+A patient is stable, under watch, deteriorating or critical, and may be moved to intensive care,
+which ends the episode. In each of the six rounds of a shift the nurse carries on, assesses the
+patient, or calls the doctor. The reward is the health of the patient after the round, less the
+effort. An alert may ask for any of the three actions. Nurses trust alerts differently: the alert to
+assess comes all the time and changes little (alert fatigue), the alert to call the doctor is rare
+and taken seriously, and the all-clear is believed readily. Nothing changes from round to round, so
+a log of many shifts can be pooled over steps.
 
-``ward_log`` writes what a hospital would have on file: nurses who differ in how much they listen,
-and listen a little less as the months go by, alerts by a rule with some chance in it and with the
-chance on record, some of them never seen.
+``ward_log`` draws a log as a hospital would keep it: nurses differ in how much they listen, and
+listen a little less as the months go by; alerts follow a randomised rule whose probabilities are
+recorded; some alerts are never seen.
 """
 
 from typing import Any
@@ -27,12 +27,12 @@ from counsel.simulate.save_log import DECISION_COLUMNS
 STATES = ("stable", "watch", "deteriorating", "critical", "intensive care")
 ACTIONS = ("carry on", "assess", "call doctor")
 LIFT = np.array([0.55, 0.3, 0.7])
-"""The share who act because of each alert."""
+"""The lift of each alert."""
 
 NURSES = 40
 MONTHS = 6
 UNSEEN = 0.06
-"""The share of alerts that nobody looks at."""
+"""The share of alerts that nobody sees."""
 
 _OWN = np.array(
     [
@@ -44,7 +44,7 @@ _OWN = np.array(
     ]
 )
 _HEALTH = np.array([1.0, 0.9, 0.5, 0.1, 0.0])
-"""What it is worth to find the patient so at the end of a round."""
+"""The reward of each state of the patient at the end of a round."""
 
 _EFFORT = np.array([0.0, 0.05, 0.15])
 _TRANSITION = np.array(
@@ -73,11 +73,11 @@ _ALERTS = np.array(
         [0.02, 0.08, 0.60, 0.30],
     ]
 )
-"""What today's rule says in each state; silence last."""
+"""The probabilities of alerts under the current rule [state, advice]; silence last."""
 
 
 def ward(*, horizon: int = 6) -> AdviceProblem:
-    """Return the ward: a shift of ``horizon`` rounds with one patient."""
+    """Return a shift of ``horizon`` rounds with one patient."""
     reward = _TRANSITION @ _HEALTH - _EFFORT
     reward[-1] = 0.0
     mdp = MDP(
@@ -92,33 +92,25 @@ def ward(*, horizon: int = 6) -> AdviceProblem:
 
 
 def ward_log(*, shifts: int = 15_000, rng: np.random.Generator) -> Any:  # noqa: ANN401 (pyarrow's)
-    """Draw a log of past shifts as an Arrow table in the schema that ``counsel fit`` reads.
-
-    Parameters
-    ----------
-    shifts
-        How many: each is an episode.
-    rng
-        Where chance comes from.
-    """
+    """Return ``ward_table`` as an Arrow table, in the schema that ``counsel fit`` reads."""
     return arrow_table(ward_table(shifts=shifts, rng=rng))
 
 
 def ward_table(*, shifts: int, rng: np.random.Generator) -> Table:
-    """Draw a log of past shifts; it needs no pyarrow.
+    """Draw a log of past shifts, without pyarrow.
 
     Parameters
     ----------
     shifts
-        How many: each is an episode.
+        The number of shifts; each is an episode.
     rng
-        Where chance comes from.
+        The random generator.
     """
     shifts = whole("shifts", shifts, least=1)
     check_rng(rng)
     problem = ward()
     H, A = problem.horizon, len(ACTIONS)
-    # People differ: each nurse has a level of their own around the ward's.
+    # Each nurse listens more or less than the average nurse.
     level = rng.beta(8.0, 2.0, size=NURSES) / 0.8
     rows: dict[str, list[object]] = {name: [] for name in DECISION_COLUMNS}
     begin = np.datetime64("2026-01-05T07:00")
@@ -136,8 +128,8 @@ def ward_table(*, shifts: int, rng: np.random.Generator) -> Table:
                 theta = lift + (1.0 - lift) * _OWN[state, advice]
                 law = advised_law(_OWN[state], advice, theta)
             action = draw_index(law, rng)
-            then = draw_index(_TRANSITION[state, action], rng)
-            ended = then == len(STATES) - 1
+            next_state = draw_index(_TRANSITION[state, action], rng)
+            ended = next_state == len(STATES) - 1
             row = (
                 f"shift-{shift:05d}",
                 turn,
@@ -148,8 +140,8 @@ def ward_table(*, shifts: int, rng: np.random.Generator) -> Table:
                 float(_ALERTS[state, advice]),
                 None if advice == A else seen,
                 ACTIONS[action],
-                round(float(_HEALTH[then] - _EFFORT[action]), 6),
-                STATES[then],
+                round(float(_HEALTH[next_state] - _EFFORT[action]), 6),
+                STATES[next_state],
                 ended,
                 not ended and turn == H - 1,
             )
@@ -157,5 +149,5 @@ def ward_table(*, shifts: int, rng: np.random.Generator) -> Table:
                 rows[name].append(value)
             if ended:
                 break
-            state = then
+            state = next_state
     return {name: column(rows[name], kind) for name, kind in DECISION_COLUMNS.items()}

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from counsel.drawing.figure_style import Line, draw_lines, name_axes, sheet
+from counsel.drawing.figure_style import Line, draw_lines, name_axes, subplots
 from counsel.estimate.seeds import interval
 from counsel.experiments.experiment import (
     Claim,
@@ -77,7 +77,7 @@ def regret_of(rows: Mapping[str, Rows], key: str) -> tuple[np.ndarray, np.ndarra
 
 def pictures(rows: Mapping[str, Rows]) -> tuple[Picture, ...]:
     """Draw the regret of all of them."""
-    figure, panels = sheet(2, height=4.0)
+    figure, panels = subplots(2, height=4.0)
     for axes, person in zip(panels, PEOPLE, strict=True):
         axes.set_yscale("log")
         lines = [Line(label, *regret_of(rows, f"{person}-{key}")) for key, label in NAMES.items()]

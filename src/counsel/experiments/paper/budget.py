@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from counsel.drawing.figure_style import Line, draw_lines, name_axes, sheet
+from counsel.drawing.figure_style import Line, draw_lines, name_axes, subplots
 from counsel.drawing.palette import INK
 from counsel.estimate.seeds import interval
 from counsel.experiments.experiment import (
@@ -81,7 +81,7 @@ def transfer_pictures(rows: Mapping[str, Rows]) -> tuple[Picture, ...]:
 def _both(
     x: str, columns: Mapping[str, Callable[[str], tuple[np.ndarray, np.ndarray]]]
 ) -> "Figure":
-    figure, panels = sheet(2)
+    figure, panels = subplots(2)
     for axes, column, label in zip(
         panels,
         ("value_gap", "advice_gap"),

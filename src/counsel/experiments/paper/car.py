@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from counsel.baselines.reference_advisers import as_if_all_listened
-from counsel.drawing.figure_style import Line, draw_lines, name_axes, sheet
+from counsel.drawing.figure_style import Line, draw_lines, name_axes, subplots
 from counsel.estimate.seeds import interval
 from counsel.experiments.experiment import (
     Claim,
@@ -94,7 +94,7 @@ def without_penalty(rows: Mapping[str, Rows], column: str) -> tuple[np.ndarray, 
 
 def pictures(rows: Mapping[str, Rows]) -> tuple[Picture, ...]:
     """Draw value gap and regret of both learners."""
-    figure, panels = sheet(2)
+    figure, panels = subplots(2)
     for axes, column in zip(panels, ("value_gap", "regret"), strict=True):
         own = series(rows, "car-regret/ucb-ad", column)
         lines = [Line("UCB-AD", *own), Line("RFE-AD", *without_penalty(rows, column))]
@@ -154,7 +154,7 @@ def by_penalty(rows: Mapping[str, Rows]) -> tuple[np.ndarray, np.ndarray, np.nda
 def penalty_pictures(rows: Mapping[str, Rows]) -> tuple[Picture, ...]:
     """Draw what was learnt beside the best, for every penalty."""
     penalty, best, learnt = by_penalty(rows)
-    figure, (left, right) = sheet(2)
+    figure, (left, right) = subplots(2)
     draw_lines(left, [Line("learnt", penalty, learnt), Line("best", penalty, best[None])])
     draw_lines(right, [Line("RFE-β", penalty, best - learnt)])
     name_axes(left, "penalty β", "value less penalty")

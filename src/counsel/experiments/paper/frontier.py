@@ -10,8 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from counsel.baselines.reference_advisers import as_if_all_listened
-from counsel.drawing.figure_style import DARK_GOLD, name_axes, sheet
-from counsel.drawing.palette import ADVICE, HARM, INK
+from counsel.drawing.figure_style import name_axes, subplots
+from counsel.drawing.palette import ADVICE, DARK_GOLD, HARM, INK
 from counsel.estimate.seeds import interval
 from counsel.experiments.experiment import (
     Claim,
@@ -91,7 +91,7 @@ def front_of(rows: Mapping[str, Rows], person: str) -> tuple[np.ndarray, np.ndar
 
 def pictures(rows: Mapping[str, Rows]) -> tuple[Picture, ...]:
     """Draw the frontier, the learnt points on it, and who lies below."""
-    figure, panels = sheet(2)
+    figure, panels = subplots(2)
     for axes, person in zip(panels, PEOPLE, strict=True):
         pieces, value = front_of(rows, person)
         axes.plot(pieces, value, color=ADVICE, linewidth=1.8)

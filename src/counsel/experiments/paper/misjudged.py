@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from counsel.drawing.figure_style import LOOKS, name_axes, sheet
-from counsel.drawing.palette import INK
+from counsel.drawing.figure_style import name_axes, subplots
+from counsel.drawing.palette import HARM, INK, WHITE
 from counsel.estimate.seeds import interval
 from counsel.experiments.experiment import Claim, Experiment, Picture, Rows, Run, Size, seeds_of
 from counsel.experiments.paper.regret import PEOPLE
@@ -60,8 +60,8 @@ def pictures(rows: Mapping[str, Rows]) -> tuple[Picture, ...]:
     """Draw the value lost as a table of shades with its numbers."""
     from matplotlib.colors import LinearSegmentedColormap
 
-    shades = LinearSegmentedColormap.from_list("loss", ["#FFFFFF", LOOKS[1].colour])
-    figure, panels = sheet(2, height=4.1, width=8.4)
+    shades = LinearSegmentedColormap.from_list("loss", [WHITE, HARM])
+    figure, panels = subplots(2, height=4.1, width=8.4)
     found = {person: seeds_of(rows, f"misjudged/{person}")[0] for person in PEOPLE}
     most = max(float(run["lost"].max()) for run in found.values())
     for axes, (person, run) in zip(panels, found.items(), strict=True):

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from counsel.drawing.figure_style import Line, draw_lines, name_axes, sheet
+from counsel.drawing.figure_style import Line, draw_lines, name_axes, subplots
 from counsel.drawing.maps import draw_map
 from counsel.estimate.seeds import interval
 from counsel.experiments.experiment import (
@@ -54,7 +54,7 @@ def ends(rows: Mapping[str, Rows], person: str, penalty: float) -> np.ndarray:
 
 def pictures(rows: Mapping[str, Rows]) -> tuple[Picture, ...]:
     """Draw the value gaps of both people."""
-    figure, panels = sheet(2)
+    figure, panels = subplots(2)
     for axes, person in zip(panels, PEOPLE, strict=True):
         axes.set_xscale("log")
         lines = [Line(f"β = {b:g}", *gaps(rows, person, b)) for b in PENALTIES]

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from counsel.drawing.figure_style import Line, draw_lines, name_axes, sheet
+from counsel.drawing.figure_style import Line, draw_lines, name_axes, subplots
 from counsel.estimate.seeds import interval
 from counsel.experiments.experiment import (
     Claim,
@@ -90,7 +90,7 @@ def pictures(person: str, rows: Mapping[str, Rows]) -> tuple[Picture, ...]:
         "EULER": series(rows, f"regret-{person}/euler", "regret"),
         "EULER, a tenth": series(rows, f"regret-{person}/euler-0.1", "regret"),
     }
-    figure, (left, right) = sheet(2)
+    figure, (left, right) = subplots(2)
     lines = [Line(name, *points) for name, points in own.items()]
     draw_lines(left, lines)
     draw_lines(right, lines[:2])
@@ -154,7 +154,7 @@ def adherence_runs(size: Size) -> tuple[Run, ...]:
 
 def adherence_pictures(rows: Mapping[str, Rows]) -> tuple[Picture, ...]:
     """Draw the regret of UCB-AD for both people and both levels."""
-    figure, panels = sheet(2)
+    figure, panels = subplots(2)
     for axes, person in zip(panels, PEOPLE, strict=True):
         lines = [
             Line(f"θ = {theta}", *series(rows, f"regret-adherence/{person}-{level}", "regret"))

@@ -18,7 +18,8 @@ from typing import Any
 
 import numpy as np
 
-from counsel.drawing.figure_style import LOOKS, label_ends, name_axes, sheet
+from counsel.drawing.figure_style import LINE_STYLES, label_ends, name_axes, subplots
+from counsel.drawing.palette import WHITE
 from counsel.estimate.seeds import interval
 from counsel.experiments.experiment import (
     Claim,
@@ -34,7 +35,7 @@ from counsel.model.human import Human
 from counsel.model.problem import AdviceProblem
 from counsel.runs.spec import Spec
 from counsel.simulate.simulator import Simulator
-from counsel.worlds.flappy_bird import flappy_bird
+from counsel.worlds.flappy_bird import make_flappy_bird
 from counsel.worlds.grid_map import generate_map
 
 MOST = 100_000
@@ -98,7 +99,7 @@ def drawn_problem(height: int, columns: int, seed: int) -> AdviceProblem:
     """Return a generated map and a pilot whose lift is drawn for every state and advice."""
     rng = np.random.default_rng([seed, height, columns])
     grid = generate_map(height, columns, rng=rng, stars=0.4, walls=0.2)
-    problem = flappy_bird(map=grid, human="safe")
+    problem = make_flappy_bird(map=grid, human="safe")
     own = problem.human.policy[0]
     lift = np.where(own < 1.0, rng.uniform(0.0, 0.6, own.shape), 0.0)
     return AdviceProblem(problem.mdp, Human(own, lift=lift))
@@ -208,21 +209,21 @@ def exponents(rows: Mapping[str, Rows]) -> dict[str, tuple[float, ...]]:
 
 def pictures(rows: Mapping[str, Rows]) -> tuple[Picture, ...]:
     """Draw the counts over H, S and 1/ε, censored ones hollow."""
-    figure, panels = sheet(3, height=3.8, width=10.5)
+    figure, panels = subplots(3, height=3.8, width=10.5)
     series = {LEARNERS[name][0]: points(rows, name) for name in LEARNERS}
     series["RFE, computed"] = computed()
     for axes, axis in zip(panels, ("H", "S", "1/ε"), strict=True):
         axes.set_xscale("log")
         axes.set_yscale("log")
         ends = []
-        for look, (label, found) in zip(LOOKS, series.items(), strict=True):
+        for look, (label, found) in zip(LINE_STYLES, series.items(), strict=True):
             x = np.array([where for where, _, _ in found[axis]])
             y = np.array([max(counts.mean(), 1.0) for _, counts, _ in found[axis]])
             held = np.array([censored.any() for _, _, censored in found[axis]])
             axes.plot(x, y, color=look.colour, linestyle=look.dashes, linewidth=1.4)
             style: dict[str, Any] = {"marker": look.marker, "linestyle": "", "markersize": 5.5}
             axes.plot(x[~held], y[~held], color=look.colour, **style)
-            axes.plot(x[held], y[held], color=look.colour, markerfacecolor="white", **style)
+            axes.plot(x[held], y[held], color=look.colour, markerfacecolor=WHITE, **style)
             ends.append((float(y[-1]), label, look.colour))
         name_axes(axes, f"{axis} (logarithmic)", "episodes (logarithmic)" if axis == "H" else "")
         axes.minorticks_off()

@@ -10,7 +10,7 @@ from counsel.model.files import loads
 from counsel.model.problem import AdviceProblem
 from counsel.service.db.tables import models
 from counsel.service.playground.maps import SOURCE, play_world
-from counsel.worlds.catalogue import catalogue
+from counsel.worlds.catalogue import list_worlds
 
 LARGEST_MODEL = 20_000_000
 """Bytes of an uploaded file."""
@@ -42,7 +42,7 @@ class Sources:
         """Return a world, or a model of this tenant."""
         if source.startswith(SOURCE):
             return play_world(source.removeprefix(SOURCE))
-        worlds = catalogue()
+        worlds = list_worlds()
         if source in worlds:
             return worlds[source].build()
         query = sa.select(models.c.content).where(models.c.id == source, models.c.tenant == tenant)

@@ -14,7 +14,7 @@ import numpy as np
 from counsel.errors import CounselError
 from counsel.model.human import Human
 from counsel.model.problem import AdviceProblem
-from counsel.worlds.flappy_bird import flappy_bird, greedy, safe
+from counsel.worlds.flappy_bird import greedy, make_flappy_bird, safe
 from counsel.worlds.grid_map import MOVES, GridMap, map_names
 from counsel.worlds.people import Noisy
 
@@ -51,7 +51,7 @@ def play_world(name: str) -> AdviceProblem:
     if name not in map_names():
         raise CounselError(f"map is {name[:40]!r}; it must be one of {', '.join(map_names())}")
     grid = GridMap.named(name)
-    return flappy_bird(map=grid, human=Noisy(safe(grid), 0.3), adherence=1.0)
+    return make_flappy_bird(map=grid, human=Noisy(safe(grid), 0.3), adherence=1.0)
 
 
 def offered() -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """An advice problem from one of Gymnasium's toy-text environments: Taxi, FrozenLake, CliffWalking.
 
-These publish their transitions as a table ``P``, so Counsel can plan in them exactly. For other
-environments there is ``AdviceWrapper``.
+These environments publish their transitions as a table ``P``, so Counsel can plan in them exactly.
+Use ``AdviceWrapper`` for other environments.
 """
 
 import re
@@ -30,30 +30,30 @@ def from_gymnasium(
     Parameters
     ----------
     env
-        An environment or its id; "Taxi" is its newest installed version.
+        An environment or its id; "Taxi" means the newest installed version.
     horizon
-        Steps in an episode.
+        Steps per episode.
     human
-        The person, or a function that returns one given the world. A person for the states of the
-        environment is given the one state more, the end, in which they are as in the last.
+        The person, or a function of the world that returns the person. If the person covers only
+        the states of the environment, they behave in the added last state as in the one before it.
     **options
-        Passed to ``gymnasium.make``: ``is_slippery=False``, say.
+        Passed to ``gymnasium.make``, e.g. ``is_slippery=False``.
 
     Returns
     -------
     AdviceProblem
-        Its world has one state more than the environment: the last, where an episode is over.
+        Its world has one more state than the environment: the last, in which an episode is over.
 
     Raises
     ------
     CounselError
-        When there is no such environment, it publishes no table of transitions or of starts, or
+        If there is no such environment, it has no table of transitions or no start distribution, or
         ``human`` is neither a ``Human`` nor a function that returns one.
 
     Examples
     --------
-    How likely somebody who takes any step is to cross the ice in time, alone and with the best
-    advice:
+    The probability that a person who moves at random crosses the ice in time, alone and with the
+    best advice:
 
     >>> import counsel
     >>> from counsel.worlds import Uniform, from_gymnasium
@@ -66,25 +66,25 @@ def from_gymnasium(
     >>> print(f"{front.vertices[0].value:.3f}, {front.vertices[-1].value:.3f}")
     0.012, 0.413
     """
-    made = _made(env, options) if isinstance(env, str) else env
+    environment = _make(env, options) if isinstance(env, str) else env
     if isinstance(env, gymnasium.Env) and options:
-        raise CounselError(f"options are for an id, not for an environment: {brief(options)}")
-    if not isinstance(made, gymnasium.Env):
+        raise CounselError(f"options need an id, not an environment: {brief(options)}")
+    if not isinstance(environment, gymnasium.Env):
         raise CounselError(f"env is {brief(env)}; give an environment or its id")
-    plain = made.unwrapped
+    plain = environment.unwrapped
     name = plain.spec.id if plain.spec is not None else type(plain).__name__
     if not hasattr(plain, "P"):
         raise CounselError(
             f"{name} has no table P of transitions; wrap it in counsel.worlds.AdviceWrapper instead"
         )
     if getattr(plain, "fickle_passenger", False):
-        raise CounselError(f"a fickle passenger of {name} is not in its table P; leave that out")
+        raise CounselError(f"the table P of {name} ignores the fickle passenger; leave it out")
     start = getattr(plain, "initial_state_distrib", None)
     if start is None:
-        raise CounselError(f"{name} does not say where it starts (initial_state_distrib)")
+        raise CounselError(f"{name} has no start distribution (initial_state_distrib)")
     mdp = MDP.from_toy_text(plain.P, horizon=horizon, start=np.asarray(start, dtype=np.float64))
     if isinstance(env, str):
-        made.close()
+        environment.close()
     person = human(mdp) if callable(human) else human
     if not isinstance(person, Human):
         raise CounselError(f"human is {brief(human)}; give a Human, or a function that returns one")
@@ -93,20 +93,20 @@ def from_gymnasium(
     return AdviceProblem(mdp, person)
 
 
-def _made(name: str, options: dict[str, Any]) -> gymnasium.Env[Any, Any]:
-    """Make the environment; say in one sentence why it cannot be made."""
-    newest = _newest(name)
+def _make(name: str, options: dict[str, Any]) -> gymnasium.Env[Any, Any]:
+    """Make the environment, and turn any failure into a CounselError."""
+    versioned = _newest_id(name)
     try:
-        return gymnasium.make(newest, **options)
+        return gymnasium.make(versioned, **options)
     except Exception as fault:
         raise CounselError(
             f"Gymnasium cannot make {name!r}: {type(fault).__name__}: {brief(str(fault))}"
         ) from fault
 
 
-def _newest(name: str) -> str:
-    """Return an id with its version; say what is installed when there is none."""
-    if name in gymnasium.registry or ":" in name:  # "module:id" is for gymnasium.make
+def _newest_id(name: str) -> str:
+    """Return the id with its newest version; if there is none, name the version installed."""
+    if name in gymnasium.registry or ":" in name:  # gymnasium.make resolves "module:id"
         return name
     stem = _stem(name)
     versions = [spec for spec in gymnasium.registry.values() if _stem(spec.id) == stem]
@@ -117,7 +117,7 @@ def _newest(name: str) -> str:
         raise CounselError(f"Gymnasium has no environment {name!r}")
     newest = max(versions, key=lambda spec: spec.version or 0)
     if name != stem:
-        raise CounselError(f"Gymnasium has no environment {name!r}; installed is {newest.id!r}")
+        raise CounselError(f"Gymnasium has no environment {name!r}; {newest.id!r} is installed")
     return newest.id
 
 
@@ -127,7 +127,7 @@ def _stem(name: str) -> str:
 
 
 def _with_end(person: Human) -> Human:
-    """Return the person with one state more, where they are as in the last."""
+    """Return the person with one more state, in which they behave as in the last."""
     policy = np.concatenate((person.policy, person.policy[:, -1:]), axis=1)
     given = person.given
     if given.ndim >= 2:
@@ -135,5 +135,5 @@ def _with_end(person: Human) -> Human:
     groups = person.given_groups
     if groups is not None and groups.ndim >= 2:
         groups = np.concatenate((groups, groups[..., -1:, :]), axis=-2)
-    told = "lift" if person.shares_lift else "adherence"
-    return Human(unlayered(policy), **{told: given}, groups=groups)
+    scale = "lift" if person.shares_lift else "adherence"
+    return Human(unlayered(policy), **{scale: given}, groups=groups)
