@@ -27,10 +27,10 @@ import sqlalchemy as sa
 from benchmarks.callers import Load, call
 from benchmarks.results import FOLDER, Row, against, alone, record
 from counsel.service.core.desk import Desk
-from counsel.service.core.live_adviser import Settings
-from counsel.service.core.problem_sources import Sources
+from counsel.service.core.problem_sources import ProblemSources
+from counsel.service.core.settings import AdviserSettings
 from counsel.service.db.api_keys import tenant_of
-from counsel.service.db.engine import open_engine, writing
+from counsel.service.db.engine import open_engine, write_transaction
 from counsel.service.db.tables import decisions, episodes, outcomes, people, snapshots
 from tests.support import postgres
 from tests.support.services import free_port
@@ -62,7 +62,7 @@ class Outcomes(BaseModel):
 class Person(BaseModel):
     person: str
 
-class End(BaseModel):
+class EpisodeEnd(BaseModel):
     terminated: bool
 
 app, here = FastAPI(), threading.local()
@@ -172,7 +172,7 @@ def restarts(stored: str) -> Iterator[Row]:
     fill(stored)
     without = restart(stored)
     engine = open_engine(stored)
-    Desk(engine, Sources(engine), np.random.default_rng(0)).keep().result()
+    Desk(engine, ProblemSources(engine, {}), np.random.default_rng(0)).save_snapshot().result()
     engine.dispose()
     yield alone(
         "Start on a million outcomes until the first advice",
@@ -287,13 +287,13 @@ def peer(path: str, seconds: float) -> Load:
 def fill(url: str) -> None:
     """Put a million outcomes on record: 50 people, 1,000 episodes each, 20 steps."""
     engine, rng = open_engine(url), np.random.default_rng(0)
-    with writing(engine) as connection:
+    with write_transaction(engine) as connection:
         tenant = tenant_of(connection, "local")
-    desk = Desk(engine, Sources(engine), rng)
+    desk = Desk(engine, ProblemSources(engine, {}), rng)
     told = {name: value for name, value in WORLD.items() if name != "name"}
-    adviser = desk.create(tenant, "birds", Settings(**told))
+    adviser = desk.create(tenant, "birds", AdviserSettings(**told))
     desk.close()
-    with writing(engine) as connection:
+    with write_transaction(engine) as connection:
         rows = [{"id": i + 1, "tenant": tenant, "name": f"p{i}", "created": 0.0} for i in range(50)]
         connection.execute(sa.insert(people), rows)
         for first in range(1, MILLION // 20 + 1, 1000):

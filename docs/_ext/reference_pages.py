@@ -74,12 +74,12 @@ def document() -> dict[str, Any]:
 
     from counsel.service.api.app import make_app
     from counsel.service.core.desk import Desk
-    from counsel.service.core.problem_sources import Sources
+    from counsel.service.core.problem_sources import ProblemSources
     from counsel.service.db.engine import open_engine
 
     with tempfile.TemporaryDirectory() as folder:
         engine = open_engine(f"sqlite:///{folder}/counsel.db")
-        desk = Desk(engine, Sources(engine), np.random.default_rng(0))
+        desk = Desk(engine, ProblemSources(engine, {}), np.random.default_rng(0))
         try:
             return dict(make_app(desk).openapi())
         finally:

@@ -12,7 +12,7 @@ from numpydoc.validate import validate
 import counsel
 import counsel.worlds
 from counsel.runs.spec import Spec
-from counsel.service.core.live_adviser import Settings
+from counsel.service.core.settings import AdviserSettings
 from tests.support import pages
 from tests.support.paths import ROOT
 
@@ -170,7 +170,7 @@ def test_every_setting_is_told():
         for name in re.findall(r'"(COUNSEL_[A-Z]+)"', path.read_text(encoding="utf-8"))
     }
     assert variables
-    fields = {one.name for kind in (Settings, Spec) for one in dataclasses.fields(kind)}
+    fields = set(AdviserSettings.model_fields) | {one.name for one in dataclasses.fields(Spec)}
     assert sorted(one for one in variables | fields if f"`{one}`" not in page) == []
 
 

@@ -4,15 +4,15 @@ from concurrent.futures import Future
 
 import sqlalchemy as sa
 
-from counsel.service.db import queries as record
+from counsel.service.db import queries
 from counsel.service.db.api_keys import tenant_of
 from counsel.service.db.group_commit import Committer
 from counsel.service.db.tables import advisers, decisions, episodes, people
 
 
-def hand_in(committer, kind, item):
+def enqueue(committer, kind, item):
     done = Future()
-    committer.hand_in(kind, item, done)
+    committer.enqueue(kind, item, done)
     return done
 
 
@@ -24,7 +24,7 @@ def writer(engine):
         return [None] * len(rows)
 
     def add_outcomes(connection, rows):
-        record.add_outcomes(connection, rows)
+        queries.add_outcomes(connection, rows)
         return [None] * len(rows)
 
     return Committer(engine, {"decision": add_decisions, "outcome": add_outcomes})

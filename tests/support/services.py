@@ -23,14 +23,15 @@ def free_port():
 def open_desk(url):
     """A desk on a database, in which the tenant "local" has the number 1."""
     from counsel.service.core.desk import Desk
-    from counsel.service.core.problem_sources import Sources
+    from counsel.service.core.problem_sources import ProblemSources
     from counsel.service.db.api_keys import tenant_of
-    from counsel.service.db.engine import open_engine, writing
+    from counsel.service.db.engine import open_engine, write_transaction
+    from counsel.service.playground.game_worlds import PROBLEMS_BY_PREFIX
 
     engine = open_engine(url)
-    with writing(engine) as connection:
+    with write_transaction(engine) as connection:
         assert tenant_of(connection, "local") == 1
-    desk = Desk(engine, Sources(engine), np.random.default_rng(0))
+    desk = Desk(engine, ProblemSources(engine, PROBLEMS_BY_PREFIX), np.random.default_rng(0))
     try:
         yield desk
     finally:
@@ -43,10 +44,10 @@ def serving(database):
     """Serve without keys in a thread; yields the address."""
     import uvicorn
 
-    from counsel.service.process import Serving
+    from counsel.service.process import ServiceProcess
 
     port = free_port()
-    app = Serving(str(database), auth=False).app()
+    app = ServiceProcess(str(database), auth=False).app()
     service = uvicorn.Server(uvicorn.Config(app, port=port, log_level="error"))
     thread = threading.Thread(target=service.run)
     thread.start()
@@ -75,9 +76,9 @@ def _run(url, port):
     """Serve in this process, which was forked from one that has everything imported."""
     import uvicorn
 
-    from counsel.service.process import Serving
+    from counsel.service.process import ServiceProcess
 
-    uvicorn.run(Serving(url, auth=False).app(), port=port, log_level="critical")
+    uvicorn.run(ServiceProcess(url, auth=False).app(), port=port, log_level="critical")
 
 
 def start(url, port):

@@ -63,7 +63,7 @@ def serve(  # noqa: PLR0913 (what may be chosen)
     from counsel.service.api.app import LOOPBACK
     from counsel.service.db.api_keys import any_key
     from counsel.service.db.engine import is_shared, open_engine
-    from counsel.service.process import Serving
+    from counsel.service.process import ServiceProcess
 
     open_door = no_auth or demo
     if open_door and host not in LOOPBACK:
@@ -78,7 +78,7 @@ def serve(  # noqa: PLR0913 (what may be chosen)
             folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="counsel-"))
             database = str(Path(folder) / "demo.db")
         database = database or "counsel.db"
-        serving = Serving(database, auth=not open_door, demo=demo)
+        serving = ServiceProcess(database, auth=not open_door, demo=demo)
         engine = open_engine(database)  # what cannot be opened is told before anything starts
         with engine.connect() as connection:
             keyless = not open_door and not any_key(connection)
@@ -118,11 +118,11 @@ def add_key(
     """Make a key and show it, once."""
     _need_extra()
     from counsel.service.db import api_keys as service
-    from counsel.service.db.engine import open_engine, writing
+    from counsel.service.db.engine import open_engine, write_transaction
 
     engine = open_engine(database)
     try:
-        with writing(engine) as connection:
+        with write_transaction(engine) as connection:
             made = service.add_key(connection, tenant=tenant, role=role, name=name)
     finally:
         engine.dispose()
@@ -161,10 +161,10 @@ def revoke_key(
     """Make the keys of a name useless from now on."""
     _need_extra()
     from counsel.service.db import api_keys as service
-    from counsel.service.db.engine import open_engine, writing
+    from counsel.service.db.engine import open_engine, write_transaction
 
     engine = open_engine(_known(database))
-    with writing(engine) as connection:
+    with write_transaction(engine) as connection:
         count = service.revoke_key(connection, tenant=tenant, name=name)
     engine.dispose()
     if not count:

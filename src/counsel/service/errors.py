@@ -1,11 +1,11 @@
-"""What is answered with 404 and 409."""
+"""Errors that the HTTP API answers with 404 and 409."""
 
 from counsel.errors import CounselError
 
 
-class MissingError(CounselError):
-    """There is no such thing, or it is somebody else's."""
+class NotFoundError(CounselError):
+    """Something does not exist, or belongs to another tenant."""
 
 
 class ConflictError(CounselError):
-    """It was said otherwise before, or is over."""
+    """A request contradicts the record, or its episode has ended."""

@@ -1,7 +1,6 @@
 """One process of the service: the database, the desk, the app, and perhaps simulated people.
 
-Several processes are started from what is in the environment variable ``COUNSEL_SERVICE``, since
-each makes its own app.
+Each of several processes makes its own app, from the environment variable ``COUNSEL_SERVICE``.
 """
 
 import gc
@@ -18,9 +17,10 @@ from fastapi import FastAPI
 from counsel.service.api.app import make_app
 from counsel.service.core.adviser import NOBODY, Adviser, Limit
 from counsel.service.core.desk import Desk
-from counsel.service.core.problem_sources import Sources
+from counsel.service.core.problem_sources import ProblemSources
 from counsel.service.db.api_keys import tenant_of
-from counsel.service.db.engine import open_engine, writing
+from counsel.service.db.engine import open_engine, write_transaction
+from counsel.service.playground.game_worlds import PROBLEMS_BY_PREFIX
 from counsel.service.simulated_people import Demo
 from counsel.worlds.ward import ward
 
@@ -28,15 +28,15 @@ ENVIRONMENT = "COUNSEL_SERVICE"
 
 
 @dataclass(frozen=True, slots=True)
-class Serving:
-    """What is served.
+class ServiceProcess:
+    """What one process serves.
 
     Attributes
     ----------
     database
-        Where everything is kept.
+        The database's URL or SQLite file.
     auth
-        Whether a key is asked for.
+        Whether requests need a key.
     demo
         Whether simulated people are at work.
     """
@@ -46,20 +46,20 @@ class Serving:
     demo: bool = False
 
     def app(self) -> FastAPI:
-        """Open the database and return the app; the desk is closed when that stops."""
+        """Open the database and return the app, which closes the desk when it stops."""
         engine = open_engine(self.database)
         tenant = None
         if not self.auth:
-            with writing(engine) as connection:
+            with write_transaction(engine) as connection:
                 tenant = tenant_of(connection, "local")
-        desk = Desk(engine, Sources(engine), np.random.default_rng())
+        desk = Desk(engine, ProblemSources(engine, PROBLEMS_BY_PREFIX), np.random.default_rng())
         threading.Thread(target=_warm_up, daemon=True).start()
         demo = None
         if self.demo and tenant is not None:
             demo = Demo(desk, tenant, np.random.default_rng())
 
         @asynccontextmanager
-        async def alive(_: FastAPI) -> AsyncIterator[None]:
+        async def lifespan(_: FastAPI) -> AsyncIterator[None]:
             if demo is not None:
                 demo.start()
             yield
@@ -68,18 +68,18 @@ class Serving:
             desk.close()
             engine.dispose()
 
-        return make_app(desk, tenant=tenant, lifespan=alive)
+        return make_app(desk, tenant=tenant, lifespan=lifespan)
 
     def to_environment(self) -> None:
-        """Leave it where processes that are started find it."""
+        """Put it into the environment for worker processes."""
         os.environ[ENVIRONMENT] = json.dumps(asdict(self))
 
 
 def _warm_up() -> None:
-    """Have what is compiled ready before the first plan is asked for.
+    """Compile the planner before the first plan is needed.
 
-    What is there then stays for good: looking through it again and again for garbage would keep
-    everybody waiting for 0.15 s each time.
+    The objects that exist then stay for good. They are frozen, because each garbage collection
+    through all of them would stop the service for 0.15 s.
     """
     for limit in (Limit(), Limit(budget=1.0), Limit(budget=1.0, hard=True)):
         Adviser(ward()).plan(NOBODY, limit)
@@ -89,5 +89,5 @@ def _warm_up() -> None:
 
 
 def app_from_environment() -> FastAPI:
-    """Return the app of a process that was started by another."""
-    return Serving(**json.loads(os.environ[ENVIRONMENT])).app()
+    """Return the app of a worker process."""
+    return ServiceProcess(**json.loads(os.environ[ENVIRONMENT])).app()

@@ -1,7 +1,7 @@
-"""Simulated people, so that a service that is tried out has something to show.
+"""Simulated people, so that a demonstration of the service has something to show.
 
-A dozen nurses work on the ward under an alarm that may speak once a shift, and learns who listens;
-one shift in five is kept silent. Three people fly the playground's map.
+A dozen nurses work on the ward with an alarm that may speak once per shift on average and learns
+who listens; one shift in five is kept silent. Three people play the playground's game.
 """
 
 import threading
@@ -12,22 +12,23 @@ import numpy as np
 from counsel.model.human import Human, draw_index
 from counsel.model.problem import AdviceProblem
 from counsel.service.core.adviser import Limit
+from counsel.service.core.decide import index_of_advice
 from counsel.service.core.desk import Desk
-from counsel.service.core.live_adviser import Settings
 from counsel.service.core.outcomes import Outcome
-from counsel.service.playground.game import Playground
-from counsel.service.playground.maps import PEOPLE
+from counsel.service.core.settings import AdviserSettings
+from counsel.service.playground.game import GameSettings, Playground
+from counsel.service.playground.game_worlds import PEOPLE
 from counsel.worlds.ward import ward
 
 NURSES = 12
 SHIFTS = 30
-"""Shifts that each nurse works right at the beginning."""
+"""Shifts of each nurse at the start."""
 
 GAMES = 4
-"""Games that each player plays right at the beginning."""
+"""Games of each player at the start."""
 
 PAUSE = 2.0
-"""Seconds between two shifts from then on."""
+"""Seconds between two shifts after the start."""
 
 
 class Demo:
@@ -38,27 +39,27 @@ class Demo:
     desk
         Where they are advised.
     tenant
-        Whose they are.
+        The tenant they belong to.
     rng
-        What they draw from.
+        The source of randomness.
     """
 
     def __init__(self, desk: Desk, tenant: int, rng: np.random.Generator) -> None:
         self.desk, self.tenant, self._rng = desk, tenant, rng
-        self._luck = rng.spawn(NURSES + len(PEOPLE))
+        self._rngs = rng.spawn(NURSES + len(PEOPLE))
         world = ward()
         lifts = np.linspace(0.1, 0.9, NURSES)
         self._nurses = [
             AdviceProblem(world.mdp, Human(world.policy[0], lift=lift)) for lift in lifts
         ]
-        self._moves = world.mdp.kernel.to_sparse()
-        settings = Settings("ward", budget=1.0, holdout=0.2)
+        self._transitions = world.mdp.kernel.to_sparse()
+        settings = AdviserSettings(source="ward", budget=1.0, holdout=0.2)
         self._alarm = desk.create(tenant, "Ward alarm", settings, f"demo-ward-alarm-{tenant}")
         self._stopping = threading.Event()
-        self._thread = threading.Thread(target=self._go_on, name="demo", daemon=True)
+        self._thread = threading.Thread(target=self._run, name="demo", daemon=True)
 
     def fill(self) -> None:
-        """Let some time pass at once; everybody works side by side."""
+        """Simulate the first shifts and games, everybody at the same time."""
 
         def work(nurse: int) -> None:
             for _ in range(SHIFTS):
@@ -70,13 +71,13 @@ class Demo:
                 self.game(person)
 
         with ThreadPoolExecutor(NURSES + len(PEOPLE)) as pool:
-            waiting = [pool.submit(work, nurse) for nurse in range(NURSES)]
-            waiting += [pool.submit(play, person) for person in PEOPLE]
-            for one in waiting:
-                one.result()
+            jobs = [pool.submit(work, nurse) for nurse in range(NURSES)]
+            jobs += [pool.submit(play, person) for person in PEOPLE]
+            for job in jobs:
+                job.result()
 
     def start(self) -> None:
-        """Let some time pass at once, and then slowly."""
+        """Simulate the first shifts and games, and then one shift at a time, in the background."""
         self._thread.start()
 
     def close(self) -> None:
@@ -86,33 +87,32 @@ class Demo:
             self._thread.join()
 
     def shift(self, nurse: int) -> None:
-        """Let a nurse work a shift."""
-        problem, rng = self._nurses[nurse], self._luck[nurse]
+        """Simulate a shift of a nurse."""
+        problem, rng = self._nurses[nurse], self._rngs[nurse]
         mdp = problem.mdp
         episode = self.desk.start(self.tenant, self._alarm, f"nurse {nurse + 1}").id
         state = draw_index(mdp.start, rng)
         for step in range(problem.horizon):
-            said = self.desk.advise(self.tenant, episode, step, state)
-            heard = problem.defer if said.advice is None or not said.shown else said.advice
+            decision = self.desk.advise(self.tenant, episode, step, state)
+            heard = index_of_advice(decision.shown_advice, problem)
             action = draw_index(problem.law(step, state, heard), rng)
-            row = self._moves[state * problem.n_actions + action].toarray()[0]
-            then = draw_index(row, rng)
             reward = float(mdp.reward[step, state, action])
-            self.desk.report(self.tenant, [Outcome(said.id, action, reward, then)])
-            state = then
+            chances = self._transitions[state * problem.n_actions + action].toarray()[0]
+            state = draw_index(chances, rng)
+            self.desk.report(self.tenant, [Outcome(decision.id, action, reward, state)])
             if mdp.over[step, state]:
                 break
         self.desk.end(self.tenant, episode, terminated=True)
 
     def game(self, person: str) -> None:
-        """Let somebody simulated play a game."""
-        limit = Limit(budget=2.0, hard=True)
-        playground = Playground(self.desk, self._luck[NURSES + list(PEOPLE).index(person)])
-        game = playground.start(self.tenant, "three-phases", "aware", limit, "", person)
+        """Simulate a game."""
+        settings = GameSettings("three-phases", Limit(budget=2.0, hard=True), "", person)
+        playground = Playground(self.desk, self._rngs[NURSES + list(PEOPLE).index(person)])
+        game = playground.start(self.tenant, settings)
         while not game["over"] and not self._stopping.is_set():
             game = playground.move(self.tenant, game["id"], game["step"], None)
 
-    def _go_on(self) -> None:
+    def _run(self) -> None:
         self.fill()
         while not self._stopping.wait(PAUSE):
             self.shift(int(self._rng.integers(NURSES)))

@@ -17,9 +17,10 @@ from starlette.testclient import TestClient
 import counsel
 from counsel.service.api.app import LARGEST, make_app
 from counsel.service.core.desk import Desk
-from counsel.service.core.problem_sources import Sources
+from counsel.service.core.problem_sources import ProblemSources
 from counsel.service.db.api_keys import add_key, revoke_key, tenant_of
-from counsel.service.db.engine import open_engine, writing
+from counsel.service.db.engine import open_engine, write_transaction
+from counsel.service.playground.game_worlds import PROBLEMS_BY_PREFIX
 from counsel.worlds.ward import ward_log
 from tests.support.later import Later
 from tests.support.processes import started
@@ -31,7 +32,7 @@ pd = Later("pandas")
 @pytest.fixture
 def desk(tmp_path):
     engine = open_engine(str(tmp_path / "counsel.db"))
-    found = Desk(engine, Sources(engine), np.random.default_rng(0))
+    found = Desk(engine, ProblemSources(engine, PROBLEMS_BY_PREFIX), np.random.default_rng(0))
     yield found
     found.close()
     found.engine.dispose()
@@ -160,7 +161,7 @@ def test_a_stranger_sees_nothing(client, keys):
 
 
 def test_a_revoked_key_works_no_longer(client, keys, desk, monkeypatch):
-    monkeypatch.setattr("counsel.service.api.auth.REMEMBERED", 0.0)
+    monkeypatch.setattr("counsel.service.api.auth.TRUSTED_SECONDS", 0.0)
     assert client.get("/v1/advisers", headers=bearing(keys["read"])).status_code == 200
     with desk.engine.begin() as connection:
         revoke_key(connection, tenant="clinic", name="read")
@@ -424,7 +425,7 @@ def test_a_port_that_is_taken_is_told_before_anything_is_said(command, tmp_path)
 
 def test_a_database_of_a_newer_version_is_told_in_one_line(command, tmp_path):
     engine = open_engine(str(tmp_path / "counsel.db"))
-    with writing(engine) as connection:
+    with write_transaction(engine) as connection:
         connection.exec_driver_sql("update alembic_version set version_num = '9999'")
     engine.dispose()
     done = command("serve", cwd=tmp_path)
@@ -456,8 +457,8 @@ def test_without_keys_no_page_from_elsewhere_may_ask(desk, headers):
 def test_nul_anywhere_is_refused_and_never_a_fault(url):
     """Found by an attack: PostgreSQL keeps no NUL, and fourteen routes answered 500."""
     engine = open_engine(url)
-    found = Desk(engine, Sources(engine), np.random.default_rng(0))
-    with writing(engine) as connection:
+    found = Desk(engine, ProblemSources(engine, PROBLEMS_BY_PREFIX), np.random.default_rng(0))
+    with write_transaction(engine) as connection:
         tenant = tenant_of(connection, "local")
     app = make_app(found, tenant=tenant)
     with TestClient(app, base_url="http://localhost", raise_server_exceptions=False) as client:

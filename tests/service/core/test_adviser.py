@@ -8,7 +8,7 @@ from counsel import CounselError
 from counsel.estimate.bounds import KL, interval, level_at
 from counsel.model.human import draw_index
 from counsel.service.core.adviser import POOL, Adviser, Limit, _upper, advice_at
-from counsel.service.core.person_counts import SILENCE, Happened, Seen, pack, unpack
+from counsel.service.core.person_counts import SILENCE, Observation, Seen, pack, unpack
 from counsel.worlds import make
 
 WARD = make("ward")
@@ -42,7 +42,7 @@ def lived(adviser, person, truth, episodes, rng, *, silent=0.2, limit=None):
             said = A if quiet else int(rng.choice(list(chances), p=list(chances.values())))
             spent += said < A
             action = draw_index(truth.law(step, state, said), rng)
-            events.append(Happened(person, state, said if said < A else SILENCE, action))
+            events.append(Observation(person, state, said if said < A else SILENCE, action))
             state = draw_index(moves[state * A + action], rng)
             if truth.mdp.over[step, state]:
                 break
@@ -107,7 +107,7 @@ def test_a_new_person_starts_as_everybody_and_drifts_to_their_own():
 
     def told(person, n, lift):
         matches = rng.random(n) < lift + (1 - lift) * WARD.policy[0, 1, 2]
-        learn(adviser, (Happened(person, 1, 2, 2 if m else 0) for m in matches))
+        learn(adviser, (Observation(person, 1, 2, 2 if m else 0) for m in matches))
 
     for person in range(20):
         told(person, 100, 0.7)
@@ -136,7 +136,7 @@ def test_optimism_shrinks_with_pieces_and_is_never_below_the_estimate():
     adviser = Adviser(WARD, knows_habit=True)
     gaps = []
     for _ in range(5):
-        learn(adviser, [Happened(1, 1, 2, 2, 40), Happened(1, 1, 2, 0, 40)])
+        learn(adviser, [Observation(1, 1, 2, 2, 40), Observation(1, 1, 2, 0, 40)])
         one = adviser.believe(1)
         assert (one.optimistic >= one.lift).all()
         gaps.append(one.optimistic[2] - one.lift[2])
@@ -224,19 +224,19 @@ def test_people_who_change_over_the_episode_are_learnt_but_not_taken_as_known():
 
 def test_plans_are_made_anew_when_something_was_seen():
     adviser = Adviser(WARD, knows_habit=True)
-    learn(adviser, [Happened(1, 1, 2, 2, 100)])
+    learn(adviser, [Observation(1, 1, 2, 2, 100)])
     made = adviser.plan(2, Limit())
     assert not adviser.moved(made, 2)
-    learn(adviser, [Happened(1, 1, 2, 2, 5)])
+    learn(adviser, [Observation(1, 1, 2, 2, 5)])
     assert not adviser.moved(made, 2), "a few pieces of others change little"
-    learn(adviser, [Happened(1, 1, 2, 2, 10)])
+    learn(adviser, [Observation(1, 1, 2, 2, 10)])
     assert adviser.moved(made, 2)
     again = adviser.plan(2, Limit())
-    learn(adviser, [Happened(2, 1, 2, 0)])
+    learn(adviser, [Observation(2, 1, 2, 0)])
     assert adviser.moved(again, 2), "the first of their own counts"
-    learn(adviser, [Happened(2, 1, 2, 0, 99)])
+    learn(adviser, [Observation(2, 1, 2, 0, 99)])
     last = adviser.plan(2, Limit())
-    learn(adviser, [Happened(2, 1, SILENCE, 0, 5)])
+    learn(adviser, [Observation(2, 1, SILENCE, 0, 5)])
     assert not adviser.moved(last, 2), "a few of many change little"
 
 

@@ -15,12 +15,12 @@ from counsel.model.human import draw_index
 from counsel.service.core.adviser import Limit
 from counsel.service.core.desk import Desk
 from counsel.service.core.export import _chances, export_log
-from counsel.service.core.live_adviser import Settings
 from counsel.service.core.outcomes import Outcome
 from counsel.service.core.plan_cache import PlanKey
+from counsel.service.core.settings import AdviserSettings
 from counsel.service.core.summary import summarise
 from counsel.service.db.api_keys import tenant_of
-from counsel.service.db.engine import open_engine, writing
+from counsel.service.db.engine import open_engine, write_transaction
 from counsel.service.db.tables import advisers, decisions, episodes, outcomes, snapshots
 from counsel.worlds import make
 from tests.support.each import each
@@ -64,7 +64,9 @@ def opened(url, tenant):
 
 
 def settings(**changes):
-    return Settings(**({"source": "ward", "budget": 1.0, "knows_habit": True} | changes))
+    return AdviserSettings.checked(
+        **({"source": "ward", "budget": 1.0, "knows_habit": True} | changes)
+    )
 
 
 def live_through(desk, tenant, adviser, person, episodes, rng, *, report=True):
@@ -117,9 +119,9 @@ def test_another_desk_on_the_same_database_learns_too(opened, tenant):
     one, other = opened(), opened(1)
     adviser = one.create(tenant, "alerts", settings())
     live_through(one, tenant, adviser, "ann", 3, np.random.default_rng(0))
-    other.follow()
+    other.catch_up()
     same(seen(one, tenant, adviser), seen(other, tenant, adviser))
-    other.follow()
+    other.catch_up()
     same(seen(one, tenant, adviser), seen(other, tenant, adviser))
 
 
@@ -276,14 +278,14 @@ def test_a_person_who_is_deleted_leaves_no_trace_in_any_service(opened, tenant):
     rng = np.random.default_rng(4)
     live_through(desk, tenant, adviser, "ann", 4, rng)
     live_through(desk, tenant, adviser, "bob", 4, rng)
-    desk.keep().result()
-    other.follow()
+    desk.save_snapshot().result()
+    other.catch_up()
     gone = desk.person(tenant, "ann")
     assert gone in seen(other, tenant, adviser).people
     before = seen(desk, tenant, adviser).amount(gone)
     desk.forget(tenant, "ann")
     for one in (desk, other, opened(2)):
-        one.follow()
+        one.catch_up()
         left = seen(one, tenant, adviser)
         assert list(left.people) == [one.person(tenant, "bob")]
         assert left.everybody.decisions == before[1] - before[0]
@@ -316,7 +318,7 @@ def test_a_snapshot_and_what_came_after_is_the_whole_log(opened, tenant):
     desk, rng = opened(), np.random.default_rng(5)
     adviser = desk.create(tenant, "alerts", settings())
     live_through(desk, tenant, adviser, "ann", 3, rng)
-    desk.keep().result()
+    desk.save_snapshot().result()
     live_through(desk, tenant, adviser, "bob", 3, rng)
     with desk.engine.connect() as connection:
         up_to = connection.scalar(sa.select(snapshots.c.up_to))
@@ -334,12 +336,12 @@ def test_a_desk_keeps_a_snapshot_when_it_is_closed(opened, tenant):
     live_through(desk, tenant, adviser, "ann", 3, np.random.default_rng(5))
     desk.close()
     again = opened(1)
-    assert again._kept_up_to == again._read_up_to > 0
+    assert again._saved_up_to == again._read_up_to > 0
     same(seen(desk, tenant, adviser), seen(again, tenant, adviser))
 
 
 def test_a_mode_that_is_changed_is_followed_by_other_services(opened, tenant, monkeypatch):
-    monkeypatch.setattr("counsel.service.core.desk.LOOK_ROUND", 0.05)
+    monkeypatch.setattr("counsel.service.core.desk.POLL_SECONDS", 0.05)
     desk, other = opened(), opened(1)
     adviser = desk.create(tenant, "alerts", settings())
     assert other.live(tenant, adviser).settings.mode == "live"
@@ -373,7 +375,7 @@ def test_an_expected_budget_is_met_on_average_though_the_model_is_wrong(
     opened, tenant, paced, monkeypatch
 ):
     if not paced:
-        monkeypatch.setattr("counsel.service.core.desk.WINDOW", 10**9)
+        monkeypatch.setattr("counsel.service.core.pacing.WINDOW", 10**9)
     desk = opened()
     adviser = desk.create(tenant, "alerts", settings(budget=1.5))
     pieces = worse_than_thought(desk, tenant, adviser, 60)
@@ -444,7 +446,7 @@ def test_a_clock_that_goes_backwards_changes_nothing_that_matters(opened, tenant
     assert seen(desk, tenant, adviser).everybody.decisions == len(told)
     same(seen(desk, tenant, adviser), seen(opened(1), tenant, adviser))
     with desk.engine.connect() as connection:
-        content = export_log(connection, adviser, desk.live(tenant, adviser), "csv")
+        content = export_log(connection, desk.live(tenant, adviser), "csv")
     rows = pd.read_csv(io.BytesIO(content))
     assert len(rows) == len(told)
     assert rows.groupby("episode", sort=False).step.is_monotonic_increasing.all()
@@ -493,12 +495,12 @@ def test_an_episode_begun_in_shadow_is_not_paced_when_the_mode_changes(opened, t
 
 
 def test_a_database_that_lost_what_it_had_acknowledged_is_counted_anew(opened, tenant, monkeypatch):
-    monkeypatch.setattr("counsel.service.core.desk.LOOK_ROUND", 0.05)
+    monkeypatch.setattr("counsel.service.core.desk.POLL_SECONDS", 0.05)
     desk = opened()
     adviser = desk.create(tenant, "alerts", settings())
     live_through(desk, tenant, adviser, "ann", 3, np.random.default_rng(0))
     before = seen(desk, tenant, adviser).everybody.decisions
-    with writing(desk.engine) as connection:
+    with write_transaction(desk.engine) as connection:
         last = connection.scalar(sa.select(sa.func.max(outcomes.c.seq)))
         connection.execute(sa.delete(outcomes).where(outcomes.c.seq > last - 2))
     until(lambda: seen(desk, tenant, adviser).everybody.decisions == before - 2)
@@ -524,7 +526,7 @@ def test_another_default_isolation_of_the_database_changes_nothing(opened, tenan
         ]:
             one.result()
     for desk in desks:
-        desk.follow()
+        desk.catch_up()
         same(seen(desk, tenant, adviser), seen(opened(3), tenant, adviser))
 
 
@@ -598,7 +600,7 @@ def test_an_ending_is_exported_only_when_the_last_decision_was_reported(opened, 
 
     def exported():
         with desk.engine.connect() as connection:
-            content = export_log(connection, adviser, desk.live(tenant, adviser), "csv")
+            content = export_log(connection, desk.live(tenant, adviser), "csv")
         return pd.read_csv(io.BytesIO(content))
 
     assert exported()[["terminated", "truncated"]].to_numpy().tolist() == [

@@ -6,7 +6,7 @@ import pytest
 
 from counsel.service.core import plan_cache as plans
 from counsel.service.core.adviser import NOBODY
-from counsel.service.core.plan_cache import PlanKey, Plans
+from counsel.service.core.plan_cache import PlanCache, PlanKey
 
 
 @pytest.fixture
@@ -19,7 +19,7 @@ def made(monkeypatch):
         keys.append(key.person)
         return SimpleNamespace(size=10, person=key.person)
 
-    kept = Plans(make, lambda key, plan: False)
+    kept = PlanCache(make, lambda key, plan: False)
     yield kept, keys
     kept.close()
 

@@ -8,8 +8,8 @@ import pytest
 import sqlalchemy as sa
 
 from counsel.service.core.export import export_log
-from counsel.service.core.live_adviser import Settings
 from counsel.service.core.outcomes import Outcome
+from counsel.service.core.settings import AdviserSettings
 from counsel.service.core.summary import summarise
 from counsel.service.db.tables import episodes
 from counsel.service.simulated_people import NURSES, Demo
@@ -33,7 +33,7 @@ def desk(url):
 def lived(desk, **changes):
     """An adviser with some episodes behind it, in which people follow by chance."""
     told = {"budget": 2, "hard": True, "holdout": 0.3, "knows_habit": True} | changes
-    adviser = desk.create(1, "alerts", Settings("ward", **told))
+    adviser = desk.create(1, "alerts", AdviserSettings(source="ward", **told))
     rng = np.random.default_rng(2)
     for i in range(25):
         episode = desk.start(1, adviser, f"nurse {i % 4}").id
@@ -51,9 +51,7 @@ def test_it_is_what_a_slow_count_of_the_log_says(desk):
     adviser = lived(desk, must_say={"critical": "call doctor"})
     told = summarise(desk, 1, adviser)
     with desk.engine.connect() as connection:
-        rows = pd.read_csv(
-            io.BytesIO(export_log(connection, adviser, desk.live(1, adviser), "csv"))
-        )
+        rows = pd.read_csv(io.BytesIO(export_log(connection, desk.live(1, adviser), "csv")))
         held = set(
             connection.scalars(sa.select(episodes.c.id).where(episodes.c.held_out.is_(True)))
         )
@@ -120,7 +118,7 @@ def test_the_budget_is_on_the_frontier_whatever_pacing_aims_at(desk):
 
 
 def test_an_adviser_just_made_has_nothing_to_tell(desk):
-    adviser = desk.create(1, "new", Settings("ward", budget=1.0))
+    adviser = desk.create(1, "new", AdviserSettings(source="ward", budget=1.0))
     told = summarise(desk, 1, adviser)
     assert told["episodes"] == 0
     assert told["listening"]["share"] is None

@@ -12,7 +12,7 @@ import pytest
 import sqlalchemy as sa
 
 from counsel import CounselError
-from counsel.service.db import queries as record
+from counsel.service.db import queries
 from counsel.service.db.api_keys import PREFIX, add_key, digest_of, holder_of, revoke_key, tenant_of
 from counsel.service.db.engine import migrate, open_engine
 from counsel.service.db.group_commit import Committer
@@ -23,7 +23,7 @@ from counsel.service.db.tables import (
     outcomes,
     tenants,
 )
-from tests.support.committers import a_decision, an_episode, an_outcome, hand_in, writer
+from tests.support.committers import a_decision, an_episode, an_outcome, enqueue, writer
 from tests.support.processes import started
 from tests.support.waiting import PATIENCE
 
@@ -73,8 +73,8 @@ def test_services_that_start_at_once_take_turns(url):
 
 def test_what_is_done_is_there(committer, engine):
     committer.submit(an_episode).result()
-    waiting = [hand_in(committer, "decision", a_decision(i)) for i in range(50)]
-    waiting += [hand_in(committer, "outcome", an_outcome(i)) for i in range(50)]
+    waiting = [enqueue(committer, "decision", a_decision(i)) for i in range(50)]
+    waiting += [enqueue(committer, "outcome", an_outcome(i)) for i in range(50)]
     for one in waiting:
         one.result(timeout=PATIENCE)
     assert counted(engine, decisions) == 50
@@ -86,7 +86,7 @@ def test_many_who_wait_share_a_transaction(committer):
     blocked = threading.Event()
     committer.submit(lambda _: blocked.wait(PATIENCE))
     before = committer.transactions
-    waiting = [hand_in(committer, "decision", a_decision(i)) for i in range(200)]
+    waiting = [enqueue(committer, "decision", a_decision(i)) for i in range(200)]
     blocked.set()
     for one in waiting:
         one.result(timeout=PATIENCE)
@@ -114,7 +114,7 @@ def test_one_of_a_batch_may_be_refused_alone(engine):
         return [ValueError(item) if item % 2 else item for item in items]
 
     committer = Committer(engine, {"number": batch})
-    waiting = [hand_in(committer, "number", i) for i in range(6)]
+    waiting = [enqueue(committer, "number", i) for i in range(6)]
     for i, one in enumerate(waiting):
         if i % 2:
             with pytest.raises(ValueError, match=str(i)):
@@ -133,7 +133,7 @@ def test_event_loops_are_told_once_for_all_who_wait(committer):
         committer.submit(lambda _: blocked.wait(PATIENCE))
         waiting = [loop.create_future() for _ in range(50)]
         for i, done in enumerate(waiting):
-            committer.hand_in("job", lambda _, i=i: i, done)
+            committer.enqueue("job", lambda _, i=i: i, done)
         waiting[7].cancel()
         blocked.set()
         kept = [one for one in waiting if not one.cancelled()]
@@ -164,10 +164,10 @@ def test_a_job_that_fails_takes_nobody_with_it(committer, engine):
     committer.submit(an_episode).result()
     blocked = threading.Event()
     committer.submit(lambda _: blocked.wait(PATIENCE))
-    good = [hand_in(committer, "decision", a_decision(i)) for i in range(5)]
-    bad = hand_in(committer, "decision", a_decision(9, episode=99))
+    good = [enqueue(committer, "decision", a_decision(i)) for i in range(5)]
+    bad = enqueue(committer, "decision", a_decision(9, episode=99))
     raises = committer.submit(lambda _: 1 / 0)
-    more = [hand_in(committer, "decision", a_decision(i)) for i in range(5, 8)]
+    more = [enqueue(committer, "decision", a_decision(i)) for i in range(5, 8)]
     blocked.set()
     for one in [*good, *more]:
         one.result(timeout=PATIENCE)
@@ -182,7 +182,12 @@ def test_a_job_that_fails_takes_nobody_with_it(committer, engine):
 def test_no_statement_of_a_decision_looks_through_the_whole_record(engine):
     """Found by its growth: pairs in a list made SQLite read every decision for each group."""
     values = {"numbers": [1, 2], "steps": [3, 4], "after": 5}
-    for statement in (record._ACCOUNTS, record._DECIDED, record._KNOWN, record._NEWS):
+    for statement in (
+        queries._ACCOUNTS,
+        queries._DECISIONS,
+        queries._DECIDED_CELLS,
+        queries._OUTCOMES_SINCE,
+    ):
         named = {name: one for name, one in values.items() if name in str(statement)}
         options = {"literal_binds": True, "render_postcompile": True}
         text = statement.params(named).compile(engine, compile_kwargs=options)
@@ -193,12 +198,12 @@ def test_no_statement_of_a_decision_looks_through_the_whole_record(engine):
 
 def test_what_is_sent_again_is_there_once(committer, engine):
     committer.submit(an_episode).result()
-    hand_in(committer, "decision", a_decision(0)).result()
-    first = hand_in(committer, "outcome", an_outcome(0))
-    again = hand_in(committer, "outcome", an_outcome(0) | {"action": 0})
+    enqueue(committer, "decision", a_decision(0)).result()
+    first = enqueue(committer, "outcome", an_outcome(0))
+    again = enqueue(committer, "outcome", an_outcome(0) | {"action": 0})
     first.result(timeout=PATIENCE)
     again.result(timeout=PATIENCE)
-    hand_in(committer, "outcome", an_outcome(0) | {"action": 0}).result(timeout=PATIENCE)
+    enqueue(committer, "outcome", an_outcome(0) | {"action": 0}).result(timeout=PATIENCE)
     with engine.connect() as connection:
         assert connection.execute(sa.select(outcomes.c.action)).scalars().all() == [1]
 
@@ -214,7 +219,7 @@ def test_numbers_rise_in_the_order_in_which_rows_can_be_seen(url):
     waiting = []
     for step in range(150):
         for i, one in enumerate(writers):
-            waiting.append(hand_in(one, "decision", a_decision(step, numbers[i])))
+            waiting.append(enqueue(one, "decision", a_decision(step, numbers[i])))
     seen, last = [], 0
     deadline = time.monotonic() + PATIENCE
     while len(seen) < 300 and time.monotonic() < deadline:
@@ -236,23 +241,23 @@ def test_numbers_rise_in_the_order_in_which_rows_can_be_seen(url):
 def test_closing_writes_what_was_handed_in(engine):
     committer = writer(engine)
     committer.submit(an_episode).result()
-    waiting = [hand_in(committer, "decision", a_decision(i)) for i in range(100)]
+    waiting = [enqueue(committer, "decision", a_decision(i)) for i in range(100)]
     committer.close()
     assert all(one.done() for one in waiting)
     assert counted(engine, decisions) == 100
     with pytest.raises(CounselError, match="stopping"):
-        hand_in(committer, "decision", a_decision(100))
+        enqueue(committer, "decision", a_decision(100))
     committer.close()
 
 
 KILLED = """
 import sys
 from counsel.service.db.engine import open_engine
-from tests.support.committers import a_decision, an_episode, hand_in, writer
+from tests.support.committers import a_decision, an_episode, enqueue, writer
 committer = writer(open_engine(sys.argv[1]))
 committer.submit(an_episode).result()
 for step in range(100_000):
-    hand_in(committer, "decision", a_decision(step)).result()
+    enqueue(committer, "decision", a_decision(step)).result()
     print(step, flush=True)
 """
 

@@ -10,8 +10,14 @@ import counsel
 from counsel import CounselError
 from counsel.service.core.adviser import Limit
 from counsel.service.core.export import export_person
-from counsel.service.playground.game import Playground
-from counsel.service.playground.maps import PEOPLE, offered, play_world, simulated_problem
+from counsel.service.playground.adviser_kinds import FIXED_LIMITS
+from counsel.service.playground.game import GameSettings, Playground
+from counsel.service.playground.game_worlds import (
+    PEOPLE,
+    player_problem,
+    playground_options,
+    simulated_problem,
+)
 from counsel.worlds.grid_map import MOVES, GridMap
 from tests.support import services
 from tests.support.later import Later
@@ -33,7 +39,8 @@ def playground(desk):
 
 
 def begin(playground, *, map_="three-phases", adviser="aware", limit=TWO, person=None):
-    return playground.start(1, map_, adviser, limit, "me", person)
+    limit = FIXED_LIMITS.get(adviser, limit)
+    return playground.start(1, GameSettings(map_, limit, "me", person))
 
 
 def played(playground, game, choose=lambda game: "Up"):
@@ -61,10 +68,10 @@ def flown(rows, start, actions):
     return cells, stars, "through" if column == len(rows[0]) - 1 else None
 
 
-@pytest.mark.parametrize("map_", [one["name"] for one in offered()["maps"]])
+@pytest.mark.parametrize("map_", [one["name"] for one in playground_options()["maps"]])
 def test_games_follow_the_map(playground, map_):
     rng = np.random.default_rng(3)
-    told = next(one for one in offered()["maps"] if one["name"] == map_)
+    told = next(one for one in playground_options()["maps"] if one["name"] == map_)
     for _ in range(8):
         shown = played(
             playground, begin(playground, map_=map_), lambda _: str(rng.choice([*MOVES]))
@@ -160,9 +167,9 @@ def test_moves_that_make_no_sense_are_refused_and_not_written(playground, desk):
 
 
 def test_an_episode_of_another_adviser_is_no_game(playground, desk):
-    from counsel.service.core.live_adviser import Settings
+    from counsel.service.core.settings import AdviserSettings
 
-    adviser = desk.create(1, "alerts", Settings("ward", budget=1.0))
+    adviser = desk.create(1, "alerts", AdviserSettings(source="ward", budget=1.0))
     episode = desk.start(1, adviser, "ann").id
     with pytest.raises(CounselError, match="there is no game"):
         playground.show(1, episode)
@@ -214,7 +221,7 @@ def test_the_card_says_what_would_have_been_without_advice(playground, desk):
 
     for _ in range(15):
         last = played(playground, begin(playground, adviser="never"), zigzag)[-1]
-    told = next(one for one in offered()["maps"] if one["name"] == "three-phases")
+    told = next(one for one in playground_options()["maps"] if one["name"] == "three-phases")
     _, stars, _ = flown(told["rows"], told["start"], [one["action"] for one in last["path"]])
     alone = last["card"]["alone"]
     assert alone["low"] <= alone["estimate"] <= alone["high"]
@@ -270,7 +277,7 @@ def test_the_log_of_a_player_can_be_fitted(playground, desk, tmp_path):
 
 
 def test_a_stranger_is_taken_for_somebody_who_dodges_walls(playground):
-    prior = play_world("three-phases").policy[0]
+    prior = player_problem("three-phases").policy[0]
     np.testing.assert_allclose(prior.sum(axis=1), 1.0)
     assert prior.min() >= 0.1 - 1e-12
 
@@ -306,12 +313,14 @@ def test_two_moves_of_one_step_at_once_leave_one_story(playground):
 
 
 def test_episodes_begun_otherwise_are_no_games(playground, desk):
-    from counsel.service.core.live_adviser import Settings
+    from counsel.service.core.settings import AdviserSettings
 
     game = begin(playground)
-    adviser = desk.episode(1, game["id"]).adviser
+    adviser = desk.episode(1, game["id"]).live.id
     empty = desk.start(1, adviser, "simulated: nobody").id
-    own = desk.create(1, "own", Settings("play/budget", budget=1.0, algorithm="thompson"))
+    own = desk.create(
+        1, "own", AdviserSettings(source="play/budget", budget=1.0, algorithm="thompson")
+    )
     other = desk.start(1, own, "ann").id
     desk.advise(1, other, 0, 3)
     for id_ in (empty, other):

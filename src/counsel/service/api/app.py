@@ -1,8 +1,8 @@
-"""The service as one app: routes, pages, who may come in, and how faults are answered.
+"""The service as one app: routes, pages, security headers, and error responses.
 
-Errors are problem details (RFC 9457) with one sentence. Every path of the API wants a key as
-``Authorization: Bearer …`` unless the app was made without; pages, ``/healthz`` and ``/metrics`` do
-not.
+Errors are problem details (RFC 9457) with one sentence. Every path of the API needs a key as
+``Authorization: Bearer …`` unless the app was made for one tenant; pages, ``/healthz`` and
+``/metrics`` need none.
 """
 
 import json
@@ -28,21 +28,21 @@ from counsel import __version__
 from counsel._arrays import brief
 from counsel.errors import CounselError
 from counsel.service.api import schemas
-from counsel.service.api.auth import Doorman
+from counsel.service.api.auth import ApiKeyCheck
 from counsel.service.api.pages import add_pages
+from counsel.service.api.play_routes import add_play_routes
 from counsel.service.api.routes import Counters, add_routes
 from counsel.service.core.desk import Desk
 from counsel.service.core.problem_sources import LARGEST_MODEL
-from counsel.service.errors import ConflictError, MissingError
-from counsel.service.playground.routes import add_play_routes
+from counsel.service.errors import ConflictError, NotFoundError
 
 LOG = logging.getLogger("counsel.service")
 
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
-"""What this machine calls itself."""
+"""Names of this machine."""
 
 LARGEST = 1_000_000
-"""Bytes of a request."""
+"""The largest request, in bytes."""
 
 HEADERS = {
     "X-Content-Type-Options": "nosniff",
@@ -53,7 +53,6 @@ HEADERS = {
     "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
 }
 
-
 PROBLEMS: dict[int | str, dict[str, Any]] = {
     code: {
         "description": HTTPStatus(code).phrase,
@@ -61,9 +60,9 @@ PROBLEMS: dict[int | str, dict[str, Any]] = {
     }
     for code in (400, 401, 403, 404, 409, 413, 422, 503)
 }
-"""How faults are answered, as the OpenAPI document says it."""
+"""The error responses in the OpenAPI document."""
 
-CAREFUL = [(name.lower().encode(), text.encode()) for name, text in HEADERS.items()]
+RAW_HEADERS = [(name.lower().encode(), text.encode()) for name, text in HEADERS.items()]
 
 
 def make_app(
@@ -79,9 +78,9 @@ def make_app(
     desk
         Where advice is decided on.
     tenant
-        Whose data everybody sees; without it every request needs a key.
+        The tenant of every request; without it every request needs a key.
     lifespan
-        What is to be done when it starts and stops.
+        A context manager that is entered when the app starts and left when it stops.
     """
     app = FastAPI(
         lifespan=lifespan,
@@ -95,38 +94,39 @@ def make_app(
         responses=PROBLEMS,
     )
     counters = Counters()
-    _answer_faults(app)
-    app.add_middleware(_Guard, open_door=tenant is not None)
-    doorman = Doorman(desk.engine, tenant)
-    add_routes(app, desk, doorman, counters)
-    add_play_routes(app, desk, doorman)
+    _add_error_handlers(app)
+    app.add_middleware(_SecurityMiddleware, local_only=tenant is not None)
+    key_check = ApiKeyCheck(desk.engine, tenant)
+    add_routes(app, desk, key_check, counters)
+    add_play_routes(app, desk, key_check)
     add_pages(app)
     if tenant is None:
-        _tell_roles(app)
+        _document_roles(app)
 
     @app.get("/healthz", include_in_schema=False)
     def healthz() -> dict[str, str]:
-        """Say that the database answers."""
+        """Return that the database answers."""
         with desk.engine.connect() as connection:
             connection.execute(sa.select(1))
         return {"status": "ok", "version": __version__}
 
     @app.get("/metrics", include_in_schema=False)
     def metrics() -> Response:
-        """Return what Prometheus reads."""
+        """Return the counters in the format of Prometheus."""
         return Response(generate_latest(counters.registry), media_type=CONTENT_TYPE_LATEST)
 
     return app
 
 
-def _tell_roles(app: FastAPI) -> None:
-    """Have the OpenAPI document say which role a route takes."""
+def _document_roles(app: FastAPI) -> None:
+    """Add the role that each route needs to the OpenAPI document."""
     plain = app.openapi
     for route in app.routes:
         if isinstance(route, APIRoute):
-            for role in (getattr(one.call, "role", None) for one in route.dependant.dependencies):
-                told = {"security": [{"key": [role]}]} if role else {}
-                route.openapi_extra = (route.openapi_extra or {}) | told
+            for dependency in route.dependant.dependencies:
+                role = getattr(dependency.call, "role", None)
+                security = {"security": [{"key": [role]}]} if role else {}
+                route.openapi_extra = (route.openapi_extra or {}) | security
 
     def openapi() -> dict[str, Any]:
         document = plain()
@@ -136,54 +136,62 @@ def _tell_roles(app: FastAPI) -> None:
     app.openapi = openapi  # type: ignore[method-assign]
 
 
-def _answer_faults(app: FastAPI) -> None:
-    """Answer what goes wrong with problem details."""
+def _problem(status: int, detail: str) -> dict[str, Any]:
+    """Return problem details."""
+    title = HTTPStatus(status).phrase
+    return schemas.Problem(title=title, status=status, detail=detail).model_dump()
+
+
+def _add_error_handlers(app: FastAPI) -> None:
+    """Answer errors with problem details."""
 
     def problem(status: int, detail: str, headers: Mapping[str, str] | None = None) -> JSONResponse:
-        told = schemas.Problem(title=HTTPStatus(status).phrase, status=status, detail=detail)
-        said = {**(headers or {}), **({"WWW-Authenticate": "Bearer"} if status == 401 else {})}
+        challenge = {"WWW-Authenticate": "Bearer"} if status == 401 else {}
         return JSONResponse(
-            told.model_dump(), status, headers=said, media_type="application/problem+json"
+            _problem(status, detail),
+            status,
+            headers={**(headers or {}), **challenge},
+            media_type="application/problem+json",
         )
 
     @app.exception_handler(CounselError)
-    async def refused(_: Request, fault: CounselError) -> JSONResponse:
-        kinds = {MissingError: 404, ConflictError: 409}
-        return problem(kinds.get(type(fault), 400), str(fault))
+    async def on_counsel_error(_: Request, fault: CounselError) -> JSONResponse:
+        statuses = {NotFoundError: 404, ConflictError: 409}
+        return problem(statuses.get(type(fault), 400), str(fault))
 
     @app.exception_handler(sa.exc.DataError)
-    async def unkept(_: Request, __: sa.exc.DataError) -> JSONResponse:
-        return problem(400, "the database cannot keep one of these values")
+    async def on_data_error(_: Request, __: sa.exc.DataError) -> JSONResponse:
+        return problem(400, "the database cannot store one of these values")
 
     @app.exception_handler(sa.exc.SQLAlchemyError)
-    async def away(_: Request, fault: sa.exc.SQLAlchemyError) -> JSONResponse:
+    async def on_database_error(_: Request, fault: sa.exc.SQLAlchemyError) -> JSONResponse:
         LOG.warning("the database does not answer: %s", brief(str(getattr(fault, "orig", fault))))
         return problem(503, "the database does not answer; try again")
 
     @app.exception_handler(ClientDisconnect)
-    async def gone(_: Request, __: ClientDisconnect) -> JSONResponse:
-        return problem(400, "the request ended before its body did")
+    async def on_disconnect(_: Request, __: ClientDisconnect) -> JSONResponse:
+        return problem(400, "the request ended before its body was complete")
 
     @app.exception_handler(Exception)
-    async def broken(_: Request, __: Exception) -> JSONResponse:
-        return problem(500, "something went wrong here; it is in the service's log")
+    async def on_any_error(_: Request, __: Exception) -> JSONResponse:
+        return problem(500, "the service failed; its log says why")
 
     @app.exception_handler(HTTPException)
-    async def failed(request: Request, fault: HTTPException) -> JSONResponse:
+    async def on_http_error(request: Request, fault: HTTPException) -> JSONResponse:
         if fault.status_code == HTTPStatus.METHOD_NOT_ALLOWED:
             verbs = ", ".join(_verbs(request))
             return problem(405, f"this address takes {verbs}", {"Allow": verbs})
         return problem(fault.status_code, str(fault.detail), fault.headers)
 
     @app.exception_handler(RequestValidationError)
-    async def invalid(_: Request, fault: RequestValidationError) -> JSONResponse:
+    async def on_invalid_request(_: Request, fault: RequestValidationError) -> JSONResponse:
         first = fault.errors()[0]
         where = ".".join(str(part) for part in first["loc"])
         return problem(422, f"{where}: {first['msg']}"[:500])
 
 
 def _verbs(request: Request) -> list[str]:
-    """Return what an address takes, over all routes that it has."""
+    """Return the methods of an address, over all routes that match it."""
     return sorted(
         verb
         for route in request.app.routes
@@ -192,11 +200,11 @@ def _verbs(request: Request) -> list[str]:
     )
 
 
-class _Guard:
-    """Refuses what is too large, and sends the headers that keep browsers careful."""
+class _SecurityMiddleware:
+    """Refuses requests that are too large or from elsewhere, and adds security headers."""
 
-    def __init__(self, app: ASGIApp, *, open_door: bool) -> None:
-        self.app, self.open_door = app, open_door
+    def __init__(self, app: ASGIApp, *, local_only: bool) -> None:
+        self.app, self.local_only = app, local_only
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -209,14 +217,14 @@ class _Guard:
             await _refuse(send, 413, f"the request is larger than {most} bytes")
             return
         if "\x00" in scope["path"] or b"%00" in scope["query_string"]:
-            await _refuse(send, 400, "the address has NUL in it")
+            await _refuse(send, 400, "the address contains NUL")
             return
-        if self.open_door and not _from_here(headers):
-            await _refuse(send, 403, "without keys only pages of this machine itself may ask")
+        if self.local_only and not _is_local(headers):
+            await _refuse(send, 403, "without keys, only pages of this machine may send requests")
             return
         size = 0
 
-        async def counted() -> Message:
+        async def receive_counted() -> Message:
             nonlocal size
             message = await receive()
             size += len(message.get("body", b""))
@@ -224,30 +232,29 @@ class _Guard:
                 raise HTTPException(413, f"the request is larger than {most} bytes")
             return message
 
-        async def careful(message: Message) -> None:
+        async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
                 own = message.get("headers", [])
-                there = {name for name, _ in own}
-                message["headers"] = [*own, *(one for one in CAREFUL if one[0] not in there)]
+                names = {name for name, _ in own}
+                message["headers"] = [*own, *(pair for pair in RAW_HEADERS if pair[0] not in names)]
             await send(message)
 
-        await self.app(scope, counted, careful)
+        await self.app(scope, receive_counted, send_with_headers)
 
 
-def _from_here(headers: Mapping[bytes, bytes]) -> bool:
-    """Whether a request was meant for this machine, and no page from elsewhere sent it.
+def _is_local(headers: Mapping[bytes, bytes]) -> bool:
+    """Whether a request is addressed to this machine and no page of another host sent it.
 
-    A page of another host could have its name lead here and so ask whatever it likes.
+    A page of another host could make its host name resolve to this machine.
     """
     host = urlsplit("//" + headers.get(b"host", b"").decode("latin-1"))
     origin = headers.get(b"origin")
-    own = origin is None or urlsplit(origin.decode("latin-1")).netloc == host.netloc
-    return own and host.hostname in LOOPBACK
+    is_own = origin is None or urlsplit(origin.decode("latin-1")).netloc == host.netloc
+    return is_own and host.hostname in LOOPBACK
 
 
 async def _refuse(send: Callable[[Message], Awaitable[None]], status: int, detail: str) -> None:
-    told = schemas.Problem(title=HTTPStatus(status).phrase, status=status, detail=detail)
-    body = json.dumps(told.model_dump()).encode()
-    headers = [(b"content-type", b"application/problem+json"), *CAREFUL]
+    body = json.dumps(_problem(status, detail)).encode()
+    headers = [(b"content-type", b"application/problem+json"), *RAW_HEADERS]
     await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": body})

@@ -1,4 +1,4 @@
-"""Who may come in: keys looked at once and believed for a few seconds."""
+"""The check of API keys: a key that was looked up is trusted for a few seconds."""
 
 import time
 from collections.abc import Awaitable, Callable
@@ -8,55 +8,57 @@ from fastapi import Request
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 
-from counsel.service.db.api_keys import Holder, holder_of
+from counsel.service.db.api_keys import KeyHolder, holder_of
 
-REMEMBERED = 5.0
-"""Seconds for which a key that was looked up is believed: a revoked one works no longer."""
+TRUSTED_SECONDS = 5.0
+"""Seconds for which a key is not looked up again; a revoked key stops working after them."""
 
 
-class Doorman:
-    """Looks at keys: who holds one, and whether that is enough.
+class ApiKeyCheck:
+    """Checks that a request carries a valid key with a sufficient role.
 
     Parameters
     ----------
     engine
-        Where keys are kept.
+        The database with the keys.
     tenant
-        Whose data everybody sees; without it every request needs a key.
+        The tenant of every request; without it every request needs a key.
     """
 
     def __init__(self, engine: sa.Engine, tenant: int | None) -> None:
         self.engine, self.tenant = engine, tenant
-        self._known: dict[str, tuple[float, Holder]] = {}
+        self._trusted: dict[str, tuple[float, KeyHolder]] = {}
 
-    def __call__(self, role: str) -> Callable[[Request], Awaitable[Holder]]:
-        """Return what lets in who may do so much."""
+    def __call__(self, role: str) -> Callable[[Request], Awaitable[KeyHolder]]:
+        """Return a dependency that admits callers with at least this role."""
 
-        async def enter(request: Request) -> Holder:
+        async def check(request: Request) -> KeyHolder:
             if self.tenant is not None:
-                return Holder(self.tenant, "admin")
+                return KeyHolder(self.tenant, "admin")
             scheme, _, key = request.headers.get("authorization", "").partition(" ")
             holder = await self._holder(key.strip()) if scheme.lower() == "bearer" else None
             if holder is None:
-                raise HTTPException(401, "give a key that is valid: Authorization: Bearer KEY")
+                raise HTTPException(401, "give a valid key: Authorization: Bearer KEY")
             if not holder.may(role):
-                raise HTTPException(403, f"this key may {holder.role}; that takes {role}")
+                raise HTTPException(
+                    403, f"this key has the role {holder.role}; the request needs {role}"
+                )
             return holder
 
-        enter.role = role  # type: ignore[attr-defined]  # the OpenAPI document tells it
-        return enter
+        check.role = role  # type: ignore[attr-defined]  # the OpenAPI document shows it
+        return check
 
-    async def _holder(self, key: str) -> Holder | None:
-        until, known = self._known.get(key, (0.0, None))
+    async def _holder(self, key: str) -> KeyHolder | None:
+        until, known = self._trusted.get(key, (0.0, None))
         if time.monotonic() < until:
             return known
         holder = await run_in_threadpool(self._look_up, key)
         if holder is not None:
-            if len(self._known) > 10_000:
-                self._known.clear()
-            self._known[key] = (time.monotonic() + REMEMBERED, holder)
+            if len(self._trusted) > 10_000:
+                self._trusted.clear()
+            self._trusted[key] = (time.monotonic() + TRUSTED_SECONDS, holder)
         return holder
 
-    def _look_up(self, key: str) -> Holder | None:
+    def _look_up(self, key: str) -> KeyHolder | None:
         with self.engine.connect() as connection:
             return holder_of(connection, key)

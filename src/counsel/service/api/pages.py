@@ -1,7 +1,7 @@
-"""The pages: the dashboard at ``/`` and the playground at ``/play``, and the files they need.
+"""The pages: the dashboard at ``/``, the playground at ``/play``, and their files.
 
-All files are read once, when the service starts; what a request names is looked up among them and
-never reaches the file system.
+All files are read once, when the service starts; requests are answered from memory and never reach
+the file system.
 """
 
 from importlib import resources
@@ -19,15 +19,15 @@ POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
     "connect-src 'self'; form-action 'none'; base-uri 'none'; frame-ancestors 'none'"
 )
-"""What pages may load and run: our own files."""
+"""Pages may load and run the service's own files only."""
 
 
 def add_pages(app: FastAPI) -> None:
     """Add the pages and their files."""
     folder = resources.files("counsel.service") / "static"
     files = {
-        one.name: (one.read_bytes(), KINDS[one.name[one.name.rindex(".") :]])
-        for one in folder.iterdir()
+        path.name: (path.read_bytes(), KINDS[path.name[path.name.rindex(".") :]])
+        for path in folder.iterdir()
     }
 
     def answer(name: str) -> Response:

@@ -1,20 +1,17 @@
-"""What requests and answers look like: the only place that knows pydantic."""
+"""The requests and answers of the HTTP API."""
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from counsel.service.core.outcomes import LARGEST_REWARD
+from counsel.service.core.settings import NO_NUL, AdviserSettings, Label, Mode
 
-NO_NUL = r"^[^\x00]*$"
-"""PostgreSQL keeps any text but one with NUL in it."""
-
-Label = Annotated[str, Field(min_length=1, max_length=200, pattern=NO_NUL)]
 Id = Annotated[str, Field(min_length=1, max_length=64, pattern=NO_NUL)]
 
 
 class Request(BaseModel):
-    """A request in which every field is known."""
+    """A request, which may have no other fields than these."""
 
     model_config = ConfigDict(extra="forbid", allow_inf_nan=False, use_attribute_docstrings=True)
 
@@ -25,52 +22,29 @@ class Answer(BaseModel):
     model_config = ConfigDict(use_attribute_docstrings=True)
 
 
-class NewAdviser(Request):
-    """An adviser to be made."""
+class NewAdviser(AdviserSettings):
+    """An adviser to create: its name and its settings."""
 
     name: Label
-    """What people call it."""
-    source: Label
-    """A world's name, or the id of an uploaded model."""
-    algorithm: Literal["ucb-ad", "thompson"] = "ucb-ad"
-    """How it learns: optimism about how much people listen, or draws from what is believed."""
-    penalty: Annotated[float, Field(ge=0.0)] | None = None
-    """What each piece of advice costs, in units of reward."""
-    budget: Annotated[float, Field(ge=0.0)] | None = None
-    """Pieces of advice an episode: on average, or never more where ``hard``."""
-    hard: bool = False
-    """Whether no episode may exceed the budget, which is then a whole number."""
-    always: bool = False
-    """Whether it advises at every step, whatever that is worth."""
-    mode: Literal["off", "shadow", "live"] = "live"
-    """``live`` shows advice, ``shadow`` only writes down what it would say, ``off`` is silent."""
-    knows_habit: bool = False
-    """Whether the world's person is known to act so when left alone; else that is learnt."""
-    holdout: Annotated[float, Field(ge=0.0, le=1.0)] = 0.0
-    """The share of episodes kept silent, so that the worth of advice stays measurable."""
-    must_say: Annotated[
-        dict[Label, Label],
-        Field(max_length=1000, json_schema_extra={"additionalProperties": False}),
-    ] = Field(default_factory=dict)
-    """Advice by state, both by label, that is given whatever the budget."""
+    """The name that people read."""
 
 
 class AdviserRow(Answer):
     """An adviser in a list."""
 
     id: str
-    """What routes call it."""
+    """The id that routes take."""
     name: str
-    """What people call it."""
-    settings: dict[str, Any]
-    """Its settings, as NewAdviser has them."""
+    """The name that people read."""
+    settings: AdviserSettings
+    """Its settings."""
 
 
 class AdviserOut(AdviserRow):
     """An adviser."""
 
     horizon: int
-    """Steps in an episode."""
+    """Steps per episode."""
     states: list[str]
     """The labels of its states."""
     actions: list[str]
@@ -78,30 +52,30 @@ class AdviserOut(AdviserRow):
 
 
 class ModelOut(Answer):
-    """A model that is kept."""
+    """A stored model."""
 
     id: str
-    """What an adviser names as its ``source``."""
+    """The ``source`` of an adviser with this model."""
     name: str
-    """What people call it."""
+    """The name that people read."""
 
 
 class NewEpisode(Request):
-    """An episode to begin, and with whom."""
+    """An episode to start."""
 
     person: Label
-    """Who decides: any name or number of yours; made on first use."""
+    """The person who decides: any name or number of yours, added on first use."""
 
 
 class EpisodeOut(Answer):
-    """An episode that has begun."""
+    """An episode that was started."""
 
     id: str
-    """What routes call it."""
+    """The id that routes take."""
 
 
 class Situation(Request):
-    """Where somebody is: the step of the episode, and the state by its label."""
+    """The step and the state of an episode."""
 
     step: Annotated[int, Field(ge=0, le=1_000_000)]
     """The step of the episode, counted from 0."""
@@ -109,17 +83,15 @@ class Situation(Request):
     """The state, by its label."""
 
 
-class Reason(Answer):
-    """Why something is said, or not."""
+class ReasonNumbers(Answer):
+    """The numbers behind a decision."""
 
-    why: str
-    """The reason in words."""
     considered: str | None = None
-    """The advice that the numbers are of: what is advised, or the best that is not."""
+    """The advice that the numbers are about: the one given, or the best one withheld."""
     lift: float | None = None
-    """The share of people like this one whom the advice moves."""
+    """The share of people like this one who act because of the advice."""
     advantage: float | None = None
-    """What the action is worth more than being left alone."""
+    """How much more the action is worth than the person's own choice."""
     gain: float | None = None
     """Lift times advantage."""
     criticality: float | None = None
@@ -134,152 +106,382 @@ class Reason(Answer):
     """Pieces of a hard budget left after it."""
 
 
+class Reason(ReasonNumbers):
+    """The reason for advice or silence."""
+
+    why: str
+    """The reason in words."""
+
+
 class AdviceOut(Answer):
-    """What to advise, by its label, or nothing; and what would have been said in shadow."""
+    """A decision: advice by its label, or silence."""
 
     id: str
-    """What an outcome names as its ``advice_id``."""
+    """The ``advice_id`` of its outcome."""
     advice: str | None
     """What to advise; null to stay silent."""
     shadow: str | None
-    """What would have been advised, had it been live and not kept silent."""
+    """The advice that is not shown, in shadow mode or in a silent episode."""
     probability: float
-    """How likely this answer was, given what was seen before."""
+    """The probability of this answer, given everything seen before."""
     reason: Reason
-    """Why."""
+    """The reason."""
 
 
 class OutcomeIn(Request):
-    """What came of a piece of advice, or of silence."""
+    """The outcome of a decision, whether that was advice or silence."""
 
     advice_id: Id
-    """Of which decision, whether it was advice or silence."""
+    """The ``id`` of the decision."""
     action: Label
     """What the person did, by its label."""
     reward: Annotated[float, Field(ge=-LARGEST_REWARD, le=LARGEST_REWARD)] | None = None
-    """What came of it; higher is better."""
+    """The reward; higher is better."""
     next_state: Label | None = None
-    """The state afterwards; else the next decision tells."""
+    """The state afterwards; if missing, the state of the next decision."""
     seen: bool = True
-    """False where advice was shown but not seen: no refusal."""
+    """False where advice was shown but not seen, which is not a refusal."""
     reason_code: Annotated[str, Field(max_length=100, pattern=NO_NUL)] | None = None
-    """Why the person did so, as a code of yours."""
+    """The person's reason, as a code of yours."""
     comment: Annotated[str, Field(max_length=1000, pattern=NO_NUL)] | None = None
-    """Why, in their words."""
+    """The person's reason in their own words."""
 
 
 class OutcomesIn(Request):
-    """Outcomes in any order; those that are on record already change nothing."""
+    """Outcomes in any order; only the first outcome of a decision counts."""
 
     outcomes: Annotated[list[OutcomeIn], Field(max_length=1000)]
     """At most a thousand."""
 
 
-class Taken(Answer):
-    """How many outcomes are on record now."""
+class OutcomeReceipt(Answer):
+    """How many outcomes were received."""
 
     taken: int
-    """How many were in the request; those on record before are counted too."""
+    """The number of outcomes in the request, including those recorded before."""
 
 
-class End(Request):
-    """How an episode ends: by itself, or cut."""
+class EpisodeEnd(Request):
+    """How an episode ends."""
 
     terminated: bool = True
-    """Whether nothing more could happen; false where only the recording ends."""
+    """Whether the episode ended by itself; false where only the recording ends."""
 
 
-class Change(Request):
-    """What can be changed of an adviser."""
+class ModeChange(Request):
+    """A new mode of an adviser."""
 
-    mode: Literal["off", "shadow", "live"]
-    """``live`` shows advice, ``shadow`` only writes down what it would say, ``off`` is silent."""
+    mode: Mode
+    """``live`` shows advice, ``shadow`` records it without showing it, ``off`` is silent."""
 
 
 class PersonRow(Answer):
     """A person in a list."""
 
     name: str
-    """As in NewEpisode."""
+    """The name given in NewEpisode."""
     created: float
-    """Seconds since 1970 when they were first met."""
+    """When the person was added, in seconds since 1970."""
     episodes: int
-    """How many they had."""
+    """The number of their episodes."""
 
 
-class Listening(Answer):
-    """The share of one advice that moves somebody, and the pieces behind it."""
+class LiftEstimate(Answer):
+    """The lift of one advice for one person."""
 
     advice: str
-    """Which advice, by its label."""
+    """The advice, by its label."""
     estimate: float
-    """The lift that is believed in."""
+    """The estimated lift."""
     low: float
     """The lower end of its 95 % interval."""
     high: float
     """The upper end."""
     pieces: int
-    """Pieces of it the person was given and saw."""
+    """Pieces of this advice that the person saw."""
     matched: int
-    """How many of them the person did."""
+    """How many of them the person matched."""
 
 
-class Met(Answer):
+class AdviserBelief(Answer):
     """What one adviser believes of a person."""
 
     id: str
-    """Of the adviser."""
+    """The adviser's id."""
     name: str
-    """Of the adviser."""
+    """The adviser's name."""
     episodes: int
-    """How many the person had with it."""
-    listening: list[Listening]
-    """What it believes, advice by advice."""
+    """The number of the person's episodes with it."""
+    listening: list[LiftEstimate]
+    """The lift of each advice."""
 
 
 class PersonOut(Answer):
     """A person."""
 
     name: str
-    """As in NewEpisode."""
-    advisers: list[Met]
-    """Those that met the person."""
+    """The name given in NewEpisode."""
+    advisers: list[AdviserBelief]
+    """The advisers that the person had episodes with."""
+
+
+class MatchShare(Answer):
+    """The share of matches among pieces of advice seen."""
+
+    share: float | None
+    """The share; null without pieces."""
+    low: float | None
+    """The lower end of its 95 % interval."""
+    high: float | None
+    """The upper end."""
+    matched: int
+    """Pieces that were matched."""
+    pieces: int
+    """Pieces that were seen."""
+
+
+class StateShare(MatchShare):
+    """The share of matches in one state."""
+
+    state: str
+    """The state, by its label."""
+
+
+class Worth(Answer):
+    """How much reward advice adds per episode."""
+
+    how: Literal["measured", "model"]
+    """``measured`` against silent episodes, or as the ``model`` expects."""
+    estimate: float
+    """The reward per episode that advice adds."""
+    low: float | None
+    """The lower end of its 95 % interval; null where it is not measured."""
+    high: float | None
+    """The upper end."""
+    advised: int | None = None
+    """Episodes with advice in the measurement."""
+    held_out: int | None = None
+    """Silent episodes in the measurement."""
+
+
+class Spending(Answer):
+    """Pieces of advice per episode."""
+
+    per_episode: float | None
+    """Pieces per episode charged to the budget; null without episodes."""
+    low: float | None
+    """The lower end of its 95 % interval."""
+    high: float | None
+    """The upper end."""
+    budget: float | None
+    """The budget per episode, if any."""
+    hard: bool
+    """Whether no episode may exceed the budget."""
+    must_say: float | None
+    """Must-say pieces per episode, which are not charged to the budget."""
+    episodes: int
+    """Episodes behind these numbers: live, and not kept silent."""
+
+
+class TimeBin(MatchShare):
+    """Consecutive episodes."""
+
+    start: float = Field(alias="from")
+    """When the first episode started, in seconds since 1970."""
+    end: float = Field(alias="to")
+    """When the last episode started."""
+    decisions: int
+    """Decisions."""
+    shown: int
+    """Pieces of advice shown, must-say pieces included."""
+    seen: int
+    """Pieces of advice seen."""
+    episodes: int
+    """Episodes."""
+    per_episode: float | None
+    """Pieces per episode charged to the budget."""
+
+
+class CommonLift(Answer):
+    """The lift of one advice over all people."""
+
+    advice: str
+    """The advice, by its label."""
+    lift: float
+    """The estimated lift."""
+    low: float
+    """The lower end of its 95 % interval."""
+    high: float
+    """The upper end."""
+    pieces: int
+    """Pieces of this advice that were seen."""
+    matched: int
+    """How many of them were matched."""
+
+
+class PeopleHistogram(Answer):
+    """How many people match which share of the advice they see."""
+
+    edges: list[float]
+    """The edges of the bins."""
+    count: list[int]
+    """People per bin, among those with enough pieces."""
+
+
+class CellGain(Answer):
+    """A step and state in which advice pays."""
+
+    step: int
+    """The step, counted from 0."""
+    state: str
+    """The state, by its label."""
+    advice: str
+    """The best advice there."""
+    gain: float
+    """What a piece of this advice gains there."""
+    criticality: float | None
+    """The largest penalty at which advice there still pays; null in large problems."""
+    met: float
+    """How often an episode gets there, in expectation."""
+    support: int
+    """Decisions on record in that state."""
+
+
+class FrontierMark(Answer):
+    """A point beside the frontier."""
+
+    name: str
+    """``never`` and ``always`` advising, the ``chosen`` limit, or the episodes so far (``now``)."""
+    pieces: float
+    """Pieces of advice per episode."""
+    value: float
+    """Reward per episode."""
+    low: float | None = None
+    """The lower end of the reward's 95 % interval, for ``now``."""
+    high: float | None = None
+    """The upper end."""
+
+
+class Frontier(Answer):
+    """The best expected reward per episode for each number of pieces, as believed."""
+
+    pieces: list[float]
+    """Pieces of advice per episode; empty in large problems."""
+    value: list[float]
+    """The reward per episode for each of them."""
+    marks: list[FrontierMark]
+    """Points to compare."""
+
+
+class RecordedReason(ReasonNumbers):
+    """The reason of a decision on record."""
+
+    why: str | None = None
+    """The reason in words."""
+    silence: float | None = None
+    """The probability of silence under the plan, in an episode kept silent."""
+
+
+class RecordedDecision(Answer):
+    """A decision on record, with its outcome."""
+
+    at: float
+    """When it was made, in seconds since 1970."""
+    person: str
+    """The person's name."""
+    episode: str
+    """The episode's id."""
+    step: int
+    """The step, counted from 0."""
+    state: str
+    """The state, by its label."""
+    advice: str | None
+    """The advice, by its label; null is silence."""
+    shown: bool
+    """Whether the advice was shown."""
+    must: bool
+    """Whether it was must-say advice."""
+    held_out: bool
+    """Whether the episode is kept silent."""
+    action: str | None
+    """What the person did; null where that is not reported."""
+    reward: float | None
+    """The reward, if reported."""
+    reason: RecordedReason
+    """The reason."""
+
+
+class Summary(Answer):
+    """What an adviser did and learnt: the numbers behind the dashboard."""
+
+    episodes: int
+    """All episodes of the adviser."""
+    people: int
+    """All people of these episodes."""
+    decisions: int
+    """Decisions with an outcome."""
+    considered: int
+    """The last episodes, on which everything that takes reading single rows is based."""
+    listening: MatchShare
+    """How often people match the advice they see."""
+    worth: Worth
+    """What advice is worth."""
+    spending: Spending
+    """How much of the budget is used."""
+    advice_rate: float | None
+    """The share of decisions with advice shown."""
+    over_time: list[TimeBin]
+    """The last episodes in consecutive bins."""
+    by_advice: list[CommonLift]
+    """The lift of each advice."""
+    by_state: list[StateShare]
+    """The share of matches in the states with most pieces."""
+    by_person: PeopleHistogram
+    """How people differ."""
+    where: list[CellGain]
+    """Where advice pays most."""
+    frontier: Frontier
+    """Reward against pieces of advice."""
+    recent: list[RecordedDecision]
+    """The last decisions, newest first."""
+    unknown: list[str]
+    """What the data does not show, in sentences."""
 
 
 class NewGame(Request):
-    """A game to begin."""
+    """A game to start."""
 
     map: Label
-    """The name of a map, as ``GET /v1/play`` lists them."""
+    """The name of a map, as listed by ``GET /v1/play``."""
     adviser: Literal["aware", "always", "never"] = "aware"
-    """Who advises: one that weighs what advice is worth, one that always speaks, nobody."""
+    """``aware`` weighs what advice is worth, ``always`` speaks at every step, ``never`` speaks."""
     budget: Annotated[int, Field(ge=0, le=100)] | None = None
-    """Pieces of advice in this game, for ``aware``; or a penalty."""
+    """Pieces of advice in this game; ``aware`` needs either a budget or a penalty."""
     penalty: Annotated[float, Field(ge=0.0)] | None = None
-    """What a piece costs, for ``aware``; or a budget."""
+    """The cost of a piece; ``aware`` needs either a budget or a penalty."""
     player: Annotated[str, Field(min_length=1, max_length=100, pattern=NO_NUL)]
-    """Who plays: any name; what is learnt is kept under it."""
+    """The player: any name, under which the service learns."""
     person: Label | None = None
-    """The simulated person who decides instead of the player, by name."""
+    """The name of a simulated person who decides instead of the player."""
 
 
-class Played(Request):
-    """A step that is played; no action where a simulated person decides."""
+class MoveIn(Request):
+    """A move of a game."""
 
     step: Annotated[int, Field(ge=0, le=1_000_000)]
-    """Which move of the game, counted from 0."""
+    """The number of the move, counted from 0."""
     action: Label | None = None
-    """The move, by its label; none where a simulated person decides."""
+    """The move, by its label; null where a simulated person decides."""
 
 
 class Problem(Answer):
-    """What went wrong (RFC 9457)."""
+    """An error (RFC 9457)."""
 
     type: str = "about:blank"
     """Always ``about:blank``."""
     title: str
-    """The name of the status."""
+    """The name of the HTTP status."""
     status: int
-    """The status."""
+    """The HTTP status."""
     detail: str
     """What is wrong, where, and what to do, in one sentence."""

@@ -97,7 +97,7 @@ class Believed:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Advising:
+class PersonPlan:
     """A plan for one person, and what is needed to say why.
 
     Attributes
@@ -203,7 +203,7 @@ class Adviser:
 
     def plan(
         self, person: int, limit: Limit, rng: np.random.Generator | None = None, episodes: int = 0
-    ) -> Advising:
+    ) -> PersonPlan:
         """Plan for one person on what is believed of them."""
         seen = self.seen.amount(person)
         believed = self.believe(person, rng)
@@ -231,9 +231,9 @@ class Adviser:
         bearable = None
         if problem.horizon * problem.n_states <= RANKED:
             bearable = criticality(problem, forbidden=mask, allow_reverse=False).upper
-        return Advising(believed, problem, found, advantage, gain, bearable, seen, episodes)
+        return PersonPlan(believed, problem, found, advantage, gain, bearable, seen, episodes)
 
-    def moved(self, made: Advising, person: int) -> bool:
+    def moved(self, made: PersonPlan, person: int) -> bool:
         """Whether so much has been seen since a plan was made that it should be made anew."""
         mine, everybody = self.seen.amount(person)
         fewer = everybody < made.seen[1]

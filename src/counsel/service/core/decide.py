@@ -1,4 +1,4 @@
-"""Deciding on one step of one episode, and saying why."""
+"""Decide on one step of one episode, and give the reason."""
 
 import json
 from dataclasses import dataclass
@@ -8,14 +8,23 @@ import numpy as np
 import sqlalchemy as sa
 
 from counsel._arrays import Floats
+from counsel.model.problem import AdviceProblem
 from counsel.planning.explain import action_values_at
-from counsel.service.core.adviser import Advising, Limit, advice_at
-from counsel.service.core.live_adviser import Episode, Live
+from counsel.service.core.adviser import Limit, PersonPlan, advice_at
+from counsel.service.core.episode import Episode
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
-    """An answer: advice by its number, or None for silence, and why."""
+class Decision:
+    """A decision: advice by its index, or None for silence, and the reason.
+
+    Attributes
+    ----------
+    shown
+        Whether the person is shown the advice; not in shadow mode and in silent episodes.
+    must
+        Whether this is must-say advice, which is not charged to the budget.
+    """
 
     id: str
     advice: int | None
@@ -24,67 +33,86 @@ class Said:
     reason: dict[str, Any]
     must: bool = False
 
+    @property
+    def shown_advice(self) -> int | None:
+        """The advice that the person is shown, or None."""
+        return self.advice if self.shown else None
 
-@dataclass(slots=True)
-class Ask:
-    """A step of an episode that a decision is asked for."""
+
+@dataclass(frozen=True, slots=True)
+class DecisionRequest:
+    """A step of an episode on which to decide.
+
+    ``draw`` is uniform on [0, 1) and settles decisions left to chance.
+    """
 
     episode: Episode
-    live: Live
-    made: Advising
+    person_plan: PersonPlan
     step: int
     state: int
-    luck: float
+    draw: float
     at: float
 
 
-def decide(ask: Ask, spent: int) -> Said:
-    """Decide on one step, so many pieces having been spent."""
-    settings, made, cell = ask.live.settings, ask.made, (ask.step, ask.state)
-    id_ = f"{ask.episode.id}-{ask.step}"
+def index_of_advice(advice: int | None, problem: AdviceProblem) -> int:
+    """Return advice as arrays index it: silence is the index after the last action."""
+    return problem.defer if advice is None else advice
+
+
+def decide(request: DecisionRequest, spent: int) -> Decision:
+    """Decide on one step, given the pieces spent in the episode before."""
+    episode, person_plan = request.episode, request.person_plan
+    settings, cell = episode.live.settings, (request.step, request.state)
+    id_ = episode.decision_id(request.step)
     if settings.mode == "off":
-        return Said(id_, None, shown=False, probability=1.0, reason={"why": "the adviser is off"})
-    live, held_out = settings.mode == "live", ask.episode.held_out
-    limit = ask.live.limit_in(ask.episode)
+        return Decision(
+            id_, None, shown=False, probability=1.0, reason={"why": "the adviser is off"}
+        )
+    is_live, limit = settings.mode == "live", episode.limit
     left = None if not limit.hard or limit.budget is None else int(limit.budget) - spent
     account = {"spent": spent} if left is None else {"spent": spent, "left": left}
-    must = ask.live.adviser.must_say.get(ask.state)
+    must = episode.live.adviser.must_say.get(request.state)
     if must is not None:
-        reason = account | _why_must(made, cell, must)
-        return Said(id_, must, live, 1.0, reason, must=True)
-    defer, luck = ask.live.problem.defer, ask.luck
+        reason = account | _must_say_reason(person_plan, cell, must)
+        return Decision(id_, must, is_live, 1.0, reason, must=True)
+    defer = episode.live.problem.defer
     chances = {defer: 1.0}
     if left is None or left > 0:
-        chances = advice_at(made.plan, ask.step, ask.state, spent)
-    advice, probability = defer, 1.0
-    for option, chance in chances.items():
-        advice, probability = option, chance
-        luck -= chance
-        if luck < 0.0:
-            break
-    said = None if advice == defer else advice
-    reason = account | _why(made, cell, said, limit, left)
+        chances = advice_at(person_plan.plan, request.step, request.state, spent)
+    index, probability = _pick(chances, request.draw)
+    advice = None if index == defer else index
+    reason = account | _reason(person_plan, cell, advice, limit, left)
     if probability < 1.0:
-        reason["drawn"] = ask.luck
+        reason["drawn"] = request.draw
     if left is not None:
-        reason["left"] = left - (said is not None)
+        reason["left"] = left - (advice is not None)
         if left <= 0:
             reason["why"] = "the budget is spent" if limit.budget else "there is no budget"
-    if held_out:
+    if episode.held_out:
         reason["why"] = "this episode is kept silent to measure what advice is worth"
-        if live:
+        if is_live:
             reason["silence"] = chances.get(defer, 0.0)
-    return Said(id_, said, live and not held_out, probability, reason)
+    return Decision(id_, advice, is_live and not episode.held_out, probability, reason)
 
 
-def _why_must(made: Advising, cell: tuple[int, int], advice: int) -> dict[str, Any]:
-    """Return the numbers behind what must be said.
+def _pick(chances: dict[int, float], draw: float) -> tuple[int, float]:
+    """Return the option on which a uniform draw falls, and its probability."""
+    picked = (0, 0.0)
+    for picked in chances.items():
+        draw -= picked[1]
+        if draw < 0.0:
+            break
+    return picked
+
+
+def _must_say_reason(person_plan: PersonPlan, cell: tuple[int, int], advice: int) -> dict[str, Any]:
+    """Return the numbers behind must-say advice.
 
     In the planner's world the person already acts as advised there. From that advantage, A', the
-    one over being left alone is A' / (1 − λ).
+    advantage over being left alone is A' / (1 − λ).
     """
-    lift = float(made.believed.optimistic[advice])
-    folded = float(np.nan_to_num(made.advantage[(*cell, advice)]))
+    lift = float(person_plan.believed.optimistic[advice])
+    folded = float(np.nan_to_num(person_plan.advantage[(*cell, advice)]))
     advantage = folded / (1.0 - lift) if lift < 1.0 else None
     return {
         "why": "this must be said",
@@ -95,74 +123,82 @@ def _why_must(made: Advising, cell: tuple[int, int], advice: int) -> dict[str, A
     }
 
 
-def _why(
-    made: Advising, cell: tuple[int, int], advice: int | None, limit: Limit, left: int | None
+def _reason(
+    person_plan: PersonPlan,
+    cell: tuple[int, int],
+    advice: int | None,
+    limit: Limit,
+    left: int | None,
 ) -> dict[str, Any]:
-    """Return the numbers behind a decision: of what is advised, or of the best that is not."""
-    advantage, gain, price = _weighed(made, cell, left)
-    looked_at = int(gain.argmax()) if advice is None else advice
-    costs = limit.penalty is not None
-    why = f"what it gains exceeds what {'it costs' if costs else 'a piece is worth elsewhere'}"
+    """Return the numbers behind a decision: of the advice given, or of the best one withheld."""
+    advantage, gain, price = _gains_at(person_plan, cell, left)
+    considered = int(gain.argmax()) if advice is None else advice
+    has_penalty = limit.penalty is not None
     if limit.always:
         why = "this adviser always speaks"
-    elif advice is None:
+    elif advice is not None:
+        price_of = "it costs" if has_penalty else "a piece is worth elsewhere"
+        why = f"what it gains exceeds what {price_of}"
+    elif gain[considered] <= 0.0:
         why = "no advice helps here"
-        if gain[looked_at] > 0.0:
-            why = "advice costs more here than it gains"
-            if not costs:
-                why = "a piece of advice is worth more elsewhere"
-    bears = made.criticality
+    elif has_penalty:
+        why = "advice costs more here than it gains"
+    else:
+        why = "a piece of advice is worth more elsewhere"
+    criticality = person_plan.criticality
     return {
         "why": why,
-        "considered": looked_at,
-        "lift": float(made.problem.lift[(*cell, looked_at)]),
-        "advantage": float(np.nan_to_num(advantage[looked_at])),
-        "gain": float(gain[looked_at]),
-        "criticality": None if bears is None else float(bears[cell]),
+        "considered": considered,
+        "lift": float(person_plan.problem.lift[(*cell, considered)]),
+        "advantage": float(np.nan_to_num(advantage[considered])),
+        "gain": float(gain[considered]),
+        "criticality": None if criticality is None else float(criticality[cell]),
         "price": price if np.isfinite(price) else None,
     }
 
 
-def _weighed(
-    made: Advising, cell: tuple[int, int], left: int | None
+def _gains_at(
+    person_plan: PersonPlan, cell: tuple[int, int], left: int | None
 ) -> tuple[Floats, Floats, float]:
     """Return the advantage and gain of each advice in a cell, and the price of a piece.
 
     Under a hard budget with k pieces left both are with k − 1 left from here on, and the price is
-    what the k-th piece adds later on if it is not spent here.
+    what the k-th piece adds later if it is not spent here.
     """
+    problem, plan = person_plan.problem, person_plan.plan
     if left is None or left < 1:
-        return made.advantage[cell], made.gain[cell], float(made.plan.price)
+        return person_plan.advantage[cell], person_plan.gain[cell], float(plan.price)
     step, state = cell
-    own = made.problem.policy[step, state]
-    then_ks = made.plan.values[:, step + 1]
-    less = action_values_at(made.problem, made.plan, step, state, then_ks[left - 1])
-    same = action_values_at(made.problem, made.plan, step, state, then_ks[left])
-    taken = own > 0.0
-    alone, kept = float(own[taken] @ less[taken]), float(own[taken] @ same[taken])
-    here = made.problem.mdp.allowed[step, state]
-    advantage = np.where(here, less - alone, np.nan)
-    gain = np.where(here, made.problem.lift[step, state] * np.nan_to_num(advantage), 0.0)
+    habit = problem.policy[step, state]
+    next_ks = plan.values[:, step + 1]
+    values_spent = action_values_at(problem, plan, step, state, next_ks[left - 1])
+    values_kept = action_values_at(problem, plan, step, state, next_ks[left])
+    taken = habit > 0.0
+    alone = float(habit[taken] @ values_spent[taken])
+    kept = float(habit[taken] @ values_kept[taken])
+    allowed = problem.mdp.allowed[step, state]
+    advantage = np.where(allowed, values_spent - alone, np.nan)
+    gain = np.where(allowed, problem.lift[step, state] * np.nan_to_num(advantage), 0.0)
     return advantage, gain, kept - alone
 
 
-def to_row(ask: Ask, said: Said) -> dict[str, Any]:
-    """Return a decision as it is put on record."""
+def to_row(request: DecisionRequest, decision: Decision) -> dict[str, Any]:
+    """Return a decision's row in the database."""
     return {
-        "episode": ask.episode.number,
-        "step": ask.step,
-        "state": ask.state,
-        "advice": said.advice,
-        "shown": said.shown,
-        "must": said.must,
-        "probability": said.probability,
-        "reason": json.dumps(said.reason),
-        "at": ask.at,
+        "episode": request.episode.number,
+        "step": request.step,
+        "state": request.state,
+        "advice": decision.advice,
+        "shown": decision.shown,
+        "must": decision.must,
+        "probability": decision.probability,
+        "reason": json.dumps(decision.reason),
+        "at": request.at,
     }
 
 
-def from_row(row: sa.Row[Any], episode: Episode) -> Said:
-    """Return the answer that is on record."""
+def from_row(row: sa.Row[Any], episode: Episode) -> Decision:
+    """Return a decision as the database has it."""
     reason = json.loads(row.reason)
-    id_ = f"{episode.id}-{row.step}"
-    return Said(id_, row.advice, row.shown, row.probability, reason, row.must)
+    id_ = episode.decision_id(row.step)
+    return Decision(id_, row.advice, row.shown, row.probability, reason, row.must)

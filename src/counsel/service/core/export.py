@@ -1,17 +1,17 @@
 """The log of an adviser in the schema that ``counsel fit`` reads.
 
-One row for each decision with an outcome. What was not shown (shadow, held out) is silence; what
-was shown but not seen has ``seen`` false. An episode that ended by itself is ``terminated`` at its
-last row, unless what came of its last decision has not been reported; any other is ``truncated``
-there.
+There is one row per decision with an outcome. Advice that was not shown (shadow mode, silent
+episodes) is silence; advice that was shown but not seen has ``seen`` false. An episode that ended
+by itself is ``terminated`` at its last row if the outcome of its last decision was reported; every
+other episode is ``truncated`` there.
 
-``advice_probability`` is that of what was shown, given what was shown before in the episode. A
-share η of episodes is kept silent, so at first an episode is silent with probability η, and after
-silence that plans would have kept with probabilities q₁, q₂, … it is with
+``advice_probability`` is the probability of what was shown, given what was shown before in the
+episode. A share η of episodes is kept silent, so at first an episode is silent with probability η.
+After silence that plans would have kept with probabilities q₁, q₂, … that probability is
 
     η / (η + (1 − η) q₁ q₂ …).
 
-Each row mixes both: the product over an episode is the probability of all that was shown in it.
+Each row mixes both: the product over an episode is the probability of everything shown in it.
 """
 
 import io
@@ -26,7 +26,8 @@ import sqlalchemy as sa
 from counsel._tables import column, need_pyarrow, write_stream
 from counsel.errors import CounselError
 from counsel.service.core.desk import Desk
-from counsel.service.core.live_adviser import Live, Settings
+from counsel.service.core.live_adviser import LiveAdviser
+from counsel.service.core.settings import AdviserSettings
 from counsel.service.db.queries import SAME_STEP
 from counsel.service.db.tables import decisions, episodes, outcomes, people
 from counsel.simulate.save_log import DECISION_COLUMNS
@@ -34,35 +35,25 @@ from counsel.simulate.save_log import DECISION_COLUMNS
 FORMATS = {"csv": "text/csv; charset=utf-8", "parquet": "application/vnd.apache.parquet"}
 
 BATCH = 20_000
-"""Rows from which on they are written."""
+"""Rows per batch, at least."""
 
 
-def export_log(connection: sa.Connection, adviser: str, live: Live, format_: str) -> bytes:
+def export_log(connection: sa.Connection, live: LiveAdviser, format_: str) -> bytes:
     """Return the log of an adviser as a file."""
     if format_ not in FORMATS:
         raise CounselError(f"format is {format_[:20]!r}; it must be one of {', '.join(FORMATS)}")
     if format_ == "parquet":
         need_pyarrow()
-    return _file(_batches(connection, episodes.c.adviser == adviser, live), format_)
+    return _file(_batches(connection, live), format_)
 
 
 def export_person(desk: Desk, tenant: int, person: int) -> bytes:
-    """Return all decisions of one person as CSV, whatever adviser they were with."""
+    """Return all decisions of one person as CSV, over all advisers."""
     query = sa.select(episodes.c.adviser).where(episodes.c.person == person).distinct()
     with desk.engine.connect() as connection:
-        ids = sorted(connection.scalars(query))
-        return _file(
-            (
-                batch
-                for id_ in ids
-                for batch in _batches(
-                    connection,
-                    (episodes.c.adviser == id_) & (episodes.c.person == person),
-                    desk.live(tenant, id_),
-                )
-            ),
-            "csv",
-        )
+        advisers = [desk.live(tenant, id_) for id_ in sorted(connection.scalars(query))]
+        batches = (batch for live in advisers for batch in _batches(connection, live, person))
+        return _file(batches, "csv")
 
 
 def _file(batches: Iterable[list[dict[str, object]]], format_: str) -> bytes:
@@ -79,9 +70,12 @@ def _file(batches: Iterable[list[dict[str, object]]], format_: str) -> bytes:
 
 
 def _batches(
-    connection: sa.Connection, which: sa.ColumnElement[bool], live: Live
+    connection: sa.Connection, live: LiveAdviser, person: int | None = None
 ) -> Iterator[list[dict[str, object]]]:
-    """Yield rows, whole episodes at a time."""
+    """Yield the rows of an adviser, or of one person with it, in batches of whole episodes."""
+    which = episodes.c.adviser == live.id
+    if person is not None:
+        which &= episodes.c.person == person
     query = (
         sa.select(
             episodes.c.id.label("episode"),
@@ -108,8 +102,8 @@ def _batches(
         .order_by(episodes.c.number, decisions.c.step)
     )
     rows: list[dict[str, object]] = []
-    found = connection.execution_options(yield_per=10_000).execute(query)
-    for _, episode in groupby(found, key=lambda row: row.episode):
+    recorded = connection.execution_options(yield_per=10_000).execute(query)
+    for _, episode in groupby(recorded, key=lambda row: row.episode):
         rows += _logged(list(episode), live)
         if len(rows) >= BATCH:
             yield rows
@@ -117,44 +111,44 @@ def _batches(
     yield rows
 
 
-def _logged(episode: Sequence[Any], live: Live) -> Iterator[dict[str, object]]:
-    """Yield those decisions of an episode that have an outcome, as the log has them."""
+def _logged(episode: Sequence[Any], live: LiveAdviser) -> Iterator[dict[str, object]]:
+    """Yield the rows of those decisions of an episode that have an outcome."""
     states, actions = live.state_names, live.action_names
     chances = _chances(episode, live.settings)
     reported = [pair for pair in zip(episode, chances, strict=True) if pair[0].action is not None]
     ended = bool(episode[-1].terminated) and episode[-1].action is not None
     for row, chance in reported:
-        spoken = row.shown and row.advice is not None
-        last = row is reported[-1][0]
+        advice = row.advice if row.shown else None
+        is_last = row is reported[-1][0]
         yield {
             "episode": row.episode,
             "step": row.step,
             "person": row.person,
             "timestamp": datetime.fromtimestamp(row.at, UTC).isoformat(timespec="seconds"),
             "state": states[row.state],
-            "advice": actions[row.advice] if spoken else None,
+            "advice": None if advice is None else actions[advice],
             "advice_probability": chance,
-            "seen": row.seen if spoken else None,
+            "seen": None if advice is None else row.seen,
             "action": actions[row.action],
             "reward": row.reward,
             "next_state": None if row.next_state is None else states[row.next_state],
-            "terminated": last and ended,
-            "truncated": last and not ended,
+            "terminated": is_last and ended,
+            "truncated": is_last and not ended,
         }
 
 
-def _chances(rows: Sequence[Any], settings: Settings) -> list[float]:
+def _chances(rows: Sequence[Any], settings: AdviserSettings) -> list[float]:
     """Return the probability of what was shown at each step, given what was shown before."""
     silent, chances = settings.holdout, list[float]()
     for row in rows:
-        own, quiet = row.probability, row.advice is None
+        own, is_silent = row.probability, row.advice is None
         if not row.shown:
-            # Kept silent: what plans would have done. In shadow and off silence is certain.
-            own, quiet = json.loads(row.reason).get("silence"), True
+            # A silent episode: what plans would have done. In shadow and off silence is certain.
+            own, is_silent = json.loads(row.reason).get("silence"), True
         if row.must or own is None:
             chances.append(1.0)
             continue
-        chance = silent * quiet + (1.0 - silent) * own
+        chance = silent * is_silent + (1.0 - silent) * own
         chances.append(chance)
-        silent = silent / chance if quiet and chance > 0.0 else 0.0
+        silent = silent / chance if is_silent and chance > 0.0 else 0.0
     return chances

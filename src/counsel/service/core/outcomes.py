@@ -1,19 +1,20 @@
-"""What came of decisions, as it is reported: checked, and as it is put on record."""
+"""Outcomes of decisions: checked, and turned into rows and counts."""
 
 from dataclasses import dataclass
 from typing import Any
 
 from counsel._arrays import index_in
 from counsel.errors import CounselError
-from counsel.model.problem import AdviceProblem
+from counsel.service.core.episode import Episode
+from counsel.service.core.person_counts import SILENCE, Observation
 
 LARGEST_REWARD = 1e12
-"""The size of a reward; sums of them must stay numbers."""
+"""The largest size of a reward; sums of rewards must stay finite."""
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What came of a decision, which is named by its id."""
+    """What a person did after a decision, which is named by its id."""
 
     decision: str
     action: int
@@ -23,8 +24,9 @@ class Outcome:
     reason_code: str | None = None
     comment: str | None = None
 
-    def check(self, problem: AdviceProblem) -> None:
-        """Raise unless it can have happened in a problem."""
+    def to_row(self, episode: Episode, step: int, at: float) -> dict[str, Any]:
+        """Check the outcome of a step against the problem and return its row in the database."""
+        problem = episode.live.problem
         index_in("action", self.action, problem.n_actions)
         if self.next_state is not None:
             index_in("next_state", self.next_state, problem.n_states)
@@ -32,11 +34,8 @@ class Outcome:
             raise CounselError(
                 f"reward is {self.reward}; give a number of at most {LARGEST_REWARD:g}"
             )
-
-    def to_row(self, episode: int, step: int, at: float) -> dict[str, Any]:
-        """Return it as it is put on record, for the step of an episode (by number)."""
         return {
-            "episode": episode,
+            "episode": episode.number,
             "step": step,
             "action": self.action,
             "reward": self.reward,
@@ -46,3 +45,8 @@ class Outcome:
             "comment": self.comment,
             "at": at,
         }
+
+
+def observe(person: int, state: int, heard: int | None, action: int, times: int = 1) -> Observation:
+    """Return a decision with its outcome as it is counted; ``heard`` is None for silence."""
+    return Observation(person, state, SILENCE if heard is None else heard, action, times)

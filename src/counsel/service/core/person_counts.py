@@ -33,7 +33,7 @@ class Tables(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Happened:
+class Observation:
     """A decision with its outcome, as the log has it, and how often."""
 
     person: int
@@ -82,7 +82,7 @@ class Seen:
         self.people: dict[int, Counts] = {}
         self.lock = threading.Lock()
 
-    def learn(self, happened: Happened) -> None:
+    def learn(self, happened: Observation) -> None:
         """Count what happened."""
         cell = (happened.state, happened.heard, happened.action)
         with self.lock:
@@ -129,9 +129,9 @@ def pack(seen: Mapping[str, Seen]) -> bytes:
     return sink.getvalue()
 
 
-def unpack(content: bytes) -> Iterator[tuple[str, Happened]]:
+def unpack(content: bytes) -> Iterator[tuple[str, Observation]]:
     """Yield what ``pack`` was given, adviser by adviser."""
     with np.load(io.BytesIO(content), allow_pickle=False) as packed:
         names = json.loads(str(packed["advisers"]))
         for i, *happened in packed["table"].tolist():
-            yield names[i], Happened(*happened)
+            yield names[i], Observation(*happened)

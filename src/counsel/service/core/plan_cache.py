@@ -1,8 +1,8 @@
-"""Plans, made anew in the background when what they rest on has moved.
+"""A cache of plans, renewed in the background when the counts they are based on have changed.
 
-Whoever asks for advice never waits for a plan where there is one at all: the last one is used until
-the next is ready, and somebody new is advised as everybody is. One thread makes plans, and rests
-four times as long as it works so that answers come first.
+Nobody who asks for advice waits for a plan as long as there is one at all: the last plan is used
+until the next is ready, and a new person is advised by the plan for everybody. One thread makes
+plans, and rests four times as long as it works so that answers come first.
 """
 
 import logging
@@ -16,41 +16,41 @@ from typing import NamedTuple
 from sqlalchemy.exc import SQLAlchemyError
 
 from counsel._arrays import brief
-from counsel.service.core.adviser import NOBODY, Advising, Limit
+from counsel.service.core.adviser import NOBODY, Limit, PersonPlan
 
 LOG = logging.getLogger("counsel.service")
 
 MOST_BYTES = 256_000_000
-"""What plans may take together; those not used for longest go first."""
+"""The size of all plans together; those not used for longest are dropped first."""
 
 REST = 4.0
 """Seconds of rest for each second of planning."""
 
 
 class PlanKey(NamedTuple):
-    """Whom a plan is for, by which adviser, at what cost."""
+    """The adviser and the person of a plan, and what advice may cost."""
 
     adviser: str
     person: int
     limit: Limit
 
 
-class Plans:
+class PlanCache:
     """The plans of all advisers.
 
     Parameters
     ----------
     make
         Makes a plan.
-    stale
-        Whether a plan should be made anew.
+    is_stale
+        Whether a plan should be renewed.
     """
 
     def __init__(
-        self, make: Callable[[PlanKey], Advising], stale: Callable[[PlanKey, Advising], bool]
+        self, make: Callable[[PlanKey], PersonPlan], is_stale: Callable[[PlanKey, PersonPlan], bool]
     ) -> None:
-        self._make, self._stale = make, stale
-        self._made: OrderedDict[PlanKey, Advising] = OrderedDict()  # the last used is last
+        self._make, self._is_stale = make, is_stale
+        self._plans: OrderedDict[PlanKey, PersonPlan] = OrderedDict()  # the last used is last
         self._bytes = self._drops = 0
         self._lock = threading.Lock()
         self._wanted: dict[PlanKey, None] = {}
@@ -59,87 +59,87 @@ class Plans:
         self._thread = threading.Thread(target=self._work, name="planner", daemon=True)
         self._thread.start()
 
-    def of(self, key: PlanKey) -> Advising:
-        """Return the last plan for somebody, or for everybody; the first ever is made here."""
-        made = self._use(key)
-        if made is None:
+    def of(self, key: PlanKey) -> PersonPlan:
+        """Return the last plan for a person, or the one for everybody, which is made if missing."""
+        plan = self._use(key)
+        if plan is None:
             everybody = key._replace(person=NOBODY)
-            made = self._use(everybody)
-            if made is None:
-                made = self._make(everybody)
-                self._keep(everybody, made)
+            plan = self._use(everybody)
+            if plan is None:
+                plan = self._make(everybody)
+                self._store(everybody, plan)
             if key.person != NOBODY:
                 self.renew(key)
-        elif self._stale(key, made):
+        elif self._is_stale(key, plan):
             self.renew(key)
-        return made
+        return plan
 
-    def last(self, key: PlanKey) -> Advising | None:
-        """Return the last plan for exactly this, if any."""
-        return self._made.get(key)
+    def last(self, key: PlanKey) -> PersonPlan | None:
+        """Return the last plan for exactly this key, if any."""
+        return self._plans.get(key)
 
     def renew(self, key: PlanKey) -> None:
-        """Have a plan made anew."""
+        """Have a plan made again in the background."""
         with self._idle:
             if key not in self._wanted:
                 self._wanted[key] = None
                 self._queue.put(key)
 
     def refresh(self, adviser: str) -> None:
-        """Forget the plans of an adviser, which rest on what is to be forgotten.
+        """Drop the plans of an adviser, because they are based on counts that are erased.
 
-        Those for everybody are made anew, and used until then: there is nothing to fall back on.
+        Plans for everybody are used until they are renewed: there is nothing to fall back on.
         """
         with self._lock:
             self._drops += 1
-            those = [key for key in self._made if key.adviser == adviser]
-            for key in those:
+            keys = [key for key in self._plans if key.adviser == adviser]
+            for key in keys:
                 if key.person != NOBODY:
-                    self._bytes -= self._made.pop(key).size
-        for key in those:
+                    self._bytes -= self._plans.pop(key).size
+        for key in keys:
             if key.person == NOBODY:
                 self.renew(key)
 
     def settle(self) -> None:
-        """Wait until all plans that were asked for are made."""
+        """Wait until all requested plans are made."""
         with self._idle:
             self._idle.wait_for(lambda: not self._wanted)
 
     def close(self) -> None:
-        """Stop; plans that were asked for and not begun are left."""
+        """Stop without making the plans that are still requested."""
         self._stopping.set()
         self._queue.put(None)
         self._thread.join()
 
-    def _use(self, key: PlanKey) -> Advising | None:
-        """Return the last plan for exactly this, if any, and remember that it was used."""
+    def _use(self, key: PlanKey) -> PersonPlan | None:
+        """Return the last plan for exactly this key, if any, and note that it was used."""
         with self._lock:
-            made = self._made.get(key)
-            if made is not None:
-                self._made.move_to_end(key)
-            return made
+            plan = self._plans.get(key)
+            if plan is not None:
+                self._plans.move_to_end(key)
+            return plan
 
-    def _keep(self, key: PlanKey, made: Advising, drops: int | None = None) -> None:
+    def _store(self, key: PlanKey, plan: PersonPlan, drops: int | None = None) -> None:
         with self._lock:
             if drops is not None and drops != self._drops:
-                return  # what it rests on may have been erased meanwhile
-            last = self._made.pop(key, None)
-            self._bytes += made.size - (last.size if last else 0)
-            self._made[key] = made
-            while self._bytes > MOST_BYTES and len(self._made) > 1:
-                self._bytes -= self._made.popitem(last=False)[1].size
+                return  # its counts may have been erased meanwhile
+            last = self._plans.pop(key, None)
+            self._bytes += plan.size - (last.size if last else 0)
+            self._plans[key] = plan
+            while self._bytes > MOST_BYTES and len(self._plans) > 1:
+                self._bytes -= self._plans.popitem(last=False)[1].size
 
     def _work(self) -> None:
         while (key := self._queue.get()) is not None and not self._stopping.is_set():
             began, drops = time.monotonic(), self._drops
             try:
-                made = self._make(key)
+                plan = self._make(key)
             except SQLAlchemyError as fault:
                 LOG.warning("no plan was made: %s", brief(str(getattr(fault, "orig", fault))))
             except Exception:
-                LOG.exception("a plan could not be made; the last one stays in use")
+                LOG.exception("making a plan failed; the last one stays in use")
             else:
-                self._keep(key, made, drops)
+                self._store(key, plan, drops)
             took = time.monotonic() - began
             with self._idle:
                 del self._wanted[key]

@@ -1,6 +1,7 @@
-"""Where an adviser's problem comes from: a world by its name, or a model that was uploaded."""
+"""Where an adviser's problem comes from: a named world, or an uploaded model."""
 
 import time
+from collections.abc import Callable, Mapping
 from uuid import uuid4
 
 import sqlalchemy as sa
@@ -9,15 +10,13 @@ from counsel.errors import CounselError
 from counsel.model.files import loads
 from counsel.model.problem import AdviceProblem
 from counsel.service.db.tables import models
-from counsel.service.playground.maps import SOURCE, play_world
 from counsel.worlds.catalogue import list_worlds
 
 LARGEST_MODEL = 20_000_000
 """Bytes of an uploaded file."""
 
 UNPACKED = 100_000_000
-"""Bytes its arrays may take."""
-
+"""Bytes of its arrays."""
 
 MOST_CELLS = 20_000_000
 """Steps × states × actions of an uploaded model."""
@@ -26,22 +25,27 @@ LONGEST = 200
 """Characters of a label."""
 
 
-class Sources:
+class ProblemSources:
     """Problems by name or id.
 
     Parameters
     ----------
     engine
-        Where models are kept.
+        The database with the models.
+    by_prefix
+        Functions for sources with a prefix; each takes the rest of the source.
     """
 
-    def __init__(self, engine: sa.Engine) -> None:
-        self.engine = engine
+    def __init__(
+        self, engine: sa.Engine, by_prefix: Mapping[str, Callable[[str], AdviceProblem]]
+    ) -> None:
+        self.engine, self.by_prefix = engine, by_prefix
 
     def __call__(self, tenant: int, source: str) -> AdviceProblem:
         """Return a world, or a model of this tenant."""
-        if source.startswith(SOURCE):
-            return play_world(source.removeprefix(SOURCE))
+        for prefix, make in self.by_prefix.items():
+            if source.startswith(prefix):
+                return make(source.removeprefix(prefix))
         worlds = list_worlds()
         if source in worlds:
             return worlds[source].build()
@@ -57,7 +61,7 @@ class Sources:
 
 
 def check_model(content: bytes) -> None:
-    """Raise unless a model can be read, and be planned in within reason."""
+    """Raise unless a model can be read and is small enough to plan in."""
     problem = loads(content, name="the model", most=UNPACKED)
     cells = problem.horizon * problem.n_states * problem.n_actions
     if cells > MOST_CELLS:
@@ -73,7 +77,7 @@ def check_model(content: bytes) -> None:
 
 
 def add_model(connection: sa.Connection, tenant: int, name: str, content: bytes) -> str:
-    """Keep a model that was checked, and return its id."""
+    """Store a checked model and return its id."""
     id_ = uuid4().hex
     row = {
         "id": id_,

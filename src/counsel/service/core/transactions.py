@@ -1,122 +1,110 @@
-"""What the desk does inside a transaction: episodes begun, decisions made, outcomes taken in.
+"""What the desk does inside a transaction: start episodes, decide, and record outcomes.
 
-Whoever is here holds the database's lock, so what is read stays true until it is written.
+The caller holds the database's lock, so what is read stays true until it is written.
 """
 
-import json
 from typing import Any
 
 import sqlalchemy as sa
 
-from counsel.service.core.adviser import Limit
-from counsel.service.core.decide import Ask, Said, decide, from_row, to_row
-from counsel.service.core.live_adviser import Episode, Live
-from counsel.service.db import queries as record
-from counsel.service.db.tables import advisers, episodes, people
-from counsel.service.errors import ConflictError, MissingError
+from counsel.service.core.decide import Decision, DecisionRequest, decide, from_row, to_row
+from counsel.service.core.episode import Episode
+from counsel.service.core.live_adviser import LiveAdviser
+from counsel.service.db import queries
+from counsel.service.db.tables import episodes, people
+from counsel.service.errors import ConflictError, NotFoundError
 
 
-def begin(
-    connection: sa.Connection,
-    row: dict[str, Any],
-    who: tuple[int, str],
-    live: Live,
+def start_episode(
+    connection: sa.Connection, row: dict[str, Any], person: str, live: LiveAdviser
 ) -> Episode:
-    """Begin an episode with a person of a tenant, who is made where there is none of that name.
+    """Start an episode with a person, who is added if the tenant has nobody of that name.
 
     Parameters
     ----------
     connection
         A transaction under way.
     row
-        The episode but for its person.
-    who
-        The tenant, and the person's name.
+        The episode's row, without the person.
+    person
+        The person's name.
     live
-        Whose episode it is.
+        The adviser.
     """
     mine = sa.select(episodes).where(episodes.c.id == row["id"])
     known = connection.execute(mine).first()
-    if known is not None:  # done already, though the database's answer was lost
-        return to_episode(known)
-    tenant, name = who
-    query = sa.select(people.c.id).where(people.c.tenant == tenant, people.c.name == name)
-    found: Any = connection.scalar(query)
-    if found is None:
-        new = {"tenant": tenant, "name": name, "created": row["started"]}
+    if known is not None:  # committed before, though the database's answer was lost
+        return Episode.from_row(known, live)
+    number = queries.person_number(connection, live.tenant, person)
+    if number is None:
+        new = {"tenant": live.tenant, "name": person, "created": row["started"]}
         connection.execute(sa.insert(people), new)
-        found = connection.scalar(query)
-    connection.execute(sa.insert(episodes), row | {"person": found})
-    begun = to_episode(connection.execute(mine).one())
-    if begun.advised and live.settings.limit.paced:
-        count = advisers.c.paced_episodes + 1
-        counted = sa.update(advisers).where(advisers.c.id == begun.adviser)
-        connection.execute(counted.values(paced_episodes=count))
-    return begun
+        number = queries.person_number(connection, live.tenant, person)
+    connection.execute(sa.insert(episodes), row | {"person": number})
+    episode = Episode.from_row(connection.execute(mine).one(), live)
+    if episode.is_paced:
+        queries.add_paced_episode(connection, live.id)
+    return episode
 
 
-def decide_all(connection: sa.Connection, asks: list[Ask]) -> list[Said | Exception]:
-    """Decide what was asked for, each as if alone and in order; the same step gets one answer."""
-    cells = [(ask.episode.number, ask.step) for ask in asks]
-    before = record.decided(connection, cells)
-    stands = record.accounts(connection, (number for number, _ in cells))
+def decide_all(
+    connection: sa.Connection, requests: list[DecisionRequest]
+) -> list[Decision | Exception]:
+    """Decide on each request as if it were alone, in order; a step is decided only once."""
+    cells = [(request.episode.number, request.step) for request in requests]
+    recorded = queries.decisions_at(connection, cells)
+    accounts = queries.episode_accounts(connection, (number for number, _ in cells))
     rows, spent, paced = list[dict[str, Any]](), dict[int, int](), dict[str, int]()
-    answers, given = list[Said | Exception](), dict[record.Cell, tuple[Said, int]]()
-    for ask, cell in zip(asks, cells, strict=True):
-        account = stands.get(ask.episode.number)
+    answers = list[Decision | Exception]()
+    new = dict[queries.Cell, tuple[Decision, int]]()
+    for request, cell in zip(requests, cells, strict=True):
+        episode = request.episode
+        account = accounts.get(episode.number)
         if account is None:
-            answers.append(MissingError(f"there is no episode {ask.episode.id!r}"))
-        elif cell in before:
-            same = before[cell].state == ask.state
-            answers.append(from_row(before[cell], ask.episode) if same else _other_state(ask))
-        elif cell in given:
-            said, state = given[cell]
-            answers.append(said if state == ask.state else _other_state(ask))
+            answers.append(NotFoundError(f"there is no episode {episode.id!r}"))
+        elif cell in recorded:
+            is_same = recorded[cell].state == request.state
+            answers.append(from_row(recorded[cell], episode) if is_same else _other_state(request))
+        elif cell in new:
+            decision, state = new[cell]
+            answers.append(decision if state == request.state else _other_state(request))
         elif account.ended:
-            answers.append(ConflictError(f"episode {ask.episode.id} has ended; start another"))
+            answers.append(ConflictError(f"episode {episode.id} has ended; start another"))
         else:
-            number = ask.episode.number
-            said = decide(ask, account.spent + spent.get(number, 0))
-            given[cell] = said, ask.state
-            answers.append(said)
-            rows.append(to_row(ask, said))
-            if said.advice is not None and not said.must:
-                spent[number] = spent.get(number, 0) + 1
-                if said.shown and ask.episode.advised and ask.live.settings.limit.paced:
-                    name = ask.episode.adviser
-                    paced[name] = paced.get(name, 0) + 1
-    record.add_decisions(connection, rows, spent)
-    record.count_pieces(connection, paced)
+            decision = decide(request, account.spent + spent.get(episode.number, 0))
+            new[cell] = decision, request.state
+            answers.append(decision)
+            rows.append(to_row(request, decision))
+            if decision.advice is not None and not decision.must:
+                spent[episode.number] = spent.get(episode.number, 0) + 1
+                if decision.shown and episode.is_paced:
+                    paced[episode.live.id] = paced.get(episode.live.id, 0) + 1
+    queries.add_decisions(connection, rows, spent)
+    queries.add_paced_pieces(connection, paced)
     return answers
 
 
-def report_all(
-    connection: sa.Connection, told: list[list[dict[str, Any]]]
+def record_all(
+    connection: sa.Connection, reports: list[list[dict[str, Any]]]
 ) -> list[Exception | None]:
-    """Take in outcomes, request by request: all of one or none."""
-    cells = {(row["episode"], row["step"]) for rows in told for row in rows}
-    known = record.known_cells(connection, cells) if cells else set()
-    answers, fine = list[Exception | None](), list[dict[str, Any]]()
-    for rows in told:
-        missing = [row for row in rows if (row["episode"], row["step"]) not in known]
+    """Record outcomes, report by report: all outcomes of a report or none."""
+    cells = {(row["episode"], row["step"]) for rows in reports for row in rows}
+    known = queries.decided_cells(connection, cells) if cells else set()
+    answers, accepted = list[Exception | None](), list[dict[str, Any]]()
+    for rows in reports:
+        missing = [row["step"] for row in rows if (row["episode"], row["step"]) not in known]
         if missing:
-            step = missing[0]["step"]
-            answers.append(MissingError(f"no decision was asked for at step {step}"))
+            answers.append(NotFoundError(f"no decision was asked for at step {missing[0]}"))
         else:
             answers.append(None)
-            fine += rows
-    record.add_outcomes(connection, fine)
+            accepted += rows
+    queries.add_outcomes(connection, accepted)
     return answers
 
 
-def to_episode(row: sa.Row[Any]) -> Episode:
-    """Return an episode as it is on record."""
-    limit = None if row.limit is None else Limit(**json.loads(row.limit))
-    return Episode(row.id, row.number, row.adviser, row.person, row.held_out, row.mode, limit)
-
-
-def _other_state(ask: Ask) -> ConflictError:
+def _other_state(request: DecisionRequest) -> ConflictError:
+    episode = request.episode
     return ConflictError(
-        f"step {ask.step} of episode {ask.episode.id} is on record with another state than "
-        f"{ask.live.state_names[ask.state]!r}"
+        f"step {request.step} of episode {episode.id} is on record with another state than "
+        f"{episode.live.state_names[request.state]!r}"
     )

@@ -22,7 +22,7 @@ PREFIX = "counsel_"
 
 
 @dataclass(frozen=True, slots=True)
-class Holder:
+class KeyHolder:
     """Whoever holds a key: whose data they see, and what they may do."""
 
     tenant: int
@@ -108,11 +108,11 @@ def any_key(connection: sa.Connection) -> bool:
     return connection.scalar(query) is not None
 
 
-def holder_of(connection: sa.Connection, key: str) -> Holder | None:
+def holder_of(connection: sa.Connection, key: str) -> KeyHolder | None:
     """Return who holds a key; None where it opens nothing."""
     row = connection.execute(
         sa.select(keys.c.tenant, keys.c.role).where(
             keys.c.digest == digest_of(key), keys.c.revoked.is_(None)
         )
     ).first()
-    return None if row is None else Holder(int(row.tenant), str(row.role))
+    return None if row is None else KeyHolder(int(row.tenant), str(row.role))

@@ -77,7 +77,7 @@ def _shown(address: sa.URL) -> str:
 
 
 @contextmanager
-def writing(engine: sa.Engine) -> Iterator[sa.Connection]:
+def write_transaction(engine: sa.Engine) -> Iterator[sa.Connection]:
     """Yield a connection in a transaction that nobody else writes beside."""
     with engine.connect() as connection:
         if connection.dialect.name == "sqlite":
@@ -95,7 +95,7 @@ def migrate(engine: sa.Engine) -> None:
 
     config = Config()
     config.set_main_option("script_location", str(Path(__file__).parent / "migrations"))
-    with writing(engine) as connection:
+    with write_transaction(engine) as connection:
         config.attributes["connection"] = connection
         command.upgrade(config, "head")
 

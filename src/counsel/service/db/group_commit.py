@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 import sqlalchemy as sa
 
 from counsel.errors import CounselError
-from counsel.service.db.engine import writing
+from counsel.service.db.engine import write_transaction
 
 Waiter = Future[Any] | asyncio.Future[Any]
 """Who waits: a thread, or an event loop."""
@@ -71,10 +71,10 @@ class Committer:
     def submit(self, job: Callable[[sa.Connection], _T]) -> "Future[_T]":
         """Run a job in the next transaction; the future is done when that is durable."""
         done: Future[_T] = Future()
-        self.hand_in("job", job, done)
+        self.enqueue("job", job, done)
         return done
 
-    def hand_in(self, kind: str, item: Any, done: Waiter) -> None:  # noqa: ANN401 (the batch's own)
+    def enqueue(self, kind: str, item: Any, done: Waiter) -> None:  # noqa: ANN401 (the batch's own)
         """Hand in an item of a kind; ``done`` is told once what became of it is durable."""
         if self._closed:
             raise CounselError("the service is stopping; nothing more is written")
@@ -123,7 +123,7 @@ class Committer:
     def _transact(self, group: list[_Waiting]) -> list[tuple[_Waiting, Any]]:
         """Do a group in one transaction and return what each gets."""
         results: list[tuple[_Waiting, Any]] = []
-        with writing(self.engine) as connection:
+        with write_transaction(self.engine) as connection:
             for kind, batch in self._batches.items():
                 those = [one for one in group if one.kind == kind]
                 if those:

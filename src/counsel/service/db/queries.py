@@ -1,26 +1,28 @@
-"""What is read from the record and added to it, many rows at a time, inside a transaction.
+"""Queries that read from the database and add to it, many rows at a time, inside a transaction.
 
-Statements are built once: SQLAlchemy takes longer to build one than SQLite to run it.
+Statements are built once: building one takes SQLAlchemy longer than running it takes SQLite.
 """
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
 
-from counsel.service.core.person_counts import SILENCE, Happened
-from counsel.service.db.tables import advisers, decisions, episodes, erasures, outcomes
+from counsel.service.db.tables import advisers, decisions, episodes, erasures, outcomes, people
 
 Cell = tuple[int, int]
 """A step of an episode: (number of the episode, step)."""
 
+Observed = tuple[str, int, int, int | None, int, int, int]
+"""Adviser, person, state, advice heard (None for silence), action, how often, last ``seq``."""
+
 SAME_STEP = (decisions.c.episode == outcomes.c.episode) & (decisions.c.step == outcomes.c.step)
-"""What joins an outcome to its decision."""
+"""Joins an outcome to its decision."""
 
 
 class Account(NamedTuple):
-    """How an episode stands."""
+    """The pieces spent in an episode, and whether it has ended."""
 
     spent: int
     ended: bool
@@ -29,18 +31,24 @@ class Account(NamedTuple):
 _ACCOUNTS = sa.select(episodes.c.number, episodes.c.spent, episodes.c.ended).where(
     episodes.c.number.in_(sa.bindparam("numbers", expanding=True))
 )
-# Pairs as such would have SQLite look through the whole table; more cells than asked for are found.
+# For pairs SQLite would scan the whole table. This may match more cells than asked for.
 _AMONG = decisions.c.episode.in_(sa.bindparam("numbers", expanding=True)) & decisions.c.step.in_(
     sa.bindparam("steps", expanding=True)
 )
-_DECIDED = sa.select(decisions).where(_AMONG)
-_KNOWN = sa.select(decisions.c.episode, decisions.c.step).where(_AMONG)
+_DECISIONS = sa.select(decisions).where(_AMONG)
+_DECIDED_CELLS = sa.select(decisions.c.episode, decisions.c.step).where(_AMONG)
 _SPEND = (
     sa.update(episodes)
     .where(episodes.c.number == sa.bindparam("which"))
     .values(spent=episodes.c.spent + sa.bindparam("more"))
 )
-_COUNT = (
+_PERSON = sa.select(people.c.id).where(
+    people.c.tenant == sa.bindparam("tenant"), people.c.name == sa.bindparam("name")
+)
+_PACED = sa.select(advisers.c.paced_episodes, advisers.c.paced_pieces).where(
+    advisers.c.id == sa.bindparam("adviser")
+)
+_ADD_PACED_PIECES = (
     sa.update(advisers)
     .where(advisers.c.id == sa.bindparam("which"))
     .values(paced_pieces=advisers.c.paced_pieces + sa.bindparam("more"))
@@ -50,18 +58,15 @@ _ADD_OUTCOMES = {
     "postgresql": postgresql.insert(outcomes).on_conflict_do_nothing(),
     "sqlite": sqlite.insert(outcomes).on_conflict_do_nothing(),
 }
-_HEARD = sa.case(
-    (decisions.c.shown & outcomes.c.seen & decisions.c.advice.is_not(None), decisions.c.advice),
-    else_=SILENCE,
-).label("heard")
-_WHAT = (episodes.c.adviser, episodes.c.person, decisions.c.state, _HEARD, outcomes.c.action)
-_NEWS = (
-    sa.select(*_WHAT, sa.func.count(), sa.func.max(outcomes.c.seq))
+_HEARD = sa.case((decisions.c.shown & outcomes.c.seen, decisions.c.advice)).label("heard")
+_OBSERVED = (episodes.c.adviser, episodes.c.person, decisions.c.state, _HEARD, outcomes.c.action)
+_OUTCOMES_SINCE = (
+    sa.select(*_OBSERVED, sa.func.count(), sa.func.max(outcomes.c.seq))
     .select_from(outcomes)
     .join(decisions, SAME_STEP)
     .join(episodes, episodes.c.number == outcomes.c.episode)
     .where(outcomes.c.seq > sa.bindparam("after"))
-    .group_by(*_WHAT)
+    .group_by(*_OBSERVED)
 )
 _ERASED = (
     sa.select(erasures.c.seq, erasures.c.person)
@@ -70,23 +75,28 @@ _ERASED = (
 )
 
 
-def accounts(connection: sa.Connection, numbers: Iterable[int]) -> dict[int, Account]:
-    """Return how episodes stand; those that are not there are left out."""
+def person_number(connection: sa.Connection, tenant: int, name: str) -> int | None:
+    """Return the number of a person of a tenant, or None if there is nobody of that name."""
+    return connection.scalar(_PERSON, {"tenant": tenant, "name": name})
+
+
+def episode_accounts(connection: sa.Connection, numbers: Iterable[int]) -> dict[int, Account]:
+    """Return the accounts of episodes, without those that do not exist."""
     return {
         number: Account(spent, ended is not None)
         for number, spent, ended in connection.execute(_ACCOUNTS, {"numbers": list(set(numbers))})
     }
 
 
-def decided(connection: sa.Connection, cells: Collection[Cell]) -> dict[Cell, sa.Row[Any]]:
-    """Return the decisions on record of some cells, perhaps among others."""
-    rows = connection.execute(_DECIDED, _bounds(cells))
+def decisions_at(connection: sa.Connection, cells: Collection[Cell]) -> dict[Cell, sa.Row[Any]]:
+    """Return the recorded decisions of some cells, and perhaps of others."""
+    rows = connection.execute(_DECISIONS, _bounds(cells))
     return {(row.episode, row.step): row for row in rows}
 
 
-def known_cells(connection: sa.Connection, cells: Collection[Cell]) -> set[Cell]:
-    """Return those cells that a decision is on record of, perhaps among others."""
-    rows = connection.execute(_KNOWN, _bounds(cells))
+def decided_cells(connection: sa.Connection, cells: Collection[Cell]) -> set[Cell]:
+    """Return those cells that have a recorded decision, and perhaps others."""
+    rows = connection.execute(_DECIDED_CELLS, _bounds(cells))
     return {(episode, step) for episode, step in rows}
 
 
@@ -100,38 +110,49 @@ def _bounds(cells: Collection[Cell]) -> dict[str, list[int]]:
 def add_decisions(
     connection: sa.Connection, rows: list[dict[str, Any]], spent: dict[int, int]
 ) -> None:
-    """Put decisions on record, with the pieces spent since in each episode."""
+    """Add decisions, and the pieces they spend to the account of each episode."""
     if rows:
         connection.execute(_ADD_DECISIONS, rows)
     if spent:
-        told = [{"which": number, "more": more} for number, more in spent.items()]
-        connection.execute(_SPEND, told)
+        _add(connection, _SPEND, spent)
 
 
-def count_pieces(connection: sa.Connection, pieces: dict[str, int]) -> None:
-    """Add pieces to what was given on the expected budget of each adviser."""
+def paced_counts(connection: sa.Connection, adviser: str) -> tuple[int, int]:
+    """Return the episodes charged to an adviser's expected budget, and the pieces in them."""
+    counted, pieces = connection.execute(_PACED, {"adviser": adviser}).one()
+    return counted, pieces
+
+
+def add_paced_episode(connection: sa.Connection, adviser: str) -> None:
+    """Charge one more episode to an adviser's expected budget."""
+    change = sa.update(advisers).where(advisers.c.id == adviser)
+    connection.execute(change.values(paced_episodes=advisers.c.paced_episodes + 1))
+
+
+def add_paced_pieces(connection: sa.Connection, pieces: dict[str, int]) -> None:
+    """Charge pieces to the expected budget of each adviser."""
     if pieces:
-        told = [{"which": adviser, "more": more} for adviser, more in pieces.items()]
-        connection.execute(_COUNT, told)
+        _add(connection, _ADD_PACED_PIECES, pieces)
+
+
+def _add(connection: sa.Connection, change: sa.Update, amounts: Mapping[Any, int]) -> None:
+    rows = [{"which": which, "more": more} for which, more in amounts.items()]
+    connection.execute(change, rows)
 
 
 def add_outcomes(connection: sa.Connection, rows: list[dict[str, Any]]) -> None:
-    """Put outcomes on record; one that is there already is the same one sent again."""
+    """Add outcomes, except where the decision has an outcome already: that was sent twice."""
     if rows:
         connection.execute(_ADD_OUTCOMES[connection.dialect.name], rows)
 
 
-def news(connection: sa.Connection, after: int) -> tuple[int, list[tuple[str, Happened]]]:
-    """Return up to where outcomes are on record, and what happened since, adviser by adviser."""
-    found, last = list[tuple[str, Happened]](), after
-    rows = connection.execute(_NEWS, {"after": after})
-    for adviser, person, state, heard, action, times, seq in rows:
-        found.append((adviser, Happened(person, state, heard, action, times)))
-        last = max(last, seq)
-    return last, found
+def outcomes_since(connection: sa.Connection, after: int) -> tuple[int, list[Observed]]:
+    """Return the sequence number of the last outcome, and what was observed after a number."""
+    rows: list[Any] = list(connection.execute(_OUTCOMES_SINCE, {"after": after}))
+    return max((row[-1] for row in rows), default=after), rows
 
 
 def erased_since(connection: sa.Connection, after: int) -> tuple[int, list[int]]:
-    """Return up to where people were deleted, and who since."""
+    """Return the sequence number of the last erasure, and the people erased after a number."""
     rows = connection.execute(_ERASED, {"after": after}).all()
     return (rows[-1].seq if rows else after), [row.person for row in rows]

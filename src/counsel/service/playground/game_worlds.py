@@ -1,7 +1,7 @@
-"""The playground's worlds: a map with a stranger at the controls, or with somebody simulated.
+"""The worlds of the game: a map with a player at the controls, or a simulated person.
 
-Whoever plays is a stranger: what they do when left alone is learnt. Beforehand they are taken for
-somebody who dodges walls, and does anything a third of the time.
+What a player does when left alone is learnt. The prior is a person who dodges walls, and moves at
+random a third of the time.
 """
 
 from collections.abc import Mapping
@@ -19,12 +19,12 @@ from counsel.worlds.grid_map import MOVES, GridMap, map_names
 from counsel.worlds.people import Noisy
 
 SOURCE = "play/"
-"""What sources of the playground begin with; the rest is the map."""
+"""The prefix of the playground's sources; the rest is the name of the map."""
 
 
 @dataclass(frozen=True, slots=True)
-class Simulated:
-    """Somebody to watch: what they do alone, and the share of each advice that moves them."""
+class SimulatedPerson:
+    """A simulated person to watch: the habit, and the lift of each advice."""
 
     title: str
     about: str
@@ -32,30 +32,30 @@ class Simulated:
     lift: tuple[float, float, float]
 
 
-PEOPLE: Mapping[str, Simulated] = {
-    "greedy": Simulated(
+PEOPLE: Mapping[str, SimulatedPerson] = {
+    "greedy": SimulatedPerson(
         "Policy Greedy", "Chases the nearest star, even into walls.", "greedy", (0.9, 0.5, 0.9)
     ),
-    "safe": Simulated(
+    "safe": SimulatedPerson(
         "Policy Safe", "Dodges walls and flies past stars.", "safe", (0.8, 0.6, 0.8)
     ),
-    "deaf": Simulated(
+    "deaf": SimulatedPerson(
         "Hardly listens", "Chases stars and takes one piece of advice in six.", "greedy",
         (0.15, 0.1, 0.2),
     ),
 }  # fmt: skip
 
 
-def play_world(name: str) -> AdviceProblem:
-    """Return the world of a map with a stranger in it."""
+def player_problem(name: str) -> AdviceProblem:
+    """Return the problem of a map with a player at the controls."""
     if name not in map_names():
         raise CounselError(f"map is {name[:40]!r}; it must be one of {', '.join(map_names())}")
     grid = GridMap.named(name)
     return make_flappy_bird(map=grid, human=Noisy(safe(grid), 0.3), adherence=1.0)
 
 
-def offered() -> dict[str, Any]:
-    """Return what can be played, and who can be watched."""
+def playground_options() -> dict[str, Any]:
+    """Return the maps, the moves, and the simulated people to watch."""
     maps = [(name, GridMap.named(name)) for name in reversed(map_names())]
     return {
         "maps": [
@@ -64,15 +64,19 @@ def offered() -> dict[str, Any]:
         ],
         "moves": [{"label": label, "rows": rows} for label, rows in MOVES.items()],
         "people": [
-            {"name": name, "title": one.title, "about": one.about} for name, one in PEOPLE.items()
+            {"name": name, "title": person.title, "about": person.about}
+            for name, person in PEOPLE.items()
         ],
     }
 
 
 @cache
-def simulated_problem(map_: str, person: str) -> AdviceProblem:
-    """Return a map with somebody simulated at the controls."""
-    one, grid = PEOPLE[person], GridMap.named(map_)
-    habit = greedy(grid) if one.habit == "greedy" else safe(grid)
-    world = play_world(map_)
-    return AdviceProblem(world.mdp, Human(habit, lift=np.array(one.lift)))
+def simulated_problem(map_: str, name: str) -> AdviceProblem:
+    """Return the problem of a map with a simulated person at the controls."""
+    person, grid = PEOPLE[name], GridMap.named(map_)
+    habit = greedy(grid) if person.habit == "greedy" else safe(grid)
+    return AdviceProblem(player_problem(map_).mdp, Human(habit, lift=np.array(person.lift)))
+
+
+PROBLEMS_BY_PREFIX = {SOURCE: player_problem}
+"""The problems that advisers of the playground take as their source."""

@@ -1,4 +1,4 @@
-"""Flights over a map: where the bird is, and what a move leads to."""
+"""The moves of the bird: where it is on the map, and what a move leads to."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,7 +10,10 @@ from counsel.worlds.grid_map import MOVES, STAR, WALL, GridMap
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """A step that was played or is about to be; ``heard`` is what counts as heard at it."""
+    """A move that was made, or is next where ``action`` is None.
+
+    ``heard`` is the advice that was shown and seen. Silence is None.
+    """
 
     step: int
     state: int
@@ -18,7 +21,7 @@ class Move:
     reason: Mapping[str, Any]
     action: int | None
     reward: float
-    heard: int
+    heard: int | None
 
 
 def place_of(grid: GridMap, state: int) -> tuple[int, int]:

@@ -1,4 +1,4 @@
-"""What is known of a person, and how sure that is."""
+"""The people of a tenant, and what each adviser believes of a person."""
 
 from typing import Any
 
@@ -8,15 +8,15 @@ import sqlalchemy as sa
 from counsel._arrays import Floats
 from counsel.service.core.adviser import POOL
 from counsel.service.core.desk import Desk
-from counsel.service.core.live_adviser import Live
+from counsel.service.core.live_adviser import LiveAdviser
 from counsel.service.db.tables import episodes, people
 
-SURE = 0.95
+COVERAGE = 0.95
 """The probability of an interval."""
 
 
 def list_people(desk: Desk, tenant: int) -> list[dict[str, Any]]:
-    """Return the people of a tenant with how many episodes each has had."""
+    """Return the people of a tenant, each with their number of episodes."""
     query = (
         sa.select(people.c.name, people.c.created, sa.func.count(episodes.c.number))
         .join(episodes, episodes.c.person == people.c.id, isouter=True)
@@ -26,11 +26,11 @@ def list_people(desk: Desk, tenant: int) -> list[dict[str, Any]]:
     )
     with desk.engine.connect() as connection:
         rows = connection.execute(query).all()
-    return [{"name": name, "created": made, "episodes": count} for name, made, count in rows]
+    return [{"name": name, "created": created, "episodes": count} for name, created, count in rows]
 
 
 def describe_person(desk: Desk, tenant: int, name: str) -> dict[str, Any]:
-    """Return what each adviser that met a person believes of them."""
+    """Return what each adviser of a person believes of them."""
     number = desk.person(tenant, name)
     query = (
         sa.select(episodes.c.adviser, sa.func.count())
@@ -39,7 +39,7 @@ def describe_person(desk: Desk, tenant: int, name: str) -> dict[str, Any]:
         .order_by(episodes.c.adviser)
     )
     with desk.engine.connect() as connection:
-        met = connection.execute(query).all()
+        counts = connection.execute(query).all()
     return {
         "name": name,
         "advisers": [
@@ -47,16 +47,16 @@ def describe_person(desk: Desk, tenant: int, name: str) -> dict[str, Any]:
                 "id": adviser,
                 "name": live.name,
                 "episodes": count,
-                "listening": listening(live, number),
+                "listening": lift_estimates(live, number),
             }
-            for adviser, count in met
+            for adviser, count in counts
             for live in [desk.live(tenant, adviser)]
         ],
     }
 
 
-def listening(live: Live, person: int) -> list[dict[str, Any]]:
-    """Return the share of each advice that moves a person, with an interval."""
+def lift_estimates(live: LiveAdviser, person: int) -> list[dict[str, Any]]:
+    """Return the estimated lift of each advice for a person, with an interval."""
     adviser = live.adviser
     believed = adviser.believe(person, np.random.default_rng(0))
     own, _ = adviser.seen.tables(person, live.problem.n_states, live.problem.n_actions)
@@ -75,9 +75,9 @@ def listening(live: Live, person: int) -> list[dict[str, Any]]:
 
 
 def beta_interval(lift: Floats, room: Floats) -> tuple[Floats, Floats]:
-    """Return the middle ``SURE`` of Beta(e λ + 1/2, e (1 − λ) + 1/2), e the room."""
+    """Return the middle ``COVERAGE`` of Beta(e λ + 1/2, e (1 − λ) + 1/2), e the room."""
     from scipy.special import betaincinv
 
     hits, misses = room * lift + 0.5, room * (1.0 - lift) + 0.5
-    tail = (1.0 - SURE) / 2.0
+    tail = (1.0 - COVERAGE) / 2.0
     return betaincinv(hits, misses, tail), betaincinv(hits, misses, 1.0 - tail)

@@ -1,0 +1,71 @@
+"""The settings of an adviser, written down once.
+
+The request that creates an adviser, the answer that shows it and the JSON in the database all
+derive from ``AdviserSettings``.
+"""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from counsel._arrays import brief
+from counsel.errors import CounselError
+from counsel.service.core.adviser import Limit
+
+NO_NUL = r"^[^\x00]*$"
+"""PostgreSQL stores any text except text with NUL in it."""
+
+Label = Annotated[str, Field(min_length=1, max_length=200, pattern=NO_NUL)]
+Mode = Literal["off", "shadow", "live"]
+
+
+class AdviserSettings(BaseModel):
+    """How an adviser works."""
+
+    model_config = ConfigDict(
+        extra="forbid", frozen=True, allow_inf_nan=False, use_attribute_docstrings=True
+    )
+
+    source: Label
+    """A world's name, or the id of an uploaded model."""
+    penalty: Annotated[float, Field(ge=0.0)] | None = None
+    """The cost of each piece of advice, in units of reward."""
+    budget: Annotated[float, Field(ge=0.0)] | None = None
+    """Pieces of advice per episode: on average, or at most where ``hard``."""
+    hard: bool = False
+    """Whether no episode may exceed the budget, which must then be a whole number."""
+    always: bool = False
+    """Whether it advises at every step, whatever the advice is worth."""
+    algorithm: Literal["ucb-ad", "thompson"] = "ucb-ad"
+    """How it learns lifts: by optimism, or by draws from the posterior."""
+    mode: Mode = "live"
+    """``live`` shows advice, ``shadow`` records it without showing it, ``off`` is silent."""
+    knows_habit: bool = False
+    """Whether the source's person is taken as known; otherwise the habit is learnt."""
+    holdout: Annotated[float, Field(ge=0.0, le=1.0)] = 0.0
+    """The share of episodes kept silent, so that the worth of advice can be measured."""
+    must_say: Annotated[
+        dict[Label, Label],
+        Field(max_length=1000, json_schema_extra={"additionalProperties": False}),
+    ] = Field(default_factory=dict)
+    """Advice by state, both by label, that is given regardless of the budget."""
+
+    @property
+    def limit(self) -> Limit:
+        """What advice may cost."""
+        return Limit(self.penalty, self.budget, self.hard, self.always)
+
+    def with_mode(self, mode: str) -> "AdviserSettings":
+        """Return the same settings in another mode."""
+        return self.checked(**(self.model_dump() | {"mode": mode}))
+
+    @classmethod
+    def checked(cls, **values: Any) -> "AdviserSettings":  # noqa: ANN401 (checked here)
+        """Return settings, or raise a ``CounselError`` that names the first wrong value."""
+        try:
+            return cls(**values)
+        except ValidationError as fault:
+            wrong = fault.errors()[0]
+            name = ".".join(str(part) for part in wrong["loc"])
+            rule = wrong["msg"].replace("Input should", "it must")
+            raise CounselError(f"{name} is {brief(wrong['input'])}; {rule}") from None
