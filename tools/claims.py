@@ -20,8 +20,9 @@ def summary(claims: list[dict[str, object]]) -> str:
     failed = [claim for claim in claims if not claim["holds"]]
     held = [sum(bool(claim["holds"]) for claim in some) for some in (paper, ours)]
     return (
-        f"From a full run with five seeds: {held[0]} of the paper's {len(paper)} claims hold, and "
-        f"{held[1]} of our own {len(ours)}. Those that do not:\n\n{table(failed)}\n\n"
+        f"In a full run with five seeds, {held[0]} of the paper's {len(paper)} claims and "
+        f"{held[1]} of our own {len(ours)} claims hold. The claims that do not hold:\n\n"
+        f"{table(failed)}\n\n"
         f"<details><summary>All {len(claims)} claims</summary>\n\n{table(claims)}\n\n</details>"
     )
 
@@ -46,7 +47,7 @@ def main(folder: Path) -> None:
     page = ROOT / "README.md"
     before, _, rest = page.read_text(encoding="utf-8").partition(BEGIN)
     _, _, after = rest.partition(END)
-    told = f"{summary(claims)}\n\n`python tools/claims.py reproduction` writes this part."
+    told = f"{summary(claims)}\n\n`python tools/claims.py reproduction` writes this section."
     page.write_text(f"{before}{BEGIN}\n{told}\n{END}{after}", encoding="utf-8")
 
 
