@@ -20,7 +20,7 @@ def test_code_that_two_processes_keep_at_once_stays_apart(tmp_path):
     file = IndexDataCacheFile(str(tmp_path), "loop", "stamp")
     for key in ("for floats", "for integers"):
         file._load_index = dict  # neither has seen the other's entry yet
-        _jit._keep(file, key, f"code {key}")
+        _jit._save(file, key, f"code {key}")
     del file._load_index
     assert file.load("for integers") == "code for integers"
     assert file._load_data(file._data_name(_jit.stable_hash("for floats"))) == "code for floats"
@@ -46,7 +46,7 @@ def test_an_index_of_other_kernels_is_passed_over_unread(tmp_path, monkeypatch):
 
 
 def test_kernels_are_kept_so():
-    assert follow._cache._cache_file.save.func is _jit._keep
+    assert follow._cache._cache_file.save.func is _jit._save
 
 
 ASK = """
