@@ -10,8 +10,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
-
-from counsel._arrays import Ints
+from numpy.typing import NDArray
 
 Cell = tuple[int, int | None, int]
 """State, the advice that was seen (None for silence), and the action taken."""
@@ -30,10 +29,10 @@ class DecisionCounts(NamedTuple):
         Pieces of advice that were seen, and those that were taken.
     """
 
-    silent: Ints
-    refusing: Ints
-    given: Ints
-    matched: Ints
+    silent: NDArray[np.int64]
+    refusing: NDArray[np.int64]
+    given: NDArray[np.int64]
+    matched: NDArray[np.int64]
 
 
 class SparseCounts:

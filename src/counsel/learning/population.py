@@ -30,7 +30,7 @@ from counsel._arrays import (
     whole,
 )
 from counsel.errors import CounselError
-from counsel.estimate.people_counts import PeopleCounts
+from counsel.estimate.people_counts import DecisionCounts, PeopleCounts
 from counsel.estimate.person import PersonEstimate, PersonModel
 from counsel.learning.move import Move
 from counsel.model.human import Human
@@ -217,8 +217,22 @@ class Population:
         PersonEstimate
             The habit, the lift of each advice, and the lift that plans are made with.
         """
-        _, S, A = self.setting.policy.shape
-        return self._model.estimate(*self.counts.arrays(person, S, A), rng)
+        return self._model.estimate(*self.counts_of(person), rng)
+
+    def counts_of(self, person: int) -> tuple[DecisionCounts, DecisionCounts]:
+        """Return what a person did, and what everybody did.
+
+        Parameters
+        ----------
+        person
+            The person's number.
+
+        Returns
+        -------
+        own, everybody : DecisionCounts
+            Arrays [s, a].
+        """
+        return self.counts.arrays(person, self.setting.mdp.n_states, self.setting.mdp.n_actions)
 
     def population_lift(self) -> tuple[Floats, Floats]:
         """Return the lift of each advice over all people, and how many pieces could have moved one.
@@ -228,8 +242,7 @@ class Population:
         lift, exposure : ndarray
             [b] each.
         """
-        _, S, A = self.setting.policy.shape
-        return self._model.population_lift(self.counts.arrays(NOBODY, S, A)[1])
+        return self._model.population_lift(self.counts_of(NOBODY)[1])
 
     def problem(self, estimate: PersonEstimate) -> AdviceProblem:
         """Return the world with a person as believed; must-say advice is part of what they do.

@@ -14,9 +14,10 @@ from dataclasses import asdict, dataclass
 import numpy as np
 from fastapi import FastAPI
 
+from counsel.learning.population import NOBODY, Limit, Population
 from counsel.service.api.app import make_app
-from counsel.service.core.adviser import NOBODY, Adviser, Limit
 from counsel.service.core.desk import Desk
+from counsel.service.core.explained_plan import explain_plan
 from counsel.service.core.problem_sources import ProblemSources
 from counsel.service.db.api_keys import tenant_of
 from counsel.service.db.engine import open_engine, write_transaction
@@ -81,8 +82,9 @@ def _warm_up() -> None:
     The objects that exist then stay for good. They are frozen, because each garbage collection
     through all of them would stop the service for 0.15 s.
     """
+    population = Population(ward().without_adherence())
     for limit in (Limit(), Limit(budget=1.0), Limit(budget=1.0, hard=True)):
-        Adviser(ward()).plan(NOBODY, limit)
+        explain_plan(population, population.plan(NOBODY, limit))
     gc.collect()
     gc.freeze()
     gc.set_threshold(20_000, 20, 20)

@@ -9,9 +9,9 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
+from counsel.learning.population import Limit
 from counsel.model.human import Human, draw_index
 from counsel.model.problem import AdviceProblem
-from counsel.service.core.adviser import Limit
 from counsel.service.core.decide import index_of_advice
 from counsel.service.core.desk import Desk
 from counsel.service.core.outcomes import Outcome

@@ -11,8 +11,8 @@ import pytest
 import sqlalchemy as sa
 
 from counsel import CounselError
+from counsel.learning.population import Limit
 from counsel.model.human import draw_index
-from counsel.service.core.adviser import Limit
 from counsel.service.core.desk import Desk
 from counsel.service.core.export import _chances, export_log
 from counsel.service.core.outcomes import Outcome
@@ -91,7 +91,7 @@ def live_through(desk, tenant, adviser, person, episodes, rng, *, report=True):
 
 
 def seen(desk, tenant, adviser):
-    return desk.live(tenant, adviser).adviser.seen
+    return desk.live(tenant, adviser).population.counts
 
 
 def same(one, other):
@@ -106,11 +106,11 @@ def test_a_desk_that_is_opened_again_knows_the_same(opened, tenant):
     adviser = desk.create(tenant, "alerts", settings())
     live_through(desk, tenant, adviser, "ann", 8, rng)
     live_through(desk, tenant, adviser, "bob", 4, rng)
-    learnt = desk.live(tenant, adviser).adviser
-    assert learnt.seen.everybody.pieces > 0
-    again = opened().live(tenant, adviser).adviser
-    same(learnt.seen, again.seen)
-    for person in learnt.seen.people:
+    learnt = desk.live(tenant, adviser).population
+    assert learnt.counts.everybody.pieces > 0
+    again = opened().live(tenant, adviser).population
+    same(learnt.counts, again.counts)
+    for person in learnt.counts.people:
         mine, other = (one.plan(person, Limit(budget=1.0)) for one in (learnt, again))
         np.testing.assert_array_equal(mine.plan.policy.advice, other.plan.policy.advice)
 
@@ -282,7 +282,7 @@ def test_a_person_who_is_deleted_leaves_no_trace_in_any_service(opened, tenant):
     other.catch_up()
     gone = desk.person(tenant, "ann")
     assert gone in seen(other, tenant, adviser).people
-    before = seen(desk, tenant, adviser).amount(gone)
+    before = seen(desk, tenant, adviser).decisions(gone)
     desk.forget(tenant, "ann")
     for one in (desk, other, opened(2)):
         one.catch_up()
@@ -433,7 +433,7 @@ def test_thompson_draws_anew_for_each_episode(opened, tenant):
         desk.start(tenant, adviser, "ann")
         desk.plans.settle()
         key = PlanKey(adviser, desk.person(tenant, "ann"), Limit(budget=1.0))
-        drawn.add(float(desk.plans.last(key).believed.optimistic[2]))
+        drawn.add(float(desk.plans.last(key).estimate.planned_lift[2]))
     assert len(drawn) == 4
 
 

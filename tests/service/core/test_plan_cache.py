@@ -4,8 +4,8 @@ from types import SimpleNamespace
 
 import pytest
 
+from counsel.learning.population import NOBODY
 from counsel.service.core import plan_cache as plans
-from counsel.service.core.adviser import NOBODY
 from counsel.service.core.plan_cache import PlanCache, PlanKey
 
 

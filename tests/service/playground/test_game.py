@@ -8,7 +8,7 @@ import pytest
 
 import counsel
 from counsel import CounselError
-from counsel.service.core.adviser import Limit
+from counsel.learning.population import Limit
 from counsel.service.core.export import export_person
 from counsel.service.playground.adviser_kinds import FIXED_LIMITS
 from counsel.service.playground.game import GameSettings, Playground
@@ -209,7 +209,7 @@ def test_players_and_simulated_people_are_learnt_apart(playground, desk):
     played(playground, begin(playground, person="deaf"))
     ids = {live.name: id_ for id_, live in desk._live.items()}
     assert set(ids) == {"Playground: three-phases", "Playground: three-phases, simulated"}
-    assert all(len(desk._seen[id_].people) == 1 for id_ in ids.values())
+    assert all(len(desk._counts[id_].people) == 1 for id_ in ids.values())
 
 
 @pytest.mark.slow

@@ -208,7 +208,7 @@ def _adviser_out(live: LiveAdviser) -> schemas.AdviserOut:
         id=live.id,
         name=live.name,
         settings=live.settings,
-        horizon=live.problem.horizon,
+        horizon=live.mdp.horizon,
         states=list(live.state_names),
         actions=list(live.action_names),
     )

@@ -8,10 +8,11 @@ import numpy as np
 import sqlalchemy as sa
 
 from counsel._arrays import Floats
+from counsel.learning.population import Limit
 from counsel.model.problem import AdviceProblem
 from counsel.planning.explain import action_values_at
-from counsel.service.core.adviser import Limit, PersonPlan, advice_at
 from counsel.service.core.episode import Episode
+from counsel.service.core.explained_plan import ExplainedPlan
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +48,7 @@ class DecisionRequest:
     """
 
     episode: Episode
-    person_plan: PersonPlan
+    person_plan: ExplainedPlan
     step: int
     state: int
     draw: float
@@ -71,14 +72,15 @@ def decide(request: DecisionRequest, spent: int) -> Decision:
     is_live, limit = settings.mode == "live", episode.limit
     left = None if not limit.hard or limit.budget is None else int(limit.budget) - spent
     account = {"spent": spent} if left is None else {"spent": spent, "left": left}
-    must = episode.live.adviser.must_say.get(request.state)
+    must = episode.live.population.must_say.get(request.state)
     if must is not None:
         reason = account | _must_say_reason(person_plan, cell, must)
         return Decision(id_, must, is_live, 1.0, reason, must=True)
-    defer = episode.live.problem.defer
+    defer = episode.live.mdp.defer
     chances = {defer: 1.0}
     if left is None or left > 0:
-        chances = advice_at(person_plan.plan, request.step, request.state, spent)
+        policy = person_plan.plan.policy
+        chances = policy.at(request.step, request.state, policy.left_after(spent))
     index, probability = _pick(chances, request.draw)
     advice = None if index == defer else index
     reason = account | _reason(person_plan, cell, advice, limit, left)
@@ -105,13 +107,15 @@ def _pick(chances: dict[int, float], draw: float) -> tuple[int, float]:
     return picked
 
 
-def _must_say_reason(person_plan: PersonPlan, cell: tuple[int, int], advice: int) -> dict[str, Any]:
+def _must_say_reason(
+    person_plan: ExplainedPlan, cell: tuple[int, int], advice: int
+) -> dict[str, Any]:
     """Return the numbers behind must-say advice.
 
     In the planner's world the person already acts as advised there. From that advantage, A', the
     advantage over being left alone is A' / (1 − λ).
     """
-    lift = float(person_plan.believed.optimistic[advice])
+    lift = float(person_plan.estimate.planned_lift[advice])
     folded = float(np.nan_to_num(person_plan.advantage[(*cell, advice)]))
     advantage = folded / (1.0 - lift) if lift < 1.0 else None
     return {
@@ -124,7 +128,7 @@ def _must_say_reason(person_plan: PersonPlan, cell: tuple[int, int], advice: int
 
 
 def _reason(
-    person_plan: PersonPlan,
+    person_plan: ExplainedPlan,
     cell: tuple[int, int],
     advice: int | None,
     limit: Limit,
@@ -158,7 +162,7 @@ def _reason(
 
 
 def _gains_at(
-    person_plan: PersonPlan, cell: tuple[int, int], left: int | None
+    person_plan: ExplainedPlan, cell: tuple[int, int], left: int | None
 ) -> tuple[Floats, Floats, float]:
     """Return the advantage and gain of each advice in a cell, and the price of a piece.
 

@@ -22,14 +22,16 @@ import numpy as np
 import sqlalchemy as sa
 
 from counsel._arrays import brief, index_in
+from counsel.estimate.people_counts import PeopleCounts
+from counsel.learning.population import NOBODY, Limit
 from counsel.model.problem import AdviceProblem
-from counsel.service.core.adviser import NOBODY, Limit, PersonPlan
+from counsel.service.core.count_snapshot import pack, unpack
 from counsel.service.core.decide import Decision, DecisionRequest
 from counsel.service.core.episode import Episode, parse_decision_id
-from counsel.service.core.live_adviser import LiveAdviser, make_adviser
-from counsel.service.core.outcomes import Outcome, observe
+from counsel.service.core.explained_plan import ExplainedPlan, explain_plan
+from counsel.service.core.live_adviser import LiveAdviser, make_population
+from counsel.service.core.outcomes import Outcome
 from counsel.service.core.pacing import paced_budget
-from counsel.service.core.person_counts import Seen, pack, unpack
 from counsel.service.core.plan_cache import PlanCache, PlanKey
 from counsel.service.core.settings import AdviserSettings
 from counsel.service.core.transactions import decide_all, record_all, start_episode
@@ -72,7 +74,7 @@ class Desk:
         self.engine, self.problems, self._rng = engine, problems, rng
         self._planning_rng = rng.spawn(1)[0]
         self._live: dict[str, LiveAdviser] = {}
-        self._seen: dict[str, Seen] = {}
+        self._counts: dict[str, PeopleCounts] = {}
         self._episodes: dict[str, Episode] = {}
         self._read_up_to = self._erased_up_to = 0
         self._lock, self._loading = threading.Lock(), threading.Lock()
@@ -218,9 +220,9 @@ class Desk:
 
     def submit_request(self, episode: Episode, step: int, state: int, done: Waiter) -> None:
         """Request a decision without waiting; it becomes the result of ``done``."""
-        problem = episode.live.problem
-        step = index_in("step", step, problem.horizon)
-        state = index_in("state", state, problem.n_states)
+        mdp = episode.live.mdp
+        step = index_in("step", step, mdp.horizon)
+        state = index_in("state", state, mdp.n_states)
         person_plan = self.plans.of(episode.plan_key)
         with self._lock:
             draw = float(self._rng.random())
@@ -305,7 +307,7 @@ class Desk:
             row = {
                 "up_to": self._read_up_to,
                 "erased": self._erased_up_to,
-                "content": pack(self._seen),
+                "content": pack(self._counts),
                 "at": time.time(),
             }
             connection.execute(sa.delete(snapshots))
@@ -323,8 +325,8 @@ class Desk:
         row = connection.execute(query).first()
         if row is not None:
             self._read_up_to, self._erased_up_to = row.up_to, row.erased
-            for adviser, observation in unpack(row.content):
-                self._seen.setdefault(adviser, Seen()).learn(observation)
+            for adviser, person, cell, times in unpack(row.content):
+                self._counts_of(adviser).add(person, cell, times)
 
     def _read_log(self, connection: sa.Connection) -> Callable[[], None]:
         """Read what is new in the log; the function returned learns it once it is durable."""
@@ -334,15 +336,14 @@ class Desk:
         def learn() -> None:
             self._read_up_to, self._erased_up_to = read, erased
             for adviser, person, state, heard, action, times, _ in rows:
-                observation = observe(person, state, heard, action, times)
-                self._seen.setdefault(adviser, Seen()).learn(observation)
+                self._counts_of(adviser).add(person, (state, heard, action), times)
             for person in forgotten:
                 self._forget_person(person)
 
         return learn
 
     def _forget_person(self, person: int) -> None:
-        for adviser, seen in self._seen.items():
+        for adviser, seen in self._counts.items():
             if seen.forget(person):
                 self.plans.refresh(adviser)
         with self._lock:
@@ -371,7 +372,7 @@ class Desk:
         last = connection.scalar(sa.select(sa.func.max(outcomes.c.seq))) or 0
         if last < self._read_up_to:
             # People were deleted, or the database lost what it had acknowledged: count again.
-            for seen in self._seen.values():
+            for seen in self._counts.values():
                 seen.clear()
             self._read_up_to = 0
 
@@ -379,26 +380,29 @@ class Desk:
 
     def _load(self, id_: str, tenant: int, name: str, settings: AdviserSettings) -> LiveAdviser:
         """Put an adviser to use; settings that make no sense are refused here."""
-        seen = self._seen.setdefault(id_, Seen())
         problem = self.problems(tenant, settings.source)
-        adviser = make_adviser(settings, problem, seen)
-        adviser.plan(NOBODY, settings.limit, np.random.default_rng(0))
-        return LiveAdviser(id_, tenant, name, settings, adviser)
+        population = make_population(settings, problem, self._counts_of(id_))
+        population.plan(NOBODY, settings.limit, np.random.default_rng(0))
+        return LiveAdviser(id_, tenant, name, settings, population)
 
-    def _make_plan(self, key: PlanKey) -> PersonPlan:
+    def _counts_of(self, adviser: str) -> PeopleCounts:
+        return self._counts.setdefault(adviser, PeopleCounts())
+
+    def _make_plan(self, key: PlanKey) -> ExplainedPlan:
         live, limit, count = self._live[key.adviser], key.limit, 0
-        if limit.paced and limit.budget is not None and limit == live.settings.limit:
+        if limit.is_paced and limit.budget is not None and limit == live.settings.limit:
             with self.engine.connect() as connection:
                 count, pieces = queries.paced_counts(connection, key.adviser)
             last = self.plans.last(key)
             aim = paced_budget(limit.budget, count, pieces, None if last is None else last.episodes)
-            limit = replace(limit, budget=min(aim, float(live.problem.horizon)))
-        return live.adviser.plan(key.person, limit, self._planning_rng, count)
+            limit = replace(limit, budget=min(aim, float(live.mdp.horizon)))
+        plan = live.population.plan(key.person, limit, self._planning_rng)
+        return explain_plan(live.population, plan, count)
 
-    def _is_stale(self, key: PlanKey, person_plan: PersonPlan) -> bool:
+    def _is_stale(self, key: PlanKey, person_plan: ExplainedPlan) -> bool:
         live = self._live[key.adviser]
-        is_late = key.limit.paced and live.paced_episodes > person_plan.episodes
-        return is_late or live.adviser.moved(person_plan, key.person)
+        is_late = key.limit.is_paced and live.paced_episodes > person_plan.episodes
+        return is_late or live.population.has_moved(person_plan.decisions, key.person)
 
     def _cache_episode(self, episode: Episode) -> None:
         with self._lock:

@@ -6,7 +6,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from counsel.service.core.adviser import Limit
+from counsel.learning.population import Limit
 from counsel.service.core.live_adviser import LiveAdviser
 from counsel.service.core.plan_cache import PlanKey
 
@@ -59,7 +59,7 @@ class Episode:
     def is_paced(self) -> bool:
         """Whether it is charged to an expected budget of its adviser."""
         shown = self.mode == "live" and not self.held_out
-        return shown and self.own_limit is None and self.live.settings.limit.paced
+        return shown and self.own_limit is None and self.live.settings.limit.is_paced
 
     def decision_id(self, step: int) -> str:
         """Return the id of the decision at a step, which outcomes refer to."""

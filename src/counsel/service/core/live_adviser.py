@@ -1,9 +1,10 @@
 """An adviser in use: its settings, its problem, and the labels of states and actions."""
 
 from counsel.errors import CounselError
+from counsel.estimate.people_counts import PeopleCounts
+from counsel.learning.population import Population
+from counsel.model.mdp import MDP
 from counsel.model.problem import AdviceProblem
-from counsel.service.core.adviser import Adviser
-from counsel.service.core.person_counts import Seen
 from counsel.service.core.settings import AdviserSettings
 
 
@@ -16,18 +17,18 @@ class LiveAdviser:
         Labels by index.
     states, actions
         Indices by label.
-    adviser
-        What learns and plans.
+    population
+        The learner of its people.
     paced_episodes
         Episodes charged to the expected budget so far, as far as this process knows.
     """
 
     def __init__(
-        self, id_: str, tenant: int, name: str, settings: AdviserSettings, adviser: Adviser
+        self, id_: str, tenant: int, name: str, settings: AdviserSettings, population: Population
     ) -> None:
         self.id, self.tenant, self.name, self.settings = id_, tenant, name, settings
-        self.adviser, self.problem = adviser, adviser.problem
-        self.state_names, self.action_names = _labels(adviser.problem)
+        self.population, self.mdp = population, population.setting.mdp
+        self.state_names, self.action_names = _labels(self.mdp)
         self.states = _indices(self.state_names)
         self.actions = _indices(self.action_names)
         self.paced_episodes = 0
@@ -37,9 +38,11 @@ class LiveAdviser:
         return None if action is None else self.action_names[action]
 
 
-def make_adviser(settings: AdviserSettings, problem: AdviceProblem, seen: Seen) -> Adviser:
-    """Return what learns and plans with these settings."""
-    states, actions = map(_indices, _labels(problem))
+def make_population(
+    settings: AdviserSettings, problem: AdviceProblem, counts: PeopleCounts
+) -> Population:
+    """Return the learner that these settings describe."""
+    states, actions = map(_indices, _labels(problem.mdp))
     must_say = dict[int, int]()
     for state, advice in settings.must_say.items():
         if state not in states or advice not in actions:
@@ -47,15 +50,16 @@ def make_adviser(settings: AdviserSettings, problem: AdviceProblem, seen: Seen) 
                 f"must_say has {state!r}: {advice!r}; give labels of a state and an action"
             )
         must_say[states[state]] = actions[advice]
-    return Adviser(problem, settings.algorithm, settings.knows_habit, must_say, seen)
+    return Population(
+        problem.without_adherence(), settings.algorithm, settings.knows_habit, must_say, counts
+    )
 
 
-def _labels(problem: AdviceProblem) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def _labels(mdp: MDP) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the labels of states and of actions, which are numbers where there are none."""
-    mdp = problem.mdp
     return (
-        mdp.state_labels or tuple(map(str, range(problem.n_states))),
-        mdp.action_labels or tuple(map(str, range(problem.n_actions))),
+        mdp.state_labels or tuple(map(str, range(mdp.n_states))),
+        mdp.action_labels or tuple(map(str, range(mdp.n_actions))),
     )
 
 

@@ -6,7 +6,6 @@ from typing import Any
 from counsel._arrays import index_in
 from counsel.errors import CounselError
 from counsel.service.core.episode import Episode
-from counsel.service.core.person_counts import SILENCE, Observation
 
 LARGEST_REWARD = 1e12
 """The largest size of a reward; sums of rewards must stay finite."""
@@ -26,10 +25,10 @@ class Outcome:
 
     def to_row(self, episode: Episode, step: int, at: float) -> dict[str, Any]:
         """Check the outcome of a step against the problem and return its row in the database."""
-        problem = episode.live.problem
-        index_in("action", self.action, problem.n_actions)
+        mdp = episode.live.mdp
+        index_in("action", self.action, mdp.n_actions)
         if self.next_state is not None:
-            index_in("next_state", self.next_state, problem.n_states)
+            index_in("next_state", self.next_state, mdp.n_states)
         if self.reward is not None and not abs(self.reward) <= LARGEST_REWARD:
             raise CounselError(
                 f"reward is {self.reward}; give a number of at most {LARGEST_REWARD:g}"
@@ -45,8 +44,3 @@ class Outcome:
             "comment": self.comment,
             "at": at,
         }
-
-
-def observe(person: int, state: int, heard: int | None, action: int, times: int = 1) -> Observation:
-    """Return a decision with its outcome as it is counted; ``heard`` is None for silence."""
-    return Observation(person, state, SILENCE if heard is None else heard, action, times)

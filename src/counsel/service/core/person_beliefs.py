@@ -6,7 +6,7 @@ import numpy as np
 import sqlalchemy as sa
 
 from counsel._arrays import Floats
-from counsel.service.core.adviser import POOL
+from counsel.estimate.person import POPULATION_WEIGHT
 from counsel.service.core.desk import Desk
 from counsel.service.core.live_adviser import LiveAdviser
 from counsel.service.db.tables import episodes, people
@@ -57,14 +57,14 @@ def describe_person(desk: Desk, tenant: int, name: str) -> dict[str, Any]:
 
 def lift_estimates(live: LiveAdviser, person: int) -> list[dict[str, Any]]:
     """Return the estimated lift of each advice for a person, with an interval."""
-    adviser = live.adviser
-    believed = adviser.believe(person, np.random.default_rng(0))
-    own, _ = adviser.seen.tables(person, live.problem.n_states, live.problem.n_actions)
-    low, high = beta_interval(believed.lift, believed.room + POOL)
+    population = live.population
+    estimate = population.estimate(person, np.random.default_rng(0))
+    own, _ = population.counts_of(person)
+    low, high = beta_interval(estimate.lift, estimate.exposure + POPULATION_WEIGHT)
     return [
         {
             "advice": name,
-            "estimate": float(believed.lift[b]),
+            "estimate": float(estimate.lift[b]),
             "low": float(low[b]),
             "high": float(high[b]),
             "pieces": int(own.given[:, b].sum()),
@@ -74,10 +74,10 @@ def lift_estimates(live: LiveAdviser, person: int) -> list[dict[str, Any]]:
     ]
 
 
-def beta_interval(lift: Floats, room: Floats) -> tuple[Floats, Floats]:
-    """Return the middle ``COVERAGE`` of Beta(e λ + 1/2, e (1 − λ) + 1/2), e the room."""
+def beta_interval(lift: Floats, exposure: Floats) -> tuple[Floats, Floats]:
+    """Return the middle ``COVERAGE`` of Beta(e λ + 1/2, e (1 − λ) + 1/2), e the exposure."""
     from scipy.special import betaincinv
 
-    hits, misses = room * lift + 0.5, room * (1.0 - lift) + 0.5
+    hits, misses = exposure * lift + 0.5, exposure * (1.0 - lift) + 0.5
     tail = (1.0 - COVERAGE) / 2.0
     return betaincinv(hits, misses, tail), betaincinv(hits, misses, 1.0 - tail)

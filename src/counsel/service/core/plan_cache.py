@@ -16,7 +16,8 @@ from typing import NamedTuple
 from sqlalchemy.exc import SQLAlchemyError
 
 from counsel._arrays import brief
-from counsel.service.core.adviser import NOBODY, Limit, PersonPlan
+from counsel.learning.population import NOBODY, Limit
+from counsel.service.core.explained_plan import ExplainedPlan
 
 LOG = logging.getLogger("counsel.service")
 
@@ -47,10 +48,12 @@ class PlanCache:
     """
 
     def __init__(
-        self, make: Callable[[PlanKey], PersonPlan], is_stale: Callable[[PlanKey, PersonPlan], bool]
+        self,
+        make: Callable[[PlanKey], ExplainedPlan],
+        is_stale: Callable[[PlanKey, ExplainedPlan], bool],
     ) -> None:
         self._make, self._is_stale = make, is_stale
-        self._plans: OrderedDict[PlanKey, PersonPlan] = OrderedDict()  # the last used is last
+        self._plans: OrderedDict[PlanKey, ExplainedPlan] = OrderedDict()  # the last used is last
         self._bytes = self._drops = 0
         self._lock = threading.Lock()
         self._wanted: dict[PlanKey, None] = {}
@@ -59,7 +62,7 @@ class PlanCache:
         self._thread = threading.Thread(target=self._work, name="planner", daemon=True)
         self._thread.start()
 
-    def of(self, key: PlanKey) -> PersonPlan:
+    def of(self, key: PlanKey) -> ExplainedPlan:
         """Return the last plan for a person, or the one for everybody, which is made if missing."""
         plan = self._use(key)
         if plan is None:
@@ -74,7 +77,7 @@ class PlanCache:
             self.renew(key)
         return plan
 
-    def last(self, key: PlanKey) -> PersonPlan | None:
+    def last(self, key: PlanKey) -> ExplainedPlan | None:
         """Return the last plan for exactly this key, if any."""
         return self._plans.get(key)
 
@@ -111,7 +114,7 @@ class PlanCache:
         self._queue.put(None)
         self._thread.join()
 
-    def _use(self, key: PlanKey) -> PersonPlan | None:
+    def _use(self, key: PlanKey) -> ExplainedPlan | None:
         """Return the last plan for exactly this key, if any, and note that it was used."""
         with self._lock:
             plan = self._plans.get(key)
@@ -119,7 +122,7 @@ class PlanCache:
                 self._plans.move_to_end(key)
             return plan
 
-    def _store(self, key: PlanKey, plan: PersonPlan, drops: int | None = None) -> None:
+    def _store(self, key: PlanKey, plan: ExplainedPlan, drops: int | None = None) -> None:
         with self._lock:
             if drops is not None and drops != self._drops:
                 return  # its counts may have been erased meanwhile

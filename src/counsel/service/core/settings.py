@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from counsel._arrays import brief
 from counsel.errors import CounselError
-from counsel.service.core.adviser import Limit
+from counsel.learning.population import Limit
 
 NO_NUL = r"^[^\x00]*$"
 """PostgreSQL stores any text except text with NUL in it."""

@@ -14,13 +14,14 @@ from numpy.typing import NDArray
 
 from counsel._arrays import Floats
 from counsel.estimate.intervals import wilson
+from counsel.learning.population import NOBODY
 from counsel.planning.best_action import always_best_action
 from counsel.planning.evaluate import evaluate
 from counsel.planning.frontier import frontier
 from counsel.planning.silence import value_alone
 from counsel.planning.solve import solve
-from counsel.service.core.adviser import NOBODY, RANKED, PersonPlan
 from counsel.service.core.desk import Desk
+from counsel.service.core.explained_plan import RANKED, ExplainedPlan
 from counsel.service.core.live_adviser import LiveAdviser
 from counsel.service.core.person_beliefs import beta_interval
 from counsel.service.core.plan_cache import PlanKey
@@ -50,7 +51,7 @@ def summarise(desk: Desk, tenant: int, adviser: str) -> dict[str, Any]:
         history = _history(connection, adviser)
         recent = _recent(connection, live)
         totals = _totals(connection, adviser)
-    _, everybody = live.adviser.seen.tables(NOBODY, live.problem.n_states, live.problem.n_actions)
+    _, everybody = live.population.counts_of(NOBODY)
     given, matched = everybody.given, everybody.matched
     support = (everybody.silent + everybody.refusing + matched).sum(axis=1)
     shown, decided = history["shown"].sum(), history["decisions"].sum()
@@ -159,7 +160,7 @@ def _advised(history: NDArray[Any]) -> NDArray[Any]:
     return advised
 
 
-def _worth(history: NDArray[Any], person_plan: PersonPlan) -> dict[str, Any]:
+def _worth(history: NDArray[Any], person_plan: ExplainedPlan) -> dict[str, Any]:
     """Return what advice adds to an episode: measured against silent episodes, or as planned."""
     known = history[(history["live"] > 0) & ~np.isnan(history["reward"])]
     if known.size:
@@ -223,8 +224,8 @@ def _over_time(history: NDArray[Any]) -> list[dict[str, Any]]:
 def _by_advice(
     live: LiveAdviser, given: NDArray[np.int64], matched: NDArray[np.int64]
 ) -> list[dict[str, Any]]:
-    lift, room = live.adviser.common_lift()
-    low, high = beta_interval(lift, room)
+    lift, exposure = live.population.population_lift()
+    low, high = beta_interval(lift, exposure)
     return [
         {
             "advice": name,
@@ -241,8 +242,8 @@ def _by_advice(
 def _by_person(live: LiveAdviser) -> dict[str, Any]:
     """Return how many people match which share of the advice they see, without names."""
     shares = []
-    with live.adviser.seen.lock:
-        for counts in live.adviser.seen.people.values():
+    with live.population.counts.lock:
+        for counts in live.population.counts.people.values():
             if counts.pieces >= ENOUGH:
                 matches = (n for (_, heard, action), n in counts.cells.items() if heard == action)
                 shares.append(sum(matches) / counts.pieces)
@@ -251,7 +252,7 @@ def _by_person(live: LiveAdviser) -> dict[str, Any]:
 
 
 def _where(
-    live: LiveAdviser, person_plan: PersonPlan, support: NDArray[np.int64]
+    live: LiveAdviser, person_plan: ExplainedPlan, support: NDArray[np.int64]
 ) -> list[dict[str, Any]]:
     """Return the cells in which advice gains most per episode."""
     best = person_plan.gain.argmax(axis=2)
@@ -274,10 +275,12 @@ def _where(
     ]
 
 
-def _frontier(history: NDArray[Any], live: LiveAdviser, person_plan: PersonPlan) -> dict[str, Any]:
+def _frontier(
+    history: NDArray[Any], live: LiveAdviser, person_plan: ExplainedPlan
+) -> dict[str, Any]:
     """Return the frontier as believed, with marks for policies and for the episodes so far."""
     problem, chosen = person_plan.problem, person_plan.plan
-    if live.settings.limit.paced:  # plans aim at more or less than the budget
+    if live.settings.limit.is_paced:  # plans aim at more or less than the budget
         chosen = solve(problem, budget=live.settings.budget, allow_reverse=False)
     always = evaluate(problem, always_best_action(problem))
     marks = [

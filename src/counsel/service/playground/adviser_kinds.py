@@ -1,7 +1,7 @@
 """The advisers that a player can choose: aware of what advice is worth, always, or never."""
 
 from counsel.errors import CounselError
-from counsel.service.core.adviser import Limit
+from counsel.learning.population import Limit
 
 FIXED_LIMITS = {"always": Limit(always=True), "never": Limit(budget=0.0, hard=True)}
 """What advice may cost with the advisers that are aware of nothing."""

@@ -13,17 +13,18 @@ from typing import Any
 import numpy as np
 import sqlalchemy as sa
 
+from counsel._arrays import Floats
 from counsel.errors import CounselError
+from counsel.learning.population import NOBODY, Limit
 from counsel.model.human import draw_index
 from counsel.planning.frontier import frontier
-from counsel.service.core.adviser import NOBODY, Limit, PersonPlan
 from counsel.service.core.decide import index_of_advice
 from counsel.service.core.desk import Desk
 from counsel.service.core.episode import Episode
+from counsel.service.core.explained_plan import ExplainedPlan
 from counsel.service.core.live_adviser import LiveAdviser
-from counsel.service.core.outcomes import Outcome, observe
+from counsel.service.core.outcomes import Outcome
 from counsel.service.core.person_beliefs import lift_estimates
-from counsel.service.core.person_counts import Observation, Seen
 from counsel.service.core.settings import AdviserSettings
 from counsel.service.db.queries import SAME_STEP
 from counsel.service.db.tables import decisions, episodes, outcomes, people
@@ -266,7 +267,7 @@ class Playground:
         advised = [move for move in moves if move.advice is not None]
         alone = _score_alone(live, episode.person, game.grid, self._rng)
         before = _lift_before(live, episode.person, moves)
-        after = live.adviser.believe(episode.person).lift
+        after = live.population.estimate(episode.person).lift
         matched = [move for move in advised if move.action == move.advice]
         matched.sort(key=lambda move: -float(move.reason.get("gain") or 0.0))
         return {
@@ -308,19 +309,15 @@ def _past_move(grid: GridMap, live: LiveAdviser, move: Move) -> dict[str, Any]:
     }
 
 
-def _lift_before(live: LiveAdviser, person: int, moves: list[Move]) -> Any:  # noqa: ANN401
+def _lift_before(live: LiveAdviser, person: int, moves: list[Move]) -> Floats:
     """Return the estimated lifts of a person without what these moves showed."""
-    seen, earlier = live.adviser.seen, Seen()
-    with seen.lock:
-        for somebody, counts in seen.people.items():
-            for cell, times in counts.cells.items():
-                earlier.learn(Observation(somebody, *cell, times))
+    earlier = live.population.counts.copy()
     for move in moves:
-        earlier.learn(observe(person, move.state, move.heard, move.action or 0, -1))
-    return replace(live.adviser, seen=earlier).believe(person).lift
+        earlier.add(person, (move.state, move.heard, move.action or 0), -1)
+    return replace(live.population, counts=earlier).estimate(person).lift
 
 
-def _best_gains(grid: GridMap, person_plan: PersonPlan) -> list[list[float]]:
+def _best_gains(grid: GridMap, person_plan: ExplainedPlan) -> list[list[float]]:
     """Return what the best advice gains in each cell, top row first."""
     gains = np.zeros((grid.rows, grid.columns))
     for column in range(grid.columns - 1):
@@ -331,11 +328,11 @@ def _best_gains(grid: GridMap, person_plan: PersonPlan) -> list[list[float]]:
 
 
 def _frontier(
-    live: LiveAdviser, person_plan: PersonPlan, results: list[tuple[float, float]]
+    live: LiveAdviser, person_plan: ExplainedPlan, results: list[tuple[float, float]]
 ) -> dict[str, Any]:
     """Return stars against pieces for this player as believed, and the player's average."""
-    likely = replace(person_plan.believed, optimistic=person_plan.believed.lift)
-    vertices = frontier(live.adviser.believed_problem(likely)).vertices
+    likely = replace(person_plan.estimate, planned_lift=person_plan.estimate.lift)
+    vertices = frontier(live.population.problem(likely)).vertices
     you = None
     if results:
         score, pieces = np.array(results).mean(axis=0)
@@ -355,16 +352,15 @@ def _score_alone(
     Habits are drawn from the Dirichlet distribution with the free choices as counts, plus the prior
     as one more; the interval is the middle 95 % of the scores.
     """
-    problem = live.problem
-    own, _ = live.adviser.seen.tables(person, problem.n_states, problem.n_actions)
-    believed = live.adviser.believe(person)
-    prior = live.adviser.believe(NOBODY).habit
+    own, _ = live.population.counts_of(person)
+    estimate = live.population.estimate(person)
+    prior = live.population.estimate(NOBODY).habit
     weight = own.silent + own.refusing + prior
     drawn = rng.standard_gamma(np.maximum(weight, 1e-3), size=(DRAWS, *weight.shape))
     drawn /= drawn.sum(axis=2, keepdims=True)
-    habits = np.concatenate((believed.habit[None], drawn))
+    habits = np.concatenate((estimate.habit[None], drawn))
     following, is_star = next_states(grid), np.append(grid.cells.T.reshape(-1) == STAR, 0)
-    value = np.zeros((len(habits), problem.n_states))
+    value = np.zeros((len(habits), live.mdp.n_states))
     for _ in range(grid.columns - 1):
         value = (habits * (is_star + value)[:, following]).sum(axis=2)
         value[:, -1] = 0.0

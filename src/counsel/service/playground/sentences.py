@@ -5,7 +5,8 @@ from typing import Any
 import numpy as np
 
 from counsel._arrays import Floats
-from counsel.service.core.adviser import Limit, PersonPlan
+from counsel.learning.population import Limit
+from counsel.service.core.explained_plan import ExplainedPlan
 from counsel.service.core.live_adviser import LiveAdviser
 from counsel.service.playground.adviser_kinds import kind_of
 from counsel.service.playground.bird_moves import Move, crash_of, lands_on_star
@@ -26,13 +27,13 @@ def result_sentence(score: float, pieces: int, alone: float) -> str:
 
 
 def advice_line(
-    grid: GridMap, live: LiveAdviser, person_plan: PersonPlan, now: Move, limit: Limit
+    grid: GridMap, live: LiveAdviser, person_plan: ExplainedPlan, now: Move, limit: Limit
 ) -> dict[str, Any]:
     """Return the advice, or the reason for silence, as a sentence and as numbers."""
     if now.advice is None:
         sentence = _silent_sentence(grid, person_plan, now, limit)
     else:
-        sentence = _advice_sentence(grid, live, now, now.advice, person_plan.believed.habit)
+        sentence = _advice_sentence(grid, live, now, now.advice, person_plan.estimate.habit)
     numbers = ("gain", "lift", "advantage", "criticality", "price")
     return {
         "advice": live.action_name(now.advice),
@@ -60,7 +61,7 @@ def _advice_sentence(
     return f"{name}. {prediction}; {worth}."
 
 
-def _silent_sentence(grid: GridMap, person_plan: PersonPlan, now: Move, limit: Limit) -> str:
+def _silent_sentence(grid: GridMap, person_plan: ExplainedPlan, now: Move, limit: Limit) -> str:
     if kind_of(limit) == "never":
         return "Silent: this adviser never speaks."
     left = now.reason.get("left")
@@ -77,11 +78,11 @@ def _silent_sentence(grid: GridMap, person_plan: PersonPlan, now: Move, limit: L
     return f"Silent: saving {pieces} for {place}."
 
 
-def _best_column(grid: GridMap, person_plan: PersonPlan, now: Move) -> int | None:
+def _best_column(grid: GridMap, person_plan: ExplainedPlan, now: Move) -> int | None:
     """Return the column ahead where advice gains most in expectation."""
     reach = np.zeros(grid.rows * grid.columns + 1)
     reach[now.state] = 1.0
-    following, habit = next_states(grid), person_plan.believed.habit
+    following, habit = next_states(grid), person_plan.estimate.habit
     best, best_column = 0.0, None
     for column in range(now.step + 1, grid.columns - 1):
         step = np.zeros_like(reach)
