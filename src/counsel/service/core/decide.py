@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 import sqlalchemy as sa
 
-from counsel._arrays import Floats
-from counsel.planning.explain import action_values_at
+from counsel.planning.gains import gains_at
 from counsel.service.core.adviser import Advising, Limit, advice_at
 from counsel.service.core.live_adviser import Episode, Live
 
@@ -99,7 +98,11 @@ def _why(
     made: Advising, cell: tuple[int, int], advice: int | None, limit: Limit, left: int | None
 ) -> dict[str, Any]:
     """Return the numbers behind a decision: of what is advised, or of the best that is not."""
-    advantage, gain, price = _weighed(made, cell, left)
+    advantage, gain, price = made.advantage[cell], made.gain[cell], float(made.plan.price)
+    if left is not None and left > 0:
+        most = made.plan.policy.budget
+        at = left if most is None else min(left, most)  # a plan counts no more than its steps
+        advantage, gain, price = gains_at(made.problem, made.plan, *cell, at)
     looked_at = int(gain.argmax()) if advice is None else advice
     costs = limit.penalty is not None
     why = f"what it gains exceeds what {'it costs' if costs else 'a piece is worth elsewhere'}"
@@ -121,29 +124,6 @@ def _why(
         "criticality": None if bears is None else float(bears[cell]),
         "price": price if np.isfinite(price) else None,
     }
-
-
-def _weighed(
-    made: Advising, cell: tuple[int, int], left: int | None
-) -> tuple[Floats, Floats, float]:
-    """Return the advantage and gain of each advice in a cell, and the price of a piece.
-
-    Under a hard budget with k pieces left both are with k − 1 left from here on, and the price is
-    what the k-th piece adds later on if it is not spent here.
-    """
-    if left is None or left < 1:
-        return made.advantage[cell], made.gain[cell], float(made.plan.price)
-    step, state = cell
-    own = made.problem.policy[step, state]
-    then_ks = made.plan.values[:, step + 1]
-    less = action_values_at(made.problem, made.plan, step, state, then_ks[left - 1])
-    same = action_values_at(made.problem, made.plan, step, state, then_ks[left])
-    taken = own > 0.0
-    alone, kept = float(own[taken] @ less[taken]), float(own[taken] @ same[taken])
-    here = made.problem.mdp.allowed[step, state]
-    advantage = np.where(here, less - alone, np.nan)
-    gain = np.where(here, made.problem.lift[step, state] * np.nan_to_num(advantage), 0.0)
-    return advantage, gain, kept - alone
 
 
 def to_row(ask: Ask, said: Said) -> dict[str, Any]:
