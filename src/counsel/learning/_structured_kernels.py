@@ -15,6 +15,7 @@ from counsel.estimate._habit_kernels import settle_habit
 from counsel.learning._rfe_kernels import pick_top
 from counsel.learning._transition_kernels import Chains, expect_chain, follow, kinds_of
 from counsel.model._kernels import layer_of
+from counsel.planning._gain_kernels import gain
 from counsel.simulate._episode_kernels import Scene, draw_action, draw_row, draw_start
 
 
@@ -263,7 +264,9 @@ def plan_factors(
     was never seen pays ``least`` at every step, unless nothing more can happen there.
     """
     H, S, A = counts.chains.visits_hsx.shape
-    V_hs, Q_a, own_a, lift_a = np.zeros((H + 1, S)), np.empty(A), np.empty(A), np.empty(A)
+    V_hs, lift_a = np.zeros((H + 1, S)), np.empty(A)
+    Q_1a, own_1a = np.empty((1, A)), np.empty((1, A))
+    Q_a, own_a = Q_1a[0], own_1a[0]
     for h in range(H - 1, -1, -1):
         for s in range(S):
             if not was_seen(counts, h, s):
@@ -282,9 +285,9 @@ def plan_factors(
                 alone += own_a[a] * Q_a[a]
             best, top = A, 0.0
             for b in range(A):
-                gain = lift_a[b] * (Q_a[b] - alone) - penalty
-                if lift_a[b] > 0.0 and gain > top + 1e-12 * (1.0 + abs(alone)):
-                    best, top = b, gain
+                net = gain(own_1a, 0, b, lift_a[b], Q_1a, 0, alone) - penalty
+                if lift_a[b] > 0.0 and net > top + 1e-12 * (1.0 + abs(alone)):
+                    best, top = b, net
             V_hs[h, s] = alone + top
             advice_hs[h, s] = best
 

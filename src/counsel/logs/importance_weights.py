@@ -15,7 +15,7 @@ from counsel._arrays import Floats, Ints, one_type
 from counsel.logs.count import CUT, codes_of, follow
 from counsel.logs.fit import Fit
 from counsel.logs.read import Log, blaming_engine
-from counsel.model.human import advantages
+from counsel.model.human import advantages, gain_of
 from counsel.model.policy import Policy
 from counsel.model.problem import AdviceProblem
 from counsel.planning._backward_kernels import Model, action_values
@@ -208,7 +208,7 @@ def _ahead(
         action_values(model, h, values, states, q_sa)
         known = np.where(np.isinf(q_sa), 0.0, q_sa)
         alone = (problem.policy[h] * known).sum(axis=1, keepdims=True)
-        gain = problem.lift[h] * advantages(problem.policy[h], known)
+        gain = gain_of(problem.lift[h], advantages(problem.policy[h], known))
         q_ksb[k, :, :A], q_ksb[k, :, A:] = alone + gain, alone
     if policy.budget is not None:
         # Advice leads to the plane before; with no piece left nothing can be said.

@@ -194,16 +194,28 @@ def advantages(own: Floats, values: Floats) -> Floats:
 
     For an action the person takes most of the time this is summed as Σ_b π(b) (values(a) −
     values(b)): the difference of two nearly equal numbers, multiplied by a lift far below 0, would
-    have lost its digits. Values of actions without probability may be infinite.
+    have lost its digits. A value of −∞ is out of reach: the advantage is −∞ there, and ∞ elsewhere
+    if the person alone may end there.
     """
     own, values = np.broadcast_arrays(own, values)
     taken = np.where(own > 0.0, values, 0.0)
+    lost = np.isneginf(taken).any(axis=-1, keepdims=True)
+    taken = np.where(lost, 0.0, taken)
     advantage: Floats = values - (own * taken).sum(axis=-1, keepdims=True)
-    mostly = own > 0.5
+    mostly = (own > 0.5) & ~lost
     *row, _ = np.nonzero(mostly)
     apart = values[mostly][:, None] - taken[tuple(row)]
     advantage[mostly] = (own[tuple(row)] * apart).sum(axis=-1)
+    if lost.any():
+        advantage = np.where(lost, np.where(np.isneginf(values), -np.inf, np.inf), advantage)
     return advantage
+
+
+def gain_of(lift: Floats, advantage: Floats) -> Floats:
+    """Return lift × advantage; 0 where the advice changes nothing, whatever lies out of reach."""
+    moves = lift != 0.0
+    gain: Floats = np.where(moves, lift, 0.0) * np.where(moves, advantage, 0.0)
+    return gain
 
 
 def draw_index(probability: Floats, rng: np.random.Generator) -> int:

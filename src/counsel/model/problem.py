@@ -28,7 +28,7 @@ from counsel._arrays import (
     unlayered,
 )
 from counsel.errors import CounselError
-from counsel.model.human import Human, advantages, advised_law
+from counsel.model.human import Human, advantages, advised_law, gain_of
 from counsel.model.kernel import Kernel
 from counsel.model.mdp import MDP
 from counsel.model.policy import Policy
@@ -360,7 +360,7 @@ def machine_rewards(problem: AdviceProblem) -> Floats:
     """
     reward, own = layers(problem.mdp.reward), problem.human.policy
     alone = (own * reward).sum(axis=2, keepdims=True)
-    advised: Floats = alone + problem.human.lift * advantages(own, reward)
+    advised: Floats = alone + gain_of(problem.human.lift, advantages(own, reward))
     table = np.concatenate((advised, np.broadcast_to(alone, (*advised.shape[:2], 1))), axis=2)
     return unlayered(table)
 

@@ -10,14 +10,12 @@ from typing import NamedTuple
 import numpy as np
 
 from counsel._arrays import Bools, Floats, Ints
-from counsel._jit import as_int64, inlined, kernel
+from counsel._jit import as_int64, kernel
 from counsel.model._kernels import layer_of
+from counsel.planning._gain_kernels import gain
 
 TIE = 1e-12
 """Two values within this share of their size are equal: rounding must not decide what is said."""
-
-ALMOST_CERTAIN = 0.9
-"""From here on 1 − π has lost enough digits for another sum to be worth its time."""
 
 NO_MASS = 1e-12
 """An adherence below this share of the habit is rounding: the advice is never taken."""
@@ -77,27 +75,6 @@ def expect(model: Model, h: int, row: int, end: int, V_s2: Floats, E_r2: Floats)
             e1 += p * V_s2[t, 1]
         E_r2[i - offset, 0] = e0
         E_r2[i - offset, 1] = e1
-
-
-@inlined
-def gain(
-    policy_sa: Floats, s: int, a: int, lift: float, q_2a: Floats, c: int, alone: float
-) -> float:
-    """Gain of advising ``a`` in value ``c``: lift · (q(a) − alone).
-
-    For an action the person takes almost always the advantage is summed as Σ_b π(b) (q(a) − q(b)):
-    the difference of two nearly equal numbers, divided by the small chance of anything else, would
-    have lost its digits.
-    """
-    if policy_sa[s, a] < ALMOST_CERTAIN:
-        simple: float = lift * (q_2a[c, a] - alone)
-        return simple
-    advantage = 0.0
-    for b in range(q_2a.shape[1]):
-        if policy_sa[s, b] > 0.0 and b != a:
-            advantage += policy_sa[s, b] * (q_2a[c, a] - q_2a[c, b])
-    total: float = lift * advantage
-    return total
 
 
 @kernel
@@ -268,9 +245,7 @@ def choose(
         else:
             for a in range(A):
                 pull = pull_sa[s, a]
-                net = pull * (q_2a[0, a] - alone0) - cost0
-                if policy_sa[s, a] >= ALMOST_CERTAIN and pull == pull:
-                    net = gain(policy_sa, s, a, pull, q_2a, 0, alone0) - cost0
+                net = gain(policy_sa, s, a, pull, q_2a, 0, alone0) - cost0
                 # Selections, not branches: which advice is best is a coin toss to the processor.
                 better = net > top
                 loser = top if better else net

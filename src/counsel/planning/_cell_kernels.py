@@ -1,7 +1,7 @@
 """Compiled plans over the cells that can occur, for those who plan again and again.
 
 Cells are numbered through all steps, so that what follows a cell has a larger number, and the last
-number stands for after the end. The rules are those of ``choose`` in ``_kernels.py``.
+number stands for after the end. The rules are those of ``choose`` in ``_backward_kernels.py``.
 """
 
 from typing import NamedTuple
@@ -10,7 +10,8 @@ import numpy as np
 
 from counsel._arrays import Bools, Floats, Ints
 from counsel._jit import kernel
-from counsel.planning._backward_kernels import ALMOST_CERTAIN, TIE, Aim, gain, settle
+from counsel.planning._backward_kernels import TIE, Aim, settle
+from counsel.planning._gain_kernels import gain
 
 
 class CellWorld(NamedTuple):
@@ -65,9 +66,7 @@ def plan_cells(
         for a in range(A):
             pull = pull_ca[c, a]
             if pull == pull:
-                net = pull * (q_2a[0, a] - alone0) - aim.cost0
-                if world.own_ca[c, a] >= ALMOST_CERTAIN:
-                    net = gain(world.own_ca, c, a, pull, q_2a, 0, alone0) - aim.cost0
+                net = gain(world.own_ca, c, a, pull, q_2a, 0, alone0) - aim.cost0
                 if net > top:
                     next_best, best, top = max(next_best, top), a, net
                 else:

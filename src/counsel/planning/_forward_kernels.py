@@ -57,7 +57,10 @@ def walk_forward(
     """
     K, H, S = advice_khs.shape
     silence = model.policy_lsa.shape[2]
-    cursor_k = np.searchsorted(random_cell, np.arange(K) * (H * S))
+    cursor_k = np.zeros(K, np.int64)
+    if random_cell.size > 0:
+        for k in range(K):
+            cursor_k[k] = np.searchsorted(random_cell, k * H * S)
     for h in range(H):
         now_ks, then_ks = x_jks[h % 2], x_jks[(h + 1) % 2]
         then_ks[:] = 0.0
@@ -68,10 +71,10 @@ def walk_forward(
             after = max(k - 1, 0)
             for s in range(S):
                 x = now_ks[k, s]
-                while cursor < random_cell.size and random_cell[cursor] < first + s:
-                    cursor += 1
                 if x == 0.0:
                     continue
+                while cursor < random_cell.size and random_cell[cursor] < first + s:
+                    cursor += 1
                 occupancy_hs[h, s] += x
                 if cursor < random_cell.size and random_cell[cursor] == first + s:
                     for i in range(random_indptr[cursor], random_indptr[cursor + 1]):

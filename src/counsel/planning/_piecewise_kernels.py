@@ -10,6 +10,7 @@ import numpy as np
 
 from counsel._arrays import Bools, Floats, Ints
 from counsel._jit import as_int64, kernel
+from counsel.planning._gain_kernels import gain_by_differences
 
 STRAIGHT = 1e-13
 """A point this close to the line between its neighbours, relative to its size, is no kink."""
@@ -184,7 +185,7 @@ def step_pieces(
     new_at, new_value = np.empty(room), np.empty(room)
     fill = 0
     may_b = np.empty(A + 1, np.bool_)
-    last_b, last_a = np.empty(A + 1), np.empty(A)
+    last_b, last_1a = np.empty(A + 1), np.empty((1, A))
     for s in range(S):
         grid, n = np.zeros(1), as_int64(1)
         for a in range(A):
@@ -199,7 +200,7 @@ def step_pieces(
                     grid = wider
         q_an = np.zeros((A, n))
         for a in range(A):
-            i, last_a[a] = row_sa[s, a], 0.0
+            i, last_1a[0, a] = row_sa[s, a], 0.0
             if i < 0:
                 continue
             for k in range(n):
@@ -207,28 +208,22 @@ def step_pieces(
             for j in range(indptr[i], indptr[i + 1]):
                 t, p = next_state[j], probability[j]
                 add(p, at, value, begin[t], begin[t + 1], last[t], grid, n, q_an[a])
-                last_a[a] += p * last[t]
+                last_1a[0, a] += p * last[t]
         y_bn = np.zeros((A + 1, n))
         last_b[A] = 0.0
         for a in range(A):
             if policy_sa[s, a] > 0.0:
                 for k in range(n):
                     y_bn[A, k] += policy_sa[s, a] * q_an[a, k]
-                last_b[A] += policy_sa[s, a] * last_a[a]
+                last_b[A] += policy_sa[s, a] * last_1a[0, a]
         for a in range(A):
             may_b[a] = speak_sa[s, a]
             lift = lift_sa[s, a]
-            advantage = 0.0
-            for b in range(A):
-                if b != a and policy_sa[s, b] > 0.0:
-                    advantage += policy_sa[s, b] * (last_a[a] - last_a[b])
-            last_b[a] = last_b[A] + lift * advantage - 1.0
+            rise = gain_by_differences(policy_sa, s, a, lift, last_1a, 0)
+            last_b[a] = last_b[A] + rise - 1.0
             for i in range(n):
-                advantage = 0.0
-                for b in range(A):
-                    if b != a and policy_sa[s, b] > 0.0:
-                        advantage += policy_sa[s, b] * (q_an[a, i] - q_an[b, i])
-                y_bn[a, i] = y_bn[A, i] + lift * advantage - grid[i]
+                more = gain_by_differences(policy_sa, s, a, lift, q_an.T, i)
+                y_bn[a, i] = y_bn[A, i] + more - grid[i]
         may_b[A] = True
         critical_s[s] = np.inf if must_s[s] else supremum(grid, n, y_bn, last_b, may_b, unit)
         may_b[A] = not must_s[s]

@@ -138,14 +138,14 @@ class Planner:
         return float(first), float(second)
 
     def penalise(self, penalty: float) -> tuple[float, float]:
-        """Plan for a penalty; return the expected pieces of advice and the expected reward."""
-        value, pieces = self.run(penalised(self.problem, penalty))
-        return 0.0 - pieces, value - penalty * pieces
+        """Plan for a penalty; return the expected reward and the expected pieces of advice."""
+        net, minus_count = self.run(penalised(self.problem, penalty))
+        return net - penalty * minus_count, 0.0 - minus_count
 
     def least(self) -> tuple[float, float]:
-        """Plan to say as little as possible; return the pieces of advice and the reward."""
-        pieces, reward = self.run(least_advice(self.problem))
-        return 0.0 - pieces, reward
+        """Plan to say as little as possible; return the reward and the pieces of advice."""
+        minus_count, value = self.run(least_advice(self.problem))
+        return value, 0.0 - minus_count
 
     def _run_in_threads(self, aim: Aim) -> None:
         """Plan step by step; threads share the rows of a step, then its states."""

@@ -17,7 +17,7 @@ probability of switching, since a cell is visited at most once in an episode.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -40,8 +40,8 @@ class Point:
     the same policy.
     """
 
-    count: float
     value: float
+    count: float
     at: float
     low: float
     high: float
@@ -49,18 +49,17 @@ class Point:
 
 def ends(planner: Planner) -> tuple[Point, Point]:
     """Return the vertex that says least and the vertex that earns most."""
-    count, value = planner.least()
-    left = Point(count, value, np.inf, np.inf, np.inf)
+    left = Point(*planner.least(), np.inf, np.inf, np.inf)
     right = Point(*planner.penalise(0.0), 0.0, 0.0, 0.0)
     if right.count <= left.count or not earns_more(right, left):
-        both = Point(left.count, left.value, np.inf, 0.0, np.inf)
+        both = replace(left, low=0.0)
         return both, both
     return left, right
 
 
-def earns_more(one: Point, other: Point) -> bool:
-    """Tell whether one vertex earns more than another by more than rounding."""
-    return one.value > other.value + SAME_VALUE * (abs(one.value) + abs(other.value))
+def earns_more(vertex: Point, other: Point) -> bool:
+    """Tell whether a vertex earns more than another by more than rounding."""
+    return vertex.value > other.value + SAME_VALUE * (abs(vertex.value) + abs(other.value))
 
 
 def slope(left: Point, right: Point) -> float:
@@ -71,12 +70,12 @@ def slope(left: Point, right: Point) -> float:
 def between(planner: Planner, left: Point, right: Point) -> Point | None:
     """Plan at the slope between two vertices: return a vertex above their line, or None."""
     price = slope(left, right)
-    count, value = planner.penalise(price)
+    value, count = planner.penalise(price)
     line = left.value - price * left.count
     size = abs(left.value) + abs(right.value) + price * right.count
     if value - price * count <= line + SAME_VALUE * size or not left.count < count < right.count:
         return None
-    return Point(count, value, price, price, price)
+    return Point(value, count, price, price, price)
 
 
 def bracket(planner: Planner, left: Point, right: Point, budget: float) -> tuple[Point, Point]:

@@ -112,15 +112,15 @@ def forward(problem: AdviceProblem, model: Model, policy: Policy | Mixture) -> E
         parts = [forward(problem, model, part) for part in policy.policies]
         return _average(parts, policy.weights)
     problem.check_fits(policy)
-    random = policy.random
-    K, H, S = policy.planes.shape
+    advice_khs, random = policy.planes, policy.random
+    K, H, S = advice_khs.shape
     x_jks = np.zeros((2, K, S))
     x_jks[0, K - 1] = problem.mdp.start
     occupancy_hs, reward_h, rate_h = np.zeros((H, S)), np.zeros(H), np.zeros(H)
     pieces_sa = np.zeros((S, problem.n_actions))
     walk_forward(
         model,
-        policy.planes,
+        advice_khs,
         random.cell,
         random.indptr,
         random.advice,

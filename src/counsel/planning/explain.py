@@ -12,11 +12,9 @@ import numpy as np
 
 from counsel._arrays import Floats, index_in, sealed
 from counsel.errors import CounselError
-from counsel.model.policy import Policy
 from counsel.model.problem import AdviceProblem
-from counsel.planning._backward_kernels import action_values
-from counsel.planning.backward import model_of
 from counsel.planning.criticality import Criticality, rank
+from counsel.planning.gains import gains_at
 from counsel.planning.plan import Plan
 
 KINKS_FOR_ONE_CELL = 300_000
@@ -220,16 +218,13 @@ def explain(  # noqa: PLR0913 (the problem, the plan, the cell, and what is know
         raise CounselError(f"expected a Plan (what solve returns), not {type(plan).__name__}")
     h = index_in("step", step, problem.horizon)
     s = index_in("state", _number_of(problem, state), problem.n_states)
-    k = plan.policy.budget if pieces_left is None else pieces_left
-    plane = plan.policy.plane_of(k)
-    then_s = plan.value_planes[max(plane - 1, 0), h + 1]
+    left = plan.policy.budget if pieces_left is None else pieces_left
+    left = None if left is None else plan.policy.plane_of(left)
     problem.check_fits(plan.policy)
     own_a, lift_a = problem.policy[h, s], problem.lift[h, s]
-    q_a = action_values_at(problem, plan, h, s, then_s)
-    advantage_a = _advantages(own_a, q_a)
-    gain_a = _gains(lift_a, advantage_a)
+    advantage_a, gain_a, price = gains_at(problem, plan, h, s, left)
     speak_a = plan.rules.speak[h if len(plan.rules.speak) > 1 else 0, s]
-    advice, probability = _said(plan.policy, h, s, k)
+    advice, probability = _likeliest_advice(plan.policy.at(h, s, left), problem.defer)
     considered = advice
     if advice is None and speak_a.any():
         considered = int(np.where(speak_a, gain_a, -np.inf).argmax())
@@ -239,17 +234,12 @@ def explain(  # noqa: PLR0913 (the problem, the plan, the cell, and what is know
     cells = criticality or rank(
         problem, plan.rules, max_kinks=KINKS_FOR_ONE_CELL, grid=16, from_step=h
     )
-    price = plan.price
-    if k is not None:
-        alone = _alone(own_a, q_a)
-        kept = _alone(own_a, action_values_at(problem, plan, h, s, plan.values[plane, h + 1]))
-        price = kept - alone if k and alone > -np.inf else np.inf
     return Explanation(
         step=h,
         state=s,
         state_name=problem.mdp.state_name(s),
         action_names=tuple(problem.mdp.action_name(a) for a in range(problem.n_actions)),
-        pieces_left=None if k is None else plane,
+        pieces_left=left,
         advice=advice,
         probability=probability,
         considered=considered,
@@ -280,47 +270,13 @@ def _number_of(problem: AdviceProblem, state: int | str) -> int:
         ) from None
 
 
-def _said(policy: Policy, h: int, s: int, k: int | None) -> tuple[int | None, float]:
-    """Return what is advised and how often; in a random cell the advice, not the silence."""
-    spoken = {advice: p for advice, p in policy.at(h, s, k).items() if advice != policy.defer}
+def _likeliest_advice(chances: dict[int, float], defer: int) -> tuple[int | None, float]:
+    """Return the advice of a cell and its probability; None only if the cell is always silent."""
+    spoken = {advice: p for advice, p in chances.items() if advice != defer}
     if not spoken:
         return None, 1.0
     advice = max(spoken, key=spoken.__getitem__)
     return advice, spoken[advice]
-
-
-def action_values_at(problem: AdviceProblem, plan: Plan, h: int, s: int, then_s: Floats) -> Floats:
-    """Return Q(a) in one cell with given values [s] after it."""
-    q_na = np.empty((1, problem.n_actions))
-    action_values(model_of(problem, plan.rules), h, then_s, np.array([s]), q_na)
-    q_a: Floats = q_na[0]
-    return q_a
-
-
-def _alone(own_a: Floats, q_a: Floats) -> float:
-    """Return what the person gets by themselves: Σ_a π(a) Q(a)."""
-    return float(own_a[own_a > 0.0] @ q_a[own_a > 0.0])
-
-
-def _advantages(own_a: Floats, q_a: Floats) -> Floats:
-    """Return Q(a) − Σ_b π(b) Q(b), summed so that a nearly certain person keeps its digits.
-
-    −∞ for what leads out of reach; ∞ for what does not where the person alone would end there.
-    """
-    taken, here = own_a > 0.0, np.isfinite(q_a)
-    if not here[taken].all():
-        return np.where(here, np.inf, -np.inf)
-    advantage = np.full(q_a.size, -np.inf)
-    advantage[here] = ((q_a[here, None] - q_a[taken]) * own_a[taken]).sum(axis=1)
-    return advantage
-
-
-def _gains(lift_a: Floats, advantage_a: Floats) -> Floats:
-    """Return lift × advantage, 0 where the advice changes nothing."""
-    gain_a: Floats = np.where(lift_a == 0.0, 0.0, lift_a) * np.where(
-        lift_a == 0.0, 0.0, advantage_a
-    )
-    return gain_a
 
 
 def _short(number: float) -> str:

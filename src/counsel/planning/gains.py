@@ -1,16 +1,30 @@
-"""Advantage and gain of every piece of advice in every cell, for given values of what follows.
+"""Advantage and gain of every piece of advice, for given values of what follows.
 
 advantage_h(s, b) = Q_h(s, b) − Σ_a π_h(a | s) Q_h(s, a),     gain = lift × advantage
+
+Explanations, the reasons of the service, the report and the playground take their numbers from
+here. Compiled loops use ``_gain_kernels.py``.
 """
+
+from typing import NamedTuple
 
 import numpy as np
 
-from counsel._arrays import Floats
-from counsel.model.human import advantages
+from counsel._arrays import Bools, Floats
+from counsel.model.human import advantages, gain_of
 from counsel.model.problem import AdviceProblem
 from counsel.planning._backward_kernels import action_values
 from counsel.planning.advice_rules import Rules
 from counsel.planning.backward import model_of
+from counsel.planning.plan import Plan
+
+
+class CellGains(NamedTuple):
+    """Advantage and gain of each advice [a] in one cell, and the price of a piece there."""
+
+    advantage: Floats
+    gain: Floats
+    price: float
 
 
 def gains(problem: AdviceProblem, values: Floats) -> tuple[Floats, Floats]:
@@ -21,16 +35,45 @@ def gains(problem: AdviceProblem, values: Floats) -> tuple[Floats, Floats]:
     problem
         The world and the person.
     values
-        What is earned from each state on, [h, s] with one row after the last step: ``plan.values``,
-        say.
+        What is earned from each state on, [h, s] with one row after the last step, e.g.
+        ``plan.values``.
     """
+    H, S, A = problem.horizon, problem.n_states, problem.n_actions
     rules = Rules.read(problem, forbidden=None, required=None, allow_reverse=True)
     model = model_of(problem, rules)
-    H, S, A = problem.horizon, problem.n_states, problem.n_actions
-    advantage, states, q_sa = np.empty((H, S, A)), np.arange(S), np.empty((S, A))
+    advantage, gain = np.empty((H, S, A)), np.empty((H, S, A))
+    states, q_sa = np.arange(S), np.empty((S, A))
     for h in range(H):
         action_values(model, h, values[h + 1], states, q_sa)
-        advantage[h] = advantages(problem.policy[h], q_sa)
-        advantage[h][~problem.mdp.allowed[h]] = np.nan
-    gain = np.where(np.isnan(advantage), 0.0, problem.lift * advantage)
+        at = problem.policy[h], problem.lift[h], problem.mdp.allowed[h]
+        advantage[h], gain[h] = _weigh(*at, q_sa)
     return advantage, gain
+
+
+def gains_at(
+    problem: AdviceProblem, plan: Plan, step: int, state: int, pieces_left: int | None = None
+) -> CellGains:
+    """Return the gains in one cell, with what follows planned as in ``plan``.
+
+    Under a hard budget with k pieces left, advantage and gain are with k − 1 pieces left from here
+    on, and the price is what the k-th piece adds later if it is not spent here.
+    """
+    plane = plan.policy.plane_of(pieces_left)
+    after = max(plane - 1, 0)
+    model = model_of(problem, plan.rules)
+    q_ka = np.empty((2, problem.n_actions))
+    for i, k in enumerate((after, plane)):
+        then_s = plan.value_planes[k, step + 1]
+        action_values(model, step, then_s, np.array([state]), q_ka[i : i + 1])
+    at = problem.policy[step, state], problem.lift[step, state], problem.mdp.allowed[step, state]
+    advantage, gain = _weigh(*at, q_ka[0])
+    if pieces_left is None:
+        return CellGains(advantage, gain, plan.price)
+    taken = at[0] > 0.0
+    spent, kept = (float(at[0][taken] @ q_a[taken]) for q_a in q_ka)
+    return CellGains(advantage, gain, kept - spent if plane and spent > -np.inf else np.inf)
+
+
+def _weigh(own: Floats, lift: Floats, allowed: Bools, q: Floats) -> tuple[Floats, Floats]:
+    advantage = np.where(allowed, advantages(own, q), np.nan)
+    return advantage, np.where(allowed, gain_of(lift, advantage), 0.0)

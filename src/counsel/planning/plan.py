@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from counsel._arrays import Floats, Ints, sealed
+from counsel.model.human import advantages
 from counsel.model.mixture import Mixture
 from counsel.model.policy import Policy
 from counsel.model.problem import AdviceProblem
@@ -110,8 +111,7 @@ def reverse_cells(
             after = k - 1 if len(advice_khs) > 1 else k
             q_na = np.empty((states.size, A))
             action_values(model, h, values_khs[after, h + 1], states, q_na)
-            own_na = problem.policy[h, states]
-            alone_n = (own_na * np.where(own_na > 0.0, q_na, 0.0)).sum(axis=1)
-            worse = q_na[np.arange(states.size), advice_s[states]] < alone_n
+            advantage_na = advantages(problem.policy[h, states], q_na)
+            worse = advantage_na[np.arange(states.size), advice_s[states]] < 0.0
             found += [(k, h, int(s)) for s in states[worse]]
     return sealed(np.array(found, dtype=np.int64).reshape(-1, 3))

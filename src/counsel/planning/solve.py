@@ -114,9 +114,9 @@ def read_penalty(penalty: float | None) -> float:
 
 def solve_penalty(planner: Planner, penalty: float) -> Plan:
     """Return the best plan at a penalty; the planner gives its working space away."""
-    count, value = planner.penalise(penalty)
+    outcome = planner.penalise(penalty)
     policy = Policy.trusted(planner.advice, n_actions=planner.problem.n_actions)
-    return _plan(planner, (value, count), (penalty, penalty), policy, Mixture((policy,), (1.0,)))
+    return _plan(planner, outcome, (penalty, penalty), policy, Mixture((policy,), (1.0,)))
 
 
 def solve_budget(planner: Planner, left: Point, right: Point, budget: float) -> Plan:

@@ -7,10 +7,8 @@ from typing import Any
 import numpy as np
 import sqlalchemy as sa
 
-from counsel._arrays import Floats
 from counsel.learning.population import Limit
-from counsel.model.problem import AdviceProblem
-from counsel.planning.explain import action_values_at
+from counsel.planning.gains import gains_at
 from counsel.service.core.episode import Episode
 from counsel.service.core.explained_plan import ExplainedPlan
 
@@ -135,7 +133,12 @@ def _reason(
     left: int | None,
 ) -> dict[str, Any]:
     """Return the numbers behind a decision: of the advice given, or of the best one withheld."""
-    advantage, gain, price = _gains_at(person_plan, cell, left)
+    plan = person_plan.plan
+    advantage, gain, price = person_plan.advantage[cell], person_plan.gain[cell], float(plan.price)
+    if left is not None and left > 0:
+        most = plan.policy.budget
+        pieces = left if most is None else min(left, most)  # a plan has no more than its steps
+        advantage, gain, price = gains_at(person_plan.problem, plan, *cell, pieces)
     considered = int(gain.argmax()) if advice is None else advice
     has_penalty = limit.penalty is not None
     if limit.always:
@@ -159,31 +162,6 @@ def _reason(
         "criticality": None if criticality is None else float(criticality[cell]),
         "price": price if np.isfinite(price) else None,
     }
-
-
-def _gains_at(
-    person_plan: ExplainedPlan, cell: tuple[int, int], left: int | None
-) -> tuple[Floats, Floats, float]:
-    """Return the advantage and gain of each advice in a cell, and the price of a piece.
-
-    Under a hard budget with k pieces left both are with k − 1 left from here on, and the price is
-    what the k-th piece adds later if it is not spent here.
-    """
-    problem, plan = person_plan.problem, person_plan.plan
-    if left is None or left < 1:
-        return person_plan.advantage[cell], person_plan.gain[cell], float(plan.price)
-    step, state = cell
-    habit = problem.policy[step, state]
-    next_ks = plan.values[:, step + 1]
-    values_spent = action_values_at(problem, plan, step, state, next_ks[left - 1])
-    values_kept = action_values_at(problem, plan, step, state, next_ks[left])
-    taken = habit > 0.0
-    alone = float(habit[taken] @ values_spent[taken])
-    kept = float(habit[taken] @ values_kept[taken])
-    allowed = problem.mdp.allowed[step, state]
-    advantage = np.where(allowed, values_spent - alone, np.nan)
-    gain = np.where(allowed, problem.lift[step, state] * np.nan_to_num(advantage), 0.0)
-    return advantage, gain, kept - alone
 
 
 def to_row(request: DecisionRequest, decision: Decision) -> dict[str, Any]:

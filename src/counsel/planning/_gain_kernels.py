@@ -1,0 +1,35 @@
+"""The compiled gain of a piece of advice: lift × advantage. ``gains.py`` has the NumPy one."""
+
+from counsel._arrays import Floats
+from counsel._jit import inlined
+
+ALMOST_CERTAIN = 0.9
+"""From this probability on, 1 − π has lost enough digits for another sum to be worth its time."""
+
+
+@inlined
+def gain(
+    policy_sa: Floats, s: int, a: int, lift: float, q_ca: Floats, c: int, alone: float
+) -> float:
+    """Gain of advising ``a`` in value ``c``: lift · (q(a) − alone).
+
+    For an action the person takes almost always the difference of two nearly equal numbers, divided
+    by the small probability of anything else, would have lost its digits.
+    """
+    simple: float = lift * (q_ca[c, a] - alone)
+    if policy_sa[s, a] >= ALMOST_CERTAIN:
+        return gain_by_differences(policy_sa, s, a, lift, q_ca, c)
+    return simple
+
+
+@inlined
+def gain_by_differences(
+    policy_sa: Floats, s: int, a: int, lift: float, q_ca: Floats, c: int
+) -> float:
+    """Return the same gain with the advantage summed as Σ_b π(b) (q(a) − q(b))."""
+    advantage = 0.0
+    for b in range(policy_sa.shape[1]):
+        if policy_sa[s, b] > 0.0 and b != a:
+            advantage += policy_sa[s, b] * (q_ca[c, a] - q_ca[c, b])
+    total: float = lift * advantage
+    return total
