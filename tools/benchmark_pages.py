@@ -131,7 +131,10 @@ def page(folder: Path) -> str:
         "",
         folded(INTRODUCTION),
         "",
-        folded(f"Measured on {dates(areas)}: {machine(first)}. All areas together took {spent:.0f} minutes."),
+        folded(
+            f"Measured on {dates(areas)}: {machine(first)}. All areas together took {spent:.0f} "
+            "minutes."
+        ),
         "",
         folded(f"Versions: {versions(areas)}."),
         "",
@@ -164,7 +167,8 @@ def chapter(name: str, area: Area, *, other: bool) -> list[str]:
         lines.append("")
     lines += ["| measured | Counsel | against | ratio | target | |", "|---|---:|---|---:|---|---|"]
     lines += [cells(line(row)) for row in rows]
-    lines += ["", f"To run only this area: `python -m benchmarks.{name}` ({minutes:.1f} minutes).", ""]
+    command = f"`python -m benchmarks.{name}` ({minutes:.1f} minutes)"
+    lines += ["", f"To run only this area: {command}.", ""]
     return lines
 
 
