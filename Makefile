@@ -1,4 +1,4 @@
-# Two commands need nothing but Python >= 3.11 and make: `make demo` and `make test`.
+# `make demo` and `make test` need only Python >= 3.11 and make.
 PYTHON ?= python3
 VENV := .venv
 LOCK := requirements.lock
@@ -11,29 +11,29 @@ PARALLEL = -n $(WORKERS) --dist worksteal
 PYTEST = $(COMPILED) $(BIN)/python -m pytest $(PARALLEL)
 MINUTES ?= 5
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
-# Workers share what one of them has compiled to bytecode.
+# Test workers share compiled bytecode.
 export PYTHONDONTWRITEBYTECODE =
 
 .PHONY: help demo install test test-slow test-all test-lowest fuzz coverage check hooks docs bench dist build-and-check lock clean
 
 help:
-	@echo "make demo       learn to advise two players of a game, and write a page that shows it"
-	@echo "make install    install everything into $(VENV), from the lock"
-	@echo "make test       run the tests (some four minutes on two cores the first time, then three)"
-	@echo "make test-slow  the other tests: statistics, processes, browser, database, reproductions"
-	@echo "make test-all   both"
-	@echo "make test-lowest  make test with the lowest versions of all dependencies"
-	@echo "make fuzz       the claims that hold for any seed, with fresh seeds; MINUTES=60 takes an hour"
-	@echo "make coverage   make test, and which lines it runs, compiled kernels included"
-	@echo "make check      style, types, direction of imports"
-	@echo "make hooks      run the pre-commit hooks on every file"
-	@echo "make docs       build the documentation into docs/_build/html"
-	@echo "make bench      measure against peers (15 minutes), and write the page about it"
-	@echo "make dist       build the wheel and the sdist, and check both"
-	@echo "make lock       write the locks anew (needs uv)"
-	@echo "make clean      remove what these made"
+	@echo "make demo         learn to advise two players of a game and write a page that shows the result"
+	@echo "make install      install everything into $(VENV) from the lock file"
+	@echo "make test         run the quick tests (about four minutes on two cores the first time, then three)"
+	@echo "make test-slow    run the slow tests: statistics, processes, browser, database, reproductions"
+	@echo "make test-all     run the quick and the slow tests"
+	@echo "make test-lowest  run make test with the lowest versions of all dependencies"
+	@echo "make fuzz         test the claims that hold for any seed with fresh seeds (MINUTES=60 for an hour)"
+	@echo "make coverage     run make test and report which lines it runs, including compiled kernels"
+	@echo "make check        check style, spelling, types and the direction of imports"
+	@echo "make hooks        run the pre-commit hooks on every file"
+	@echo "make docs         run the examples and build the documentation into docs/_build/html"
+	@echo "make bench        measure against peers (15 minutes) and write the benchmarks page"
+	@echo "make dist         build and check the wheel and the sdist"
+	@echo "make lock         update the lock files (needs uv)"
+	@echo "make clean        remove the environments, caches and files that these targets create"
 
-# A demo needs less than everything, and nothing more where everything is installed.
+# The demo needs only some packages; where everything is installed, it installs nothing.
 demo: $(if $(wildcard $(READY)),$(READY),$(DEMO_READY))
 	@rm -rf demo
 	$(BIN)/counsel demo -o demo
@@ -49,15 +49,15 @@ test-slow: $(READY)
 
 test-all: test test-slow
 
-# The lowest version of every dependency that pyproject.toml allows, on the oldest Python. Old packages warn about what
-# newer ones below them will remove: that is not our code.
+# The lowest version of every dependency that pyproject.toml allows, on the oldest Python. Old packages raise deprecation
+# warnings about their own newer dependencies; these do not concern our code.
 test-lowest:
 	PYTEST_ADDOPTS="-W ignore::DeprecationWarning" $(MAKE) test VENV=.venv-lowest LOCK=requirements-lowest.lock
 
 fuzz: $(READY)
 	$(COMPILED) $(BIN)/python tools/fuzz.py --minutes $(MINUTES)
 
-# The lines of compiled kernels are seen where tests/test_jit_off.py runs them as plain Python.
+# The lines of compiled kernels count because tests/test_jit_off.py runs them as plain Python.
 coverage: $(READY)
 	$(PYTEST) -m "not slow and not docs" --cov --cov-report=term
 
@@ -78,7 +78,7 @@ docs: $(READY)
 	$(BIN)/python tools/check_site.py docs/_build/html
 	@echo "Open docs/_build/html/index.html"
 
-# Six areas, one after the other (under 15 minutes on two cores); then the page and README's table.
+# Six areas, one after the other (under 15 minutes on two cores), then the page and README's table.
 bench: $(VENV)/.bench
 	$(BIN)/python -m benchmarks.planning
 	$(BIN)/python -m benchmarks.simulation
@@ -88,7 +88,7 @@ bench: $(VENV)/.bench
 	$(BIN)/python -m benchmarks.service
 	$(BIN)/python tools/benchmark_pages.py
 
-# In an environment that has the build tools and nothing else. TAG=v1.2.3, if given, must match the version.
+# Runs in an environment that has only the build tools. TAG=v1.2.3, if given, must match the version.
 dist:
 	$(MAKE) build-and-check VENV=.venv-release LOCK=tools/release.lock
 
@@ -98,30 +98,30 @@ build-and-check: $(READY)
 	$(BIN)/python -m twine check --strict dist/*
 	$(BIN)/python tools/check_dist.py dist $${TAG:+"$$TAG"}
 
-# Locks are complete, so pip need not resolve anything (--no-deps).
+# Lock files are complete, so pip need not resolve anything (--no-deps).
 $(READY): $(LOCK) pyproject.toml | $(BIN)/python
 	@echo "Installing the locked packages into $(VENV) (once; one to three minutes)"
 	@$(BIN)/python -m pip install --quiet --no-deps --require-hashes -r $(LOCK)
 	@$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation -e .
 	@touch $@ $(DEMO_READY)
 
-# Most of what is installed is never imported here: Python compiles the rest as it is (--no-compile).
+# The demo imports few of the installed modules; Python compiles those on import (--no-compile).
 $(DEMO_READY): requirements-demo.lock pyproject.toml | $(BIN)/python
-	@echo "Installing what the demo runs into $(VENV) (once; half a minute)"
+	@echo "Installing the packages of the demo into $(VENV) (once; half a minute)"
 	@$(BIN)/python -m pip install --quiet --no-deps --no-compile --require-hashes -r requirements-demo.lock
 	@$(BIN)/python -m pip install --quiet --no-deps --no-compile --no-build-isolation -e .
 	@touch $@
 
 $(BIN)/python:
-	@$(PYTHON) -c 'import sys; sys.exit("Counsel needs Python 3.11 or newer; this is " + sys.version.split()[0] + ": run make with PYTHON=python3.12, say" if sys.version_info < (3, 11) else 0)'
+	@$(PYTHON) -c 'import sys; sys.exit("Counsel needs Python 3.11 or newer; this is " + sys.version.split()[0] + ": run make with e.g. PYTHON=python3.12" if sys.version_info < (3, 11) else 0)'
 	@$(PYTHON) -m venv $(VENV)
 
 $(VENV)/.bench: $(READY) benchmarks/requirements.lock
 	@$(BIN)/python -m pip install --quiet --require-hashes -r benchmarks/requirements.lock
 	@touch $@
 
-# Versions and hashes only: no index address is written. uv keeps the versions of an existing lock where it can: delete
-# a lock first to take the newest of everything. The demo's lock is a part of the whole one.
+# Lock files contain versions and hashes, but no index address. uv keeps the versions of an existing lock file where it
+# can: delete the file first to get the newest versions. The demo's lock file is a subset of requirements.lock.
 COMPILE := uv pip compile --generate-hashes --no-header --no-annotate --no-emit-index-url
 EXTRAS := --extra draw --extra parquet --extra logs --extra report --extra service --extra cluster
 lock:

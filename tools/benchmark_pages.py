@@ -38,66 +38,66 @@ CHAPTERS = {
         "Planning",
         ("Car Driving: one plan, one thread", "QuantEcon"),
         "one plan of Car Driving takes {ours}, {speed}",
-        "A plan of Counsel's is the best policy and its value in every cell, with ties broken "
-        "by the fewest pieces of advice; the peers solve the machine's plain MDP. Flappy Bird "
-        "has 141 states and 20 steps, Car Driving 59,050 states and 10 steps, the last world "
-        "a million random states and 20 steps. Values are checked against QuantEcon's and "
-        "Storm's before anything is timed; the best of several bursts counts.",
+        "A plan by Counsel is the best policy and its value in every cell, with ties broken by "
+        "the fewest pieces of advice; the peers solve the machine's plain MDP. Flappy Bird has "
+        "141 states and 20 steps, Car Driving 59,050 states and 10 steps, and the last world a "
+        "million random states and 20 steps. Values are checked against QuantEcon's and Storm's "
+        "before the timing starts; each figure is the best of several bursts.",
     ),
     "simulation": Chapter(
         "Simulation",
         ("Flappy Bird: counts only", "NumPy"),
         "{ours} of Flappy Bird on one thread, {speed}",
-        "Live decisions a second under the best advice, 100,000 episodes at a time. NumPy "
-        "draws the same episodes ten thousand together, step by step; the loop steps "
-        "Counsel's own Gymnasium environment in Python. Counting on the road touches a table "
-        "of 57 MB at random.",
+        "Live decisions per second under the best advice, 100,000 episodes at a time. NumPy "
+        "simulates the same number of episodes in batches of ten thousand, step by step; the "
+        "loop steps Counsel's own Gymnasium environment in Python. Counting in Car Driving "
+        "accesses a table of 57 MB at random.",
     ),
     "learning": Chapter(
         "Learning",
         ("Flappy Bird: UCB-AD, planned after every episode", "plain NumPy"),
-        "UCB-AD learns from {ours} and plans anew after each, {speed}",
-        "How well: the regret of UCB-AD with Counsel's bounds against the paper's bonus, and "
-        "how soon structured exploration plans every penalty well, against RFE. How fast: "
-        "against the same learners written in NumPy and Python, which are not judged while "
-        "they run; Counsel's times hold the exact judging of every policy unless a row says "
-        "otherwise.",
+        "UCB-AD learns from {ours} and makes a new plan after each, {speed}",
+        "Quality: the regret of UCB-AD with Counsel's bounds compared with the paper's bonus, "
+        "and how soon structured exploration plans well for every penalty, compared with RFE. "
+        "Speed: compared with the same learners written in NumPy and Python, whose policies are "
+        "not evaluated during the run; Counsel's times include the exact evaluation of every "
+        "policy unless a row says otherwise.",
     ),
     "baselines": Chapter(
         "Baselines",
         ("flappy-bird/greedy: regret", ""),
         "the structured learner has {share} of the regret of its strongest peer, {peer}",
-        "The regret of Counsel's structured learner against algorithms that take person and "
-        "world together for a black box, each at the better of two scales of its bonus (the "
-        "theory's 1, and 0.01). All know the sizes and the rewards and nothing else, one "
-        "seed. The implementations of the baselines are Counsel's; their speed is measured "
+        "The regret of Counsel's structured learner compared with algorithms that treat person "
+        "and world together as a black box, each at the better of two scales of its bonus (1, "
+        "the theoretical value, and 0.01). All learners know only the sizes and the rewards; "
+        "one seed. The implementations of the baselines are Counsel's; their speed is measured "
         "against plain NumPy and Python below.",
     ),
     "logs": Chapter(
         "Logs",
         ("20 million decisions, Parquet: fit", "DuckDB"),
-        "a fit of 20 million decisions takes {ours}; to count them alone takes {peer} {theirs}",
-        "`counsel fit` in a process of its own, from its start to the written model, on logs "
-        "of the ward. The peers only count what a fit needs; they check nothing, estimate "
-        "nothing and bound nothing, so a ratio below 1 is what the rest of a fit costs. In "
-        "brackets peak memory.",
+        "a fit of 20 million decisions takes {ours}; {peer} takes {theirs} for the counts alone",
+        "`counsel fit` in a separate process, from its start to the written model, on logs of "
+        "the ward. The peers compute only the counts that a fit needs; they check nothing and "
+        "compute no estimates or intervals, so a ratio below 1 shows the cost of the rest of a "
+        "fit. Peak memory is in brackets.",
     ),
     "service": Chapter(
         "Service",
         ("One process on SQLite: pieces", "plain FastAPI"),
         "{ours} on SQLite, each on disk before it is answered, {speed}",
         "Fifty callers on the same machine ask for advice on Flappy Bird and report the "
-        "outcome; one round trip is both. The peer is a plain FastAPI service that commits "
-        "each of the same two rows by itself. Afterwards every acknowledged outcome is looked "
-        "for in the database.",
+        "outcome; both requests together are one round trip. The peer is a plain FastAPI service "
+        "that commits each of the same two rows separately. Afterwards the benchmark checks that "
+        "every acknowledged outcome is in the database.",
     ),
 }
 
 INTRODUCTION = (
-    "Everything on this page comes from one command, `make bench`, which writes it too. Each "
-    "figure is measured beside its peer in the same run. A ratio above 1 means that Counsel does "
-    "better (is faster, or has less regret), below 1 that the peer does. Where a target "
-    "was set for a figure beforehand, the table says which, and whether it holds."
+    "One command, `make bench`, measures all figures on this page and writes the page. Each "
+    "figure and its peer are measured in the same run. A ratio above 1 means that Counsel does "
+    "better (is faster, or has less regret); below 1, the peer does better. Where a target was "
+    "set beforehand, the table shows the target and whether it holds."
 )
 
 SHOWN = (
@@ -131,7 +131,10 @@ def page(folder: Path) -> str:
         "",
         folded(INTRODUCTION),
         "",
-        folded(f"Measured on {dates(areas)}: {machine(first)}. All took {spent:.0f} minutes."),
+        folded(
+            f"Measured on {dates(areas)}: {machine(first)}. All areas together took {spent:.0f} "
+            "minutes."
+        ),
         "",
         folded(f"Versions: {versions(areas)}."),
         "",
@@ -159,12 +162,13 @@ def chapter(name: str, area: Area, *, other: bool) -> list[str]:
     lines += [tally(rows), ""]
     short = [row for row in rows if row["holds"] is False]
     if short:
-        lines += ["Short of its target:", ""]
+        lines += ["Figures that miss their target:", ""]
         lines += [f"- {shortfall(row)}" for row in short]
         lines.append("")
     lines += ["| measured | Counsel | against | ratio | target | |", "|---|---:|---|---:|---|---|"]
     lines += [cells(line(row)) for row in rows]
-    lines += ["", f"Only this area: `python -m benchmarks.{name}` ({minutes:.1f} minutes).", ""]
+    command = f"`python -m benchmarks.{name}` ({minutes:.1f} minutes)"
+    lines += ["", f"To run only this area: {command}.", ""]
     return lines
 
 

@@ -8,6 +8,7 @@ import numpy as np
 import sqlalchemy as sa
 
 from counsel.learning.population import Limit
+from counsel.model.problem import AdviceProblem
 from counsel.planning.gains import gains_at
 from counsel.service.core.episode import Episode
 from counsel.service.core.explained_plan import ExplainedPlan
