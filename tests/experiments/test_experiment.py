@@ -7,9 +7,9 @@ import pytest
 
 import counsel
 from counsel.estimate.seeds import band, interval
-from counsel.experiments.experiment import padded, seeds_of
 from counsel.experiments.paper import budget, penalty, regret, scaling
-from counsel.experiments.run_types import commonest
+from counsel.experiments.rows import pad_columns, seeds_of
+from counsel.experiments.run_types import most_common
 from counsel.worlds import make
 from tests.support.each import each
 from tests.support.later import Later
@@ -30,7 +30,7 @@ def test_intervals_are_students(n):
 
 
 def test_columns_of_other_lengths_are_filled_up():
-    filled = padded({"a": np.array([1.0, 2.0]), "b": np.array([7]), "c": np.array([1, 2, 3])})
+    filled = pad_columns({"a": np.array([1.0, 2.0]), "b": np.array([7]), "c": np.array([1, 2, 3])})
     assert filled["b"].tolist() == [7, -1, -1]
     assert math.isnan(filled["a"][2])
 
@@ -64,7 +64,7 @@ def explored_rows(end, gaps=(0.0, 0.0, 0.0), rate=None):
     }
     if rate is not None:
         rows["advice_rate"] = rate
-    return padded(rows)
+    return pad_columns(rows)
 
 
 @pytest.mark.parametrize(
@@ -127,15 +127,16 @@ def test_transfer_needs_both_the_value_and_the_budget():
 
 def test_episodes_that_are_not_epsilon_optimal_are_counted_by_block():
     run = {"block": np.array([1, 1, 2, 4]), "value_gap": np.array([0.5, 0.0, 0.2, 0.05])}
-    assert scaling.late(run, 0.1) == (3.0, False)
-    assert scaling.late(run, 0.01) == (7.0, True)
+    assert scaling.count_late(run, 0.1) == (3.0, False)
+    assert scaling.count_late(run, 0.01) == (7.0, True)
 
 
 def test_exponents_are_fitted_where_nothing_is_censored():
     clear, held = np.array([False, False]), np.array([False, True])
-    powers = [(x, np.full(2, 3.0 * x**2), clear) for x in (2.0, 4.0, 8.0)]
+    powers = [scaling.Point(x, np.full(2, 3.0 * x**2), clear) for x in (2.0, 4.0, 8.0)]
     assert scaling.exponent(powers) == pytest.approx(2.0)
-    assert scaling.exponent([*powers, (16.0, np.ones(2), held)]) == pytest.approx(2.0)
+    censored = scaling.Point(16.0, np.ones(2), held)
+    assert scaling.exponent([*powers, censored]) == pytest.approx(2.0)
     assert math.isnan(scaling.exponent(powers[:2]))
 
 
@@ -164,7 +165,7 @@ def test_the_commonest_flight_is_the_one_that_came_most_often():
     problem = make("flappy-bird-budget/greedy")
     policy = counsel.solve(problem).policy
     played = counsel.Simulator(problem).play(policy, episodes=300, rng=np.random.default_rng(0))
-    first, last = commonest(played)
+    first, last = most_common(played)
 
     def moves(part):
         columns = (played.state[part], played.advice[part], played.action[part])

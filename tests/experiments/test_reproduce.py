@@ -14,7 +14,7 @@ from counsel.experiments import reproduce as whole
 from counsel.experiments import workers as pool
 from counsel.experiments.experiment import Size, settings_of
 from counsel.experiments.paper import EXPERIMENTS, budget
-from counsel.experiments.store import Done, Store
+from counsel.experiments.store import RunResult, Store
 from tests.support.paths import ROOT
 from tests.support.reproductions import QUICK, TINY, hashes
 
@@ -42,7 +42,7 @@ def few(done_once, tmp_path):
 @pytest.mark.slow
 def test_every_experiment_runs_and_every_file_is_there(everything):
     folder, outcome = everything
-    runs = whole.all_runs(whole.chosen([]), TINY)
+    runs = whole.all_runs(whole.choose_experiments([]), TINY)
     assert outcome.done == len(runs)
     assert set(hashes(folder)) == {run.id for run in runs}
     names = {path.name for path in (folder / "figures").iterdir()}
@@ -160,7 +160,7 @@ def test_one_number_that_changes_is_noticed(tmp_path):
     (run, *_) = budget.runs(TINY)
     store = Store(tmp_path)
     rows = dict(run.rows())
-    store.write(run, Done(rows, 1.0, {"counsel": "9.9"}))
+    store.write(run, RunResult(rows, 1.0, {"counsel": "9.9"}))
     assert store.read(run).seconds == 1.0
     assert store.read(run).versions == {"counsel": "9.9"}
     table = pq.read_table(store.path(run))
@@ -174,7 +174,7 @@ def test_one_number_that_changes_is_noticed(tmp_path):
 @pytest.mark.parametrize(
     ("words", "fault"),
     [
-        (["regret"], "no experiment is called 'regret'; there is regret-greedy"),
+        (["regret"], "no experiment is called 'regret'; choose one of regret-greedy"),
         (["--seeds", "0"], "seeds must be a whole number of at least 1"),
         (["--scale", "0"], "scale is 0.0; it must be above 0"),
         (["--scale", "nan"], "scale is nan; it must be above 0"),
@@ -182,13 +182,13 @@ def test_one_number_that_changes_is_noticed(tmp_path):
         (["worlds", "--cluster", "tcp://127.0.0.1:1"], "no Dask scheduler answers at tcp://127"),
         (["worlds", "--cluster", "nonsense"], "cluster is 'nonsense'; give an address such as"),
         (["worlds", "--cluster", ""], "cluster is ''; give an address such as"),
-        (["worlds", "-o", ""], "would be strewn over this folder"),
-        (["worlds", "-o", "none"], "is no manifest of experiments"),
-        (["worlds", "-o", "deep"], "is no manifest of experiments"),
+        (["worlds", "-o", ""], "would be mixed with this folder"),
+        (["worlds", "-o", "none"], "is not a manifest of experiments"),
+        (["worlds", "-o", "deep"], "is not a manifest of experiments"),
         (["worlds", "-o", "file"], "cannot make the folder file"),
         (["worlds", "-o", "file/below"], "cannot make the folder file/below"),
         (["worlds", "-o", "there"], "there holds results at scale 0.5, not 1"),
-        (["worlds", "-o", "foreign"], "is no manifest of experiments"),
+        (["worlds", "-o", "foreign"], "is not a manifest of experiments"),
     ],
 )
 def test_what_makes_no_sense_is_refused_in_one_line(words, fault, command, tmp_path, monkeypatch):
@@ -248,7 +248,7 @@ def test_an_unfinished_experiment_is_left_out_and_named(few):
     outcome = whole.reproduce(["worlds"], TINY, few, workers=1)
     assert outcome.unfinished == {"budget-learning": (3, 4)}
     assert {v.experiment for v in outcome.verdicts} == {"worlds"}
-    assert "budget-learning, of which 3 of 4 runs" in (few / "report.html").read_text()
+    assert "budget-learning is left out: 3 of its 4 runs" in (few / "report.html").read_text()
     again = whole.reproduce(["budget-learning"], TINY, few, workers=1)
     assert (again.done, again.unfinished) == (1, {})
     assert {v.experiment for v in again.verdicts} == {"worlds", "budget-learning"}

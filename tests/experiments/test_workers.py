@@ -47,14 +47,15 @@ def test_rows_do_not_depend_on_the_cluster_and_a_killed_worker_loses_nothing(
 ):
     killed = threading.Event()
 
-    def kill_one(run, done):
-        if not killed.is_set():
-            killed.set()
-            victim = next(iter(cluster.workers.values()))
-            os.kill(victim.process.process.pid, signal.SIGKILL)
+    class Killer(whole.Progress):
+        def end(self, run, result):
+            if not killed.is_set():
+                killed.set()
+                victim = next(iter(cluster.workers.values()))
+                os.kill(victim.process.process.pid, signal.SIGKILL)
 
     outcome = whole.reproduce(
-        QUICK, TINY, tmp_path / "few", cluster=cluster.scheduler_address, ended=kill_one
+        QUICK, TINY, tmp_path / "few", cluster=cluster.scheduler_address, progress=Killer()
     )
     assert killed.is_set()
     assert (outcome.done, outcome.skipped) == (len(straight), 0)
@@ -62,7 +63,7 @@ def test_rows_do_not_depend_on_the_cluster_and_a_killed_worker_loses_nothing(
 
 
 def test_a_process_that_is_killed_loses_nothing(straight, tmp_path, monkeypatch):
-    monkeypatch.setattr(pool, "_settle", _die_once)
+    monkeypatch.setattr(pool, "_prepare_worker", _die_once)
     monkeypatch.setenv("COUNSEL_TEST_ONCE", str(tmp_path / "died"))
     whole.reproduce(["budget-learning"], TINY, tmp_path / "few", workers=2)
     assert (tmp_path / "died").exists()
@@ -163,7 +164,7 @@ def test_what_listens_and_never_speaks_is_refused(tmp_path, monkeypatch):
         deaf.bind(("127.0.0.1", 0))
         deaf.listen()
         address = f"tcp://127.0.0.1:{deaf.getsockname()[1]}"
-        with pytest.raises(counsel.CounselError, match="is no Dask scheduler: it does not answer"):
+        with pytest.raises(counsel.CounselError, match="is not a Dask scheduler: it does not"):
             whole.reproduce(["worlds"], TINY, tmp_path / "out", cluster=address)
     assert not (tmp_path / "out").exists()
 
@@ -174,6 +175,11 @@ def test_a_cluster_that_is_lost_is_one_sentence(tmp_path):
     lost = LocalCluster(
         n_workers=1, threads_per_worker=1, processes=True, dashboard_address="127.0.0.1:0"
     )
+
+    class Closer(whole.Progress):
+        def start(self, run):
+            threading.Timer(1.0, lost.close).start()
+
     try:
         with pytest.raises(counsel.CounselError, match="the cluster at tcp"):
             whole.reproduce(
@@ -181,7 +187,7 @@ def test_a_cluster_that_is_lost_is_one_sentence(tmp_path):
                 Size(0.2, 2),
                 tmp_path,
                 cluster=lost.scheduler_address,
-                begun=lambda run: threading.Timer(1.0, lost.close).start(),
+                progress=Closer(),
             )
     finally:
         lost.close()

@@ -1,9 +1,7 @@
-"""The machine's side of a problem in Gymnasium: its interface, what it pays, how it looks."""
+"""The machine's side of a problem in Gymnasium: its interface, its rewards and its ends."""
 
-import re
 import subprocess
 import sys
-from functools import cache
 from itertools import pairwise
 
 import gymnasium
@@ -15,18 +13,12 @@ from gymnasium.wrappers import TimeAwareObservation
 
 import counsel
 from counsel import CounselError
-from counsel.drawing.palette import ADVICE, GOLD, HARM, INK, PAPER, SILENCE, STONES
 from counsel.worlds import AdviceEnv, GridMap, Uniform, make, make_car_driving, make_flappy_bird
 from tests.support.later import Later
+from tests.support.played_games import CAR, DEFER, FLAPPY, NIGHT, UP
 
-stats, colors = Later("scipy.stats"), Later("matplotlib.colors")
-
+stats = Later("scipy.stats")
 IDS = sorted(name for name in gymnasium.registry if name.startswith("counsel/"))
-FLAPPY, CAR, NIGHT = "counsel/FlappyBird-v0", "counsel/CarDriving-v0", "counsel/NightShift-v0"
-DEFER = 3  # all three worlds have three actions
-UP, UP_UP, DOWN = range(3)
-LEFT, STRAIGHT, RIGHT = range(3)
-
 PLAYED = {
     "flappy greedy": (FLAPPY, {"human": "greedy"}),
     "flappy safe": (FLAPPY, {"human": "safe"}),
@@ -69,7 +61,7 @@ def plain(steps):
     ]
 
 
-# ------------------------------------------------------------------------ Gymnasium's interface
+# Gymnasium's interface.
 
 
 def test_the_three_worlds_are_registered():
@@ -195,7 +187,7 @@ def test_the_step_can_be_added_to_the_observation_as_the_docstring_says():
         state, *_ = bare.step(1)
 
 
-# ------------------------------------------------------------------------------ ends of episodes
+# Ends of episodes.
 
 
 def test_terminated_is_over_and_truncated_is_the_horizon_before(env):
@@ -280,7 +272,7 @@ def test_a_step_before_the_first_reset_is_refused():
         AdviceEnv(pit_problem()).step(0)
 
 
-# -------------------------------------------------------------------------------- bad input
+# Bad input.
 
 
 @pytest.mark.parametrize("wrong", [-1, 4, 1.0, 1.5, "Up", None, [1], np.array([0, 1]), np.nan])
@@ -374,7 +366,7 @@ def test_an_unknown_render_mode_is_refused(name, mode):
         gymnasium.make(name, render_mode=mode)
 
 
-# ------------------------------------------------------------------- penalty and overrides
+# Penalty and overrides.
 
 
 @pytest.mark.parametrize(("name", "options"), PLAYED.values(), ids=PLAYED)
@@ -450,7 +442,7 @@ def test_without_overrides_the_worlds_are_those_of_the_catalogue(made):
         same_problem(made[name].unwrapped.problem, make(known))
 
 
-# ------------------------------------------------------------- what is played is what is planned
+# What is played is what is planned.
 
 EPISODES = 1000
 
@@ -533,161 +525,6 @@ def test_drivers_act_by_the_law_and_starts_by_their_chances(made):
     assert stats.chi2.sf(*misfit(first_lanes, np.array([0.4, 0.3, 0.3]))) > 1e-6
 
 
-# ------------------------------------------------------------------------------- seen as text
-
-MAP = GridMap.parse(".....*\n......\n..#*..\n..#...\n......")
-ALWAYS_DOWN = np.tile([0.0, 0.0, 1.0], (31, 1))
-"""Someone who flies down unless advice moves them: what follows is certain at adherence 0 or 1."""
-
-
-def flight(advice, *, adherence, mode):
-    env = gymnasium.make(
-        FLAPPY, map=MAP, human=ALWAYS_DOWN, adherence=adherence, render_mode=mode
-    ).unwrapped
-    env.reset(seed=0)
-    frames = [env.render()]
-    for said in advice:
-        env.step(said)
-        frames.append(env.render())
-    return frames
-
-
-def stripped(text):
-    return re.sub(r"\033\[\d+m", "", text)
-
-
-def test_a_flight_as_text_shows_the_map_and_the_bird():
-    (text,) = flight([], adherence=1.0, mode="ansi")
-    assert text == "step 0 of 6 · reward 0\n.....*\n......\n>.#*..\n..#...\n......\n"
-
-
-def test_advice_that_is_taken_is_a_full_triangle_and_silence_a_disc():
-    text = flight([UP, UP, DEFER], adherence=1.0, mode="ansi")[-1]
-    caption, *board = stripped(text).splitlines()
-    assert board == ["..●..*", ".▲.>..", "▲.#*..", "..#...", "......"]
-    assert caption == "step 3 of 6 · reward 0 · ● silent, did Down"
-    second = flight([UP, UP, DEFER], adherence=1.0, mode="ansi")[2]
-    assert stripped(second).startswith("step 2 of 6 · reward 0 · ▲ advised Up, did Up\n")
-
-
-def test_advice_that_is_not_taken_is_a_hollow_triangle():
-    frames = flight([UP, UP_UP, DEFER], adherence=0.0, mode="ansi")
-    caption, *board = stripped(frames[-1]).splitlines()
-    # Down from the last row is out of the map: there is no bird any more.
-    assert board == [".....*", "......", "△.#*..", ".△#...", "..●..."]
-    assert stripped(frames[2]).startswith("step 2 of 6 · reward 0 · △ advised Up-Up, did Down\n")
-    assert caption == "step 3 of 6 · reward 0 · ● silent, did Down"
-
-
-def test_a_person_certain_of_an_action_takes_it_also_when_it_is_advised():
-    # Adherence 0, but there is nothing else they would do: the advice changes nothing.
-    board = stripped(flight([DOWN, DEFER], adherence=0.0, mode="ansi")[-1]).splitlines()[1:]
-    assert board == [".....*", "......", "▲.#*..", ".●#...", "..>..."]
-
-
-def test_a_new_episode_is_shown_from_its_beginning():
-    env = gymnasium.make(
-        FLAPPY, map=GridMap.parse("*..\n"), human="safe", adherence=1.0, render_mode="ansi"
-    ).unwrapped
-    env.reset(seed=0)
-    env.step(UP)
-    assert stripped(env.render()) == "step 1 of 3 · reward 1 · ▲ advised Up, did Up\n▲..\n"
-    env.reset(seed=0)
-    assert env.render() == "step 0 of 3 · reward 0\n>..\n"
-
-
-def test_colours_repeat_what_the_signs_say():
-    green, red, plain = "\033[32m", "\033[31m", "\033[0m"
-    text = flight([UP, UP, DEFER], adherence=1.0, mode="ansi")[-1]
-    caption, board = text.split("\n", 1)
-    assert "\033" not in caption
-    assert board.count(f"{green}▲{plain}") == board.count("▲") == 2
-    assert board.count(f"{red}●{plain}") == board.count("●") == 1
-    assert board.count("\033") == 6
-    hollow = flight([UP], adherence=0.0, mode="ansi")[-1].split("\n", 1)[1]
-    assert hollow.count(f"{green}△{plain}") == hollow.count("△") == 1
-
-
-@pytest.mark.parametrize(
-    ("text", "advice", "expected"),
-    [
-        # Stars the bird does not touch pay nothing.
-        ("...\n.*.\n*..", [DOWN, UP], "reward 0 · ▲ advised Up, did Up\n...\n▲*>\n*▲.\n"),
-        (".*.\n...\n...", [UP, DOWN], "reward 1 · ▲ advised Down, did Down\n.▲.\n▲.>\n...\n"),
-    ],
-)
-def test_stars_are_counted_where_the_bird_was(text, advice, expected):
-    env = gymnasium.make(
-        FLAPPY, map=GridMap.parse(text), adherence=1.0, human=Uniform(), render_mode="ansi"
-    ).unwrapped
-    env.reset(seed=0)
-    for said in advice:
-        env.step(said)
-    assert stripped(env.render()) == f"step 2 of 3 · {expected}"
-
-
-ALWAYS_STRAIGHT = np.tile([0.0, 1.0, 0.0], (3 * 27**3 + 1, 1))
-
-
-@cache
-def car_env(mode, adherence, chances):
-    return gymnasium.make(
-        CAR, human=ALWAYS_STRAIGHT, adherence=adherence, chances=chances, render_mode=mode
-    ).unwrapped
-
-
-def drive(advice, *, mode, adherence=1.0, chances=(1.0, 0.0, 0.0), seed=0):
-    """Drive someone who goes straight on unless advice moves them, to the end at most."""
-    env = car_env(mode, adherence, chances)
-    states = [int(env.reset(seed=seed)[0])]
-    frames = [env.render()]
-    for said in advice:
-        state, _, terminated, _, _ = env.step(said)
-        states.append(int(state))
-        frames.append(env.render())
-        if terminated:
-            break
-    return frames, states
-
-
-def test_a_road_as_text_shows_the_driver_and_what_was_said():
-    frames, _ = drive([LEFT, DEFER, LEFT], mode="ansi")
-    assert [stripped(frame) for frame in frames] == [
-        "step 0 of 10 · reward 0\n...\n...\n.^.\n",
-        "step 1 of 10 · reward 1 · ▲ advised Left, did Left\n...\n...\n^.. ▲\n",
-        "step 2 of 10 · reward 2 · ● silent, did Straight\n...\n...\n^.. ●\n",
-        # Off the road: the last road is shown, with the crash on it.
-        "step 3 of 10 · reward 3 · ▲ advised Left, did Left\n...\n...\nx.. ▲\n",
-    ]
-    assert "\033[32m▲\033[0m" in frames[1]
-    assert "\033[31m●\033[0m" in frames[2]
-    (_, frame), _ = drive([LEFT], adherence=0.0, mode="ansi")
-    assert stripped(frame).endswith("△ advised Left, did Straight\n...\n...\n.^. △\n")
-    assert "\033[32m△\033[0m" in frame
-
-
-def rows_of(state):
-    """Return the lane and the three rows of a state as texts, the driver's own first."""
-    lane, *rows = np.unravel_index(state, (3, 27, 27, 27))
-    return int(lane), ["".join(".o#"[k] for k in np.unravel_index(row, (3, 3, 3))) for row in rows]
-
-
-def test_a_road_as_text_is_the_road_of_the_state():
-    shown = 0
-    for seed in range(6):
-        frames, states = drive(
-            [RIGHT, DEFER, LEFT, DEFER], mode="ansi", chances=(0.6, 0.3, 0.1), seed=seed
-        )
-        for frame, state in zip(frames, states, strict=True):
-            if state < 3 * 27**3:
-                lane, (here, ahead, beyond) = rows_of(state)
-                _, *lines = stripped(frame).splitlines()
-                assert lines[:2] == [beyond, ahead]
-                assert lines[2][:3] == here[:lane] + "^" + here[lane + 1 :]
-                shown += 1
-    assert shown > 12
-
-
 def test_any_other_world_is_told_in_words():
     env = gymnasium.make(NIGHT, render_mode="ansi")
     env.reset(seed=0)
@@ -705,233 +542,3 @@ def test_without_a_render_mode_nothing_is_drawn():
     env = AdviceEnv(pit_problem())
     env.reset(seed=0)
     assert env.render() is None
-
-
-# ------------------------------------------------------------------------------ seen as a picture
-
-
-def where(frame, colour):
-    """Tell which pixels have exactly this colour [y, x]."""
-    return (frame == np.rint(255 * np.array(colors.to_rgb(colour)))).all(axis=2)
-
-
-class Board:
-    """The cells of a picture: only they have pure white, the sheet around them is off-white."""
-
-    def __init__(self, frame, rows, columns):
-        self.frame, (ys, xs) = frame, np.nonzero(where(frame, "white"))
-        self.top, self.left = ys.min(), xs.min()
-        self.height, self.width = (np.ptp(ys) + 1) / rows, (np.ptp(xs) + 1) / columns
-
-    def point(self, row, column):
-        """The pixel of a place; whole numbers are the centres of cells."""
-        y, x = self.top + (row + 0.5) * self.height, self.left + (column + 0.5) * self.width
-        return int(y), int(x)
-
-    def colour(self, row, column):
-        return tuple(int(part) for part in self.frame[self.point(row, column)])
-
-    def between(self, begin, end):
-        """Tell which points on the middle half of a line between two cells are white."""
-        shares = np.linspace(0.25, 0.75, 40)[:, None]
-        points = np.array(begin) * (1 - shares) + np.array(end) * shares
-        white = where(self.frame, "white")
-        return np.array([white[self.point(*point)] for point in points])
-
-    def cells(self, colour):
-        """Return the cells that have a pixel of this colour."""
-        ys, xs = np.nonzero(where(self.frame, colour))
-        rows, columns = (ys - self.top) // self.height, (xs - self.left) // self.width
-        return set(zip(rows.astype(int).tolist(), columns.astype(int).tolist(), strict=True))
-
-
-def bytes_of(colour):
-    return tuple(int(part) for part in np.rint(255 * np.array(colors.to_rgb(colour))))
-
-
-def cells_like(sign):
-    lines = str(MAP).splitlines()
-    return {(row, column) for row in range(5) for column in range(6) if lines[row][column] == sign}
-
-
-def test_pictures_are_bytes_of_one_size():
-    frames = flight([UP, UP, DEFER, DEFER, UP], adherence=1.0, mode="rgb_array")
-    frames += flight([UP, UP_UP, DEFER], adherence=0.0, mode="rgb_array")
-    assert {(frame.dtype, frame.ndim, frame.shape) for frame in frames} == {
-        (np.dtype(np.uint8), 3, frames[0].shape)
-    }
-    assert frames[0].shape[2] == 3
-    roads, _ = drive([LEFT, DEFER, LEFT], mode="rgb_array")
-    assert {(road.dtype, road.shape) for road in roads} == {(np.dtype(np.uint8), roads[0].shape)}
-
-
-def test_a_picture_is_its_own():
-    env = gymnasium.make(FLAPPY, map=MAP, render_mode="rgb_array").unwrapped
-    env.reset(seed=0)
-    one = env.render()
-    before = one.copy()
-    one[:] = 0
-    np.testing.assert_array_equal(env.render(), before)
-
-
-def test_walls_stars_and_empty_cells_are_where_the_map_has_them():
-    board = Board(flight([], adherence=1.0, mode="rgb_array")[0], 5, 6)
-    for cell in cells_like("#"):
-        assert board.colour(*cell) == bytes_of(INK)
-    for cell in cells_like("*"):
-        assert board.colour(*cell) == bytes_of(GOLD)
-    for cell in cells_like(".") - {(2, 0)}:
-        assert board.colour(*cell) == bytes_of("white")
-    assert board.colour(2, 0) == bytes_of(GOLD)  # the bird
-    assert board.cells(GOLD) == cells_like("*") | {(2, 0)}
-
-
-def test_the_shipped_map_is_drawn_cell_by_cell():
-    env = gymnasium.make(FLAPPY, render_mode="rgb_array").unwrapped
-    env.reset(seed=0)
-    lines = str(GridMap.named("three-phases")).splitlines()
-    board = Board(env.render(), 7, 20)
-    golden = board.cells(GOLD)
-    for row, line in enumerate(lines):
-        for column, sign in enumerate(line):
-            bird = (row, column) == (3, 0)
-            assert ((row, column) in golden) == (sign == "*" or bird)
-            if sign != "*" and not bird:
-                assert board.colour(row, column) == bytes_of({".": "white", "#": INK}[sign])
-
-
-def test_green_appears_with_advice_and_only_where_it_was_given():
-    before, once, twice = flight([UP, UP], adherence=1.0, mode="rgb_array")
-    assert not where(before, ADVICE).any()
-    # From (2, 0) to (1, 1), past the corner that they share with two other cells.
-    board = Board(once, 5, 6)
-    assert (2, 0) in board.cells(ADVICE)
-    assert board.cells(ADVICE) <= {(2, 0), (1, 1), (1, 0), (2, 1)}
-    assert board.colour(2, 0) == bytes_of(ADVICE)
-    board = Board(twice, 5, 6)
-    assert board.colour(2, 0) == board.colour(1, 1) == bytes_of(ADVICE)
-    assert board.cells(ADVICE) <= {(r, c) for r in range(3) for c in range(3)} - {(0, 0), (2, 2)}
-    for frame in flight([DEFER, DEFER], adherence=1.0, mode="rgb_array"):
-        assert not where(frame, ADVICE).any()
-
-
-def test_grey_appears_with_silence_and_only_where_nothing_was_said():
-    before, silent, over = flight([DEFER, UP], adherence=1.0, mode="rgb_array")
-    assert Board(before, 5, 6).cells(SILENCE) == set()
-    board = Board(silent, 5, 6)
-    assert board.colour(2, 0) == bytes_of(SILENCE)
-    assert board.cells(SILENCE) <= {(2, 0), (3, 1), (2, 1), (3, 0)}
-    # Up from (3, 1) is into the wall: a cross there, green as it was advised, and no bird any more.
-    board = Board(over, 5, 6)
-    assert board.colour(2, 0) == bytes_of(SILENCE)
-    assert board.colour(3, 1) == board.colour(2, 2) == bytes_of(ADVICE)
-    assert board.cells(GOLD) == cells_like("*")
-    for frame in flight([UP, UP], adherence=1.0, mode="rgb_array")[1:]:
-        assert Board(frame, 5, 6).cells(SILENCE) == set()
-
-
-def test_pictures_can_be_read_without_colour():
-    # Advice: a solid line. Silence: a dashed one.
-    board = Board(flight([UP, UP, DEFER], adherence=1.0, mode="rgb_array")[-1], 5, 6)
-    assert not board.between((2, 0), (1, 1)).any()
-    gaps = board.between((0, 2), (1, 3))
-    assert gaps.any()
-    assert not gaps.all()
-
-    def near(board, row, column):
-        """Tell which pixels at the heart of a mark are white."""
-        y, x = board.point(row, column)
-        return where(board.frame, "white")[y - 1 : y + 3, x - 1 : x + 2]
-
-    # Taken: a full triangle. Not taken: a hollow one, with its rim.
-    taken = Board(flight([UP, UP], adherence=1.0, mode="rgb_array")[-1], 5, 6)
-    refused = Board(flight([UP, UP], adherence=0.0, mode="rgb_array")[-1], 5, 6)
-    assert taken.colour(2, 0) == bytes_of(ADVICE)
-    assert not near(taken, 2, 0).any()
-    assert near(refused, 2, 0).any()
-    assert {(2, 0), (3, 1)} <= refused.cells(ADVICE)
-
-    # A triangle is narrow above and wide below; a disc is as wide above as below.
-    def widths(board, row, column, colour):
-        y, x = board.point(row, column)
-        mark = where(board.frame, colour)[y - 6 : y + 7, x - 7 : x + 8].sum(axis=1)
-        return mark[mark > 0]
-
-    alone = Board(flight([DEFER], adherence=1.0, mode="rgb_array")[-1], 5, 6)
-    disc = widths(alone, 2, 0, SILENCE)
-    assert disc[1] >= 3
-    triangle = widths(taken, 1, 1, ADVICE)
-    assert triangle[-2] > triangle[1]
-
-
-@pytest.mark.parametrize(
-    "options",
-    [
-        {"map": "three-phases"},
-        {"map": "budget"},
-        {"map": GridMap.parse(".....\n.....\n.....\n.....\n.....")},
-    ],
-    ids=["20 columns", "8 columns", "5 columns"],
-)
-def test_the_caption_of_a_flight_is_not_cut_off(options):
-    env = gymnasium.make(
-        FLAPPY, human=Uniform(), adherence=1.0, render_mode="rgb_array", **options
-    ).unwrapped
-    env.reset(seed=0)
-    env.step(UP_UP)
-    frame = env.render()
-    assert "▲ advised Up-Up, did Up-Up" in env.unwrapped._caption()
-    above = frame[: Board(frame, env.view.grid.rows, env.view.grid.columns).top - 3]
-    assert not where(above, PAPER).all()
-    assert where(above, PAPER)[:, -2:].all()
-
-
-def test_the_caption_of_a_drive_is_not_cut_off():
-    # Stones pay a half: this is as long as a caption gets.
-    frames, _ = drive([STRAIGHT] * 10, mode="rgb_array", chances=(0.0, 1.0, 0.0))
-    above = frames[9][: Board(frames[9], 3, 3).top - 3]
-    assert not where(above, PAPER).all()
-    assert where(above, PAPER)[:, -2:].all()
-
-
-ROAD = "#EFEBE3"
-
-
-def test_a_road_is_drawn_cell_by_cell():
-    kinds = set()
-    for seed in range(8):
-        frames, states = drive([], mode="rgb_array", chances=(0.4, 0.3, 0.3), seed=seed)
-        board = Board(frames[0], 3, 3)
-        lane, rows = rows_of(states[0])
-        stones = board.cells(STONES)
-        for depth, row in enumerate(rows):
-            for column, kind in enumerate(row):
-                y = 2 - depth  # the driver's own row is at the bottom
-                if (y, column) == (2, lane):
-                    assert board.colour(2.1, lane) == bytes_of(GOLD)  # below the windscreen
-                    continue
-                kinds.add(kind)
-                assert ((y, column) in stones) == (kind == "o")
-                if kind != "o":
-                    assert board.colour(y, column) == bytes_of({".": ROAD, "#": INK}[kind])
-        assert board.cells(GOLD) == {(2, lane)}
-        assert not where(frames[0], ADVICE).any()
-        assert not where(frames[0], SILENCE).any()
-    assert kinds == set(".o#")
-
-
-def test_a_drive_is_marked_teal_for_advice_and_grey_for_silence():
-    (before, spoken, silent, lost), _ = drive([LEFT, DEFER, LEFT], mode="rgb_array")
-    has = [
-        (bool(where(frame, ADVICE).any()), bool(where(frame, SILENCE).any()))
-        for frame in (before, spoken, silent)
-    ]
-    assert has == [(False, False), (True, False), (False, True)]
-    assert Board(spoken, 3, 3).cells(GOLD) == {(2, 0)}
-    # A crash is crossed out in vermilion; what was said last stays.
-    assert not where(silent, HARM).any()
-    assert where(lost, HARM).any()
-    assert where(lost, ADVICE).any()
-    # Not taken: hollow.
-    (_, refused), _ = drive([LEFT], adherence=0.0, mode="rgb_array")
-    assert 0 < where(refused, ADVICE).sum() < where(spoken, ADVICE).sum()

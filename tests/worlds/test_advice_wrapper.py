@@ -1,4 +1,4 @@
-"""A person in anybody's environment: who acts, with which chance, and what is refused."""
+"""A person in any environment: who acts, and with which chance."""
 
 import pickle
 import threading
@@ -9,86 +9,16 @@ import numpy as np
 import pytest
 from gymnasium import spaces
 from gymnasium.utils.env_checker import check_env
-from hypothesis import given
-from hypothesis import strategies as st
 
 import counsel
 from counsel import CounselError
-from counsel.model.human import advised_law, draw_index
-from counsel.worlds import AdviceWrapper, from_gymnasium, make
-from tests.support.each import each, each_seed
-from tests.support.exact import exact_law
+from counsel.worlds import AdviceWrapper, from_gymnasium
+from tests.support.cart_people import DEFER, Counter, Noise, cart, evenly, hesitates, leans, trusts
+from tests.support.each import each_seed
 from tests.support.later import Later
 
 stats = Later("scipy.stats")
-
-DEFER = 2  # in CartPole
 TAXI = next(name for name in gymnasium.registry if name.startswith("Taxi-v"))
-
-
-def leans(observation):
-    """Push to where the pole falls."""
-    return int(observation[2] > 0.0)
-
-
-def hesitates(observation):
-    """Push to where the pole falls, the likelier the more it does."""
-    right = 1.0 / (1.0 + np.exp(-20.0 * float(observation[2])))
-    return [1.0 - right, right]
-
-
-def evenly(observation):
-    return [0.5, 0.5]
-
-
-def trusts(observation, advice):
-    """Listen more to the right, and less when the cart is far out."""
-    return (0.9 if advice else 0.6) - min(abs(float(observation[0])), 0.4)
-
-
-class Noise(gymnasium.Env):
-    """Observations are chance and nothing else, whatever is done."""
-
-    observation_space = spaces.Box(0.0, 1.0, (1,), np.float64)
-    action_space = spaces.Discrete(2)
-
-    def reset(self, *, seed=None, options=None):
-        super().reset(seed=seed)
-        return self.np_random.random(1), {}
-
-    def step(self, action):
-        return self.np_random.random(1), 0.0, False, False, {}
-
-
-class Counter(gymnasium.Env):
-    """Actions are 5, 6 and 7; the reward is the action, the observation how often each was taken.
-
-    ``log`` keeps what it was told to do.
-    """
-
-    action_space = spaces.Discrete(3, start=5)
-    observation_space = spaces.Dict(
-        {"taken": spaces.Box(0, 10**6, (3,), np.int64), "last": spaces.Discrete(4, start=4)}
-    )
-
-    def reset(self, *, seed=None, options=None):
-        super().reset(seed=seed)
-        self.log = []
-        return self._seen(), {"note": "hello"}
-
-    def step(self, action):
-        assert type(action) is int
-        assert action in self.action_space
-        self.log.append(action)
-        return self._seen(), float(action), False, False, {"note": str(action)}
-
-    def _seen(self):
-        taken = np.bincount(self.log, minlength=8)[5:8] if self.log else np.zeros(3, np.int64)
-        return {"taken": taken, "last": self.log[-1] if self.log else 4}
-
-
-def cart():
-    return gymnasium.make("CartPole-v1")
 
 
 def trajectory(env, choose, *, seed=0, steps=200):
@@ -111,7 +41,7 @@ def chosen(seed):
     return lambda h, observation: int(table[h])
 
 
-# ---------------------------------------------------------------------------------- who acts
+# Who acts.
 
 
 @each_seed(range(5))
@@ -237,7 +167,7 @@ def test_people_act_by_the_law_whatever_they_are_told(by):
         assert stats.chi2.sf(((seen - expected) ** 2 / expected).sum(), 2) > 1e-6
 
 
-# ----------------------------------------------------------------------------- penalty and info
+# Penalty and info.
 
 
 def test_a_penalty_is_taken_for_each_piece_of_advice_and_for_nothing_else():
@@ -288,7 +218,7 @@ def test_the_mask_of_taxi_is_kept_and_defer_is_always_allowed():
     assert len(masks) > 3
 
 
-# ------------------------------------------------------------------------------------- chance
+# Chance.
 
 
 def test_one_seed_gives_one_episode_and_seeds_differ():
@@ -350,7 +280,7 @@ def test_the_environment_takes_gymnasiums_own_checks():
         check_env(env, skip_render_check=True)
 
 
-# -------------------------------------------------------------------- against the exact model
+# Against the exact model.
 
 EPISODES = 2000
 
@@ -389,94 +319,7 @@ def test_playing_a_plan_in_the_lake_earns_its_value_and_spends_its_count(lake, s
     assert abs(mean[1] - worth.advice_count) <= 4 * error[1]
 
 
-# ------------------------------------------------------------------------------------ bad input
-
-
-def test_a_space_of_continuous_actions_is_refused():
-    with pytest.raises(CounselError, match=r"Box.*Discrete"):
-        AdviceWrapper(gymnasium.make("Pendulum-v1"), lambda o: 0, 0.5)
-
-
-@pytest.mark.parametrize("human", [0, "leans", None, [0.5, 0.5], {0: 1.0}])
-def test_a_person_who_cannot_be_asked_is_refused(human):
-    with pytest.raises(CounselError, match=r"human is .*function of the observation"):
-        AdviceWrapper(cart(), human, 0.5)
-
-
-@pytest.mark.parametrize(
-    ("answer", "says"),
-    [
-        (2, "is 2; actions run from 0 to 1"),
-        (-1, "is -1; actions run"),
-        (0.5, "is 0.5; actions run"),
-        (np.nan, "is nan; actions run"),
-        (np.inf, "is inf; actions run"),
-        ([0.5, 0.6], "sums to 1.1"),
-        ([0.0, 0.0], "sums to 0"),
-        ([1.5, -0.5], "[a=1] is -0.5"),
-        ([np.nan, 1.0], "[a=0] is nan"),
-        ([0.5, np.inf], "sums to inf"),
-        ([1.0], "has shape (1,)"),
-        ([0.2, 0.3, 0.5], "has shape (3,)"),
-        ([[0.5, 0.5]], "has shape (1, 2)"),
-        ([], "has shape (0,)"),
-        ("left", "must be numbers"),
-        (None, "must be numbers"),
-        ({"left": 1.0}, "must be numbers"),
-        ([[1.0], [0.5, 0.5]], "ragged"),
-    ],
-)
-@each("said", [1, DEFER])
-def test_a_person_who_answers_nonsense_is_refused(answer, says, said):
-    env = AdviceWrapper(cart(), lambda o: answer, 0.5)
-    env.reset(seed=0)
-    with pytest.raises(CounselError) as caught:
-        env.step(said)
-    assert str(caught.value).startswith("human(observation)")
-    assert says in str(caught.value)
-    assert "\n" not in str(caught.value)
-
-
-@pytest.mark.parametrize(
-    "adherence",
-    [1.5, -0.1, np.nan, np.inf, [0.5], [0.5] * 3, [[0.5, 0.5]], [0.5, 1.1], "high", None, []],
-)
-def test_an_adherence_out_of_range_or_shape_is_refused(adherence):
-    with pytest.raises(CounselError, match=r"^adherence"):
-        AdviceWrapper(cart(), leans, adherence)
-
-
-@pytest.mark.parametrize("answer", [1.5, -0.1, np.nan, np.inf, [0.5], [0.5, 0.5], "high", None])
-def test_an_adherence_function_that_answers_nonsense_is_refused(answer):
-    env = AdviceWrapper(cart(), leans, lambda o, b: answer)
-    env.reset(seed=0)
-    env.step(DEFER)  # nobody asks when nothing is said
-    with pytest.raises(CounselError, match=r"^adherence\(observation, advice\)"):
-        env.step(1)
-
-
-@pytest.mark.parametrize("penalty", [-0.1, np.nan, np.inf, "much", None, True])
-def test_a_penalty_below_zero_or_no_number_is_refused(penalty):
-    with pytest.raises(CounselError, match=r"^penalty"):
-        AdviceWrapper(cart(), leans, 0.5, penalty=penalty)
-
-
-@pytest.mark.parametrize("wrong", [-1, 3, 0.0, "left", None, [0], np.array([1])])
-def test_advice_out_of_range_is_refused(wrong):
-    env = AdviceWrapper(cart(), leans, 0.5)
-    env.reset(seed=0)
-    with pytest.raises(CounselError, match=r"advice is .*0 to 2"):
-        env.step(wrong)
-
-
-def test_a_step_before_the_first_reset_is_refused_before_the_person_is_asked():
-    # Not with whatever the person's function makes of an observation that does not exist.
-    env = AdviceWrapper(cart(), leans, 0.5)
-    with pytest.raises((CounselError, gymnasium.error.ResetNeeded), match="reset"):
-        env.step(0)
-
-
-# --------------------------------------------------------------------------- kept and made again
+# Kept and made again.
 
 
 def test_the_spec_makes_the_same_environment_again():
@@ -519,133 +362,6 @@ def test_many_people_at_once():
             assert (seen[i].tolist(), rewards[i]) == (observation.tolist(), reward)
             assert infos["action"][i] == info["action"]
     envs.close()
-
-
-# ---------------------------------------------------------------- the law and the draw themselves
-
-
-@st.composite
-def people(draw):
-    """A distribution, often with zeros, sometimes certain or all but certain; an advice; θ."""
-    n = draw(st.integers(1, 6))
-    weights = draw(
-        st.lists(
-            st.one_of(st.just(0.0), st.floats(0.0, 1.0), st.floats(1e-300, 1e-290)),
-            min_size=n,
-            max_size=n,
-        )
-    )
-    if sum(weights) == 0.0:
-        weights[draw(st.integers(0, n - 1))] = 1.0
-    own = np.array(weights) / sum(weights)
-    return (
-        own,
-        draw(st.integers(0, n - 1)),
-        draw(st.one_of(st.floats(0.0, 1.0), st.sampled_from([0.0, 1.0]))),
-    )
-
-
-@given(people())
-def test_the_law_is_equation_one(person):
-    own, advice, theta = person
-    before = own.copy()
-    law = advised_law(own, advice, theta)
-    # A sum of six and three roundings, each within 2^-53 of what it rounds; or below all normals.
-    for got, exact in zip(law.tolist(), exact_law(own.tolist(), advice, theta), strict=True):
-        assert got == pytest.approx(float(exact), rel=1e-14, abs=1e-300)
-    np.testing.assert_array_equal(own, before)
-
-
-def test_the_law_holds_for_someone_all_but_certain():
-    # A soft-optimal person gives exp(-740) to an action that is much worse: a number so small that
-    # dividing by it overflows. Such a person is read as certain, here and by ``Human``; the law of
-    # what was read is equation 1 without exception.
-    own = np.array([1.0, 0.0, np.exp(-740.0)])
-    assert own[2] > 0.0
-    env = AdviceWrapper(Counter(), lambda o: own, 0.25)
-    env.reset(seed=0)
-    assert env._law(5).tolist() == [1.0, 0.0, 0.0]
-    assert counsel.Human([own], 0.25).policy.tolist() == [[[1.0, 0.0, 0.0]]]
-    assert advised_law(own, 0, 0.25).tolist() == [0.25, 0.0, 0.75]
-    own = np.array([1.0, 0.0, 1e-306])
-    for theta in (0.0, 0.25, 1.0):
-        law = advised_law(own, 0, theta)
-        exact = [float(p) for p in exact_law(own.tolist(), 0, theta)]
-        assert law.tolist() == pytest.approx(exact, rel=1e-14)
-
-
-@each("advice", range(3))
-def test_advice_changes_nothing_for_the_certain(advice):
-    own = np.eye(3)[1]
-    for theta in (0.0, 0.3, 1.0):
-        wanted = (
-            own if advice == 1 else [theta * (a == advice) + (1 - theta) * own[a] for a in range(3)]
-        )
-        assert advised_law(own, advice, theta).tolist() == pytest.approx(list(wanted), abs=1e-15)
-
-
-@pytest.mark.parametrize("world", ["flappy-bird/greedy", "flappy-bird/safe", "night-shift"])
-def test_the_law_is_the_problems_own(world):
-    problem = make(world)
-    for h in range(problem.horizon):
-        for s in range(problem.n_states):
-            for b in range(problem.n_actions):
-                law = advised_law(problem.policy[h, s], b, problem.adherence[h, s, b])
-                np.testing.assert_allclose(law, problem.law(h, s, b), rtol=0, atol=1e-14)
-
-
-class Fixed:
-    """A generator that draws one number."""
-
-    def __init__(self, number):
-        self.number = number
-
-    def random(self):
-        return self.number
-
-
-JUST_BELOW_ONE = 1.0 - 2.0**-53  # the largest number a generator draws
-
-
-@given(people(), st.one_of(st.floats(0.0, JUST_BELOW_ONE), st.sampled_from([0.0, JUST_BELOW_ONE])))
-def test_a_draw_never_has_probability_zero(person, number):
-    probability, _, _ = person
-    assert probability[draw_index(probability, Fixed(number))] > 0.0
-
-
-def test_rounding_never_draws_the_impossible():
-    # What is left of the largest number after all shares may be above 0 by a rounding; zeros at
-    # either end must not be drawn for it.
-    rng = np.random.default_rng(1)
-    for _ in range(500):
-        probability = np.zeros(14)
-        probability[2:12] = rng.dirichlet(np.ones(10))
-        assert draw_index(probability, Fixed(0.0)) == 2
-        assert draw_index(probability, Fixed(JUST_BELOW_ONE)) == 11
-
-
-@each(("number", "drawn"), [(0.0, 1), (0.25, 1), (0.5, 3), (0.625, 4), (0.9, 4)])
-def test_a_number_on_a_border_belongs_to_what_follows(number, drawn):
-    # Binary fractions, so the borders 1/2 and 5/8 are exact.
-    assert draw_index(np.array([0.0, 0.5, 0.0, 0.125, 0.375, 0.0]), Fixed(number)) == drawn
-
-
-@given(people(), st.floats(0.0, JUST_BELOW_ONE))
-def test_a_draw_is_where_the_sum_passes_the_number(person, number):
-    probability, _, _ = person
-    drawn = draw_index(probability, Fixed(number))
-    upto = np.cumsum(probability) / probability.sum()
-    assert (upto[drawn - 1] if drawn else 0.0) <= number + 1e-12
-    assert number <= upto[drawn] + 1e-12
-
-
-def test_draws_come_as_often_as_their_probabilities_say():
-    probability, rng = np.array([0.0, 0.5, 0.0, 0.125, 0.375, 0.0]), np.random.default_rng(0)
-    seen = np.bincount([draw_index(probability, rng) for _ in range(8000)], minlength=6)
-    live = probability > 0.0
-    assert seen[~live].tolist() == [0, 0, 0]
-    expected = 8000 * probability[live]
-    assert stats.chi2.sf(((seen[live] - expected) ** 2 / expected).sum(), 2) > 1e-6
 
 
 def test_a_person_who_cannot_be_copied_will_do():

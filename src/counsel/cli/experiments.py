@@ -50,9 +50,7 @@ def reproduce(  # noqa: PLR0913 (one argument for each option)
                 output,
                 workers=workers,
                 cluster=cluster,
-                planned=board.planned,
-                begun=board.begun,
-                ended=board.ended,
+                progress=board,
             )
     except KeyboardInterrupt:
         sys.stderr.write("counsel: runs that are done are kept; the same command will go on\n")

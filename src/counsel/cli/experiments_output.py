@@ -17,12 +17,19 @@ from rich.progress import (
 
 from counsel.cli.console import new_table, print_table
 from counsel.experiments.experiment import Run
-from counsel.experiments.reproduce import Outcome, cost, headline, number, record_of
-from counsel.experiments.store import Done
+from counsel.experiments.reproduce import (
+    Outcome,
+    cost,
+    headline,
+    number,
+    record_of,
+)
+from counsel.experiments.reproduce import Progress as RunProgress
+from counsel.experiments.store import RunResult
 
 
-class Board:
-    """What is under way: a bar for all runs, weighed by their length, a line for each active."""
+class Board(RunProgress):
+    """Shows a bar for all runs, weighted by their length, and a line for each active run."""
 
     def __init__(self, progress: Progress | None) -> None:
         self._progress = progress
@@ -30,20 +37,17 @@ class Board:
         self._active: dict[str, TaskID] = {}
         self._done, self._of = 0, 0
 
-    def planned(self, left: Sequence[Run], all_of: Sequence[Run]) -> None:
-        """Show how many runs there are, and how many are done already."""
-        self._done, self._of = len(all_of) - len(left), len(all_of)
+    def plan(self, left: Sequence[Run], runs: Sequence[Run]) -> None:
+        self._done, self._of = len(runs) - len(left), len(runs)
         if self._progress is not None:
             total = sum(cost(run) for run in left)
             self._all = self._progress.add_task("All runs", total=total, count=self._count)
 
-    def begun(self, run: Run) -> None:
-        """Show a run that was handed out; one that is handed out again stays."""
-        if self._progress is not None and run.id not in self._active:
+    def start(self, run: Run) -> None:
+        if self._progress is not None and run.id not in self._active:  # not when retried
             self._active[run.id] = self._progress.add_task(f"  {run.id}", total=None, count="")
 
-    def ended(self, run: Run, done: Done) -> None:
-        """Take a run off and count it."""
+    def end(self, run: Run, result: RunResult) -> None:
         self._done += 1
         if self._progress is not None and self._all is not None:
             self._progress.remove_task(self._active.pop(run.id))

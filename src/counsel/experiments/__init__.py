@@ -1,1 +1,1 @@
-"""Runs as data: settings in, rows and files out."""
+"""Experiments as data: runs with settings, their rows on disk, pictures and claims from rows."""

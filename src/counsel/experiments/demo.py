@@ -1,22 +1,20 @@
-"""What ``counsel demo`` does: learn to advise two players, and write one page about it.
+"""The demo of ``counsel demo``: learn to advise two players, and write one page about it.
 
-Learning runs in this process. What is known without learning (the frontier, the reference points,
-the flights without advice) is planned in a second process meanwhile: each compiles other kernels
-and finds the rest on disk, so that the first run on two cores takes little more than half as long.
+Learning runs in this process. Meanwhile a second process computes what needs no learning: the
+frontier, advice at every step, and flights without advice. Each process compiles other kernels and
+finds the rest on disk, so the first run on two cores takes little more than half as long.
 
 ====================  =============================================================
 ``index.html``        the page
-``greedy``, ``safe``  one folder for each player, as ``counsel learn -o`` writes it
+``greedy``, ``safe``  one folder per player, as ``counsel learn -o`` writes it
 ====================  =============================================================
 """
 
-import platform
 import time
 from collections.abc import Callable
 from concurrent.futures import Future
 from contextlib import nullcontext
 from dataclasses import dataclass
-from importlib import metadata
 from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple
@@ -37,7 +35,9 @@ from counsel.planning.frontier import frontier
 from counsel.planning.gains import gains
 from counsel.planning.silence import never_advise
 from counsel.planning.solve import solve
-from counsel.report.demo_page import Phase, Player, Point, Reason, demo_page
+from counsel.report.demo_page import demo_page
+from counsel.report.demo_player import Phase, Player, Point, Reason
+from counsel.runs.manifest import versions
 from counsel.runs.run import POLICY, Result, run
 from counsel.runs.spec import Spec
 from counsel.simulate.episodes import Episodes
@@ -47,38 +47,38 @@ from counsel.worlds.grid_map import MOVES, GridMap
 
 PAGE, MAP, FLIGHTS = "index.html", "three-phases", 200
 EPISODES, PENALTY = 20_000, 0.3
-"""How long to learn, and what a piece of advice costs in stars."""
+"""Flights of learning per player, and the cost of a piece of advice in stars."""
 
 PHASES = (
     Phase("in the field of stars", 0, 7),
     Phase("among the walls", 7, 14),
     Phase("where stars and walls mix", 14, 20),
 )
-"""The parts of the map; column and step are the same."""
+"""The parts of the map; column and step are equal."""
 
 
-class Guest(NamedTuple):
-    """A player by name: the world, and what the player does alone."""
+class Character(NamedTuple):
+    """A player of the demo: the world, the name, and what the player does without advice."""
 
     world: str
     name: str
     habit: str
 
 
-GUESTS = {
-    "greedy": Guest(
+CHARACTERS = {
+    "greedy": Character(
         "flappy-bird/greedy",
         "Policy Greedy",
         "flies to any star in reach and does not look for walls",
     ),
-    "safe": Guest(
+    "safe": Character(
         "flappy-bird/safe", "Policy Safe", "avoids the next wall and does not look for stars"
     ),
 }
 
 
-class Known(NamedTuple):
-    """What can be computed without learning."""
+class References(NamedTuple):
+    """What can be computed without learning: the frontier, and two policies to compare with."""
 
     frontier: tuple[Point, ...]
     always: Point
@@ -87,18 +87,18 @@ class Known(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Demo:
-    """What a demo found and wrote.
+    """The results of a demo.
 
     Attributes
     ----------
     players
-        What was learnt about each player, by short name.
+        The players, and what was learnt about each.
     page
-        The page.
+        The file of the page.
     folders
-        The runs of ``counsel learn`` behind it.
+        The folders of the learning runs.
     seconds
-        How long everything took.
+        The total time.
     """
 
     players: tuple[Player, ...]
@@ -107,7 +107,7 @@ class Demo:
     seconds: float
 
 
-def make_demo(  # noqa: PLR0913 (every setting of the demo)
+def make_demo(  # noqa: PLR0913 (six, two of which show progress)
     folder: Path,
     *,
     episodes: int = EPISODES,
@@ -121,15 +121,15 @@ def make_demo(  # noqa: PLR0913 (every setting of the demo)
     Parameters
     ----------
     folder
-        Where to write.
+        The folder to write to.
     episodes
-        Flights with each player while learning.
+        Flights of learning per player.
     penalty
-        What a piece of advice costs, in stars.
+        The cost of a piece of advice, in stars.
     seed
-        The same seed gives the same page, but for the time it took.
+        The same seed gives the same page, except for the time it took.
     show, say
-        Told every record, and what happens on the way.
+        Called with every record, and with messages about the runs.
 
     Raises
     ------
@@ -141,7 +141,7 @@ def make_demo(  # noqa: PLR0913 (every setting of the demo)
     """
     begin = time.perf_counter()
     whole("episodes", episodes, least=1)
-    charge = not_negative("penalty", penalty)
+    penalty = not_negative("penalty", penalty)
     if find_spec("matplotlib") is None:
         raise CounselError(
             "the demo needs matplotlib; install it with: pip install 'counsel[draw]'"
@@ -150,78 +150,76 @@ def make_demo(  # noqa: PLR0913 (every setting of the demo)
         raise CounselError(f"-o {folder} is a file; give a folder")
     make_folder(folder)
     results = dict[str, Result]()
+    specs = {
+        key: Spec(
+            world=character.world,
+            algorithm="ucb-ad",
+            episodes=episodes,
+            seed=seed,
+            penalty=penalty,
+            share="advice",
+        )
+        for key, character in CHARACTERS.items()
+    }
     # With one core a second process would only wait for the first.
-    with fresh_processes(1) if cores() > 1 else nullcontext() as aside:
-        known: dict[str, Future[Known] | Known] = {
-            key: plan_ahead(guest.world, seed)
-            if aside is None
-            else aside.submit(plan_ahead, guest.world, seed)
-            for key, guest in GUESTS.items()
+    with fresh_processes(1) if cores() > 1 else nullcontext() as executor:
+        planned: dict[str, Future[References] | References] = {
+            key: plan_references(spec.world, seed)
+            if executor is None
+            else executor.submit(plan_references, spec.world, seed)
+            for key, spec in specs.items()
         }
-        for key, guest in GUESTS.items():
-            spec = Spec(
-                world=guest.world,
-                algorithm="ucb-ad",
-                episodes=episodes,
-                seed=seed,
-                penalty=charge,
-                share="advice",
-            )
-            results[key] = run(spec, make(guest.world), folder=folder / key, show=show, say=say)
+        for key, spec in specs.items():
+            results[key] = run(spec, make(spec.world), folder=folder / key, show=show, say=say)
             if not results[key].finished:
                 raise KeyboardInterrupt
-        ready = {k: f.result() if isinstance(f, Future) else f for k, f in known.items()}
+        references = {k: r.result() if isinstance(r, Future) else r for k, r in planned.items()}
     players = tuple(
-        _player(key, folder / key, results[key], ready[key], charge, seed) for key in GUESTS
+        _player(key, folder / key, spec, results[key], references[key])
+        for key, spec in specs.items()
     )
     seconds = time.perf_counter() - begin
-    page = demo_page(
-        players,
-        map=MAP,
-        phases=PHASES,
-        penalty=charge,
-        notes=_notes(folder, episodes, charge, seed, seconds),
-    )
+    notes = _notes(folder, specs["greedy"], seconds)
+    page = demo_page(players, map=MAP, phases=PHASES, penalty=penalty, notes=notes)
     write_text(folder / PAGE, page)
-    return Demo(players, folder / PAGE, tuple(folder / key for key in GUESTS), seconds)
+    return Demo(players, folder / PAGE, tuple(folder / key for key in CHARACTERS), seconds)
 
 
-def plan_ahead(world: str, seed: int) -> Known:
+def plan_references(world: str, seed: int) -> References:
     """Compute what needs no learning."""
     problem = make(world)
     silent = never_advise(problem)
     flights = Simulator(problem).play(silent, episodes=FLIGHTS, rng=np.random.default_rng(seed))
-    corners = tuple(Point(v.advice_count, v.value) for v in frontier(problem).vertices)
-    return Known(corners, _point(evaluate(problem, always_best_action(problem))), flights)
+    vertices = tuple(Point(v.advice_count, v.value) for v in frontier(problem).vertices)
+    always = evaluate(problem, always_best_action(problem))
+    return References(vertices, Point(always.advice_count, always.value), flights)
 
 
-def _player(  # noqa: PLR0913 (everything the page shows of a player)
-    key: str, folder: Path, result: Result, known: Known, penalty: float, seed: int
-) -> Player:
-    """Put together what is known about a player."""
-    guest = GUESTS[key]
-    problem, policy = make(guest.world), load_policy(folder / POLICY)
-    rng = np.random.default_rng(seed)
+def _player(key: str, folder: Path, spec: Spec, result: Result, references: References) -> Player:
+    """Collect what the page shows of a player."""
+    character = CHARACTERS[key]
+    problem, policy = make(spec.world), load_policy(folder / POLICY)
+    rng = np.random.default_rng(spec.seed)
     evaluation = evaluate(problem, policy)
     return Player(
         key=key,
-        name=guest.name,
-        habit=guest.habit,
+        name=character.name,
+        habit=character.habit,
         problem=problem,
         records=result.records,
         gap=result.best - result.value,
         evaluation=evaluation,
         flights=Simulator(problem).play(policy, episodes=FLIGHTS, rng=rng),
-        flights_alone=known.flights_alone,
-        heard=result.matches,
-        frontier=known.frontier,
-        always=known.always,
-        reasons=_reasons(problem, evaluation, penalty),
+        flights_alone=references.flights_alone,
+        matches=result.matches,
+        frontier=references.frontier,
+        always=references.always,
+        reasons=_reasons(problem, evaluation, spec.penalty_or_zero),
     )
 
 
 def _reasons(problem: AdviceProblem, evaluation: Evaluation, penalty: float) -> list[Reason]:
-    """Return where the policy speaks, what adds most to a flight first."""
+    """Return the cells in which the policy advises, the most valuable first."""
     _, gain_hsa = gains(problem, solve(problem, penalty=penalty).values)
     rows = GridMap.named(MAP).rows
     reasons = []
@@ -231,23 +229,19 @@ def _reasons(problem: AdviceProblem, evaluation: Evaluation, penalty: float) -> 
         pieces = float(evaluation.pieces[state, a])
         gain = float(gain_hsa[column, state, a])
         reasons.append(Reason(column, row, list(MOVES)[a], habit, pieces, gain))
-    return sorted(reasons, key=lambda why: -why.pieces * why.gain)
+    return sorted(reasons, key=lambda reason: -reason.pieces * reason.gain)
 
 
-def _notes(
-    folder: Path, episodes: int, penalty: float, seed: int, seconds: float
-) -> tuple[str, ...]:
-    versions = ", ".join(f"{n} {metadata.version(n)}" for n in ("counsel", "numpy", "numba"))
-    runs = " and ".join(str(folder / key) for key in GUESTS)
+def _notes(folder: Path, spec: Spec, seconds: float) -> tuple[str, ...]:
+    packages = versions()
+    used = ", ".join(f"{name} {packages[name]}" for name in ("counsel", "numpy", "numba"))
+    runs = " and ".join(str(folder / key) for key in CHARACTERS)
     return (
-        f"Learner: UCB-AD with KL bounds and one adherence per advice, {episodes:,} flights per "
-        f"player, {penalty:g} stars per piece of advice, seed {seed}. The players are simulated "
-        "and the game is that of Chen, Li, Sun and Wang (ICLR 2024). Values, frontiers and advice "
-        f"counts are exact; crashes and silent decisions are counted over {FLIGHTS} flights.",
-        f"Made in {seconds:.0f} seconds with {versions}, Python {platform.python_version()}. "
-        f"{runs} hold each run: policy.csv, record.csv, regret.png and a manifest.",
+        f"Learner: UCB-AD with KL bounds and one adherence per advice, {spec.episodes:,} flights "
+        f"per player, {spec.penalty:g} stars per piece of advice, seed {spec.seed}. The players "
+        "are simulated, and the game is that of Chen, Li, Sun and Wang (ICLR 2024). Values, "
+        "frontiers and advice counts are exact; crashes and silent decisions are counted over "
+        f"{FLIGHTS} flights.",
+        f"Made in {seconds:.0f} seconds with {used}, Python {packages['python']}. {runs} hold the "
+        "runs: policy.csv, record.csv, regret.png and a manifest each.",
     )
-
-
-def _point(evaluation: Evaluation) -> Point:
-    return Point(evaluation.advice_count, evaluation.value)

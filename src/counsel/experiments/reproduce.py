@@ -1,22 +1,22 @@
-"""All experiments in one folder: run what is missing, draw, test the claims, write the report.
+"""Experiments in a folder: execute missing runs, draw figures, test claims, write the report.
 
 ====================  =====================================================================
-``manifest.json``     at what scale, which experiments, with how many seeds each
-``runs/…``            one Parquet file a run (``store.py``)
+``manifest.json``     the scale, and the experiments with their numbers of seeds
+``runs/…``            one Parquet file per run (``store.py``)
 ``figures/…``         every picture as PNG and SVG
-``claims.json``       what is claimed, what was measured, whether it holds
-``report.html``       all of it on one page
+``claims.json``       every claim, its measurement, and whether it holds
+``report.html``       all of these on one page
 ====================  =====================================================================
 
-Pictures, claims and the report are made from the runs alone and can be made again (``publish``).
-A folder holds one scale; experiments may be added, and seeds. What is not finished is left out of
-the report and named.
+Pictures, claims and the report are made from the stored runs and can be made again (``publish``).
+A folder has one scale; experiments and seeds may be added. The report leaves out unfinished
+experiments and names them.
 """
 
 import json
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -27,8 +27,8 @@ from counsel.drawing.canvas import save
 from counsel.errors import CounselError
 from counsel.experiments.experiment import Claim, Experiment, Picture, Run, Size, settings_of
 from counsel.experiments.paper import EXPERIMENTS
-from counsel.experiments.store import Done, Store
-from counsel.experiments.workers import workforce
+from counsel.experiments.store import RunResult, Store
+from counsel.experiments.workers import open_workers
 from counsel.report.reproduction_page import (
     PageClaim,
     PagePicture,
@@ -50,20 +50,20 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What came of it.
+    """The outcome of a reproduction.
 
     Attributes
     ----------
     verdicts
-        Every claim of experiments that are finished.
+        Every claim of the finished experiments.
     unfinished
-        Experiments in the folder that lack runs, and how many of how many.
+        The experiments in the folder that lack runs: how many are done, of how many.
     done, skipped
-        How many runs were done now, and how many were there already.
+        The numbers of runs executed now, and of runs stored before.
     seconds
-        How long it took in all.
+        The total time.
     files
-        What was written for people.
+        The report, the claims and the folder of figures.
     """
 
     verdicts: tuple[Verdict, ...]
@@ -74,93 +74,108 @@ class Outcome:
     files: tuple[Path, ...]
 
 
-def chosen(names: Sequence[str]) -> tuple[Experiment, ...]:
-    """Return the experiments of these names; all without any."""
+class Progress:
+    """Follows a reproduction; by default it shows nothing."""
+
+    def plan(self, left: Sequence[Run], runs: Sequence[Run]) -> None:
+        """Learn which of all runs are left to execute."""
+
+    def start(self, run: Run) -> None:
+        """Learn that a run starts."""
+
+    def end(self, run: Run, result: RunResult) -> None:
+        """Learn that a run has ended."""
+
+
+SILENT = Progress()
+
+
+def choose_experiments(names: Sequence[str]) -> tuple[Experiment, ...]:
+    """Return the experiments of these names, or all if there are no names."""
     for name in names:
         if name not in EXPERIMENTS:
             raise CounselError(
-                f"no experiment is called {name!r}; there is {', '.join(EXPERIMENTS)}"
+                f"no experiment is called {name!r}; choose one of {', '.join(EXPERIMENTS)}"
             )
     return tuple(e for e in EXPERIMENTS.values() if not names or e.name in names)
 
 
 def all_runs(experiments: Sequence[Experiment], size: Size) -> list[Run]:
-    """Return every run once: some experiments share theirs."""
-    found = {run.id: run for experiment in experiments for run in experiment.runs(size)}
-    return list(found.values())
+    """Return every run of the experiments once; some experiments share runs."""
+    runs = {run.id: run for experiment in experiments for run in experiment.runs(size)}
+    return list(runs.values())
 
 
-def reproduce(  # noqa: PLR0913 (what, how much, where, by whom, and who is told)
+def reproduce(  # noqa: PLR0913 (six, all of which a caller may choose)
     names: Sequence[str],
     size: Size,
     folder: Path,
     *,
     workers: int | None = None,
     cluster: str | None = None,
-    begun: Callable[[Run], None] = lambda run: None,
-    ended: Callable[[Run, Done], None] = lambda run, done: None,
-    planned: Callable[[Sequence[Run], Sequence[Run]], None] = lambda left, all_of: None,
+    progress: Progress = SILENT,
 ) -> Outcome:
-    """Do what is missing of the experiments, then publish all that is finished in the folder.
+    """Execute the missing runs of experiments, then publish all finished ones in the folder.
 
     Parameters
     ----------
     names
-        Which; all when empty.
+        The experiments; all if empty.
     size
-        How much of the paper's scale, and how many seeds.
+        The scale and the number of seeds.
     folder
-        Where results are kept; what is there already is not done again.
+        The folder of results; runs stored there are not repeated.
     workers, cluster
-        How many processes (all cores when not given), or the address of a Dask scheduler.
-    planned, begun, ended
-        Told which runs are left of which, and each that begins and ends.
+        The number of processes (by default one per core), or the address of a Dask scheduler.
+    progress
+        Follows the runs.
     """
-    begin, experiments, store = time.perf_counter(), chosen(names), Store(folder)
-    count = cores() if workers is None else workers
+    begin, experiments = time.perf_counter(), choose_experiments(names)
+    store = Store(folder)
     _check_folder(folder, size)
-    with workforce(count, cluster) as serve:
-        _join(folder, experiments, size)
+    with open_workers(cores() if workers is None else workers, cluster) as execute:
+        _extend_manifest(folder, experiments, size)
         runs = all_runs(experiments, size)
         left = sorted(store.missing(runs), key=cost, reverse=True)
-        planned(left, runs)
-        for run, done in serve(left, begun):
-            store.write(run, done)
-            ended(run, done)
-    found = publish(folder, seconds=time.perf_counter() - begin)
-    return replace(found, done=len(left), skipped=len(runs) - len(left), seconds=_since(begin))
+        progress.plan(left, runs)
+        for run, result in execute(left, progress.start):
+            store.write(run, result)
+            progress.end(run, result)
+    outcome = publish(folder, seconds=time.perf_counter() - begin)
+    seconds = time.perf_counter() - begin
+    return replace(outcome, done=len(left), skipped=len(runs) - len(left), seconds=seconds)
 
 
 def redraw(folder: Path) -> Outcome:
     """Publish again from the runs in a folder."""
     begin = time.perf_counter()
-    return replace(publish(folder, seconds=math.nan), seconds=_since(begin))
-
-
-def _since(begin: float) -> float:
-    return time.perf_counter() - begin
+    outcome = publish(folder, seconds=math.nan)
+    return replace(outcome, seconds=time.perf_counter() - begin)
 
 
 def publish(folder: Path, *, seconds: float) -> Outcome:
-    """Draw pictures, test claims and write the report, for all that is finished in a folder."""
-    told, store = read_manifest(folder), Store(folder)
+    """Draw figures, test claims and write the report, for all finished experiments in a folder.
+
+    ``seconds`` is the time the runs took, for the report; NaN if nothing was run.
+    """
+    manifest, store = read_manifest(folder), Store(folder)
     sections, verdicts, used = list[Section](), list[Verdict](), list[dict[str, str]]()
     unfinished, skipped = dict[str, tuple[int, int]](), 0
     figures = folder / FIGURES
     for experiment in EXPERIMENTS.values():
-        if experiment.name not in told["experiments"]:
+        if experiment.name not in manifest["experiments"]:
             continue
-        runs = experiment.runs(Size(told["scale"], told["experiments"][experiment.name]))
-        found = {run.id: store.read(run) for run in runs}
-        done = {key: value for key, value in found.items() if value is not None}
+        runs = experiment.runs(Size(manifest["scale"], manifest["experiments"][experiment.name]))
+        stored = {run.id: store.read(run) for run in runs}
+        done = {key: result for key, result in stored.items() if result is not None}
         skipped += len(done)
         if len(done) < len(runs):
             unfinished[experiment.name] = (len(done), len(runs))
             continue
-        rows = {key: value.rows for key, value in done.items()}
+        rows = {key: result.rows for key, result in done.items()}
         claims, pictures = experiment.claims(rows), experiment.pictures(rows)
         verdicts += [Verdict(experiment.name, claim) for claim in claims]
-        used += [value.versions for value in done.values()]
+        used += [result.versions for result in done.values()]
         make_folder(figures)
         for picture in pictures:
             for kind in ("png", "svg"):
@@ -175,21 +190,21 @@ def publish(folder: Path, *, seconds: float) -> Outcome:
             )
         )
     if not sections:
-        (name, (there, all_of)), *_ = unfinished.items()
+        (name, (there, total)), *_ = unfinished.items()
         raise CounselError(
-            f"{folder} holds no finished experiment: {name} has {there} of {all_of} runs; "
+            f"{folder} holds no finished experiment: {name} has {there} of {total} runs; "
             "finish it with counsel reproduce"
         )
     write_text(folder / CLAIMS, json.dumps([record_of(v) for v in verdicts], indent=2) + "\n")
     title, lead = headline(verdicts)
-    notes = _notes(told, unfinished, used, seconds)
+    notes = _notes(manifest, unfinished, used, seconds)
     write_text(folder / REPORT, reproduction_page(title, lead, notes, sections))
     files = (folder / REPORT, folder / CLAIMS, figures)
     return Outcome(tuple(verdicts), unfinished, 0, skipped, seconds, files)
 
 
 def headline(verdicts: Sequence[Verdict]) -> tuple[str, str]:
-    """Return the finding in two sentences."""
+    """Return the title and the first paragraph of the report."""
     papers = [v.claim for v in verdicts if v.claim.source == "paper"]
     ours = [v.claim for v in verdicts if v.claim.source == "ours"]
     held, own = sum(claim.holds for claim in papers), sum(claim.holds for claim in ours)
@@ -198,24 +213,24 @@ def headline(verdicts: Sequence[Verdict]) -> tuple[str, str]:
     if ours and not papers:
         title = f"{own} of {len(ours)} claims of our own hold"
     elif ours:
-        lead += f"Of {len(ours)} claims of our own {own} hold. "
+        lead += f"Of {len(ours)} claims of our own, {own} hold. "
     if held + own < len(verdicts):
-        lead += "Those that do not are listed as such below."
+        lead += "The table below marks those that do not hold."
     return title, lead.rstrip()
 
 
 def number(claim: Claim) -> str:
-    """Return the number behind a claim with its interval."""
+    """Return the number behind a claim, with its interval."""
     mean, low, high = claim.value
     if math.isnan(mean):
         return "–"
     if math.isnan(low):
-        return _three(mean)
-    return f"{_three(mean)} [{_three(low)}, {_three(high)}]"
+        return _three_digits(mean)
+    return f"{_three_digits(mean)} [{_three_digits(low)}, {_three_digits(high)}]"
 
 
-def _three(x: float) -> str:
-    """Return three significant digits, without powers of ten; rounding is nothing."""
+def _three_digits(x: float) -> str:
+    """Return three significant digits, without powers of ten; rounding errors become 0."""
     if abs(x) < 1e-9:
         return "0"
     if abs(x) < 1e-3:
@@ -224,52 +239,52 @@ def _three(x: float) -> str:
 
 
 def read_manifest(folder: Path) -> dict[str, Any]:
-    """Return what a folder holds: its scale, and the experiments with their seeds."""
+    """Return the scale of a folder, and its experiments with their numbers of seeds."""
     try:
-        told = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
-        if told["kind"] != KIND or not told["experiments"]:
-            raise ValueError(told["kind"])
-        for name, seeds in told["experiments"].items():
-            chosen([name])
-            Size(told["scale"], seeds)
+        manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
+        if manifest["kind"] != KIND or not manifest["experiments"]:
+            raise ValueError(manifest["kind"])
+        for name, seeds in manifest["experiments"].items():
+            choose_experiments([name])
+            Size(manifest["scale"], seeds)
     except FileNotFoundError:
         raise CounselError(f"{folder} holds no experiments; run counsel reproduce first") from None
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError, CounselError):
         raise CounselError(
-            f"{folder / MANIFEST} is no manifest of experiments; choose another folder"
+            f"{folder / MANIFEST} is not a manifest of experiments; choose another folder"
         ) from None
-    return dict(told)
+    return dict(manifest)
 
 
 def _check_folder(folder: Path, size: Size) -> None:
-    """Refuse the folder one is in, and one with results at another scale."""
+    """Refuse the current folder, and a folder with results at another scale."""
     if str(folder) in ("", "."):
-        raise CounselError("results would be strewn over this folder; name another with --out")
+        raise CounselError("results would be mixed with this folder; name another with --out")
     if (folder / MANIFEST).exists():
-        told = read_manifest(folder)
-        if told["scale"] != size.scale:
+        scale = read_manifest(folder)["scale"]
+        if scale != size.scale:
             raise CounselError(
-                f"{folder} holds results at scale {told['scale']:g}, not {size.scale:g}; choose "
+                f"{folder} holds results at scale {scale:g}, not {size.scale:g}; choose "
                 "another folder with --out"
             )
 
 
-def _join(folder: Path, experiments: Sequence[Experiment], size: Size) -> None:
-    """Note in the folder what it is going to hold, besides what it holds already."""
+def _extend_manifest(folder: Path, experiments: Sequence[Experiment], size: Size) -> None:
+    """Add the experiments to the manifest of the folder."""
     make_folder(folder)
-    held = read_manifest(folder)["experiments"] if (folder / MANIFEST).exists() else {}
-    asked = {experiment.name: size.seeds for experiment in experiments}
-    told = {"kind": KIND, "scale": size.scale, "experiments": held | asked}
-    write_text(folder / MANIFEST, json.dumps(told, indent=2) + "\n")
+    before = read_manifest(folder)["experiments"] if (folder / MANIFEST).exists() else {}
+    added = {experiment.name: size.seeds for experiment in experiments}
+    manifest = {"kind": KIND, "scale": size.scale, "experiments": before | added}
+    write_text(folder / MANIFEST, json.dumps(manifest, indent=2) + "\n")
 
 
 def cost(run: Run) -> float:
-    """Return about how many microseconds a run takes: the longest begin first."""
-    told = settings_of(run)
-    episodes = float(told.get("episodes") or told.get("spec", {}).get("episodes", 0))
+    """Return a rough estimate of the microseconds a run takes; the longest runs start first."""
+    settings = settings_of(run)
+    episodes = float(settings.get("episodes") or settings.get("spec", {}).get("episodes", 0))
     each = 2.0
     if "car" in run.id:
-        each = 70.0 if told["kind"] == "Discovery" else 25.0
+        each = 70.0 if settings["kind"] == "Discovery" else 25.0
     return 1e5 + each * episodes
 
 
@@ -279,16 +294,16 @@ def _page_picture(figures: Path, picture: Picture) -> PagePicture:
 
 
 def _page_claim(claim: Claim) -> PageClaim:
-    shown = number(claim)
-    return PageClaim(claim.text, claim.source, claim.measured, shown, claim.quantity, claim.holds)
+    text = number(claim)
+    return PageClaim(claim.text, claim.source, claim.measured, text, claim.quantity, claim.holds)
 
 
 def _settings(run: Run) -> str:
-    """Return the settings of a run in one line: those that are set."""
-    told = settings_of(run)
-    flat = {**told, **told.pop("spec", {})}
-    shown = [f"{k}={v}" for k, v in flat.items() if k not in ("id", "spec") and _is_set(v)]
-    return " ".join(shown)
+    """Return the settings of a run that are set, in one line."""
+    settings = settings_of(run)
+    flat = {**settings, **settings.pop("spec", {})}
+    words = [f"{k}={v}" for k, v in flat.items() if k not in ("id", "spec") and _is_set(v)]
+    return " ".join(words)
 
 
 def _is_set(value: object) -> bool:
@@ -296,7 +311,7 @@ def _is_set(value: object) -> bool:
 
 
 def record_of(verdict: Verdict) -> dict[str, Any]:
-    """Return a claim for JSON."""
+    """Return a verdict for JSON."""
     claim = verdict.claim
     ends = [None if math.isnan(x) else x for x in claim.value]
     return {
@@ -312,25 +327,26 @@ def record_of(verdict: Verdict) -> dict[str, Any]:
 
 
 def _notes(
-    told: dict[str, Any],
+    manifest: dict[str, Any],
     unfinished: dict[str, tuple[int, int]],
     used: Sequence[dict[str, str]],
     seconds: float,
 ) -> list[str]:
-    scale = told["scale"]
+    """Return sentences on how the experiments were run."""
+    scale = manifest["scale"]
     much = "the paper's full scale" if scale == 1.0 else f"{scale:g} of the paper's scale"
-    repeats = sorted(set(told["experiments"].values()))
-    seeds = " or ".join(str(n) for n in repeats) + (" seed" if repeats == [1] else " seeds")
+    counts = sorted(set(manifest["experiments"].values()))
+    seeds = " or ".join(str(n) for n in counts) + (" seed" if counts == [1] else " seeds")
     notes = [
-        f"At {much}; every run that chance enters was repeated with {seeds}.",
-        "Numbers are means over seeds with a 95 % interval (Student's t); one number without an "
-        "interval has no chance in it, or a single seed.",
+        f"Runs are at {much}; every random run was repeated with {seeds}.",
+        "Numbers are means over seeds with a 95 % interval (Student's t). A number without an "
+        "interval comes from a run without randomness or from a single seed.",
     ]
     if not math.isnan(seconds):
-        notes.append(f"The last call took {seconds:,.0f} seconds; what was there was not redone.")
+        notes.append(f"The last call took {seconds:,.0f} seconds; stored runs were not repeated.")
     notes += [
-        f"Left out: {name}, of which {there} of {all_of} runs are done."
-        for name, (there, all_of) in unfinished.items()
+        f"{name} is left out: {there} of its {total} runs are done."
+        for name, (there, total) in unfinished.items()
     ]
-    made = sorted({", ".join(f"{k} {v}" for k, v in one.items()) for one in used})
-    return [*notes, *(f"Runs were made with {versions}." for versions in made)]
+    packages = {", ".join(f"{k} {v}" for k, v in versions.items()) for versions in used}
+    return [*notes, *(f"Runs used {versions}." for versions in sorted(packages))]

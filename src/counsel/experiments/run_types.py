@@ -1,17 +1,17 @@
-"""The kinds of runs that the experiments are made of.
+"""The kinds of runs that several experiments use.
 
-Each learns, or plans, and returns columns. Gaps are exact: what a policy falls short of the best
-there is, for the penalty or within the budget it is judged by.
+Each run learns or plans, and returns columns. Value gaps are exact: the shortfall of a policy
+against the best policy, for the same penalty or within the same budget.
 """
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from numpy.random import Generator
 
-from counsel._arrays import Floats
 from counsel.baselines.uc_cfh import UCCFH
-from counsel.experiments.experiment import Rows, padded
+from counsel.experiments.rows import Rows, pad_columns, to_columns
 from counsel.learning.explorer import Exploring
 from counsel.learning.learn import learn
 from counsel.learning.rfe import RFE
@@ -27,19 +27,22 @@ from counsel.worlds.catalogue import make
 from counsel.worlds.flappy_bird import next_column
 from counsel.worlds.grid_map import MOVES
 
+FLIGHT = ("state", "advice", "action", "next_state")
+"""The columns of a flight."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Learning:
-    """A learner judged at every update: episode, value_gap, regret, advice_count.
+    """A learner evaluated at every update: episode, value_gap, regret, advice_count.
 
     Attributes
     ----------
     id
-        Which run.
+        The id of the run.
     spec
         The settings, as for ``counsel learn``.
     adherence
-        The person's adherence where it is not the world's own.
+        The person's adherence, if other than the world's.
     records
         About how many rows.
     """
@@ -51,7 +54,8 @@ class Learning:
 
     def rows(self) -> Rows:
         """Learn, and return the records."""
-        problem = world_of(self.spec.world, self.adherence)
+        overrides = {} if self.adherence is None else {"adherence": self.adherence}
+        problem = make(self.spec.world, **overrides)
         learner, rng = self.spec.build(problem)
         records = list(
             learn(
@@ -69,28 +73,28 @@ class Learning:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Discovery:
-    """Exploration without a goal, judged for several penalties.
+    """Reward-free exploration, evaluated for several penalties.
 
-    Rows with ``when`` 0 are judged before each update, on ``explored`` episodes, and charged with
-    the block up to ``episode``: penalty, value_gap, advice_count, regret so far, and the best there
-    is. Rows with ``when`` 1 are judged after the last, for the penalties ``asked`` too. Other
-    columns have a length of their own: ``advice_rate``, the expected pieces of advice at each step
-    at the penalty ``shown``, and the commonest flight there.
+    Rows with ``when`` 0 hold the evaluation before each update, after ``explored`` episodes, and
+    are charged with the block up to ``episode``: penalty, value_gap, advice_count, regret so far,
+    and the best value. Rows with ``when`` 1 hold the evaluation after the last update, for the
+    penalties ``asked`` too. The other columns have lengths of their own: ``advice_rate``, the
+    expected pieces of advice at each step at the penalty ``shown``, and the most common flight.
 
     Attributes
     ----------
     id, world, episodes, every, seed
-        Which run, where, how long, and after how many episodes it plans anew.
+        The id, the world, the number of episodes, the number between plans, and the seed.
     learner
         "rfe" or "structured".
     scale
-        What the bonus is multiplied by.
+        A factor on the bonus.
     pooled
         Whether adherence is shared by advice (structured only).
     penalties, asked
-        For which it is judged all along, and at the end.
+        The penalties evaluated at every update, and those added at the end.
     shown
-        The penalty of flights; NaN for none.
+        The penalty of the flights; NaN for no flights.
     """
 
     id: str
@@ -106,33 +110,39 @@ class Discovery:
     shown: float = float("nan")
 
     def rows(self) -> Rows:
-        """Explore, and judge what would be advised."""
+        """Explore, and evaluate the advice at each penalty."""
         problem = make(self.world)
-        own, play, flights = np.random.default_rng(self.seed).spawn(3)
-        learner, simulator = self.build(problem, own), Simulator(problem)
+        learner_rng, episode_rng, flight_rng = np.random.default_rng(self.seed).spawn(3)
+        learner, simulator = self.build(problem, learner_rng), Simulator(problem)
         best = {b: solve(problem, penalty=b).penalised_value for b in self.penalties}
         regret, lines = dict.fromkeys(self.penalties, 0.0), list[tuple[float, ...]]()
         left = self.episodes
         while left > 0:
             size = min(self.every, left)
+            end = self.episodes - left + size
             for penalty in self.penalties:
-                gap, pieces = judged(problem, learner, penalty, best[penalty])
+                gap, pieces = value_gap(problem, learner, penalty, best[penalty])
                 regret[penalty] += size * max(gap, 0.0)
-                done = self.episodes - left + size
-                told = (gap, pieces, regret[penalty], best[penalty])
-                lines.append((0, done, done - size, penalty, *told))
-            learner.explore(simulator, episodes=size, rng=play)
+                numbers = (gap, pieces, regret[penalty], best[penalty])
+                lines.append((0, end, end - size, penalty, *numbers))
+            learner.explore(simulator, episodes=size, rng=episode_rng)
             left -= size
         for penalty in (*self.penalties, *self.asked):
             value = solve(problem, penalty=penalty).penalised_value
-            gap, pieces = judged(problem, learner, penalty, value)
-            told = (gap, pieces, np.nan, value)
-            lines.append((1, self.episodes, self.episodes, penalty, *told))
-        where, what = ("when", "episode", "explored", "penalty"), ("value_gap", "advice_count")
-        table = _columns((*where, *what, "regret", "best"), lines)
+            gap, pieces = value_gap(problem, learner, penalty, value)
+            numbers = (gap, pieces, np.nan, value)
+            lines.append((1, self.episodes, self.episodes, penalty, *numbers))
+        names = ("when", "episode", "explored", "penalty", "value_gap", "advice_count", "regret")
+        columns = to_columns((*names, "best"), lines)
         if np.isnan(self.shown):
-            return table
-        return padded(table | dict(self._flight(problem, learner, simulator, flights)))
+            return columns
+        policy = policy_at(learner, self.shown, problem.n_actions)
+        flights = simulator.play(policy, episodes=500, rng=flight_rng)
+        return pad_columns(
+            columns
+            | {"advice_rate": np.asarray(evaluate(problem, policy).advice_rate)}
+            | most_common_flight(flights, "flight_")
+        )
 
     def build(self, problem: AdviceProblem, rng: Generator) -> Exploring:
         """Return the explorer."""
@@ -141,40 +151,26 @@ class Discovery:
             return Structured(problem.shape, rng=rng, groups=groups, reward=problem.mdp.reward)
         return RFE(problem.shape, rng=rng, scale=self.scale, reward=problem.mdp.reward)
 
-    def _flight(
-        self, problem: AdviceProblem, learner: Exploring, simulator: Simulator, rng: Generator
-    ) -> Rows:
-        """Return the advice at each step and the commonest of many flights, at ``shown``."""
-        policy = policy_of(learner, self.shown, problem.n_actions)
-        rate = evaluate(problem, policy).advice_rate
-        played = simulator.play(policy, episodes=500, rng=rng)
-        first, last = commonest(played)
-        return {
-            "advice_rate": np.asarray(rate),
-            "flight_state": played.state[first:last].astype(np.int64),
-            "flight_advice": played.advice[first:last].astype(np.int64),
-            "flight_action": played.action[first:last].astype(np.int64),
-            "flight_next_state": played.next_state[first:last].astype(np.int64),
-        }
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Budgeted:
-    """Learning within one budget, then planning for others on what was seen.
+class BudgetLearning:
+    """Learning within one budget, then planning for other budgets on the same counts.
 
-    Rows with ``when`` 0 are judged at first and after each update, rows with ``when`` 1 after the
-    last, for the budget learnt and for the others: episode, budget, value_gap, advice_gap (the
+    Rows with ``when`` 0 hold the evaluation at the start and after each update, rows with ``when``
+    1 that after the last update, for every budget: episode, budget, value_gap, advice_gap (the
     budget less the expected pieces of advice).
 
     Attributes
     ----------
     id, world, episodes, every, seed
-        Which run, where, how long, and after how many episodes it plans anew.
+        The id, the world, the number of episodes, the number between plans, and the seed.
     learner
         "rfe-cmdp" or "uc-cfh".
     budget, others
-        The budget that is learnt, and those that are planned for afterwards.
+        The budget of learning, and those planned for afterwards.
     """
+
+    kind: ClassVar[str] = "Budgeted"
 
     id: str
     world: str
@@ -186,7 +182,7 @@ class Budgeted:
     others: tuple[float, ...] = (2.0, 3.0, 4.0, 5.0)
 
     def rows(self) -> Rows:
-        """Learn, and judge."""
+        """Learn, and evaluate."""
         problem = make(self.world)
         own, play = np.random.default_rng(self.seed).spawn(2)
         learner, simulator = self.build(problem, own), Simulator(problem)
@@ -195,18 +191,17 @@ class Budgeted:
         while left > 0:
             size = min(self.every, left)
             policy = learner.policy
-            lines.append((0, self.episodes - left, *self._judged(problem, policy, best)))
+            lines.append((0, self.episodes - left, *self._gaps(problem, policy, best)))
             if isinstance(learner, RFE):
                 learner.explore(simulator, episodes=size, rng=play)
             else:
                 learner.update(simulator.play(policy, episodes=size, rng=play))
             left -= size
-        lines.append((0, self.episodes, *self._judged(problem, learner.policy, best)))
+        lines.append((0, self.episodes, *self._gaps(problem, learner.policy, best)))
         for budget in (self.budget, *self.others):
             policy = learner.plan(budget=budget).policy
-            lines.append((1, self.episodes, *self._judged(problem, policy, best, budget)))
-        names = ("when", "episode", "budget", "value_gap", "advice_gap")
-        return _columns(names, lines)
+            lines.append((1, self.episodes, *self._gaps(problem, policy, best, budget)))
+        return to_columns(("when", "episode", "budget", "value_gap", "advice_gap"), lines)
 
     def build(self, problem: AdviceProblem, rng: Generator) -> RFE | UCCFH:
         """Return the learner."""
@@ -223,62 +218,63 @@ class Budgeted:
         reward = problem.mdp.reward
         return RFE(problem.shape, rng=rng, scale=0.1, reward=reward, budget=self.budget)
 
-    def _judged(
+    def _gaps(
         self,
         problem: AdviceProblem,
         policy: Policy,
         best: dict[float, float],
         budget: float | None = None,
     ) -> tuple[float, float, float]:
+        """Return the budget, the value gap and the budget less the pieces of advice."""
         limit = self.budget if budget is None else budget
-        worth = evaluate(problem, policy)
-        return limit, best[limit] - worth.value, limit - worth.advice_count
+        evaluation = evaluate(problem, policy)
+        return limit, best[limit] - evaluation.value, limit - evaluation.advice_count
 
 
-def _columns(names: tuple[str, ...], lines: list[tuple[float, ...]]) -> dict[str, Floats]:
-    columns = zip(*lines, strict=True)
-    return {name: np.array(column, float) for name, column in zip(names, columns, strict=True)}
-
-
-def world_of(name: str, adherence: str | None) -> AdviceProblem:
-    """Return a world, with another adherence where one is given."""
-    return make(name) if adherence is None else make(name, adherence=adherence)
-
-
-def policy_of(learner: Exploring, penalty: float, n_actions: int) -> Policy:
-    """Return what would be advised at a penalty."""
+def policy_at(learner: Exploring, penalty: float, n_actions: int) -> Policy:
+    """Return what the learner would advise at a penalty."""
     return Policy.trusted(learner.best_advice(penalty), n_actions=n_actions)
 
 
-def judged(
+def value_gap(
     problem: AdviceProblem, learner: Exploring, penalty: float, best: float
 ) -> tuple[float, float]:
-    """Return what the policy for a penalty falls short of the best, and its pieces of advice."""
-    worth = evaluate(problem, policy_of(learner, penalty, problem.n_actions))
-    return best - (worth.value - penalty * worth.advice_count), worth.advice_count
+    """Return the value gap of the learner's policy at a penalty, and its pieces of advice."""
+    evaluation = evaluate(problem, policy_at(learner, penalty, problem.n_actions))
+    value = evaluation.value - penalty * evaluation.advice_count
+    return best - value, evaluation.advice_count
 
 
-def commonest(played: Episodes) -> tuple[int, int]:
-    """Return the rows of an episode that came about most often, the first of those."""
-    seen: dict[bytes, list[int]] = {}
-    for n in range(len(played)):
-        part = slice(played.first[n], played.first[n + 1])
-        moves = np.stack((played.state[part], played.advice[part], played.action[part]))
-        seen.setdefault(moves.tobytes(), []).append(n)
-    n = max(seen.values(), key=len)[0]
-    return int(played.first[n]), int(played.first[n + 1])
+def most_common_flight(flights: Episodes, prefix: str = "") -> dict[str, np.ndarray]:
+    """Return the most frequent flight as columns; of several, the one that came first."""
+    first, end = most_common(flights)
+    return {
+        f"{prefix}{name}": getattr(flights, name)[first:end].astype(np.int64) for name in FLIGHT
+    }
+
+
+def most_common(episodes: Episodes) -> tuple[int, int]:
+    """Return the first row and the end of the most frequent episode, or of the first of several."""
+    alike: dict[bytes, list[int]] = {}
+    for n in range(len(episodes)):
+        part = slice(episodes.first[n], episodes.first[n + 1])
+        decisions = np.stack((episodes.state[part], episodes.advice[part], episodes.action[part]))
+        alike.setdefault(decisions.tobytes(), []).append(n)
+    n = max(alike.values(), key=len)[0]
+    return int(episodes.first[n]), int(episodes.first[n + 1])
 
 
 def flight_of(run: Rows, prefix: str = "") -> Episodes:
-    """Return the flight in a run's columns state, advice, action and next_state."""
+    """Return the flight in the columns of a run."""
     n = int((run[f"{prefix}state"] >= 0).sum())
+    state, advice, action, next_state = (run[f"{prefix}{name}"][:n] for name in FLIGHT)
     return Episodes(
         first=np.array([0, n]),
-        state=run[f"{prefix}state"][:n].astype(np.int32),
-        advice=run[f"{prefix}advice"][:n].astype(np.int16),
-        action=run[f"{prefix}action"][:n].astype(np.int16),
+        state=state.astype(np.int32),
+        advice=advice.astype(np.int16),
+        action=action.astype(np.int16),
         reward=np.zeros(n),
-        next_state=run[f"{prefix}next_state"][:n].astype(np.int32),
+        next_state=next_state.astype(np.int32),
         terminated=np.array([True]),
         defer=len(MOVES),
     )

@@ -1,8 +1,8 @@
-"""Results on disk: one Parquet file a run, with its manifest inside, whole or not at all.
+"""Results on disk: one Parquet file per run, with its manifest inside, written atomically.
 
-The manifest, in the file's own metadata, says which run it is (id, settings, seed), with which
-versions, how long it took, and a hash of all numbers. A file that cannot be read, whose hash is
-another, or that holds other settings does not count: its run is done again.
+The manifest, in the metadata of the file, holds the id and the settings of the run, the versions of
+packages, the time it took, and a hash of all numbers. A file that cannot be read, or with another
+hash or other settings, does not count: its run is repeated.
 
 ``DIR/runs/<experiment>/<learner>#<seed>.parquet``
 """
@@ -18,15 +18,16 @@ import numpy as np
 
 from counsel._files import make_folder, whole_file
 from counsel._tables import need_pyarrow
-from counsel.experiments.experiment import Rows, Run, settings_of
+from counsel.experiments.experiment import Run, settings_of
+from counsel.experiments.rows import Rows
 
 FORMAT = "counsel-rows-2"
 KEY = b"counsel"
 
 
 @dataclass(frozen=True, slots=True)
-class Done:
-    """A finished run: its rows, how long it took, and the versions of what it ran with."""
+class RunResult:
+    """The result of a run: its rows, the seconds it took, and the versions of packages."""
 
     rows: Rows
     seconds: float
@@ -39,7 +40,7 @@ class Store:
     Parameters
     ----------
     folder
-        Where; made when something is written.
+        The folder; created when the first result is written.
 
     Raises
     ------
@@ -55,40 +56,40 @@ class Store:
         """Return the file of a run."""
         return self.folder / "runs" / f"{run.id}.parquet"
 
-    def write(self, run: Run, done: Done) -> None:
-        """Keep what a run returned."""
+    def write(self, run: Run, result: RunResult) -> None:
+        """Store the result of a run."""
         import pyarrow as pa
         import pyarrow.parquet as pq
 
-        told = {
+        manifest = {
             "format": FORMAT,
             "id": run.id,
             "settings": settings_of(run),
-            "versions": done.versions,
-            "seconds": done.seconds,
-            "rows": fingerprint(done.rows),
+            "versions": result.versions,
+            "seconds": result.seconds,
+            "rows": fingerprint(result.rows),
         }
-        table = pa.table({name: pa.array(column) for name, column in done.rows.items()})
-        table = table.replace_schema_metadata({KEY: json.dumps(told).encode()})
+        table = pa.table({name: pa.array(column) for name, column in result.rows.items()})
+        table = table.replace_schema_metadata({KEY: json.dumps(manifest).encode()})
         path = self.path(run)
         make_folder(path.parent)
         with whole_file(path) as unfinished:
             pq.write_table(table, unfinished)
 
-    def read(self, run: Run) -> Done | None:
-        """Return what a run returned, or None where it is not there, damaged, or another's."""
+    def read(self, run: Run) -> RunResult | None:
+        """Return the result of a run; None if it is missing, damaged, or has other settings."""
         import pyarrow as pa
 
         try:
-            told, rows = _read(self.path(run))
-            done = Done(rows, float(told["seconds"]), dict(told["versions"]))
-            same = told["settings"] == json.loads(json.dumps(settings_of(run)))
-            return done if same and told["rows"] == fingerprint(rows) else None
+            manifest, rows = _read(self.path(run))
+            result = RunResult(rows, float(manifest["seconds"]), dict(manifest["versions"]))
+            same = manifest["settings"] == json.loads(json.dumps(settings_of(run)))
+            return result if same and manifest["rows"] == fingerprint(rows) else None
         except (*_BAD, pa.ArrowException):
             return None
 
     def missing(self, runs: Iterable[Run]) -> list[Run]:
-        """Return the runs that are still to be done."""
+        """Return the runs without a stored result."""
         return [run for run in runs if self.read(run) is None]
 
 
@@ -99,17 +100,17 @@ def _read(path: Path) -> tuple[dict[str, Any], Rows]:
     import pyarrow.parquet as pq
 
     table = pq.read_table(path)
-    told = json.loads((table.schema.metadata or {})[KEY])
-    if told["format"] != FORMAT:
-        raise ValueError(told["format"])
-    return told, {name: table[name].to_numpy() for name in table.column_names}
+    manifest = json.loads((table.schema.metadata or {})[KEY])
+    if manifest["format"] != FORMAT:
+        raise ValueError(manifest["format"])
+    return manifest, {name: table[name].to_numpy() for name in table.column_names}
 
 
 def fingerprint(rows: Rows) -> str:
     """Return a hash of all columns."""
-    found = hashlib.sha256()
+    digest = hashlib.sha256()
     for name in sorted(rows):
         column = np.ascontiguousarray(rows[name])
-        found.update(f"{name}{column.dtype.str}{column.shape}".encode())
-        found.update(column.tobytes())
-    return found.hexdigest()
+        digest.update(f"{name}{column.dtype.str}{column.shape}".encode())
+        digest.update(column.tobytes())
+    return digest.hexdigest()

@@ -1,10 +1,10 @@
-"""Runs side by side: in processes here, or on a Dask cluster, through the same executor interface.
+"""Runs in parallel: in local processes or on a Dask cluster, through the same executor interface.
 
-As many runs are under way as there are workers. A run's rows come back to the process that asked,
-which alone writes files, so workers need no shared disk. Which worker does what, and in what order,
-changes nothing: rows depend on the run alone. A process that dies (killed, out of memory) takes the
-pool with it; a new one is made and unfinished runs go on, up to three times. A cluster does that of
-its own. Processes whose parent is gone go too.
+Each worker has one run at a time. Rows return to the calling process, which alone writes files, so
+workers need no shared disk. Results do not depend on the workers or on the order, because rows
+depend on the run alone. A process that dies (killed, out of memory) breaks the pool; a new pool
+then takes the remaining runs, up to three times. A cluster retries by itself. Processes exit when
+their parent is gone.
 """
 
 import multiprocessing
@@ -29,70 +29,75 @@ from typing import Any
 
 from counsel.errors import CounselError
 from counsel.experiments.experiment import Run
-from counsel.experiments.store import Done
+from counsel.experiments.store import RunResult
 from counsel.runs.manifest import versions
 
 TRIES = 3
-"""How often a pool of processes is made before giving up."""
+"""The number of pools tried before giving up."""
 
 WAIT = 10.0
 """Seconds to wait for a cluster to answer."""
 
 ADDRESS = re.compile(r"[a-z]+://(?P<host>\[[0-9a-f:]+\]|[^:/\[\]]+):(?P<port>\d{1,5})")
 
-Begun = Callable[[Run], None]
-Served = Iterator[tuple[Run, Done]]
+OnStart = Callable[[Run], None]
+Results = Iterator[tuple[Run, RunResult]]
 
 
-def do(run: Run) -> Done:
-    """Run, and time it. This is what workers are sent."""
+def execute(run: Run) -> RunResult:
+    """Run, and measure the time; workers call this function."""
     begin = time.perf_counter()
     rows = run.rows()
-    return Done(rows, time.perf_counter() - begin, versions())
+    return RunResult(rows, time.perf_counter() - begin, versions())
 
 
 @contextmanager
-def workforce(
+def open_workers(
     workers: int, cluster: str | None
-) -> Iterator[Callable[[Sequence[Run], Begun], Served]]:
-    """Give a function that does runs and yields each as it is finished.
+) -> Iterator[Callable[[Sequence[Run], OnStart], Results]]:
+    """Yield a function that executes runs and yields the result of each as it finishes.
 
     Parameters
     ----------
     workers
-        How many processes; a cluster has its own number.
+        The number of local processes.
     cluster
-        The address of a Dask scheduler, or None.
+        The address of a Dask scheduler to use instead, or None.
     """
     if cluster is None:
-        yield lambda runs, begun: _here(list(runs), workers, begun)
+        yield lambda runs, on_start: _run_locally(list(runs), workers, on_start)
         return
-    with _connected(cluster) as client:
-        yield lambda runs, begun: _there(list(runs), client, cluster, begun)
+    with _connect(cluster) as client:
+        yield lambda runs, on_start: _run_on_cluster(list(runs), client, cluster, on_start)
 
 
-def _here(left: list[Run], workers: int, begun: Begun) -> Served:
-    """Do runs in processes of this machine; in this one where there is to be one only."""
+def _run_locally(left: list[Run], workers: int, on_start: OnStart) -> Results:
+    """Execute runs in local processes, or in this process if there is only one worker."""
     if workers == 1:
         for run in left:
-            begun(run)
-            yield run, do(run)
+            on_start(run)
+            yield run, execute(run)
         return
     for _ in range(TRIES):
         with fresh_processes(min(workers, max(1, len(left)))) as executor:
             try:
-                yield from _served(executor, left, lambda: workers, begun)
+                yield from _dispatch(executor, left, lambda: workers, on_start)
             except BrokenProcessPool:
                 continue
         return
     names = ", ".join(run.id for run in left[:workers])
     raise CounselError(
-        f"a worker died {TRIES} times while doing one of {names}; try fewer workers (memory?)"
+        f"a worker died {TRIES} times during one of {names}; try fewer workers (out of memory?)"
     )
 
 
-def _there(left: list[Run], client: Any, address: str, begun: Begun) -> Served:  # noqa: ANN401
-    """Do runs on a cluster, which may grow and shrink meanwhile."""
+def _run_on_cluster(
+    left: list[Run],
+    client: Any,  # noqa: ANN401 (Dask's)
+    address: str,
+    on_start: OnStart,
+) -> Results:
+    """Execute runs on a cluster, which may grow and shrink meanwhile."""
     try:
         client.wait_for_workers(1, timeout=WAIT)
     except TimeoutError:
@@ -100,29 +105,33 @@ def _there(left: list[Run], client: Any, address: str, begun: Begun) -> Served: 
             f"the scheduler at {address} has no workers; start some: dask worker {address}"
         ) from None
     executor = client.get_executor(pure=False, retries=TRIES)
+
+    def threads() -> int:
+        return max(1, sum(int(count) for count in client.nthreads().values()))
+
     try:
-        yield from _served(executor, left, lambda: max(1, sum(client.nthreads().values())), begun)
+        yield from _dispatch(executor, left, threads, on_start)
     except (CancelledError, OSError) as fault:
         raise CounselError(f"the cluster at {address} was lost: {_reason(fault)}") from None
     except ImportError as fault:
-        raise CounselError(f"a worker of {address} lacks what it needs: {fault}") from None
+        raise CounselError(f"a worker of {address} lacks a package: {fault}") from None
     except Exception as fault:
         if not type(fault).__module__.startswith("distributed"):
             raise
         raise CounselError(f"the cluster at {address} gave up: {_reason(fault)}") from None
 
 
-def _served(
-    executor: Executor, left: list[Run], workers: Callable[[], int], begun: Begun
-) -> Served:
-    """Keep workers busy; take what is done off ``left``."""
-    waiting, active = list(left), dict[Future[Done], Run]()
+def _dispatch(
+    executor: Executor, left: list[Run], workers: Callable[[], int], on_start: OnStart
+) -> Results:
+    """Keep all workers busy; remove finished runs from ``left``."""
+    waiting, active = list(left), dict[Future[RunResult], Run]()
     try:
         while waiting or active:
             while waiting and len(active) < workers():
                 run = waiting.pop(0)
-                begun(run)
-                active[executor.submit(do, run)] = run
+                on_start(run)
+                active[executor.submit(execute, run)] = run
             for future in wait(active, timeout=5.0, return_when=FIRST_COMPLETED).done:
                 run = active.pop(future)
                 result = future.result()
@@ -135,9 +144,9 @@ def _served(
 
 @contextmanager
 def fresh_processes(workers: int) -> Iterator[Executor]:
-    """Give a pool of fresh processes; when left early, those at work are stopped."""
-    fresh = multiprocessing.get_context("spawn")
-    executor = ProcessPoolExecutor(workers, mp_context=fresh, initializer=_settle)
+    """Yield a pool of new processes; an exception stops those at work."""
+    spawn = multiprocessing.get_context("spawn")
+    executor = ProcessPoolExecutor(workers, mp_context=spawn, initializer=_prepare_worker)
     try:
         yield executor
     except BaseException:
@@ -149,8 +158,8 @@ def fresh_processes(workers: int) -> Iterator[Executor]:
     executor.shutdown()
 
 
-def _settle() -> None:
-    """Leave Ctrl-C to the process that asked, which stops its workers; go when it is gone."""
+def _prepare_worker() -> None:
+    """Leave Ctrl-C to the parent, which stops its workers; exit when the parent is gone."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     parent = os.getppid()
 
@@ -163,39 +172,39 @@ def _settle() -> None:
 
 
 @contextmanager
-def _connected(address: str) -> Iterator[Any]:
-    """Connect to a Dask scheduler."""
+def _connect(address: str) -> Iterator[Any]:
+    """Yield a client of the Dask scheduler at an address."""
     try:
         from distributed import Client
     except ModuleNotFoundError:
         raise CounselError(
             "a cluster needs dask.distributed; install it with: pip install 'counsel[cluster]'"
         ) from None
-    found = ADDRESS.fullmatch(address)
-    if found is None:
+    parts = ADDRESS.fullmatch(address)
+    if parts is None:
         raise CounselError(f"cluster is {address!r}; give an address such as tcp://host:8786")
     try:
-        host, port = found["host"].strip("[]"), int(found["port"])
+        host, port = parts["host"].strip("[]"), int(parts["port"])
         socket.create_connection((host, port), timeout=WAIT).close()
     except (OSError, OverflowError) as fault:
         raise CounselError(f"no Dask scheduler answers at {address}: {_reason(fault)}") from None
-    made: list[Any] = []
+    clients: list[Any] = []
 
     def connect() -> None:
         with suppress(OSError, ValueError, TypeError):
-            made.append(Client(address, timeout=WAIT, set_as_default=False))  # type: ignore[no-untyped-call]
+            clients.append(Client(address, timeout=WAIT, set_as_default=False))  # type: ignore[no-untyped-call]
 
-    # Something that listens and never speaks would keep us for ever.
+    # In a thread: a server that accepts connections but never answers would block for ever.
     caller = threading.Thread(target=connect, daemon=True)
     caller.start()
     caller.join(2.0 * WAIT)
-    if not made:
-        raise CounselError(f"what listens at {address} is no Dask scheduler: it does not answer")
+    if not clients:
+        raise CounselError(f"the server at {address} is not a Dask scheduler: it does not answer")
     try:
-        yield made[0]
+        yield clients[0]
     finally:
         with suppress(Exception):
-            made[0].close(timeout=WAIT)
+            clients[0].close(timeout=WAIT)
 
 
 def _reason(fault: BaseException) -> str:

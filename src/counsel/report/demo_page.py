@@ -1,127 +1,29 @@
-"""The page of ``counsel demo``: two players, when the machine speaks, and what that is worth.
+"""The page of ``counsel demo``: two players, when the machine advises, and what that is worth.
 
-``demo_page`` is a pure function: results in, text out. Pictures are inline SVG, so the one file
-opens offline, follows the reader's light or dark theme, and prints.
+``demo_page`` is a pure function of the results. Pictures are inline SVG, so the page is one file
+that opens offline, follows the reader's light or dark theme, and prints.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from html import escape
-from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from counsel._arrays import Ints
-from counsel.drawing.figure_style import label_ends, name_axes, subplots
 from counsel.drawing.inline_svg import inline_svg
 from counsel.drawing.maps import draw_map
-from counsel.drawing.palette import ADVICE, DARK_GOLD, HARM, INK, SILENCE
 from counsel.estimate.intervals import wilson
-from counsel.learning.learn import Record
-from counsel.model.problem import AdviceProblem
-from counsel.planning.evaluate import Evaluation
+from counsel.report.demo_charts import draw_frontier, draw_regret
+from counsel.report.demo_player import Phase, Player, Reason
 from counsel.report.page_template import COMMON_STYLE, DARK_STYLE, table, whole_page
-from counsel.simulate.episodes import Episodes
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-
-WIDTH, HEIGHT = 4.6, 3.1
-"""Inches of a chart: its text stays readable on a phone."""
 
 ROWS = 6
-"""Pieces of advice that are listed for each player."""
+"""Pieces of advice listed for each player."""
 
 FEW = 0.1
-"""Where less than this share of the advice is given, the machine hardly speaks."""
+"""A phase with a smaller share of the advice is not named in a heading."""
 
 SAME = 5e-4
-"""Stars per flight that are no difference."""
-
-
-class Point(NamedTuple):
-    """What a policy gives and brings per episode, in expectation."""
-
-    pieces: float
-    value: float
-
-
-class Phase(NamedTuple):
-    """A part of the map: what it is called, its first column and the column after its last."""
-
-    name: str
-    first: int
-    end: int
-
-
-class Reason(NamedTuple):
-    """Why the machine speaks in one cell.
-
-    Column and row count from 0; ``habit`` is what the player does alone there, by action;
-    ``pieces`` how often the advice is given per flight, and ``gain`` what it adds when given.
-    """
-
-    column: int
-    row: int
-    advice: str
-    habit: dict[str, float]
-    pieces: float
-    gain: float
-
-
-@dataclass(frozen=True, slots=True)
-class Player:
-    """One player, what was learnt about them, and what the learnt advice brings.
-
-    Attributes
-    ----------
-    key, name, habit
-        A short name for ids, the name for people, and what the player does, after "who".
-    problem
-        The world and the player.
-    records
-        How learning went.
-    gap
-        What the learnt policy falls short of the best, in stars per flight.
-    evaluation
-        Of the learnt policy.
-    flights, flights_alone
-        Simulated flights with the learnt policy, and without any advice.
-    heard
-        How often each advice was matched and given while learning; None where that says nothing.
-    frontier
-        The corners of the frontier, from no advice to unlimited advice.
-    always
-        What the best action, advised at every step, brings.
-    reasons
-        Why the learnt policy speaks where it does, the most valuable cell first.
-    """
-
-    key: str
-    name: str
-    habit: str
-    problem: AdviceProblem
-    records: Sequence[Record]
-    gap: float
-    evaluation: Evaluation
-    flights: Episodes
-    flights_alone: Episodes
-    heard: tuple[Ints, Ints] | None
-    frontier: Sequence[Point]
-    always: Point
-    reasons: Sequence[Reason]
-
-    @property
-    def alone(self) -> float:
-        """Stars per flight without advice."""
-        return self.frontier[0].value
-
-    @property
-    def cost(self) -> float:
-        """The regret of all flights while learning."""
-        return self.records[-1].regret
-
+"""A smaller difference in stars per flight counts as none."""
 
 STYLE = f"""{COMMON_STYLE}{DARK_STYLE}
 body {{ max-width: 70rem; }}
@@ -184,13 +86,13 @@ def demo_page(
     Parameters
     ----------
     players
-        Whom the machine advises.
+        The players that the machine advises.
     map
         The map that they fly over.
     phases
         The parts of the map.
     penalty
-        What a piece of advice costs, in stars.
+        The cost of a piece of advice, in stars.
     notes
         How the page was made: settings, versions, time, files.
     """
@@ -204,47 +106,47 @@ def demo_page(
         _learning(players),
         _policies(players, map),
         _frontiers(players, penalty),
-        _next(),
-        f"</main><footer>{''.join(f'<p>{escape(note)}</p>' for note in notes)}</footer>",
+        _next_steps(),
+        f"</main><footer>{_paragraphs(notes)}</footer>",
     ]
     return whole_page(title, STYLE, parts)
 
 
 def _headline(players: Sequence[Player]) -> str:
-    """State the finding: what the advice brings."""
-    if all(player.evaluation.advice_count < 0.05 for player in players):
+    """Return the finding: the effect of the advice."""
+    if all(player.learnt.pieces < 0.05 for player in players):
         return "At this price the machine stays silent: no piece of advice is worth it"
-    stars = _and([_stars(player.evaluation.value) for player in players])
+    stars = _and([_stars(player.learnt.value) for player in players])
     alone = _and([_stars(player.alone) for player in players])
-    silent = float(np.mean([_silent(player.flights) for player in players]))
+    silent = float(np.mean([player.silent_share for player in players]))
     return (
-        f"Silent {_percent(silent)} of the time, the machine takes two players "
+        f"Silent {_percent(silent)} of the time, the machine raises two players "
         f"from {alone} stars to {stars}"
     )
 
 
 def _lead(players: Sequence[Player], penalty: float) -> str:
     episodes = players[0].records[-1].episode
-    charge = f"Each piece costs {penalty:g} stars, so" if penalty > 0.0 else "Advice is free, but"
+    price = f"Each piece costs {penalty:g} stars, so" if penalty > 0.0 else "Advice is free, but"
     return (
         "A machine watches two players fly across a map of stars and walls. At each step it may "
         "advise a move or stay silent, and a player takes its advice only some of the time. "
-        f"{charge} it speaks only where advice pays. At first it did not know how much either "
-        f"player listens; it learnt that in {episodes:,} flights with each."
+        f"{price} the machine advises only where advice pays. At first it does not know how much "
+        f"either player listens; it learns that in {episodes:,} flights with each."
     )
 
 
 def _numbers(players: Sequence[Player]) -> str:
-    """Return the table of what changes for each player."""
+    """Return the table of effects on each player."""
     rows = []
     for player in players:
         cells = (
             _stars(player.alone),
-            f"<strong>{_stars(player.evaluation.value)}</strong>",
-            _percent(_crashed(player, player.flights_alone)),
-            _percent(_crashed(player, player.flights)),
-            _stars(player.evaluation.advice_count),
-            _percent(_silent(player.flights)),
+            f"<strong>{_stars(player.learnt.value)}</strong>",
+            _percent(player.crash_share(player.flights_alone)),
+            _percent(player.crash_share(player.flights)),
+            _stars(player.learnt.pieces),
+            _percent(player.silent_share),
         )
         numbers = "".join(f"<td class='number'>{cell}</td>" for cell in cells)
         rows.append(f"<tr><th scope='row'>{escape(player.name)}</th>{numbers}</tr>")
@@ -252,36 +154,35 @@ def _numbers(players: Sequence[Player]) -> str:
         *("stars alone", "stars with advice", "crashes alone", "crashes with advice"),
         *("pieces of advice per flight", "decisions without advice"),
     )
-    head = "<th>player</th>" + "".join(f"<th class='number'>{name}</th>" for name in names)
-    return table(head, "".join(rows))
+    return table(_head(("player",), names), "".join(rows))
 
 
 def _flights(player: Player, map: str, phases: Sequence[Phase]) -> str:
     """Return the map with the flights of one player."""
-    shares = _by_phase(player, phases)
+    shares = player.advice_by_phase(phases)
     where = _and([name for name, share in shares if share >= FEW])
     finding = (
         f"{player.name} hears advice {where}" if where else f"{player.name} hears no advice at all"
     )
     spread = _and([f"{_percent(share)} come {name}" for name, share in shares])
-    pieces = f"{_stars(player.evaluation.advice_count)} pieces of advice per flight"
+    pieces = f"{_stars(player.learnt.pieces)} pieces of advice per flight"
     caption = (
-        f"{len(player.flights)} flights, left to right; the thicker a line, the more flights. "
+        f"{len(player.flights)} flights, from left to right; the thicker a line, the more flights. "
         + (f"Of the {pieces}, {spread}. " if shares else "")
         + _crashes(player)
     )
     figure = draw_map(map, episodes=player.flights, legend=False)
-    told = f"Map of stars and walls with {len(player.flights)} flights of {player.name}. {caption}"
+    text = f"Map of stars and walls with {len(player.flights)} flights of {player.name}. {caption}"
     return (
         f"<section><h2 id='{player.key}'>{escape(finding)}</h2>"
         f"<p>{escape(f'{player.name} {player.habit}.')}</p>"
-        f"<figure>{_map(inline_svg(figure, f'flights-{player.key}', told))}"
+        f"<figure>{_map(inline_svg(figure, f'flights-{player.key}', text))}"
         f"{_legend()}<figcaption>{escape(caption)}</figcaption></figure></section>"
     )
 
 
 def _crashes(player: Player) -> str:
-    now, alone = (_crashed(player, f) for f in (player.flights, player.flights_alone))
+    now, alone = (player.crash_share(f) for f in (player.flights, player.flights_alone))
     if now == alone == 0.0:
         return "No flight ends in a crash, with advice or without."
     return f"{_percent(now)} of these flights end in a crash; without advice {_percent(alone)} do."
@@ -289,8 +190,8 @@ def _crashes(player: Player) -> str:
 
 def _legend() -> str:
     signs = (
-        ("spoken", "▲ ━", "the machine advised, the player did so"),
-        ("spoken", "△ ━", "advised, but the player did something else"),
+        ("spoken", "▲ ━", "the player took the advice"),
+        ("spoken", "△ ━", "the player did something else"),
         ("silent", "● ╌", "the machine was silent"),
         ("silent", "✕", "a crash"),
     )
@@ -302,7 +203,7 @@ def _legend() -> str:
 
 
 def _map(drawing: str) -> str:
-    """Return a map, which a narrow screen scrolls sideways."""
+    """Return a map, which scrolls sideways on a narrow screen."""
     return (
         "<div class='map' tabindex='0' role='group' aria-label='Map'>"
         f"<div>{drawing}</div></div><p class='hint'>Scroll the map sideways.</p>"
@@ -310,169 +211,156 @@ def _map(drawing: str) -> str:
 
 
 def _learning(players: Sequence[Player]) -> str:
-    """Return what learning cost and what was learnt."""
+    """Return the cost of learning, and what was learnt."""
     costs = _and([f"{_number(player.cost)} stars for {player.name}" for player in players])
     episodes = players[0].records[-1].episode
-    told = [
+    sentences = [
         "Regret is the total shortfall of all flights so far against the best advice, in stars. "
-        "A flat line means that nothing is lost any more. One run with each player."
+        "Where the line is flat, the advice is the best. The chart shows one run with each player."
     ]
     for player in players:
         standing = (
             "is as good as the best advice"
             if abs(player.gap) < SAME
             else f"is {_number(player.gap)} stars per flight short of the best advice; the "
-            "smaller a loss, the more flights it takes to notice"
+            "smaller the loss, the more flights it takes to notice"
         )
-        half = next(r for r in player.records if r.regret >= player.cost / 2)
-        told.append(
-            f"{player.name}: half of the regret was there by flight {half.episode:,}. After "
-            f"{episodes:,} flights the advice {standing}."
+        sentences.append(
+            f"{player.name}: half of the regret occurred by flight {player.half_cost_flight:,}. "
+            f"After {episodes:,} flights the advice {standing}."
         )
-    words = "".join(f"<p>{escape(sentence)}</p>" for sentence in told)
     ends = _and([f"{player.name} ends at {_number(player.cost)} stars" for player in players])
     description = f"Regret against flights, 0 to {episodes:,}. {ends}."
-    figure = inline_svg(_regret_chart(players), "regret", description)
+    figure = inline_svg(draw_regret(players), "regret", description)
     return (
         f"<section><h2 id='learning'>{escape(f'Learning cost {costs}')}</h2>"
-        f"<div class='two'><figure>{figure}</figure><div>{words}</div></div>"
-        f"{_listening(players)}</section>"
+        f"<div class='two'><figure>{figure}</figure><div>{_paragraphs(sentences)}</div></div>"
+        f"{_matches(players)}</section>"
     )
 
 
-def _listening(players: Sequence[Player]) -> str:
-    """Return how much each player listens: what was seen, and the truth behind the simulation."""
+def _matches(players: Sequence[Player]) -> str:
+    """Return the table of matches: what the machine observed, and the true adherence."""
     rows = []
     for player in players:
-        if player.heard is None:
+        if player.matches is None:
             continue
-        matched, given = player.heard
+        matched, given = player.matches
         low, high = wilson(matched.astype(float), given.astype(float))
         names = player.problem.mdp.action_labels or [str(a) for a in range(given.size)]
-        for a, name in enumerate(names):
-            if given[a] == 0:
-                continue
+        for a in np.flatnonzero(given):
             theta = player.problem.human.adherence[..., a]
             truth = _percent(theta.max()) if np.ptp(theta) < 1e-9 else "varies"
             rows.append(
-                f"<tr><td>{escape(player.name)}</td><td>{escape(name)}</td>"
+                f"<tr><td>{escape(player.name)}</td><td>{escape(names[a])}</td>"
                 f"<td class='number'>{_percent(matched[a] / given[a], 1)}</td>"
                 f"<td class='number'>{100 * low[a]:.1f} to {_percent(high[a], 1)}</td>"
                 f"<td class='number'>{given[a]:,}</td><td class='number'>{truth}</td></tr>"
             )
     if not rows:
         return ""
-    head = "<th>player</th><th>advice</th>" + "".join(
-        f"<th class='number'>{name}</th>"
-        for name in ("taken", "95 % interval", "pieces given", "in truth")
-    )
-    return (
-        f"<h3>How much each player listens, as the machine saw it</h3>{table(head, ''.join(rows))}"
-    )
+    head = _head(("player", "advice"), ("matched", "95 % interval", "pieces", "true adherence"))
+    return f"<h3>How much each player listens, as observed</h3>{table(head, ''.join(rows))}"
 
 
 def _policies(players: Sequence[Player], map: str) -> str:
-    """Return what to say where."""
-    counts = _and([_spoken_cells(player) for player in players])
+    """Return the learnt advice in each cell."""
+    counts = _and(
+        [
+            f"{advised} of the {reached} cells that {player.name} reaches"
+            for player in players
+            for advised, reached in (player.cells,)
+        ]
+    )
     parts = [
-        f"<section><h2 id='policy'>{escape(f'It speaks in {counts}')}</h2>",
-        "<p>An arrow is the advised move (two heads for Up-Up), a grey disc is silence. Fainter "
-        "marks are cells that fewer flights meet; empty cells are never met. <em>Worth</em> is "
-        "what speaking there adds to a flight, in stars: how likely the advice changes the move, "
-        "times how much better that move is.</p>",
+        f"<section><h2 id='policy'>{escape(f'The machine advises in {counts}')}</h2>",
+        "<p>An arrow is the advised move (two heads for Up-Up), a grey disc is silence. Marks are "
+        "fainter in cells that fewer flights reach; no flight reaches an empty cell. "
+        "<em>Worth</em> is what the advice adds to a flight, in stars: the probability that it "
+        "changes the move, times how much better the advised move is.</p>",
     ]
     for player in players:
         figure = draw_map(map, evaluation=player.evaluation)
-        told = f"Map of what the machine says to {player.name}. {_in_words(player)}"
-        drawing = inline_svg(figure, f"policy-{player.key}", told)
+        text = f"Map of the advice for {player.name}. {_reasons_in_words(player)}"
+        drawing = inline_svg(figure, f"policy-{player.key}", text)
         parts.append(f"<figure><h3>{escape(player.name)}</h3>{_map(drawing)}</figure>")
     rows = "<div class='two'>" + "".join(_reasons(player) for player in players) + "</div>"
     return "".join([*parts, rows, "</section>"])
 
 
-def _spoken_cells(player: Player) -> str:
-    spoken = int((player.evaluation.pieces.sum(axis=1) > 1e-9).sum())
-    met = int((player.evaluation.occupancy.sum(axis=0)[:-1] > 1e-9).sum())
-    return f"{spoken} of the {met} cells that {player.name} meets"
-
-
 def _reasons(player: Player) -> str:
-    """Return the pieces of advice that matter most to one player."""
+    """Return the most valuable pieces of advice for one player."""
     rows = "".join(
-        f"<tr><td class='whole'>{escape(_cell(why))}</td>"
-        f"<td class='whole spoken'>▲ {escape(why.advice)}</td>"
-        f"<td>{escape(_habit(why))}</td>"
-        f"<td class='number'>{_percent(why.pieces)}</td>"
-        f"<td class='number'>{why.gain:+.2f}</td></tr>"
-        for why in player.reasons[:ROWS]
+        f"<tr><td class='whole'>{escape(_cell(reason))}</td>"
+        f"<td class='whole spoken'>▲ {escape(reason.advice)}</td>"
+        f"<td>{escape(_habit(reason))}</td>"
+        f"<td class='number'>{_percent(reason.pieces)}</td>"
+        f"<td class='number'>{reason.gain:+.2f}</td></tr>"
+        for reason in player.reasons[:ROWS]
     )
     if not rows:
         return ""
-    head = (
-        "<th>where</th><th>advice</th><th>alone the player goes</th>"
-        "<th class='number'>flights that hear it</th><th class='number'>worth</th>"
-    )
-    return f"<div><h3>{escape(player.name)}: what matters most</h3>{table(head, rows)}</div>"
+    head = _head(("cell", "advice", "move without advice"), ("flights that hear it", "worth"))
+    return f"<div><h3>{escape(player.name)}: most valuable advice</h3>{table(head, rows)}</div>"
 
 
 def _frontiers(players: Sequence[Player], penalty: float) -> str:
-    """Return what every number of pieces of advice is worth."""
+    """Return the value of every number of pieces of advice."""
     first, *others = (f"for {player.name}" for player in players)
-    shares = [_percent(_kept(player, 2.0)) for player in players]
+    shares = [_percent(player.benefit_share(2.0)) for player in players]
     kept = [f"{shares[0]} of the benefit {first}"]
     kept += [f"{share} {other}" for share, other in zip(shares[1:], others, strict=True)]
     finding = f"Two pieces of advice per flight keep {_and(kept)}"
-    if any(player.frontier[-1].value - player.alone < SAME for player in players):
-        finding = "What every number of pieces of advice is worth"
-    told = [
+    if any(player.benefit < SAME for player in players):
+        finding = "The value of every number of pieces of advice"
+    sentences = [
         "The line is the most stars that any policy can reach with so many pieces of advice per "
-        "flight. Percentages are of what unlimited advice adds to flying alone."
+        "flight. The benefit is what unlimited advice adds to flying alone."
     ]
     for player in players:
-        here, always = player.evaluation, player.always
-        more = "more" if here.value > always.value else "fewer"
-        told.append(
-            f"{player.name}: advice at every step takes {_stars(always.pieces)} pieces and brings "
-            f"{_stars(always.value)} stars; the {_stars(here.advice_count)} pieces of the learnt "
-            f"policy bring {more}, {_stars(here.value)}."
+        learnt, always = player.learnt, player.always
+        more = "more" if learnt.value > always.value else "fewer"
+        sentences.append(
+            f"{player.name}: advice at every step takes {_stars(always.pieces)} pieces and yields "
+            f"{_stars(always.value)} stars; the {_stars(learnt.pieces)} pieces of the learnt "
+            f"policy yield {more}, {_stars(learnt.value)}."
         )
     charts = "".join(
         f"<figure><h3>{escape(player.name)}</h3>"
-        f"{inline_svg(_frontier_chart(player, penalty), f'frontier-{player.key}', _points(player))}"
-        "</figure>"
+        + inline_svg(draw_frontier(player, penalty), f"frontier-{player.key}", _points(player))
+        + "</figure>"
         for player in players
     )
-    words = "".join(f"<p>{escape(sentence)}</p>" for sentence in told)
     return (
-        f"<section><h2 id='frontier'>{escape(finding)}</h2>{words}"
+        f"<section><h2 id='frontier'>{escape(finding)}</h2>{_paragraphs(sentences)}"
         f"<div class='two'>{charts}</div></section>"
     )
 
 
-def _next() -> str:
+def _next_steps() -> str:
     """Return what to try next, with commands."""
     steps = (
         (
             "Play yourself",
-            "Fly the bird, ignore the machine or not, and watch it find out how much you listen. "
-            "Once the service runs, open 127.0.0.1:8000/play in a browser.",
+            "Fly the bird, take the advice or ignore it, and watch the machine learn how much you "
+            "listen. When the service runs, open 127.0.0.1:8000/play in a browser.",
             "counsel serve --demo",
         ),
         (
             "Start from a table of past decisions",
-            "An example log of a hospital ward whose alarm speaks too often: who listens to what, "
-            "and which one alert per shift is worth sending.",
+            "An example log of a hospital ward whose alarm alerts too often: how much nurses "
+            "listen to each alert, and which alert per shift is worth sending.",
             "counsel demo-log -o ward.csv\ncounsel fit ward.csv -o ward.npz\n"
             "counsel plan ward.npz --budget 1",
         ),
         (
             "Change the price of advice",
-            "At 1 star per piece the machine says much less.",
+            "At 1 star per piece the machine advises much less.",
             "counsel demo --penalty 1 -o demo-1",
         ),
         (
-            "Run the paper again",
-            "Every figure and every claim, at full scale, in some two minutes on two cores.",
+            "Reproduce the paper",
+            "Every figure and every claim, at full scale, in about two minutes on two cores.",
             "counsel reproduce",
         ),
     )
@@ -483,7 +371,7 @@ def _next() -> str:
     )
     return (
         "<section><h2 id='next'>What to try next</h2>"
-        "<p>The demo installs only what it runs. For the rest, in a clone run <code>make install"
+        "<p>The demo installs only what it needs. For the rest, in a clone run <code>make install"
         "</code>, then <code>source .venv/bin/activate</code>; elsewhere <code class='long'>"
         "pip install 'counsel[draw,logs,parquet,report,service]'</code>. The documentation begins "
         "with <code>docs/start.md</code>.</p>"
@@ -491,107 +379,41 @@ def _next() -> str:
     )
 
 
-def _regret_chart(players: Sequence[Player]) -> "Figure":
-    figure, (axes,) = subplots(width=WIDTH, height=HEIGHT)
-    looks = ((DARK_GOLD, "-"), (INK, (0, (4, 2))))
-    ends = []
-    for i, player in enumerate(players):
-        colour, dashes = looks[i % len(looks)]
-        x = [0, *(record.episode for record in player.records)]
-        y = [0.0, *(record.regret for record in player.records)]
-        axes.plot(x, y, color=colour, linestyle=dashes, linewidth=2.0)
-        ends.append((y[-1], player.name.removeprefix("Policy "), colour))
-    axes.set_xlim(0, players[0].records[-1].episode)
-    axes.set_ylim(0.0, max(1.08 * max(player.cost for player in players), 1e-3))
-    _finish(axes, "flights", "regret (stars)")
-    label_ends(axes, ends)
-    return figure
-
-
-def _frontier_chart(player: Player, penalty: float) -> "Figure":
-    figure, (axes,) = subplots(width=WIDTH, height=HEIGHT)
-    axes.plot(*zip(*player.frontier, strict=True), color=ADVICE, linewidth=2.0, zorder=2)
-    here = Point(player.evaluation.advice_count, player.evaluation.value)
-    learnt = "free" if penalty == 0.0 else f"at {penalty:g} stars"
-    for point, text, marker, colour, side in (
-        (player.frontier[0], "never", "o", SILENCE, (9, -3)),
-        (here, f"learnt, {learnt}", "^", ADVICE, (4, -16)),
-        (player.frontier[-1], "unlimited", "D", DARK_GOLD, (0, 9)),
-        (player.always, "every step", "v", HARM, (0, -17)),
-    ):
-        axes.plot(*point, marker, color=colour, markersize=8, zorder=3, clip_on=False)
-        align = "right" if point is player.always else "left"
-        axes.annotate(
-            text,
-            point,
-            side,
-            textcoords="offset points",
-            color=INK,
-            fontsize=9.5,
-            ha=align,
-        )
-    axes.set_xlim(-0.6, 1.04 * max(player.always.pieces, player.frontier[-1].pieces, 1.0))
-    axes.set_ylim(0.0, 1.15 * max(player.frontier[-1].value, player.always.value, 1.0))
-    _finish(axes, "pieces of advice per flight", "stars per flight")
-    return figure
-
-
-def _finish(axes: "Axes", x: str, y: str) -> None:
-    name_axes(axes, x, y)
-    axes.tick_params(labelsize=9.5)
-    for label in (axes.xaxis.label, axes.yaxis.label):
-        label.set_fontsize(10)
-
-
 def _points(player: Player) -> str:
     """Return the points of a frontier chart in words."""
-    here, end, always = player.evaluation, player.frontier[-1], player.always
+    learnt, end, always = player.learnt, player.frontier[-1], player.always
     return (
         f"Stars against pieces of advice per flight, {player.name}. Never: {_stars(player.alone)} "
-        f"stars. Learnt: {_stars(here.value)} stars with {_stars(here.advice_count)} pieces. "
+        f"stars. Learnt: {_stars(learnt.value)} stars with {_stars(learnt.pieces)} pieces. "
         f"Unlimited: {_stars(end.value)} with {_stars(end.pieces)}. Every step: "
         f"{_stars(always.value)} with {_stars(always.pieces)}."
     )
 
 
-def _in_words(player: Player) -> str:
-    told = [f"{why.advice} in {_cell(why)}" for why in player.reasons[:ROWS]]
-    return f"What matters most: {'; '.join(told)}." if told else "The machine is silent."
+def _reasons_in_words(player: Player) -> str:
+    words = [f"{reason.advice} in {_cell(reason)}" for reason in player.reasons[:ROWS]]
+    return f"Most valuable: {'; '.join(words)}." if words else "The machine is silent."
 
 
-def _by_phase(player: Player, phases: Sequence[Phase]) -> list[tuple[str, float]]:
-    """Return the share of the advice in each part of the map."""
-    rate, total = player.evaluation.advice_rate, player.evaluation.advice_count
-    if total < 1e-9:
-        return []
-    return [(p.name, float(rate[p.first : p.end].sum()) / total) for p in phases]
+def _cell(reason: Reason) -> str:
+    """Return the cell in words, with column and row counted from 1."""
+    return f"column {reason.column + 1}, row {reason.row + 1}"
 
 
-def _kept(player: Player, pieces: float) -> float:
-    """Return the share of the benefit of unlimited advice that so many pieces keep."""
-    x, y = zip(*player.frontier, strict=True)
-    benefit = player.frontier[-1].value - player.alone
-    return (float(np.interp(pieces, x, y)) - player.alone) / max(benefit, 1e-12)
-
-
-def _crashed(player: Player, flights: Episodes) -> float:
-    """Return the share of flights that do not reach the last column."""
-    return float((flights.lengths < player.problem.horizon).mean())
-
-
-def _silent(flights: Episodes) -> float:
-    return float((flights.advice == flights.defer).mean())
-
-
-def _cell(why: Reason) -> str:
-    """Return a cell as people count: column and row from 1."""
-    return f"column {why.column + 1}, row {why.row + 1}"
-
-
-def _habit(why: Reason) -> str:
-    """Return what the player would do alone."""
-    usual = sorted(((p, name) for name, p in why.habit.items() if p > 0.005), reverse=True)
+def _habit(reason: Reason) -> str:
+    """Return what the player would do without advice."""
+    usual = sorted(((p, name) for name, p in reason.habit.items() if p > 0.005), reverse=True)
     return ", ".join(name if p > 0.995 else f"{name} {_percent(p)}" for p, name in usual)
+
+
+def _head(words: Sequence[str], numbers: Sequence[str]) -> str:
+    """Return the head cells of a table: columns of words, then of numbers."""
+    cells = [f"<th>{name}</th>" for name in words]
+    return "".join(cells + [f"<th class='number'>{name}</th>" for name in numbers])
+
+
+def _paragraphs(sentences: Sequence[str]) -> str:
+    return "".join(f"<p>{escape(sentence)}</p>" for sentence in sentences)
 
 
 def _percent(share: float, digits: int = 0) -> str:
@@ -607,5 +429,5 @@ def _number(number: float) -> str:
 
 
 def _and(words: Sequence[str]) -> str:
-    """Join words as a sentence does."""
+    """Join words with commas and "and"."""
     return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)

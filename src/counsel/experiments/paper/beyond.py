@@ -1,27 +1,19 @@
-"""The paper's UCB-AD beside learners that use more of the structure: beyond (ours).
+"""The paper's UCB-AD and learners that use more of the structure: beyond (ours).
 
-20,000 episodes of: UCB-AD with the paper's width, planned every 1000; with bounds by
-Kullback–Leibler divergence, planned after every episode; the same with adherence shared by advice;
-Thompson sampling; RFE-AD; and structured exploration, which learns person and world apart.
+20,000 episodes each of UCB-AD with the paper's width, planned every 1000 episodes; UCB-AD with
+Kullback–Leibler bounds, planned after every episode; the same with adherence shared by advice;
+Thompson sampling; RFE-AD; and structured exploration, which learns person and world separately.
 """
 
-from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
 
 from counsel.drawing.figure_style import Line, draw_lines, name_axes, subplots
 from counsel.estimate.seeds import interval
-from counsel.experiments.experiment import (
-    Claim,
-    Experiment,
-    Picture,
-    Rows,
-    Run,
-    Size,
-    series,
-)
+from counsel.experiments.experiment import Claim, Experiment, Picture, Run, Size, sentences
 from counsel.experiments.paper.regret import PEOPLE
+from counsel.experiments.rows import RowsByRun, series
 from counsel.experiments.run_types import Discovery, Learning
 from counsel.runs.spec import Spec
 
@@ -37,8 +29,8 @@ NAMES = {
 
 
 def runs(size: Size) -> tuple[Run, ...]:
-    """Return 20,000 episodes of each learner for both people."""
-    found: list[Run] = []
+    """Return the runs of each learner for both people."""
+    runs: list[Run] = []
     episodes = size.episodes(EPISODES)
     for person in PEOPLE:
         world = f"flappy-bird/{person}"
@@ -52,8 +44,8 @@ def runs(size: Size) -> tuple[Run, ...]:
         for seed in range(size.seeds):
             for name, spec in specs.items():
                 key = f"beyond/{person}-{name}#{seed}"
-                found.append(Learning(id=key, spec=replace(spec, seed=seed)))
-            found += [
+                runs.append(Learning(id=key, spec=replace(spec, seed=seed)))
+            runs += [
                 Discovery(
                     id=f"beyond/{person}-{name}#{seed}",
                     world=world,
@@ -65,58 +57,61 @@ def runs(size: Size) -> tuple[Run, ...]:
                 )
                 for name in ("rfe", "structured")
             ]
-    return tuple(found)
+    return tuple(runs)
 
 
-def regret_of(rows: Mapping[str, Rows], key: str) -> tuple[np.ndarray, np.ndarray]:
-    """Return episodes and regret [seed, row] of one learner."""
+def regret_of(rows: RowsByRun, key: str) -> tuple[np.ndarray, np.ndarray]:
+    """Return episodes, and the regret of one learner [seed, row]."""
     if key.endswith(("rfe", "structured")):
         return series(rows, f"beyond/{key}", "regret", when=0)
     return series(rows, f"beyond/{key}", "regret")
 
 
-def pictures(rows: Mapping[str, Rows]) -> tuple[Picture, ...]:
-    """Draw the regret of all of them."""
+def pictures(rows: RowsByRun) -> tuple[Picture, ...]:
+    """Draw the regret of all learners."""
     figure, panels = subplots(2, height=4.0)
     for axes, person in zip(panels, PEOPLE, strict=True):
         axes.set_yscale("log")
         lines = [Line(label, *regret_of(rows, f"{person}-{key}")) for key, label in NAMES.items()]
         draw_lines(axes, [Line(n, x, np.maximum(y, 0.1)) for n, x, y in lines], zero=False)
-        name_axes(axes, "episodes", "regret (logarithmic)", f"Policy {person.title()}")
-    told = " ".join(claim.sentence for claim in claims(rows))
+        name_axes(axes, "episodes", "regret (logarithmic)", PEOPLE[person])
+    verdicts = sentences(claims(rows))
     caption = (
-        "Regret of the paper's UCB-AD beside learners that use more of the structure. The axis is "
-        f"logarithmic because they differ by factors of ten and more. {told}"
+        "Regret of the paper's UCB-AD and of learners that use more of the structure. The axis is "
+        f"logarithmic because they differ by factors of ten and more. {verdicts}"
     )
     return (Picture("beyond", figure, caption),)
 
 
-def claims(rows: Mapping[str, Rows]) -> tuple[Claim, ...]:
-    """Test who does better than the paper's."""
-    found = []
-    for person in PEOPLE:
-        end = {key: regret_of(rows, f"{person}-{key}")[1][:, -1] for key in NAMES}
-        for one, other, text in (
+def claims(rows: RowsByRun) -> tuple[Claim, ...]:
+    """Test which learners have less regret."""
+    return tuple(
+        _claim(rows, person, better, worse, text)
+        for person in PEOPLE
+        for better, worse, text in (
             ("kl", "paper", "KL bounds have less regret than the paper's"),
-            ("pooled", "kl", "pooled by advice they have less again"),
+            ("pooled", "kl", "pooled by advice, KL bounds have still less"),
             ("structured", "rfe", "structured exploration has less regret than RFE-AD"),
-        ):
-            found.append(
-                Claim(
-                    f"Policy {person.title()}: {text}, on average.",
-                    "ours",
-                    f"{end[one].mean():,.1f} against {end[other].mean():,.1f}",
-                    "regret saved",
-                    interval(end[other] - end[one]),
-                    bool(end[one].mean() < end[other].mean()),
-                )
-            )
-    return tuple(found)
+        )
+    )
+
+
+def _claim(rows: RowsByRun, person: str, better: str, worse: str, text: str) -> Claim:
+    """Compare the final regret of two learners."""
+    less, more = (regret_of(rows, f"{person}-{key}")[1][:, -1] for key in (better, worse))
+    return Claim(
+        f"{PEOPLE[person]}: {text}, on average.",
+        "ours",
+        f"{less.mean():,.1f} against {more.mean():,.1f}",
+        "regret saved",
+        interval(more - less),
+        bool(less.mean() < more.mean()),
+    )
 
 
 BEYOND = Experiment(
     "beyond",
-    "The paper's UCB-AD beside learners that use more of the structure",
+    "The paper's UCB-AD and learners that use more of the structure",
     runs,
     pictures,
     claims,

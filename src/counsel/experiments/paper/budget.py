@@ -1,11 +1,11 @@
 """RFE-CMDP and UC-CFH within a budget (figures 3b, 3c and 6): budget-learning, budget-transfer.
 
-1,500 episodes on the budget map with D = 1, planned every 50; UC-CFH with ε = 1 and δ = 0.5, told
-that a state is followed by one of the next column or by "over". Afterwards both plan for D = 2 … 5
-on what they have seen.
+1,500 episodes on the budget map with D = 1, planned every 50; UC-CFH has ε = 1 and δ = 0.5, and
+knows that a state is followed by a state of the next column or by "over". Afterwards both plan for
+D = 2 … 5 on the same counts.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -14,17 +14,10 @@ import numpy as np
 from counsel.drawing.figure_style import Line, draw_lines, name_axes, subplots
 from counsel.drawing.palette import INK
 from counsel.estimate.seeds import interval
-from counsel.experiments.experiment import (
-    Claim,
-    Experiment,
-    Picture,
-    Rows,
-    Run,
-    Size,
-    series,
-)
+from counsel.experiments.experiment import Claim, Experiment, Picture, Run, Size, sentences
 from counsel.experiments.paper.penalty import ENOUGH
-from counsel.experiments.run_types import Budgeted
+from counsel.experiments.rows import RowsByRun, series
+from counsel.experiments.run_types import BudgetLearning
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -36,7 +29,7 @@ EPISODES, EVERY = 1500, 50
 def runs(size: Size) -> tuple[Run, ...]:
     """Return the runs of both learners."""
     return tuple(
-        Budgeted(
+        BudgetLearning(
             id=f"budget-learning/{learner}#{seed}",
             world="flappy-bird-budget/greedy",
             episodes=size.episodes(EPISODES),
@@ -49,38 +42,34 @@ def runs(size: Size) -> tuple[Run, ...]:
     )
 
 
-def while_learning(
-    rows: Mapping[str, Rows], learner: str, column: str
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return episodes and a column [seed, update] while learning."""
+def while_learning(rows: RowsByRun, learner: str, column: str) -> tuple[np.ndarray, np.ndarray]:
+    """Return episodes, and a column during learning [seed, update]."""
     return series(rows, f"budget-learning/{learner}", column, when=0)
 
 
-def afterwards(
-    rows: Mapping[str, Rows], learner: str, column: str
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return budgets and a column [seed, budget] after learning."""
+def afterwards(rows: RowsByRun, learner: str, column: str) -> tuple[np.ndarray, np.ndarray]:
+    """Return budgets, and a column after learning [seed, budget]."""
     return series(rows, f"budget-learning/{learner}", column, over="budget", when=1)
 
 
-def learning_pictures(rows: Mapping[str, Rows]) -> tuple[Picture, ...]:
+def learning_pictures(rows: RowsByRun) -> tuple[Picture, ...]:
     """Draw value gap and unspent budget while learning."""
-    columns = {who: partial(while_learning, rows, key) for who, key in LEARNERS.items()}
-    figure = _both("episodes", columns)
+    figure = _draw_gaps("episodes", partial(while_learning, rows))
     caption = _caption("while learning for D = 1", learning_claims(rows))
     return (Picture("budget-learning", figure, caption),)
 
 
-def transfer_pictures(rows: Mapping[str, Rows]) -> tuple[Picture, ...]:
+def transfer_pictures(rows: RowsByRun) -> tuple[Picture, ...]:
     """Draw value gap and unspent budget for every budget, after learning for one."""
-    columns = {who: partial(afterwards, rows, key) for who, key in LEARNERS.items()}
-    caption = _caption("of plans for other budgets after that", transfer_claims(rows))
-    return (Picture("budget-transfer", _both("budget D", columns), caption),)
+    figure = _draw_gaps("budget D", partial(afterwards, rows))
+    caption = _caption(
+        "of plans for other budgets, after learning for D = 1", transfer_claims(rows)
+    )
+    return (Picture("budget-transfer", figure, caption),)
 
 
-def _both(
-    x: str, columns: Mapping[str, Callable[[str], tuple[np.ndarray, np.ndarray]]]
-) -> "Figure":
+def _draw_gaps(x: str, of: Callable[[str, str], tuple[np.ndarray, np.ndarray]]) -> "Figure":
+    """Draw value gap and unspent budget of both learners; ``of`` returns a learner's column."""
     figure, panels = subplots(2)
     for axes, column, label in zip(
         panels,
@@ -88,7 +77,7 @@ def _both(
         ("value gap", "budget less pieces of advice"),
         strict=True,
     ):
-        draw_lines(axes, [Line(who, *of(column)) for who, of in columns.items()])
+        draw_lines(axes, [Line(name, *of(key, column)) for name, key in LEARNERS.items()])
         axes.axhline(0.0, color=INK, linewidth=0.8)
         name_axes(axes, x, label)
     return figure
@@ -96,26 +85,26 @@ def _both(
 
 def _caption(when: str, claims: tuple[Claim, ...]) -> str:
     return (
-        f"Value gap and unspent budget {when}, on the budget map. Below zero a policy spends more "
-        "than its budget, and may then be worth more than the best within it. "
-        + " ".join(claim.sentence for claim in claims)
+        f"Value gap and unspent budget {when}, on the budget map. A policy below zero spends more "
+        "than its budget, and may then have a higher value than the best policy within it. "
+        + sentences(claims)
     )
 
 
-def learning_claims(rows: Mapping[str, Rows]) -> tuple[Claim, ...]:
-    """Test which of the two comes closer to the best while learning."""
+def learning_claims(rows: RowsByRun) -> tuple[Claim, ...]:
+    """Test which learner is closer to the best while learning."""
     gaps = {
         key: np.abs(while_learning(rows, key, "value_gap")[1]).mean(axis=1)
         for key in LEARNERS.values()
     }
     rfe, uc = gaps["rfe-cmdp"], gaps["uc-cfh"]
-    spent = while_learning(rows, "rfe-cmdp", "value_gap")[1][:, -1]
+    last = np.abs(while_learning(rows, "rfe-cmdp", "value_gap")[1][:, -1])
     return (
         Claim(
             "RFE-CMDP converges at least as fast as UC-CFH: its value gap is smaller on average "
             "over the episodes.",
             "paper",
-            f"{rfe.mean():.3f} against {uc.mean():.3f} an episode",
+            f"{rfe.mean():.3f} against {uc.mean():.3f} per episode",
             "value gap of UC-CFH less that of RFE-CMDP",
             interval(uc - rfe),
             bool(rfe.mean() <= uc.mean()),
@@ -123,16 +112,16 @@ def learning_claims(rows: Mapping[str, Rows]) -> tuple[Claim, ...]:
         Claim(
             f"RFE-CMDP ends within {ENOUGH} of the best for D = 1, for every seed.",
             "paper",
-            f"at most {np.abs(spent).max():.3f}",
+            f"at most {last.max():.3f}",
             "value gap at the end",
-            interval(np.abs(spent)),
-            bool((np.abs(spent) < ENOUGH).all()),
+            interval(last),
+            bool((last < ENOUGH).all()),
         ),
     )
 
 
-def transfer_claims(rows: Mapping[str, Rows]) -> tuple[Claim, ...]:
-    """Test whether what was learnt for one budget serves others."""
+def transfer_claims(rows: RowsByRun) -> tuple[Claim, ...]:
+    """Test whether learning for one budget serves other budgets."""
     budgets, _ = afterwards(rows, "rfe-cmdp", "value_gap")
     other = budgets > 1.0
     worst = {}
@@ -143,10 +132,10 @@ def transfer_claims(rows: Mapping[str, Rows]) -> tuple[Claim, ...]:
     rfe = worst["rfe-cmdp"][:, other].max(axis=1)
     uc = worst["uc-cfh"][:, other].max(axis=1)
     first = worst["uc-cfh"][:, ~other].max(axis=1)
-    what = "neither the value gap nor the pieces beyond the budget exceed"
+    near = f"neither the value gap nor the pieces beyond the budget exceed {ENOUGH}"
     return (
         Claim(
-            f"RFE-CMDP is near-optimal for D = 2 … 5: {what} {ENOUGH}, for every seed.",
+            f"RFE-CMDP is near-optimal for D = 2 … 5: {near}, for every seed.",
             "paper",
             f"at most {rfe.max():.3f}",
             "worst over D",
@@ -154,7 +143,7 @@ def transfer_claims(rows: Mapping[str, Rows]) -> tuple[Claim, ...]:
             bool((rfe < ENOUGH).all()),
         ),
         Claim(
-            f"UC-CFH is not: for some D = 2 … 5 one of them exceeds {ENOUGH}, for every seed.",
+            f"UC-CFH is not: for some D = 2 … 5 one of the two exceeds {ENOUGH}, for every seed.",
             "paper",
             f"worst {uc.mean():.3f} on average",
             "worst over D",
@@ -162,10 +151,10 @@ def transfer_claims(rows: Mapping[str, Rows]) -> tuple[Claim, ...]:
             bool((uc >= ENOUGH).all()),
         ),
         Claim(
-            f"UC-CFH is near-optimal for the budget it learnt for, D = 1: {what} {ENOUGH}.",
+            f"UC-CFH is near-optimal for the budget it learnt for, D = 1: {near}.",
             "paper",
             f"at most {first.max():.3f}",
-            "worse of both",
+            "worse of the two",
             interval(first),
             bool((first < ENOUGH).all()),
         ),
@@ -181,7 +170,7 @@ LEARNING = Experiment(
 )
 TRANSFER = Experiment(
     "budget-transfer",
-    "What was learnt for one budget, used for others",
+    "Learning for one budget, planning for others",
     runs,
     transfer_pictures,
     transfer_claims,

@@ -1,29 +1,20 @@
 """Car Driving (figure 5): car-regret and car-penalty.
 
-4·10⁵ episodes planned every 8000, UCB-AD and RFE as on Flappy Bird. The runs of RFE are judged for
-β = 0.1 … 1 afterwards. The paper believes that UCB-AD does so well here because the optimistic
-policy happens to be the best one: that is tested too.
+4·10⁵ episodes, planned every 8000; UCB-AD and RFE as on Flappy Bird. The runs of RFE are evaluated
+for β = 0.1 … 1 at the end. The paper conjectures that UCB-AD does so well here because the
+optimistic policy happens to be the best; that is tested too.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
 from counsel.baselines.reference_advisers import as_if_all_listened
 from counsel.drawing.figure_style import Line, draw_lines, name_axes, subplots
 from counsel.estimate.seeds import interval
-from counsel.experiments.experiment import (
-    Claim,
-    Experiment,
-    Picture,
-    Rows,
-    Run,
-    Size,
-    last_of,
-    seeds_of,
-    series,
-)
+from counsel.experiments.experiment import Claim, Experiment, Picture, Run, Size, sentences
+from counsel.experiments.rows import Rows, RowsByRun, last_of, seeds_of, series
 from counsel.experiments.run_types import Discovery, Learning
 from counsel.planning.evaluate import evaluate
 from counsel.planning.solve import solve
@@ -35,25 +26,26 @@ ASKED = tuple(i / 10 for i in range(1, 11))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AllListen:
-    """What the plan as if all listened is worth, in truth: one row with value, best and pieces."""
+class NaivePlan:
+    """The true value of the plan as if everybody listened: value, best and advice_count."""
+
+    kind: ClassVar[str] = "AllListen"
 
     id: str
     world: str
 
     def rows(self) -> Rows:
-        """Plan and judge."""
+        """Plan and evaluate."""
         problem = make(self.world)
-        worth = evaluate(problem, as_if_all_listened(problem))
-        best = solve(problem)
+        evaluation = evaluate(problem, as_if_all_listened(problem))
         return {
-            "value": np.array([worth.value]),
-            "best": np.array([best.value]),
-            "advice_count": np.array([worth.advice_count]),
+            "value": np.array([evaluation.value]),
+            "best": np.array([solve(problem).value]),
+            "advice_count": np.array([evaluation.advice_count]),
         }
 
 
-def explored(size: Size) -> tuple[Run, ...]:
+def explorer_runs(size: Size) -> tuple[Run, ...]:
     """Return the runs of RFE."""
     return tuple(
         Discovery(
@@ -69,8 +61,8 @@ def explored(size: Size) -> tuple[Run, ...]:
 
 
 def runs(size: Size) -> tuple[Run, ...]:
-    """Return the runs of UCB-AD and RFE-AD, and the plan as if all listened."""
-    learnt = [
+    """Return the runs of UCB-AD and RFE-AD, and the plan as if everybody listened."""
+    learners = [
         Learning(
             id=f"car-regret/ucb-ad#{seed}",
             spec=Spec(
@@ -84,35 +76,35 @@ def runs(size: Size) -> tuple[Run, ...]:
         )
         for seed in range(size.seeds)
     ]
-    return (*learnt, *explored(size), AllListen(id="car-regret/all-listen#0", world=WORLD))
+    naive = NaivePlan(id="car-regret/all-listen#0", world=WORLD)
+    return (*learners, *explorer_runs(size), naive)
 
 
-def without_penalty(rows: Mapping[str, Rows], column: str) -> tuple[np.ndarray, np.ndarray]:
-    """Return episodes and a column of RFE-AD for each seed: the rows without a penalty."""
+def without_penalty(rows: RowsByRun, column: str) -> tuple[np.ndarray, np.ndarray]:
+    """Return episodes, and a column of RFE-AD without a penalty [seed, row]."""
     return series(rows, "car-regret/rfe-ad", column, when=0, penalty=0.0)
 
 
-def pictures(rows: Mapping[str, Rows]) -> tuple[Picture, ...]:
+def pictures(rows: RowsByRun) -> tuple[Picture, ...]:
     """Draw value gap and regret of both learners."""
     figure, panels = subplots(2)
     for axes, column in zip(panels, ("value_gap", "regret"), strict=True):
-        own = series(rows, "car-regret/ucb-ad", column)
-        lines = [Line("UCB-AD", *own), Line("RFE-AD", *without_penalty(rows, column))]
-        draw_lines(axes, lines)
+        ucb = Line("UCB-AD", *series(rows, "car-regret/ucb-ad", column))
+        draw_lines(axes, [ucb, Line("RFE-AD", *without_penalty(rows, column))])
         name_axes(axes, "episodes", column.replace("_", " "))
-    told = " ".join(claim.sentence for claim in claims(rows))
-    caption = f"Value gap and regret of learning to advise a driver. {told}"
+    verdicts = sentences(claims(rows))
+    caption = f"Value gap and regret of learning to advise a driver. {verdicts}"
     return (Picture("car-regret", figure, caption),)
 
 
-def claims(rows: Mapping[str, Rows]) -> tuple[Claim, ...]:
-    """Test who learns faster, how soon, and whether listening to all advice explains it."""
+def claims(rows: RowsByRun) -> tuple[Claim, ...]:
+    """Test which learner is faster, how soon it is good, and whether the conjecture holds."""
     ucb = last_of(rows, "car-regret/ucb-ad", "regret")
     rfe = without_penalty(rows, "regret")[1][:, -1]
     episodes, gap = series(rows, "car-regret/ucb-ad", "value_gap")
     early = gap[:, min(1, gap.shape[1] - 1)]
-    (told,) = seeds_of(rows, "car-regret/all-listen")
-    best, short = float(told["best"][0]), float(told["best"][0] - told["value"][0])
+    (naive,) = seeds_of(rows, "car-regret/all-listen")
+    best, short = float(naive["best"][0]), float(naive["best"][0] - naive["value"][0])
     return (
         Claim(
             "UCB-AD has less regret than RFE-AD, for every seed.",
@@ -132,7 +124,7 @@ def claims(rows: Mapping[str, Rows]) -> tuple[Claim, ...]:
             bool((early < 0.01 * best).all()),
         ),
         Claim(
-            "That is because the plan as if everybody listened is the best one here.",
+            "That is because the plan as if everybody listened is the best plan here.",
             "paper",
             f"it is {short:.4f} short of {best:.3f}",
             "value gap of that plan",
@@ -142,29 +134,29 @@ def claims(rows: Mapping[str, Rows]) -> tuple[Claim, ...]:
     )
 
 
-def by_penalty(rows: Mapping[str, Rows]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return penalties, the best penalised values, and those learnt [seed, penalty]."""
-    found = seeds_of(rows, "car-regret/rfe-ad")
-    mine = (found[0]["when"] == 1) & (found[0]["penalty"] > 0.0)
-    best = found[0]["best"][mine]
-    gap = np.stack([run["value_gap"][mine] for run in found])
-    return found[0]["penalty"][mine], best, best - gap
+def by_penalty(rows: RowsByRun) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return penalties, the best penalised values, and the learnt ones [seed, penalty]."""
+    runs = seeds_of(rows, "car-regret/rfe-ad")
+    end = (runs[0]["when"] == 1) & (runs[0]["penalty"] > 0.0)
+    best = runs[0]["best"][end]
+    gap = np.stack([run["value_gap"][end] for run in runs])
+    return runs[0]["penalty"][end], best, best - gap
 
 
-def penalty_pictures(rows: Mapping[str, Rows]) -> tuple[Picture, ...]:
-    """Draw what was learnt beside the best, for every penalty."""
+def penalty_pictures(rows: RowsByRun) -> tuple[Picture, ...]:
+    """Draw learnt and best values for every penalty."""
     penalty, best, learnt = by_penalty(rows)
     figure, (left, right) = subplots(2)
     draw_lines(left, [Line("learnt", penalty, learnt), Line("best", penalty, best[None])])
     draw_lines(right, [Line("RFE-β", penalty, best - learnt)])
     name_axes(left, "penalty β", "value less penalty")
     name_axes(right, "penalty β", "value gap")
-    told = " ".join(claim.sentence for claim in penalty_claims(rows))
-    caption = f"RFE's policies for ten penalties, from the runs of car-regret. {told}"
+    verdicts = sentences(penalty_claims(rows))
+    caption = f"The policies of RFE for ten penalties, from the runs of car-regret. {verdicts}"
     return (Picture("car-penalty", figure, caption),)
 
 
-def penalty_claims(rows: Mapping[str, Rows]) -> tuple[Claim, ...]:
+def penalty_claims(rows: RowsByRun) -> tuple[Claim, ...]:
     """Test that values track the best for every penalty."""
     _, best, learnt = by_penalty(rows)
     short = ((best - learnt) / best).max(axis=1)
@@ -173,7 +165,7 @@ def penalty_claims(rows: Mapping[str, Rows]) -> tuple[Claim, ...]:
             "Values of the learnt policies track the best for β = 0.1 … 1: within 5 %, every seed.",
             "paper",
             f"at most {short.max():.1%} short",
-            "largest share of the best that is missing",
+            "largest shortfall, as a share of the best",
             interval(short),
             bool((short < 0.05).all()),
         ),
@@ -184,7 +176,7 @@ REGRET = Experiment("car-regret", "Learning to advise a driver", runs, pictures,
 PENALTY = Experiment(
     "car-penalty",
     "Advising a driver at ten penalties",
-    explored,
+    explorer_runs,
     penalty_pictures,
     penalty_claims,
 )

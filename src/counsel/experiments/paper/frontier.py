@@ -1,10 +1,9 @@
 """Reward against advice: frontier (ours).
 
-What every number of pieces of advice is worth at best; on it the policies RFE learnt for three
-penalties, below it those who do not reckon with how much people listen.
+The best value for every number of pieces of advice; on this frontier lie the policies that RFE
+learnt for three penalties, and below it advisers that ignore how much people listen.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,18 +12,10 @@ from counsel.baselines.reference_advisers import as_if_all_listened
 from counsel.drawing.figure_style import name_axes, subplots
 from counsel.drawing.palette import ADVICE, DARK_GOLD, HARM, INK
 from counsel.estimate.seeds import interval
-from counsel.experiments.experiment import (
-    Claim,
-    Experiment,
-    Picture,
-    Rows,
-    Run,
-    Size,
-    padded,
-    seeds_of,
-)
+from counsel.experiments.experiment import Claim, Experiment, Picture, Run, Size, sentences
 from counsel.experiments.paper.penalty import ENOUGH
-from counsel.experiments.paper.regret import PEOPLE, explored
+from counsel.experiments.paper.regret import PEOPLE, explorer_runs
+from counsel.experiments.rows import Rows, RowsByRun, pad_columns, seeds_of
 from counsel.planning.best_action import always_best_action
 from counsel.planning.evaluate import evaluate
 from counsel.planning.frontier import frontier
@@ -34,10 +25,11 @@ from counsel.worlds.catalogue import make
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Front:
-    """The frontier of a world and the points of advisers that do not learn.
+    """The frontier of a world, and advisers that do not learn.
 
-    ``pieces`` and ``value`` are the frontier's corners; ``adviser_pieces`` and ``adviser_value``
-    are never, as if all listened, always the best action, in this order.
+    ``pieces`` and ``value`` are the vertices of the frontier; ``adviser_pieces`` and
+    ``adviser_value`` are those of never, as if all listened, and always the best action, in this
+    order.
     """
 
     id: str
@@ -46,51 +38,45 @@ class Front:
     def rows(self) -> Rows:
         """Plan."""
         problem = make(self.world)
-        corners = frontier(problem).vertices
-        worth = [
-            evaluate(problem, policy)
-            for policy in (
-                never_advise(problem),
-                as_if_all_listened(problem),
-                always_best_action(problem),
-            )
-        ]
-        return padded(
+        vertices = frontier(problem).vertices
+        advisers = (never_advise, as_if_all_listened, always_best_action)
+        evaluations = [evaluate(problem, adviser(problem)) for adviser in advisers]
+        return pad_columns(
             {
-                "pieces": np.array([corner.advice_count for corner in corners]),
-                "value": np.array([corner.value for corner in corners]),
-                "adviser_pieces": np.array([w.advice_count for w in worth]),
-                "adviser_value": np.array([w.value for w in worth]),
+                "pieces": np.array([vertex.advice_count for vertex in vertices]),
+                "value": np.array([vertex.value for vertex in vertices]),
+                "adviser_pieces": np.array([e.advice_count for e in evaluations]),
+                "adviser_value": np.array([e.value for e in evaluations]),
             }
         )
 
 
 def runs(size: Size) -> tuple[Run, ...]:
-    """Return the frontiers of both people, and RFE's runs."""
+    """Return the frontiers of both people, and the runs of RFE."""
     fronts = [Front(id=f"frontier/{p}#0", world=f"flappy-bird/{p}") for p in PEOPLE]
-    return (*fronts, *(run for person in PEOPLE for run in explored(person, size)))
+    return (*fronts, *(run for person in PEOPLE for run in explorer_runs(person, size)))
 
 
-def learnt_points(rows: Mapping[str, Rows], person: str) -> tuple[np.ndarray, np.ndarray]:
-    """Return pieces and values [seed, penalty] of what RFE learnt."""
+def learnt_points(rows: RowsByRun, person: str) -> tuple[np.ndarray, np.ndarray]:
+    """Return pieces and values of the policies that RFE learnt [seed, penalty]."""
     pieces, values = [], []
     for run in seeds_of(rows, f"regret-{person}/rfe-ad"):
-        mine = run["when"] == 1
-        count = run["advice_count"][mine]
+        end = run["when"] == 1
+        count = run["advice_count"][end]
         pieces.append(count)
-        values.append(run["best"][mine] - run["value_gap"][mine] + run["penalty"][mine] * count)
+        values.append(run["best"][end] - run["value_gap"][end] + run["penalty"][end] * count)
     return np.stack(pieces), np.stack(values)
 
 
-def front_of(rows: Mapping[str, Rows], person: str) -> tuple[np.ndarray, np.ndarray]:
-    """Return the corners of the frontier."""
+def front_of(rows: RowsByRun, person: str) -> tuple[np.ndarray, np.ndarray]:
+    """Return pieces and values of the vertices of the frontier."""
     (run,) = seeds_of(rows, f"frontier/{person}")
-    real = ~np.isnan(run["pieces"])
-    return run["pieces"][real], run["value"][real]
+    is_vertex = ~np.isnan(run["pieces"])
+    return run["pieces"][is_vertex], run["value"][is_vertex]
 
 
-def pictures(rows: Mapping[str, Rows]) -> tuple[Picture, ...]:
-    """Draw the frontier, the learnt points on it, and who lies below."""
+def pictures(rows: RowsByRun) -> tuple[Picture, ...]:
+    """Draw the frontier, the learnt policies on it, and the advisers below it."""
     figure, panels = subplots(2)
     for axes, person in zip(panels, PEOPLE, strict=True):
         pieces, value = front_of(rows, person)
@@ -101,38 +87,37 @@ def pictures(rows: Mapping[str, Rows]) -> tuple[Picture, ...]:
         for i, (name, marker, colour) in enumerate(
             (("never", "o", INK), ("as if all listened", "s", HARM), ("always", "v", HARM))
         ):
-            here = (run["adviser_pieces"][i], run["adviser_value"][i])
-            axes.plot(*here, marker, color=colour, markersize=6, label=name)
+            point = (run["adviser_pieces"][i], run["adviser_value"][i])
+            axes.plot(*point, marker, color=colour, markersize=6, label=name)
         axes.plot([], [], color=ADVICE, label="frontier")
-        name_axes(axes, "pieces of advice an episode", "reward", f"Policy {person.title()}")
+        name_axes(axes, "pieces of advice per episode", "reward", PEOPLE[person])
         axes.set_ylim(0.0)
         axes.legend(fontsize=7.5, frameon=False, loc="lower right")
-    told = " ".join(claim.sentence for claim in claims(rows))
-    caption = f"What every number of pieces of advice is worth at best. {told}"
+    verdicts = sentences(claims(rows))
+    caption = f"The best value for every number of pieces of advice. {verdicts}"
     return (Picture("frontier", figure, caption),)
 
 
-def claims(rows: Mapping[str, Rows]) -> tuple[Claim, ...]:
-    """Test that learnt points lie on the frontier, and the thoughtless one below."""
-    found = []
-    for person in PEOPLE:
-        pieces, value = front_of(rows, person)
-        x, y = learnt_points(rows, person)
-        short = (np.interp(x, pieces, value) - y).max(axis=1)
-        (run,) = seeds_of(rows, f"frontier/{person}")
-        all_listen = np.interp(run["adviser_pieces"][1], pieces, value) - run["adviser_value"][1]
-        found.append(
-            Claim(
-                f"Policy {person.title()}: what RFE learnt for β = 0, 0.2, 0.4 lies within "
-                f"{ENOUGH} of the frontier, and the plan as if all listened lies below it by more.",
-                "ours",
-                f"at most {short.max():.4f} below; as if all listened {all_listen:.2f} below",
-                "farthest below the frontier",
-                interval(short),
-                bool((short < ENOUGH).all() and all_listen > ENOUGH and (x[:, 0] > 0.0).all()),
-            )
-        )
-    return tuple(found)
+def claims(rows: RowsByRun) -> tuple[Claim, ...]:
+    """Test that learnt policies lie on the frontier, and the plan as if all listened below."""
+    return tuple(_claim(rows, person) for person in PEOPLE)
+
+
+def _claim(rows: RowsByRun, person: str) -> Claim:
+    pieces, value = front_of(rows, person)
+    x, y = learnt_points(rows, person)
+    short = (np.interp(x, pieces, value) - y).max(axis=1)
+    (run,) = seeds_of(rows, f"frontier/{person}")
+    naive = np.interp(run["adviser_pieces"][1], pieces, value) - run["adviser_value"][1]
+    return Claim(
+        f"{PEOPLE[person]}: the policies that RFE learnt for β = 0, 0.2, 0.4 lie within {ENOUGH} "
+        "of the frontier, and the plan as if all listened lies farther below it.",
+        "ours",
+        f"at most {short.max():.4f} below; as if all listened {naive:.2f} below",
+        "farthest below the frontier",
+        interval(short),
+        bool((short < ENOUGH).all() and naive > ENOUGH and (x[:, 0] > 0.0).all()),
+    )
 
 
 FRONTIER = Experiment(

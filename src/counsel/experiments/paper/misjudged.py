@@ -1,19 +1,20 @@
-"""What planning with a wrong adherence costs: misjudged (ours).
+"""The cost of planning with a wrong adherence: misjudged (ours).
 
-For a grid of assumed and of true θ, one number for everybody: the best policy for the assumed one,
-judged with the true one.
+For a grid of assumed and true θ, the same for all advice: the best policy for the assumed θ,
+evaluated with the true θ.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
 from counsel.drawing.figure_style import name_axes, subplots
 from counsel.drawing.palette import HARM, INK, WHITE
 from counsel.estimate.seeds import interval
-from counsel.experiments.experiment import Claim, Experiment, Picture, Rows, Run, Size, seeds_of
+from counsel.experiments.experiment import Claim, Experiment, Picture, Run, Size, sentences
 from counsel.experiments.paper.regret import PEOPLE
+from counsel.experiments.rows import Rows, RowsByRun, seeds_of, to_columns
 from counsel.planning.evaluate import evaluate
 from counsel.planning.solve import solve
 from counsel.worlds.catalogue import make
@@ -22,18 +23,20 @@ GRID = tuple(i / 10 for i in range(1, 11))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Misjudged:
-    """Value lost when planning for θ ``assumed`` where θ is ``true``, over a grid of both.
+class WrongAdherence:
+    """The value lost by planning for θ ``assumed`` when θ is ``true``, over a grid of both.
 
-    Advice that repels is not used: nobody would plan for it knowingly.
+    Plans do not use advice that repels.
     """
+
+    kind: ClassVar[str] = "Misjudged"
 
     id: str
     world: str
     grid: tuple[float, ...] = GRID
 
     def rows(self) -> Rows:
-        """Plan for each assumed adherence and judge with each true one."""
+        """Plan for each assumed adherence, and evaluate with each true one."""
         problems = {theta: make(self.world, adherence=theta) for theta in self.grid}
         policies = {t: solve(p, allow_reverse=False).policy for t, p in problems.items()}
         lines = []
@@ -41,13 +44,12 @@ class Misjudged:
             best = solve(problem, allow_reverse=False).value
             for assumed, policy in policies.items():
                 lines.append((assumed, true, best - evaluate(problem, policy).value, best))
-        names = ("assumed", "true", "lost", "best")
-        return {n: np.array(c) for n, c in zip(names, zip(*lines, strict=True), strict=True)}
+        return to_columns(("assumed", "true", "lost", "best"), lines)
 
 
 def runs(size: Size) -> tuple[Run, ...]:
-    """Return the grid of both people; there is no chance in it."""
-    return tuple(Misjudged(id=f"misjudged/{p}#0", world=f"flappy-bird/{p}") for p in PEOPLE)
+    """Return the grids of both people; they need no seeds."""
+    return tuple(WrongAdherence(id=f"misjudged/{p}#0", world=f"flappy-bird/{p}") for p in PEOPLE)
 
 
 def lost_by(run: Rows) -> np.ndarray:
@@ -56,15 +58,15 @@ def lost_by(run: Rows) -> np.ndarray:
     return run["lost"].reshape(n, n)
 
 
-def pictures(rows: Mapping[str, Rows]) -> tuple[Picture, ...]:
-    """Draw the value lost as a table of shades with its numbers."""
+def pictures(rows: RowsByRun) -> tuple[Picture, ...]:
+    """Draw the value lost as a heat map with numbers."""
     from matplotlib.colors import LinearSegmentedColormap
 
     shades = LinearSegmentedColormap.from_list("loss", [WHITE, HARM])
     figure, panels = subplots(2, height=4.1, width=8.4)
-    found = {person: seeds_of(rows, f"misjudged/{person}")[0] for person in PEOPLE}
-    most = max(float(run["lost"].max()) for run in found.values())
-    for axes, (person, run) in zip(panels, found.items(), strict=True):
+    grids = {person: seeds_of(rows, f"misjudged/{person}")[0] for person in PEOPLE}
+    most = max(float(run["lost"].max()) for run in grids.values())
+    for axes, (person, run) in zip(panels, grids.items(), strict=True):
         lost, grid = lost_by(run), np.unique(run["assumed"])
         axes.imshow(lost, cmap=shades, vmin=0.0, vmax=most, origin="lower", aspect="equal")
         axes.grid(visible=False)
@@ -72,39 +74,38 @@ def pictures(rows: Mapping[str, Rows]) -> tuple[Picture, ...]:
             axes.text(
                 j, i, f"{abs(lost[i, j]):.1f}", ha="center", va="center", fontsize=6, color=INK
             )
-        name_axes(axes, "assumed θ", "true θ", f"Policy {person.title()}")
+        name_axes(axes, "assumed θ", "true θ", PEOPLE[person])
         ticks = range(0, grid.size, 3)
         axes.set_xticks(list(ticks), [f"{grid[i]:g}" for i in ticks])
         axes.set_yticks(list(ticks), [f"{grid[i]:g}" for i in ticks])
-    told = " ".join(claim.sentence for claim in claims(rows))
-    caption = f"Reward lost when planning for one adherence where another is true. {told}"
+    verdicts = sentences(claims(rows))
+    caption = f"Reward lost by planning for an assumed adherence when another is true. {verdicts}"
     return (Picture("misjudged", figure, caption),)
 
 
-def claims(rows: Mapping[str, Rows]) -> tuple[Claim, ...]:
-    """Test that knowing θ never loses, and what believing that everybody listens costs."""
-    found = []
-    for person in PEOPLE:
-        (run,) = seeds_of(rows, f"misjudged/{person}")
-        lost = lost_by(run)
-        worst = float(lost[:, -1].max())
-        found.append(
-            Claim(
-                f"Policy {person.title()}: planning for the true θ loses nothing, planning as if "
-                "all listened loses somewhere.",
-                "ours",
-                f"up to {worst:.2f} an episode",
-                "most that is lost",
-                interval([worst]),
-                bool(np.abs(np.diag(lost)).max() < 1e-9 and lost.min() > -1e-9 and worst > 1e-9),
-            )
-        )
-    return tuple(found)
+def claims(rows: RowsByRun) -> tuple[Claim, ...]:
+    """Test that planning for the true θ loses nothing, and planning as if all listened does."""
+    return tuple(_claim(rows, person) for person in PEOPLE)
+
+
+def _claim(rows: RowsByRun, person: str) -> Claim:
+    (run,) = seeds_of(rows, f"misjudged/{person}")
+    lost = lost_by(run)
+    worst = float(lost[:, -1].max())
+    return Claim(
+        f"{PEOPLE[person]}: planning for the true θ loses nothing, planning as if all listened "
+        "loses reward for some θ.",
+        "ours",
+        f"up to {worst:.2f} per episode",
+        "largest loss",
+        interval([worst]),
+        bool(np.abs(np.diag(lost)).max() < 1e-9 and lost.min() > -1e-9 and worst > 1e-9),
+    )
 
 
 MISJUDGED = Experiment(
     "misjudged",
-    "What planning with a wrong adherence costs",
+    "The cost of planning with a wrong adherence",
     runs,
     pictures,
     claims,

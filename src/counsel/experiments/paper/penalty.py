@@ -1,89 +1,78 @@
 """Value gaps of RFE-β for several penalties (figure 3a): value-gap-penalty; and trajectories (4).
 
-RFE explores without a goal, so these are the runs of the regret experiments judged for β = 0, 0.2
-and 0.4, and at the end shown at β = 0.3.
+RFE explores without rewards, so these are the runs of the regret experiments, evaluated at β = 0,
+0.2 and 0.4, and at the end shown at β = 0.3.
 """
-
-from collections.abc import Mapping
 
 import numpy as np
 
 from counsel.drawing.figure_style import Line, draw_lines, name_axes, subplots
 from counsel.drawing.maps import draw_map
 from counsel.estimate.seeds import interval
-from counsel.experiments.experiment import (
-    Claim,
-    Experiment,
-    Picture,
-    Rows,
-    Run,
-    Size,
-    seeds_of,
-    series,
-)
-from counsel.experiments.paper.regret import PENALTIES, PEOPLE, SHOWN, explored
+from counsel.experiments.experiment import Claim, Experiment, Picture, Run, Size, sentences
+from counsel.experiments.paper.regret import PENALTIES, PEOPLE, SHOWN, explorer_runs
+from counsel.experiments.rows import Rows, RowsByRun, seeds_of, series
 from counsel.experiments.run_types import flight_of
 
 ENOUGH = 0.05
-"""A value gap of less than this counts as none."""
+"""A smaller value gap counts as none."""
 
 PHASES = {1: (0, 7), 2: (7, 14), 3: (14, 20)}
-"""The columns of the phases of our map (stars, walls, both); column and step are the same."""
+"""The columns of the phases of our map (stars, walls, both); column and step are equal."""
 
-SPARED = {"greedy": 1, "safe": 2}
-"""The phase in which each person does well alone."""
+QUIET_PHASE = {"greedy": 1, "safe": 2}
+"""The phase in which each person does well without advice."""
 
 
 def runs(size: Size) -> tuple[Run, ...]:
     """Return the runs of RFE for both people."""
-    return tuple(run for person in PEOPLE for run in explored(person, size))
+    return tuple(run for person in PEOPLE for run in explorer_runs(person, size))
 
 
-def gaps(rows: Mapping[str, Rows], person: str, penalty: float) -> tuple[np.ndarray, np.ndarray]:
-    """Return episodes explored, and the value gaps [seed, update] of plans made then."""
+def gaps(rows: RowsByRun, person: str, penalty: float) -> tuple[np.ndarray, np.ndarray]:
+    """Return the numbers of explored episodes, and the value gaps of the plans [seed, update]."""
     name = f"regret-{person}/rfe-ad"
     x, y = series(rows, name, "value_gap", over="explored", when=0, penalty=penalty)
     last, end = series(rows, name, "value_gap", over="explored", when=1, penalty=penalty)
     return np.append(x[1:], last), np.concatenate((y[:, 1:], end), axis=1)
 
 
-def ends(rows: Mapping[str, Rows], person: str, penalty: float) -> np.ndarray:
+def ends(rows: RowsByRun, person: str, penalty: float) -> np.ndarray:
     """Return the last value gap of each seed for a penalty."""
     return series(rows, f"regret-{person}/rfe-ad", "value_gap", when=1, penalty=penalty)[1][:, 0]
 
 
-def pictures(rows: Mapping[str, Rows]) -> tuple[Picture, ...]:
+def pictures(rows: RowsByRun) -> tuple[Picture, ...]:
     """Draw the value gaps of both people."""
     figure, panels = subplots(2)
     for axes, person in zip(panels, PEOPLE, strict=True):
         axes.set_xscale("log")
         lines = [Line(f"β = {b:g}", *gaps(rows, person, b)) for b in PENALTIES]
         draw_lines(axes, lines)
-        name_axes(axes, "episodes (logarithmic)", "value gap", f"Policy {person.title()}")
-    told = " ".join(claim.sentence for claim in claims(rows))
+        name_axes(axes, "episodes (logarithmic)", "value gap", PEOPLE[person])
+    verdicts = sentences(claims(rows))
     caption = (
-        "Value gaps of what RFE-β would advise after exploring for so many episodes, from its "
-        f"first update on. Episodes are on a logarithmic axis because most happens early. {told}"
+        "Value gaps of the advice of RFE-β after so many explored episodes, from its first update "
+        f"on. The axis of episodes is logarithmic because most of the change is early. {verdicts}"
     )
     return (Picture("value-gap-penalty", figure, caption),)
 
 
-def claims(rows: Mapping[str, Rows]) -> tuple[Claim, ...]:
+def claims(rows: RowsByRun) -> tuple[Claim, ...]:
     """Test that the gap closes for every penalty."""
-    found = []
-    for person in PEOPLE:
-        last = np.stack([ends(rows, person, b) for b in PENALTIES])
-        found.append(
-            Claim(
-                f"Policy {person.title()}: the gap ends below {ENOUGH} for every β and seed.",
-                "paper",
-                f"at most {last.max():.4f}",
-                "largest gap over β",
-                interval(last.max(axis=0)),
-                bool((last < ENOUGH).all()),
-            )
-        )
-    return tuple(found)
+    return tuple(_claim(rows, person) for person in PEOPLE)
+
+
+def _claim(rows: RowsByRun, person: str) -> Claim:
+    last = np.stack([ends(rows, person, b) for b in PENALTIES])
+    return Claim(
+        f"{PEOPLE[person]}: the gap ends below {ENOUGH} for every β and seed.",
+        "paper",
+        f"at most {last.max():.4f}",
+        "largest gap over β",
+        interval(last.max(axis=0)),
+        bool((last < ENOUGH).all()),
+    )
 
 
 def by_phase(run: Rows) -> dict[int, float]:
@@ -92,38 +81,37 @@ def by_phase(run: Rows) -> dict[int, float]:
     return {name: float(rate[first:last].sum()) for name, (first, last) in PHASES.items()}
 
 
-def trajectory_pictures(rows: Mapping[str, Rows]) -> tuple[Picture, ...]:
-    """Draw the commonest flight of each person with the policy learnt for β = 0.3."""
-    found = []
+def trajectory_pictures(rows: RowsByRun) -> tuple[Picture, ...]:
+    """Draw the most common flight of each person with the policy learnt for β = 0.3."""
+    pictures = []
     for person, claim in zip(PEOPLE, trajectory_claims(rows), strict=True):
         run = seeds_of(rows, f"regret-{person}/rfe-ad")[0]
-        title = f"Policy {person.title()}, advised by RFE-β at β = {SHOWN}"
+        title = f"{PEOPLE[person]}, advised by RFE-β at β = {SHOWN}"
         figure = draw_map("three-phases", episodes=flight_of(run, "flight_"), title=title)
-        caption = f"The commonest flight of Policy {person.title()} (first seed). {claim.sentence}"
-        found.append(Picture(f"trajectories-{person}", figure, caption))
-    return tuple(found)
+        caption = f"The most common flight of {PEOPLE[person]} (first seed). {claim.sentence}"
+        pictures.append(Picture(f"trajectories-{person}", figure, caption))
+    return tuple(pictures)
 
 
-def trajectory_claims(rows: Mapping[str, Rows]) -> tuple[Claim, ...]:
-    """Test where advice is given."""
-    found = []
-    for person in PEOPLE:
-        pieces = [by_phase(run) for run in seeds_of(rows, f"regret-{person}/rfe-ad")]
-        share = np.array([p[SPARED[person]] / max(sum(p.values()), 1e-12) for p in pieces])
-        each = ", ".join(f"{np.mean([p[n] for p in pieces]):.2f} in phase {n}" for n in PHASES)
-        first, second = (n for n in PHASES if n != SPARED[person])
-        found.append(
-            Claim(
-                f"Policy {person.title()} at β = {SHOWN}: advice comes almost only in phases "
-                f"{first} and {second}: less than a tenth of it in phase {SPARED[person]}.",
-                "paper",
-                each,
-                f"share of advice in phase {SPARED[person]}",
-                interval(share),
-                bool((share < 0.1).all() and all(sum(p.values()) > 0.1 for p in pieces)),
-            )
-        )
-    return tuple(found)
+def trajectory_claims(rows: RowsByRun) -> tuple[Claim, ...]:
+    """Test in which phases advice is given."""
+    return tuple(_trajectory_claim(rows, person) for person in PEOPLE)
+
+
+def _trajectory_claim(rows: RowsByRun, person: str) -> Claim:
+    quiet = QUIET_PHASE[person]
+    pieces = [by_phase(run) for run in seeds_of(rows, f"regret-{person}/rfe-ad")]
+    share = np.array([p[quiet] / max(sum(p.values()), 1e-12) for p in pieces])
+    first, second = (n for n in PHASES if n != quiet)
+    return Claim(
+        f"{PEOPLE[person]} at β = {SHOWN}: almost all advice comes in phases {first} and {second}, "
+        f"less than a tenth of it in phase {quiet}.",
+        "paper",
+        ", ".join(f"{np.mean([p[n] for p in pieces]):.2f} in phase {n}" for n in PHASES),
+        f"share of advice in phase {quiet}",
+        interval(share),
+        bool((share < 0.1).all() and all(sum(p.values()) > 0.1 for p in pieces)),
+    )
 
 
 VALUE_GAP = Experiment(

@@ -1,30 +1,21 @@
 """Regret of UCB-AD, RFE-AD and EULER (figure 2): regret-greedy, regret-safe, regret-adherence.
 
-Settings of the paper's appendix B: 8·10⁵ episodes planned every 5000 (Greedy), 2·10⁵ every 1000
-(Safe); UCB-AD with the width 0.4 √(2 log n / n); RFE-AD with a tenth of its bonus; EULER with
-δ = 0.1, after 3·10⁵ episodes of burn-in that are not charged, with unreachable states declared.
-EULER is also run with a tenth of its logarithm: at the paper's scale its bonus lets it learn next
-to nothing.
+The settings are those of the paper's appendix B: 8·10⁵ episodes, planned every 5000 (Greedy), or
+2·10⁵, planned every 1000 (Safe); UCB-AD with the width 0.4 √(2 log n / n); RFE-AD with a tenth of
+its bonus; EULER with δ = 0.1, after 3·10⁵ episodes of burn-in without regret, and with unreachable
+states declared. EULER is also run with a tenth of its logarithm, because with its full bonus it
+learns almost nothing at the paper's scale.
 """
 
-from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
-from typing import Any
 
 import numpy as np
 
 from counsel.drawing.figure_style import Line, draw_lines, name_axes, subplots
 from counsel.estimate.seeds import interval
-from counsel.experiments.experiment import (
-    Claim,
-    Experiment,
-    Picture,
-    Rows,
-    Run,
-    Size,
-    last_of,
-    series,
-)
+from counsel.experiments.experiment import Claim, Experiment, Picture, Run, Size, sentences
+from counsel.experiments.rows import RowsByRun, last_of, series
 from counsel.experiments.run_types import Discovery, Learning
 from counsel.runs.spec import Spec
 
@@ -33,11 +24,11 @@ EVERY = {"greedy": 5000, "safe": 1000}
 BURN_IN = 300_000
 PENALTIES = (0.0, 0.2, 0.4)
 SHOWN = 0.3
-PEOPLE = ("greedy", "safe")
+PEOPLE = {"greedy": "Policy Greedy", "safe": "Policy Safe"}
 
 
-def explored(person: str, size: Size) -> tuple[Discovery, ...]:
-    """Return the runs of RFE: they have no goal, so one serves every penalty."""
+def explorer_runs(person: str, size: Size) -> tuple[Discovery, ...]:
+    """Return the runs of RFE; it explores without rewards, so one run serves every penalty."""
     full = EPISODES[person]
     return tuple(
         Discovery(
@@ -54,7 +45,7 @@ def explored(person: str, size: Size) -> tuple[Discovery, ...]:
 
 
 def runs(person: str, size: Size) -> tuple[Run, ...]:
-    """Return the runs of all three learners, and of EULER with a smaller bonus."""
+    """Return the runs of the three learners, and of EULER with a smaller bonus."""
     full = EPISODES[person]
     base = Spec(
         world=f"flappy-bird/{person}",
@@ -62,50 +53,49 @@ def runs(person: str, size: Size) -> tuple[Run, ...]:
         episodes=size.episodes(full),
         every=size.every(EVERY[person], full),
     )
-    told = base.settings()
-    burn_in = size.episodes(BURN_IN)
-    specs: dict[str, dict[str, Any]] = {
-        "ucb-ad": {"bound": "paper"},
-        "euler": {"algorithm": "euler", "burn_in": burn_in, "delta": 0.1},
-        "euler-0.1": {"algorithm": "euler", "burn_in": burn_in, "delta": 0.1, "scale": 0.1},
+    euler = replace(base, algorithm="euler", burn_in=size.episodes(BURN_IN), delta=0.1)
+    specs = {
+        "ucb-ad": replace(base, bound="paper"),
+        "euler": euler,
+        "euler-0.1": replace(euler, scale=0.1),
     }
-    learnt = [
-        Learning(id=f"regret-{person}/{name}#{seed}", spec=Spec(**(told | more | {"seed": seed})))
-        for name, more in specs.items()
+    learners = [
+        Learning(id=f"regret-{person}/{name}#{seed}", spec=replace(spec, seed=seed))
+        for name, spec in specs.items()
         for seed in range(size.seeds)
     ]
-    return (*learnt, *explored(person, size))
+    return (*learners, *explorer_runs(person, size))
 
 
-def without_penalty(rows: Mapping[str, Rows], person: str) -> tuple[np.ndarray, np.ndarray]:
-    """Return episodes and regret of RFE-AD for each seed: the rows without a penalty."""
+def without_penalty(rows: RowsByRun, person: str) -> tuple[np.ndarray, np.ndarray]:
+    """Return episodes, and the regret of RFE-AD without a penalty [seed, row]."""
     return series(rows, f"regret-{person}/rfe-ad", "regret", when=0, penalty=0.0)
 
 
-def pictures(person: str, rows: Mapping[str, Rows]) -> tuple[Picture, ...]:
-    """Draw the regret; on the left all, on the right without EULER."""
-    own = {
+def pictures(person: str, rows: RowsByRun) -> tuple[Picture, ...]:
+    """Draw the regret of all learners, and beside it without EULER."""
+    regret = {
         "UCB-AD": series(rows, f"regret-{person}/ucb-ad", "regret"),
         "RFE-AD": without_penalty(rows, person),
         "EULER": series(rows, f"regret-{person}/euler", "regret"),
         "EULER, a tenth": series(rows, f"regret-{person}/euler-0.1", "regret"),
     }
     figure, (left, right) = subplots(2)
-    lines = [Line(name, *points) for name, points in own.items()]
+    lines = [Line(name, *points) for name, points in regret.items()]
     draw_lines(left, lines)
     draw_lines(right, lines[:2])
     name_axes(left, "episodes", "regret", "all")
     name_axes(right, "episodes", "regret", "without EULER")
     first = claims(person, rows)[0]
     caption = (
-        f"Regret of learning to advise Policy {person.title()}. Lines are means over seeds, bands "
+        f"Regret of learning to advise {PEOPLE[person]}. Lines are means over seeds, bands "
         f"95 % intervals. {first.sentence}"
     )
     return (Picture(f"regret-{person}", figure, caption),)
 
 
-def claims(person: str, rows: Mapping[str, Rows]) -> tuple[Claim, ...]:
-    """Test the order of the three learners, and how far apart they are."""
+def claims(person: str, rows: RowsByRun) -> tuple[Claim, ...]:
+    """Test the order of the three learners, and the distance to EULER."""
     ucb = last_of(rows, f"regret-{person}/ucb-ad", "regret")
     rfe = without_penalty(rows, person)[1][:, -1]
     euler = last_of(rows, f"regret-{person}/euler", "regret")
@@ -122,7 +112,7 @@ def claims(person: str, rows: Mapping[str, Rows]) -> tuple[Claim, ...]:
         "Both tailored algorithms are much more efficient than EULER: less than half its regret.",
         "paper",
         f"at most {np.max(np.maximum(ucb, rfe) / euler):.3f} of EULER's regret",
-        "larger of both regrets over that of EULER",
+        "larger of the two regrets, over that of EULER",
         interval(np.maximum(ucb, rfe) / euler),
         bool((np.maximum(ucb, rfe) < 0.5 * euler).all()),
     )
@@ -133,26 +123,27 @@ LEVELS = {"high": 0.8, "low": 0.4}
 
 
 def adherence_runs(size: Size) -> tuple[Run, ...]:
-    """Return UCB-AD's runs with people who listen more, and less."""
-    found = []
-    for person in PEOPLE:
-        full = EPISODES[person]
-        for level in LEVELS:
-            for seed in range(size.seeds):
-                spec = Spec(
-                    world=f"flappy-bird/{person}",
-                    algorithm="ucb-ad",
-                    bound="paper",
-                    episodes=size.episodes(full),
-                    every=size.every(EVERY[person], full),
-                    seed=seed,
-                )
-                name = f"regret-adherence/{person}-{level}#{seed}"
-                found.append(Learning(id=name, spec=spec, adherence=level))
-    return tuple(found)
+    """Return the runs of UCB-AD with people of high and of low adherence."""
+    return tuple(
+        Learning(
+            id=f"regret-adherence/{person}-{level}#{seed}",
+            spec=Spec(
+                world=f"flappy-bird/{person}",
+                algorithm="ucb-ad",
+                bound="paper",
+                episodes=size.episodes(EPISODES[person]),
+                every=size.every(EVERY[person], EPISODES[person]),
+                seed=seed,
+            ),
+            adherence=level,
+        )
+        for person in PEOPLE
+        for level in LEVELS
+        for seed in range(size.seeds)
+    )
 
 
-def adherence_pictures(rows: Mapping[str, Rows]) -> tuple[Picture, ...]:
+def adherence_pictures(rows: RowsByRun) -> tuple[Picture, ...]:
     """Draw the regret of UCB-AD for both people and both levels."""
     figure, panels = subplots(2)
     for axes, person in zip(panels, PEOPLE, strict=True):
@@ -161,36 +152,33 @@ def adherence_pictures(rows: Mapping[str, Rows]) -> tuple[Picture, ...]:
             for level, theta in LEVELS.items()
         ]
         draw_lines(axes, lines)
-        name_axes(axes, "episodes", "regret", f"Policy {person.title()}")
-    ends = " ".join(claim.sentence for claim in adherence_claims(rows))
-    caption = f"Regret of UCB-AD where everybody listens with one probability θ. {ends}"
+        name_axes(axes, "episodes", "regret", PEOPLE[person])
+    verdicts = sentences(adherence_claims(rows))
+    caption = f"Regret of UCB-AD when all advice has the same adherence θ. {verdicts}"
     return (Picture("regret-adherence", figure, caption),)
 
 
-def adherence_claims(rows: Mapping[str, Rows]) -> tuple[Claim, ...]:
-    """Test whether people who listen more are learnt at less regret."""
-    found = []
-    for person in PEOPLE:
-        high, low = (
-            last_of(rows, f"regret-adherence/{person}-{level}", "regret") for level in LEVELS
-        )
-        found.append(
-            Claim(
-                f"Policy {person.title()}: regret is smaller with θ = 0.8 than with θ = 0.4.",
-                "paper",
-                f"{high.mean():,.0f} against {low.mean():,.0f} on average",
-                "regret at θ = 0.4 less that at 0.8",
-                interval(low - high),
-                bool((high < low).all()),
-            )
-        )
-    return tuple(found)
+def adherence_claims(rows: RowsByRun) -> tuple[Claim, ...]:
+    """Test whether a higher adherence means less regret."""
+    return tuple(_adherence_claim(rows, person) for person in PEOPLE)
+
+
+def _adherence_claim(rows: RowsByRun, person: str) -> Claim:
+    high, low = (last_of(rows, f"regret-adherence/{person}-{level}", "regret") for level in LEVELS)
+    return Claim(
+        f"{PEOPLE[person]}: regret is smaller with θ = 0.8 than with θ = 0.4.",
+        "paper",
+        f"{high.mean():,.0f} against {low.mean():,.0f} on average",
+        "regret at θ = 0.4 less that at 0.8",
+        interval(low - high),
+        bool((high < low).all()),
+    )
 
 
 REGRET = tuple(
     Experiment(
         f"regret-{person}",
-        f"Regret of learning to advise Policy {person.title()}",
+        f"Regret of learning to advise {PEOPLE[person]}",
         partial(runs, person),
         partial(pictures, person),
         partial(claims, person),
@@ -200,7 +188,7 @@ REGRET = tuple(
 
 ADHERENCE = Experiment(
     "regret-adherence",
-    "Regret of UCB-AD for people who listen more, and less",
+    "Regret of UCB-AD at high and low adherence",
     adherence_runs,
     adherence_pictures,
     adherence_claims,

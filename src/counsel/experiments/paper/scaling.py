@@ -1,35 +1,27 @@
-"""How long until policies are good: scaling, the quantity of Theorem 1.
+"""Episodes until policies are good, as problems grow (the quantity of Theorem 1): scaling (ours).
 
-On generated maps, with a pilot who avoids walls and whose lift is drawn anew for every state and
-advice (evenly from 0 to 0.6), at a penalty of 0.2 so that it matters whether they listen, learners
-play up to 10⁵ episodes and plan after 1, 2, 4, … of them. Counted are the episodes whose policy is
+Maps are generated. The pilot avoids walls, and their lift is drawn for every state and advice,
+uniformly from 0 to 0.6. Advice has a penalty of 0.2, so that adherence matters. Learners play up to
+10⁵ episodes and plan after 1, 2, 4, … of them. The count is the number of episodes whose policy is
 more than ε short of the best. One size grows at a time: the steps H (columns), the states S (rows),
-and 1/ε. On a map more columns are more states, so along H the orders in H and in S add up.
+or 1/ε. More columns also mean more states, so along H the orders in H and in S add up.
 
-A run whose last policy is still not ε-optimal is *censored*: its count is what it got to, and no
-line is fitted through it. RFE is not run: its stopping rule is worked out, for rows that have all
-been seen equally often.
+A run whose last policy is not ε-optimal is *censored*: its count is a lower bound, and no power is
+fitted through it. RFE is not run; its stopping time is computed, for rows with equal counts.
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from counsel.drawing.figure_style import LINE_STYLES, label_ends, name_axes, subplots
 from counsel.drawing.palette import WHITE
 from counsel.estimate.seeds import interval
-from counsel.experiments.experiment import (
-    Claim,
-    Experiment,
-    Picture,
-    Rows,
-    Run,
-    Size,
-    seeds_of,
-)
+from counsel.experiments.experiment import Claim, Experiment, Picture, Run, Size, sentences
+from counsel.experiments.rows import Rows, RowsByRun, seeds_of
 from counsel.learning.learn import DOUBLING, learn
 from counsel.model.human import Human
 from counsel.model.problem import AdviceProblem
@@ -52,15 +44,15 @@ LEARNERS = {
 }
 
 ORDERS = {"ucb-ad": (4, 2, 2), "ucbvi": (4, 1, 2), "euler": (4, 1, 2), "rfe": (6, 1, 2)}
-"""Exponents of H (with S), S and 1/ε in the theorems (of UCBVI and EULER, their regret bounds)."""
+"""Exponents of H (with S), S and 1/ε in the theorems (UCBVI and EULER: in the regret bounds)."""
 
 LOGARITHMS = 0.25
-"""How much steeper a fitted power may be on account of logarithms."""
+"""The excess of a fitted exponent that logarithms can explain."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Growth:
-    """One learner on one generated map: the episodes of each block and its policy's value gap."""
+    """One learner on one generated map: the episodes of each block, and its policy's value gap."""
 
     id: str
     learner: str
@@ -96,7 +88,7 @@ class Growth:
 
 
 def drawn_problem(height: int, columns: int, seed: int) -> AdviceProblem:
-    """Return a generated map and a pilot whose lift is drawn for every state and advice."""
+    """Return a generated map, and a pilot whose lift is drawn for every state and advice."""
     rng = np.random.default_rng([seed, height, columns])
     grid = generate_map(height, columns, rng=rng, stars=0.4, walls=0.2)
     problem = make_flappy_bird(map=grid, human="safe")
@@ -123,40 +115,52 @@ def runs(size: Size) -> tuple[Run, ...]:
     )
 
 
-def late(run: Rows, epsilon: float) -> tuple[float, bool]:
-    """Return the episodes whose policy is not ε-optimal, and whether the last still is not."""
-    bad = run["value_gap"] > epsilon
-    return float(run["block"][bad].sum()), bool(bad[-1])
+class Point(NamedTuple):
+    """The counts of all seeds at one size, and which of them are censored."""
+
+    size: float
+    counts: np.ndarray
+    censored: np.ndarray
+
+    @property
+    def mean(self) -> float:
+        """The mean count, at least 1."""
+        return max(float(self.counts.mean()), 1.0)
 
 
-def points(
-    rows: Mapping[str, Rows], learner: str
-) -> dict[str, list[tuple[float, np.ndarray, np.ndarray]]]:
-    """Return for H, S and 1/ε: its size, the counts of all seeds, and which are censored."""
-    found: dict[str, list[tuple[float, np.ndarray, np.ndarray]]] = {"H": [], "S": [], "1/ε": []}
-
-    def add(axis: str, where: float, height: int, columns: int, epsilon: float) -> None:
-        told = [
-            late(run, epsilon) for run in seeds_of(rows, f"scaling/{learner}-{height}x{columns}")
-        ]
-        counts, censored = zip(*told, strict=True)
-        found[axis].append((where, np.array(counts), np.array(censored)))
-
-    for columns in LENGTHS:
-        add("H", columns, ROWS, columns, EPSILON)
-    for height in HEIGHTS:
-        add("S", height * COLUMNS + 1, height, COLUMNS, EPSILON)
-    for epsilon in EPSILONS:
-        add("1/ε", 1.0 / epsilon, ROWS, COLUMNS, epsilon)
-    return found
+Points = dict[str, list[Point]]
+"""The points along each axis: H, S and 1/ε."""
 
 
-def exponent(series: list[tuple[float, np.ndarray, np.ndarray]]) -> float:
-    """Return the slope of log(count) over log(size), where no seed is censored; NaN below three.
+def count_late(run: Rows, epsilon: float) -> tuple[float, bool]:
+    """Return the number of episodes whose policy is not ε-optimal, and whether the last is not."""
+    late = run["value_gap"] > epsilon
+    return float(run["block"][late].sum()), bool(late[-1])
 
-    A count of none is taken for one.
-    """
-    clear = [(x, max(counts.mean(), 1.0)) for x, counts, cut in series if not cut.any()]
+
+def points_along(point: Callable[[float, int, int, float], Point]) -> Points:
+    """Return the points along each axis; ``point`` takes size, height, columns and ε."""
+    return {
+        "H": [point(columns, ROWS, columns, EPSILON) for columns in LENGTHS],
+        "S": [point(height * COLUMNS + 1, height, COLUMNS, EPSILON) for height in HEIGHTS],
+        "1/ε": [point(1.0 / epsilon, ROWS, COLUMNS, epsilon) for epsilon in EPSILONS],
+    }
+
+
+def measured_points(rows: RowsByRun, learner: str) -> Points:
+    """Return the measured counts of a learner."""
+
+    def point(size: float, height: int, columns: int, epsilon: float) -> Point:
+        runs = seeds_of(rows, f"scaling/{learner}-{height}x{columns}")
+        counts, censored = zip(*(count_late(run, epsilon) for run in runs), strict=True)
+        return Point(size, np.array(counts), np.array(censored))
+
+    return points_along(point)
+
+
+def exponent(points: list[Point]) -> float:
+    """Return the slope of log(count) over log(size) without censored points; NaN below three."""
+    clear = [(point.size, point.mean) for point in points if not point.censored.any()]
     if len(clear) < 3:
         return math.nan
     x, y = np.log(np.array(clear)).T
@@ -164,108 +168,104 @@ def exponent(series: list[tuple[float, np.ndarray, np.ndarray]]) -> float:
 
 
 def stopping_time(H: int, height: int, epsilon: float, *, delta: float = 0.1) -> float:
-    """Return the episodes after which RFE's rule fires if rows of a step are seen equally often.
+    """Return the episodes after which RFE's rule fires if all rows of a step have equal counts.
 
     W_1 = 16 H² φ(n) / n Σ_{i<H} (1 + 1/H)^i, and W_1 + 4 e √W_1 ≤ ε / 2 is solved for n; at each
-    step some ``height`` states with four choices share the episodes.
+    step ``height`` states with four choices share the episodes.
     """
     S, B = height * H + 1, 4
     base = 6.0 * math.log(4.0 * math.e * S * B * H / (epsilon * delta))
     sums = sum((1.0 + 1.0 / H) ** i for i in range(H))
 
-    def short(n: float) -> bool:
+    def goes_on(n: float) -> bool:
         W = 16.0 * H * H * (base + S * math.log(8.0 * math.e * (n + 1.0))) / n * sums
         return W + 4.0 * math.e * math.sqrt(W) > epsilon / 2.0
 
     low, high = 1.0, 1.0
-    while short(high):
+    while goes_on(high):
         low, high = high, 2.0 * high
     for _ in range(60):
         middle = 0.5 * (low + high)
-        low, high = (middle, high) if short(middle) else (low, middle)
+        low, high = (middle, high) if goes_on(middle) else (low, middle)
     return high * height * B
 
 
-def computed() -> dict[str, list[tuple[float, np.ndarray, np.ndarray]]]:
-    """Return RFE's stopping times in the form of ``points``."""
+def computed_points() -> Points:
+    """Return the stopping times of RFE."""
 
-    def one(
-        where: float, H: int, height: int, epsilon: float
-    ) -> tuple[float, np.ndarray, np.ndarray]:
-        return where, np.array([stopping_time(H, height, epsilon)]), np.array([False])
+    def point(size: float, height: int, columns: int, epsilon: float) -> Point:
+        return Point(size, np.array([stopping_time(columns, height, epsilon)]), np.array([False]))
 
-    return {
-        "H": [one(c, c, ROWS, EPSILON) for c in LENGTHS],
-        "S": [one(r * COLUMNS + 1, COLUMNS, r, EPSILON) for r in HEIGHTS],
-        "1/ε": [one(1.0 / e, COLUMNS, ROWS, e) for e in EPSILONS],
-    }
+    return points_along(point)
 
 
-def exponents(rows: Mapping[str, Rows]) -> dict[str, tuple[float, ...]]:
-    """Return the fitted exponents of H, S and 1/ε of each learner, and of RFE's computed times."""
-    fitted = {name: tuple(exponent(s) for s in points(rows, name).values()) for name in LEARNERS}
-    return fitted | {"rfe": tuple(exponent(s) for s in computed().values())}
+def exponents(rows: RowsByRun) -> dict[str, tuple[float, ...]]:
+    """Return the fitted exponents of H, S and 1/ε of each learner, and of RFE's stopping times."""
+    points = {name: measured_points(rows, name) for name in LEARNERS} | {"rfe": computed_points()}
+    return {name: tuple(exponent(p) for p in axes.values()) for name, axes in points.items()}
 
 
-def pictures(rows: Mapping[str, Rows]) -> tuple[Picture, ...]:
-    """Draw the counts over H, S and 1/ε, censored ones hollow."""
+def pictures(rows: RowsByRun) -> tuple[Picture, ...]:
+    """Draw the counts over H, S and 1/ε, with hollow marks where censored."""
     figure, panels = subplots(3, height=3.8, width=10.5)
-    series = {LEARNERS[name][0]: points(rows, name) for name in LEARNERS}
-    series["RFE, computed"] = computed()
+    points = {label: measured_points(rows, name) for name, (label, _) in LEARNERS.items()}
+    points["RFE, computed"] = computed_points()
     for axes, axis in zip(panels, ("H", "S", "1/ε"), strict=True):
         axes.set_xscale("log")
         axes.set_yscale("log")
         ends = []
-        for look, (label, found) in zip(LINE_STYLES, series.items(), strict=True):
-            x = np.array([where for where, _, _ in found[axis]])
-            y = np.array([max(counts.mean(), 1.0) for _, counts, _ in found[axis]])
-            held = np.array([censored.any() for _, _, censored in found[axis]])
-            axes.plot(x, y, color=look.colour, linestyle=look.dashes, linewidth=1.4)
-            style: dict[str, Any] = {"marker": look.marker, "linestyle": "", "markersize": 5.5}
-            axes.plot(x[~held], y[~held], color=look.colour, **style)
-            axes.plot(x[held], y[held], color=look.colour, markerfacecolor=WHITE, **style)
-            ends.append((float(y[-1]), label, look.colour))
+        for style, (label, along) in zip(LINE_STYLES, points.items(), strict=True):
+            x = np.array([point.size for point in along[axis]])
+            y = np.array([point.mean for point in along[axis]])
+            held = np.array([point.censored.any() for point in along[axis]])
+            axes.plot(x, y, color=style.colour, linestyle=style.dashes, linewidth=1.4)
+            marks: dict[str, Any] = {"marker": style.marker, "linestyle": "", "markersize": 5.5}
+            axes.plot(x[~held], y[~held], color=style.colour, **marks)
+            axes.plot(x[held], y[held], color=style.colour, markerfacecolor=WHITE, **marks)
+            ends.append((float(y[-1]), label, style.colour))
         name_axes(axes, f"{axis} (logarithmic)", "episodes (logarithmic)" if axis == "H" else "")
         axes.minorticks_off()
-        axes.set_xticks(x, [f"{where:g}" for where in x])
+        axes.set_xticks(x, [f"{size:g}" for size in x])
         if axis == "1/ε":
             label_ends(axes, ends)
     caption = (
         f"Episodes whose policy is more than ε = {EPSILON} short of the best (on the right, ε "
-        "itself changes), means over seeds; hollow where the last policy of some run is not there "
-        "yet. Both axes are logarithmic: powers are straight lines. None is drawn and fitted as "
-        f"one. {orders(rows)} " + " ".join(claim.sentence for claim in claims(rows))
+        "varies), means over seeds. Marks are hollow where the last policy of some run is still "
+        "not ε-optimal. Both axes are logarithmic, so powers are straight lines; a count of 0 is "
+        f"drawn and fitted as 1. {orders(rows)} {sentences(claims(rows))}"
     )
     return (Picture("scaling", figure, caption),)
 
 
-def orders(rows: Mapping[str, Rows]) -> str:
-    """Say fitted exponents next to the theorems' orders."""
-    told = []
+def orders(rows: RowsByRun) -> str:
+    """Return the fitted exponents and those of the theorems, in words."""
+    words = []
     for name, fitted in exponents(rows).items():
-        shown = ", ".join("–" if math.isnan(e) else f"{e:.1f}" for e in fitted)
         order = ORDERS.get(name.removesuffix("-0.01"))
         theory = "" if order is None else f" (theory {', '.join(map(str, order))})"
-        told.append(f"{LEARNERS[name][0] if name in LEARNERS else 'RFE'} {shown}{theory}")
-    return "Fitted exponents of H, S and 1/ε: " + "; ".join(told) + "."
+        words.append(f"{LEARNERS[name][0] if name in LEARNERS else 'RFE'} {_list(fitted)}{theory}")
+    return "Fitted exponents of H, S and 1/ε: " + "; ".join(words) + "."
 
 
-def claims(rows: Mapping[str, Rows]) -> tuple[Claim, ...]:
+def _list(fitted: tuple[float, ...]) -> str:
+    return ", ".join("–" if math.isnan(e) else f"{e:.1f}" for e in fitted)
+
+
+def claims(rows: RowsByRun) -> tuple[Claim, ...]:
     """Test whether UCB-AD needs fewer episodes, and grows no faster than its theorem."""
-    mine = points(rows, "ucb-ad")
-    counts = np.array([c.mean() for axis in mine.values() for _, c, _ in axis])
-    others = {
-        name: np.array([c.mean() for axis in points(rows, name).values() for _, c, _ in axis])
-        for name in ("ucbvi", "euler")
-    }
-    least = np.minimum(others["ucbvi"], others["euler"])
+    counts, ucbvi, euler = (
+        np.array([p.counts.mean() for axis in measured_points(rows, name).values() for p in axis])
+        for name in ("ucb-ad", "ucbvi", "euler")
+    )
+    least = np.minimum(ucbvi, euler)
+    ratio = float(np.max(counts / np.maximum(least, 1.0)))
     return (
         Claim(
             "UCB-AD has fewer episodes that are not ε-optimal than UCBVI and EULER, at every size.",
             "paper",
-            f"at most {np.max(counts / np.maximum(least, 1.0)):.3f} of theirs",
+            f"at most {ratio:.3f} of theirs",
             "largest ratio",
-            interval([float(np.max(counts / np.maximum(least, 1.0)))]),
+            interval([ratio]),
             bool((counts < least).all()),
         ),
         _grows(
@@ -281,22 +281,22 @@ def claims(rows: Mapping[str, Rows]) -> tuple[Claim, ...]:
     )
 
 
-def _grows(rows: Mapping[str, Rows], name: str, text: str) -> Claim:
+def _grows(rows: RowsByRun, name: str, text: str) -> Claim:
     """Compare fitted exponents with a theorem's, allowing for logarithms."""
     fitted, order = exponents(rows)[name], ORDERS[name]
-    known = [(e, o) for e, o in zip(fitted, order, strict=True) if not math.isnan(e)]
-    shown = ", ".join("–" if math.isnan(e) else f"{e:.1f}" for e in fitted)
-    beyond = max((e - o for e, o in known), default=math.nan)
+    excesses = [e - o for e, o in zip(fitted, order, strict=True) if not math.isnan(e)]
+    largest = max(excesses, default=math.nan)
     return Claim(
         text,
         "paper",
-        f"fitted {shown} for H (with S), S and 1/ε where {', '.join(map(str, order))} are allowed",
+        f"fitted {_list(fitted)} for H (with S), S and 1/ε; the theorem allows "
+        f"{', '.join(map(str, order))}",
         "largest excess of an exponent",
-        interval([beyond]),
-        bool(known) and beyond <= LOGARITHMS,
+        interval([largest]),
+        bool(excesses) and largest <= LOGARITHMS,
     )
 
 
 SCALING = Experiment(
-    "scaling", "How long until policies are good, as problems grow", runs, pictures, claims
+    "scaling", "Episodes until policies are good, as problems grow", runs, pictures, claims
 )
