@@ -1,4 +1,4 @@
-"""Commands for the service: serve, and keys to it."""
+"""Commands for the service: serve, and API keys."""
 
 import shlex
 from typing import Annotated
@@ -17,14 +17,16 @@ Database = Annotated[
         help="A SQLite file, or postgresql+psycopg://user:password@host/name.",
     ),
 ]
-Tenant = Annotated[str, typer.Option(help="Whose: a key sees this tenant's data only.")]
+Tenant = Annotated[
+    str, typer.Option(help="The tenant; a key gives access to this tenant's data only.")
+]
 
-keys = typer.Typer(help="Keys to the service.", no_args_is_help=True)
+keys = typer.Typer(help="API keys of the service.", no_args_is_help=True)
 app.add_typer(keys, name="keys")
 
 
 @app.command()
-def serve(  # noqa: PLR0913 (what may be chosen)
+def serve(  # noqa: PLR0913 (options)
     *,
     database: Annotated[
         str | None,
@@ -38,21 +40,21 @@ def serve(  # noqa: PLR0913 (what may be chosen)
     host: Annotated[str, typer.Option(help="The address to listen on.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(help="The port to listen on.", min=0, max=65535)] = 8000,
     workers: Annotated[
-        int, typer.Option(help="Processes that serve; more than one on PostgreSQL only.", min=1)
+        int, typer.Option(help="The number of processes; more than one needs PostgreSQL.", min=1)
     ] = 1,
     no_auth: Annotated[
         bool,
-        typer.Option("--no-auth", help="Ask for no key; only for this machine itself."),
+        typer.Option("--no-auth", help="Need no key; for requests from this machine only."),
     ] = False,
     demo: Annotated[
         bool,
         typer.Option(
             "--demo",
-            help="Show simulated people at work, without keys; forgotten at the end unless --db.",
+            help="Simulate people at work, without keys; deleted at the end unless --db is given.",
         ),
     ] = False,
 ) -> None:
-    """Serve advice over HTTP: decide, record, learn; a dashboard at / and a game at /play."""
+    """Serve advice over HTTP, with a dashboard at / and a game at /play."""
     _need_extra()
     import tempfile
     from contextlib import ExitStack
@@ -65,32 +67,32 @@ def serve(  # noqa: PLR0913 (what may be chosen)
     from counsel.service.db.engine import is_shared, open_engine
     from counsel.service.process import ServiceProcess
 
-    open_door = no_auth or demo
-    if open_door and host not in LOOPBACK:
+    without_keys = no_auth or demo
+    if without_keys and host not in LOOPBACK:
         flag = "--no-auth" if no_auth else "--demo"
-        raise CounselError(f"{flag} is for this machine itself; --host {host} is not")
+        raise CounselError(f"{flag} is for this machine only; leave out --host {host}")
     if workers > 1 and not is_shared(database or "counsel.db"):
-        raise CounselError("several workers need PostgreSQL: give --db postgresql+psycopg://…")
+        raise CounselError("several workers need PostgreSQL; give --db postgresql+psycopg://…")
     if workers > 1 and demo:
-        raise CounselError("--demo takes one worker")
+        raise CounselError("--demo runs with one worker only; leave out --workers")
     with ExitStack() as stack:
         if database is None and demo:
             folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="counsel-"))
             database = str(Path(folder) / "demo.db")
         database = database or "counsel.db"
-        serving = ServiceProcess(database, auth=not open_door, demo=demo)
-        engine = open_engine(database)  # what cannot be opened is told before anything starts
+        serving = ServiceProcess(database, auth=not without_keys, demo=demo)
+        engine = open_engine(database)  # fail before anything starts
         with engine.connect() as connection:
-            keyless = not open_door and not any_key(connection)
+            needs_key = not without_keys and not any_key(connection)
         engine.dispose()
         port = _free_port(host, port)
         address = f"http://{host}:{port}"
         if demo:
-            typer.echo("Starting; the very first time that compiles the planner (20 s or so).")
+            typer.echo("Starting; the first start compiles the planner, which takes about 20 s.")
         app = serving.app() if workers == 1 else "counsel.service.process:app_from_environment"
         serving.to_environment()
-        typer.echo(f"Serving on {address} (Ctrl-C stops): play at {address}/play.")
-        if keyless:
+        typer.echo(f"Serving on {address} (Ctrl-C stops); the game is at {address}/play.")
+        if needs_key:
             typer.echo(f"Next: counsel keys add --role admin --db {_shown(database)}")
         uvicorn.run(
             app,
@@ -112,10 +114,10 @@ def add_key(
     *,
     role: Annotated[str, typer.Option(help="read, advise or admin.")] = "advise",
     tenant: Tenant = "local",
-    name: Annotated[str, typer.Option(help="What to call it in lists.")] = "key",
+    name: Annotated[str, typer.Option(help="The name of the key in lists.")] = "key",
     database: Database = "counsel.db",
 ) -> None:
-    """Make a key and show it, once."""
+    """Create a key and print it, once."""
     _need_extra()
     from counsel.service.db import api_keys as service
     from counsel.service.db.engine import open_engine, write_transaction
@@ -123,57 +125,57 @@ def add_key(
     engine = open_engine(database)
     try:
         with write_transaction(engine) as connection:
-            made = service.add_key(connection, tenant=tenant, role=role, name=name)
+            key = service.add_key(connection, tenant=tenant, role=role, name=name)
     finally:
         engine.dispose()
-    typer.echo(made)
-    typer.echo("Keep it: it cannot be shown again.", err=True)
+    typer.echo(key)
+    typer.echo("Save the key: it cannot be shown again.", err=True)
 
 
 @keys.command("list")
 def list_keys(
     *, tenant: Tenant = "local", database: Database = "counsel.db", as_json: Json = False
 ) -> None:
-    """List the keys of a tenant, without what opens anything."""
+    """List the names and roles of a tenant's keys."""
     _need_extra()
     from counsel.cli import service_output as printing
     from counsel.cli.console import print_json
     from counsel.service.db import api_keys as service
     from counsel.service.db.engine import open_engine
 
-    engine = open_engine(_known(database))
+    engine = open_engine(_existing(database))
     with engine.connect() as connection:
-        found = service.list_keys(connection, tenant=tenant)
+        keys_of_tenant = service.list_keys(connection, tenant=tenant)
     engine.dispose()
     if as_json:
-        print_json({"keys": found})
+        print_json({"keys": keys_of_tenant})
         return
-    printing.print_keys(found)
+    printing.print_keys(keys_of_tenant)
 
 
 @keys.command("revoke")
 def revoke_key(
     *,
-    name: Annotated[str, typer.Option(help="Which.")],
+    name: Annotated[str, typer.Option(help="The name of the key.")],
     tenant: Tenant = "local",
     database: Database = "counsel.db",
 ) -> None:
-    """Make the keys of a name useless from now on."""
+    """Revoke the keys of a name."""
     _need_extra()
     from counsel.service.db import api_keys as service
     from counsel.service.db.engine import open_engine, write_transaction
 
-    engine = open_engine(_known(database))
+    engine = open_engine(_existing(database))
     with write_transaction(engine) as connection:
         count = service.revoke_key(connection, tenant=tenant, name=name)
     engine.dispose()
     if not count:
-        raise CounselError(f"tenant {tenant!r} has no key {name!r} that works")
+        raise CounselError(f"tenant {tenant!r} has no valid key {name!r}; see counsel keys list")
     typer.echo(f"Revoked {count} key{'' if count == 1 else 's'} called {name!r}.")
 
 
 def _free_port(host: str, port: int) -> int:
-    """Return a port that can be listened on: the one asked for, or any where that is 0."""
+    """Return a port to listen on: the given one, or a free one if that is 0."""
     import socket
 
     try:
@@ -187,8 +189,8 @@ def _free_port(host: str, port: int) -> int:
         raise CounselError(f"cannot listen on {host}, port {port}: {reason}") from None
 
 
-def _known(database: str) -> str:
-    """Return a database that there is; a file that is not there would be made anew."""
+def _existing(database: str) -> str:
+    """Return a database that exists; opening a missing file would create it."""
     from pathlib import Path
 
     if "://" not in database and not Path(database).exists():
@@ -197,7 +199,7 @@ def _known(database: str) -> str:
 
 
 def _shown(database: str) -> str:
-    """Return a database as it may be printed: without what opens it."""
+    """Return a database's address for a shell, without its password."""
     from counsel.service.db.engine import without_password
 
     return shlex.quote(without_password(database))

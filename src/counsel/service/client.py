@@ -1,4 +1,4 @@
-"""A thin client: the service's routes as methods, over one connection that is kept open."""
+"""A thin client: the service's routes as methods, over one connection that stays open."""
 
 import http.client
 import json
@@ -12,19 +12,19 @@ from counsel.errors import CounselError
 __all__ = ["Client"]
 
 IDLE = 4.0
-"""Seconds after which a connection is opened anew: proxies close those that nobody uses."""
+"""Seconds after which a connection is opened again: proxies close idle connections."""
 
-MAKES = ("/advisers", "/episodes", "/models")
-"""What must not be sent twice."""
+CREATING = ("/advisers", "/episodes", "/models")
+"""Paths whose POST requests create something and must not be sent twice."""
 
 
 class ServiceError(CounselError):
-    """The service refused; the message is its own.
+    """The service refused a request; the message is the service's.
 
     Attributes
     ----------
     status
-        Its HTTP status: 404 where something does not exist, say.
+        The HTTP status, e.g. 404 where something does not exist.
     """
 
     def __init__(self, status: int, detail: str) -> None:
@@ -33,45 +33,44 @@ class ServiceError(CounselError):
 
 
 class Client:
-    """Talks to a service.
+    """A connection to a service.
 
-    A request that a lost connection may have swallowed is sent once more: all of them may be
-    repeated but those that make something. One client is for one thread; as a context manager it
-    closes its connection.
+    A request is sent once more when the connection was lost, unless it creates something. Use one
+    client per thread; as a context manager it closes its connection.
 
     Parameters
     ----------
     url
-        Where it is: ``http://127.0.0.1:8000``.
+        The address of the service, e.g. ``http://127.0.0.1:8000``.
     key
-        What ``counsel keys add`` showed; none where the service asks for none.
+        A key that ``counsel keys add`` printed, if the service needs one.
     timeout
-        Seconds after which an answer is given up.
+        Seconds to wait for an answer.
 
     Raises
     ------
     CounselError
-        When ``url`` or ``key`` cannot be one. All methods that ask the service raise it when nobody
-        answers, and a ``ServiceError`` with the HTTP ``status`` when the service refuses.
+        If ``url`` or ``key`` is not valid. All methods that send a request raise it if the service
+        does not answer, and a ``ServiceError`` with the HTTP ``status`` if the service refuses.
 
     Examples
     --------
-    With ``counsel serve --no-auth`` running, at most one piece of advice in an episode:
+    With ``counsel serve --no-auth`` running, at most one piece of advice per episode:
 
     >>> counsel = Client("http://127.0.0.1:8000")
     >>> adviser = counsel.create_adviser("alerts", "ward", budget=1, hard=True)  # doctest: +SKIP
     >>> episode = counsel.start(adviser["id"], "ann")  # doctest: +SKIP
-    >>> told = counsel.advise(episode, 0, "deteriorating")  # doctest: +SKIP
-    >>> told["advice"]  # doctest: +SKIP
+    >>> decision = counsel.advise(episode, 0, "deteriorating")  # doctest: +SKIP
+    >>> decision["advice"]  # doctest: +SKIP
     'call doctor'
-    >>> counsel.report(told["id"], "call doctor", reward=0.5)  # doctest: +SKIP
-    >>> told = counsel.advise(episode, 1, "deteriorating")  # doctest: +SKIP
-    >>> told["advice"], told["reason"]["why"]  # doctest: +SKIP
+    >>> counsel.report(decision["id"], "call doctor", reward=0.5)  # doctest: +SKIP
+    >>> decision = counsel.advise(episode, 1, "deteriorating")  # doctest: +SKIP
+    >>> decision["advice"], decision["reason"]["why"]  # doctest: +SKIP
     (None, 'the budget is spent')
     >>> counsel.end(episode)  # doctest: +SKIP
     >>> counsel.close()
 
-    A mistake in the address is told before anything is sent:
+    A mistake in the address is found before anything is sent:
 
     >>> Client("127.0.0.1:8000")
     Traceback (most recent call last):
@@ -89,7 +88,7 @@ class Client:
         if not host or parts.scheme not in kinds:
             raise CounselError(f"url is {url[:60]!r}; write http://HOST:PORT or https://HOST")
         if key is not None and not (key.isascii() and key.isprintable()):
-            raise CounselError("the key has characters that no key has")
+            raise CounselError("the key has characters that no key can have; copy it again")
         self._url, self._used = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}", 0.0
         self._connection = kinds[parts.scheme](host, port, timeout=timeout)
         self._path = parts.path.rstrip("/")
@@ -110,27 +109,26 @@ class Client:
         self._connection.close()
 
     def create_adviser(self, name: str, source: str, **settings: Any) -> dict[str, Any]:  # noqa: ANN401
-        """Make an adviser.
+        """Create an adviser.
 
         Parameters
         ----------
         name
-            What to call it.
+            A name for the adviser.
         source
-            A world's name, or the id of a model that was uploaded.
+            A world's name, or the id of an uploaded model.
         **settings
             As in the API: ``penalty``, or ``budget`` and ``hard``, or ``always``; ``algorithm``
             ("ucb-ad" or "thompson"), ``mode`` ("live", "shadow" or "off"), ``knows_habit``,
-            ``holdout`` (the share of episodes that are kept silent) and ``must_say`` (advice by
-            state).
+            ``holdout`` (the share of episodes kept silent) and ``must_say`` (advice by state).
 
         Returns
         -------
         dict
             Its ``id``, ``name``, ``settings``, ``horizon``, ``states`` and ``actions``.
         """
-        told = {"name": name, "source": source, **settings}
-        return self._send("POST", "/v1/advisers", told)  # type: ignore[no-any-return]
+        body = {"name": name, "source": source, **settings}
+        return self._send("POST", "/v1/advisers", body)  # type: ignore[no-any-return]
 
     def advisers(self) -> list[dict[str, Any]]:
         """List the advisers.
@@ -150,7 +148,7 @@ class Client:
         adviser
             Its id.
         mode
-            "off" is silent, "shadow" only writes down what it would say, "live" shows it.
+            "off" is silent, "shadow" records advice without showing it, "live" shows it.
 
         Returns
         -------
@@ -160,32 +158,32 @@ class Client:
         return self._send("PATCH", f"/v1/advisers/{quote(adviser, safe='')}", {"mode": mode})  # type: ignore[no-any-return]
 
     def upload_model(self, content: bytes, name: str = "model") -> str:
-        """Upload what ``counsel fit`` wrote.
+        """Upload a model that ``counsel fit`` wrote.
 
         Parameters
         ----------
         content
-            What is in the file.
+            The content of the file.
         name
-            What to call the model.
+            A name for the model.
 
         Returns
         -------
         str
-            Its id: a ``source`` of advisers.
+            The model's id, which is a ``source`` of advisers.
         """
         path = f"/v1/models?name={quote(name, safe='')}"
         return str(self._send("POST", path, content)["id"])
 
     def start(self, adviser: str, person: str) -> str:
-        """Begin an episode with a person, who is made on first use.
+        """Start an episode with a person, who is added on first use.
 
         Parameters
         ----------
         adviser
             The adviser's id.
         person
-            What the person is called.
+            The person's name.
 
         Returns
         -------
@@ -196,29 +194,29 @@ class Client:
         return str(self._send("POST", path, {"person": person})["id"])
 
     def advise(self, episode: str, step: int, state: str) -> dict[str, Any]:
-        """Ask what to advise at a step; the same step gets the same answer.
+        """Ask what to advise at a step; a step is decided only once.
 
         Parameters
         ----------
         episode
             The episode's id.
         step
-            The step, from 0.
+            The step, counted from 0.
         state
             The state by its label.
 
         Returns
         -------
         dict
-            ``id``, to report by; ``advice``, None for silence; ``shadow``, what would have been
-            said in shadow mode; ``probability`` of what is said; and ``reason``, whose ``why``
-            is in words.
+            ``id``, which the outcome refers to; ``advice``, None for silence; ``shadow``, the
+            advice that is not shown; the ``probability`` of this decision; and the ``reason``,
+            whose ``why`` is in words.
         """
         path = f"/v1/episodes/{quote(episode, safe='')}/advice"
         return self._send("POST", path, {"step": step, "state": state})  # type: ignore[no-any-return]
 
     def report(self, advice_id: str, action: str, **outcome: Any) -> None:  # noqa: ANN401
-        """Report what came of a piece of advice, or of silence.
+        """Report the outcome of a decision.
 
         Parameters
         ----------
@@ -232,24 +230,24 @@ class Client:
         self.report_all([{"advice_id": advice_id, "action": action, **outcome}])
 
     def report_all(self, outcomes: list[dict[str, Any]]) -> None:
-        """Report many outcomes at once; late, repeated and out of order is fine.
+        """Report many outcomes at once; they may come late, repeated and out of order.
 
         Parameters
         ----------
         outcomes
-            Up to 1,000, each with ``advice_id``, ``action`` and what ``report`` takes besides.
+            At most 1,000, each with ``advice_id``, ``action`` and the other fields of ``report``.
         """
         self._send("POST", "/v1/outcomes", {"outcomes": outcomes})
 
     def end(self, episode: str, *, terminated: bool = True) -> None:
-        """End an episode; to end it again changes nothing.
+        """End an episode; ending it again changes nothing.
 
         Parameters
         ----------
         episode
             The episode's id.
         terminated
-            Whether it ended by itself, or was cut.
+            Whether the episode ended by itself; false where only the recording ends.
         """
         path = f"/v1/episodes/{quote(episode, safe='')}/end"
         self._send("POST", path, {"terminated": terminated})
@@ -267,13 +265,13 @@ class Client:
         Returns
         -------
         bytes
-            What to write to a file.
+            The content of the file.
         """
         path = f"/v1/advisers/{quote(adviser, safe='')}/log?format={quote(format, safe='')}"
-        return self._ask("GET", path, None)
+        return self._request("GET", path, None)
 
     def summary(self, adviser: str) -> dict[str, Any]:
-        """Return what the dashboard shows.
+        """Return the numbers of the dashboard.
 
         Parameters
         ----------
@@ -288,62 +286,66 @@ class Client:
         return self._send("GET", f"/v1/advisers/{quote(adviser, safe='')}/summary")  # type: ignore[no-any-return]
 
     def person(self, name: str) -> dict[str, Any]:
-        """Return what is believed of a person.
+        """Return what each adviser believes of a person.
 
         Parameters
         ----------
         name
-            What the person is called.
+            The person's name.
 
         Returns
         -------
         dict
-            ``name`` and, for each adviser that met them, ``episodes`` and ``listening``.
+            ``name`` and, for each adviser of the person, ``episodes`` and ``listening``.
         """
         return self._send("GET", f"/v1/people/{quote(name, safe='')}")  # type: ignore[no-any-return]
 
     def delete_person(self, name: str) -> None:
-        """Delete a person with all their data; what was learnt of them is forgotten.
+        """Delete a person with all their data, and forget what was learnt of them.
 
         Parameters
         ----------
         name
-            What the person is called.
+            The person's name.
         """
         self._send("DELETE", f"/v1/people/{quote(name, safe='')}")
 
-    def _send(self, verb: str, path: str, told: Any = None) -> Any:  # noqa: ANN401 (JSON)
-        answer = self._ask(verb, path, told)
+    def _send(self, verb: str, path: str, body: Any = None) -> Any:  # noqa: ANN401 (JSON)
+        answer = self._request(verb, path, body)
         try:
             return json.loads(answer) if answer else None
         except ValueError:
-            raise CounselError(f"{self._url} answered something that is no JSON") from None
+            raise CounselError(
+                f"the answer of {self._url} is not JSON; is it a Counsel service?"
+            ) from None
 
-    def _ask(self, verb: str, path: str, told: Any) -> bytes:  # noqa: ANN401 (JSON)
+    def _request(self, verb: str, path: str, body: Any) -> bytes:  # noqa: ANN401 (JSON)
         try:
-            body = told if isinstance(told, bytes | None) else json.dumps(told).encode()
+            content = body if isinstance(body, bytes | None) else json.dumps(body).encode()
         except (TypeError, ValueError) as fault:
-            raise CounselError(f"this cannot be sent as JSON: {fault}") from None
+            raise CounselError(f"the request cannot be sent as JSON: {fault}") from None
         if time.monotonic() - self._used > IDLE:
-            self._connection.close()  # the service may have closed it; it is opened again
+            self._connection.close()  # the next request opens it again
         try:
-            status, content = self._exchange(verb, path, body)
+            status, answer = self._exchange(verb, path, content)
         except (ConnectionError, http.client.HTTPException) as fault:
             self._connection.close()
             if isinstance(fault, ConnectionRefusedError):
                 raise CounselError(f"nobody answers at {self._url}") from None
-            if verb == "POST" and path.split("?")[0].endswith(MAKES):
-                raise CounselError(f"{self._url} went away; whether it did so is unknown") from None
-            status, content = self._again(verb, path, body)
+            if verb == "POST" and path.split("?")[0].endswith(CREATING):
+                raise CounselError(
+                    f"{self._url} closed the connection; the request may have been carried out"
+                ) from None
+            status, answer = self._retry(verb, path, content)
         except OSError as fault:
             self._connection.close()
             raise CounselError(f"{self._url} does not answer: {fault}") from None
         self._used = time.monotonic()
         if not 200 <= status < 300:
-            raise ServiceError(status, _detail(status, content))
-        return content
+            raise ServiceError(status, _detail(status, answer))
+        return answer
 
-    def _again(self, verb: str, path: str, body: bytes | None) -> tuple[int, bytes]:
+    def _retry(self, verb: str, path: str, body: bytes | None) -> tuple[int, bytes]:
         try:
             return self._exchange(verb, path, body)
         except (OSError, http.client.HTTPException) as fault:

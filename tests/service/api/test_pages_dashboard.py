@@ -248,7 +248,7 @@ def test_it_says_what_the_service_says(open_page, address):
 def test_findings_are_computed_from_the_numbers(open_page, address):
     page = shown_summary(open_page, address)
     expect(page.locator("#finding")).to_have_text(
-        "People do 71 % of what is advised [66, 75]; 410 pieces"
+        "People match 71 % of the advice they see [66, 75]; 410 pieces"
     )
     expect(page.locator("#lead")).to_have_text(
         "Advice adds 0.8 reward per episode [+0.3, +1.3]. From 120 episodes with 14 people, with advice in 12 % of 1,600 decisions."
@@ -260,14 +260,14 @@ def test_findings_are_computed_from_the_numbers(open_page, address):
     )
     expect(cards.nth(2)).to_contain_text("[1.6, 2]; 100 episodes; apart from 0.1 that must be said")
     findings = {
-        "adherence-over-time": "No change in adherence can be told: 67 % in the older half, 67 % in the newer",
+        "adherence-over-time": "No measurable change in adherence: 67 % in the older half, 67 % in the newer",
         "advice-rate": "The adviser speaks in 12 % of 1,600 decisions and is silent in the rest",
         "budget-use": "1.8 pieces per episode [1.6, 2]: within the budget of 2",
-        "lift-by-advice": "“call doctor” moves 60 % [50, 70] of those it could; 200 pieces; more than any other",
+        "lift-by-advice": "The lift of “call doctor” is 60 % [50, 70]; 200 pieces; higher than any other",
         "adherence-by-state": "Adherence depends on the state: 75 % in “crisis” [66, 82], 45 % in “stable” [31, 60]",
-        "adherence-by-person": "Eight in ten of 14 people do 40 % to 90 % of what they are advised",
+        "adherence-by-person": "Eight in ten of 14 people match 40 % to 90 % of the advice they see",
         "where-advice-pays": "Advice pays most in “crisis” at step 1: “call doctor” gains 0.9",
-        "frontier": "2 pieces per episode can keep 90 % of what advice adds; now 1.8 bring 2.7",
+        "frontier": "2 pieces per episode can bring 90 % of what advice adds; now 1.8 bring a reward of 2.7",
         "recent-decisions": "Of the last 50 decisions, 50 came with advice",
     }
     for name, finding in findings.items():
@@ -284,14 +284,14 @@ BASIS = "From 1 episode with 1 person, with advice in 10 % of 9 decisions."
 
 SENTENCES = [
     (
-        "change([{seen:200,matched:80},{seen:200,matched:150}])",
+        "adherenceChange([{seen:200,matched:80},{seen:200,matched:150}])",
         "Adherence rises: 40 % in the older half, 75 % in the newer",
     ),
     (
-        "change([{seen:200,matched:150},{seen:200,matched:80}])",
+        "adherenceChange([{seen:200,matched:150},{seen:200,matched:80}])",
         "Adherence falls: 75 % in the older half, 40 % in the newer",
     ),
-    ("change([{seen:9,matched:9}])", "Too early to tell whether adherence changes"),
+    ("adherenceChange([{seen:9,matched:9}])", "It is too early to say whether adherence changes"),
     (
         "budgetUse({per_episode:2.6,low:2.4,high:2.8,budget:2})",
         "2.6 pieces per episode [2.4, 2.8]: more than the budget of 2",
@@ -306,21 +306,21 @@ SENTENCES = [
     ),
     (
         "peopleDiffer({edges:[0,0.5,1],count:[0,1]})",
-        "1 person does 50 % to 100 % of what they are advised",
+        "1 person matches 50 % to 100 % of the advice they see",
     ),
-    ("keeps({pieces:[0,1],value:[2,2],marks:[]})", "Advice cannot add anything here"),
+    ("limitBrings({pieces:[0,1],value:[2,2],marks:[]})", "Advice cannot add anything here"),
     (
-        "lately([{advice:'a',shown:false},{advice:null,shown:true}])",
+        "recentAdvice([{advice:'a',shown:false},{advice:null,shown:true}])",
         "Of the last 2 decisions, 0 came with advice, 1 not shown",
     ),
     (
         "finding({...ONE,listening:{share:1,low:0.2,high:1,pieces:1}})",
-        "People do 100 % of what is advised [20, 100]; 1 piece",
+        "People match 100 % of the advice they see [20, 100]; 1 piece",
     ),
     ("finding({...ONE,listening:{share:null,pieces:0}})", "Nobody has seen advice yet"),
     (
         "basis({...ONE,worth:{estimate:0.2,low:-0.1,high:0.5,how:'measured'}})",
-        "Whether advice pays cannot be told yet: +0.2 reward per episode [−0.1, +0.5]. " + BASIS,
+        "It is not clear yet whether advice pays: +0.2 reward per episode [−0.1, +0.5]. " + BASIS,
     ),
     (
         "basis({...ONE,worth:{estimate:-0.2,low:-0.3,high:-0.1,how:'measured'}})",
@@ -338,8 +338,10 @@ def test_sentences(open_page, address):
     page = open_page(address)
     page.goto(address)
     for asked, said in SENTENCES:
-        body = f"const ONE = {ONE}; return words.{asked};"
-        found = page.evaluate(f"import('/static/dashboard-words.js').then((words) => {{ {body} }})")
+        body = f"const ONE = {ONE}; return sentences.{asked};"
+        found = page.evaluate(
+            f"import('/static/dashboard-sentences.js').then((sentences) => {{ {body} }})"
+        )
         assert found.replace("\u00a0", " ") == said, asked
 
 
@@ -502,11 +504,11 @@ def test_trouble_is_told_and_passes(open_page, address):
 
 
 FIRST_VALUES = {
-    "adherence-over-time": "67 % [50, 80]: 20 of 30 pieces done",
+    "adherence-over-time": "67 % [50, 80]: 20 of 30 pieces matched",
     "advice-rate": "15 %: 30 of 200 decisions with advice",
     "budget-use": "1.7 pieces per episode in 12 episodes",
-    "lift-by-advice": "lift 60 % [50, 70]; 150 of 200 pieces done",
-    "adherence-by-state": "done 75 % [66, 82]; 90 of 120 pieces done",
+    "lift-by-advice": "lift 60 % [50, 70]; 150 of 200 pieces matched",
+    "adherence-by-state": "matched 75 % [66, 82]; 90 of 120 pieces matched",
     "adherence-by-person": "0 people",
     "frontier": "never0 pieces per episode, reward 2",
 }

@@ -241,7 +241,7 @@ def test_watching_goes_on_pauses_and_steps(visit, world):
     moved_on(page, before)
     page.locator("#speed").fill("20")
     with page.expect_request(lambda sent: sent.url.endswith("/v1/play/games"), timeout=60_000):
-        page.get_by_role("button", name="Go on").click()
+        page.get_by_role("button", name="Continue").click()
 
 
 # Pace.

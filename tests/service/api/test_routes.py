@@ -395,13 +395,13 @@ def test_the_commands_make_a_key_and_serve(command, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "what"),
     [
-        (("serve", "--no-auth", "--host", "0.0.0.0"), "--no-auth is for this machine itself"),
+        (("serve", "--no-auth", "--host", "0.0.0.0"), "--no-auth is for this machine only"),
         (("serve", "--db", "/nowhere/at/all.db"), "cannot be opened"),
         (("keys", "add", "--role", "root"), "role is 'root'"),
         (("keys", "revoke", "--name", "none"), "there is no database counsel.db"),
         (("keys", "list"), "there is no database counsel.db"),
         (("serve", "--workers", "2"), "several workers need PostgreSQL"),
-        (("serve", "--demo", "--host", "0.0.0.0"), "--demo is for this machine itself"),
+        (("serve", "--demo", "--host", "0.0.0.0"), "--demo is for this machine only"),
         (("serve", "--host", "nowhere.invalid"), "cannot listen on nowhere.invalid"),
         (("serve", "--db", "postgresql://u@127.0.0.1:1/x?password=s3cret"), "password=hidden"),
     ],

@@ -323,7 +323,7 @@ def test_keys_that_make_no_sense_are_refused(engine, wrong, what):
         ("mysql://root@localhost/x", "must be sqlite or postgresql"),
         ("sqlite:////nowhere/at/all/counsel.db", "cannot be opened"),
         ("postgresql://me:secret@127.0.0.1:1/x", "cannot be opened"),
-        ("postgresql://me:secret@host:port/x", "is no address"),
+        ("postgresql://me:secret@host:port/x", "address is not valid"),
     ],
 )
 def test_databases_that_cannot_be_opened_are_named_without_secrets(url, what):

@@ -1,8 +1,8 @@
-"""Keys: who may ask, and for whose advisers.
+"""API keys: each belongs to a tenant and has a role.
 
-A key is 32 random bytes, shown once. What is stored is its SHA-256, which is enough for a secret
-that nobody could guess. *read* may look, *advise* may also ask for advice and report outcomes,
-*admin* may also make and change advisers, upload models and delete people.
+A key is 32 random bytes, shown once; its SHA-256 is stored, which is enough for a secret that
+nobody can guess. *read* may read, *advise* may also ask for advice and report outcomes, *admin* may
+also create and change advisers, upload models and delete people.
 """
 
 import hashlib
@@ -18,12 +18,12 @@ from counsel.service.db.tables import keys, tenants
 
 ROLES = ("read", "advise", "admin")
 PREFIX = "counsel_"
-"""What keys begin with, so that whoever finds one knows what it opens."""
+"""The beginning of every key, which shows what the key is for."""
 
 
 @dataclass(frozen=True, slots=True)
 class KeyHolder:
-    """Whoever holds a key: whose data they see, and what they may do."""
+    """The holder of a key: the tenant and the role."""
 
     tenant: int
     role: str
@@ -34,23 +34,23 @@ class KeyHolder:
 
 
 def digest_of(key: str) -> str:
-    """Return what is stored of a key."""
+    """Return the digest of a key, which is stored."""
     return hashlib.sha256(key.encode()).hexdigest()
 
 
 def add_key(connection: sa.Connection, *, tenant: str, role: str, name: str) -> str:
-    """Make a key and return it; it cannot be shown again.
+    """Create a key and return it; it cannot be shown again.
 
     Parameters
     ----------
     connection
         In a transaction.
     tenant
-        Whose; made where there is none of that name.
+        The tenant's name; the tenant is created if it does not exist.
     role
         "read", "advise" or "admin".
     name
-        What to call it in lists.
+        The name of the key in lists.
     """
     if role not in ROLES:
         raise CounselError(f"role is {role!r}; it must be one of {', '.join(ROLES)}")
@@ -70,29 +70,26 @@ def add_key(connection: sa.Connection, *, tenant: str, role: str, name: str) -> 
 
 
 def tenant_of(connection: sa.Connection, name: str) -> int:
-    """Return the number of a tenant, made where there is none of that name."""
-    found = connection.scalar(sa.select(tenants.c.id).where(tenants.c.name == name))
-    if found is None:
-        made = connection.execute(sa.insert(tenants).values(name=name))
-        found = made.inserted_primary_key[0] if made.inserted_primary_key else None
-    if found is None:
-        raise CounselError(f"tenant {name!r} could not be made")
-    return int(found)
+    """Return the number of a tenant, which is created if it does not exist."""
+    query = sa.select(tenants.c.id).where(tenants.c.name == name)
+    if connection.scalar(query) is None:
+        connection.execute(sa.insert(tenants).values(name=name))
+    return int(connection.execute(query).scalar_one())
 
 
 def revoke_key(connection: sa.Connection, *, tenant: str, name: str) -> int:
-    """Make keys of that name useless from now on; return how many."""
-    of = sa.select(tenants.c.id).where(tenants.c.name == tenant).scalar_subquery()
-    done = connection.execute(
+    """Revoke the keys of a name and return how many there were."""
+    owner = sa.select(tenants.c.id).where(tenants.c.name == tenant).scalar_subquery()
+    revoked = connection.execute(
         sa.update(keys)
-        .where(keys.c.tenant == of, keys.c.name == name, keys.c.revoked.is_(None))
+        .where(keys.c.tenant == owner, keys.c.name == name, keys.c.revoked.is_(None))
         .values(revoked=time.time())
     )
-    return int(done.rowcount)
+    return int(revoked.rowcount)
 
 
 def list_keys(connection: sa.Connection, *, tenant: str) -> list[dict[str, Any]]:
-    """Return the keys of a tenant, oldest first, without what opens anything."""
+    """Return the names, roles and dates of a tenant's keys, oldest first."""
     query = (
         sa.select(keys.c.name, keys.c.role, keys.c.created, keys.c.revoked)
         .join(tenants, tenants.c.id == keys.c.tenant)
@@ -103,13 +100,13 @@ def list_keys(connection: sa.Connection, *, tenant: str) -> list[dict[str, Any]]
 
 
 def any_key(connection: sa.Connection) -> bool:
-    """Whether there is a key that works."""
+    """Whether there is a valid key."""
     query = sa.select(keys.c.id).where(keys.c.revoked.is_(None)).limit(1)
     return connection.scalar(query) is not None
 
 
 def holder_of(connection: sa.Connection, key: str) -> KeyHolder | None:
-    """Return who holds a key; None where it opens nothing."""
+    """Return the holder of a key, or None if the key is not valid."""
     row = connection.execute(
         sa.select(keys.c.tenant, keys.c.role).where(
             keys.c.digest == digest_of(key), keys.c.revoked.is_(None)

@@ -1,7 +1,7 @@
 """Connections to the database, its migrations, and the lock that every writer takes.
 
-On PostgreSQL several services may write at a time. Each transaction takes one lock first, so rows
-become visible in the order of their ``seq``, and whoever follows the log misses none.
+On PostgreSQL several services may write at the same time. Each transaction takes one lock first, so
+rows become visible in the order of their ``seq``, and nobody who reads the log misses a row.
 """
 
 import os
@@ -16,10 +16,10 @@ from alembic.util import CommandError
 from counsel.errors import CounselError
 
 KEPT_OPEN, MORE_OPEN = 5, 45
-"""Connections that are kept, and more for as many threads as may ask at once."""
+"""Connections that stay open, and further ones for as many threads as may ask at once."""
 
 LOCK = 0x636F756E73656C
-"""What services on one PostgreSQL database wait for before they write."""
+"""The advisory lock that services on one PostgreSQL database take before they write."""
 
 
 def open_engine(url: str) -> sa.Engine:
@@ -28,28 +28,25 @@ def open_engine(url: str) -> sa.Engine:
     Parameters
     ----------
     url
-        ``sqlite:///counsel.db``, a path of a SQLite file, or ``postgresql+psycopg://…``.
+        ``sqlite:///counsel.db``, the path of a SQLite file, or ``postgresql+psycopg://…``.
     """
     address = _address(url)
     try:
-        if address.get_backend_name() == "sqlite" and address.database not in (
-            None,
-            "",
-            ":memory:",
-        ):
-            # It holds what people did: nobody else on the machine may read it.
+        is_sqlite = address.get_backend_name() == "sqlite"
+        if is_sqlite and address.database not in (None, "", ":memory:"):
+            # The file says what people did: no other user of the machine may read it.
             os.close(os.open(str(address.database), os.O_CREAT | os.O_RDWR, 0o600))
         options: dict[str, Any] = {"pool_size": KEPT_OPEN, "max_overflow": MORE_OPEN}
-        if address.get_backend_name() != "sqlite":
-            # Whoever waited for the lock must see what was committed meanwhile.
+        if not is_sqlite:
+            # A transaction that waited for the lock must see what was committed meanwhile.
             options |= {"pool_pre_ping": True, "isolation_level": "READ COMMITTED"}
         engine = sa.create_engine(address, hide_parameters=True, **options)
-        if engine.dialect.name == "sqlite":
+        if is_sqlite:
             sa.event.listen(engine, "connect", _prepare_sqlite)
         try:
             migrate(engine)
         except BaseException:
-            engine.dispose()  # close its connections
+            engine.dispose()
             raise
     except (sa.exc.SQLAlchemyError, OSError, CommandError) as fault:
         reason = " ".join(str(getattr(fault, "orig", None) or fault).split())
@@ -62,12 +59,12 @@ def open_engine(url: str) -> sa.Engine:
 
 
 def without_password(url: str) -> str:
-    """Return the address of a database as it may be shown."""
+    """Return the address of a database without its password."""
     return _shown(_address(url)) if "://" in url else url
 
 
 def is_shared(url: str) -> bool:
-    """Whether several processes may serve from a database."""
+    """Whether several processes may serve from this database."""
     return _address(url).get_backend_name() == "postgresql"
 
 
@@ -78,7 +75,7 @@ def _shown(address: sa.URL) -> str:
 
 @contextmanager
 def write_transaction(engine: sa.Engine) -> Iterator[sa.Connection]:
-    """Yield a connection in a transaction that nobody else writes beside."""
+    """Yield a connection in a transaction beside which nobody else writes."""
     with engine.connect() as connection:
         if connection.dialect.name == "sqlite":
             connection.exec_driver_sql("BEGIN IMMEDIATE")
@@ -89,7 +86,7 @@ def write_transaction(engine: sa.Engine) -> Iterator[sa.Connection]:
 
 
 def migrate(engine: sa.Engine) -> None:
-    """Bring the tables of a database up to date; two services that start at once take turns."""
+    """Bring the tables of a database up to date, one service at a time."""
     from alembic import command
     from alembic.config import Config
 
@@ -108,23 +105,23 @@ def _address(url: str) -> sa.URL:
         address = sa.make_url(url)
     except (sa.exc.ArgumentError, ValueError):
         raise CounselError(
-            "the database is no address; write sqlite:///FILE or "
+            "the database's address is not valid; write sqlite:///FILE or "
             "postgresql+psycopg://user:password@host/name"
         ) from None
     if address.drivername in ("postgresql", "postgres"):
         address = address.set(drivername="postgresql+psycopg")
     if address.drivername not in ("sqlite", "postgresql+psycopg"):
         raise CounselError(
-            f"the database is of kind {address.drivername!r}; it must be sqlite or "
+            f"the database has the driver {address.drivername!r}; it must be sqlite or "
             "postgresql+psycopg"
         )
     return address
 
 
 def _prepare_sqlite(connection: Any, _: object) -> None:  # noqa: ANN401 (the driver's own)
-    """Set up a connection: write ahead, wait for the disk, hold to foreign keys, and wait in line.
+    """Set up a connection: write-ahead log, full sync, foreign keys, and a busy timeout.
 
-    Transactions are begun by hand: the driver would begin them too late for the migrations.
+    Transactions are started explicitly: the driver would start them too late for the migrations.
     """
     connection.isolation_level = None
     for pragma in (

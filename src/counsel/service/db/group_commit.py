@@ -1,9 +1,9 @@
 """Group commit: one transaction for everything that arrived while the last one was under way.
 
-Many callers wait for their row to be on disk, and a disk is asked most cheaply once for all of
-them. The *committer* is one thread that writes everything that is waiting in one transaction, and
-only then lets the callers continue. When a group fails, its jobs are run one by one, so that a
-faulty job affects no other.
+Many callers wait for their row to be on disk, and writing to disk is cheapest once for all of them.
+The *committer* is one thread that writes everything that is waiting in one transaction, and only
+then lets the callers continue. When a group fails, its items are written one by one, so that a
+faulty item affects no other.
 """
 
 import asyncio
@@ -20,37 +20,37 @@ from counsel.errors import CounselError
 from counsel.service.db.engine import write_transaction
 
 Waiter = Future[Any] | asyncio.Future[Any]
-"""Who waits: a thread, or an event loop."""
+"""The future of a caller, in a thread or in an event loop."""
 
 Batch = Callable[[sa.Connection, list[Any]], list[Any]]
 _T = TypeVar("_T")
 
 MOST = 1000
-"""Items in one transaction."""
+"""Items per transaction, at most."""
 
 
 @dataclass(slots=True)
-class _Waiting:
-    """Something to be done, how, and who waits for it."""
+class _Submission:
+    """An item, its kind, and the future of its caller."""
 
     kind: str
     item: Any
-    done: "Waiter"
+    done: Waiter
 
 
 class Committer:
-    """Does what many callers hand in, in as few transactions as possible.
+    """Writes what many callers submit, in as few transactions as possible.
 
     Parameters
     ----------
     engine
         The database.
     batches
-        What is done with items of each kind, all those of one transaction at once and in this order
-        of kinds: it returns what each gets, and an exception where one is refused. Jobs come first.
+        A function for each kind of items, which takes all items of one transaction and returns the
+        result of each, an exception where an item is refused. Jobs come first, then this order.
     after
-        Called at the end of each transaction; what it returns is called once that is durable, and
-        before anybody who waits goes on.
+        Called at the end of each transaction. The function it returns is called once the
+        transaction is durable, before any caller continues.
     """
 
     def __init__(
@@ -63,7 +63,7 @@ class Committer:
         self.transactions = 0
         self._batches: dict[str, Batch] = {"job": _do_jobs, **(batches or {})}
         self._after = after
-        self._queue: queue.SimpleQueue[_Waiting | None] = queue.SimpleQueue()
+        self._queue: queue.SimpleQueue[_Submission | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._work, name="committer", daemon=True)
         self._closed = False
         self._thread.start()
@@ -75,13 +75,13 @@ class Committer:
         return done
 
     def enqueue(self, kind: str, item: Any, done: Waiter) -> None:  # noqa: ANN401 (the batch's own)
-        """Hand in an item of a kind; ``done`` is told once what became of it is durable."""
+        """Submit an item of a kind; ``done`` gets the result once it is durable."""
         if self._closed:
-            raise CounselError("the service is stopping; nothing more is written")
-        self._queue.put(_Waiting(kind, item, done))
+            raise CounselError("the service is stopping and accepts no more requests")
+        self._queue.put(_Submission(kind, item, done))
 
     def close(self) -> None:
-        """Do what has been handed in, and stop."""
+        """Write what was submitted, and stop."""
         if not self._closed:
             self._closed = True
             self._queue.put(None)
@@ -90,55 +90,56 @@ class Committer:
     def _work(self) -> None:
         stopping = False
         while not stopping:
-            group: list[_Waiting] = []
-            waiting = self._queue.get()
-            while waiting is not None:
-                group.append(waiting)
+            group: list[_Submission] = []
+            submission = self._queue.get()
+            while submission is not None:
+                group.append(submission)
                 if len(group) == MOST or self._queue.empty():
                     break
-                waiting = self._queue.get()
-            stopping = waiting is None
+                submission = self._queue.get()
+            stopping = submission is None
             if group:
                 self._write(group)
 
-    def _write(self, group: list[_Waiting]) -> None:
-        """Do a group at once; one by one where that fails."""
+    def _write(self, group: list[_Submission]) -> None:
+        """Write a group at once, or one by one if that fails."""
         try:
             results = self._transact(group)
         except Exception as fault:
             if len(group) > 1:
-                for one in group:
-                    self._write([one])
+                for submission in group:
+                    self._write([submission])
                 return
             results = [(group[0], fault)]
         loops = dict[asyncio.AbstractEventLoop, list[tuple[Waiter, Any]]]()
-        for waiting, result in results:
-            if isinstance(waiting.done, asyncio.Future):
-                loops.setdefault(waiting.done.get_loop(), []).append((waiting.done, result))
+        for submission, result in results:
+            done = submission.done
+            if isinstance(done, asyncio.Future):
+                loops.setdefault(done.get_loop(), []).append((done, result))
             else:
-                _tell([(waiting.done, result)])
-        for loop, those in loops.items():
-            loop.call_soon_threadsafe(_tell, those)
+                _resolve([(done, result)])
+        for loop, resolved in loops.items():
+            loop.call_soon_threadsafe(_resolve, resolved)
 
-    def _transact(self, group: list[_Waiting]) -> list[tuple[_Waiting, Any]]:
-        """Do a group in one transaction and return what each gets."""
-        results: list[tuple[_Waiting, Any]] = []
+    def _transact(self, group: list[_Submission]) -> list[tuple[_Submission, Any]]:
+        """Write a group in one transaction and return the result of each item."""
+        results: list[tuple[_Submission, Any]] = []
         with write_transaction(self.engine) as connection:
             for kind, batch in self._batches.items():
-                those = [one for one in group if one.kind == kind]
-                if those:
-                    done = batch(connection, [one.item for one in those])
-                    results += zip(those, done, strict=True)
-            then = self._after(connection) if self._after else None
+                submissions = [submission for submission in group if submission.kind == kind]
+                if submissions:
+                    items = [submission.item for submission in submissions]
+                    results += zip(submissions, batch(connection, items), strict=True)
+            finish = self._after(connection) if self._after else None
         self.transactions += 1
-        if then:
-            then()
+        if finish:
+            finish()
         return results
 
 
-def _tell(those: list[tuple[Waiter, Any]]) -> None:
-    """Let those go on who wait; somebody who has gone meanwhile is not told."""
-    for done, result in those:
+def _resolve(results: list[tuple[Waiter, Any]]) -> None:
+    """Set the results of futures, except those that were cancelled meanwhile."""
+    for done, result in results:
         if done.cancelled():
             continue
         if isinstance(result, Exception):

@@ -1,12 +1,12 @@
-"""What the service keeps: one set of tables for SQLite and PostgreSQL.
+"""The tables of the service, one set for SQLite and PostgreSQL.
 
-Everything belongs to a *tenant*, and a key opens one tenant only. ``decisions`` and ``outcomes``
-are the log: rows are added and never changed, and what an adviser has learnt is a function of them
-alone. ``seq`` rises in the order in which rows became durable and is never used twice, so whoever
-has read up to one has missed nothing.
+Everything belongs to a *tenant*, and a key gives access to one tenant only. ``decisions`` and
+``outcomes`` are the log: rows are added and never changed, and what an adviser has learnt is a
+function of them alone. ``seq`` rises in the order in which rows become durable and is never used
+twice, so a reader who has read up to a number has missed nothing. Silence is NULL.
 
-A person who is deleted takes all their rows along; ``erasures`` keeps their number, so that every
-service forgets what it had learnt of them. ``snapshots`` only save time and may be deleted.
+When a person is deleted, all their rows are; ``erasures`` has their number, so that every service
+forgets what it has learnt of them. ``snapshots`` only save time and may be deleted.
 """
 
 from sqlalchemy import (
@@ -36,7 +36,7 @@ metadata = MetaData(
 )
 
 Sequence = BigInteger().with_variant(Integer, "sqlite")
-"""SQLite numbers rows by itself only where the key is an INTEGER."""
+"""SQLite numbers rows itself only where the key is an INTEGER."""
 
 tenants = Table(
     "tenants",
@@ -74,7 +74,7 @@ advisers = Table(
     Column("tenant", ForeignKey("tenants.id", ondelete="CASCADE"), nullable=False, index=True),
     Column("name", String(200), nullable=False),
     Column("settings", Text, nullable=False),
-    # Episodes that an expected budget was for, and the pieces of advice given in them.
+    # Episodes charged to an expected budget, and the pieces of advice given in them.
     Column("paced_episodes", BigInteger, nullable=False, default=0),
     Column("paced_pieces", BigInteger, nullable=False, default=0),
     Column("created", Float, nullable=False),
@@ -108,9 +108,9 @@ episodes = Table(
     Column("adviser", ForeignKey("advisers.id", ondelete="CASCADE"), nullable=False),
     Column("person", ForeignKey("people.id", ondelete="CASCADE"), nullable=False, index=True),
     Column("held_out", Boolean, nullable=False),
-    # The adviser's when it began.
+    # The adviser's mode when the episode started.
     Column("mode", String(10), nullable=False),
-    # What advice may cost in this episode, where that is not as the adviser has it.
+    # What advice may cost in this episode, where that differs from the adviser's limit.
     Column("limit", Text),
     Column("spent", Integer, nullable=False),
     Column("started", Float, nullable=False),
@@ -129,7 +129,7 @@ decisions = Table(
     Column("state", Integer, nullable=False),
     Column("advice", Integer),
     Column("shown", Boolean, nullable=False),
-    # Said whatever the budget, and not counted against it.
+    # Must-say advice, which is not charged to the budget.
     Column("must", Boolean, nullable=False),
     Column("probability", Float, nullable=False),
     Column("reason", Text, nullable=False),

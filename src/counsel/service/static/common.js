@@ -1,8 +1,8 @@
-// What all pages share: asking the service, the key, elements, scales, and numbers as people read them.
+// Shared by all pages: requests, the API key, elements, scales, and the formatting of numbers.
 
 const KEY = "counsel-key";
 
-/** Ask the service; the answer as JSON, or an Error with the service's own sentence. */
+/** Send a request; return the answer, or throw an Error with the service's message. */
 export async function ask(path, { method = "GET", body } = {}) {
   const headers = {};
   const key = sessionStorage.getItem(KEY);
@@ -15,20 +15,20 @@ export async function ask(path, { method = "GET", body } = {}) {
     throw new Error("The service does not answer. Is it running?");
   }
   if (answer.status === 401) {
-    await askForKey(key ? "This key does not work here." : "This service asks for a key.");
+    await askForKey(key ? "This key does not work here." : "This service needs a key.");
     return ask(path, { method, body });
   }
   if (answer.status === 204) return null;
   const type = answer.headers.get("Content-Type") ?? "";
-  const told = type.includes("json") ? await answer.json() : await answer.text();
-  if (!answer.ok) throw new Error(told.detail ?? `The service answered ${answer.status}.`);
-  return told;
+  const content = type.includes("json") ? await answer.json() : await answer.text();
+  if (!answer.ok) throw new Error(content.detail ?? `The service answered ${answer.status}.`);
+  return content;
 }
 
-/** Save what the service answers as a file: a link cannot carry the key. */
+/** Save an answer of the service as a file: a link cannot carry the key. */
 export async function download(path, name) {
-  const told = await ask(path);
-  save(typeof told === "string" ? told : JSON.stringify(told), name);
+  const content = await ask(path);
+  save(typeof content === "string" ? content : JSON.stringify(content), name);
 }
 
 /** Save text as a file. */
@@ -46,10 +46,10 @@ function askForKey(why) {
   asking ??= new Promise((resolve) => {
     const dialog = document.createElement("dialog");
     const form = element("form", { method: "dialog" }, [
-      element("h2", {}, ["A key, please"]),
-      element("p", {}, [`${why} “counsel keys add” makes one. It stays in this tab only.`]),
+      element("h2", {}, ["Enter a key"]),
+      element("p", {}, [`${why} “counsel keys add” creates one. It is kept in this tab only.`]),
       element("label", {}, ["Key ", element("input", { name: "key", type: "password", autocomplete: "off", required: "" })]),
-      element("p", {}, [element("button", { class: "main" }, ["Go on"])]),
+      element("p", {}, [element("button", { class: "main" }, ["Continue"])]),
     ]);
     form.addEventListener("submit", () => {
       sessionStorage.setItem(KEY, form.elements.key.value.trim());
@@ -65,41 +65,41 @@ function askForKey(why) {
   return asking;
 }
 
-/** Make an element; children that are strings become text, never markup. */
+/** Create an element; children that are strings become text, never markup. */
 export function element(name, attributes = {}, children = []) {
-  const made = document.createElement(name);
-  for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
-  made.append(...children);
-  return made;
+  return filled(document.createElement(name), attributes, children);
 }
 
-/** Make an SVG element. */
+/** Create an SVG element. */
 export function svg(name, attributes = {}, children = []) {
-  const made = document.createElementNS("http://www.w3.org/2000/svg", name);
-  for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
-  made.append(...children);
-  return made;
+  return filled(document.createElementNS("http://www.w3.org/2000/svg", name), attributes, children);
 }
 
-/** A straight map of numbers to places. */
+function filled(node, attributes, children) {
+  for (const [key, value] of Object.entries(attributes)) node.setAttribute(key, value);
+  node.append(...children);
+  return node;
+}
+
+/** Return a linear scale from numbers to positions. */
 export function scale([from, to], [start, end]) {
   const span = to - from || 1;
   return (value) => start + ((value - from) / span) * (end - start);
 }
 
-/** A number to three significant digits, as people write it. */
+/** Format a number with three significant digits. */
 export function short(number) {
   if (number === null || number === undefined || Number.isNaN(number)) return "–";
   const rounded = Number(number.toPrecision(3));
   return rounded.toLocaleString("en", { maximumSignificantDigits: 3 }).replace("-", "−");
 }
 
-/** A number with its sign. */
+/** Format a number with its sign. */
 export function signed(number) {
   return number > 0 ? `+${short(number)}` : short(number);
 }
 
-/** A share as a percentage. */
+/** Format a share as a percentage. */
 export function percent(share) {
   return share === null || share === undefined ? "–" : `${Math.round(100 * share)}\u00a0%`;
 }

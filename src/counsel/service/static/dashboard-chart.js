@@ -1,13 +1,13 @@
-// A chart box: draws to the width it has, and shows exact values to pointer and keyboard.
+// A chart on the page: draws to its width, and shows exact values to pointer and keyboard.
 
 import { element, svg } from "./common.js";
 
 const STEPS = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1, Home: -Infinity, End: Infinity };
 
 /**
- * A chart is one stop of the tab key; arrows walk through its marks. A redraw keeps the mark that is looked at.
+ * A chart is one stop of the tab key; arrow keys walk through its marks. A redraw keeps the selected mark.
  *
- * `draw(width)` returns `{ height, nodes, marks }`; a mark has a key, a place, and what is said there (`head`, `body`).
+ * `draw(width)` returns `{ height, nodes, marks }`; a mark has a key, a position and a text (`head`, `body`).
  */
 export class Chart {
   constructor(label) {
@@ -17,17 +17,17 @@ export class Chart {
     this.box = element("div", { class: "chart", tabindex: "0", role: "group", "aria-roledescription": "chart",
       "aria-label": `${label}. Arrow keys read the values.` }, [this.picture, this.tip]);
     this.marks = [];
-    this.looked = null;
+    this.selected = null;
     this.box.addEventListener("pointermove", (event) => this.point(event));
     this.box.addEventListener("pointerdown", (event) => this.point(event));
-    // A finger leaves as soon as it is lifted: what it touched stays until something else is touched.
-    this.box.addEventListener("pointerleave", (event) => event.pointerType === "touch" || this.look(null));
-    this.box.addEventListener("blur", () => this.look(null));
+    // A finger leaves as soon as it is lifted: its mark stays selected until something else is touched.
+    this.box.addEventListener("pointerleave", (event) => event.pointerType === "touch" || this.select(null));
+    this.box.addEventListener("blur", () => this.select(null));
     this.box.addEventListener("keydown", (event) => this.press(event));
     new ResizeObserver(() => this.redraw()).observe(this.box);
   }
 
-  /** Draw something else from now on. */
+  /** Draw with another function from now on. */
   show(draw) {
     this.draw = draw;
     this.width = null;
@@ -35,7 +35,7 @@ export class Chart {
   }
 
   redraw() {
-    // Drawn in units of the reader's own type size, so that the lettering grows with it.
+    // Drawn in units of the reader's font size, so that the lettering grows with it.
     this.zoom = parseFloat(getComputedStyle(document.documentElement).fontSize) / 16;
     const width = Math.round(this.box.clientWidth / this.zoom);
     if (!this.draw || !width || width === this.width) return;
@@ -44,33 +44,33 @@ export class Chart {
     this.picture.setAttribute("viewBox", `0 0 ${width} ${height}`);
     this.picture.replaceChildren(...nodes, this.ring);
     this.marks = marks;
-    this.look(marks.find((mark) => mark.key === this.looked)?.key ?? null);
+    this.select(marks.find((mark) => mark.key === this.selected)?.key ?? null);
   }
 
   point(event) {
     const frame = this.picture.getBoundingClientRect();
     const zoom = this.width / frame.width;
     const [x, y] = [(event.clientX - frame.left) * zoom, (event.clientY - frame.top) * zoom];
-    // Where marks stand side by side, or one below the other, the other direction weighs little.
+    // Where marks stand side by side, or below each other, the other direction has little weight.
     const far = (mark) => Math.hypot((mark.x - x) * (mark.across ?? 1), (mark.y - y) * (mark.along ?? 1));
     const nearest = this.marks.reduce((best, mark) => (!best || far(mark) < far(best) ? mark : best), null);
-    this.look(nearest?.key ?? null);
+    this.select(nearest?.key ?? null);
   }
 
   press(event) {
-    if (event.key === "Escape") this.look(null);
+    if (event.key === "Escape") this.select(null);
     const step = STEPS[event.key];
     if (step === undefined || !this.marks.length) return;
     event.preventDefault();
-    const from = this.marks.findIndex((mark) => mark.key === this.looked);
+    const from = this.marks.findIndex((mark) => mark.key === this.selected);
     const to = from < 0 && step === 1 ? 0 : from + step;
-    this.look(this.marks[Math.min(Math.max(to, 0), this.marks.length - 1)].key);
+    this.select(this.marks[Math.min(Math.max(to, 0), this.marks.length - 1)].key);
   }
 
-  /** Show what is at a mark, or nothing. */
-  look(key) {
-    const mark = this.marks.find((one) => one.key === key);
-    this.looked = mark ? key : null;
+  /** Show the text of a mark, or none. */
+  select(key) {
+    const mark = this.marks.find((candidate) => candidate.key === key);
+    this.selected = mark ? key : null;
     this.ring.setAttribute("visibility", mark ? "visible" : "hidden");
     if (!mark) {
       this.tip.replaceChildren();

@@ -1,29 +1,28 @@
-// A figure on the page.
+// A figure on the page: the finding, the chart, and its numbers as a file.
 
 import { element } from "./common.js";
 import { Chart } from "./dashboard-chart.js";
 import { foot } from "./dashboard-csv.js";
 
-/** One figure on the page: what it finds, the chart, and the numbers to take away. */
 export class Figure {
-  constructor(plan) {
-    this.plan = plan;
+  constructor(definition) {
+    this.definition = definition;
     this.heading = element("h2");
-    this.chart = new Chart(plan.label);
-    const below = foot(plan, () => ({ adviser: this.adviser, table: plan.table(this.summary) }));
-    this.root = element("section", { class: "figure", id: plan.name, "data-place": "" }, [this.heading, this.chart.box, below]);
+    this.chart = new Chart(definition.label);
+    const below = foot(definition, () => ({ adviser: this.adviser, table: definition.table(this.summary) }));
+    this.root = element("section", { class: "figure", id: definition.name, "data-place": "" }, [this.heading, this.chart.box, below]);
   }
 
-  /** Show a summary; what has not changed is left alone. */
+  /** Show a summary; whatever is unchanged is left alone. */
   update(adviser, summary) {
-    const { plan } = this;
+    const { definition } = this;
     Object.assign(this, { adviser: adviser.name, summary });
-    const empty = plan.isEmpty(summary);
-    this.root.classList.toggle("empty", empty);
-    const told = empty ? plan.nothing : plan.headline(summary);
-    const behind = empty ? "" : JSON.stringify([adviser.id, plan.table(summary)]);
-    if (told !== this.heading.textContent) this.heading.textContent = told;
-    if (behind && behind !== this.behind) this.chart.show(plan.draw(summary));
-    this.behind = behind;
+    const isEmpty = definition.isEmpty(summary);
+    this.root.classList.toggle("empty", isEmpty);
+    const headline = isEmpty ? definition.nothing : definition.headline(summary);
+    const numbers = isEmpty ? "" : JSON.stringify([adviser.id, definition.table(summary)]);
+    if (headline !== this.heading.textContent) this.heading.textContent = headline;
+    if (numbers && numbers !== this.numbers) this.chart.show(definition.draw(summary));
+    this.numbers = numbers;
   }
 }

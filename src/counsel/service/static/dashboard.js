@@ -1,22 +1,22 @@
-// The dashboard: which adviser is shown, and the numbers kept fresh.
+// The dashboard: the choice of the adviser, and its numbers kept up to date.
 
 import { ask, download, element } from "./common.js";
 import { fileName } from "./dashboard-csv.js";
-import { strip } from "./dashboard-drawings.js";
+import { strip } from "./dashboard-chart-types.js";
 import { Figure } from "./dashboard-figure.js";
-import { FRONTIER, SMALL } from "./dashboard-figures.js";
-import { keepPlace } from "./dashboard-place.js";
+import { FRONTIER, SMALL } from "./dashboard-chart-definitions.js";
+import { keepScroll } from "./dashboard-scroll.js";
 import { second } from "./dashboard-axes.js";
 import { Table } from "./dashboard-table.js";
-import { RECENT, WHERE } from "./dashboard-tables.js";
-import * as words from "./dashboard-words.js";
+import { RECENT, WHERE } from "./dashboard-table-definitions.js";
+import * as sentences from "./dashboard-sentences.js";
 
 const EVERY = 5000;
 const LISTED_FOR = 30000;
 
 const at = (id) => document.getElementById(id);
 
-const small = SMALL.map((plan) => new Figure(plan));
+const small = SMALL.map((definition) => new Figure(definition));
 const [pays, frontier, decisions] = [new Table(WHERE), new Figure(FRONTIER), new Table(RECENT)];
 const parts = [...small, pays, frontier, decisions];
 
@@ -26,25 +26,25 @@ let shown = null;
 let paused = false;
 let timer = null;
 let fresh = 0;
-let turns = 0;
+let refreshes = 0;
 
-/** Ask for what is wanted now and show it; then again in a while. Only the latest turn counts. */
-async function turn() {
+/** Request what the address asks for and show it, and again after a while. Only the latest refresh counts. */
+async function refresh() {
   clearTimeout(timer);
-  const mine = ++turns;
+  const mine = ++refreshes;
   try {
     if (isListOld()) await list();
-    if (mine !== turns) return;
+    if (mine !== refreshes) return;
     const adviser = choose();
     if (adviser) {
       const summary = await ask(`/v1/advisers/${encodeURIComponent(adviser.id)}/summary`);
-      if (mine !== turns) return;
+      if (mine !== refreshes) return;
       show(adviser, summary);
     }
   } catch (fault) {
-    if (mine === turns) tell(`${fault.message} The numbers below may be old.`);
+    if (mine === refreshes) showTrouble(`${fault.message} The numbers below may be old.`);
   }
-  if (mine === turns && !paused && !document.hidden) timer = setTimeout(turn, EVERY);
+  if (mine === refreshes && !paused && !document.hidden) timer = setTimeout(refresh, EVERY);
 }
 
 function isListOld() {
@@ -54,7 +54,7 @@ function isListOld() {
 async function list() {
   advisers = await ask("/v1/advisers");
   listed = performance.now();
-  offer();
+  fillChoice();
 }
 
 /** The adviser that the address asks for. */
@@ -66,33 +66,33 @@ function wanted() {
   }
 }
 
-/** The adviser to show; without one, say what to do instead. */
+/** Return the adviser to show; without one, say what to do instead. */
 function choose() {
   at("welcome").classList.toggle("hidden", advisers.length > 0);
   if (!advisers.length) {
     at("study").classList.add("hidden");
     document.title = "Counsel";
-    tell("");
+    showTrouble("");
     return null;
   }
   if (!wanted()) history.replaceState(null, "", `#${encodeURIComponent(advisers[0].id)}`);
-  const found = advisers.find(({ id }) => id === wanted());
-  at("adviser").value = found?.id ?? "";
-  if (!found) {
+  const adviser = advisers.find(({ id }) => id === wanted());
+  at("adviser").value = adviser?.id ?? "";
+  if (!adviser) {
     at("study").classList.add("hidden");
-    tell(`There is no adviser ${words.quoted(wanted())} here; choose one above.`);
+    showTrouble(`There is no adviser ${sentences.quoted(wanted())} here; choose one above.`);
   }
-  return found ?? null;
+  return adviser ?? null;
 }
 
-/** Fill the choice of advisers; those with the same name are told apart by their ids. */
-function offer() {
+/** Fill the choice of advisers; advisers of the same name show their ids. */
+function fillChoice() {
   const names = advisers.map(({ name }) => name);
   const isTwice = (name) => names.indexOf(name) !== names.lastIndexOf(name);
   const options = advisers.map(({ id, name }) => ({ id, text: isTwice(name) ? `${name} (${id.slice(0, 8)})` : name }));
   const select = at("adviser");
   const before = [...select.options].map((option) => ({ id: option.value, text: option.textContent }));
-  for (const one of ["choice", "pace"]) at(one).classList.toggle("hidden", !advisers.length);
+  for (const id of ["choice", "pace"]) at(id).classList.toggle("hidden", !advisers.length);
   if (JSON.stringify(options) === JSON.stringify(before)) return;
   select.replaceChildren(...options.map(({ id, text }) => element("option", { value: id }, [text])));
 }
@@ -100,22 +100,22 @@ function offer() {
 function show(adviser, summary) {
   at("study").classList.remove("hidden");
   document.title = `${adviser.name} · Counsel`;
-  keepPlace(() => {
-    write("about", words.about(adviser));
-    write("finding", words.finding(summary));
-    write("lead", words.basis(summary));
-    showThree(words.three(summary));
+  keepScroll(() => {
+    write("about", sentences.about(adviser));
+    write("finding", sentences.finding(summary));
+    write("lead", sentences.basis(summary));
+    showThree(sentences.three(summary));
     for (const part of parts) part.update(adviser, summary);
     showUnknown(summary);
   });
   if (shown !== adviser.id) {
-    write("news", `${adviser.name}: ${words.finding(summary)}`);
+    write("news", `${adviser.name}: ${sentences.finding(summary)}`);
     if (shown) scrollTo({ top: 0, behavior: "instant" });
   }
   shown = adviser.id;
   fresh = Date.now() / 1000;
-  tell("");
-  tellPace();
+  showTrouble("");
+  showPace();
 }
 
 function write(id, text) {
@@ -123,30 +123,31 @@ function write(id, text) {
 }
 
 function showThree(numbers) {
-  const made = numbers.map((one) => element("div", {}, [
-    element("p", { class: "figure-number" }, [one.figure]), element("p", { class: "what" }, [one.what]),
-    ...(one.strip ? [strip(one.strip)] : []), element("p", { class: "soft" }, [one.behind])]));
-  const old = at("three");
-  made.forEach((one, i) => {
-    if (!old.children[i]) old.append(one);
-    else if (old.children[i].outerHTML !== one.outerHTML) old.children[i].replaceWith(one);
+  const parent = at("three");
+  numbers.forEach(({ figure, what, strip: interval, behind }, i) => {
+    const box = element("div", {}, [
+      element("p", { class: "figure-number" }, [figure]), element("p", { class: "what" }, [what]),
+      ...(interval ? [strip(interval)] : []), element("p", { class: "soft" }, [behind])]);
+    const old = parent.children[i];
+    if (!old) parent.append(box);
+    else if (old.outerHTML !== box.outerHTML) old.replaceWith(box);
   });
 }
 
 function showUnknown(summary) {
   const [heading, items] = at("unknown").children;
-  heading.textContent = words.notKnown(summary);
+  heading.textContent = sentences.notKnown(summary);
   items.replaceChildren(...summary.unknown.map((sentence) => element("li", {}, [sentence])));
 }
 
-/** Say what went wrong, once; an empty sentence takes it away. */
-function tell(sentence) {
+/** Show what went wrong; an empty sentence hides it. */
+function showTrouble(sentence) {
   write("trouble", sentence);
   at("trouble").classList.toggle("hidden", !sentence);
 }
 
-function tellPace() {
-  write("fresh", paused ? `Paused; numbers of ${second(fresh)}` : `Every ${EVERY / 1000} s; last ${second(fresh)}`);
+function showPace() {
+  write("fresh", paused ? `Paused; numbers as of ${second(fresh)}` : `Every ${EVERY / 1000} s; last at ${second(fresh)}`);
 }
 
 function pause() {
@@ -154,9 +155,9 @@ function pause() {
   at("pause").setAttribute("aria-pressed", String(paused));
   if (paused) {
     clearTimeout(timer);
-    turns += 1;
-    tellPace();
-  } else turn();
+    refreshes += 1;
+    showPace();
+  } else refresh();
 }
 
 async function saveLog() {
@@ -164,7 +165,7 @@ async function saveLog() {
   try {
     await download(`/v1/advisers/${encodeURIComponent(adviser.id)}/log?format=csv`, fileName(adviser.name, "log"));
   } catch (fault) {
-    tell(fault.message);
+    showTrouble(fault.message);
   }
 }
 
@@ -176,6 +177,6 @@ write("recipe", [`curl -X POST ${location.origin}/v1/advisers \\`, "  -H 'Conten
 at("adviser").addEventListener("change", (event) => { location.hash = encodeURIComponent(event.target.value); });
 at("pause").addEventListener("click", pause);
 at("log").addEventListener("click", saveLog);
-addEventListener("hashchange", turn);
-document.addEventListener("visibilitychange", () => { if (!document.hidden && !paused) turn(); });
-turn();
+addEventListener("hashchange", refresh);
+document.addEventListener("visibilitychange", () => { if (!document.hidden && !paused) refresh(); });
+refresh();

@@ -1,12 +1,12 @@
-// The line in which the machine speaks or stays silent, and its reasons on demand.
+// The line with the advice, or with silence, and the reasons on demand.
 
 import { element, percent, short, signed } from "./common.js";
-import { sign } from "./play-words.js";
+import { sign } from "./play-sentences.js";
 
 const REASONS = [
   ["gain", "What this advice would gain", (value) => `${signed(value)} stars`],
-  ["advantage", "What taking it is worth", (value) => `${signed(value)} stars`],
-  ["lift", "Share of it that moves the player", percent],
+  ["advantage", "What the advised move is worth", (value) => `${signed(value)} stars`],
+  ["lift", "How often the player acts because of it", percent],
   ["price", "What a piece must be worth", (value) => `${short(value)} stars`],
 ];
 
@@ -21,34 +21,34 @@ export class AdviceLine {
   }
 
   show(game) {
-    this.given = game.advice;
-    const said = game.advice?.advice ?? null;
-    this.root.classList.toggle("speaks", said !== null);
-    this.root.classList.toggle("silent", said === null);
-    const move = this.moves.find((one) => one.label === said);
-    this.write(move ? sign(move.rows) : "●", said === null ? "The machine is silent." : game.advice.sentence);
+    this.line = game.advice;
+    const advice = game.advice?.advice ?? null;
+    this.root.classList.toggle("speaks", advice !== null);
+    this.root.classList.toggle("silent", advice === null);
+    const move = this.moves.find(({ label }) => label === advice);
+    this.write(move ? sign(move.rows) : "●", advice === null ? "The machine is silent." : game.advice.sentence);
     this.why.classList.toggle("hidden", game.advice === null);
     this.explain(this.open);
   }
 
-  /** Say that the machine is not ready yet. */
+  /** Show that the machine is not ready yet. */
   wait() {
     this.root.classList.remove("speaks");
     this.why.classList.add("hidden");
     this.find("reasons").classList.add("hidden");
-    this.write("…", "The machine looks at the map.");
+    this.write("…", "The machine is looking at the map.");
   }
 
-  /** Say how a watched game ended, where the next one follows by itself. */
+  /** Show how a watched game ended, before the next game starts by itself. */
   conclude(sentence) {
     this.root.classList.remove("speaks");
     this.write("★", sentence);
   }
 
-  /** What a screen reader hears after a move. */
+  /** Return what a screen reader says after a move. */
   spoken() {
-    if (!this.given) return "";
-    return this.given.advice === null ? "No advice." : `Advice: ${this.given.sentence}`;
+    if (!this.line) return "";
+    return this.line.advice === null ? "No advice." : `Advice: ${this.line.sentence}`;
   }
 
   write(mark, words) {
@@ -61,14 +61,14 @@ export class AdviceLine {
     this.why.setAttribute("aria-expanded", String(open));
     this.why.textContent = open ? "Less" : "Why?";
     const reasons = this.find("reasons");
-    reasons.classList.toggle("hidden", !open || !this.given);
-    if (open && this.given) reasons.replaceChildren(...reasonsOf(this.given));
+    reasons.classList.toggle("hidden", !open || !this.line);
+    if (open && this.line) reasons.replaceChildren(...reasonsOf(this.line));
   }
 }
 
-function reasonsOf(given) {
-  const rows = REASONS.filter(([name]) => given[name] !== null && given[name] !== undefined);
-  const numbers = rows.flatMap(([name, words, write]) => [element("dt", {}, [words]), element("dd", {}, [write(given[name])])]);
-  const sentence = given.advice === null ? [element("p", {}, [given.sentence])] : [];
+function reasonsOf(line) {
+  const rows = REASONS.filter(([name]) => line[name] !== null && line[name] !== undefined);
+  const numbers = rows.flatMap(([name, words, write]) => [element("dt", {}, [words]), element("dd", {}, [write(line[name])])]);
+  const sentence = line.advice === null ? [element("p", {}, [line.sentence])] : [];
   return [...sentence, element("dl", {}, numbers)];
 }

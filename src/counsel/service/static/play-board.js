@@ -1,8 +1,8 @@
 // The board. A map is drawn once; a move only shifts the bird, adds to the trail and turns classes on and off.
 
 import { short, svg } from "./common.js";
-import { CELL, bird, cloud, ghostBird, paints, pathMark, star, walls } from "./play-shapes.js";
-import { markOf } from "./play-words.js";
+import { CELL, bird, cloud, ghostBird, paints, pathMark, star, walls } from "./play-sprites.js";
+import { markOf } from "./play-sentences.js";
 
 const EDGE = 14;
 const WINDOW = 11; // Columns a narrow screen shows at once.
@@ -21,7 +21,7 @@ export class Board {
     NARROW.addEventListener("change", () => this.aim());
   }
 
-  /** Draw a map that was not on the board before. */
+  /** Draw a new map. */
   lay(map, moves) {
     this.map = map;
     this.moves = moves;
@@ -37,7 +37,7 @@ export class Board {
     this.put(map.start);
   }
 
-  /** Show a game as the service tells it. */
+  /** Show the state of a game. */
   show(game) {
     if (this.game?.id !== game.id || game.path.length < this.marks.childElementCount) this.clear();
     this.game = game;
@@ -73,7 +73,7 @@ export class Board {
     this.heatLayer?.classList.toggle("hidden", !shown);
   }
 
-  /** What each move would lead to, for those who do not see the board. */
+  /** Describe what each move leads to, for screen readers. */
   describe(game) {
     const where = `Map of ${this.rows} rows and ${this.columns} columns. Bird in row ${game.at[0] + 1} from the top, column ${game.at[1] + 1}.`;
     if (game.over) return where;
@@ -92,9 +92,9 @@ export class Board {
       for (let column = 0; column < this.columns; column += 1) {
         this.heatCells[row].push(this.heatCell(row, column));
         if (this.sees(row, column) !== "*") continue;
-        const made = svg("g", { transform: place([row, column]) }, [star()]);
-        this.stars.set(`${row},${column}`, made);
-        starLayer.append(made);
+        const node = svg("g", { transform: place([row, column]) }, [star()]);
+        this.stars.set(`${row},${column}`, node);
+        starLayer.append(node);
       }
     }
     const isWall = (row, column) => this.sees(row, column) === "#";
@@ -152,13 +152,13 @@ export class Board {
   }
 
   target(move) {
-    const made = svg("g", { class: "target" }, [
+    const node = svg("g", { class: "target" }, [
       svg("rect", { x: -CELL / 2, y: -CELL / 2, width: CELL, height: CELL }),
       svg("circle", { r: 16.5 }),
       svg("title", {}, [move.label]),
     ]);
-    made.addEventListener("click", () => this.pick(move.label));
-    return made;
+    node.addEventListener("click", () => this.pick(move.label));
+    return node;
   }
 
   sees(row, column) {
@@ -172,7 +172,7 @@ export class Board {
   clear() {
     this.marks.replaceChildren();
     this.trail.setAttribute("d", "");
-    for (const one of this.stars.values()) one.removeAttribute("class");
+    for (const node of this.stars.values()) node.removeAttribute("class");
     this.bird.classList.remove("hurt");
     this.tilt(0);
   }
@@ -184,7 +184,7 @@ export class Board {
     this.aim();
   }
 
-  /** Stop short of a wall, a little into the way there. */
+  /** Stop short of a wall. */
   bump(rows) {
     const [x, y] = centre(this.at);
     this.bird.style.transform = `translate(${x + CELL * .34}px, ${y + rows * CELL * .4}px)`;
@@ -221,13 +221,13 @@ export class Board {
 
   markStars(game) {
     const visited = new Set([...game.path.map((move) => move.at), game.at].map((at) => at.join()));
-    for (const [where, one] of this.stars) {
-      const passed = Number(where.split(",")[1]) < game.at[1];
-      one.setAttribute("class", visited.has(where) ? "star-place taken" : passed ? "star-place passed" : "star-place");
+    for (const [cell, node] of this.stars) {
+      const passed = Number(cell.split(",")[1]) < game.at[1];
+      node.setAttribute("class", visited.has(cell) ? "star-place taken" : passed ? "star-place passed" : "star-place");
     }
   }
 
-  /** Larger and stronger where advice is worth more: size says it too, not colour alone. */
+  /** Larger and stronger where advice is worth more, so that colour is not the only cue. */
   showHeat({ critical, over, at }) {
     const most = Math.max(...critical.flat(), 1e-9);
     critical.forEach((line, row) => line.forEach((worth, column) => {
@@ -243,12 +243,12 @@ export class Board {
   }
 
   showAdvice(game) {
-    const said = game.advice?.advice ?? null;
-    this.ghost.classList.toggle("hidden", said === null);
-    this.hush.classList.toggle("hidden", game.over || said !== null);
+    const advice = game.advice?.advice ?? null;
+    this.ghost.classList.toggle("hidden", advice === null);
+    this.hush.classList.toggle("hidden", game.over || advice !== null);
     this.hush.setAttribute("transform", place(game.at));
-    if (said === null) return;
-    const rows = this.rowsOf(said);
+    if (advice === null) return;
+    const rows = this.rowsOf(advice);
     this.ghostPlace.setAttribute("transform", place([game.at[0] + rows, game.at[1] + 1]));
     this.arrow.setAttribute("transform", `${place(game.at)} rotate(${(Math.atan2(rows, 1) * 180) / Math.PI})`);
     const reach = Math.hypot(rows * CELL, CELL) - 17;
@@ -264,7 +264,7 @@ export class Board {
     });
   }
 
-  /** Show all columns, or during a flight on a narrow screen those around the bird, and the whole map below. */
+  /** Show all columns; on a narrow screen, during a game, those around the bird, with the whole map below. */
   aim() {
     if (!this.map) return;
     const shown = NARROW.matches && !this.game?.over ? Math.min(WINDOW, this.columns) : this.columns;

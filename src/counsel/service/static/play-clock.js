@@ -16,7 +16,7 @@ export class Clock {
     this.stop();
     this.root.classList.toggle("hidden", seconds === 0);
     this.bar.style.transform = "scaleX(1)";
-    this.words.textContent = `${seconds} seconds a move. The clock starts after your first move; when it runs out, the bird repeats your last move.`;
+    this.words.textContent = `${seconds} seconds per move. The clock starts after your first move; when it runs out, the bird repeats your last move.`;
   }
 
   start(seconds) {

@@ -1,8 +1,8 @@
 // The frontier: expected stars against expected pieces of advice, with the player on it.
 
 import { scale, short, svg } from "./common.js";
-import { axes, line, ticks } from "./play-chart.js";
-import { count } from "./play-words.js";
+import { axes, line, ticks } from "./play-axes.js";
+import { count } from "./play-sentences.js";
 
 const WIDTH = 300;
 const BOX = [34, 24, WIDTH - 8, 150];
@@ -18,7 +18,7 @@ export class Frontier {
     const drawn = JSON.stringify([game.frontier, who]);
     if (drawn === this.drawn) return;
     this.drawn = drawn;
-    this.about.textContent = this.tell(game.frontier, who);
+    this.about.textContent = this.describe(game.frontier, who);
     const [left, top, right, bottom] = BOX;
     const mostPieces = Math.max(...pieces, you?.pieces ?? 0, 1);
     const mostValue = 1.1 * Math.max(...value, you?.value ?? 0, 1);
@@ -26,7 +26,7 @@ export class Frontier {
     const y = scale([0, mostValue], [bottom, top]);
     const curve = pieces.map((piece, index) => [x(piece), y(value[index])]);
     const chart = svg("svg", { viewBox: `0 0 ${WIDTH} ${bottom + 36}`, role: "img", "aria-label": this.about.textContent }, [
-      ...axes({ x, y, xTicks: ticks(mostPieces), yTicks: ticks(mostValue, 3), box: BOX, xName: "pieces of advice a game", yName: "stars" }),
+      ...axes({ x, y, xTicks: ticks(mostPieces), yTicks: ticks(mostValue, 3), box: BOX, xName: "pieces of advice per game", yName: "stars" }),
       svg("path", { class: "frontier-fill", d: `${line([[x(0), bottom], ...curve, [curve.at(-1)[0], bottom]])}Z` }),
       svg("path", { class: "frontier-line", d: line(curve) }),
       ...(you ? this.player(x(you.pieces), y(you.value), who) : []),
@@ -43,9 +43,13 @@ export class Frontier {
     ];
   }
 
-  tell({ pieces, value, you }, who) {
-    const best = `With advice about ${short(value.at(-1))} stars a game are within reach, alone ${short(value[0])}.`;
-    if (!you) return `${best} ${who} will be ◆ after the first game.`;
-    return `${best} ${who} ◆: ${short(you.value)} with ${short(you.pieces)} pieces, average of ${count(you.games, "game")}.`;
+  describe({ value, you }, who) {
+    const best = `With advice, about ${short(value.at(-1))} stars per game are possible; alone, about ${short(value[0])}.`;
+    if (!you) return `${best} ◆ marks ${inText(who)} after the first game.`;
+    return `${best} ◆ ${who}: ${short(you.value)} stars with ${short(you.pieces)} pieces, the average of ${count(you.games, "game")}.`;
   }
+}
+
+function inText(who) {
+  return who === "You" ? "you" : who;
 }

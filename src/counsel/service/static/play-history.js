@@ -1,7 +1,7 @@
-// While a simulated person plays: the estimates move by move, and the true values they should reach.
+// The history of the estimates while a simulated person plays, with the true values.
 
 import { element, scale, svg } from "./common.js";
-import { axes, line, ticks } from "./play-chart.js";
+import { axes, line, ticks } from "./play-axes.js";
 
 const WIDTH = 300;
 const BOX = [34, 24, WIDTH - 62, 120];
@@ -10,11 +10,11 @@ const KEPT = 400;
 export class History {
   constructor(root) {
     this.root = root;
-    this.of = null;
+    this.subject = null;
   }
 
   show(game) {
-    const watched = game.listening.some((one) => one.truth !== null);
+    const watched = game.listening.some(({ truth }) => truth !== null);
     this.root.classList.toggle("hidden", !watched);
     if (!watched) return;
     this.remember(game);
@@ -22,11 +22,11 @@ export class History {
   }
 
   remember(game) {
-    const of = `${game.person} ${game.map}`;
-    if (this.of !== of) Object.assign(this, { of, points: [] });
-    const pieces = game.listening.reduce((sum, one) => sum + one.pieces, 0);
+    const subject = `${game.person} ${game.map}`;
+    if (this.subject !== subject) Object.assign(this, { subject, points: [] });
+    const pieces = game.listening.reduce((sum, lift) => sum + lift.pieces, 0);
     if (this.points.at(-1)?.pieces === pieces) return;
-    this.points.push({ pieces, estimates: game.listening.map((one) => one.estimate) });
+    this.points.push({ pieces, estimates: game.listening.map(({ estimate }) => estimate) });
     if (this.points.length > KEPT) this.points = this.points.filter((_, index) => index % 2 === 1);
   }
 
@@ -36,20 +36,20 @@ export class History {
     const x = scale([first, last], [left, right]);
     const y = scale([0, 1], [bottom, top]);
     const xTicks = ticks(last, (3 * last) / (last - first)).filter((tick) => tick >= first);
-    const heights = apart(game.listening.map((one) => y(one.estimate)), 13, bottom);
-    const chart = svg("svg", { viewBox: `0 0 ${WIDTH} ${bottom + 36}`, role: "img", "aria-label": "Estimates of listening against pieces of advice, and the true values" }, [
+    const heights = apart(game.listening.map(({ estimate }) => y(estimate)), 13, bottom);
+    const chart = svg("svg", { viewBox: `0 0 ${WIDTH} ${bottom + 36}`, role: "img", "aria-label": "Estimated lifts against pieces of advice, and the true values" }, [
       ...axes({ x, y, xTicks, yTicks: [0, .5, 1], box: BOX, xName: "pieces of advice heard", yName: "estimate; dashed: the truth" }),
-      ...game.listening.flatMap((one, index) => [
-        svg("path", { class: "history-truth", d: `M${left} ${y(one.truth)}H${right}` }),
+      ...game.listening.flatMap(({ advice, truth }, index) => [
+        svg("path", { class: "history-truth", d: `M${left} ${y(truth)}H${right}` }),
         svg("path", { class: `history-line nth-${index}`, d: line(this.points.map((point) => [x(point.pieces), y(point.estimates[index])])) }),
-        svg("text", { class: "axis-text", x: right + 6, y: heights[index] + 4 }, [one.advice]),
+        svg("text", { class: "axis-text", x: right + 6, y: heights[index] + 4 }, [advice]),
       ]),
     ]);
     this.root.replaceChildren(element("figcaption", { class: "unseen" }, ["How the estimates move towards the truth"]), chart);
   }
 }
 
-/** Heights moved apart so that labels do not lie on each other, none below the floor. */
+/** Move heights apart so that labels do not overlap, none below the floor. */
 function apart(heights, gap, floor) {
   const order = heights.map((height, index) => [height, index]).sort(([a], [b]) => a - b);
   const placed = [...heights];

@@ -1,9 +1,9 @@
-// The side panel: how much the machine thinks the player listens, advice spent, the frontier.
+// The side panel: how much the player listens, advice spent, the frontier.
 
 import { element, percent, short } from "./common.js";
 import { Frontier } from "./play-frontier.js";
 import { History } from "./play-history.js";
-import { count } from "./play-words.js";
+import { count } from "./play-sentences.js";
 
 const MANY = 12; // Pieces drawn one by one; more are only counted.
 
@@ -17,28 +17,28 @@ export class Panel {
   }
 
   show(game) {
-    const person = this.people.find((one) => one.name === game.person);
+    const person = this.people.find(({ name }) => name === game.person);
     this.find("listening-title").textContent = person ? `How much ${person.title} listens` : "How much you listen";
     this.find("listening-about").textContent = this.about(game, person);
-    for (const one of game.listening) this.row(one.advice).show(one);
+    for (const lift of game.listening) this.row(lift.advice).show(lift);
     this.history.show(game);
     this.showSpent(game);
     this.frontier.show(game, person ? person.title : "You");
   }
 
   about(game, person) {
-    const heard = game.listening.reduce((sum, one) => sum + one.pieces, 0);
+    const heard = game.listening.reduce((sum, lift) => sum + lift.pieces, 0);
     const whom = person ? "this person" : "you";
-    const belief = `The share of its advice that the machine thinks moves ${whom}, with its uncertainty.`;
-    if (heard === 0) return `${belief} A guess so far: ${whom === "you" ? "you have" : "nobody has"} heard no advice.`;
+    const belief = `How often ${whom} ${person ? "acts" : "act"} because of the advice, as the machine estimates it, with its uncertainty.`;
+    if (heard === 0) return `${belief} A guess so far: ${person ? "nobody has" : "you have"} heard no advice.`;
     return person ? `${person.about} ${belief} The mark ┃ is the truth.` : belief;
   }
 
   row(advice) {
     if (!this.rows.has(advice)) {
-      const made = new ListeningRow(advice);
-      this.rows.set(advice, made);
-      this.find("listening").append(made.root);
+      const row = new ListeningRow(advice);
+      this.rows.set(advice, row);
+      this.find("listening").append(row.root);
     }
     return this.rows.get(advice);
   }
@@ -58,7 +58,7 @@ function spentWords(game) {
   return `${spent}, one for each move`;
 }
 
-/** One advice: a bar for the estimate, a whisker for its interval, a mark for the truth where it is known. */
+/** The row of one advice: a bar for the estimate, a whisker for its interval, a mark for the truth if known. */
 class ListeningRow {
   constructor(advice) {
     this.fill = element("div", { class: "fill" });
@@ -81,7 +81,7 @@ class ListeningRow {
     this.truth.classList.toggle("hidden", truth === null);
     if (truth !== null) this.truth.style.left = `${100 * truth}%`;
     this.number.textContent = percent(estimate);
-    const heard = pieces === 0 ? "no pieces yet" : `${matched} of ${pieces} done`;
+    const heard = pieces === 0 ? "no pieces yet" : `${matched} of ${pieces} matched`;
     const known = truth === null ? "" : `; truth ${percent(truth)}`;
     this.detail.textContent = `${Math.round(100 * low)} to ${percent(high)}; ${heard}${known}`;
     this.root.classList.toggle("unsure", pieces === 0);

@@ -1,10 +1,10 @@
 // The settings of a game: who plays, the map, the adviser and its price, the pace.
 
 import { element, short } from "./common.js";
-import { keep, playerName, recall } from "./play-memory.js";
-import { count, title } from "./play-words.js";
+import { load, playerName, store } from "./play-storage.js";
+import { count, title } from "./play-sentences.js";
 
-const KEPT = ["map", "adviser", "budget", "penalty", "pace"];
+const STORED = ["map", "adviser", "budget", "penalty", "pace"];
 
 export class Settings {
   constructor(form, menu, world, changed) {
@@ -30,8 +30,8 @@ export class Settings {
     this.menu.setAttribute("aria-expanded", String(open));
   }
 
-  /** What the service is asked for. */
-  asked() {
+  /** Return the request for a new game. */
+  request() {
     const { map, adviser, budget, penalty, person } = this.fields;
     return {
       map: map.value,
@@ -43,7 +43,7 @@ export class Settings {
     };
   }
 
-  /** Seconds for a move, or 0 where the game waits. */
+  /** Seconds per move, or 0 where the game waits. */
   get seconds() {
     return this.fields.person.value ? 0 : Number(this.fields.pace.value);
   }
@@ -54,11 +54,11 @@ export class Settings {
     this.refresh();
   }
 
-  /** Say what the sliders mean and hide what does not apply. */
+  /** Label the sliders and hide what does not apply. */
   refresh() {
     const { adviser, budget, penalty, person } = this.fields;
-    this.fields["budget-told"].textContent = `${count(Number(budget.value), "piece")} a game`;
-    this.fields["penalty-told"].textContent = `${short(Number(penalty.value))} stars a piece`;
+    this.fields["budget-label"].textContent = `${count(Number(budget.value), "piece")} per game`;
+    this.fields["penalty-label"].textContent = `${short(Number(penalty.value))} stars per piece`;
     const applies = { budget: adviser.value === "budget", penalty: adviser.value === "penalty", you: !person.value };
     for (const label of this.form.querySelectorAll("[data-for]")) {
       label.classList.toggle("hidden", !applies[label.dataset.for]);
@@ -66,11 +66,11 @@ export class Settings {
   }
 
   save() {
-    keep("settings", Object.fromEntries(KEPT.map((name) => [name, this.fields[name].value])));
+    store("settings", Object.fromEntries(STORED.map((name) => [name, this.fields[name].value])));
   }
 
   restore() {
-    for (const [name, value] of Object.entries(recall("settings") ?? {})) {
+    for (const [name, value] of Object.entries(load("settings") ?? {})) {
       const field = this.fields[name];
       if (!field || (field.options && ![...field.options].some((option) => option.value === value))) continue;
       field.value = value;

@@ -3,31 +3,31 @@
 import { ask, download, element, short } from "./common.js";
 import { AdviceLine } from "./play-advice.js";
 import { Board } from "./play-board.js";
-import { fillCard } from "./play-card.js";
+import { fillCard } from "./play-result.js";
 import { Clock } from "./play-clock.js";
 import { HINTS, listen } from "./play-keys.js";
-import { playerName } from "./play-memory.js";
+import { playerName } from "./play-storage.js";
 import { Panel } from "./play-panel.js";
 import { Settings } from "./play-settings.js";
-import { Watch } from "./play-watch.js";
-import { Welcome } from "./play-welcome.js";
-import { count, endingOf, markOf, sign } from "./play-words.js";
+import { Autoplay } from "./play-autoplay.js";
+import { Tutorial } from "./play-tutorial.js";
+import { count, endingOf, markOf, sign } from "./play-sentences.js";
 
 const find = (name) => document.getElementById(name);
 
 class Playground {
   constructor(world) {
     this.world = world;
-    this.round = 0; // Grows with every new game, so that late answers to an old one are dropped.
+    this.round = 0; // Grows with every new game, so that late answers to an old game are dropped.
     this.busy = false;
     this.board = new Board(find("board"), find("overview"), (label) => this.choose(label));
     this.board.heat(find("heat").checked);
     this.advice = new AdviceLine(find, world.moves);
     this.panel = new Panel(find, world.people);
     this.clock = new Clock(find("clock"), () => this.choose(this.game.path.at(-1).action));
-    this.watch = new Watch(find, () => this.beat());
+    this.autoplay = new Autoplay(find, () => this.beat());
     this.settings = new Settings(find("settings"), find("menu"), world, (name) => this.settingChanged(name));
-    this.welcome = new Welcome(find("welcome"), () => find("board").focus({ preventScroll: true }));
+    this.tutorial = new Tutorial(find("welcome"), () => find("board").focus({ preventScroll: true }));
     this.makeButtons();
     this.bind();
   }
@@ -51,7 +51,7 @@ class Playground {
       this.settings.open(false);
       this.start();
     });
-    find("show-welcome").addEventListener("click", () => this.welcome.open());
+    find("show-welcome").addEventListener("click", () => this.tutorial.open());
     find("trouble").querySelector("button").addEventListener("click", () => this.start());
     document.addEventListener("pointerdown", () => { this.byPointer = true; });
     document.addEventListener("keydown", () => { this.byPointer = false; });
@@ -61,10 +61,10 @@ class Playground {
   async start() {
     this.round += 1;
     const { round } = this;
-    const body = this.settings.asked();
+    const body = this.settings.request();
     this.rest();
     this.prepare(body.map);
-    const game = await this.asked(() => ask("/v1/play/games", { method: "POST", body }));
+    const game = await this.attempt(() => ask("/v1/play/games", { method: "POST", body }));
     if (!game || round !== this.round) return;
     find("stage").setAttribute("aria-busy", "false");
     this.show(game);
@@ -72,7 +72,7 @@ class Playground {
 
   /** Show the map at once; the service may need a moment for its first plan. */
   prepare(name) {
-    const map = this.world.maps.find((one) => one.name === name);
+    const map = this.world.maps.find((candidate) => candidate.name === name);
     if (this.board.map !== map) this.board.lay(map, this.world.moves);
     find("stage").setAttribute("aria-busy", "true");
     find("settings-note").textContent = "";
@@ -80,17 +80,17 @@ class Playground {
     this.advice.wait();
   }
 
-  /** A person at the page chose a move. */
+  /** Play the move that the player chose. */
   choose(label) {
     if (this.busy || !this.game || this.game.over || this.game.person !== null) return;
     this.board.fly(label);
     this.move(label);
   }
 
-  /** The next beat of a simulated person: a move, or a new game after the last. */
+  /** The next beat of a simulated person: a move, or a new game when the last is over. */
   beat() {
     if (this.busy || !this.game || this.game.person === null) return;
-    if (document.hidden) this.watch.plan(); // Nobody watches, so nobody plays.
+    if (document.hidden) this.autoplay.plan(); // Nobody watches, so nobody plays.
     else if (this.game.over) this.start();
     else this.move(null);
   }
@@ -100,17 +100,17 @@ class Playground {
     this.busy = true;
     this.clock.stop();
     const body = { step: game.step, action };
-    const next = await this.asked(() => ask(`/v1/play/games/${encodeURIComponent(game.id)}/moves`, { method: "POST", body }));
+    const next = await this.attempt(() => ask(`/v1/play/games/${encodeURIComponent(game.id)}/moves`, { method: "POST", body }));
     if (round !== this.round) return;
     this.busy = false;
     if (next) return this.show(next);
     this.board.show(game);
-    if (game.person !== null) this.watch.reset(true);
+    if (game.person !== null) this.autoplay.reset(true);
   }
 
   show(game) {
     this.game = game;
-    tell("");
+    showTrouble("");
     this.board.show(game);
     this.advice.show(game);
     this.showState(game);
@@ -118,7 +118,7 @@ class Playground {
     this.announce(game);
     this.panel.show(game);
     if (game.over) this.end(game);
-    else if (game.person !== null) this.watch.plan();
+    else if (game.person !== null) this.autoplay.plan();
     else this.startClock(game);
   }
 
@@ -135,7 +135,7 @@ class Playground {
     mark.replaceChildren(element("span", { "aria-hidden": "true" }, [drawn]), ` ${words}`);
   }
 
-  /** Show the controls of whoever plays, and mark the advised one. */
+  /** Show the controls of the player or of the watcher, and mark the advised move. */
   showSeats(game) {
     const watched = game.person !== null;
     find("card").classList.add("hidden");
@@ -149,7 +149,7 @@ class Playground {
     }
   }
 
-  /** Tell a screen reader how things stand; of a watched game only the end, as its moves come fast. */
+  /** Announce the state to screen readers; of a watched game only the end, because its moves come fast. */
   announce(game) {
     if (game.person !== null && !game.over) return;
     const words = game.over
@@ -160,18 +160,18 @@ class Playground {
 
   end(game) {
     this.clock.stop();
-    if (game.person !== null && this.watch.goesOn) {
+    if (game.person !== null && this.autoplay.continues) {
       this.advice.conclude(game.card.sentence);
-      this.watch.plan(3);
+      this.autoplay.plan(3);
       return;
     }
-    fillCard(find("card"), game, this.deeds(game));
+    fillCard(find("card"), game, this.buttonsAfter(game));
     find("turn").classList.add("hidden");
     find("card").classList.remove("hidden");
     find("card").querySelector("button").focus({ preventScroll: true });
   }
 
-  deeds(game) {
+  buttonsAfter(game) {
     const other = this.world.people[0];
     const swap = game.person === null ? [`Watch ${other.title}`, () => this.seat(other.name)] : ["Play yourself", () => this.seat("")];
     return [
@@ -183,15 +183,15 @@ class Playground {
 
   seat(person) {
     this.settings.seat(person);
-    this.watch.reset();
+    this.autoplay.reset();
     this.start();
   }
 
   saveLog() {
-    return this.asked(() => download(`/v1/play/players/${encodeURIComponent(playerName())}/log`, "counsel-log.csv"));
+    return this.attempt(() => download(`/v1/play/players/${encodeURIComponent(playerName())}/log`, "counsel-log.csv"));
   }
 
-  /** A new pace holds at once; any other setting starts a new game, unless one is under way. */
+  /** A new pace applies at once; any other setting starts a new game, unless a game is under way. */
   settingChanged(name) {
     const underWay = this.game && !this.game.over && this.game.step > 0 && this.game.person === null;
     if (name === "pace") this.setPace();
@@ -215,22 +215,22 @@ class Playground {
     this.game = null;
     this.busy = false;
     this.clock.stop();
-    this.watch.stop();
+    this.autoplay.stop();
   }
 
-  /** Ask the service; show its sentence where it refuses, and return undefined. */
-  async asked(question) {
+  /** Send a request; if it fails, show the message and return undefined. */
+  async attempt(request) {
     try {
-      return await question();
+      return await request();
     } catch (trouble) {
-      tell(trouble.message);
+      showTrouble(trouble.message);
       return undefined;
     }
   }
 }
 
-/** Show a sentence about what went wrong; none hides the line. */
-function tell(words) {
+/** Show what went wrong; an empty sentence hides the line. */
+function showTrouble(words) {
   find("trouble").firstElementChild.textContent = words;
   find("trouble").classList.toggle("hidden", words === "");
 }
@@ -238,10 +238,10 @@ function tell(words) {
 async function open() {
   try {
     const playground = new Playground(await ask("/v1/play"));
-    playground.welcome.greet();
+    playground.tutorial.openOnce();
     await playground.start();
   } catch (trouble) {
-    tell(trouble.message);
+    showTrouble(trouble.message);
     find("trouble").querySelector("button").addEventListener("click", () => location.reload());
   }
 }

@@ -1,28 +1,28 @@
-// The tables as plans: where advice pays, and recent decisions with their reasons.
+// The definition of each table: where advice pays, and recent decisions with their reasons.
 
 import { element, short, svg } from "./common.js";
 import { moment } from "./dashboard-axes.js";
 import { unfold } from "./dashboard-table.js";
-import * as words from "./dashboard-words.js";
+import * as sentences from "./dashboard-sentences.js";
 
 const FEW = 5;
 
 /** Where advice pays, ranked. */
 export const WHERE = {
   name: "where-advice-pays", label: "Where advice pays", first: Infinity,
-  note: "Gain: what one piece adds there; the bar is gain times how often the place is met. Criticality: the largest penalty at which advice there still pays. Support: decisions on record in that state.",
-  nothing: "So far there is no place known where advice pays.",
+  note: "Gain: what one piece adds there; the bar is the gain times how often an episode gets there. Criticality: the largest penalty at which advice there still pays. Support: decisions on record in that state.",
+  nothing: "No state is known yet in which advice pays.",
   columns: [["Step", "number"], ["State"], ["Advice"], ["Gain", "number"], ["Per episode"], ["Criticality", "number"], ["Support", "number"]],
   items: (summary) => summary.where,
-  headline: words.paysMost,
+  headline: sentences.highestGain,
   key: ({ step, state, advice }) => JSON.stringify([step, state, advice]),
-  row: (one, { all }) => {
+  row: (cell, { all }) => {
     const most = Math.max(...all.map(perEpisode));
-    return [String(one.step), one.state, `▲\u00a0${one.advice}`, short(one.gain), bar(perEpisode(one) / most), short(one.criticality), support(one.support)];
+    return [String(cell.step), cell.state, `▲\u00a0${cell.advice}`, short(cell.gain), bar(perEpisode(cell) / most), short(cell.criticality), support(cell.support)];
   },
   table: (rows) => ({
     head: ["rank", "step", "state", "advice", "gain", "met per episode", "criticality", "support"],
-    rows: rows.map((one, i) => [i + 1, one.step, one.state, one.advice, one.gain, one.met, one.criticality, one.support]),
+    rows: rows.map((cell, i) => [i + 1, cell.step, cell.state, cell.advice, cell.gain, cell.met, cell.criticality, cell.support]),
   }),
 };
 
@@ -36,22 +36,25 @@ function bar(share) {
 }
 
 function support(count) {
-  return count < FEW ? `${words.whole(count)} (few)` : words.whole(count);
+  return count < FEW ? `${sentences.whole(count)} (few)` : sentences.whole(count);
 }
 
 /** Recent decisions with their reasons. */
 export const RECENT = {
   name: "recent-decisions", label: "Recent decisions", first: 12,
-  note: "▲ advice, ● silence, △ advice that was worked out but not shown. Newest first.",
+  note: "▲ advice, ● silence, △ advice that was not shown. Newest first.",
   nothing: "No decisions yet: each will show here with its reason.",
   columns: [["When"], ["State"], ["Adviser"], ["Person did"], ["Reward", "number"], ["Why"]],
   items: (summary) => summary.recent,
-  headline: words.lately,
+  headline: sentences.recentAdvice,
   key: ({ episode, step }) => JSON.stringify([episode, step]),
-  row: (one) => [
-    stacked(element("time", { datetime: new Date(one.at * 1000).toISOString() }, [moment(one.at)]), `${one.person ?? "–"}, step ${one.step}`),
-    one.state, said(one), did(one), one.reward === null ? "–" : short(one.reward), reason(one),
-  ],
+  row: (decision) => {
+    const { at, person, step, state, reward } = decision;
+    return [
+      stacked(element("time", { datetime: new Date(at * 1000).toISOString() }, [moment(at)]), `${person ?? "–"}, step ${step}`),
+      state, adviceCell(decision), actionCell(decision), reward === null ? "–" : short(reward), reasonCell(decision),
+    ];
+  },
   table: (rows) => ({
     head: ["at", "person", "episode", "step", "state", "advice", "shown", "must", "held_out", "action", "reward", "why", "considered", "lift", "advantage", "gain",
       "criticality", "price", "spent", "left"],
@@ -65,24 +68,24 @@ function stacked(first, second) {
   return element("div", {}, [first, element("span", { class: "soft below" }, [second])]);
 }
 
-function said({ advice, shown, must, held_out: heldOut }) {
+function adviceCell({ advice, shown, must, held_out: heldOut }) {
   if (advice === null) return element("span", { class: "silent" }, ["● silence"]);
   const spoken = element("span", { class: shown ? "spoken" : "unshown" }, [`${shown ? "▲" : "△"}\u00a0${advice}`]);
   if (!shown) return stacked(spoken, `not shown: ${heldOut ? "episode kept silent" : "shadow"}`);
   return must ? stacked(spoken, "must be said") : spoken;
 }
 
-function did({ advice, shown, action }) {
+function actionCell({ advice, shown, action }) {
   if (action === null) return element("span", { class: "soft" }, ["not reported"]);
   if (advice === null || !shown) return action;
   return stacked(action, advice === action ? "as advised" : "not as advised");
 }
 
-/** Why it was decided so, with a button for the numbers. They print whether open or not. */
-function reason({ reason: told }) {
+/** The reason, with a button for the numbers. They print whether open or not. */
+function reasonCell({ reason }) {
   const numbers = element("dl", { class: "numbers", hidden: "" },
-    words.reasonNumbers(told).map(([name, value]) => element("div", {}, [element("dt", {}, [name]), element("dd", {}, [value])])));
-  const parts = [element("span", {}, [words.reasonText(told)])];
+    sentences.reasonNumbers(reason).map(([name, value]) => element("div", {}, [element("dt", {}, [name]), element("dd", {}, [value])])));
+  const parts = [element("span", {}, [sentences.reasonText(reason)])];
   if (numbers.children.length) {
     const button = element("button", { type: "button", class: "more", "aria-expanded": "false" }, ["numbers"]);
     button.addEventListener("click", () => unfold(button, numbers.hidden));

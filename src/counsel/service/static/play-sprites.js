@@ -1,4 +1,4 @@
-// The shapes on the board, drawn around (0, 0) for cells of 40 units.
+// The sprites on the board (bird, star, walls, clouds, marks), drawn around (0, 0) for cells of 40 units.
 
 import { svg } from "./common.js";
 
@@ -53,13 +53,13 @@ function wall(isWall, row, column) {
   const joined = { up: isWall(row - 1, column), down: isWall(row + 1, column), left: isWall(row, column - 1), right: isWall(row, column + 1) };
   const [left, right] = [column * CELL, (column + 1) * CELL];
   const [up, down] = [row * CELL, (row + 1) * CELL];
-  const round = (one, other) => (one || other ? 0 : 10);
+  const round = (side, other) => (side || other ? 0 : 10);
   const [a, b] = [round(joined.left, joined.up), round(joined.up, joined.right)];
   const [c, d] = [round(joined.right, joined.down), round(joined.down, joined.left)];
   return `M${left + a} ${up}H${right - b}q${b} 0 ${b} ${b}V${down - c}q0 ${c} ${-c} ${c}H${left + d}q${-d} 0 ${-d} ${-d}V${up + a}q0 ${-a} ${a} ${-a}Z`;
 }
 
-/** The colours that run into each other: the sky, and the glow of a cell where advice matters. */
+/** The colour gradients: the sky, and the glow of a cell where advice matters. */
 export function paints() {
   const stop = (name, offset) => svg("stop", { class: name, offset });
   return svg("defs", {}, [

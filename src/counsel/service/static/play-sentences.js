@@ -1,16 +1,16 @@
-// How the page says things: signs of the moves, counts, ends of a game.
+// The words of the playground: signs of the moves, counts, how a game ended.
 
 const SIGNS = { "-1": "↑", "-2": "⇈", 1: "↓" };
 
-/** The arrow of a move that goes this many rows down. */
+/** Return the arrow of a move by the rows it goes down. */
 export function sign(rows) {
   return SIGNS[rows] ?? (rows < 0 ? "↑" : "↓");
 }
 
 /** "1 star", "2 stars", "no pieces". */
-export function count(number, one, many = `${one}s`) {
-  if (number === 0) return `no ${many}`;
-  return `${number.toLocaleString("en")} ${number === 1 ? one : many}`;
+export function count(number, singular, plural = `${singular}s`) {
+  if (number === 0) return `no ${plural}`;
+  return `${number.toLocaleString("en")} ${number === 1 ? singular : plural}`;
 }
 
 /** "three-phases" as a title: "Three phases". */
@@ -19,8 +19,8 @@ export function title(name) {
   return words.charAt(0).toUpperCase() + words.slice(1);
 }
 
-/** A list as people say it: "3, 5 and 9". */
-export function together(things) {
+/** Format a list: "3, 5 and 9". */
+export function listed(things) {
   return new Intl.ListFormat("en-GB", { type: "conjunction" }).format(things.map(String));
 }
 
@@ -32,7 +32,7 @@ export function endingOf(game) {
   return "The bird flew through to the end.";
 }
 
-/** What became of the advice of a move already made: sign, words and a name for its style. */
+/** Whether the advice of a past move was taken: sign, words and the name of its style. */
 export function markOf(move) {
   if (move.followed === null) return { sign: "●", words: "Last: silent", kind: "silent" };
   if (move.followed) return { sign: "▲", words: "Last: advice taken", kind: "taken" };

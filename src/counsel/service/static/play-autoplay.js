@@ -1,8 +1,8 @@
-// Watching a simulated person: pause, one move at a time, and a speed.
+// The controls for watching a simulated person play: pause, one move at a time, and speed.
 
-import { count } from "./play-words.js";
+import { count } from "./play-sentences.js";
 
-export class Watch {
+export class Autoplay {
   /** `beat` makes the next move, or starts the next game. */
   constructor(find, beat) {
     this.find = find;
@@ -13,12 +13,12 @@ export class Watch {
       this.pause(true);
       beat();
     });
-    find("speed").addEventListener("input", () => this.tell());
-    this.tell();
+    find("speed").addEventListener("input", () => this.showSpeed());
+    this.showSpeed();
   }
 
-  /** Whether the next game should follow without being asked for. */
-  get goesOn() {
+  /** Whether the next game starts by itself. */
+  get continues() {
     return this.find("go-on").checked && !this.paused;
   }
 
@@ -37,17 +37,17 @@ export class Watch {
     if (!paused) this.beat();
   }
 
-  /** Stand paused or ready, without a move. */
+  /** Pause or get ready, without a move. */
   reset(paused = false) {
     this.stop();
     this.paused = paused;
-    this.find("pause").textContent = paused ? "Go on" : "Pause";
+    this.find("pause").textContent = paused ? "Continue" : "Pause";
   }
 
-  /** Say the speed; a fast bird also glides faster. */
-  tell() {
+  /** Show the speed; a fast bird also glides faster. */
+  showSpeed() {
     const speed = Number(this.find("speed").value);
-    this.find("speed-told").textContent = `${count(speed, "move")} a second`;
+    this.find("speed-label").textContent = `${count(speed, "move")} per second`;
     this.find("board").style.setProperty("--glide", `${Math.min(.22, .7 / speed)}s`);
   }
 }

@@ -1,8 +1,8 @@
-// What the small charts share: round ticks, axes and lines.
+// The axes of the small charts: round ticks, axes and lines.
 
 import { short, svg } from "./common.js";
 
-/** At most `many` round steps from zero up to `most`. */
+/** Return at most `many` round steps from zero up to `most`. */
 export function ticks(most, many = 4) {
   const rough = most / many;
   const power = 10 ** Math.floor(Math.log10(rough || 1));
@@ -21,7 +21,7 @@ export function axes({ x, y, xTicks, yTicks, box: [left, top, right, bottom], xN
   ];
 }
 
-/** A line through points. */
+/** Return a path through points. */
 export function line(points) {
   return points.length ? `M${points.map(([x, y]) => `${x.toFixed(1)} ${y.toFixed(1)}`).join("L")}` : "";
 }

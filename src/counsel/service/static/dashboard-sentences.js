@@ -1,32 +1,32 @@
-// What the numbers say, in sentences: pure functions of the summary.
+// The sentences of the dashboard: pure functions of the summary.
 
 import { percent, short, signed } from "./common.js";
 
 const Z = 1.96;
 
-/** A count with all its digits. */
+/** Format a count with all its digits. */
 export const whole = (count) => count.toLocaleString("en");
 
-/** A count and its noun. */
-export const many = (count, one, more = `${one}s`) => `${whole(count)} ${count === 1 ? one : more}`;
+/** Format a count with its noun. */
+export const many = (count, singular, plural = `${singular}s`) => `${whole(count)} ${count === 1 ? singular : plural}`;
 
-/** A label as a quotation. */
+/** Put a label into quotation marks. */
 export const quoted = (label) => `“${label}”`;
 
-/** The share of pieces that were done; null where there are none. */
+/** Return the share of pieces that were matched; null without pieces. */
 export const shareOf = (matched, pieces) => (pieces ? matched / pieces : null);
 
-/** An interval in brackets, or nothing where it is not known. */
+/** Format an interval in brackets; the text is empty if it is not known. */
 export function between(low, high, text = short) {
   return isKnown(low) && isKnown(high) ? ` [${text(low)}, ${text(high)}]` : "";
 }
 
-/** An interval of shares in brackets, in per cent. */
+/** Format an interval of shares in brackets, in per cent. */
 export const betweenShares = (low, high) => between(low, high, (share) => String(Math.round(100 * share)));
 
 const isKnown = (number) => number !== null && number !== undefined;
 
-/** How many decisions the course of time covers. */
+/** Count the decisions of the last episodes. */
 export const decided = ({ over_time: bins }) => bins.reduce((sum, bin) => sum + bin.decisions, 0);
 
 /** The page in one sentence. */
@@ -34,15 +34,15 @@ export function finding(summary) {
   const { share, low, high, pieces } = summary.listening;
   if (!decided(summary)) return "Nothing has happened yet";
   if (!pieces) return "Nobody has seen advice yet";
-  return `People do ${percent(share)} of what is advised${betweenShares(low, high)}; ${many(pieces, "piece")}`;
+  return `People match ${percent(share)} of the advice they see${betweenShares(low, high)}; ${many(pieces, "piece")}`;
 }
 
-/** What follows the finding: what advice is worth, and what all of it is based on. */
+/** The sentences after the finding: what advice is worth, and the data behind it. */
 export function basis(summary) {
   const { worth, episodes, people, considered = episodes, advice_rate: rate } = summary;
-  if (!decided(summary)) return "This adviser is ready: begin an episode, ask for advice at each step, and report what came of it.";
+  if (!decided(summary)) return "This adviser is ready: start an episode, ask for advice at each step, and report the outcomes.";
   const who = `${many(episodes, "episode")} with ${many(people, "person", "people")}`;
-  const last = considered < episodes ? `; what changes over time is of the last ${whole(considered)}` : "";
+  const last = considered < episodes ? `; changes over time are of the last ${whole(considered)}` : "";
   return `${worthText(worth)}From ${who}, with advice in ${percent(rate)} of ${many(decided(summary), "decision")}${last}.`;
 }
 
@@ -53,10 +53,10 @@ function worthText(worth) {
   const range = between(low, high, signed);
   if (low > 0) return `Advice adds ${short(estimate)} reward per episode${range}. `;
   if (high < 0) return `Advice costs ${short(-estimate)} reward per episode${range}. `;
-  return `Whether advice pays cannot be told yet: ${signed(estimate)} reward per episode${range}. `;
+  return `It is not clear yet whether advice pays: ${signed(estimate)} reward per episode${range}. `;
 }
 
-/** How an adviser is set, in one line. */
+/** The settings of an adviser in one line. */
 export function about({ name, settings }) {
   const { source, penalty, budget, hard, always, mode, holdout } = settings;
   const parts = [name, source];
@@ -68,13 +68,13 @@ export function about({ name, settings }) {
   return parts.join(" · ");
 }
 
-/** The three numbers: each with a figure, what it is, and what stands behind it. */
+/** The three numbers: each with a figure, what it is, and what it is based on. */
 export function three(summary) {
   return [listens(summary), pays(summary), spends(summary)];
 }
 
 function listens({ listening: { share, low, high, pieces } }) {
-  const what = "of what is advised, people do";
+  const what = "of the advice seen is matched";
   if (!pieces) return { figure: "–", what, behind: "no advice has been seen yet" };
   return {
     figure: percent(share), what, behind: `${betweenShares(low, high).trim()}; ${many(pieces, "piece")} seen`.replace(/^; /, ""),
@@ -110,18 +110,18 @@ function spends({ spending: { per_episode: rate, low, high, budget, must_say: mu
   };
 }
 
-/** Whether people listen more than they did: the older half of the log against the newer. */
-export function change(bins) {
+/** Whether adherence changes: the older half of the log against the newer. */
+export function adherenceChange(bins) {
   const seen = bins.filter((bin) => bin.seen > 0);
   const cut = Math.floor(seen.length / 2);
-  if (cut === 0) return "Too early to tell whether adherence changes";
+  if (cut === 0) return "It is too early to say whether adherence changes";
   const [old, late] = [total(seen.slice(0, cut)), total(seen.slice(cut))];
   const [was, is] = [old.matched / old.seen, late.matched / late.seen];
-  const told = `${percent(was)} in the older half, ${percent(is)} in the newer`;
+  const shares = `${percent(was)} in the older half, ${percent(is)} in the newer`;
   const [low, high] = difference(old, late);
-  if (low > 0) return `Adherence rises: ${told}`;
-  if (high < 0) return `Adherence falls: ${told}`;
-  return `No change in adherence can be told: ${told}`;
+  if (low > 0) return `Adherence rises: ${shares}`;
+  if (high < 0) return `Adherence falls: ${shares}`;
+  return `No measurable change in adherence: ${shares}`;
 }
 
 function total(bins) {
@@ -146,83 +146,83 @@ function wilson({ matched, seen }) {
 }
 
 /** How often advice is shown. */
-export function rate(summary) {
+export function adviceRate(summary) {
   const [share, decisions] = [summary.advice_rate, decided(summary)];
-  if (!share) return `Silence so far: no advice was shown in ${many(decisions, "decision")}`;
+  if (!share) return `No advice was shown so far in ${many(decisions, "decision")}`;
   return `The adviser speaks in ${percent(share)} of ${many(decisions, "decision")} and is silent in the rest`;
 }
 
-/** What is sent against the budget. */
+/** The pieces sent against the budget. */
 export function budgetUse({ per_episode: sent, low, high, budget }) {
-  const told = `${short(sent)} ${sent === 1 ? "piece" : "pieces"} per episode${between(low, high)}`;
-  if (!isKnown(budget)) return `${told}; there is no budget`;
-  if (sent <= budget) return `${told}: within the budget of ${short(budget)}`;
-  if (low <= budget) return `${told}: about the budget of ${short(budget)}`;
-  return `${told}: more than the budget of ${short(budget)}`;
+  const pieces = `${short(sent)} ${sent === 1 ? "piece" : "pieces"} per episode${between(low, high)}`;
+  if (!isKnown(budget)) return `${pieces}; there is no budget`;
+  if (sent <= budget) return `${pieces}: within the budget of ${short(budget)}`;
+  if (low <= budget) return `${pieces}: about the budget of ${short(budget)}`;
+  return `${pieces}: more than the budget of ${short(budget)}`;
 }
 
-/** Which advice moves people most. */
-export function movesMost(rows) {
+/** Which advice has the highest lift. */
+export function highestLift(rows) {
   const best = top(rows, (row) => row.lift);
-  const told = `${quoted(best.advice)} moves ${percent(best.lift)}${betweenShares(best.low, best.high)} of those it could; ${many(best.pieces, "piece")}`;
-  return rows.length > 1 && rows.every((row) => row === best || row.high < best.low) ? `${told}; more than any other` : told;
+  const lift = `The lift of ${quoted(best.advice)} is ${percent(best.lift)}${betweenShares(best.low, best.high)}; ${many(best.pieces, "piece")}`;
+  return rows.length > 1 && rows.every((row) => row === best || row.high < best.low) ? `${lift}; higher than any other` : lift;
 }
 
-/** Where people listen most and least, if that can be told apart. */
-export function listensMost(rows) {
+/** In which state people match most advice, and in which least. */
+export function statesDiffer(rows) {
   const share = (row) => shareOf(row.matched, row.pieces);
   const [most, least] = [top(rows, share), top(rows, (row) => -share(row))];
-  const told = (row) => `${percent(share(row))} in ${quoted(row.state)}${betweenShares(row.low, row.high)}`;
-  if (rows.length === 1) return `People do ${told(most)}; ${many(most.pieces, "piece")}`;
-  const apart = most.low > least.high ? "Adherence depends on the state" : "No difference between states can be told";
-  return `${apart}: ${told(most)}, ${told(least)}`;
+  const inState = (row) => `${percent(share(row))} in ${quoted(row.state)}${betweenShares(row.low, row.high)}`;
+  if (rows.length === 1) return `People match ${inState(most)}; ${many(most.pieces, "piece")}`;
+  const finding = most.low > least.high ? "Adherence depends on the state" : "No measurable difference between states";
+  return `${finding}: ${inState(most)}, ${inState(least)}`;
 }
 
 function top(rows, value) {
   return rows.reduce((best, row) => (value(row) > value(best) ? row : best));
 }
 
-/** How much people differ: where the middle eight in ten lie, or all of them where they are few. */
+/** How much people differ: the range of the middle eight in ten, or of all where they are few. */
 export function peopleDiffer({ edges, count }) {
-  const people = count.reduce((sum, one) => sum + one, 0);
+  const people = count.reduce((sum, number) => sum + number, 0);
   const aside = people < 10 ? 0 : 0.1;
   const low = edges[reached(count, aside * people)];
   const high = edges[count.length - reached([...count].reverse(), aside * people)];
-  const who = aside ? `Eight in ten of ${whole(people)} people do` : `${many(people, "person does", "people do")}`;
-  return `${who} ${percent(low)} to ${percent(high)} of what they are advised`;
+  const who = aside ? `Eight in ten of ${whole(people)} people match` : many(people, "person matches", "people match");
+  return `${who} ${percent(low)} to ${percent(high)} of the advice they see`;
 }
 
-/** The first bin by whose end more than `enough` people were counted. */
+/** Return the first bin by whose end more than `enough` people are counted. */
 function reached(count, enough) {
   let sum = 0;
-  return count.findIndex((one) => (sum += one) > enough);
+  return count.findIndex((number) => (sum += number) > enough);
 }
 
 /** Where a piece of advice gains most. */
-export function paysMost([first]) {
+export function highestGain([first]) {
   return `Advice pays most in ${quoted(first.state)} at step ${first.step}: ${quoted(first.advice)} gains ${short(first.gain)}`;
 }
 
-/** What the chosen limit keeps of all that advice can add. */
-export function keeps({ value, marks }) {
+/** How much of what advice can add the chosen limit brings. */
+export function limitBrings({ value, marks }) {
   const find = (name) => marks.find((mark) => mark.name === name);
   const never = find("never")?.value ?? value[0];
   const planned = marks.filter((mark) => mark.name !== "now");
   const all = Math.max(...value, ...planned.map((mark) => mark.value)) - never;
   if (!(all > 0)) return "Advice cannot add anything here";
-  const kept = (mark) => percent((mark.value - never) / all);
+  const portion = (mark) => percent((mark.value - never) / all);
   const pieces = (mark) => `${short(mark.pieces)} ${mark.pieces === 1 ? "piece" : "pieces"} per episode`;
   const [chosen, now] = [find("chosen"), find("now")];
   if (!chosen) return `Advice can add up to ${short(all)} per episode`;
-  const today = now ? `; now ${short(now.pieces)} bring ${short(now.value)}` : "";
-  return `${pieces(chosen)} can keep ${kept(chosen)} of what advice adds${today}`;
+  const today = now ? `; now ${short(now.pieces)} bring a reward of ${short(now.value)}` : "";
+  return `${pieces(chosen)} can bring ${portion(chosen)} of what advice adds${today}`;
 }
 
-/** What the recent decisions were. */
-export function lately(recent) {
-  const told = recent.filter((one) => one.advice !== null);
-  const shown = told.filter((one) => one.shown);
-  const hidden = told.length - shown.length;
+/** How many recent decisions came with advice. */
+export function recentAdvice(recent) {
+  const advised = recent.filter(({ advice }) => advice !== null);
+  const shown = advised.filter((decision) => decision.shown);
+  const hidden = advised.length - shown.length;
   const aside = hidden ? `, ${whole(hidden)} not shown` : "";
   return `Of the last ${many(recent.length, "decision")}, ${whole(shown.length)} came with advice${aside}`;
 }
@@ -245,10 +245,10 @@ export function reasonNumbers(reason) {
 const number = (value) => (isKnown(value) ? short(value) : null);
 const share = (value) => (isKnown(value) ? percent(value) : null);
 
-/** How many things are not known. */
+/** How many things the data does not show. */
 export function notKnown(summary) {
   const { unknown: sentences } = summary;
-  if (!decided(summary) && !sentences.length) return "Without decisions the data cannot tell anything yet";
-  if (!sentences.length) return "Nothing is missing from the data, as far as the service can tell";
-  return sentences.length === 1 ? "One thing the data cannot tell" : `${whole(sentences.length)} things the data cannot tell`;
+  if (!decided(summary) && !sentences.length) return "Without decisions the data does not show anything yet";
+  if (!sentences.length) return "As far as the service knows, nothing is missing from the data";
+  return sentences.length === 1 ? "One thing the data does not show" : `${whole(sentences.length)} things the data does not show`;
 }

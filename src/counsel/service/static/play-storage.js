@@ -1,7 +1,7 @@
-// What the browser keeps between visits. A browser that refuses storage only forgets.
+// What the browser stores between visits. Without storage the page works and forgets.
 
-/** What was kept under this name, or null. */
-export function recall(name) {
+/** Return the value stored under a name, or null. */
+export function load(name) {
   try {
     return JSON.parse(localStorage.getItem(`counsel-play-${name}`));
   } catch {
@@ -9,21 +9,21 @@ export function recall(name) {
   }
 }
 
-/** Keep a value for the next visit. */
-export function keep(name, value) {
+/** Store a value for the next visit. */
+export function store(name, value) {
   try {
     localStorage.setItem(`counsel-play-${name}`, JSON.stringify(value));
   } catch {
-    // Storage is full or refused; the page works without it.
+    // Storage is full or refused.
   }
 }
 
-/** The name this browser made up for its player, the same on every visit. */
+/** Return the name that this browser made up for its player, the same on every visit. */
 export function playerName() {
-  const known = recall("player");
+  const known = load("player");
   if (known) return known;
   const bytes = crypto.getRandomValues(new Uint8Array(8));
   const name = `player-${Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("")}`;
-  keep("player", name);
+  store("player", name);
   return name;
 }

@@ -1,8 +1,8 @@
-// Three short cards on the first visit. They can be skipped and never come back unless asked for.
+// The tutorial: three short cards on the first visit, which can be skipped and opened again.
 
 import { element, svg } from "./common.js";
-import { keep, recall } from "./play-memory.js";
-import { bird, ghostBird, star } from "./play-shapes.js";
+import { load, store } from "./play-storage.js";
+import { bird, ghostBird, star } from "./play-sprites.js";
 
 const at = (x, y, children) => svg("g", { transform: `translate(${x} ${y})` }, children);
 const arrow = (name, x, y, angle) => at(x, y, [svg("path", { class: name, transform: `rotate(${angle})`, d: "M17 0H36M29 -6.5L37 0L29 6.5" })]);
@@ -20,23 +20,23 @@ const CARDS = [
   },
   {
     title: "You may ignore it",
-    text: "It is advice, not an order. From your moves the machine learns how much its advice moves you, and spends it where it pays. What it thinks of you stands in the panel.",
+    text: "It is advice, not an order. From your moves the machine learns how much you listen, and spends its advice where that pays. The panel shows what it thinks of you.",
     draw: () => [at(80, 56, [bird()]), arrow("ghost-arrow", 80, 56, -45), arrow("welcome-way", 80, 56, 45), at(132, 96, [star()]), at(190, 56, [svg("path", { class: "path-mark untaken", d: "M0 -13L12.4 9.2L-12.4 9.2Z" })])],
   },
 ];
 
-export class Welcome {
+export class Tutorial {
   constructor(dialog, closed) {
     this.dialog = dialog;
     dialog.addEventListener("close", () => {
-      keep("welcomed", true);
+      store("welcomed", true);
       closed();
     });
   }
 
-  /** Show the cards if this browser has not seen them. */
-  greet() {
-    if (!recall("welcomed")) this.open();
+  /** Show the cards if this browser has not shown them yet. */
+  openOnce() {
+    if (!load("welcomed")) this.open();
   }
 
   open() {
@@ -56,7 +56,7 @@ export class Welcome {
       element("p", { class: "soft small" }, [`${index + 1} of ${CARDS.length}`]),
       element("h2", { id: "welcome-title" }, [title]),
       element("p", {}, [text]),
-      element("p", { class: "deeds" }, last ? [next] : [next, skip]),
+      element("p", { class: "buttons" }, last ? [next] : [next, skip]),
     );
     if (this.dialog.open) next.focus();
   }

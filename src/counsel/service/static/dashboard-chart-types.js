@@ -1,4 +1,4 @@
-// The drawings: each takes data and a width, and returns a height, SVG nodes, and marks with exact values.
+// The types of charts: each takes data and a width, and returns a height, SVG nodes, and marks with exact values.
 
 import { scale, svg } from "./common.js";
 import { starts, ticks } from "./dashboard-axes.js";
@@ -25,13 +25,13 @@ function column(left, right, top, foot) {
   return svg("rect", { x: round(left), y: round(top), width: round(right - left), height: round(foot - top), class: "column" });
 }
 
-/** A label cut to the width it has. */
+/** Shorten a label to a width. */
 function cut(label, width) {
   const most = Math.max(Math.floor(width / LETTER), 3);
   return label.length > most ? `${label.slice(0, most - 1)}…` : label;
 }
 
-/** Level lines with their values at the left. */
+/** Horizontal lines with their values at the left. */
 function levels(values, y, width, format) {
   return values.flatMap((value) => [
     line(EDGE.left, y(value), width - EDGE.right, y(value), value === 0 ? "axis" : "grid"),
@@ -39,21 +39,21 @@ function levels(values, y, width, format) {
   ]);
 }
 
-/** A plane over time, on which bins stand side by side however long each lasted: places, and the nodes of its axes. */
+/** Scales and axes over time; bins stand side by side and are equally wide however long they lasted. */
 function overTime(bins, width, top, format) {
   const x = scale([0, bins.length], [EDGE.left, width - EDGE.right]);
   const y = scale([0, top.at(-1)], [HEIGHT - EDGE.bottom, EDGE.top]);
   const nodes = levels(top, y, width, format);
   let free = -Infinity;
-  starts(bins).forEach((told, i) => {
-    if (!told || x(i) < free) return;
-    nodes.push(line(x(i), y(0), x(i), y(0) + 4, "axis"), text(told, x(i), HEIGHT - 8, { kind: "scale" }));
-    free = x(i) + (told.length + 2) * LETTER;
+  starts(bins).forEach((label, i) => {
+    if (!label || x(i) < free) return;
+    nodes.push(line(x(i), y(0), x(i), y(0) + 4, "axis"), text(label, x(i), HEIGHT - 8, { kind: "scale" }));
+    free = x(i) + (label.length + 2) * LETTER;
   });
   return { x, y, nodes };
 }
 
-/** A share over time: a line with its band, broken where there is no data. */
+/** A share over time: a line with a band, interrupted where there is no data. */
 export function trend({ bins, format }, width) {
   const { x, y, nodes } = overTime(bins, width, [0, 0.25, 0.5, 0.75, 1], format);
   const places = bins.map((bin, i) => ({ ...bin, x: x(i + 0.5) }));
@@ -70,17 +70,17 @@ export function trend({ bins, format }, width) {
   return { height: HEIGHT, nodes, marks };
 }
 
-/** Neighbouring bins that have data. */
+/** Group neighbouring bins that have data. */
 function runs(places) {
-  const found = [[]];
+  const groups = [[]];
   for (const place of places) {
-    if (place.share === null) found.push([]);
-    else found.at(-1).push({ ...place, low: place.low ?? place.share, high: place.high ?? place.share });
+    if (place.share === null) groups.push([]);
+    else groups.at(-1).push({ ...place, low: place.low ?? place.share, high: place.high ?? place.share });
   }
-  return found.filter((run) => run.length);
+  return groups.filter((run) => run.length);
 }
 
-/** What was counted over time, as columns from zero, with a limit drawn across. */
+/** Counts over time as columns, with a line for the limit. */
 export function columns({ bins, format, limit, least = 0 }, width) {
   const most = Math.max(...bins.map((bin) => bin.value ?? 0), limit?.value ?? 0, least);
   const { x, y, nodes } = overTime(bins, width, ticks(0, most, 4), format);
@@ -94,41 +94,41 @@ export function columns({ bins, format, limit, least = 0 }, width) {
   return { height: HEIGHT, nodes, marks };
 }
 
-/** One row for each estimate: its name, its value, and below them the whisker on a common scale. */
+/** One row per estimate: its name, its value, and below them its interval on a common scale. */
 export function whiskers({ rows, format }, width) {
-  const [row, side] = [46, 6];
-  const [least, most] = [Math.min(0, ...rows.map((one) => one.low ?? one.value)), Math.max(1, ...rows.map((one) => one.high ?? one.value))];
+  const [rowHeight, side] = [46, 6];
+  const [least, most] = [Math.min(0, ...rows.map((row) => row.low ?? row.value)), Math.max(1, ...rows.map((row) => row.high ?? row.value))];
   const x = scale([least, most], [side, width - side]);
-  const foot = rows.length * row + 6;
+  const foot = rows.length * rowHeight + 6;
   const nodes = ticks(least, most, 4).filter((tick) => tick >= least && tick <= most).flatMap((tick) => [
     line(x(tick), 24, x(tick), foot, tick === 0 ? "axis" : "grid"),
     text(format(tick), x(tick), foot + 16, { anchor: { [least]: "start", [most]: "end" }[tick] ?? "middle", kind: "scale" }),
   ]);
-  const marks = rows.map((one, i) => {
-    const y = i * row + 28;
-    nodes.push(text(cut(one.name, width - (one.told.length + 3) * LETTER), side, y - 12, { kind: "name halo" }));
-    nodes.push(text(one.told, width - side, y - 12, { anchor: "end", kind: "scale halo" }));
-    if (one.low !== null && one.high !== null) nodes.push(line(x(one.low), y, x(one.high), y, "whisker"));
-    nodes.push(svg("circle", { cx: round(x(one.value)), cy: y, r: 4.5, class: "dot" }));
-    return { key: one.key, x: x(one.value), y, across: 0.1, head: one.head, body: one.body };
+  const marks = rows.map(({ key, name, label, value, low, high, head, body }, i) => {
+    const y = i * rowHeight + 28;
+    nodes.push(text(cut(name, width - (label.length + 3) * LETTER), side, y - 12, { kind: "name halo" }));
+    nodes.push(text(label, width - side, y - 12, { anchor: "end", kind: "scale halo" }));
+    if (low !== null && high !== null) nodes.push(line(x(low), y, x(high), y, "whisker"));
+    nodes.push(svg("circle", { cx: round(x(value)), cy: y, r: 4.5, class: "dot" }));
+    return { key, x: x(value), y, across: 0.1, head, body };
   });
   return { height: foot + 24, nodes, marks };
 }
 
-/** How many there are in each class, as columns with their counts. */
-export function histogram({ classes, format }, width) {
-  const y = scale([0, Math.max(...classes.map((one) => one.count))], [HEIGHT - EDGE.bottom - 16, EDGE.top + 6]);
-  const x = scale([classes[0].from, classes.at(-1).to], [12, width - 12]);
+/** A histogram, with the count of each bin. */
+export function histogram({ bins, format }, width) {
+  const y = scale([0, Math.max(...bins.map(({ count }) => count))], [HEIGHT - EDGE.bottom - 16, EDGE.top + 6]);
+  const x = scale([bins[0].from, bins.at(-1).to], [12, width - 12]);
   const nodes = [line(12, y(0), width - 12, y(0), "axis")];
-  for (const one of classes.filter(({ count }) => count > 0)) {
-    const [left, right] = [x(one.from) + 1, x(one.to) - 1];
-    nodes.push(column(left, right, y(one.count), y(0)));
-    nodes.push(text(String(one.count), (left + right) / 2, y(one.count) - 5, { anchor: "middle", kind: "direct" }));
+  for (const { from, to, count } of bins.filter((bin) => bin.count > 0)) {
+    const [left, right] = [x(from) + 1, x(to) - 1];
+    nodes.push(column(left, right, y(count), y(0)));
+    nodes.push(text(String(count), (left + right) / 2, y(count) - 5, { anchor: "middle", kind: "direct" }));
   }
-  const ends = [...classes.map((one) => one.from), classes.at(-1).to].filter((_, i) => i % 2 === 0);
+  const ends = [...bins.map(({ from }) => from), bins.at(-1).to].filter((_, i) => i % 2 === 0);
   nodes.push(...ends.map((end, i) => text(format(end), x(end), y(0) + 17, { anchor: i ? (i === ends.length - 1 ? "end" : "middle") : "start", kind: "scale" })));
-  nodes.push(text("share of advice that a person does", width / 2, HEIGHT - 6, { anchor: "middle", kind: "scale" }));
-  const marks = classes.map((one) => ({ key: one.key, x: x((one.from + one.to) / 2), y: y(one.count), along: 0.2, head: one.head, body: one.body }));
+  nodes.push(text("share of advice that a person matches", width / 2, HEIGHT - 6, { anchor: "middle", kind: "scale" }));
+  const marks = bins.map(({ key, from, to, count, head, body }) => ({ key, x: x((from + to) / 2), y: y(count), along: 0.2, head, body }));
   return { height: HEIGHT, nodes, marks };
 }
 
@@ -139,7 +139,7 @@ const SHAPES = {
   now: (x, y) => svg("rect", { x: x - 5, y: y - 5, width: 10, height: 10, class: "today" }),
 };
 
-/** What an episode is worth against the pieces it takes, with marks that carry their names. */
+/** The reward of an episode against its pieces of advice, with named marks. */
 export function frontier({ points, marks: named, format }, width) {
   const height = 300;
   const all = [...points, ...named];
@@ -163,7 +163,7 @@ export function frontier({ points, marks: named, format }, width) {
   return { height, nodes, marks: marks.map(({ key, x: left, y: high, head, body }) => ({ key, x: left, y: high, head, body })) };
 }
 
-/** The names of marks, each beside its own and clear of the others. */
+/** The names of marks, each beside its mark and clear of the others. */
 function labels(spots, width) {
   const taken = spots.map(({ x, y }) => [x - 8, y - 8, x + 8, y + 8]);
   return spots.map(({ name, x, y }) => {
@@ -177,11 +177,11 @@ function labels(spots, width) {
   });
 }
 
-function overlap(one, other) {
-  return one[0] < other[2] && other[0] < one[2] && one[1] < other[3] && other[1] < one[3];
+function overlap(box, other) {
+  return box[0] < other[2] && other[0] < box[2] && box[1] < other[3] && other[1] < box[3];
 }
 
-/** A small strip with one estimate and its interval. */
+/** A small strip with an estimate and its interval. */
 export function strip({ low, high, value, domain, ends, rule }) {
   const [width, y] = [220, 9];
   const x = scale(domain, [6, width - 6]);
