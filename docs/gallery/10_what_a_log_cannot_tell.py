@@ -12,7 +12,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import counsel
-from counsel.estimate.seeds import band
+from counsel.estimate.intervals import band
 from counsel.logs.evaluate_log import REFUSED
 from counsel.worlds.ward import ward
 

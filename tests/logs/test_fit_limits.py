@@ -14,7 +14,7 @@ pytestmark = pytest.mark.usefixtures("few_draws")
 
 def alike(fit):
     """Everything a plan without limit says."""
-    return set(np.unique(counsel.logs.plan(fit).plan.policy.advice).tolist())
+    return set(np.unique(counsel.logs.plan_advice(fit).plan.policy.advice).tolist())
 
 
 def noted(fit, words):

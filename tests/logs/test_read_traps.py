@@ -14,10 +14,11 @@ import pytest
 
 import counsel
 from counsel import CounselError
-from counsel.estimate.habit import habit_of
-from counsel.logs import Bins, check_log, evaluate, plan, read_log
-from counsel.logs.adherence_breakdown import by_advice, by_state, over_time
-from counsel.logs.evaluate_log import ends_of
+from counsel.estimate.habit import estimate_habit
+from counsel.logs import Bins, check_log, evaluate_policy, plan_advice, read_log
+from counsel.logs.adherence_breakdown import by_advice, by_state
+from counsel.logs.adherence_trends import trend_over_time
+from counsel.logs.bootstrap import estimate_from_draws
 from counsel.logs.read_policy import read_policy
 from counsel.worlds.ward import ward_log
 from tests.support.each import each
@@ -63,10 +64,10 @@ def test_a_pair_that_is_in_no_draw_keeps_what_the_whole_log_says():
     log.loc[log.index[:2], "action"] = "rare"
     log.loc[log.index[2:4], "advice"] = "rare"
     fit = counsel.fit(log)
-    for _, drawn in fit.resampled(20, np.random.default_rng(0)):
+    for _, drawn in fit.resample(20, np.random.default_rng(0)):
         assert (drawn.problem.mdp.allowed == fit.problem.mdp.allowed).all()
-    planned = plan(fit, budget=1)
-    found = evaluate(log, planned.plan.policy, fitted=fit)
+    planned = plan_advice(fit, budget=1)
+    found = evaluate_policy(log, planned.plan.policy, fitted=fit)
     assert found.always.model.low < found.always.model.high
 
 
@@ -209,9 +210,9 @@ def test_where_nothing_could_have_gone_otherwise_no_lift_is_claimed():
 def test_huge_rewards_do_not_hide_the_weights():
     """The effective sample was the difference of two large numbers."""
     log = log_of(2000)
-    policy = plan(counsel.fit(log), budget=0.5).plan.policy
-    small = evaluate(log, policy).policy.effective
-    large = evaluate(log.assign(reward=log.reward * 1e18), policy).policy.effective
+    policy = plan_advice(counsel.fit(log), budget=0.5).plan.policy
+    small = evaluate_policy(log, policy).policy.effective
+    large = evaluate_policy(log.assign(reward=log.reward * 1e18), policy).policy.effective
     assert large == pytest.approx(small)
 
 
@@ -275,7 +276,7 @@ def test_timestamps_of_any_kind_stop_nothing(fitted, kind):
     )
     log = read_log(table)
     assert not check_log(log).fatal
-    trend = over_time(log, fitted.estimates)  # no other part of a fit asks for timestamps
+    trend = trend_over_time(log, fitted.estimates)  # no other part of a fit asks for timestamps
     assert (trend is None) == (kind in (pa.time32("s"), pa.bool_()))
 
 
@@ -312,10 +313,11 @@ def test_a_model_whose_counts_were_changed_is_damaged(tmp_path, fitted):
 @pytest.mark.usefixtures("few_draws")
 def test_few_episodes_have_no_interval():
     """One row gave an interval of no width."""
-    assert ends_of(np.ones(200), 3) == (-np.inf, np.inf)
+    estimate = estimate_from_draws(1.0, np.ones(200), 3)
+    assert (estimate.low, estimate.high) == (-np.inf, np.inf)
     fit = counsel.fit(log_of(3, state="s"))
     never = counsel.Policy.never(horizon=1, n_states=1, n_actions=2)
-    found = evaluate(log_of(3, state="s"), never, fitted=fit)
+    found = evaluate_policy(log_of(3, state="s"), never, fitted=fit)
     assert np.isinf(found.policy.model.high)
 
 
@@ -326,7 +328,7 @@ def test_the_same_policy_gets_the_same_interval():
     never = counsel.Policy.never(
         horizon=1, n_states=fit.problem.n_states, n_actions=fit.problem.n_actions
     )
-    found = evaluate(log, never, fitted=fit)
+    found = evaluate_policy(log, never, fitted=fit)
     assert found.policy.weighted == found.never.weighted
     assert found.policy.doubly_robust == found.never.doubly_robust
 
@@ -335,7 +337,7 @@ def test_many_actions_take_seconds_not_minutes():
     """The information of 500 actions was inverted in every draw of the test of the law."""
     A = 300
     counts = np.ones((4, A))
-    habit = habit_of(counts, counts, counts, 3 * counts)
+    habit = estimate_habit(counts, counts, counts, 3 * counts)
     np.testing.assert_allclose(habit.policy, 1.0 / A)
     rng = np.random.default_rng(0)
     names = [f"a{i}" for i in range(A)]

@@ -1,4 +1,4 @@
-"""What is printed of experiments while they run and when they are done."""
+"""Print the progress and the results of experiments."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -22,7 +22,7 @@ from counsel.experiments.store import Done
 
 
 class Board:
-    """What is under way: a bar for all runs, weighed by their length, a line for each active."""
+    """The progress of runs: a bar for all runs, weighted by length, and a line per active run."""
 
     def __init__(self, progress: Progress | None) -> None:
         self._progress = progress
@@ -31,19 +31,19 @@ class Board:
         self._done, self._of = 0, 0
 
     def planned(self, left: Sequence[Run], all_of: Sequence[Run]) -> None:
-        """Show how many runs there are, and how many are done already."""
+        """Show the number of runs, and how many are done already."""
         self._done, self._of = len(all_of) - len(left), len(all_of)
         if self._progress is not None:
             total = sum(cost(run) for run in left)
             self._all = self._progress.add_task("All runs", total=total, count=self._count)
 
     def begun(self, run: Run) -> None:
-        """Show a run that was handed out; one that is handed out again stays."""
+        """Show a run that was started; a run that is started again stays."""
         if self._progress is not None and run.id not in self._active:
             self._active[run.id] = self._progress.add_task(f"  {run.id}", total=None, count="")
 
     def ended(self, run: Run, done: Done) -> None:
-        """Take a run off and count it."""
+        """Remove a finished run and count it."""
         self._done += 1
         if self._progress is not None and self._all is not None:
             self._progress.remove_task(self._active.pop(run.id))
@@ -56,7 +56,7 @@ class Board:
 
 @contextmanager
 def board() -> Iterator[Board]:
-    """Show runs side by side on a terminal; nothing when piped."""
+    """Show the runs on a terminal; nothing without one."""
     console = Console(stderr=True)
     if not console.is_terminal:
         yield Board(None)
@@ -81,23 +81,22 @@ def print_outcome(outcome: Outcome) -> None:
     table = new_table(None, "experiment", "claim", "measured", "mean [95 %]", "verdict", left=5)
     for verdict in outcome.verdicts:
         claim = verdict.claim
-        told = "holds" if claim.holds else "does not hold"
         table.add_row(
             verdict.experiment,
             claim.text if claim.source == "paper" else f"{claim.text} (ours)",
             claim.measured,
             f"{number(claim)} ({claim.quantity})",
-            told,
+            "holds" if claim.holds else "does not hold",
         )
     print_table(table)
     typer.echo(
-        f"{outcome.done} runs done, {outcome.skipped} there already, in "
+        f"{outcome.done} runs done, {outcome.skipped} done before, in "
         f"{outcome.seconds:,.0f} seconds."
     )
-    for name, (there, all_of) in outcome.unfinished.items():
+    for name, (done, total) in outcome.unfinished.items():
         typer.echo(
-            f"{name} is left out: {there} of {all_of} runs are done; counsel reproduce {name} "
-            "finishes it."
+            f"{name} is left out: {done} of {total} runs are done; run counsel reproduce "
+            f"{name} to finish it."
         )
     typer.echo("Wrote " + ", ".join(str(path) for path in outcome.files) + ".")
 

@@ -13,7 +13,7 @@ from counsel._arrays import Floats
 from counsel.drawing.canvas import DOTS
 from counsel.drawing.palette import ADVICE, HARM, INK, LINES, PAPER, SILENCE
 from counsel.errors import CounselError
-from counsel.estimate.seeds import band
+from counsel.estimate.intervals import band
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from counsel._arrays import Floats, real, whole
 from counsel.errors import CounselError
-from counsel.estimate.seeds import Interval
+from counsel.estimate.intervals import Interval
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -11,7 +11,7 @@ from dataclasses import replace
 import numpy as np
 
 from counsel.drawing.figure_style import Line, draw_lines, name_axes, sheet
-from counsel.estimate.seeds import interval
+from counsel.estimate.intervals import interval
 from counsel.experiments.experiment import (
     Claim,
     Experiment,

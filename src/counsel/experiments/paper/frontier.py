@@ -12,7 +12,7 @@ import numpy as np
 from counsel.baselines.reference_advisers import as_if_all_listened
 from counsel.drawing.figure_style import DARK_GOLD, name_axes, sheet
 from counsel.drawing.palette import ADVICE, HARM, INK
-from counsel.estimate.seeds import interval
+from counsel.estimate.intervals import interval
 from counsel.experiments.experiment import (
     Claim,
     Experiment,

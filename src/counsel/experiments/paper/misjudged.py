@@ -11,7 +11,7 @@ import numpy as np
 
 from counsel.drawing.figure_style import LOOKS, name_axes, sheet
 from counsel.drawing.palette import INK
-from counsel.estimate.seeds import interval
+from counsel.estimate.intervals import interval
 from counsel.experiments.experiment import Claim, Experiment, Picture, Rows, Run, Size, seeds_of
 from counsel.experiments.paper.regret import PEOPLE
 from counsel.planning.evaluate import evaluate

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from counsel.drawing.figure_style import LOOKS, label_ends, name_axes, sheet
-from counsel.estimate.seeds import interval
+from counsel.estimate.intervals import interval
 from counsel.experiments.experiment import (
     Claim,
     Experiment,

@@ -7,7 +7,7 @@ import numpy as np
 
 from counsel.drawing.maps import draw_map
 from counsel.drawing.roads import draw_road
-from counsel.estimate.seeds import interval
+from counsel.estimate.intervals import interval
 from counsel.experiments.experiment import Claim, Experiment, Picture, Rows, Run, Size, seeds_of
 from counsel.experiments.run_types import commonest, flight_of
 from counsel.planning.evaluate import evaluate
