@@ -5,7 +5,7 @@ The longer the episode, the less a log can tell
 For whoever is asked what another policy would have been worth. Episodes of a log are weighted by
 how much likelier the policy makes what was said in them. Weights of many steps multiply, so soon a
 few episodes carry everything. The effective sample says how many are left, and where it falls below
-50 :py:func:`counsel.logs.evaluate` says so instead of a number.
+50 :py:func:`counsel.logs.evaluate_policy` says so instead of a number.
 """
 
 import matplotlib.pyplot as plt
@@ -13,7 +13,7 @@ import numpy as np
 
 import counsel
 from counsel.estimate.intervals import band
-from counsel.logs.evaluate_log import REFUSED
+from counsel.logs.evaluate_log import LEAST_SAMPLE
 from counsel.worlds.ward import ward
 
 LOOKS = ("#9A6B0F", "D"), ("#1F2430", "s"), ("#0B7A75", "^")
@@ -51,12 +51,12 @@ rounds, told = np.arange(1, STEPS + 1), {}
 for (name, sample), (colour, mark) in zip(left.items(), LOOKS, strict=True):
     logs = np.log(np.maximum(sample, 1))
     mean = np.exp(logs.mean(axis=0))
-    told[name] = int((mean >= REFUSED).sum())
+    told[name] = int((mean >= LEAST_SAMPLE).sum())
     axes.fill_between(rounds, *np.exp(band(logs)), color=colour, alpha=0.2, lw=0)
     axes.plot(rounds, mean, color=colour, marker=mark, markersize=5)
     axes.text(STEPS + 0.3, mean[-1], name, color=colour, va="center")
-axes.axhspan(0.6, REFUSED, color=HARM, alpha=0.12, lw=0)
-axes.text(1, 0.9, f"below {REFUSED:.0f}: the log cannot tell", color=HARM)
+axes.axhspan(0.6, LEAST_SAMPLE, color=HARM, alpha=0.12, lw=0)
+axes.text(1, 0.9, f"below {LEAST_SAMPLE:.0f}: the log cannot tell", color=HARM)
 axes.set(yscale="log", ylim=(0.6, EPISODES), xlim=(0.6, STEPS + 5), xticks=rounds[1::2])
 axes.set(xlabel="rounds into the shift", ylabel=f"effective sample of {EPISODES:,} shifts")
 axes.set_yticks([1, 10, 100, 1000], ["1", "10", "100", "1,000"])

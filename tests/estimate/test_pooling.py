@@ -133,7 +133,7 @@ def test_of_a_very_large_family_an_even_sample_is_asked(monkeypatch):
     )  # fmt: skip
     found = pool(heard)
     assert asked[1].size == 1500
-    monkeypatch.setattr(pooling, "SPEAKS_FOR_ALL", 4_500)
+    monkeypatch.setattr(pooling, "SAMPLE", 4_500)
     everybody = pool(heard)
     assert asked[2].size == 4_500
     # A third of them knows the mean of the family to 0.005, of which a quarter reaches a unit.

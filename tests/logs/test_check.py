@@ -180,7 +180,7 @@ def test_the_command_says_what_it_found(command, tmp_path):
     done = command("check", "log.csv", cwd=tmp_path)
     assert done.returncode == 2
     assert "5 decisions in 2 episodes" in done.stdout
-    assert "until one kind of fault is mended" in done.stdout
+    assert "until 1 kind of fault is corrected" in done.stdout
     assert "episode a, step 1: 2 rows" in done.stdout
     asked = ("--json", "--actions", "wait,act", "--rewards", "0,1")
     done = command("check", "log.csv", *asked, cwd=tmp_path)

@@ -446,7 +446,7 @@ def test_a_log_without_a_whole_episode_is_refused(ward, monkeypatch):
     )
     found = counsel.logs.evaluate_policy(rows, never, fitted=fit)
     assert found.whole == 0
-    assert found.refusal.startswith("none of the 300 episodes is whole")
+    assert found.refusal.startswith("none of the 300 episodes is complete")
     assert found.policy.weighted is found.policy.doubly_robust is found.logged is None
     assert found.policy.effective == 0.0
     assert np.isfinite(found.policy.model.value)
@@ -466,8 +466,8 @@ def test_what_was_never_said_cannot_be_judged(ward, monkeypatch):
     stable = at.occupancy[:, fit.tally.states.index("stable")].sum()
     lived = at.occupancy[:, : len(fit.tally.states)].sum()
     assert found.policy.new == pytest.approx(stable / lived)
-    assert "as the log never was in that state" in found.refusal
-    assert f"in {stable / lived:.0%} of its decisions" in found.refusal
+    assert "where the log never does so in that state" in found.refusal
+    assert found.refusal.startswith(f"{stable / lived:.0%} of the policy's decisions")
 
 
 def test_rewards_that_are_missing_have_that_of_the_model(ward, fitted, monkeypatch):
@@ -508,5 +508,5 @@ def test_the_command_refuses_where_too_few_episodes_went_that_way(command, tmp_p
     assert done.stdout == ""
     (line,) = done.stderr.splitlines()
     assert line.startswith("counsel: log.csv cannot say what policy.csv would have been worth: ")
-    assert "the effective sample is" in line or "as the log never was" in line
+    assert "the effective sample is" in line or "where the log never does so" in line
     assert "--model-only" in line

@@ -7,6 +7,7 @@ import pytest
 
 import counsel
 from counsel.estimate.intervals import wilson
+from counsel.logs.bootstrap import resample_tally
 from counsel.logs.count import Tally, count_log
 from counsel.logs.read import read_log
 from counsel.worlds import make
@@ -365,7 +366,7 @@ def test_a_tally_drawn_again_has_as_many_blocks():
     rng = np.random.default_rng(0)
     weights = []
     for _ in range(200):
-        again = tally.drawn(rng)
+        again = resample_tally(tally, rng)
         per_block = np.zeros(tally.n_blocks)
         per_block[tally.block] = again.times / tally.times
         assert per_block.sum() == pytest.approx(tally.n_blocks)

@@ -88,7 +88,7 @@ def main() -> None:
             raise
         _fail(usage().replace("\n", " "))
     if code == STOPPED:
-        sys.stderr.write("counsel: stopped; no file was left half-written\n")
+        sys.stderr.write("counsel: stopped; nothing was left half-written\n")
     sys.exit(code if isinstance(code, int) else 0)
 
 
