@@ -25,7 +25,9 @@ def draw_choices(rng, *, most_actions=5, silences=(0, 1, 5, 50), refusals=(1, 3,
 def habit(silent, against):
     silent, against = np.asarray(silent, dtype=float), np.asarray(against, dtype=float)
     taken = silent + against.sum(axis=0)
-    return estimate_habit(silent[None], against.sum(axis=0)[None], against.sum(axis=1)[None], taken[None])
+    return estimate_habit(
+        silent[None], against.sum(axis=0)[None], against.sum(axis=1)[None], taken[None]
+    )
 
 
 def test_the_habit_is_the_one_a_general_optimiser_finds():

@@ -404,7 +404,9 @@ def test_the_whole_answer_holds_the_truth_and_what_was_logged(ward, monkeypatch)
     assert found.logged_pieces == pytest.approx((rows.advice != "").sum() / 4000)
     assert found.policy.new == 0.0
     # What was logged, judged by itself, is the mean of the log: all weights are 1.
-    same = counsel.logs.evaluate_policy(rows, in_fit_order(problem, fit, uniform(problem)), fitted=fit)
+    same = counsel.logs.evaluate_policy(
+        rows, in_fit_order(problem, fit, uniform(problem)), fitted=fit
+    )
     assert same.policy.weighted.value == pytest.approx(np.sum(
         rows.groupby("step").reward.sum() / 4000
     ))  # fmt: skip

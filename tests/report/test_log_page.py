@@ -57,7 +57,9 @@ def default_report(fit):
 
 def page_of(log, contents):
     policy, rng = contents.plan.plan.policy, np.random.default_rng(0)
-    return log_page(contents, evaluate_by_episodes(as_log(log, None, None), policy, contents.fit, rng))
+    return log_page(
+        contents, evaluate_by_episodes(as_log(log, None, None), policy, contents.fit, rng)
+    )
 
 
 def rendered(page, folder):
@@ -98,7 +100,13 @@ def test_the_numbers_of_a_study_are_those_of_the_model(shifts, ward, contents):
     rows = shifts.to_pandas()
     assert contents.logged.value == pytest.approx(rows.reward.sum() / 1500)
     assert ward.logged_pieces == pytest.approx(rows.advice.notna().sum() / 1500)
-    for worth in (contents.alone, contents.chosen, contents.added, contents.logged, contents.always):
+    for worth in (
+        contents.alone,
+        contents.chosen,
+        contents.added,
+        contents.logged,
+        contents.always,
+    ):
         assert worth.low < worth.value < worth.high
 
 
@@ -196,7 +204,9 @@ def test_the_page_says_what_the_log_says_without_the_model():
     log = ward_log(shifts=3000, rng=np.random.default_rng(0))
     contents = prepare_report(plan_advice(counsel.fit(log), budget=1))
     policy = contents.plan.plan.policy
-    judged, refusal = evaluate_by_episodes(as_log(log, None, None), policy, contents.fit, np.random.default_rng(0))
+    judged, refusal = evaluate_by_episodes(
+        as_log(log, None, None), policy, contents.fit, np.random.default_rng(0)
+    )
     told = evaluate_policy(log, policy, fitted=contents.fit).policy
     assert refusal is None
     assert judged.effective == told.effective
@@ -266,7 +276,9 @@ def test_real_people_and_advice_that_was_right_or_wrong():
     assert found.alone.value == pytest.approx(0.47, abs=0.01)
     assert found.added.low > 0.2
     page = page_of(log, found)
-    assert "The data cannot test whether people who refuse" in page, "two actions cannot test the law"
+    assert "The data cannot test whether people who refuse" in page, (
+        "two actions cannot test the law"
+    )
 
 
 @pytest.mark.slow

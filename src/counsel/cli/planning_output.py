@@ -32,9 +32,7 @@ def print_plan(summary: PlanSummary, *, reverse_left_out: bool) -> None:
             "not know that."
         )
     elif reverse_left_out and problem.human.repels:
-        typer.echo(
-            "Some advice repels this person; the plan leaves it out without --allow-reverse."
-        )
+        typer.echo("Some advice repels this person and is left out; --allow-reverse would use it.")
     table = new_table(None, "per episode", "", left=1)
     table.add_row("expected reward", in_full(plan.value))
     if plan.penalty:

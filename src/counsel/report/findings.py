@@ -208,13 +208,13 @@ def plan_limit(plan: LogPlan) -> str:
 
 def plan_value(plan: LogPlan) -> str:
     """Say what a plan is worth in the model, beside silence and the log."""
-    count, share = plan.plan.advice_count, plan.share_of_unlimited
+    share = plan.share_of_unlimited
     kept = "" if share is None else f", {percent(share)} of what unlimited advice is worth"
     return (
-        f"{_per_episode(count)} {verb_for(count, 'bring')} {in_full(plan.plan.value)} in the "
-        f"model, against {in_full(plan.value_alone)} without advice{kept}. In the log, "
-        f"{pieces_of_advice(plan.fit.logged_pieces)} per episode brought "
-        f"{in_full(plan.fit.logged_value)}."
+        f"With {_per_episode(plan.plan.advice_count)} the expected reward is "
+        f"{in_full(plan.plan.value)} in the model, against {in_full(plan.value_alone)} without "
+        f"advice{kept}. In the log it is {in_full(plan.fit.logged_value)} with "
+        f"{_per_episode(plan.fit.logged_pieces)}."
     )
 
 
@@ -330,23 +330,27 @@ def headline(contents: ReportContents) -> str:
 
 def today(contents: ReportContents) -> str:
     """Compare the log, silence and the plan."""
+    sent = _per_episode(contents.fit.logged_pieces)
     return (
-        f"Today {pieces_of_advice(contents.fit.logged_pieces)} per episode are sent, and an "
-        f"episode brings {value_interval(contents.logged)}. Without advice it would bring "
-        f"{value_interval(contents.alone)}, with the plan {value_interval(contents.chosen)}. These "
-        f"numbers come from {log_size(contents.fit.check)}. Square brackets are 95 % intervals "
-        "over resampled episodes."
+        f"Today {sent} are sent and the reward per episode is {value_interval(contents.logged)}. "
+        f"Without advice it would be {value_interval(contents.alone)}, with the plan "
+        f"{value_interval(contents.chosen)}. These numbers come from "
+        f"{log_size(contents.fit.check)}. Square brackets are 95 % intervals over resampled "
+        "episodes."
     )
 
 
 def frontier_finding(contents: ReportContents) -> str:
     """Say what the plan adds, without a full stop."""
-    share = "" if contents.share is None else f", {percent(contents.share)} of the most possible"
+    kept = "" if contents.share is None else f", {percent(contents.share)} of what is possible"
     count = contents.plan.plan.advice_count
-    return f"{_per_episode(count)} {verb_for(count, 'add')} {added_value(contents.added)}{share}"
+    added = added_value(contents.added)
+    return f"{_per_episode(count)} {verb_for(count, 'add')} {added} to the reward{kept}"
 
 
 def sensitivity_case(case: SensitivityRange) -> tuple[str, str]:
     """Return a case of the sensitivity analysis: its assumption, and what the plan then adds."""
-    how = "not at all" if case.odds == 1.0 else f"odds up to {case.odds:g} times as large or small"
+    how = (
+        "no difference" if case.odds == 1.0 else f"odds up to {case.odds:g} times as large or small"
+    )
     return how, f"{case.low:+.3g} to {case.high:+.3g}"
