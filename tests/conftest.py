@@ -71,7 +71,7 @@ def command():
     def run(*words, cwd="."):
         said, told = io.StringIO(), io.StringIO()
         with pytest.MonkeyPatch.context() as patch, contextlib.chdir(cwd):
-            patch.setattr(cli.app, "_be_plain", lambda: None)  # it is about the process
+            patch.setattr(cli.app, "_prepare_streams", lambda: None)  # it is about the process
             patch.setattr(sys, "argv", ["counsel", *map(str, words)])
             patch.setattr(sys, "stdout", said)
             patch.setattr(sys, "stderr", told)

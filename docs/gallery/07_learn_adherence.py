@@ -12,7 +12,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import counsel
-from counsel.estimate.seeds import band
+from counsel.estimate.intervals import band
 from counsel.worlds import make
 
 LOOKS = ("#0B7A75", "-^"), ("#9A6B0F", "-D"), ("#0B7A75", "--^"), ("#9A6B0F", "--D")

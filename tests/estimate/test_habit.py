@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from counsel.estimate.habit import habit_of
+from counsel.estimate.habit import estimate_habit
 from counsel.estimate.intervals import wilson
 from tests.support import slow_logs
 from tests.support.drawn_choices import draw_choices_of_many, held
@@ -25,7 +25,9 @@ def draw_choices(rng, *, most_actions=5, silences=(0, 1, 5, 50), refusals=(1, 3,
 def habit(silent, against):
     silent, against = np.asarray(silent, dtype=float), np.asarray(against, dtype=float)
     taken = silent + against.sum(axis=0)
-    return habit_of(silent[None], against.sum(axis=0)[None], against.sum(axis=1)[None], taken[None])
+    return estimate_habit(
+        silent[None], against.sum(axis=0)[None], against.sum(axis=1)[None], taken[None]
+    )
 
 
 def test_the_habit_is_the_one_a_general_optimiser_finds():
@@ -34,7 +36,7 @@ def test_the_habit_is_the_one_a_general_optimiser_finds():
     for _ in range(80):
         silent, against = draw_choices(rng)
         found = habit(silent, against)
-        if not found.told[0]:
+        if not found.known[0]:
             continue
         expected = slow_logs.habit(silent, against)
         # The optimiser stops some 1e-4 before a maximum at 0 or 1.
@@ -75,7 +77,7 @@ def test_a_habit_is_told_where_its_likelihood_has_one_maximum():
         np.fill_diagonal(against, 0)
         if silent.sum() + against.sum() == 0:
             continue
-        told = bool(habit(silent, against).told[0])
+        told = bool(habit(silent, against).known[0])
         assert told == slow_logs.habit_is_unique(silent, against), (silent, against)
         seen.add((told, bool(silent.sum()), int((against.sum(axis=1) > 0).sum())))
     assert len(seen) > 6
@@ -84,8 +86,8 @@ def test_a_habit_is_told_where_its_likelihood_has_one_maximum():
 def test_refusals_of_two_that_all_went_to_the_other_tell_nothing():
     # (π₁ / (π₁ + π₂))³ (π₀ / (π₀ + π₂))² is 1 wherever π₂ = 0.
     found = habit([0, 0, 0], [[0, 3, 0], [2, 0, 0], [0, 0, 0]])
-    assert not found.told[0]
-    assert habit([0, 0, 0], [[0, 3, 1], [2, 0, 0], [0, 0, 0]]).told[0]
+    assert not found.known[0]
+    assert habit([0, 0, 0], [[0, 3, 1], [2, 0, 0], [0, 0, 0]]).known[0]
 
 
 @each("silent", [3, 20, 1000])
@@ -96,6 +98,6 @@ def test_intervals_of_the_habit_hold_as_often_as_they_say(n, silent):
     pi = rng.dirichlet(np.full(3, 2.0), 2000)
     lift = rng.uniform(0.0, 0.9, pi.shape)
     alone, against, matched = draw_choices_of_many(rng, pi, lift, n=n, silent=silent)
-    found = habit_of(alone, against, n - matched, alone + against)
-    assert found.told.all()
+    found = estimate_habit(alone, against, n - matched, alone + against)
+    assert found.known.all()
     assert 0.935 < held(found.low, found.high, pi) < 0.97

@@ -6,8 +6,8 @@ import numpy as np
 
 from counsel.estimate._bound_kernels import kl_above
 from counsel.estimate.bounds import KL, PaperBonus, Theory, interval
-from counsel.estimate.habit import chance_of_others, habit_of
-from counsel.estimate.pooling import Heard, pool
+from counsel.estimate.habit import chance_of_others, estimate_habit
+from counsel.estimate.pooling import AdviceCounts, pool
 
 ULP = 2.0**-53
 MEANS = (0.0, 5e-324, 1e-300, 1e-17, ULP, 1e-12, 1e-9, 0.5, 1.0 - 1e-9, 1.0 - 1e-12, 1.0 - ULP)
@@ -88,7 +88,7 @@ def test_pooling_is_finite_whatever_the_habit_and_the_counts():
     counts = [(0, 0), (0, 1), (1, 1), (0, 10**9), (1, 10**9), (10**9 - 1, 10**9), (10**9, 10**9)]
     for size in (np.inf, 1.0, 1e9):
         for k, given in counts:
-            heard = Heard(
+            heard = AdviceCounts(
                 unit=np.arange(habits.size),
                 family=np.zeros(habits.size, dtype=np.int64),
                 given=np.full(habits.size, float(given)),
@@ -114,7 +114,7 @@ def test_habits_are_distributions_whatever_the_counts():
                 refused = np.array([[0.0, refusing, rare]])
                 against = np.array([[refusing, 0.0, rare]])
                 with np.errstate(all="raise", under="ignore"):
-                    habit = habit_of(silence, against, refused, silence + against)
+                    habit = estimate_habit(silence, against, refused, silence + against)
                 case = f"silent {silent}, refusing {refusing}, rare {rare}: {habit.policy}"
                 assert abs(habit.policy.sum() - 1.0) <= 1e-12, case
                 assert (habit.policy >= 0.0).all(), case

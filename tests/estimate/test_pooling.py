@@ -5,8 +5,8 @@ import pytest
 from scipy import stats
 
 from counsel.estimate import pooling
-from counsel.estimate.habit import habit_of
-from counsel.estimate.pooling import GRID, Heard, likeliest, pool, pool_estimates
+from counsel.estimate.habit import estimate_habit
+from counsel.estimate.pooling import GRID, AdviceCounts, likeliest, pool, pool_estimates
 from tests.support import slow_logs
 from tests.support.drawn_choices import draw_choices_of_many, draw_lifts, held, pooled
 from tests.support.each import each
@@ -79,7 +79,7 @@ def test_the_likeliest_lift_of_one_cell_is_its_excess_over_the_habit():
     n, pi = rng.integers(1, 200, 40).astype(float), rng.uniform(0.0, 0.8, 40)
     k = rng.binomial(n.astype(int), 0.5).astype(float)
     units = np.arange(40)
-    own, error = likeliest(Heard(units, units * 0, n, k, pi, np.full(40, np.inf)))
+    own, error = likeliest(AdviceCounts(units, units * 0, n, k, pi, np.full(40, np.inf)))
     raw = (k / n - pi) / (1.0 - pi)
     # No lift is below −1, even where a habit would allow it.
     np.testing.assert_allclose(own, np.maximum(raw, -1.0), atol=1e-9)
@@ -95,7 +95,7 @@ def test_the_error_of_a_lift_counts_how_well_the_habit_is_known():
     n, k = np.full(4, 5_000.0), np.array([1_500.0, 2_500.0, 3_500.0, 4_500.0])
     pi, size = np.array([0.1, 0.3, 0.5, 0.2]), np.array([20.0, 100.0, 1_000.0, np.inf])
     units = np.arange(4)
-    own, error = likeliest(Heard(units, units * 0, n, k, pi, size))
+    own, error = likeliest(AdviceCounts(units, units * 0, n, k, pi, size))
     shown = np.where(np.isfinite(size), size, 1.0)
     known = stats.beta.var(shown * pi + 0.5, shown * (1.0 - pi) + 0.5)
     known[3] = 0.0
@@ -107,7 +107,7 @@ def test_the_error_of_a_lift_counts_how_well_the_habit_is_known():
 def test_shares_of_zero_and_one_have_an_error():
     n, k = np.array([5.0, 5.0, 400.0]), np.array([0.0, 5.0, 400.0])
     units = np.arange(3)
-    own, error = likeliest(Heard(units, units * 0, n, k, np.zeros(3), np.full(3, np.inf)))
+    own, error = likeliest(AdviceCounts(units, units * 0, n, k, np.zeros(3), np.full(3, np.inf)))
     np.testing.assert_allclose(own, [0.0, 1.0, 1.0], atol=1e-9)
     even = (k + 1.0) / (n + 2.0)
     np.testing.assert_allclose(error, np.sqrt(even * (1.0 - even) / n), rtol=1e-9)
@@ -127,13 +127,13 @@ def test_of_a_very_large_family_an_even_sample_is_asked(monkeypatch):
     pool_estimates(own, error)
     assert asked[0].size == 1467  # of 4,400 that are known every third
     assert asked[0].mean() == pytest.approx(own[np.isfinite(error)].mean(), abs=1e-3)
-    heard = Heard(
+    heard = AdviceCounts(
         np.arange(4_500), np.zeros(4_500, int), np.full(4_500, 20.0), np.round(20.0 * own),
         np.zeros(4_500), np.full(4_500, np.inf),
     )  # fmt: skip
     found = pool(heard)
     assert asked[1].size == 1500
-    monkeypatch.setattr(pooling, "SPEAKS_FOR_ALL", 4_500)
+    monkeypatch.setattr(pooling, "SAMPLE", 4_500)
     everybody = pool(heard)
     assert asked[2].size == 4_500
     # A third of them knows the mean of the family to 0.005, of which a quarter reaches a unit.
@@ -166,14 +166,14 @@ def test_units_that_are_alike_are_pulled_together():
 def test_a_unit_without_data_is_its_family():
     unit, family = np.array([0, 1, 3, 4]), np.array([0, 0, 0, 1, 1, 1])
     n, k = np.array([50.0, 80.0, 50.0, 80.0]), np.array([10.0, 20.0, 40.0, 70.0])
-    found = pool(Heard(unit, family, n, k, np.zeros(4), np.full(4, np.inf)))
+    found = pool(AdviceCounts(unit, family, n, k, np.zeros(4), np.full(4, np.inf)))
     density = found.families / found.families.sum(axis=1, keepdims=True)
     assert found.mean[[2, 5]] == pytest.approx(density @ GRID, abs=1e-9)
     assert found.mean[2] < 0.4 < 0.6 < found.mean[5]
     assert np.isnan(found.own[[2, 5]]).all()
     assert (found.high[[2, 5]] - found.low[[2, 5]] > 0.3).all()
     # Where nobody was ever heard, any lift from 0 to 1 is as likely as any other.
-    nobody = pool(Heard(unit[:0], family[:2], n[:0], k[:0], n[:0], n[:0]))
+    nobody = pool(AdviceCounts(unit[:0], family[:2], n[:0], k[:0], n[:0], n[:0]))
     assert nobody.mean == pytest.approx([0.5, 0.5])
 
 
@@ -205,13 +205,13 @@ def test_pooled_intervals_hold_as_often_as_they_say(actions, n, silent):
     lift = np.swapaxes(draw_lifts(rng, by_family).reshape(families, actions, S), 1, 2)
     flat_pi, flat_lift = pi.reshape(-1, actions), lift.reshape(-1, actions)
     alone, against, matched = draw_choices_of_many(rng, flat_pi, flat_lift, n=n, silent=silent)
-    own = habit_of(alone, against, n - matched, alone + against)
+    own = estimate_habit(alone, against, n - matched, alone + against)
     given = np.full(matched.size, float(n))
     cell, b = np.indices(matched.shape).reshape(2, -1)
     keep = own.policy.ravel() < 1.0
     family = cell // S * actions + b
     units = np.arange(matched.size)
-    heard = Heard(
+    heard = AdviceCounts(
         units[keep],
         family,
         given[keep],

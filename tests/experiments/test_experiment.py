@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import counsel
-from counsel.estimate.seeds import band, interval
+from counsel.estimate.intervals import band, interval
 from counsel.experiments.paper import budget, penalty, regret, scaling
 from counsel.experiments.rows import pad_columns, seeds_of
 from counsel.experiments.run_types import most_common

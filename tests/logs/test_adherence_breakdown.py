@@ -12,7 +12,7 @@ from tests.support.later import Later
 
 pd = Later("pandas")
 
-# The adherence law_test.
+# The adherence law.
 
 
 @pytest.mark.slow
@@ -23,7 +23,7 @@ def test_data_of_the_law_are_not_rejected_too_often(monkeypatch):
     monkeypatch.setattr(law_test, "DRAWS", 39)
     problem = make("ward")
     p = np.array([
-        law_test.examine_law(tally_of(problem, drawn(problem, 250, 100 + seed)),
+        law_test.check_adherence_law(tally_of(problem, drawn(problem, 250, 100 + seed)),
                      np.random.default_rng(seed)).p_value
         for seed in range(80)
     ])  # fmt: skip

@@ -14,8 +14,8 @@ import pytest
 
 import counsel
 from counsel.logs.check import check_log
+from counsel.logs.column_mapping import Columns
 from counsel.logs.read import read_log
-from counsel.logs.schema import Columns
 from counsel.worlds import make
 from tests.support.faulty_logs import FAULTS, FINE, HEADER, malformed, written
 from tests.support.later import Later
@@ -179,7 +179,7 @@ def test_the_command_says_what_it_found(command, tmp_path):
     done = command("check", "log.csv", cwd=tmp_path)
     assert done.returncode == 2
     assert "5 decisions in 2 episodes" in done.stdout
-    assert "until one kind of fault is mended" in done.stdout
+    assert "until 1 kind of fault is corrected" in done.stdout
     assert "episode a, step 1: 2 rows" in done.stdout
     asked = ("--json", "--actions", "wait,act", "--rewards", "0,1")
     done = command("check", "log.csv", *asked, cwd=tmp_path)

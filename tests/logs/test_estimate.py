@@ -169,7 +169,7 @@ def test_estimates_are_shares_and_means_of_what_the_loop_counts(by_step):
             [[slow.refusing[(*row, a)] for a in tally.actions] for row in index], dtype=float
         )
         cell = layer * S + tally.states.index(state)
-        if found.habit.told[cell]:
+        if found.habit.known[cell]:
             expected = slow_logs.habit(silent, refusals)
             np.testing.assert_allclose(found.habit.policy[cell], expected, atol=1e-3)
 

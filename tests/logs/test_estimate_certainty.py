@@ -9,7 +9,7 @@ from counsel.logs.count import ENDED, Tally
 from counsel.logs.estimate import Sharing, estimate, least_lift
 from counsel.logs.fit import Fit
 from counsel.logs.importance_weights import _ahead, _model
-from counsel.logs.sensitivity import sensitivity
+from counsel.logs.sensitivity import sensitivity_ranges
 
 SMALL = (0.5, 1e-3, 1e-6, 1e-8, 1e-12, 1e-15, 1e-17, 1e-100)
 
@@ -84,7 +84,7 @@ def test_sensitivity_at_odds_of_one_is_what_the_fit_says_itself():
             - counsel.evaluate(fit.problem, silent).value
         )
         assert brings > 0.9, f"{rare}: {brings}"
-        swayed = sensitivity(fit, policy)
+        swayed = sensitivity_ranges(fit, policy)
         for end in (swayed[0].low, swayed[0].high):
             assert abs(end - brings) <= 1e-9, f"{rare}: {end}, {brings}"
         # Found here: for advice that repels to good effect the ends came in the wrong order.

@@ -1,17 +1,16 @@
 """What a policy would have been worth, against what it is worth in the world the log is from."""
 
 import itertools
-from importlib import import_module
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 import counsel
-from counsel.logs.evaluate_log import _judge
+from counsel.logs import bootstrap, evaluate_log
+from counsel.logs.decisions import Decisions, load_decisions
+from counsel.logs.evaluate_log import _estimate, _Evidence
 from counsel.logs.importance_weights import (
-    Decisions,
-    decisions_of,
     logged_chances,
     policy_chances,
     policy_values,
@@ -25,8 +24,6 @@ from tests.support.later import Later
 pd = Later("pandas")
 
 pytestmark = pytest.mark.usefixtures("few_draws")
-
-judging = import_module("counsel.logs.evaluate_log")  # counsel.logs.evaluate_log is the function
 
 
 def in_fit_order(problem, fit, policy):
@@ -45,7 +42,7 @@ def in_fit_order(problem, fit, policy):
 
 
 def rows_of(problem, batch, recorded=np.nan):
-    """The decisions of a batch as ``decisions_of`` brings them over."""
+    """The decisions of a batch as ``load_decisions`` brings them over."""
     labels = problem.mdp.state_labels
     _, s = order_of(labels, np.unique(batch.state))
     _, a = order_of(problem.mdp.action_labels, range(problem.n_actions))
@@ -85,7 +82,7 @@ def test_rows_of_a_batch_are_those_of_the_written_log(tmp_path):
     batch = drawn(problem, 200, 3)
     counsel.save_log(batch, tmp_path / "log.parquet", problem=problem)
     log = read_log(str(tmp_path / "log.parquet"))
-    told, made = decisions_of(log, counsel.fit(log)), rows_of(problem, batch)
+    told, made = load_decisions(log, counsel.fit(log)), rows_of(problem, batch)
     assert told.n_episodes == made.n_episodes == 200
     # The log's episodes go by their names, in the order of text.
     order = np.argsort([str(i) for i in range(200)], kind="stable")
@@ -115,16 +112,18 @@ def test_weighted_intervals_hold_as_often_as_they_say(horizon, episodes, target,
     truth = counsel.evaluate(problem, policy).value
     held, sizes, off = [], [], []
     # The same draws of blocks for every log; what is in a block is another matter each time.
-    filled = judging.BLOCKS
+    filled = bootstrap.BLOCKS
     times = np.random.default_rng(0).multinomial(filled, np.full(filled, 1.0 / filled), size=400)
     for seed in range(150):
         batch = drawn(problem, episodes, 5000 + seed)
         fit = fit_of(tally_of(problem, batch))
         rows = rows_of(problem, batch, recorded)
         chance, _ = logged_chances(rows, fit.problem)
-        blocks = np.random.default_rng(seed).permutation(episodes) % judging.BLOCKS
+        blocks = np.random.default_rng(seed).permutation(episodes) % bootstrap.BLOCKS
         here = in_fit_order(problem, fit, policy)
-        found = _judge("policy", here, fit, np.zeros(3), rows, chance, blocks, times)
+        draws = bootstrap.BlockDraws(blocks, times)
+        evidence = _Evidence(fit, rows, chance, not np.isnan(recorded), draws)
+        found = _estimate("policy", here, np.zeros(3), evidence)
         sizes.append(found.effective)
         both = (found.weighted, found.doubly_robust)
         held.append([one.low <= truth <= one.high for one in both])
@@ -141,7 +140,7 @@ def test_weighted_intervals_hold_as_often_as_they_say(horizon, episodes, target,
 @pytest.mark.slow
 def test_intervals_of_the_model_hold_as_often_as_they_say(monkeypatch):
     # 40 logs: 0.95 has a standard error of 0.034.
-    monkeypatch.setattr(judging, "MODELS", 40)
+    monkeypatch.setattr(evaluate_log, "MODELS", 40)
     problem = make("ward", horizon=5)
     policy = counsel.solve(problem, budget=1).policy
     never = counsel.Policy.never(horizon=5, n_states=5, n_actions=3)
@@ -150,10 +149,13 @@ def test_intervals_of_the_model_hold_as_often_as_they_say(monkeypatch):
     for seed in range(40):
         fit = fit_of(tally_of(problem, drawn(problem, 1500, seed)))
         asked = [in_fit_order(problem, fit, one) for one in (policy, never)]
-        values = judging._in_models(fit, asked, np.random.default_rng(seed), None)
+        values = evaluate_log._values_in_models(fit, asked, np.random.default_rng(seed), None)
         assert values.shape == (41, 2)
-        ends = [judging.ends_of(column, fit.tally.n_blocks) for column in values[1:].T]
-        held.append([low <= at <= high for (low, high), at in zip(ends, truth, strict=True)])
+        ends = [
+            bootstrap.estimate_from_draws(column[0], column[1:], fit.tally.n_blocks)
+            for column in values.T
+        ]
+        held.append([end.low <= at <= end.high for end, at in zip(ends, truth, strict=True)])
     assert (np.mean(held, axis=0) > 0.95 - 3 * 0.034).all(), np.mean(held, axis=0)
 
 
@@ -163,13 +165,13 @@ def test_models_of_draws_that_lack_what_the_policy_advises_are_played_too(tmp_pa
     counsel.save_log(drawn(problem, 40, 0), tmp_path / "log.csv", problem=problem)
     log = read_log(str(tmp_path / "log.csv"))
     fit = counsel.fit(log)
-    draws = fit.resampled(50, np.random.default_rng(0))
+    draws = fit.resample(50, np.random.default_rng(0))
     known = fit.problem.mdp.allowed
     lacking = [(~one.problem.mdp.allowed & known).any() for _, one in draws]
     assert not np.any(lacking)
     for limit in ({"budget": 1}, {"budget": 1, "hard": True}):
-        policy = counsel.logs.plan(fit, **limit).plan.policy
-        found = counsel.logs.evaluate(log, policy, fitted=fit).policy
+        policy = counsel.logs.plan_advice(fit, **limit).plan.policy
+        found = counsel.logs.evaluate_policy(log, policy, fitted=fit).policy
         assert found.model.value == pytest.approx(counsel.evaluate(fit.problem, policy).value)
         assert found.model.low < found.model.value < found.model.high
 
@@ -376,12 +378,12 @@ def fitted(ward):
 
 @pytest.mark.slow
 def test_the_whole_answer_holds_the_truth_and_what_was_logged(ward, monkeypatch):
-    monkeypatch.setattr(judging, "MODELS", 60)
+    monkeypatch.setattr(evaluate_log, "MODELS", 60)
     problem, rows = ward
     fit = counsel.fit(rows)
     policy = in_fit_order(problem, fit, half_uniform(problem))
     seen = []
-    found = counsel.logs.evaluate(rows, policy, fitted=fit, show=seen.append)
+    found = counsel.logs.evaluate_policy(rows, policy, fitted=fit, show=seen.append)
     assert seen == list(range(1, 61))
     assert found.refusal is None
     assert found.recorded
@@ -401,17 +403,19 @@ def test_the_whole_answer_holds_the_truth_and_what_was_logged(ward, monkeypatch)
     assert found.logged_pieces == pytest.approx((rows.advice != "").sum() / 4000)
     assert found.policy.new == 0.0
     # What was logged, judged by itself, is the mean of the log: all weights are 1.
-    same = counsel.logs.evaluate(rows, in_fit_order(problem, fit, uniform(problem)), fitted=fit)
+    same = counsel.logs.evaluate_policy(
+        rows, in_fit_order(problem, fit, uniform(problem)), fitted=fit
+    )
     assert same.policy.weighted.value == pytest.approx(np.sum(
         rows.groupby("step").reward.sum() / 4000
     ))  # fmt: skip
     assert same.policy.effective == pytest.approx(4000)
-    again = counsel.logs.evaluate(rows, policy, fitted=fit)
+    again = counsel.logs.evaluate_policy(rows, policy, fitted=fit)
     assert again.policy == found.policy
 
 
 def test_episodes_with_gaps_are_left_out_and_counted(ward, monkeypatch):
-    monkeypatch.setattr(judging, "MODELS", 5)
+    monkeypatch.setattr(evaluate_log, "MODELS", 5)
     _, rows = ward
     names = rows.episode.unique()
     long = rows.groupby("episode").size().loc[lambda n: n == 3].index[:50]
@@ -421,7 +425,7 @@ def test_episodes_with_gaps_are_left_out_and_counted(ward, monkeypatch):
     kept = rows[~gone & ~stopped]
     fit = counsel.fit(kept)
     never = counsel.Policy.never(horizon=3, n_states=fit.problem.n_states, n_actions=3)
-    found = counsel.logs.evaluate(kept, never, fitted=fit)
+    found = counsel.logs.evaluate_policy(kept, never, fitted=fit)
     assert found.episodes == names.size
     assert found.whole == names.size - 80
     whole = rows[~rows.episode.isin(long.union(cut))]
@@ -433,7 +437,7 @@ def test_episodes_with_gaps_are_left_out_and_counted(ward, monkeypatch):
 
 
 def test_a_log_without_a_whole_episode_is_refused(ward, monkeypatch):
-    monkeypatch.setattr(judging, "MODELS", 5)
+    monkeypatch.setattr(evaluate_log, "MODELS", 5)
     _, rows = ward
     long = rows.groupby("episode").size().loc[lambda n: n == 3].index[:300]
     rows = rows[rows.episode.isin(long) & (rows.step != 1)]
@@ -441,16 +445,16 @@ def test_a_log_without_a_whole_episode_is_refused(ward, monkeypatch):
     never = counsel.Policy.never(
         horizon=3, n_states=fit.problem.n_states, n_actions=fit.problem.n_actions
     )
-    found = counsel.logs.evaluate(rows, never, fitted=fit)
+    found = counsel.logs.evaluate_policy(rows, never, fitted=fit)
     assert found.whole == 0
-    assert found.refusal.startswith("none of the 300 episodes is whole")
+    assert found.refusal.startswith("none of the 300 episodes is complete")
     assert found.policy.weighted is found.policy.doubly_robust is found.logged is None
     assert found.policy.effective == 0.0
     assert np.isfinite(found.policy.model.value)
 
 
 def test_what_was_never_said_cannot_be_judged(ward, monkeypatch):
-    monkeypatch.setattr(judging, "MODELS", 5)
+    monkeypatch.setattr(evaluate_log, "MODELS", 5)
     _, rows = ward
     quiet = (rows.state == "stable") & (rows.advice == "assess")
     rows = rows.assign(advice=rows.advice.where(~quiet, ""))
@@ -458,24 +462,24 @@ def test_what_was_never_said_cannot_be_judged(ward, monkeypatch):
     table = np.full((3, fit.problem.n_states), 3)
     table[:, fit.tally.states.index("stable")] = fit.tally.actions.index("assess")
     policy = counsel.Policy(table, n_actions=3)
-    found = counsel.logs.evaluate(rows, policy, fitted=fit)
+    found = counsel.logs.evaluate_policy(rows, policy, fitted=fit)
     at = counsel.evaluate(fit.problem, policy)
     stable = at.occupancy[:, fit.tally.states.index("stable")].sum()
     lived = at.occupancy[:, : len(fit.tally.states)].sum()
     assert found.policy.new == pytest.approx(stable / lived)
-    assert "as the log never was in that state" in found.refusal
-    assert f"in {stable / lived:.0%} of its decisions" in found.refusal
+    assert "where the log never does so in that state" in found.refusal
+    assert found.refusal.startswith(f"{stable / lived:.0%} of the policy's decisions")
 
 
 def test_rewards_that_are_missing_have_that_of_the_model(ward, fitted, monkeypatch):
-    monkeypatch.setattr(judging, "MODELS", 5)
+    monkeypatch.setattr(evaluate_log, "MODELS", 5)
     problem, rows = ward
     rng = np.random.default_rng(0)
     lost = rows.assign(reward=rows.reward.where(rng.random(len(rows)) > 0.3))
     fit = counsel.fit(lost)
     policy = in_fit_order(problem, fit, half_uniform(problem))
     one, other = (
-        counsel.logs.evaluate(x, policy, fitted=of).policy.weighted
+        counsel.logs.evaluate_policy(x, policy, fitted=of).policy.weighted
         for x, of in ((lost, fit), (rows, fitted))
     )
     # Rewards are certain on the simulated ward, so nothing is lost but sums in another order.
@@ -487,11 +491,11 @@ def test_what_is_no_policy_is_refused(ward, fitted):
     small = counsel.Policy.never(horizon=2, n_states=5, n_actions=3)
     for wrong, words in ((small, "the policy is for 2 steps"), (3, "give a policy")):
         with pytest.raises(counsel.CounselError, match=words):
-            counsel.logs.evaluate(rows, wrong, fitted=fitted)
+            counsel.logs.evaluate_policy(rows, wrong, fitted=fitted)
 
 
 def test_the_command_refuses_where_too_few_episodes_went_that_way(command, tmp_path, monkeypatch):
-    monkeypatch.setattr(judging, "MODELS", 5)
+    monkeypatch.setattr(evaluate_log, "MODELS", 5)
     monkeypatch.chdir(tmp_path)
     problem = make("flappy-bird/greedy")
     counsel.save_log(drawn(problem, 600, 1), "log.csv", problem=problem)
@@ -505,5 +509,5 @@ def test_the_command_refuses_where_too_few_episodes_went_that_way(command, tmp_p
     assert done.stdout == ""
     (line,) = done.stderr.splitlines()
     assert line.startswith("counsel: log.csv cannot say what policy.csv would have been worth: ")
-    assert "the effective sample is" in line or "as the log never was" in line
+    assert "the effective sample is" in line or "where the log never does so" in line
     assert "--model-only" in line

@@ -7,6 +7,7 @@ import pytest
 
 import counsel
 from counsel.estimate.intervals import wilson
+from counsel.logs.bootstrap import resample_tally
 from counsel.logs.count import Tally, count_log
 from counsel.logs.read import read_log
 from counsel.worlds import make
@@ -81,7 +82,7 @@ def shares_held(world, episodes, seeds, change=None):
             note("p", every_low, every_high, truth, possible)
         note("r", found.reward_low[0], found.reward_high[0], r[ix], found.priced[0] > 0.0)
         open_, own = (pi[ix] > 0.0) & (pi[ix] < 1.0), found.habit
-        note("π", own.low, own.high, pi[ix], own.told[:, None] & open_)
+        note("π", own.low, own.high, pi[ix], own.known[:, None] & open_)
         some = (found.given[0] > 0.0) & (pi[ix] < 1.0)
         note("θ", found.adherence_low[0], found.adherence_high[0], theta[ix], some)
         note("λ", found.lift_low[0], found.lift_high[0], lift[ix], found.usable[0] & some)
@@ -183,7 +184,7 @@ def test_plans_on_fifty_thousand_episodes_are_nearly_the_best(world, policy):
         # No plan can know what those did not tell, so it is held to what is best of what they did.
         thin = world == BIRD and policy is None and not limit
         best = counsel.solve(problem, **limit, forbidden=untold(problem, fit) if thin else None)
-        planned = counsel.logs.plan(fit, **limit).plan
+        planned = counsel.logs.plan_advice(fit, **limit).plan
         found = counsel.evaluate(problem, brought_back(problem, fit, planned.policy))
         gap = (best.value - found.value) / best.value
         assert -0.02 < gap < 0.02, limit
@@ -203,7 +204,7 @@ def test_by_step_finds_a_habit_that_changes_and_pooling_does_not():
     pi = problem.policy[:, s][:, :, a]
     own = layered.estimates.habit
     H, S, _ = pi.shape
-    low, high, told = (x.reshape(H, S, -1) for x in (own.low, own.high, own.told))
+    low, high, told = (x.reshape(H, S, -1) for x in (own.low, own.high, own.known))
     where = (pi > 0.0) & (pi < 1.0) & told
     inside = ((low <= pi) & (pi <= high))[where].mean()
     # 12 steps of four states and two free shares: about 90, a standard error of 0.023.
@@ -290,7 +291,7 @@ def test_a_model_comes_back_the_same_and_is_a_problem(tmp_path):
         assert one.mdp.action_labels == fit.problem.mdp.action_labels
         assert one.horizon == fit.problem.horizon
     assert back.notes == fit.notes
-    assert back.checked == fit.checked
+    assert back.check == fit.check
     assert back.law == fit.law
     assert back.columns == fit.columns
     assert back.sharing == fit.sharing
@@ -339,7 +340,7 @@ def test_models_of_episodes_drawn_again_differ_as_models_of_other_logs_do():
         values.append(counsel.evaluate(fit.problem, here).value)
         if seed < 10:
             rng = np.random.default_rng(seed)
-            again = [counsel.evaluate(one.problem, here).value for _, one in fit.resampled(40, rng)]
+            again = [counsel.evaluate(one.problem, here).value for _, one in fit.resample(40, rng)]
             spreads.append(np.std(again, ddof=1))
     ratio = np.sqrt(np.mean(np.square(spreads))) / np.std(values, ddof=1)
     assert 1.0 - 3 * 0.07 < ratio < 1.0 + 3 * 0.07
@@ -352,11 +353,11 @@ def test_the_same_draws_come_again():
     _, tally = ward_tally(100)
     fit = fit_of(tally)
     first, second = (
-        [one.problem.policy for _, one in fit.resampled(3, np.random.default_rng(1))]
+        [one.problem.policy for _, one in fit.resample(3, np.random.default_rng(1))]
         for _ in range(2)
     )
     assert np.array_equal(first, second)
-    lifts = [one.problem.lift for _, one in fit.resampled(3, np.random.default_rng(1))]
+    lifts = [one.problem.lift for _, one in fit.resample(3, np.random.default_rng(1))]
     assert not np.array_equal(lifts[0], lifts[1])
 
 
@@ -365,7 +366,7 @@ def test_a_tally_drawn_again_has_as_many_blocks():
     rng = np.random.default_rng(0)
     weights = []
     for _ in range(200):
-        again = tally.drawn(rng)
+        again = resample_tally(tally, rng)
         per_block = np.zeros(tally.n_blocks)
         per_block[tally.block] = again.times / tally.times
         assert per_block.sum() == pytest.approx(tally.n_blocks)

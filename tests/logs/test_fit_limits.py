@@ -14,7 +14,7 @@ pytestmark = pytest.mark.usefixtures("few_draws")
 
 def alike(fit):
     """Everything a plan without limit says."""
-    return set(np.unique(counsel.logs.plan(fit).plan.policy.advice).tolist())
+    return set(np.unique(counsel.logs.plan_advice(fit).plan.policy.advice).tolist())
 
 
 def noted(fit, words):
@@ -33,7 +33,7 @@ def test_without_silence_and_refusals_of_one_advice_nothing_is_planned():
     said = np.ones(400, dtype=int)
     advice, action = spoken(rng, 400, [0.5, 0.2, 0.3], 0.5, said=said)
     fit = counsel.fit(table(advice=advice, action=action, reward=paying(action)))
-    assert noted(fit, "nobody was left alone").examples == ("only",)
+    assert noted(fit, "nobody was left without advice").examples == ("only",)
     assert not fit.problem.lift.any()
     assert not fit.estimates.usable.any()
     assert alike(fit) == {3}
@@ -42,7 +42,7 @@ def test_without_silence_and_refusals_of_one_advice_nothing_is_planned():
     quiet = quiet.assign(episode="q" + quiet.episode, reward=paying(quiet.action))
     rows = pd.concat((table(advice=advice, action=action, reward=paying(action)), quiet))
     told = counsel.fit(rows)
-    assert not [note for note in told.notes if "nobody was left alone" in note.what]
+    assert not [note for note in told.notes if "nobody was left without advice" in note.what]
     assert alike(told) == {1}
 
 
@@ -50,7 +50,7 @@ def test_refusals_alone_tell_the_habit_where_three_pieces_were_refused():
     rng = np.random.default_rng(1)
     advice, action = spoken(rng, 3000, [0.5, 0.2, 0.3], 0.5, said=rng.integers(3, size=3000))
     fit = counsel.fit(table(advice=advice, action=action, reward=paying(action)))
-    assert not [note for note in fit.notes if "nobody was left alone" in note.what]
+    assert not [note for note in fit.notes if "nobody was left without advice" in note.what]
     # Half of 3,000 are refusals or would have been: each π is known to about 0.03.
     np.testing.assert_allclose(fit.problem.policy[0, 0], [0.5, 0.2, 0.3], atol=0.1)
     assert alike(fit) == {1}
@@ -60,7 +60,7 @@ def test_with_two_actions_refusals_tell_nothing():
     rng = np.random.default_rng(2)
     advice, action = spoken(rng, 400, [0.6, 0.4], 0.5, said=rng.integers(2, size=400))
     fit = counsel.fit(table(advice=advice, action=action, reward=paying(action)))
-    assert noted(fit, "nobody was left alone").count == 1
+    assert noted(fit, "nobody was left without advice").count == 1
     assert not fit.problem.lift.any()
     assert alike(fit) == {2}
 

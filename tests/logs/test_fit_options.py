@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import counsel
+from counsel.logs.binning import Bins
 from counsel.logs.estimate import Sharing
-from counsel.logs.schema import Bins
 from tests.support.drawn_logs import fit_of
 from tests.support.drawn_tables import spoken, table, ward_tally
 from tests.support.later import Later
@@ -45,7 +45,7 @@ def test_quantiles_are_asked_of_the_data_and_kept_as_cuts(tmp_path):
 
 def test_a_number_that_is_none_is_a_fault():
     rows = numbers_log(["80", "low", "95", "91"] * 5)
-    with pytest.raises(counsel.CounselError, match="no number where spo2 is cut: 5"):
+    with pytest.raises(counsel.CounselError, match="spo2 is not a number and cannot be binned: 5"):
         counsel.fit(rows, columns="state=spo2", bins=Bins.parse(["spo2=88"]))
     with pytest.raises(counsel.CounselError, match="holds no numbers"):
         counsel.fit(numbers_log(["low"] * 9), columns="state=spo2", bins=Bins.parse(["spo2=q3"]))

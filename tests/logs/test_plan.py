@@ -9,7 +9,8 @@ import pytest
 
 import counsel
 from counsel._tables import write_tables
-from counsel.logs.plan import plan, plan_columns, plan_tables
+from counsel.logs.plan import plan_advice
+from counsel.logs.plan_table import plan_columns, plan_tables
 from counsel.logs.read_policy import read_policy
 from counsel.worlds import make
 from tests.support.drawn_logs import drawn, fit_of, tally_of
@@ -44,7 +45,7 @@ def cells_of(planned):
 
 @pytest.mark.parametrize("kind", LIMITS)
 def test_a_table_has_a_row_for_everything_that_may_be_said(kind, ward):
-    planned = plan(ward, **LIMITS[kind])
+    planned = plan_advice(ward, **LIMITS[kind])
     rows = rows_of(planned)
     columns = ["step", "state", "advice", "probability", "gain", "lift", "advantage"]
     columns = ["pieces_left"] * (kind == "hard") + columns + ["criticality", "support"]
@@ -66,7 +67,7 @@ def test_a_table_has_a_row_for_everything_that_may_be_said(kind, ward):
 @pytest.mark.parametrize("ending", ["csv", "parquet"])
 @pytest.mark.parametrize("kind", LIMITS)
 def test_a_plan_that_was_written_is_the_plan_that_is_read(kind, ending, ward, tmp_path):
-    planned = plan(ward, **LIMITS[kind])
+    planned = plan_advice(ward, **LIMITS[kind])
     path = tmp_path / f"policy.{ending}"
     write_tables(path, plan_columns(planned))
     back, policy = read_policy(path, ward), planned.plan.policy
@@ -87,7 +88,7 @@ def test_a_plan_that_was_written_is_the_plan_that_is_read(kind, ending, ward, tm
 
 @pytest.mark.parametrize("kind", LIMITS)
 def test_numbers_are_those_of_explain_and_criticality(kind, ward):
-    planned = plan(ward, **LIMITS[kind])
+    planned = plan_advice(ward, **LIMITS[kind])
     ranked = counsel.criticality(ward.problem, allow_reverse=False)
     states, actions = ward.tally.states, ward.tally.actions
     spoken = 0
@@ -113,7 +114,7 @@ def test_numbers_are_those_of_explain_and_criticality(kind, ward):
 def test_support_by_step_is_of_that_step():
     problem = make("ward")
     fit = fit_of(tally_of(problem, drawn(problem, 1000, 3), by_step=True))
-    planned = plan(fit)
+    planned = plan_advice(fit)
     for row in cells_of(planned):
         s = fit.tally.states.index(row.state)
         if row.advice is None:
@@ -183,22 +184,22 @@ def misleading(lucky):
 def test_caution_does_not_advise_what_a_few_lucky_cases_suggest():
     fit = counsel.fit(misleading(2))
     _, b, c = range(3)
-    assert plan(fit).plan.policy.advice[0, 0] == b
-    careful = plan(fit, cautious=True)
+    assert plan_advice(fit).plan.policy.advice[0, 0] == b
+    careful = plan_advice(fit, cautious=True)
     # "c" pays 1 against 0.5 in hundreds of decisions: that is beyond doubt.
     assert careful.plan.policy.advice[0, 0] == c
     assert careful.doubtful[0, 0].tolist() == [True, True, False]
     assert np.isinf(careful.criticality.lower).sum() == 0
     # The lucky cases many times over are no luck.
     many = counsel.fit(misleading(60))
-    assert plan(many, cautious=True).plan.policy.advice[0, 0] == b
+    assert plan_advice(many, cautious=True).plan.policy.advice[0, 0] == b
 
 
 @pytest.mark.slow
 def test_caution_never_advises_what_was_never_advised():
     problem = make("ward")
     fit = fit_of(tally_of(problem, drawn(problem, 12, 2)))
-    careful = plan(fit, cautious=True)
+    careful = plan_advice(fit, cautious=True)
     given = fit.estimates.given[0]
     assert (given == 0.0).any()
     assert careful.doubtful[:, : len(given)][:, given == 0.0].all()
@@ -206,7 +207,7 @@ def test_caution_never_advises_what_was_never_advised():
     for h, s in np.argwhere(said < 3):
         assert given[s, said[h, s]] > 0.0
     # Thin data leave most advice in doubt; not so the plain plan.
-    plain = plan(fit).plan.policy.advice[:, : len(given)]
+    plain = plan_advice(fit).plan.policy.advice[:, : len(given)]
     assert (said < 3).sum() < (plain < 3).sum()
 
 
@@ -215,7 +216,7 @@ def test_caution_never_advises_what_was_never_advised():
 def test_with_much_data_caution_changes_little(limit):
     problem = make("ward")
     fit = fit_of(tally_of(problem, drawn(problem, 20_000, 1)))
-    plain, careful = plan(fit, **limit), plan(fit, **limit, cautious=True)
+    plain, careful = plan_advice(fit, **limit), plan_advice(fit, **limit, cautious=True)
     assert careful.plan.value <= plain.plan.value + 1e-12
     assert careful.plan.value > plain.plan.value - 0.002
     S = len(fit.tally.states)
@@ -239,8 +240,8 @@ def test_with_much_data_caution_changes_little(limit):
 @pytest.mark.slow
 def test_caution_is_the_same_every_time(ward):
     seen = []
-    one = plan(ward, budget=1, cautious=True, show=seen.append).doubtful
-    assert np.array_equal(one, plan(ward, budget=1, cautious=True).doubtful)
+    one = plan_advice(ward, budget=1, cautious=True, show=seen.append).doubtful
+    assert np.array_equal(one, plan_advice(ward, budget=1, cautious=True).doubtful)
     assert seen == list(range(1, 201))
 
 
@@ -266,10 +267,10 @@ def test_reverse_advice_is_given_only_when_asked_for():
     # (0.2 - 0.6) / 0.4 = -1; 1,500 of each.
     assert fit.problem.lift[0, 0, 0] < -0.8
     for limit in ({}, {"budget": 1}, {"penalty": 0.01}, {"budget": 1, "hard": True}):
-        quiet = plan(fit, **limit).plan
+        quiet = plan_advice(fit, **limit).plan
         assert (quiet.policy.advice == 2).all(), limit
-        asked = plan(fit, **limit, allow_reverse=True).plan
+        asked = plan_advice(fit, **limit, allow_reverse=True).plan
         assert (asked.policy.advice == 0).any(), limit
         assert asked.value > quiet.value + 0.2
-    careful = plan(fit, cautious=True, allow_reverse=True)
+    careful = plan_advice(fit, cautious=True, allow_reverse=True)
     assert careful.plan.policy.advice[0, 0] == 0

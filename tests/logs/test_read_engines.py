@@ -21,10 +21,11 @@ import pytest
 
 import counsel
 from counsel.logs import read
+from counsel.logs.binning import Bins
 from counsel.logs.check import check_log
+from counsel.logs.column_mapping import OPTIONAL, Columns
 from counsel.logs.count import CUT, ENDED, count_log
 from counsel.logs.read import read_log
-from counsel.logs.schema import OPTIONAL, Bins, Columns
 
 STATES = (
     "calm",

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from counsel.estimate.pooling import Heard, pool
+from counsel.estimate.pooling import AdviceCounts, pool
 from tests.support.later import Later
 
 stats = Later("scipy.stats")
@@ -46,4 +46,6 @@ def pooled(given, matched, habits, sizes=None):
     sizes = np.full(units, np.inf) if sizes is None else np.asarray(sizes, dtype=float)
     given, matched = np.asarray(given, dtype=float), np.asarray(matched, dtype=float)
     family = np.zeros(units, dtype=np.int64)
-    return pool(Heard(np.arange(units), family, given, matched, np.asarray(habits, float), sizes))
+    return pool(
+        AdviceCounts(np.arange(units), family, given, matched, np.asarray(habits, float), sizes)
+    )

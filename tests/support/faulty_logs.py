@@ -58,7 +58,7 @@ def malformed(folder):
         str(folder / "missing.csv"): "does not exist",
         str(folder / "dir.csv"): "is a folder",
         str(folder / "no-*.csv"): "no file matches",
-        str(folder / "log.xlsx"): "is of no kind that can be read",
+        str(folder / "log.xlsx"): "has an unknown format",
         str(big): "a first line of a million characters",
         str(latin): "is not in UTF-8",
         str(folder / "binary.csv"): "is not in UTF-8",
@@ -73,7 +73,7 @@ def malformed(folder):
         str(folder / "bad.csv.gz"): "cannot be read",
         str(folder / "bad.duckdb"): "cannot be read",
         str(folder / "bad.sqlite"): "cannot be read",
-        f"{folder / 'two.sqlite'}": "has 2 tables (a, b); say which",
+        f"{folder / 'two.sqlite'}": "has 2 tables (a, b); choose one",
         f"{folder / 'two.sqlite'}::c": "has no table 'c'",
         "postgresql://nobody@127.0.0.1:1/none::log": "cannot be read",
     }

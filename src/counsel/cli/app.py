@@ -1,6 +1,6 @@
-"""The command line itself: its shared options, and how it fails.
+"""The command line application: shared options and error handling.
 
-Nothing of weight is imported until a command runs. Errors are one line on stderr and exit code 2.
+No large module is imported until a command runs. Errors are one line on stderr and exit code 2.
 """
 
 import io
@@ -29,39 +29,39 @@ app = typer.Typer(
 Source = Annotated[
     str,
     typer.Argument(
-        metavar="PROBLEM", help="A problem (.npz) or a world that `counsel worlds` lists."
+        metavar="PROBLEM", help="Problem file (.npz), or a world listed by `counsel worlds`."
     ),
 ]
 
 
 Penalty = Annotated[
-    float | None, typer.Option(help="What each piece of advice costs, in units of reward.")
+    float | None, typer.Option(help="Cost of each piece of advice, in units of reward.")
 ]
 
 
-Budget = Annotated[float | None, typer.Option(help="Pieces of advice an episode, on average.")]
+Budget = Annotated[float | None, typer.Option(help="Pieces of advice per episode, on average.")]
 
 
-Hard = Annotated[bool, typer.Option("--hard", help="No episode may exceed the budget.")]
+Hard = Annotated[bool, typer.Option("--hard", help="Never exceed the budget in any episode.")]
 
 
 Reverse = Annotated[
-    bool, typer.Option("--allow-reverse", help="Also use advice that works by repelling.")
+    bool, typer.Option("--allow-reverse", help="Allow advice that works by repelling.")
 ]
 
 
-Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON, for scripts.")]
+Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 
 
 STOPPED = 130
-"""The exit code after Ctrl-C, as shells have it."""
+"""The exit code after Ctrl-C, as in shells."""
 
 
 def main() -> None:
-    """Run the command line; say what is wrong in one line."""
+    """Run the command line; print an error as one line."""
     debug = os.environ.get("COUNSEL_DEBUG") or "--debug" in sys.argv
     arguments = [a for a in sys.argv[1:] if a != "--debug"] or ["--help"]
-    _be_plain()
+    _prepare_streams()
     try:
         code = app(args=arguments, standalone_mode=False)
         sys.stdout.flush()
@@ -72,15 +72,15 @@ def main() -> None:
     except (typer.Abort, KeyboardInterrupt):
         code = STOPPED
     except SystemExit as end:
-        # Typer ends so when nobody reads on, and leaves its mark on the stream.
+        # Typer ends in this way after a broken pipe, and wraps the stream.
         code = 0 if type(sys.stdout).__name__ == "PacifyFlushWrapper" else end.code
     except BrokenPipeError:
-        sys.stdout = open(os.devnull, "w")  # noqa: SIM115 (nobody reads on: nothing to close)
+        sys.stdout = open(os.devnull, "w")  # noqa: SIM115 (the reader is gone)
         code = 0
     except (OSError, MemoryError) as fault:
         if debug:
             raise
-        sys.stdout = open(os.devnull, "w")  # noqa: SIM115 (what could not be written stays so)
+        sys.stdout = open(os.devnull, "w")  # noqa: SIM115 (the output cannot be written)
         _fail(f"{_reason(fault)}; nothing more was done")
     except Exception as fault:
         usage = getattr(fault, "format_message", None)
@@ -92,8 +92,8 @@ def main() -> None:
     sys.exit(code if isinstance(code, int) else 0)
 
 
-def _be_plain() -> None:
-    """Print what the terminal can show, and end in order when told to stop."""
+def _prepare_streams() -> None:
+    """Replace characters that the terminal cannot show, and handle signals to stop."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")
@@ -137,31 +137,32 @@ def options(
 
 
 def read_problem(source: str) -> "AdviceProblem":
-    """Read a file, or build the world of that name."""
+    """Load a problem file, or build the world of this name."""
     import counsel
     import counsel.worlds
 
-    found = counsel.worlds.list_worlds()
-    if source in found and not source.endswith(".npz"):
-        return found[source].build()
+    worlds = counsel.worlds.list_worlds()
+    if source in worlds and not source.endswith(".npz"):
+        return worlds[source].build()
     if not source.endswith(".npz"):
-        raise CounselError(f"{source} is neither a problem (.npz) nor a world ({', '.join(found)})")
+        names = ", ".join(worlds)
+        raise CounselError(f"{source} is neither a problem (.npz) nor a world ({names})")
     return counsel.load(source)
 
 
 def planning_options(
     penalty: float | None, budget: float | None, *, hard: bool, allow_reverse: bool
 ) -> str:
-    """Return the options that a plan was made with, as one would type them."""
-    told = "" if penalty is None else f" --penalty {penalty:g}"
+    """Return the options of a plan as a user would type them."""
+    options = "" if penalty is None else f" --penalty {penalty:g}"
     if budget is not None:
-        told += f" --budget {budget:g}" + (" --hard" if hard else "")
-    return told + (" --allow-reverse" if allow_reverse else "")
+        options += f" --budget {budget:g}" + (" --hard" if hard else "")
+    return options + (" --allow-reverse" if allow_reverse else "")
 
 
 @contextmanager
 def waiting(what: str) -> Iterator[None]:
-    """Show on a terminal that something is under way."""
+    """Show on a terminal that a task is running."""
     from rich.console import Console
 
     console = Console(stderr=True)

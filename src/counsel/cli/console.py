@@ -1,4 +1,4 @@
-"""Numbers, tables and bars as the command line shows them."""
+"""Tables, progress bars and JSON on the terminal."""
 
 import json
 import math
@@ -12,47 +12,30 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
+from counsel.report.number_format import short
+
 ROWS = 40
-"""Rows of a long table that are printed; --json and -o have them all."""
-
-
-def short(number: float) -> str:
-    """Three significant digits."""
-    if math.isinf(number):
-        return "∞" if number > 0 else "−∞"
-    text = f"{number:.3g}"
-    return f"{number:,.0f}" if "e" in text and 1e3 <= abs(number) < 1e12 else text
-
-
-def in_full(number: float) -> str:
-    """Five significant digits: enough to see what advice changes."""
-    text = f"{number:.5g}"
-    return f"{number:,.0f}" if "e" in text and 1e5 <= abs(number) < 1e12 else text
-
-
-def counted(number: float, one: str, many: str | None = None) -> str:
-    """Return a number of things: 1 step, 2 steps."""
-    return f"{number:,.0f} {one if number == 1 else many or one + 's'}"
+"""The most rows of a table on the terminal; --json and -o have all."""
 
 
 def finite(number: float) -> float | None:
-    """JSON has no infinity."""
+    """Return a number, or None for infinity and NaN, which JSON lacks."""
     return number if math.isfinite(number) else None
 
 
 def print_json(record: dict[str, Any]) -> None:
-    """Print a record for scripts."""
+    """Print a record as JSON."""
     typer.echo(json.dumps(record, indent=2, ensure_ascii=False))
 
 
 class Plain(Console):
-    """A console that prints labels as they are and leaves a broken pipe to the caller."""
+    """A console that prints labels unchanged and leaves a broken pipe to the caller."""
 
     def __init__(self, width: int | None = None) -> None:
         super().__init__(width=width, markup=False, emoji=False, highlight=False)
 
     def on_broken_pipe(self) -> None:
-        """Let the program end as any other does."""
+        """Raise an error, so that the program ends in the usual way."""
         raise BrokenPipeError
 
 
@@ -74,7 +57,7 @@ def new_table(title: str | None, *columns: str, left: int = 0) -> Table:
 
 @contextmanager
 def progress(what: str, total: int) -> Iterator[Callable[[int, str], None]]:
-    """Show a bar with rate, time left and what matters on a terminal; nothing when piped."""
+    """Show a progress bar with the rate, the time left and a figure; nothing without a terminal."""
     console = Console(stderr=True)
     if not console.is_terminal:
         yield lambda done, figure: None
@@ -83,7 +66,7 @@ def progress(what: str, total: int) -> Iterator[Callable[[int, str], None]]:
         TextColumn("{task.description}"),
         BarColumn(),
         MofNCompleteColumn(),
-        TextColumn("{task.fields[rate]} a second"),
+        TextColumn("{task.fields[rate]} per second"),
         TimeRemainingColumn(),
         TextColumn("{task.fields[figure]}"),
     )
@@ -101,7 +84,7 @@ def progress(what: str, total: int) -> Iterator[Callable[[int, str], None]]:
 
 @contextmanager
 def counting(what: str, total: int) -> Iterator[Callable[[int], None]]:
-    """Show the same bar for something that tells how many are done so far."""
+    """Show the same bar for a task that reports its total progress."""
     with progress(what, total) as advance:
         last = 0
 
@@ -111,8 +94,3 @@ def counting(what: str, total: int) -> Iterator[Callable[[int], None]]:
             last = done
 
         yield show
-
-
-def pieces_of(count: float) -> str:
-    """Return a number of pieces of advice in words."""
-    return f"{short(count)} piece{'' if short(count) == '1' else 's'} of advice"

@@ -1,4 +1,4 @@
-"""The command that shows it all at once: demo."""
+"""The command that demonstrates the whole package: demo."""
 
 import shlex
 import sys
@@ -18,18 +18,18 @@ if TYPE_CHECKING:
 def demo(
     *,
     output: Annotated[
-        Path, typer.Option("-o", metavar="DIR", help="Write the page and both runs there.")
+        Path, typer.Option("-o", metavar="DIR", help="Write the page and both runs to this folder.")
     ] = Path("demo"),
     episodes: Annotated[
-        int, typer.Option(help="Flights with each player while learning.")
+        int, typer.Option(help="Number of flights with each player while learning.")
     ] = 20_000,
-    penalty: Annotated[
-        float, typer.Option(help="What each piece of advice costs, in stars.")
-    ] = 0.3,
-    seed: Annotated[int, typer.Option(help="The same seed gives the same results.")] = 0,
+    penalty: Annotated[float, typer.Option(help="Cost of each piece of advice, in stars.")] = 0.3,
+    seed: Annotated[
+        int, typer.Option(help="Random seed; the same seed gives the same results.")
+    ] = 0,
     as_json: Json = False,
 ) -> None:
-    """Learn to advise two players of a game, and write a page that shows it."""
+    """Learn to advise two players of a game, and write a page about it."""
     from counsel.cli import demo_output as printing
     from counsel.cli.console import print_json, progress
     from counsel.cli.learning_output import standing
@@ -48,12 +48,14 @@ def demo(
         def say(text: str) -> None:
             sys.stderr.write(f"counsel: {text}\n")
 
-        made = make_demo(output, episodes=episodes, penalty=penalty, seed=seed, show=show, say=say)
+        result = make_demo(
+            output, episodes=episodes, penalty=penalty, seed=seed, show=show, say=say
+        )
     if as_json:
-        print_json(printing.demo_record(made))
+        print_json(printing.demo_record(result))
         return
-    printing.print_demo(made)
-    folders = " and ".join(str(folder) for folder in made.folders)
-    typer.echo(f"Wrote {made.page}, and the runs behind it in {folders}.")
-    address = shlex.quote(made.page.resolve().as_uri())
-    typer.echo(f"Next: open {made.page} in a browser, e.g. python3 -m webbrowser {address}")
+    printing.print_demo(result)
+    folders = " and ".join(str(folder) for folder in result.folders)
+    typer.echo(f"Wrote {result.page}, and the runs behind it in {folders}.")
+    address = shlex.quote(result.page.resolve().as_uri())
+    typer.echo(f"Next: open {result.page} in a browser, e.g. python3 -m webbrowser {address}")

@@ -1,17 +1,18 @@
-"""What is printed of the demo."""
+"""Print the results of the demo."""
 
 from typing import Any
 
 import typer
 
-from counsel.cli.console import new_table, print_table, short
+from counsel.cli.console import new_table, print_table
 from counsel.experiments.demo import Demo
+from counsel.report.number_format import short
 
 
 def print_demo(demo: Demo) -> None:
-    """Print what the advice brings each player, and what learning cost."""
+    """Print what the advice is worth to each player, and the cost of learning."""
     table = new_table(
-        f"Stars per flight, learnt in {demo.players[0].records[-1].episode:,} flights with each",
+        f"Stars per flight, after {demo.players[0].records[-1].episode:,} flights with each player",
         "player",
         "alone",
         "with advice",
@@ -32,7 +33,7 @@ def print_demo(demo: Demo) -> None:
 
 
 def demo_record(demo: Demo) -> dict[str, Any]:
-    """Return the same for scripts."""
+    """Return the results for JSON."""
     return {
         "page": str(demo.page),
         "seconds": demo.seconds,

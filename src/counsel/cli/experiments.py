@@ -1,4 +1,4 @@
-"""Commands for the paper: reproduce, figures."""
+"""Commands for the paper's experiments: reproduce, figures."""
 
 import shlex
 import sys
@@ -14,22 +14,20 @@ from counsel.cli.app import STOPPED, Json, app
 def reproduce(  # noqa: PLR0913 (one argument for each option)
     names: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[NAME]...", help="Which experiments; all when none is given."),
+        typer.Argument(metavar="[NAME]...", help="Names of the experiments. Default: all."),
     ] = None,
     *,
-    scale: Annotated[
-        float, typer.Option(help="What the paper's numbers of episodes are multiplied by.")
-    ] = 1.0,
-    seeds: Annotated[int, typer.Option(help="How often each run is repeated.")] = 5,
+    scale: Annotated[float, typer.Option(help="Factor of the paper's numbers of episodes.")] = 1.0,
+    seeds: Annotated[int, typer.Option(help="Number of repetitions of each run.")] = 5,
     workers: Annotated[
-        int | None, typer.Option(help="How many processes. Default: one a core.")
+        int | None, typer.Option(help="Number of processes. Default: one per core.")
     ] = None,
     cluster: Annotated[
         str | None,
-        typer.Option(metavar="ADDRESS", help="A Dask scheduler: tcp://host:8786, say."),
+        typer.Option(metavar="ADDRESS", help="Address of a Dask scheduler, e.g. tcp://host:8786."),
     ] = None,
     output: Annotated[
-        Path, typer.Option("-o", "--out", metavar="DIR", help="Where results are kept.")
+        Path, typer.Option("-o", "--out", metavar="DIR", help="Folder of the results.")
     ] = Path("reproduction"),
     as_json: Json = False,
 ) -> None:
@@ -53,7 +51,7 @@ def reproduce(  # noqa: PLR0913 (one argument for each option)
                 progress=board,
             )
     except KeyboardInterrupt:
-        sys.stderr.write("counsel: runs that are done are kept; the same command will go on\n")
+        sys.stderr.write("counsel: finished runs are kept; the same command resumes\n")
         raise typer.Exit(STOPPED) from None
     if as_json:
         print_json(printing.outcome_record(outcome))
@@ -64,11 +62,13 @@ def reproduce(  # noqa: PLR0913 (one argument for each option)
 
 @app.command()
 def figures(
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="What reproduce has written.")],
+    folder: Annotated[
+        Path, typer.Argument(metavar="DIR", help="Folder written by `counsel reproduce`.")
+    ],
     *,
     as_json: Json = False,
 ) -> None:
-    """Draw the figures, test the claims and write the report again, from saved runs."""
+    """Draw the figures, test the claims and write the report again from saved runs."""
     from counsel.cli import experiments_output as printing
     from counsel.cli.console import print_json
     from counsel.experiments.reproduce import redraw

@@ -1,4 +1,4 @@
-"""What is printed of experiments while they run and when they are done."""
+"""Print the progress and the results of experiments."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -60,7 +60,7 @@ class Board(RunProgress):
 
 @contextmanager
 def board() -> Iterator[Board]:
-    """Show runs side by side on a terminal; nothing when piped."""
+    """Show the runs on a terminal; nothing without one."""
     console = Console(stderr=True)
     if not console.is_terminal:
         yield Board(None)
@@ -85,23 +85,22 @@ def print_outcome(outcome: Outcome) -> None:
     table = new_table(None, "experiment", "claim", "measured", "mean [95 %]", "verdict", left=5)
     for verdict in outcome.verdicts:
         claim = verdict.claim
-        told = "holds" if claim.holds else "does not hold"
         table.add_row(
             verdict.experiment,
             claim.text if claim.source == "paper" else f"{claim.text} (ours)",
             claim.measured,
             f"{number(claim)} ({claim.quantity})",
-            told,
+            "holds" if claim.holds else "does not hold",
         )
     print_table(table)
     typer.echo(
-        f"{outcome.done} runs done, {outcome.skipped} there already, in "
+        f"{outcome.done} runs done, {outcome.skipped} done before, in "
         f"{outcome.seconds:,.0f} seconds."
     )
-    for name, (there, all_of) in outcome.unfinished.items():
+    for name, (done, total) in outcome.unfinished.items():
         typer.echo(
-            f"{name} is left out: {there} of {all_of} runs are done; counsel reproduce {name} "
-            "finishes it."
+            f"{name} is left out: {done} of {total} runs are done; run counsel reproduce "
+            f"{name} to finish it."
         )
     typer.echo("Wrote " + ", ".join(str(path) for path in outcome.files) + ".")
 

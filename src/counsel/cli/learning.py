@@ -1,4 +1,4 @@
-"""The command for problems that are unknown: learn."""
+"""The command for unknown problems: learn."""
 
 import re
 import shlex
@@ -22,52 +22,52 @@ def learn(  # noqa: PLR0913 (one argument for each option)
         str | None,
         typer.Argument(
             metavar="[PROBLEM]",
-            help="A problem (.npz) or a world that `counsel worlds` lists. Not needed to --resume.",
+            help="Problem file (.npz), or a world listed by `counsel worlds`. Omit with --resume.",
         ),
     ] = None,
     *,
     algorithm: Annotated[
         str | None,
         typer.Option(
-            help="Person unknown: ucb-ad, thompson. All unknown: rfe-ad (no limit), rfe-beta (a "
-            "penalty), rfe-cmdp (a budget), structured (any). Black boxes: euler, ucbvi, "
-            "ucbvi-hoeffding, q-learning, q-learning-hoeffding, rf-express, ucfh, uc-cfh (a "
-            "budget). Without learning: never, best-action, all-listen, optimum. Default: ucb-ad."
+            help="Unknown person: ucb-ad, thompson. Unknown person and world: rfe-ad (no limit), "
+            "rfe-beta (penalty), rfe-cmdp (budget), structured (any). Black-box baselines: euler, "
+            "ucbvi, ucbvi-hoeffding, q-learning, q-learning-hoeffding, rf-express, ucfh, uc-cfh "
+            "(budget). Without learning: never, best-action, all-listen, optimum. Default: ucb-ad."
         ),
     ] = None,
     bound: Annotated[
         str | None,
-        typer.Option(help="How optimistic ucb-ad is: kl (the default), theory, paper."),
+        typer.Option(help="Confidence bound of ucb-ad: kl, theory or paper. Default: kl."),
     ] = None,
     share: Annotated[
         str | None,
         typer.Option(
-            help="Who shares one adherence: pair (each state and advice its own), advice (all "
-            "states), or all. Default: what the world says, else pair; structured: pair."
+            help="Which pairs of state and advice share an adherence: pair (none), advice (one "
+            "advice in all states), or all. Default: set by the world, else pair; structured: pair."
         ),
     ] = None,
     delta: Annotated[
-        float | None, typer.Option(help="Probability that the guarantee may fail.")
+        float | None, typer.Option(help="Largest probability that the guarantee fails.")
     ] = None,
     epsilon: Annotated[
-        float | None, typer.Option(help="Explore until every plan is this close to the best.")
+        float | None, typer.Option(help="Stop exploring when every plan is this close to the best.")
     ] = None,
     scale: Annotated[
         float | None,
-        typer.Option(help="What the bonus is multiplied by (bound paper, rfe, structured)."),
+        typer.Option(help="Factor of the exploration bonus (bound paper, rfe, structured)."),
     ] = None,
     episodes: Annotated[
-        int | None, typer.Option(help="How many episodes. Default: 20,000.")
+        int | None, typer.Option(help="Number of episodes. Default: 20,000.")
     ] = None,
     every: Annotated[
         str | None,
         typer.Option(
-            help="Plan anew after so many episodes, or: doubling; phase (ucfh, uc-cfh). Default: "
+            help="Number of episodes between plans, or doubling, or phase (ucfh, uc-cfh). Default: "
             "1 or 50, see docs/reference/learning.md."
         ),
     ] = None,
     seed: Annotated[
-        int | None, typer.Option(help="The same seed gives the same run. Default: 0.")
+        int | None, typer.Option(help="Random seed; the same seed gives the same run. Default: 0.")
     ] = None,
     penalty: Penalty = None,
     budget: Budget = None,
@@ -76,33 +76,40 @@ def learn(  # noqa: PLR0913 (one argument for each option)
     ] = False,
     may_repel: Annotated[
         bool,
-        typer.Option("--may-repel", help="Do not assume that advice never repels (ucb-ad)."),
+        typer.Option("--may-repel", help="Allow for advice that repels (ucb-ad)."),
     ] = False,
     burn_in: Annotated[
         int | None,
-        typer.Option(help="Episodes of random advice before the run (black boxes)."),
+        typer.Option(help="Episodes of random advice before the run (black-box baselines)."),
     ] = None,
     known_support: Annotated[
         bool,
-        typer.Option("--known-support", help="Tell which states can follow which (ucfh, uc-cfh)."),
+        typer.Option(
+            "--known-support", help="Reveal which states can follow which (ucfh, uc-cfh)."
+        ),
     ] = False,
     output: Annotated[
         Path | None,
-        typer.Option("-o", metavar="DIR", help="Write picture, policy, record and manifest there."),
+        typer.Option(
+            "-o",
+            metavar="DIR",
+            help="Write the figure, policy, record and manifest to this folder.",
+        ),
     ] = None,
     resume: Annotated[
-        bool, typer.Option("--resume", help="Go on with the run in -o DIR, with its settings.")
+        bool, typer.Option("--resume", help="Resume the run in -o DIR with its settings.")
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """Learn what to advise from simulated episodes, and see what learning costs."""
+    """Learn what to advise from simulated episodes, and measure the cost of learning."""
     from counsel.cli import learning_output as printing
     from counsel.cli.console import print_json, progress
+    from counsel.cli.summaries import LearningSummary
     from counsel.runs.manifest import read_spec
     from counsel.runs.run import run
     from counsel.runs.spec import Spec
 
-    given: dict[str, Any] = {
+    options: dict[str, Any] = {
         "world": source,
         "algorithm": algorithm,
         "episodes": episodes,
@@ -123,11 +130,15 @@ def learn(  # noqa: PLR0913 (one argument for each option)
     settings: dict[str, Any] = {"algorithm": "ucb-ad", "episodes": 20_000, "seed": 0}
     if resume:
         if output is None:
-            raise CounselError("--resume goes on with the run in a folder; give it with -o DIR")
+            raise CounselError("--resume needs the folder of the run; give it with -o DIR")
         settings = read_spec(output).settings()
     elif source is None:
-        raise CounselError("give a problem (.npz) or a world that `counsel worlds` lists")
-    spec = Spec(**(settings | {name: value for name, value in given.items() if value is not None}))
+        raise CounselError(
+            "no problem is given; name a file (.npz) or a world listed by `counsel worlds`"
+        )
+    spec = Spec(
+        **(settings | {name: value for name, value in options.items() if value is not None})
+    )
     problem, played = read_problem(spec.world), 0
     with progress("Learning", spec.episodes) as advance:
 
@@ -141,9 +152,9 @@ def learn(  # noqa: PLR0913 (one argument for each option)
 
         result = run(spec, problem, folder=output, resume=resume, show=show, say=say)
     if as_json:
-        print_json(printing.learnt_record(spec, result))
+        print_json(printing.run_record(spec, result))
     else:
-        printing.print_learnt(spec, problem, result)
+        printing.print_run(LearningSummary(spec, problem, result))
     if not result.finished:
         if output is not None and not as_json:
             typer.echo(f"Next: counsel learn -o {shlex.quote(str(output))} --resume")
@@ -152,23 +163,23 @@ def learn(  # noqa: PLR0913 (one argument for each option)
         return
     if output is None:
         name = re.sub(r"[^a-z0-9]+", "-", f"{Path(spec.world).stem}-{spec.algorithm}".lower())
-        typer.echo(f"Next: {_again(spec)} -o {name.strip('-')}")
+        typer.echo(f"Next: {_command(spec)} -o {name.strip('-')}")
         return
     typer.echo("Wrote " + ", ".join(str(path) for path in result.files) + ".")
     policy = shlex.quote(str(output / "policy.npz"))
     typer.echo(f"Next: counsel play-out {shlex.quote(spec.world)} --policy {policy}")
 
 
-def _number_or_word(given: str | None) -> int | str | None:
-    """Return a number where one was typed."""
+def _number_or_word(text: str | None) -> int | str | None:
+    """Parse a number; return any other text unchanged."""
     try:
-        return None if given is None else int(given)
+        return None if text is None else int(text)
     except ValueError:
-        return given
+        return text
 
 
-def _again(spec: "Spec") -> str:
-    """Return the command of a run as one would type it."""
+def _command(spec: "Spec") -> str:
+    """Return the command of a run as a user would type it."""
     words = ["counsel learn", shlex.quote(spec.world)]
     for name, value in spec.settings().items():
         if name == "world" or value is None or value is False:

@@ -1,76 +1,66 @@
-"""What is printed of learning."""
+"""Print the results of learning runs."""
 
-from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
 import typer
 
-from counsel.cli.console import in_full, new_table, pieces_of, print_table, short
-from counsel.cli.planning_output import print_matches
+from counsel.cli.console import new_table, print_table
+from counsel.cli.planning_output import print_match_rates
+from counsel.cli.summaries import LearningSummary
 from counsel.learning.learn import Record
-from counsel.model.problem import AdviceProblem
+from counsel.report.number_format import in_full, pieces_of_advice, short
 from counsel.runs.run import Result
 from counsel.runs.spec import Spec
 
 
 def standing(record: Record) -> str:
-    """Return how a learner is doing, for the bar."""
+    """Return the state of a learner, for the progress bar."""
     return f"regret {short(record.regret)}, gap {short(record.value_gap)}"
 
 
-def print_learnt(spec: Spec, problem: AdviceProblem, result: Result) -> None:
-    """Print what learning brought and cost."""
-    last = result.records[-1]
-    gap, rounding = result.best - result.value, 1e-9 * (1.0 + abs(result.best))
-    best = "there is" if spec.budget is None else "within the budget"
-    reached = f"as good as the best {best}"
-    if abs(gap) > rounding:
-        side = "short of" if gap > 0 else "above"
-        reached = f"{short(abs(gap))} {side} the best {best} ({in_full(result.best)})"
-    cost = last.regret if last.regret > rounding * last.episode else 0.0
+def print_run(summary: LearningSummary) -> None:
+    """Print the value of the learnt policy and the cost of learning."""
+    result, last = summary.result, summary.last
+    best = (
+        "the best possible advice" if summary.spec.budget is None else "the best within the budget"
+    )
+    standing = f"as good as {best}"
+    if summary.gap:
+        side = "below" if summary.gap > 0 else "above"
+        standing = f"{short(abs(summary.gap))} {side} {best} ({in_full(result.best)})"
     typer.echo(
-        f"After {last.episode:,} episodes the advice is worth {in_full(result.value)} an episode, "
-        f"{reached}. Learning cost {short(cost)} in all, {short(cost / last.episode)} an episode."
+        f"After {last.episode:,} episodes the advice is worth {in_full(result.value)} per episode, "
+        f"{standing}. Learning cost {short(summary.cost)} reward in total, "
+        f"{short(summary.cost / last.episode)} per episode."
     )
-    if spec.budget is not None:
-        over = result.advice_count - spec.budget
-        spent = f"{short(over)} above" if over > rounding else "within"
-        typer.echo(f"It gives {pieces_of(result.advice_count)} an episode, {spent} the budget.")
+    if summary.spec.budget is not None:
+        over = summary.over_budget
+        spent = f"{short(over)} above" if over else "within"
+        typer.echo(
+            f"It gives {pieces_of_advice(result.advice_count)} per episode, {spent} the budget."
+        )
     if result.stopping_rule_fired:
-        typer.echo("The stopping rule fired: enough was explored.")
-    if problem.human.repels:
-        typer.echo(f"{problem.repels()} The best there is makes use of that.")
+        typer.echo("The stopping rule fired: exploration is complete.")
+    if summary.problem.human.repels:
+        typer.echo(f"{summary.problem.repels()} The best possible advice makes use of that.")
     table = new_table(
-        None, "episode", "value gap (reward)", "regret (reward)", "advice an episode", "seconds"
+        None, "episode", "value gap (reward)", "regret (reward)", "advice per episode", "seconds"
     )
-    for record in _milestones(result.records):
+    for record in summary.milestones():
         table.add_row(
             f"{record.episode:,}",
-            short(record.value_gap if abs(record.value_gap) > rounding else 0.0),
-            short(record.regret if record.regret > rounding * record.episode else 0.0),
+            short(summary.value_gap(record)),
+            short(summary.regret(record)),
             short(record.advice_count),
             f"{record.seconds:.2f}",
         )
     print_table(table)
-    if result.matches is not None:
-        matched_a, given_a = result.matches
-        print_matches(problem, given_a, matched_a)
+    print_match_rates(summary.match_rates)
 
 
-def _milestones(records: Sequence[Record]) -> list[Record]:
-    """Return records at about 1, 2, 5, 10, 20, 50, … episodes, and the last."""
-    wanted = [m * 10**e for e in range(10) for m in (1, 2, 5)]
-    chosen: list[Record] = []
-    for number in wanted:
-        near = next((record for record in records if record.episode >= number), records[-1])
-        if not chosen or near.episode > chosen[-1].episode:
-            chosen.append(near)
-    return chosen
-
-
-def learnt_record(spec: Spec, result: Result) -> dict[str, Any]:
-    """Return what learning brought and cost, for scripts."""
+def run_record(spec: Spec, result: Result) -> dict[str, Any]:
+    """Return a learning run for JSON."""
     return {
         "settings": spec.settings(),
         **result.record(),

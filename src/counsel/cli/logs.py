@@ -16,7 +16,7 @@ Source = Annotated[
     str,
     typer.Argument(
         metavar="LOG",
-        help="A table of decisions: CSV, Parquet, JSON lines, a DuckDB or SQLite file, or "
+        help="Table of decisions: CSV, Parquet, JSON lines, a DuckDB or SQLite file, or "
         "postgresql://…::TABLE.",
     ),
 ]
@@ -24,39 +24,49 @@ Columns = Annotated[
     str | None,
     typer.Option(
         metavar="ROLE=COLUMN,…",
-        help="Columns that are called otherwise: state=ward+bed,action=did, say.",
+        help="Map roles to your column names, e.g. state=ward+bed,action=did.",
     ),
 ]
 Bins = Annotated[
     list[str] | None,
     typer.Option(
         metavar="COLUMN=CUTS",
-        help="Cut a column of numbers: spo2=88,92, or age=q4 for four bins of equal size. May be "
-        "given several times.",
+        help="Cut a column of numbers into bins, e.g. spo2=88,92, or age=q4 for four bins of equal "
+        "size. Repeat for more columns.",
     ),
 ]
-Actions = Annotated[str | None, typer.Option(metavar="A,B,…", help="All actions there are.")]
-Rewards = Annotated[str | None, typer.Option(metavar="LOW,HIGH", help="The range of rewards.")]
-ByStep = Annotated[bool, typer.Option("--by-step", help="Let everything differ from step to step.")]
+Actions = Annotated[
+    str | None,
+    typer.Option(metavar="A,B,…", help="All possible actions; any other action is a fault."),
+]
+Rewards = Annotated[
+    str | None,
+    typer.Option(
+        metavar="LOW,HIGH", help="Range of possible rewards; any other reward is a fault."
+    ),
+]
+ByStep = Annotated[
+    bool, typer.Option("--by-step", help="Estimate every step separately instead of pooling steps.")
+]
 Share = Annotated[
     str,
     typer.Option(
-        help="Who shares one adherence: pair (each state and advice its own, thin ones lean on the "
-        "same advice elsewhere), advice, or all."
+        help="Which pairs of state and advice share a lift: pair (each has its own; pairs with few "
+        "data are pooled with the same advice in other states), advice, or all."
     ),
 ]
 Scale = Annotated[
-    str, typer.Option(help="What those who are alike have in common: lift or adherence.")
+    str, typer.Option(help="Scale on which similar pairs are pooled: lift or adherence.")
 ]
 Groups = Annotated[
     str | None,
     typer.Option(
-        metavar="GROUP=A+B,…", help="Advice that shares one adherence: urgent=page+call, say."
+        metavar="GROUP=A+B,…", help="Groups of advice that share a lift, e.g. urgent=page+call."
     ),
 ]
 Cautious = Annotated[
     bool,
-    typer.Option("--cautious", help="Advise only what helps in 95 % of resampled logs."),
+    typer.Option("--cautious", help="Give only advice that helps in 95 % of resampled logs."),
 ]
 
 
@@ -70,25 +80,23 @@ def check(  # noqa: PLR0913 (one argument for each option)
     rewards: Rewards = None,
     as_json: Json = False,
 ) -> None:
-    """Look through a table of past decisions and say whether it can be learnt from."""
+    """Check whether a table of past decisions can be fitted."""
     from counsel.cli import logs_output as printing
     from counsel.cli.console import print_json
     from counsel.logs.check import check_log
 
-    found = check_log(
+    result = check_log(
         _read(log, columns, bins), actions=_names(actions), reward_range=_range(rewards)
     )
     if as_json:
-        print_json(printing.checked_record(found))
+        print_json(printing.check_record(result))
     else:
-        printing.print_checked(log, found)
-    if found.fatal:
+        printing.print_check(log, result)
+    if result.fatal:
         raise typer.Exit(2)
     if not as_json:
-        again = (
-            shlex.quote(log) + _reading(columns, bins) + _typed(actions=actions, rewards=rewards)
-        )
-        typer.echo(f"Next: counsel fit {again} -o model.npz")
+        options = _options(columns, bins, actions=actions, rewards=rewards)
+        typer.echo(f"Next: counsel fit {shlex.quote(log)}{options} -o model.npz")
 
 
 @app.command()
@@ -96,7 +104,7 @@ def fit(  # noqa: PLR0913 (one argument for each option)
     log: Source,
     *,
     output: Annotated[
-        Path | None, typer.Option("-o", metavar="MODEL", help="Write the model: .npz.")
+        Path | None, typer.Option("-o", metavar="MODEL", help="Write the model (.npz).")
     ] = None,
     columns: Columns = None,
     bins: Bins = None,
@@ -108,46 +116,45 @@ def fit(  # noqa: PLR0913 (one argument for each option)
     groups: Groups = None,
     as_json: Json = False,
 ) -> None:
-    """Estimate from a table of decisions what people do alone, how much they listen, what pays."""
+    """Estimate how much people listen, what they do without advice, and which actions pay."""
     from counsel.cli import logs_output as printing
     from counsel.cli.console import print_json
     from counsel.logs.fit import fit as fit_log
 
     _check_output(output, ".npz")
-    sharing: dict[str, Any] = {"share": share, "scale": scale, "groups": _groups(groups)}
     with waiting(f"Fitting {log}"):
-        found = fit_log(
+        model = fit_log(
             _read(log, columns, bins),
             actions=_names(actions),
             reward_range=_range(rewards),
             by_step=by_step,
-            **sharing,
+            share=share,
+            scale=scale,
+            groups=_groups(groups),
         )
     if output is not None:
-        found.save(output)
+        model.save(output)
     if as_json:
-        print_json(printing.fit_record(found) | {"written": output and str(output)})
+        print_json(printing.fit_record(model) | {"written": output and str(output)})
         return
-    printing.print_fit(found)
-    if output is None:
-        again = (
-            shlex.quote(log) + _reading(columns, bins) + _typed(actions=actions, rewards=rewards)
-        )
-        again += " --by-step" if by_step else ""
-        again += _typed(
-            share=None if share == "pair" else share,
-            scale=None if scale == "lift" else scale,
-            groups=groups,
-        )
-        typer.echo(f"Next: counsel fit {again} -o model.npz")
+    printing.print_fit(model)
+    if output is not None:
+        typer.echo(f"Wrote {output}.")
+        typer.echo(f"Next: counsel plan {shlex.quote(str(output))} --budget 2 -o policy.csv")
         return
-    typer.echo(f"Wrote {output}.")
-    typer.echo(f"Next: counsel plan {shlex.quote(str(output))} --budget 2 -o policy.csv")
+    options = _options(columns, bins, actions=actions, rewards=rewards)
+    options += " --by-step" if by_step else ""
+    options += _typed(
+        share=None if share == "pair" else share,
+        scale=None if scale == "lift" else scale,
+        groups=groups,
+    )
+    typer.echo(f"Next: counsel fit {shlex.quote(log)}{options} -o model.npz")
 
 
 @app.command()
 def plan(  # noqa: PLR0913 (one argument for each option)
-    model: Annotated[Path, typer.Argument(metavar="MODEL", help="What `counsel fit` wrote.")],
+    model: Annotated[Path, typer.Argument(metavar="MODEL", help="Model written by `counsel fit`.")],
     *,
     penalty: Penalty = None,
     budget: Budget = None,
@@ -155,26 +162,26 @@ def plan(  # noqa: PLR0913 (one argument for each option)
     cautious: Cautious = False,
     allow_reverse: Reverse = False,
     output: Annotated[
-        Path | None, typer.Option("-o", metavar="POLICY", help="Write the plan: .csv or .parquet.")
+        Path | None, typer.Option("-o", metavar="POLICY", help="Write the plan (.csv or .parquet).")
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Plan what to advise where, within a budget or at a penalty, on a fitted model."""
+    """Plan advice on a fitted model, within a budget or at a penalty."""
     from counsel._tables import write_tables
     from counsel.cli import logs_output as printing
     from counsel.cli.console import counting, print_json
     from counsel.logs.fit import load_fit
-    from counsel.logs.plan import DRAWS, plan_columns
-    from counsel.logs.plan import plan as plan_on
+    from counsel.logs.plan import DRAWS, plan_advice
+    from counsel.logs.plan_table import plan_columns
 
     _check_output(output, ".csv", ".parquet")
     if model.suffix != ".npz":
-        made = f"counsel fit {shlex.quote(str(model))} -o model.npz"
-        raise CounselError(f"{model} is no model (.npz); make one of a table with: {made}")
-    found = load_fit(model)
+        command = f"counsel fit {shlex.quote(str(model))} -o model.npz"
+        raise CounselError(f"{model} is not a model (.npz); fit a table with: {command}")
+    fitted = load_fit(model)
     with counting("Drawing episodes", DRAWS if cautious else 0) as show:
-        planned = plan_on(
-            found,
+        result = plan_advice(
+            fitted,
             penalty=penalty,
             budget=budget,
             hard=hard,
@@ -183,71 +190,70 @@ def plan(  # noqa: PLR0913 (one argument for each option)
             show=show,
         )
     if output is not None:
-        write_tables(output, plan_columns(planned))
+        write_tables(output, plan_columns(result))
     if as_json:
-        print_json(printing.planned_record(planned) | {"written": output and str(output)})
+        print_json(printing.plan_record(result) | {"written": output and str(output)})
         return
-    printing.print_planned(planned)
+    printing.print_plan(result)
+    source = shlex.quote(str(model))
     if output is None:
         options = planning_options(penalty, budget, hard=hard, allow_reverse=allow_reverse)
         options += " --cautious" if cautious else ""
-        typer.echo(f"Next: counsel plan {shlex.quote(str(model))}{options} -o policy.csv")
+        typer.echo(f"Next: counsel plan {source}{options} -o policy.csv")
         return
     typer.echo(f"Wrote {output}.")
-    plain = all(own == (role,) for role, own in found.columns.items()) and not found.bins
-    like = "" if plain else f" --like {shlex.quote(str(model))}"
-    typer.echo(f"Next: counsel evaluate {shlex.quote(found.name)} {shlex.quote(str(output))}{like}")
+    like = "" if fitted.has_plain_columns else f" --like {source}"
+    log, policy = shlex.quote(fitted.name), shlex.quote(str(output))
+    typer.echo(f"Next: counsel evaluate {log} {policy}{like}")
 
 
 @app.command()
 def evaluate(  # noqa: PLR0913 (one argument for each option)
     log: Source,
     policy: Annotated[
-        Path, typer.Argument(metavar="POLICY", help="What `counsel plan` wrote: .csv or .parquet.")
+        Path,
+        typer.Argument(metavar="POLICY", help="Plan written by `counsel plan` (.csv or .parquet)."),
     ],
     *,
     columns: Columns = None,
     bins: Bins = None,
     like: Annotated[
         Path | None,
-        typer.Option(metavar="MODEL", help="Read the log as this model's was: columns and bins."),
+        typer.Option(metavar="MODEL", help="Read the log with the columns and bins of this model."),
     ] = None,
     model_only: Annotated[
         bool,
-        typer.Option(
-            "--model-only", help="Be content with the model's answer where the log cannot answer."
-        ),
+        typer.Option("--model-only", help="Accept the model's answer if the log cannot answer."),
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """Estimate what a policy would have been worth, from a log of what was done instead."""
+    """Estimate what a policy would have been worth, from a log of other advice."""
     from counsel.cli import logs_output as printing
     from counsel.cli.console import counting, print_json
-    from counsel.logs.evaluate_log import MODELS
-    from counsel.logs.evaluate_log import evaluate as judge
+    from counsel.logs.evaluate_log import MODELS, evaluate_policy
 
-    opened = _read(log, columns, bins, like)
+    source = _read(log, columns, bins, like)
     with counting("Drawing episodes", MODELS) as show:
-        found = judge(opened, policy, show=show)
-    if found.refusal is not None and not model_only:
+        evaluation = evaluate_policy(source, policy, show=show)
+    if evaluation.refusal is not None and not model_only:
         raise CounselError(
-            f"{log} cannot say what {policy} would have been worth: {found.refusal}; "
+            f"{log} cannot say what {policy} would have been worth: {evaluation.refusal}; "
             "--model-only gives the model's answer"
         )
     if as_json:
-        print_json(printing.evaluated_record(found))
+        print_json(printing.evaluation_record(evaluation))
         return
-    printing.print_evaluated(found)
+    printing.print_evaluation(evaluation)
     if like is None:
-        read = _reading(columns, bins)
-        typer.echo(f"Next: counsel report {shlex.quote(log)}{read} -o report.html")
+        options = _options(columns, bins)
+        typer.echo(f"Next: counsel report {shlex.quote(log)}{options} -o report.html")
 
 
 @app.command()
 def report(  # noqa: PLR0913 (one argument for each option)
     log: Source,
     *,
-    output: Annotated[Path, typer.Option("-o", help="Where to: .html.")],
+    output: Annotated[Path, typer.Option("-o", metavar="PAGE", help="Write the page (.html).")],
     penalty: Penalty = None,
     budget: Budget = None,
     hard: Hard = False,
@@ -259,26 +265,34 @@ def report(  # noqa: PLR0913 (one argument for each option)
     scale: Scale = "lift",
     groups: Groups = None,
 ) -> None:
-    """Write a page for whoever decides: who listens, where advice pays, what a budget buys."""
+    """Write a page for decision makers: who listens, where advice pays, what a budget buys."""
     import numpy as np
 
     from counsel._files import write_text
     from counsel.cli.console import counting
-    from counsel.logs.evaluate_log import weigh
+    from counsel.logs.evaluate_log import evaluate_by_episodes
     from counsel.logs.fit import fit as fit_log
-    from counsel.logs.report_contents import DRAWS, study
+    from counsel.logs.plan import plan_advice
+    from counsel.logs.report_contents import DRAWS, choose_budget, prepare_report
     from counsel.report.log_page import log_page
 
     _check_output(output, ".html")
-    sharing: dict[str, Any] = {"share": share, "scale": scale, "groups": _groups(groups)}
     with waiting(f"Fitting {log}"):
-        opened = _read(log, columns, bins)
-        found = fit_log(opened, by_step=by_step, **sharing)
+        source = _read(log, columns, bins)
+        sharing: dict[str, Any] = {"share": share, "scale": scale, "groups": _groups(groups)}
+        model = fit_log(source, by_step=by_step, **sharing)
+    with waiting("Planning"):
+        rng = np.random.default_rng(0)
+        if penalty is None and budget is None:
+            budget = float(choose_budget(model))
+        limit: dict[str, Any] = {"penalty": penalty, "budget": budget, "hard": hard}
+        plan = plan_advice(model, **limit, cautious=cautious, rng=rng)
     with counting("Drawing episodes", DRAWS) as show:
-        told = study(found, penalty=penalty, budget=budget, hard=hard, cautious=cautious, show=show)
-    with waiting(f"Weighing the episodes of {log}"):
-        weighed = weigh(opened, told.planned.plan.policy, found, np.random.default_rng(0))
-    write_text(output, log_page(told, weighed))
+        contents = prepare_report(plan, rng=rng, show=show)
+    with waiting(f"Weighting the episodes of {log}"):
+        policy, rng = plan.plan.policy, np.random.default_rng(0)
+        evaluation = evaluate_by_episodes(source, policy, model, rng)
+    write_text(output, log_page(contents, evaluation))
     typer.echo(f"Wrote {output}.")
     typer.echo(f"Next: open {shlex.quote(str(output))} in a browser")
 
@@ -286,11 +300,13 @@ def report(  # noqa: PLR0913 (one argument for each option)
 @app.command()
 def demo_log(
     *,
-    output: Annotated[Path, typer.Option("-o", help="Where to: .csv or .parquet.")],
-    shifts: Annotated[int, typer.Option(help="How many shifts: each is an episode.")] = 15_000,
-    seed: Annotated[int, typer.Option(help="The same seed gives the same log.")] = 0,
+    output: Annotated[
+        Path, typer.Option("-o", metavar="LOG", help="Write the log (.csv or .parquet).")
+    ],
+    shifts: Annotated[int, typer.Option(help="Number of shifts; each is an episode.")] = 15_000,
+    seed: Annotated[int, typer.Option(help="Random seed; the same seed gives the same log.")] = 0,
 ) -> None:
-    """Write an example log: shifts on a hospital ward whose alarm speaks too often."""
+    """Write an example log: shifts on a hospital ward with too many alarms."""
     import numpy as np
 
     from counsel._tables import write_tables
@@ -307,70 +323,74 @@ def demo_log(
 
 def _read(log: str, columns: str | None, bins: list[str] | None, like: Path | None = None) -> "Log":
     """Open a log with its columns and bins."""
+    from counsel.logs.binning import Bins
+    from counsel.logs.column_mapping import Columns
     from counsel.logs.fit import load_fit
     from counsel.logs.read import read_log
-    from counsel.logs.schema import Bins, Columns
 
     if like is None:
         return read_log(log, Columns.parse(columns), Bins.parse(bins or []))
     if columns is not None or bins:
-        raise CounselError("--like says how to read the log; leave out --columns and --bins")
+        raise CounselError(
+            "--like already sets the columns and bins; leave out --columns and --bins"
+        )
     model = load_fit(like)
     names = {role: own[0] for role, own in model.columns.items() if role != "state"}
     return read_log(log, Columns(names, model.columns["state"]), Bins(dict(model.bins)))
 
 
-def _reading(columns: str | None, bins: list[str] | None) -> str:
-    """Return how a log was read as one would type it."""
-    return _typed(columns=columns) + "".join(_typed(bins=told) for told in bins or [])
+def _options(columns: str | None, bins: list[str] | None, **others: str | None) -> str:
+    """Return the options that say how to read a log, as a user would type them."""
+    return _typed(columns=columns) + "".join(_typed(bins=b) for b in bins or []) + _typed(**others)
 
 
 def _typed(**options: str | None) -> str:
-    """Return options as one would type them; None is not typed."""
+    """Return options as a user would type them, without those that are None."""
     return "".join(
         f" --{name} {shlex.quote(value)}" for name, value in options.items() if value is not None
     )
 
 
 def _check_output(output: Path | None, *endings: str) -> None:
-    """Raise where a result could not be written, before any work is done."""
+    """Raise an error if a result cannot be written, before any work is done."""
     if output is not None and (output.suffix not in endings or output.is_dir()):
         raise CounselError(f"-o {output} must be a file that ends in {' or '.join(endings)}")
     if output is not None and not output.parent.is_dir():
         raise CounselError(f"cannot write {output}: there is no folder {output.parent}")
 
 
-def _names(given: str | None) -> tuple[str, ...] | None:
-    if given is None:
+def _names(text: str | None) -> tuple[str, ...] | None:
+    """Parse A,B,…."""
+    if text is None:
         return None
-    names = tuple(name.strip() for name in given.split(","))
+    names = tuple(name.strip() for name in text.split(","))
     if not all(names):
-        raise CounselError(f"actions is {given!r}; give their names: A,B,…")
+        raise CounselError(f"actions is {text!r}; give their names: A,B,…")
     return names
 
 
-def _groups(given: str | None) -> dict[str, str] | None:
-    """Return the group of each advice from GROUP=A+B,…."""
-    if given is None:
+def _groups(text: str | None) -> dict[str, str] | None:
+    """Parse GROUP=A+B,… and return the group of each advice."""
+    if text is None:
         return None
-    found = dict[str, str]()
-    for part in given.split(","):
+    group_of = dict[str, str]()
+    for part in text.split(","):
         group, _, members = (piece.strip() for piece in part.partition("="))
         names = [name.strip() for name in members.split("+") if name.strip()]
-        if not group or not names or any(name in found for name in names):
+        if not group or not names or any(name in group_of for name in names):
             raise CounselError(
                 f"groups has {part.strip()!r}; write GROUP=A+B,…, each advice in one group"
             )
-        found |= dict.fromkeys(names, group)
-    return found
+        group_of |= dict.fromkeys(names, group)
+    return group_of
 
 
-def _range(given: str | None) -> tuple[float, float] | None:
-    """Return two numbers from LOW,HIGH."""
-    if given is None:
+def _range(text: str | None) -> tuple[float, float] | None:
+    """Parse LOW,HIGH."""
+    if text is None:
         return None
     try:
-        low, high = (float(part) for part in given.split(","))
+        low, high = (float(part) for part in text.split(","))
     except ValueError:
-        raise CounselError(f"rewards is {given!r}; give two numbers: LOW,HIGH") from None
+        raise CounselError(f"rewards is {text!r}; give two numbers: LOW,HIGH") from None
     return low, high

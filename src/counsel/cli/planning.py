@@ -1,9 +1,9 @@
-"""Commands for problems that are known: solve, frontier, explain, worlds, play-out."""
+"""Commands for known problems: solve, frontier, explain, worlds, play-out."""
 
 import shlex
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -36,14 +36,16 @@ def solve(  # noqa: PLR0913 (one argument for each option)
     hard: Hard = False,
     allow_reverse: Reverse = False,
     output: Annotated[
-        Path | None, typer.Option("-o", help="Write the policy: .csv, .parquet or .npz.")
+        Path | None,
+        typer.Option("-o", metavar="POLICY", help="Write the policy (.csv, .parquet or .npz)."),
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Find the best advice: without limit, at a penalty, or within a budget."""
+    """Find the best advice: without a limit, at a penalty, or within a budget."""
     import counsel
     from counsel.cli import planning_output as printing
     from counsel.cli.console import print_json
+    from counsel.cli.summaries import PlanSummary
 
     if output is not None and output.suffix not in (".csv", ".parquet", ".npz"):
         raise CounselError(f"-o {output} must end in .csv, .parquet or .npz")
@@ -53,10 +55,11 @@ def solve(  # noqa: PLR0913 (one argument for each option)
     )
     if output is not None:
         counsel.save_policy(plan.policy, output, problem=problem)
+    summary = PlanSummary.of(problem, plan)
     if as_json:
-        print_json(printing.plan_record(problem, plan, output))
+        print_json(printing.plan_record(summary, output))
         return
-    printing.print_plan(problem, plan, reverse_left_out=not allow_reverse)
+    printing.print_plan(summary, reverse_left_out=not allow_reverse)
     options = planning_options(penalty, budget, hard=hard, allow_reverse=allow_reverse)
     if output is None:
         typer.echo(f"Next: counsel solve {shlex.quote(source)}{options} -o policy.csv")
@@ -71,13 +74,15 @@ def frontier(
     source: Source,
     *,
     max_vertices: Annotated[
-        int, typer.Option(help="Stop after so many vertices and bound the rest.")
+        int, typer.Option(help="Largest number of vertices; the rest is bounded.")
     ] = 1000,
     allow_reverse: Reverse = False,
-    output: Annotated[Path | None, typer.Option("-o", help="Write the vertices: .csv.")] = None,
+    output: Annotated[
+        Path | None, typer.Option("-o", metavar="FILE", help="Write the vertices (.csv).")
+    ] = None,
     as_json: Json = False,
 ) -> None:
-    """Trace what every number of pieces of advice is worth."""
+    """Trace what every number of pieces of advice per episode is worth."""
     import counsel
     from counsel.cli import planning_output as printing
     from counsel.cli.console import print_json
@@ -105,17 +110,17 @@ def explain(  # noqa: PLR0913 (one argument for each option)
     source: Source,
     *,
     step: Annotated[int, typer.Option(help="Step, counted from 0.")],
-    state: Annotated[str, typer.Option(help="State: its number or its label.")],
+    state: Annotated[str, typer.Option(help="Number or label of the state.")],
     penalty: Penalty = None,
     budget: Budget = None,
     hard: Hard = False,
     allow_reverse: Reverse = False,
     pieces_left: Annotated[
-        int | None, typer.Option(help="Pieces left under a hard budget; all when not given.")
+        int | None, typer.Option(help="Pieces left under a hard budget. Default: all.")
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Say why the machine speaks, or is silent, at one step in one state."""
+    """Explain why the plan advises, or stays silent, at one step in one state."""
     import counsel
     from counsel.cli import planning_output as printing
     from counsel.cli.console import print_json
@@ -124,26 +129,26 @@ def explain(  # noqa: PLR0913 (one argument for each option)
     plan = counsel.solve(
         problem, penalty=penalty, budget=budget, hard=hard, allow_reverse=allow_reverse
     )
-    told = counsel.explain(problem, plan, step=step, state=state, pieces_left=pieces_left)
+    explanation = counsel.explain(problem, plan, step=step, state=state, pieces_left=pieces_left)
     if as_json:
-        print_json(printing.explanation_record(told))
+        print_json(printing.explanation_record(explanation))
         return
-    typer.echo(told.sentence)
-    printing.print_explanation(told)
+    typer.echo(explanation.sentence)
+    printing.print_explanation(explanation)
 
 
 @app.command()
 def worlds(*, as_json: Json = False) -> None:
-    """List the worlds that have a name."""
+    """List the worlds that can be named instead of a problem file."""
     import counsel.worlds
     from counsel.cli import planning_output as printing
     from counsel.cli.console import print_json
 
-    found = counsel.worlds.list_worlds()
+    catalogue = counsel.worlds.list_worlds()
     if as_json:
-        print_json(printing.worlds_record(found))
+        print_json(printing.worlds_record(catalogue))
         return
-    printing.print_worlds(found)
+    printing.print_worlds(catalogue)
     typer.echo("Next: counsel play-out flappy-bird/safe --policy best")
 
 
@@ -152,20 +157,24 @@ def play_out(  # noqa: PLR0913 (one argument for each option)
     source: Source,
     *,
     policy: Annotated[
-        str, typer.Option(help="A policy (.npz), or: best (the best advice), never (silence).")
+        str,
+        typer.Option(help="A policy file (.npz), or best (the best advice), or never (silence)."),
     ] = "best",
-    episodes: Annotated[int, typer.Option(help="How many episodes.")] = 1000,
-    seed: Annotated[int, typer.Option(help="The same seed gives the same episodes.")] = 0,
+    episodes: Annotated[int, typer.Option(help="Number of episodes.")] = 1000,
+    seed: Annotated[
+        int, typer.Option(help="Random seed; the same seed gives the same episodes.")
+    ] = 0,
     penalty: Penalty = None,
     budget: Budget = None,
     hard: Hard = False,
     allow_reverse: Reverse = False,
     output: Annotated[
-        Path | None, typer.Option("-o", help="Write every decision: .csv or .parquet.")
+        Path | None,
+        typer.Option("-o", metavar="LOG", help="Write every decision (.csv or .parquet)."),
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Play episodes with a simulated person and see what the advice brings."""
+    """Simulate episodes with a person and measure what the advice is worth."""
     import numpy as np
 
     import counsel
@@ -173,6 +182,7 @@ def play_out(  # noqa: PLR0913 (one argument for each option)
     from counsel._tables import TABLES
     from counsel.cli import planning_output as printing
     from counsel.cli.console import print_json, progress
+    from counsel.cli.summaries import PlayOutSummary
     from counsel.simulate.summary import Summary
 
     if output is not None and (output.suffix not in TABLES or output.is_dir()):
@@ -181,9 +191,10 @@ def play_out(  # noqa: PLR0913 (one argument for each option)
     if seed < 0:
         raise CounselError(f"--seed is {seed}; it must be 0 or more")
     problem = read_problem(source)
-    chosen = _policy(problem, policy, penalty, budget, hard=hard, allow_reverse=allow_reverse)
+    limit = {"penalty": penalty, "budget": budget, "hard": hard, "allow_reverse": allow_reverse}
+    chosen = _policy(problem, policy, **limit)
     simulator = counsel.Simulator(problem)
-    summary = Summary(problem)
+    played = Summary(problem)
     rng = np.random.default_rng(seed)
     with progress("Playing", episodes) as advance:
 
@@ -191,8 +202,8 @@ def play_out(  # noqa: PLR0913 (one argument for each option)
             most = max(1, 200_000 // problem.horizon)
             for first in range(0, episodes, most):
                 batch = simulator.play(chosen, episodes=min(most, episodes - first), rng=rng)
-                summary.add(batch)
-                advance(len(batch), f"mean reward {summary.reward.mean:.5g}")
+                played.add(batch)
+                advance(len(batch), f"mean reward {played.reward.mean:.5g}")
                 yield batch
 
         if output is None:
@@ -200,12 +211,13 @@ def play_out(  # noqa: PLR0913 (one argument for each option)
                 pass
         else:
             counsel.save_log(batches(), output, problem=problem, person=source)
+    summary = PlayOutSummary.of(played, chosen)
     if as_json:
-        told = {"problem": source, "policy": policy, "seed": seed, "penalty": penalty}
-        told |= {"budget": budget, "hard": hard, "written": output and str(output)}
-        print_json(told | printing.play_out_record(summary, chosen))
+        settings = {"problem": source, "policy": policy, "seed": seed, "penalty": penalty}
+        settings |= {"budget": budget, "hard": hard, "written": output and str(output)}
+        print_json(settings | printing.play_out_record(summary))
         return
-    printing.print_play_out(summary, chosen)
+    printing.print_play_out(summary)
     if output is not None:
         typer.echo(f"Wrote {output}.")
         typer.echo(f"Next: counsel frontier {shlex.quote(source)}")
@@ -215,37 +227,27 @@ def play_out(  # noqa: PLR0913 (one argument for each option)
     typer.echo(f"Next: {again} --episodes {episodes} --seed {seed} -o log.csv")
 
 
-def _policy(  # noqa: PLR0913 (what solve takes)
-    problem: "AdviceProblem",
-    given: str,
-    penalty: float | None,
-    budget: float | None,
-    *,
-    hard: bool,
-    allow_reverse: bool,
-) -> "Policy":
-    """Return the policy of that name or from that file."""
+def _policy(problem: "AdviceProblem", name: str, **limit: Any) -> "Policy":  # noqa: ANN401
+    """Return the policy of this name or from this file; ``limit`` holds the options of solve."""
     import counsel
     from counsel._tables import TABLES
     from counsel.planning.silence import never_advise
 
-    if given == "best":
-        return counsel.solve(
-            problem, penalty=penalty, budget=budget, hard=hard, allow_reverse=allow_reverse
-        ).policy
-    if penalty is not None or budget is not None or hard or allow_reverse:
+    if name == "best":
+        return counsel.solve(problem, **limit).policy
+    if any(value not in (None, False) for value in limit.values()):
         raise CounselError(
             "--penalty, --budget, --hard and --allow-reverse go with --policy best, "
-            f"not with {given}"
+            f"not with {name}"
         )
-    if given == "never":
+    if name == "never":
         return never_advise(problem)
-    if not given.endswith((".npz", *TABLES)):
-        raise CounselError(f"--policy is {given!r}; give best, never, or a policy file (.npz)")
-    return counsel.load_policy(given)
+    if not name.endswith((".npz", *TABLES)):
+        raise CounselError(f"--policy is {name!r}; give best, never, or a policy file (.npz)")
+    return counsel.load_policy(name)
 
 
 def _first_state(problem: "AdviceProblem") -> str:
-    """Return the likeliest first state as one would type it."""
+    """Return the likeliest first state as a user would type it."""
     state = int(problem.mdp.start.argmax())
     return shlex.quote(problem.mdp.state_labels[state]) if problem.mdp.state_labels else str(state)

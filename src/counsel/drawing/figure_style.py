@@ -13,7 +13,7 @@ import numpy as np
 from counsel._arrays import Floats
 from counsel.drawing.canvas import new_figure
 from counsel.drawing.palette import ADVICE, BLUE, DARK_GOLD, HARM, INK, LINES, SILENCE, WHITE
-from counsel.estimate.seeds import band
+from counsel.estimate.intervals import band
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

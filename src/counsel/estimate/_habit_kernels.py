@@ -1,7 +1,6 @@
-"""Compiled likeliest habit of one state, for learners that work it out after every decision.
+"""Compiled likeliest habit of one state, for learners that update it after every decision.
 
-The same likelihood as in ``habit.py``, which does many cells at once and says how well each is
-known.
+The likelihood is that of ``habit.py``, which handles many cells at once and adds intervals.
 """
 
 import numpy as np
@@ -10,18 +9,18 @@ from counsel._arrays import Floats, Ints
 from counsel._jit import as_int64, inlined, kernel
 
 ROUNDS = 50
-"""Rounds in which π̂ settles, at most."""
+"""The most rounds of Newton's method."""
 
 
 @kernel
 def settle_habit(actions_ba: Ints, own_a: Floats) -> None:
-    """Set π̂ of one state to what makes silence and refusals likeliest.
+    """Set π̂ of one state to the maximum likelihood estimate from silence and refusals.
 
-    What is done in silence is a draw from π, a refusal of advice b a draw from π without b. In
+    An action in silence is a draw from π, a refusal of advice b a draw from π without b. In
     x = log π the likelihood Σ w(a) x(a) − Σ_C n_C log Σ_{a∈C} exp x(a), over the sets C of choices,
-    is concave; Newton's steps, shortened where they overshoot, find its top. Where there is none
-    inside, because some action lost whenever it could be compared, π̂ of that action becomes as
-    good as 0. Without any free choice π̂ is even among the actions seen.
+    is concave; Newton's steps, shortened where they overshoot, find its maximum. If there is no
+    maximum inside, because some action lost whenever it could be compared, π̂ of that action becomes
+    practically 0. Without any free choice π̂ is uniform over the actions seen.
     """
     A = own_a.size
     chosen_a, refused_b = np.zeros(A), np.zeros(A)
@@ -106,7 +105,7 @@ def climb(chosen_a: Floats, refused_b: Floats, silent: float, kinds: int, own_a:
             for i in range(K):
                 trial_a[which_k[i]] = max(trial_a[which_k[i]] / whole, 1e-250)
             there = likelihood(chosen_a, refused_b, silent, trial_a)
-            # Close to the top the likelihood cannot tell any more, and steps are safe.
+            # Close to the maximum rounding hides the differences, and steps are safe.
             if there >= here + 0.1 * shrink * gain or gain < 1e-8 or shrink < 1e-9:
                 break
             shrink *= 0.5

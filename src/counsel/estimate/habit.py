@@ -1,4 +1,4 @@
-"""What people do when left alone, from silence and from refusals.
+"""What people do without advice (the habit π), estimated from silence and refusals.
 
 In silence the person draws an action from π. A refusal of advice b is a draw from π conditioned on
 not b (the adherence law). With N_a the free choices of a of either kind, n the silent decisions and
@@ -6,21 +6,22 @@ m_b the refusals of b, the likelihood is
 
     Π_a π_a^{N_a}  Π_b (1 − π_b)^{−m_b}
 
-that of Luce's choice model with the sets "all" and "all but b". Hunter's (2004) iteration climbs it
+the likelihood of Luce's choice model with the sets "all" and "all but b". Hunter's (2004) iteration
+climbs it,
 
-    π_a ← N_a / (n + Σ_{b≠a} m_b / (1 − π_b))        and is scaled to sum to one,
+    π_a ← N_a / (n + Σ_{b≠a} m_b / (1 − π_b))        scaled to sum to one,
 
-but slowly where refusals are many and say little: Newton's step on the logits, in which the
-likelihood is concave, is later taken instead where it climbs higher.
+but slowly where refusals are many and say little: after some rounds Newton's step on the logits, in
+which the likelihood is concave, is taken instead where it climbs higher.
 
-π is *told* where there was silence, where three different pieces of advice were refused, or where
+π is *known* where there was silence, where three different pieces of advice were refused, or where
 two were and an action that is neither was chosen: then the sets overlap in what was chosen and
-together hold every action. With refusals of one advice only, nothing says how often that advice
-would have been taken anyway; with refusals of two that all went to the other one, nothing compares
-the two.
+together contain every action. With refusals of one advice only, the data do not say how often that
+advice would have been taken anyway; with refusals of two that all went to the other one, they do
+not compare the two.
 
-The information of the likelihood gives each π_a a variance, and so the number of silent decisions
-that would have told as much; intervals are Wilson's on that number.
+The information of the likelihood gives each π_a a variance, and so an effective number of silent
+decisions; intervals are Wilson's on that number.
 """
 
 from dataclasses import dataclass
@@ -31,50 +32,50 @@ from counsel._arrays import Bools, Floats
 from counsel.estimate.intervals import wilson
 
 ROUNDS = 300
-"""Iterations after which the rest is left."""
+"""The most iterations."""
 
 HUNTER_ROUNDS = 100
-"""Iterations before Newton's steps are tried, which cost more."""
+"""Iterations before Newton's steps, which cost more, are tried."""
 
 CLOSE = 1e-12
-"""π is taken to have arrived when no entry changes by more."""
+"""π has converged when no entry changes by more."""
 
 MANY = 64
-"""Actions from which on inverting the information costs too much: steps stay cheap, and the number
-of decisions that would have told as much is that of all free choices that could have been a."""
+"""Above this many actions inverting the information costs too much: only Hunter's steps are taken,
+and the effective number of decisions is the number of free choices that could have been a."""
 
 AT_ONCE = 2_000_000
-"""Numbers of information matrices that are held at a time."""
+"""The most entries of information matrices in memory at a time."""
 
 LEAST = 1e-8
-"""The least π of what was freely chosen, where the likelihood climbs all the way to 0."""
+"""The least π of a freely chosen action, where the likelihood is highest at 0."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Habit:
-    """The likeliest π of each cell, and how well it is known.
+    """The likeliest π of each cell, and how precisely it is known.
 
     Attributes
     ----------
     policy
-        [cell, a]; all decisions there taken together where π is not told.
-    told
-        [cell]: whether the data say what π is.
+        [cell, a]: π, or the shares of all decisions there if π is unknown.
+    known
+        [cell]: whether the data identify π.
     size
-        [cell, a]: the number of silent decisions that would have told π_a as well.
+        [cell, a]: the effective number of silent decisions behind π_a.
     low, high
         [cell, a]: 95 % intervals.
     """
 
     policy: Floats
-    told: Bools
+    known: Bools
     size: Floats
     low: Floats
     high: Floats
 
 
-def habit_of(silent: Floats, refusing: Floats, refused: Floats, taken: Floats) -> Habit:
-    """Return the likeliest habits.
+def estimate_habit(silent: Floats, refusing: Floats, refused: Floats, taken: Floats) -> Habit:
+    """Estimate the habit of each cell.
 
     Parameters
     ----------
@@ -85,35 +86,35 @@ def habit_of(silent: Floats, refusing: Floats, refused: Floats, taken: Floats) -
     refused
         [cell, b]: how often advice b was refused.
     taken
-        [cell, a]: how often a was taken at all; the habit is that where nothing else is told.
+        [cell, a]: how often a was taken at all; stands in for π where it is unknown.
     """
-    policy, told = likeliest_habit(silent, refusing, refused, taken)
-    size = _sizes(policy, silent.sum(axis=-1), refused)
-    size[~told] = 0.0
+    policy, known = likeliest_habit(silent, refusing, refused, taken)
+    size = _effective_sizes(policy, silent.sum(axis=-1), refused)
+    size[~known] = 0.0
     low, high = wilson(size * policy, size)
-    return Habit(policy=policy, told=told, size=size, low=low, high=high)
+    return Habit(policy=policy, known=known, size=size, low=low, high=high)
 
 
 def likeliest_habit(
     silent: Floats, refusing: Floats, refused: Floats, taken: Floats
 ) -> tuple[Floats, Bools]:
-    """Return the likeliest π of each cell and whether it is told; parameters as ``habit_of``."""
+    """Return the likeliest π of each cell and whether it is known, as in ``estimate_habit``."""
     n = silent.sum(axis=-1)
     free = silent + refusing
     A = silent.shape[-1]
     kinds = (refused > 0.0).sum(axis=-1)
     neither = (free * (refused == 0.0)).sum(axis=-1) > 0.0
-    told = (n > 0.0) | (kinds > 2) | ((kinds == 2) & neither)
-    policy = np.where(told[:, None], free, taken)
+    known = (n > 0.0) | (kinds > 2) | ((kinds == 2) & neither)
+    policy = np.where(known[:, None], free, taken)
     total = policy.sum(axis=-1, keepdims=True)
     policy = np.divide(policy, total, out=np.full(policy.shape, 1.0 / A), where=total > 0.0)
-    moving = told & (refused.sum(axis=-1) > 0.0)
+    moving = known & (refused.sum(axis=-1) > 0.0)
     policy[moving] = _climb(policy[moving], free[moving], n[moving], refused[moving])
-    return policy, told
+    return policy, known
 
 
 def _climb(policy: Floats, free: Floats, n: Floats, refused: Floats) -> Floats:
-    """Iterate until nothing moves; cells that have arrived are left out."""
+    """Iterate until convergence; cells that have converged are left out."""
     policy = policy.copy()
     live = np.arange(len(policy))
     for i in range(ROUNDS):
@@ -163,7 +164,7 @@ def _log_likelihood(policy: Floats, free: Floats, refused: Floats) -> Floats:
     return height
 
 
-def _sizes(policy: Floats, n: Floats, refused: Floats) -> Floats:
+def _effective_sizes(policy: Floats, n: Floats, refused: Floats) -> Floats:
     """Return π_a (1 − π_a) / var(π_a), the variance by the inverse information.
 
     With logits x_a of π the information is Σ_C m_C (diag(q) − q qᵀ), q = π restricted to C; the
@@ -184,8 +185,8 @@ def _sizes(policy: Floats, n: Floats, refused: Floats) -> Floats:
         variance = np.einsum("cij,cjk,cik->ci", slope, _inverse(info, pi), slope)
         shares = pi * (1.0 - pi)
         known = (variance > 0.0) & (shares > 0.0)
-        found = np.divide(shares, variance, out=np.zeros_like(shares), where=known)
-        size[part] = np.where(known, found, chances)
+        effective = np.divide(shares, variance, out=np.zeros_like(shares), where=known)
+        size[part] = np.where(known, effective, chances)
     return size
 
 
@@ -196,7 +197,7 @@ def chance_of_others(policy: Floats) -> Floats:
 
 
 def _information(pi: Floats, n: Floats, refused: Floats) -> tuple[Floats, Floats]:
-    """Return how often each action is expected to be chosen freely, and the information."""
+    """Return the expected number of free choices of each action, and the information."""
     A = pi.shape[1]
     expected, info = n[:, None] * pi, n[:, None, None] * _covariance(pi)
     for b in range(A):
@@ -210,10 +211,10 @@ def _information(pi: Floats, n: Floats, refused: Floats) -> tuple[Floats, Floats
 
 
 def _inverse(info: Floats, pi: Floats) -> Floats:
-    """Return the inverse of the information, but for what it says nothing about.
+    """Return the inverse of the information, except along "all logits equal".
 
-    It is 0 along "all logits alike". Rounding would make that a tiny number and its inverse a large
-    one, so this direction is first filled.
+    The information is 0 in that direction. Rounding would make it a tiny number with a huge
+    inverse, so the direction is filled first.
     """
     live = np.where(pi > 0.0, 1.0, 0.0)
     fill = np.trace(info, axis1=1, axis2=2) / np.maximum(live.sum(axis=1), 1.0) ** 2

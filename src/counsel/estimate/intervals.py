@@ -1,9 +1,12 @@
-"""Intervals of shares and means, 95 % each.
+"""95 % confidence intervals of shares (Wilson) and of means (Student).
 
-* Wilson's interval of a share of k among n: where the score test does not reject.
-* Student's interval of a mean from its count, sum and sum of squares. It is right for means of many
-  or of numbers that are nearly normal; rewards that are almost always 0 need some hundreds.
+* Wilson's interval of a share of k among n: the shares that the score test does not reject.
+* Student's interval of a mean, mean ± t · s / √n. It is valid for means of many numbers or of
+  numbers that are nearly normal; rewards that are almost always 0 need a few hundred.
 """
+
+from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -12,6 +15,14 @@ from counsel._arrays import Floats
 
 Z = 1.959963984540054
 """The normal quantile of a two-sided 95 % interval."""
+
+
+class Interval(NamedTuple):
+    """A mean over independent repeats and the ends of its 95 % interval, NaN for one repeat."""
+
+    mean: float
+    low: float
+    high: float
 
 
 def wilson(hits: ArrayLike, of: ArrayLike) -> tuple[Floats, Floats]:
@@ -31,13 +42,36 @@ def wilson(hits: ArrayLike, of: ArrayLike) -> tuple[Floats, Floats]:
 
 
 def student(count: ArrayLike, total: ArrayLike, squares: ArrayLike) -> tuple[Floats, Floats]:
-    """Return the ends of Student's interval of a mean; without bounds from fewer than two."""
-    from scipy.special import stdtrit
+    """Return the ends of Student's interval of a mean from a count, a sum and a sum of squares.
 
+    The ends are infinite for a count below two.
+    """
     n = np.asarray(count, dtype=np.float64)
     mean = np.asarray(total, dtype=np.float64) / np.maximum(n, 1.0)
     spread = np.maximum(np.asarray(squares, dtype=np.float64) - n * mean**2, 0.0)
-    freedom = np.maximum(n - 1.0, 1.0)
-    half = stdtrit(freedom, 0.975) * np.sqrt(spread / freedom / np.maximum(n, 1.0))
-    half = np.where(n > 1.0, half, np.inf)
+    half = _student_half(n, np.sqrt(spread / np.maximum(n - 1.0, 1.0)))
     return mean - half, mean + half
+
+
+def interval(values: Sequence[float] | Floats) -> Interval:
+    """Return the mean of repeats with its interval."""
+    numbers = np.asarray(values, dtype=np.float64)
+    low, high = band(numbers[:, None])
+    return Interval(float(numbers.mean()), float(low[0]), float(high[0]))
+
+
+def band(y_kx: Floats) -> tuple[Floats, Floats]:
+    """Return the ends of Student's interval at each x over the repeats k; NaN for one repeat."""
+    n, mean = len(y_kx), y_kx.mean(axis=0)
+    if n < 2:
+        return np.full(mean.shape, np.nan), np.full(mean.shape, np.nan)
+    half = _student_half(np.asarray(float(n)), y_kx.std(axis=0, ddof=1))
+    return mean - half, mean + half
+
+
+def _student_half(count: Floats, deviation: Floats) -> Floats:
+    """Return t · s / √n for the sample standard deviation s; infinite for a count below two."""
+    from scipy.special import stdtrit
+
+    half = stdtrit(np.maximum(count - 1.0, 1.0), 0.975) * deviation / np.sqrt(np.maximum(count, 1))
+    return np.where(count > 1.0, half, np.inf)

@@ -1,26 +1,27 @@
-"""How much people listen, where data are thin: partial pooling on the scale of lift.
+"""Partial pooling of lifts: units with little data borrow from similar units.
 
-A *unit* is whatever shares one lift λ: a pair of state and advice, an advice, a declared group. It
-matches with probability m = λ + (1 − λ) π in a cell where the habit is π, so k matches in n pieces
-have likelihood m^k (1 − m)^(n−k), multiplied over its cells. Units of one *family* (the pairs of
-one advice, say) are alike:
+A *unit* is a set of pairs that share one lift λ: a pair of state and advice, an advice, or a
+declared group. It matches with probability m = λ + (1 − λ) π in a cell where the habit is π, so k
+matches in n pieces have likelihood m^k (1 − m)^(n−k), multiplied over its cells. Units of one
+*family* (e.g. the pairs of one advice) are similar:
 
     λ_u ~ Normal(μ, τ²)  cut to [−1, 1],      μ flat on [−1, 1], τ flat on [0, 0.6]
 
-so a unit with much data keeps its own estimate and one with little leans on its family. Everything
-is worked out on a grid, without iteration: the likelihood of each unit over λ, the density of the
-family over λ for a net of (μ, τ), the weight of each (μ, τ) given all units, and from these the
-posterior of each unit. What τ turns out to be is what decides how much is borrowed.
+so a unit with much data keeps its own estimate and a unit with little data is pulled towards its
+family. Everything is computed on a grid, without iteration: the likelihood of each unit over λ, the
+density of the family over λ for a net of (μ, τ), the weight of each (μ, τ) given all units, and
+from these the posterior of each unit. The estimate of τ decides how much is borrowed.
 
 With all habits 0 the lift is the adherence θ itself: pooling on θ is the same function.
 
-How well π is known enters by averaging the likelihood over a Beta distribution of π, at five points
-with the weights of Gauss and Hermite. As 1 − m = (1 − λ) (1 − π), the same average can be taken
-over m, with the density of π at each; the points are put on whichever of the two is known better,
-so that what is left to the grid is smooth.
-A unit that knows its λ better than the grid can show keeps its own estimate and a normal interval.
+The uncertainty of π enters by averaging the likelihood over a Beta distribution of π, at five
+points with the weights of Gauss and Hermite. As 1 − m = (1 − λ) (1 − π), the same average can be
+taken over m, with the density of π at each; the points are put on whichever of the two is known
+better, so that the remaining function on the grid is smooth.
+A unit whose λ is known more precisely than the grid keeps its own estimate and a normal interval.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -29,51 +30,51 @@ from counsel._arrays import Floats, Ints, sealed
 from counsel.estimate.intervals import Z
 
 GRID = sealed(np.linspace(-1.0, 1.0, 401))
-"""The lifts that are told apart."""
+"""The lifts of the grid."""
 
 STEP = 0.005
-"""How far apart they are."""
+"""The distance between neighbours on the grid."""
 
 AT_ONCE = 2000
-"""Units or pairs worked on at a time."""
+"""Units or pairs processed at a time."""
 
 SPREADS = np.array([0.0, 0.01, 0.02, 0.035, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3, 0.4, 0.6])
 """The values of τ in the net."""
 
 GAPS = np.convolve(np.diff(SPREADS), (0.5, 0.5))
-"""How much of [0, 0.6] each of them stands for."""
+"""The length of the part of [0, 0.6] that each value of τ represents."""
 
 MIDDLES = 13
-"""How many values of μ there are in the net for each τ."""
+"""The number of values of μ in the net for each τ."""
 
 WIDE = 3.0
-"""How many of its standard errors they go to either side of the best, within [−1, 1]."""
+"""How many standard errors the values of μ extend to either side of the best, within [−1, 1]."""
 
-SPEAKS_FOR_ALL = 2000
-"""Units of a family that are asked what μ and τ are."""
+SAMPLE = 2000
+"""The most units of a family that decide on μ and τ."""
 
 LEVELS = (0.0021385, 0.0876091, 0.5, 0.9123909, 0.9978615)
-"""Quantiles the likelihood is averaged over: the points of Gauss and Hermite."""
+"""Quantiles over which the likelihood is averaged: the Gauss–Hermite points."""
 
 SHARES = (0.0112574, 0.2220759, 0.5333333, 0.2220759, 0.0112574)
 """Their weights."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Heard:
-    """Pieces of advice that were seen, by cell and unit: one entry for each pair.
+class AdviceCounts:
+    """Counts of advice that was seen, one entry per pair of cell and unit.
 
     Attributes
     ----------
     unit
-        [pair]: which unit shares this pair's lift.
+        [pair]: the unit of the pair.
     family
-        [unit]: which units are alike.
+        [unit]: the family of the unit.
     given, matched
-        [pair]: pieces, and those that were matched.
+        [pair]: pieces of advice, and pieces that were matched.
     habit, size
-        [pair]: how often the advised action is taken anyway, and by how many decisions that is
-        known.
+        [pair]: the probability of the advised action without advice, and the effective number of
+        decisions behind it.
     """
 
     unit: Ints
@@ -85,17 +86,18 @@ class Heard:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Pooled:
-    """The lift of each unit, and what is left of doubt.
+class PooledLifts:
+    """The lift of each unit with its uncertainty.
 
     Attributes
     ----------
     own, own_error
-        [unit]: the likeliest lift by its own data and its standard error; NaN and ∞ without any.
+        [unit]: the likeliest lift by the unit's own data and its standard error; NaN and ∞ without
+        data.
     mean, low, high
-        [unit]: after pooling, with 95 % intervals.
+        [unit]: the posterior mean after pooling, with a 95 % interval.
     families
-        [family, grid]: the density of a lift of which nothing is known but its family.
+        [family, grid]: the density of the lift of a new unit of the family.
     """
 
     own: Floats
@@ -106,62 +108,76 @@ class Pooled:
     families: Floats
 
 
-def pool(heard: Heard, families: Floats | None = None) -> Pooled:
+def pool(counts: AdviceCounts, families: Floats | None = None) -> PooledLifts:
     """Pool the units of each family.
 
     Parameters
     ----------
-    heard
-        What was seen.
+    counts
+        The advice that was seen.
     families
-        [family, grid]: densities known before; they are estimated when not given.
+        [family, grid]: densities known beforehand; estimated by default.
     """
-    own, error = likeliest(heard)
-    count = int(heard.family.max(initial=-1)) + 1
-    density = np.empty((count, GRID.size)) if families is None else families
-    out = np.empty((3, heard.family.size))
-    by_unit = np.argsort(heard.unit, kind="stable")
-    first = np.searchsorted(heard.unit[by_unit], np.arange(heard.family.size + 1))
-    for f in range(count):
-        mine = np.flatnonzero(heard.family == f)
+    own, error = likeliest(counts)
+    n_families = int(counts.family.max(initial=-1)) + 1
+    density = np.empty((n_families, GRID.size)) if families is None else families
+    moments = np.empty((3, counts.family.size))
+    likelihoods = _Likelihoods(counts, own, error)
+    for f in range(n_families):
+        mine = np.flatnonzero(counts.family == f)
         if families is None:
-            known = mine[np.isfinite(error[mine])]
-            asked = known[:: max(1, -(-known.size // SPEAKS_FOR_ALL))]
-            like = _likelihoods(heard, asked, by_unit, first, own, error)
-            net, weight = _net(like, own[asked], error[asked])
+            sample = _sample(mine[np.isfinite(error[mine])])
+            net, weight = _net(likelihoods.of(sample), own[sample], error[sample])
             density[f] = weight @ net
         else:
             net, weight = density[f][None], np.ones(1)
-        for part in np.array_split(mine, max(1, mine.size // AT_ONCE)):
-            like = _likelihoods(heard, part, by_unit, first, own, error)
-            marginal = np.maximum(like @ net.T, 1e-300)
-            out[:, part] = _moments(like * ((weight / marginal) @ net))
-    mean, low, high = out
+        _fill_moments(moments, mine, likelihoods.of, net, weight)
+    mean, low, high = moments
     fine = error < 2.0 * STEP
     mean[fine] = own[fine]
     low[fine] = np.maximum(own[fine] - Z * error[fine], -1.0)
     high[fine] = np.minimum(own[fine] + Z * error[fine], 1.0)
-    return Pooled(own, error, mean, low, high, density)
+    return PooledLifts(own, error, mean, low, high, density)
 
 
-def pool_estimates(own: Floats, error: Floats) -> Pooled:
-    """Pool units of one family of which an estimate and its standard error are known.
+def pool_estimates(own: Floats, error: Floats) -> PooledLifts:
+    """Pool units of one family, given an estimate of each and its standard error.
 
     The likelihood of each is then normal; standard errors may be infinite.
     """
-    known = np.flatnonzero(np.isfinite(error))
-    asked = known[:: max(1, -(-known.size // SPEAKS_FOR_ALL))]
-    net, weight = _net(_normal(own[asked], error[asked]), own[asked], error[asked])
-    out = np.empty((3, own.size))
-    for part in np.array_split(np.arange(own.size), max(1, own.size // AT_ONCE)):
-        like = _normal(own[part], error[part])
+
+    def likelihoods(units: Ints) -> Floats:
+        return _normal(own[units], error[units])
+
+    sample = _sample(np.flatnonzero(np.isfinite(error)))
+    net, weight = _net(likelihoods(sample), own[sample], error[sample])
+    moments = np.empty((3, own.size))
+    _fill_moments(moments, np.arange(own.size), likelihoods, net, weight)
+    mean, low, high = moments
+    return PooledLifts(own, error, mean, low, high, (weight @ net)[None])
+
+
+def _sample(units: Ints) -> Ints:
+    """Return every n-th unit, so that at most SAMPLE remain."""
+    return units[:: max(1, -(-units.size // SAMPLE))]
+
+
+def _fill_moments(
+    moments: Floats,
+    units: Ints,
+    likelihoods: Callable[[Ints], Floats],
+    net: Floats,
+    weight: Floats,
+) -> None:
+    """Write the posterior mean and interval of units of one family."""
+    for part in np.array_split(units, max(1, units.size // AT_ONCE)):
+        like = likelihoods(part)
         marginal = np.maximum(like @ net.T, 1e-300)
-        out[:, part] = _moments(like * ((weight / marginal) @ net))
-    return Pooled(own, error, out[0], out[1], out[2], (weight @ net)[None])
+        moments[:, part] = _moments(like * ((weight / marginal) @ net))
 
 
 def _normal(own: Floats, error: Floats) -> Floats:
-    """Return normal likelihoods over the grid, no narrower than it can show."""
+    """Return normal likelihoods over the grid, no narrower than its resolution."""
     away = (GRID - np.where(np.isfinite(error), own, 0.0)[:, None]) / np.maximum(error, STEP)[
         :, None
     ]
@@ -171,17 +187,17 @@ def _normal(own: Floats, error: Floats) -> Floats:
     return like
 
 
-def likeliest(heard: Heard) -> tuple[Floats, Floats]:
+def likeliest(counts: AdviceCounts) -> tuple[Floats, Floats]:
     """Return each unit's likeliest lift and its standard error, by its own data alone.
 
-    The log likelihood is concave in λ, so halving the interval on the sign of its slope finds the
-    top. The standard error has a second part: π is itself estimated.
+    The log likelihood is concave in λ, so bisection on the sign of its slope finds the maximum. The
+    standard error has a second part: π is itself estimated.
     """
-    units = heard.family.size
-    n, k, pi = heard.given, heard.matched, heard.habit
+    units = counts.family.size
+    n, k, pi = counts.given, counts.matched, counts.habit
     some = (n > 0.0) & (pi < 1.0)
-    unit = heard.unit[some]
-    n, k, pi, size = n[some], k[some], pi[some], heard.size[some]
+    unit = counts.unit[some]
+    n, k, pi, size = n[some], k[some], pi[some], counts.size[some]
     floor = np.full(units, -1.0)
     np.maximum.at(floor, unit, -pi / (1.0 - pi))
     low, high = floor, np.ones(units)
@@ -207,42 +223,50 @@ def likeliest(heard: Heard) -> tuple[Floats, Floats]:
     return np.where(known, own, np.nan), error
 
 
-def _likelihoods(  # noqa: PLR0913 (what was sorted before comes along)
-    heard: Heard, units: Ints, by_unit: Ints, first: Ints, own: Floats, error: Floats
-) -> Floats:
-    """Return the likelihood of some units at each lift of the grid, the largest of each 1."""
-    from scipy.special import betaincinv
+class _Likelihoods:
+    """The likelihood of units at each lift of the grid."""
 
-    lengths = np.diff(first)[units]
-    pairs = by_unit[np.repeat(first[:-1][units], lengths) + _ranks(lengths)]
-    row = np.repeat(np.arange(units.size), lengths)
-    log_ug = np.zeros((units.size, GRID.size))
-    for chunk in np.array_split(np.arange(pairs.size), max(1, pairs.size // AT_ONCE)):
-        n, k = heard.given[pairs[chunk]], heard.matched[pairs[chunk]]
-        pi, size = heard.habit[pairs[chunk]], heard.size[pairs[chunk]]
-        exact = ~np.isfinite(size)
-        rough = np.where(exact, 0.0, size)
-        alpha, beta = rough * pi + 0.5, rough * (1.0 - pi) + 0.5
-        # Squared coefficients of variation of 1 − m and of 1 − π.
-        over_m = (k + 1.0) / ((n - k + 1.0) * (n + 3.0)) < alpha / (beta * (rough + 2.0))
-        over_m &= ~exact
-        likes = []
-        for level, share in zip(LEVELS, SHARES, strict=True):
-            others = betaincinv(
-                np.where(over_m, n - k + 1.0, beta), np.where(over_m, k + 1.0, alpha), level
-            )
-            others = np.where(exact, 1.0 - pi, others)
-            log = np.empty((chunk.size, GRID.size))
-            log[over_m] = _log_habit(others[over_m], alpha[over_m], beta[over_m])
-            log[~over_m] = _log_matches(others[~over_m], n[~over_m], k[~over_m])
-            likes.append(log + np.log(share))
-            if exact.all():
-                break
-        np.add.at(log_ug, row[chunk], np.maximum(np.logaddexp.reduce(likes), -1e300))
-    like: Floats = np.exp(log_ug - log_ug.max(axis=1, keepdims=True))
-    fine = error[units] < 2.0 * STEP
-    like[fine] = _normal(own[units][fine], error[units][fine])
-    return like
+    def __init__(self, counts: AdviceCounts, own: Floats, error: Floats) -> None:
+        self.counts, self.own, self.error = counts, own, error
+        self.by_unit = np.argsort(counts.unit, kind="stable")
+        units = np.arange(counts.family.size + 1)
+        self.first = np.searchsorted(counts.unit[self.by_unit], units)
+
+    def of(self, units: Ints) -> Floats:
+        """Return the likelihood of some units [unit, grid], scaled to a maximum of 1."""
+        from scipy.special import betaincinv
+
+        counts, first = self.counts, self.first
+        lengths = np.diff(first)[units]
+        pairs = self.by_unit[np.repeat(first[:-1][units], lengths) + _ranks(lengths)]
+        row = np.repeat(np.arange(units.size), lengths)
+        log_ug = np.zeros((units.size, GRID.size))
+        for chunk in np.array_split(np.arange(pairs.size), max(1, pairs.size // AT_ONCE)):
+            n, k = counts.given[pairs[chunk]], counts.matched[pairs[chunk]]
+            pi, size = counts.habit[pairs[chunk]], counts.size[pairs[chunk]]
+            exact = ~np.isfinite(size)
+            rough = np.where(exact, 0.0, size)
+            alpha, beta = rough * pi + 0.5, rough * (1.0 - pi) + 0.5
+            # Squared coefficients of variation of 1 − m and of 1 − π.
+            over_m = (k + 1.0) / ((n - k + 1.0) * (n + 3.0)) < alpha / (beta * (rough + 2.0))
+            over_m &= ~exact
+            likes = []
+            for level, share in zip(LEVELS, SHARES, strict=True):
+                others = betaincinv(
+                    np.where(over_m, n - k + 1.0, beta), np.where(over_m, k + 1.0, alpha), level
+                )
+                others = np.where(exact, 1.0 - pi, others)
+                log = np.empty((chunk.size, GRID.size))
+                log[over_m] = _log_habit(others[over_m], alpha[over_m], beta[over_m])
+                log[~over_m] = _log_matches(others[~over_m], n[~over_m], k[~over_m])
+                likes.append(log + np.log(share))
+                if exact.all():
+                    break
+            np.add.at(log_ug, row[chunk], np.maximum(np.logaddexp.reduce(likes), -1e300))
+        like: Floats = np.exp(log_ug - log_ug.max(axis=1, keepdims=True))
+        fine = self.error[units] < 2.0 * STEP
+        like[fine] = _normal(self.own[units][fine], self.error[units][fine])
+        return like
 
 
 def _log_matches(others: Floats, n: Floats, k: Floats) -> Floats:
@@ -266,7 +290,7 @@ def _log_habit(miss: Floats, alpha: Floats, beta: Floats) -> Floats:
 
 
 def _ranks(lengths: Ints) -> Ints:
-    """Return 0, 1, … for each run."""
+    """Return 0, 1, … within each run."""
     ends = np.cumsum(lengths)
     return np.arange(ends[-1] if ends.size else 0) - np.repeat(ends - lengths, lengths)
 
@@ -308,5 +332,5 @@ def _quantile(upto: Floats, mass: Floats, share: float) -> Floats:
     rows = np.arange(len(upto))
     here = np.maximum(mass[rows, at], 1e-300)
     part = np.clip((share - (upto[rows, at] - mass[rows, at])) / here, 0.0, 1.0)
-    found: Floats = np.clip(GRID[at] + (part - 0.5) * STEP, -1.0, 1.0)
-    return found
+    lift: Floats = np.clip(GRID[at] + (part - 0.5) * STEP, -1.0, 1.0)
+    return lift

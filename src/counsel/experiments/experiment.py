@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from counsel._arrays import real, whole
 from counsel.errors import CounselError
-from counsel.estimate.seeds import Interval
+from counsel.estimate.intervals import Interval
 from counsel.experiments.rows import Rows, RowsByRun
 
 if TYPE_CHECKING:

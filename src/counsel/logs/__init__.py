@@ -1,20 +1,22 @@
-"""Tables of real decisions: read, checked, made into problems, planned on and evaluated."""
+"""Tables of past decisions: read, check, fit, plan on and evaluate them.
 
+``counsel.fit`` and ``counsel.load_fit`` are at the top of the package.
+"""
+
+from counsel.logs.binning import Bins
 from counsel.logs.check import check_log
-from counsel.logs.evaluate_log import evaluate
-from counsel.logs.fit import fit, load_fit
-from counsel.logs.plan import plan, plan_tables
+from counsel.logs.column_mapping import Columns
+from counsel.logs.evaluate_log import evaluate_policy
+from counsel.logs.plan import plan_advice
+from counsel.logs.plan_table import plan_tables
 from counsel.logs.read import read_log
-from counsel.logs.schema import Bins, Columns
 
 __all__ = [
     "Bins",
     "Columns",
     "check_log",
-    "evaluate",
-    "fit",
-    "load_fit",
-    "plan",
+    "evaluate_policy",
+    "plan_advice",
     "plan_tables",
     "read_log",
 ]

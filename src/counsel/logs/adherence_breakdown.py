@@ -1,58 +1,51 @@
-"""How much people listen, by whatever one likes: by person, over time, after so many alerts.
+"""How much people listen, by person, by advice, by state or by any other key.
 
 Advice was matched k times in n, would have been matched Σπ times anyway, and is expected to be
-matched Σm times, m = λ + (1 − λ) π with the lift λ of each state and advice. Some keys see more of
-the advice that nobody heeds than others; so that only listening is compared, each key has
+matched Σm times, m = λ + (1 − λ) π with the lift λ of each state and advice. Some keys receive more
+of the advice that nobody heeds; so that only listening is compared, each key has
 
     lift = λ̄ + (k − Σm) / (n − Σπ),     λ̄ = (k − Σπ) / (n − Σπ) over all keys
 
-the common lift, more by what was matched beyond expectation, with variance Σ m (1 − m) / (n − Σπ)².
+the common lift plus the matches beyond expectation, with variance Σ m (1 − m) / (n − Σπ)².
 The engine counts by key, state and advice.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from counsel._arrays import Floats
-from counsel.estimate.intervals import Z
+from counsel._arrays import Bools, Floats, Ints
+from counsel.estimate.intervals import Z, wilson
 from counsel.estimate.pooling import GRID, pool_estimates
-from counsel.logs.column_types import as_moment
-from counsel.logs.count import codes_of, pieces_before, spoken_and_heard
+from counsel.logs.count import advice_flags, encode_labels
 from counsel.logs.estimate import Estimates
-from counsel.logs.read import Log, blaming_engine
-
-TIMES = 12
-"""Spans of equal length that time is cut into."""
+from counsel.logs.read import Log, report_engine_errors
 
 LEAST_ROOM = 0.5
-"""Decisions that might have gone otherwise; with fewer nothing can be said of what moved them."""
-
-PIECES = 10
-"""Pieces of advice already given that are told apart; more are taken together."""
+"""With fewer expected decisions against the advice than this, a lift cannot be estimated."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Listening:
+class AdherenceBreakdown:
     """Advice that was seen, by key; arrays are [key].
 
     Attributes
     ----------
     keys
-        What it is by, in order.
+        The keys, in order: people, advice, states, …
     given
         How often advice was seen.
     matched
         How often it was matched.
     known
-        How often it was seen where it is known what people do alone.
+        How often it was seen in states where the habit is known.
     anyway
         How often it would have been matched there anyway.
     lift
-        The lift by the key's own data, for the advice that all were given.
+        The lift by the key's own data, adjusted for which advice the key received.
     error
-        Its standard error.
+        Its standard error; infinite if the lift is unknown.
     """
 
     keys: tuple[Any, ...]
@@ -64,8 +57,13 @@ class Listening:
     error: Floats
 
     @property
+    def match_rate(self) -> tuple[Floats, Floats, Floats]:
+        """The share of advice that was matched, with the ends of its 95 % interval."""
+        return self.matched / np.maximum(self.given, 1.0), *wilson(self.matched, self.given)
+
+    @property
     def anyway_share(self) -> Floats:
-        """How often it would have been matched anyway; NaN where that is not known."""
+        """The share that would have been matched anyway; NaN if it is unknown."""
         share: Floats = np.full(self.known.shape, np.nan)
         np.divide(self.anyway, self.known, out=share, where=self.known > 0.0)
         return share
@@ -80,33 +78,22 @@ class Listening:
         """The upper end."""
         return self.lift + Z * self.error
 
+    @property
+    def has_lift(self) -> Bools:
+        """Whether the lift of each key is known."""
+        return np.isfinite(self.error)
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Trend:
-    """How the lift changes along something.
+    @property
+    def most_given(self) -> Ints:
+        """The keys with advice, by number: those with the most advice first."""
+        order = np.argsort(-self.given, kind="stable")
+        return order[self.given[order] > 0.0]
 
-    Attributes
-    ----------
-    by
-        The lift at each place.
-    at
-        The places as numbers [key].
-    slope
-        The change of lift for one unit of ``at``, by weighted least squares.
-    slope_low
-        The lower end of its 95 % interval.
-    slope_high
-        The upper end.
-    ends
-        What the first and the last place are called, where ``at`` is a share of the way.
-    """
-
-    by: Listening
-    at: Floats
-    slope: float
-    slope_low: float
-    slope_high: float
-    ends: tuple[str, str] | None = None
+    @property
+    def strongest(self) -> int | None:
+        """The number of the key with the largest lift; None if no lift is known."""
+        lifts = np.where(self.has_lift, self.lift, -np.inf)
+        return int(lifts.argmax()) if self.has_lift.any() else None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -118,7 +105,7 @@ class People:
     by
         Their own data; ``by.keys`` are their names.
     lift
-        The lift of each, after partial pooling.
+        The lift of each person, after partial pooling.
     low
         The lower end of its 95 % interval.
     high
@@ -127,7 +114,7 @@ class People:
         The standard deviation of lift between people.
     """
 
-    by: Listening
+    by: AdherenceBreakdown
     lift: Floats
     low: Floats
     high: Floats
@@ -135,16 +122,31 @@ class People:
 
     @property
     def adherence(self) -> Floats:
-        """The share of advice each would match, of what they were advised."""
+        """The share of the advice they received that each person would match."""
         theta: Floats = self.lift + (1.0 - self.lift) * self.by.anyway_share
         return np.clip(theta, 0.0, 1.0)
 
+    def lift_quantiles(self, *shares: float) -> list[float]:
+        """Return quantiles of the lift between people.
 
-def people(log: Log, estimates: Estimates) -> People | None:
-    """Return how much each person listens; None where fewer than two were advised."""
+        Parameters
+        ----------
+        *shares
+            The share of people below each quantile.
+
+        Returns
+        -------
+        list
+            One lift per share.
+        """
+        return [float(lift) for lift in np.quantile(self.lift, shares)]
+
+
+def compare_people(log: Log, estimates: Estimates) -> People | None:
+    """Return how much each person listens; None if fewer than two people were advised."""
     if not log.has("person"):
         return None
-    by = _summed(log, log.table, log.table.person, estimates)
+    by = break_down(log, log.table, log.table.person, estimates)
     if by is None or len(by.keys) < 2:
         return None
     pooled = pool_estimates(by.lift, by.error)
@@ -154,28 +156,28 @@ def people(log: Log, estimates: Estimates) -> People | None:
     return People(by, pooled.mean, pooled.low, pooled.high, spread)
 
 
-def by_advice(estimates: Estimates) -> Listening:
-    """Return how much people listen to each advice, in all states together."""
-    return _totals(estimates, _actions(estimates), axis=2)
+def by_advice(estimates: Estimates) -> AdherenceBreakdown:
+    """Return how much people listen to each advice, over all states."""
+    return _sum_over(estimates, _actions(estimates), axis=2)
 
 
-def by_state(estimates: Estimates) -> Listening:
-    """Return how much people listen in each state, to whatever was advised there."""
-    return _totals(estimates, _states(estimates), axis=1)
+def by_state(estimates: Estimates) -> AdherenceBreakdown:
+    """Return how much people listen in each state, over all advice."""
+    return _sum_over(estimates, _states(estimates), axis=1)
 
 
-def overall(estimates: Estimates) -> Listening:
+def overall(estimates: Estimates) -> AdherenceBreakdown:
     """Return how much people listen to all advice together."""
-    return _totals(estimates, ("all advice",), axis=None)
+    return _sum_over(estimates, ("all advice",), axis=None)
 
 
-def _totals(estimates: Estimates, names: tuple[str, ...], axis: int | None) -> Listening:
-    """Sum over all axes [layer, s, b] but one; the habit's own doubt is part of the error."""
+def _sum_over(estimates: Estimates, names: tuple[str, ...], axis: int | None) -> AdherenceBreakdown:
+    """Sum over all axes [layer, s, b] but one; the error includes the uncertainty of the habit."""
     own = estimates.habit.policy.reshape(estimates.lift.shape)
     size = estimates.habit.size.reshape(own.shape)
     lift, n = estimates.lift, np.where(estimates.usable, estimates.given, 0.0)
     m = estimates.adherence
-    doubt = np.divide(own * (1.0 - own), size, out=np.zeros(own.shape), where=size > 0.0)
+    uncertainty = np.divide(own * (1.0 - own), size, out=np.zeros(own.shape), where=size > 0.0)
     away = tuple(i for i in range(3) if i != axis)
 
     def total(column: Floats) -> Floats:
@@ -185,92 +187,58 @@ def _totals(estimates: Estimates, names: tuple[str, ...], axis: int | None) -> L
     matched = total(np.where(estimates.usable, estimates.matched, 0.0))
     room = given - anyway
     some = room >= LEAST_ROOM
-    found = np.divide(matched - anyway, room, out=np.zeros(given.shape), where=some)
-    variance = total(n * m * (1.0 - m)) + total(((1.0 - lift) * n) ** 2 * doubt)
+    own_lift = np.divide(matched - anyway, room, out=np.zeros(given.shape), where=some)
+    variance = total(n * m * (1.0 - m)) + total(((1.0 - lift) * n) ** 2 * uncertainty)
     error = np.full(given.shape, np.inf)
     error[some] = np.sqrt(variance[some]) / room[some]
     seen = total(estimates.given)
-    return Listening(
-        tuple(names[: given.size]), seen, total(estimates.matched), given, anyway, found, error
+    return AdherenceBreakdown(
+        tuple(names[: given.size]), seen, total(estimates.matched), given, anyway, own_lift, error
     )
 
 
-def over_time(log: Log, estimates: Estimates) -> Trend | None:
-    """Return the trend over time, from its first moment (0) to its last (1)."""
-    if not log.has("timestamp"):
-        return None
-    with blaming_engine(log.name):
-        table = log.table.mutate(moment=as_moment(log.table.timestamp))
-        when = table.filter(table.moment.notnull())
-        ends = when.aggregate(
-            first=when.moment.min(),
-            last=when.moment.max(),
-            begins=when.timestamp.argmin(when.moment).cast("string"),
-            ends=when.timestamp.argmax(when.moment).cast("string"),
-        )
-        told = ends.to_pyarrow().to_pylist()[0]
-        first, last = told["first"], told["last"]
-        if first is None or not first < last:
-            return None
-        span = (table.moment - first) / (last - first) * TIMES
-        part = span.floor().clip(upper=TIMES - 1).cast("int64")
-    by = _summed(log, table, part, estimates)
-    if by is None or len(by.keys) < 2:
-        return None
-    at = (np.array(by.keys, dtype=np.float64) + 0.5) / TIMES
-    return replace(_trend(by, at), ends=(str(told["begins"]), str(told["ends"])))
-
-
-def over_advice(log: Log, estimates: Estimates) -> Trend | None:
-    """Return the trend over the pieces of advice already given in the episode."""
-    by = _summed(log, log.table, pieces_before(log.table).clip(upper=PIECES), estimates)
-    if by is None or len(by.keys) < 2:
-        return None
-    return _trend(by, np.array(by.keys, dtype=np.float64))
-
-
-def _summed(log: Log, table: Any, key: Any, estimates: Estimates) -> Listening | None:  # noqa: ANN401
-    """Sum the advice that was seen by key; None where there is none."""
+def break_down(log: Log, table: Any, key: Any, estimates: Estimates) -> AdherenceBreakdown | None:  # noqa: ANN401
+    """Break the advice that was seen down by a key of each row; None if there is none."""
     import pyarrow as pa
 
-    _, heard = spoken_and_heard(log, table)
+    _, heard = advice_flags(log, table)
     rows = table.select("state", "advice", "action", key=key, heard=heard)
     rows = rows.filter(rows.heard & rows.key.notnull())
     counts = rows.group_by(["key", "state", "advice"]).aggregate(
         given=rows.count(), matched=(rows.advice == rows.action).ifelse(1, 0).sum()
     )
-    with blaming_engine(log.name):
-        found = counts.to_pyarrow()
-    own_sb, likely_sb = _likely(estimates)
+    with report_engine_errors(log.name):
+        groups = counts.to_pyarrow()
+    own_sb, likely_sb = _match_chances(estimates)
     states: dict[str | None, int] = {name: i for i, name in enumerate(_states(estimates))}
     actions: dict[str | None, int] = {name: i for i, name in enumerate(_actions(estimates))}
-    s, b = codes_of(found["state"], states), codes_of(found["advice"], actions)
-    told = ~np.isnan(own_sb[s, b])
-    keys = found["key"].combine_chunks().filter(pa.array(told)).dictionary_encode()
+    s, b = encode_labels(groups["state"], states), encode_labels(groups["advice"], actions)
+    is_known = ~np.isnan(own_sb[s, b])
+    keys = groups["key"].combine_chunks().filter(pa.array(is_known)).dictionary_encode()
     if not len(keys):
         return None
     order = np.argsort(keys.dictionary.to_numpy(zero_copy_only=False), kind="stable")
     place = np.empty(order.size, dtype=np.int64)
     place[order] = np.arange(order.size)
     at = place[keys.indices.to_numpy(zero_copy_only=False)]
-    n, k = (found[name].to_numpy().astype(np.float64)[told] for name in ("given", "matched"))
-    own, likely = own_sb[s, b][told], likely_sb[s, b][told]
+    n, k = (groups[name].to_numpy().astype(np.float64)[is_known] for name in ("given", "matched"))
+    own, likely = own_sb[s, b][is_known], likely_sb[s, b][is_known]
 
     def total(column: Floats) -> Floats:
         return np.bincount(at, column, order.size).astype(np.float64)
 
     given, matched, anyway = total(n), total(k), total(n * own)
-    # A key whose advice would all have been taken anyway says nothing of its own.
+    # A key whose advice would all have been taken anyway has no information of its own.
     room = np.maximum(given - anyway, LEAST_ROOM)
     common = float((matched - anyway).sum() / room.sum())
     lift = common + (matched - total(n * likely)) / room
     error = np.sqrt(np.maximum(total(n * likely * (1.0 - likely)), 1e-12 * given)) / room
     names = keys.dictionary.take(pa.array(order)).to_pylist()
-    return Listening(tuple(names), given, matched, given, anyway, lift, error)
+    return AdherenceBreakdown(tuple(names), given, matched, given, anyway, lift, error)
 
 
-def _likely(estimates: Estimates) -> tuple[Floats, Floats]:
-    """Return how often advice is taken anyway, and in all, [s, b]; NaN where it is not known."""
+def _match_chances(estimates: Estimates) -> tuple[Floats, Floats]:
+    """Return the chance of a match without and with advice [s, b]; NaN if it is unknown."""
     weight = np.where(estimates.usable, estimates.given, 0.0)
     total = weight.sum(axis=0)
     own_lsb = estimates.habit.policy.reshape(weight.shape)
@@ -288,13 +256,3 @@ def _states(estimates: Estimates) -> tuple[str, ...]:
 
 def _actions(estimates: Estimates) -> tuple[str, ...]:
     return estimates.problem.mdp.action_labels or ()
-
-
-def _trend(by: Listening, at: Floats) -> Trend:
-    weight = 1.0 / by.error**2
-    centre = float((weight * at).sum() / weight.sum())
-    away = at - centre
-    room = float((weight * away**2).sum())
-    slope = float((weight * away * by.lift).sum()) / room
-    half = Z / np.sqrt(room)
-    return Trend(by, at, slope, slope - half, slope + half)

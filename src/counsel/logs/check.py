@@ -1,41 +1,43 @@
-"""Is this log fit to be learnt from? A report a data engineer can act on.
+"""Check whether a log can be fitted, and report what a data engineer can act on.
 
-*Fatal* findings stop a fit: values that must be there are missing or are none, two rows claim the
-same step of an episode. *Warnings* say what will be left out, or what cannot be told from this log.
-Every finding has a count and some rows as examples.
+*Faults* stop a fit: required values are missing or invalid, or two rows have the same step of an
+episode. *Warnings* say what a fit leaves out, or what the log cannot show. Every finding has a
+count and some rows as examples.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from counsel._arrays import real
 from counsel.errors import CounselError
-from counsel.logs.column_types import as_moment, in_order
-from counsel.logs.count import spoken_and_heard
-from counsel.logs.read import Log, blaming_engine
+from counsel.estimate.intervals import wilson
+from counsel.logs.casting import as_time, sort_key
+from counsel.logs.count import advice_flags
+from counsel.logs.read import Log, report_engine_errors
 
 EXAMPLES = 3
 """Rows shown for each finding."""
 
 LARGEST = 1e100
-"""Rewards beyond this are none."""
+"""Rewards above this are not finite."""
 
 THIN = 10
-"""States with fewer decisions than this are too thin to say much about."""
+"""States with fewer decisions than this have little data."""
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """Something about the log.
+    """A fact about the log that matters to a fit.
 
     Attributes
     ----------
     what
-        In one sentence, with what follows from it.
+        The finding and its consequence, in one sentence.
     count
-        How many rows, episodes, states, actions or pieces of advice it is about.
+        The number of rows, episodes, states, actions or pieces of advice concerned.
     fatal
-        Whether it stops a fit.
+        Whether the finding stops a fit.
     examples
         Up to three of them, in words.
     """
@@ -47,29 +49,29 @@ class Finding:
 
 
 @dataclass(frozen=True, slots=True)
-class Checked:
-    """What a log holds, and what was found.
+class LogCheck:
+    """The size of a log, and the findings of a check.
 
     Attributes
     ----------
     rows
-        How many decisions.
+        The number of decisions.
     episodes
-        How many episodes.
+        The number of episodes.
     people
-        How many people; None where they are not recorded.
+        The number of people; None if they are not recorded.
     states
-        How many states.
+        The number of states.
     longest
-        Decisions in the longest episode.
+        The number of decisions in the longest episode.
     advised
         Rows with advice that was seen.
     matched
-        Those among them where the action was the advice.
+        Rows with advice that was seen and matched.
     actions
         All actions and advice, in order.
     findings
-        Fatal ones first.
+        The findings, fatal ones first.
     """
 
     rows: int
@@ -83,9 +85,20 @@ class Checked:
     findings: tuple[Finding, ...]
 
     @property
+    def faults(self) -> tuple[Finding, ...]:
+        """The findings that stop a fit."""
+        return tuple(finding for finding in self.findings if finding.fatal)
+
+    @property
     def fatal(self) -> bool:
-        """Whether a fit would be stopped."""
-        return any(finding.fatal for finding in self.findings)
+        """Whether a finding stops a fit."""
+        return bool(self.faults)
+
+    @property
+    def match_rate(self) -> tuple[float, float, float]:
+        """The share of seen advice that was matched, with the ends of its 95 % interval."""
+        low, high = wilson(self.matched, self.advised)
+        return self.matched / max(self.advised, 1), float(low), float(high)
 
 
 def check_log(
@@ -93,28 +106,28 @@ def check_log(
     *,
     actions: tuple[str, ...] | None = None,
     reward_range: tuple[float, float] | None = None,
-) -> Checked:
-    """Look through a log and tell whether it is fit to be learnt from.
+) -> LogCheck:
+    """Check whether a log can be fitted.
 
     Parameters
     ----------
     log
-        What ``read_log`` returned.
+        The log, from ``read_log``.
     actions
-        All actions there are, where that is known: others are faults.
+        All possible actions, if known: any other action is a fault.
     reward_range
-        The least and the largest reward there can be, where that is known.
+        The smallest and the largest possible reward, if known: any other reward is a fault.
 
     Returns
     -------
-    Checked
-        How much there is of what, and the findings, fatal ones first.
+    LogCheck
+        The size of the log and the findings, fatal ones first.
 
     Raises
     ------
     CounselError
-        When the log has no rows or cannot be read, or ``reward_range`` is no range. Faults of the
-        log are not raised but found.
+        If the log has no rows or cannot be read, or ``reward_range`` is not a range. Faults of the
+        log are returned, not raised.
 
     Examples
     --------
@@ -130,127 +143,118 @@ def check_log(
     ...         "reward": [1.0, 1.0, 0.0],
     ...     }
     ... )
-    >>> checked = check_log(read_log(table))
-    >>> for finding in checked.findings:
-    ...     if finding.fatal:
-    ...         print(finding.count, finding.what)
+    >>> for fault in check_log(read_log(table)).faults:
+    ...     print(fault.count, fault.what)
     1 action is empty; every decision needs one
-    1 two rows or more are the same step of the same episode
+    1 several rows have the same step of the same episode
     """
-    with blaming_engine(log.name):
-        return _checked(log, actions, _read_range(reward_range))
+    with report_engine_errors(log.name):
+        return _check(log, actions, _read_range(reward_range))
 
 
-def _checked(
+def _check(
     log: Log, actions: tuple[str, ...] | None, reward_range: tuple[float, float] | None
-) -> Checked:
+) -> LogCheck:
     table = log.table
-    spoken, heard = spoken_and_heard(log, table)
-    faults = _faults(log, actions, reward_range)
-    told = _row(
+    spoken, seen = advice_flags(log, table)
+    tests = list(_row_tests(log, actions, reward_range))
+    totals = _first_row(
         table.aggregate(
             rows=table.count(),
-            priced=table.raw_reward.count(),
-            spoken=_times(spoken),
+            rewards=table.raw_reward.count(),
+            spoken=_count_true(spoken),
             episodes=table.episode.nunique(),
             states=table.state.nunique(),
             people=table.person.nunique() if log.has("person") else table.count(),
-            advised=_times(heard),
-            matched=_times(heard & (table.advice == table.action)),
-            **{f"fault_{i}": _times(where) for i, (_, _, where) in enumerate(faults)},
+            advised=_count_true(seen),
+            matched=_count_true(seen & (table.advice == table.action)),
+            **{f"test_{i}": _count_true(where) for i, (_, _, where) in enumerate(tests)},
         )
     )
-    if told["rows"] == 0:
+    if totals["rows"] == 0:
         raise CounselError(f"{log.name} has a header and no rows")
     findings = [
-        Finding(what, told[f"fault_{i}"], fatal=fatal, examples=_shown(table.filter(where)))
-        for i, (what, fatal, where) in enumerate(faults)
-        if told[f"fault_{i}"]
+        Finding(what, totals[f"test_{i}"], fatal=fatal, examples=_describe(table.filter(where)))
+        for i, (what, fatal, where) in enumerate(tests)
+        if totals[f"test_{i}"]
     ]
-    if told["priced"] == 0:
-        what = "no decision has a reward; what is worth doing cannot be told"
-        findings.append(Finding(what, told["rows"], fatal=True))
-    if told["spoken"] and not told["advised"]:
-        what = "no piece of advice was seen; how much people listen cannot be told"
-        findings.append(Finding(what, told["spoken"], fatal=False))
-    longest, about_steps = _steps(log)
-    said, about_advice = _advice(log)
-    findings += [*about_steps, *about_advice, *_thin(log)]
-    return Checked(
-        rows=told["rows"],
-        episodes=told["episodes"],
-        people=told["people"] if log.has("person") else None,
-        states=told["states"],
+    if totals["rewards"] == 0:
+        what = "no decision has a reward; the value of actions is unknown"
+        findings.append(Finding(what, totals["rows"], fatal=True))
+    if totals["spoken"] and not totals["advised"]:
+        what = "no piece of advice was seen; adherence is unknown"
+        findings.append(Finding(what, totals["spoken"], fatal=False))
+    longest, step_findings = _check_steps(log)
+    all_actions, advice_findings = _check_advice(log)
+    findings += [*step_findings, *advice_findings, *_check_certain_advice(log), *_check_thin(log)]
+    return LogCheck(
+        rows=totals["rows"],
+        episodes=totals["episodes"],
+        people=totals["people"] if log.has("person") else None,
+        states=totals["states"],
         longest=longest,
-        advised=told["advised"],
-        matched=told["matched"],
-        actions=said,
+        advised=totals["advised"],
+        matched=totals["matched"],
+        actions=all_actions,
         findings=tuple(sorted(findings, key=lambda finding: not finding.fatal)),
     )
 
 
-def _faults(
+def _row_tests(
     log: Log, actions: tuple[str, ...] | None, reward_range: tuple[float, float] | None
-) -> list[tuple[str, bool, Any]]:
-    """Return what may be wrong with a row: in words, whether it is fatal, and the condition."""
+) -> Iterator[tuple[str, bool, Any]]:
+    """Yield what may be wrong with a row: in words, whether it is fatal, and the condition."""
     table = log.table
-    found: list[tuple[str, bool, Any]] = []
     for role in ("episode", "step", "state", "action"):
         raw = table.raw_step if role == "step" else table[role]
         what = f"{role} is empty; every decision needs one"
         if role == "state" and log.bins:
-            what = f"state is empty, or no number where {', '.join(log.bins)} is cut"
-        found.append((what, True, raw.isnull()))
-    found.append(
-        (
-            "reward is empty; these rows tell nothing about rewards",
-            False,
-            table.raw_reward.isnull(),
-        )
-    )
+            what = f"state is empty, or {', '.join(log.bins)} is not a number and cannot be binned"
+        yield what, True, raw.isnull()
+    what = "reward is empty; these rows are ignored when rewards are estimated"
+    yield what, False, table.raw_reward.isnull()
     for role in ("step", "reward", "advice_probability"):
         if log.has(role):
             kind = "a whole number" if role == "step" else "a number"
             raw = table[f"raw_{role}"]
-            none = raw.notnull() & table[role].isnull()
+            invalid = raw.notnull() & table[role].isnull()
             if role != "step" and raw.type().is_string():
-                none &= raw.lower() != "nan"  # Spark takes it for empty; told below
-            found.append((f"{role} is not {kind}", True, none))
-    # Engines sort what is no number after all numbers; not all can ask for it by name.
-    endless = (table.reward > LARGEST) | (table.reward < -LARGEST)
-    found.append(("reward is not a finite number", True, endless))
+                invalid &= raw.lower() != "nan"  # empty to Spark; reported below
+            yield f"{role} is not {kind}", True, invalid
+    # Engines sort NaN after all numbers; not all can test for it.
+    infinite = (table.reward > LARGEST) | (table.reward < -LARGEST)
+    yield "reward is not a finite number", True, infinite
     if log.has("advice_probability"):
         chance = table.advice_probability
         off = (chance <= 0.0) | (chance > 1.0)
-        found.append(("advice_probability is not above 0 and at most 1", True, off))
-    found.append(("step is below 0; steps count from 0", True, table.step < 0))
+        yield "advice_probability is not above 0 and at most 1", True, off
+    yield "step is below 0; steps count from 0", True, table.step < 0
     for role in ("seen", "terminated", "truncated"):
         if log.has(role):
             neither = table[f"raw_{role}"].notnull() & table[role].isnull()
-            found.append((f"{role} is neither true nor false", True, neither))
+            yield f"{role} is neither true nor false", True, neither
     if log.has("terminated") and log.has("truncated"):
         both = table.terminated.fill_null(False) & table.truncated.fill_null(False)  # noqa: FBT003
-        what = "terminated and truncated are both true; they are taken for an end"
-        found.append((what, False, both))
+        what = "terminated and truncated are both true; these episodes count as terminated"
+        yield what, False, both
     if log.has("person"):
-        what = "person is empty; these rows tell nothing about people"
-        found.append((what, False, table.person.isnull()))
+        what = "person is empty; these rows are ignored when people are compared"
+        yield what, False, table.person.isnull()
     if log.has("timestamp"):
-        what = "timestamp is no date and no number; these rows are left out of trends over time"
-        found.append((what, False, as_moment(table.timestamp).isnull()))
+        what = "timestamp is neither a date nor a number; trends over time ignore these rows"
+        yield what, False, as_time(table.timestamp).isnull()
     if actions is not None:
         for role in ("action", "advice"):
             other = table[role].notnull() & ~table[role].isin(list(actions))
-            found.append((f"{role} is none of {', '.join(actions)}", True, other))
+            yield f"{role} is none of {', '.join(actions)}", True, other
     if reward_range is not None:
         low, high = reward_range
         off = (table.reward < low) | (table.reward > high)
-        found.append((f"reward is not between {low:g} and {high:g}", True, off))
-    return found
+        yield f"reward is not between {low:g} and {high:g}", True, off
 
 
-def _steps(log: Log) -> tuple[int, list[Finding]]:
-    """Look at the order of rows within episodes; also return the size of the largest."""
+def _check_steps(log: Log) -> tuple[int, list[Finding]]:
+    """Check the order of rows within episodes; also return the size of the longest episode."""
     import ibis
 
     table = log.table
@@ -258,156 +262,170 @@ def _steps(log: Log) -> tuple[int, list[Finding]]:
     pairs = table.group_by(["episode", "step"]).aggregate(
         n=table.count(), over=ibis.literal(0) if over is None else over.ifelse(1, 0).max()
     )
-    known = pairs.episode.notnull() & pairs.step.notnull()
-    ends = pairs.group_by("episode").aggregate(
+    repeated = (pairs.n > 1) & pairs.episode.notnull() & pairs.step.notnull()
+    spans = pairs.group_by("episode").aggregate(
         first=pairs.step.min(),
         last=pairs.step.max(),
         n=pairs.step.count(),
         rows=pairs.n.sum(),
-        twice=_times((pairs.n > 1) & known),
+        repeated=_count_true(repeated),
         ended=(pairs.over == 1).ifelse(pairs.step, None).min(),
     )
-    goes_on = ends.ended < ends.last
-    lacks, late = ends.last - ends.first + 1 > ends.n, ends.first > 0
-    told = _row(
-        ends.aggregate(
-            longest=ends.rows.max(),
-            twice=ends.twice.sum().fill_null(0),
-            lacks=_times(lacks),
-            late=_times(late),
-            goes_on=_times(goes_on),
+    tests = (
+        (
+            "continues",
+            spans.filter(spans.ended < spans.last),
+            "episodes continue after terminated; is terminated the right column?",
+            "episode {episode}: terminated at {ended}, continues to {last}",
+        ),
+        (
+            "repeated",
+            pairs.filter(repeated),
+            "several rows have the same step of the same episode",
+            "episode {episode}, step {step}: {n} rows",
+        ),
+        (
+            "gaps",
+            spans.filter(spans.last - spans.first + 1 > spans.n),
+            "episodes lack steps; the outcome of the row before a gap is unknown",
+            "episode {episode}: {n} of steps {first} to {last}",
+        ),
+        (
+            "late",
+            spans.filter(spans.first > 0),
+            "episodes do not begin at step 0; their first row counts as step 0",
+            "episode {episode} begins at {first}",
+        ),
+    )
+    totals = _first_row(
+        spans.aggregate(
+            longest=spans.rows.max(),
+            continues=_count_true(spans.ended < spans.last),
+            repeated=spans.repeated.sum().fill_null(0),
+            gaps=_count_true(spans.last - spans.first + 1 > spans.n),
+            late=_count_true(spans.first > 0),
         )
     )
-    found = []
-    if told["goes_on"]:
-        shown = [
-            f"episode {r['episode']}: terminated at {r['ended']}, goes on to {r['last']}"
-            for r in _some(ends.filter(goes_on))
-        ]
-        what = "episodes go on after terminated; is that column what it is taken for?"
-        found.append(Finding(what, told["goes_on"], fatal=False, examples=tuple(shown)))
-    if told["twice"]:
-        rows = _some(pairs.filter((pairs.n > 1) & known))
-        shown = [f"episode {r['episode']}, step {r['step']}: {r['n']} rows" for r in rows]
-        what = "two rows or more are the same step of the same episode"
-        found.append(Finding(what, int(told["twice"]), fatal=True, examples=tuple(shown)))
-    if told["lacks"]:
-        shown = [
-            f"episode {r['episode']}: {r['n']} of steps {r['first']} to {r['last']}"
-            for r in _some(ends.filter(lacks))
-        ]
-        what = "episodes lack steps; what followed the row before a gap is not known"
-        found.append(Finding(what, told["lacks"], fatal=False, examples=tuple(shown)))
-    if told["late"]:
-        rows = _some(ends.filter(late))
-        shown = [f"episode {r['episode']} begins at {r['first']}" for r in rows]
-        what = "episodes do not begin at step 0; their first row is taken for it"
-        found.append(Finding(what, told["late"], fatal=False, examples=tuple(shown)))
-    return int(told["longest"] or 0), found
+    findings = [
+        Finding(
+            what,
+            int(totals[name]),
+            fatal=name == "repeated",
+            examples=tuple(example.format(**row) for row in _first_rows(rows)),
+        )
+        for name, rows, what, example in tests
+        if totals[name]
+    ]
+    return int(totals["longest"] or 0), findings
 
 
-def _advice(log: Log) -> tuple[tuple[str, ...], list[Finding]]:
-    """Look at what can be told of advice and silence at all; also return all actions."""
-    table, found = log.table, []
+def _check_advice(log: Log) -> tuple[tuple[str, ...], list[Finding]]:
+    """Check what the log can show about advice and silence; also return all actions."""
+    table = log.table
     counts = table.group_by(["advice", "action"]).aggregate(
-        n=table.count(), refused=_times(table.advice != table.action)
+        n=table.count(), refused=_count_true(table.advice != table.action)
     )
-    given, taken, silent = dict[str, tuple[int, int]](), set[str](), 0
+    refusals, taken, silent = dict[str, int](), set[str](), 0
     for row in counts.to_pyarrow().to_pylist():
         if row["action"] is not None:
             taken.add(row["action"])
         if row["advice"] is None:
             silent += row["n"]
-            continue
-        n, refused = given.get(row["advice"], (0, 0))
-        given[row["advice"]] = (n + row["n"], refused + row["refused"])
-    said = tuple(sorted(taken | set(given)))
-    if not given:
-        what = "no advice was ever given; how much people listen cannot be told"
-        found.append(Finding(what, 0, fatal=False))
+        else:
+            refusals[row["advice"]] = refusals.get(row["advice"], 0) + row["refused"]
+    actions = tuple(sorted(taken | set(refusals)))
+    findings = []
+    if not refusals:
+        what = "no advice was ever given; adherence is unknown"
+        findings.append(Finding(what, 0, fatal=False))
     if silent == 0:
-        what = "silence is never recorded; what people do alone is told by refusals only"
-        found.append(Finding(what, 0, fatal=False))
-    untaken = sorted(set(given) - taken)
-    if untaken:
-        what = "advice that nobody ever took; are these actions called otherwise?"
-        found.append(Finding(what, len(untaken), fatal=False, examples=tuple(untaken[:EXAMPLES])))
-    never = [name for name in said if name not in given]
-    if given and never:
-        what = "actions that were never advised; what advising them would do cannot be told"
-        found.append(Finding(what, len(never), fatal=False, examples=tuple(never[:EXAMPLES])))
-    always = sorted(name for name, (n, refused) in given.items() if n and refused == 0)
-    if always:
-        what = "advice that was never refused; its adherence may be anything up to 1"
-        found.append(Finding(what, len(always), fatal=False, examples=tuple(always[:EXAMPLES])))
-    return said, [*found, *_sure(log)]
+        what = "silence is never recorded; only refusals show what people do without advice"
+        findings.append(Finding(what, 0, fatal=False))
+    for what, names in (
+        (
+            "advice that nobody ever took; do these actions have another name?",
+            sorted(set(refusals) - taken),
+        ),
+        (
+            "actions that were never advised; the effect of advising them is unknown",
+            [name for name in actions if refusals and name not in refusals],
+        ),
+        (
+            "advice that was never refused; its adherence may be anything up to 1",
+            sorted(name for name, count in refusals.items() if count == 0),
+        ),
+    ):
+        if names:
+            examples = tuple(names[:EXAMPLES])
+            findings.append(Finding(what, len(names), fatal=False, examples=examples))
+    return actions, findings
 
 
-def _sure(log: Log) -> list[Finding]:
-    """Look for probabilities of one where different things were said."""
-    if not log.has("advice_probability"):
-        return []
-    table = log.table
-    sure = table.filter(table.advice_probability >= 1.0)
-    kinds = sure.group_by("state").aggregate(kinds=sure.advice.fill_null("").nunique())
-    several = kinds.filter(kinds.kinds > 1)
-    count = int(several.count().to_pyarrow().as_py())
-    if not count:
-        return []
-    shown = tuple(str(row["state"]) for row in _some(several))
-    what = "states where advice_probability is 1 and yet different things were said"
-    return [Finding(what, count, fatal=False, examples=shown)]
+def _check_certain_advice(log: Log) -> Iterator[Finding]:
+    """Look for states where advice of probability 1 differs between rows."""
+    if log.has("advice_probability"):
+        certain = log.table.filter(log.table.advice_probability >= 1.0)
+        kinds = certain.group_by("state").aggregate(kinds=certain.advice.fill_null("").nunique())
+        what = "states where advice_probability is 1 although the advice varies"
+        yield from _list_states(what, kinds.filter(kinds.kinds > 1), "{state}")
 
 
-def _thin(log: Log) -> list[Finding]:
+def _check_thin(log: Log) -> Iterator[Finding]:
     """Look for states with few decisions."""
-    table = log.table
-    sizes = table.group_by("state").aggregate(n=table.count())
+    sizes = log.table.group_by("state").aggregate(n=log.table.count())
+    what = f"states with fewer than {THIN} decisions; estimates there rely on other states"
     few = sizes.filter((sizes.n < THIN) & sizes.state.notnull())
-    count = int(few.count().to_pyarrow().as_py())
-    if not count:
-        return []
-    shown = tuple(f"{row['state']}: {row['n']} decisions" for row in _some(few))
-    what = f"states with fewer than {THIN} decisions; estimates there lean on the others"
-    return [Finding(what, count, fatal=False, examples=shown)]
+    yield from _list_states(what, few, "{state}: {n} decisions")
 
 
-def _times(condition: Any) -> Any:  # noqa: ANN401 (Ibis ships no types)
-    """Return in how many rows a condition is true."""
+def _list_states(what: str, states: Any, example: str) -> Iterator[Finding]:  # noqa: ANN401 (Ibis ships no types)
+    """Yield a warning about states, if there are any."""
+    count = int(states.count().to_pyarrow().as_py())
+    if count:
+        examples = tuple(example.format(**row) for row in _first_rows(states))
+        yield Finding(what, count, fatal=False, examples=examples)
+
+
+def _count_true(condition: Any) -> Any:  # noqa: ANN401
+    """Return the number of rows in which a condition is true."""
     return condition.ifelse(1, 0).sum().fill_null(0)
 
 
-def _row(table: Any) -> dict[str, Any]:  # noqa: ANN401
+def _first_row(table: Any) -> dict[str, Any]:  # noqa: ANN401
     return dict(table.to_pyarrow().to_pylist()[0])
 
 
-def _some(rows: Any) -> list[dict[str, Any]]:  # noqa: ANN401
-    """Return the first few rows, always the same."""
-    keys = [in_order(rows[name]) for name in rows.columns]
+def _first_rows(rows: Any) -> list[dict[str, Any]]:  # noqa: ANN401
+    """Return the first few rows in an order that does not depend on the engine."""
+    keys = [sort_key(rows[name]) for name in rows.columns]
     return list(rows.order_by(keys).limit(EXAMPLES).to_pyarrow().to_pylist())
 
 
-def _shown(rows: Any) -> tuple[str, ...]:  # noqa: ANN401
-    """Show a few rows by what they hold."""
-    kept = ("episode", "step", "state", "advice", "action", "reward")
-    shown = []
-    for row in _some(rows.select(*kept, "raw_step", "raw_reward")):
-        # Engines write the same number in their own ways: 1, 1.0.
-        told = ((name, row.get(f"raw_{name}") if row[name] is None else row[name]) for name in kept)
-        shown.append(", ".join(f"{name} {_plain(value)}" for name, value in told))
-    return tuple(shown)
+def _describe(rows: Any) -> tuple[str, ...]:  # noqa: ANN401
+    """Return the first few rows in words."""
+    roles = ("episode", "step", "state", "advice", "action", "reward")
+    texts = []
+    for row in _first_rows(rows.select(*roles, "raw_step", "raw_reward")):
+        values = (
+            (name, row.get(f"raw_{name}") if row[name] is None else row[name]) for name in roles
+        )
+        texts.append(", ".join(f"{name} {_plain(value)}" for name, value in values))
+    return tuple(texts)
 
 
 def _plain(value: object) -> str:
+    """Return a value as text; engines write the same number as 1 or 1.0."""
     if value is None:
         return "empty"
     return str(value).removesuffix(".0") if isinstance(value, float) else str(value)
 
 
-def _read_range(given: tuple[float, float] | None) -> tuple[float, float] | None:
-    if given is None:
+def _read_range(ends: tuple[float, float] | None) -> tuple[float, float] | None:
+    if ends is None:
         return None
-    low, high = (real("reward_range", end) for end in given)
+    low, high = (real("reward_range", end) for end in ends)
     if not low <= high:
-        raise CounselError(f"reward_range is {low:g} to {high:g}; give the least, then the largest")
+        raise CounselError(
+            f"reward_range is {low:g} to {high:g}; give the smallest reward, then the largest"
+        )
     return low, high

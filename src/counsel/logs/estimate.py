@@ -1,18 +1,17 @@
-"""From counts to a problem: transitions, rewards, habit and adherence, each with its interval.
+"""From counts to a problem: transitions, rewards, habit and lift, each with its interval.
 
-* p(t | s, a): shares of what followed; a pair that never occurred is masked.
+* p(t | s, a): shares of the outcomes; a pair that never occurred is masked.
 * r(s, a): means.
 * π(a | s): the likeliest habit given silence and refusals (``estimate/habit.py``).
 * λ(s, b), the lift: partially pooled (``estimate/pooling.py``); θ = λ + (1 − λ) π.
 
-Advice that was not seen counts as silence for π. Whoever sends advice does not know whether it
-will be seen: if a share σ(b) is, sending b has the lift σ(b) λ(s, b), and that is what the problem
-holds.
+Advice that was not seen counts as silence for π. The sender does not know whether advice will be
+seen: if a share σ(b) is, sending b has the lift σ(b) λ(s, b), and the problem holds this lift.
 
-What the counts leave open is filled so that nothing is promised: where the habit is not told, or an
-advice was never given, the lift is 0 and the plan will be silent; where nothing is known of what
-follows a decision, what followed other decisions there; a state of which nothing is known but that
-it was arrived at pays the average of all decisions and is not left.
+Gaps in the counts are filled so that the plan promises nothing: if the habit is unknown, or an
+advice was never given, the lift is 0 and the plan stays silent; if the outcome of a decision is
+unknown, the outcomes of other decisions in that state stand in; a state without decisions pays the
+average of all decisions and is never left.
 """
 
 from collections.abc import Mapping
@@ -23,9 +22,9 @@ import scipy.sparse as sp
 
 from counsel._arrays import Bools, Floats, Ints
 from counsel.errors import CounselError
-from counsel.estimate.habit import Habit, chance_of_others, habit_of
+from counsel.estimate.habit import Habit, chance_of_others, estimate_habit
 from counsel.estimate.intervals import student, wilson
-from counsel.estimate.pooling import Heard, Pooled, pool
+from counsel.estimate.pooling import AdviceCounts, PooledLifts, pool
 from counsel.logs.count import CUT, ENDED, Tally
 from counsel.model.human import Human
 from counsel.model.mdp import MDP
@@ -37,15 +36,15 @@ SCALES = ("lift", "adherence")
 
 @dataclass(frozen=True, slots=True)
 class Sharing:
-    """Who shares one adherence, and on which scale thin data lean on the rest.
+    """Which pairs of state and advice share a lift, and on which scale they are pooled.
 
     Attributes
     ----------
     share
-        "pair": each state and advice has its own, alike for one advice; "advice": one for each
-        advice; "all": one for all.
+        "pair": each state and advice has its own lift, similar for one advice; "advice": one lift
+        per advice; "all": one lift for all.
     scale
-        "lift" or "adherence": what those who are alike have in common.
+        "lift" or "adherence": the scale on which similar pairs are pooled.
     groups
         Instead of ``share``: the group of each advice by its label.
     """
@@ -61,21 +60,21 @@ class Sharing:
             raise CounselError(f"scale is {self.scale!r}; it must be one of {', '.join(SCALES)}")
 
     def units(self, tally: Tally, cells: int) -> tuple[Ints, Ints]:
-        """Return who shares what with whom.
+        """Return the units that share a lift, and the families of similar units.
 
         Parameters
         ----------
         tally
             The counts.
         cells
-            How many cells (layer and state) there are.
+            The number of cells (layer and state).
 
         Returns
         -------
         unit : ndarray
             The unit of each pair [cell, b]: pairs of one unit have one lift.
         family : ndarray
-            The family of each unit [unit]: those of one family are alike.
+            The family of each unit [unit]: units of one family are similar.
         """
         A = len(tally.actions)
         if self.groups is not None:
@@ -91,37 +90,39 @@ class Sharing:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Estimates:
-    """A problem and what it was made from; arrays are [layer, s, a] with one layer or one a step.
+    """A problem and the estimates behind it.
+
+    Arrays are [layer, s, a], with a single layer or one per step.
 
     Attributes
     ----------
     problem
-        The world and the person; after the states of the log comes "over", where episodes end.
+        The world and the person; after the states of the log comes "over", the end of an episode.
     taken, priced
-        Decisions, and those with a reward.
+        Decisions, and decisions with a reward.
     reward, reward_low, reward_high
         Mean rewards with 95 % intervals.
     habit
-        What people do alone; its arrays are [layer · S + s, a].
+        What people do without advice; its arrays are [layer · S + s, a].
     given, matched
-        Pieces of advice that were seen, and those that were matched.
+        Pieces of advice that were seen, and pieces that were matched.
     sent
         [layer, s, b]: how often each advice was sent, seen or not; silence last.
     adherence_low, adherence_high
         95 % intervals of the share matched, by the pair's own data.
     lift, lift_low, lift_high
-        Of advice that is seen, after pooling.
+        The lift of advice that is seen, after pooling, with 95 % intervals.
     seen
         [b]: the share of each advice that was seen.
     families
-        What is known of a lift before its own data are: densities over ``pooling.GRID``.
+        The prior of a lift in each family: densities over ``pooling.GRID``.
     move_row, move_then, move_times
         How often ``move_then`` (the number of states for the end) followed each pair
         ``move_row`` = (layer · S + s) · A + a.
     usable
-        [layer, s, b]: whether the lift was estimated rather than set to 0.
+        [layer, s, b]: whether the lift is estimated rather than set to 0.
     guessed_rows, unknown_states
-        Pairs of which nothing is known of what follows, and states only ever arrived at.
+        The number of pairs without any outcome, and the states without any decision.
     """
 
     problem: AdviceProblem
@@ -156,7 +157,7 @@ class Estimates:
         return theta
 
     def moves(self) -> tuple[Floats, Floats, Floats]:
-        """Return the share of each move among those of its pair.
+        """Return the share of each move among the moves of its pair.
 
         Returns
         -------
@@ -168,16 +169,16 @@ class Estimates:
 
 
 def estimate(tally: Tally, sharing: Sharing, families: Floats | None = None) -> Estimates:
-    """Return what the counts say.
+    """Estimate a problem from counts.
 
     Parameters
     ----------
     tally
-        Counts of decisions.
+        The counts of decisions.
     sharing
-        Who shares one adherence.
+        Which pairs share a lift.
     families
-        What is known of lifts beforehand; found from the counts when not given.
+        The prior of each family of lifts; estimated from the counts by default.
     """
     S, A = len(tally.states), len(tally.actions)
     L = tally.horizon if tally.by_step else 1
@@ -185,7 +186,7 @@ def estimate(tally: Tally, sharing: Sharing, families: Floats | None = None) -> 
     shape, n = (L * S, A), tally.times
 
     def sum_by(where: Bools, column: Ints, weight: Floats = n, width: int = A) -> Floats:
-        """Sum over decisions by cell and one more column."""
+        """Return sums over decisions by cell and one more column."""
         key = (cell * width + column)[where]
         total = np.bincount(key, weight[where], L * S * width).astype(np.float64)
         return total.reshape(L * S, width)
@@ -195,9 +196,11 @@ def estimate(tally: Tally, sharing: Sharing, families: Floats | None = None) -> 
     taken = sum_by(everything, tally.action)
     given, matched = sum_by(advised, heard), sum_by(advised & same, heard)
     silent = sum_by(~advised, tally.action)
-    habit = habit_of(silent, sum_by(advised & ~same, tally.action), given - matched, taken)
+    habit = estimate_habit(silent, sum_by(advised & ~same, tally.action), given - matched, taken)
     sent = sum_by(everything, tally.advice, width=A + 1)
-    pooled, unit, usable = _pooled(tally, sharing, habit, given, matched, families)
+    pooled, unit, usable = _pool_lifts(
+        (given, matched), habit, sharing.units(tally, L * S), sharing, families
+    )
     lift, low, high = _lifts(sharing, pooled, unit, usable, habit)
     total = sent[:, :A].sum(axis=0)
     seen = np.divide(given.sum(axis=0), total, out=np.ones(A), where=total > 0.0)
@@ -207,9 +210,9 @@ def estimate(tally: Tally, sharing: Sharing, families: Floats | None = None) -> 
     paid = above + tally.least * priced
     reward = np.divide(paid, priced, out=np.zeros(shape), where=priced > 0.0)
     row, then, times = _moves(tally, cell, S, A)
-    world = _World(tally, taken, priced, paid, (row, then, times))
-    person = _person(world, habit, lift * seen)
-    reward_low, reward_high = _reward_ends(tally, priced, above, squares)
+    world = _WorldBuilder(tally, taken, priced, paid, (row, then, times))
+    person = _build_person(world, habit, lift * seen)
+    reward_low, reward_high = _reward_intervals(tally, priced, above, squares)
     to3 = (L, S, A)
     theta_low, theta_high = wilson(matched, given)
     return Estimates(
@@ -239,10 +242,10 @@ def estimate(tally: Tally, sharing: Sharing, families: Floats | None = None) -> 
     )
 
 
-def _reward_ends(
+def _reward_intervals(
     tally: Tally, priced: Floats, above: Floats, squares: Floats
 ) -> tuple[Floats, Floats]:
-    """Return intervals of mean rewards; where there are two rewards, of the share of the other."""
+    """Return intervals of mean rewards; with two distinct rewards, by the share of the larger."""
     if tally.other is None:
         low, high = student(priced, above, squares)
     else:
@@ -251,33 +254,32 @@ def _reward_ends(
     return low + tally.least, high + tally.least
 
 
-def _groups(given: Mapping[str, str], actions: tuple[str, ...]) -> Ints:
-    """Return the group of each advice; what is in no group is one of its own."""
-    for name in given:
+def _groups(groups: Mapping[str, str], actions: tuple[str, ...]) -> Ints:
+    """Return the group of each advice; advice without a group is a group of its own."""
+    for name in groups:
         if name not in actions:
             raise CounselError(f"groups name {name!r}; the actions are {', '.join(actions)}")
-    named = [given.get(name, f"\0{name}") for name in actions]
+    named = [groups.get(name, f"\0{name}") for name in actions]
     order = {name: i for i, name in enumerate(dict.fromkeys(named))}
     return np.array([order[name] for name in named], dtype=np.int64)
 
 
-def _pooled(  # noqa: PLR0913 (counts, and what was found from them)
-    tally: Tally,
-    sharing: Sharing,
+def _pool_lifts(
+    counts: tuple[Floats, Floats],
     habit: Habit,
-    given: Floats,
-    matched: Floats,
+    units: tuple[Ints, Ints],
+    sharing: Sharing,
     families: Floats | None,
-) -> tuple[Pooled, Ints, Bools]:
-    """Return pooled lifts by unit, the unit of each pair, and where a lift can be told."""
-    unit, family = sharing.units(tally, len(given))
-    alone = habit.policy >= 1.0
-    telling = (given > 0.0) & ~(alone & habit.told[:, None])
+) -> tuple[PooledLifts, Ints, Bools]:
+    """Return pooled lifts by unit, the unit of each pair, and where a lift is known."""
+    (given, matched), (unit, family) = counts, units
+    certain = habit.policy >= 1.0
+    informative = (given > 0.0) & ~(certain & habit.known[:, None])
     on_lift = sharing.scale == "lift"
     if on_lift:
-        telling &= habit.told[:, None]
-    pair = np.flatnonzero(telling.reshape(-1))
-    heard = Heard(
+        informative &= habit.known[:, None]
+    pair = np.flatnonzero(informative.reshape(-1))
+    seen = AdviceCounts(
         unit=unit.reshape(-1)[pair],
         family=family,
         given=given.reshape(-1)[pair],
@@ -285,21 +287,19 @@ def _pooled(  # noqa: PLR0913 (counts, and what was found from them)
         habit=habit.policy.reshape(-1)[pair] if on_lift else np.zeros(pair.size),
         size=habit.size.reshape(-1)[pair] if on_lift else np.full(pair.size, np.inf),
     )
-    pooled = pool(heard, families)
+    pooled = pool(seen, families)
     known = np.isfinite(pooled.own_error)
-    alive = np.zeros(int(family.max(initial=0)) + 1, dtype=np.bool_)
-    np.logical_or.at(alive, family, known)
     if sharing.share == "pair" and sharing.groups is None:
-        ever = alive[family][unit]
-    else:
-        ever = known[unit]
-    return pooled, unit, ever & habit.told[:, None] & ~alone
+        family_known = np.zeros(int(family.max(initial=0)) + 1, dtype=np.bool_)
+        np.logical_or.at(family_known, family, known)
+        known = family_known[family]
+    return pooled, unit, known[unit] & habit.known[:, None] & ~certain
 
 
 def _lifts(
-    sharing: Sharing, pooled: Pooled, unit: Ints, usable: Bools, habit: Habit
+    sharing: Sharing, pooled: PooledLifts, unit: Ints, usable: Bools, habit: Habit
 ) -> tuple[Floats, Floats, Floats]:
-    """Return lifts [cell, b] with intervals; 0 where none can be told."""
+    """Return lifts [cell, b] with intervals; 0 where the lift is unknown."""
     own, rest = habit.policy, chance_of_others(habit.policy)
     ends = []
     for value in (pooled.mean, pooled.low, pooled.high):
@@ -311,14 +311,14 @@ def _lifts(
 
 
 def least_lift(own: Floats) -> Floats:
-    """Return −π / (1 − π), the lift at which nobody matches; 0 where people do it anyway."""
+    """Return −π / (1 − π), the lift at which nobody matches; 0 where everybody does so anyway."""
     rest = chance_of_others(own)
     least: Floats = np.divide(-own, rest, out=np.zeros(own.shape), where=rest > 0.0)
     return least
 
 
 def _moves(tally: Tally, cell: Ints, S: int, A: int) -> tuple[Ints, Ints, Floats]:
-    """Return how often what followed each pair, the end as state S."""
+    """Return how often each outcome followed each pair, the end as state S."""
     known = (tally.then != CUT) & (tally.times > 0.0)
     row = (cell * A + tally.action)[known]
     then = np.where(tally.then == ENDED, S, tally.then)[known]
@@ -327,8 +327,8 @@ def _moves(tally: Tally, cell: Ints, S: int, A: int) -> tuple[Ints, Ints, Floats
     return key // (S + 1), key % (S + 1), times
 
 
-class _World:
-    """The world of the counts, with every hole filled."""
+class _WorldBuilder:
+    """Builds the world from counts and fills all gaps."""
 
     def __init__(
         self,
@@ -353,7 +353,7 @@ class _World:
         allowed[:, :S] = np.where(self.visited[:, :, None], taken_lsa > 0.0, ever)
         allowed[:, self.unknown] = True
         self.allowed = allowed
-        labels = (*tally.states, *_fresh("over", tally.states)[: int(over)])
+        labels = (*tally.states, *([_unused_name("over", tally.states)] if over else []))
         start = np.zeros(T)
         np.add.at(start, tally.state[tally.opens], tally.times[tally.opens])
         self.mdp = MDP(
@@ -367,7 +367,7 @@ class _World:
         )
 
     def _kernel(self, row: Ints, then: Ints, times: Floats) -> object:
-        """Return shares of what followed, by the step, else over all steps, else in that state."""
+        """Return shares of outcomes by step, else over all steps, else over all actions there."""
         L, S, A, T = self.L, self.S, self.A, self.T
         cell, action = row // A, row % A
         layer, state = cell // S, cell % S
@@ -396,7 +396,7 @@ class _World:
         return layers if L > 1 else layers[0]
 
     def _reward(self, priced: Floats, paid: Floats) -> Floats:
-        """Return mean rewards, by the step, else over all steps, else of the state, else of all."""
+        """Return mean rewards by step, else over all steps, else of the state, else of all."""
         L, S, A, T = self.L, self.S, self.A, self.T
         n, total = priced, paid
         for axes in ((0,), (0, 2), (0, 1, 2)):
@@ -409,8 +409,8 @@ class _World:
         return reward if L > 1 else reward[0]
 
 
-def _person(world: _World, habit: Habit, lift: Floats) -> Human:
-    """Return the person; where nothing is known they do anything and hear nothing."""
+def _build_person(world: _WorldBuilder, habit: Habit, lift: Floats) -> Human:
+    """Return the person; without data every action is as likely and advice has no effect."""
     L, S, A, T = world.L, world.S, world.A, world.T
     own = np.full((L, T, A), 1.0 / A)
     lifts = np.zeros((L, T, A))
@@ -428,8 +428,8 @@ def _person(world: _World, habit: Habit, lift: Floats) -> Human:
     return Human(own if L > 1 else own[0], lift=lifts if L > 1 else lifts[0])
 
 
-def _fresh(name: str, taken: tuple[str, ...]) -> tuple[str]:
-    """Return a name that is not taken."""
+def _unused_name(name: str, taken: tuple[str, ...]) -> str:
+    """Return a name that no state has."""
     while name in taken:
         name += "′"
-    return (name,)
+    return name

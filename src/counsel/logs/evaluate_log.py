@@ -1,42 +1,31 @@
-"""What a policy would have been worth, from a log of another.
+"""Off-policy evaluation: what a policy would have been worth, from a log of another.
 
-Three answers that fail in different ways:
+Three estimates that fail in different ways:
 
-* *model-based*: the policy played in the fitted model. Right if the model is: states tell all that
+* *model-based*: the policy played in the fitted model. Valid if the model is: states hold all that
   matters, and the adherence law holds.
 * *weighted importance sampling*: episodes of the log, weighted by how much likelier the policy
-  makes what was said in them. With ρ the probability of what was said under the policy over that
-  under the log's, W_t = ρ_0 ⋯ ρ_t and n episodes,
+  makes their advice. With ρ the probability of the advice under the policy over that under the
+  log's, W_t = ρ_0 ⋯ ρ_t and n episodes,
 
       value = Σ_t Σ_i W_it r_it / Σ_i W_it
 
-  Right if advice depended on nothing but the state and the step (and, where it is recorded, has the
-  probability it is said to have). No model of the world or of people is needed.
-* *doubly robust* (the weighted form of Thomas and Brunskill, 2016): the same, with the model taken
-  off first, so that only what it gets wrong is weighted. With V and Q of the policy in the model
-  and w_it = W_it / Σ_j W_jt, w_i,−1 = 1 / n,
+  Valid if advice depended only on the state and the step (and, if its probability is recorded, has
+  that probability). It needs no model of the world or of people.
+* *doubly robust* (the weighted form of Thomas and Brunskill, 2016): the model's prediction plus the
+  weighted errors of the model. With V and Q of the policy in the model and w_it = W_it / Σ_j W_jt,
+  w_i,−1 = 1 / n,
 
       value = Σ_i Σ_t w_it (r_it − Q_t(s_it, b_it)) + w_i,t−1 V_t(s_it)
 
-  Right if either the model or the probabilities are.
+  Valid if either the model or the probabilities are.
 
-95 % intervals come from drawing episodes with replacement: for the model by blocks of episodes (see
-``counts.py``), for the others by up to 500 random blocks, whose sums are all that is needed.
+95 % intervals are bootstrapped over episodes (``bootstrap.py``). Where the effective sample size
+(``effective_sample_size.py``) is too small, or the policy advises what the log never advised, the
+log cannot say what the policy is worth, and the evaluation gives the reason instead of a number.
 
-The effective sample is (Σ W)² / Σ W² over whole episodes. Weights of many steps multiply, so it
-shrinks fast with the horizon: then the log cannot say what the policy is worth, and this is said
-instead of a number. Where a few rare episodes should carry most of the weight and none of them
-happened to occur, the sample looks better than it is; so n / E W² is worked out in the model too,
-
-    E W² = Σ_s start(s) u_0(s),   u_h(s) = Σ_b e(b | s)² / μ(b | s) Σ_t p^M(t | s, b) u_{h+1}(t)
-
-for a policy e and a log that says b with probability μ, and the smaller of the two counts. (On the
-ward, with silence in a crisis once in ten times, intervals for "never advise" covered 48 % of the
-time at a sample of 168 by weights alone; the model puts it below 1.) A policy that says what the
-log never said cannot be judged either.
-
-Only whole episodes are weighted: those without gaps that ended or reached the horizon. A decision
-without a reward has that of the model.
+Only complete episodes are weighted: those without gaps that end or reach the horizon. A decision
+without a reward has the reward of the model.
 """
 
 import math
@@ -47,96 +36,68 @@ from pathlib import Path
 
 import numpy as np
 
-from counsel._arrays import Floats, Ints, brief
+from counsel._arrays import Floats, brief
 from counsel._files import check_exists
 from counsel.errors import CounselError
+from counsel.logs.bootstrap import BlockDraws, ValueEstimate, estimate_from_draws
+from counsel.logs.decisions import Decisions, load_decisions
+from counsel.logs.effective_sample_size import effective_sample_size
 from counsel.logs.fit import Fit, fit
-from counsel.logs.importance_weights import (
-    Decisions,
-    decisions_of,
-    logged_chances,
-    policy_chances,
-    policy_values,
-    second_moment,
-)
+from counsel.logs.importance_weights import importance_weights, logged_chances, policy_values
 from counsel.logs.read import Log, as_log
 from counsel.logs.read_policy import read_policy
-from counsel.logs.schema import Bins, Columns
 from counsel.model.policy import Policy
 from counsel.planning.best_action import always_best_action
-from counsel.planning.evaluate import evaluate as value_of
+from counsel.planning.evaluate import evaluate
 from counsel.planning.silence import never_advise
 
-REFUSED = 50.0
-"""The effective sample below which nothing is said."""
+LEAST_SAMPLE = 50.0
+"""The log says nothing about a policy with a smaller effective sample size."""
 
-TRUSTED = 200.0
-"""The effective sample from which on intervals are tested to cover."""
+TRUSTED_SAMPLE = 200.0
+"""From this effective sample size on, intervals are tested to cover."""
 
-NEW = 0.02
-"""The share of what a policy does that may be new to the log."""
+MOST_NEW = 0.02
+"""The largest share of a policy's decisions that may be new to the log."""
 
-FEWEST = 10
-"""Blocks of episodes below which drawing them says nothing."""
-
-MODELS, DRAWS, BLOCKS = 200, 2000, 500
-"""Draws of the model, draws of the weighted episodes, and into how many blocks these are put."""
+MODELS = 200
+"""Models of resampled logs behind the interval of the model-based estimate."""
 
 
 @dataclass(frozen=True, slots=True)
-class Worth:
-    """An estimate of the reward of an episode, with its 95 % interval.
-
-    Attributes
-    ----------
-    value
-        The estimate.
-    low
-        The lower end of the interval; infinite where there are too few episodes to draw from.
-    high
-        The upper end.
-    """
-
-    value: float
-    low: float
-    high: float
-
-
-@dataclass(frozen=True, slots=True)
-class Judged:
-    """What one policy is worth.
+class PolicyEstimate:
+    """Estimates of the value of one policy.
 
     Attributes
     ----------
     name
-        What it is called.
+        The name of the policy.
     pieces
-        Pieces of advice an episode, in the model.
+        Pieces of advice per episode, in the model.
     model
-        Worth in the model.
+        The model-based estimate.
     weighted
-        Worth by importance sampling; None where the effective sample is below 50.
+        The estimate by weighted importance sampling; None if the effective sample is below 50.
     doubly_robust
-        Worth by importance sampling of what the model gets wrong; None where the effective sample
-        is below 50.
+        The doubly robust estimate; None if the effective sample is below 50.
     effective
-        The effective sample, in episodes; 0 where nothing could be weighted.
+        The effective sample size, in episodes.
     new
-        The share of its decisions that say what the log never said in that state.
+        The share of decisions whose advice, or silence, never occurs in that state of the log.
     """
 
     name: str
     pieces: float
-    model: Worth
-    weighted: Worth | None
-    doubly_robust: Worth | None
+    model: ValueEstimate
+    weighted: ValueEstimate | None
+    doubly_robust: ValueEstimate | None
     effective: float
     new: float
 
 
 @dataclass(frozen=True, slots=True)
-class Evaluated:
-    """A policy beside what else could be done.
+class LogEvaluation:
+    """Estimates of a policy, beside silence, the best action at all times, and the log itself.
 
     Attributes
     ----------
@@ -147,77 +108,78 @@ class Evaluated:
     always
         The best action at all times.
     logged
-        What the log itself brought: the mean over whole episodes; None where no episode is whole.
+        The mean reward per complete episode of the log; None if no episode is complete.
     logged_pieces
-        Pieces of advice an episode in the log.
+        Pieces of advice per episode in the log.
     episodes
-        How many there are.
+        The number of episodes.
     whole
-        How many of them are whole: without gaps, to their end or the horizon.
+        The number of complete episodes: without gaps, to their end or the horizon.
     recorded
-        Whether the log records the probability of what was said; else it is estimated by state and
+        Whether the log records the probability of advice; otherwise it is estimated by state and
         step.
     refusal
-        Why the log cannot say what the policy is worth; None where it can.
+        Why the log cannot say what the policy is worth; None if it can.
     """
 
-    policy: Judged
-    never: Judged
-    always: Judged
-    logged: Worth | None
+    policy: PolicyEstimate
+    never: PolicyEstimate
+    always: PolicyEstimate
+    logged: ValueEstimate | None
     logged_pieces: float
     episodes: int
     whole: int
     recorded: bool
     refusal: str | None
 
+    @property
+    def is_trusted(self) -> bool:
+        """Whether the effective sample is large enough for the intervals to cover."""
+        return self.policy.effective >= TRUSTED_SAMPLE
 
-def evaluate(  # noqa: PLR0913 (the log, how it is read, and what is asked)
+
+def evaluate_policy(
     source: object,
     policy: Policy | str | os.PathLike[str],
     *,
-    columns: Columns | str | None = None,
-    bins: Bins | None = None,
     fitted: Fit | None = None,
     rng: np.random.Generator | None = None,
     show: Callable[[int], None] | None = None,
-) -> Evaluated:
-    """Estimate what a policy would have been worth to those in a log.
+) -> LogEvaluation:
+    """Estimate what a policy would have been worth to the people in a log.
 
     Parameters
     ----------
     source
-        The log, as for ``fit``.
+        The log: a path or a table as in ``fit``, or the result of ``read_log``, which maps columns
+        and bins.
     policy
-        A table that ``counsel plan`` wrote, or a policy for the states and actions of the fit.
-    columns
-        Which columns are which, where they are called otherwise.
-    bins
-        Where columns of numbers are cut.
+        A table written by ``counsel plan``, or a policy for the states and actions of the fit.
     fitted
-        The model of this very log, where there is one already.
+        The model of this log, if there is one already.
     rng
-        Where draws come from; always the same when not given.
+        The random generator; by default the results are always the same.
     show
-        Called with the number of draws of the model that are done, of 200.
+        Called with the number of resampled models that are done, of 200.
 
     Returns
     -------
-    Evaluated
-        The policy, silence and always the best action, each by three estimates that fail in
-        different ways; or why the log cannot tell.
+    LogEvaluation
+        Estimates of the policy, of silence and of the best action at all times, or the reason why
+        the log cannot answer.
 
     Raises
     ------
     CounselError
-        When the log cannot be read or fitted, or the policy is none or does not fit the model.
+        If the log cannot be read or fitted, or the policy is invalid or does not fit the model.
 
     Examples
     --------
-    Alerts that go out at alarms only, judged from a log in which they went out at any time:
+    Alerts at alarms only, evaluated on a log with alerts at any time:
 
+    >>> import counsel
     >>> import pyarrow as pa
-    >>> from counsel.logs import fit, plan
+    >>> from counsel.logs import plan_advice
     >>> table = pa.table(
     ...     {
     ...         "episode": range(400),
@@ -228,67 +190,63 @@ def evaluate(  # noqa: PLR0913 (the log, how it is read, and what is asked)
     ...         "reward": [1.0, 0.0, 0.0, 0.0, 1.0, 1.0, 1.0, 0.0] * 25 + [0.5] * 200,
     ...     }
     ... )
-    >>> found = fit(table)
-    >>> judged = evaluate(table, plan(found).plan.policy, fitted=found).policy
-    >>> for worth in (judged.model, judged.weighted, judged.doubly_robust):
-    ...     print(f"{worth.value:.2f}, between {worth.low:.1f} and {worth.high:.1f}")
+    >>> fit = counsel.fit(table)
+    >>> policy = plan_advice(fit).plan.policy
+    >>> estimate = evaluate_policy(table, policy, fitted=fit).policy
+    >>> for value in (estimate.model, estimate.weighted, estimate.doubly_robust):
+    ...     print(f"{value.value:.2f}, between {value.low:.1f} and {value.high:.1f}")
     0.62, between 0.6 and 0.7
     0.62, between 0.6 and 0.7
     0.62, between 0.6 and 0.7
-    >>> round(judged.effective), round(judged.pieces, 2)
+    >>> round(estimate.effective), round(estimate.pieces, 2)
     (200, 0.5)
     """
     if not isinstance(policy, Policy | str | os.PathLike):
-        raise CounselError(f"policy is {brief(policy)}; give a policy or a table of one")
-    log = as_log(source, columns, bins)
+        raise CounselError(f"policy is {brief(policy)}; give a policy or the path of its table")
+    log = as_log(source, None, None)
     if isinstance(policy, str | os.PathLike):
         check_exists(policy)
-    found = fit(log) if fitted is None else fitted
-    problem = found.problem
+    fitted = fit(log) if fitted is None else fitted
+    problem = fitted.problem
     if isinstance(policy, str | os.PathLike):
-        policy = read_policy(Path(policy), found)
+        policy = read_policy(Path(policy), fitted)
     problem.check_fits(policy)
     rng = np.random.default_rng(0) if rng is None else rng
-    asked: dict[str, Policy] = {
+    policies: dict[str, Policy] = {
         "policy": policy,
         "never advise": never_advise(problem),
         "always the best action": always_best_action(problem),
     }
-    models = _in_models(found, list(asked.values()), rng, show)
-    rows = decisions_of(log, found)
-    chance, recorded = logged_chances(rows, problem)
-    # The same draws for all: policies that are the same get the same intervals.
-    blocks, filled, times = _redrawn(rows, rng)
-    judged = []
-    for (name, one), values in zip(asked.items(), models.T, strict=True):
-        low, high = ends_of(values[1:], found.tally.n_blocks)
-        model = Worth(float(values[0]), float(low), float(high))
-        judged.append(_judge(name, one, found, model, rows, chance, blocks, times))
-    logged = None
-    if rows.n_episodes:
-        returns = np.bincount(rows.episode, rows.reward, rows.n_episodes)
-        sums = np.zeros((filled, 2))
-        np.add.at(sums, blocks, np.stack((returns, np.ones(returns.size)), axis=1))
-        logged = _interval(sums, lambda total: total[..., 0] / total[..., 1], times)
-    return Evaluated(
-        policy=judged[0],
-        never=judged[1],
-        always=judged[2],
-        logged=logged,
-        logged_pieces=found.logged_pieces,
-        episodes=round(found.tally.episodes),
-        whole=rows.n_episodes,
-        recorded=recorded,
-        refusal=_refusal(judged[0], rows.n_episodes, round(found.tally.episodes)),
+    values = _values_in_models(fitted, list(policies.values()), rng, show)
+    evidence = _Evidence.load(log, fitted, rng)
+    estimates = [
+        _estimate(
+            name,
+            policies[name],
+            estimate_from_draws(drawn[0], drawn[1:], fitted.tally.n_blocks),
+            evidence,
+        )
+        for name, drawn in zip(policies, values.T, strict=True)
+    ]
+    return LogEvaluation(
+        policy=estimates[0],
+        never=estimates[1],
+        always=estimates[2],
+        logged=evidence.mean_return(),
+        logged_pieces=fitted.logged_pieces,
+        episodes=round(fitted.tally.episodes),
+        whole=evidence.decisions.n_episodes,
+        recorded=evidence.is_recorded,
+        refusal=_refusal(estimates[0], evidence),
     )
 
 
-def weigh(
-    log: Log, policy: Policy, found: Fit, rng: np.random.Generator
-) -> tuple[Judged, str | None]:
-    """Judge one policy by the episodes of its log; or say why they cannot tell.
+def evaluate_by_episodes(
+    log: Log, policy: Policy, fitted: Fit, rng: np.random.Generator
+) -> tuple[PolicyEstimate, str | None]:
+    """Estimate one policy from the episodes of its log; also return why they cannot, or None.
 
-    No models are drawn, so that its worth in the model has no interval.
+    No models are resampled, so the model-based estimate has no interval.
 
     Parameters
     ----------
@@ -296,152 +254,132 @@ def weigh(
         The log.
     policy
         A policy for the states and actions of the fit.
-    found
-        The model of this very log.
+    fitted
+        The model of this log.
     rng
-        Where draws come from.
+        The random generator.
     """
-    rows = decisions_of(log, found)
-    chance, _ = logged_chances(rows, found.problem)
-    blocks, _, times = _redrawn(rows, rng)
-    model = Worth(value_of(found.problem, policy).value, math.nan, math.nan)
-    judged = _judge("policy", policy, found, model, rows, chance, blocks, times)
-    return judged, _refusal(judged, rows.n_episodes, round(found.tally.episodes))
+    evidence = _Evidence.load(log, fitted, rng)
+    model = ValueEstimate(evaluate(fitted.problem, policy).value, math.nan, math.nan)
+    estimate = _estimate("policy", policy, model, evidence)
+    return estimate, _refusal(estimate, evidence)
 
 
-def _redrawn(rows: Decisions, rng: np.random.Generator) -> tuple[Ints, int, Ints]:
-    """Return the block of each episode, how many there are, and how often each is drawn [n, b]."""
-    blocks = rng.permutation(rows.n_episodes) % BLOCKS
-    filled = max(min(rows.n_episodes, BLOCKS), 1)
-    return blocks, filled, rng.multinomial(filled, np.full(filled, 1.0 / filled), size=DRAWS)
+@dataclass(frozen=True, slots=True, eq=False)
+class _Evidence:
+    """A fitted log, its complete episodes, the probabilities of their advice, and their draws."""
+
+    fit: Fit
+    decisions: Decisions
+    chance: Floats
+    is_recorded: bool
+    draws: BlockDraws
+
+    @classmethod
+    def load(cls, log: Log, fitted: Fit, rng: np.random.Generator) -> "_Evidence":
+        decisions = load_decisions(log, fitted)
+        chance, is_recorded = logged_chances(decisions, fitted.problem)
+        draws = BlockDraws.draw(decisions.n_episodes, rng)
+        return cls(fitted, decisions, chance, is_recorded, draws)
+
+    def mean_return(self) -> ValueEstimate | None:
+        """Return the mean reward per complete episode; None if there are none."""
+        rows = self.decisions
+        if not rows.n_episodes:
+            return None
+        returns = np.bincount(rows.episode, rows.reward, rows.n_episodes)
+        sums = np.zeros((self.draws.n_blocks, 2))
+        np.add.at(sums, self.draws.block, np.stack((returns, np.ones(returns.size)), axis=1))
+        return self.draws.estimate(sums, lambda total: total[..., 0] / total[..., 1])
 
 
-def _refusal(judged: Judged, whole: int, episodes: int) -> str | None:
-    """Say why the log cannot answer, in one sentence."""
-    if whole == 0:
+def _refusal(estimate: PolicyEstimate, evidence: _Evidence) -> str | None:
+    """Return why the log cannot answer, in one sentence."""
+    complete, episodes = evidence.decisions.n_episodes, round(evidence.fit.tally.episodes)
+    if complete == 0:
+        return f"none of the {episodes:,} episodes is complete (without gaps, to its end)"
+    if estimate.new > MOST_NEW:
         return (
-            f"none of the {episodes:,} episodes is whole: without gaps, to its end or the horizon"
+            f"{estimate.new:.0%} of the policy's decisions give advice, or stay silent, where the "
+            "log never does so in that state"
         )
-    if judged.new > NEW:
+    if estimate.effective < LEAST_SAMPLE:
         return (
-            f"in {judged.new:.0%} of its decisions the policy advises, or is silent, as the log "
-            "never was in that state"
-        )
-    if judged.effective < REFUSED:
-        return (
-            f"the effective sample is {judged.effective:.3g} of {whole:,} episodes (at least "
-            f"{REFUSED:g} are needed): too few episodes went as the policy would have had them"
+            f"the effective sample is {estimate.effective:.3g} of {complete:,} episodes (at least "
+            f"{LEAST_SAMPLE:g} are needed): too few episodes went as the policy would have advised"
         )
     return None
 
 
-def _in_models(
-    found: Fit,
+def _values_in_models(
+    fitted: Fit,
     policies: list[Policy],
     rng: np.random.Generator,
     show: Callable[[int], None] | None,
 ) -> Floats:
-    """Return the value of each policy in the model, first, and in models of resampled episodes."""
-    values = [[value_of(found.problem, one).value for one in policies]]
-    for i, (_, drawn) in enumerate(found.resampled(MODELS, rng)):
-        values.append([value_of(drawn.problem, one).value for one in policies])
+    """Return the value of each policy in the model, first, and in models of resampled logs."""
+    values = [[evaluate(fitted.problem, policy).value for policy in policies]]
+    for i, (_, resampled) in enumerate(fitted.resample(MODELS, rng)):
+        values.append([evaluate(resampled.problem, policy).value for policy in policies])
         if show is not None:
             show(i + 1)
     return np.array(values)
 
 
-def _judge(  # noqa: PLR0913 (everything that was worked out before)
-    name: str,
-    policy: Policy,
-    found: Fit,
-    model: Worth,
-    rows: Decisions,
-    chance: Floats,
-    blocks: Ints,
-    times: Ints,
-) -> Judged:
-    problem = found.problem
-    at = value_of(problem, policy)
-    ratio = policy_chances(policy, rows) / chance
-    n, H = rows.n_episodes, rows.horizon
-    weight: Floats = np.ones((n, H))
-    effective, weighted, robust = 0.0, None, None
-    weight[rows.episode, rows.place] = ratio
-    np.cumprod(weight, axis=1, out=weight)
-    if n and weight[:, -1].any():
-        final = weight[:, -1]
-        foreseen = n / second_moment(policy, problem, rows, chance)
-        effective = min(float(final.sum() ** 2 / (final**2).sum()), foreseen)
-    if effective >= REFUSED:
-        weighted, robust = _weighted(policy, found, rows, weight, blocks, times)
-    return Judged(
+def _estimate(
+    name: str, policy: Policy, model: ValueEstimate, evidence: _Evidence
+) -> PolicyEstimate:
+    problem, rows, chance = evidence.fit.problem, evidence.decisions, evidence.chance
+    weight = importance_weights(policy, rows, chance)
+    effective = effective_sample_size(weight, policy, problem, rows, chance)
+    weighted = robust = None
+    if effective >= LEAST_SAMPLE:
+        weighted, robust = _weighted_estimates(policy, weight, evidence)
+    return PolicyEstimate(
         name=name,
-        pieces=at.advice_count,
+        pieces=evaluate(problem, policy).advice_count,
         model=model,
         weighted=weighted,
         doubly_robust=robust,
         effective=effective,
-        new=_newness(policy, found),
+        new=_share_new(policy, evidence.fit),
     )
 
 
-def _weighted(  # noqa: PLR0913
-    policy: Policy,
-    found: Fit,
-    rows: Decisions,
-    weight: Floats,
-    blocks: Ints,
-    times: Ints,
-) -> tuple[Worth, Worth]:
+def _weighted_estimates(
+    policy: Policy, weight: Floats, evidence: _Evidence
+) -> tuple[ValueEstimate, ValueEstimate]:
     """Return the weighted and the doubly robust estimate from sums over blocks."""
-    H = rows.horizon
-    q, v = policy_values(found.problem, policy, rows)
+    rows, draws = evidence.decisions, evidence.draws
+    q, v = policy_values(evidence.fit.problem, policy, rows)
     before = np.concatenate((np.ones((rows.n_episodes, 1)), weight[:, :-1]), axis=1)
     now, then = weight[rows.episode, rows.place], before[rows.episode, rows.place]
-    sums = np.zeros((times.shape[1], 5, H))
-    where = (blocks[rows.episode], rows.place)
+    sums = np.zeros((draws.n_blocks, 5, rows.horizon))
+    where = (draws.block[rows.episode], rows.place)
     for i, column in enumerate((now * rows.reward, now * q, then * v)):
         np.add.at(sums[:, i], where, column)
-    np.add.at(sums[:, 3], blocks, weight)
-    np.add.at(sums[:, 4], blocks, before)
+    np.add.at(sums[:, 3], draws.block, weight)
+    np.add.at(sums[:, 4], draws.block, before)
 
-    def importance(total: Floats) -> Floats:
+    def importance_sampling(total: Floats) -> Floats:
         paid: Floats = (total[..., 0, :] / np.maximum(total[..., 3, :], 1e-300)).sum(axis=-1)
         return paid
 
-    def robust(total: Floats) -> Floats:
-        off = (total[..., 0, :] - total[..., 1, :]) / np.maximum(total[..., 3, :], 1e-300)
-        on: Floats = (off + total[..., 2, :] / np.maximum(total[..., 4, :], 1e-300)).sum(axis=-1)
-        return on
+    def doubly_robust(total: Floats) -> Floats:
+        error = (total[..., 0, :] - total[..., 1, :]) / np.maximum(total[..., 3, :], 1e-300)
+        predicted = total[..., 2, :] / np.maximum(total[..., 4, :], 1e-300)
+        value: Floats = (error + predicted).sum(axis=-1)
+        return value
 
-    return _interval(sums, importance, times), _interval(sums, robust, times)
-
-
-def _interval(sums: Floats, estimate: Callable[[Floats], Floats], times: Ints) -> Worth:
-    """Return an estimate from sums over blocks, and the middle 95 % of it over draws of blocks."""
-    drawn = (times @ sums.reshape(len(sums), -1)).reshape(len(times), *sums.shape[1:])
-    low, high = ends_of(estimate(drawn), len(sums))
-    return Worth(float(estimate(sums.sum(axis=0))), low, high)
+    return draws.estimate(sums, importance_sampling), draws.estimate(sums, doubly_robust)
 
 
-def ends_of(drawn: Floats, blocks: int) -> tuple[float, float]:
-    """Return the middle 95 % of draws; without ends where there were too few blocks to draw.
-
-    Weibull's quantiles: of n draws the k-th lies at k / (n + 1), so that few draws are not too
-    narrow.
-    """
-    if blocks < FEWEST:
-        return -np.inf, np.inf
-    low, high = np.quantile(drawn, (0.025, 0.975), method="weibull")
-    return float(low), float(high)
-
-
-def _newness(policy: Policy, found: Fit) -> float:
-    """Return the share of the policy's decisions that say what was never said in that state."""
-    ever_sb = found.estimates.sent.sum(axis=0) > 0.0
-    S = len(ever_sb)
-    at = value_of(found.problem, policy)
-    lived = float(at.occupancy[:, :S].sum())
-    silent = at.occupancy[:, :S].sum(axis=0) - at.pieces[:S].sum(axis=1)
-    said = np.concatenate((at.pieces[:S], np.maximum(silent, 0.0)[:, None]), axis=1)
-    return float(said[~ever_sb].sum()) / max(lived, 1e-300)
+def _share_new(policy: Policy, fitted: Fit) -> float:
+    """Return the share of the policy's decisions that never occur in that state of the log."""
+    occurs_sb = fitted.estimates.sent.sum(axis=0) > 0.0
+    S = len(occurs_sb)
+    outcome = evaluate(fitted.problem, policy)
+    decisions = float(outcome.occupancy[:, :S].sum())
+    silent = outcome.occupancy[:, :S].sum(axis=0) - outcome.pieces[:S].sum(axis=1)
+    given = np.concatenate((outcome.pieces[:S], np.maximum(silent, 0.0)[:, None]), axis=1)
+    return float(given[~occurs_sb].sum()) / max(decisions, 1e-300)

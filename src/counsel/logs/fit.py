@@ -1,10 +1,10 @@
-"""From a table of decisions to a problem that can be solved, with all that is known of its limits.
+"""Fit a problem to a table of decisions, and list what the data cannot tell.
 
     fit = counsel.fit("log.parquet")
     counsel.solve(fit.problem, budget=2)
 
-The model on disk is a problem file with the counts beside it: ``solve``, ``frontier`` and
-``explain`` read it as any problem; ``load_fit`` brings everything back.
+A model on disk is a problem file that also holds the counts: ``solve``, ``frontier`` and
+``explain`` read it like any problem; ``load_fit`` restores the whole fit.
 """
 
 import os
@@ -17,19 +17,22 @@ import numpy as np
 
 from counsel._files import blaming, read_npz, write_npz
 from counsel.errors import CounselError
-from counsel.logs.adherence_breakdown import People, Trend, over_advice, over_time, people
-from counsel.logs.check import Checked, Finding, check_log
+from counsel.logs.adherence_breakdown import People, compare_people
+from counsel.logs.adherence_trends import Trend, trend_over_advice, trend_over_time
+from counsel.logs.binning import Bins
+from counsel.logs.bootstrap import resample_tally
+from counsel.logs.check import Finding, LogCheck, check_log
+from counsel.logs.column_mapping import Columns
 from counsel.logs.count import Tally, count_log
 from counsel.logs.estimate import Estimates, Sharing, estimate
-from counsel.logs.law_test import LawTest, examine_law
-from counsel.logs.limitations import notes_of
+from counsel.logs.law_test import LawTest, check_adherence_law
+from counsel.logs.limitations import find_limitations
 from counsel.logs.read import as_log
-from counsel.logs.schema import Bins, Columns
 from counsel.model.files import PROBLEM, load, problem_parts
 from counsel.model.problem import AdviceProblem
 
 TALLY = "tally_"
-"""What the names of the counts begin with in a file."""
+"""The prefix of the counts' names in a file."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -39,34 +42,33 @@ class Fit:
     Attributes
     ----------
     name
-        What the log is called.
+        The name of the log.
     tally
-        Its counts: ``tally.states`` and ``tally.actions`` are the labels, in order.
+        The counts: ``tally.states`` and ``tally.actions`` are the labels, in order.
     estimates
-        What they say, with intervals; arrays [layer, s, a], one layer unless fitted by step.
+        The estimates with intervals; arrays [layer, s, a], one layer unless fitted by step.
     sharing
-        Who shares one adherence.
+        Which pairs of state and advice share a lift.
     columns
-        The columns of each role, as the log was read.
+        The log's columns of each role.
     bins
-        Where columns of numbers were cut.
-    checked
-        What ``check_log`` found.
+        The cut points of binned columns.
+    check
+        The result of ``check_log``.
     notes
-        What the data cannot tell, and what follows from it: a tuple of findings.
+        What the data cannot tell, and the consequence: a tuple of findings.
     law
-        Whether refusals fit the adherence law; None where that cannot be tested.
+        The test of the adherence law; None if the data cannot test it.
     people
-        How much each person listens; None where that cannot be told, and in a model that was read
-        from a file.
+        How much each person listens; None if unknown, and in a model that was loaded from a file.
     over_time
-        How the lift changes over time; None likewise.
+        The trend of the lift over time; None likewise.
     over_advice
-        How the lift changes with the pieces of advice already given in the episode; None likewise.
+        The trend of the lift with the pieces of advice already given in the episode; None likewise.
 
     Examples
     --------
-    How much people listen, after pooling, with the 95 % interval; and what the data cannot tell:
+    The lift after pooling with its 95 % interval, and what the data cannot tell:
 
     >>> import pyarrow as pa
     >>> from counsel import fit
@@ -80,11 +82,11 @@ class Fit:
     ...         "reward": [1.0, 0.0, 0.0, 0.0, 1.0, 1.0, 1.0, 0.0] * 50,
     ...     }
     ... )
-    >>> found = fit(table)
-    >>> lift, low, high = found.estimates.lift, found.estimates.lift_low, found.estimates.lift_high
+    >>> model = fit(table)
+    >>> lift, low, high = model.estimates.lift, model.estimates.lift_low, model.estimates.lift_high
     >>> print(f"lift {lift[0, 0, 0]:.2f}, between {low[0, 0, 0]:.2f} and {high[0, 0, 0]:.2f}")
     lift 0.66, between 0.57 and 0.74
-    >>> print(found.notes[0].what.partition(":")[0], found.notes[0].examples)
+    >>> print(model.notes[0].what.partition(":")[0], model.notes[0].examples)
     actions that were never advised ('wait',)
     """
 
@@ -94,7 +96,7 @@ class Fit:
     sharing: Sharing
     columns: Mapping[str, tuple[str, ...]]
     bins: Mapping[str, tuple[float, ...]]
-    checked: Checked
+    check: LogCheck
     notes: tuple[Finding, ...]
     law: LawTest | None
     people: People | None = None
@@ -103,33 +105,39 @@ class Fit:
 
     @property
     def problem(self) -> AdviceProblem:
-        """The world and the person as estimated."""
+        """The estimated world and person."""
         return self.estimates.problem
 
     @property
     def logged_value(self) -> float:
-        """The mean reward of an episode in the log; of what was paid where some is missing."""
+        """The mean reward per episode in the log; a missing reward counts as the mean."""
         return self.tally.mean_return
 
     @property
     def logged_pieces(self) -> float:
-        """Pieces of advice sent in an episode of the log, on average."""
+        """Pieces of advice sent per episode of the log, on average."""
         tally = self.tally
-        said = tally.advice < len(tally.actions)
-        return float(tally.times[said].sum() / tally.episodes)
+        spoken = tally.advice < len(tally.actions)
+        return float(tally.times[spoken].sum() / tally.episodes)
+
+    @property
+    def has_plain_columns(self) -> bool:
+        """Whether the log has a column named after each role, and no bins."""
+        plain = all(own == (role,) for role, own in self.columns.items())
+        return plain and not self.bins
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the model: a problem file with its counts. Names of people stay out.
+        """Save the model as a problem file with its counts, without the names of people.
 
         Parameters
         ----------
         path
-            Where to; it must end in .npz. ``load_fit`` and ``load`` read it.
+            The file, ending in .npz. ``load_fit`` and ``load`` read it.
 
         Raises
         ------
         CounselError
-            When the file cannot be written.
+            If the file cannot be written.
         """
         header, arrays = problem_parts(self.problem)
         tally = self.tally
@@ -147,41 +155,41 @@ class Fit:
             },
             "columns": {role: list(own) for role, own in self.columns.items()},
             "bins": {column: list(cuts) for column, cuts in self.bins.items()},
-            "checked": asdict(self.checked),
+            "checked": asdict(self.check),
             "notes": [asdict(note) for note in self.notes],
             "law": None if self.law is None else asdict(self.law),
         }
         arrays |= {TALLY + name: getattr(tally, name) for name in _array_names()}
         write_npz(Path(path), PROBLEM, header, arrays)
 
-    def resampled(self, draws: int, rng: np.random.Generator) -> Iterator[tuple[Tally, Estimates]]:
-        """Yield counts of episodes drawn with replacement, and what they say.
+    def resample(self, draws: int, rng: np.random.Generator) -> Iterator[tuple[Tally, Estimates]]:
+        """Yield counts of episodes drawn with replacement, and the estimates from them.
 
-        What is known of a family of lifts stays what the whole log says.
+        The priors of the lifts stay those of the whole log.
 
         Parameters
         ----------
         draws
-            How many times.
+            The number of draws.
         rng
-            Where the draws come from.
+            The random generator.
 
         Yields
         ------
         tally : Tally
             The counts.
         estimates : Estimates
-            What they say.
+            The estimates.
         """
         for _ in range(draws):
-            tally = self.tally.drawn(rng)
+            tally = resample_tally(self.tally, rng)
             yield tally, estimate(tally, self.sharing, self.estimates.families)
 
     def __repr__(self) -> str:
-        return f"Fit({self.name}: {self.checked.rows} decisions, {self.problem.mdp!r})"
+        return f"Fit({self.name}: {self.check.rows} decisions, {self.problem.mdp!r})"
 
 
-def fit(  # noqa: PLR0913 (how the log is read, and how it is pooled)
+def fit(  # noqa: PLR0913 (reading and pooling have options of their own)
     source: object,
     *,
     columns: Columns | str | None = None,
@@ -198,41 +206,41 @@ def fit(  # noqa: PLR0913 (how the log is read, and how it is pooled)
     Parameters
     ----------
     source
-        A path or pattern, a database and table, or an Ibis, pandas, polars or Arrow table; or a
-        ``Log`` that was read before, with its columns and bins.
+        A path or pattern, a database and table, or an Ibis, pandas, polars or Arrow table; or the
+        result of ``read_log``, with its columns and bins.
     columns
-        Which columns are which, where they are called otherwise: "state=ward+bed,action=did".
+        The mapping from roles to columns with other names: "state=ward+bed,action=did".
     bins
-        Where columns of numbers are cut.
+        How to cut columns of numbers in the state.
     actions
-        All actions there are, where that is known; others are a fault.
+        All possible actions, if known; any other action is a fault.
     reward_range
-        The least and the largest reward there can be, where that is known; others are a fault.
+        The smallest and the largest possible reward, if known; any other reward is a fault.
     by_step
-        Whether everything may differ from step to step; else it is pooled over steps.
+        Whether all estimates may differ from step to step; otherwise steps are pooled.
     share
-        Who shares one adherence: "pair" (each state and advice has its own, alike for one advice),
-        "advice" (one for each advice) or "all".
+        Which pairs share a lift: "pair" (each state and advice has its own, similar for one
+        advice), "advice" (one per advice) or "all".
     scale
-        What those who are alike have in common: "lift" or "adherence".
+        The scale on which similar pairs are pooled: "lift" or "adherence".
     groups
         Instead of ``share``: the group of each advice by its label.
 
     Returns
     -------
     Fit
-        ``fit.problem`` is what ``solve`` takes; ``fit.notes`` say what the data cannot tell.
+        ``fit.problem`` is the problem to ``solve``; ``fit.notes`` list what the data cannot tell.
 
     Raises
     ------
     CounselError
-        When the log cannot be read, or has faults that ``counsel check`` calls fatal, or ``share``,
-        ``scale`` or ``groups`` makes no sense.
+        If the log cannot be read or has faults (see ``counsel check``), or ``share``, ``scale`` or
+        ``groups`` is invalid.
 
     Examples
     --------
-    Half of all alarms are sent on, and half of the quiet hours are disturbed. The same number of
-    pieces, all of them at alarms, is worth more:
+    Half of all alarms and half of all quiet hours have advice. The same number of pieces, all of
+    them at alarms, is worth more:
 
     >>> import counsel
     >>> import pyarrow as pa
@@ -246,59 +254,58 @@ def fit(  # noqa: PLR0913 (how the log is read, and how it is pooled)
     ...         "reward": [1.0, 0.0, 0.0, 0.0, 1.0, 1.0, 1.0, 0.0] * 25 + [0.5] * 200,
     ...     }
     ... )
-    >>> found = counsel.fit(table)
-    >>> found.logged_pieces, round(found.logged_value, 2)
+    >>> model = counsel.fit(table)
+    >>> model.logged_pieces, round(model.logged_value, 2)
     (0.5, 0.5)
-    >>> plan = counsel.solve(found.problem, budget=0.5)
+    >>> plan = counsel.solve(model.problem, budget=0.5)
     >>> round(plan.advice_count, 2), round(plan.value, 2)
     (0.5, 0.62)
     """
     sharing = Sharing(share, scale, groups)
     log = as_log(source, columns, bins)
-    checked = check_log(log, actions=actions, reward_range=reward_range)
-    for fault in checked.findings:
-        if fault.fatal:
-            shown = f" (first: {fault.examples[0]})" if fault.examples else ""
-            raise CounselError(
-                f"{log.name} cannot be fitted: {fault.what}: {fault.count}{shown}; "
-                "`counsel check` lists all faults"
-            )
+    check = check_log(log, actions=actions, reward_range=reward_range)
+    for fault in check.faults:
+        example = f" (first: {fault.examples[0]})" if fault.examples else ""
+        raise CounselError(
+            f"{log.name} cannot be fitted: {fault.what}: {fault.count}{example}; "
+            "`counsel check` lists all faults"
+        )
     tally = count_log(log, by_step=by_step)
-    found = estimate(tally, sharing)
-    advised = bool(found.given.any())
+    estimates = estimate(tally, sharing)
+    advised = bool(estimates.given.any())
     return Fit(
         name=log.name,
         tally=tally,
-        estimates=found,
+        estimates=estimates,
         sharing=sharing,
         columns=log.roles,
         bins=log.bins,
-        checked=checked,
-        notes=tuple(notes_of(log, checked, tally, found, sharing)),
-        law=examine_law(tally, np.random.default_rng(0)),
-        people=people(log, found) if advised else None,
-        over_time=over_time(log, found) if advised else None,
-        over_advice=over_advice(log, found) if advised else None,
+        check=check,
+        notes=tuple(find_limitations(log, check, tally, estimates, sharing)),
+        law=check_adherence_law(tally, np.random.default_rng(0)),
+        people=compare_people(log, estimates) if advised else None,
+        over_time=trend_over_time(log, estimates) if advised else None,
+        over_advice=trend_over_advice(log, estimates) if advised else None,
     )
 
 
 def load_fit(path: str | os.PathLike[str]) -> Fit:
-    """Read a model that was fitted; its estimates are made again from its counts.
+    """Load a fitted model; its estimates are computed from its counts.
 
     Parameters
     ----------
     path
-        What ``Fit.save`` or ``counsel fit`` wrote.
+        A file written by ``Fit.save`` or ``counsel fit``.
 
     Returns
     -------
     Fit
-        All but what is known of people and of trends.
+        The fit without people and trends, which a file does not hold.
 
     Raises
     ------
     CounselError
-        When the file is not there or damaged, or holds a problem without counts.
+        If the file does not exist or is damaged, or holds a problem without counts.
 
     Examples
     --------
@@ -318,13 +325,13 @@ def load_fit(path: str | os.PathLike[str]) -> Fit:
     ... )
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     fit(table).save(Path(folder) / "model.npz")
-    ...     found = load_fit(Path(folder) / "model.npz")
-    >>> found.checked.rows, found.tally.states, found.tally.actions
+    ...     model = load_fit(Path(folder) / "model.npz")
+    >>> model.check.rows, model.tally.states, model.tally.actions
     (40, ('alarm',), ('check', 'wait'))
     """
     header, arrays = read_npz(Path(path), PROBLEM)
-    told = header.get("fit")
-    if not isinstance(told, dict):
+    stored = header.get("fit")
+    if not isinstance(stored, dict):
         raise CounselError(f"{path} is a problem without counts; fit one with `counsel fit LOG`")
     with blaming(path):
         counts: dict[str, Any] = {name: arrays[TALLY + name] for name in _array_names()}
@@ -332,52 +339,52 @@ def load_fit(path: str | os.PathLike[str]) -> Fit:
         if len(sizes) != 1:
             raise CounselError("its counts do not fit together; the file is damaged")
         tally = Tally(
-            states=tuple(told["states"]),
-            actions=tuple(told["actions"]),
+            states=tuple(stored["states"]),
+            actions=tuple(stored["actions"]),
             horizon=int(header["horizon"]),
-            by_step=bool(told["by_step"]),
-            least=float(told["least"]),
-            other=None if told["other"] is None else float(told["other"]),
+            by_step=bool(stored["by_step"]),
+            least=float(stored["least"]),
+            other=None if stored["other"] is None else float(stored["other"]),
             **counts,
         )
         for name, column in counts.items():
             if column.dtype.kind == "f" and not (np.isfinite(column) & (column >= 0.0)).all():
-                raise CounselError(f"its {name} are no counts; the file is damaged")
-        sharing = Sharing(**told["sharing"])
-        found = estimate(tally, sharing)
-        _check_same(load(path), found.problem)
-        checked = dict(told["checked"])
-        checked["actions"] = tuple(checked["actions"])
-        checked["findings"] = tuple(_finding(one) for one in checked["findings"])
+                raise CounselError(f"its {name} are not counts; the file is damaged")
+        sharing = Sharing(**stored["sharing"])
+        estimates = estimate(tally, sharing)
+        _check_same(load(path), estimates.problem)
+        check = dict(stored["checked"])
+        check["actions"] = tuple(check["actions"])
+        check["findings"] = tuple(_finding(record) for record in check["findings"])
         return Fit(
-            name=told["name"],
+            name=stored["name"],
             tally=tally,
-            estimates=found,
+            estimates=estimates,
             sharing=sharing,
-            columns={role: tuple(own) for role, own in told["columns"].items()},
-            bins={column: tuple(cuts) for column, cuts in told["bins"].items()},
-            checked=Checked(**checked),
-            notes=tuple(_finding(one) for one in told["notes"]),
-            law=None if told["law"] is None else LawTest(**told["law"]),
+            columns={role: tuple(own) for role, own in stored["columns"].items()},
+            bins={column: tuple(cuts) for column, cuts in stored["bins"].items()},
+            check=LogCheck(**check),
+            notes=tuple(_finding(record) for record in stored["notes"]),
+            law=None if stored["law"] is None else LawTest(**stored["law"]),
         )
 
 
 def _check_same(stored: AdviceProblem, again: AdviceProblem) -> None:
-    """Raise unless the problem in a file is the one that its counts give."""
+    """Raise an error unless the problem in a file follows from its counts."""
     for what, here, there in (
         ("policy", stored.human.policy, again.human.policy),
         ("lift", stored.human.lift, again.human.lift),
         ("rewards", stored.mdp.reward, again.mdp.reward),
     ):
         if here.shape != there.shape or not np.allclose(here, there, rtol=1e-6, atol=1e-9):
-            raise CounselError(f"its counts do not give its {what}; the file is damaged")
+            raise CounselError(f"its counts and its {what} disagree; the file is damaged")
 
 
 def _array_names() -> list[str]:
-    """Return which fields of a tally are arrays."""
+    """Return the fields of a tally that are arrays."""
     plain = ("states", "actions", "horizon", "by_step", "least", "other", "contradictions")
     return [field.name for field in fields(Tally) if field.name not in plain]
 
 
-def _finding(told: dict[str, Any]) -> Finding:
-    return Finding(**{**told, "examples": tuple(told["examples"])})
+def _finding(record: dict[str, Any]) -> Finding:
+    return Finding(**{**record, "examples": tuple(record["examples"])})

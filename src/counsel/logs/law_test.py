@@ -1,13 +1,14 @@
-"""A test of the adherence law: that people who refuse do what they would have done anyway.
+"""A test of the adherence law: people who refuse advice do what they would have done anyway.
 
 By the law a refusal of b is a draw from π without b. With three actions or more the data can
-contradict that: the actions after refusals of b and those in silence are then not of one π. The
-test compares, in every cell, the counts of each kind with what the one likeliest π expects of them:
+contradict this: no single π then explains both the actions after refusals of b and those in
+silence. The test compares, in every cell, the counts of each kind with their expectation under the
+likeliest π:
 
     G = 2 Σ n log(n / expected)         over silence and over the refusals of each advice
 
-Many cells hold few decisions, so G has no χ² distribution to be looked up; it is compared with its
-value in counts drawn from the fitted law, fitted again each time.
+Many cells hold few decisions, so G does not follow a χ² distribution; it is compared with its value
+in counts drawn from the fitted law (a parametric bootstrap), fitted again each time.
 """
 
 from dataclasses import dataclass
@@ -22,31 +23,31 @@ DRAWS = 199
 """Draws of the counts under the law; the smallest p-value is 1 / 200."""
 
 MOST_COUNTS = 60_000
-"""Counts that are tested: cells × sets × actions, those cells with the most refusals."""
+"""The most counts that are tested (cells × sets × actions): cells with the most refusals first."""
 
 
 @dataclass(frozen=True, slots=True)
 class LawTest:
-    """Whether refusals fit what people do alone.
+    """Whether actions after refusals fit the habit.
 
     Attributes
     ----------
     p_value
-        How likely counts as odd as these are under the law.
+        The probability of counts at least as unusual under the law.
     refusals
-        How many refusals were looked at.
+        The number of refusals tested.
     cells
-        In how many cells they were.
+        The number of cells with these refusals.
     state
-        Where the counts fit worst.
+        The state with the worst fit.
     advice
-        What those people refused there.
+        The advice that was refused there.
     action
-        What they took instead.
+        The action taken instead.
     share
-        How often they took it.
+        The share of these refusals with that action.
     expected
-        How often the law expects that.
+        The share that the law expects.
     """
 
     p_value: float
@@ -60,33 +61,33 @@ class LawTest:
 
     @property
     def holds(self) -> bool:
-        """Whether nothing speaks against the law at the 1 % level."""
+        """Whether the test does not reject the law at the 1 % level."""
         return self.p_value > 0.01
 
 
-def examine_law(tally: Tally, rng: np.random.Generator) -> LawTest | None:
-    """Examine the law; None where the counts could not contradict it."""
-    counts, cells = _choices(tally)
+def check_adherence_law(tally: Tally, rng: np.random.Generator) -> LawTest | None:
+    """Test the adherence law; None if the counts cannot contradict it."""
+    counts, cells = _free_choices(tally)
     if not len(cells):
         return None
     expected = _expected(counts)
     if expected is None:
         return None
-    seen = _deviance(counts, expected)
+    deviance = _deviance(counts, expected)
     totals = counts.sum(axis=2).astype(np.int64)
     shares = expected / np.maximum(expected.sum(axis=2, keepdims=True), 1e-300)
-    # A set nothing was drawn from has no shares; any will do for no draws.
+    # A set without draws has no shares; any shares do.
     shares[totals == 0] = 1.0 / counts.shape[2]
-    beyond = 0
+    larger = 0
     for _ in range(DRAWS):
         drawn = rng.multinomial(totals, shares).astype(np.float64)
         again = _expected(drawn)
-        beyond += again is None or _deviance(drawn, again) >= seen
+        larger += again is None or _deviance(drawn, again) >= deviance
     apart = (counts - expected) / np.sqrt(np.maximum(expected, 1.0))
     cell, b, a = np.unravel_index(int(np.abs(apart[:, :-1]).argmax()), apart[:, :-1].shape)
     of = max(float(counts[cell, b].sum()), 1.0)
     return LawTest(
-        p_value=(1 + beyond) / (1 + DRAWS),
+        p_value=(1 + larger) / (1 + DRAWS),
         refusals=int(counts[:, :-1].sum()),
         cells=len(cells),
         state=tally.states[int(cells[cell]) % len(tally.states)],
@@ -97,21 +98,21 @@ def examine_law(tally: Tally, rng: np.random.Generator) -> LawTest | None:
     )
 
 
-def _choices(tally: Tally) -> tuple[Floats, np.ndarray]:
-    """Return free choices [cell, set, a], the set "all but b" or, last, "all"; and which cells.
+def _free_choices(tally: Tally) -> tuple[Floats, np.ndarray]:
+    """Return free choices [cell, set, a], from the set "all but b" or, last, "all"; and the cells.
 
-    Only cells that can contradict the law: two kinds of sets with something in common.
+    Only cells that can contradict the law are kept: two kinds of sets that overlap.
     """
     S, A = len(tally.states), len(tally.actions)
     L = tally.horizon if tally.by_step else 1
     free = tally.heard != tally.action
     key = (((tally.step * S + tally.state) * (A + 1) + tally.heard) * A + tally.action)[free]
-    found, where = np.unique(key, return_inverse=True)
-    times = np.bincount(where, tally.times[free], found.size)
-    cell = found // (A * (A + 1))
-    refusals = np.bincount(cell, times * (found // A % (A + 1) < A), L * S)
-    kinds = np.bincount(np.unique(found // A) // (A + 1), minlength=L * S)
-    seen = np.bincount(np.unique(cell * A + found % A) // A, minlength=L * S)
+    choice, where = np.unique(key, return_inverse=True)
+    times = np.bincount(where, tally.times[free], choice.size)
+    cell = choice // (A * (A + 1))
+    refusals = np.bincount(cell, times * (choice // A % (A + 1) < A), L * S)
+    kinds = np.bincount(np.unique(choice // A) // (A + 1), minlength=L * S)
+    seen = np.bincount(np.unique(cell * A + choice % A) // A, minlength=L * S)
     able = (refusals > 0) & (kinds > 1) & (seen > 2)
     cells = np.flatnonzero(able)[np.argsort(-refusals[able], kind="stable")]
     cells = cells[: MOST_COUNTS // (A * (A + 1))]
@@ -119,17 +120,17 @@ def _choices(tally: Tally) -> tuple[Floats, np.ndarray]:
     place[cells] = np.arange(cells.size)
     kept = place[cell] >= 0
     counts = np.zeros((cells.size, A + 1, A))
-    counts[place[cell[kept]], found[kept] // A % (A + 1), found[kept] % A] = times[kept]
+    counts[place[cell[kept]], choice[kept] // A % (A + 1), choice[kept] % A] = times[kept]
     return counts, cells
 
 
 def _expected(counts: Floats) -> Floats | None:
-    """Return what the likeliest habit expects of each set; None where it is told nowhere."""
+    """Return the expected counts of each set under the likeliest habit; None if it is unknown."""
     silent, refusals = counts[:, -1], counts[:, :-1]
-    own, told = likeliest_habit(
+    own, known = likeliest_habit(
         silent, refusals.sum(axis=1), refusals.sum(axis=2), counts.sum(axis=1)
     )
-    if not told.any():
+    if not known.any():
         return None
     A = silent.shape[1]
     within = np.repeat(own[:, None, :], A + 1, axis=1)
@@ -137,7 +138,7 @@ def _expected(counts: Floats) -> Floats | None:
     total = within.sum(axis=2, keepdims=True)
     within = np.divide(within, total, out=np.zeros_like(within), where=total > 0.0)
     expected: Floats = within * counts.sum(axis=2, keepdims=True)
-    expected[~told] = counts[~told]
+    expected[~known] = counts[~known]
     return expected
 
 

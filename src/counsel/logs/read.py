@@ -1,13 +1,13 @@
-"""Logs from wherever they are: files, databases, or objects in memory, all as Ibis tables.
+"""Read logs from files, databases and objects in memory, as Ibis tables.
 
-The engine that holds the data does the counting; only what was counted reaches Python. Files and
-objects are read by an embedded DuckDB. CSV is read as text and cast afterwards, so that a value
-that is none can be counted and shown instead of stopping everything.
+The engine that holds the data does the counting; only the counts reach Python. An embedded DuckDB
+reads files and objects. CSV is read as text and cast afterwards, so that invalid values can be
+counted and shown instead of stopping the reader.
 
 ============================================  ============================================
 ``log.csv``, ``log.csv.gz``, ``log.tsv``      text with a header
 ``log.parquet``, ``logs/*.parquet``           Parquet, one file or many
-``log.jsonl``, ``log.ndjson``                 one JSON object a line
+``log.jsonl``, ``log.ndjson``                 one JSON object per line
 ``log.duckdb``, ``log.duckdb::decisions``     a DuckDB file, and which table
 ``log.sqlite``, ``log.db::decisions``         a SQLite file, and which table
 ``postgresql://…/name::decisions``            a table of a PostgreSQL server
@@ -28,16 +28,9 @@ from urllib.parse import quote, urlsplit
 from counsel._arrays import brief
 from counsel._files import check_exists
 from counsel.errors import CounselError
-from counsel.logs.column_types import (
-    LARGEST_STEP,
-    as_number,
-    as_text,
-    as_truth,
-    as_written,
-    binned,
-    cuts_of,
-)
-from counsel.logs.schema import Bins, Columns
+from counsel.logs.binning import Bins, bin_column, cut_points
+from counsel.logs.casting import LARGEST_STEP, as_boolean, as_number, as_text, as_written
+from counsel.logs.column_mapping import Columns
 
 TEXT = (".csv", ".csv.gz", ".tsv", ".tsv.gz")
 LINES = (".jsonl", ".ndjson")
@@ -45,39 +38,39 @@ PARQUET = (".parquet",)
 DUCKDB = (".duckdb",)
 SQLITE = (".sqlite", ".sqlite3", ".db")
 ENGINES = ("_duckdb", "duckdb", "ibis", "psycopg", "py4j", "pyarrow", "pyspark", "sqlite3")
-"""Who is blamed for what is raised while a log is read."""
+"""Packages whose errors mean that a log cannot be read."""
 
 POSTGRES = ("postgresql://", "postgres://")
-PATIENCE = 10
+CONNECT_TIMEOUT = 10
 """Seconds to wait for a server."""
 
-JOINT = " · "
-"""What stands between the parts of a state that is several columns."""
+SEPARATOR = " · "
+"""Stands between the parts of a state that consists of several columns."""
 
-LIKE_JOINT = " ‧ "
-"""What a part has where it had ``JOINT`` itself."""
+SEPARATOR_IN_PART = " ‧ "
+"""Replaces ``SEPARATOR`` within a part."""
 
 LONGEST_HEADER = 1_000_000
-"""A first line longer than this is no header."""
+"""A first line longer than this is not a header."""
 
 
 @dataclass(frozen=True, slots=True)
 class Log:
-    """A table of decisions with its columns under the names of their roles.
+    """A table of decisions whose columns are named after their roles.
 
     Attributes
     ----------
     table
         The Ibis table: episode, person, state, next_state, advice and action as text, step as a
-        whole number, reward and advice_probability as numbers, the rest as it is; NULL where a
-        value was empty or could not be read, which ``raw_step``, ``raw_reward`` and
-        ``raw_advice_probability`` tell apart.
+        whole number, reward and advice_probability as numbers, the rest unchanged. Empty and
+        invalid values are NULL; ``raw_step``, ``raw_reward`` and ``raw_advice_probability`` hold
+        the values as written.
     roles
-        Which columns of the source are which.
+        The source's columns of each role.
     name
-        What the source is called.
+        The name of the source.
     bins
-        Where columns of numbers were cut.
+        The cut points of binned columns.
     """
 
     table: Any
@@ -86,23 +79,23 @@ class Log:
     bins: dict[str, tuple[float, ...]] = field(default_factory=dict)
 
     def has(self, role: str) -> bool:
-        """Tell whether the log has such a column.
+        """Return whether the log has a column of this role.
 
         Parameters
         ----------
         role
-            One of the roles of a log: ``"person"``, say.
+            One of the roles of a log, e.g. ``"person"``.
 
         Returns
         -------
         bool
-            Whether it has.
+            Whether it has such a column.
         """
         return role in self.roles
 
 
 def read_log(source: object, columns: Columns | None = None, bins: Bins | None = None) -> Log:
-    """Return a log as a table with known columns; nothing is checked yet.
+    """Read a log as a table with known columns, without checking its rows.
 
     Parameters
     ----------
@@ -110,24 +103,24 @@ def read_log(source: object, columns: Columns | None = None, bins: Bins | None =
         A path or pattern (CSV, TSV, JSON lines, Parquet), a database and table (DuckDB, SQLite or
         PostgreSQL: ``log.duckdb::decisions``), or an Ibis, pandas, polars or Arrow table.
     columns
-        Which columns are which, where they are called otherwise.
+        The mapping from roles to columns, for columns with other names.
     bins
-        Which columns of numbers that make up the state are cut, and where.
+        How to cut columns of numbers in the state.
 
     Returns
     -------
     Log
-        What ``check_log`` and ``fit`` take. What is large stays where it is: ``log.table`` is an
-        Ibis table.
+        The argument of ``check_log`` and ``fit``. Large data stay in their engine: ``log.table`` is
+        an Ibis table.
 
     Raises
     ------
     CounselError
-        When the source is not there or cannot be read, or a column is missing.
+        If the source does not exist or cannot be read, or a column is missing.
 
     Examples
     --------
-    A file in which the advice and the action are called otherwise:
+    A file whose columns of advice and action have other names:
 
     >>> import tempfile
     >>> from pathlib import Path
@@ -142,33 +135,33 @@ def read_log(source: object, columns: Columns | None = None, bins: Bins | None =
     [{'advice': 'check', 'action': 'wait', 'reward': 0.0}]
     """
     name = source if isinstance(source, str) else str(source) if isinstance(source, Path) else "log"
-    place, name = name, without_password(name)
-    with blaming_engine(name):
-        table = _opened(source, place)
-        log = _named(table, columns or Columns(), bins or Bins(), name)
+    address, name = name, without_password(name)
+    with report_engine_errors(name):
+        table = _open(source, address)
+        log = _assign_roles(table, columns or Columns(), bins or Bins(), name)
         if name.partition("::")[0].lower().endswith((*TEXT, *LINES)):
-            # Text is read once and kept in the engine; every question would read it anew.
+            # Keep text in the engine: otherwise every query would parse it again.
             engine = log.table.get_backend()
             return replace(log, table=engine.create_table("kept", log.table, temp=True))
         return log
 
 
 def as_log(source: object, columns: Columns | str | None, bins: Bins | None) -> Log:
-    """Return a log that was read before as it is, and anything else once it is read."""
+    """Return a log as it is; read any other source."""
     if isinstance(columns, str):
         columns = Columns.parse(columns)
     return source if isinstance(source, Log) else read_log(source, columns, bins)
 
 
 @contextmanager
-def blaming_engine(name: str) -> Iterator[None]:
-    """Say in one sentence what an engine says in many."""
+def report_engine_errors(name: str) -> Iterator[None]:
+    """Turn errors of an engine into one sentence about the log."""
     try:
         yield
     except (CounselError, MemoryError):
         raise
     except Exception as fault:
-        if _stopped(fault):
+        if _is_interrupt(fault):
             raise KeyboardInterrupt from None
         if type(fault).__module__.split(".")[0] not in ENGINES:
             raise
@@ -176,8 +169,8 @@ def blaming_engine(name: str) -> Iterator[None]:
         raise CounselError(f"{name} cannot be read: {reason[:300]}") from None
 
 
-def _stopped(fault: BaseException | None) -> bool:
-    """Whether an engine complains because it was told to stop."""
+def _is_interrupt(fault: BaseException | None) -> bool:
+    """Return whether an engine's error comes from a keyboard interrupt."""
     while fault is not None:
         if isinstance(fault, KeyboardInterrupt):
             return True
@@ -186,15 +179,15 @@ def _stopped(fault: BaseException | None) -> bool:
 
 
 def without_password(name: str) -> str:
-    """Return what a database is called in messages."""
+    """Return the name of a database without its password, for messages."""
     if not name.startswith(POSTGRES):
         return name
     hidden = re.sub(r"(?<=//)([^:/@]*):.*@", r"\1:…@", name)
     return re.sub(r"(?i)([?&](?:ssl)?pass(?:word|file)?=)[^&]*?(?=&|::|$)", r"\1…", hidden)
 
 
-def _opened(source: object, name: str) -> Any:  # noqa: ANN401 (Ibis ships no types)
-    """Return the Ibis table of a source, columns as they are."""
+def _open(source: object, name: str) -> Any:  # noqa: ANN401 (Ibis ships no types)
+    """Return the Ibis table of a source with its own columns."""
     try:
         import ibis
     except ModuleNotFoundError:
@@ -204,110 +197,113 @@ def _opened(source: object, name: str) -> Any:  # noqa: ANN401 (Ibis ships no ty
     if isinstance(source, ibis.Table):
         return source
     if source is None:
-        raise CounselError("no log was given; give a path or a table")
+        raise CounselError("the log is None; give a path or a table")
     if not isinstance(source, str | Path):
         try:
             return ibis.memtable(source)
         except (TypeError, NotImplementedError, ValueError):
             raise CounselError(
-                f"a log is {brief(source)}; give a path, or an Ibis, pandas, polars or Arrow table"
+                f"the log is {brief(source)}; give a path or an Ibis, pandas, polars or Arrow table"
             ) from None
     if name.startswith(POSTGRES):
         return _from_server(ibis, name)
-    place, _, wanted = name.partition("::")
-    return _from_file(ibis, place, wanted)
+    path, _, table = name.partition("::")
+    return _from_file(ibis, path, table)
 
 
 def _from_server(ibis: Any, name: str) -> Any:  # noqa: ANN401
     """Return a table of a PostgreSQL server; an address such as [::1] has colons of its own."""
-    place, named, wanted = name.rpartition("::")
-    if not named or set("@/]") & set(wanted):
-        place, wanted = name, ""
+    address, separator, table = name.rpartition("::")
+    if not separator or set("@/]") & set(table):
+        address, table = name, ""
     try:
-        urlsplit(place).port  # noqa: B018 (raises where it is none)
+        urlsplit(address).port  # noqa: B018 (raises if the port is invalid)
     except ValueError:
         raise CounselError(
-            f"{without_password(place)} is no address of a server; write user:password@host:port/"
-            "database, signs such as @ : / # in a password as %40 %3A %2F %23"
+            f"{without_password(address)} is not the address of a server; write user:password@host:"
+            "port/database, with @ : / # in a password as %40 %3A %2F %23"
         ) from None
-    patience = {} if "connect_timeout=" in place else {"connect_timeout": PATIENCE}
-    engine = ibis.connect(place, **patience)
+    timeout = {} if "connect_timeout=" in address else {"connect_timeout": CONNECT_TIMEOUT}
+    engine = ibis.connect(address, **timeout)
     try:
-        return _table_of(engine, wanted, without_password(place))
+        return _choose_table(engine, table, without_password(address))
     except BaseException:
         engine.disconnect()
         raise
 
 
-def _from_file(ibis: Any, place: str, wanted: str) -> Any:  # noqa: ANN401
-    kind, path = place.lower(), Path(place)
-    if not _is_pattern(place):
-        check_exists(place)
-        if path.is_dir():
+def _from_file(ibis: Any, path: str, table: str) -> Any:  # noqa: ANN401
+    name = path.lower()
+    if not _is_pattern(path):
+        check_exists(path)
+        if Path(path).is_dir():
             raise CounselError(
-                f"{place} is a folder; give a file, or a pattern such as {place}/*.csv"
+                f"{path} is a folder; give a file, or a pattern such as {path}/*.csv"
             )
-        if path.stat().st_size == 0:
-            raise CounselError(f"{place} is empty")
+        if Path(path).stat().st_size == 0:
+            raise CounselError(f"{path} is empty")
     engine = ibis.duckdb.connect()
-    if kind.endswith(TEXT):
-        return engine.read_csv(_literal(place), **_text_options(_files_of(place), kind))
-    if kind.endswith(PARQUET):
-        return engine.read_parquet(_literal(place), union_by_name=True)
-    if kind.endswith(LINES):
-        # Kinds are found from all lines: a value that is none makes its column text, and is shown.
-        table = engine.read_json(_literal(place), format="newline_delimited", sample_size=-1)
-        mixed = [name for name, kind in table.schema().items() if kind.is_json()]
-        return table.mutate(
-            **{name: table[name].cast("string").re_replace('^"(.*)"$', r"\1") for name in mixed}
+    if name.endswith(TEXT):
+        return engine.read_csv(_literal(path), **_text_options(_matching_files(path), name))
+    if name.endswith(PARQUET):
+        return engine.read_parquet(_literal(path), union_by_name=True)
+    if name.endswith(LINES):
+        # All lines decide on a column's type: one invalid value makes it text, and is then shown.
+        lines = engine.read_json(_literal(path), format="newline_delimited", sample_size=-1)
+        mixed = [column for column, kind in lines.schema().items() if kind.is_json()]
+        return lines.mutate(
+            **{
+                column: lines[column].cast("string").re_replace('^"(.*)"$', r"\1")
+                for column in mixed
+            }
         )
-    if kind.endswith(DUCKDB):
-        return _table_of(ibis.duckdb.connect(place, read_only=True), wanted, place)
-    if kind.endswith(SQLITE):
-        return _from_sqlite(engine, place, wanted)
+    if name.endswith(DUCKDB):
+        return _choose_table(ibis.duckdb.connect(path, read_only=True), table, path)
+    if name.endswith(SQLITE):
+        return _from_sqlite(engine, path, table)
     known = ", ".join((*TEXT, *PARQUET, *LINES, *DUCKDB, *SQLITE))
-    raise CounselError(f"{place} is of no kind that can be read; it must end in one of {known}")
+    raise CounselError(f"{path} has an unknown format; its name must end in one of {known}")
 
 
-def _is_pattern(place: str) -> bool:
-    """Whether a path stands for several; a file may have any of these signs in its name."""
-    return any(sign in place for sign in "*?[") and not Path(place).exists()
+def _is_pattern(path: str) -> bool:
+    """Return whether a path is a pattern; the name of an existing file may contain such signs."""
+    return any(sign in path for sign in "*?[") and not Path(path).exists()
 
 
-def _literal(place: str) -> str:
-    """Return a path that an engine takes for what it says."""
-    if _is_pattern(place) or not any(sign in place for sign in "*?["):
-        return place
-    return "".join(f"[{sign}]" if sign in "*?[" else sign for sign in place)
+def _literal(path: str) -> str:
+    """Return a path in which an engine sees no pattern unless it is one."""
+    if _is_pattern(path) or not any(sign in path for sign in "*?["):
+        return path
+    return "".join(f"[{sign}]" if sign in "*?[" else sign for sign in path)
 
 
-def _files_of(place: str) -> list[Path]:
-    """Return the file itself, or all that a pattern matches."""
-    base = Path(place)
+def _matching_files(place: str) -> list[Path]:
+    """Return the file itself, or all files that match a pattern."""
+    path = Path(place)
     if not _is_pattern(place):
-        return [base]
-    anchor = Path(base.anchor) if base.is_absolute() else Path()
-    found = sorted(anchor.glob(str(base.relative_to(base.anchor) if base.is_absolute() else base)))
-    if not found:
+        return [path]
+    anchor = Path(path.anchor) if path.is_absolute() else Path()
+    files = sorted(anchor.glob(str(path.relative_to(path.anchor) if path.is_absolute() else path)))
+    if not files:
         raise CounselError(f"no file matches {place}")
-    return found
+    return files
 
 
-def _text_options(paths: list[Path], kind: str) -> dict[str, Any]:
-    """Return how text files are to be read: their header, every column as text, nothing guessed."""
-    between = "\t" if ".tsv" in kind else ","
-    header = _header(paths[0], between)
+def _text_options(paths: list[Path], name: str) -> dict[str, Any]:
+    """Return DuckDB's options for text files: read every column as text and guess nothing."""
+    delimiter = "\t" if ".tsv" in name else ","
+    header = _header(paths[0], delimiter)
     for path in paths[1:]:
-        if _header(path, between) != header:
+        if _header(path, delimiter) != header:
             raise CounselError(
-                f"{path} has other columns than {paths[0]}, or in another order; files that are "
-                "read together must agree"
+                f"{path} and {paths[0]} differ in their columns or the order of these; files that "
+                "are read together must agree"
             )
     return {
         "columns": dict.fromkeys(header, "VARCHAR"),
         "header": True,
         "auto_detect": False,
-        "delim": between,
+        "delim": delimiter,
         "quote": '"',
         "escape": '"',
         "null_padding": False,
@@ -315,11 +311,11 @@ def _text_options(paths: list[Path], kind: str) -> dict[str, Any]:
     }
 
 
-def _header(path: Path, between: str) -> list[str]:
-    """Return the names of the columns of a text file; those without one are numbered."""
-    opened = gzip.open if path.name.lower().endswith(".gz") else open
+def _header(path: Path, delimiter: str) -> list[str]:
+    """Return the column names of a text file; columns without a name are numbered."""
+    opener = gzip.open if path.name.lower().endswith(".gz") else open
     try:
-        with opened(path, "rt", encoding="utf-8-sig", newline="") as stream:
+        with opener(path, "rt", encoding="utf-8-sig", newline="") as stream:
             line = stream.readline(LONGEST_HEADER)
     except UnicodeDecodeError:
         raise CounselError(f"{path} is not in UTF-8; save it as UTF-8") from None
@@ -327,37 +323,37 @@ def _header(path: Path, between: str) -> list[str]:
         raise CounselError(f"{path} cannot be read: {fault}") from None
     if len(line) >= LONGEST_HEADER:
         raise CounselError(f"{path} has a first line of a million characters; it has no header")
-    header = next(csv.reader([line], delimiter=between), [])
+    header = next(csv.reader([line], delimiter=delimiter), [])
     if not header or not any(header):
         raise CounselError(f"{path} has no header: its first line must name the columns")
-    named = [name or f"column {i + 1}" for i, name in enumerate(header)]
-    twice = {name for name in named if named.count(name) > 1}
-    if twice:
-        raise CounselError(f"{path} has two columns called {min(twice)!r}; rename one")
-    return named
+    names = [name or f"column {i + 1}" for i, name in enumerate(header)]
+    repeated = {name for name in names if names.count(name) > 1}
+    if repeated:
+        raise CounselError(f"{path} has two columns called {min(repeated)!r}; rename one")
+    return names
 
 
-def _from_sqlite(engine: Any, place: str, wanted: str) -> Any:  # noqa: ANN401
-    """Bring a table of a SQLite file over as text: SQLite keeps any kind of value in any column."""
+def _from_sqlite(engine: Any, path: str, table: str) -> Any:  # noqa: ANN401
+    """Copy a table of a SQLite file as text: SQLite stores any type in any column."""
     import pyarrow as pa
 
-    address = f"file:{quote(str(Path(place).resolve()))}?mode=ro"
-    opened = sqlite3.connect(address, uri=True, check_same_thread=False)  # DuckDB reads in its own
-    with closing(opened) as database:
+    address = f"file:{quote(str(Path(path).resolve()))}?mode=ro"
+    connection = sqlite3.connect(address, uri=True, check_same_thread=False)  # DuckDB reads
+    with closing(connection) as database:
         database.text_factory = lambda raw: raw.decode("utf-8")
-        found = database.execute(
+        names = database.execute(
             "select name from sqlite_master where type in ('table', 'view') order by name"
         ).fetchall()
-        wanted = _wanted([name for (name,) in found], wanted, place)
-        quoted = '"' + wanted.replace('"', '""') + '"'
+        table = _choose_name([name for (name,) in names], table, path)
+        quoted = '"' + table.replace('"', '""') + '"'
         rows = database.execute(f"select * from {quoted}")
-        schema = pa.schema([(told[0], pa.string()) for told in rows.description])
+        schema = pa.schema([(column[0], pa.string()) for column in rows.description])
 
         def batches() -> Iterator[pa.RecordBatch]:
-            while some := rows.fetchmany(50_000):
+            while batch := rows.fetchmany(50_000):
                 texts = [
                     pa.array([None if x is None else str(x) for x in column], pa.string())
-                    for column in zip(*some, strict=True)
+                    for column in zip(*batch, strict=True)
                 ]
                 yield pa.RecordBatch.from_arrays(texts, schema=schema)
 
@@ -366,31 +362,29 @@ def _from_sqlite(engine: Any, place: str, wanted: str) -> Any:  # noqa: ANN401
         return engine.table("log")
 
 
-def _table_of(engine: Any, wanted: str, place: str) -> Any:  # noqa: ANN401
-    """Return a table of a database: the one named, or the only one."""
-    return engine.table(_wanted(engine.list_tables(), wanted, place))
+def _choose_table(engine: Any, table: str, where: str) -> Any:  # noqa: ANN401
+    """Return a table of a database: the table of this name, or the only one."""
+    return engine.table(_choose_name(engine.list_tables(), table, where))
 
 
-def _wanted(there: list[str], wanted: str, place: str) -> str:
-    """Return which of a database's tables is meant."""
-    if not wanted:
-        if len(there) != 1:
+def _choose_name(names: list[str], table: str, where: str) -> str:
+    """Return the name of the requested table among a database's tables."""
+    if not table:
+        if len(names) != 1:
             raise CounselError(
-                f"{place} has {len(there)} tables ({', '.join(sorted(there)[:8])}); say which with "
-                f"{place}::TABLE"
+                f"{where} has {len(names)} tables ({', '.join(sorted(names)[:8])}); choose one "
+                f"with {where}::TABLE"
             )
-        wanted = there[0]
-    if wanted not in there:
+        table = names[0]
+    if table not in names:
         raise CounselError(
-            f"{place} has no table {wanted!r}; it has {', '.join(sorted(there)[:8]) or 'none'}"
+            f"{where} has no table {table!r}; it has {', '.join(sorted(names)[:8]) or 'none'}"
         )
-    return wanted
+    return table
 
 
-def _named(table: Any, columns: Columns, bins: Bins, name: str) -> Log:  # noqa: ANN401
-    """Give columns the names of their roles and their kinds."""
-    import ibis
-
+def _assign_roles(table: Any, columns: Columns, bins: Bins, name: str) -> Log:  # noqa: ANN401
+    """Name columns after their roles and cast them to the roles' types."""
     roles = columns.roles(tuple(table.columns), where=name)
     for column in bins.cuts:
         if column not in roles["state"]:
@@ -398,36 +392,50 @@ def _named(table: Any, columns: Columns, bins: Bins, name: str) -> Log:  # noqa:
                 f"bins cuts {column!r}, which is no part of the state ({', '.join(roles['state'])})"
             )
     if bins.cuts or len(roles["state"]) > 1:
-        # A column of its own cannot say in the same words what came next; the next row does.
+        # A single column cannot hold the label of the next state; the next row has it.
         if "next_state" in columns.names:
-            raise CounselError("next_state goes with a state of one column, as it is; leave it out")
+            raise CounselError(
+                "next_state needs a state of one column without bins; leave next_state out"
+            )
         roles.pop("next_state", None)
-    cuts = {column: cuts_of(table, column, told) for column, told in bins.cuts.items()}
-    made: dict[str, Any] = {}
+    cuts = {column: cut_points(table, column, wanted) for column, wanted in bins.cuts.items()}
+    cast: dict[str, Any] = {}
     for role, own in roles.items():
-        first = table[own[0]]
+        column = table[own[0]]
         if role == "state":
-            parts = [
-                binned(table[column], column, cuts[column])
-                if column in cuts
-                else as_text(table[column])
-                for column in own
-            ]
-            joined = parts[0] if len(parts) == 1 else parts[0].replace(JOINT, LIKE_JOINT)
-            for part in parts[1:]:
-                joined = joined + ibis.literal(JOINT) + part.replace(JOINT, LIKE_JOINT)
-            made[role] = joined
+            cast[role] = _state_labels(table, own, cuts)
         elif role in ("episode", "person", "next_state", "advice", "action"):
-            made[role] = as_text(first)
-        elif role == "step":
-            number = as_number(first)
-            number = number.between(-LARGEST_STEP, LARGEST_STEP).ifelse(number, None)
-            whole = (number == number.floor()).ifelse(number, None)
-            made[role], made["raw_step"] = whole.cast("int64"), as_written(first)
-        elif role in ("reward", "advice_probability"):
-            made[role], made[f"raw_{role}"] = as_number(first), as_written(first)
-        elif role in ("seen", "terminated", "truncated"):
-            made[role], made[f"raw_{role}"] = as_truth(first), as_written(first)
+            cast[role] = as_text(column)
+        elif role == "timestamp":
+            cast[role] = column
         else:
-            made[role] = first
-    return Log(table.select(**made), roles, name, cuts)
+            cast[f"raw_{role}"] = as_written(column)
+            if role == "step":
+                number = as_number(column)
+                number = number.between(-LARGEST_STEP, LARGEST_STEP).ifelse(number, None)
+                whole = (number == number.floor()).ifelse(number, None)
+                cast[role] = whole.cast("int64")
+            else:
+                is_number = role in ("reward", "advice_probability")
+                cast[role] = as_number(column) if is_number else as_boolean(column)
+    return Log(table.select(**cast), roles, name, cuts)
+
+
+def _state_labels(
+    table: Any,  # noqa: ANN401
+    columns: tuple[str, ...],
+    cuts: dict[str, tuple[float, ...]],
+) -> Any:  # noqa: ANN401
+    """Return the label of each row's state: the text or bin of each column, joined."""
+    import ibis
+
+    parts = [
+        bin_column(table[name], name, cuts[name]) if name in cuts else as_text(table[name])
+        for name in columns
+    ]
+    if len(parts) == 1:
+        return parts[0]
+    label, *others = (part.replace(SEPARATOR, SEPARATOR_IN_PART) for part in parts)
+    for part in others:
+        label = label + ibis.literal(SEPARATOR) + part
+    return label

@@ -1,8 +1,8 @@
-"""Policies from the tables that people read and edit.
+"""Read policies from tables that people can read and edit (``plan_table.py`` writes them).
 
-Columns: ``step``, ``state``, ``advice`` (empty for silence), and where there are any
-``probability`` and ``pieces_left``; ``state_label`` and ``advice_label`` stand for ``state`` and
-``advice`` where they are there. A state or step that a table does not name is silent.
+Columns: ``step``, ``state``, ``advice`` (empty for silence), and optionally ``probability`` and
+``pieces_left``; ``state_label`` and ``advice_label``, if present, replace ``state`` and ``advice``.
+A state or step that the table does not name is silent.
 """
 
 from pathlib import Path
@@ -24,13 +24,13 @@ def read_policy(path: Path, fit: Fit) -> Policy:
     Parameters
     ----------
     path
-        A table (.csv, .parquet), or a policy (.npz).
+        A table (.csv, .parquet) or a policy (.npz).
     fit
-        The model whose labels it uses.
+        The model with the labels of states and actions.
     """
     if path.suffix not in TABLES:
         return load_policy(path)
-    columns = _columns(path)
+    columns = _read_columns(path)
     problem, tally = fit.problem, fit.tally
     H, A = problem.horizon, problem.n_actions
     states = {name: i for i, name in enumerate(tally.states)}
@@ -51,12 +51,13 @@ def read_policy(path: Path, fit: Fit) -> Policy:
             raise CounselError(f"{path}, row {i + 1}: step is {h}; the log has {H} steps")
         if state not in states:
             raise CounselError(
-                f"{path}, row {i + 1}: the log has no state {state!r}; it has {_some(tally.states)}"
+                f"{path}, row {i + 1}: the log has no state {state!r}; it has "
+                f"{_first_few(tally.states)}"
             )
         if advice not in actions:
             raise CounselError(
                 f"{path}, row {i + 1}: the log has no action {advice!r}; it has "
-                f"{_some(tally.actions)}, or leave it empty for silence"
+                f"{_first_few(tally.actions)}, or leave it empty for silence"
             )
         k = 0 if left is None else _whole(path, "pieces_left", left[i], i)
         chance[k, h, states[state], actions[advice]] += _chance(path, columns, i)
@@ -71,11 +72,11 @@ def read_policy(path: Path, fit: Fit) -> Policy:
             f"{chance.sum(axis=-1)[k, h, s]:g}; they must sum to 1"
         )
     if left is not None and ((chance > 0.0) & (chance < 1.0)).any():
-        raise CounselError(f"{path} counts the pieces left and leaves advice to chance; do one")
+        raise CounselError(f"{path} has both pieces_left and probabilities below 1; use only one")
     return Policy.from_probabilities(chance[0] if left is None else chance)
 
 
-def _columns(path: Path) -> dict[str, list[Any]]:
+def _read_columns(path: Path) -> dict[str, list[Any]]:
     """Return the columns of a table as lists."""
     import pyarrow as pa
     import pyarrow.csv
@@ -96,9 +97,9 @@ def _columns(path: Path) -> dict[str, list[Any]]:
     except (pa.ArrowException, OSError) as fault:
         reason = " ".join(str(fault).split())
         raise CounselError(f"{path} cannot be read: {reason[:200]}") from None
-    twice = {name for name in table.column_names if table.column_names.count(name) > 1}
-    if twice:
-        raise CounselError(f"{path} has two columns called {min(twice)!r}; rename one")
+    repeated = {name for name in table.column_names if table.column_names.count(name) > 1}
+    if repeated:
+        raise CounselError(f"{path} has two columns called {min(repeated)!r}; rename one")
     columns = {name: table[name].to_pylist() for name in table.column_names}
     for name in ("state", "advice"):
         if f"{name}_label" in columns:
@@ -116,7 +117,7 @@ def _columns(path: Path) -> dict[str, list[Any]]:
     return columns
 
 
-def _some(names: tuple[str, ...]) -> str:
+def _first_few(names: tuple[str, ...]) -> str:
     """Return the first few names."""
     return ", ".join(names[:8]) + (", …" if len(names) > 8 else "")
 

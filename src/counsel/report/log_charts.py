@@ -1,4 +1,4 @@
-"""The charts of a log's report, as Plotly takes them, each with the same numbers as a table."""
+"""The charts of a log's report in Plotly's format, each with its numbers as a table."""
 
 import html
 import math
@@ -10,18 +10,19 @@ import numpy as np
 
 from counsel._arrays import Floats
 from counsel.drawing.palette import ADVICE, GOLD, HARM, INK, LINES, SILENCE_TEXT, STONES, WHITE
-from counsel.estimate.intervals import Z, wilson
-from counsel.logs.adherence_breakdown import Listening, Trend
-from counsel.logs.evaluate_log import Worth
-from counsel.logs.report_contents import Study
+from counsel.estimate.intervals import Z
+from counsel.logs.adherence_breakdown import AdherenceBreakdown
+from counsel.logs.adherence_trends import Trend
+from counsel.logs.bootstrap import ValueEstimate
+from counsel.logs.report_contents import ReportContents
 
 MOST_ROWS = 25
-"""States of the heat map, and rows of any other chart."""
+"""The most states of the heat map, and rows of any other chart."""
 
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """A chart: its name, what Plotly is given, and the same numbers as a table."""
+    """A chart: its name, its traces and layout for Plotly, and its numbers as a table."""
 
     name: str
     traces: Sequence[dict[str, Any]]
@@ -30,10 +31,10 @@ class Chart:
     rows: Sequence[Sequence[object]]
 
 
-def criticality_chart(found: Study) -> Chart | None:
+def criticality_chart(contents: ReportContents) -> Chart | None:
     """Return criticality by step and state."""
-    tally, critical = found.fit.tally, found.planned.criticality.lower
-    taken = found.fit.estimates.taken.sum(axis=(0, 2))
+    tally, critical = contents.fit.tally, contents.plan.criticality.lower
+    taken = contents.fit.estimates.taken.sum(axis=(0, 2))
     known = np.flatnonzero(taken > 0)
     order = known[np.argsort(-critical[:, known].max(axis=0), kind="stable")][:MOST_ROWS]
     if critical[:, order].max() <= 0.0:
@@ -57,19 +58,19 @@ def criticality_chart(found: Study) -> Chart | None:
     return Chart("criticality", [trace], layout, ("step", "state", "criticality"), rows)
 
 
-def frontier_chart(found: Study) -> Chart:
-    """Return the frontier with its band, and what else could be done."""
+def frontier_chart(contents: ReportContents) -> Chart:
+    """Return the frontier with its band, beside silence, the log, the plan and the best action."""
     points = (
-        ("never", 0.0, found.alone, SILENCE_TEXT, "circle"),
-        ("as logged", found.fit.logged_pieces, found.logged, HARM, "diamond"),
-        ("the plan", found.planned.plan.advice_count, found.chosen, ADVICE, "triangle-up"),
-        ("always the best action", found.always_pieces, found.always, GOLD, "square"),
+        ("never", 0.0, contents.alone, SILENCE_TEXT, "circle"),
+        ("as logged", contents.fit.logged_pieces, contents.logged, HARM, "diamond"),
+        ("the plan", contents.plan.plan.advice_count, contents.chosen, ADVICE, "triangle-up"),
+        ("always the best action", contents.always_pieces, contents.always, GOLD, "square"),
     )
-    x = found.budgets.tolist()
+    x = contents.budgets.tolist()
     traces: list[dict[str, Any]] = [
         {
             "x": x + x[::-1],
-            "y": _list(found.high) + _list(found.low[::-1]),
+            "y": _list(contents.high) + _list(contents.low[::-1]),
             "fill": "toself",
             "fillcolor": "rgba(11,122,117,.15)",
             "line": {"width": 0},
@@ -79,19 +80,19 @@ def frontier_chart(found: Study) -> Chart:
         },
         {
             "x": x,
-            "y": _list(found.value),
+            "y": _list(contents.value),
             "mode": "lines",
             "line": {"color": ADVICE, "width": 2.5},
             "name": "the frontier",
             "hovertemplate": "%{x:.3g} pieces: %{y:.5g}<extra></extra>",
         },
     ]
-    for name, pieces, worth, colour, symbol in points:
+    for name, pieces, estimate, colour, symbol in points:
         traces.append(
             {
                 "x": [pieces],
-                "y": [worth.value],
-                "error_y": _whisker(worth),
+                "y": [estimate.value],
+                "error_y": _whisker(estimate),
                 "mode": "markers+text",
                 "text": [f"  {name}  "],
                 "textposition": "middle left" if pieces > 0.8 * x[-1] else "middle right",
@@ -101,22 +102,23 @@ def frontier_chart(found: Study) -> Chart:
                 "hovertemplate": f"{name}: %{{x:.3g}} pieces, %{{y:.5g}}<extra></extra>",
             }
         )
-    layout = _layout("pieces of advice an episode", "reward of an episode", height=420)
+    layout = _layout("pieces of advice per episode", "reward per episode", height=420)
     rows = [
         *(
             ("frontier", b, v, lo, hi)
-            for b, v, lo, hi in zip(found.budgets, found.value, found.low, found.high, strict=True)
+            for b, v, lo, hi in zip(
+                contents.budgets, contents.value, contents.low, contents.high, strict=True
+            )
         ),
-        *((name, pieces, w.value, w.low, w.high) for name, pieces, w, _, _ in points),
+        *((name, pieces, e.value, e.low, e.high) for name, pieces, e, _, _ in points),
     ]
     return Chart("frontier", traces, layout, ("what", "pieces", "value", "low", "high"), rows)
 
 
-def share_chart(name: str, by: Listening) -> Chart:
-    """Return matched shares with whiskers, and what would have been done anyway."""
-    order = [i for i in np.argsort(-by.given, kind="stable") if by.given[i]][:MOST_ROWS][::-1]
-    share, (low, high) = by.matched / np.maximum(by.given, 1.0), wilson(by.matched, by.given)
-    anyway = by.anyway_share
+def breakdown_chart(name: str, by: AdherenceBreakdown) -> Chart:
+    """Return match rates with whiskers, beside the share that would have matched anyway."""
+    order = by.most_given[:MOST_ROWS][::-1]
+    share, low, high = by.match_rate
     names = [_plain(by.keys[i]) for i in order]
     counts = [f"{by.given[i]:,.0f} pieces" for i in order]
     matched = {
@@ -135,16 +137,16 @@ def share_chart(name: str, by: Listening) -> Chart:
         "customdata": counts,
         "hovertemplate": "%{y}: matched %{x:.1%} of %{customdata}<extra></extra>",
     }
-    told = [i for i in order if math.isfinite(by.error[i])]
+    known = order[by.has_lift[order]]
     habit = {
-        "x": _list(anyway[told]),
-        "y": [_plain(by.keys[i]) for i in told],
+        "x": _list(by.anyway_share[known]),
+        "y": [_plain(by.keys[i]) for i in known],
         "mode": "markers",
         "marker": {"color": SILENCE_TEXT, "size": 10, "symbol": "circle"},
         "name": "anyway",
         "hovertemplate": "%{y}: anyway %{x:.1%}<extra></extra>",
     }
-    layout = _layout("share of the advice that is seen", "", height=130 + 30 * len(order))
+    layout = _layout("share of the advice that people see", "", height=130 + 30 * len(order))
     layout["xaxis"] |= {"tickformat": ".0%", "range": [-0.02, 1.02]}
     layout["showlegend"] = True
     rows = [(by.keys[i], int(by.given[i]), int(by.matched[i]), *_lift(by, i)) for i in order[::-1]]
@@ -160,15 +162,15 @@ def share_chart(name: str, by: Listening) -> Chart:
     return Chart(name, [matched, habit], layout, columns, rows)
 
 
-def _lift(by: Listening, i: int) -> tuple[object, object, object, object]:
-    """Return what is done anyway and the lift with its ends; nothing where it cannot be told."""
-    if not math.isfinite(by.error[i]):
+def _lift(by: AdherenceBreakdown, i: int) -> tuple[object, object, object, object]:
+    """Return the share that would match anyway and the lift with its ends; empty if unknown."""
+    if not by.has_lift[i]:
         return "", "", "", ""
     return float(by.anyway_share[i]), float(by.lift[i]), float(by.low[i]), float(by.high[i])
 
 
 def trend_chart(name: str, trend: Trend, title: str) -> Chart:
-    """Return the lift along something."""
+    """Return the lift along the scale of a trend."""
     by = trend.by
     at: list[object] = trend.at.tolist()
     trace = {
@@ -194,7 +196,7 @@ def trend_chart(name: str, trend: Trend, title: str) -> Chart:
 
 
 def people_chart(lift: Floats) -> Chart:
-    """Return how lifts are spread over people."""
+    """Return the distribution of lifts over people."""
     counts, edges = np.histogram(lift, bins=20)
     trace = {
         "type": "bar",
@@ -230,18 +232,18 @@ def _layout(x: str, y: str, *, height: int) -> dict[str, Any]:
     }
 
 
-def _whisker(worth: Worth) -> dict[str, Any]:
+def _whisker(estimate: ValueEstimate) -> dict[str, Any]:
     return {
         "type": "data",
         "symmetric": False,
-        "array": _list(np.array([worth.high - worth.value])),
-        "arrayminus": _list(np.array([worth.value - worth.low])),
+        "array": _list(np.array([estimate.high - estimate.value])),
+        "arrayminus": _list(np.array([estimate.value - estimate.low])),
         "color": SILENCE_TEXT,
     }
 
 
 def _list(numbers: Floats) -> list[Any]:
-    """Return numbers as JSON knows them: what is no number is none."""
+    """Return numbers as lists for JSON, None for NaN and infinity."""
     return (
         [_list(row) for row in numbers]
         if numbers.ndim > 1
@@ -250,6 +252,6 @@ def _list(numbers: Floats) -> list[Any]:
 
 
 def _plain(label: str) -> str:
-    """Return a label that Plotly shows as it is."""
+    """Return a label that Plotly shows as plain text."""
     text = label if len(label) <= 40 else label[:37] + "…"
     return html.escape(text, quote=False)

@@ -1,4 +1,4 @@
-"""What all pages have in common: type, colour, tables, text as text, and how they print."""
+"""The HTML skeleton of all pages: document, style sheet, content security policy, tables."""
 
 from collections.abc import Iterable, Mapping
 from html import escape
@@ -38,7 +38,7 @@ td.number, th.number {{ text-align: right; white-space: nowrap; }}
 
 
 OFFLINE = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
-"""What a page without scripts may load: nothing but what is in it."""
+"""The content security policy of a page without scripts: load nothing from outside the page."""
 
 
 def whole_page(
@@ -49,15 +49,15 @@ def whole_page(
     Parameters
     ----------
     title
-        Plain text.
+        The title, as plain text.
     style
-        Style sheets.
+        The style sheet.
     body
         The parts of the body, as markup.
     policy
-        The content security policy: what the page may load.
+        The content security policy.
     script
-        A script that the body needs.
+        A script for the head.
     """
     scripts = f"<script>{script}</script>" if script else ""
     return "\n".join(
@@ -74,6 +74,12 @@ def whole_page(
 
 
 def table(head: str, body: str) -> str:
-    """Return a table, which scrolls where it is too wide, from its head cells and body rows."""
+    """Return a table that scrolls if it is too wide, from its head cells and body rows."""
     whole = f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody>"
     return f"<div class='wide'><table>{whole}</table></div>"
+
+
+def table_head(*names: str, text: int) -> str:
+    """Return the head cells of a table; the first ``text`` columns are text, the others numbers."""
+    kinds = ("" if i < text else " class='number'" for i in range(len(names)))
+    return "".join(f"<th{kind}>{name}</th>" for kind, name in zip(kinds, names, strict=True))

@@ -10,7 +10,7 @@ from dataclasses import replace
 import numpy as np
 
 from counsel.drawing.figure_style import Line, draw_lines, name_axes, subplots
-from counsel.estimate.seeds import interval
+from counsel.estimate.intervals import interval
 from counsel.experiments.experiment import Claim, Experiment, Picture, Run, Size, sentences
 from counsel.experiments.paper.regret import PEOPLE
 from counsel.experiments.rows import RowsByRun, series

@@ -13,7 +13,7 @@ import numpy as np
 
 from counsel.drawing.figure_style import Line, draw_lines, name_axes, subplots
 from counsel.drawing.palette import INK
-from counsel.estimate.seeds import interval
+from counsel.estimate.intervals import interval
 from counsel.experiments.experiment import Claim, Experiment, Picture, Run, Size, sentences
 from counsel.experiments.paper.penalty import ENOUGH
 from counsel.experiments.rows import RowsByRun, series

@@ -12,7 +12,7 @@ import numpy as np
 
 from counsel.baselines.reference_advisers import as_if_all_listened
 from counsel.drawing.figure_style import Line, draw_lines, name_axes, subplots
-from counsel.estimate.seeds import interval
+from counsel.estimate.intervals import interval
 from counsel.experiments.experiment import Claim, Experiment, Picture, Run, Size, sentences
 from counsel.experiments.rows import Rows, RowsByRun, last_of, seeds_of, series
 from counsel.experiments.run_types import Discovery, Learning

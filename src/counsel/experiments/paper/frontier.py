@@ -11,7 +11,7 @@ import numpy as np
 from counsel.baselines.reference_advisers import as_if_all_listened
 from counsel.drawing.figure_style import name_axes, subplots
 from counsel.drawing.palette import ADVICE, DARK_GOLD, HARM, INK
-from counsel.estimate.seeds import interval
+from counsel.estimate.intervals import interval
 from counsel.experiments.experiment import Claim, Experiment, Picture, Run, Size, sentences
 from counsel.experiments.paper.penalty import ENOUGH
 from counsel.experiments.paper.regret import PEOPLE, explorer_runs

@@ -11,7 +11,7 @@ import numpy as np
 
 from counsel.drawing.figure_style import name_axes, subplots
 from counsel.drawing.palette import HARM, INK, WHITE
-from counsel.estimate.seeds import interval
+from counsel.estimate.intervals import interval
 from counsel.experiments.experiment import Claim, Experiment, Picture, Run, Size, sentences
 from counsel.experiments.paper.regret import PEOPLE
 from counsel.experiments.rows import Rows, RowsByRun, seeds_of, to_columns

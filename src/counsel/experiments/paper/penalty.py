@@ -8,7 +8,7 @@ import numpy as np
 
 from counsel.drawing.figure_style import Line, draw_lines, name_axes, subplots
 from counsel.drawing.maps import draw_map
-from counsel.estimate.seeds import interval
+from counsel.estimate.intervals import interval
 from counsel.experiments.experiment import Claim, Experiment, Picture, Run, Size, sentences
 from counsel.experiments.paper.regret import PENALTIES, PEOPLE, SHOWN, explorer_runs
 from counsel.experiments.rows import Rows, RowsByRun, seeds_of, series

@@ -13,7 +13,7 @@ from functools import partial
 import numpy as np
 
 from counsel.drawing.figure_style import Line, draw_lines, name_axes, subplots
-from counsel.estimate.seeds import interval
+from counsel.estimate.intervals import interval
 from counsel.experiments.experiment import Claim, Experiment, Picture, Run, Size, sentences
 from counsel.experiments.rows import RowsByRun, last_of, series
 from counsel.experiments.run_types import Discovery, Learning

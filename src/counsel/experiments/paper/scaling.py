@@ -19,7 +19,7 @@ import numpy as np
 
 from counsel.drawing.figure_style import LINE_STYLES, label_ends, name_axes, subplots
 from counsel.drawing.palette import WHITE
-from counsel.estimate.seeds import interval
+from counsel.estimate.intervals import interval
 from counsel.experiments.experiment import Claim, Experiment, Picture, Run, Size, sentences
 from counsel.experiments.rows import Rows, RowsByRun, seeds_of
 from counsel.learning.learn import DOUBLING, learn

@@ -6,7 +6,7 @@ import numpy as np
 
 from counsel.drawing.maps import draw_map
 from counsel.drawing.roads import draw_road
-from counsel.estimate.seeds import interval
+from counsel.estimate.intervals import interval
 from counsel.experiments.experiment import Claim, Experiment, Picture, Run, Size
 from counsel.experiments.rows import Rows, RowsByRun, seeds_of
 from counsel.experiments.run_types import flight_of, most_common_flight

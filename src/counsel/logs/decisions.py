@@ -1,0 +1,108 @@
+"""Load the decisions of a log's complete episodes as arrays, for off-policy evaluation.
+
+A complete episode has no gaps, and ends or reaches the horizon.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from counsel._arrays import Floats, Ints
+from counsel.logs.count import CUT, encode_labels, link_decisions
+from counsel.logs.fit import Fit
+from counsel.logs.read import Log, report_engine_errors
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Decisions:
+    """The decisions of complete episodes, in order.
+
+    Attributes
+    ----------
+    episode, place, state, advice
+        Of each decision; ``place`` counts from the episode's first, silence is the last advice.
+    earlier
+        Pieces of advice earlier in the episode.
+    reward
+        The reward; the model's expectation if it is not recorded.
+    recorded
+        The recorded probability of the advice, or of silence; NaN if it is not recorded.
+    n_episodes, horizon
+        The number of complete episodes, and their largest number of steps.
+    """
+
+    episode: Ints
+    place: Ints
+    state: Ints
+    advice: Ints
+    earlier: Ints
+    reward: Floats
+    recorded: Floats
+    n_episodes: int
+    horizon: int
+
+
+def load_decisions(log: Log, fit: Fit) -> Decisions:
+    """Load the decisions of complete episodes."""
+    with report_engine_errors(log.name):
+        return _load(log, fit)
+
+
+def _load(log: Log, fit: Fit) -> Decisions:
+    import ibis
+
+    tally, problem = fit.tally, fit.problem
+    table = link_decisions(log, horizon=tally.horizon)
+    recorded = table.advice_probability if log.has("advice_probability") else ibis.null("float64")
+    table = table.select(
+        *("episode", "place", "state", "advice", "action", "earlier", "reward", "fate"),
+        recorded=recorded,
+    ).order_by(["episode", "place"])
+    states: dict[str | None, int] = {name: i for i, name in enumerate(tally.states)}
+    actions: dict[str | None, int] = {name: i for i, name in enumerate(tally.actions)}
+    batches: list[dict[str, Any]] = []
+    last_name: object = None
+    last_episode = -1
+    for batch in table.to_pyarrow_batches(chunk_size=1_000_000):
+
+        def numbers(column: str, kind: type, batch: Any = batch) -> Any:  # noqa: ANN401
+            return batch.column(column).to_numpy(zero_copy_only=False).astype(kind)
+
+        names = batch.column("episode").to_numpy(zero_copy_only=False)
+        if not names.size:
+            continue
+        is_new = np.empty(names.size, dtype=np.bool_)
+        is_new[1:] = names[1:] != names[:-1]
+        is_new[0] = names[0] != last_name
+        last_name = names[-1]
+        episode = last_episode + np.cumsum(is_new)
+        last_episode = int(episode[-1])
+        batches.append(
+            {
+                "episode": episode,
+                "place": numbers("place", np.int64),
+                "state": encode_labels(batch.column("state"), states),
+                "advice": encode_labels(batch.column("advice"), actions | {None: len(actions)}),
+                "action": encode_labels(batch.column("action"), actions),
+                "earlier": numbers("earlier", np.int64),
+                "reward": numbers("reward", np.float64),
+                "fate": numbers("fate", np.int64),
+                "recorded": numbers("recorded", np.float64),
+            }
+        )
+    rows = {name: np.concatenate([batch[name] for batch in batches]) for name in batches[0]}
+    layer = np.where(tally.by_step, rows["place"], 0)
+    expected = problem.mdp.reward[layer, rows["state"], rows["action"]]
+    rows["reward"] = np.where(np.isnan(rows["reward"]), expected, rows["reward"])
+    cut = (rows["fate"] == CUT) & (rows["place"] < tally.horizon - 1)
+    is_complete = np.bincount(rows["episode"], cut, last_episode + 1) == 0
+    kept = is_complete[rows["episode"]]
+    number = np.cumsum(is_complete) - 1
+    columns = ("place", "state", "advice", "earlier", "reward", "recorded")
+    return Decisions(
+        episode=number[rows["episode"][kept]],
+        n_episodes=int(is_complete.sum()),
+        horizon=tally.horizon,
+        **{name: rows[name][kept] for name in columns},
+    )

@@ -1,0 +1,150 @@
+"""The table of a plan: what to advise at each step and state, for people to read.
+
+``read_policy.py`` reads such tables back.
+"""
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from counsel._arrays import Floats
+from counsel._tables import Column, Table, arrow_table
+from counsel.logs.check import THIN
+from counsel.logs.fit import Fit
+from counsel.logs.plan import LogPlan
+from counsel.planning.gains import gains
+
+
+def plan_tables(plan: LogPlan) -> Iterator[Any]:
+    """Yield the plan as tables for people to read, one per step.
+
+    Parameters
+    ----------
+    plan
+        The result of ``plan_advice``.
+
+    Yields
+    ------
+    Table
+        An Arrow table with one row per state and possible advice. Columns: ``pieces_left`` (under a
+        hard budget), ``step``, ``state``, ``advice`` (empty for silence), ``probability`` (below 1
+        if the plan mixes), ``gain``, ``lift`` and ``advantage`` (empty for silence),
+        ``criticality``, and ``support``: how often that advice was seen in that state, or for
+        silence the number of decisions.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> from counsel import fit
+    >>> from counsel.logs import plan_advice
+    >>> table = pa.table(
+    ...     {
+    ...         "episode": range(400),
+    ...         "step": [0] * 400,
+    ...         "state": ["alarm"] * 200 + ["quiet"] * 200,
+    ...         "advice": (4 * [None] + 4 * ["check"]) * 50,
+    ...         "action": ["check", "wait", "wait", "wait", "check", "check", "check", "wait"] * 50,
+    ...         "reward": [1.0, 0.0, 0.0, 0.0, 1.0, 1.0, 1.0, 0.0] * 25 + [0.5] * 200,
+    ...     }
+    ... )
+    >>> (first,) = plan_tables(plan_advice(fit(table)))
+    >>> for row in first.select(["step", "state", "advice", "support"]).to_pylist():
+    ...     print(*row.values())
+    0 alarm check 100
+    0 quiet None 200
+    """
+    yield from map(arrow_table, plan_columns(plan))
+
+
+def plan_columns(plan: LogPlan) -> Iterator[Table]:
+    """Yield the same tables as columns, for a writer."""
+    budget = plan.plan.policy.budget
+    for left in (None,) if budget is None else range(budget, 0, -1):
+        yield from _tables(plan, left)
+
+
+class PlanEntry(NamedTuple):
+    """The advice of a plan in a state, and its steps; numbers are the largest over the steps."""
+
+    state: str
+    advice: str
+    steps: str
+    gain: float
+    lift: float
+    criticality: float
+    support: int
+
+    @property
+    def is_thin(self) -> bool:
+        """Whether few observations of the advice in that state support the entry."""
+        return self.support < THIN
+
+
+def ranked_entries(plan: LogPlan) -> list[PlanEntry]:
+    """Return the advice of a plan, the most critical first."""
+    rows_of: dict[tuple[str, str], list[Any]] = {}
+    for table in plan_tables(plan):
+        for row in table.to_pylist():
+            if row["advice"] is not None:
+                rows_of.setdefault((row["state"], row["advice"]), []).append(row)
+    entries = []
+    for (state, advice), rows in rows_of.items():
+        largest = {name: max(row[name] for row in rows) for name in PlanEntry._fields[3:]}
+        steps = _step_ranges(sorted({row["step"] for row in rows}))
+        entries.append(PlanEntry(state, advice, steps, **largest))
+    return sorted(entries, key=lambda entry: -entry.criticality)
+
+
+def _step_ranges(steps: list[int]) -> str:
+    """Return 0, 1, 2, 5 as "0–2, 5"."""
+    parts: list[list[int]] = []
+    for step in steps:
+        if parts and parts[-1][-1] == step - 1:
+            parts[-1].append(step)
+        else:
+            parts.append([step])
+    return ", ".join(f"{run[0]}–{run[-1]}" if len(run) > 1 else str(run[0]) for run in parts)
+
+
+def _tables(plan: LogPlan, left: int | None) -> Iterator[Table]:
+    fit, problem, policy = plan.fit, plan.fit.problem, plan.plan.policy
+    A = problem.n_actions
+    after = max(policy.plane_of(left) - 1, 0)
+    advantage, gain = gains(problem, plan.plan.value_planes[after])
+    support = _support(fit)
+    known = np.flatnonzero(support.sum(axis=(0, 2)) > 0)
+    for h in range(problem.horizon):
+        rows: list[tuple[int, int, float]] = []
+        for at in known.tolist():
+            rows += [(at, said, p) for said, p in sorted(policy.at(h, at, left).items())]
+        s, b = np.array([row[0] for row in rows]), np.array([row[1] for row in rows])
+        silent = b == A
+        spoken = np.where(silent, 0, b)
+        columns: dict[str, Column] = {}
+        if left is not None:
+            columns["pieces_left"] = Column(np.full(s.size, left, dtype=np.int32))
+        layer = h if len(support) > 1 else 0
+        columns |= {
+            "step": Column(np.full(s.size, h, dtype=np.int32)),
+            "state": Column(s, fit.tally.states),
+            "advice": Column(b, fit.tally.actions, silent),
+            "probability": Column(np.array([row[2] for row in rows], dtype=np.float64)),
+            "gain": Column(_round(gain[h, s, spoken]), missing=silent),
+            "lift": Column(_round(problem.lift[h, s, spoken]), missing=silent),
+            "advantage": Column(_round(advantage[h, s, spoken]), missing=silent),
+            "criticality": Column(_round(plan.criticality.lower[h, s])),
+            "support": Column(support[layer, s, b].astype(np.int64)),
+        }
+        yield columns
+
+
+def _support(fit: Fit) -> Floats:
+    """Return how often each advice was seen [layer, s, b]; last, the number of decisions."""
+    estimates = fit.estimates
+    return np.concatenate((estimates.given, estimates.taken.sum(axis=2, keepdims=True)), axis=2)
+
+
+def _round(numbers: Floats) -> Floats:
+    """Round to six significant digits."""
+    return np.array([float(f"{number:.6g}") for number in numbers], dtype=np.float64)

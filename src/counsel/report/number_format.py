@@ -1,0 +1,38 @@
+"""Numbers as text, for the terminal and for pages."""
+
+import math
+
+
+def short(number: float) -> str:
+    """Return a number with three significant digits."""
+    if math.isinf(number):
+        return "∞" if number > 0 else "−∞"
+    text = f"{number:.3g}"
+    return f"{number:,.0f}" if "e" in text and 1e3 <= abs(number) < 1e12 else text
+
+
+def in_full(number: float) -> str:
+    """Return a number with five significant digits, enough to see what advice changes."""
+    text = f"{number:.5g}"
+    return f"{number:,.0f}" if "e" in text and 1e5 <= abs(number) < 1e12 else text
+
+
+def percent(share: float, digits: int = 0) -> str:
+    """Return a share in per cent."""
+    return f"{100 * share:.{digits}f} %"
+
+
+def count_of(number: float, noun: str, plural: str | None = None) -> str:
+    """Return a number of things: 1 step, 2 steps."""
+    return f"{number:,.0f} {noun if number == 1 else plural or noun + 's'}"
+
+
+def pieces_of_advice(count: float) -> str:
+    """Return a number of pieces of advice: 1 piece of advice, 1.5 pieces of advice."""
+    text = short(count)
+    return f"{text} piece{'' if text == '1' else 's'} of advice"
+
+
+def verb_for(count: float, verb: str) -> str:
+    """Return the form of a verb after a number of pieces of advice: 1 piece keeps, 2 keep."""
+    return f"{verb}s" if short(count) == "1" else verb
