@@ -30,14 +30,16 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import ArrayLike
 
-from counsel._arrays import Floats, positive, sealed, whole
+from counsel._arrays import Floats, Ints, positive, sealed, whole
 from counsel.baselines._optimism_kernels import plan_euler
-from counsel.baselines.black_box import Counted
+from counsel.baselines.advice_counts import AdviceCounts
+from counsel.baselines.black_box import BlackBoxLearner
 from counsel.model.policy import Advice
 from counsel.model.problem import Shape
+from counsel.simulate.episodes import Episodes
 
 
-class EULER(Counted):
+class EULER(BlackBoxLearner):
     """Learns the machine's MDP with bounds on both sides.
 
     Takes advice and what follows for a black box: the person's actions are not looked at. The
@@ -90,8 +92,6 @@ class EULER(Counted):
     [11.2, 11.5, 11.6]
     """
 
-    arrays = (*Counted.arrays, "_upper", "_lower")
-
     def __init__(  # noqa: PLR0913 (the settings of the theorem)
         self,
         shape: Shape,
@@ -112,37 +112,46 @@ class EULER(Counted):
         self._log = self.scale * (events + math.log(7.0) - math.log(self.delta))
         self._upper = np.repeat(np.arange(H, -1, -1.0)[:, None], S, axis=1)
         self._lower = np.zeros((H + 1, S))
+        self._counts = AdviceCounts(self._rows)
+        self._counts.save_in(self._saved)
+        self._saved.add(self, {"_upper": "_upper", "_lower": "_lower"})
+
+    @property
+    def _row_visits(self) -> Ints:
+        return self._counts.transitions.visits
+
+    def _learn(self, batch: Episodes, paid: Floats) -> bool:
+        return self._counts.add(batch, paid)
 
     def best_advice(self) -> Advice:
-        """Plan on what was seen; ties are drawn.
-
-        Returns
-        -------
-        ndarray
-            What to advise [h, s], whole numbers; the number of actions is silence.
-        """
-        H, S, A = self._sizes
-        advice: Advice = np.full((H, S), A, dtype=np.int16)
-        ties = self.rng.random((H, S))
-        plan_euler(self._box(), self._doubt(), self._log, ties, advice, self._upper, self._lower)
+        advice, ties = self._empty_advice(), self.rng.random(self._rows[:2])
+        plan_euler(
+            self._empirical_mdp(self._counts),
+            self._reward_bonus(),
+            self._log,
+            ties,
+            advice,
+            self._upper,
+            self._lower,
+        )
         return advice
 
-    def _doubt(self) -> Floats:
+    def _reward_bonus(self) -> Floats:
         """Return the bonus of rewards [layer, s, b]: none where they are known."""
         if self._reward is not None:
-            return np.zeros((1, *self._visits.shape[1:]))
-        n = np.maximum(self._visits, 1)
-        spread = np.maximum(self._square / n - (self._paid / n) ** 2, 0.0)
+            return np.zeros((1, *self._rows[1:]))
+        n = np.maximum(self._row_visits, 1)
+        spread = np.maximum(self._counts.square / n - (self._counts.paid / n) ** 2, 0.0)
         rest = 7.0 * self._log / (3.0 * np.maximum(n - 1, 1))
-        doubt: Floats = np.sqrt(2.0 * spread * self._log / n) + rest
-        return doubt
+        bonus: Floats = np.sqrt(2.0 * spread * self._log / n) + rest
+        return bonus
 
     @property
     def upper(self) -> Floats:
         """V̄ [h, s] of the last plan, in the units of the rewards; a last step more holds 0."""
-        return sealed(self._values(self._upper))
+        return sealed(self._unscale_values(self._upper))
 
     @property
     def lower(self) -> Floats:
         """V̲ [h, s] of the last plan, in the units of the rewards; a last step more holds 0."""
-        return sealed(self._values(self._lower))
+        return sealed(self._unscale_values(self._lower))

@@ -28,29 +28,29 @@ Deviates
 """
 
 import math
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.random import Generator
 from numpy.typing import ArrayLike
 
-from counsel._arrays import Floats, positive, sealed, whole
+from counsel._arrays import Floats, Ints, positive, sealed, whole
 from counsel.baselines._q_learning_kernels import (
     BERNSTEIN,
     HOEFFDING,
-    Optimism,
-    Table,
+    QBonus,
+    QTable,
     learn_moves,
     pick_advice,
 )
-from counsel.baselines.black_box import BlackBox
+from counsel.baselines.black_box import BlackBoxLearner
 from counsel.baselines.bonuses import Bernstein, Hoeffding, read_bonus
 from counsel.model.policy import Advice
 from counsel.model.problem import Shape
 from counsel.simulate.episodes import Episodes
 
 
-class QLearning(BlackBox):
+class QLearning(BlackBoxLearner):
     """Learns what each advice is worth, without learning what it leads to.
 
     The cheapest of all for each move, and the slowest to learn. The person's actions are not looked
@@ -110,8 +110,6 @@ class QLearning(BlackBox):
     0.09 11.4
     """
 
-    arrays: ClassVar[tuple[str, ...]] = (*BlackBox.arrays, "_Q", "_V", "_sum", "_square", "_width")
-
     def __init__(  # noqa: PLR0913 (the settings of the theorem)
         self,
         shape: Shape,
@@ -133,32 +131,26 @@ class QLearning(BlackBox):
         events = math.log(2.0 * S * (A + 1) * H) + math.log(self.episodes)
         log = events - math.log(self.delta)
         if isinstance(self.bonus, Hoeffding):
-            self._optimism = Optimism(HOEFFDING, self.scale, self.scale, log)
+            self._constants = QBonus(HOEFFDING, self.scale, self.scale, log)
         else:
-            self._optimism = Optimism(BERNSTEIN, 2.0 * self.scale, 2.0 * self.scale, log)
-        rows = self._visits.shape
+            self._constants = QBonus(BERNSTEIN, 2.0 * self.scale, 2.0 * self.scale, log)
+        rows = self._rows
+        self._visits = np.zeros(rows, dtype=np.int64)
         self._Q = np.full(rows, float(H))
         self._V = np.full((H + 1, S), float(H))
         self._V[H] = 0.0
         self._sum, self._square, self._width = np.zeros(rows), np.zeros(rows), np.zeros(rows)
+        own = ("_visits", "_Q", "_V", "_sum", "_square", "_width")
+        self._saved.add(self, {name: name for name in own})
 
-    def sound(self, state: dict[str, Any]) -> bool:
-        """Tell whether arrays can be trusted by compiled loops: all have one shape here.
+    @property
+    def _row_visits(self) -> Ints:
+        return self._visits
 
-        Parameters
-        ----------
-        state
-            What ``state`` returned.
+    def _is_consistent(self, state: dict[str, Any]) -> bool:
+        return True  # no array grows
 
-        Returns
-        -------
-        bool
-            Always True.
-        """
-        return True
-
-    def _take_in(self, batch: Episodes, paid: Floats) -> None:
-        """Move Q towards what was seen, move by move."""
+    def _learn(self, batch: Episodes, paid: Floats) -> bool:
         reward = paid
         if self._reward is not None:
             step = batch.step if len(self._reward) > 1 else 0
@@ -169,33 +161,23 @@ class QLearning(BlackBox):
             batch.advice,
             reward,
             batch.next_state,
-            self._open,
+            self._allowed,
             self._over,
-            self._shut,
+            self._unreachable,
             self._rest,
-            self._optimism,
-            Table(self._visits, self._Q, self._V, self._sum, self._square, self._width),
+            self._constants,
+            QTable(self._visits, self._Q, self._V, self._sum, self._square, self._width),
         )
-        if batch.state.size:
-            self._forget_plans()
+        return batch.state.size > 0
 
     def best_advice(self) -> Advice:
-        """Pick the best advice as Q stands; ties are drawn.
-
-        Returns
-        -------
-        ndarray
-            What to advise [h, s], whole numbers; the number of actions is silence.
-        """
-        H, S, A = self._sizes
-        advice: Advice = np.full((H, S), A, dtype=np.int16)
-        quiet = self._over | self._shut
-        pick_advice(self._Q, self._open, quiet, self.rng.random((H, S)), advice)
+        advice, silent = self._empty_advice(), self._over | self._unreachable
+        pick_advice(self._Q, self._allowed, silent, self.rng.random(advice.shape), advice)
         return advice
 
     @property
     def upper(self) -> Floats:
         """V [h, s] as it stands, in the units of the rewards; a last step more holds 0."""
         left = np.arange(self.shape.horizon, -1, -1.0)[:, None]
-        V = np.where(self._shut, 0.0, self._V)
-        return sealed(self._values(np.where(self._over, left * self._rest, V)))
+        V = np.where(self._unreachable, 0.0, self._V)
+        return sealed(self._unscale_values(np.where(self._over, left * self._rest, V)))

@@ -16,8 +16,8 @@ import numpy as np
 
 from counsel._arrays import brief, check_rng, generator_from, unlayered
 from counsel.errors import CounselError
-from counsel.learning.inputs import read_limit
-from counsel.learning.move import Move
+from counsel.learning.arguments import read_limit
+from counsel.learning.learner import Move
 from counsel.model.human import Human
 from counsel.model.policy import HardPolicy, Policy
 from counsel.model.problem import AdviceProblem

@@ -12,8 +12,8 @@ from numpy.random import Generator
 from counsel._arrays import Floats
 from counsel.baselines.uc_cfh import UCCFH
 from counsel.experiments.experiment import Rows, padded
-from counsel.learning.explorer import Exploring
 from counsel.learning.learn import learn
+from counsel.learning.reward_free import RewardFreeLearner
 from counsel.learning.rfe import RFE
 from counsel.learning.structured import Structured
 from counsel.model.policy import HardPolicy, Policy
@@ -134,7 +134,7 @@ class Discovery:
             return table
         return padded(table | dict(self._flight(problem, learner, simulator, flights)))
 
-    def build(self, problem: AdviceProblem, rng: Generator) -> Exploring:
+    def build(self, problem: AdviceProblem, rng: Generator) -> RewardFreeLearner:
         """Return the explorer."""
         if self.learner == "structured":
             groups = np.arange(problem.n_actions) if self.pooled else None
@@ -142,7 +142,11 @@ class Discovery:
         return RFE(problem.shape, rng=rng, scale=self.scale, reward=problem.mdp.reward)
 
     def _flight(
-        self, problem: AdviceProblem, learner: Exploring, simulator: Simulator, rng: Generator
+        self,
+        problem: AdviceProblem,
+        learner: RewardFreeLearner,
+        simulator: Simulator,
+        rng: Generator,
     ) -> Rows:
         """Return the advice at each step and the commonest of many flights, at ``shown``."""
         policy = policy_of(learner, self.shown, problem.n_actions)
@@ -245,13 +249,13 @@ def world_of(name: str, adherence: str | None) -> AdviceProblem:
     return make(name) if adherence is None else make(name, adherence=adherence)
 
 
-def policy_of(learner: Exploring, penalty: float, n_actions: int) -> Policy:
+def policy_of(learner: RewardFreeLearner, penalty: float, n_actions: int) -> Policy:
     """Return what would be advised at a penalty."""
     return Policy.trusted(learner.best_advice(penalty), n_actions=n_actions)
 
 
 def judged(
-    problem: AdviceProblem, learner: Exploring, penalty: float, best: float
+    problem: AdviceProblem, learner: RewardFreeLearner, penalty: float, best: float
 ) -> tuple[float, float]:
     """Return what the policy for a penalty falls short of the best, and its pieces of advice."""
     worth = evaluate(problem, policy_of(learner, penalty, problem.n_actions))

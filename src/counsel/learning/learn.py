@@ -18,83 +18,19 @@ is charged with what it would advise, not with what it tries.
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
 
 import numpy as np
 from numpy.random import Generator
 
-from counsel._arrays import Floats, check_rng, whole
-from counsel.learning.move import Move
+from counsel._arrays import check_rng, whole
+from counsel.learning.learner import Explorer, Learner, Runner
 from counsel.model.policy import HardPolicy, Policy
 from counsel.planning.evaluate import evaluate
 from counsel.planning.solve import solve
-from counsel.simulate.episodes import Episodes
 from counsel.simulate.simulator import Simulator
 
 DOUBLING = "doubling"
 """The schedule that updates after 1, 2, 4, 8, … episodes."""
-
-
-class Learner(Protocol):
-    """Gives advice and learns from what the person makes of it.
-
-    One that keeps within a budget says so by an attribute ``budget``, the expected pieces of advice
-    in an episode.
-    """
-
-    @property
-    def penalty(self) -> float:
-        """What each piece of advice costs."""
-        ...
-
-    @property
-    def policy(self) -> Policy | HardPolicy:
-        """What to advise now."""
-        ...
-
-    def update(self, batch: Episodes) -> None:
-        """Learn from whole episodes."""
-        ...
-
-    def advise(self, step: int, state: int) -> int:
-        """Return the advice for one person at one step."""
-        ...
-
-    def observe(self, move: Move) -> None:
-        """Note what the person did and what came of it."""
-        ...
-
-    def finish(self, *, terminated: bool = False) -> None:
-        """End an episode; ``terminated`` where nothing more can happen in the state it led to."""
-        ...
-
-
-@runtime_checkable
-class Explorer(Protocol):
-    """A learner that plays otherwise than it would advise."""
-
-    def explore(self, simulator: Simulator, *, episodes: int, rng: Generator) -> None:
-        """Play and take in what was seen."""
-        ...
-
-
-@runtime_checkable
-class Runner(Protocol):
-    """A learner with a compiled loop of its own."""
-
-    @property
-    def can_run(self) -> bool:
-        """Whether the loop can be used here."""
-        ...
-
-    def run(
-        self, simulator: Simulator, *, best: float, episodes: int, every: int, rng: Generator
-    ) -> tuple[Floats, Floats]:
-        """Play and learn; return each episode's gap to ``best`` and expected pieces of advice.
-
-        The truth in the simulator is read for that only.
-        """
-        ...
 
 
 @dataclass(frozen=True, slots=True)

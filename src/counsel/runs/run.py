@@ -35,7 +35,8 @@ from counsel.drawing.regret import draw_learning
 from counsel.errors import CounselError
 from counsel.learning.adherence_learner import AdherenceLearner
 from counsel.learning.files import Resumable, resume, suspend
-from counsel.learning.learn import Learner, Record, learn
+from counsel.learning.learn import Record, learn
+from counsel.learning.learner import Learner
 from counsel.learning.structured import Structured
 from counsel.model.files import save_policy
 from counsel.model.problem import AdviceProblem
@@ -293,7 +294,7 @@ def _written(  # noqa: PLR0913 (all there is)
 def heard(learner: Learner) -> tuple[Ints, Ints] | None:
     """Return how often each advice was matched and given; None where kinds are mixed."""
     if isinstance(learner, AdherenceLearner):
-        group_lsa, matched, given = learner.known.groups.bin_lsa, learner.matched, learner.given
+        group_lsa, matched, given = learner.matches.groups.bin_lsa, learner.matched, learner.given
     elif isinstance(learner, Structured):
         group_lsa, matched, given = learner.groups, learner.matched, learner.given
     else:

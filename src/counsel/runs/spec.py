@@ -13,7 +13,7 @@ import numpy as np
 from numpy.random import Generator
 
 from counsel._arrays import Ints, whole
-from counsel.baselines.black_box import BlackBox
+from counsel.baselines.black_box import BlackBoxLearner
 from counsel.baselines.bonuses import Bernstein, Freedman, Hoeffding
 from counsel.baselines.confidence_sets import Phases
 from counsel.baselines.euler import EULER
@@ -25,7 +25,8 @@ from counsel.baselines.ucbvi import UCBVI
 from counsel.baselines.ucfh import UCFH
 from counsel.errors import CounselError
 from counsel.estimate.bounds import KL, Bound, PaperBonus, Theory
-from counsel.learning.learn import DOUBLING, Learner
+from counsel.learning.learn import DOUBLING
+from counsel.learning.learner import Learner
 from counsel.learning.rfe import RFE
 from counsel.learning.structured import Structured
 from counsel.learning.thompson import Thompson
@@ -174,7 +175,7 @@ class Spec:
         """Return a new learner, which sees no more than it may, and the chance of its episodes."""
         own, play, before = np.random.default_rng(self.seed).spawn(3)
         learner = ALGORITHMS[self.algorithm].build(self, problem, own)
-        if self.burn_in is not None and isinstance(learner, BlackBox):
+        if self.burn_in is not None and isinstance(learner, BlackBoxLearner):
             learner.burn_in(Simulator(problem), episodes=self.burn_in, rng=before)
         return learner, play
 

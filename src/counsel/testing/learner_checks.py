@@ -17,7 +17,7 @@ import numpy as np
 from counsel.errors import CounselError
 from counsel.learning.files import resume, suspend
 from counsel.learning.learn import Record, learn
-from counsel.learning.move import Move
+from counsel.learning.learner import Move
 from counsel.model.problem import AdviceProblem
 from counsel.simulate.episodes import Episodes
 from counsel.simulate.simulator import Simulator

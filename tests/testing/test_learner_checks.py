@@ -84,7 +84,7 @@ class Counts(UCBAD):
 
     def finish(self, *, terminated=False):
         super().finish(terminated=terminated)
-        self.known.belief.given[:] += 50
+        self.matches.belief.given[:] += 50
         self._due = True
 
 

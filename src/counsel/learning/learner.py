@@ -1,0 +1,203 @@
+"""The protocol of learners: what ``learn``, the service and ``check_learner`` call.
+
+A learner advises and learns. For one person, live: ``advise``, ``observe``, ``finish``. In bulk:
+``policy`` is what the learner would advise now, and ``update`` takes whole episodes. A learner is
+built from what it may know (``problem.without_adherence()``, ``problem.shape``) and sees nothing
+else but what happens.
+"""
+
+from typing import NamedTuple, Protocol, runtime_checkable
+
+from numpy.random import Generator
+
+from counsel._arrays import Floats
+from counsel.model.policy import HardPolicy, Policy
+from counsel.simulate.episodes import Episodes
+from counsel.simulate.simulator import Simulator
+
+LIVE = ("advise", "observe", "finish")
+"""The methods that run a learner live."""
+
+
+class Move(NamedTuple):
+    """One decision, as a learner sees it live: the advice, the action and what came of it.
+
+    Parameters
+    ----------
+    step
+        The step in the episode, from 0.
+    state
+        The state the person was in.
+    advice
+        The advice given; the number of actions for silence.
+    action
+        The action of the person.
+    reward
+        The reward of the action.
+    next_state
+        The state the action led to.
+
+    Examples
+    --------
+    One decision of a drifting patient's nurse, who takes the advice:
+
+    >>> from counsel import UCBAD
+    >>> from counsel.worlds import make
+    >>> problem = make("night-shift")
+    >>> learner = UCBAD(problem.without_adherence(), groups=[0, 1, 2])
+    >>> advice = learner.advise(0, 1)
+    >>> problem.mdp.state_labels[1], problem.mdp.action_labels[advice]
+    ('drifting', 'check')
+    >>> move = Move(step=0, state=1, advice=advice, action=advice, reward=0.84, next_state=0)
+    >>> learner.observe(move)
+    >>> learner.finish()
+    >>> learner.given.tolist(), learner.matched.tolist()
+    ([0, 1, 0], [0, 1, 0])
+    """
+
+    step: int
+    state: int
+    advice: int
+    action: int
+    reward: float
+    next_state: int
+
+
+class Learner(Protocol):
+    """Gives advice and learns from how the person responds.
+
+    A learner that keeps within a budget has an attribute ``budget``, the expected pieces of advice
+    per episode.
+    """
+
+    @property
+    def penalty(self) -> float:
+        """The cost of a piece of advice."""
+        ...
+
+    @property
+    def policy(self) -> Policy | HardPolicy:
+        """The policy the learner would advise by now."""
+        ...
+
+    def update(self, batch: Episodes) -> None:
+        """Learn from whole episodes.
+
+        Parameters
+        ----------
+        batch
+            Episodes as ``Simulator.play`` returns them.
+
+        Raises
+        ------
+        CounselError
+            If the episodes do not fit the sizes of the problem.
+        """
+        ...
+
+    def advise(self, step: int, state: int) -> int:
+        """Return the advice for one person at one step.
+
+        Parameters
+        ----------
+        step
+            The step in the episode, from 0.
+        state
+            The state the person is in.
+
+        Returns
+        -------
+        int
+            The advice; the number of actions is silence.
+
+        Raises
+        ------
+        CounselError
+            If ``step`` or ``state`` is out of range.
+        """
+        ...
+
+    def observe(self, move: Move) -> None:
+        """Store one decision; the learner learns from it when the episode ends.
+
+        Parameters
+        ----------
+        move
+            The decision.
+        """
+        ...
+
+    def finish(self, *, terminated: bool = False) -> None:
+        """End the live episode and learn from it; without a decision nothing changes.
+
+        Parameters
+        ----------
+        terminated
+            Whether nothing more can happen in the state the episode led to.
+
+        Raises
+        ------
+        CounselError
+            If a move is out of range; the episode is then discarded.
+        """
+        ...
+
+
+@runtime_checkable
+class Explorer(Protocol):
+    """A learner that plays other advice than its policy."""
+
+    def explore(self, simulator: Simulator, *, episodes: int, rng: Generator) -> None:
+        """Play episodes and learn from them."""
+        ...
+
+
+@runtime_checkable
+class Runner(Protocol):
+    """A learner with a compiled loop of its own."""
+
+    @property
+    def can_run(self) -> bool:
+        """Whether ``run`` does here what ``policy`` and ``update`` do in turn."""
+        ...
+
+    def run(
+        self, simulator: Simulator, *, best: float, episodes: int, every: int, rng: Generator
+    ) -> tuple[Floats, Floats]:
+        """Play and learn in one compiled loop.
+
+        The episodes, and the learner afterwards, are the same as with ``policy`` and ``update`` in
+        turn. The truth in the simulator is read to compute the return values only.
+
+        Parameters
+        ----------
+        simulator
+            The world and the person.
+        best
+            The value of the best policy, less the penalty.
+        episodes
+            The number of episodes to play.
+        every
+            The number of episodes between updates.
+        rng
+            The generator of the episodes.
+
+        Returns
+        -------
+        gaps : ndarray
+            The value gap of each episode's policy to ``best`` [episode].
+        pieces : ndarray
+            The expected pieces of advice of that policy [episode].
+        """
+        ...
+
+
+def is_overridden(learner: object, owner: type, *names: str) -> bool:
+    """Return whether a subclass or the object replaces one of these methods of ``owner``.
+
+    A compiled loop runs the rules of ``owner`` only, so it must not stand in for other methods.
+    """
+    return any(
+        name in vars(learner) or getattr(type(learner), name) is not getattr(owner, name)
+        for name in names
+    )
