@@ -150,6 +150,7 @@ class UCCFH(BlackBoxLearner):
             shape, guarantee, bounds=BOUNDS, support=support, phases=phases, m_times_successors=True
         )
         self.sets.save_in(self._saved)
+        self.phases, self.support = phases, self.sets.support
         flows = int(self._cells().sum()) * (shape.n_actions + 1) * self.sets.most_successors
         if flows > MOST_FLOWS:
             hint = "use a smaller world"

@@ -120,6 +120,7 @@ class UCFH(BlackBoxLearner):
         guarantee = Guarantee(self.epsilon / self._unit, self.delta, self.scale)
         self.sets = ConfidenceSets(shape, guarantee, bounds=BOUNDS, support=support, phases=phases)
         self.sets.save_in(self._saved)
+        self.phases, self.support = phases, self.sets.support
         steps_left = np.arange(shape.horizon, -1, -1.0)
         self._upper = np.repeat(steps_left[:, None], shape.n_states, axis=1)
         self._saved.add(self, {"_upper": "_upper"})

@@ -82,7 +82,7 @@ class Bound(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Theory:
+class Theory(Bound):
     """The paper's bound on adherence: valid with probability 1 − ``delta`` over all episodes.
 
     The widest of the three: it says next to nothing of the first dozens of pieces of advice.
@@ -124,7 +124,7 @@ class Theory:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PaperBonus:
+class PaperBonus(Bound):
     """The bonus of the paper's experiments: p ± ``scale`` √(2 log n / n), without a guarantee.
 
     Narrow early, so that refusals at the start can silence an advice for good; ``KL()`` keeps
@@ -163,7 +163,7 @@ class PaperBonus:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class KL:
+class KL(Bound):
     """The Kullback–Leibler bound on adherence: practical, or valid with probability 1 − ``delta``.
 
     Parameters
