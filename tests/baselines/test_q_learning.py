@@ -132,7 +132,7 @@ def test_it_is_the_listing_of_the_paper(world):
     Q = slow(problem, batches, c=0.01, log=math.log(2 * S * B * H * 200 / 0.1))
     assert len(Q) > 30
     for (h, s, b), value in Q.items():
-        assert learner._Q[h, s, b] == pytest.approx(value, rel=1e-12)
+        assert learner._values.Q[h, s, b] == pytest.approx(value, rel=1e-12)
 
 
 @pytest.mark.slow
@@ -177,7 +177,7 @@ def test_it_does_not_matter_how_episodes_are_cut_into_batches():
                 **columns,
             )
         )
-    np.testing.assert_array_equal(whole._Q, parts._Q)
+    np.testing.assert_array_equal(whole._values.Q, parts._values.Q)
     np.testing.assert_array_equal(whole._ends.ended, parts._ends.ended)
 
 

@@ -49,7 +49,7 @@ def plan_express(
 def plan_plug_in(model: EmpiricalMDP, advice_hs: Ints, V_hs: Floats) -> None:
     """Fill the best advice on p̂ and its values; where nothing was seen p̂ is even over all states.
 
-    Among equals silence, then the lowest advice.
+    Ties go to silence, then to the lowest advice.
     """
     H, S, B = model.chains.visits_hsx.shape
     V_hs[H] = 0.0

@@ -1,12 +1,35 @@
 """Counts of what follows each advice, and of what it pays."""
 
+from typing import Any, Protocol
+
 import numpy as np
 
-from counsel._arrays import Floats
+from counsel._arrays import Floats, Ints
 from counsel.baselines._optimism_kernels import count_advised
-from counsel.learning.saved_arrays import SavedArrays
-from counsel.learning.transition_counts import TransitionCounts
+from counsel.learning.saved_state import SavedState
+from counsel.learning.transition_counts import TransitionCounts, are_consistent
 from counsel.simulate.episodes import Episodes
+
+
+class RowCounts(Protocol):
+    """What a black-box learner counts of each row [h, s, b]."""
+
+    @property
+    def row_visits(self) -> Ints:
+        """How often each row was visited [h, s, b]."""
+        ...
+
+    def save_in(self, saved: SavedState) -> None:
+        """Register all arrays."""
+        ...
+
+    def is_consistent(self, state: dict[str, Any]) -> bool:
+        """Return whether compiled loops can trust the growing arrays of a saved state."""
+        ...
+
+    def check(self, batch: Episodes) -> None:
+        """Raise an error if episodes contradict what is known of the world."""
+        ...
 
 
 class AdviceCounts:
@@ -24,10 +47,19 @@ class AdviceCounts:
         self.transitions = TransitionCounts(shape)
         self.paid, self.square = np.zeros(shape), np.zeros(shape)
 
-    def save_in(self, saved: SavedArrays) -> None:
-        """Register all arrays."""
+    @property
+    def row_visits(self) -> Ints:
+        return self.transitions.visits
+
+    def save_in(self, saved: SavedState) -> None:
         self.transitions.save_in(saved)
         saved.add(self, {"_paid": "paid", "_square": "square"})
+
+    def is_consistent(self, state: dict[str, Any]) -> bool:
+        return are_consistent(state, self.transitions.visits.shape[1])
+
+    def check(self, batch: Episodes) -> None:
+        pass
 
     def add(self, batch: Episodes, paid: Floats, into: TransitionCounts | None = None) -> bool:
         """Count whole episodes and their rewards; return whether there was a decision.

@@ -24,23 +24,20 @@ from numpy.typing import ArrayLike
 from counsel._arrays import (
     Bools,
     Floats,
-    Ints,
     check_range,
     check_rng,
-    generator_from,
     layers,
     rectangular,
     whole,
 )
 from counsel.baselines._optimism_kernels import EmpiricalMDP
-from counsel.baselines.advice_counts import AdviceCounts
+from counsel.baselines.advice_counts import AdviceCounts, RowCounts
 from counsel.errors import CounselError
 from counsel.learning.arguments import allowed_with_silence, read_limit, read_rewards, read_shape
 from counsel.learning.episode_buffer import EpisodeBuffer
 from counsel.learning.learner import Move
-from counsel.learning.saved_arrays import SavedArrays
+from counsel.learning.saved_state import SavedState
 from counsel.learning.starts_and_ends import StartsAndEnds
-from counsel.learning.transition_counts import are_consistent
 from counsel.model.policy import Advice, Policy, RandomCells
 from counsel.model.problem import Shape
 from counsel.simulate.episodes import Episodes
@@ -92,41 +89,25 @@ class BlackBoxLearner(metaclass=ABCMeta):
         self.episode = 0
         self._buffer = EpisodeBuffer(A)
         self._ends = StartsAndEnds(shape)
-        self._saved = SavedArrays()
+        self._saved = SavedState(self, self._buffer)
         self._saved.add(self, {"_zero": "_known_zero", "_shut": "_unreachable"})
         self._ends.save_in(self._saved)
 
     @abstractmethod
     def best_advice(self) -> Advice:
-        """Return the advice after what was counted; ties are drawn.
-
-        Returns
-        -------
-        ndarray
-            Advice [h, s], whole numbers; the number of actions is silence.
-        """
+        """Return the advice [h, s] for what was learnt, silence the number of actions."""
 
     @abstractmethod
     def _learn(self, batch: Episodes, paid: Floats) -> bool:
         """Learn from whole episodes, ``paid`` their rewards in [0, 1]; return whether to replan."""
 
-    @property
-    @abstractmethod
-    def _row_visits(self) -> Ints:
-        """How often each row was visited [h, s, b]."""
-
-    def _is_consistent(self, state: dict[str, Any]) -> bool:
-        """Return whether compiled loops can trust the growing arrays of a saved state."""
-        return are_consistent(state, self.shape.n_states)
+    def _own(self, counts: RowCounts) -> None:
+        """Take the counts that the subclass learns by, to check, save and restore them."""
+        self._row_counts = counts
+        counts.save_in(self._saved)
 
     def draw(self) -> Policy:
-        """Plan, with ties drawn.
-
-        Returns
-        -------
-        Policy
-            The policy that is played until something is learnt.
-        """
+        """Plan, with ties drawn; return the policy to play until something is learnt."""
         return Policy.trusted(self.best_advice(), n_actions=self.shape.n_actions)
 
     @property
@@ -158,6 +139,7 @@ class BlackBoxLearner(metaclass=ABCMeta):
     def update(self, batch: Episodes) -> None:
         """Learn from whole episodes."""
         batch.check_fits(*self._sizes)
+        self._row_counts.check(batch)
         paid = (batch.reward - self._low) / self._unit
         paid -= self.penalty / self._unit * (batch.advice < self.shape.n_actions)
         self._unreachable[batch.step, batch.state] = False
@@ -167,22 +149,7 @@ class BlackBoxLearner(metaclass=ABCMeta):
         self.episode += len(batch)
 
     def burn_in(self, simulator: Simulator, *, episodes: int, rng: Generator) -> None:
-        """Play uniformly random advice, learn from it, and declare the rest unreachable.
-
-        Parameters
-        ----------
-        simulator
-            The world and the person.
-        episodes
-            The number of episodes, at least 1.
-        rng
-            The generator of the episodes.
-
-        Raises
-        ------
-        CounselError
-            If ``episodes`` is no whole number of at least 1.
-        """
+        """Play uniformly random advice, learn from it, and declare unvisited states unreachable."""
         whole("episodes", episodes, least=1)
         H, S, A = self._sizes
         chance = np.broadcast_to(self._allowed, (H, S, A + 1)).astype(np.float64)
@@ -192,28 +159,20 @@ class BlackBoxLearner(metaclass=ABCMeta):
             size = min(left, max(1, 1_000_000 // H))
             self.update(simulator.play(uniform, episodes=size, rng=rng))
             left -= size
-        self._unreachable[:-1] = self._row_visits.sum(axis=2) == 0
+        self._unreachable[:-1] = self._row_counts.row_visits.sum(axis=2) == 0
         self._forget_plans()
 
     def state(self) -> dict[str, Any]:
         """Return everything that was learnt, the drawn policy, and the state of the generator."""
-        state = self._saved.state() | {
-            "episode": self.episode,
-            "chance": self.rng.bit_generator.state,
-            "moves": self._buffer.table(),
-        }
         policy = self._drawn_policy
         if policy is None:
-            return state | {"planned": False}
+            return self._saved.state() | {"planned": False}
         random = {f"plan_{name}": getattr(policy.random, name) for name in RANDOM}
-        return state | random | {"planned": True, "plan": policy.advice}
+        return self._saved.state() | random | {"planned": True, "plan": policy.advice}
 
     def restore(self, state: dict[str, Any]) -> None:
         """Continue from a state of a learner with the same settings."""
-        self._saved.restore(state, self._is_consistent)
-        self._buffer.restore(state["moves"])
-        self.rng = generator_from(state["chance"])
-        self.episode = int(state["episode"])
+        self._saved.restore(state, self._row_counts.is_consistent)
         self._forget_plans()
         if state["planned"]:
             random = RandomCells(*(state[f"plan_{name}"] for name in RANDOM))

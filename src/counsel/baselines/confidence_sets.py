@@ -31,7 +31,7 @@ from numpy.typing import ArrayLike
 from counsel._arrays import Bools, Floats, Ints, first, place, positive, rectangular
 from counsel.baselines.advice_counts import AdviceCounts
 from counsel.errors import CounselError
-from counsel.learning.saved_arrays import SavedArrays
+from counsel.learning.saved_state import SavedState
 from counsel.learning.transition_counts import TransitionCounts, are_consistent
 from counsel.model.problem import Shape
 from counsel.simulate.episodes import Episodes
@@ -39,24 +39,24 @@ from counsel.simulate.episodes import Episodes
 
 @dataclass(frozen=True, slots=True)
 class Phases:
-    """The rule of the papers for when what was seen counts: once a row was seen as often again.
+    """The rule of the papers for when counts take effect: once a row was visited as often again.
 
-    For ``UCFH`` and ``UCCFH``. Without it everything counts at every update.
+    For ``UCFH`` and ``UCCFH``. Without it all counts take effect at every update.
 
     Parameters
     ----------
     least
-        How often a row (step, state, advice) must be seen before it counts for the first time,
+        The visits of a row (step, state, advice) before its counts take effect for the first time,
         above 0; None is m w of the papers.
 
     Raises
     ------
     CounselError
-        When ``least`` is not above 0 and finite.
+        If ``least`` is not above 0 and finite.
 
     Examples
     --------
-    By the papers' rule nothing counts before some million visits, even in a world of four states:
+    By the papers' rule no count takes effect before millions of visits, even with four states:
 
     >>> import numpy as np
     >>> from counsel import UCFH
@@ -137,21 +137,16 @@ class ConfidenceSets:
         self._enough = self.m * S * H
         self._n_states = S
 
-    def save_in(self, saved: SavedArrays) -> None:
-        """Register all arrays."""
+    def save_in(self, saved: SavedState) -> None:
         self.counts.save_in(saved)
         self.waiting.save_in(saved, "_new_")
 
     def is_consistent(self, state: dict[str, Any]) -> bool:
-        """Return whether compiled loops can trust the growing arrays of a saved state."""
         S = self._n_states
         return are_consistent(state, S) and are_consistent(state, S, "_new_")
 
     def add(self, batch: Episodes, paid: Floats) -> bool:
-        """Count whole episodes; return whether the intervals have changed.
-
-        With phases only rows that were seen as often again count.
-        """
+        """Count whole episodes; with phases, only rows that were seen as often again count."""
         if self.phases is None:
             return self.counts.add(batch, paid)
         self.counts.add(batch, paid, into=self.waiting)
@@ -169,8 +164,7 @@ class ConfidenceSets:
         visits = self.counts.transitions.visits
         return visits if self.phases is None else visits + self.waiting.visits
 
-    def check_support(self, batch: Episodes) -> None:
-        """Raise an error if a state follows another that ``support`` rules out."""
+    def check(self, batch: Episodes) -> None:
         if self.support is None:
             return
         S = self._n_states

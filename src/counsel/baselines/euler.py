@@ -30,7 +30,7 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import ArrayLike
 
-from counsel._arrays import Floats, Ints, positive, sealed, whole
+from counsel._arrays import Floats, positive, sealed, whole
 from counsel.baselines._optimism_kernels import plan_euler
 from counsel.baselines.advice_counts import AdviceCounts
 from counsel.baselines.black_box import BlackBoxLearner
@@ -42,34 +42,34 @@ from counsel.simulate.episodes import Episodes
 class EULER(BlackBoxLearner):
     """Learns the machine's MDP with bounds on both sides.
 
-    Takes advice and what follows for a black box: the person's actions are not looked at. The
+    Treats advice and what follows as a black box: the person's actions are ignored. The
     bounds are ``upper`` and ``lower``.
 
     Parameters
     ----------
     shape
-        What is known: ``problem.shape``.
+        The sizes of the problem: ``problem.shape``.
     rng
-        Where ties are broken.
+        The generator that breaks ties.
     reward
         The machine's rewards [s, b] or [h, s, b], silence last: ``problem.machine().reward``; None
-        where they are not known.
+        if they are not known.
     episodes
-        How many will be played: the bonus depends on it.
+        The number of episodes to be played: the bonus depends on it.
     delta
         The probability of failure, between 0 and 1.
     scale
-        What L is multiplied by: 1 in theory.
+        The factor of L: 1 in theory.
     penalty
-        What each piece of advice costs, in units of reward.
+        The cost of a piece of advice, in units of reward.
     known_zero
-        Booleans [s] or [h, s]: states known to be worth nothing, besides those where episodes end.
+        Booleans [s] or [h, s]: states known to have value 0, besides those where episodes end.
 
     Raises
     ------
     CounselError
-        When ``shape`` is no shape, a table has other axes or leaves the range of rewards, or a
-        number makes no sense.
+        If ``shape`` is not a Shape, a table has other axes or leaves the range of rewards, or a
+        number is invalid.
 
     Examples
     --------
@@ -79,13 +79,8 @@ class EULER(BlackBoxLearner):
     >>> from counsel import Simulator, learn, solve
     >>> from counsel.worlds import make
     >>> problem = make("night-shift")
-    >>> learner = EULER(
-    ...     problem.shape,
-    ...     rng=default_rng(1),
-    ...     reward=problem.machine().reward,
-    ...     episodes=2000,
-    ...     scale=0.001,
-    ... )
+    >>> known = dict(reward=problem.machine().reward, episodes=2000)
+    >>> learner = EULER(problem.shape, rng=default_rng(1), scale=0.001, **known)
     >>> *_, last = learn(learner, Simulator(problem), episodes=2000, every=50, rng=default_rng(0))
     >>> best = solve(problem).value
     >>> [round(float(value), 1) for value in (learner.lower[0, 0], best, learner.upper[0, 0])]
@@ -113,12 +108,8 @@ class EULER(BlackBoxLearner):
         self._upper = np.repeat(np.arange(H, -1, -1.0)[:, None], S, axis=1)
         self._lower = np.zeros((H + 1, S))
         self._counts = AdviceCounts(self._rows)
-        self._counts.save_in(self._saved)
+        self._own(self._counts)
         self._saved.add(self, {"_upper": "_upper", "_lower": "_lower"})
-
-    @property
-    def _row_visits(self) -> Ints:
-        return self._counts.transitions.visits
 
     def _learn(self, batch: Episodes, paid: Floats) -> bool:
         return self._counts.add(batch, paid)
@@ -140,7 +131,7 @@ class EULER(BlackBoxLearner):
         """Return the bonus of rewards [layer, s, b]: none where they are known."""
         if self._reward is not None:
             return np.zeros((1, *self._rows[1:]))
-        n = np.maximum(self._row_visits, 1)
+        n = np.maximum(self._counts.row_visits, 1)
         spread = np.maximum(self._counts.square / n - (self._counts.paid / n) ** 2, 0.0)
         rest = 7.0 * self._log / (3.0 * np.maximum(n - 1, 1))
         bonus: Floats = np.sqrt(2.0 * spread * self._log / n) + rest

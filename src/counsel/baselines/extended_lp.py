@@ -52,7 +52,7 @@ class Flows(NamedTuple):
 
 
 class ExtendedSolution(NamedTuple):
-    """What the programme promises, and how: x of each row and z of each flow."""
+    """The optimum of the programme: its value, x of each row and z of each flow."""
 
     value: float
     advice_count: float

@@ -29,7 +29,7 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import ArrayLike
 
-from counsel._arrays import Floats, Ints, positive
+from counsel._arrays import Floats, positive
 from counsel.baselines._rf_express_kernels import plan_express, plan_plug_in
 from counsel.baselines.advice_counts import AdviceCounts
 from counsel.baselines.black_box import BlackBoxLearner
@@ -45,34 +45,33 @@ from counsel.simulate.simulator import Simulator
 class RFExpress(BlackBoxLearner):
     """Explores for every reward at once, and plans afterwards.
 
-    Takes advice and what follows for a black box: the person's actions are not looked at.
+    Treats advice and what follows as a black box: the person's actions are ignored.
 
     Parameters
     ----------
     shape
-        What is known: ``problem.shape``.
+        The sizes of the problem: ``problem.shape``.
     rng
-        Where ties are broken.
+        The generator that breaks ties.
     reward
         The machine's rewards [s, b] or [h, s, b], silence last, for which ``policy`` is planned:
         ``problem.machine().reward``; None where they are not known.
     delta
         The probability of failure, between 0 and 1.
     epsilon
-        How near the best the plan is to be, in units of reward; without it exploration never stops
-        of itself.
+        The accuracy of the plan, in units of reward; without it exploration never stops by itself.
     scale
-        What the bonus is multiplied by: 1 in theory.
+        The factor of the bonus: 1 in theory.
     penalty
-        What each piece of advice costs, in units of reward.
+        The cost of a piece of advice, in units of reward.
     known_zero
-        Booleans [s] or [h, s]: states known to be worth nothing, besides those where episodes end.
+        Booleans [s] or [h, s]: states known to have value 0, besides those where episodes end.
 
     Raises
     ------
     CounselError
-        When ``shape`` is no shape, a table has other axes or leaves the range of rewards, or a
-        number makes no sense.
+        If ``shape`` is not a Shape, a table has other axes or leaves the range of rewards, or a
+        number is invalid.
 
     Examples
     --------
@@ -109,19 +108,15 @@ class RFExpress(BlackBoxLearner):
         H, S, A = self._sizes
         self._base = math.log(3.0 * S * (A + 1) * H) - math.log(self.delta)
         self._counts = AdviceCounts(self._rows)
-        self._counts.save_in(self._saved)
+        self._own(self._counts)
         self._plug_in_policy: Policy | None = None
-
-    @property
-    def _row_visits(self) -> Ints:
-        return self._counts.transitions.visits
-
-    def _learn(self, batch: Episodes, paid: Floats) -> bool:
-        return self._counts.add(batch, paid)
 
     def _forget_plans(self) -> None:
         super()._forget_plans()
         self._plug_in_policy = None
+
+    def _learn(self, batch: Episodes, paid: Floats) -> bool:
+        return self._counts.add(batch, paid)
 
     def explore(self, simulator: Simulator, *, episodes: int, rng: Generator) -> None:
         """Play episodes where most is uncertain, and learn from them.

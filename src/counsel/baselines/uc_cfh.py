@@ -24,13 +24,12 @@ Deviates
 """
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.random import Generator
 from numpy.typing import ArrayLike
 
-from counsel._arrays import Bools, Floats, Ints, by_step, positive
+from counsel._arrays import Bools, Floats, by_step, positive
 from counsel.baselines._confidence_set_kernels import fill_intervals
 from counsel.baselines.black_box import BlackBoxLearner
 from counsel.baselines.confidence_sets import ConfidenceSets, Guarantee, Phases
@@ -51,7 +50,7 @@ MOST_FLOWS = 400_000
 
 @dataclass(frozen=True, slots=True, eq=False)
 class OptimisticPlan(LearntPlan):
-    """What the programme promises, and the world in which it would come true.
+    """The optimistic plan of UC-CFH, and the world in which it would come true.
 
     Attributes
     ----------
@@ -60,9 +59,9 @@ class OptimisticPlan(LearntPlan):
     advice_count
         Pieces of advice in an episode in ``world``.
     price
-        What a little more budget would bring, for each piece.
+        The gain per piece of a little more budget.
     policy
-        The policy that is promised so much.
+        The policy.
     world
         A problem whose actions are the advice and, last, to be left alone, and whose person always
         listens. The policy, evaluated there, is worth ``value``.
@@ -72,39 +71,39 @@ class OptimisticPlan(LearntPlan):
 
 
 class UCCFH(BlackBoxLearner):
-    """Plans within a budget for the best world within intervals, by a linear programme.
+    """Plans within a budget for the best plausible world by a linear programme.
 
-    Takes advice and what follows for a black box: the person's actions are not looked at.
+    Treats advice and what follows as a black box: the person's actions are ignored.
 
     Parameters
     ----------
     shape
-        What is known: ``problem.shape``.
+        The sizes of the problem: ``problem.shape``.
     rng
-        Where chance comes from when a random cell advises one person.
+        The generator of live advice where the policy is random.
     reward
         The machine's rewards [s, b] or [h, s, b], silence last: ``problem.machine().reward``.
     budget
-        The expected pieces of advice in an episode.
+        The expected pieces of advice per episode.
     epsilon
-        How near the best an episode is to be, in units of reward.
+        The accuracy of an episode, in units of reward.
     delta
         The probability of failure, between 0 and 1.
     scale
-        What ℓ is multiplied by: 1 in theory.
+        The factor of ℓ: 1 in theory.
     support
         Booleans [s, t], dense or sparse: which states can follow which. All when not given, which
         makes programmes of H S² B unknowns.
     phases
-        ``Phases()`` for the paper's rule; without it everything counts at every update.
+        ``Phases()`` for the paper's rule; without it all counts take effect at every update.
     known_zero
-        Booleans [s] or [h, s]: states known to be worth nothing, besides those where episodes end.
+        Booleans [s] or [h, s]: states known to have value 0, besides those where episodes end.
 
     Raises
     ------
     CounselError
-        When ``shape`` is no shape, ``reward`` is missing, a table has other axes or leaves the
-        range of rewards, a state has no successor in ``support``, a number makes no sense, or the
+        If ``shape`` is not a Shape, ``reward`` is missing, a table has other axes or leaves the
+        range of rewards, a state has no successor in ``support``, a number is invalid, or the
         programme would have more than 400,000 unknowns.
 
     Examples
@@ -149,7 +148,7 @@ class UCCFH(BlackBoxLearner):
         self.sets = ConfidenceSets(
             shape, guarantee, bounds=BOUNDS, support=support, phases=phases, m_times_successors=True
         )
-        self.sets.save_in(self._saved)
+        self._own(self.sets)
         self.phases, self.support = phases, self.sets.support
         flows = int(self._cells().sum()) * (shape.n_actions + 1) * self.sets.most_successors
         if flows > MOST_FLOWS:
@@ -161,18 +160,6 @@ class UCCFH(BlackBoxLearner):
                 f"{MOST_FLOWS:,}; {hint}"
             )
 
-    @property
-    def _row_visits(self) -> Ints:
-        return self.sets.row_visits
-
-    def _is_consistent(self, state: dict[str, Any]) -> bool:
-        return self.sets.is_consistent(state)
-
-    def update(self, batch: Episodes) -> None:
-        batch.check_fits(*self._sizes)
-        self.sets.check_support(batch)
-        super().update(batch)
-
     def _learn(self, batch: Episodes, paid: Floats) -> bool:
         return self.sets.add(batch, paid)
 
@@ -182,28 +169,28 @@ class UCCFH(BlackBoxLearner):
         Returns
         -------
         Policy
-            Its policy; silent where it does not expect to come.
+            Its policy; silent where it does not expect to get.
 
         Raises
         ------
         CounselError
-            When the solver finds no optimum.
+            If the solver finds no optimum.
         """
         flows = self._flows()
         return self._policy_of(flows, self._solve(flows))
 
     def best_advice(self) -> Advice:
-        """Return the likeliest advice of the plan that is played.
+        """Return the most likely advice of the policy that is played.
 
         Returns
         -------
         ndarray
-            What to advise [h, s], whole numbers; the number of actions is silence.
+            Advice [h, s], whole numbers; the number of actions is silence.
         """
         return self.drawn.advice.copy()
 
     def optimistic(self) -> OptimisticPlan:
-        """Return what the programme promises now, and the world in which that would come true.
+        """Return the optimistic plan, and the world in which it would come true.
 
         Returns
         -------
@@ -213,7 +200,7 @@ class UCCFH(BlackBoxLearner):
         Raises
         ------
         CounselError
-            When the solver finds no optimum.
+            If the solver finds no optimum.
         """
         flows = self._flows()
         solution = self._solve(flows)
@@ -267,9 +254,9 @@ class UCCFH(BlackBoxLearner):
         Parameters
         ----------
         penalty
-            What each piece of advice costs, in units of reward; not with a budget.
+            The cost of a piece of advice, in units of reward; not with a budget.
         budget
-            Pieces of advice an episode, on average.
+            The expected pieces of advice per episode.
         hard
             Whether no episode may exceed the budget.
 
@@ -281,7 +268,7 @@ class UCCFH(BlackBoxLearner):
         Raises
         ------
         CounselError
-            When the limit makes no sense.
+            If the limit is invalid.
         """
         return plan_on(self.model(), self.shape, penalty=penalty, budget=budget, hard=hard)
 

@@ -27,7 +27,7 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import ArrayLike
 
-from counsel._arrays import Floats, Ints, positive, sealed, whole
+from counsel._arrays import Floats, positive, sealed, whole
 from counsel.baselines._optimism_kernels import (
     FREEDMAN,
     HOEFFDING,
@@ -55,34 +55,34 @@ NUMBERS = 4_000_000
 class UCBVI(BlackBoxLearner):
     """Learns the machine's MDP by optimistic value iteration.
 
-    Takes advice and what follows for a black box: the person's actions are not looked at.
+    Treats advice and what follows as a black box: the person's actions are ignored.
 
     Parameters
     ----------
     shape
-        What is known: ``problem.shape``.
+        The sizes of the problem: ``problem.shape``.
     rng
-        Where ties are broken.
+        The generator that breaks ties.
     reward
         The machine's rewards [s, b] or [h, s, b], silence last: ``problem.machine().reward``.
     episodes
-        How many will be played: the bonus depends on it.
+        The number of episodes to be played: the bonus depends on it.
     bonus
-        ``Freedman()``, which None means too, or ``Hoeffding()``.
+        ``Freedman()`` (the default) or ``Hoeffding()``.
     delta
         The probability of failure, between 0 and 1.
     scale
-        What the bonus is multiplied by: 1 in theory.
+        The factor of the bonus: 1 in theory.
     penalty
-        What each piece of advice costs, in units of reward.
+        The cost of a piece of advice, in units of reward.
     known_zero
-        Booleans [s] or [h, s]: states known to be worth nothing, besides those where episodes end.
+        Booleans [s] or [h, s]: states known to have value 0, besides those where episodes end.
 
     Raises
     ------
     CounselError
-        When ``shape`` is no shape, ``reward`` is missing, a table has other axes or leaves the
-        range of rewards, or a number or the bonus makes no sense.
+        If ``shape`` is not a Shape, ``reward`` is missing, a table has other axes or leaves the
+        range of rewards, or a number or the bonus is invalid.
 
     Examples
     --------
@@ -93,13 +93,8 @@ class UCBVI(BlackBoxLearner):
     >>> from counsel.worlds import make
     >>> problem = make("night-shift")
     >>> for scale in (1.0, 0.001):
-    ...     learner = UCBVI(
-    ...         problem.shape,
-    ...         rng=default_rng(1),
-    ...         reward=problem.machine().reward,
-    ...         episodes=2000,
-    ...         scale=scale,
-    ...     )
+    ...     known = dict(reward=problem.machine().reward, episodes=2000)
+    ...     learner = UCBVI(problem.shape, rng=default_rng(1), scale=scale, **known)
     ...     run = learn(learner, Simulator(problem), episodes=2000, every=50, rng=default_rng(0))
     ...     *_, last = run
     ...     print(scale, round(last.value_gap, 2))
@@ -136,12 +131,8 @@ class UCBVI(BlackBoxLearner):
         self._V = np.full((H + 1, S), float(H))
         self._V[H] = 0.0
         self._counts = AdviceCounts(self._rows)
-        self._counts.save_in(self._saved)
+        self._own(self._counts)
         self._saved.add(self, {"_Q": "_Q", "_V": "_V"})
-
-    @property
-    def _row_visits(self) -> Ints:
-        return self._counts.transitions.visits
 
     def _learn(self, batch: Episodes, paid: Floats) -> bool:
         return self._counts.add(batch, paid)

@@ -23,13 +23,11 @@ Deviates
 * Ties are drawn. States where an episode ended are worth 0 (see ``black_box.py``). ``scale`` is c.
 """
 
-from typing import Any
-
 import numpy as np
 from numpy.random import Generator
 from numpy.typing import ArrayLike
 
-from counsel._arrays import Floats, Ints, positive, sealed
+from counsel._arrays import Floats, positive, sealed
 from counsel.baselines._confidence_set_kernels import plan_extended
 from counsel.baselines.black_box import BlackBoxLearner
 from counsel.baselines.confidence_sets import ConfidenceSets, Guarantee, Phases
@@ -43,38 +41,38 @@ BOUNDS = 6
 
 
 class UCFH(BlackBoxLearner):
-    """Plans for the best world within intervals, by extended value iteration.
+    """Plans for the best plausible world by extended value iteration.
 
-    Takes advice and what follows for a black box: the person's actions are not looked at.
+    Treats advice and what follows as a black box: the person's actions are ignored.
 
     Parameters
     ----------
     shape
-        What is known: ``problem.shape``.
+        The sizes of the problem: ``problem.shape``.
     rng
-        Where ties are broken.
+        The generator that breaks ties.
     reward
         The machine's rewards [s, b] or [h, s, b], silence last: ``problem.machine().reward``.
     epsilon
-        How near the best an episode is to be, in units of reward.
+        The accuracy of an episode, in units of reward.
     delta
         The probability of failure, between 0 and 1.
     scale
-        What ℓ is multiplied by: 1 in theory.
+        The factor of ℓ: 1 in theory.
     penalty
-        What each piece of advice costs, in units of reward.
+        The cost of a piece of advice, in units of reward.
     support
         Booleans [s, t], dense or sparse: which states can follow which. All when not given.
     phases
-        ``Phases()`` for the paper's rule; without it everything counts at every update.
+        ``Phases()`` for the paper's rule; without it all counts take effect at every update.
     known_zero
-        Booleans [s] or [h, s]: states known to be worth nothing, besides those where episodes end.
+        Booleans [s] or [h, s]: states known to have value 0, besides those where episodes end.
 
     Raises
     ------
     CounselError
-        When ``shape`` is no shape, ``reward`` is missing, a table has other axes or leaves the
-        range of rewards, a state has no successor in ``support``, or a number makes no sense.
+        If ``shape`` is not a Shape, ``reward`` is missing, a table has other axes or leaves the
+        range of rewards, a state has no successor in ``support``, or a number is invalid.
 
     Examples
     --------
@@ -119,23 +117,11 @@ class UCFH(BlackBoxLearner):
         self.scale = positive("scale", scale)
         guarantee = Guarantee(self.epsilon / self._unit, self.delta, self.scale)
         self.sets = ConfidenceSets(shape, guarantee, bounds=BOUNDS, support=support, phases=phases)
-        self.sets.save_in(self._saved)
+        self._own(self.sets)
         self.phases, self.support = phases, self.sets.support
         steps_left = np.arange(shape.horizon, -1, -1.0)
         self._upper = np.repeat(steps_left[:, None], shape.n_states, axis=1)
         self._saved.add(self, {"_upper": "_upper"})
-
-    @property
-    def _row_visits(self) -> Ints:
-        return self.sets.row_visits
-
-    def _is_consistent(self, state: dict[str, Any]) -> bool:
-        return self.sets.is_consistent(state)
-
-    def update(self, batch: Episodes) -> None:
-        batch.check_fits(*self._sizes)
-        self.sets.check_support(batch)
-        super().update(batch)
 
     def _learn(self, batch: Episodes, paid: Floats) -> bool:
         return self.sets.add(batch, paid)

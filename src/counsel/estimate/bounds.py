@@ -97,7 +97,7 @@ class Theory(Bound):
     Raises
     ------
     CounselError
-        When ``delta`` is not between 0 and 1, or ``episodes`` no whole number of at least 1.
+        If ``delta`` is not between 0 and 1, or ``episodes`` no whole number of at least 1.
 
     Examples
     --------
@@ -133,12 +133,12 @@ class PaperBonus(Bound):
     Parameters
     ----------
     scale
-        What the bonus is multiplied by, above 0; 0.4 in the paper.
+        The factor of the bonus, above 0; 0.4 in the paper.
 
     Raises
     ------
     CounselError
-        When ``scale`` is not above 0 and finite.
+        If ``scale`` is not above 0 and finite.
 
     Examples
     --------
@@ -176,7 +176,7 @@ class KL(Bound):
     Raises
     ------
     CounselError
-        When ``delta`` is not between 0 and 1.
+        If ``delta`` is not between 0 and 1.
 
     Examples
     --------

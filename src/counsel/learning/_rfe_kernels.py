@@ -118,7 +118,7 @@ def look_ahead(
     ended_hs: Bools,
     ahead_hsb: Floats,
 ) -> None:
-    """Work out what lies ahead of each row: (1 + 1/H) Σ p̂ max W of the next step, without a cap.
+    """Compute what lies ahead of each row: (1 + 1/H) Σ p̂ max W of the next step, without a cap.
 
     W of a row is its own uncertainty plus what lies ahead; of a pair never seen it is ``UNSEEN``.
     Where an episode has ended nothing is uncertain.
@@ -210,8 +210,8 @@ def plan_tried_advice(
     every step, unless nothing more can happen there.
 
     The reward of a row is the average of ``reward_lsa`` over the actions seen there, or where that
-    is empty (rewards are not known) of what was paid, ``reward_hsb``. Among equals silence, then
-    the lowest advice.
+    is empty (rewards are not known) of what was paid, ``reward_hsb``. Ties go to silence, then
+    to the lowest advice.
     """
     H, S, B = visits_hsb.shape
     V_hs = np.zeros((H + 1, S))

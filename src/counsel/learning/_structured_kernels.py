@@ -78,7 +78,7 @@ def width(n: float, log: float, free: int) -> float:
 
 @inlined
 def is_visited(counts: FactorCounts, h: int, s: int) -> bool:
-    """Tell whether a decision was made in a state at a step."""
+    """Return whether a decision was made in a state at a step."""
     for a in range(counts.chains.visits_hsx.shape[2]):
         if counts.chains.visits_hsx[h, s, a] > 0:
             return True
@@ -187,7 +187,7 @@ def back_up(
     most_hs: Floats,
     value_b: Floats,
 ) -> None:
-    """Work out what lies ahead of one state's rows, and the most uncertain advice there."""
+    """Compute what lies ahead of one state's rows, and the most uncertain advice there."""
     H, _, A = counts.chains.visits_hsx.shape
     for a in range(A):
         if counts.chains.visits_hsx[h, s, a] > 0:
@@ -208,7 +208,7 @@ def look_ahead(
     ahead_hsa: Floats,
     most_hs: Floats,
 ) -> None:
-    """Work out what lies ahead of every row: (1 + 1/H) Σ p̂ max W of the next step."""
+    """Compute what lies ahead of every row: (1 + 1/H) Σ p̂ max W of the next step."""
     H, S, A = counts.chains.visits_hsx.shape
     value_b = np.empty(A + 1)
     most_hs[H] = 0.0

@@ -95,31 +95,11 @@ class AdherenceLearner(metaclass=ABCMeta):
         return within_budget(self.matches.plan, self.world(), self.matches.own_lsa, self.budget)
 
     def world(self) -> MDP:
-        """Return the world that is planned on, with optimistic rewards if these are not known.
-
-        Returns
-        -------
-        MDP
-            The world.
-        """
+        """Return the world that is planned on, with optimistic rewards if these are unknown."""
         return self.setting.mdp
 
     def count(self, step: Ints, state: Ints, advice: Ints, action: Ints, reward: Floats) -> None:
-        """Count decisions.
-
-        Parameters
-        ----------
-        step
-            Steps [decision].
-        state
-            States [decision].
-        advice
-            Advice given [decision]; the number of actions for silence.
-        action
-            Actions of the person [decision].
-        reward
-            Rewards [decision].
-        """
+        """Count decisions, given as columns [decision]."""
         self.matches.count(step, state, advice, action)
 
     def update(self, batch: Episodes) -> None:

@@ -81,64 +81,21 @@ class Learner(Protocol):
         ...
 
     def update(self, batch: Episodes) -> None:
-        """Learn from whole episodes.
-
-        Parameters
-        ----------
-        batch
-            Episodes as ``Simulator.play`` returns them.
-
-        Raises
-        ------
-        CounselError
-            If the episodes do not fit the sizes of the problem.
-        """
+        """Learn from whole episodes."""
         ...
 
     def advise(self, step: int, state: int) -> int:
-        """Return the advice for one person at one step.
-
-        Parameters
-        ----------
-        step
-            The step in the episode, from 0.
-        state
-            The state the person is in.
-
-        Returns
-        -------
-        int
-            The advice; the number of actions is silence.
-
-        Raises
-        ------
-        CounselError
-            If ``step`` or ``state`` is out of range.
-        """
+        """Return the advice for one person at one step; the number of actions is silence."""
         ...
 
     def observe(self, move: Move) -> None:
-        """Store one decision; the learner learns from it when the episode ends.
-
-        Parameters
-        ----------
-        move
-            The decision.
-        """
+        """Store one decision; the learner learns from it when the episode ends."""
         ...
 
     def finish(self, *, terminated: bool = False) -> None:
         """End the live episode and learn from it; without a decision nothing changes.
 
-        Parameters
-        ----------
-        terminated
-            Whether nothing more can happen in the state the episode led to.
-
-        Raises
-        ------
-        CounselError
-            If a move is out of range; the episode is then discarded.
+        ``terminated`` tells that nothing more can happen in the state it led to.
         """
         ...
 
@@ -164,30 +121,10 @@ class Runner(Protocol):
     def run(
         self, simulator: Simulator, *, best: float, episodes: int, every: int, rng: Generator
     ) -> tuple[Floats, Floats]:
-        """Play and learn in one compiled loop.
+        """Play and learn; return each episode's gap to ``best`` and expected pieces of advice.
 
         The episodes, and the learner afterwards, are the same as with ``policy`` and ``update`` in
         turn. The truth in the simulator is read to compute the return values only.
-
-        Parameters
-        ----------
-        simulator
-            The world and the person.
-        best
-            The value of the best policy, less the penalty.
-        episodes
-            The number of episodes to play.
-        every
-            The number of episodes between updates.
-        rng
-            The generator of the episodes.
-
-        Returns
-        -------
-        gaps : ndarray
-            The value gap of each episode's policy to ``best`` [episode].
-        pieces : ndarray
-            The expected pieces of advice of that policy [episode].
         """
         ...
 

@@ -1,9 +1,8 @@
-"""What was learnt of the machine's world as a problem, and plans made on it.
+"""The learnt model of the machine's world as a problem, and plans on it.
 
-One state more stands for what is not known: all advice that was never tried leads there. Silence is
-what people are left with, so advice is planned only where silence was tried as well: elsewhere
-there is nothing to compare it with, and what follows silence is taken to be what followed on
-average, whatever was said.
+One state more stands for the unknown: all advice that was never tried leads there. Advice is
+planned only where silence was tried as well: elsewhere there is nothing to compare it with, and
+what follows silence is taken to be what followed on average, whatever was advised.
 """
 
 from dataclasses import dataclass
@@ -24,7 +23,7 @@ from counsel.planning.solve import solve
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LearntPlan:
-    """A policy planned on what was learnt, and what it promises there.
+    """A policy planned on the learnt model, and its value there.
 
     Attributes
     ----------
@@ -35,7 +34,7 @@ class LearntPlan:
     price
         The price of a piece there, as in ``Plan``.
     policy
-        What to advise, for people: states and actions are those of the problem.
+        The policy for people: states and actions are those of the problem.
     """
 
     value: float
@@ -167,7 +166,7 @@ def fill_unknown(
 
 
 def _for_people(policy: Policy | HardPolicy, shape: Shape) -> Policy | HardPolicy:
-    """Turn a policy of the learnt model into one for people: drop states that are none.
+    """Turn a policy of the learnt model into one for people: drop the additional states.
 
     Where in the model to be left alone is an action and silence one more, both are silence.
     """

@@ -15,12 +15,12 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import ArrayLike
 
-from counsel._arrays import Floats, check_rng, generator_from, index_in, layers, positive, sealed
+from counsel._arrays import Floats, check_rng, index_in, layers, positive, sealed
 from counsel.learning.arguments import read_limit, read_rewards, read_shape
 from counsel.learning.episode_buffer import EpisodeBuffer
 from counsel.learning.learner import Move
 from counsel.learning.learnt_model import LearntPlan, plan_on
-from counsel.learning.saved_arrays import SavedArrays
+from counsel.learning.saved_state import SavedState
 from counsel.learning.starts_and_ends import StartsAndEnds
 from counsel.model.policy import Advice, HardPolicy, Policy
 from counsel.model.problem import AdviceProblem, Shape
@@ -63,22 +63,12 @@ class RewardFreeLearner(metaclass=ABCMeta):
         self._policy: Policy | HardPolicy | None = None
         self._buffer = EpisodeBuffer(shape.n_actions)
         self._ends = StartsAndEnds(shape)
-        self._saved = SavedArrays()
+        self._saved = SavedState(self, self._buffer)
         self._ends.save_in(self._saved)
 
     @abstractmethod
     def explore(self, simulator: Simulator, *, episodes: int, rng: Generator) -> None:
-        """Play episodes where most is uncertain, and learn from them.
-
-        Parameters
-        ----------
-        simulator
-            The world and the person.
-        episodes
-            The number of episodes.
-        rng
-            The generator of the episodes.
-        """
+        """Play episodes where most is uncertain, drawn from ``rng``, and learn from them."""
 
     @abstractmethod
     def update(self, batch: Episodes) -> None:
@@ -95,28 +85,11 @@ class RewardFreeLearner(metaclass=ABCMeta):
 
     @abstractmethod
     def model(self) -> AdviceProblem:
-        """Return the learnt model as a problem that ``solve`` and ``frontier`` take.
-
-        Returns
-        -------
-        AdviceProblem
-            The problem, with one state more that stands for the unknown.
-        """
+        """Return the learnt model as a problem, with one state more that is the unknown."""
 
     @abstractmethod
     def best_advice(self, penalty: float) -> Advice:
-        """Return the best advice for a penalty in the learnt model.
-
-        Parameters
-        ----------
-        penalty
-            The cost of a piece of advice.
-
-        Returns
-        -------
-        ndarray
-            Advice [h, s], whole numbers; the number of actions is silence.
-        """
+        """Return the best advice [h, s] for a penalty, silence the number of actions."""
 
     @abstractmethod
     def _is_consistent(self, state: dict[str, Any]) -> bool:
@@ -134,22 +107,12 @@ class RewardFreeLearner(metaclass=ABCMeta):
 
     def state(self) -> dict[str, Any]:
         """Return everything that was learnt, and the state of the generator."""
-        generator = {"chance": self.rng.bit_generator.state}
-        return (
-            self._saved.state()
-            | generator
-            | {
-                "episode": self.episode,
-                "moves": self._buffer.table(),
-            }
-        )
+        return self._saved.state()
 
     def restore(self, state: dict[str, Any]) -> None:
         """Continue from a state of a learner with the same settings."""
         self._saved.restore(state, self._is_consistent)
-        self._buffer.restore(state["moves"])
-        self.rng = generator_from(state["chance"])
-        self.episode, self._policy = int(state["episode"]), None
+        self._policy = None
 
     @property
     def policy(self) -> Policy | HardPolicy:

@@ -68,31 +68,28 @@ class RFE(RewardFreeLearner):
     Parameters
     ----------
     shape
-        What is known: ``problem.shape``.
+        The sizes of the problem: ``problem.shape``.
     rng
-        Where ties are broken.
+        The generator that breaks ties.
     delta
         The probability of failure, between 0 and 1.
     epsilon
-        How near the best the plan is to be, in units of reward; without it exploration never stops
-        of itself.
+        The accuracy of the plan, in units of reward; without it exploration never stops by itself.
     most_penalty
-        The largest penalty that will be asked for.
+        The largest penalty that will be planned for.
     scale
-        What the bonus is multiplied by: 1 in theory, 0.1 in the paper's experiments.
+        The factor of the bonus: 1 in theory, 0.1 in the paper's experiments.
     reward
-        Rewards of the person's actions, where they are known: [s, a] or [h, s, a].
+        Rewards of the person's actions, if they are known: [s, a] or [h, s, a].
     penalty
-        What a piece of advice costs in the plan that is ``policy``, in units of reward; not with a
-        budget.
+        The cost of a piece of advice in ``policy``, in units of reward; not with a budget.
     budget
-        The expected pieces of advice in an episode of the plan that is ``policy``; not with a
-        penalty.
+        The expected pieces of advice per episode of ``policy``; not with a penalty.
 
     Raises
     ------
     CounselError
-        When ``shape`` is no shape, ``reward`` has other axes, or a number makes no sense.
+        If ``shape`` is not a Shape, ``reward`` has other axes, or a number is invalid.
 
     Examples
     --------

@@ -7,7 +7,7 @@ import numpy as np
 
 from counsel._arrays import Floats
 from counsel.learning._rfe_kernels import mark_ends
-from counsel.learning.saved_arrays import SavedArrays
+from counsel.learning.saved_state import SavedState
 from counsel.model.problem import Shape
 from counsel.simulate.episodes import Episodes
 
@@ -31,7 +31,7 @@ class StartsAndEnds:
         self.idle = np.zeros(1, dtype=np.int64)
         self.ended = np.zeros((shape.horizon + 1, shape.n_states), dtype=np.bool_)
 
-    def save_in(self, saved: SavedArrays) -> None:
+    def save_in(self, saved: SavedState) -> None:
         """Register all arrays."""
         saved.add(self, {"_starts": "starts", "_idle": "idle", "_ended": "ended"})
 

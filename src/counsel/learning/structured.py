@@ -84,35 +84,32 @@ class Structured(RewardFreeLearner):
     Parameters
     ----------
     shape
-        What is known: ``problem.shape``.
+        The sizes of the problem: ``problem.shape``.
     rng
-        Where ties are broken.
+        The generator that breaks ties.
     groups
         Pairs that share one adherence, whole numbers [a], [s, a] or [h, s, a]: ``[0, 1, 2]`` is one
         for each of three pieces of advice. By default each state and advice has its own.
     delta
         The probability of failure, between 0 and 1.
     epsilon
-        How near the best the plan is to be, in units of reward; without it exploration never stops
-        of itself.
+        The accuracy of the plan, in units of reward; without it exploration never stops by itself.
     most_penalty
-        The largest penalty that will be asked for.
+        The largest penalty that will be planned for.
     scale
-        What the uncertainty is multiplied by for the stopping rule: 1 in theory.
+        The factor of the uncertainty in the stopping rule: 1 in theory.
     reward
-        Rewards of the person's actions, where they are known: [s, a] or [h, s, a].
+        Rewards of the person's actions, if they are known: [s, a] or [h, s, a].
     penalty
-        What a piece of advice costs in the plan that is ``policy``, in units of reward; not with a
-        budget.
+        The cost of a piece of advice in ``policy``, in units of reward; not with a budget.
     budget
-        The expected pieces of advice in an episode of the plan that is ``policy``; not with a
-        penalty.
+        The expected pieces of advice per episode of ``policy``; not with a penalty.
 
     Raises
     ------
     CounselError
-        When ``shape`` is no shape, ``groups`` or ``reward`` has other axes, or a number makes no
-        sense.
+        If ``shape`` is not a Shape, ``groups`` or ``reward`` has other axes, or a number is
+        invalid.
 
     Examples
     --------
@@ -258,7 +255,7 @@ class Structured(RewardFreeLearner):
 
     @property
     def habit(self) -> Floats:
-        """What the person is believed to do alone, π̂ [h, s, a]; 0 where nothing was seen."""
+        """The estimate π̂ of the person's own policy [h, s, a]; 0 where nothing was seen."""
         return self._own.copy()
 
     @property
@@ -268,12 +265,12 @@ class Structured(RewardFreeLearner):
 
     @property
     def given(self) -> Ints:
-        """How often advice that tells something was given to each group [group]."""
+        """The pieces of informative advice given to each group [group]."""
         return self._given.copy()
 
     @property
     def matched(self) -> Ints:
-        """How often it was matched [group]."""
+        """The matches among them [group]."""
         return self._matched.copy()
 
     def expected_reward(self) -> Floats:

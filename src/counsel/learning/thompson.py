@@ -26,20 +26,20 @@ GRID = 400
 
 
 class Thompson(AdherenceLearner):
-    """Learns how much a person listens by acting on draws from its belief.
+    """Learns the adherence of a person by acting on draws from its posterior.
 
     Parameters
     ----------
     setting
-        What is known: ``problem.without_adherence()``. Rewards must be known.
+        What the learner may know: ``problem.without_adherence()``. Rewards must be known.
     rng
-        Where the draws come from.
+        The generator of the draws.
     prior
         The two parameters of the Beta prior, both above 0; (1, 1) is uniform.
     penalty
-        What each piece of advice costs, in units of reward; not with a budget.
+        The cost of a piece of advice, in units of reward; not with a budget.
     budget
-        How many pieces of advice are expected in an episode at most; not with a penalty.
+        The most expected pieces of advice per episode; not with a penalty.
     groups
         Pairs that share one adherence, if not those of the setting: whole numbers [a], [s, a] or
         [h, s, a]; ``[0, 1, 2]`` is one for each advice.
@@ -47,8 +47,8 @@ class Thompson(AdherenceLearner):
     Raises
     ------
     CounselError
-        When ``setting`` is no setting or has no rewards, the person does the same whatever is
-        advised, or the prior, the groups or the limit make no sense.
+        If ``setting`` is not a Setting or has no rewards, the person does the same whatever is
+        advised, or the prior, the groups or the limit is invalid.
 
     Examples
     --------

@@ -9,7 +9,7 @@ import numpy as np
 
 from counsel._arrays import Bools, Ints
 from counsel.learning._transition_kernels import Chains, add_times
-from counsel.learning.saved_arrays import SavedArrays
+from counsel.learning.saved_state import SavedState
 
 
 class TransitionCounts:
@@ -29,7 +29,7 @@ class TransitionCounts:
         self.links: Ints = np.zeros((0, 3), dtype=np.int64)
         self.used = np.zeros(1, dtype=np.int64)
 
-    def save_in(self, saved: SavedArrays, prefix: str = "_") -> None:
+    def save_in(self, saved: SavedState, prefix: str = "_") -> None:
         """Register all arrays under names that begin with a prefix."""
         saved.add(self, {f"{prefix}{name}": name for name in ("visits", "head", "used")})
         saved.add(self, {f"{prefix}links": "links"}, growing=True)

@@ -48,26 +48,26 @@ from counsel.simulate.simulator import Simulator
 
 
 class UCBAD(AdherenceLearner):
-    """Learns how much a person listens, optimistically.
+    """Learns the adherence of a person, optimistically.
 
-    The world and what the person does alone are known; only their adherence is learnt.
+    The world and the person's own policy are known; only the adherence is learnt.
 
     Parameters
     ----------
     setting
-        What is known: ``problem.without_adherence()``, or that ``.without_rewards()``.
+        What the learner may know: ``problem.without_adherence()``, or that ``.without_rewards()``.
     bound
-        How optimistic to be: ``KL()``, which None means too, ``KL(delta=…)``, ``Theory(…)`` or
-        ``PaperBonus()``.
+        How optimistic to be: ``KL()`` (the default), ``KL(delta=…)``, ``Theory(…)``,
+        ``PaperBonus()`` or a bound of your own.
     penalty
-        What each piece of advice costs, in units of reward; not with a budget.
+        The cost of a piece of advice, in units of reward; not with a budget.
     budget
-        How many pieces of advice are expected in an episode at most; not with a penalty.
+        The most expected pieces of advice per episode; not with a penalty.
     groups
         Pairs that share one adherence, if not those of the setting: whole numbers [a], [s, a] or
         [h, s, a]; ``[0, 1, 2]`` is one for each advice.
     rng
-        Where live advice is drawn from within a budget, whose best policy may be random.
+        The generator of live advice within a budget, where the best policy may be random.
     may_repel
         Do not take for granted that advice never makes an action less likely (θ ≥ π): plan for the
         better end of a two-sided interval. Then advice may be given because it repels. Goes with a
@@ -76,8 +76,8 @@ class UCBAD(AdherenceLearner):
     Raises
     ------
     CounselError
-        When ``setting`` is no setting, the person does the same whatever is advised, or the groups
-        or the limit make no sense.
+        If ``setting`` is not a Setting, the person does the same whatever is advised, or the
+        bound, the groups or the limit is invalid.
 
     Examples
     --------
