@@ -18,7 +18,7 @@ import counsel
 from benchmarks import plain
 from benchmarks.results import Row, against, alone, record
 from counsel import RFE, UCBAD, PaperBonus, Structured
-from counsel.learning.learn import Learner
+from counsel.learning.learner import Learner
 from counsel.learning.population import Population
 from counsel.worlds import make
 

@@ -10,7 +10,7 @@ import pytest
 from numba.core.caching import IndexDataCacheFile
 
 from counsel import _jit
-from counsel.learning._transition_kernels import follow
+from counsel.learning._transition_kernels import count_transition
 from tests.support.processes import started
 
 
@@ -46,7 +46,7 @@ def test_an_index_of_other_kernels_is_passed_over_unread(tmp_path, monkeypatch):
 
 
 def test_kernels_are_kept_so():
-    assert follow._cache._cache_file.save.func is _jit._save
+    assert count_transition._cache._cache_file.save.func is _jit._save
 
 
 ASK = """

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from counsel.estimate.bounds import KL, PaperBonus, Theory
     from counsel.learning.files import resume, suspend
     from counsel.learning.learn import Record, learn
-    from counsel.learning.move import Move
+    from counsel.learning.learner import Move
     from counsel.learning.rfe import RFE
     from counsel.learning.structured import Structured
     from counsel.learning.thompson import Thompson
@@ -66,7 +66,7 @@ _HOME = {
     "Kernel": "counsel.model.kernel",
     "MDP": "counsel.model.mdp",
     "Mixture": "counsel.model.mixture",
-    "Move": "counsel.learning.move",
+    "Move": "counsel.learning.learner",
     "PaperBonus": "counsel.estimate.bounds",
     "Phases": "counsel.baselines.confidence_sets",
     "Plan": "counsel.planning.plan",

@@ -23,11 +23,13 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, ThreadPoolExecutor
 from functools import lru_cache, partial, wraps
 from pathlib import Path
+from types import FunctionType
 from typing import Any, TypeVar, cast
 
 import numba
 import numpy as np
 from numba.core.compiler_lock import global_compiler_lock
+from numba.core.dispatcher import Dispatcher
 
 if sys.platform != "win32":
     import fcntl
@@ -131,6 +133,19 @@ def _save(file: Any, key: object, data: object) -> None:  # noqa: ANN401 (Numba'
     name = file._data_name(stable_hash(key))
     file._save_data(name, data)
     file._save_index(file._load_index() | {key: name})
+
+
+def is_compiled(function: object) -> bool:
+    """Return whether a function was compiled by ``numba.njit``."""
+    return isinstance(function, Dispatcher)
+
+
+def rebuilt(function: _F, **names: object) -> _F:
+    """Compile a kernel anew with other global names; the result is not kept on disk."""
+    source = getattr(function, "py_func", function)
+    namespace = source.__globals__ | names
+    copy = FunctionType(source.__code__, namespace, source.__name__, None, source.__closure__)
+    return cast("_F", numba.njit(nogil=True, error_model="numpy")(copy))
 
 
 @inlined

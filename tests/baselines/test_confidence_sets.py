@@ -11,7 +11,7 @@ from counsel import UCCFH, UCFH, Phases
 from counsel.baselines._confidence_set_kernels import (
     fill_intervals,
     interval,
-    narrowed,
+    narrow_interval,
     plan_extended,
 )
 from counsel.baselines.extended_lp import Flows, solve_extended
@@ -51,11 +51,11 @@ def test_the_constants_by_hand():
     extra = math.log(1.5)
     _, ucfh = four_states(UCFH)
     _, uc_cfh = four_states(UCCFH, budget=1.0)
-    assert ucfh.most_successors == 2
-    assert ucfh.log == pytest.approx(9.2651839 + extra, abs=1e-6)
-    assert uc_cfh.log == pytest.approx(8.8597188 + extra, abs=1e-6)
-    assert uc_cfh.m == pytest.approx(2 * ucfh.m)
-    assert uc_cfh.least_visits == pytest.approx(uc_cfh.m / 48)
+    assert ucfh.sets.most_successors == 2
+    assert ucfh.sets.log == pytest.approx(9.2651839 + extra, abs=1e-6)
+    assert uc_cfh.sets.log == pytest.approx(8.8597188 + extra, abs=1e-6)
+    assert uc_cfh.sets.m == pytest.approx(2 * ucfh.sets.m)
+    assert uc_cfh.sets.least_visits == pytest.approx(uc_cfh.sets.m / 48)
 
 
 def test_the_rule_of_the_paper_asks_for_nine_hundred_thousand_visits():
@@ -66,9 +66,9 @@ def test_the_rule_of_the_paper_asks_for_nine_hundred_thousand_visits():
     learner = UCFH(
         problem.shape, rng=rng(), reward=machine_rewards(problem), delta=0.5, support=support
     )
-    assert learner.m == pytest.approx(6.37e8, rel=0.01)
-    assert learner.least_visits == pytest.approx(9.1e5, rel=0.01)
-    assert learner.log - math.log(6 / 4) == pytest.approx(14.1, abs=0.05)
+    assert learner.sets.m == pytest.approx(6.37e8, rel=0.01)
+    assert learner.sets.least_visits == pytest.approx(9.1e5, rel=0.01)
+    assert learner.sets.log - math.log(6 / 4) == pytest.approx(14.1, abs=0.05)
 
 
 def test_the_intervals_by_hand():
@@ -103,7 +103,7 @@ def test_the_third_bound_narrows_to_the_hull_of_what_all_three_allow(seed):
     p = random.integers(0, n + 1) / n
     log = random.uniform(0.1, 12)
     # The grid has steps of 2.5e-6; √(q (1 − q)) is steep at 0 and 1, so one step of slack.
-    np.testing.assert_allclose(narrowed(p, float(n), log), by_search(p, n, log), atol=1e-5)
+    np.testing.assert_allclose(narrow_interval(p, float(n), log), by_search(p, n, log), atol=1e-5)
 
 
 def test_all_intervals_hold_at_once_as_often_as_promised():
@@ -224,7 +224,7 @@ def test_the_compiled_extended_value_iteration_is_the_slow_one(seed):
     low, high = np.empty(counts.shape), np.empty(counts.shape)
     for index in np.ndindex(*counts.shape):
         times = float(n[index[:3]])
-        low[index], high[index] = narrowed(counts[index] / max(times, 1.0), times, log)
+        low[index], high[index] = narrow_interval(counts[index] / max(times, 1.0), times, log)
     V = np.empty((H + 1, S))
     none = np.zeros(0, np.int64)
     everything = np.arange(S + 1) * S, np.tile(np.arange(S), S)
@@ -383,10 +383,14 @@ def test_phases_are_those_of_a_slow_obvious_version():
         v[ripe], v_next[ripe] = 0, 0
         learner.update(batch)
         assert (learner.policy is policy) == (not ripe.any())
-        np.testing.assert_array_equal(learner._visits, n)
-        np.testing.assert_array_equal(learner._new_visits, v)
+        np.testing.assert_array_equal(learner.sets.counts.transitions.visits, n)
+        np.testing.assert_array_equal(learner.sets.waiting.visits, v)
     assert changes > 5
-    for chains, table in ((learner._chains, n_next), (learner._new_chains, v_next)):
+    for transitions, table in (
+        (learner.sets.counts.transitions, n_next),
+        (learner.sets.waiting, v_next),
+    ):
+        chains = transitions.chains
         for h, s, b in np.ndindex(H, S, B):
             j, seen = chains.head_hsx[h, s, b], np.zeros(S, int)
             while j >= 0:
@@ -402,7 +406,7 @@ def test_with_the_phases_of_the_paper_nothing_is_learnt():
     for _ in range(3):
         learner.update(counsel.Simulator(problem).play(policy, episodes=1000, rng=rng()))
     assert learner.policy is policy
-    assert learner._visits.sum() == 0
+    assert learner.state()["_visits"].sum() == 0
 
 
 @pytest.mark.parametrize("name", ["ucfh", "uc-cfh"])

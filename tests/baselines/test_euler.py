@@ -182,12 +182,10 @@ def test_the_compiled_loop_of_ucbvi_is_the_plain_one(seed, every):
             assert gaps[begin : begin + block] == pytest.approx(gap, abs=1e-12)
             assert pieces[begin] == pytest.approx(worth.advice_count, abs=1e-12)
             plain.update(simulator.play(plain.policy, episodes=block, rng=random))
-        for name in (*fast.arrays, "_V"):
-            used = int(fast._used[0])
-            one, other = getattr(fast, name), getattr(plain, name)
-            if name == "_links":
-                one, other = one[:used], other[:used]
-            np.testing.assert_array_equal(one, other)
+        saved, expected = fast.state(), plain.state()
+        for name in (name for name in saved if name.startswith("_")):
+            used = int(saved["_used"][0]) if name == "_links" else None
+            np.testing.assert_array_equal(saved[name][:used], expected[name][:used])
         np.testing.assert_array_equal(fast.policy.advice, plain.policy.advice)
 
 
@@ -234,10 +232,11 @@ def test_in_other_units_the_same_is_learnt():
 
 
 class Forgetful(EULER):
-    """Takes no note of where episodes end: the trap."""
+    """Does not count where episodes end: the trap."""
 
-    def _note_ends(self, batch):
-        pass
+    def __init__(self, *arguments, **options):
+        super().__init__(*arguments, **options)
+        self._ends.count = lambda batch: None
 
 
 def test_a_crash_looks_best_for_ever_where_its_end_is_not_noted():
@@ -274,8 +273,8 @@ def test_burning_in_keeps_counts_and_declares_the_rest_unreachable():
     learner = learners(problem, episodes=1000)["euler"]
     learner.burn_in(counsel.Simulator(problem), episodes=3000, rng=rng(6))
     assert learner.episode == 3000
-    seen = learner._visits.sum(axis=2) > 0
-    np.testing.assert_array_equal(learner._shut[:-1], ~seen)
+    seen = learner.state()["_visits"].sum(axis=2) > 0
+    np.testing.assert_array_equal(learner._unreachable[:-1], ~seen)
     lives = counsel.Policy.from_probabilities(np.full((8, 57, 4), 0.25))
     reached = counsel.evaluate(problem, lives).occupancy > 1e-3
     assert (seen | problem.mdp.over)[reached].all()

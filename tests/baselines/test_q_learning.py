@@ -1,4 +1,4 @@
-"""UCB Q-learning: the numbers of the formulas, optimism, and what it learns."""
+"""UCB Q-learning: the numbers of the formulas, constants, and what it learns."""
 
 import math
 
@@ -7,7 +7,7 @@ import pytest
 
 import counsel
 from counsel import Bernstein, Hoeffding, QLearning
-from counsel.baselines._q_learning_kernels import BERNSTEIN, HOEFFDING, Optimism, Table, learn_row
+from counsel.baselines._q_learning_kernels import BERNSTEIN, HOEFFDING, QBonus, QTable, learn_row
 from counsel.model.problem import machine_rewards
 from counsel.testing import check_learner
 from counsel.worlds import make
@@ -25,7 +25,7 @@ def table_of(H, S, B):
     rows = (H, S, B)
     V = np.full((H + 1, S), float(H))
     V[H] = 0.0
-    return Table(
+    return QTable(
         np.zeros(rows, np.int64), np.full(rows, float(H)), V, *(np.zeros(rows) for _ in range(3))
     )
 
@@ -34,7 +34,7 @@ def test_hoeffding_by_hand():
     assert pytest.approx(10.0858091, abs=1e-7) == LOG
     table, seen = table_of(3, 2, 2), []
     for _ in range(3):
-        learn_row(table, Optimism(HOEFFDING, 1.0, 1.0, LOG), 1, 0, 1, 0.5, 3.0)
+        learn_row(table, QBonus(HOEFFDING, 1.0, 1.0, LOG), 1, 0, 1, 0.5, 3.0)
         seen.append(table.Q_hsb[1, 0, 1])
     np.testing.assert_allclose(seen, [20.0020255, 16.1353604, 14.0634194], atol=1e-6)
 
@@ -57,7 +57,7 @@ def test_hoeffding_by_hand():
 def test_bernstein_by_hand(constants, widths, values):
     table, V = table_of(3, 2, 2), (1.0, 2.0)
     for t, width, value in zip((1, 0, 1), widths, values, strict=True):
-        learn_row(table, Optimism(BERNSTEIN, *constants, LOG), 1, 0, 1, 0.5, V[t])
+        learn_row(table, QBonus(BERNSTEIN, *constants, LOG), 1, 0, 1, 0.5, V[t])
         assert table.width_hsb[1, 0, 1] == pytest.approx(width, abs=1e-6)
         assert table.Q_hsb[1, 0, 1] == pytest.approx(value, abs=1e-6)
 
@@ -132,7 +132,7 @@ def test_it_is_the_listing_of_the_paper(world):
     Q = slow(problem, batches, c=0.01, log=math.log(2 * S * B * H * 200 / 0.1))
     assert len(Q) > 30
     for (h, s, b), value in Q.items():
-        assert learner._Q[h, s, b] == pytest.approx(value, rel=1e-12)
+        assert learner._values.Q[h, s, b] == pytest.approx(value, rel=1e-12)
 
 
 @pytest.mark.slow
@@ -153,7 +153,7 @@ def test_a_crash_is_worth_nothing_to_it_from_the_first_time_on():
     *_, last = counsel.learn(
         learner, counsel.Simulator(problem), episodes=20_000, every=10, rng=rng(5)
     )
-    assert learner._ended[1:, -1].any()
+    assert learner._ends.ended[1:, -1].any()
     assert last.value_gap < 0.05
 
 
@@ -177,8 +177,8 @@ def test_it_does_not_matter_how_episodes_are_cut_into_batches():
                 **columns,
             )
         )
-    np.testing.assert_array_equal(whole._Q, parts._Q)
-    np.testing.assert_array_equal(whole._ended, parts._ended)
+    np.testing.assert_array_equal(whole._values.Q, parts._values.Q)
+    np.testing.assert_array_equal(whole._ends.ended, parts._ends.ended)
 
 
 def test_settings_that_make_no_sense_are_refused():

@@ -95,7 +95,7 @@ class FirstIndex(RFExpress):
     def best_advice(self):
         H, S, A = self._sizes
         advice = np.full((H, S), A, dtype=np.int16)
-        self._express(np.zeros((H, S)), advice)
+        self._fill_advice(np.zeros((H, S)), advice)
         return advice
 
 
@@ -108,7 +108,7 @@ def test_with_ties_broken_by_the_lowest_index_it_plays_one_policy_for_ever():
         *_, last = counsel.learn(
             learner, counsel.Simulator(problem), episodes=3000, every=10, rng=rng(1)
         )
-        tried[kind], gaps[kind] = (learner._visits > 0).sum(), last.value_gap
+        tried[kind], gaps[kind] = (learner.state()["_visits"] > 0).sum(), last.value_gap
     assert tried[FirstIndex] < 0.25 * tried[RFExpress]
     assert gaps[RFExpress] < 0.01
     assert gaps[FirstIndex] > 0.5

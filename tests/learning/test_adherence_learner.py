@@ -8,7 +8,7 @@ import pytest
 import counsel
 from counsel import KL, UCBAD, PaperBonus, Theory, Thompson
 from counsel.estimate._bound_kernels import fill_upper
-from counsel.learning.replanning import BothEnds
+from counsel.learning.replanning import TwoSidedPlan
 from counsel.simulate.episodes import Episodes
 from counsel.testing import check_learner
 from counsel.worlds import make
@@ -43,7 +43,7 @@ def test_the_better_end_of_each_interval_is_the_best_over_all_of_them(seed):
     problem = any_person(3 * seed + 2)
     if not ((problem.policy < 1.0) & problem.mdp.allowed).any():
         return
-    plan = BothEnds(problem.mdp, np.ascontiguousarray(problem.human.policy), penalty=0.05)
+    plan = TwoSidedPlan(problem.mdp, np.ascontiguousarray(problem.human.policy), penalty=0.05)
     random = rng(seed)
     H, S, A = problem.policy.shape
     low = random.uniform(-0.8, 0.8, (1, S, A))
@@ -81,7 +81,7 @@ def test_two_sided_optimism_promises_the_optimum_also_where_advice_repels(bound)
         tried += 1
         for _ in range(30):
             policy = learner.policy
-            if promise(learner.known.plan.within, problem) < best - 1e-9:
+            if promise(learner.matches.plan.within, problem) < best - 1e-9:
                 failed += 1
                 break
             learner.update(simulator.play(policy, episodes=20, rng=random))
@@ -152,7 +152,7 @@ def test_with_unknown_rewards_a_valid_bound_still_promises_the_optimum():
         learner, random = UCBAD(setting, bound=KL(delta=0.05)), rng(seed)
         for _ in range(50):
             policy = learner.policy
-            if promise(learner.known.plan, problem) < best - 1e-9:
+            if promise(learner.matches.plan, problem) < best - 1e-9:
                 failed += 1
                 break
             learner.update(paying(problem, policy, episodes=10, random=random))

@@ -31,13 +31,13 @@ def test_one_almost_certain_pair_does_not_silence_the_group_that_shares_its_lift
 
 def test_the_lift_of_a_bin_that_was_never_refused_is_at_most_one_and_not_less():
     for small in (1e-12, ULP, 1e-16, 1e-17, 1e-100, 1e-300):
-        known = counsel.UCBAD(shared_lift(small).without_adherence()).known
-        for i in range(known.n_bins):
+        matches = counsel.UCBAD(shared_lift(small).without_adherence()).matches
+        for i in range(matches.n_bins):
             for times in (0, 1, 10**6):
-                known.belief.given[i] = known.belief.matched[i] = times
-                set_bin(Rule(KL_LEVEL, 0.0, 0.0), known.groups, known.belief, i, 3.0)
-                case = f"habit {small!r}, bin {i}, {times} matches: {known.belief.upper[i]}"
-                assert known.belief.upper[i] == 1.0, case
+                matches.belief.given[i] = matches.belief.matched[i] = times
+                set_bin(Rule(KL_LEVEL, 0.0, 0.0), matches.groups, matches.belief, i, 3.0)
+                case = f"habit {small!r}, bin {i}, {times} matches: {matches.belief.upper[i]}"
+                assert matches.belief.upper[i] == 1.0, case
 
 
 def test_learners_of_almost_certain_people_stay_finite():

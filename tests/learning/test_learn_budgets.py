@@ -48,7 +48,7 @@ def test_the_gap_is_to_the_best_within_the_budget_and_overspending_is_no_merit()
     class Talks(UCBAD):
         """Has a budget of one piece and advises as if it had none."""
 
-        def _planned(self):
+        def _plan(self):
             return counsel.solve(problem).policy
 
     learner = Talks(problem.without_adherence(), budget=1.0)

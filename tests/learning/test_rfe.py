@@ -35,7 +35,7 @@ def slow_uncertainty(learner, *, clip):
     n_hsb, follows = tables(learner)
     H, S, B = n_hsb.shape
     delta, scale = learner.delta, learner.scale
-    allowed = np.broadcast_to(learner._open, (H, S, B))
+    allowed = np.broadcast_to(learner._allowed, (H, S, B))
     W = np.zeros((H + 1, S, B))
     for h in reversed(range(H)):
         best_t = [max(W[h + 1, t][allowed[min(h + 1, H - 1), t]]) for t in range(S)]
@@ -59,7 +59,7 @@ def test_the_recursions_are_those_of_the_equation(seed):
     problem = adapt(draw(seed, most=(5, 3, 4)))
     learner = explored(problem, episodes=400, seed=seed, scale=0.001)
     W, allowed = slow_uncertainty(learner, clip=True)
-    start = learner._starts / learner._starts.sum()
+    start = learner._ends.starts / learner._ends.starts.sum()
     best = np.where(allowed[0], W[0], -np.inf).max(axis=1)
     H, S, B = learner._visits.shape
     n, first = learner.episode, float(start @ best)
@@ -86,7 +86,7 @@ def test_it_counts_what_happens_and_never_gives_advice_that_is_not_allowed(seed)
     np.testing.assert_array_equal(learner._actions.sum(axis=-1), visits)
     assert (visits.sum(axis=(1, 2)) == 300).all()
     assert visits[:, :, :-1][~problem.mdp.allowed].sum() == 0
-    assert learner._starts.sum() == 300
+    assert learner._ends.starts.sum() == 300
     # Each step ends where the next begins.
     np.testing.assert_array_equal(follows.sum(axis=(1, 2))[:-1], visits.sum(axis=2)[1:])
 

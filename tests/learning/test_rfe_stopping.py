@@ -21,7 +21,7 @@ def slow_uncertainty(learner, *, epsilon, delta, scale):
 
     The lemma has ε ≤ 1; a larger one counts as 1 in φ.
     """
-    n_hsb, starts = learner._visits, learner._starts
+    n_hsb, starts = learner._visits, learner._ends.starts
     H, S, B = n_hsb.shape
     then = np.zeros(H * S * B * S)
     then[learner._key] = learner._times

@@ -9,11 +9,11 @@ import pytest
 import counsel
 from counsel.learning._structured_kernels import (
     back_up,
-    note,
-    rate,
+    count_decision,
+    fill_uncertainty,
 )
-from counsel.learning._transition_kernels import follow
-from counsel.learning.move import Move
+from counsel.learning._transition_kernels import count_transition
+from counsel.learning.learner import Move
 from counsel.simulate import simulator as simulating
 from counsel.simulate._episode_kernels import draw_action, draw_row, draw_start
 from tests.support.structured import (
@@ -78,7 +78,7 @@ class Tally:
             table = np.zeros(shape)
             for where, number in found.items():
                 table[where] = number
-            np.testing.assert_array_equal(getattr(learner, name), table, err_msg=name)
+            np.testing.assert_array_equal(learner.state()[name], table, err_msg=name)
         expected = np.zeros((H, S, A), bool)
         for (h, s), done in self.unasked.items():
             expected[h, s] = [bool(done - {b}) for b in range(A)]
@@ -88,11 +88,11 @@ class Tally:
         assert [self.given[g] for g in ids] == given.tolist()
         assert [self.matched[g] for g in ids] == matched.tolist()
         assert follows(learner) == self.follows
-        assert learner._idle[0] == self.idle
+        assert learner._ends.idle[0] == self.idle
         over = np.zeros((H + 1, S), bool)
         for step, state in self.ended:
             over[step:, state] = True
-        np.testing.assert_array_equal(learner._ended, over)
+        np.testing.assert_array_equal(learner._ends.ended, over)
 
 
 def tally_of(problem, groups, log):
@@ -135,16 +135,16 @@ def test_episodes_that_are_over_at_the_start_count_however_the_log_is_cut():
     log = simulator.play(policy, episodes=30, rng=np.random.default_rng(1))
     assert log.lengths[0] == 0
     whole.update(log)
-    assert whole._starts.sum() + whole._idle[0] == 30
+    assert whole._ends.starts.sum() + whole._ends.idle[0] == 30
     rng = np.random.default_rng(1)
     for _ in range(30):
         cut.update(simulator.play(policy, episodes=1, rng=rng))
-    np.testing.assert_array_equal(cut._starts, whole._starts)
-    assert cut._idle[0] == whole._idle[0] > 0
+    np.testing.assert_array_equal(cut._ends.starts, whole._ends.starts)
+    assert cut._ends.idle[0] == whole._ends.idle[0] > 0
     # In what was learnt they begin where nothing can happen, once such a state is known.
-    over = np.flatnonzero(whole._ended[0])
+    over = np.flatnonzero(whole._ends.ended[0])
     if over.size:
-        assert whole.model().mdp.start[over[0]] == pytest.approx(whole._idle[0] / 30)
+        assert whole.model().mdp.start[over[0]] == pytest.approx(whole._ends.idle[0] / 30)
 
 
 # The compiled loop of exploration against a plain one.
@@ -159,19 +159,19 @@ def plainly(learner, problem, *, episodes, rng):
     value_b = np.empty(problem.n_actions + 1)
     for u_nw in simulator.batches(episodes, rng):
         tie_nh = learner.rng.random((len(u_nw), H))
-        learner._make_room(len(u_nw) * H)
-        counts, ground = learner._counts, learner._ground
-        known = (learner._eager, learner._ahead)
+        learner._transitions.make_room(len(u_nw) * H)
+        counts, ground = learner._counts, learner._structure
+        known = (learner._exploration, learner._ahead)
         for u_w, tie_h in zip(u_nw, tie_nh, strict=True):
             numbers = iter(u_w[2:])
             s, moves = int(draw_start(scene, u_w[1])), []
-            learner._starts[s] += 1
+            learner._ends.starts[s] += 1
             for h in range(H):
                 if over[h, s]:
-                    learner._ended[h:, s] = True
+                    learner._ends.ended[h:, s] = True
                     learner._most[h:, s] = 0.0
                     break
-                rate(counts, ground, *known, h, s, value_b)
+                fill_uncertainty(counts, ground, *known, h, s, value_b)
                 top = np.flatnonzero(value_b == value_b.max())
                 b = int(top[int(tie_h[h] * top.size)])
                 person = h if len(scene.person_lsc) > 1 else 0
@@ -180,12 +180,12 @@ def plainly(learner, problem, *, episodes, rng):
                 u = next(numbers) if chance else 0.0
                 t = int(draw_row(scene, -1 - t, u)) if t < 0 else t
                 moves.append(Move(h, s, b, a, float(reward[h, s, a]), t))
-                note(counts, ground, h, s, b, a, moves[-1].reward)
-                follow(counts.chains, h, s, a, t)
+                count_decision(counts, ground, h, s, b, a, moves[-1].reward)
+                count_transition(counts.chains, h, s, a, t)
                 s = t
             for move in reversed(moves):
                 back_up(
-                    counts, ground, learner._eager, move.step, move.state, learner._ahead,
+                    counts, ground, learner._exploration, move.step, move.state, learner._ahead,
                     learner._most, value_b,
                 )  # fmt: skip
             played.append((moves, len(moves) < H))
@@ -221,10 +221,10 @@ def test_episodes_that_are_over_at_the_start_are_explored_as_such():
     problem = with_an_end(0, start=[0.4, 0.1, 0.0, 0.5])
     learner = explored(problem, episodes=4000)
     # 4,000 draws of 0.5: four standard errors are 126.
-    assert learner._starts[3] == pytest.approx(2000, abs=126)
-    assert learner._starts.sum() == 4000
-    assert learner._visits[0].sum() == 4000 - learner._starts[3]
-    assert set(np.flatnonzero(learner._ended[0])) == {3}
+    assert learner._ends.starts[3] == pytest.approx(2000, abs=126)
+    assert learner._ends.starts.sum() == 4000
+    assert learner._transitions.visits[0].sum() == 4000 - learner._ends.starts[3]
+    assert set(np.flatnonzero(learner._ends.ended[0])) == {3}
 
 
 # How much the person listens, without bias.

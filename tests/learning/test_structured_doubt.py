@@ -9,8 +9,8 @@ from scipy.special import rel_entr
 import counsel
 from counsel.learning._rfe_kernels import UNSEEN
 from counsel.learning._structured_kernels import (
+    fill_uncertainty,
     look_ahead,
-    rate,
 )
 from counsel.model.human import advised_law
 from tests.support.each import each, each_seed
@@ -39,7 +39,7 @@ def all_n(n, log, d):
 
 def logs_of(learner):
     """Logarithms of the three confidence sets: a third of δ each, over all rows, cells, groups."""
-    H, S, A = learner._visits.shape
+    H, S, A = learner._transitions.visits.shape
     third = learner.delta / 3
     return (
         math.log((S * A * H + 1) / third),
@@ -56,7 +56,7 @@ def slow_uncertainty(learner, *, sure):
     an action that was never taken has the cap in the place of what is behind it, so that W is at
     the cap only as far as it would be taken.
     """
-    visits, actions, own_hsa = learner._visits, learner._actions, learner.habit
+    visits, actions, own_hsa = learner._transitions.visits, learner._actions, learner.habit
     H, S, A = visits.shape
     follows_hsat, group = tables(learner), group_table(learner)
     allowed = np.broadcast_to(learner.shape.allowed, (H, S, A))
@@ -102,27 +102,27 @@ def slow_uncertainty(learner, *, sure):
                     law[b] = theta
                     mine = all_n(n_g, heeds, 1) / n_g + (1 - theta) * habit / m_b
                     W[h, s, b], phi[h, s, b] = weigh(law, mine)
-            most[h, s] = 0.0 if learner._ended[h, s] else W[h, s].max()
+            most[h, s] = 0.0 if learner._ends.ended[h, s] else W[h, s].max()
     return W, phi, most
 
 
 def before_the_start(learner, most_s):
     """W before the first state is known: one row more, seen in every episode."""
-    H, S, _ = learner._visits.shape
+    H, S, _ = learner._transitions.visits.shape
     if learner.shape.start is not None:
         return most_s[learner.shape.start]
     n, moves = learner.episode, logs_of(learner)[0]
     own = 16 * H * H * learner.scale * all_n(n, moves, S - 1) / n
-    return min(H, own + (1 + 1 / H) * float(learner._starts @ most_s) / n)
+    return min(H, own + (1 + 1 / H) * float(learner._ends.starts @ most_s) / n)
 
 
 def compiled_uncertainty(learner, doubt):
-    H, S, A = learner._visits.shape
+    H, S, A = learner._transitions.visits.shape
     ahead, most = np.zeros((H, S, A)), np.empty((H + 1, S))
-    look_ahead(learner._counts, learner._ground, doubt, ahead, most)
+    look_ahead(learner._counts, learner._structure, doubt, ahead, most)
     W = np.empty((H, S, A + 1))
     for h, s in np.ndindex(H, S):
-        rate(learner._counts, learner._ground, doubt, ahead, h, s, W[h, s])
+        fill_uncertainty(learner._counts, learner._structure, doubt, ahead, h, s, W[h, s])
     return W, most
 
 
@@ -136,15 +136,19 @@ def test_the_uncertainty_is_that_of_the_equations(problem, seed, episodes):
         )
         W, _, most = slow_uncertainty(learner, sure=True)
         assert learner.uncertainty == pytest.approx(before_the_start(learner, most[0]), rel=1e-9)
-        for slow, fast in zip((W, most), compiled_uncertainty(learner, learner._sure), strict=True):
+        for slow, fast in zip(
+            (W, most), compiled_uncertainty(learner, learner._stopping), strict=True
+        ):
             np.testing.assert_allclose(fast, slow, rtol=1e-9)
     # The other version, and that it is what the next advice is the largest of.
     W, _, most = slow_uncertainty(learner, sure=False)
-    for slow, fast in zip((W, most), compiled_uncertainty(learner, learner._eager), strict=True):
+    for slow, fast in zip(
+        (W, most), compiled_uncertainty(learner, learner._exploration), strict=True
+    ):
         np.testing.assert_allclose(fast, slow, rtol=1e-9)
     np.testing.assert_allclose(learner._most, most, rtol=1e-9)
     for h in range(problem.horizon):
-        for s in np.flatnonzero(~learner._ended[h]):
+        for s in np.flatnonzero(~learner._ends.ended[h]):
             assert W[h, s, learner.advise(h, int(s))] >= W[h, s].max() * (1 - 1e-9)
 
 
@@ -218,13 +222,13 @@ def test_the_divergence_of_what_advice_leads_to_is_at_most_that_of_its_three_fac
 
 def shares_of_bounds(learner, problem):
     """The largest n · divergence / f(n) of moves, silence, refusals and heeds: 1 where it fails."""
-    _, S, A = learner._visits.shape
+    _, S, A = learner._transitions.visits.shape
     moves, habits, heeds = logs_of(learner)
 
     def f(n, log, d):
         return log + d * np.log(np.e * (1 + n / d))
 
-    n_hsa, own = learner._visits, learner.habit
+    n_hsa, own = learner._transitions.visits, learner.habit
     p_hat = tables(learner) / np.maximum(n_hsa, 1)[..., None]
     moved = n_hsa * divergence(p_hat, problem.mdp.kernel.to_dense()) / f(n_hsa, moves, S - 1)
     free = learner._actions * (1 - np.eye(A + 1, A, dtype=int))
@@ -265,7 +269,7 @@ def test_what_it_has_learnt_of_each_advice_is_as_close_to_the_truth_as_it_claims
     for episodes in (1, 5, 10, 30, 100, 300, 1000):
         learner.explore(simulator, episodes=episodes, rng=rng)
         W, phi, _ = slow_uncertainty(learner, sure=True)
-        p_hat = tables(learner) / np.maximum(learner._visits, 1)[..., None]
+        p_hat = tables(learner) / np.maximum(learner._transitions.visits, 1)[..., None]
         matched, given = (learner.matched, learner.given)
         for h, s, b in np.argwhere(np.isfinite(phi) & (W >= 0)):
             law = learner.habit[h, s]

@@ -145,7 +145,7 @@ def test_where_it_explores_itself_the_habit_is_the_likeliest(seed):
     for episodes in (20, 200, 2000):
         groups = random_groups(problem, seed)
         learner = explored(problem, episodes=episodes, seed=seed, groups=groups)
-        for h, s in np.argwhere(learner._visits.sum(axis=2) > 0):
+        for h, s in np.argwhere(learner._transitions.visits.sum(axis=2) > 0):
             table = learner._actions[h, s]
             assert learner.habit[h, s] == pytest.approx(settled(table), abs=0)
             if free_choices(table).any():

@@ -20,15 +20,15 @@ def draws(learner, count):
     seen = []
     for _ in range(count):
         learner.believe()
-        seen.append(learner.known.belief.upper.copy())
+        seen.append(learner.matches.belief.upper.copy())
     return np.array(seen)
 
 
 @pytest.mark.parametrize("prior", [(1.0, 1.0), (0.5, 3.0)])
 def test_draws_are_from_the_beta_posterior(prior):
     learner = learner_of(make("flappy-bird/safe"), groups=[0, 1, 2], prior=prior)
-    learner.known.belief.given[:] = (0, 10, 2000)
-    learner.known.belief.matched[:] = (0, 9, 1400)
+    learner.matches.belief.given[:] = (0, 10, 2000)
+    learner.matches.belief.matched[:] = (0, 9, 1400)
     seen = draws(learner, 4000)
     for i, (k, n) in enumerate(((0, 0), (9, 10), (1400, 2000))):
         law = stats.beta(prior[0] + k, prior[1] + n - k)
@@ -40,7 +40,7 @@ def test_draws_of_a_shared_lift_are_from_its_posterior():
     own = [[[0.9, 0.1]], [[0.5, 0.5]], [[0.2, 0.8]]]
     human = counsel.Human(own, lift=0.5, groups=np.zeros((1, 2), int))
     learner = learner_of(counsel.AdviceProblem(mdp, human))
-    belief, habit = learner.known.belief, learner.known.groups.own_of_bin
+    belief, habit = learner.matches.belief, learner.matches.groups.own_of_bin
     belief.given[:] = (12, 30, 7, 0, 22)
     belief.matched[:] = (6, 20, 6, 0, 22)
     seen = draws(learner, 4000)

@@ -6,7 +6,7 @@ import pytest
 import counsel
 from counsel.estimate.bounds import KL, PaperBonus, Theory
 from counsel.learning.learn import Record, learn
-from counsel.learning.move import Move
+from counsel.learning.learner import Move
 from counsel.learning.replanning import LargePlan, SmallPlan
 from counsel.learning.ucb_ad import UCBAD
 from counsel.worlds import generate_map, make, make_flappy_bird
@@ -81,8 +81,8 @@ def test_with_certain_knowledge_the_plan_is_that_of_solve(seed):
     grid = generate_map(int(rng.integers(2, 8)), int(rng.integers(3, 15)), rng=rng)
     problem = make_flappy_bird(map=grid, human="safe" if seed % 2 else "greedy", adherence=0.75)
     learner = UCBAD(problem.without_adherence(), groups=[0, 0, 0])
-    learner.known.belief.given[:] = 4 * 10**15
-    learner.known.belief.matched[:] = 3 * 10**15
+    learner.matches.belief.given[:] = 4 * 10**15
+    learner.matches.belief.matched[:] = 3 * 10**15
     plan = counsel.solve(problem)
     worth = counsel.evaluate(problem, learner.policy)
     assert worth.value == pytest.approx(plan.value, abs=1e-6)
@@ -98,7 +98,7 @@ def test_a_valid_bound_promises_at_least_the_optimum_in_every_episode(bound, per
     best = counsel.solve(problem).value
     for _ in range(200):
         policy = learner.policy
-        promised = float(learner.known.plan.V_c2[0, 0])
+        promised = float(learner.matches.plan.V_c2[0, 0])
         assert promised >= best - 1e-9
         learner.update(simulator.play(policy, episodes=10, rng=rng))
 
@@ -149,12 +149,12 @@ def test_a_group_that_shares_one_lift_learns_from_people_of_different_habits():
         mdp, counsel.Human(own, lift=0.5, groups=0 * np.ones((1, 2), int))
     )
     learner = UCBAD(problem.without_adherence(), bound=KL(delta=0.05))
-    assert learner.known.n_bins == 5  # habits 0.1, 0.2, 0.5, 0.8 and 0.9
+    assert learner.matches.n_bins == 5  # habits 0.1, 0.2, 0.5, 0.8 and 0.9
     simulator, rng = counsel.Simulator(problem), np.random.default_rng(0)
     for _ in range(20):
         learner.update(simulator.play(learner.policy, episodes=500, rng=rng))
     learner.policy  # noqa: B018 (bounds are worked out when a policy is asked for)
-    pulls = learner.known.plan.pull
+    pulls = learner.matches.plan.pull
     assert np.nanmax(pulls) == pytest.approx(0.5, abs=0.06)
     assert np.nanmax(pulls) >= 0.5
 
@@ -183,11 +183,11 @@ def test_random_problems_are_learnt(seed):
 def test_worlds_where_most_cells_occur_are_planned_whole():
     problem = make("night-shift")
     learner = UCBAD(problem.without_adherence())
-    assert isinstance(learner.known.plan, LargePlan)
+    assert isinstance(learner.matches.plan, LargePlan)
     rng = np.random.default_rng(0)
     records = list(learn(learner, counsel.Simulator(problem), episodes=3000, every=50, rng=rng))
     assert records[-1].value_gap < 0.02
-    assert isinstance(UCBAD(make("flappy-bird/safe").without_adherence()).known.plan, SmallPlan)
+    assert isinstance(UCBAD(make("flappy-bird/safe").without_adherence()).matches.plan, SmallPlan)
 
 
 def test_an_unknown_schedule_or_groups_of_another_shape_are_refused():
@@ -224,7 +224,7 @@ def test_what_may_be_advised_may_change_with_the_step():
         problem = counsel.AdviceProblem(mdp, counsel.Human(policy, 0.9))
         learner = UCBAD(problem.without_adherence())
         assert learner.policy.advice[:, 0].tolist() == [2, 1, 2]
-        assert (learner.known.groups.bin_lsa >= 0).sum() == learner.known.groups.cell.size
+        assert (learner.matches.groups.bin_lsa >= 0).sum() == learner.matches.groups.cell.size
     still = counsel.MDP([[0, 0]], [[0.5, 1.0]], horizon=3, allowed=np.array([[[True, True]]] * 3))
     problem = counsel.AdviceProblem(still, counsel.Human([[0.5, 0.5]], 0.9))
     assert (UCBAD(problem.without_adherence()).policy.advice == 1).all()

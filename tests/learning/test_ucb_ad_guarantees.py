@@ -57,15 +57,15 @@ def one_lift():
 
 def truth_of(learner, problem):
     """The true θ of each bin."""
-    bin_lsa = learner.known.groups.bin_lsa
-    says, theta = bin_lsa >= 0, np.empty(learner.known.n_bins)
+    bin_lsa = learner.matches.groups.bin_lsa
+    says, theta = bin_lsa >= 0, np.empty(learner.matches.n_bins)
     theta[bin_lsa[says]] = problem.adherence[: len(bin_lsa)][says]
     return theta
 
 
 def promise_of(learner):
     """The value that the learner's plan promises."""
-    plan = learner.known.plan
+    plan = learner.matches.plan
     if isinstance(plan, SmallPlan):
         return float(plan.world.start @ plan.V_c2[:-1, 0])
     return float(learner.setting.mdp.start @ plan.V_hs[0])
@@ -79,7 +79,7 @@ def follow(learner, problem, *, updates, every, seed):
         policy = learner.policy
         matched.append(learner.matched)
         given_.append(learner.given)
-        uppers.append(learner.known.belief.upper.copy())
+        uppers.append(learner.matches.belief.upper.copy())
         promises.append(promise_of(learner))
         learner.update(simulator.play(policy, episodes=every, rng=rng))
     return np.array(matched), np.array(given_), np.array(uppers), np.array(promises)
@@ -87,7 +87,7 @@ def follow(learner, problem, *, updates, every, seed):
 
 def covered(learner, problem, bound, matched, given_):
     """Whether the true θ of every group lies in its interval, at each update."""
-    sizes = {"groups": learner.known.n_bins, "horizon": problem.horizon}
+    sizes = {"groups": learner.matches.n_bins, "horizon": problem.horizon}
     low, high = interval(bound, matched, given_, **sizes, episode=1)
     truth = truth_of(learner, problem)
     return ((low <= truth) & (truth <= high)).all(axis=1), high

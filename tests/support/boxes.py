@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from counsel.baselines._optimism_kernels import Box
+from counsel.baselines._optimism_kernels import EmpiricalMDP
 from counsel.learning._transition_kernels import Chains
 
 
@@ -20,4 +20,6 @@ def chains_of(counts_hsbt):
 def box_of(counts, reward):
     H, S, B, _ = counts.shape
     zero = np.zeros((H + 1, S), dtype=bool)
-    return Box(chains_of(counts), np.ones((1, S, B), dtype=bool), reward, zero, zero.copy(), 0.0)
+    return EmpiricalMDP(
+        chains_of(counts), np.ones((1, S, B), dtype=bool), reward, zero, zero.copy(), 0.0
+    )

@@ -95,10 +95,10 @@ def mostly_silent(table):
 def follows(learner):
     """How often each state followed each (h, s, a), read off the chains of links."""
     seen = Counter()
-    for h, s, a in np.ndindex(*learner._head.shape):
-        j = learner._head[h, s, a]
+    for h, s, a in np.ndindex(*learner._transitions.head.shape):
+        j = learner._transitions.head[h, s, a]
         while j >= 0:
-            state, times, onward = learner._links[j].tolist()
+            state, times, onward = learner._transitions.links[j].tolist()
             assert (h, s, a, state) not in seen
             seen[h, s, a, state], j = times, onward
     return seen
@@ -113,7 +113,7 @@ PROBLEMS = [
 
 def tables(learner):
     """Next states [h, s, a, t] as a dense array."""
-    H, S, A = learner._visits.shape
+    H, S, A = learner._transitions.visits.shape
     dense = np.zeros((H, S, A, S))
     for where, times in follows(learner).items():
         dense[where] = times
@@ -121,7 +121,7 @@ def tables(learner):
 
 
 def group_table(learner):
-    H, S, A = learner._visits.shape
+    H, S, A = learner._transitions.visits.shape
     return np.broadcast_to(learner._group, (H, S, A))
 
 

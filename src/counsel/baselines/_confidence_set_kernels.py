@@ -7,7 +7,7 @@ import numpy as np
 
 from counsel._arrays import Floats, Ints
 from counsel._jit import inlined, kernel
-from counsel.baselines._optimism_kernels import Box, settled
+from counsel.baselines._optimism_kernels import EmpiricalMDP, fixed_value
 from counsel.learning._rfe_kernels import pick_top
 from counsel.model._kernels import layer_of
 
@@ -24,7 +24,7 @@ def interval(p: float, n: float, log: float) -> tuple[float, float]:
 
 
 @inlined
-def narrowed(p: float, n: float, log: float) -> tuple[float, float]:
+def narrow_interval(p: float, n: float, log: float) -> tuple[float, float]:
     """Return the interval that also has |√(q (1 − q)) − √(p̂ (1 − p̂))| ≤ √(2 ℓ / (n − 1)).
 
     Where that leaves two pieces, the interval spans both.
@@ -56,24 +56,31 @@ def fill_intervals(p: Floats, n: Floats, log: float, low: Floats, high: Floats) 
 
 @kernel
 def best_plausible(
-    box: Box, log: float, h: int, s: int, b: int, value_s: Floats, order: Ints, mark_s2: Floats
+    model: EmpiricalMDP,
+    log: float,
+    h: int,
+    s: int,
+    b: int,
+    value_s: Floats,
+    order: Ints,
+    mark_s2: Floats,
 ) -> float:
     """Return max Σ_t p(t) value(t) over all p in the intervals.
 
     Everything starts at its lower end; what is left goes to the best states, ``order``, up to their
     upper ends. ``mark_s2`` is working space: −1 where nothing is noted, and so left.
     """
-    chains = box.chains
+    chains = model.chains
     n = float(chains.visits_hsx[h, s, b])
     left, total, j = 1.0, 0.0, chains.head_hsx[h, s, b]
     while j >= 0:
         t = chains.links[j, 0]
-        low, high = narrowed(chains.links[j, 1] / n, n, log)
+        low, high = narrow_interval(chains.links[j, 1] / n, n, log)
         mark_s2[t, 0], mark_s2[t, 1] = low, high
         left -= low
         total += low * value_s[t]
         j = chains.links[j, 2]
-    _, new = narrowed(0.0, n, log)
+    _, new = narrow_interval(0.0, n, log)
     for t in order:
         room = new if mark_s2[t, 0] < 0.0 else mark_s2[t, 1] - mark_s2[t, 0]
         more = min(room, left)
@@ -90,7 +97,7 @@ def best_plausible(
 
 @kernel
 def plan_extended(
-    box: Box,
+    model: EmpiricalMDP,
     log: float,
     indptr: Ints,
     follows: Ints,
@@ -103,16 +110,16 @@ def plan_extended(
     States ``follows[indptr[s]]`` up to ``indptr[s + 1]`` can follow s; where ``indptr`` is empty,
     all can.
     """
-    H, S, B = box.chains.visits_hsx.shape
+    H, S, B = model.chains.visits_hsx.shape
     value_b, mark_s2 = np.empty(B), np.full((S, 2), -1.0)
     V_hs[H] = 0.0
     order: Ints = np.arange(S)
     for h in range(H - 1, -1, -1):
-        l_open, l_pay = layer_of(box.open_lsb.shape[0], h), layer_of(box.reward_lsb.shape[0], h)
+        l_open, l_pay = layer_of(model.open_lsb.shape[0], h), layer_of(model.reward_lsb.shape[0], h)
         if indptr.size == 0:
             order = np.argsort(-V_hs[h + 1], kind="mergesort")
         for s in range(S):
-            worth = settled(box, h, s, H)
+            worth = fixed_value(model, h, s, H)
             if worth == worth:
                 V_hs[h, s], advice_hs[h, s] = worth, B - 1
                 continue
@@ -121,8 +128,8 @@ def plan_extended(
                 order = mine[np.argsort(-V_hs[h + 1][mine], kind="mergesort")]
             for b in range(B):
                 value_b[b] = -np.inf
-                if box.open_lsb[l_open, s, b]:
-                    onward = best_plausible(box, log, h, s, b, V_hs[h + 1], order, mark_s2)
-                    value_b[b] = box.reward_lsb[l_pay, s, b] + onward
+                if model.open_lsb[l_open, s, b]:
+                    onward = best_plausible(model, log, h, s, b, V_hs[h + 1], order, mark_s2)
+                    value_b[b] = model.reward_lsb[l_pay, s, b] + onward
             b = pick_top(value_b, tie_hs[h, s])
             advice_hs[h, s], V_hs[h, s] = b, value_b[b]

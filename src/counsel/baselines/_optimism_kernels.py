@@ -1,4 +1,4 @@
-"""Compiled planning of learners that take the machine's world for a black box.
+"""Compiled planning of learners that take the machine's world for a black model.
 
 A row is a step, a state and an advice (silence last), B in all. Rewards lie in [0, 1] here: units
 are changed outside. Kernels trust their input.
@@ -11,7 +11,7 @@ import numpy as np
 from counsel._arrays import Bools, Floats, Ints
 from counsel._jit import inlined, kernel
 from counsel.learning._rfe_kernels import pick_top
-from counsel.learning._transition_kernels import Chains, follow
+from counsel.learning._transition_kernels import Chains, count_transition
 from counsel.model._kernels import layer_of
 from counsel.planning._backward_kernels import Model
 from counsel.planning._forward_kernels import walk_forward
@@ -20,31 +20,31 @@ from counsel.simulate._episode_kernels import Scene, draw_action, draw_row, draw
 HOEFFDING, FREEDMAN = range(2)
 
 
-class Box(NamedTuple):
-    """What was seen of the machine's world, what may be said, what it pays, and where it ends.
+class EmpiricalMDP(NamedTuple):
+    """Counts of the machine's world, the advice that may be given, rewards, and where it ends.
 
-    Where ``over_hs`` is true nothing more can happen: a step pays ``rest``. Where ``shut_hs`` is
-    true nobody comes, as far as was declared: there a step pays nothing in these units, the least.
+    Where ``over_hs`` is true nothing more can happen: a step pays ``rest``. Where
+    ``unreachable_hs`` is true nobody comes, as far as was declared: a step pays 0, the least.
     """
 
     chains: Chains
     open_lsb: Bools
     reward_lsb: Floats
     over_hs: Bools
-    shut_hs: Bools
+    unreachable_hs: Bools
     rest: float
 
 
 @inlined
-def settled(box: Box, h: int, s: int, H: int) -> float:
+def fixed_value(model: EmpiricalMDP, h: int, s: int, H: int) -> float:
     """Return what a cell is worth where there is nothing to plan; NaN elsewhere."""
-    if box.over_hs[h, s]:
-        return (H - h) * box.rest
-    return 0.0 if box.shut_hs[h, s] else np.nan
+    if model.over_hs[h, s]:
+        return (H - h) * model.rest
+    return 0.0 if model.unreachable_hs[h, s] else np.nan
 
 
 @kernel
-def note_advised(
+def count_advised(
     first: Ints, state: Ints, advice: Ints, reward: Floats, next_state: Ints, chains: Chains,
     paid_hsb: Floats, square_hsb: Floats,
 ) -> None:  # fmt: skip
@@ -52,7 +52,7 @@ def note_advised(
     for n in range(first.size - 1):
         for i in range(first[n], first[n + 1]):
             h = i - first[n]
-            follow(chains, h, state[i], advice[i], next_state[i])
+            count_transition(chains, h, state[i], advice[i], next_state[i])
             paid_hsb[h, state[i], advice[i]] += reward[i]
             square_hsb[h, state[i], advice[i]] += reward[i] * reward[i]
 
@@ -72,12 +72,12 @@ def moments(chains: Chains, h: int, s: int, b: int, value_s: Floats) -> tuple[fl
 
 
 @kernel
-def distance(chains: Chains, h: int, s: int, b: int, one_s: Floats, other_s: Floats) -> float:
-    """Return √(Σ_t p̂(t) (one(t) − other(t))²) of a row that was seen."""
+def distance(chains: Chains, h: int, s: int, b: int, first_s: Floats, other_s: Floats) -> float:
+    """Return √(Σ_t p̂(t) (first(t) − other(t))²) of a row that was seen."""
     j, square = chains.head_hsx[h, s, b], 0.0
     while j >= 0:
         t = chains.links[j, 0]
-        square += chains.links[j, 1] * (one_s[t] - other_s[t]) ** 2
+        square += chains.links[j, 1] * (first_s[t] - other_s[t]) ** 2
         j = chains.links[j, 2]
     return float(np.sqrt(square / chains.visits_hsx[h, s, b]))
 
@@ -92,47 +92,47 @@ def euler_bonus(n: float, variance: float, gap: float, L: float, H: int) -> floa
 
 @kernel
 def plan_euler(
-    box: Box,
-    doubt_lsb: Floats,
+    model: EmpiricalMDP,
+    bonus_lsb: Floats,
     L: float,
     tie_hs: Floats,
     advice_hs: Ints,
     upper_hs: Floats,
     lower_hs: Floats,
 ) -> None:
-    """Fill EULER's advice and its upper and lower values; ``doubt_lsb`` is the rewards' bonus."""
-    H, S, B = box.chains.visits_hsx.shape
+    """Fill EULER's advice and its upper and lower values; ``bonus_lsb`` is the rewards' bonus."""
+    H, S, B = model.chains.visits_hsx.shape
     value_b = np.empty(B)
     upper_hs[H], lower_hs[H] = 0.0, 0.0
     for h in range(H - 1, -1, -1):
         cap = float(H - h)
-        l_open, l_pay = layer_of(box.open_lsb.shape[0], h), layer_of(box.reward_lsb.shape[0], h)
-        l_doubt = layer_of(doubt_lsb.shape[0], h)
+        l_open, l_pay = layer_of(model.open_lsb.shape[0], h), layer_of(model.reward_lsb.shape[0], h)
+        l_bonus = layer_of(bonus_lsb.shape[0], h)
         for s in range(S):
-            worth = settled(box, h, s, H)
+            worth = fixed_value(model, h, s, H)
             if worth == worth:
                 upper_hs[h, s] = lower_hs[h, s] = worth
                 advice_hs[h, s] = B - 1
                 continue
             for b in range(B):
                 value_b[b] = -np.inf
-                if not box.open_lsb[l_open, s, b]:
+                if not model.open_lsb[l_open, s, b]:
                     continue
                 value_b[b] = cap
-                n = float(box.chains.visits_hsx[h, s, b])
+                n = float(model.chains.visits_hsx[h, s, b])
                 if n > 0.0:
-                    mean, variance = moments(box.chains, h, s, b, upper_hs[h + 1])
-                    gap = distance(box.chains, h, s, b, upper_hs[h + 1], lower_hs[h + 1])
-                    bonus = euler_bonus(n, variance, gap, L, H) + doubt_lsb[l_doubt, s, b]
-                    value_b[b] = min(cap, box.reward_lsb[l_pay, s, b] + mean + bonus)
+                    mean, variance = moments(model.chains, h, s, b, upper_hs[h + 1])
+                    gap = distance(model.chains, h, s, b, upper_hs[h + 1], lower_hs[h + 1])
+                    bonus = euler_bonus(n, variance, gap, L, H) + bonus_lsb[l_bonus, s, b]
+                    value_b[b] = min(cap, model.reward_lsb[l_pay, s, b] + mean + bonus)
             b = pick_top(value_b, tie_hs[h, s])
             advice_hs[h, s], upper_hs[h, s], lower_hs[h, s] = b, value_b[b], 0.0
-            n = float(box.chains.visits_hsx[h, s, b])
+            n = float(model.chains.visits_hsx[h, s, b])
             if n > 0.0:
-                mean, variance = moments(box.chains, h, s, b, lower_hs[h + 1])
-                gap = distance(box.chains, h, s, b, upper_hs[h + 1], lower_hs[h + 1])
-                bonus = euler_bonus(n, variance, gap, L, H) + doubt_lsb[l_doubt, s, b]
-                lower_hs[h, s] = max(0.0, box.reward_lsb[l_pay, s, b] + mean - bonus)
+                mean, variance = moments(model.chains, h, s, b, lower_hs[h + 1])
+                gap = distance(model.chains, h, s, b, upper_hs[h + 1], lower_hs[h + 1])
+                bonus = euler_bonus(n, variance, gap, L, H) + bonus_lsb[l_bonus, s, b]
+                lower_hs[h, s] = max(0.0, model.reward_lsb[l_pay, s, b] + mean - bonus)
 
 
 @inlined
@@ -176,7 +176,7 @@ class Bonus(NamedTuple):
 
 @kernel
 def plan_ucbvi(
-    box: Box, bonus: Bonus, tie_hs: Floats, advice_hs: Ints, Q_hsb: Floats, V_hs: Floats
+    model: EmpiricalMDP, bonus: Bonus, tie_hs: Floats, advice_hs: Ints, Q_hsb: Floats, V_hs: Floats
 ) -> None:
     """Lower UCBVI's Q and fill its advice and values.
 
@@ -186,34 +186,34 @@ def plan_ucbvi(
     value_b = np.empty(B)
     V_hs[H] = 0.0
     for h in range(H - 1, -1, -1):
-        l_open, l_pay = layer_of(box.open_lsb.shape[0], h), layer_of(box.reward_lsb.shape[0], h)
+        l_open, l_pay = layer_of(model.open_lsb.shape[0], h), layer_of(model.reward_lsb.shape[0], h)
         for s in range(S):
-            worth = settled(box, h, s, H)
+            worth = fixed_value(model, h, s, H)
             if worth == worth:
                 V_hs[h, s], advice_hs[h, s] = worth, B - 1
                 continue
             for b in range(B):
                 value_b[b] = -np.inf
-                if not box.open_lsb[l_open, s, b]:
+                if not model.open_lsb[l_open, s, b]:
                     continue
-                n = float(box.chains.visits_hsx[h, s, b])
+                n = float(model.chains.visits_hsx[h, s, b])
                 if n > 0.0:
-                    mean, variance = moments(box.chains, h, s, b, V_hs[h + 1])
+                    mean, variance = moments(model.chains, h, s, b, V_hs[h + 1])
                     if bonus.kind == FREEDMAN:
                         onward = 0.0
                         if h < H - 1:
-                            onward = expect_onward(box.chains, h, s, b, bonus.most)
+                            onward = expect_onward(model.chains, h, s, b, bonus.most)
                         extra = freedman_bonus(n, variance, onward, bonus.log, H)
                     else:
                         extra = hoeffding_bonus(n, bonus.log, H)
-                    fresh = box.reward_lsb[l_pay, s, b] + mean + bonus.scale * extra
+                    fresh = model.reward_lsb[l_pay, s, b] + mean + bonus.scale * extra
                     Q_hsb[h, s, b] = min(Q_hsb[h, s, b], fresh)
                 value_b[b] = Q_hsb[h, s, b]
             b = pick_top(value_b, tie_hs[h, s])
             advice_hs[h, s], V_hs[h, s] = b, value_b[b]
 
 
-class Notes(NamedTuple):
+class EpisodeTotals(NamedTuple):
     """What is noted besides chains: rewards, their squares, first states, and where it ended.
 
     ``low`` and ``unit`` are what rewards are counted from and in; a piece of advice costs
@@ -225,22 +225,24 @@ class Notes(NamedTuple):
     starts_s: Ints
     idle: Ints
     ended_hs: Bools
-    shut_hs: Bools
+    unreachable_hs: Bools
     low: float
     unit: float
     price: float
 
 
 @kernel
-def play_and_note(scene: Scene, u_w: Floats, advice_hs: Ints, box: Box, notes: Notes) -> None:
-    """Play one episode and note it, as ``note_advised`` does of one that was recorded."""
-    H, _, B = box.chains.visits_hsx.shape
+def play_and_count(
+    scene: Scene, u_w: Floats, advice_hs: Ints, model: EmpiricalMDP, totals: EpisodeTotals
+) -> None:
+    """Play one episode and note it, as ``count_advised`` does of one that was recorded."""
+    H, _, B = model.chains.visits_hsx.shape
     draws = (u_w.size - 2) // H
     s = draw_start(scene, u_w[1])
     if scene.over_ls[0, s]:
-        notes.idle[0] += 1
+        totals.idle[0] += 1
         return
-    notes.starts_s[s] += 1
+    totals.starts_s[s] += 1
     for h in range(H):
         b = advice_hs[h, s]
         layer = layer_of(scene.person_lsc.shape[0], h)
@@ -249,20 +251,20 @@ def play_and_note(scene: Scene, u_w: Floats, advice_hs: Ints, box: Box, notes: N
         if t < 0:
             t = draw_row(scene, -1 - t, u_w[3 + draws * h])
         paid = scene.reward_lsa[layer_of(scene.reward_lsa.shape[0], h), s, a]
-        paid = (paid - notes.low) / notes.unit - notes.price * (b < B - 1)
-        follow(box.chains, h, s, b, t)
-        notes.shut_hs[h, s] = box.shut_hs[h, s] = False
-        notes.paid_hsb[h, s, b] += paid
-        notes.square_hsb[h, s, b] += paid * paid
+        paid = (paid - totals.low) / totals.unit - totals.price * (b < B - 1)
+        count_transition(model.chains, h, s, b, t)
+        totals.unreachable_hs[h, s] = model.unreachable_hs[h, s] = False
+        totals.paid_hsb[h, s, b] += paid
+        totals.square_hsb[h, s, b] += paid * paid
         s, last = t, scene.over_ls.shape[0] - 1
         if scene.over_ls[min(h + 1, last), t]:
             for later in range(h + 1, H + 1):
-                notes.ended_hs[later, t] = box.over_hs[later, t] = True
+                totals.ended_hs[later, t] = model.over_hs[later, t] = True
             return
 
 
 @kernel
-def judge(truth: Model, start_s: Floats, advice_hs: Ints) -> tuple[float, float]:
+def evaluate_advice(truth: Model, start_s: Floats, advice_hs: Ints) -> tuple[float, float]:
     """Return what advice is worth in truth, and how many pieces of it are expected."""
     H, S = advice_hs.shape
     none, nothing = np.zeros(0, np.int64), np.zeros(0)
@@ -285,8 +287,8 @@ def ucbvi_episodes(
     u_nw: Floats,
     tie_khs: Floats,
     bonus: Bonus,
-    box: Box,
-    notes: Notes,
+    model: EmpiricalMDP,
+    totals: EpisodeTotals,
     truth: Model,
     start_s: Floats,
     every: int,
@@ -307,7 +309,7 @@ def ucbvi_episodes(
     for n in range(N):
         if n % every == 0:
             if n // every >= given:
-                plan_ucbvi(box, bonus, tie_khs[n // every - given], advice_hs, Q_hsb, V_hs)
-            value, pieces = judge(truth, start_s, advice_hs)
+                plan_ucbvi(model, bonus, tie_khs[n // every - given], advice_hs, Q_hsb, V_hs)
+            value, pieces = evaluate_advice(truth, start_s, advice_hs)
         value_n[n], pieces_n[n] = value, pieces
-        play_and_note(scene, u_nw[n], advice_hs, box, notes)
+        play_and_count(scene, u_nw[n], advice_hs, model, totals)

@@ -1,4 +1,4 @@
-"""Compiled loops of Q-learning with optimism.
+"""Compiled loops of optimistic Q-learning.
 
 Rewards lie in [0, 1] here: units are changed outside. Kernels trust their input.
 """
@@ -15,7 +15,7 @@ from counsel.model._kernels import layer_of
 HOEFFDING, BERNSTEIN = range(2)
 
 
-class Optimism(NamedTuple):
+class QBonus(NamedTuple):
     """Which bonus, its constants, and ι."""
 
     kind: int
@@ -24,7 +24,7 @@ class Optimism(NamedTuple):
     log: float
 
 
-class Table(NamedTuple):
+class QTable(NamedTuple):
     """What Q-learning keeps: of each row visits, Q, sums of V and V² of what followed, and β."""
 
     visits_hsb: Ints
@@ -43,32 +43,32 @@ def hoeffding_width(n: float, H: int, log: float) -> float:
 
 @inlined
 def bernstein_width(
-    n: float, total: float, square: float, H: int, rows: int, optimism: Optimism
+    n: float, total: float, square: float, H: int, rows: int, constants: QBonus
 ) -> float:
     """Return β_n = min{c₁ (√(H (W + H) ι / n) + √(H⁷ S B) ι / n), c₂ √(H³ ι / n)}; rows is S B."""
     mean = total / n
     spread = max(square / n - mean * mean, 0.0)
-    sharp = np.sqrt(H / n * (spread + H) * optimism.log)
-    sharp += np.sqrt(float(H) ** 7 * rows) * optimism.log / n
-    return float(min(optimism.c1 * sharp, optimism.c2 * hoeffding_width(n, H, optimism.log)))
+    sharp = np.sqrt(H / n * (spread + H) * constants.log)
+    sharp += np.sqrt(float(H) ** 7 * rows) * constants.log / n
+    return float(min(constants.c1 * sharp, constants.c2 * hoeffding_width(n, H, constants.log)))
 
 
 @kernel
 def learn_row(
-    table: Table, optimism: Optimism, h: int, s: int, b: int, reward: float, onward: float
+    table: QTable, constants: QBonus, h: int, s: int, b: int, reward: float, onward: float
 ) -> None:
     """Take one move in: Q ← (1 − α) Q + α (r + V_{h+1}(t) + bonus), α = (H + 1) / (H + n)."""
     H, S, B = table.Q_hsb.shape
     table.visits_hsb[h, s, b] += 1
     n = float(table.visits_hsb[h, s, b])
     rate = (H + 1.0) / (H + n)
-    if optimism.kind == HOEFFDING:
-        bonus = optimism.c1 * hoeffding_width(n, H, optimism.log)
+    if constants.kind == HOEFFDING:
+        bonus = constants.c1 * hoeffding_width(n, H, constants.log)
     else:
         table.sum_hsb[h, s, b] += onward
         table.square_hsb[h, s, b] += onward * onward
         width = bernstein_width(
-            n, table.sum_hsb[h, s, b], table.square_hsb[h, s, b], H, S * B, optimism
+            n, table.sum_hsb[h, s, b], table.square_hsb[h, s, b], H, S * B, constants
         )
         bonus = (width - (1.0 - rate) * table.width_hsb[h, s, b]) / (2.0 * rate)
         table.width_hsb[h, s, b] = width
@@ -84,15 +84,15 @@ def learn_moves(
     next_state: Ints,
     open_lsb: Bools,
     over_hs: Bools,
-    shut_hs: Bools,
+    unreachable_hs: Bools,
     rest: float,
-    optimism: Optimism,
-    table: Table,
+    constants: QBonus,
+    table: QTable,
 ) -> None:
-    """Take whole episodes in, move by move in the order they happened.
+    """Learn from whole episodes, move by move in the order they happened.
 
-    Where ``over_hs`` is true nothing more can happen and a step pays ``rest``; where ``shut_hs`` is
-    true nobody was to come, and a step pays the least, nothing.
+    Where ``over_hs`` is true nothing more can happen and a step pays ``rest``; where
+    ``unreachable_hs`` is true nobody was to come, and a step pays 0, the least.
     """
     H, _, B = table.Q_hsb.shape
     for n in range(first.size - 1):
@@ -101,9 +101,9 @@ def learn_moves(
             onward = table.V_hs[h + 1, t]
             if over_hs[h + 1, t]:
                 onward = (H - h - 1) * rest
-            elif shut_hs[h + 1, t]:
+            elif unreachable_hs[h + 1, t]:
                 onward = 0.0
-            learn_row(table, optimism, h, s, advice[i], reward[i], onward)
+            learn_row(table, constants, h, s, advice[i], reward[i], onward)
             layer, top = layer_of(open_lsb.shape[0], h), 0.0
             for b in range(B):
                 if open_lsb[layer, s, b]:

@@ -1,4 +1,4 @@
-"""What learners share that take the machine's world for a black box.
+"""The base of learners that treat the machine's world as a black box.
 
 Setting: the machine's MDP of ``problem.machine()``, whose actions are the advice and, last,
 silence. Nothing of the person is used: only state, advice, reward and next state are seen. The
@@ -13,20 +13,31 @@ units) from that step on; ``known_zero`` declares others. States that a burn-in 
 taken to be unreachable, and to pay the least there is, until they are seen after all.
 """
 
-from abc import abstractmethod
+from abc import ABCMeta, abstractmethod
 from dataclasses import fields
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.random import Generator
 from numpy.typing import ArrayLike
 
-from counsel._arrays import Bools, Floats, Ints, check_range, layers, rectangular, whole
-from counsel.baselines._optimism_kernels import Box, note_advised
+from counsel._arrays import (
+    Bools,
+    Floats,
+    check_range,
+    check_rng,
+    layers,
+    rectangular,
+    whole,
+)
+from counsel.baselines._optimism_kernels import EmpiricalMDP
+from counsel.baselines.advice_counts import AdviceCounts, RowCounts
 from counsel.errors import CounselError
-from counsel.learning._transition_kernels import Chains, are_chains, with_room
-from counsel.learning.inputs import read_rewards
-from counsel.learning.watcher import Watcher
+from counsel.learning.arguments import allowed_with_silence, read_limit, read_rewards, read_shape
+from counsel.learning.episode_buffer import EpisodeBuffer
+from counsel.learning.learner import Move
+from counsel.learning.saved_state import SavedState
+from counsel.learning.starts_and_ends import StartsAndEnds
 from counsel.model.policy import Advice, Policy, RandomCells
 from counsel.model.problem import Shape
 from counsel.simulate.episodes import Episodes
@@ -35,15 +46,17 @@ from counsel.simulate.simulator import Simulator
 RANDOM = tuple(field.name for field in fields(RandomCells))
 
 
-class BlackBox(Watcher):
+class BlackBoxLearner(metaclass=ABCMeta):
     """Learns the machine's MDP from what follows advice.
 
-    A plan breaks ties by chance, so it is drawn once, kept until something is learnt, and put away
+    A plan breaks ties by chance, so it is drawn once, kept until something is learnt, and saved
     with the rest of the state.
-    """
 
-    arrays: ClassVar[tuple[str, ...]] = ("_visits", "_zero", "_shut", "_starts", "_idle", "_ended")
-    growing: ClassVar[tuple[str, ...]] = ()
+    Attributes
+    ----------
+    episode
+        The number of episodes so far.
+    """
 
     def __init__(  # noqa: PLR0913 (what the machine may know)
         self,
@@ -55,286 +68,179 @@ class BlackBox(Watcher):
         budget: float | None = None,
         known_zero: ArrayLike | None = None,
     ) -> None:
-        super().__init__(shape, rng=rng, penalty=penalty, budget=budget)
+        self.shape = read_shape(shape)
+        check_rng(rng)
+        self.rng = rng
+        self.penalty, self.budget = read_limit(penalty, budget)
         H, S, A = self._sizes
+        self._allowed = allowed_with_silence(shape)
         low, high = shape.reward_range
         self._low, self._unit = low - self.penalty, (high - low) + self.penalty or 1.0
         self._reward: Floats | None = None
         if reward is not None:
             known = layers(read_rewards(reward, (H, S, A + 1), axes="sb"))
-            known = np.where(
-                self._open, known, low
-            )  # of advice that may not be given none is known
+            known = np.where(self._allowed, known, low)  # forbidden advice has no known reward
             slack = 1e-9 * max(abs(low), abs(high))
             check_range("reward", known, "hsb", low - slack, high + slack)
-            self._reward = self._scaled(known)
-        self._visits = np.zeros((H, S, A + 1), dtype=np.int64)
-        self._zero = _read_zero(known_zero, (H, S))
-        self._shut = np.zeros((H + 1, S), dtype=np.bool_)
-        self._drawn: Policy | None = None
+            self._reward = self._scale_rewards(known)
+        self._known_zero = _read_known_zero(known_zero, (H, S))
+        self._unreachable = np.zeros((H + 1, S), dtype=np.bool_)
+        self._drawn_policy: Policy | None = None
+        self.episode = 0
+        self._buffer = EpisodeBuffer(A)
+        self._ends = StartsAndEnds(shape)
+        self._saved = SavedState(self, self._buffer)
+        self._saved.add(self, {"_zero": "_known_zero", "_shut": "_unreachable"})
+        self._ends.save_in(self._saved)
 
     @abstractmethod
     def best_advice(self) -> Advice:
-        """Return what to advise after what was seen.
-
-        Returns
-        -------
-        ndarray
-            [h, s], whole numbers; the number of actions is silence.
-        """
+        """Return the advice [h, s] for what was learnt, silence the number of actions."""
 
     @abstractmethod
-    def _take_in(self, batch: Episodes, paid: Floats) -> None:
-        """Learn from whole episodes; ``paid`` are their rewards in [0, 1]."""
+    def _learn(self, batch: Episodes, paid: Floats) -> bool:
+        """Learn from whole episodes, ``paid`` their rewards in [0, 1]; return whether to replan."""
+
+    def _own(self, counts: RowCounts) -> None:
+        """Take the counts that the subclass learns by, to check, save and restore them."""
+        self._row_counts = counts
+        counts.save_in(self._saved)
 
     def draw(self) -> Policy:
-        """Make the plan of which chance is a part.
-
-        Returns
-        -------
-        Policy
-            What will be played until something is learnt.
-        """
+        """Plan, with ties drawn; return the policy to play until something is learnt."""
         return Policy.trusted(self.best_advice(), n_actions=self.shape.n_actions)
 
     @property
     def drawn(self) -> Policy:
-        """The plan that is played."""
-        if self._drawn is None:
-            self._drawn = self.draw()
-        return self._drawn
+        """The policy that is played."""
+        if self._drawn_policy is None:
+            self._drawn_policy = self.draw()
+        return self._drawn_policy
 
     @property
     def policy(self) -> Policy:
-        """What to advise now."""
+        """The policy the learner would advise by now."""
         return self.drawn
 
     def advise(self, step: int, state: int) -> int:
-        """Return the advice for one person at one step.
-
-        Parameters
-        ----------
-        step
-            The step in the episode, from 0.
-        state
-            The state the person is in.
-
-        Returns
-        -------
-        int
-            The advice; the number of actions is silence.
-
-        Raises
-        ------
-        CounselError
-            When ``step`` or ``state`` is out of range.
-        """
+        """Return the advice for one person at one step."""
         return self.drawn.draw(step, state, self.rng)
 
+    def observe(self, move: Move) -> None:
+        """Store one decision; the learner learns from it when the episode ends."""
+        self._buffer.add(move)
+
+    def finish(self, *, terminated: bool = False) -> None:
+        """End the live episode and learn from it; without a decision nothing changes."""
+        episode = self._buffer.take_episode(terminated=terminated)
+        if episode is not None:
+            self.update(episode)
+
     def update(self, batch: Episodes) -> None:
-        """Learn from whole episodes.
-
-        Parameters
-        ----------
-        batch
-            What ``Simulator.play`` returned.
-
-        Raises
-        ------
-        CounselError
-            When the episodes do not fit the problem's sizes.
-        """
+        """Learn from whole episodes."""
         batch.check_fits(*self._sizes)
+        self._row_counts.check(batch)
         paid = (batch.reward - self._low) / self._unit
         paid -= self.penalty / self._unit * (batch.advice < self.shape.n_actions)
-        self._shut[batch.step, batch.state] = False
-        self._note_ends(batch)
-        self._take_in(batch, paid)
+        self._unreachable[batch.step, batch.state] = False
+        self._ends.count(batch)
+        if self._learn(batch, paid):
+            self._forget_plans()
         self.episode += len(batch)
 
     def burn_in(self, simulator: Simulator, *, episodes: int, rng: Generator) -> None:
-        """Play evenly random advice, keep its counts, and declare what was not seen unreachable.
-
-        Parameters
-        ----------
-        simulator
-            The world and the person.
-        episodes
-            How many, at least 1.
-        rng
-            Where chance comes from.
-
-        Raises
-        ------
-        CounselError
-            When ``episodes`` is no whole number of at least 1.
-        """
+        """Play uniformly random advice, learn from it, and declare unvisited states unreachable."""
         whole("episodes", episodes, least=1)
         H, S, A = self._sizes
-        chance = np.broadcast_to(self._open, (H, S, A + 1)).astype(np.float64)
-        even = Policy.from_probabilities(chance / chance.sum(axis=2, keepdims=True))
+        chance = np.broadcast_to(self._allowed, (H, S, A + 1)).astype(np.float64)
+        uniform = Policy.from_probabilities(chance / chance.sum(axis=2, keepdims=True))
         left = episodes
         while left > 0:
             size = min(left, max(1, 1_000_000 // H))
-            self.update(simulator.play(even, episodes=size, rng=rng))
+            self.update(simulator.play(uniform, episodes=size, rng=rng))
             left -= size
-        self._shut[:-1] = self._seen.sum(axis=2) == 0
+        self._unreachable[:-1] = self._row_counts.row_visits.sum(axis=2) == 0
         self._forget_plans()
 
+    def state(self) -> dict[str, Any]:
+        """Return everything that was learnt, the drawn policy, and the state of the generator."""
+        policy = self._drawn_policy
+        if policy is None:
+            return self._saved.state() | {"planned": False}
+        random = {f"plan_{name}": getattr(policy.random, name) for name in RANDOM}
+        return self._saved.state() | random | {"planned": True, "plan": policy.advice}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Continue from a state of a learner with the same settings."""
+        self._saved.restore(state, self._row_counts.is_consistent)
+        self._forget_plans()
+        if state["planned"]:
+            random = RandomCells(*(state[f"plan_{name}"] for name in RANDOM))
+            policy = Policy(state["plan"], n_actions=self.shape.n_actions, random=random)
+            policy.check_fits(*self._sizes)
+            self._drawn_policy = policy
+
+    def _forget_plans(self) -> None:
+        """Plan again when next asked."""
+        self._drawn_policy = None
+
     @property
-    def _seen(self) -> Ints:
-        """How often each row was seen."""
-        return self._visits
+    def _sizes(self) -> tuple[int, int, int]:
+        return self.shape.horizon, self.shape.n_states, self.shape.n_actions
+
+    @property
+    def _rows(self) -> tuple[int, int, int]:
+        """The shape of tables of rows [h, s, b], silence last."""
+        return self.shape.horizon, self.shape.n_states, self.shape.n_actions + 1
 
     @property
     def _over(self) -> Bools:
         """Where nothing more can happen [h, s], with one step more."""
-        over: Bools = self._ended | self._zero
+        over: Bools = self._ends.ended | self._known_zero
         return over
-
-    def state(self) -> dict[str, Any]:
-        """Return all that was learnt, the plan (its ties were drawn), and where chance stands.
-
-        Returns
-        -------
-        dict
-            Arrays and numbers: what ``restore`` takes.
-        """
-        plan = self._drawn
-        if plan is None:
-            return super().state() | {"planned": False}
-        kept: dict[str, Any] = {f"plan_{name}": getattr(plan.random, name) for name in RANDOM}
-        return super().state() | {"planned": True, "plan": plan.advice, **kept}
-
-    def restore(self, state: dict[str, Any]) -> None:
-        """Go on from a state that a learner with the same settings had.
-
-        Parameters
-        ----------
-        state
-            What ``state`` returned.
-
-        Raises
-        ------
-        CounselError
-            When it is of other settings, or does not fit together.
-        """
-        super().restore(state)
-        self._forget_plans()
-        if state["planned"]:
-            random = RandomCells(*(state[f"plan_{name}"] for name in RANDOM))
-            plan = Policy(state["plan"], n_actions=self.shape.n_actions, random=random)
-            plan.check_fits(*self._sizes)
-            self._drawn = plan
-
-    def _forget_plans(self) -> None:
-        """Plan anew when asked."""
-        self._policy = self._drawn = None
-
-    def _scaled(self, reward_lsb: Floats) -> Floats:
-        """Return rewards in [0, 1], with the penalty."""
-        spoken = np.arange(reward_lsb.shape[2]) < self.shape.n_actions
-        scaled: Floats = (reward_lsb - self.penalty * spoken - self._low) / self._unit
-        return np.clip(scaled, 0.0, 1.0)
 
     @property
     def _rest(self) -> float:
-        """What a step pays where nothing more can happen."""
+        """The reward of a step where nothing more can happen, in [0, 1]."""
         return -self._low / self._unit
 
-    def _values(self, scaled_hs: Floats) -> Floats:
+    def _scale_rewards(self, reward_lsb: Floats) -> Floats:
+        """Return rewards in [0, 1], with the penalty."""
+        is_advice = np.arange(reward_lsb.shape[2]) < self.shape.n_actions
+        scaled: Floats = (reward_lsb - self.penalty * is_advice - self._low) / self._unit
+        return np.clip(scaled, 0.0, 1.0)
+
+    def _unscale_values(self, scaled_hs: Floats) -> Floats:
         """Return values in the user's units."""
-        left = np.arange(len(scaled_hs) - 1, -1, -1.0)[:, None]
-        values: Floats = scaled_hs * self._unit + left * self._low
+        steps_left = np.arange(len(scaled_hs) - 1, -1, -1.0)[:, None]
+        values: Floats = scaled_hs * self._unit + steps_left * self._low
         return values
 
+    def _empty_advice(self) -> Advice:
+        """Return a table of silence [h, s], to be filled."""
+        H, S, A = self._sizes
+        return np.full((H, S), A, dtype=np.int16)
 
-class Counted(BlackBox):
-    """Counts what follows each advice."""
-
-    growing: ClassVar[tuple[str, ...]] = ("_links",)
-    arrays: ClassVar[tuple[str, ...]] = (
-        *BlackBox.arrays,
-        "_head",
-        "_used",
-        "_paid",
-        "_square",
-        *growing,
-    )
-
-    def __init__(  # noqa: PLR0913 (what the machine may know)
-        self,
-        shape: Shape,
-        *,
-        rng: Generator,
-        reward: ArrayLike | None,
-        penalty: float = 0.0,
-        budget: float | None = None,
-        known_zero: ArrayLike | None = None,
-    ) -> None:
-        super().__init__(
-            shape, rng=rng, reward=reward, penalty=penalty, budget=budget, known_zero=known_zero
-        )
-        self._head = np.full(self._visits.shape, -1, dtype=np.int64)
-        self._links: Ints = np.zeros((0, 3), dtype=np.int64)
-        self._used = np.zeros(1, dtype=np.int64)
-        self._paid = np.zeros(self._visits.shape)
-        self._square = np.zeros(self._visits.shape)
-
-    def _take_in(self, batch: Episodes, paid: Floats) -> None:
-        """Count what followed, and what was paid."""
-        self._links = with_room(self._links, int(self._used[0]), batch.state.size)
-        self._note(batch, paid, self._chains)
-        if batch.state.size:
-            self._forget_plans()
-
-    def sound(self, state: dict[str, Any]) -> bool:
-        """Tell whether chains lead somewhere, come to an end, and hold what was seen.
-
-        Parameters
-        ----------
-        state
-            What ``state`` returned.
-
-        Returns
-        -------
-        bool
-            Whether the arrays that grow can be trusted by compiled loops.
-        """
-        head, links, used = state["_head"], state["_links"], int(state["_used"][0])
-        return are_chains(state["_visits"], head, links, used, self.shape.n_states)
-
-    def _note(self, batch: Episodes, paid: Floats, chains: Chains) -> None:
-        note_advised(
-            batch.first,
-            batch.state,
-            batch.advice,
-            paid,
-            batch.next_state,
-            chains,
-            self._paid,
-            self._square,
+    def _empirical_mdp(self, counts: AdviceCounts) -> EmpiricalMDP:
+        """Return the counts as kernels take them, with rewards in [0, 1]: known, or averages."""
+        reward = counts.mean_reward() if self._reward is None else self._reward
+        return EmpiricalMDP(
+            counts.transitions.chains,
+            self._allowed,
+            reward,
+            self._over,
+            self._unreachable.copy(),
+            self._rest,
         )
 
-    @property
-    def _chains(self) -> Chains:
-        return Chains(self._visits, self._head, self._links, self._used)
 
-    def _box(self) -> Box:
-        """Return what was seen, with rewards in [0, 1]: those known, or averages."""
-        reward = self._reward
-        if reward is None:
-            reward = self._paid / np.maximum(self._visits, 1)
-        return Box(self._chains, self._open, reward, self._over, self._shut.copy(), self._rest)
-
-
-def _read_zero(given: ArrayLike | None, shape: tuple[int, int]) -> Bools:
+def _read_known_zero(known_zero: ArrayLike | None, shape: tuple[int, int]) -> Bools:
     """Return declared states of value 0 as [h, s] with one step more, from [s] or [h, s]."""
     H, S = shape
     zero = np.zeros((H + 1, S), dtype=np.bool_)
-    if given is None:
+    if known_zero is None:
         return zero
-    table = rectangular("known_zero", given)
+    table = rectangular("known_zero", known_zero)
     if table.dtype != np.bool_ or table.shape not in ((S,), (H, S)):
         raise CounselError(
             f"known_zero is {table.dtype} of shape {table.shape}; "

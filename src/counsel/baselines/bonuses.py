@@ -1,6 +1,6 @@
-"""Names of the bonuses among which optimistic learners can choose.
+"""The bonuses that optimistic learners can choose from.
 
-What each is worth is written where it is used: ``ucbvi.py`` and ``q_learning.py``.
+Their formulas are in ``ucbvi.py`` and ``q_learning.py``.
 """
 
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ _B = TypeVar("_B")
 
 @dataclass(frozen=True, slots=True)
 class Hoeffding:
-    """The bonus that knows only how often something was seen.
+    """The bonus that depends on the number of visits only.
 
     For ``UCBVI`` and ``QLearning``. Simple, and wide: it takes every value to vary as much as it
     can.
@@ -28,14 +28,8 @@ class Hoeffding:
     >>> from counsel.worlds import make
     >>> problem = make("night-shift")
     >>> for bonus in (Freedman(), Hoeffding()):
-    ...     learner = UCBVI(
-    ...         problem.shape,
-    ...         rng=default_rng(1),
-    ...         reward=problem.machine().reward,
-    ...         episodes=2000,
-    ...         bonus=bonus,
-    ...         scale=0.001,
-    ...     )
+    ...     known = dict(reward=problem.machine().reward, episodes=2000)
+    ...     learner = UCBVI(problem.shape, rng=default_rng(1), bonus=bonus, scale=0.001, **known)
     ...     run = learn(learner, Simulator(problem), episodes=2000, every=50, rng=default_rng(0))
     ...     *_, last = run
     ...     print(bonus, round(last.regret))
@@ -57,14 +51,8 @@ class Freedman:
     >>> from counsel import UCBVI, Simulator, learn, solve
     >>> from counsel.worlds import make
     >>> problem = make("night-shift")
-    >>> learner = UCBVI(
-    ...     problem.shape,
-    ...     rng=default_rng(1),
-    ...     reward=problem.machine().reward,
-    ...     episodes=2000,
-    ...     bonus=Freedman(),
-    ...     scale=0.001,
-    ... )
+    >>> known = dict(reward=problem.machine().reward, episodes=2000)
+    >>> learner = UCBVI(problem.shape, rng=default_rng(1), bonus=Freedman(), scale=0.001, **known)
     >>> *_, last = learn(learner, Simulator(problem), episodes=2000, every=50, rng=default_rng(0))
     >>> print(f"believed {learner.upper[0, 0]:.2f}, true {solve(problem).value:.2f}")
     believed 11.47, true 11.46
@@ -87,14 +75,8 @@ class Bernstein:
     >>> from counsel.worlds import make
     >>> problem = make("night-shift")
     >>> for bonus in (Bernstein(), Hoeffding()):
-    ...     learner = QLearning(
-    ...         problem.shape,
-    ...         rng=default_rng(1),
-    ...         reward=problem.machine().reward,
-    ...         episodes=2000,
-    ...         bonus=bonus,
-    ...         scale=0.001,
-    ...     )
+    ...     known = dict(reward=problem.machine().reward, episodes=2000, scale=0.001)
+    ...     learner = QLearning(problem.shape, rng=default_rng(1), bonus=bonus, **known)
     ...     run = learn(learner, Simulator(problem), episodes=2000, every=50, rng=default_rng(0))
     ...     *_, last = run
     ...     print(bonus, round(last.value_gap, 2))
@@ -103,11 +85,11 @@ class Bernstein:
     """
 
 
-def read_bonus(given: _B | None, *known: _B) -> _B:
-    """Return the bonus that was given if it is one of those known; by default the first."""
-    if given is None:
-        return known[0]
-    if type(given) not in {type(bonus) for bonus in known}:
-        names = " or ".join(repr(bonus) for bonus in known)
-        raise CounselError(f"bonus is {brief(given)}; give {names}")
-    return given
+def read_bonus(bonus: _B | None, *choices: _B) -> _B:
+    """Return the bonus if it is one of the choices; by default the first."""
+    if bonus is None:
+        return choices[0]
+    if type(bonus) not in {type(choice) for choice in choices}:
+        names = " or ".join(repr(choice) for choice in choices)
+        raise CounselError(f"bonus is {brief(bonus)}; give {names}")
+    return bonus

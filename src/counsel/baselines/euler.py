@@ -32,42 +32,44 @@ from numpy.typing import ArrayLike
 
 from counsel._arrays import Floats, positive, sealed, whole
 from counsel.baselines._optimism_kernels import plan_euler
-from counsel.baselines.black_box import Counted
+from counsel.baselines.advice_counts import AdviceCounts
+from counsel.baselines.black_box import BlackBoxLearner
 from counsel.model.policy import Advice
 from counsel.model.problem import Shape
+from counsel.simulate.episodes import Episodes
 
 
-class EULER(Counted):
+class EULER(BlackBoxLearner):
     """Learns the machine's MDP with bounds on both sides.
 
-    Takes advice and what follows for a black box: the person's actions are not looked at. The
+    Treats advice and what follows as a black box: the person's actions are ignored. The
     bounds are ``upper`` and ``lower``.
 
     Parameters
     ----------
     shape
-        What is known: ``problem.shape``.
+        The sizes of the problem: ``problem.shape``.
     rng
-        Where ties are broken.
+        The generator that breaks ties.
     reward
         The machine's rewards [s, b] or [h, s, b], silence last: ``problem.machine().reward``; None
-        where they are not known.
+        if they are not known.
     episodes
-        How many will be played: the bonus depends on it.
+        The number of episodes to be played: the bonus depends on it.
     delta
         The probability of failure, between 0 and 1.
     scale
-        What L is multiplied by: 1 in theory.
+        The factor of L: 1 in theory.
     penalty
-        What each piece of advice costs, in units of reward.
+        The cost of a piece of advice, in units of reward.
     known_zero
-        Booleans [s] or [h, s]: states known to be worth nothing, besides those where episodes end.
+        Booleans [s] or [h, s]: states known to have value 0, besides those where episodes end.
 
     Raises
     ------
     CounselError
-        When ``shape`` is no shape, a table has other axes or leaves the range of rewards, or a
-        number makes no sense.
+        If ``shape`` is not a Shape, a table has other axes or leaves the range of rewards, or a
+        number is invalid.
 
     Examples
     --------
@@ -77,20 +79,13 @@ class EULER(Counted):
     >>> from counsel import Simulator, learn, solve
     >>> from counsel.worlds import make
     >>> problem = make("night-shift")
-    >>> learner = EULER(
-    ...     problem.shape,
-    ...     rng=default_rng(1),
-    ...     reward=problem.machine().reward,
-    ...     episodes=2000,
-    ...     scale=0.001,
-    ... )
+    >>> known = dict(reward=problem.machine().reward, episodes=2000)
+    >>> learner = EULER(problem.shape, rng=default_rng(1), scale=0.001, **known)
     >>> *_, last = learn(learner, Simulator(problem), episodes=2000, every=50, rng=default_rng(0))
     >>> best = solve(problem).value
     >>> [round(float(value), 1) for value in (learner.lower[0, 0], best, learner.upper[0, 0])]
     [11.2, 11.5, 11.6]
     """
-
-    arrays = (*Counted.arrays, "_upper", "_lower")
 
     def __init__(  # noqa: PLR0913 (the settings of the theorem)
         self,
@@ -112,37 +107,42 @@ class EULER(Counted):
         self._log = self.scale * (events + math.log(7.0) - math.log(self.delta))
         self._upper = np.repeat(np.arange(H, -1, -1.0)[:, None], S, axis=1)
         self._lower = np.zeros((H + 1, S))
+        self._counts = AdviceCounts(self._rows)
+        self._own(self._counts)
+        self._saved.add(self, {"_upper": "_upper", "_lower": "_lower"})
+
+    def _learn(self, batch: Episodes, paid: Floats) -> bool:
+        return self._counts.add(batch, paid)
 
     def best_advice(self) -> Advice:
-        """Plan on what was seen; ties are drawn.
-
-        Returns
-        -------
-        ndarray
-            What to advise [h, s], whole numbers; the number of actions is silence.
-        """
-        H, S, A = self._sizes
-        advice: Advice = np.full((H, S), A, dtype=np.int16)
-        ties = self.rng.random((H, S))
-        plan_euler(self._box(), self._doubt(), self._log, ties, advice, self._upper, self._lower)
+        advice, ties = self._empty_advice(), self.rng.random(self._rows[:2])
+        plan_euler(
+            self._empirical_mdp(self._counts),
+            self._reward_bonus(),
+            self._log,
+            ties,
+            advice,
+            self._upper,
+            self._lower,
+        )
         return advice
 
-    def _doubt(self) -> Floats:
+    def _reward_bonus(self) -> Floats:
         """Return the bonus of rewards [layer, s, b]: none where they are known."""
         if self._reward is not None:
-            return np.zeros((1, *self._visits.shape[1:]))
-        n = np.maximum(self._visits, 1)
-        spread = np.maximum(self._square / n - (self._paid / n) ** 2, 0.0)
+            return np.zeros((1, *self._rows[1:]))
+        n = np.maximum(self._counts.row_visits, 1)
+        spread = np.maximum(self._counts.square / n - (self._counts.paid / n) ** 2, 0.0)
         rest = 7.0 * self._log / (3.0 * np.maximum(n - 1, 1))
-        doubt: Floats = np.sqrt(2.0 * spread * self._log / n) + rest
-        return doubt
+        bonus: Floats = np.sqrt(2.0 * spread * self._log / n) + rest
+        return bonus
 
     @property
     def upper(self) -> Floats:
         """V̄ [h, s] of the last plan, in the units of the rewards; a last step more holds 0."""
-        return sealed(self._values(self._upper))
+        return sealed(self._unscale_values(self._upper))
 
     @property
     def lower(self) -> Floats:
         """V̲ [h, s] of the last plan, in the units of the rewards; a last step more holds 0."""
-        return sealed(self._values(self._lower))
+        return sealed(self._unscale_values(self._lower))

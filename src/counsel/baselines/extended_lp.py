@@ -51,8 +51,8 @@ class Flows(NamedTuple):
     ends: Floats
 
 
-class Extended(NamedTuple):
-    """What the programme promises, and how: x of each row and z of each flow."""
+class ExtendedSolution(NamedTuple):
+    """The optimum of the programme: its value, x of each row and z of each flow."""
 
     value: float
     advice_count: float
@@ -63,7 +63,7 @@ class Extended(NamedTuple):
 
 def solve_extended(
     flows: Flows, start_s: Floats, *, n_states: int, defer: int, budget: float | None
-) -> Extended:
+) -> ExtendedSolution:
     """Return the best plan of the best world within the intervals.
 
     Parameters
@@ -78,7 +78,7 @@ def solve_extended(
         The expected pieces of advice; None for no limit.
     """
     if flows.step.size == 0:
-        return Extended(0.0, 0.0, 0.0, np.zeros(0), np.zeros(0))
+        return ExtendedSolution(0.0, 0.0, 0.0, np.zeros(0), np.zeros(0))
     model, rows = _model(flows, start_s, n_states, defer, budget)
     solver = highspy.Highs()  # type: ignore[no-untyped-call]
     solver.silent()
@@ -91,13 +91,13 @@ def solve_extended(
             f"the linear programme of {flows.follows.size:,} flows with budget {budget} could not "
             f"be solved ({status}); rewards or budget may be of extreme size"
         )
-    found = solver.getSolution()
-    column = np.maximum(np.asarray(found.col_value), 0.0)
+    solution = solver.getSolution()
+    column = np.maximum(np.asarray(solution.col_value), 0.0)
     G = flows.step.size
     x = column[:G]
-    price = 0.0 if budget is None else abs(float(found.row_dual[rows - 1]))
+    price = 0.0 if budget is None else abs(float(solution.row_dual[rows - 1]))
     count = float(x[flows.advice != defer].sum())
-    return Extended(float(solver.getObjectiveValue()), count, price, x, column[G:])
+    return ExtendedSolution(float(solver.getObjectiveValue()), count, price, x, column[G:])
 
 
 def _run(solver: Any) -> None:  # noqa: ANN401 (highspy ships no types)

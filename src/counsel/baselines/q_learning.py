@@ -28,7 +28,7 @@ Deviates
 """
 
 import math
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.random import Generator
@@ -38,51 +38,79 @@ from counsel._arrays import Floats, positive, sealed, whole
 from counsel.baselines._q_learning_kernels import (
     BERNSTEIN,
     HOEFFDING,
-    Optimism,
-    Table,
+    QBonus,
+    QTable,
     learn_moves,
     pick_advice,
 )
-from counsel.baselines.black_box import BlackBox
+from counsel.baselines.black_box import BlackBoxLearner
 from counsel.baselines.bonuses import Bernstein, Hoeffding, read_bonus
+from counsel.learning.saved_state import SavedState
 from counsel.model.policy import Advice
 from counsel.model.problem import Shape
 from counsel.simulate.episodes import Episodes
 
 
-class QLearning(BlackBox):
+class QValues:
+    """Visits of each row [h, s, b], its Q, V [h, s], and sums of V, V² and β of what followed."""
+
+    def __init__(self, rows: tuple[int, int, int]) -> None:
+        H, S, _ = rows
+        self.row_visits = np.zeros(rows, dtype=np.int64)
+        self.Q = np.full(rows, float(H))
+        self.V = np.full((H + 1, S), float(H))
+        self.V[H] = 0.0
+        self.sum, self.square, self.width = np.zeros(rows), np.zeros(rows), np.zeros(rows)
+
+    @property
+    def table(self) -> QTable:
+        """All arrays as kernels take them."""
+        return QTable(self.row_visits, self.Q, self.V, self.sum, self.square, self.width)
+
+    def save_in(self, saved: SavedState) -> None:
+        saved.add(self, {"_visits": "row_visits"})
+        saved.add(self, {f"_{name}": name for name in ("Q", "V", "sum", "square", "width")})
+
+    def is_consistent(self, state: dict[str, Any]) -> bool:
+        return True  # no array grows
+
+    def check(self, batch: Episodes) -> None:
+        pass
+
+
+class QLearning(BlackBoxLearner):
     """Learns what each advice is worth, without learning what it leads to.
 
-    The cheapest of all for each move, and the slowest to learn. The person's actions are not looked
-    at.
+    The cheapest of all for each move, and the slowest to learn. The person's actions are
+    ignored.
 
     Parameters
     ----------
     shape
-        What is known: ``problem.shape``.
+        The sizes of the problem: ``problem.shape``.
     rng
-        Where ties are broken.
+        The generator that breaks ties.
     reward
         The machine's rewards [s, b] or [h, s, b], silence last: ``problem.machine().reward``; None
-        where they are not known.
+        if they are not known.
     episodes
-        How many will be played: the bonus depends on it.
+        The number of episodes to be played: the bonus depends on it.
     bonus
-        ``Bernstein()``, which None means too, or ``Hoeffding()``.
+        ``Bernstein()`` (the default) or ``Hoeffding()``.
     delta
         The probability of failure, between 0 and 1.
     scale
-        What the bonus is multiplied by.
+        The factor of the bonus.
     penalty
-        What each piece of advice costs, in units of reward.
+        The cost of a piece of advice, in units of reward.
     known_zero
-        Booleans [s] or [h, s]: states known to be worth nothing, besides those where episodes end.
+        Booleans [s] or [h, s]: states known to have value 0, besides those where episodes end.
 
     Raises
     ------
     CounselError
-        When ``shape`` is no shape, a table has other axes or leaves the range of rewards, or a
-        number or the bonus makes no sense.
+        If ``shape`` is not a Shape, a table has other axes or leaves the range of rewards, or a
+        number or the bonus is invalid.
 
     Examples
     --------
@@ -94,13 +122,8 @@ class QLearning(BlackBox):
     >>> from counsel.worlds import make
     >>> problem = make("night-shift")
     >>> for episodes in (2_000, 20_000):
-    ...     learner = QLearning(
-    ...         problem.shape,
-    ...         rng=default_rng(1),
-    ...         reward=problem.machine().reward,
-    ...         episodes=episodes,
-    ...         scale=0.001,
-    ...     )
+    ...     known = dict(reward=problem.machine().reward, episodes=episodes)
+    ...     learner = QLearning(problem.shape, rng=default_rng(1), scale=0.001, **known)
     ...     run = learn(
     ...         learner, Simulator(problem), episodes=episodes, every=50, rng=default_rng(0)
     ...     )
@@ -109,8 +132,6 @@ class QLearning(BlackBox):
     0.63 12.0
     0.09 11.4
     """
-
-    arrays: ClassVar[tuple[str, ...]] = (*BlackBox.arrays, "_Q", "_V", "_sum", "_square", "_width")
 
     def __init__(  # noqa: PLR0913 (the settings of the theorem)
         self,
@@ -133,32 +154,13 @@ class QLearning(BlackBox):
         events = math.log(2.0 * S * (A + 1) * H) + math.log(self.episodes)
         log = events - math.log(self.delta)
         if isinstance(self.bonus, Hoeffding):
-            self._optimism = Optimism(HOEFFDING, self.scale, self.scale, log)
+            self._constants = QBonus(HOEFFDING, self.scale, self.scale, log)
         else:
-            self._optimism = Optimism(BERNSTEIN, 2.0 * self.scale, 2.0 * self.scale, log)
-        rows = self._visits.shape
-        self._Q = np.full(rows, float(H))
-        self._V = np.full((H + 1, S), float(H))
-        self._V[H] = 0.0
-        self._sum, self._square, self._width = np.zeros(rows), np.zeros(rows), np.zeros(rows)
+            self._constants = QBonus(BERNSTEIN, 2.0 * self.scale, 2.0 * self.scale, log)
+        self._values = QValues(self._rows)
+        self._own(self._values)
 
-    def sound(self, state: dict[str, Any]) -> bool:
-        """Tell whether arrays can be trusted by compiled loops: all have one shape here.
-
-        Parameters
-        ----------
-        state
-            What ``state`` returned.
-
-        Returns
-        -------
-        bool
-            Always True.
-        """
-        return True
-
-    def _take_in(self, batch: Episodes, paid: Floats) -> None:
-        """Move Q towards what was seen, move by move."""
+    def _learn(self, batch: Episodes, paid: Floats) -> bool:
         reward = paid
         if self._reward is not None:
             step = batch.step if len(self._reward) > 1 else 0
@@ -169,33 +171,23 @@ class QLearning(BlackBox):
             batch.advice,
             reward,
             batch.next_state,
-            self._open,
+            self._allowed,
             self._over,
-            self._shut,
+            self._unreachable,
             self._rest,
-            self._optimism,
-            Table(self._visits, self._Q, self._V, self._sum, self._square, self._width),
+            self._constants,
+            self._values.table,
         )
-        if batch.state.size:
-            self._forget_plans()
+        return batch.state.size > 0
 
     def best_advice(self) -> Advice:
-        """Pick the best advice as Q stands; ties are drawn.
-
-        Returns
-        -------
-        ndarray
-            What to advise [h, s], whole numbers; the number of actions is silence.
-        """
-        H, S, A = self._sizes
-        advice: Advice = np.full((H, S), A, dtype=np.int16)
-        quiet = self._over | self._shut
-        pick_advice(self._Q, self._open, quiet, self.rng.random((H, S)), advice)
+        advice, silent = self._empty_advice(), self._over | self._unreachable
+        pick_advice(self._values.Q, self._allowed, silent, self.rng.random(advice.shape), advice)
         return advice
 
     @property
     def upper(self) -> Floats:
         """V [h, s] as it stands, in the units of the rewards; a last step more holds 0."""
         left = np.arange(self.shape.horizon, -1, -1.0)[:, None]
-        V = np.where(self._shut, 0.0, self._V)
-        return sealed(self._values(np.where(self._over, left * self._rest, V)))
+        V = np.where(self._unreachable, 0.0, self._values.V)
+        return sealed(self._unscale_values(np.where(self._over, left * self._rest, V)))

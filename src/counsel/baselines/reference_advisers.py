@@ -1,4 +1,4 @@
-"""Advisers that do not learn: what every comparison should show.
+"""Advisers that do not learn: baselines for every comparison.
 
 * *never advise*: ``Policy.never``. What the person is worth alone.
 * *always the best action*: in every state the action that would be best if the machine acted
@@ -7,7 +7,7 @@
   are. It advises where a match would pay, not where advice does.
 * *the optimum*: ``solve``. What there is to learn.
 
-``Fixed`` puts any policy behind the interface of learners, to be run and judged as they are.
+``Fixed`` gives any policy the interface of learners, so that ``learn`` can run and evaluate it.
 """
 
 from typing import Any
@@ -16,8 +16,8 @@ import numpy as np
 
 from counsel._arrays import brief, check_rng, generator_from, unlayered
 from counsel.errors import CounselError
-from counsel.learning.inputs import read_limit
-from counsel.learning.move import Move
+from counsel.learning.arguments import read_limit
+from counsel.learning.learner import Move
 from counsel.model.human import Human
 from counsel.model.policy import Policy
 from counsel.model.problem import AdviceProblem
@@ -35,9 +35,9 @@ def as_if_all_listened(
     problem
         The world and the person, whose adherence does not matter.
     penalty
-        What each piece of advice costs, in units of reward.
+        The cost of a piece of advice, in units of reward.
     budget
-        Pieces of advice an episode, on average, if all were taken.
+        The expected pieces of advice per episode if all were matched.
 
     Returns
     -------
@@ -47,7 +47,7 @@ def as_if_all_listened(
     Raises
     ------
     CounselError
-        When the penalty or the budget makes no sense, or both are given.
+        If the penalty or the budget is invalid, or both are given.
 
     Examples
     --------
@@ -66,26 +66,26 @@ def as_if_all_listened(
 
 
 class Fixed:
-    """A policy behind the interface of learners: it learns nothing.
+    """A policy with the interface of learners: it learns nothing.
 
-    Lets ``learn`` judge any policy as it judges learners.
+    Lets ``learn`` evaluate any policy as it evaluates learners.
 
     Parameters
     ----------
     policy
-        What is advised: a ``Policy``.
+        The policy to advise by.
     penalty
-        What each piece of advice costs when it is judged; not with a budget.
+        The cost of a piece of advice when the policy is evaluated; not with a budget.
     budget
-        The expected pieces of advice in an episode of the best policy it is judged by; not with a
+        The expected pieces of advice per episode of the policy it is compared with; not with a
         penalty.
     rng
-        Where chance comes from when a random cell advises one person; needed for those only.
+        The generator of live advice; needed only where a policy is random.
 
     Raises
     ------
     CounselError
-        When ``policy`` is no ``Policy``, ``rng`` no generator, or the limit makes no sense.
+        If ``policy`` is no ``Policy``, ``rng`` no generator, or the limit is invalid.
 
     Examples
     --------
@@ -124,7 +124,7 @@ class Fixed:
 
     @property
     def policy(self) -> Policy:
-        """What to advise."""
+        """The policy."""
         return self._policy
 
     def update(self, batch: Episodes) -> None:
@@ -133,7 +133,7 @@ class Fixed:
         Parameters
         ----------
         batch
-            Not looked at.
+            Ignored.
         """
 
     def advise(self, step: int, state: int) -> int:
@@ -154,18 +154,18 @@ class Fixed:
         Raises
         ------
         CounselError
-            When ``step`` or ``state`` is out of range, or chance decides there and no ``rng`` was
+            If ``step`` or ``state`` is out of range, or chance decides there and no ``rng`` was
             given.
         """
         return self._policy.draw(step, state, self._rng)
 
     def observe(self, move: Move) -> None:
-        """Take no note.
+        """Ignore a decision.
 
         Parameters
         ----------
         move
-            Not looked at.
+            Ignored.
         """
 
     def finish(self, *, terminated: bool = False) -> None:
@@ -174,26 +174,26 @@ class Fixed:
         Parameters
         ----------
         terminated
-            Not looked at.
+            Ignored.
         """
 
     def state(self) -> dict[str, Any]:
-        """Return where chance stands; there is nothing else.
+        """Return the state of the generator; there is nothing else.
 
         Returns
         -------
         dict
-            What ``restore`` takes.
+            The state for ``restore``.
         """
         return {"chance": None if self._rng is None else self._rng.bit_generator.state}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Go on from there.
+        """Continue from a saved state.
 
         Parameters
         ----------
         state
-            What ``state`` returned.
+            A state that ``state`` returned.
         """
         if self._rng is not None and state["chance"] is not None:
             self._rng = generator_from(state["chance"])

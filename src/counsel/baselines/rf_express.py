@@ -31,44 +31,47 @@ from numpy.typing import ArrayLike
 
 from counsel._arrays import Floats, positive
 from counsel.baselines._rf_express_kernels import plan_express, plan_plug_in
-from counsel.baselines.black_box import Counted
+from counsel.baselines.advice_counts import AdviceCounts
+from counsel.baselines.black_box import BlackBoxLearner
 from counsel.learning._rfe_kernels import phi
+from counsel.learning.learner import LIVE, is_overridden
+from counsel.learning.live_play import play_live
 from counsel.model.policy import Advice, Policy
 from counsel.model.problem import Shape
+from counsel.simulate.episodes import Episodes
 from counsel.simulate.simulator import Simulator
 
 
-class RFExpress(Counted):
+class RFExpress(BlackBoxLearner):
     """Explores for every reward at once, and plans afterwards.
 
-    Takes advice and what follows for a black box: the person's actions are not looked at.
+    Treats advice and what follows as a black box: the person's actions are ignored.
 
     Parameters
     ----------
     shape
-        What is known: ``problem.shape``.
+        The sizes of the problem: ``problem.shape``.
     rng
-        Where ties are broken.
+        The generator that breaks ties.
     reward
         The machine's rewards [s, b] or [h, s, b], silence last, for which ``policy`` is planned:
         ``problem.machine().reward``; None where they are not known.
     delta
         The probability of failure, between 0 and 1.
     epsilon
-        How near the best the plan is to be, in units of reward; without it exploration never stops
-        of itself.
+        The accuracy of the plan, in units of reward; without it exploration never stops by itself.
     scale
-        What the bonus is multiplied by: 1 in theory.
+        The factor of the bonus: 1 in theory.
     penalty
-        What each piece of advice costs, in units of reward.
+        The cost of a piece of advice, in units of reward.
     known_zero
-        Booleans [s] or [h, s]: states known to be worth nothing, besides those where episodes end.
+        Booleans [s] or [h, s]: states known to have value 0, besides those where episodes end.
 
     Raises
     ------
     CounselError
-        When ``shape`` is no shape, a table has other axes or leaves the range of rewards, or a
-        number makes no sense.
+        If ``shape`` is not a Shape, a table has other axes or leaves the range of rewards, or a
+        number is invalid.
 
     Examples
     --------
@@ -104,53 +107,65 @@ class RFExpress(Counted):
         self.epsilon = None if epsilon is None else positive("epsilon", epsilon)
         H, S, A = self._sizes
         self._base = math.log(3.0 * S * (A + 1) * H) - math.log(self.delta)
+        self._counts = AdviceCounts(self._rows)
+        self._own(self._counts)
+        self._plug_in_policy: Policy | None = None
+
+    def _forget_plans(self) -> None:
+        super()._forget_plans()
+        self._plug_in_policy = None
+
+    def _learn(self, batch: Episodes, paid: Floats) -> bool:
+        return self._counts.add(batch, paid)
 
     def explore(self, simulator: Simulator, *, episodes: int, rng: Generator) -> None:
-        """Play episodes where most is uncertain, then take in what was seen.
+        """Play episodes where most is uncertain, and learn from them.
 
         Parameters
         ----------
         simulator
             The world and the person.
         episodes
-            How many.
+            The number of episodes.
         rng
-            Where chance comes from.
+            The generator of the episodes.
         """
+        if is_overridden(self, RFExpress, *LIVE):
+            play_live(self, simulator, episodes=episodes, rng=rng)
+            return
         self.update(simulator.play(self.drawn, episodes=episodes, rng=rng))
 
     def best_advice(self) -> Advice:
-        """Return what to try next: the most uncertain advice.
+        """Return the most uncertain advice: what to try next.
 
         Returns
         -------
         ndarray
-            What to advise [h, s], whole numbers; the number of actions is silence.
+            Advice [h, s], whole numbers; the number of actions is silence.
         """
-        H, S, A = self._sizes
-        advice: Advice = np.full((H, S), A, dtype=np.int16)
-        self._express(self.rng.random((H, S)), advice)
+        advice = self._empty_advice()
+        self._fill_advice(self.rng.random(advice.shape), advice)
         return advice
 
     @property
     def policy(self) -> Policy:
-        """The best policy on what was seen."""
-        if self._policy is None:
+        """The best policy in the empirical MDP."""
+        if self._plug_in_policy is None:
             H, S, A = self._sizes
-            advice: Advice = np.full((H, S), A, dtype=np.int16)
-            plan_plug_in(self._box(), advice, np.empty((H + 1, S)))
-            self._policy = Policy.trusted(advice, n_actions=A)
-        return self._policy
+            advice = self._empty_advice()
+            plan_plug_in(self._empirical_mdp(self._counts), advice, np.empty((H + 1, S)))
+            self._plug_in_policy = Policy.trusted(advice, n_actions=A)
+        return self._plug_in_policy
 
     @property
     def uncertainty(self) -> float:
-        """W_1 at the start; small when every policy can be judged, whatever the rewards."""
-        H, S, A = self._sizes
+        """W_1 at the start; small when every policy can be evaluated, whatever the rewards."""
+        H, S, _ = self._sizes
         if self.episode == 0:
             return float(H)
-        W = self._express(np.zeros((H, S)), np.full((H, S), A, dtype=np.int16))
+        W = self._fill_advice(np.zeros((H, S)), self._empty_advice())
         n = float(self.episode)
-        return self._from_start(W[0], self.scale * 15.0 * H * H * phi(n, self._base, S) / n)
+        return self._ends.uncertainty(W[0], self.scale * 15.0 * H * H * phi(n, self._base, S) / n)
 
     @property
     def done(self) -> bool:
@@ -160,9 +175,10 @@ class RFExpress(Counted):
         W = self.uncertainty
         return W + 3.0 * math.e * math.sqrt(W) <= self.epsilon / self._unit / 2.0
 
-    def _express(self, ties: Floats, advice: Advice) -> Floats:
+    def _fill_advice(self, ties: Floats, advice: Advice) -> Floats:
         """Fill the most uncertain advice; return W [h, s] of it."""
         H, S, _ = self._sizes
         W: Floats = np.empty((H + 1, S))
-        plan_express(self._box(), self.scale, self._base, ties, advice, W)
+        model = self._empirical_mdp(self._counts)
+        plan_express(model, self.scale, self._base, ties, advice, W)
         return W

@@ -1,6 +1,6 @@
 """UC-CFH: the best plan within a budget, in the best plausible world (Kalagarla et al. 2021).
 
-Setting, ℓ and phases: ``plausible.py``, with k = 4: two bounds, each on both sides, as the
+Setting, ℓ and phases: ``confidence_sets.py``, with k = 4: two bounds, each on both sides, as the
 programme needs plain intervals. Each p(t | s, b) seen n times lies within
 
     p̂ ± min{√(ℓ / 2n), √(2 p̂ (1 − p̂) ℓ / n) + 7 ℓ / (3 (n − 1))}
@@ -17,36 +17,40 @@ Deviates
 * The paper minimises costs; here rewards are maximised and a piece of advice costs 1.
 * Counts are those of a step, with δ₁ for that. The paper's m has a factor C more than UCFH's.
 * Every update counts, unless ``Phases`` are asked for: its own rule would not learn anything in the
-  paper's experiments (see ``plausible.py``). All rows that are ripe count at once.
+  paper's experiments (see ``confidence_sets.py``). All rows that are ripe count at once.
 * Only rows that can occur enter the programme. Where the plan does not expect to come it is silent.
 * Where the first state is drawn, its law is what was seen; before anything was, all are as likely.
 * States where an episode ended are worth 0 and cost nothing (see ``black_box.py``). ``scale`` is c.
 """
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 from numpy.random import Generator
 from numpy.typing import ArrayLike
 
-from counsel._arrays import Bools, Floats, by_step
+from counsel._arrays import Bools, Floats, by_step, positive
 from counsel.baselines._confidence_set_kernels import fill_intervals
-from counsel.baselines.confidence_sets import Phases, Plausible
-from counsel.baselines.extended_lp import NOTHING, Extended, Flows, solve_extended
+from counsel.baselines.black_box import BlackBoxLearner
+from counsel.baselines.confidence_sets import ConfidenceSets, Guarantee, Phases
+from counsel.baselines.extended_lp import NOTHING, ExtendedSolution, Flows, solve_extended
 from counsel.errors import CounselError
-from counsel.learning._transition_kernels import all_links
-from counsel.learning.learnt_model import LearntPlan, Seen, plan_on, seen_problem, with_silence
+from counsel.learning.arguments import require_rewards
+from counsel.learning.learnt_model import LearntPlan, TransitionTable, empirical_problem, plan_on
 from counsel.model.policy import Advice, Policy
 from counsel.model.problem import AdviceProblem, Shape
+from counsel.simulate.episodes import Episodes
+
+BOUNDS = 4
+"""How many bounds the intervals are made of (k): two, each on both sides."""
 
 MOST_FLOWS = 400_000
 """Larger programmes are refused: they would run for minutes each."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Optimistic(LearntPlan):
-    """What the programme promises, and the world in which it would come true.
+class OptimisticPlan(LearntPlan):
+    """The optimistic plan of UC-CFH, and the world in which it would come true.
 
     Attributes
     ----------
@@ -55,9 +59,9 @@ class Optimistic(LearntPlan):
     advice_count
         Pieces of advice in an episode in ``world``.
     price
-        What a little more budget would bring, for each piece.
+        The gain per piece of a little more budget.
     policy
-        The policy that is promised so much.
+        The policy.
     world
         A problem whose actions are the advice and, last, to be left alone, and whose person always
         listens. The policy, evaluated there, is worth ``value``.
@@ -66,40 +70,40 @@ class Optimistic(LearntPlan):
     world: AdviceProblem
 
 
-class UCCFH(Plausible):
-    """Plans within a budget for the best world within intervals, by a linear programme.
+class UCCFH(BlackBoxLearner):
+    """Plans within a budget for the best plausible world by a linear programme.
 
-    Takes advice and what follows for a black box: the person's actions are not looked at.
+    Treats advice and what follows as a black box: the person's actions are ignored.
 
     Parameters
     ----------
     shape
-        What is known: ``problem.shape``.
+        The sizes of the problem: ``problem.shape``.
     rng
-        Where chance comes from when a random cell advises one person.
+        The generator of live advice where the policy is random.
     reward
         The machine's rewards [s, b] or [h, s, b], silence last: ``problem.machine().reward``.
     budget
-        The expected pieces of advice in an episode.
+        The expected pieces of advice per episode.
     epsilon
-        How near the best an episode is to be, in units of reward.
+        The accuracy of an episode, in units of reward.
     delta
         The probability of failure, between 0 and 1.
     scale
-        What ℓ is multiplied by: 1 in theory.
+        The factor of ℓ: 1 in theory.
     support
         Booleans [s, t], dense or sparse: which states can follow which. All when not given, which
         makes programmes of H S² B unknowns.
     phases
-        ``Phases()`` for the paper's rule; without it everything counts at every update.
+        ``Phases()`` for the paper's rule; without it all counts take effect at every update.
     known_zero
-        Booleans [s] or [h, s]: states known to be worth nothing, besides those where episodes end.
+        Booleans [s] or [h, s]: states known to have value 0, besides those where episodes end.
 
     Raises
     ------
     CounselError
-        When ``shape`` is no shape, ``reward`` is missing, a table has other axes or leaves the
-        range of rewards, a state has no successor in ``support``, a number makes no sense, or the
+        If ``shape`` is not a Shape, ``reward`` is missing, a table has other axes or leaves the
+        range of rewards, a state has no successor in ``support``, a number is invalid, or the
         programme would have more than 400,000 unknowns.
 
     Examples
@@ -121,8 +125,6 @@ class UCCFH(Plausible):
     11.53 2.0
     """
 
-    bounds: ClassVar[int] = 4
-
     def __init__(  # noqa: PLR0913 (the settings of the theorem)
         self,
         shape: Shape,
@@ -138,31 +140,28 @@ class UCCFH(Plausible):
         known_zero: ArrayLike | None = None,
     ) -> None:
         super().__init__(
-            shape,
-            rng=rng,
-            reward=reward,
-            epsilon=epsilon,
-            delta=delta,
-            scale=scale,
-            budget=budget,
-            support=support,
-            phases=phases,
-            known_zero=known_zero,
+            shape, rng=rng, reward=require_rewards(reward), budget=budget, known_zero=known_zero
         )
-        flows = int(self._cells().sum()) * (shape.n_actions + 1) * self.most_successors
+        self.epsilon, self.delta = positive("epsilon", epsilon), positive("delta", delta, 1.0)
+        self.scale = positive("scale", scale)
+        guarantee = Guarantee(self.epsilon / self._unit, self.delta, self.scale)
+        self.sets = ConfidenceSets(
+            shape, guarantee, bounds=BOUNDS, support=support, phases=phases, m_times_successors=True
+        )
+        self._own(self.sets)
+        self.phases, self.support = phases, self.sets.support
+        flows = int(self._cells().sum()) * (shape.n_actions + 1) * self.sets.most_successors
         if flows > MOST_FLOWS:
             hint = "use a smaller world"
-            if self.support is None:
+            if self.sets.support is None:
                 hint = "say in support which states can follow which, or " + hint
             raise CounselError(
                 f"the linear programme would have about {flows:,} unknowns, more than "
                 f"{MOST_FLOWS:,}; {hint}"
             )
 
-    @property
-    def m(self) -> float:
-        """How much has to be seen (m of the paper)."""
-        return super().m * self.most_successors
+    def _learn(self, batch: Episodes, paid: Floats) -> bool:
+        return self.sets.add(batch, paid)
 
     def draw(self) -> Policy:
         """Solve the programme.
@@ -170,61 +169,62 @@ class UCCFH(Plausible):
         Returns
         -------
         Policy
-            Its policy; silent where it does not expect to come.
+            Its policy; silent where it does not expect to get.
 
         Raises
         ------
         CounselError
-            When the solver finds no optimum.
+            If the solver finds no optimum.
         """
         flows = self._flows()
         return self._policy_of(flows, self._solve(flows))
 
     def best_advice(self) -> Advice:
-        """Return the likeliest advice of the plan that is played.
+        """Return the most likely advice of the policy that is played.
 
         Returns
         -------
         ndarray
-            What to advise [h, s], whole numbers; the number of actions is silence.
+            Advice [h, s], whole numbers; the number of actions is silence.
         """
         return self.drawn.advice.copy()
 
-    def optimistic(self) -> Optimistic:
-        """Return what the programme promises now, and the world in which that would come true.
+    def optimistic(self) -> OptimisticPlan:
+        """Return the optimistic plan, and the world in which it would come true.
 
         Returns
         -------
-        Optimistic
+        OptimisticPlan
             Value, advice count, price, policy and world.
 
         Raises
         ------
         CounselError
-            When the solver finds no optimum.
+            If the solver finds no optimum.
         """
         flows = self._flows()
-        found = self._solve(flows)
+        solution = self._solve(flows)
         H, S, A = self._sizes
-        x = np.where(found.x > NOTHING, found.x, 0.0)
+        x = np.where(solution.x > NOTHING, solution.x, 0.0)
         of = np.repeat(np.arange(flows.step.size), np.diff(flows.indptr))
-        kept = (x[of] > 0.0) & (found.z > 0.0)
+        used = (x[of] > 0.0) & (solution.z > 0.0)
         row = (flows.step * S + flows.state) * (A + 1) + flows.advice
-        # Whole "visits" are enough to tell what was tried; "times" are then the chances.
+        # Whole "visits" suffice to mark what was tried; "times" are then probabilities.
         visits = np.zeros((H, S, A + 1), dtype=np.int64)
         visits.reshape(-1)[row[x > 0.0]] = 1
-        total = np.bincount(of[kept], found.z[kept], minlength=row.size)
-        chance = found.z[kept] / total[of[kept]]
-        believed = Seen(visits, self._known_reward(), row[of[kept]], flows.follows[kept], chance)
-        law, idle = self._law_of_start()
-        settled = float(law[self._over[0]].sum()) + idle
-        value = found.value + H * self._rest * settled
-        return Optimistic(
+        total = np.bincount(of[used], solution.z[used], minlength=row.size)
+        probability = solution.z[used] / total[of[used]]
+        reward, then = self._known_reward(), flows.follows[used]
+        table = TransitionTable(visits, reward, row[of[used]], then, probability)
+        law, idle = self._ends.law()
+        over = float(law[self._over[0]].sum()) + idle
+        value = solution.value + H * self._rest * over
+        return OptimisticPlan(
             value=value * self._unit + H * self._low,
             advice_count=float(x[flows.advice != A].sum()),
-            price=found.price * self._unit,
-            policy=self._policy_of(flows, found),
-            world=self._problem(believed),
+            price=solution.price * self._unit,
+            policy=self._policy_of(flows, solution),
+            world=self._problem(table),
         )
 
     def model(self) -> AdviceProblem:
@@ -236,15 +236,15 @@ class UCCFH(Plausible):
             Its actions are the advice and, last, to be left alone; its person always listens. One
             state more stands for what was never seen, and pays the least there is.
         """
-        row, then, times = all_links(self._head, self._links)
-        return self._problem(
-            with_silence(Seen(self._visits, self._known_reward(), row, then, times))
-        )
+        transitions = self.sets.counts.transitions
+        row, then, times = transitions.entries()
+        table = TransitionTable(transitions.visits, self._known_reward(), row, then, times)
+        return self._problem(table.with_silence())
 
-    def _problem(self, seen: Seen) -> AdviceProblem:
-        law, idle = self._law_of_start()
+    def _problem(self, table: TransitionTable) -> AdviceProblem:
+        law, idle = self._ends.law()
         least = self.shape.reward_range[0]
-        return seen_problem(seen, self._over, least, np.append(law, 0.0), idle=idle)
+        return empirical_problem(table, self._over, least, np.append(law, 0.0), idle=idle)
 
     def plan(
         self, *, penalty: float | None = None, budget: float | None = None, hard: bool = False
@@ -254,9 +254,9 @@ class UCCFH(Plausible):
         Parameters
         ----------
         penalty
-            What each piece of advice costs, in units of reward; not with a budget.
+            The cost of a piece of advice, in units of reward; not with a budget.
         budget
-            Pieces of advice an episode, on average.
+            The expected pieces of advice per episode.
         hard
             Whether no episode may exceed the budget.
 
@@ -268,7 +268,7 @@ class UCCFH(Plausible):
         Raises
         ------
         CounselError
-            When the limit makes no sense.
+            If the limit is invalid.
         """
         return plan_on(self.model(), self.shape, penalty=penalty, budget=budget, hard=hard)
 
@@ -283,22 +283,22 @@ class UCCFH(Plausible):
         known = np.zeros((1, 1, 1)) if self._reward is None else self._reward
         return by_step(known, self.shape.horizon)
 
-    def _solve(self, flows: Flows) -> Extended:
+    def _solve(self, flows: Flows) -> ExtendedSolution:
         S, A = self.shape.n_states, self.shape.n_actions
-        law, _ = self._law_of_start()
+        law, _ = self._ends.law()
         return solve_extended(flows, law, n_states=S, defer=A, budget=self.budget)
 
     def _cells(self) -> Bools:
         """Return which cells [h, s] can occur and are not over."""
         H, S, _ = self._sizes
-        gone = self._over | self._shut
-        here = (self._law_of_start()[0] > 0.0) & ~gone[0]
+        gone = self._over | self._unreachable
+        here = (self._ends.law()[0] > 0.0) & ~gone[0]
         cells = np.zeros((H, S), dtype=np.bool_)
         for h in range(H):
             cells[h] = here
             onward = np.full(S, here.any())
-            if self.support is not None:
-                onward = np.asarray(here.astype(np.int64) @ self.support).reshape(-1) > 0
+            if self.sets.support is not None:
+                onward = np.asarray(here.astype(np.int64) @ self.sets.support).reshape(-1) > 0
             here = onward & ~gone[h + 1]
         return cells
 
@@ -306,37 +306,38 @@ class UCCFH(Plausible):
         """Lay out rows, flows, intervals and rewards."""
         H, S, A = self._sizes
         B = A + 1
-        may = by_step(self._open, H) & self._cells()[..., None]
+        may = by_step(self._allowed, H) & self._cells()[..., None]
         step, state, advice = np.nonzero(may)
-        starts, follows = self._follows()
-        if self.support is None:
+        starts, follows = self.sets.successors()
+        if self.sets.support is None:
             starts, follows = np.arange(S + 1) * S, np.tile(np.arange(S), S)
         size = np.diff(starts)[state]
         indptr = np.append(0, np.cumsum(size))
         within = np.arange(indptr[-1]) - np.repeat(indptr[:-1], size)
         to = follows[np.repeat(starts[state], size) + within]
         row = (step * S + state) * B + advice
-        seen, t, times = all_links(self._head, self._links)
-        key = seen * S + t
+        transitions = self.sets.counts.transitions
+        counted_row, t, times = transitions.entries()
+        key = counted_row * S + t
         order = np.argsort(key)
         wanted = np.repeat(row, size) * S + to
-        found = np.searchsorted(key[order], wanted)
-        there = np.append(key[order], -1)[found] == wanted
-        n = np.repeat(self._visits.reshape(-1)[row], size).astype(np.float64)
-        p = np.where(there, np.append(times[order], 0)[found], 0) / np.maximum(n, 1.0)
+        at = np.searchsorted(key[order], wanted)
+        counted = np.append(key[order], -1)[at] == wanted
+        n = np.repeat(transitions.visits.reshape(-1)[row], size).astype(np.float64)
+        p = np.where(counted, np.append(times[order], 0)[at], 0) / np.maximum(n, 1.0)
         low, high = np.empty(p.size), np.empty(p.size)
-        fill_intervals(p, n, self.log, low, high)
+        fill_intervals(p, n, self.sets.log, low, high)
         after = np.repeat(step, size) + 1
-        ends = np.where(self._shut[after, to] | (after == H), 0.0, np.nan)
+        ends = np.where(self._unreachable[after, to] | (after == H), 0.0, np.nan)
         ends = np.where(self._over[after, to], (H - after) * self._rest, ends)
         reward = self._scaled_reward[step, state, advice]
         return Flows(step, state, advice, reward, indptr, to, low, high, ends)
 
-    def _policy_of(self, flows: Flows, found: Extended) -> Policy:
+    def _policy_of(self, flows: Flows, solution: ExtendedSolution) -> Policy:
         """Return π = x / Σ x; silence where no flow comes."""
         H, S, A = self._sizes
         table = np.zeros((H, S, A + 1))
-        x = np.where(found.x > NOTHING, found.x, 0.0)
+        x = np.where(solution.x > NOTHING, solution.x, 0.0)
         table[flows.step, flows.state, flows.advice] = x
         table[table.sum(axis=2) == 0.0, A] = 1.0
         return Policy.from_probabilities(table / table.sum(axis=2, keepdims=True))

@@ -32,55 +32,57 @@ from counsel.baselines._optimism_kernels import (
     FREEDMAN,
     HOEFFDING,
     Bonus,
-    Notes,
+    EpisodeTotals,
     plan_ucbvi,
     ucbvi_episodes,
 )
-from counsel.baselines.black_box import Counted
+from counsel.baselines.advice_counts import AdviceCounts
+from counsel.baselines.black_box import BlackBoxLearner
 from counsel.baselines.bonuses import Freedman, Hoeffding, read_bonus
-from counsel.learning._transition_kernels import with_room
-from counsel.learning.inputs import require_rewards
+from counsel.learning.arguments import require_rewards
+from counsel.learning.learner import LIVE, is_overridden
 from counsel.model.policy import Advice
 from counsel.model.problem import Shape
 from counsel.planning.advice_rules import Rules
 from counsel.planning.backward import model_of
+from counsel.simulate.episodes import Episodes
 from counsel.simulate.simulator import Simulator
 
 NUMBERS = 4_000_000
 """Random numbers drawn at a time."""
 
 
-class UCBVI(Counted):
+class UCBVI(BlackBoxLearner):
     """Learns the machine's MDP by optimistic value iteration.
 
-    Takes advice and what follows for a black box: the person's actions are not looked at.
+    Treats advice and what follows as a black box: the person's actions are ignored.
 
     Parameters
     ----------
     shape
-        What is known: ``problem.shape``.
+        The sizes of the problem: ``problem.shape``.
     rng
-        Where ties are broken.
+        The generator that breaks ties.
     reward
         The machine's rewards [s, b] or [h, s, b], silence last: ``problem.machine().reward``.
     episodes
-        How many will be played: the bonus depends on it.
+        The number of episodes to be played: the bonus depends on it.
     bonus
-        ``Freedman()``, which None means too, or ``Hoeffding()``.
+        ``Freedman()`` (the default) or ``Hoeffding()``.
     delta
         The probability of failure, between 0 and 1.
     scale
-        What the bonus is multiplied by: 1 in theory.
+        The factor of the bonus: 1 in theory.
     penalty
-        What each piece of advice costs, in units of reward.
+        The cost of a piece of advice, in units of reward.
     known_zero
-        Booleans [s] or [h, s]: states known to be worth nothing, besides those where episodes end.
+        Booleans [s] or [h, s]: states known to have value 0, besides those where episodes end.
 
     Raises
     ------
     CounselError
-        When ``shape`` is no shape, ``reward`` is missing, a table has other axes or leaves the
-        range of rewards, or a number or the bonus makes no sense.
+        If ``shape`` is not a Shape, ``reward`` is missing, a table has other axes or leaves the
+        range of rewards, or a number or the bonus is invalid.
 
     Examples
     --------
@@ -91,21 +93,14 @@ class UCBVI(Counted):
     >>> from counsel.worlds import make
     >>> problem = make("night-shift")
     >>> for scale in (1.0, 0.001):
-    ...     learner = UCBVI(
-    ...         problem.shape,
-    ...         rng=default_rng(1),
-    ...         reward=problem.machine().reward,
-    ...         episodes=2000,
-    ...         scale=scale,
-    ...     )
+    ...     known = dict(reward=problem.machine().reward, episodes=2000)
+    ...     learner = UCBVI(problem.shape, rng=default_rng(1), scale=scale, **known)
     ...     run = learn(learner, Simulator(problem), episodes=2000, every=50, rng=default_rng(0))
     ...     *_, last = run
     ...     print(scale, round(last.value_gap, 2))
     1.0 0.94
     0.001 0.07
     """
-
-    arrays = (*Counted.arrays, "_Q", "_V")
 
     def __init__(  # noqa: PLR0913 (the settings of the theorem)
         self,
@@ -135,66 +130,65 @@ class UCBVI(Counted):
         self._Q = np.full((H, S, A + 1), float(H))
         self._V = np.full((H + 1, S), float(H))
         self._V[H] = 0.0
+        self._counts = AdviceCounts(self._rows)
+        self._own(self._counts)
+        self._saved.add(self, {"_Q": "_Q", "_V": "_V"})
+
+    def _learn(self, batch: Episodes, paid: Floats) -> bool:
+        return self._counts.add(batch, paid)
 
     def best_advice(self) -> Advice:
-        """Plan on what was seen; ties are drawn.
-
-        Returns
-        -------
-        ndarray
-            What to advise [h, s], whole numbers; the number of actions is silence.
-        """
-        H, S, A = self._sizes
-        advice: Advice = np.full((H, S), A, dtype=np.int16)
-        ties = self.rng.random((H, S))
-        plan_ucbvi(self._box(), self._bonus, ties, advice, self._Q, self._V)
+        advice, ties = self._empty_advice(), self.rng.random(self._rows[:2])
+        plan_ucbvi(self._empirical_mdp(self._counts), self._bonus, ties, advice, self._Q, self._V)
         return advice
 
     @property
     def can_run(self) -> bool:
-        """Whether ``run`` can be used here, which is always so."""
-        return True
+        """Whether ``run`` can be used: unless a method that it stands for is overridden."""
+        return not is_overridden(
+            self, UCBVI, "best_advice", "draw", "drawn", "policy", "update", *LIVE
+        )
 
     def run(
         self, simulator: Simulator, *, best: float, episodes: int, every: int, rng: Generator
     ) -> tuple[Floats, Floats]:
         """Play and learn in one compiled loop.
 
-        The same episodes, and the same learner afterwards, as with ``policy`` and ``update`` in
-        turn.
+        The episodes, and the learner afterwards, are the same as with ``policy`` and ``update`` in
+        turn. ``learn`` uses it if ``can_run``.
 
         Parameters
         ----------
         simulator
-            The world and the person; the truth in it is read to judge policies only.
+            The world and the person; the truth in it is read to compute value gaps only.
         best
-            What the best policy is worth, less the penalty.
+            The value of the best policy, less the penalty.
         episodes
-            How many to play.
+            The number of episodes to play.
         every
-            After how many to update.
+            The number of episodes between updates.
         rng
-            Where chance comes from.
+            The generator of the episodes.
 
         Returns
         -------
         gaps : ndarray
-            What each episode's policy fell short of ``best`` [episode].
+            The value gap of each episode's policy to ``best`` [episode].
         pieces : ndarray
-            Its expected pieces of advice [episode].
+            The expected pieces of advice of that policy [episode].
         """
         problem = simulator.problem
         H, S, _ = self._sizes
         advice = np.array(self.drawn.advice)
         rules = Rules.read(problem, forbidden=None, required=None, allow_reverse=True)
         truth = model_of(problem, rules)
-        notes = Notes(
-            self._paid,
-            self._square,
-            self._starts,
-            self._idle,
-            self._ended,
-            self._shut,
+        totals = EpisodeTotals(
+            self._counts.paid,
+            self._counts.square,
+            self._ends.starts,
+            self._ends.idle,
+            self._ends.ended,
+            self._unreachable,
             self._low,
             self._unit,
             self.penalty / self._unit,
@@ -203,15 +197,15 @@ class UCBVI(Counted):
         blocks = max(1, min(NUMBERS // (H * S), NUMBERS // (every * simulator.draws)))
         for begin in range(0, episodes, blocks * every):
             size = min(blocks * every, episodes - begin)
-            self._links = with_room(self._links, int(self._used[0]), size * H)
+            self._counts.transitions.make_room(size * H)
             value_n, pieces_n = np.empty(size), np.empty(size)
             ucbvi_episodes(
                 simulator.scene,
                 rng.random((size, simulator.draws)),
                 self.rng.random((-(-size // every) - first, H, S)),
                 self._bonus,
-                self._box(),
-                notes,
+                self._empirical_mdp(self._counts),
+                totals,
                 truth,
                 problem.mdp.start,
                 every,
@@ -231,4 +225,4 @@ class UCBVI(Counted):
     @property
     def upper(self) -> Floats:
         """V [h, s] of the last plan, in the units of the rewards; a last step more holds 0."""
-        return sealed(self._values(self._V))
+        return sealed(self._unscale_values(self._V))

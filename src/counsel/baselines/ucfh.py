@@ -1,6 +1,6 @@
 """UCFH: the best plan in the best plausible world (Dann and Brunskill 2015).
 
-Setting, ℓ and phases: ``plausible.py``, with k = 6: three bounds, each on both sides. Each
+Setting, ℓ and phases: ``confidence_sets.py``, with k = 6: three bounds, each on both sides. Each
 p(t | s, b) seen n times lies within
 
     |p − p̂| ≤ √(ℓ / 2n),   |p − p̂| ≤ √(2 p̂ (1 − p̂) ℓ / n) + 7 ℓ / (3 (n − 1)),
@@ -23,52 +23,56 @@ Deviates
 * Ties are drawn. States where an episode ended are worth 0 (see ``black_box.py``). ``scale`` is c.
 """
 
-from typing import ClassVar
-
 import numpy as np
 from numpy.random import Generator
 from numpy.typing import ArrayLike
 
-from counsel._arrays import Floats, sealed
+from counsel._arrays import Floats, positive, sealed
 from counsel.baselines._confidence_set_kernels import plan_extended
-from counsel.baselines.confidence_sets import Phases, Plausible
+from counsel.baselines.black_box import BlackBoxLearner
+from counsel.baselines.confidence_sets import ConfidenceSets, Guarantee, Phases
+from counsel.learning.arguments import require_rewards
 from counsel.model.policy import Advice
 from counsel.model.problem import Shape
+from counsel.simulate.episodes import Episodes
+
+BOUNDS = 6
+"""How many bounds the intervals are made of (k): three, each on both sides."""
 
 
-class UCFH(Plausible):
-    """Plans for the best world within intervals, by extended value iteration.
+class UCFH(BlackBoxLearner):
+    """Plans for the best plausible world by extended value iteration.
 
-    Takes advice and what follows for a black box: the person's actions are not looked at.
+    Treats advice and what follows as a black box: the person's actions are ignored.
 
     Parameters
     ----------
     shape
-        What is known: ``problem.shape``.
+        The sizes of the problem: ``problem.shape``.
     rng
-        Where ties are broken.
+        The generator that breaks ties.
     reward
         The machine's rewards [s, b] or [h, s, b], silence last: ``problem.machine().reward``.
     epsilon
-        How near the best an episode is to be, in units of reward.
+        The accuracy of an episode, in units of reward.
     delta
         The probability of failure, between 0 and 1.
     scale
-        What ℓ is multiplied by: 1 in theory.
+        The factor of ℓ: 1 in theory.
     penalty
-        What each piece of advice costs, in units of reward.
+        The cost of a piece of advice, in units of reward.
     support
         Booleans [s, t], dense or sparse: which states can follow which. All when not given.
     phases
-        ``Phases()`` for the paper's rule; without it everything counts at every update.
+        ``Phases()`` for the paper's rule; without it all counts take effect at every update.
     known_zero
-        Booleans [s] or [h, s]: states known to be worth nothing, besides those where episodes end.
+        Booleans [s] or [h, s]: states known to have value 0, besides those where episodes end.
 
     Raises
     ------
     CounselError
-        When ``shape`` is no shape, ``reward`` is missing, a table has other axes or leaves the
-        range of rewards, a state has no successor in ``support``, or a number makes no sense.
+        If ``shape`` is not a Shape, ``reward`` is missing, a table has other axes or leaves the
+        range of rewards, a state has no successor in ``support``, or a number is invalid.
 
     Examples
     --------
@@ -92,9 +96,6 @@ class UCFH(Plausible):
     11.46
     """
 
-    bounds: ClassVar[int] = 6
-    arrays: ClassVar[tuple[str, ...]] = (*Plausible.arrays, "_upper")
-
     def __init__(  # noqa: PLR0913 (the settings of the theorem)
         self,
         shape: Shape,
@@ -110,35 +111,28 @@ class UCFH(Plausible):
         known_zero: ArrayLike | None = None,
     ) -> None:
         super().__init__(
-            shape,
-            rng=rng,
-            reward=reward,
-            epsilon=epsilon,
-            delta=delta,
-            scale=scale,
-            penalty=penalty,
-            support=support,
-            phases=phases,
-            known_zero=known_zero,
+            shape, rng=rng, reward=require_rewards(reward), penalty=penalty, known_zero=known_zero
         )
-        left = np.arange(shape.horizon, -1, -1.0)
-        self._upper = np.repeat(left[:, None], shape.n_states, axis=1)
+        self.epsilon, self.delta = positive("epsilon", epsilon), positive("delta", delta, 1.0)
+        self.scale = positive("scale", scale)
+        guarantee = Guarantee(self.epsilon / self._unit, self.delta, self.scale)
+        self.sets = ConfidenceSets(shape, guarantee, bounds=BOUNDS, support=support, phases=phases)
+        self._own(self.sets)
+        self.phases, self.support = phases, self.sets.support
+        steps_left = np.arange(shape.horizon, -1, -1.0)
+        self._upper = np.repeat(steps_left[:, None], shape.n_states, axis=1)
+        self._saved.add(self, {"_upper": "_upper"})
+
+    def _learn(self, batch: Episodes, paid: Floats) -> bool:
+        return self.sets.add(batch, paid)
 
     def best_advice(self) -> Advice:
-        """Plan on what was seen; ties are drawn.
-
-        Returns
-        -------
-        ndarray
-            What to advise [h, s], whole numbers; the number of actions is silence.
-        """
-        H, S, A = self._sizes
-        advice: Advice = np.full((H, S), A, dtype=np.int16)
-        ties = self.rng.random((H, S))
-        plan_extended(self._box(), self.log, *self._follows(), ties, advice, self._upper)
+        advice, ties = self._empty_advice(), self.rng.random(self._rows[:2])
+        sets, model = self.sets, self._empirical_mdp(self.sets.counts)
+        plan_extended(model, sets.log, *sets.successors(), ties, advice, self._upper)
         return advice
 
     @property
     def upper(self) -> Floats:
         """V [h, s] of the last plan, in the units of the rewards; a last step more holds 0."""
-        return sealed(self._values(self._upper))
+        return sealed(self._unscale_values(self._upper))

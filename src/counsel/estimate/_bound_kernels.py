@@ -1,7 +1,7 @@
 """Compiled confidence bounds of a probability from k matches in n.
 
-Each kind of bound is one branch of ``upper_bound``; ``intervals.py`` says what they mean. Kernels
-trust their input: 0 ≤ k ≤ n.
+Each kind of bound is a branch of ``upper_bound``; ``bounds.py`` explains them. Kernels trust their
+input: 0 ≤ k ≤ n.
 """
 
 from typing import NamedTuple
@@ -15,11 +15,15 @@ THEORY, PAPER, KL_LEVEL, KL_EVERY = range(4)
 
 
 class Rule(NamedTuple):
-    """One bound in numbers: what ``first`` and ``second`` are depends on the kind."""
+    """A built-in bound as numbers: the meaning of ``first`` and ``second`` depends on the kind."""
 
     kind: int
     first: float
     second: float
+
+    def __call__(self, matched: float, given: int, level: float) -> float:
+        """Return the upper end, as the function of any other bound does."""
+        return upper_bound(self, matched, given, level)
 
 
 @kernel
@@ -80,19 +84,3 @@ def fill_upper(rule: Rule, sum_g: Floats, count_g: Ints, level: float, high_g: F
     for g in range(count_g.size):
         total = min(max(sum_g[g], 0.0), float(count_g[g]))
         high_g[g] = upper_bound(rule, total, count_g[g], level)
-
-
-@kernel
-def lower_bound(rule: Rule, k: int, n: int, level: float) -> float:
-    """Return the lower end: each bound is the same seen from the other side."""
-    return 1.0 - upper_bound(rule, n - k, n, level)
-
-
-@kernel
-def fill_bounds(
-    rule: Rule, matched_g: Ints, given_g: Ints, level: float, low_g: Floats, high_g: Floats
-) -> None:
-    """Fill the interval of each group."""
-    for g in range(given_g.size):
-        low_g[g] = lower_bound(rule, matched_g[g], given_g[g], level)
-        high_g[g] = upper_bound(rule, matched_g[g], given_g[g], level)

@@ -1,7 +1,8 @@
 """Confidence bounds of an adherence θ from k matches in n pieces of advice, p = k / n.
 
-A bound is a value: it says how wide an interval is, and everything else (how many groups share an
-adherence, how long an episode is, how many have gone by) is told when it is asked.
+A bound is any object with a method ``rule(groups=…, horizon=…)`` that returns a function of k, n
+and the level log(1 + t) at episode t: the upper end. The lower end is 1 less the upper end of the
+refusals, n − k. Four bounds are built in; ``docs/how-to/learner.md`` adds another.
 
 * ``Theory``: the paper's set for Theorem 1 (appendix A.2), with L = log(12 G T H / δ), G groups,
   T episodes of H steps: every θ in [0, 1] with
@@ -27,31 +28,61 @@ adherence, how long an episode is, how many have gone by) is told when it is ask
 
 import math
 from dataclasses import dataclass
-from typing import Protocol
+from functools import partial
+from typing import Any, Protocol
 
 import numpy as np
 
-from counsel._arrays import Floats, Ints, positive, whole
+from counsel._arrays import Floats, Ints, brief, positive, whole
+from counsel.errors import CounselError
 from counsel.estimate._bound_kernels import (
     KL_EVERY,
     KL_LEVEL,
     PAPER,
     THEORY,
     Rule,
-    fill_bounds,
+    fill_upper,
 )
 
 
-class Bound(Protocol):
-    """A way to bound adherence."""
+class UpperEnd(Protocol):
+    """The upper end of a confidence interval, as a function of counts.
 
-    def rule(self, *, groups: int, horizon: int) -> Rule:
-        """Return the bound in numbers for so many groups and steps in an episode."""
+    A Python function, or one compiled by ``numba.njit``: then ``UCBAD`` runs in its compiled loop.
+    """
+
+    def __call__(self, matched: float, given: int, level: float, /) -> float:
+        """Return the upper end, between 0 and 1, for so many matches in ``given`` ≥ 1 pieces.
+
+        ``matched`` is not a whole number where rewards are bounded. ``level`` is log(1 + t), t the
+        last power of two up to the number of episodes so far, and 0 before the first.
+        """
+        ...
+
+
+class Bound(Protocol):
+    """A confidence bound of adherence: ``KL``, ``Theory``, ``PaperBonus``, or one of your own."""
+
+    def rule(self, *, groups: int, horizon: int) -> UpperEnd:
+        """Return the upper end as a function of the counts of one group.
+
+        Parameters
+        ----------
+        groups
+            The number of adherences that are bounded at once.
+        horizon
+            The number of steps per episode.
+
+        Returns
+        -------
+        callable
+            A function of the matches, the pieces of advice given, and the level.
+        """
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Theory:
+class Theory(Bound):
     """The paper's bound on adherence: valid with probability 1 − ``delta`` over all episodes.
 
     The widest of the three: it says next to nothing of the first dozens of pieces of advice.
@@ -66,7 +97,7 @@ class Theory:
     Raises
     ------
     CounselError
-        When ``delta`` is not between 0 and 1, or ``episodes`` no whole number of at least 1.
+        If ``delta`` is not between 0 and 1, or ``episodes`` no whole number of at least 1.
 
     Examples
     --------
@@ -87,27 +118,13 @@ class Theory:
         whole("episodes", self.episodes, least=1)
 
     def rule(self, *, groups: int, horizon: int) -> Rule:
-        """Return the two logarithms.
-
-        Parameters
-        ----------
-        groups
-            How many adherences are bounded at once.
-        horizon
-            How many steps an episode has.
-
-        Returns
-        -------
-        Rule
-            The bound in numbers, as compiled loops take it.
-        """
         union = math.log(groups) + math.log(self.episodes) + math.log(horizon)
         union -= math.log(self.delta)
         return Rule(THEORY, union + math.log(12.0), union)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PaperBonus:
+class PaperBonus(Bound):
     """The bonus of the paper's experiments: p ± ``scale`` √(2 log n / n), without a guarantee.
 
     Narrow early, so that refusals at the start can silence an advice for good; ``KL()`` keeps
@@ -116,12 +133,12 @@ class PaperBonus:
     Parameters
     ----------
     scale
-        What the bonus is multiplied by, above 0; 0.4 in the paper.
+        The factor of the bonus, above 0; 0.4 in the paper.
 
     Raises
     ------
     CounselError
-        When ``scale`` is not above 0 and finite.
+        If ``scale`` is not above 0 and finite.
 
     Examples
     --------
@@ -142,25 +159,11 @@ class PaperBonus:
         positive("scale", self.scale)
 
     def rule(self, *, groups: int, horizon: int) -> Rule:
-        """Return the scale.
-
-        Parameters
-        ----------
-        groups
-            Not used: the bonus does not depend on it.
-        horizon
-            Not used either.
-
-        Returns
-        -------
-        Rule
-            The bound in numbers, as compiled loops take it.
-        """
         return Rule(PAPER, float(self.scale), 0.0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class KL:
+class KL(Bound):
     """The Kullback–Leibler bound on adherence: practical, or valid with probability 1 − ``delta``.
 
     Parameters
@@ -173,7 +176,7 @@ class KL:
     Raises
     ------
     CounselError
-        When ``delta`` is not between 0 and 1.
+        If ``delta`` is not between 0 and 1.
 
     Examples
     --------
@@ -194,23 +197,71 @@ class KL:
             positive("delta", self.delta, 1.0)
 
     def rule(self, *, groups: int, horizon: int) -> Rule:
-        """Return log(G / δ), or nothing: the level then comes with the episode.
-
-        Parameters
-        ----------
-        groups
-            How many adherences are bounded at once.
-        horizon
-            Not used: the bound does not depend on it.
-
-        Returns
-        -------
-        Rule
-            The bound in numbers, as compiled loops take it.
-        """
         if self.delta is None:
             return Rule(KL_LEVEL, 0.0, 0.0)
         return Rule(KL_EVERY, math.log(groups) - math.log(self.delta), 0.0)
+
+
+class GroupBounds:
+    """A bound for a number of groups: the ends of the interval of each count.
+
+    Parameters
+    ----------
+    bound
+        The bound.
+    groups
+        The number of adherences that are bounded at once.
+    horizon
+        The number of steps per episode.
+
+    Raises
+    ------
+    CounselError
+        If ``bound`` has no method ``rule``, or that returns no function to [0, 1].
+    """
+
+    def __init__(self, bound: Bound, *, groups: int, horizon: int) -> None:
+        self._bound, self._groups, self._horizon = bound, groups, horizon
+        if not callable(getattr(bound, "rule", None)):
+            raise CounselError(
+                f"bound is {brief(bound)}; give KL(), Theory(…), PaperBonus() or an object with a "
+                "method rule(groups=…, horizon=…)"
+            )
+        self.rule = bound.rule(groups=groups, horizon=horizon)
+        if not callable(self.rule):
+            raise CounselError(
+                f"{type(bound).__name__}.rule returned {brief(self.rule)}; it must return a "
+                "function of matched, given and level"
+            )
+        self.upper(np.zeros(1), np.ones(1, np.int64), 0.0)
+
+    def __reduce__(self) -> tuple[Any, ...]:  # functions such as rules return cannot be pickled
+        build = partial(GroupBounds, groups=self._groups, horizon=self._horizon)
+        return build, (self._bound,)
+
+    def upper(self, total: Ints | Floats, given: Ints, level: float) -> Floats:
+        """Return the upper end for each total of ``given`` numbers in [0, 1]; 1 if none is given.
+
+        A total may miss its range by rounding.
+        """
+        high, total = np.empty(given.shape), np.asarray(total, dtype=np.float64)
+        if isinstance(self.rule, Rule):
+            fill_upper(self.rule, total.ravel(), given.ravel(), level, high.ravel())
+            return high
+        for place in np.ndindex(given.shape):
+            n = int(given[place])
+            k = min(max(float(total[place]), 0.0), float(n))
+            high[place] = self.rule(k, n, level) if n > 0 else 1.0
+            if not 0.0 <= high[place] <= 1.0:
+                raise CounselError(
+                    f"the bound is {high[place]} for {k:g} matches in {n}; it must be from 0 to 1"
+                )
+        return high
+
+    def lower(self, matched: Ints, given: Ints, level: float) -> Floats:
+        """Return the lower end for each count: every bound is the same seen from the other side."""
+        low: Floats = 1.0 - self.upper(given - matched, given, level)
+        return low
 
 
 def interval(  # noqa: PLR0913 (counts, and what a bound depends on)
@@ -221,24 +272,21 @@ def interval(  # noqa: PLR0913 (counts, and what a bound depends on)
     Parameters
     ----------
     bound
-        How to bound.
+        The bound.
     matched
         How often the action equalled the advice.
     given
         How often the advice was given.
     groups
-        How many adherences are bounded at once.
+        The number of adherences that are bounded at once.
     horizon
-        How many steps an episode has.
+        The number of steps per episode.
     episode
-        How many episodes have gone by.
+        The number of episodes so far.
     """
     matched, given = np.asarray(matched, dtype=np.int64), np.asarray(given, dtype=np.int64)
-    low, high = np.empty(given.shape), np.empty(given.shape)
-    rule = bound.rule(groups=groups, horizon=horizon)
-    level = level_at(episode)
-    fill_bounds(rule, matched.reshape(-1), given.reshape(-1), level, low.ravel(), high.ravel())
-    return low, high
+    bounds, level = GroupBounds(bound, groups=groups, horizon=horizon), level_at(episode)
+    return bounds.lower(matched, given, level), bounds.upper(matched, given, level)
 
 
 def level_at(episode: int) -> float:

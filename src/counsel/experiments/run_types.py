@@ -12,8 +12,8 @@ from numpy.random import Generator
 
 from counsel.baselines.uc_cfh import UCCFH
 from counsel.experiments.rows import Rows, pad_columns, to_columns
-from counsel.learning.explorer import Exploring
 from counsel.learning.learn import learn
+from counsel.learning.reward_free import RewardFreeLearner
 from counsel.learning.rfe import RFE
 from counsel.learning.structured import Structured
 from counsel.model.policy import Policy
@@ -144,7 +144,7 @@ class Discovery:
             | most_common_flight(flights, "flight_")
         )
 
-    def build(self, problem: AdviceProblem, rng: Generator) -> Exploring:
+    def build(self, problem: AdviceProblem, rng: Generator) -> RewardFreeLearner:
         """Return the explorer."""
         if self.learner == "structured":
             groups = np.arange(problem.n_actions) if self.pooled else None
@@ -231,13 +231,13 @@ class BudgetLearning:
         return limit, best[limit] - evaluation.value, limit - evaluation.advice_count
 
 
-def policy_at(learner: Exploring, penalty: float, n_actions: int) -> Policy:
+def policy_at(learner: RewardFreeLearner, penalty: float, n_actions: int) -> Policy:
     """Return what the learner would advise at a penalty."""
     return Policy.trusted(learner.best_advice(penalty), n_actions=n_actions)
 
 
 def value_gap(
-    problem: AdviceProblem, learner: Exploring, penalty: float, best: float
+    problem: AdviceProblem, learner: RewardFreeLearner, penalty: float, best: float
 ) -> tuple[float, float]:
     """Return the value gap of the learner's policy at a penalty, and its pieces of advice."""
     evaluation = evaluate(problem, policy_at(learner, penalty, problem.n_actions))

@@ -1,20 +1,25 @@
 """Compiled loops of learners of adherence, whose advice may change with every episode.
 
-``ucb_episodes`` plays the world and the learner in turn. The learner's part reads what was seen and
-what it was told at the start; the truth is read by the world's part and by the judge's only.
+``ucb_episodes`` plays the world and the learner in turn. The learner's part reads what it saw and
+what it was built with; only the world's part and the value gap read the truth.
 """
 
-from typing import NamedTuple
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from counsel._arrays import Bools, Floats, Ints
-from counsel._jit import kernel
+from counsel._jit import kernel, rebuilt
 from counsel.estimate._bound_kernels import KL_LEVEL, Rule, upper_bound
 from counsel.model._kernels import layer_of
 from counsel.planning._backward_kernels import Aim
 from counsel.planning._cell_kernels import CellWorld, plan_cells, value_cells
 from counsel.simulate._episode_kernels import Scene, draw_action, draw_row, draw_start
+
+CUSTOM = Rule(KL_LEVEL, 0.0, 0.0)
+"""The rule of a bound of one's own, which like ``KL()`` may change with the level."""
 
 
 class Groups(NamedTuple):
@@ -39,9 +44,9 @@ class Groups(NamedTuple):
 
 
 class Belief(NamedTuple):
-    """What was seen in each bin and the upper bound it gives: of the adherence, or of the lift.
+    """The counts of each bin and their upper bound: of the adherence, or of the lift.
 
-    ``dirty`` marks bins where something was seen since the bound was worked out.
+    ``dirty`` marks bins that were counted in since their bound was computed.
     """
 
     given: Ints
@@ -50,8 +55,8 @@ class Belief(NamedTuple):
     dirty: Bools
 
 
-class Judge(NamedTuple):
-    """The truth, for what a policy is worth: read by whoever keeps the record."""
+class GroundTruth(NamedTuple):
+    """The true lifts and the best value, read only to compute the value gap of a policy."""
 
     lift_ca: Floats
     best: float
@@ -96,7 +101,7 @@ def set_groups(groups: Groups, belief: Belief, pull: Floats) -> None:
 
 @kernel
 def set_bin(rule: Rule, groups: Groups, belief: Belief, i: int, level: float) -> bool:
-    """Bound what one bin says; tell whether that has moved."""
+    """Compute the bound of one bin; return whether it has changed."""
     theta = upper_bound(rule, belief.matched[i], belief.given[i], level)
     upper = theta
     if groups.shares_lift and theta < 1.0:
@@ -108,7 +113,7 @@ def set_bin(rule: Rule, groups: Groups, belief: Belief, i: int, level: float) ->
 
 @kernel
 def set_all(rule: Rule, groups: Groups, belief: Belief, level: float, pull: Floats) -> None:
-    """Bound everything anew."""
+    """Compute the bounds of all bins."""
     for i in range(belief.upper.size):
         set_bin(rule, groups, belief, i, level)
     set_groups(groups, belief, pull)
@@ -116,7 +121,7 @@ def set_all(rule: Rule, groups: Groups, belief: Belief, level: float, pull: Floa
 
 @kernel
 def replan(plan: CellPlan) -> bool:
-    """Plan, and lay the advice out by state; tell whether it has changed."""
+    """Plan, and lay the advice out by state; return whether it has changed."""
     changed = plan_cells(plan.world, plan.aim, plan.pull_ca, plan.V_c2, plan.q_2a, plan.advice_c)
     if changed:
         for c in range(plan.advice_c.size):
@@ -132,7 +137,7 @@ def ucb_episodes(
     groups: Groups,
     belief: Belief,
     plan: CellPlan,
-    judge: Judge,
+    truth: GroundTruth,
     clock: Ints,
     every: int,
     gap_n: Floats,
@@ -154,7 +159,7 @@ def ucb_episodes(
         if listed[i]:
             dirty[n_dirty] = i
             n_dirty += 1
-    pull, judged_c2 = plan.pull_ca.reshape(-1), np.empty_like(plan.V_c2)
+    pull, true_c2 = plan.pull_ca.reshape(-1), np.empty_like(plan.V_c2)
     gap, pieces = gap_n[0], pieces_n[0]
     for n in range(u_nw.shape[0]):
         if clock[1] and clock[0] % every == 0:
@@ -169,9 +174,9 @@ def ucb_episodes(
             n_dirty, clock[1] = 0, 0
             if replan(plan):
                 value, pieces = value_cells(
-                    plan.world, judge.lift_ca, plan.advice_c, judged_c2, plan.q_2a
+                    plan.world, truth.lift_ca, plan.advice_c, true_c2, plan.q_2a
                 )
-                gap = judge.best - (value - judge.penalty * pieces)
+                gap = truth.best - (value - truth.penalty * pieces)
         gap_n[n], pieces_n[n] = gap, pieces
         s = draw_start(scene, u_nw[n, 1])
         for h in range(H):
@@ -198,3 +203,18 @@ def ucb_episodes(
             clock[2] = clock[0]
             if rule.kind == KL_LEVEL:
                 clock[1] = 2
+
+
+@lru_cache(maxsize=8)
+def ucb_episodes_with(upper_end: Callable[[float, int, float], float]) -> Any:  # noqa: ANN401
+    """Return ``ucb_episodes`` compiled with a Numba function in place of the built-in bounds.
+
+    As a rule it takes ``CUSTOM``.
+    """
+
+    def bound(rule: Rule, k: float, n: int, level: float) -> float:
+        return upper_end(float(k), n, level) if n > 0 else 1.0
+
+    set_own_bin = rebuilt(set_bin, upper_bound=rebuilt(bound))
+    set_own_bins = rebuilt(set_all, set_bin=set_own_bin)
+    return rebuilt(ucb_episodes, set_bin=set_own_bin, set_all=set_own_bins)

@@ -18,7 +18,7 @@ UNSEEN = 1e12
 """How uncertain a pair is that was never seen: more than anything that was."""
 
 
-class SeenRows(NamedTuple):
+class SortedTransitions(NamedTuple):
     """What was seen to follow each row."""
 
     row: Ints
@@ -57,7 +57,7 @@ def explore(
     u_nw: Floats,
     tie_nh: Floats,
     bonus: tuple[float, float],
-    open_lsb: Bools,
+    allowed_lsb: Bools,
     ahead_hsb: Floats,
     visits_hsb: Ints,
     actions_hsba: Ints,
@@ -79,10 +79,10 @@ def explore(
         s = draw_start(scene, u_nw[n, 1])
         start_s[s] += 1
         for h in range(H):
-            openings = layer_of(open_lsb.shape[0], h)
+            allowed_layer = layer_of(allowed_lsb.shape[0], h)
             for b in range(B):
                 visits = visits_hsb[h, s, b]
-                value_b[b] = UNSEEN if open_lsb[openings, s, b] else -2.0
+                value_b[b] = UNSEEN if allowed_lsb[allowed_layer, s, b] else -2.0
                 if visits > 0:
                     own = scale * phi(float(visits), base, S) / visits
                     value_b[b] = own + ahead_hsb[h, s, b]
@@ -100,25 +100,25 @@ def explore(
 
 
 @kernel
-def expect_seen(seen: SeenRows, i: int, value_s: Floats) -> float:
+def expect_row(rows: SortedTransitions, i: int, value_s: Floats) -> float:
     """Return Σ_t p̂(t) value(t) of a row."""
     total, value = 0, 0.0
-    for j in range(seen.indptr[i], seen.indptr[i + 1]):
-        total += seen.times[j]
-        value += seen.times[j] * value_s[seen.next_state[j]]
+    for j in range(rows.indptr[i], rows.indptr[i + 1]):
+        total += rows.times[j]
+        value += rows.times[j] * value_s[rows.next_state[j]]
     return float(value / total)
 
 
 @kernel
 def look_ahead(
-    seen: SeenRows,
+    rows: SortedTransitions,
     visits_hsb: Ints,
     bonus: tuple[float, float],
-    open_lsb: Bools,
+    allowed_lsb: Bools,
     ended_hs: Bools,
     ahead_hsb: Floats,
 ) -> None:
-    """Work out what lies ahead of each row: (1 + 1/H) Σ p̂ max W of the next step, without a cap.
+    """Compute what lies ahead of each row: (1 + 1/H) Σ p̂ max W of the next step, without a cap.
 
     W of a row is its own uncertainty plus what lies ahead; of a pair never seen it is ``UNSEEN``.
     Where an episode has ended nothing is uncertain.
@@ -127,12 +127,12 @@ def look_ahead(
     scale, base = bonus
     most_hs = np.full((H + 1, S), UNSEEN)
     most_hs[H] = 0.0
-    i = seen.row.size - 1
+    i = rows.row.size - 1
     for h in range(H - 1, -1, -1):
         first = h * S * B
-        while i >= 0 and seen.row[i] >= first:
-            s, b = divmod(seen.row[i] - first, B)
-            ahead_hsb[h, s, b] = (1.0 + 1.0 / H) * expect_seen(seen, i, most_hs[h + 1])
+        while i >= 0 and rows.row[i] >= first:
+            s, b = divmod(rows.row[i] - first, B)
+            ahead_hsb[h, s, b] = (1.0 + 1.0 / H) * expect_row(rows, i, most_hs[h + 1])
             i -= 1
         for s in range(S):
             top, whole = 0.0, True
@@ -140,7 +140,7 @@ def look_ahead(
                 n = visits_hsb[h, s, b]
                 if n > 0:
                     top = max(top, scale * phi(float(n), base, S) / n + ahead_hsb[h, s, b])
-                elif open_lsb[layer_of(open_lsb.shape[0], h), s, b]:
+                elif allowed_lsb[layer_of(allowed_lsb.shape[0], h), s, b]:
                     whole = False
                     break
             if ended_hs[h, s]:
@@ -151,10 +151,10 @@ def look_ahead(
 
 @kernel
 def clipped_uncertainty(
-    seen: SeenRows,
+    rows: SortedTransitions,
     visits_hsb: Ints,
     bonus: tuple[float, float],
-    open_lsb: Bools,
+    allowed_lsb: Bools,
     ended_hs: Bools,
     most_hs: Floats,
 ) -> None:
@@ -166,20 +166,20 @@ def clipped_uncertainty(
     scale, base = bonus
     W_hsb = np.full((H, S, B), float(H))
     most_hs[H] = 0.0
-    i = seen.row.size - 1
+    i = rows.row.size - 1
     for h in range(H - 1, -1, -1):
         first = h * S * B
-        while i >= 0 and seen.row[i] >= first:
-            s, b = divmod(seen.row[i] - first, B)
+        while i >= 0 and rows.row[i] >= first:
+            s, b = divmod(rows.row[i] - first, B)
             n = visits_hsb[h, s, b]
             w = scale * phi(float(n), base, S) / n
-            w += (1.0 + 1.0 / H) * expect_seen(seen, i, most_hs[h + 1])
+            w += (1.0 + 1.0 / H) * expect_row(rows, i, most_hs[h + 1])
             W_hsb[h, s, b] = min(float(H), w)
             i -= 1
         for s in range(S):
             top = 0.0
             for b in range(B):
-                if open_lsb[layer_of(open_lsb.shape[0], h), s, b]:
+                if allowed_lsb[layer_of(allowed_lsb.shape[0], h), s, b]:
                     top = max(top, W_hsb[h, s, b])
             most_hs[h, s] = 0.0 if ended_hs[h, s] else top
 
@@ -193,8 +193,8 @@ def mark_ends(step_n: Ints, state_n: Ints, ended_hs: Bools) -> None:
 
 
 @kernel
-def plan_seen(
-    seen: SeenRows,
+def plan_tried_advice(
+    rows: SortedTransitions,
     visits_hsb: Ints,
     actions_hsba: Ints,
     reward_lsa: Floats,
@@ -210,17 +210,17 @@ def plan_seen(
     every step, unless nothing more can happen there.
 
     The reward of a row is the average of ``reward_lsa`` over the actions seen there, or where that
-    is empty (rewards are not known) of what was paid, ``reward_hsb``. Among equals silence, then
-    the lowest advice.
+    is empty (rewards are not known) of what was paid, ``reward_hsb``. Ties go to silence, then
+    to the lowest advice.
     """
     H, S, B = visits_hsb.shape
     V_hs = np.zeros((H + 1, S))
     Q_sb = np.empty((S, B))
-    i = seen.row.size - 1
+    i = rows.row.size - 1
     for h in range(H - 1, -1, -1):
         first = h * S * B
-        while i >= 0 and seen.row[i] >= first:
-            s, b = divmod(seen.row[i] - first, B)
+        while i >= 0 and rows.row[i] >= first:
+            s, b = divmod(rows.row[i] - first, B)
             earned = reward_hsb[h, s, b]
             if reward_lsa.size > 0:
                 earned = 0.0
@@ -229,7 +229,7 @@ def plan_seen(
                         actions_hsba[h, s, b, a]
                         * reward_lsa[layer_of(reward_lsa.shape[0], h), s, a]
                     )
-            Q_sb[s, b] = earned / visits_hsb[h, s, b] + expect_seen(seen, i, V_hs[h + 1])
+            Q_sb[s, b] = earned / visits_hsb[h, s, b] + expect_row(rows, i, V_hs[h + 1])
             i -= 1
         for s in range(S):
             best, total, times = B - 1, 0.0, 0

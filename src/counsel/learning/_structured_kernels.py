@@ -1,8 +1,8 @@
 """Compiled loops of structured exploration.
 
-A *row* is a step, a state and an action of the person. What was seen to follow it is known at once
-(``_chain_kernels.py``), and after each episode the uncertainty of the states it passed is worked
-out anew. Kernels trust their input.
+A *row* is a step, a state and an action of the person. What follows it is counted at once
+(``_transition_kernels.py``), and after each episode the uncertainty of the states it passed is
+computed anew. Kernels trust their input.
 """
 
 from typing import NamedTuple
@@ -13,7 +13,12 @@ from counsel._arrays import Bools, Floats, Ints
 from counsel._jit import as_int64, inlined, kernel
 from counsel.estimate._habit_kernels import settle_habit
 from counsel.learning._rfe_kernels import pick_top
-from counsel.learning._transition_kernels import Chains, expect_chain, follow, kinds_of
+from counsel.learning._transition_kernels import (
+    Chains,
+    count_successors,
+    count_transition,
+    expect_chain,
+)
 from counsel.model._kernels import layer_of
 from counsel.planning._gain_kernels import gain
 from counsel.simulate._episode_kernels import Scene, draw_action, draw_row, draw_start
@@ -38,28 +43,28 @@ class FactorCounts(NamedTuple):
     matched_g: Ints
 
 
-class Doubt(NamedTuple):
+class UncertaintySettings(NamedTuple):
     """How uncertain counts leave the three factors.
 
-    ``moves``, ``habits`` and ``heeds`` are the logarithms of their confidence sets, ``scale`` what
-    all is multiplied by, ``cap`` the most there is: of what was never seen. ``guess`` is added to
-    matches and to refusals. A set has as many dimensions as there are other states, or actions;
-    unless ``whole``, as many as were seen.
+    ``transition_log``, ``habit_log`` and ``adherence_log`` are the logarithms of their confidence
+    sets, ``scale`` multiplies all, ``cap`` is the uncertainty of what was never tried.
+    ``pseudo_count`` is added to matches and to refusals. A set has as many dimensions as there are
+    other states, or actions, if ``all_outcomes``, else as many as were seen.
     """
 
     scale: float
-    moves: float
-    habits: float
-    heeds: float
+    transition_log: float
+    habit_log: float
+    adherence_log: float
     cap: float
-    guess: float
-    whole: bool
+    pseudo_count: float
+    all_outcomes: bool
 
 
-class Ground(NamedTuple):
-    """Advice that may be given, who shares an adherence, and where nothing more can happen."""
+class KnownStructure(NamedTuple):
+    """The advice that may be given, the groups of adherence, and where nothing more can happen."""
 
-    open_lsa: Bools
+    allowed_lsa: Bools
     group_lsa: Ints
     ended_hs: Bools
 
@@ -73,8 +78,8 @@ def width(n: float, log: float, free: int) -> float:
 
 
 @inlined
-def was_seen(counts: FactorCounts, h: int, s: int) -> bool:
-    """Tell whether a decision was made in a state at a step."""
+def is_visited(counts: FactorCounts, h: int, s: int) -> bool:
+    """Return whether a decision was made in a state at a step."""
     for a in range(counts.chains.visits_hsx.shape[2]):
         if counts.chains.visits_hsx[h, s, a] > 0:
             return True
@@ -82,13 +87,13 @@ def was_seen(counts: FactorCounts, h: int, s: int) -> bool:
 
 
 @kernel
-def note(
-    counts: FactorCounts, ground: Ground, h: int, s: int, b: int, a: int, reward: float
+def count_decision(
+    counts: FactorCounts, structure: KnownStructure, h: int, s: int, b: int, a: int, reward: float
 ) -> None:
     """Count one decision."""
     A = counts.chains.visits_hsx.shape[2]
     if b < A and counts.free_hsa[h, s, b]:
-        g = ground.group_lsa[layer_of(ground.group_lsa.shape[0], h), s, b]
+        g = structure.group_lsa[layer_of(structure.group_lsa.shape[0], h), s, b]
         counts.given_g[g] += 1
         counts.matched_g[g] += a == b
     counts.actions_hsba[h, s, b, a] += 1
@@ -101,10 +106,10 @@ def note(
 
 
 @kernel
-def rate(
+def fill_uncertainty(
     counts: FactorCounts,
-    ground: Ground,
-    doubt: Doubt,
+    structure: KnownStructure,
+    settings: UncertaintySettings,
     ahead_hsa: Floats,
     h: int,
     s: int,
@@ -116,7 +121,7 @@ def rate(
     silence says more.
     """
     _, S, A = counts.chains.visits_hsx.shape
-    unsure_a = np.empty(A)
+    uncertainty_a = np.empty(A)
     silent, alone, kinds, choices = 0.0, 0.0, 0, 0.0
     for a in range(A):
         silent += counts.actions_hsba[h, s, A, a]
@@ -124,29 +129,33 @@ def rate(
             if b != a:
                 choices += counts.actions_hsba[h, s, b, a]
         n = float(counts.chains.visits_hsx[h, s, a])
-        unsure_a[a] = doubt.cap
+        uncertainty_a[a] = settings.cap
         if n > 0.0:
-            free = S - 1 if doubt.whole else kinds_of(counts.chains, h, s, a) - 1
-            unsure_a[a] = doubt.scale * width(n, doubt.moves, free) + ahead_hsa[h, s, a]
+            free = S - 1 if settings.all_outcomes else count_successors(counts.chains, h, s, a) - 1
+            uncertainty_a[a] = (
+                settings.scale * width(n, settings.transition_log, free) + ahead_hsa[h, s, a]
+            )
         if counts.own_hsa[h, s, a] > 0.0:
             kinds += 1
-            alone += counts.own_hsa[h, s, a] * unsure_a[a]
+            alone += counts.own_hsa[h, s, a] * uncertainty_a[a]
     # n times how far π̂ may be off, from n draws: all confidence sets of choices together.
-    habit = doubt.scale * width(1.0, doubt.habits, 0)
+    habit = settings.scale * width(1.0, settings.habit_log, 0)
     if choices > 0.0:
-        free = A - 1 if doubt.whole else kinds - 1
-        habit = doubt.scale * choices * width(choices, doubt.habits, free)
-        if doubt.whole:
+        free = A - 1 if settings.all_outcomes else kinds - 1
+        habit = settings.scale * choices * width(choices, settings.habit_log, free)
+        if settings.all_outcomes:
             habit *= A + 1
-    value_b[A] = doubt.cap
+    value_b[A] = settings.cap
     if silent > 0.0:
-        value_b[A] = min(doubt.cap, alone + habit / silent)
-    openings = layer_of(ground.open_lsa.shape[0], h)
+        value_b[A] = min(settings.cap, alone + habit / silent)
+    allowed_layer = layer_of(structure.allowed_lsa.shape[0], h)
     for b in range(A):
         value_b[b] = -1.0
-        if not ground.open_lsa[openings, s, b] or (silent > 0.0 and not counts.free_hsa[h, s, b]):
+        if not structure.allowed_lsa[allowed_layer, s, b] or (
+            silent > 0.0 and not counts.free_hsa[h, s, b]
+        ):
             continue
-        g = ground.group_lsa[layer_of(ground.group_lsa.shape[0], h), s, b]
+        g = structure.group_lsa[layer_of(structure.group_lsa.shape[0], h), s, b]
         given = float(counts.given_g[g])
         draws, rest, others = 0.0, 0.0, 0.0
         for a in range(A):
@@ -154,35 +163,39 @@ def rate(
                 draws += counts.actions_hsba[h, s, b, a]
                 rest += counts.own_hsa[h, s, a]
                 if counts.own_hsa[h, s, a] > 0.0:
-                    others += counts.own_hsa[h, s, a] * unsure_a[a]
+                    others += counts.own_hsa[h, s, a] * uncertainty_a[a]
         draws += silent * rest
         if given == 0.0 or draws <= 0.0 or rest <= 0.0:
-            value_b[b] = doubt.cap
+            value_b[b] = settings.cap
             continue
-        theta = (counts.matched_g[g] + doubt.guess) / (given + 2.0 * doubt.guess)
-        value = theta * unsure_a[b] + (1.0 - theta) * (others / rest + habit / draws)
-        value_b[b] = min(doubt.cap, value + doubt.scale * width(given, doubt.heeds, 1))
+        theta = (counts.matched_g[g] + settings.pseudo_count) / (
+            given + 2.0 * settings.pseudo_count
+        )
+        value = theta * uncertainty_a[b] + (1.0 - theta) * (others / rest + habit / draws)
+        value_b[b] = min(
+            settings.cap, value + settings.scale * width(given, settings.adherence_log, 1)
+        )
 
 
 @kernel
 def back_up(
     counts: FactorCounts,
-    ground: Ground,
-    doubt: Doubt,
+    structure: KnownStructure,
+    settings: UncertaintySettings,
     h: int,
     s: int,
     ahead_hsa: Floats,
     most_hs: Floats,
     value_b: Floats,
 ) -> None:
-    """Work out what lies ahead of one state's rows, and the most uncertain advice there."""
+    """Compute what lies ahead of one state's rows, and the most uncertain advice there."""
     H, _, A = counts.chains.visits_hsx.shape
     for a in range(A):
         if counts.chains.visits_hsx[h, s, a] > 0:
             ahead_hsa[h, s, a] = (1.0 + 1.0 / H) * expect_chain(
                 counts.chains, h, s, a, most_hs[h + 1]
             )
-    rate(counts, ground, doubt, ahead_hsa, h, s, value_b)
+    fill_uncertainty(counts, structure, settings, ahead_hsa, h, s, value_b)
     most_hs[h, s] = value_b[A]
     for b in range(A):
         most_hs[h, s] = max(most_hs[h, s], value_b[b])
@@ -190,20 +203,24 @@ def back_up(
 
 @kernel
 def look_ahead(
-    counts: FactorCounts, ground: Ground, doubt: Doubt, ahead_hsa: Floats, most_hs: Floats
+    counts: FactorCounts,
+    structure: KnownStructure,
+    settings: UncertaintySettings,
+    ahead_hsa: Floats,
+    most_hs: Floats,
 ) -> None:
-    """Work out what lies ahead of every row: (1 + 1/H) Σ p̂ max W of the next step."""
+    """Compute what lies ahead of every row: (1 + 1/H) Σ p̂ max W of the next step."""
     H, S, A = counts.chains.visits_hsx.shape
     value_b = np.empty(A + 1)
     most_hs[H] = 0.0
     for h in range(H - 1, -1, -1):
         for s in range(S):
-            if ground.ended_hs[h, s]:
+            if structure.ended_hs[h, s]:
                 most_hs[h, s] = 0.0
-            elif not was_seen(counts, h, s):
-                most_hs[h, s] = doubt.cap
+            elif not is_visited(counts, h, s):
+                most_hs[h, s] = settings.cap
             else:
-                back_up(counts, ground, doubt, h, s, ahead_hsa, most_hs, value_b)
+                back_up(counts, structure, settings, h, s, ahead_hsa, most_hs, value_b)
 
 
 @kernel
@@ -212,8 +229,8 @@ def explore_factors(
     u_nw: Floats,
     tie_nh: Floats,
     counts: FactorCounts,
-    ground: Ground,
-    doubt: Doubt,
+    structure: KnownStructure,
+    settings: UncertaintySettings,
     ahead_hsa: Floats,
     most_hs: Floats,
     start_s: Ints,
@@ -228,7 +245,7 @@ def explore_factors(
         last = as_int64(0)
         while last < H and not scene.over_ls[layer_of(scene.over_ls.shape[0], last), s]:
             h = last
-            rate(counts, ground, doubt, ahead_hsa, h, s, value_b)
+            fill_uncertainty(counts, structure, settings, ahead_hsa, h, s, value_b)
             b = pick_top(value_b, tie_nh[n, h])
             layer = layer_of(scene.person_lsc.shape[0], h)
             a = draw_action(scene.person_lsc, layer, s, b, u_nw[n, 2 + draws * h])
@@ -236,22 +253,22 @@ def explore_factors(
             if t < 0:
                 t = draw_row(scene, -1 - t, u_nw[n, 3 + draws * h])
             paid = scene.reward_lsa[layer_of(scene.reward_lsa.shape[0], h), s, a]
-            note(counts, ground, h, s, b, a, paid)
-            follow(counts.chains, h, s, a, t)
+            count_decision(counts, structure, h, s, b, a, paid)
+            count_transition(counts.chains, h, s, a, t)
             state_h[h] = s
             last, s = last + 1, t
         if last < H:
             for h in range(last, H + 1):
-                ground.ended_hs[h, s] = True
+                structure.ended_hs[h, s] = True
                 most_hs[h, s] = 0.0
         for h in range(last - 1, -1, -1):
-            back_up(counts, ground, doubt, h, state_h[h], ahead_hsa, most_hs, value_b)
+            back_up(counts, structure, settings, h, state_h[h], ahead_hsa, most_hs, value_b)
 
 
 @kernel
 def plan_factors(
     counts: FactorCounts,
-    ground: Ground,
+    structure: KnownStructure,
     reward_lsa: Floats,
     least: float,
     penalty: float,
@@ -269,10 +286,10 @@ def plan_factors(
     Q_a, own_a = Q_1a[0], own_1a[0]
     for h in range(H - 1, -1, -1):
         for s in range(S):
-            if not was_seen(counts, h, s):
-                V_hs[h, s] = 0.0 if ground.ended_hs[h, s] else (H - h) * least
+            if not is_visited(counts, h, s):
+                V_hs[h, s] = 0.0 if structure.ended_hs[h, s] else (H - h) * least
                 continue
-            person_at(counts, ground, h, s, own_a, lift_a)
+            fill_person_at(counts, structure, h, s, own_a, lift_a)
             alone = 0.0
             for a in range(A):
                 n = counts.chains.visits_hsx[h, s, a]
@@ -293,8 +310,8 @@ def plan_factors(
 
 
 @kernel
-def person_at(
-    counts: FactorCounts, ground: Ground, h: int, s: int, own_a: Floats, lift_a: Floats
+def fill_person_at(
+    counts: FactorCounts, structure: KnownStructure, h: int, s: int, own_a: Floats, lift_a: Floats
 ) -> None:
     """Fill π̂ and the lifts in one state that was seen; 0 where advice repels or was never seen.
 
@@ -302,18 +319,22 @@ def person_at(
     alone is not known: any action that was not seen, or if all were, any of them.
     """
     A, bare, hidden = own_a.size, True, 0
-    openings = layer_of(ground.open_lsa.shape[0], h)
+    allowed_layer = layer_of(structure.allowed_lsa.shape[0], h)
     for a in range(A):
         bare = bare and not counts.free_hsa[h, s, a]
-        hidden += ground.open_lsa[openings, s, a] and counts.chains.visits_hsx[h, s, a] == 0
+        hidden += (
+            structure.allowed_lsa[allowed_layer, s, a] and counts.chains.visits_hsx[h, s, a] == 0
+        )
     for a in range(A):
         own, seen = counts.own_hsa[h, s, a], counts.chains.visits_hsx[h, s, a] > 0
-        may = seen and ground.open_lsa[openings, s, a]
-        g = ground.group_lsa[layer_of(ground.group_lsa.shape[0], h), s, a]
+        may = seen and structure.allowed_lsa[allowed_layer, s, a]
+        g = structure.group_lsa[layer_of(structure.group_lsa.shape[0], h), s, a]
         own_a[a], lift_a[a] = own, 0.0
         if bare and A > 1:
             if hidden > 0:
-                own_a[a] = 1.0 / hidden if ground.open_lsa[openings, s, a] and not seen else 0.0
+                own_a[a] = (
+                    1.0 / hidden if structure.allowed_lsa[allowed_layer, s, a] and not seen else 0.0
+                )
             lift_a[a] = 1.0 if may else 0.0
         elif may and counts.given_g[g] > 0 and own < 1.0:
             theta = counts.matched_g[g] / counts.given_g[g]
@@ -321,20 +342,22 @@ def person_at(
 
 
 @kernel
-def fill_person(counts: FactorCounts, ground: Ground, own_hsa: Floats, lift_hsa: Floats) -> None:
+def fill_person(
+    counts: FactorCounts, structure: KnownStructure, own_hsa: Floats, lift_hsa: Floats
+) -> None:
     """Fill what the person does alone and the lift of all advice; 0 where nothing was seen."""
     H, S, A = counts.chains.visits_hsx.shape
     for h in range(H):
         for s in range(S):
-            if was_seen(counts, h, s):
-                person_at(counts, ground, h, s, own_hsa[h, s], lift_hsa[h, s])
+            if is_visited(counts, h, s):
+                fill_person_at(counts, structure, h, s, own_hsa[h, s], lift_hsa[h, s])
             else:
                 for a in range(A):
                     own_hsa[h, s, a], lift_hsa[h, s, a] = 1.0 if a == 0 else 0.0, 0.0
 
 
 @kernel
-def note_all(
+def count_episodes(
     first: Ints,
     state: Ints,
     advice: Ints,
@@ -342,12 +365,12 @@ def note_all(
     reward: Floats,
     next_state: Ints,
     counts: FactorCounts,
-    ground: Ground,
+    structure: KnownStructure,
 ) -> None:
     """Count whole episodes, in order."""
     for n in range(first.size - 1):
         for i in range(first[n], first[n + 1]):
             h = i - first[n]
             s, b, a = as_int64(state[i]), as_int64(advice[i]), as_int64(action[i])
-            note(counts, ground, h, s, b, a, reward[i])
-            follow(counts.chains, h, s, a, as_int64(next_state[i]))
+            count_decision(counts, structure, h, s, b, a, reward[i])
+            count_transition(counts.chains, h, s, a, as_int64(next_state[i]))

@@ -8,14 +8,12 @@ without sorting. Kernels trust their input and that there is room.
 
 from typing import NamedTuple
 
-import numpy as np
-
 from counsel._arrays import Floats, Ints
 from counsel._jit import kernel
 
 
 class Chains(NamedTuple):
-    """How often each row was seen, and what followed it."""
+    """How often each row was visited, and the states that followed it."""
 
     visits_hsx: Ints
     head_hsx: Ints
@@ -24,7 +22,7 @@ class Chains(NamedTuple):
 
 
 @kernel
-def follow(chains: Chains, h: int, s: int, x: int, t: int) -> None:
+def count_transition(chains: Chains, h: int, s: int, x: int, t: int) -> None:
     """Count that state t followed a row."""
     chains.visits_hsx[h, s, x] += 1
     j = chains.head_hsx[h, s, x]
@@ -47,7 +45,7 @@ def add_times(chains: Chains, row: Ints, t: Ints, times: Ints) -> None:
     for i in range(row.size):
         h, sx = divmod(row[i], S * X)
         s, x = divmod(sx, X)
-        follow(chains, h, s, x, t[i])
+        count_transition(chains, h, s, x, t[i])
         chains.visits_hsx[h, s, x] += times[i] - 1
         j = chains.head_hsx[h, s, x]
         while chains.links[j, 0] != t[i]:
@@ -66,53 +64,10 @@ def expect_chain(chains: Chains, h: int, s: int, x: int, value_s: Floats) -> flo
 
 
 @kernel
-def kinds_of(chains: Chains, h: int, s: int, x: int) -> int:
+def count_successors(chains: Chains, h: int, s: int, x: int) -> int:
     """Return how many states were seen to follow a row."""
     j, kinds = chains.head_hsx[h, s, x], 0
     while j >= 0:
         kinds += 1
         j = chains.links[j, 2]
     return kinds
-
-
-def with_room(links: Ints, used: int, more: int) -> Ints:
-    """Return links with room for so many more."""
-    if used + more <= len(links):
-        return links
-    larger = np.zeros((max(used + more, 2 * used), 3), dtype=np.int64)
-    larger[:used] = links[:used]
-    return larger
-
-
-def all_links(head_hsx: Ints, links: Ints) -> tuple[Ints, Ints, Ints]:
-    """Return row numbers, next states and times of all that was seen."""
-    link = head_hsx.reshape(-1)
-    row = np.flatnonzero(link >= 0)
-    link = link[row]
-    rows: list[Ints] = [np.zeros(0, np.int64)]
-    found: list[Ints] = [np.zeros(0, np.int64)]
-    while row.size:
-        rows.append(row)
-        found.append(link)
-        onward = links[link, 2]
-        row, link = row[onward >= 0], onward[onward >= 0]
-    table = links[np.concatenate(found)]
-    return np.concatenate(rows), table[:, 0], table[:, 1]
-
-
-def are_chains(visits_hsx: Ints, head_hsx: Ints, links: Ints, used: int, n_states: int) -> bool:
-    """Tell whether all is such as ``follow`` makes it: links lead to older ones, counts add up."""
-    if links.ndim != 2 or links.shape[1] != 3 or not 0 <= used <= len(links):
-        return False
-    state, times, onward = links[:used].T
-    sound = bool(
-        ((head_hsx >= -1) & (head_hsx < used)).all()
-        and ((state >= 0) & (state < n_states)).all()
-        and (times > 0).all()
-        and ((onward >= -1) & (onward < np.arange(used))).all()
-    )
-    if not sound:
-        return False
-    row, _, seen = all_links(head_hsx, links)
-    sums = np.bincount(row, seen, minlength=visits_hsx.size)
-    return bool((sums == visits_hsx.reshape(-1)).all())

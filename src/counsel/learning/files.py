@@ -1,7 +1,7 @@
-"""A running learner on disk, to be gone on with bit for bit.
+"""A running learner on disk, to be resumed bit for bit.
 
-The file holds what was learnt, where chance stands and the last record; not the settings. To go on,
-build the learner as before and ``resume`` it. Nothing in a file is ever unpickled.
+The file holds what was learnt, the state of the generator and the last record, but not the
+settings. To continue, build the learner as before and ``resume`` it. Files are never unpickled.
 """
 
 import os
@@ -22,14 +22,14 @@ LEARNER = "counsel-learner"
 
 @runtime_checkable
 class Resumable(Protocol):
-    """A learner whose state can be taken and put back."""
+    """A learner whose state can be saved and restored."""
 
     def state(self) -> dict[str, Any]:
         """Return arrays, numbers and what JSON can hold."""
         ...
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Go on from there."""
+        """Continue from a saved state."""
         ...
 
 
@@ -38,14 +38,14 @@ def suspend(
 ) -> None:
     """Write a running learner to a file, with the generator and the last record.
 
-    The settings are not written: to go on, build the learner as before and ``resume`` it.
+    The settings are not written: to continue, build the learner as before and ``resume`` it.
 
     Parameters
     ----------
     learner
-        One with ``state`` and ``restore``, as all of these have.
+        A learner with ``state`` and ``restore``.
     path
-        Where to; it must end in .npz.
+        The file to write; it must end in .npz.
     rng
         The generator that ``learn`` was given.
     record
@@ -54,7 +54,7 @@ def suspend(
     Raises
     ------
     CounselError
-        When ``rng`` is no generator, or the file cannot be written.
+        If ``rng`` is no generator, or the file cannot be written.
 
     Examples
     --------
@@ -88,27 +88,27 @@ def suspend(
 def resume(learner: Resumable, path: str | os.PathLike[str]) -> tuple[Generator, Record]:
     """Put a suspended learner's state into one that is built as it was.
 
-    ``learn(learner, …, rng=rng, after=record)`` then goes on as if nothing had happened, to the
-    last bit.
+    ``learn(learner, …, rng=rng, after=record)`` then continues bit for bit as if it had never
+    stopped.
 
     Parameters
     ----------
     learner
-        A new one with the same settings.
+        A new learner with the same settings.
     path
-        What ``suspend`` wrote.
+        The file that ``suspend`` wrote.
 
     Returns
     -------
     rng : Generator
-        Where chance stood.
+        The generator, as it was.
     record : Record
         The last record.
 
     Raises
     ------
     CounselError
-        When the file is not there, damaged, or of another kind of learner or other settings.
+        If the file is missing, damaged, or of another kind of learner or other settings.
 
     Examples
     --------
@@ -136,7 +136,7 @@ def resume(learner: Resumable, path: str | os.PathLike[str]) -> tuple[Generator,
     with blaming(path):
         if header["learner"] != type(learner).__name__:
             raise CounselError(
-                f"it holds a {header['learner']}, not a {type(learner).__name__}; "
+                f"it contains a {header['learner']}, not a {type(learner).__name__}; "
                 "build the learner as it was"
             )
         learner.restore(header["state"] | arrays)

@@ -1,12 +1,7 @@
-"""Learners, schedules, and the one loop that runs them.
+"""The loop that runs learners, and what an episode is charged.
 
-A learner advises and learns. For one person, live: ``advise``, ``observe``, ``finish``. In bulk:
-``policy`` says what it would advise now, ``update`` takes in whole episodes. It is built from what
-it may know (``problem.without_adherence()``, ``problem.shape``) and sees nothing else but what
-happens.
-
-``learn`` plays a learner against a simulator and yields a record now and then. What an episode
-costs is the *value gap* of the policy it began with: the value of the best policy less that of this
+``learn`` plays a learner against a simulator and yields records. What an episode costs is the
+*value gap* of the policy it began with: the value of the best policy less that of this
 one (both less the penalty, where there is one), computed exactly from the truth, which the learner
 never sees. Where the learner has a budget, the best policy is the best within it; a policy that
 spends more may beat it, and its gap is then negative. The *regret* is the sum of the gaps above 0
@@ -18,99 +13,35 @@ is charged with what it would advise, not with what it tries.
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
 
 import numpy as np
 from numpy.random import Generator
 
-from counsel._arrays import Floats, check_rng, whole
-from counsel.learning.move import Move
+from counsel._arrays import check_rng, whole
+from counsel.learning.learner import Explorer, Learner, Runner
 from counsel.model.policy import Policy
 from counsel.planning.evaluate import evaluate
 from counsel.planning.solve import solve
-from counsel.simulate.episodes import Episodes
 from counsel.simulate.simulator import Simulator
 
 DOUBLING = "doubling"
 """The schedule that updates after 1, 2, 4, 8, … episodes."""
 
 
-class Learner(Protocol):
-    """Gives advice and learns from what the person makes of it.
-
-    One that keeps within a budget says so by an attribute ``budget``, the expected pieces of advice
-    in an episode.
-    """
-
-    @property
-    def penalty(self) -> float:
-        """What each piece of advice costs."""
-        ...
-
-    @property
-    def policy(self) -> Policy:
-        """What to advise now."""
-        ...
-
-    def update(self, batch: Episodes) -> None:
-        """Learn from whole episodes."""
-        ...
-
-    def advise(self, step: int, state: int) -> int:
-        """Return the advice for one person at one step."""
-        ...
-
-    def observe(self, move: Move) -> None:
-        """Note what the person did and what came of it."""
-        ...
-
-    def finish(self, *, terminated: bool = False) -> None:
-        """End an episode; ``terminated`` where nothing more can happen in the state it led to."""
-        ...
-
-
-@runtime_checkable
-class Explorer(Protocol):
-    """A learner that plays otherwise than it would advise."""
-
-    def explore(self, simulator: Simulator, *, episodes: int, rng: Generator) -> None:
-        """Play and take in what was seen."""
-        ...
-
-
-@runtime_checkable
-class Runner(Protocol):
-    """A learner with a compiled loop of its own."""
-
-    @property
-    def can_run(self) -> bool:
-        """Whether the loop can be used here."""
-        ...
-
-    def run(
-        self, simulator: Simulator, *, best: float, episodes: int, every: int, rng: Generator
-    ) -> tuple[Floats, Floats]:
-        """Play and learn; return each episode's gap to ``best`` and expected pieces of advice.
-
-        The truth in the simulator is read for that only.
-        """
-        ...
-
-
 @dataclass(frozen=True, slots=True)
 class Record:
-    """How a learner was doing after some episodes; ``learn`` yields them.
+    """The performance of a learner after some episodes, as ``learn`` yields it.
 
     Attributes
     ----------
     episode
         Episodes played so far.
     value_gap
-        What the policy of the last of them falls short of the best, in units of reward.
+        How far the policy of the last episode falls short of the best, in units of reward.
     regret
-        The sum of the value gaps above 0 of all of them.
+        The sum of the value gaps above 0 of all episodes.
     advice_count
-        Expected pieces of advice in an episode, of the last policy.
+        Expected pieces of advice per episode of the last policy.
     seconds
         Wall time since the start.
 
@@ -143,37 +74,37 @@ def learn(  # noqa: PLR0913 (who, where, how long, how often, and chance)
     rng: Generator,
     after: Record | None = None,
 ) -> Iterator[Record]:
-    """Run a learner against simulated people and yield how it does.
+    """Run a learner against simulated people and yield its performance.
 
-    The value gap and the regret are worked out from the truth, which the learner never sees.
+    The value gap and the regret are computed from the truth, which the learner never sees.
 
     Parameters
     ----------
     learner
-        Anything that advises and learns: ``UCBAD``, say, or one of your own.
+        Any learner, e.g. ``UCBAD`` or one of your own.
     simulator
         The world and the person.
     episodes
-        How many to play, at least 1.
+        The number of episodes to play, at least 1.
     every
-        After how many episodes the learner updates, or ``"doubling"``: after 1, 2, 4, 8, …
+        The number of episodes between updates, or ``"doubling"``: after 1, 2, 4, 8, …
     records
-        About how many records to yield, with those of ``after``; the last is always there.
+        The approximate number of records, with those of ``after``; the last is always yielded.
     rng
-        Where chance comes from.
+        The generator of the episodes.
     after
-        The last record of a run that is to be gone on with: episodes, regret and time count on.
-        ``episodes`` is how many more to play.
+        The last record of a run to continue: episodes, regret and time are added to it, and
+        ``episodes`` is the number of further episodes.
 
     Yields
     ------
     Record
-        How the learner stands: the value gap, the regret, the pieces of advice, the time.
+        The value gap, the regret, the pieces of advice and the time.
 
     Raises
     ------
     CounselError
-        When a number makes no sense, ``rng`` is no generator, or the learner's policy does not fit
+        If a number is invalid, ``rng`` is no generator, or the learner's policy does not fit
         the simulator's problem. It is raised at the first record.
 
     Examples
@@ -203,14 +134,14 @@ def learn(  # noqa: PLR0913 (who, where, how long, how often, and chance)
     if every != DOUBLING:
         step = -(-step // int(every)) * int(every)
     if isinstance(learner, Runner) and learner.can_run and every != DOUBLING:
-        yield from _in_one_loop(learner, simulator, ledger, (episodes, int(every), step), rng)
+        yield from _run_compiled(learner, simulator, ledger, (episodes, int(every), step), rng)
         return
     played, shown = 0, 0
     block = max(1, ledger.before) if every == DOUBLING else int(every)
     while played < episodes:
         size = min(block, episodes - played)
         policy = learner.policy
-        gap, pieces = ledger.judge(policy)
+        gap, pieces = ledger.evaluate(policy)
         if isinstance(learner, Explorer):
             learner.explore(simulator, episodes=size, rng=rng)
         else:
@@ -224,7 +155,7 @@ def learn(  # noqa: PLR0913 (who, where, how long, how often, and chance)
             block = ledger.before + played
 
 
-def _in_one_loop(
+def _run_compiled(
     learner: Runner,
     simulator: Simulator,
     ledger: "_Ledger",
@@ -241,7 +172,7 @@ def _in_one_loop(
 
 
 class _Ledger:
-    """Keeps the regret. Knows the truth."""
+    """Computes the regret from the truth."""
 
     def __init__(
         self, simulator: Simulator, penalty: float, budget: float | None, after: Record | None
@@ -254,15 +185,15 @@ class _Ledger:
         self._begin = time.perf_counter() - (0.0 if after is None else after.seconds)
         self._last: tuple[Policy, float, float] | None = None
 
-    def judge(self, policy: Policy) -> tuple[float, float]:
+    def evaluate(self, policy: Policy) -> tuple[float, float]:
         """Return the value gap of a policy and its expected pieces of advice."""
         if self._last is None or self._last[0] is not policy:
-            worth = evaluate(self._problem, policy)
-            gap = self.best - (worth.value - self.penalty * worth.advice_count)
-            self._last = (policy, gap, worth.advice_count)
+            evaluation = evaluate(self._problem, policy)
+            value = evaluation.value - self.penalty * evaluation.advice_count
+            self._last = (policy, self.best - value, evaluation.advice_count)
         return self._last[1:]
 
     def record(self, episode: int, gap: float, pieces: float) -> Record:
-        """Return how things stand."""
+        """Return the record after so many episodes."""
         seconds = time.perf_counter() - self._begin
         return Record(self.before + episode, gap, self.regret, pieces, seconds)

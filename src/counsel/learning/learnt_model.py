@@ -1,9 +1,8 @@
-"""What was learnt of the machine's world as a problem, and plans made on it.
+"""The learnt model of the machine's world as a problem, and plans on it.
 
-One state more stands for what is not known: all advice that was never tried leads there. Silence is
-what people are left with, so advice is planned only where silence was tried as well: elsewhere
-there is nothing to compare it with, and what follows silence is taken to be what followed on
-average, whatever was said.
+One state more stands for the unknown: all advice that was never tried leads there. Advice is
+planned only where silence was tried as well: elsewhere there is nothing to compare it with, and
+what follows silence is taken to be what followed on average, whatever was advised.
 """
 
 from dataclasses import dataclass
@@ -13,7 +12,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from counsel._arrays import Bools, Floats, Ints
-from counsel.learning.replanning import spend_where_planned
+from counsel.learning.replanning import silence_unexpected
 from counsel.model.human import Human
 from counsel.model.kernel import Kernel
 from counsel.model.mdp import MDP
@@ -24,7 +23,7 @@ from counsel.planning.solve import solve
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LearntPlan:
-    """A policy planned on what was learnt, and what it promises there.
+    """A policy planned on the learnt model, and its value there.
 
     Attributes
     ----------
@@ -35,7 +34,7 @@ class LearntPlan:
     price
         The price of a piece there, as in ``Plan``.
     policy
-        What to advise, for people: states and actions are those of the problem.
+        The policy for people: states and actions are those of the problem.
     """
 
     value: float
@@ -53,22 +52,22 @@ def plan_on(
     hard: bool,
 ) -> LearntPlan:
     """Plan on a learnt model, as ``solve``, for people in a world of this shape."""
-    found = solve(model, penalty=penalty, budget=budget, hard=hard)
-    policy = found.policy
+    plan = solve(model, penalty=penalty, budget=budget, hard=hard)
+    policy = plan.policy
     if budget is not None and not hard:
-        policy = spend_where_planned(model, policy)
+        policy = silence_unexpected(model, policy)
     return LearntPlan(
-        value=found.value,
-        advice_count=found.advice_count,
-        price=found.price,
+        value=plan.value,
+        advice_count=plan.advice_count,
+        price=plan.price,
         policy=_for_people(policy, shape),
     )
 
 
-class Seen(NamedTuple):
-    """What was seen: visits and average rewards [h, s, b], and how often what followed each row.
+class TransitionTable(NamedTuple):
+    """Visits and average rewards [h, s, b], and how often each state followed each row.
 
-    A row is numbered (h·S + s)·B + b; ``times[i]`` times state ``then[i]`` followed ``row[i]``.
+    A row is numbered (h·S + s)·B + b; state ``then[i]`` followed ``row[i]`` ``times[i]`` times.
     """
 
     visits: Ints
@@ -77,28 +76,28 @@ class Seen(NamedTuple):
     then: Ints
     times: Ints | Floats
 
+    def with_silence(self) -> "TransitionTable":
+        """Return the table with silence in every cell where anything was tried.
 
-def with_silence(seen: Seen) -> Seen:
-    """Return what was seen with silence wherever anything was tried.
-
-    Where silence was not tried all that was seen there counts as silence, and as nothing else.
-    """
-    B = seen.visits.shape[2]
-    total = seen.visits.sum(axis=2)
-    quiet = (total > 0) & (seen.visits[..., -1] == 0)
-    if not quiet.any():
-        return seen
-    cell = seen.row // B
-    row = np.where(quiet.reshape(-1)[cell], cell * B + B - 1, seen.row)
-    visits, reward = seen.visits.copy(), seen.reward.copy()
-    reward[quiet, -1] = (visits * reward).sum(axis=2)[quiet] / total[quiet]
-    visits[quiet] = 0
-    visits[quiet, -1] = total[quiet]
-    return Seen(visits, reward, row, seen.then, seen.times)
+        Where silence was not tried, all that was seen there counts as silence and as nothing else.
+        """
+        B = self.visits.shape[2]
+        total = self.visits.sum(axis=2)
+        never_silent = (total > 0) & (self.visits[..., -1] == 0)
+        if not never_silent.any():
+            return self
+        cell = self.row // B
+        row = np.where(never_silent.reshape(-1)[cell], cell * B + B - 1, self.row)
+        visits, reward = self.visits.copy(), self.reward.copy()
+        mean = (visits * reward).sum(axis=2)[never_silent] / total[never_silent]
+        reward[never_silent, -1] = mean
+        visits[never_silent] = 0
+        visits[never_silent, -1] = total[never_silent]
+        return TransitionTable(visits, reward, row, self.then, self.times)
 
 
-def seen_problem(
-    seen: Seen, ended: Bools, least: float, start: Floats, *, idle: float = 0.0
+def empirical_problem(
+    table: TransitionTable, ended: Bools, least: float, start: Floats, *, idle: float = 0.0
 ) -> AdviceProblem:
     """Return the machine's world as far as it was seen, as a problem.
 
@@ -108,7 +107,7 @@ def seen_problem(
 
     Parameters
     ----------
-    seen
+    table
         Counts and averages.
     ended
         Where nothing more can happen [h, s].
@@ -119,20 +118,20 @@ def seen_problem(
     idle
         The chance to begin where all is over; another state more stands for that.
     """
-    H, S, B = seen.visits.shape
-    tried, extra = seen.visits > 0, 1 + (idle > 0.0)
+    H, S, B = table.visits.shape
+    tried, extra = table.visits > 0, 1 + (idle > 0.0)
     paid = np.full((H, S + extra, B), least)
     paid[:, S + 1 :] = 0.0
     paid[:, :S][~tried & ended[:H, :, None]] = 0.0
-    paid[:, :S][tried] = seen.reward[tried]
-    chance = seen.times / seen.visits.reshape(-1)[seen.row]
-    h, sb = seen.row // (S * B), seen.row % (S * B)
+    paid[:, :S][tried] = table.reward[tried]
+    chance = table.times / table.visits.reshape(-1)[table.row]
+    h, sb = table.row // (S * B), table.row % (S * B)
     more, over = np.arange((S + 1) * B, (S + extra) * B), np.full((extra - 1) * B, S + 1)
     matrices = []
     for step in range(H):
         here = h == step
         rows, columns, data = fill_unknown(
-            sb[here], seen.then[here], chance[here], tried[step], ended[step]
+            sb[here], table.then[here], chance[here], tried[step], ended[step]
         )
         rows, columns = np.append(rows, more), np.append(columns, over)
         entries = (np.append(data, np.ones(more.size)), (rows, columns))
@@ -167,7 +166,7 @@ def fill_unknown(
 
 
 def _for_people(policy: Policy, shape: Shape) -> Policy:
-    """Turn a policy of the learnt model into one for people: drop states that are none.
+    """Turn a policy of the learnt model into one for people: drop the additional states.
 
     Where in the model to be left alone is an action and silence one more, both are silence.
     """

@@ -32,7 +32,7 @@ from counsel._arrays import (
 from counsel.errors import CounselError
 from counsel.estimate.people_counts import DecisionCounts, PeopleCounts
 from counsel.estimate.person import PersonEstimate, PersonModel
-from counsel.learning.move import Move
+from counsel.learning.learner import Move
 from counsel.model.human import Human
 from counsel.model.policy import Policy
 from counsel.model.problem import AdviceProblem, Setting

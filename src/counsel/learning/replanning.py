@@ -1,18 +1,20 @@
-"""Plans that are made again and again for changing bounds of adherence.
+"""Plans that are made again and again as the bounds of adherence change.
 
 A plan holds ``pull``, the lift of every piece of advice that may be given and moves the person, NaN
-elsewhere; whoever owns the plan changes it and asks for advice. Where few cells can occur, as on a
-map crossed from left to right, ``SmallPlan`` plans only those. Else ``LargePlan`` plans all cells
-on the world's shared rows. ``BothEnds`` plans for the better end of an interval of each lift.
+elsewhere; its owner changes these lifts and asks for advice. Where few cells can occur, as on a map
+crossed from left to right, ``SmallPlan`` plans only those. Otherwise ``LargePlan`` plans all cells
+on the world's shared rows. ``TwoSidedPlan`` plans for the better end of an interval of each lift.
 """
 
 from dataclasses import replace
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from counsel._arrays import Floats, layers, one_type, unlayered
+from counsel.errors import CounselError
+from counsel.learning._adherence_kernels import CellPlan
 from counsel.model.human import Human
 from counsel.model.mdp import MDP
 from counsel.model.policy import Advice, Policy
@@ -29,11 +31,48 @@ from counsel.planning.solve import solve
 _T = TypeVar("_T", bound=np.generic)
 
 
-def plan_for(mdp: MDP, own_lsa: Floats, *, penalty: float) -> "SmallPlan | LargePlan":
+class AdvicePlan(Protocol):
+    """A plan for lifts that change."""
+
+    @property
+    def pull(self) -> Floats:
+        """The lifts, or their upper ends, as one row that can be written to."""
+        ...
+
+    @property
+    def push(self) -> Floats | None:
+        """The lower ends in the order of ``pull``, or None if a plan takes upper ends only.
+
+        They are NaN where an end is of no use.
+        """
+        ...
+
+    def aligned(self, table_lsa: NDArray[_T]) -> NDArray[_T]:
+        """Return the numbers of a table [layer, s, a] in the order of ``pull``."""
+        ...
+
+    def lifts(self) -> Floats:
+        """Return the lifts [s, a] or [h, s, a]; 0 for advice that is left out."""
+        ...
+
+    def set_rewards(self, reward_lsa: Floats) -> None:
+        """Replace the rewards [layer, s, a]."""
+        ...
+
+    def advise(self) -> Advice:
+        """Plan; return the advice [h, s]. Cells that cannot occur stay silent."""
+        ...
+
+    def cell_plan(self) -> CellPlan | None:
+        """Return the arrays of the plan for compiled loops; None where all cells are planned."""
+        ...
+
+
+def plan_for(mdp: MDP, own_lsa: Floats, *, penalty: float) -> AdvicePlan:
     """Return a plan for a person of whom only the policy [layer, s, a] is known."""
-    one = len(own_lsa) == 1
-    listens = Human(own_lsa[0], 1.0) if one else Human(own_lsa, np.ones(own_lsa.shape))
-    problem = AdviceProblem(mdp, listens)
+    stationary = len(own_lsa) == 1
+    person = Human(own_lsa[0], 1.0) if stationary else Human(own_lsa, np.ones(own_lsa.shape))
+    problem = AdviceProblem(mdp, person)
     rules = Rules.read(problem, forbidden=None, required=None, allow_reverse=True)
     planner = Planner(problem, rules, threads=1, search=True)
     if planner.cells is None:
@@ -41,24 +80,24 @@ def plan_for(mdp: MDP, own_lsa: Floats, *, penalty: float) -> "SmallPlan | Large
     return SmallPlan(problem, planner.cells, penalty=penalty)
 
 
-def within_budget(
-    plan: "SmallPlan | LargePlan", mdp: MDP, own_lsa: Floats, budget: float
-) -> Policy:
+def within_budget(plan: AdvicePlan, mdp: MDP, own_lsa: Floats, budget: float) -> Policy:
     """Return the best policy for the lifts of a plan within an expected budget."""
     problem = AdviceProblem(mdp, Human(unlayered(own_lsa), lift=plan.lifts()))
-    return spend_where_planned(problem, solve(problem, budget=budget).policy)
+    return silence_unexpected(problem, solve(problem, budget=budget).policy)
 
 
-def spend_where_planned(problem: AdviceProblem, policy: Policy) -> Policy:
-    """Return the policy, silent wherever it does not expect to come.
+def silence_unexpected(problem: AdviceProblem, policy: Policy) -> Policy:
+    """Return the policy, silent in all cells that it does not expect to reach.
 
-    What is learnt may be wrong about where people get; advice there was not counted in the budget.
+    The learnt model may be wrong about where people get, and advice there is not in the budget.
     """
     return policy.silent_where(evaluate(problem, policy).occupancy == 0.0)
 
 
 class SmallPlan:
     """A plan of the cells that can occur."""
+
+    push = None
 
     def __init__(self, problem: AdviceProblem, cells: Cells, *, penalty: float) -> None:
         self.cells = cells
@@ -73,36 +112,49 @@ class SmallPlan:
 
     @property
     def pull(self) -> Floats:
-        """All pulls in one row."""
         return self.pull_ca.reshape(-1)
 
     def aligned(self, table_lsa: NDArray[_T]) -> NDArray[_T]:
-        """Return the numbers of a table [layer, s, a] in the order of ``pull``."""
         step = self.cells.step if len(table_lsa) > 1 else 0
         chosen: NDArray[_T] = table_lsa[step, self.cells.states]
         return chosen.reshape(-1)
 
     def lifts(self) -> Floats:
-        """Return the lifts [h, s, a]; 0 for advice left out and in cells that cannot occur."""
         lift = np.zeros(self.shape)
         lift[self.cells.step, self.cells.states] = np.nan_to_num(self.pull_ca)
         return lift
 
-    def pay(self, reward_lsa: Floats) -> None:
-        """Take other rewards."""
+    def set_rewards(self, reward_lsa: Floats) -> None:
         self.world.reward_ca[:] = self.aligned(reward_lsa).reshape(self.world.reward_ca.shape)
 
     def advise(self) -> Advice:
-        """Plan; return the advice [h, s]. Cells that cannot occur stay silent."""
         plan_cells(self.world, self.aim, self.pull_ca, self.V_c2, self.q_2a, self.advice_c)
+        return self._advice_table()
+
+    def _advice_table(self) -> Advice:
         H, S, A = self.shape
         advice: Advice = np.full((H, S), A, dtype=np.int16)
         advice[self.cells.step, self.cells.states] = self.advice_c
         return advice
 
+    def cell_plan(self) -> CellPlan:
+        return CellPlan(
+            world=self.world,
+            aim=self.aim,
+            pull_ca=self.pull_ca,
+            V_c2=self.V_c2,
+            q_2a=self.q_2a,
+            advice_c=self.advice_c,
+            step_c=self.cells.step,
+            state_c=self.cells.states,
+            advice_hs=self._advice_table(),
+        )
+
 
 class LargePlan:
     """A plan of all cells."""
+
+    push = None
 
     def __init__(self, planner: Planner, *, penalty: float) -> None:
         self.planner = planner
@@ -118,66 +170,67 @@ class LargePlan:
 
     @property
     def pull(self) -> Floats:
-        """All pulls in one row."""
         return self.pull_lsa.reshape(-1)
 
     def aligned(self, table_lsa: NDArray[_T]) -> NDArray[_T]:
-        """Return the numbers of a table [layer, s, a] in the order of ``pull``."""
         return np.broadcast_to(table_lsa, self.pull_lsa.shape).reshape(-1)
 
     def lifts(self) -> Floats:
-        """Return the lifts [s, a] or [h, s, a]; 0 for advice that is left out."""
         return unlayered(np.nan_to_num(self.pull_lsa))
 
-    def pay(self, reward_lsa: Floats) -> None:
-        """Take other rewards."""
+    def set_rewards(self, reward_lsa: Floats) -> None:
         self.reward_lsa[:] = reward_lsa
 
     def advise(self) -> Advice:
-        """Plan; return the advice [h, s]."""
         H, S, _ = self.planner.problem.policy.shape
         advice: Advice = np.empty((H, S), dtype=np.int16)
         model = self.planner.model._replace(pull_lsa=self.pull_lsa, reward_lsa=self.reward_lsa)
         plan_back(one_type(model), self.aim, self.E_r2, self.V_hs, self.both_s2, advice)
         return advice
 
+    def cell_plan(self) -> None:
+        return None
 
-class BothEnds:
+
+class TwoSidedPlan:
     """A plan for the better end of each interval of lifts: Q^M is linear in the lift.
 
-    ``pull`` holds upper ends and ``push`` lower ends, NaN where an end is of no use. In the plan
-    within, each action stands twice, the first time with probability 0: advice a there means a
-    with its upper end, and A + a means a with its lower end, which pays where a is worse than what
-    the person does alone and the advice repels. The habit belongs to the second: a lower end may be
-    far below 0, and ``gain`` keeps its digits where the action advised is almost certain.
+    ``pull`` holds upper ends and ``push`` lower ends. In the plan within, each action stands twice,
+    the first time with probability 0: advice a there means a with its upper end, and A + a means a
+    with its lower end, which pays where a is worse than what the person does alone and the advice
+    repels. The habit belongs to the second: a lower end may be far below 0, and ``gain`` keeps its
+    digits where the action advised is almost certain.
     """
 
     def __init__(self, mdp: MDP, own_lsa: Floats, *, penalty: float) -> None:
         own = np.concatenate((np.zeros(own_lsa.shape), own_lsa), axis=2)
-        self.within = plan_for(_twice(mdp), own, penalty=penalty)
-        self._actions = mdp.n_actions
+        self.within = plan_for(_double_actions(mdp), own, penalty=penalty)
+        self._n_actions = mdp.n_actions
         self.pull = np.full(self.within.pull.size // 2, np.nan)
         self.push = np.full(self.within.pull.size // 2, np.nan)
 
     def aligned(self, table_lsa: NDArray[_T]) -> NDArray[_T]:
-        """Return the numbers of a table [layer, s, a] in the order of ``pull``."""
         both = self.within.aligned(np.concatenate((table_lsa, table_lsa), axis=2))
-        return both.reshape(-1, 2 * self._actions)[:, : self._actions].reshape(-1)
+        return both.reshape(-1, 2 * self._n_actions)[:, : self._n_actions].reshape(-1)
 
-    def pay(self, reward_lsa: Floats) -> None:
-        """Take other rewards."""
-        self.within.pay(np.concatenate((reward_lsa, reward_lsa), axis=2))
+    def lifts(self) -> Floats:
+        raise CounselError("a plan for two ends of each lift goes with a penalty, not a budget")
+
+    def set_rewards(self, reward_lsa: Floats) -> None:
+        self.within.set_rewards(np.concatenate((reward_lsa, reward_lsa), axis=2))
 
     def advise(self) -> Advice:
-        """Plan; return the advice [h, s]."""
-        A = self._actions
+        A = self._n_actions
         pulls = self.within.pull.reshape(-1, 2 * A)
         pulls[:, :A], pulls[:, A:] = self.pull.reshape(-1, A), self.push.reshape(-1, A)
         advice = self.within.advise()
         return np.where(advice == 2 * A, A, advice % A).astype(np.int16)
 
+    def cell_plan(self) -> None:
+        return None
 
-def _twice(mdp: MDP) -> MDP:
+
+def _double_actions(mdp: MDP) -> MDP:
     """Return the world with each action a once more as A + a."""
     reward, allowed = (
         np.concatenate((layers(table),) * 2, axis=2) for table in (mdp.reward, mdp.allowed)

@@ -32,31 +32,34 @@ Deviates
 """
 
 import math
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.random import Generator
 from numpy.typing import ArrayLike
 
 from counsel._arrays import Floats, Ints
-from counsel.learning import learnt_model as learnt
 from counsel.learning._rfe_kernels import (
     UNSEEN,
-    SeenRows,
+    SortedTransitions,
     clipped_uncertainty,
     explore,
     look_ahead,
     phi,
-    plan_seen,
+    plan_tried_advice,
 )
-from counsel.learning.explorer import Exploring
+from counsel.learning.arguments import allowed_with_silence
+from counsel.learning.learner import LIVE, is_overridden
+from counsel.learning.learnt_model import TransitionTable, empirical_problem
+from counsel.learning.live_play import play_live
+from counsel.learning.reward_free import RewardFreeLearner
 from counsel.model.policy import Advice
 from counsel.model.problem import AdviceProblem, Shape
 from counsel.simulate.episodes import Episodes
 from counsel.simulate.simulator import Simulator
 
 
-class RFE(Exploring):
+class RFE(RewardFreeLearner):
     """Explores first, and plans for any penalty or budget afterwards.
 
     Nothing is known but sizes. While exploring it advises what is most uncertain; ``policy`` is
@@ -65,31 +68,28 @@ class RFE(Exploring):
     Parameters
     ----------
     shape
-        What is known: ``problem.shape``.
+        The sizes of the problem: ``problem.shape``.
     rng
-        Where ties are broken.
+        The generator that breaks ties.
     delta
         The probability of failure, between 0 and 1.
     epsilon
-        How near the best the plan is to be, in units of reward; without it exploration never stops
-        of itself.
+        The accuracy of the plan, in units of reward; without it exploration never stops by itself.
     most_penalty
-        The largest penalty that will be asked for.
+        The largest penalty that will be planned for.
     scale
-        What the bonus is multiplied by: 1 in theory, 0.1 in the paper's experiments.
+        The factor of the bonus: 1 in theory, 0.1 in the paper's experiments.
     reward
-        Rewards of the person's actions, where they are known: [s, a] or [h, s, a].
+        Rewards of the person's actions, if they are known: [s, a] or [h, s, a].
     penalty
-        What a piece of advice costs in the plan that is ``policy``, in units of reward; not with a
-        budget.
+        The cost of a piece of advice in ``policy``, in units of reward; not with a budget.
     budget
-        The expected pieces of advice in an episode of the plan that is ``policy``; not with a
-        penalty.
+        The expected pieces of advice per episode of ``policy``; not with a penalty.
 
     Raises
     ------
     CounselError
-        When ``shape`` is no shape, ``reward`` has other axes, or a number makes no sense.
+        If ``shape`` is not a Shape, ``reward`` has other axes, or a number is invalid.
 
     Examples
     --------
@@ -109,18 +109,6 @@ class RFE(Exploring):
     1 1.8
     2 2.6
     """
-
-    growing: ClassVar[tuple[str, ...]] = ("_key", "_times")
-    arrays: ClassVar[tuple[str, ...]] = (
-        "_visits",
-        "_actions",
-        "_reward_sum",
-        "_ahead",
-        "_starts",
-        "_idle",
-        "_ended",
-        *growing,
-    )
 
     def __init__(  # noqa: PLR0913 (the settings of the theorem)
         self,
@@ -151,26 +139,22 @@ class RFE(Exploring):
         unit = 1.0 if self.epsilon is None else min(1.0, self.epsilon / self._span)
         base = 6.0 * (math.log(4.0 * S * B * H) + 1.0 - math.log(unit) - math.log(delta))
         self._bonus = (16.0 * H * H * self.scale, base)
+        self._allowed = allowed_with_silence(shape)
         self._visits = np.zeros((H, S, B), dtype=np.int64)
         self._actions = np.zeros((H, S, B, A), dtype=np.int32)
         self._reward_sum = np.zeros((H, S, B))
         self._ahead = np.zeros((H, S, B))
         self._key: Ints = np.zeros(0, np.int64)
         self._times: Ints = np.zeros(0, np.int64)
-        self._seen = _rows_of(self._key, self._times, S)
+        own = ("_visits", "_actions", "_reward_sum", "_ahead")
+        self._saved.add(self, {name: name for name in own})
+        self._saved.add(self, {"_key": "_key", "_times": "_times"}, growing=True)
+        self._rows = _sort_by_row(self._key, self._times, S)
 
     def explore(self, simulator: Simulator, *, episodes: int, rng: Generator) -> None:
-        """Play episodes where most is uncertain, then take in what was seen.
-
-        Parameters
-        ----------
-        simulator
-            The world and the person.
-        episodes
-            How many.
-        rng
-            Where chance comes from.
-        """
+        if is_overridden(self, RFE, "update", *LIVE):
+            play_live(self, simulator, episodes=episodes, rng=rng)
+            return
         H = self.shape.horizon
         for u_nw in simulator.batches(episodes, rng):
             key = np.empty(len(u_nw) * H, dtype=np.int64)
@@ -179,89 +163,47 @@ class RFE(Exploring):
                 u_nw,
                 self.rng.random((len(u_nw), H)),
                 self._bonus,
-                self._open,
+                self._allowed,
                 self._ahead,
                 self._visits,
                 self._actions,
                 self._reward_sum,
-                self._starts,
+                self._ends.starts,
                 key,
             )
-            self._take_in(key)
+            self._count_transitions(key)
         self._look_ahead(episodes)
 
     def update(self, batch: Episodes) -> None:
-        """Learn from whole episodes, whoever played them.
-
-        Parameters
-        ----------
-        batch
-            What ``Simulator.play`` returned.
-
-        Raises
-        ------
-        CounselError
-            When the episodes do not fit the problem's sizes.
-        """
         batch.check_fits(*self._sizes)
         step, state, advice = batch.step, batch.state, batch.advice.astype(np.int64)
         np.add.at(self._visits, (step, state, advice), 1)
         np.add.at(self._actions, (step, state, advice, batch.action.astype(np.int64)), 1)
         np.add.at(self._reward_sum, (step, state, advice), batch.reward)
-        self._note_ends(batch)
+        self._ends.count(batch)
         _, S, B = self._visits.shape
-        self._take_in(((step * S + state) * B + advice) * S + batch.next_state)
+        self._count_transitions(((step * S + state) * B + advice) * S + batch.next_state)
         self._look_ahead(len(batch))
 
     def advise(self, step: int, state: int) -> int:
-        """Return what to try next: the most uncertain advice.
-
-        Parameters
-        ----------
-        step
-            The step in the episode, from 0.
-        state
-            The state the person is in.
-
-        Returns
-        -------
-        int
-            The advice; the number of actions is silence.
-
-        Raises
-        ------
-        CounselError
-            When ``step`` or ``state`` is out of range.
-        """
-        step, state = self._cell(step, state)
+        step, state = self._check_cell(step, state)
         n = self._visits[step, state]
-        open_b = self._open[step if len(self._open) > 1 else 0, state]
+        allowed = self._allowed[step if len(self._allowed) > 1 else 0, state]
         S = self.shape.n_states
         scale, base = self._bonus
         spread = base + S * (np.log(8.0 * (n + 1.0)) + 1.0)  # φ(n)
         tried = scale * spread / np.maximum(n, 1) + self._ahead[step, state]
-        value = np.where(n > 0, tried, np.where(open_b, UNSEEN, -1.0))
+        value = np.where(n > 0, tried, np.where(allowed, UNSEEN, -1.0))
         return int(self.rng.choice(np.flatnonzero(value == value.max())))
 
     def _look_ahead(self, episodes: int) -> None:
-        known = (self._seen, self._visits, self._bonus, self._open, self._ended)
-        look_ahead(*known, self._ahead)
+        look_ahead(
+            self._rows, self._visits, self._bonus, self._allowed, self._ends.ended, self._ahead
+        )
         self.episode += episodes
         self._policy = None
 
-    def sound(self, state: dict[str, Any]) -> bool:
-        """Tell whether keys are in order and in range, each with its times.
-
-        Parameters
-        ----------
-        state
-            What ``state`` returned.
-
-        Returns
-        -------
-        bool
-            Whether the arrays that grow can be trusted by compiled loops.
-        """
+    def _is_consistent(self, state: dict[str, Any]) -> bool:
         key, times = state["_key"], state["_times"]
         H, S, B = self._visits.shape
         return bool(
@@ -273,40 +215,28 @@ class RFE(Exploring):
         )
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Go on from a state that a learner with the same settings had.
-
-        Parameters
-        ----------
-        state
-            What ``state`` returned.
-
-        Raises
-        ------
-        CounselError
-            When it is of other settings, or does not fit together.
-        """
         super().restore(state)
-        self._seen = _rows_of(self._key, self._times, self.shape.n_states)
+        self._rows = _sort_by_row(self._key, self._times, self.shape.n_states)
 
-    def _take_in(self, key: Ints) -> None:
-        """Count (row, next state) pairs, kept in order."""
+    def _count_transitions(self, key: Ints) -> None:
+        """Count transitions, numbered row · S + next state, and keep them sorted."""
         fresh, times = np.unique(key, return_counts=True)
         both = np.concatenate((self._key, fresh))
         self._key, where = np.unique(both, return_inverse=True)
         counts = np.concatenate((self._times, times))
         self._times = np.bincount(where, counts, minlength=self._key.size).astype(np.int64)
-        self._seen = _rows_of(self._key, self._times, self.shape.n_states)
+        self._rows = _sort_by_row(self._key, self._times, self.shape.n_states)
 
     @property
     def uncertainty(self) -> float:
-        """W_1 at the start, capped at H; small when every policy can be judged."""
         if self.episode == 0:
             return float(self.shape.horizon)
         most = np.empty((self.shape.horizon + 1, self.shape.n_states))
-        known = (self._seen, self._visits, self._bonus, self._open, self._ended)
-        clipped_uncertainty(*known, most)
+        clipped_uncertainty(
+            self._rows, self._visits, self._bonus, self._allowed, self._ends.ended, most
+        )
         n, (scale, base) = max(1, self.episode), self._bonus
-        return self._from_start(most[0], scale * phi(float(n), base, self.shape.n_states) / n)
+        return self._ends.uncertainty(most[0], scale * phi(float(n), base, self.shape.n_states) / n)
 
     def expected_reward(self) -> Floats:
         """Return the rewards r̂^M of what was seen.
@@ -323,27 +253,15 @@ class RFE(Exploring):
         return np.asarray(np.einsum("hsba,hsa->hsb", share, self.reward))
 
     def best_advice(self, penalty: float) -> Advice:
-        """Return the best advice for a penalty on what was seen.
-
-        Parameters
-        ----------
-        penalty
-            What each piece of advice costs.
-
-        Returns
-        -------
-        ndarray
-            What to advise [h, s], whole numbers; the number of actions is silence.
-        """
         H, S, A = self._sizes
         advice: Advice = np.full((H, S), A, dtype=np.int16)
-        plan_seen(
-            self._seen,
+        plan_tried_advice(
+            self._rows,
             self._visits,
             self._actions,
             self._known_reward,
             self._reward_sum,
-            self._ended,
+            self._ends.ended,
             self.shape.reward_range[0],
             penalty,
             advice,
@@ -362,16 +280,15 @@ class RFE(Exploring):
         """
         S = self.shape.n_states
         row, then = self._key // S, self._key % S
-        seen = learnt.Seen(self._visits, self.expected_reward(), row, then, self._times)
-        start = self._start()
-        least = self.shape.reward_range[0]
-        return learnt.seen_problem(learnt.with_silence(seen), self._ended, least, start)
+        table = TransitionTable(self._visits, self.expected_reward(), row, then, self._times)
+        least, start = self.shape.reward_range[0], self._ends.law_with_unknown()
+        return empirical_problem(table.with_silence(), self._ends.ended, least, start)
 
 
-def _rows_of(key: Ints, times: Ints, states: int) -> SeenRows:
+def _sort_by_row(key: Ints, times: Ints, states: int) -> SortedTransitions:
     """Lay sorted keys row · S + t out by row."""
     row, first = np.unique(key // states, return_index=True)
-    return SeenRows(
+    return SortedTransitions(
         row=row,
         indptr=np.append(first, key.size).astype(np.int64),
         next_state=(key % states).astype(np.int32),

@@ -39,7 +39,7 @@ is not given up after one refusal. ``benchmarks/learning.py`` compares it with R
 """
 
 import math
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -49,21 +49,23 @@ from numpy.typing import ArrayLike
 from counsel._arrays import Floats, Ints, layers, sealed
 from counsel.learning._rfe_kernels import UNSEEN, pick_top
 from counsel.learning._structured_kernels import (
-    Doubt,
     FactorCounts,
-    Ground,
+    KnownStructure,
+    UncertaintySettings,
+    count_episodes,
     explore_factors,
     fill_person,
+    fill_uncertainty,
     look_ahead,
-    note_all,
     plan_factors,
-    rate,
     width,
 )
-from counsel.learning._transition_kernels import Chains, all_links, are_chains, with_room
-from counsel.learning.explorer import Exploring
-from counsel.learning.inputs import read_groups
+from counsel.learning.arguments import read_groups
+from counsel.learning.learner import LIVE, is_overridden
 from counsel.learning.learnt_model import fill_unknown
+from counsel.learning.live_play import play_live
+from counsel.learning.reward_free import RewardFreeLearner
+from counsel.learning.transition_counts import TransitionCounts, are_consistent
 from counsel.model.human import Human
 from counsel.model.kernel import Kernel
 from counsel.model.mdp import MDP
@@ -73,7 +75,7 @@ from counsel.simulate.episodes import Episodes
 from counsel.simulate.simulator import Simulator
 
 
-class Structured(Exploring):
+class Structured(RewardFreeLearner):
     """Explores the person and the world apart, and plans for any penalty or budget.
 
     As ``RFE``, but from what the person does it learns three things, each with more data: what
@@ -82,35 +84,32 @@ class Structured(Exploring):
     Parameters
     ----------
     shape
-        What is known: ``problem.shape``.
+        The sizes of the problem: ``problem.shape``.
     rng
-        Where ties are broken.
+        The generator that breaks ties.
     groups
         Pairs that share one adherence, whole numbers [a], [s, a] or [h, s, a]: ``[0, 1, 2]`` is one
         for each of three pieces of advice. By default each state and advice has its own.
     delta
         The probability of failure, between 0 and 1.
     epsilon
-        How near the best the plan is to be, in units of reward; without it exploration never stops
-        of itself.
+        The accuracy of the plan, in units of reward; without it exploration never stops by itself.
     most_penalty
-        The largest penalty that will be asked for.
+        The largest penalty that will be planned for.
     scale
-        What the uncertainty is multiplied by for the stopping rule: 1 in theory.
+        The factor of the uncertainty in the stopping rule: 1 in theory.
     reward
-        Rewards of the person's actions, where they are known: [s, a] or [h, s, a].
+        Rewards of the person's actions, if they are known: [s, a] or [h, s, a].
     penalty
-        What a piece of advice costs in the plan that is ``policy``, in units of reward; not with a
-        budget.
+        The cost of a piece of advice in ``policy``, in units of reward; not with a budget.
     budget
-        The expected pieces of advice in an episode of the plan that is ``policy``; not with a
-        penalty.
+        The expected pieces of advice per episode of ``policy``; not with a penalty.
 
     Raises
     ------
     CounselError
-        When ``shape`` is no shape, ``groups`` or ``reward`` has other axes, or a number makes no
-        sense.
+        If ``shape`` is not a Shape, ``groups`` or ``reward`` has other axes, or a number is
+        invalid.
 
     Examples
     --------
@@ -128,25 +127,6 @@ class Structured(Exploring):
     >>> print(round(last.value_gap, 2))
     0.04
     """
-
-    growing: ClassVar[tuple[str, ...]] = ("_links",)
-    arrays: ClassVar[tuple[str, ...]] = (
-        "_actions",
-        "_visits",
-        "_reward_sum",
-        "_free",
-        "_own",
-        "_given",
-        "_matched",
-        "_head",
-        "_used",
-        "_ahead",
-        "_most",
-        "_starts",
-        "_idle",
-        "_ended",
-        *growing,
-    )
 
     def __init__(  # noqa: PLR0913 (the settings of the theorem)
         self,
@@ -175,35 +155,39 @@ class Structured(Exploring):
         )
         H, S, A = self._sizes
         table = np.arange(S * A).reshape(S, A) if groups is None else groups
-        ids, which = np.unique(read_groups(table, (H, S, A)), return_inverse=True)
-        self._group: Ints = which.reshape(-1, S, A)
-        self._open = np.ascontiguousarray(layers(shape.allowed))
+        ids, group_of_pair = np.unique(read_groups(table, (H, S, A)), return_inverse=True)
+        self._group: Ints = group_of_pair.reshape(-1, S, A)
+        self._allowed = np.ascontiguousarray(layers(shape.allowed))
         third = 3.0 / self.delta
         logs = (
             math.log(third * (S * A * H + 1)),
             math.log(third * S * (A + 1) * H),
             math.log(third * ids.size),
         )
-        self._eager = Doubt(1.0, *logs, cap=UNSEEN, guess=1.0, whole=False)
-        self._sure = Doubt(16.0 * H * H * self.scale, *logs, cap=float(H), guess=0.0, whole=True)
+        self._exploration = UncertaintySettings(
+            1.0, *logs, cap=UNSEEN, pseudo_count=1.0, all_outcomes=False
+        )
+        self._stopping = UncertaintySettings(
+            16.0 * H * H * self.scale, *logs, cap=float(H), pseudo_count=0.0, all_outcomes=True
+        )
+        self._transitions = TransitionCounts((H, S, A))
         self._actions = np.zeros((H, S, A + 1, A), dtype=np.int32)
-        self._visits = np.zeros((H, S, A), dtype=np.int64)
         self._reward_sum = np.zeros((H, S, A))
         self._free = np.zeros((H, S, A), dtype=np.bool_)
         self._own = np.zeros((H, S, A))
         self._given = np.zeros(ids.size, dtype=np.int64)
         self._matched = np.zeros(ids.size, dtype=np.int64)
-        self._head = np.full((H, S, A), -1, dtype=np.int64)
-        self._links: Ints = np.zeros((0, 3), dtype=np.int64)
-        self._used = np.zeros(1, dtype=np.int64)
         self._ahead = np.zeros((H, S, A))
         self._most = np.full((H + 1, S), UNSEEN)
         self._most[H] = 0.0
+        self._transitions.save_in(self._saved)
+        own = ("_actions", "_reward_sum", "_free", "_own", "_given", "_matched", "_ahead", "_most")
+        self._saved.add(self, {name: name for name in own})
 
     @property
     def _counts(self) -> FactorCounts:
         return FactorCounts(
-            Chains(self._visits, self._head, self._links, self._used),
+            self._transitions.chains,
             self._actions,
             self._reward_sum,
             self._free,
@@ -213,118 +197,65 @@ class Structured(Exploring):
         )
 
     @property
-    def _ground(self) -> Ground:
-        return Ground(sealed(self._open.view()), self._group, self._ended)
+    def _structure(self) -> KnownStructure:
+        return KnownStructure(sealed(self._allowed.view()), self._group, self._ends.ended)
 
     def explore(self, simulator: Simulator, *, episodes: int, rng: Generator) -> None:
-        """Play episodes where most is uncertain, then take in what was seen.
-
-        Parameters
-        ----------
-        simulator
-            The world and the person.
-        episodes
-            How many.
-        rng
-            Where chance comes from.
-        """
+        if is_overridden(self, Structured, "update", *LIVE):
+            play_live(self, simulator, episodes=episodes, rng=rng)
+            return
         H = self.shape.horizon
         for u_nw in simulator.batches(episodes, rng):
-            self._make_room(len(u_nw) * H)
+            self._transitions.make_room(len(u_nw) * H)
             explore_factors(
                 simulator.scene,
                 u_nw,
                 self.rng.random((len(u_nw), H)),
                 self._counts,
-                self._ground,
-                self._eager,
+                self._structure,
+                self._exploration,
                 self._ahead,
                 self._most,
-                self._starts,
+                self._ends.starts,
             )
         self._look_ahead(episodes)
 
     def update(self, batch: Episodes) -> None:
-        """Learn from whole episodes, whoever played them.
-
-        Parameters
-        ----------
-        batch
-            What ``Simulator.play`` returned.
-
-        Raises
-        ------
-        CounselError
-            When the episodes do not fit the problem's sizes.
-        """
         batch.check_fits(*self._sizes)
-        self._make_room(batch.state.size)
+        self._transitions.make_room(batch.state.size)
         columns = (batch.state, batch.advice, batch.action, batch.reward, batch.next_state)
-        note_all(batch.first, *columns, self._counts, self._ground)
-        self._note_ends(batch)
+        count_episodes(batch.first, *columns, self._counts, self._structure)
+        self._ends.count(batch)
         self._look_ahead(len(batch))
 
-    def sound(self, state: dict[str, Any]) -> bool:
-        """Tell whether chains lead somewhere and come to an end.
-
-        Parameters
-        ----------
-        state
-            What ``state`` returned.
-
-        Returns
-        -------
-        bool
-            Whether the arrays that grow can be trusted by compiled loops.
-        """
-        head, links, used = state["_head"], state["_links"], int(state["_used"][0])
-        return are_chains(state["_visits"], head, links, used, self.shape.n_states)
-
-    def _make_room(self, most: int) -> None:
-        """Have links for so many more decisions that each lead somewhere new."""
-        self._links = with_room(self._links, int(self._used[0]), most)
+    def _is_consistent(self, state: dict[str, Any]) -> bool:
+        return are_consistent(state, self.shape.n_states)
 
     def _look_ahead(self, episodes: int) -> None:
-        look_ahead(self._counts, self._ground, self._eager, self._ahead, self._most)
+        look_ahead(self._counts, self._structure, self._exploration, self._ahead, self._most)
         self.episode += episodes
         self._policy = None
 
     def advise(self, step: int, state: int) -> int:
-        """Return what to try next: the most uncertain advice.
-
-        Parameters
-        ----------
-        step
-            The step in the episode, from 0.
-        state
-            The state the person is in.
-
-        Returns
-        -------
-        int
-            The advice; the number of actions is silence.
-
-        Raises
-        ------
-        CounselError
-            When ``step`` or ``state`` is out of range.
-        """
-        step, state = self._cell(step, state)
+        step, state = self._check_cell(step, state)
         value_b = np.empty(self.shape.n_actions + 1)
-        rate(self._counts, self._ground, self._eager, self._ahead, step, state, value_b)
+        fill_uncertainty(
+            self._counts, self._structure, self._exploration, self._ahead, step, state, value_b
+        )
         return int(pick_top(value_b, self.rng.random()))
 
     @property
     def uncertainty(self) -> float:
-        """W_1 at the start, capped at H; small when every policy can be judged."""
-        most, sure = np.empty_like(self._most), self._sure
-        look_ahead(self._counts, self._ground, sure, np.empty_like(self._ahead), most)
-        open_start = width(max(1.0, float(self.episode)), sure.moves, self.shape.n_states - 1)
-        return self._from_start(most[0], sure.scale * open_start)
+        most, stopping = np.empty_like(self._most), self._stopping
+        look_ahead(self._counts, self._structure, stopping, np.empty_like(self._ahead), most)
+        open_start = width(
+            max(1.0, float(self.episode)), stopping.transition_log, self.shape.n_states - 1
+        )
+        return self._ends.uncertainty(most[0], stopping.scale * open_start)
 
     @property
     def habit(self) -> Floats:
-        """What the person is believed to do alone, π̂ [h, s, a]; 0 where nothing was seen."""
+        """The estimate π̂ of the person's own policy [h, s, a]; 0 where nothing was seen."""
         return self._own.copy()
 
     @property
@@ -334,12 +265,12 @@ class Structured(Exploring):
 
     @property
     def given(self) -> Ints:
-        """How often advice that tells something was given to each group [group]."""
+        """The pieces of informative advice given to each group [group]."""
         return self._given.copy()
 
     @property
     def matched(self) -> Ints:
-        """How often it was matched [group]."""
+        """The matches among them [group]."""
         return self._matched.copy()
 
     def expected_reward(self) -> Floats:
@@ -352,25 +283,13 @@ class Structured(Exploring):
         """
         if self.reward is not None:
             return self.reward
-        return self._reward_sum / np.maximum(self._visits, 1)
+        return self._reward_sum / np.maximum(self._transitions.visits, 1)
 
     def best_advice(self, penalty: float) -> Advice:
-        """Return the best advice for a penalty on what was seen.
-
-        Parameters
-        ----------
-        penalty
-            What each piece of advice costs.
-
-        Returns
-        -------
-        ndarray
-            What to advise [h, s], whole numbers; the number of actions is silence.
-        """
         H, S, A = self._sizes
         advice: Advice = np.full((H, S), A, dtype=np.int16)
         least = self.shape.reward_range[0]
-        plan_factors(self._counts, self._ground, self._known_reward, least, penalty, advice)
+        plan_factors(self._counts, self._structure, self._known_reward, least, penalty, advice)
         return advice
 
     def model(self) -> AdviceProblem:
@@ -385,26 +304,30 @@ class Structured(Exploring):
             anything.
         """
         H, S, A = self._sizes
-        seen = self._visits > 0
+        seen = self._transitions.visits > 0
         reward = np.full((H, S + 1, A), self.shape.reward_range[0])
-        reward[:, :S][~seen & self._ended[:-1, :, None]] = 0.0
+        reward[:, :S][~seen & self._ends.ended[:-1, :, None]] = 0.0
         reward[:, :S][seen] = self.expected_reward()[seen]
         own, lift = np.zeros((H, S + 1, A)), np.zeros((H, S + 1, A))
-        fill_person(self._counts, self._ground, own, lift)
+        fill_person(self._counts, self._structure, own, lift)
         own[:, S, 0] = 1.0
         allowed = np.ones((H, S + 1, A), dtype=np.bool_)
         allowed[:, :S] = seen | (own[:, :S] > 0.0)
-        row, state, times = all_links(self._head, self._links)
+        row, state, times = self._transitions.entries()
         h, sa = row // (S * A), row % (S * A)
-        chance = times / self._visits.reshape(-1)[row]
+        chance = times / self._transitions.visits.reshape(-1)[row]
         matrices = []
         for step in range(H):
             here = h == step
             rows, columns, data = fill_unknown(
-                sa[here], state[here], chance[here], seen[step], self._ended[step]
+                sa[here], state[here], chance[here], seen[step], self._ends.ended[step]
             )
             matrices.append(sp.csr_matrix((data, (rows, columns)), shape=((S + 1) * A, S + 1)))
         mdp = MDP(
-            Kernel.from_sparse(matrices), reward, horizon=H, start=self._start(), allowed=allowed
+            Kernel.from_sparse(matrices),
+            reward,
+            horizon=H,
+            start=self._ends.law_with_unknown(),
+            allowed=allowed,
         )
         return AdviceProblem(mdp, Human(own, lift=lift))

@@ -1,4 +1,4 @@
-"""Thompson sampling of adherence: advise as if one draw from what is believed were true.
+"""Thompson sampling of adherence: advise as if a draw from the posterior were true.
 
 Setting: environment 1, as for UCB-AD. Each group of pairs that share one adherence has a Beta
 posterior, Beta(a + k, b + n − k) after k matches in n pieces of advice; at each update one θ is
@@ -18,7 +18,6 @@ from numpy.typing import ArrayLike
 
 from counsel._arrays import Floats, check_rng, real
 from counsel.errors import CounselError
-from counsel.learning._adherence_kernels import set_groups
 from counsel.learning.adherence_learner import AdherenceLearner
 from counsel.model.problem import Setting
 
@@ -27,20 +26,20 @@ GRID = 400
 
 
 class Thompson(AdherenceLearner):
-    """Learns how much a person listens by acting on draws from its belief.
+    """Learns the adherence of a person by acting on draws from its posterior.
 
     Parameters
     ----------
     setting
-        What is known: ``problem.without_adherence()``. Rewards must be known.
+        What the learner may know: ``problem.without_adherence()``. Rewards must be known.
     rng
-        Where the draws come from.
+        The generator of the draws.
     prior
         The two parameters of the Beta prior, both above 0; (1, 1) is uniform.
     penalty
-        What each piece of advice costs, in units of reward; not with a budget.
+        The cost of a piece of advice, in units of reward; not with a budget.
     budget
-        How many pieces of advice are expected in an episode at most; not with a penalty.
+        The most expected pieces of advice per episode; not with a penalty.
     groups
         Pairs that share one adherence, if not those of the setting: whole numbers [a], [s, a] or
         [h, s, a]; ``[0, 1, 2]`` is one for each advice.
@@ -48,8 +47,8 @@ class Thompson(AdherenceLearner):
     Raises
     ------
     CounselError
-        When ``setting`` is no setting or has no rewards, the person does the same whatever is
-        advised, or the prior, the groups or the limit make no sense.
+        If ``setting`` is not a Setting or has no rewards, the person does the same whatever is
+        advised, or the prior, the groups or the limit is invalid.
 
     Examples
     --------
@@ -89,18 +88,18 @@ class Thompson(AdherenceLearner):
         self.prior = (first, second)
 
     def believe(self) -> None:
-        """Draw one adherence, or lift, for each group and carry it into the plan."""
-        known = self.known
+        """Draw an adherence, or lift, for each group and copy it into the plan."""
+        belief = self.matches.belief
         if self.setting.shares_lift:
-            known.belief.upper[:] = self._draw_lifts()
+            belief.upper[:] = self._draw_lifts()
         else:
-            k, n = known.belief.matched, known.belief.given
-            known.belief.upper[:] = self.rng.beta(self.prior[0] + k, self.prior[1] + n - k)
-        set_groups(known.groups, known.belief, known.plan.pull)
+            k, n = belief.matched, belief.given
+            belief.upper[:] = self.rng.beta(self.prior[0] + k, self.prior[1] + n - k)
+        self.matches.set_plan()
 
     def _draw_lifts(self) -> Floats:
         """Draw a lift for each group; return it for each bin."""
-        groups, belief = self.known.groups, self.known.belief
+        groups, belief = self.matches.groups, self.matches.belief
         middle = (np.arange(GRID) + 0.5) / GRID
         match = groups.own_of_bin[:, None] + middle * groups.rest_of_bin[:, None]
         refuse = (1.0 - middle) * groups.rest_of_bin[:, None]

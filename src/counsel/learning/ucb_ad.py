@@ -21,20 +21,26 @@ Deviates
 * Cells the plan cannot reach stay silent: no episode gets there.
 """
 
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.random import Generator
 from numpy.typing import ArrayLike
 
 from counsel._arrays import Floats, Ints
+from counsel._jit import is_compiled
 from counsel.errors import CounselError
-from counsel.estimate._bound_kernels import fill_bounds
-from counsel.estimate.bounds import KL, Bound, level_at
-from counsel.learning._adherence_kernels import CellPlan, Judge, set_all, ucb_episodes
+from counsel.estimate._bound_kernels import Rule
+from counsel.estimate.bounds import KL, Bound, GroupBounds, level_at
+from counsel.learning._adherence_kernels import (
+    CUSTOM,
+    GroundTruth,
+    ucb_episodes,
+    ucb_episodes_with,
+)
 from counsel.learning.adherence_learner import AdherenceLearner
-from counsel.learning.replanning import BothEnds, SmallPlan
-from counsel.learning.reward_estimates import Rewards
+from counsel.learning.learner import LIVE, is_overridden
+from counsel.learning.optimistic_rewards import OptimisticRewards
 from counsel.model.mdp import MDP
 from counsel.model.problem import Setting
 from counsel.planning._cell_kernels import value_cells
@@ -42,26 +48,26 @@ from counsel.simulate.simulator import Simulator
 
 
 class UCBAD(AdherenceLearner):
-    """Learns how much a person listens, optimistically.
+    """Learns the adherence of a person, optimistically.
 
-    The world and what the person does alone are known; only their adherence is learnt.
+    The world and the person's own policy are known; only the adherence is learnt.
 
     Parameters
     ----------
     setting
-        What is known: ``problem.without_adherence()``, or that ``.without_rewards()``.
+        What the learner may know: ``problem.without_adherence()``, or that ``.without_rewards()``.
     bound
-        How optimistic to be: ``KL()``, which None means too, ``KL(delta=…)``, ``Theory(…)`` or
-        ``PaperBonus()``.
+        How optimistic to be: ``KL()`` (the default), ``KL(delta=…)``, ``Theory(…)``,
+        ``PaperBonus()`` or a bound of your own.
     penalty
-        What each piece of advice costs, in units of reward; not with a budget.
+        The cost of a piece of advice, in units of reward; not with a budget.
     budget
-        How many pieces of advice are expected in an episode at most; not with a penalty.
+        The most expected pieces of advice per episode; not with a penalty.
     groups
         Pairs that share one adherence, if not those of the setting: whole numbers [a], [s, a] or
         [h, s, a]; ``[0, 1, 2]`` is one for each advice.
     rng
-        Where live advice is drawn from within a budget, whose best policy may be random.
+        The generator of live advice within a budget, where the best policy may be random.
     may_repel
         Do not take for granted that advice never makes an action less likely (θ ≥ π): plan for the
         better end of a two-sided interval. Then advice may be given because it repels. Goes with a
@@ -70,8 +76,8 @@ class UCBAD(AdherenceLearner):
     Raises
     ------
     CounselError
-        When ``setting`` is no setting, the person does the same whatever is advised, or the groups
-        or the limit make no sense.
+        If ``setting`` is not a Setting, the person does the same whatever is advised, or the
+        bound, the groups or the limit is invalid.
 
     Examples
     --------
@@ -106,169 +112,135 @@ class UCBAD(AdherenceLearner):
             setting, penalty=penalty, budget=budget, groups=groups, rng=rng, may_repel=may_repel
         )
         self.bound = KL() if bound is None else bound
-        self._rule = self.bound.rule(groups=self.known.n_bins, horizon=self.setting.mdp.horizon)
-
+        self._bounds = GroupBounds(
+            self.bound, groups=self.matches.n_bins, horizon=self.setting.mdp.horizon
+        )
         self.rewards = None
         if self.setting.reward_range is not None:
-            self.rewards = Rewards(self.setting, self.bound)
+            self.rewards = OptimisticRewards(self.setting, self.bound)
 
     def believe(self) -> None:
-        """Bound everything and carry it into the plan."""
-        known, level = self.known, level_at(self.episode)
-        set_all(self._rule, known.groups, known.belief, level, known.plan.pull)
-        if isinstance(known.plan, BothEnds):
-            self._believe_the_worst(known.plan, level)
+        """Compute all bounds for the counts so far and copy them into the plan."""
+        groups, belief = self.matches.groups, self.matches.belief
+        plan, level = self.matches.plan, level_at(self.episode)
+        upper = self._bounds.upper(belief.matched, belief.given, level)
+        self.matches.set_bounds(upper)
+        if plan.push is not None:
+            lift = self.matches.lower_lifts(self._bounds.lower(belief.matched, belief.given, level))
+            plan.push[groups.cell] = np.where(lift < 0.0, lift, np.nan)
         if self.rewards is not None:
-            known.plan.pay(self.rewards.upper(self.episode))
+            plan.set_rewards(self.rewards.upper(self.episode))
 
     def carry(self) -> None:
-        """Carry what is believed into the plan again."""
         self.believe()
 
-    def _believe_the_worst(self, plan: BothEnds, level: float) -> None:
-        """Carry the lower ends of the intervals into the plan: the largest of a group's bins."""
-        groups, belief = self.known.groups, self.known.belief
-        low, high = np.empty(self.known.n_bins), np.empty(self.known.n_bins)
-        fill_bounds(self._rule, belief.matched, belief.given, level, low, high)
-        if groups.shares_lift:
-            low = (low - groups.own_of_bin) / groups.rest_of_bin
-        low = np.repeat(np.maximum.reduceat(low, groups.first_bin[:-1]), np.diff(groups.first_cell))
-        lift = low if groups.shares_lift else (low - groups.own_of_cell) / groups.rest_of_cell
-        plan.push[groups.cell] = np.where(lift < 0.0, lift, np.nan)
-
     def world(self) -> MDP:
-        """Return the world as far as it is known, with optimistic rewards where they are not.
-
-        Returns
-        -------
-        MDP
-            What is planned on.
-        """
         return super().world() if self.rewards is None else self.rewards.world(self.episode)
 
     def count(self, step: Ints, state: Ints, advice: Ints, action: Ints, reward: Floats) -> None:
-        """Count decisions: matches, and rewards where they are learnt.
-
-        Parameters
-        ----------
-        step
-            Steps [decision].
-        state
-            States [decision].
-        advice
-            What was advised [decision]; the number of actions for silence.
-        action
-            What people did [decision].
-        reward
-            What it paid [decision].
-        """
         super().count(step, state, advice, action, reward)
         if self.rewards is not None:
             self.rewards.count(step, state, action, reward)
 
     def state(self) -> dict[str, Any]:
-        """Return all that was learnt.
-
-        Returns
-        -------
-        dict
-            Arrays and numbers: what ``restore`` takes.
-        """
         learnt = super().state()
         if self.rewards is not None:
             learnt |= {"times": self.rewards.times.copy(), "paid": self.rewards.paid.copy()}
         return learnt
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Go on from a state that a learner with the same settings had.
-
-        Parameters
-        ----------
-        state
-            What ``state`` returned.
-
-        Raises
-        ------
-        CounselError
-            When it is of other settings.
-        """
         if self.rewards is not None:
             for name in ("times", "paid"):
                 if name not in state or state[name].shape != self.rewards.times.shape:
                     raise CounselError(
-                        "it holds no such rewards; restore a learner with the same settings"
+                        "the state has no such rewards; restore a learner with the same settings"
                     )
                 getattr(self.rewards, name)[:] = state[name]
         super().restore(state)
+
+    @property
+    def can_run(self) -> bool:
+        """Whether ``run`` can be used.
+
+        It can if few cells can occur, there is no budget, rewards are known, the bound is built in
+        or a Numba function, and no method that the loop stands for is overridden.
+        """
+        return self._loop() is not None
+
+    def _loop(self) -> Any:  # noqa: ANN401 (a compiled function)
+        """Return the compiled loop; None if it cannot be used."""
+        replaced = ("believe", "carry", "count", "world", "policy", "update", *LIVE)
+        learns_more = self.budget is not None or self.rewards is not None
+        if (
+            learns_more
+            or self.matches.plan.cell_plan() is None
+            or is_overridden(self, UCBAD, *replaced)
+        ):
+            return None
+        rule = self._bounds.rule
+        if isinstance(rule, Rule):
+            return ucb_episodes
+        return ucb_episodes_with(cast("Any", rule)) if is_compiled(rule) else None
 
     def run(
         self, simulator: Simulator, *, best: float, episodes: int, every: int, rng: Generator
     ) -> tuple[Floats, Floats]:
         """Play and learn in one compiled loop.
 
-        The same episodes, and the same learner afterwards, as with ``policy`` and ``update`` in
-        turn. ``learn`` uses it where ``can_run``.
+        The episodes, and the learner afterwards, are the same as with ``policy`` and ``update`` in
+        turn. ``learn`` uses it if ``can_run``.
 
         Parameters
         ----------
         simulator
-            The world and the person; the truth in it is read to judge policies only.
+            The world and the person; the truth in it is read to compute value gaps only.
         best
-            What the best policy is worth, less the penalty.
+            The value of the best policy, less the penalty.
         episodes
-            How many to play.
+            The number of episodes to play.
         every
-            After how many to update.
+            The number of episodes between updates.
         rng
-            Where chance comes from.
+            The generator of the episodes.
 
         Returns
         -------
         gaps : ndarray
-            What each episode's policy fell short of ``best`` [episode].
+            The value gap of each episode's policy to ``best`` [episode].
         pieces : ndarray
-            Its expected pieces of advice [episode].
+            The expected pieces of advice of that policy [episode].
 
         Raises
         ------
         CounselError
-            When too many cells can occur for one compiled loop.
+            If ``can_run`` is False.
         """
-        known, plan = self.known, self.known.plan
-        if not isinstance(plan, SmallPlan):
-            raise CounselError("too many cells can occur in this world for one compiled loop")
-        lift = simulator.problem.lift[plan.cells.step, plan.cells.states]
-        judge = Judge(np.ascontiguousarray(lift), best, self.penalty)
-        advice_hs = np.array(self.policy.advice)
-        cell_plan = CellPlan(
-            world=plan.world,
-            aim=plan.aim,
-            pull_ca=plan.pull_ca,
-            V_c2=plan.V_c2,
-            q_2a=plan.q_2a,
-            advice_c=plan.advice_c,
-            step_c=plan.cells.step,
-            state_c=plan.cells.states,
-            advice_hs=advice_hs,
-        )
+        policy, loop = self.policy, self._loop()
+        plan = self.matches.plan.cell_plan()
+        if loop is None or plan is None:
+            raise CounselError("this learner has no compiled loop here; use learn")
+        plan = plan._replace(advice_hs=np.array(policy.advice))
+        lift = simulator.problem.lift[plan.step_c, plan.state_c]
+        truth = GroundTruth(np.ascontiguousarray(lift), best, self.penalty)
         value, pieces = value_cells(
-            plan.world, judge.lift_ca, plan.advice_c, np.empty_like(plan.V_c2), plan.q_2a
+            plan.world, truth.lift_ca, plan.advice_c, np.empty_like(plan.V_c2), plan.q_2a
         )
-        gap = judge.best - (value - judge.penalty * pieces)
+        gap = truth.best - (value - truth.penalty * pieces)
         power = 2 ** (self.episode.bit_length() - 1) if self.episode else 0
         clock = np.array([self.episode, 0, power])
+        rule = self._bounds.rule if isinstance(self._bounds.rule, Rule) else CUSTOM
         gaps, counts = [], []
         for u_nw in simulator.batches(episodes, rng):
             gap_n, pieces_n = np.empty(len(u_nw)), np.empty(len(u_nw))
             gap_n[0], pieces_n[0] = gap, pieces
-            ucb_episodes(
+            loop(
                 simulator.scene,
                 u_nw,
-                self._rule,
-                known.groups,
-                known.belief,
-                cell_plan,
-                judge,
+                rule,
+                self.matches.groups,
+                self.matches.belief,
+                plan,
+                truth,
                 clock,
                 every,
                 gap_n,
@@ -277,7 +249,7 @@ class UCBAD(AdherenceLearner):
             gap, pieces = gap_n[-1], pieces_n[-1]
             gaps.append(gap_n)
             counts.append(pieces_n)
-        known.belief.dirty[:] = False
+        self.matches.belief.dirty[:] = False
         self.episode, self._due = int(clock[0]), True
         return np.concatenate(gaps), np.concatenate(counts)
 
@@ -288,15 +260,9 @@ class UCBAD(AdherenceLearner):
         The layer is 0 where nothing changes with the step. These pairs are not advised.
         """
         self.believe()
-        groups, belief = self.known.groups, self.known.belief
+        groups, belief = self.matches.groups, self.matches.belief
         upper_g = np.minimum.reduceat(belief.upper, groups.first_bin[:-1])
         upper_lsa = upper_g[groups.group_of_bin[groups.bin_lsa]]
         own_lsa = self.setting.policy[: len(upper_lsa)]
         least_lsa = 0.0 if groups.shares_lift else own_lsa
         return np.argwhere((groups.bin_lsa >= 0) & (upper_lsa < least_lsa))
-
-    @property
-    def can_run(self) -> bool:
-        """Whether ``run`` can be used (few cells can occur, no budget, rewards are known)."""
-        simple = self.budget is None and self.rewards is None
-        return isinstance(self.known.plan, SmallPlan) and simple

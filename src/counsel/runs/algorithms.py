@@ -19,7 +19,7 @@ from counsel.baselines.uc_cfh import UCCFH
 from counsel.baselines.ucbvi import UCBVI
 from counsel.baselines.ucfh import UCFH
 from counsel.estimate.bounds import KL, Bound, PaperBonus, Theory
-from counsel.learning.learn import Learner
+from counsel.learning.learner import Learner
 from counsel.learning.rfe import RFE
 from counsel.learning.structured import Structured
 from counsel.learning.thompson import Thompson

@@ -33,7 +33,8 @@ from counsel.errors import CounselError
 from counsel.learning.adherence_learner import AdherenceLearner
 from counsel.learning.files import Resumable, suspend
 from counsel.learning.files import resume as restore
-from counsel.learning.learn import Learner, Record, learn
+from counsel.learning.learn import Record, learn
+from counsel.learning.learner import Learner
 from counsel.learning.structured import Structured
 from counsel.model.files import save_policy
 from counsel.model.problem import AdviceProblem
@@ -247,7 +248,7 @@ def _write_policy_and_picture(
 def matches_by_advice(learner: Learner) -> tuple[Ints, Ints] | None:
     """Return how often each advice was matched and given; None if advice shares counts."""
     if isinstance(learner, AdherenceLearner):
-        group_lsa, matched, given = learner.known.groups.bin_lsa, learner.matched, learner.given
+        group_lsa, matched, given = learner.matches.groups.bin_lsa, learner.matched, learner.given
     elif isinstance(learner, Structured):
         group_lsa, matched, given = learner.groups, learner.matched, learner.given
     else:

@@ -7,9 +7,10 @@ import numpy as np
 from numpy.random import Generator
 
 from counsel._arrays import Ints, whole
-from counsel.baselines.black_box import BlackBox
+from counsel.baselines.black_box import BlackBoxLearner
 from counsel.errors import CounselError
-from counsel.learning.learn import DOUBLING, Learner
+from counsel.learning.learn import DOUBLING
+from counsel.learning.learner import Learner
 from counsel.model.problem import AdviceProblem
 from counsel.runs.algorithms import ALGORITHMS, OPTIONS, PHASE
 from counsel.simulate.simulator import Simulator
@@ -142,7 +143,7 @@ class Spec:
         """
         learner_rng, episode_rng, burn_in_rng = np.random.default_rng(self.seed).spawn(3)
         learner = ALGORITHMS[self.algorithm].build(self, problem, learner_rng)
-        if self.burn_in is not None and isinstance(learner, BlackBox):
+        if self.burn_in is not None and isinstance(learner, BlackBoxLearner):
             learner.burn_in(Simulator(problem), episodes=self.burn_in, rng=burn_in_rng)
         return learner, episode_rng
 

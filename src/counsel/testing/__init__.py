@@ -1,5 +1,5 @@
 """Checks for people who write a learner of their own."""
 
-from counsel.testing.check_learner import check_learner
+from counsel.testing.learner_checks import check_learner
 
 __all__ = ["check_learner"]

@@ -1,10 +1,35 @@
-"""What learners are told when they are built: limits, groups and rewards, read and checked."""
+"""Check the arguments that learners are built from: shape, limits, groups and rewards."""
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from counsel._arrays import Floats, Ints, by_step, not_negative, numbers, rectangular, sealed
+from counsel._arrays import (
+    Bools,
+    Floats,
+    Ints,
+    by_step,
+    layers,
+    not_negative,
+    numbers,
+    rectangular,
+    sealed,
+)
 from counsel.errors import CounselError
+from counsel.model.problem import Shape
+
+
+def read_shape(shape: Shape) -> Shape:
+    """Return the shape; refuse anything else, such as a whole problem."""
+    if not isinstance(shape, Shape):
+        raise CounselError("give problem.shape: a learner must not see more")
+    return shape
+
+
+def allowed_with_silence(shape: Shape) -> Bools:
+    """Return which advice may be given [layer, s, b], silence last."""
+    allowed = layers(shape.allowed)
+    silence = np.ones((*allowed.shape[:2], 1), dtype=np.bool_)
+    return np.concatenate((allowed, silence), axis=2)
 
 
 def read_groups(groups: ArrayLike, shape: tuple[int, int, int]) -> Ints:
@@ -23,7 +48,7 @@ def read_groups(groups: ArrayLike, shape: tuple[int, int, int]) -> Ints:
 def read_limit(
     penalty: float, budget: float | None, *, name: str = "penalty"
 ) -> tuple[float, float | None]:
-    """Return what a piece of advice costs and how many may be given, one or the other."""
+    """Return the penalty and the budget, of which at most one may be given."""
     price = not_negative(name, penalty)
     if budget is None:
         return price, None
@@ -33,20 +58,20 @@ def read_limit(
     return price, pieces
 
 
-def read_rewards(given: ArrayLike, shape: tuple[int, int, int], *, axes: str = "sa") -> Floats:
+def read_rewards(reward: ArrayLike, shape: tuple[int, int, int], *, axes: str = "sa") -> Floats:
     """Return known rewards [h, s, x] from [s, x] or [h, s, x]."""
-    table = numbers("reward", given)
+    table = numbers("reward", reward)
     if table.shape not in (shape, shape[1:]):
-        shown = ", ".join(axes)
+        names = ", ".join(axes)
         raise CounselError(
-            f"reward has shape {table.shape}; expected [{shown}] = {shape[1:]} or "
-            f"[h, {shown}] = {shape}"
+            f"reward has shape {table.shape}; expected [{names}] = {shape[1:]} or "
+            f"[h, {names}] = {shape}"
         )
     return by_step(sealed(table.reshape(-1, *shape[1:])), shape[0])
 
 
 def require_rewards(reward: ArrayLike | None) -> ArrayLike:
-    """Return the machine's rewards; refuse where a learner cannot do without."""
+    """Return the machine's rewards; refuse None."""
     if reward is None:
         raise CounselError("reward is None; give the machine's rewards [s, b] or [h, s, b]")
     return reward

@@ -84,7 +84,7 @@ class Counts(UCBAD):
 
     def finish(self, *, terminated=False):
         super().finish(terminated=terminated)
-        self.known.belief.given[:] += 50
+        self.matches.belief.given[:] += 50
         self._due = True
 
 
@@ -184,7 +184,7 @@ def test_a_file_of_another_learner_is_refused(tmp_path):
     simulator, learner = counsel.Simulator(problem), UCBAD(problem.without_adherence())
     *_, record = counsel.learn(learner, simulator, episodes=10, rng=rng())
     suspend(learner, tmp_path / "run.npz", rng=rng(), record=record)
-    with pytest.raises(counsel.CounselError, match="holds a UCBAD, not a Thompson"):
+    with pytest.raises(counsel.CounselError, match="contains a UCBAD, not a Thompson"):
         resume(Thompson(problem.without_adherence(), rng=rng()), tmp_path / "run.npz")
     with pytest.raises(counsel.CounselError, match="same settings"):
         resume(UCBAD(problem.without_adherence(), groups=[0, 1, 2]), tmp_path / "run.npz")

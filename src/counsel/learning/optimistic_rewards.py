@@ -1,4 +1,4 @@
-"""Rewards that are not known: what was paid, and an optimistic estimate of it.
+"""Rewards that are not known: their averages, and an optimistic estimate.
 
 A reward is random, its mean r_h(s, a) unknown, its range [low, high] known. After n payments that
 average r̂, counted in units of the range, the estimate is the upper end of a confidence bound of a
@@ -16,19 +16,18 @@ Where nothing more can happen nothing is paid, and that is known.
 import numpy as np
 
 from counsel._arrays import Floats, Ints, layers, unlayered
-from counsel.estimate._bound_kernels import fill_upper
-from counsel.estimate.bounds import KL, Bound, Theory, level_at
+from counsel.estimate.bounds import KL, Bound, GroupBounds, Theory, level_at
 from counsel.model.mdp import MDP
 from counsel.model.problem import Setting
 
 
-class Rewards:
-    """What was paid for each action of the person [layer, s, a]: one layer where none is declared.
+class OptimisticRewards:
+    """Totals of the rewards of each action [layer, s, a]; one layer where none is declared.
 
     Attributes
     ----------
     times, paid
-        How often each was taken and what it paid in all, in units of the range.
+        How often each action was taken and its total reward, in units of the range.
     """
 
     def __init__(self, setting: Setting, bound: Bound) -> None:
@@ -40,25 +39,24 @@ class Rewards:
         shape = layers(setting.mdp.reward).shape
         self.times = np.zeros(shape, dtype=np.int64)
         self.paid = np.zeros(shape)
-        learnt = KL(delta=bound.delta) if isinstance(bound, Theory) else bound
-        self._rule = learnt.rule(groups=self.times.size, horizon=setting.mdp.horizon)
+        reward_bound = KL(delta=bound.delta) if isinstance(bound, Theory) else bound
+        self._bounds = GroupBounds(
+            reward_bound, groups=self.times.size, horizon=setting.mdp.horizon
+        )
         self._over = setting.mdp.over[: shape[0]]
 
     def count(self, step: Ints, state: Ints, action: Ints, reward: Floats) -> None:
-        """Count what was paid."""
+        """Add the rewards of some decisions."""
         where = (step if len(self.times) > 1 else np.zeros_like(step), state, action)
         np.add.at(self.times, where, 1)
         np.add.at(self.paid, where, (reward - self._low) / self._span if self._span else 0.0)
 
     def upper(self, episode: int) -> Floats:
         """Return the optimistic rewards [layer, s, a]."""
-        top = np.empty(self.times.shape)
-        fill_upper(
-            self._rule, self.paid.ravel(), self.times.ravel(), level_at(episode), top.ravel()
-        )
-        hopeful: Floats = self._low + self._span * top
-        hopeful[self._over] = 0.0
-        return hopeful
+        top = self._bounds.upper(self.paid, self.times, level_at(episode))
+        rewards: Floats = self._low + self._span * top
+        rewards[self._over] = 0.0
+        return rewards
 
     def world(self, episode: int) -> MDP:
         """Return the world with optimistic rewards."""

@@ -1,0 +1,140 @@
+"""The protocol of learners: what ``learn``, the service and ``check_learner`` call.
+
+A learner advises and learns. For one person, live: ``advise``, ``observe``, ``finish``. In bulk:
+``policy`` is what the learner would advise now, and ``update`` takes whole episodes. A learner is
+built from what it may know (``problem.without_adherence()``, ``problem.shape``) and sees nothing
+else but what happens.
+"""
+
+from typing import NamedTuple, Protocol, runtime_checkable
+
+from numpy.random import Generator
+
+from counsel._arrays import Floats
+from counsel.model.policy import Policy
+from counsel.simulate.episodes import Episodes
+from counsel.simulate.simulator import Simulator
+
+LIVE = ("advise", "observe", "finish")
+"""The methods that run a learner live."""
+
+
+class Move(NamedTuple):
+    """One decision, as a learner sees it live: the advice, the action and what came of it.
+
+    Parameters
+    ----------
+    step
+        The step in the episode, from 0.
+    state
+        The state the person was in.
+    advice
+        The advice given; the number of actions for silence.
+    action
+        The action of the person.
+    reward
+        The reward of the action.
+    next_state
+        The state the action led to.
+
+    Examples
+    --------
+    One decision of a drifting patient's nurse, who takes the advice:
+
+    >>> from counsel import UCBAD
+    >>> from counsel.worlds import make
+    >>> problem = make("night-shift")
+    >>> learner = UCBAD(problem.without_adherence(), groups=[0, 1, 2])
+    >>> advice = learner.advise(0, 1)
+    >>> problem.mdp.state_labels[1], problem.mdp.action_labels[advice]
+    ('drifting', 'check')
+    >>> move = Move(step=0, state=1, advice=advice, action=advice, reward=0.84, next_state=0)
+    >>> learner.observe(move)
+    >>> learner.finish()
+    >>> learner.given.tolist(), learner.matched.tolist()
+    ([0, 1, 0], [0, 1, 0])
+    """
+
+    step: int
+    state: int
+    advice: int
+    action: int
+    reward: float
+    next_state: int
+
+
+class Learner(Protocol):
+    """Gives advice and learns from how the person responds.
+
+    A learner that keeps within a budget has an attribute ``budget``, the expected pieces of advice
+    per episode.
+    """
+
+    @property
+    def penalty(self) -> float:
+        """The cost of a piece of advice."""
+        ...
+
+    @property
+    def policy(self) -> Policy:
+        """The policy the learner would advise by now."""
+        ...
+
+    def update(self, batch: Episodes) -> None:
+        """Learn from whole episodes."""
+        ...
+
+    def advise(self, step: int, state: int) -> int:
+        """Return the advice for one person at one step; the number of actions is silence."""
+        ...
+
+    def observe(self, move: Move) -> None:
+        """Store one decision; the learner learns from it when the episode ends."""
+        ...
+
+    def finish(self, *, terminated: bool = False) -> None:
+        """End the live episode and learn from it; without a decision nothing changes.
+
+        ``terminated`` tells that nothing more can happen in the state it led to.
+        """
+        ...
+
+
+@runtime_checkable
+class Explorer(Protocol):
+    """A learner that plays other advice than its policy."""
+
+    def explore(self, simulator: Simulator, *, episodes: int, rng: Generator) -> None:
+        """Play episodes and learn from them."""
+        ...
+
+
+@runtime_checkable
+class Runner(Protocol):
+    """A learner with a compiled loop of its own."""
+
+    @property
+    def can_run(self) -> bool:
+        """Whether ``run`` does here what ``policy`` and ``update`` do in turn."""
+        ...
+
+    def run(
+        self, simulator: Simulator, *, best: float, episodes: int, every: int, rng: Generator
+    ) -> tuple[Floats, Floats]:
+        """Play and learn; return each episode's gap to ``best`` and expected pieces of advice.
+
+        The episodes, and the learner afterwards, are the same as with ``policy`` and ``update`` in
+        turn. The truth in the simulator is read to compute the return values only.
+        """
+        ...
+
+
+def is_overridden(learner: object, owner: type, *names: str) -> bool:
+    """Return whether a subclass or the object replaces one of these methods of ``owner``.
+
+    A compiled loop runs the rules of ``owner`` only, so it must not stand in for other methods.
+    """
+    return any(
+        name in vars(learner) or getattr(type(learner), name) is not getattr(owner, name)
+        for name in names
+    )

@@ -1,0 +1,138 @@
+"""Counts of matches for each group of pairs that share one adherence or one lift.
+
+A match says something about the adherence unless the person would take the advised action for
+certain. Where a group shares one *lift* its pairs may differ in what the person does alone; a match
+then has probability π + λ (1 − π), so matches are counted in one bin for each π, each bin bounds λ,
+and the least bound holds.
+"""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from counsel._arrays import Floats, Ints, layers
+from counsel.errors import CounselError
+from counsel.learning._adherence_kernels import Belief, Groups, set_groups
+from counsel.learning.replanning import AdvicePlan, TwoSidedPlan, plan_for
+from counsel.model._kernels import sum_others
+from counsel.model.problem import Setting
+
+
+class MatchCounts:
+    """Counts of matches, the bounds they give, and the plan for these bounds.
+
+    Attributes
+    ----------
+    groups
+        Which pairs share one adherence, and their places in the plan.
+    belief
+        Counts and upper bounds of each bin.
+    plan
+        The plan for the bounds.
+    """
+
+    def __init__(self, setting: Setting, *, penalty: float, may_repel: bool = False) -> None:
+        self._n_actions = setting.policy.shape[2]
+        own, group = _equal_layers(layers(setting.policy), _fewest_layers(setting.groups))
+        own_lsa, group_lsa = np.ascontiguousarray(own, dtype=np.float64), np.asarray(group)
+        rest_lsa = np.empty(own_lsa.shape)
+        sum_others(own_lsa, rest_lsa)
+        allowed = layers(setting.mdp.allowed)
+        ever_allowed = allowed if len(own_lsa) > 1 else allowed.any(axis=0, keepdims=True)
+        informative = ever_allowed & (rest_lsa > 0.0)
+        if not informative.any():
+            raise CounselError("this person does the same whatever is advised: nothing to learn")
+        habit = np.zeros(own_lsa.shape, dtype=np.int64)
+        if setting.shares_lift:
+            habit = np.unique(own_lsa, return_inverse=True)[1].reshape(own_lsa.shape)
+        bins, bin_of_pair = np.unique(
+            np.stack((group_lsa[informative], habit[informative])), axis=1, return_inverse=True
+        )
+        bin_lsa = np.full(informative.shape, -1, dtype=np.int32)
+        bin_lsa[informative] = bin_of_pair.reshape(-1)
+        ids, group_of_bin = np.unique(bins[0], return_inverse=True)
+        pair_of_bin = np.empty(bins.shape[1], dtype=np.int64)
+        pair_of_bin[bin_of_pair.reshape(-1)] = np.flatnonzero(informative)
+        build = TwoSidedPlan if may_repel else plan_for
+        self.plan: AdvicePlan = build(setting.mdp, own_lsa, penalty=penalty)
+        self.own_lsa = own_lsa
+        bin_of_cell = self.plan.aligned(bin_lsa)
+        counted = (bin_of_cell >= 0) & self.plan.aligned(allowed)
+        group_of_cell = np.where(counted, group_of_bin[bin_of_cell], -1)
+        order = np.argsort(group_of_cell, kind="stable")
+        order = order[group_of_cell[order] >= 0]
+        self.groups = Groups(
+            bin_lsa=bin_lsa,
+            group_of_bin=group_of_bin,
+            first_bin=_firsts(group_of_bin, ids.size),
+            own_of_bin=own_lsa.reshape(-1)[pair_of_bin],
+            rest_of_bin=rest_lsa.reshape(-1)[pair_of_bin],
+            first_cell=_firsts(group_of_cell[order], ids.size),
+            cell=order,
+            own_of_cell=self.plan.aligned(own_lsa)[order],
+            rest_of_cell=self.plan.aligned(rest_lsa)[order],
+            shares_lift=bool(setting.shares_lift),
+        )
+        self.belief = Belief(
+            given=np.zeros(group_of_bin.size, dtype=np.int64),
+            matched=np.zeros(group_of_bin.size, dtype=np.int64),
+            upper=np.ones(group_of_bin.size),
+            dirty=np.zeros(group_of_bin.size, dtype=np.bool_),
+        )
+
+    @property
+    def n_bins(self) -> int:
+        """The number of adherences that are bounded at once."""
+        return self.belief.upper.size
+
+    def count(self, step: Ints, state: Ints, advice: Ints, action: Ints) -> None:
+        """Count pieces of advice and matches."""
+        advised = np.flatnonzero(advice < self._n_actions)
+        step, state, advice, action = (each[advised] for each in (step, state, advice, action))
+        bins = self.groups.bin_lsa[step if len(self.groups.bin_lsa) > 1 else 0, state, advice]
+        informative = bins >= 0
+        self.belief.given[:] += np.bincount(bins[informative], minlength=self.n_bins)
+        matched = bins[informative & (action == advice)]
+        self.belief.matched[:] += np.bincount(matched, minlength=self.n_bins)
+
+    def set_bounds(self, upper: Floats) -> None:
+        """Take upper bounds of the adherence of each bin, and copy them into the plan."""
+        groups = self.groups
+        if groups.shares_lift:
+            with np.errstate(over="ignore"):  # habits may be all but certain
+                lift = (upper - groups.own_of_bin) / groups.rest_of_bin
+            upper = np.where(upper < 1.0, lift, upper)
+        self.belief.upper[:] = upper
+        self.set_plan()
+
+    def set_plan(self) -> None:
+        """Copy the upper bounds into the plan as lifts."""
+        set_groups(self.groups, self.belief, self.plan.pull)
+
+    def lower_lifts(self, low: Floats) -> Floats:
+        """Return lower bounds of the bins as lifts of the cells: the largest of a group holds."""
+        groups = self.groups
+        if groups.shares_lift:
+            low = (low - groups.own_of_bin) / groups.rest_of_bin
+        low = np.repeat(np.maximum.reduceat(low, groups.first_bin[:-1]), np.diff(groups.first_cell))
+        lift: Floats = low
+        if not groups.shares_lift:
+            lift = (low - groups.own_of_cell) / groups.rest_of_cell
+        return lift
+
+
+def _equal_layers(*tables: NDArray[Any]) -> list[NDArray[Any]]:
+    """Give tables [layer, …] as many layers as the longest has."""
+    most = max(len(table) for table in tables)
+    return [np.broadcast_to(table, (most, *table.shape[1:])) for table in tables]
+
+
+def _fewest_layers(view_hsa: Ints) -> Ints:
+    """Return the one layer of groups that are the same at every step, else all."""
+    return view_hsa[:1] if (view_hsa == view_hsa[:1]).all() else view_hsa
+
+
+def _firsts(groups: Ints, count: int) -> Ints:
+    """Return where each group begins in a sorted list, and the end."""
+    return np.concatenate((np.zeros(1, np.int64), np.cumsum(np.bincount(groups, minlength=count))))

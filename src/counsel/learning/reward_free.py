@@ -1,0 +1,192 @@
+"""The base of learners that explore first and plan afterwards (environment 2 of the paper).
+
+Only the sizes of the problem, which advice may be given and the range of rewards are known
+(``problem.shape``). These learners play where most is uncertain, whatever the goal, and then plan
+for any penalty and any budget on what they learnt. Rewards count in units of their range inside, so
+that ε and penalties are in the user's units and a world paid in cents stops when one paid in euros
+does.
+"""
+
+import math
+from abc import ABCMeta, abstractmethod
+from typing import Any
+
+import numpy as np
+from numpy.random import Generator
+from numpy.typing import ArrayLike
+
+from counsel._arrays import Floats, check_rng, index_in, layers, positive, sealed
+from counsel.learning.arguments import read_limit, read_rewards, read_shape
+from counsel.learning.episode_buffer import EpisodeBuffer
+from counsel.learning.learner import Move
+from counsel.learning.learnt_model import LearntPlan, plan_on
+from counsel.learning.saved_state import SavedState
+from counsel.learning.starts_and_ends import StartsAndEnds
+from counsel.model.policy import Advice, Policy
+from counsel.model.problem import AdviceProblem, Shape
+from counsel.planning.frontier import Frontier, frontier
+from counsel.simulate.episodes import Episodes
+from counsel.simulate.simulator import Simulator
+
+
+class RewardFreeLearner(metaclass=ABCMeta):
+    """Explores first, and plans for any penalty or budget afterwards.
+
+    Attributes
+    ----------
+    episode
+        The number of episodes so far.
+    """
+
+    def __init__(  # noqa: PLR0913 (the settings of the theorem)
+        self,
+        shape: Shape,
+        *,
+        rng: Generator,
+        delta: float = 0.1,
+        epsilon: float | None = None,
+        most_penalty: float = 0.0,
+        scale: float = 1.0,
+        reward: ArrayLike | None = None,
+        penalty: float = 0.0,
+        budget: float | None = None,
+    ) -> None:
+        self.shape = read_shape(shape)
+        check_rng(rng)
+        self.rng = rng
+        self.penalty, self.budget = read_limit(penalty, budget)
+        self.delta, self.scale = positive("delta", delta, 1.0), positive("scale", scale)
+        self.epsilon = None if epsilon is None else positive("epsilon", epsilon)
+        self.most_penalty, _ = read_limit(most_penalty, None, name="most_penalty")
+        self.reward = None if reward is None else read_rewards(reward, self._sizes)
+        self.episode = 0
+        self._policy: Policy | None = None
+        self._buffer = EpisodeBuffer(shape.n_actions)
+        self._ends = StartsAndEnds(shape)
+        self._saved = SavedState(self, self._buffer)
+        self._ends.save_in(self._saved)
+
+    @abstractmethod
+    def explore(self, simulator: Simulator, *, episodes: int, rng: Generator) -> None:
+        """Play episodes where most is uncertain, drawn from ``rng``, and learn from them."""
+
+    @abstractmethod
+    def update(self, batch: Episodes) -> None:
+        """Learn from whole episodes, whoever played them."""
+
+    @abstractmethod
+    def advise(self, step: int, state: int) -> int:
+        """Return the most uncertain advice: what to try next."""
+
+    @property
+    @abstractmethod
+    def uncertainty(self) -> float:
+        """W_1 at the start, capped at H; small when every policy can be evaluated."""
+
+    @abstractmethod
+    def model(self) -> AdviceProblem:
+        """Return the learnt model as a problem, with one state more that is the unknown."""
+
+    @abstractmethod
+    def best_advice(self, penalty: float) -> Advice:
+        """Return the best advice [h, s] for a penalty, silence the number of actions."""
+
+    @abstractmethod
+    def _is_consistent(self, state: dict[str, Any]) -> bool:
+        """Return whether compiled loops can trust the growing arrays of a saved state."""
+
+    def observe(self, move: Move) -> None:
+        """Store one decision; the learner learns from it when the episode ends."""
+        self._buffer.add(move)
+
+    def finish(self, *, terminated: bool = False) -> None:
+        """End the live episode and learn from it; without a decision nothing changes."""
+        episode = self._buffer.take_episode(terminated=terminated)
+        if episode is not None:
+            self.update(episode)
+
+    def state(self) -> dict[str, Any]:
+        """Return everything that was learnt, and the state of the generator."""
+        return self._saved.state()
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Continue from a state of a learner with the same settings."""
+        self._saved.restore(state, self._is_consistent)
+        self._policy = None
+
+    @property
+    def policy(self) -> Policy:
+        """The best policy for the penalty or budget in the learnt model; at first, silence."""
+        if self._policy is None:
+            if self.budget is not None:
+                self._policy = self.plan(budget=self.budget).policy
+            else:
+                advice = self.best_advice(self.penalty)
+                self._policy = Policy.trusted(advice, n_actions=self.shape.n_actions)
+        return self._policy
+
+    @property
+    def done(self) -> bool:
+        """Whether the stopping rule has fired; never without ``epsilon``."""
+        if self.epsilon is None or self.episode == 0:
+            return False
+        W, span = self.uncertainty, self._span
+        threshold = self.epsilon / span / (2.0 * (1.0 + self.most_penalty / span))
+        return W + 4.0 * math.e * math.sqrt(W) <= threshold
+
+    def plan(
+        self, *, penalty: float | None = None, budget: float | None = None, hard: bool = False
+    ) -> LearntPlan:
+        """Plan on the learnt model: without limit, at a penalty or within a budget, as ``solve``.
+
+        Parameters
+        ----------
+        penalty
+            The cost of a piece of advice, in units of reward; not with a budget.
+        budget
+            The expected pieces of advice per episode.
+        hard
+            Whether no episode may exceed the budget.
+
+        Returns
+        -------
+        LearntPlan
+            The policy, and its value in the learnt model.
+
+        Raises
+        ------
+        CounselError
+            If the limit is invalid.
+        """
+        return plan_on(self.model(), self.shape, penalty=penalty, budget=budget, hard=hard)
+
+    def frontier(self) -> Frontier:
+        """Return the value of every number of pieces of advice in the learnt model.
+
+        Returns
+        -------
+        Frontier
+            The frontier of ``model()``.
+        """
+        return frontier(self.model())
+
+    @property
+    def _sizes(self) -> tuple[int, int, int]:
+        return self.shape.horizon, self.shape.n_states, self.shape.n_actions
+
+    @property
+    def _span(self) -> float:
+        """The range of rewards, in which they are counted."""
+        low, high = self.shape.reward_range
+        return max(high - low, 1e-300)
+
+    def _check_cell(self, step: int, state: int) -> tuple[int, int]:
+        """Return a step and a state that compiled loops may trust; raise if out of range."""
+        H, S, _ = self._sizes
+        return index_in("step", step, H), index_in("state", state, S)
+
+    @property
+    def _known_reward(self) -> Floats:
+        """The known rewards [l, s, a], read-only; no layer if rewards are not known."""
+        _, S, A = self._sizes
+        return sealed(np.zeros((0, S, A)) if self.reward is None else layers(self.reward).view())

@@ -1,0 +1,203 @@
+"""Conformance checks of learners, ours and yours.
+
+``check_learner`` does not test that a learner learns well. It tests that the learner can be trusted
+in the loop, behind a service and in an experiment: it gives allowed advice only, does not change
+its input, depends on its seeds alone, and can be suspended and resumed.
+"""
+
+import copy
+import pickle
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from counsel.errors import CounselError
+from counsel.learning.files import resume, suspend
+from counsel.learning.learn import Record, learn
+from counsel.learning.learner import Move
+from counsel.model.problem import AdviceProblem
+from counsel.simulate.episodes import Episodes
+from counsel.simulate.simulator import Simulator
+
+EPISODES = 60
+
+Make = Callable[[AdviceProblem], Any]
+
+
+def check_learner(make: Make, problem: AdviceProblem) -> None:
+    """Check on one problem that a kind of learner can be trusted in the loop and in a service.
+
+    The learner must give allowed advice only, depend on its seeds alone, keep its policy until it
+    learns, learn the same live and in bulk, ignore an empty episode, pickle, resume where it was
+    suspended, run in ``learn``, and leave the problem unchanged. Whether it learns well is not
+    tested.
+
+    Parameters
+    ----------
+    make
+        Builds a new learner for a problem: ``lambda p: UCBAD(p.without_adherence())``, say. A
+        learner that uses chance of its own must be seeded here.
+    problem
+        The world and the person that the learner is tried on.
+
+    Raises
+    ------
+    CounselError
+        If the learner fails a check; the message says what is wrong.
+
+    Examples
+    --------
+    A learner that passes, and one whose seed was forgotten:
+
+    >>> from numpy.random import default_rng
+    >>> from counsel import Thompson
+    >>> from counsel.worlds import make
+    >>> problem = make("night-shift")
+    >>> check_learner(lambda p: Thompson(p.without_adherence(), rng=default_rng(1)), problem)
+    >>> check_learner(lambda p: Thompson(p.without_adherence(), rng=default_rng()), problem)
+    Traceback (most recent call last):
+        ...
+    counsel.errors.CounselError: two learners with the same seeds advise differently
+    """
+    simulator = Simulator(problem)
+    before = pickle.dumps(problem)
+    for check in (
+        _check_advice,
+        _check_seeds,
+        _check_stable_policy,
+        _check_live_and_bulk,
+        _check_empty_episode,
+        _check_pickling,
+        _check_suspension,
+        _check_loop,
+    ):
+        check(make, problem, simulator)
+    _require(pickle.dumps(problem) == before, "the learner changed the problem")
+
+
+def _require(holds: object, fault: str) -> None:
+    if not holds:
+        raise CounselError(fault)
+
+
+def _play(learner: Any, simulator: Simulator, *, episodes: int, seed: int) -> list[Episodes]:  # noqa: ANN401
+    """Play and update in turn; return the episodes."""
+    rng, batches = np.random.default_rng(seed), []
+    for _ in range(episodes):
+        batches.append(simulator.play(learner.policy, episodes=1, rng=rng))
+        learner.update(batches[-1])
+    return batches
+
+
+def _same_policy(first: Any, second: Any) -> bool:  # noqa: ANN401 (policies)
+    return bool(
+        np.array_equal(first.advice, second.advice)
+        and all(
+            np.array_equal(getattr(first.random, name), getattr(second.random, name))
+            for name in ("cell", "advice", "probability")
+            if hasattr(first, "random")
+        )
+    )
+
+
+def _check_advice(make: Make, problem: AdviceProblem, simulator: Simulator) -> None:
+    learner = make(problem)
+    for _ in range(3):
+        problem.check_fits(learner.policy)
+        _play(learner, simulator, episodes=10, seed=0)
+    advice = learner.advise(0, int(problem.mdp.start.argmax()))
+    _require(
+        isinstance(advice, int) and 0 <= advice <= problem.defer,
+        f"advise returned {advice!r}; it must be a whole number from 0 to {problem.defer}",
+    )
+
+
+def _check_seeds(make: Make, problem: AdviceProblem, simulator: Simulator) -> None:
+    runs = [_play(make(problem), simulator, episodes=EPISODES, seed=1) for _ in range(2)]
+    alike = all(
+        np.array_equal(a.advice, b.advice) and np.array_equal(a.state, b.state)
+        for a, b in zip(*runs, strict=True)
+    )
+    _require(alike, "two learners with the same seeds advise differently")
+
+
+def _check_stable_policy(make: Make, problem: AdviceProblem, simulator: Simulator) -> None:
+    learner = make(problem)
+    _play(learner, simulator, episodes=5, seed=2)
+    _require(
+        _same_policy(learner.policy, learner.policy), "policy changes though nothing was learnt"
+    )
+
+
+def _check_live_and_bulk(make: Make, problem: AdviceProblem, simulator: Simulator) -> None:
+    live, bulk = make(problem), make(problem)
+    for batch in _play(bulk, simulator, episodes=EPISODES, seed=3):
+        _ = live.policy
+        columns = (batch.step, batch.state, batch.advice, batch.action, batch.reward)
+        for row in zip(*(c.tolist() for c in (*columns, batch.next_state)), strict=True):
+            live.observe(Move(*row))
+        live.finish(terminated=bool(batch.terminated[0]))
+    _require(
+        _same_policy(live.policy, bulk.policy),
+        "observe and finish teach something else than update",
+    )
+
+
+def _check_empty_episode(make: Make, problem: AdviceProblem, simulator: Simulator) -> None:
+    learner = make(problem)
+    _play(learner, simulator, episodes=5, seed=4)
+    policy = learner.policy
+    learner.finish()
+    learner.finish()
+    _require(
+        _same_policy(policy, learner.policy), "finish without anything observed changes the policy"
+    )
+
+
+def _check_pickling(make: Make, problem: AdviceProblem, simulator: Simulator) -> None:
+    learner = make(problem)
+    _play(learner, simulator, episodes=5, seed=5)
+    twins = (pickle.loads(pickle.dumps(learner)), copy.deepcopy(learner))
+    _play(learner, simulator, episodes=5, seed=6)
+    for twin in twins:
+        _play(twin, simulator, episodes=5, seed=6)
+        _require(_same_policy(twin.policy, learner.policy), "a pickled learner goes on differently")
+
+
+def _check_suspension(make: Make, problem: AdviceProblem, simulator: Simulator) -> None:
+    whole_run, first_half = make(problem), make(problem)
+    rng = np.random.default_rng(7)
+    whole = list(learn(whole_run, simulator, episodes=EPISODES, every=5, records=4, rng=rng))
+    rng = np.random.default_rng(7)
+    *_, record = learn(first_half, simulator, episodes=EPISODES // 2, every=5, records=2, rng=rng)
+    _ = first_half.policy  # a plan that was made is put away too
+    with tempfile.TemporaryDirectory() as folder:
+        suspend(first_half, Path(folder) / "run.npz", rng=rng, record=record)
+        resumed = make(problem)
+        rng, record = resume(resumed, Path(folder) / "run.npz")
+    more = learn(
+        resumed, simulator, episodes=EPISODES // 2, every=5, records=2, rng=rng, after=record
+    )
+    *_, last = more
+    _require(
+        _same_policy(resumed.policy, whole_run.policy) and last.regret == whole[-1].regret,
+        "a run that was suspended and resumed differs from one that was not",
+    )
+
+
+def _check_loop(make: Make, problem: AdviceProblem, simulator: Simulator) -> None:
+    for every in (1, 7, "doubling"):
+        rng = np.random.default_rng(8)
+        records: list[Record] = list(
+            learn(make(problem), simulator, episodes=EPISODES, every=every, records=6, rng=rng)
+        )
+        _require(records[-1].episode == EPISODES, "the loop does not end with the last episode")
+        gaps = [record.value_gap for record in records]
+        overspends = getattr(make(problem), "budget", None) is not None
+        _require(
+            overspends or min(gaps) > -1e-9 * max(1.0, problem.mdp.reward_size),
+            "a policy beats the best",
+        )
