@@ -12,14 +12,18 @@ import zipfile
 import httpx2
 import numpy as np
 import pytest
+import sqlalchemy as sa
 from starlette.testclient import TestClient
 
 import counsel
 from counsel.service.api.app import LARGEST, make_app
+from counsel.service.api.schemas import Summary
 from counsel.service.core.desk import Desk
 from counsel.service.core.problem_sources import ProblemSources
+from counsel.service.core.summary import summarise
 from counsel.service.db.api_keys import add_key, revoke_key, tenant_of
 from counsel.service.db.engine import open_engine, write_transaction
+from counsel.service.db.tables import advisers
 from counsel.service.playground.game_worlds import PROBLEMS_BY_PREFIX
 from counsel.worlds.ward import ward_log
 from tests.support.later import Later
@@ -152,6 +156,25 @@ def test_who_may_do_what(client, keys, verb, path, role, a_model):
         assert refused.headers["www-authenticate"] == "Bearer"
     if "{" in path:
         assert asked(bearing(keys["stranger"])).status_code == 404
+
+
+def test_the_summary_is_sent_as_it_was_computed(client, keys, desk):
+    adviser = an_adviser(client, keys, holdout=0.5)
+    played(client, keys, adviser, np.random.default_rng(1), episodes=4)
+    desk.plans.settle()
+    answer = client.get(f"/v1/advisers/{adviser['id']}/summary", headers=bearing(keys["read"]))
+    with desk.engine.begin() as connection:
+        tenant = tenant_of(connection, "clinic")
+    assert answer.json() == json.loads(json.dumps(summarise(desk, tenant, adviser["id"])))
+    assert Summary.model_validate(answer.json()).episodes == 4
+
+
+def test_settings_are_stored_and_shown_as_they_were_given(client, keys, desk):
+    adviser = an_adviser(client, keys, mode="shadow", must_say={"critical": "call doctor"})
+    with desk.engine.begin() as connection:
+        stored = connection.scalar(sa.select(advisers.c.settings))
+    assert json.loads(stored) == adviser["settings"]
+    assert adviser["settings"]["must_say"] == {"critical": "call doctor"}
 
 
 def test_a_stranger_sees_nothing(client, keys):

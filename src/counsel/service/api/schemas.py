@@ -8,6 +8,7 @@ from counsel.service.core.outcomes import LARGEST_REWARD
 from counsel.service.core.settings import NO_NUL, AdviserSettings, Label, Mode
 
 Id = Annotated[str, Field(min_length=1, max_length=64, pattern=NO_NUL)]
+Step = Annotated[int, Field(ge=0, le=1_000_000)]
 
 
 class Request(BaseModel):
@@ -77,7 +78,7 @@ class EpisodeOut(Answer):
 class Situation(Request):
     """The step and the state of an episode."""
 
-    step: Annotated[int, Field(ge=0, le=1_000_000)]
+    step: Step
     """The step of the episode, counted from 0."""
     state: Label
     """The state, by its label."""
@@ -186,21 +187,26 @@ class PersonRow(Answer):
     """The number of their episodes."""
 
 
-class LiftEstimate(Answer):
-    """The lift of one advice for one person."""
+class LiftInterval(Answer):
+    """The interval of a lift, and the pieces behind it."""
 
     advice: str
     """The advice, by its label."""
-    estimate: float
-    """The estimated lift."""
     low: float
-    """The lower end of its 95 % interval."""
+    """The lower end of the 95 % interval."""
     high: float
     """The upper end."""
     pieces: int
-    """Pieces of this advice that the person saw."""
+    """Pieces of this advice that were seen."""
     matched: int
-    """How many of them the person matched."""
+    """How many of them were matched."""
+
+
+class LiftEstimate(LiftInterval):
+    """The lift of one advice for one person."""
+
+    estimate: float
+    """The estimated lift."""
 
 
 class AdviserBelief(Answer):
@@ -225,15 +231,20 @@ class PersonOut(Answer):
     """The advisers that the person had episodes with."""
 
 
-class MatchShare(Answer):
+class Interval(Answer):
+    """A 95 % interval, where there is enough data."""
+
+    low: float | None
+    """The lower end."""
+    high: float | None
+    """The upper end."""
+
+
+class MatchShare(Interval):
     """The share of matches among pieces of advice seen."""
 
     share: float | None
     """The share; null without pieces."""
-    low: float | None
-    """The lower end of its 95 % interval."""
-    high: float | None
-    """The upper end."""
     matched: int
     """Pieces that were matched."""
     pieces: int
@@ -247,32 +258,24 @@ class StateShare(MatchShare):
     """The state, by its label."""
 
 
-class Worth(Answer):
+class Worth(Interval):
     """How much reward advice adds per episode."""
 
     how: Literal["measured", "model"]
     """``measured`` against silent episodes, or as the ``model`` expects."""
     estimate: float
-    """The reward per episode that advice adds."""
-    low: float | None
-    """The lower end of its 95 % interval; null where it is not measured."""
-    high: float | None
-    """The upper end."""
+    """The reward per episode that advice adds; its interval is null unless measured."""
     advised: int | None = None
     """Episodes with advice in the measurement."""
     held_out: int | None = None
     """Silent episodes in the measurement."""
 
 
-class Spending(Answer):
+class Spending(Interval):
     """Pieces of advice per episode."""
 
     per_episode: float | None
     """Pieces per episode charged to the budget; null without episodes."""
-    low: float | None
-    """The lower end of its 95 % interval."""
-    high: float | None
-    """The upper end."""
     budget: float | None
     """The budget per episode, if any."""
     hard: bool
@@ -302,21 +305,11 @@ class TimeBin(MatchShare):
     """Pieces per episode charged to the budget."""
 
 
-class CommonLift(Answer):
+class CommonLift(LiftInterval):
     """The lift of one advice over all people."""
 
-    advice: str
-    """The advice, by its label."""
     lift: float
     """The estimated lift."""
-    low: float
-    """The lower end of its 95 % interval."""
-    high: float
-    """The upper end."""
-    pieces: int
-    """Pieces of this advice that were seen."""
-    matched: int
-    """How many of them were matched."""
 
 
 class PeopleHistogram(Answer):
@@ -468,7 +461,7 @@ class NewGame(Request):
 class MoveIn(Request):
     """A move of a game."""
 
-    step: Annotated[int, Field(ge=0, le=1_000_000)]
+    step: Step
     """The number of the move, counted from 0."""
     action: Label | None = None
     """The move, by its label; null where a simulated person decides."""
