@@ -1,7 +1,7 @@
 """Write ``docs/benchmarks.md`` and the table of README from the results of ``make bench``.
 
-``python tools/benchmark_pages.py [FOLDER]``: FOLDER holds one JSON file for each area and is
-``benchmarks/results`` unless told. The table stands between two marks in README.md.
+``python tools/benchmark_pages.py [FOLDER]``: FOLDER holds one JSON file per area; its default is
+``benchmarks/results``. The table is written between two marks in README.md.
 """
 
 import json
@@ -20,11 +20,11 @@ Area = dict[str, Any]
 
 
 class Chapter(NamedTuple):
-    """What the page says of an area.
+    """The chapter of an area: title, headline and text.
 
-    ``headline`` is filled from the row whose names begin with ``lead``, of several that of the
-    strongest peer: ``ours`` is Counsel's figure, ``speed`` says how it compares with the peer's,
-    ``share`` is Counsel's figure in percent of it.
+    ``headline`` is filled from the row whose names begin with ``lead``, or of several, the row of
+    the strongest peer: ``ours`` is Counsel's figure, ``speed`` compares it with the peer's,
+    ``share`` is Counsel's figure in percent of the peer's.
     """
 
     title: str
@@ -38,66 +38,64 @@ CHAPTERS = {
         "Planning",
         ("Car Driving: one plan, one thread", "QuantEcon"),
         "one plan of Car Driving takes {ours}, {speed}",
-        "A plan of Counsel's is the best policy and its value in every cell, with ties broken "
-        "by the fewest pieces of advice; the peers solve the machine's plain MDP. Flappy Bird "
-        "has 141 states and 20 steps, Car Driving 59,050 states and 10 steps, the last world "
-        "a million random states and 20 steps. Values are checked against QuantEcon's and "
-        "Storm's before anything is timed; the best of several bursts counts.",
+        "A plan of Counsel is the best policy and its value in every cell, with ties broken by the "
+        "fewest pieces of advice; the peers solve the machine's plain MDP. Flappy Bird has 141 "
+        "states and 20 steps, Car Driving 59,050 states and 10 steps, and the last world a million "
+        "random states and 20 steps. Values are checked against those of QuantEcon and Storm "
+        "before anything is timed; the best of several bursts counts.",
     ),
     "simulation": Chapter(
         "Simulation",
         ("Flappy Bird: counts only", "NumPy"),
         "{ours} of Flappy Bird on one thread, {speed}",
-        "Live decisions a second under the best advice, 100,000 episodes at a time. NumPy "
-        "draws the same episodes ten thousand together, step by step; the loop steps "
-        "Counsel's own Gymnasium environment in Python. Counting on the road touches a table "
-        "of 57 MB at random.",
+        "Simulated decisions per second under the best advice, in batches of 100,000 episodes. "
+        "NumPy draws the same episodes in batches of ten thousand, step by step; the Python loop "
+        "steps Counsel's own Gymnasium environment. Counting in Car Driving accesses a table of "
+        "57 MB at random.",
     ),
     "learning": Chapter(
         "Learning",
         ("Flappy Bird: UCB-AD, planned after every episode", "plain NumPy"),
-        "UCB-AD learns from {ours} and plans anew after each, {speed}",
-        "How well: the regret of UCB-AD with Counsel's bounds against the paper's bonus, and "
-        "how soon structured exploration plans every penalty well, against RFE. How fast: "
-        "against the same learners written in NumPy and Python, which are not judged while "
-        "they run; Counsel's times hold the exact judging of every policy unless a row says "
-        "otherwise.",
+        "UCB-AD learns from {ours} and plans after each, {speed}",
+        "Quality: the regret of UCB-AD with Counsel's bounds against the paper's bonus, and how "
+        "soon structured exploration plans every penalty well, against RFE. Speed: against the "
+        "same learners written in NumPy and Python, which are not evaluated while they run; "
+        "Counsel's times include the exact evaluation of every policy unless a row says otherwise.",
     ),
     "baselines": Chapter(
         "Baselines",
         ("flappy-bird/greedy: regret", ""),
         "the structured learner has {share} of the regret of its strongest peer, {peer}",
-        "The regret of Counsel's structured learner against algorithms that take person and "
-        "world together for a black box, each at the better of two scales of its bonus (the "
-        "theory's 1, and 0.01). All know the sizes and the rewards and nothing else, one "
-        "seed. The implementations of the baselines are Counsel's; their speed is measured "
-        "against plain NumPy and Python below.",
+        "The regret of Counsel's structured learner against algorithms that treat person and world "
+        "together as a black box, each at the better of two scales of its bonus (the theory's 1, "
+        "and 0.01). All know only the sizes and the rewards; one seed each. The implementations of "
+        "the baselines are Counsel's; their speed is measured against plain NumPy and Python "
+        "below.",
     ),
     "logs": Chapter(
         "Logs",
         ("20 million decisions, Parquet: fit", "DuckDB"),
-        "a fit of 20 million decisions takes {ours}; to count them alone takes {peer} {theirs}",
-        "`counsel fit` in a process of its own, from its start to the written model, on logs "
-        "of the ward. The peers only count what a fit needs; they check nothing, estimate "
-        "nothing and bound nothing, so a ratio below 1 is what the rest of a fit costs. In "
-        "brackets peak memory.",
+        "a fit of 20 million decisions takes {ours}; counting alone takes {peer} {theirs}",
+        "`counsel fit` in its own process, from its start to the written model, on logs of the "
+        "ward. The peers only count what a fit needs, without checks, estimates or bounds, so a "
+        "ratio below 1 shows the cost of the rest of a fit. Peak memory is in brackets.",
     ),
     "service": Chapter(
         "Service",
         ("One process on SQLite: pieces", "plain FastAPI"),
-        "{ours} on SQLite, each on disk before it is answered, {speed}",
+        "{ours} on SQLite, each on disk before its answer, {speed}",
         "Fifty callers on the same machine ask for advice on Flappy Bird and report the "
         "outcome; one round trip is both. The peer is a plain FastAPI service that commits "
-        "each of the same two rows by itself. Afterwards every acknowledged outcome is looked "
-        "for in the database.",
+        "each of the same two rows by itself. Afterwards every acknowledged outcome must be in "
+        "the database.",
     ),
 }
 
 INTRODUCTION = (
-    "Everything on this page comes from one command, `make bench`, which writes it too. Each "
-    "figure is measured beside its peer in the same run. A ratio above 1 means that Counsel does "
-    "better (is faster, or has less regret), below 1 that the peer does. Where a target "
-    "was set for a figure beforehand, the table says which, and whether it holds."
+    "One command, `make bench`, measures everything on this page and writes it. Each figure is "
+    "measured in the same run as its peer. A ratio above 1 means that Counsel is better (faster, "
+    "or with less regret), below 1 that the peer is. If a target was set for a figure beforehand, "
+    "the table shows the target and whether it holds."
 )
 
 SHOWN = (
@@ -112,10 +110,10 @@ SHOWN = (
     ("logs", "20 million decisions, Parquet", "DuckDB"),
     ("service", "One process on SQLite: pieces", "plain FastAPI"),
 )
-"""The rows of README: area, and how the names of what was measured and of the peer begin."""
+"""The rows of README: the area, and the beginnings of the names of measurement and peer."""
 
 SPEEDS = ("ms", "s")
-"""Units of which less is faster; those that end in ``/s`` are speeds too."""
+"""Units of time, in which less is faster; units that end in ``/s`` are speeds too."""
 
 
 def page(folder: Path) -> str:
@@ -142,10 +140,10 @@ def page(folder: Path) -> str:
 
 
 def chapter(name: str, area: Area, *, other: bool) -> list[str]:
-    """Return the lines of one area; ``other`` where it was measured on another machine."""
-    told, rows = CHAPTERS[name], area["rows"]
-    lead = find(name, rows, *told.lead)
-    headline = told.headline.format(
+    """Return the lines of one area; ``other`` if it was measured on another machine."""
+    content, rows = CHAPTERS[name], area["rows"]
+    lead = find(name, rows, *content.lead)
+    headline = content.headline.format(
         ours=measure(lead["ours"], lead["unit"]),
         speed=speed(lead),
         share=share(lead),
@@ -153,7 +151,7 @@ def chapter(name: str, area: Area, *, other: bool) -> list[str]:
         theirs=measure(lead["theirs"], lead["unit"]),
     )
     minutes = max(area["seconds"] / 60, 0.1)
-    lines = [f"## {told.title}: {headline}", "", folded(told.text), ""]
+    lines = [f"## {content.title}: {headline}", "", folded(content.text), ""]
     if other:
         lines += [f"This area was measured on another machine: {machine(area)}.", ""]
     lines += [tally(rows), ""]
@@ -177,25 +175,25 @@ def line(row: Row) -> tuple[str, ...]:
 
 
 def ours(row: Row) -> str:
-    """Return Counsel's figure, with its memory where that is not the figure itself."""
-    told = measure(row["ours"], row["unit"])
+    """Return Counsel's figure, with its memory unless memory is the figure."""
+    text = measure(row["ours"], row["unit"])
     if row["memory"] is not None and row["peer"] is not None:
-        told += f" ({row['memory']:.2f} GB)"
-    return told
+        text += f" ({row['memory']:.2f} GB)"
+    return text
 
 
 def theirs(row: Row) -> str:
     """Return the peer and its figure, or why there is none."""
     if row["peer"] is None:
         return f"no peer: {row['alone']}"
-    told = f"{row['peer']}: {measure(row['theirs'], row['unit'])}"
+    text = f"{row['peer']}: {measure(row['theirs'], row['unit'])}"
     if row["peer_memory"] is not None:
-        told += f" ({row['peer_memory']:.2f} GB)"
-    return told
+        text += f" ({row['peer_memory']:.2f} GB)"
+    return text
 
 
 def ratio(row: Row) -> str:
-    """Return how many times better Counsel does, and say so where it does worse."""
+    """Return how many times better Counsel is, marked if it is worse."""
     if row["peer"] is None:
         return ""
     if row["ratio"] is None:
@@ -206,9 +204,9 @@ def ratio(row: Row) -> str:
 
 
 def speed(row: Row) -> str:
-    """Say how much faster or slower Counsel is."""
+    """Return how much faster or slower Counsel is, in words."""
     if row["ratio"] is None:
-        return f"with no end to the ratio to {row['peer']}"
+        return f"with an infinite ratio to {row['peer']}"
     if row["ratio"] >= 1.0:
         return f"{figure(row['ratio'])} times as fast as {row['peer']}"
     return f"slower than {row['peer']} (ratio {figure(row['ratio'])})"
@@ -220,13 +218,13 @@ def share(row: Row) -> str:
 
 
 def shortfall(row: Row) -> str:
-    """Say what was measured where more was asked."""
+    """Return a measurement that misses its target, in words."""
     beside = "" if row["peer"] is None else f", ratio {ratio(row)} to {row['peer']}"
     return f"{row['what']}: {measure(row['ours'], row['unit'])}{beside}; target {row['asked']}."
 
 
 def tally(rows: list[Row]) -> str:
-    """Say how often Counsel is ahead, apart for speed and the rest, and how much is as asked."""
+    """Return how often Counsel is ahead, in speed and in learning, and how many targets hold."""
     parts = []
     for timed, word in ((True, "is faster"), (False, "learns better")):
         beside = [row for row in rows if row["peer"] is not None and is_speed(row) == timed]
@@ -234,40 +232,40 @@ def tally(rows: list[Row]) -> str:
         if beside:
             parts.append(f"{word} in {ahead} of {len(beside)} comparisons")
     asked = [row["holds"] for row in rows if row["holds"] is not None]
-    told = f"Counsel {' and '.join(parts)}."
+    text = f"Counsel {' and '.join(parts)}."
     if asked:
         held, short = sum(asked), len(asked) - sum(asked)
-        told += f" Of the targets set beforehand, {held} of {len(asked)} {plural(held, 'hold')}"
-        told += f" and {short} {plural(short, 'fall')} short." if short else "."
-    return told
+        text += f" Of the targets set beforehand, {held} of {len(asked)} {plural(held, 'hold')}"
+        text += f" and {short} {plural(short, 'fall')} short." if short else "."
+    return text
 
 
 def plural(count: int, verb: str) -> str:
-    """Return a verb for so many."""
+    """Return the verb in singular or plural."""
     return f"{verb}s" if count == 1 else verb
 
 
 def machine(area: Area) -> str:
-    """Describe a machine in a few words."""
-    told = area["machine"]
+    """Return the machine of an area in words."""
+    parts = area["machine"]
     return (
-        f"{told['processor']}, {told['cores']} cores, {told['memory_gb']} GB of memory, "
-        f"{told['system']}, {told['python']}"
+        f"{parts['processor']}, {parts['cores']} cores, {parts['memory_gb']} GB of memory, "
+        f"{parts['system']}, {parts['python']}"
     )
 
 
 def versions(areas: dict[str, Area]) -> str:
-    """Name every package with its version; two where areas differ."""
-    found: dict[str, list[str]] = {}
+    """Return every package with its version, or with several if areas differ."""
+    used: dict[str, list[str]] = {}
     for area in areas.values():
         for name, version in area["versions"].items():
-            if version not in found.setdefault(name, []):
-                found[name].append(version)
-    return ", ".join(f"{name} {' and '.join(told)}" for name, told in found.items())
+            if version not in used.setdefault(name, []):
+                used[name].append(version)
+    return ", ".join(f"{name} {' and '.join(numbers)}" for name, numbers in used.items())
 
 
 def dates(areas: dict[str, Area]) -> str:
-    """Return when it was: one day, or from the first to the last."""
+    """Return the day of the measurements, or the first and the last day."""
     days = sorted({area["date"] for area in areas.values()})
     return days[0] if len(days) == 1 else f"{days[0]} to {days[-1]}"
 
@@ -278,12 +276,12 @@ def measure(value: float, unit: str) -> str:
 
 
 def figure(value: float) -> str:
-    """Return a number with three digits that count."""
+    """Return a number with three significant digits."""
     return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
 
 
 def is_speed(row: Row) -> bool:
-    """Tell whether a row is about time."""
+    """Return whether a row is about time."""
     return row["unit"] in SPEEDS or row["unit"].endswith("/s")
 
 
@@ -298,15 +296,15 @@ def cells(row: tuple[str, ...]) -> str:
 
 
 def find(area: str, rows: list[Row], what: str, peer: str) -> Row:
-    """Return the row whose names begin so; of several that of the strongest peer."""
-    found = [
+    """Return the row whose names begin so, or of several, the row of the strongest peer."""
+    candidates = [
         row
         for row in rows
         if row["peer"] is not None and row["what"].startswith(what) and row["peer"].startswith(peer)
     ]
-    if not found:
+    if not candidates:
         raise SystemExit(f"{area} has no row that begins with {what!r} against {peer!r}")
-    return min(found, key=lambda row: math.inf if row["ratio"] is None else row["ratio"])
+    return min(candidates, key=lambda row: math.inf if row["ratio"] is None else row["ratio"])
 
 
 def read(folder: Path) -> dict[str, Area]:
@@ -332,7 +330,7 @@ def table(folder: Path) -> str:
 
 
 def between(text: str, content: str) -> str:
-    """Return a text with what stands between the marks written anew."""
+    """Return the text with new content between the marks."""
     before, begin, rest = text.partition(BEGIN)
     _, end, after = rest.partition(END)
     if not begin or not end:
