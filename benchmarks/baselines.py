@@ -202,12 +202,12 @@ def against_plain(problem: counsel.AdviceProblem) -> Iterator[Row]:
     mine, theirs = best["ucbvi"], best["numpy"]
     yield against(what, mine, "episodes/s", peer, theirs, more=True, ratio=20.0, note=judged)
     what, peer = "Flappy Bird: Q-learning, policy held for", "a Python loop"
-    for told, name, why in (
+    for part, name, why in (
         ("50 episodes", "q, every 50", "The loop chooses its advice anew at each step."),
         ("one episode", "q", "After each episode Counsel lays out and judges a whole policy."),
     ):
         mine, note = best[name], f"{judged} {why}"
-        yield against(f"{what} {told}", mine, "steps/s", peer, best["python"], more=True, note=note)
+        yield against(f"{what} {part}", mine, "steps/s", peer, best["python"], more=True, note=note)
 
 
 def learnt(

@@ -77,8 +77,8 @@ class Caller:
             id_ = between(answer, b'"id":"', b'"')
             advice = between(answer, b'"advice":', b",").strip(b'"')
             action = advice if advice != b"null" else b"Up"
-            told = b'{"outcomes":[{"advice_id":"%s","action":"%s","reward":1.0}]}' % (id_, action)
-            self.send(request("/v1/outcomes", told), "report")
+            body = b'{"outcomes":[{"advice_id":"%s","action":"%s","reward":1.0}]}' % (id_, action)
+            self.send(request("/v1/outcomes", body), "report")
         elif self.doing == "report":
             load.acknowledged += 1
             self.step += 1
@@ -96,8 +96,8 @@ class Caller:
     def ask(self) -> None:
         """Ask for advice."""
         state = b"c%dr%d" % (self.step, self.rng.randrange(ROWS))
-        told = b'{"step":%d,"state":"%s"}' % (self.step, state)
-        self.send(request(f"/v1/episodes/{self.episode.decode()}/advice", told), "ask")
+        body = b'{"step":%d,"state":"%s"}' % (self.step, state)
+        self.send(request(f"/v1/episodes/{self.episode.decode()}/advice", body), "ask")
 
 
 def request(path: str, body: bytes) -> bytes:
@@ -117,18 +117,18 @@ def call(port: int, adviser: str, *, callers: int, seconds: float) -> Load:
     load, chosen = Load(), selectors.DefaultSelector()
     everybody = [Caller(port, adviser, i) for i in range(callers)]
     began = time.perf_counter()
-    for one in everybody:
-        chosen.register(one.socket, selectors.EVENT_READ, one)
-        one.send(one.begin, "begin")
+    for caller in everybody:
+        chosen.register(caller.socket, selectors.EVENT_READ, caller)
+        caller.send(caller.begin, "begin")
     while chosen.get_map():
         for key, _ in chosen.select():
-            one = key.data
-            answer = one.receive()
+            caller = key.data
+            answer = caller.receive()
             if answer is None:
                 continue
             last = time.perf_counter() - began >= seconds
-            if not one.next(answer, load, last=last):
-                chosen.unregister(one.socket)
-                one.socket.close()
+            if not caller.next(answer, load, last=last):
+                chosen.unregister(caller.socket)
+                caller.socket.close()
     load.seconds = time.perf_counter() - began
     return load

@@ -120,15 +120,15 @@ def run(code: str, *arguments: str) -> tuple[float, float]:
     The program itself says how much memory it had at most: what the system reports of a child
     counts from before it began, when it was a copy of this process.
     """
-    with tempfile.NamedTemporaryFile() as told:
+    with tempfile.NamedTemporaryFile() as status_file:
         begin = time.perf_counter()
         command = [sys.executable, "-c", PEAK + code, *arguments]
-        place = os.environ | {"STATUS": told.name}
+        place = os.environ | {"STATUS": status_file.name}
         done = subprocess.run(command, stdout=subprocess.DEVNULL, env=place, check=False)
         spent = time.perf_counter() - begin
         if done.returncode:
             raise SystemExit(f"failed: {arguments}")
-        status = Path(told.name).read_text(encoding="utf-8")
+        status = Path(status_file.name).read_text(encoding="utf-8")
     (peak,) = (line.split()[1] for line in status.splitlines() if line.startswith("VmHWM"))
     return spent, int(peak) / 2**20
 

@@ -168,7 +168,7 @@ class PlainRFE:
                 for n, more in zip(visits, ahead, strict=True)
             ]
             top = max(value)
-            tied = [b for b, one in enumerate(value) if one == top]
+            tied = [b for b, number in enumerate(value) if number == top]
             b = tied[0] if len(tied) == 1 else tied[int(random() * len(tied))]
             _, t = game.step(s, b)
             visits[b] += 1
@@ -246,7 +246,7 @@ class PlainQLearning:
         for h in range(H):
             Q = self.Q[h][s]
             top = max(Q)
-            tied = [b for b, one in enumerate(Q) if one == top]
+            tied = [b for b, number in enumerate(Q) if number == top]
             b = tied[0] if len(tied) == 1 else tied[int(game.random() * len(tied))]
             _, t = game.step(s, b)
             over = game.over_s[t]

@@ -1,4 +1,4 @@
-"""The largest problem that speed is measured on; the others are worlds of the catalogue."""
+"""The largest problem of the benchmarks; the others are worlds of the catalogue."""
 
 import numpy as np
 import scipy.sparse as sp
@@ -7,7 +7,7 @@ import counsel
 
 
 def random_sparse(states: int = 1_000_000) -> counsel.AdviceProblem:
-    """Return a random world: A = 4, 8 successors, H = 20, a person who may do anything."""
+    """Return a random world: A = 4, 8 successors, H = 20, a person with a random policy."""
     rng = np.random.default_rng(0)
     actions, successors = 4, 8
     rows = states * actions

@@ -1,7 +1,7 @@
-"""Results as data: rows that are printed as they come, then written with the machine they are from.
+"""Results as data: rows are printed as they are measured, then written with their machine.
 
-Every module writes ``results/<area>.json`` in one shape; ``tools/benchmark_pages.py`` turns the
-files into a page and into the table of README.
+Every module writes ``results/<area>.json`` in the same format; ``tools/benchmark_pages.py`` turns
+the files into a page and into the table of README.
 """
 
 import json
@@ -21,28 +21,28 @@ from counsel._jit import cores
 
 FOLDER = Path(__file__).parent / "results"
 ALWAYS = ("counsel", "numpy", "numba")
-"""Packages whose version is always written down."""
+"""Packages whose versions are always recorded."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """One thing that was measured.
+    """One measurement.
 
     Attributes
     ----------
     what, ours, unit
-        What was measured, and Counsel's figure.
+        The name of the measurement, Counsel's figure, and its unit.
     peer, theirs, ratio
-        Who else was measured in the same run, and how many times better Counsel does: above 1 it is
-        ahead. None without a peer, or where Counsel's figure is 0 and the ratio has no end.
+        The peer measured in the same run, its figure, and how many times better Counsel is: above 1
+        it is ahead. None without a peer; the ratio is also None if Counsel's figure is 0.
     alone
         Why there is no peer.
     asked, holds
-        What was asked, and whether it holds; None where nothing was.
+        The target, and whether it holds; None without a target.
     memory, peer_memory
-        Peak memory in GB, where it was measured.
+        Peak memory in GB, if measured.
     note
-        What else there is to know.
+        A remark.
     """
 
     what: str
@@ -70,25 +70,24 @@ def against(
     ratio: float | None = None,
     **rest: Any,
 ) -> Row:
-    """Return a row beside a peer.
+    """Return a row with a peer.
 
     Parameters
     ----------
     what, ours, unit, peer, theirs
         As in ``Row``.
     more
-        Whether more is better, as with steps in a second; else less is, as with seconds.
+        Whether more is better, as in steps per second; else less is better, as in seconds.
     ratio
-        The least ratio that was asked for.
+        The target for the ratio.
     rest
-        What was asked of Counsel's figure, as in ``alone``, and other fields of ``Row``.
+        Targets for Counsel's figure, as in ``alone``, and other fields of ``Row``.
     """
     above, below = (ours, theirs) if more else (theirs, ours)
     times = above / below if below else 1.0 if above == below else None
     if ratio is not None:
         rest |= {"asked": f"ratio ≥ {ratio:g}", "holds": times is None or times >= ratio}
-    given = {"peer": peer, "theirs": theirs, "ratio": times}
-    return alone(what, ours, unit, "", **given, **rest)
+    return alone(what, ours, unit, "", peer=peer, theirs=theirs, ratio=times, **rest)
 
 
 def alone(
@@ -101,7 +100,7 @@ def alone(
     most: float | None = None,
     **rest: Any,
 ) -> Row:
-    """Return a row without a peer, and why there is none; ``least`` or ``most`` was asked for."""
+    """Return a row without a peer, and why there is none; ``least`` or ``most`` is the target."""
     if least is not None:
         rest |= {"asked": f"≥ {least:,g}", "holds": ours >= least}
     if most is not None:
@@ -110,21 +109,21 @@ def alone(
 
 
 def line(row: Row) -> str:
-    """Return a row as it is printed."""
-    told = f"{row.what}: {figure(row.ours)} {row.unit}"
+    """Return a row as printed."""
+    text = f"{row.what}: {figure(row.ours)} {row.unit}"
     if row.peer is not None and row.theirs is not None:
-        told += f"; {row.peer} {figure(row.theirs)}, ratio "
-        told += "∞" if row.ratio is None else figure(row.ratio)
+        text += f"; {row.peer} {figure(row.theirs)}, ratio "
+        text += "∞" if row.ratio is None else figure(row.ratio)
     if row.memory is not None:
-        told += f"; memory {row.memory:.2f} GB"
-        told += "" if row.peer_memory is None else f" against {row.peer_memory:.2f} GB"
+        text += f"; memory {row.memory:.2f} GB"
+        text += "" if row.peer_memory is None else f" against {row.peer_memory:.2f} GB"
     if row.asked is not None:
-        told += f" (asked {row.asked}) {'holds' if row.holds else 'FALLS SHORT'}"
-    return f"{told}. {row.note}" if row.note else told
+        text += f" (asked {row.asked}) {'holds' if row.holds else 'FALLS SHORT'}"
+    return f"{text}. {row.note}" if row.note else text
 
 
 def figure(value: float) -> str:
-    """Return a number with three digits that count."""
+    """Return a number with three significant digits."""
     return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
 
 
@@ -155,7 +154,7 @@ def record(
         print("Not written down: this run is shorter than the one of record.")
         return
     asked = [row.holds for row in kept if row.holds is not None]
-    told = {
+    results = {
         "area": area,
         "date": f"{datetime.now(UTC):%Y-%m-%d}",
         "seconds": rounded(spent),
@@ -166,24 +165,24 @@ def record(
         "rows": [{k: rounded(v) for k, v in asdict(row).items()} for row in kept],
     }
     folder.mkdir(exist_ok=True)
-    content = json.dumps(told, indent=1, ensure_ascii=False, allow_nan=False)
+    content = json.dumps(results, indent=1, ensure_ascii=False, allow_nan=False)
     write_text(folder / f"{area}.json", content + "\n")
     print(f"Wrote benchmarks/results/{area}.json. Next: python tools/benchmark_pages.py")
 
 
 def rounded(value: Any) -> Any:
-    """Return numbers with four digits that count, and all else as it is."""
+    """Round numbers to four significant digits; return anything else unchanged."""
     return float(f"{value:.4g}") if isinstance(value, float) else value
 
 
 def processor_seconds() -> float:
-    """Return the processor time of this process and of those it has waited for."""
-    spent = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
-    return sum(one.ru_utime + one.ru_stime for one in spent)
+    """Return the processor time of this process and of its finished children."""
+    usages = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    return sum(usage.ru_utime + usage.ru_stime for usage in usages)
 
 
 def machine() -> dict[str, Any]:
-    """Describe the machine."""
+    """Return a description of the machine."""
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     return {
         "processor": processor(),
@@ -200,8 +199,8 @@ def processor() -> str:
         text = Path("/proc/cpuinfo").read_text(encoding="utf-8")
     except OSError:
         text = ""
-    for told in text.splitlines():
-        name, _, value = told.partition(":")
+    for line in text.splitlines():
+        name, _, value = line.partition(":")
         if name.strip() == "model name":
             return f"{value.strip()}, {platform.machine()}"
     return platform.processor() or platform.machine()

@@ -1,7 +1,7 @@
-"""Timing by turns: all candidates in one run, in bursts, the best burst counts.
+"""Time candidates in turns, in bursts of calls; the best burst counts.
 
-Everything drifts on a shared machine, so only ratios measured side by side are reported. Within a
-burst the same call is repeated, as a program would that plans again and again.
+Times drift on a shared machine, so only ratios from the same run are reported. Within a burst the
+same call is repeated, as in a program that plans again and again.
 """
 
 import time

@@ -1,7 +1,7 @@
 """Write ``docs/benchmarks.md`` and the table of README from the results of ``make bench``.
 
-``python tools/benchmark_pages.py [FOLDER]``: FOLDER holds one JSON file for each area and is
-``benchmarks/results`` unless told. The table stands between two marks in README.md.
+``python tools/benchmark_pages.py [FOLDER]``: FOLDER holds one JSON file per area; its default is
+``benchmarks/results``. The table is written between two marks in README.md.
 """
 
 import json
@@ -20,11 +20,11 @@ Area = dict[str, Any]
 
 
 class Chapter(NamedTuple):
-    """What the page says of an area.
+    """The chapter of an area: title, headline and text.
 
-    ``headline`` is filled from the row whose names begin with ``lead``, of several that of the
-    strongest peer: ``ours`` is Counsel's figure, ``speed`` says how it compares with the peer's,
-    ``share`` is Counsel's figure in percent of it.
+    ``headline`` is filled from the row whose names begin with ``lead``, or of several, the row of
+    the strongest peer: ``ours`` is Counsel's figure, ``speed`` compares it with the peer's,
+    ``share`` is Counsel's figure in percent of the peer's.
     """
 
     title: str
@@ -85,7 +85,7 @@ CHAPTERS = {
     "service": Chapter(
         "Service",
         ("One process on SQLite: pieces", "plain FastAPI"),
-        "{ours} on SQLite, each on disk before it is answered, {speed}",
+        "{ours} on SQLite, each on disk before its answer, {speed}",
         "Fifty callers on the same machine ask for advice on Flappy Bird and report the "
         "outcome; both requests together are one round trip. The peer is a plain FastAPI service "
         "that commits each of the same two rows separately. Afterwards the benchmark checks that "
@@ -112,10 +112,10 @@ SHOWN = (
     ("logs", "20 million decisions, Parquet", "DuckDB"),
     ("service", "One process on SQLite: pieces", "plain FastAPI"),
 )
-"""The rows of README: area, and how the names of what was measured and of the peer begin."""
+"""The rows of README: the area, and the beginnings of the names of measurement and peer."""
 
 SPEEDS = ("ms", "s")
-"""Units of which less is faster; those that end in ``/s`` are speeds too."""
+"""Units of time, in which less is faster; units that end in ``/s`` are speeds too."""
 
 
 def page(folder: Path) -> str:
@@ -145,10 +145,10 @@ def page(folder: Path) -> str:
 
 
 def chapter(name: str, area: Area, *, other: bool) -> list[str]:
-    """Return the lines of one area; ``other`` where it was measured on another machine."""
-    told, rows = CHAPTERS[name], area["rows"]
-    lead = find(name, rows, *told.lead)
-    headline = told.headline.format(
+    """Return the lines of one area; ``other`` if it was measured on another machine."""
+    content, rows = CHAPTERS[name], area["rows"]
+    lead = find(name, rows, *content.lead)
+    headline = content.headline.format(
         ours=measure(lead["ours"], lead["unit"]),
         speed=speed(lead),
         share=share(lead),
@@ -156,7 +156,7 @@ def chapter(name: str, area: Area, *, other: bool) -> list[str]:
         theirs=measure(lead["theirs"], lead["unit"]),
     )
     minutes = max(area["seconds"] / 60, 0.1)
-    lines = [f"## {told.title}: {headline}", "", folded(told.text), ""]
+    lines = [f"## {content.title}: {headline}", "", folded(content.text), ""]
     if other:
         lines += [f"This area was measured on another machine: {machine(area)}.", ""]
     lines += [tally(rows), ""]
@@ -181,25 +181,25 @@ def line(row: Row) -> tuple[str, ...]:
 
 
 def ours(row: Row) -> str:
-    """Return Counsel's figure, with its memory where that is not the figure itself."""
-    told = measure(row["ours"], row["unit"])
+    """Return Counsel's figure, with its memory unless memory is the figure."""
+    text = measure(row["ours"], row["unit"])
     if row["memory"] is not None and row["peer"] is not None:
-        told += f" ({row['memory']:.2f} GB)"
-    return told
+        text += f" ({row['memory']:.2f} GB)"
+    return text
 
 
 def theirs(row: Row) -> str:
     """Return the peer and its figure, or why there is none."""
     if row["peer"] is None:
         return f"no peer: {row['alone']}"
-    told = f"{row['peer']}: {measure(row['theirs'], row['unit'])}"
+    text = f"{row['peer']}: {measure(row['theirs'], row['unit'])}"
     if row["peer_memory"] is not None:
-        told += f" ({row['peer_memory']:.2f} GB)"
-    return told
+        text += f" ({row['peer_memory']:.2f} GB)"
+    return text
 
 
 def ratio(row: Row) -> str:
-    """Return how many times better Counsel does, and say so where it does worse."""
+    """Return how many times better Counsel is, marked if it is worse."""
     if row["peer"] is None:
         return ""
     if row["ratio"] is None:
@@ -210,9 +210,9 @@ def ratio(row: Row) -> str:
 
 
 def speed(row: Row) -> str:
-    """Say how much faster or slower Counsel is."""
+    """Return how much faster or slower Counsel is, in words."""
     if row["ratio"] is None:
-        return f"with no end to the ratio to {row['peer']}"
+        return f"with an infinite ratio to {row['peer']}"
     if row["ratio"] >= 1.0:
         return f"{figure(row['ratio'])} times as fast as {row['peer']}"
     return f"slower than {row['peer']} (ratio {figure(row['ratio'])})"
@@ -224,13 +224,13 @@ def share(row: Row) -> str:
 
 
 def shortfall(row: Row) -> str:
-    """Say what was measured where more was asked."""
+    """Return a measurement that misses its target, in words."""
     beside = "" if row["peer"] is None else f", ratio {ratio(row)} to {row['peer']}"
     return f"{row['what']}: {measure(row['ours'], row['unit'])}{beside}; target {row['asked']}."
 
 
 def tally(rows: list[Row]) -> str:
-    """Say how often Counsel is ahead, apart for speed and the rest, and how much is as asked."""
+    """Return how often Counsel is ahead, in speed and in learning, and how many targets hold."""
     parts = []
     for timed, word in ((True, "is faster"), (False, "learns better")):
         beside = [row for row in rows if row["peer"] is not None and is_speed(row) == timed]
@@ -238,40 +238,40 @@ def tally(rows: list[Row]) -> str:
         if beside:
             parts.append(f"{word} in {ahead} of {len(beside)} comparisons")
     asked = [row["holds"] for row in rows if row["holds"] is not None]
-    told = f"Counsel {' and '.join(parts)}."
+    text = f"Counsel {' and '.join(parts)}."
     if asked:
         held, short = sum(asked), len(asked) - sum(asked)
-        told += f" Of the targets set beforehand, {held} of {len(asked)} {plural(held, 'hold')}"
-        told += f" and {short} {plural(short, 'fall')} short." if short else "."
-    return told
+        text += f" Of the targets set beforehand, {held} of {len(asked)} {plural(held, 'hold')}"
+        text += f" and {short} {plural(short, 'fall')} short." if short else "."
+    return text
 
 
 def plural(count: int, verb: str) -> str:
-    """Return a verb for so many."""
+    """Return the verb in singular or plural."""
     return f"{verb}s" if count == 1 else verb
 
 
 def machine(area: Area) -> str:
-    """Describe a machine in a few words."""
-    told = area["machine"]
+    """Return the machine of an area in words."""
+    parts = area["machine"]
     return (
-        f"{told['processor']}, {told['cores']} cores, {told['memory_gb']} GB of memory, "
-        f"{told['system']}, {told['python']}"
+        f"{parts['processor']}, {parts['cores']} cores, {parts['memory_gb']} GB of memory, "
+        f"{parts['system']}, {parts['python']}"
     )
 
 
 def versions(areas: dict[str, Area]) -> str:
-    """Name every package with its version; two where areas differ."""
-    found: dict[str, list[str]] = {}
+    """Return every package with its version, or with several if areas differ."""
+    used: dict[str, list[str]] = {}
     for area in areas.values():
         for name, version in area["versions"].items():
-            if version not in found.setdefault(name, []):
-                found[name].append(version)
-    return ", ".join(f"{name} {' and '.join(told)}" for name, told in found.items())
+            if version not in used.setdefault(name, []):
+                used[name].append(version)
+    return ", ".join(f"{name} {' and '.join(numbers)}" for name, numbers in used.items())
 
 
 def dates(areas: dict[str, Area]) -> str:
-    """Return when it was: one day, or from the first to the last."""
+    """Return the day of the measurements, or the first and the last day."""
     days = sorted({area["date"] for area in areas.values()})
     return days[0] if len(days) == 1 else f"{days[0]} to {days[-1]}"
 
@@ -282,12 +282,12 @@ def measure(value: float, unit: str) -> str:
 
 
 def figure(value: float) -> str:
-    """Return a number with three digits that count."""
+    """Return a number with three significant digits."""
     return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
 
 
 def is_speed(row: Row) -> bool:
-    """Tell whether a row is about time."""
+    """Return whether a row is about time."""
     return row["unit"] in SPEEDS or row["unit"].endswith("/s")
 
 
@@ -302,15 +302,15 @@ def cells(row: tuple[str, ...]) -> str:
 
 
 def find(area: str, rows: list[Row], what: str, peer: str) -> Row:
-    """Return the row whose names begin so; of several that of the strongest peer."""
-    found = [
+    """Return the row whose names begin so, or of several, the row of the strongest peer."""
+    candidates = [
         row
         for row in rows
         if row["peer"] is not None and row["what"].startswith(what) and row["peer"].startswith(peer)
     ]
-    if not found:
+    if not candidates:
         raise SystemExit(f"{area} has no row that begins with {what!r} against {peer!r}")
-    return min(found, key=lambda row: math.inf if row["ratio"] is None else row["ratio"])
+    return min(candidates, key=lambda row: math.inf if row["ratio"] is None else row["ratio"])
 
 
 def read(folder: Path) -> dict[str, Area]:
@@ -336,7 +336,7 @@ def table(folder: Path) -> str:
 
 
 def between(text: str, content: str) -> str:
-    """Return a text with what stands between the marks written anew."""
+    """Return the text with new content between the marks."""
     before, begin, rest = text.partition(BEGIN)
     _, end, after = rest.partition(END)
     if not begin or not end:

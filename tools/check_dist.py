@@ -1,11 +1,10 @@
-"""Check the wheel and the sdist of a folder, then install the wheel and use it.
+"""Check the wheel and the sdist in a folder, then install and use the wheel.
 
     python tools/check_dist.py dist            # what `make dist` runs
     python tools/check_dist.py dist v0.1.0     # the release: the tag must match the version
 
-The wheel must hold every file of ``src/counsel`` and no other file, so that pages, migrations and
-maps are in it and tests are not. It is installed in an empty environment, with the newest
-dependencies that it allows, as a user would install it.
+The wheel must contain every file of ``src/counsel`` (pages, migrations and maps too) and no other
+file. It is installed in an empty environment with the newest dependencies it allows, as by a user.
 """
 
 import argparse
@@ -115,9 +114,9 @@ def use(wheel: Path, version: str) -> None:
 
 def check_service(counsel: str, folder: Path) -> None:
     """Start the service on a fresh database and fetch its pages."""
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        port = found.getsockname()[1]
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        port = listener.getsockname()[1]
     words = (counsel, "serve", "--no-auth", "--db", "counsel.db", "--port", str(port))
     report("$", *words)
     service = subprocess.Popen(words, cwd=folder, stdout=subprocess.DEVNULL)
@@ -146,7 +145,7 @@ def fetch(address: str, service: "subprocess.Popen[bytes]") -> None:
 
 
 def report(*words: str) -> None:
-    """Print a line at once, also where output goes to a file."""
+    """Print a line and flush it, also when output goes to a file."""
     sys.stdout.write(" ".join(words) + "\n")
     sys.stdout.flush()
 

@@ -1,7 +1,7 @@
-"""Look through the built site: ``python tools/check_site.py docs/_build/html``.
+"""Check the built site: ``python tools/check_site.py docs/_build/html``.
 
-Every link to a page, a picture or a place on a page must lead somewhere; nothing may be loaded from
-another host; and every word of our own pages must be in the dictionary or in ``docs/words.txt``.
+Every link to a page, a picture or an anchor must have a target; nothing may be loaded from another
+host; and every word of our own pages must be in the dictionary or in ``docs/words.txt``.
 """
 
 import re
@@ -18,28 +18,28 @@ LOADED = {"script": "src", "img": "src", "link": "href", "source": "src", "ifram
 
 
 class Page(HTMLParser):
-    """What a page links to, what it loads, and the places on it."""
+    """The links of a page, the files it loads, and its anchors."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
         self.links: list[str] = []
         self.loaded: list[str] = []
-        self.places: set[str] = set()
+        self.anchors: set[str] = set()
         self.feed(text)
 
     def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
-        """Take note of a tag."""
-        told = {name: value or "" for name, value in attributes}
-        if "id" in told:
-            self.places.add(told["id"])
-        if tag == "a" and "href" in told:
-            self.links.append(told["href"])
-        if tag in LOADED and LOADED[tag] in told and told.get("rel") != "canonical":
-            self.loaded.append(told[LOADED[tag]])
+        """Collect links, loaded files and anchors."""
+        values = {name: value or "" for name, value in attributes}
+        if "id" in values:
+            self.anchors.add(values["id"])
+        if tag == "a" and "href" in values:
+            self.links.append(values["href"])
+        if tag in LOADED and LOADED[tag] in values and values.get("rel") != "canonical":
+            self.loaded.append(values[LOADED[tag]])
 
 
-def broken(site: Path) -> Iterator[str]:
-    """Yield links that lead nowhere, and what is loaded from another host."""
+def broken_links(site: Path) -> Iterator[str]:
+    """Yield broken links, and files loaded from another host."""
     site = site.resolve()
     pages = {path: Page(path.read_text(encoding="utf-8")) for path in sorted(site.rglob("*.html"))}
     for path, page in pages.items():
@@ -54,11 +54,11 @@ def broken(site: Path) -> Iterator[str]:
                 continue
             target = (path.parent / unquote(parts.path)).resolve() if parts.path else path
             if not target.exists():
-                yield f"{where}: {link} leads nowhere"
+                yield f"{where}: {link} has no target"
             elif target in pages and parts.fragment:
-                place = unquote(parts.fragment)
-                if place not in pages[target].places:
-                    yield f"{where}: {link} names no place there"
+                anchor = unquote(parts.fragment)
+                if anchor not in pages[target].anchors:
+                    yield f"{where}: {link} has no such anchor"
 
 
 def prose(text: str) -> str:
@@ -71,31 +71,31 @@ def prose(text: str) -> str:
     return re.sub(r"\{[a-z:]+\}", " ", text)
 
 
-def written() -> list[Path]:
+def own_pages() -> list[Path]:
     """Return our own pages."""
-    found = [*DOCS.rglob("*.md"), *(DOCS / "gallery").glob("*.rst")]
-    found = [path for path in found if not {"_build", "_gallery"} & set(path.parts)]
-    return sorted([*found, *(DOCS.parent.glob("*.md"))])
+    paths = [*DOCS.rglob("*.md"), *(DOCS / "gallery").glob("*.rst")]
+    paths = [path for path in paths if not {"_build", "_gallery"} & set(path.parts)]
+    return sorted([*paths, *(DOCS.parent.glob("*.md"))])
 
 
-def misspelt() -> Iterator[str]:
-    """Yield words that neither the dictionary nor we know, with where they stand."""
+def unknown_words() -> Iterator[str]:
+    """Yield words that are neither in the dictionary nor in our list, with their page."""
     known = SpellChecker(language="en", distance=1)
     known.word_frequency.load_words((DOCS / "words.txt").read_text(encoding="utf-8").split())
-    for path in written():
+    for path in own_pages():
         text = prose(path.read_text(encoding="utf-8"))
         words = {word.strip("'’") for word in re.findall(r"[A-Za-z][A-Za-z'’]+", text)}
         usual = {word for word in words if not re.search(r"[a-z][A-Z]|[A-Z]{2}", word)}
         usual = {re.sub(r"['’]s?$", "", word) for word in usual}
         for word in sorted(known.unknown(usual)):
-            yield f"{path.name}: {word!r} is in no list; mend it, or add it to docs/words.txt"
+            yield f"{path.name}: {word!r} is unknown; correct it, or add it to docs/words.txt"
 
 
 def main() -> None:
-    """Say what is wrong."""
-    faults = [*broken(Path(sys.argv[1])), *misspelt()]
+    """Print all faults."""
+    faults = [*broken_links(Path(sys.argv[1])), *unknown_words()]
     if faults:
-        faults.append("The site is built all the same, but these are to be mended.")
+        faults.append("The site is built, but correct these faults.")
     sys.exit("\n".join(faults) or None)
 
 

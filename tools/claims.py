@@ -1,6 +1,6 @@
-"""Put claims and figures of a full reproduction into README: ``python tools/claims.py DIR``.
+"""Copy claims and figures of a full reproduction into README: ``python tools/claims.py DIR``.
 
-DIR is what ``counsel reproduce`` has written. The table stands between two marks in README.md.
+DIR is the folder of ``counsel reproduce``. The table is written between two marks in README.md.
 """
 
 import json
@@ -14,7 +14,7 @@ BEGIN, END = "<!-- claims -->", "<!-- end of claims -->"
 
 
 def summary(claims: list[dict[str, object]]) -> str:
-    """Return the claims as Markdown: what does not hold in sight, all of them folded away."""
+    """Return the claims as Markdown: a table of those that fail, and a folded table of all."""
     paper = [claim for claim in claims if claim["source"] == "paper"]
     ours = [claim for claim in claims if claim["source"] != "paper"]
     failed = [claim for claim in claims if not claim["holds"]]
@@ -31,15 +31,15 @@ def table(claims: list[dict[str, object]]) -> str:
     """Return claims as a table."""
     lines = ["| experiment | claim | measured | |", "|---|---|---|---|"]
     for claim in claims:
-        whose = "" if claim["source"] == "paper" else " *(ours)*"
+        source = "" if claim["source"] == "paper" else " *(ours)*"
         verdict = "holds" if claim["holds"] else "**does not hold**"
-        row = (claim["experiment"], f"{claim['claim']}{whose}", claim["measured"], verdict)
+        row = (claim["experiment"], f"{claim['claim']}{source}", claim["measured"], verdict)
         lines.append("| " + " | ".join(str(cell) for cell in row) + " |")
     return "\n".join(lines)
 
 
 def main(folder: Path) -> None:
-    """Copy the claims and the figures, and write the table anew."""
+    """Copy the claims and the figures, and replace the table."""
     claims = json.loads((folder / "claims.json").read_text(encoding="utf-8"))
     shutil.copy(folder / "claims.json", ROOT / "docs" / "claims.json")
     for name in SHOWN:

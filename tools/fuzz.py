@@ -1,9 +1,9 @@
-"""Runs every claim that holds for any seed with fresh seeds, until the time is over.
+"""Run all tests that must hold for any seed with new seeds, for a given time.
 
 ``python tools/fuzz.py --minutes 5`` draws a seed, runs the tests marked ``fuzzed`` with it (more
 Hypothesis examples, other random problems through every planner and learner), and draws the next.
-It prints each failing test with the seed, and the command that repeats it. What it finds becomes an
-``@example`` or a named test.
+It prints each failing test with the seed and the command that repeats it. Turn each failure into
+an ``@example`` or a named test.
 """
 
 import argparse
@@ -19,9 +19,9 @@ ROOT = Path(__file__).resolve().parents[1]
 FAILED = re.compile(r"^(?:FAILED|ERROR) (\S+)", re.MULTILINE)
 
 
-def run(seed: int, where: list[str], workers: int) -> tuple[list[str], str]:
-    """Run the fuzzed tests with one seed; return those that failed, and what pytest printed."""
-    command = [sys.executable, "-m", "pytest", "-q", "-m", "fuzzed and not docs", *where]
+def run(seed: int, paths: list[str], workers: int) -> tuple[list[str], str]:
+    """Run the fuzzed tests with one seed; return the failed tests and the output of pytest."""
+    command = [sys.executable, "-m", "pytest", "-q", "-m", "fuzzed and not docs", *paths]
     if workers > 1:
         command += ["-n", str(workers), "--dist", "worksteal"]
     done = subprocess.run(
@@ -39,20 +39,20 @@ def run(seed: int, where: list[str], workers: int) -> tuple[list[str], str]:
 
 def main() -> None:
     """Fuzz for the given time; exit with 1 if anything failed."""
-    parser = argparse.ArgumentParser(description="Run the claims of the suite with fresh seeds.")
+    parser = argparse.ArgumentParser(description="Run the fuzzed tests with new seeds.")
     parser.add_argument("--minutes", type=float, default=5.0, help="start no round after this time")
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1, help="processes")
     parser.add_argument(
         "--seed", type=int, help="run one round with this seed, e.g. one that failed"
     )
-    parser.add_argument("where", nargs="*", help="test files or folders; all when not given")
-    asked = parser.parse_args()
-    if asked.minutes <= 0:
-        parser.error(f"--minutes is {asked.minutes:g}; it must be more than 0")
-    end, rounds, failures = time.monotonic() + 60 * asked.minutes, 0, 0
-    while rounds == 0 or (asked.seed is None and time.monotonic() < end):
-        seed = secrets.randbelow(2**31) if asked.seed is None else asked.seed
-        failed, output = run(seed, asked.where, asked.workers)
+    parser.add_argument("paths", nargs="*", help="test files or folders; default: all")
+    arguments = parser.parse_args()
+    if arguments.minutes <= 0:
+        parser.error(f"--minutes is {arguments.minutes:g}; it must be more than 0")
+    end, rounds, failures = time.monotonic() + 60 * arguments.minutes, 0, 0
+    while rounds == 0 or (arguments.seed is None and time.monotonic() < end):
+        seed = secrets.randbelow(2**31) if arguments.seed is None else arguments.seed
+        failed, output = run(seed, arguments.paths, arguments.workers)
         rounds, failures = rounds + 1, failures + len(failed)
         print(f"seed {seed}: {output.strip().splitlines()[-1]}", flush=True)
         for test in failed:

@@ -23,7 +23,7 @@ def main(folder: Path) -> None:
             "three-phases",
             folder / f"flappy-bird-{person}.png",
             episodes=counsel.Simulator(problem).play(policy, episodes=200, rng=rng),
-            title=f"Policy {person.title()}, 200 flights at a penalty of 0.3 a piece of advice",
+            title=f"Policy {person.title()}, 200 flights at a penalty of 0.3 per piece of advice",
         )
     draw_map(
         "three-phases",

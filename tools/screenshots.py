@@ -1,8 +1,8 @@
-"""Takes the two screenshots of the README: the playground in the middle of a game, the dashboard.
+"""Take the two screenshots of README: the playground during a game, and the dashboard.
 
     python tools/screenshots.py
 
-It needs Chromium. Simulated people are at work while it does, so each time is a little different.
+It needs Chromium. Simulated people use the service meanwhile, so the screenshots vary a little.
 """
 
 import shutil
@@ -19,13 +19,13 @@ FIGURES = Path(__file__).parents[1] / "docs" / "figures"
 
 
 def main() -> None:
-    """Serve the demo, visit both pages, and keep what they look like."""
+    """Serve the demo, visit both pages, and save their screenshots."""
     command = [sys.executable, "-c", "from counsel.cli import main; main()", "serve", "--demo"]
     service = subprocess.Popen([*command, "--port", str(PORT)], stdout=subprocess.DEVNULL)
     try:
-        time.sleep(45.0)  # until there is something to show
-        with sync_playwright() as started:
-            browser = started.chromium.launch(
+        time.sleep(45.0)  # until there are decisions to show
+        with sync_playwright() as playwright:
+            browser = playwright.chromium.launch(
                 executable_path=shutil.which("chromium"), args=["--no-sandbox"]
             )
             page = browser.new_page(viewport={"width": 1280, "height": 800})
@@ -43,19 +43,18 @@ def main() -> None:
 
 
 def play(page: Page) -> None:
-    """Play two games, and a third until the machine speaks in the middle of it."""
+    """Play two games, and a third until the machine advises in the middle of it."""
     page.goto(f"{ADDRESS}/play")
     page.locator("#settings [name=adviser]").select_option("penalty")
     for game in range(3):
         page.locator("#stage[aria-busy=false]").wait_for(timeout=120_000)
         for step in range(19):
-            speaks = page.locator("#moves .advised").count() > 0
-            if game == 2 and step >= 6 and speaks:
+            is_advised = page.locator("#moves .advised").count() > 0
+            if game == 2 and step >= 6 and is_advised:
                 return
             before = page.locator("#moves-made").inner_text()
-            taken = page.locator("#moves .advised")
-            if speaks and step % 4 != 3:
-                taken.first.click()
+            if is_advised and step % 4 != 3:
+                page.locator("#moves .advised").first.click()
             else:
                 page.keyboard.press(("ArrowUp", "ArrowDown")[step % 2])
             page.wait_for_function(

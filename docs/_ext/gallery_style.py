@@ -1,10 +1,10 @@
-"""The look of the gallery's figures: that of all figures of Counsel."""
+"""Draw the figures of the gallery in the style of all figures of Counsel."""
 
 from typing import Any
 
 
 def reset(gallery_conf: dict[str, Any], name: str) -> None:
-    """Begin every example with the same style, whatever the last one did."""
+    """Reset the style before every example."""
     import matplotlib
 
     from counsel.drawing.canvas import DOTS

@@ -1,7 +1,7 @@
-"""Formulas as MathML, which browsers draw themselves: no script, no picture, no other host.
+"""Formulas as MathML, which browsers draw without scripts, pictures or other hosts.
 
-Signs that grow (brackets, sums, bars) take a font that says how. Many machines have none, so one is
-put beside the pages.
+Signs that stretch (brackets, sums, bars) need a mathematical font. Many machines have none, so the
+site ships one.
 """
 
 import html
@@ -24,14 +24,14 @@ BARS = frozenset("|∣∥‖")
 ElementTree.register_namespace("", MATHML)
 
 
-def placed(drawn: str) -> str:
-    r"""Put an index beside a letter with an accent, and what a brace says below the brace.
+def fix_scripts(mathml: str) -> str:
+    r"""Place indices beside accented letters, and labels of braces below the braces.
 
-    Docutils puts the index of ``\bar V_h`` below the letter and the word of
-    ``\underbrace{x}_{\text{gain}}`` beside the brace. Of two bars around something browsers
-    stretch the first alone.
+    Docutils puts the index of ``\bar V_h`` below the letter and the label of
+    ``\underbrace{x}_{\text{gain}}`` beside the brace. Bars are made not to stretch, because
+    browsers stretch only the first of two.
     """
-    plain = re.sub(r"&(?!lt;|gt;|amp;)\w+;", lambda found: html.unescape(found[0]), drawn)
+    plain = re.sub(r"&(?!lt;|gt;|amp;)\w+;", lambda match: html.unescape(match[0]), mathml)
     tree = ElementTree.fromstring(plain)
     for node in list(tree.iter()):
         parts = list(node)
@@ -53,17 +53,17 @@ def placed(drawn: str) -> str:
 def _draw(translator: Any, node: nodes.Node, *, block: bool) -> None:
     formula = node.astext()
     try:
-        drawn = placed(tex2mathml(formula, as_block=block))
+        mathml = fix_scripts(tex2mathml(formula, as_block=block))
     except MathError as fault:
         raise ExtensionError(f"a formula cannot be drawn: {formula!r}: {fault}") from fault
     if block:
-        drawn = f'<div class="math">{drawn}</div>'
-    translator.body.append(drawn)
+        mathml = f'<div class="math">{mathml}</div>'
+    translator.body.append(mathml)
     raise nodes.SkipNode
 
 
 def _add_font(app: Sphinx, fault: Exception | None) -> None:
-    """Put the font where ``counsel.css`` looks for it."""
+    """Write the font to where ``counsel.css`` expects it."""
     if fault is None and app.builder.format == "html":
         with as_file(files("ziamath.fonts") / "STIXTwoMath-Regular.ttf") as path:
             font = TTFont(path)
@@ -72,7 +72,7 @@ def _add_font(app: Sphinx, fault: Exception | None) -> None:
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
-    """Tell Sphinx."""
+    """Register the renderer and the font."""
     app.add_html_math_renderer(
         "mathml",
         inline_renderers=(lambda self, node: _draw(self, node, block=False), None),

@@ -1,4 +1,4 @@
-"""The site is built without any other host: whoever reaches for one fails the build."""
+"""Build the site offline: a connection to another host fails the build."""
 
 import sys
 
@@ -15,10 +15,10 @@ def _refuse(event: str, details: tuple[object, ...]) -> None:
     else:
         return
     if host not in HERE:
-        raise PermissionError(f"the documentation reached for another host: {host!r}")
+        raise PermissionError(f"the build of the documentation connects to another host: {host!r}")
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
-    """Tell Python."""
+    """Register the audit hook."""
     sys.addaudithook(_refuse)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,7 +1,7 @@
-"""Pages of the reference that the program itself tells: the command line and the HTTP API.
+"""Generate the reference pages of the command line and the HTTP API from the program.
 
-They are written anew whenever the site is built (``reference/cli.md``, ``reference/http.md``), so
-they cannot fall behind.
+Every build of the site writes them again (``reference/cli.md``, ``reference/http.md``), so they
+are always up to date.
 """
 
 import json
@@ -19,7 +19,7 @@ DOCS = Path(__file__).resolve().parents[1]
 
 
 def commands() -> dict[str, Any]:
-    """Return every command by what one types."""
+    """Return every command by its full name."""
     from counsel import cli
 
     def walk(name: str, command: Any) -> Iterator[tuple[str, Any]]:
@@ -37,17 +37,17 @@ def cli_page() -> str:
     lines = [
         "# Command line",
         "",
-        "`counsel COMMAND --help` tells the same. Errors are one line on stderr and exit code 2;"
+        "`counsel COMMAND --help` shows the same. Errors are one line on stderr and exit code 2;"
         " `--debug` before the command shows the traceback. Ctrl-C ends with exit code 130 and"
         " leaves nothing half-written. `counsel --install-completion` completes words with Tab.",
     ]
     for name, command in sorted(commands().items()):
         lines += ["", f"## {name}", "", _plain(command.help)]
-        asked = [one for one in command.params if one.name != "help"]
-        words = [one.metavar or one.name.upper() for one in asked if _is_word(one)]
+        options = [option for option in command.params if option.name != "help"]
+        words = [option.metavar or option.name.upper() for option in options if _is_word(option)]
         lines += ["", "```text", " ".join([name, "[OPTIONS]", *words]), "```", ""]
         lines += ["| | default | |", "|---|---|---|"]
-        lines += [_option_row(one) for one in asked]
+        lines += [_option_row(option) for option in options]
     return "\n".join(lines) + "\n"
 
 
@@ -87,18 +87,19 @@ def document() -> dict[str, Any]:
             engine.dispose()
 
 
-def http_page(told: dict[str, Any]) -> str:
+def http_page(document: dict[str, Any]) -> str:
     """Return the page about the HTTP API."""
     lines = [
         "# HTTP API",
         "",
-        "Every request but those for pages, `/healthz` and `/metrics` carries a key:"
-        " `Authorization: Bearer KEY`. A key has a role: *read* looks, *advise* also asks and"
-        " reports, *admin* does all. Errors are problem details (`application/problem+json`) with"
-        " one sentence in `detail`. A running service has this document at `/v1/openapi.json`."
-        " How the parts work together is told in [the service](../how-to/service.md).",
+        "Every request except those for pages, `/healthz` and `/metrics` carries a key:"
+        " `Authorization: Bearer KEY`. A key has a role: *read* may read, *advise* may also ask for"
+        " advice and report outcomes, *admin* may do everything. Errors are problem details"
+        " (`application/problem+json`) with one sentence in `detail`. A running service has this"
+        " document at `/v1/openapi.json`. [The service](../how-to/service.md) explains how they"
+        " work together.",
     ]
-    for path, methods in told["paths"].items():
+    for path, methods in document["paths"].items():
         for method, route in methods.items():
             lines += ["", f"## {method.upper()} {path}", "", _plain(route["description"])]
             ((_, (role,)),) = route["security"][0].items()
@@ -108,15 +109,15 @@ def http_page(told: dict[str, Any]) -> str:
             for code, answer in route["responses"].items():
                 if code.startswith("2"):
                     lines += _body(f"Answer {code}", answer)
-    lines += ["", "## What requests and answers hold"]
-    for name, schema in sorted(told["components"]["schemas"].items()):
+    lines += ["", "## Fields of requests and answers"]
+    for name, schema in sorted(document["components"]["schemas"].items()):
         lines += ["", f"### {name}", "", _plain(schema.get("description", "")), ""]
         lines += ["| field | kind | default | |", "|---|---|---|---|"]
         needed = schema.get("required", [])
         for field, kind in schema.get("properties", {}).items():
             default = "needed" if field in needed else f"`{json.dumps(kind.get('default'))}`"
-            told_of = _cell(kind.get("description", ""))
-            lines.append(f"| `{field}` | {_kind(kind)} | {default} | {told_of} |")
+            description = _cell(kind.get("description", ""))
+            lines.append(f"| `{field}` | {_kind(kind)} | {default} | {description} |")
     return "\n".join(lines) + "\n"
 
 
@@ -124,9 +125,10 @@ def _parameters(parameters: list[dict[str, Any]]) -> list[str]:
     if not parameters:
         return []
     lines = ["", "| parameter | in | kind | |", "|---|---|---|---|"]
-    for one in parameters:
-        told = _cell(one.get("description", ""))
-        lines.append(f"| `{one['name']}` | {one['in']} | {_kind(one['schema'])} | {told} |")
+    for parameter in parameters:
+        description = _cell(parameter.get("description", ""))
+        name, place, kind = parameter["name"], parameter["in"], _kind(parameter["schema"])
+        lines.append(f"| `{name}` | {place} | {kind} | {description} |")
     return lines
 
 
@@ -146,9 +148,9 @@ def _kind(schema: dict[str, Any]) -> str:
         name = schema["$ref"].rpartition("/")[2]
         return f"[{name}](#{name.lower()})"
     if "anyOf" in schema:
-        return " or ".join(_kind(one) for one in schema["anyOf"])
+        return " or ".join(_kind(choice) for choice in schema["anyOf"])
     if "enum" in schema:
-        return " or ".join(f"`{one}`" for one in schema["enum"])
+        return " or ".join(f"`{value}`" for value in schema["enum"])
     if "const" in schema:
         return f"`{schema['const']}`"
     kind = schema.get("type", "anything")
@@ -186,6 +188,6 @@ def _write(app: Sphinx) -> None:
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
-    """Tell Sphinx."""
+    """Write the pages when the build starts."""
     app.connect("builder-inited", _write)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -2,22 +2,21 @@
 Advice for a taxi driver who listens half the time
 ==================================================
 
-For anyone with an environment of Gymnasium's and a person in it. Taxi publishes its transitions, so
-:py:func:`counsel.worlds.from_gymnasium` makes an exact problem of it. The driver knows the town,
-but not perfectly; where they would have done otherwise, advice moves them half of the time.
+For anyone with a Gymnasium environment and a person in it. Taxi publishes its transitions, so
+:py:func:`counsel.worlds.from_gymnasium` turns it into an exact problem. The driver knows the town,
+but not perfectly; where they would have done something else, advice moves them half of the time.
 """
 
 import matplotlib.pyplot as plt
 import numpy as np
 
 import counsel
+from counsel.drawing.palette import ADVICE, SILENCE, SILENCE_TEXT
 from counsel.worlds import Boltzmann, from_gymnasium
 
-ADVICE, SILENCE, WORDS = "#0B7A75", "#8A8178", "#6B635B"
-
 # %%
-# The driver prefers better actions, softly (``Boltzmann``); a lift of 0.5 is how far advice moves
-# them.
+# A ``Boltzmann`` driver chooses better actions more often; a lift of 0.5 means that advice changes
+# their mind half of the time.
 taxi = from_gymnasium(
     "Taxi",
     horizon=30,
@@ -25,8 +24,8 @@ taxi = from_gymnasium(
 )
 
 # %%
-# The frontier tells what every number of pieces of advice is worth at best. Forty vertices trace it
-# closely, and the plan for any one budget is exact all the same.
+# The frontier has the best value for every number of pieces of advice. Forty vertices trace it
+# closely, and the plan for a single budget is still exact.
 front = counsel.frontier(taxi, max_vertices=40)
 alone, most = front.vertices[0], front.vertices[-1]
 pieces = np.array([1, 2, 5, 10])
@@ -35,7 +34,7 @@ kept = (worth - alone.value) / (most.value - alone.value)
 print(front.at_budget(2))
 
 # %%
-# The first pieces go where they gain most, so each further one brings a little less.
+# The first pieces go where they gain most, so each further piece adds a little less.
 figure, axes = plt.subplots()
 curve = np.array([(vertex.advice_count, vertex.value) for vertex in front.vertices])
 axes.plot(*curve.T, color=ADVICE)
@@ -46,7 +45,7 @@ for n, value, share in zip(pieces, worth, kept, strict=True):
     axes.text(n + 0.25, value - 0.12, f"{n}: {share:.0%}")
 axes.text(most.advice_count, most.value - 0.16, "all", ha="center")
 axes.plot(most.advice_count, most.value, "^", color=ADVICE, markersize=8)
-axes.text(14.5, alone.value + 0.04, "the driver alone", color=WORDS, ha="right")
-axes.set(xlabel="pieces of advice in a ride, on average", ylabel="reward of a ride")
-axes.set_title(f"{pieces[2]} pieces of advice bring {kept[2]:.0%} of what all advice could")
+axes.text(14.5, alone.value + 0.04, "the driver alone", color=SILENCE_TEXT, ha="right")
+axes.set(xlabel="average pieces of advice per ride", ylabel="reward per ride")
+axes.set_title(f"{pieces[2]} pieces of advice give {kept[2]:.0%} of the benefit of all advice")
 plt.show()

@@ -2,10 +2,10 @@
 What the machine says to a pilot who plays safe
 ===============================================
 
-For the curious. Policy Safe dodges walls and never looks at stars. At a penalty of 0.3 for each
-piece of advice the machine speaks up where there are stars to be won, and is all but silent
-among the walls. :py:func:`counsel.drawing.draw_map` makes such a picture in one call; here it is
-drawn by hand to show what is in the records.
+For the curious. Policy Safe dodges walls and never looks at stars. At a penalty of 0.3 per piece of
+advice the machine advises where there are stars to win, and is almost silent among the walls.
+:py:func:`counsel.drawing.draw_map` draws such a picture in one call; here it is drawn by hand to
+show what the records contain.
 """
 
 from collections import Counter
@@ -14,43 +14,42 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import counsel
+from counsel.drawing.palette import ADVICE, GOLD, INK, SILENCE, SILENCE_TEXT
 from counsel.worlds import GridMap, make
 from counsel.worlds.grid_map import MOVES, STAR, WALL
 
-ADVICE, SILENCE, REWARD, INK = "#0B7A75", "#8A8178", "#E3A72F", "#1F2430"
 PENALTY = 0.3
 
 # %%
-# Plan at the penalty and fly 300 times. Every decision is on record: where, what was advised, what
-# was done.
+# Plan at the penalty and fly 300 times. The records hold every decision: state, advice and action.
 problem = make("flappy-bird/safe")
 plan = counsel.solve(problem, penalty=PENALTY)
 rng = np.random.default_rng(0)
 flights = counsel.Simulator(problem).play(plan.policy, episodes=300, rng=rng)
-spoken = flights.advice != problem.defer
+advised = flights.advice != problem.defer
 
 # %%
 # The map has three phases: stars, walls, and both. Count the advice in each.
 grid = GridMap.named("three-phases")
 column, row = np.divmod(flights.state, grid.rows)
 phase = np.digitize(column, [7, 14])
-pieces = np.bincount(phase, spoken) / len(flights)
+pieces = np.bincount(phase, advised) / len(flights)
 
 # %%
-# Steps that many flights share are drawn thick: solid with a triangle where the machine speaks,
-# dashed with a disc where it is silent.
+# Steps that many flights share are thick: solid with a triangle where the machine advises, dashed
+# with a disc where it is silent.
 figure, axes = plt.subplots()
 landing = row + np.array(list(MOVES.values()))[flights.action]
-steps = Counter(zip(column, row, landing, spoken, strict=True))
-for (x, y, end, said), times in steps.items():
+steps = Counter(zip(column, row, landing, advised, strict=True))
+for (x, y, end, with_advice), times in steps.items():
     share = (times / len(flights)) ** 0.5
-    look = {"color": ADVICE, "ls": "-"} if said else {"color": SILENCE, "ls": "--"}
+    look = {"color": ADVICE, "ls": "-"} if with_advice else {"color": SILENCE, "ls": "--"}
     axes.plot([x, x + 1], [y, end], alpha=0.2 + 0.8 * share, lw=0.6 + 2.4 * share, **look)
-    axes.plot(x, y, "^" if said else "o", color=look["color"], ms=2 + 6 * share, zorder=4)
+    axes.plot(x, y, "^" if with_advice else "o", color=look["color"], ms=2 + 6 * share, zorder=4)
 walls, stars = np.argwhere(grid.cells == WALL), np.argwhere(grid.cells == STAR)
 axes.scatter(*walls.T[::-1], marker="s", s=190, color=INK)
-axes.scatter(*stars.T[::-1], marker="*", s=150, color=REWARD, edgecolor=INK, lw=0.4, zorder=3)
-axes.text(0.35, 3.3, "silent", color="#6B635B")
+axes.scatter(*stars.T[::-1], marker="*", s=150, color=GOLD, edgecolor=INK, lw=0.4, zorder=3)
+axes.text(0.35, 3.3, "silent", color=SILENCE_TEXT)
 axes.text(1.3, 1.62, "advised", color=ADVICE, ha="right")
 for name, at, count in zip(("stars", "walls", "both"), (3, 10, 16.5), pieces, strict=True):
     axes.text(at, 7.35, f"{name}: {count:.1f} pieces", ha="center", va="center", color=INK)

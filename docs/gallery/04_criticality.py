@@ -2,10 +2,10 @@
 Where advice matters most
 =========================
 
-For whoever decides which alerts to keep. The criticality of an hour and a state is the largest
-penalty at which advice there still pays: a ranking of all moments by how much a piece of advice may
-cost in them, whatever the budget. (In a crisis this nurse treats unasked. The one number there is
-advice to wait: this world ends with the night, so in its last hour treatment no longer pays.)
+For anyone who decides which alerts to keep. The criticality of an hour and a state is the largest
+penalty at which advice there still pays. It ranks all moments by how much a piece of advice may
+cost, for any budget. (In a crisis this nurse treats without advice. The only number there is advice
+to wait: this world ends with the night, so in its last hour treatment no longer pays.)
 """
 
 import matplotlib.pyplot as plt
@@ -13,9 +13,8 @@ import numpy as np
 from matplotlib.colors import LinearSegmentedColormap
 
 import counsel
+from counsel.drawing.palette import ADVICE, INK
 from counsel.worlds import make
-
-INK = "#1F2430"
 
 # %%
 # A night of twelve hours: the nurse tires, the patient may slip.
@@ -24,7 +23,7 @@ critical = counsel.criticality(problem).lower.T
 states = problem.mdp.state_labels
 
 # %%
-# The highest of all, in words.
+# The highest criticality, in words.
 state, hour = np.unravel_index(critical.argmax(), critical.shape)
 plan = counsel.solve(problem, penalty=0.1)
 print(counsel.explain(problem, plan, step=int(hour), state=int(state)))
@@ -32,7 +31,7 @@ print(counsel.explain(problem, plan, step=int(hour), state=int(state)))
 # %%
 # Darker is more critical; cells below 0.005 are left empty.
 figure, axes = plt.subplots()
-shades = LinearSegmentedColormap.from_list("advice", ["white", "#0B7A75"])
+shades = LinearSegmentedColormap.from_list("advice", ["white", ADVICE])
 image = axes.imshow(critical, cmap=shades, vmin=0, aspect="auto")
 for (s, h), value in np.ndenumerate(critical):
     dark = value > 0.8 * critical.max()

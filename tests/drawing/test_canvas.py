@@ -134,7 +134,7 @@ def run(code, **environment):
 def test_importing_the_worlds_does_not_import_matplotlib_and_drawing_needs_no_pyplot(tmp_path):
     code = f"""
 import json, sys
-import counsel.worlds
+import counsel.drawing, counsel.worlds
 before = [name for name in sys.modules if name.split(".")[0] in ("matplotlib", "PIL")]
 counsel.worlds.make("flappy-bird/greedy")
 later = [name for name in sys.modules if name.split(".")[0] in ("matplotlib", "PIL")]
@@ -194,7 +194,7 @@ class Nothing:
             raise ModuleNotFoundError(f"No module named {name!r}", name=name)
 
 sys.meta_path.insert(0, Nothing())
-import counsel.worlds
+import counsel.drawing, counsel.worlds
 states = counsel.worlds.make("flappy-bird/greedy").n_states
 try:
     counsel.drawing.draw_map("budget", "/nowhere/map.png")

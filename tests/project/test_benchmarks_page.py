@@ -190,7 +190,7 @@ def test_a_slow_lead_is_called_slow(tmp_path):
     lead = docs.CHAPTERS["service"].lead
     rows = [results.asdict(results.against(lead[0], 8.0, "s", lead[1], 2.0))]
     page = filled(tmp_path, [], rows=rows)
-    assert "each on disk before it is answered, slower than plain FastAPI (ratio 0.25)" in page
+    assert "each on disk before its answer, slower than plain FastAPI (ratio 0.25)" in page
 
 
 def test_headlines_are_about_the_strongest_peer():

@@ -15,7 +15,7 @@ def placed(monkeypatch):
     monkeypatch.syspath_prepend(str(ROOT / "docs" / "_ext"))
     import mathml
 
-    yield lambda formula: "".join(mathml.placed(tex2mathml(formula)).split())
+    yield lambda formula: "".join(mathml.fix_scripts(tex2mathml(formula)).split())
     sys.modules.pop("mathml", None)
 
 

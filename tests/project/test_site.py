@@ -16,14 +16,14 @@ import offline
 def test_links_that_lead_nowhere_are_found(tmp_path):
     (tmp_path / "a.html").write_text('<p id="here"><a href="b.html#there">b</a><img src="c.png">')
     (tmp_path / "b.html").write_text('<p id="there"><a href="a.html#here">a</a>')
-    assert list(check_site.broken(tmp_path)) == ["a.html: c.png leads nowhere"]
+    assert list(check_site.broken_links(tmp_path)) == ["a.html: c.png has no target"]
     (tmp_path / "c.png").touch()
-    assert list(check_site.broken(tmp_path)) == []
+    assert list(check_site.broken_links(tmp_path)) == []
     (tmp_path / "b.html").write_text('<a href="a.html#gone">a</a><a href="d.html">d</a>')
-    assert list(check_site.broken(tmp_path)) == [
-        "a.html: b.html#there names no place there",
-        "b.html: a.html#gone names no place there",
-        "b.html: d.html leads nowhere",
+    assert list(check_site.broken_links(tmp_path)) == [
+        "a.html: b.html#there has no such anchor",
+        "b.html: a.html#gone has no such anchor",
+        "b.html: d.html has no target",
     ]
 
 
@@ -37,13 +37,13 @@ def test_links_that_lead_nowhere_are_found(tmp_path):
 )
 def test_what_comes_from_another_host_is_found(tag, tmp_path):
     (tmp_path / "a.html").write_text(tag)
-    (told,) = check_site.broken(tmp_path)
+    (told,) = check_site.broken_links(tmp_path)
     assert told.startswith("a.html loads ")
 
 
 def test_a_link_to_another_host_is_not_loaded(tmp_path):
     (tmp_path / "a.html").write_text('<a href="https://example.org">elsewhere</a>')
-    assert list(check_site.broken(tmp_path)) == []
+    assert list(check_site.broken_links(tmp_path)) == []
 
 
 def test_code_formulas_and_addresses_are_not_spelt():
@@ -52,17 +52,17 @@ def test_code_formulas_and_addresses_are_not_spelt():
 
 
 def test_our_pages_are_spelt_right():
-    assert list(check_site.misspelt()) == []
+    assert list(check_site.unknown_words()) == []
 
 
 def test_a_word_that_is_misspelt_is_found(monkeypatch, tmp_path):
     text = "Advise that people recieve is of no use to thier planing."  # codespell:ignore
     (tmp_path / "page.md").write_text(text)
-    monkeypatch.setattr(check_site, "written", lambda: [tmp_path / "page.md"])
+    monkeypatch.setattr(check_site, "own_pages", lambda: [tmp_path / "page.md"])
     monkeypatch.setattr(check_site, "DOCS", ROOT / "docs")
-    told = " ".join(check_site.misspelt())
-    assert "'recieve' is in no list" in told
-    assert "'thier' is in no list" in told
+    told = " ".join(check_site.unknown_words())
+    assert "'recieve' is unknown" in told
+    assert "'thier' is unknown" in told
 
 
 def test_a_build_that_reaches_for_another_host_fails():

@@ -1,7 +1,6 @@
-"""The report of a reproduction: one page that opens offline and prints, pictures inside.
+"""The report of a reproduction: one self-contained page that opens offline and prints.
 
-``reproduction_page`` is a pure function: text in, text out. Everything a reader needs is in the one
-file, and nothing in it asks any other host for anything.
+``reproduction_page`` is a pure function of text. The page loads nothing from another host.
 """
 
 import base64
@@ -23,7 +22,7 @@ class PagePicture:
 
 @dataclass(frozen=True, slots=True)
 class PageClaim:
-    """A claim in words: what, whose, what was measured, with its interval, and the verdict."""
+    """A claim in words: text, source, measurement, number with its interval, and verdict."""
 
     text: str
     source: str
@@ -67,9 +66,9 @@ def reproduction_page(
     Parameters
     ----------
     title, lead
-        The finding, and a sentence below it.
+        The finding, and a paragraph below it.
     notes
-        How it was run: scale, seeds, versions, time.
+        How the experiments were run: scale, seeds, versions, time.
     sections
         The experiments.
     """
@@ -82,7 +81,7 @@ def reproduction_page(
         "<h2 id='claims'>Claims</h2>",
         _claims([(section.name, claim) for section, claim in claims]),
         *(_section(section) for section in sections),
-        "<h2 id='how'>How it was run</h2><ul>",
+        "<h2 id='how'>How the experiments were run</h2><ul>",
         *(f"<li>{escape(note)}</li>" for note in notes),
         "</ul>",
     ]
@@ -92,9 +91,9 @@ def reproduction_page(
 def _section(section: Section) -> str:
     pictures = "\n".join(_figure(picture) for picture in section.pictures)
     rows = "".join(
-        f"<tr><td><code>{escape(key)}</code></td><td><code>{escape(told)}</code></td>"
-        f"<td class='number'>{escape(spent)}</td></tr>"
-        for key, told, spent in section.settings
+        f"<tr><td><code>{escape(key)}</code></td><td><code>{escape(settings)}</code></td>"
+        f"<td class='number'>{escape(seconds)}</td></tr>"
+        for key, settings, seconds in section.settings
     )
     head = "<th>run</th><th>settings</th><th class='number'>seconds</th>"
     return (
@@ -126,6 +125,6 @@ def _claims(claims: Sequence[tuple[str, PageClaim]]) -> str:
         + "</tr>"
         for name, claim in claims
     )
-    names = ("experiment", "claim", "whose", "measured", "mean over seeds [95 %]", "verdict")
+    names = ("experiment", "claim", "source", "measured", "mean over seeds [95 %]", "verdict")
     head = "".join(f"<th>{name}</th>" for name in names)
     return table(head, rows)
