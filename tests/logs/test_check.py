@@ -16,7 +16,6 @@ import counsel
 from counsel.logs.check import check_log
 from counsel.logs.column_mapping import Columns
 from counsel.logs.read import read_log
-
 from counsel.worlds import make
 from tests.support.faulty_logs import FAULTS, FINE, HEADER, malformed, written
 from tests.support.later import Later

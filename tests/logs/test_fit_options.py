@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import counsel
-from counsel.logs.estimate import Sharing
 from counsel.logs.binning import Bins
+from counsel.logs.estimate import Sharing
 from tests.support.drawn_logs import fit_of
 from tests.support.drawn_tables import spoken, table, ward_tally
 from tests.support.later import Later

@@ -1,10 +1,10 @@
-"""The page of ``counsel demo``: two players, when the machine speaks, and what that is worth.
+"""The page of ``counsel demo``: two players, when the machine advises, and what that is worth.
 
-``demo_page`` is a pure function: results in, text out. Pictures are inline SVG, so the one file
-opens offline, follows the reader's light or dark theme, and prints.
+``demo_page`` is a pure function: results in, text out. Pictures are inline SVG, so the file opens
+offline, follows the reader's light or dark theme, and prints.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
 from typing import TYPE_CHECKING, NamedTuple
@@ -20,7 +20,7 @@ from counsel.estimate.intervals import wilson
 from counsel.learning.learn import Record
 from counsel.model.problem import AdviceProblem
 from counsel.planning.evaluate import Evaluation
-from counsel.report.page_template import COMMON_STYLE, DARK_STYLE, table, whole_page
+from counsel.report.page_template import COMMON_STYLE, DARK_STYLE, table, table_head, whole_page
 from counsel.simulate.episodes import Episodes
 
 if TYPE_CHECKING:
@@ -28,27 +28,27 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 WIDTH, HEIGHT = 4.6, 3.1
-"""Inches of a chart: its text stays readable on a phone."""
+"""The size of a chart in inches; its text stays readable on a phone."""
 
 ROWS = 6
-"""Pieces of advice that are listed for each player."""
+"""Pieces of advice listed for each player."""
 
 FEW = 0.1
-"""Where less than this share of the advice is given, the machine hardly speaks."""
+"""In phases with less than this share of the advice the machine hardly speaks."""
 
 SAME = 5e-4
-"""Stars per flight that are no difference."""
+"""Differences of stars per flight below this are none."""
 
 
 class Point(NamedTuple):
-    """What a policy gives and brings per episode, in expectation."""
+    """The expected pieces of advice and value of a policy, per episode."""
 
     pieces: float
     value: float
 
 
 class Phase(NamedTuple):
-    """A part of the map: what it is called, its first column and the column after its last."""
+    """A part of the map: its name, its first column and the column after its last."""
 
     name: str
     first: int
@@ -56,10 +56,10 @@ class Phase(NamedTuple):
 
 
 class Reason(NamedTuple):
-    """Why the machine speaks in one cell.
+    """Why the machine advises in a cell.
 
-    Column and row count from 0; ``habit`` is what the player does alone there, by action;
-    ``pieces`` how often the advice is given per flight, and ``gain`` what it adds when given.
+    Column and row count from 0; ``habit`` is the probability of each action without advice;
+    ``pieces`` the number of pieces per flight, and ``gain`` what a piece adds.
     """
 
     column: int
@@ -72,30 +72,31 @@ class Reason(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Player:
-    """One player, what was learnt about them, and what the learnt advice brings.
+    """A player, the learnt policy, and what its advice is worth.
 
     Attributes
     ----------
     key, name, habit
-        A short name for ids, the name for people, and what the player does, after "who".
+        A short name for ids, the name for readers, and the player's habit in words.
     problem
         The world and the player.
     records
-        How learning went.
+        The records of learning.
     gap
-        What the learnt policy falls short of the best, in stars per flight.
+        The shortfall of the learnt policy against the best, in stars per flight.
     evaluation
-        Of the learnt policy.
+        The evaluation of the learnt policy.
     flights, flights_alone
         Simulated flights with the learnt policy, and without any advice.
     heard
-        How often each advice was matched and given while learning; None where that says nothing.
+        How often each advice was matched and given while learning; None if that says nothing about
+        adherence.
     frontier
-        The corners of the frontier, from no advice to unlimited advice.
+        The vertices of the frontier, from no advice to unlimited advice.
     always
-        What the best action, advised at every step, brings.
+        The pieces and the value of advising the best action at every step.
     reasons
-        Why the learnt policy speaks where it does, the most valuable cell first.
+        Why the learnt policy advises where it does, the most valuable cell first.
     """
 
     key: str
@@ -121,6 +122,68 @@ class Player:
     def cost(self) -> float:
         """The regret of all flights while learning."""
         return self.records[-1].regret
+
+    @property
+    def episodes(self) -> int:
+        """The number of flights while learning."""
+        return self.records[-1].episode
+
+    @property
+    def half_cost_episode(self) -> int:
+        """The flight by which half of the regret has occurred."""
+        return next(r.episode for r in self.records if r.regret >= self.cost / 2)
+
+    @property
+    def silent_share(self) -> float:
+        """The share of decisions without advice."""
+        return float((self.flights.advice == self.flights.defer).mean())
+
+    @property
+    def advised_cells(self) -> int:
+        """The number of cells with advice."""
+        return int((self.evaluation.pieces.sum(axis=1) > 1e-9).sum())
+
+    @property
+    def met_cells(self) -> int:
+        """The number of cells that flights meet."""
+        return int((self.evaluation.occupancy.sum(axis=0)[:-1] > 1e-9).sum())
+
+    @property
+    def benefit(self) -> float:
+        """The stars per flight that unlimited advice adds."""
+        return self.frontier[-1].value - self.alone
+
+    def crash_rate(self, flights: Episodes) -> float:
+        """Return the share of flights that do not reach the last column."""
+        return float((flights.lengths < self.problem.horizon).mean())
+
+    def kept_share(self, pieces: float) -> float:
+        """Return the share of the benefit of unlimited advice that some pieces per flight keep."""
+        x, y = zip(*self.frontier, strict=True)
+        return (float(np.interp(pieces, x, y)) - self.alone) / max(self.benefit, 1e-12)
+
+    def shares_by_phase(self, phases: Sequence[Phase]) -> list[tuple[str, float]]:
+        """Return the share of the advice in each part of the map; empty without advice."""
+        rate, total = self.evaluation.advice_rate, self.evaluation.advice_count
+        if total < 1e-9:
+            return []
+        return [(p.name, float(rate[p.first : p.end].sum()) / total) for p in phases]
+
+    def match_rates(self) -> Iterator[tuple[str, int, tuple[float, float, float], float | None]]:
+        """Yield each advice that was given: its name, count, match rate with interval, and truth.
+
+        The truth is the adherence of the simulated player, None if it varies between states.
+        """
+        if self.heard is None:
+            return
+        matched, given = self.heard
+        low, high = wilson(matched.astype(float), given.astype(float))
+        names = self.problem.mdp.action_labels or [str(a) for a in range(given.size)]
+        for a in np.flatnonzero(given):
+            theta = self.problem.human.adherence[..., a]
+            truth = float(theta.max()) if np.ptp(theta) < 1e-9 else None
+            share = (float(matched[a] / given[a]), float(low[a]), float(high[a]))
+            yield names[a], int(given[a]), share, truth
 
 
 STYLE = f"""{COMMON_STYLE}{DARK_STYLE}
@@ -184,15 +247,15 @@ def demo_page(
     Parameters
     ----------
     players
-        Whom the machine advises.
+        The players.
     map
         The map that they fly over.
     phases
         The parts of the map.
     penalty
-        What a piece of advice costs, in stars.
+        The cost of a piece of advice, in stars.
     notes
-        How the page was made: settings, versions, time, files.
+        The settings, versions, time and files of the run.
     """
     title = _headline(players)
     parts = [
@@ -216,7 +279,7 @@ def _headline(players: Sequence[Player]) -> str:
         return "At this price the machine stays silent: no piece of advice is worth it"
     stars = _and([_stars(player.evaluation.value) for player in players])
     alone = _and([_stars(player.alone) for player in players])
-    silent = float(np.mean([_silent(player.flights) for player in players]))
+    silent = float(np.mean([player.silent_share for player in players]))
     return (
         f"Silent {_percent(silent)} of the time, the machine takes two players "
         f"from {alone} stars to {stars}"
@@ -224,7 +287,7 @@ def _headline(players: Sequence[Player]) -> str:
 
 
 def _lead(players: Sequence[Player], penalty: float) -> str:
-    episodes = players[0].records[-1].episode
+    episodes = players[0].episodes
     charge = f"Each piece costs {penalty:g} stars, so" if penalty > 0.0 else "Advice is free, but"
     return (
         "A machine watches two players fly across a map of stars and walls. At each step it may "
@@ -241,24 +304,23 @@ def _numbers(players: Sequence[Player]) -> str:
         cells = (
             _stars(player.alone),
             f"<strong>{_stars(player.evaluation.value)}</strong>",
-            _percent(_crashed(player, player.flights_alone)),
-            _percent(_crashed(player, player.flights)),
+            _percent(player.crash_rate(player.flights_alone)),
+            _percent(player.crash_rate(player.flights)),
             _stars(player.evaluation.advice_count),
-            _percent(_silent(player.flights)),
+            _percent(player.silent_share),
         )
         numbers = "".join(f"<td class='number'>{cell}</td>" for cell in cells)
         rows.append(f"<tr><th scope='row'>{escape(player.name)}</th>{numbers}</tr>")
     names = (
-        *("stars alone", "stars with advice", "crashes alone", "crashes with advice"),
+        *("player", "stars alone", "stars with advice", "crashes alone", "crashes with advice"),
         *("pieces of advice per flight", "decisions without advice"),
     )
-    head = "<th>player</th>" + "".join(f"<th class='number'>{name}</th>" for name in names)
-    return table(head, "".join(rows))
+    return table(table_head(*names, text=1), "".join(rows))
 
 
 def _flights(player: Player, map: str, phases: Sequence[Phase]) -> str:
     """Return the map with the flights of one player."""
-    shares = _by_phase(player, phases)
+    shares = player.shares_by_phase(phases)
     where = _and([name for name, share in shares if share >= FEW])
     finding = (
         f"{player.name} hears advice {where}" if where else f"{player.name} hears no advice at all"
@@ -271,17 +333,17 @@ def _flights(player: Player, map: str, phases: Sequence[Phase]) -> str:
         + _crashes(player)
     )
     figure = draw_map(map, episodes=player.flights, legend=False)
-    told = f"Map of stars and walls with {len(player.flights)} flights of {player.name}. {caption}"
+    text = f"Map of stars and walls with {len(player.flights)} flights of {player.name}. {caption}"
     return (
         f"<section><h2 id='{player.key}'>{escape(finding)}</h2>"
         f"<p>{escape(f'{player.name} {player.habit}.')}</p>"
-        f"<figure>{_map(inline_svg(figure, f'flights-{player.key}', told))}"
+        f"<figure>{_map(inline_svg(figure, f'flights-{player.key}', text))}"
         f"{_legend()}<figcaption>{escape(caption)}</figcaption></figure></section>"
     )
 
 
 def _crashes(player: Player) -> str:
-    now, alone = (_crashed(player, f) for f in (player.flights, player.flights_alone))
+    now, alone = (player.crash_rate(flights) for flights in (player.flights, player.flights_alone))
     if now == alone == 0.0:
         return "No flight ends in a crash, with advice or without."
     return f"{_percent(now)} of these flights end in a crash; without advice {_percent(alone)} do."
@@ -312,8 +374,8 @@ def _map(drawing: str) -> str:
 def _learning(players: Sequence[Player]) -> str:
     """Return what learning cost and what was learnt."""
     costs = _and([f"{_number(player.cost)} stars for {player.name}" for player in players])
-    episodes = players[0].records[-1].episode
-    told = [
+    episodes = players[0].episodes
+    sentences = [
         "Regret is the total shortfall of all flights so far against the best advice, in stars. "
         "A flat line means that nothing is lost any more. One run with each player."
     ]
@@ -324,12 +386,12 @@ def _learning(players: Sequence[Player]) -> str:
             else f"is {_number(player.gap)} stars per flight short of the best advice; the "
             "smaller a loss, the more flights it takes to notice"
         )
-        half = next(r for r in player.records if r.regret >= player.cost / 2)
-        told.append(
-            f"{player.name}: half of the regret was there by flight {half.episode:,}. After "
+        sentences.append(
+            f"{player.name}: half of the regret was there by flight "
+            f"{player.half_cost_episode:,}. After "
             f"{episodes:,} flights the advice {standing}."
         )
-    words = "".join(f"<p>{escape(sentence)}</p>" for sentence in told)
+    words = "".join(f"<p>{escape(sentence)}</p>" for sentence in sentences)
     ends = _and([f"{player.name} ends at {_number(player.cost)} stars" for player in players])
     description = f"Regret against flights, 0 to {episodes:,}. {ends}."
     figure = inline_svg(_regret_chart(players), "regret", description)
@@ -342,30 +404,19 @@ def _learning(players: Sequence[Player]) -> str:
 
 def _listening(players: Sequence[Player]) -> str:
     """Return how much each player listens: what was seen, and the truth behind the simulation."""
-    rows = []
-    for player in players:
-        if player.heard is None:
-            continue
-        matched, given = player.heard
-        low, high = wilson(matched.astype(float), given.astype(float))
-        names = player.problem.mdp.action_labels or [str(a) for a in range(given.size)]
-        for a, name in enumerate(names):
-            if given[a] == 0:
-                continue
-            theta = player.problem.human.adherence[..., a]
-            truth = _percent(theta.max()) if np.ptp(theta) < 1e-9 else "varies"
-            rows.append(
-                f"<tr><td>{escape(player.name)}</td><td>{escape(name)}</td>"
-                f"<td class='number'>{_percent(matched[a] / given[a], 1)}</td>"
-                f"<td class='number'>{100 * low[a]:.1f} to {_percent(high[a], 1)}</td>"
-                f"<td class='number'>{given[a]:,}</td><td class='number'>{truth}</td></tr>"
-            )
+    rows = [
+        f"<tr><td>{escape(player.name)}</td><td>{escape(name)}</td>"
+        f"<td class='number'>{_percent(share, 1)}</td>"
+        f"<td class='number'>{100 * low:.1f} to {_percent(high, 1)}</td>"
+        f"<td class='number'>{given:,}</td>"
+        f"<td class='number'>{'varies' if truth is None else _percent(truth)}</td></tr>"
+        for player in players
+        for name, given, (share, low, high), truth in player.match_rates()
+    ]
     if not rows:
         return ""
-    head = "<th>player</th><th>advice</th>" + "".join(
-        f"<th class='number'>{name}</th>"
-        for name in ("taken", "95 % interval", "pieces given", "in truth")
-    )
+    names = ("player", "advice", "taken", "95 % interval", "pieces given", "in truth")
+    head = table_head(*names, text=2)
     return (
         f"<h3>How much each player listens, as the machine saw it</h3>{table(head, ''.join(rows))}"
     )
@@ -373,7 +424,9 @@ def _listening(players: Sequence[Player]) -> str:
 
 def _policies(players: Sequence[Player], map: str) -> str:
     """Return what to say where."""
-    counts = _and([_spoken_cells(player) for player in players])
+    counts = _and(
+        [f"{p.advised_cells} of the {p.met_cells} cells that {p.name} meets" for p in players]
+    )
     parts = [
         f"<section><h2 id='policy'>{escape(f'It speaks in {counts}')}</h2>",
         "<p>An arrow is the advised move (two heads for Up-Up), a grey disc is silence. Fainter "
@@ -383,17 +436,11 @@ def _policies(players: Sequence[Player], map: str) -> str:
     ]
     for player in players:
         figure = draw_map(map, evaluation=player.evaluation)
-        told = f"Map of what the machine says to {player.name}. {_in_words(player)}"
-        drawing = inline_svg(figure, f"policy-{player.key}", told)
+        text = f"Map of what the machine says to {player.name}. {_in_words(player)}"
+        drawing = inline_svg(figure, f"policy-{player.key}", text)
         parts.append(f"<figure><h3>{escape(player.name)}</h3>{_map(drawing)}</figure>")
     rows = "<div class='two'>" + "".join(_reasons(player) for player in players) + "</div>"
     return "".join([*parts, rows, "</section>"])
-
-
-def _spoken_cells(player: Player) -> str:
-    spoken = int((player.evaluation.pieces.sum(axis=1) > 1e-9).sum())
-    met = int((player.evaluation.occupancy.sum(axis=0)[:-1] > 1e-9).sum())
-    return f"{spoken} of the {met} cells that {player.name} meets"
 
 
 def _reasons(player: Player) -> str:
@@ -408,30 +455,28 @@ def _reasons(player: Player) -> str:
     )
     if not rows:
         return ""
-    head = (
-        "<th>where</th><th>advice</th><th>alone the player goes</th>"
-        "<th class='number'>flights that hear it</th><th class='number'>worth</th>"
-    )
+    names = ("where", "advice", "alone the player goes", "flights that hear it", "worth")
+    head = table_head(*names, text=3)
     return f"<div><h3>{escape(player.name)}: what matters most</h3>{table(head, rows)}</div>"
 
 
 def _frontiers(players: Sequence[Player], penalty: float) -> str:
     """Return what every number of pieces of advice is worth."""
     first, *others = (f"for {player.name}" for player in players)
-    shares = [_percent(_kept(player, 2.0)) for player in players]
+    shares = [_percent(player.kept_share(2.0)) for player in players]
     kept = [f"{shares[0]} of the benefit {first}"]
     kept += [f"{share} {other}" for share, other in zip(shares[1:], others, strict=True)]
     finding = f"Two pieces of advice per flight keep {_and(kept)}"
-    if any(player.frontier[-1].value - player.alone < SAME for player in players):
+    if any(player.benefit < SAME for player in players):
         finding = "What every number of pieces of advice is worth"
-    told = [
+    sentences = [
         "The line is the most stars that any policy can reach with so many pieces of advice per "
         "flight. Percentages are of what unlimited advice adds to flying alone."
     ]
     for player in players:
         here, always = player.evaluation, player.always
         more = "more" if here.value > always.value else "fewer"
-        told.append(
+        sentences.append(
             f"{player.name}: advice at every step takes {_stars(always.pieces)} pieces and brings "
             f"{_stars(always.value)} stars; the {_stars(here.advice_count)} pieces of the learnt "
             f"policy bring {more}, {_stars(here.value)}."
@@ -442,7 +487,7 @@ def _frontiers(players: Sequence[Player], penalty: float) -> str:
         "</figure>"
         for player in players
     )
-    words = "".join(f"<p>{escape(sentence)}</p>" for sentence in told)
+    words = "".join(f"<p>{escape(sentence)}</p>" for sentence in sentences)
     return (
         f"<section><h2 id='frontier'>{escape(finding)}</h2>{words}"
         f"<div class='two'>{charts}</div></section>"
@@ -501,7 +546,7 @@ def _regret_chart(players: Sequence[Player]) -> "Figure":
         y = [0.0, *(record.regret for record in player.records)]
         axes.plot(x, y, color=colour, linestyle=dashes, linewidth=2.0)
         ends.append((y[-1], player.name.removeprefix("Policy "), colour))
-    axes.set_xlim(0, players[0].records[-1].episode)
+    axes.set_xlim(0, players[0].episodes)
     axes.set_ylim(0.0, max(1.08 * max(player.cost for player in players), 1e-3))
     _finish(axes, "flights", "regret (stars)")
     label_ends(axes, ends)
@@ -555,32 +600,8 @@ def _points(player: Player) -> str:
 
 
 def _in_words(player: Player) -> str:
-    told = [f"{why.advice} in {_cell(why)}" for why in player.reasons[:ROWS]]
-    return f"What matters most: {'; '.join(told)}." if told else "The machine is silent."
-
-
-def _by_phase(player: Player, phases: Sequence[Phase]) -> list[tuple[str, float]]:
-    """Return the share of the advice in each part of the map."""
-    rate, total = player.evaluation.advice_rate, player.evaluation.advice_count
-    if total < 1e-9:
-        return []
-    return [(p.name, float(rate[p.first : p.end].sum()) / total) for p in phases]
-
-
-def _kept(player: Player, pieces: float) -> float:
-    """Return the share of the benefit of unlimited advice that so many pieces keep."""
-    x, y = zip(*player.frontier, strict=True)
-    benefit = player.frontier[-1].value - player.alone
-    return (float(np.interp(pieces, x, y)) - player.alone) / max(benefit, 1e-12)
-
-
-def _crashed(player: Player, flights: Episodes) -> float:
-    """Return the share of flights that do not reach the last column."""
-    return float((flights.lengths < player.problem.horizon).mean())
-
-
-def _silent(flights: Episodes) -> float:
-    return float((flights.advice == flights.defer).mean())
+    advice = [f"{why.advice} in {_cell(why)}" for why in player.reasons[:ROWS]]
+    return f"What matters most: {'; '.join(advice)}." if advice else "The machine is silent."
 
 
 def _cell(why: Reason) -> str:

@@ -1,7 +1,7 @@
-"""The report of a reproduction: one page that opens offline and prints, pictures inside.
+"""The report of a reproduction: a page with its pictures inside that opens offline and prints.
 
-``reproduction_page`` is a pure function: text in, text out. Everything a reader needs is in the one
-file, and nothing in it asks any other host for anything.
+``reproduction_page`` is a pure function: text in, text out. The file contains everything, and the
+page sends no request to any host.
 """
 
 import base64
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from html import escape
 
 from counsel.drawing.palette import ADVICE
-from counsel.report.page_template import COMMON_STYLE, table, whole_page
+from counsel.report.page_template import COMMON_STYLE, table, table_head, whole_page
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +24,7 @@ class PagePicture:
 
 @dataclass(frozen=True, slots=True)
 class PageClaim:
-    """A claim in words: what, whose, what was measured, with its interval, and the verdict."""
+    """A claim in words: its text and source, the measurement with its interval, and the verdict."""
 
     text: str
     source: str
@@ -68,9 +68,9 @@ def reproduction_page(
     Parameters
     ----------
     title, lead
-        The finding, and a sentence below it.
+        The main finding, and a sentence below it.
     notes
-        How it was run: scale, seeds, versions, time.
+        The settings of the run: scale, seeds, versions, time.
     sections
         The experiments.
     """
@@ -93,11 +93,11 @@ def reproduction_page(
 def _section(section: Section) -> str:
     pictures = "\n".join(_figure(picture) for picture in section.pictures)
     rows = "".join(
-        f"<tr><td><code>{escape(key)}</code></td><td><code>{escape(told)}</code></td>"
-        f"<td class='number'>{escape(spent)}</td></tr>"
-        for key, told, spent in section.settings
+        f"<tr><td><code>{escape(key)}</code></td><td><code>{escape(text)}</code></td>"
+        f"<td class='number'>{escape(seconds)}</td></tr>"
+        for key, text, seconds in section.settings
     )
-    head = "<th>run</th><th>settings</th><th class='number'>seconds</th>"
+    head = table_head("run", "settings", "seconds", text=2)
     return (
         f"<section><h2 id='{escape(section.name)}'>{escape(section.title)}</h2>{pictures}"
         f"<details><summary>{len(section.settings)} runs and their settings</summary>"
@@ -128,5 +128,4 @@ def _claims(claims: Sequence[tuple[str, PageClaim]]) -> str:
         for name, claim in claims
     )
     names = ("experiment", "claim", "whose", "measured", "mean over seeds [95 %]", "verdict")
-    head = "".join(f"<th>{name}</th>" for name in names)
-    return table(head, rows)
+    return table(table_head(*names, text=len(names)), rows)
