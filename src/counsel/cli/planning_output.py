@@ -6,7 +6,13 @@ from typing import Any
 import typer
 
 from counsel.cli.console import ROWS, finite, new_table, print_table
-from counsel.cli.summaries import FrontierSummary, MatchRate, PlanSummary, PlayOutSummary
+from counsel.cli.summaries import (
+    FrontierSummary,
+    MatchRate,
+    PlanSummary,
+    PlayOutSummary,
+    match_rates,
+)
 from counsel.planning.explain import Explanation
 from counsel.planning.frontier import Frontier
 from counsel.report.number_format import (
@@ -229,7 +235,7 @@ def print_play_out(summary: PlayOutSummary) -> None:
     table.add_row("decisions", short(played.decisions / played.episodes), "", "")
     table.add_row("ended before the horizon", percent(played.ended / played.episodes, 1), "", "")
     print_table(table)
-    print_match_rates(summary.match_rates)
+    print_match_rates(match_rates(played.problem, played.given_a, played.matched_a))
 
 
 def print_match_rates(rates: list[MatchRate]) -> None:

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
 
 import numpy as np
 
@@ -22,8 +21,6 @@ from counsel.simulate.summary import Summary
 
 NOTHING = 5e-7
 """Pieces of advice per episode that count as none."""
-
-Row = TypeVar("Row")
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +88,10 @@ class FrontierSummary:
 
     def vertices(self, most: int) -> Sequence[Vertex]:
         """Return at most so many vertices, evenly spread, with both ends."""
-        return spread_evenly(self.front.vertices, most)
+        rows = self.front.vertices
+        if len(rows) <= most:
+            return rows
+        return [rows[round(i * (len(rows) - 1) / (most - 1))] for i in range(most)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,11 +139,6 @@ class PlayOutSummary:
             ("pieces of advice", self.played.pieces, self.exact.advice_count),
         ):
             yield name, mean.mean, Z * mean.error, exact
-
-    @property
-    def match_rates(self) -> list[MatchRate]:
-        """The match rate of each advice that was given."""
-        return match_rates(self.played.problem, self.played.given_a, self.played.matched_a)
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,10 +202,3 @@ class LearningSummary:
             if not chosen or near.episode > chosen[-1].episode:
                 chosen.append(near)
         return chosen
-
-
-def spread_evenly(rows: Sequence[Row], most: int) -> Sequence[Row]:
-    """Return at most so many rows, evenly spread, with both ends."""
-    if len(rows) <= most:
-        return rows
-    return [rows[round(i * (len(rows) - 1) / (most - 1))] for i in range(most)]

@@ -94,7 +94,7 @@ def demo_page(
     penalty
         The cost of a piece of advice, in stars.
     notes
-        How the page was made: settings, versions, time, files.
+        The settings, versions, time and files of the run.
     """
     title = _headline(players)
     parts = [
@@ -151,7 +151,7 @@ def _numbers(players: Sequence[Player]) -> str:
         numbers = "".join(f"<td class='number'>{cell}</td>" for cell in cells)
         rows.append(f"<tr><th scope='row'>{escape(player.name)}</th>{numbers}</tr>")
     names = (
-        *("stars alone", "stars with advice", "crashes alone", "crashes with advice"),
+        *("player", "stars alone", "stars with advice", "crashes alone", "crashes with advice"),
         *("pieces of advice per flight", "decisions without advice"),
     )
     return table(_head(("player",), names), "".join(rows))

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 
-from counsel.report.page_template import COMMON_STYLE, table, whole_page
+from counsel.report.page_template import COMMON_STYLE, table, table_head, whole_page
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +95,7 @@ def _section(section: Section) -> str:
         f"<td class='number'>{escape(seconds)}</td></tr>"
         for key, settings, seconds in section.settings
     )
-    head = "<th>run</th><th>settings</th><th class='number'>seconds</th>"
+    head = table_head("run", "settings", "seconds", text=2)
     return (
         f"<section><h2 id='{escape(section.name)}'>{escape(section.title)}</h2>{pictures}"
         f"<details><summary>{len(section.settings)} runs and their settings</summary>"
