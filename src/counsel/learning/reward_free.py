@@ -65,6 +65,11 @@ class RewardFreeLearner(metaclass=ABCMeta):
         self._ends = StartsAndEnds(shape)
         self._saved = SavedState(self, self._buffer)
         self._ends.save_in(self._saved)
+        self._set_up()
+
+    @abstractmethod
+    def _set_up(self) -> None:
+        """Create the counts; called at the end of the constructor."""
 
     @abstractmethod
     def explore(self, simulator: Simulator, *, episodes: int, rng: Generator) -> None:

@@ -36,7 +36,6 @@ from typing import Any
 
 import numpy as np
 from numpy.random import Generator
-from numpy.typing import ArrayLike
 
 from counsel._arrays import Floats, Ints
 from counsel.learning._rfe_kernels import (
@@ -54,7 +53,7 @@ from counsel.learning.learnt_model import TransitionTable, empirical_problem
 from counsel.learning.live_play import play_live
 from counsel.learning.reward_free import RewardFreeLearner
 from counsel.model.policy import Advice
-from counsel.model.problem import AdviceProblem, Shape
+from counsel.model.problem import AdviceProblem
 from counsel.simulate.episodes import Episodes
 from counsel.simulate.simulator import Simulator
 
@@ -110,36 +109,13 @@ class RFE(RewardFreeLearner):
     2 2.6
     """
 
-    def __init__(  # noqa: PLR0913 (the settings of the theorem)
-        self,
-        shape: Shape,
-        *,
-        rng: Generator,
-        delta: float = 0.1,
-        epsilon: float | None = None,
-        most_penalty: float = 0.0,
-        scale: float = 1.0,
-        reward: ArrayLike | None = None,
-        penalty: float = 0.0,
-        budget: float | None = None,
-    ) -> None:
-        super().__init__(
-            shape,
-            rng=rng,
-            delta=delta,
-            epsilon=epsilon,
-            most_penalty=most_penalty,
-            scale=scale,
-            reward=reward,
-            penalty=penalty,
-            budget=budget,
-        )
+    def _set_up(self) -> None:
         H, S, A = self._sizes
         B = A + 1
         unit = 1.0 if self.epsilon is None else min(1.0, self.epsilon / self._span)
-        base = 6.0 * (math.log(4.0 * S * B * H) + 1.0 - math.log(unit) - math.log(delta))
+        base = 6.0 * (math.log(4.0 * S * B * H) + 1.0 - math.log(unit) - math.log(self.delta))
         self._bonus = (16.0 * H * H * self.scale, base)
-        self._allowed = allowed_with_silence(shape)
+        self._allowed = allowed_with_silence(self.shape)
         self._visits = np.zeros((H, S, B), dtype=np.int64)
         self._actions = np.zeros((H, S, B, A), dtype=np.int32)
         self._reward_sum = np.zeros((H, S, B))

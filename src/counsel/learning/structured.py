@@ -142,6 +142,7 @@ class Structured(RewardFreeLearner):
         penalty: float = 0.0,
         budget: float | None = None,
     ) -> None:
+        self._declared_groups = groups
         super().__init__(
             shape,
             rng=rng,
@@ -153,11 +154,14 @@ class Structured(RewardFreeLearner):
             penalty=penalty,
             budget=budget,
         )
+
+    def _set_up(self) -> None:
         H, S, A = self._sizes
+        groups = self._declared_groups
         table = np.arange(S * A).reshape(S, A) if groups is None else groups
         ids, group_of_pair = np.unique(read_groups(table, (H, S, A)), return_inverse=True)
         self._group: Ints = group_of_pair.reshape(-1, S, A)
-        self._allowed = np.ascontiguousarray(layers(shape.allowed))
+        self._allowed = np.ascontiguousarray(layers(self.shape.allowed))
         third = 3.0 / self.delta
         logs = (
             math.log(third * (S * A * H + 1)),

@@ -16,7 +16,7 @@ Deviates
 * Proposition 2 needs θ ≥ π. Where a bound falls below π the data reject that; the advice is then
   left out and its pairs are listed in ``rejected``. With ``may_repel`` nothing is taken for
   granted: Q^M is linear in θ, so the better end of a two-sided interval is optimistic for any θ.
-* Rewards may be unknown and random (``setting.without_rewards()``; see ``rewards.py``).
+* Rewards may be unknown and random (``setting.without_rewards()``; see ``optimistic_rewards.py``).
 * Pairs where π = 1 always match and are not counted.
 * Cells the plan cannot reach stay silent: no episode gets there.
 """
@@ -170,12 +170,9 @@ class UCBAD(AdherenceLearner):
     def _loop(self) -> Any:  # noqa: ANN401 (a compiled function)
         """Return the compiled loop; None if it cannot be used."""
         replaced = ("believe", "carry", "count", "world", "policy", "update", *LIVE)
-        learns_more = self.budget is not None or self.rewards is not None
-        if (
-            learns_more
-            or self.matches.plan.cell_plan() is None
-            or is_overridden(self, UCBAD, *replaced)
-        ):
+        is_small = self.matches.plan.cell_plan() is not None
+        is_plain = self.budget is None and self.rewards is None
+        if not (is_small and is_plain) or is_overridden(self, UCBAD, *replaced):
             return None
         rule = self._bounds.rule
         if isinstance(rule, Rule):
