@@ -62,7 +62,7 @@ def serve(  # noqa: PLR0913 (options)
 
     import uvicorn
 
-    from counsel.service.api.app import LOOPBACK
+    from counsel.service.api.security import LOOPBACK
     from counsel.service.db.api_keys import any_key
     from counsel.service.db.engine import is_shared, open_engine
     from counsel.service.process import ServiceProcess

@@ -1,0 +1,94 @@
+"""Error responses: problem details (RFC 9457) with one sentence."""
+
+import logging
+from collections.abc import Mapping
+from http import HTTPStatus
+from typing import Any
+
+import sqlalchemy as sa
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
+from starlette.routing import Match, Route
+
+from counsel._arrays import brief
+from counsel.errors import CounselError
+from counsel.service.api import schemas
+from counsel.service.errors import ConflictError, NotFoundError
+
+LOG = logging.getLogger("counsel.service")
+
+PROBLEMS: dict[int | str, dict[str, Any]] = {
+    code: {
+        "description": HTTPStatus(code).phrase,
+        "content": {"application/problem+json": {"schema": schemas.Problem.model_json_schema()}},
+    }
+    for code in (400, 401, 403, 404, 409, 413, 422, 503)
+}
+"""The error responses in the OpenAPI document."""
+
+
+def problem_details(status: int, detail: str) -> dict[str, Any]:
+    """Return problem details."""
+    title = HTTPStatus(status).phrase
+    return schemas.Problem(title=title, status=status, detail=detail).model_dump()
+
+
+def add_error_handlers(app: FastAPI) -> None:
+    """Answer errors with problem details."""
+
+    def problem(status: int, detail: str, headers: Mapping[str, str] | None = None) -> JSONResponse:
+        challenge = {"WWW-Authenticate": "Bearer"} if status == 401 else {}
+        return JSONResponse(
+            problem_details(status, detail),
+            status,
+            headers={**(headers or {}), **challenge},
+            media_type="application/problem+json",
+        )
+
+    @app.exception_handler(CounselError)
+    async def on_counsel_error(_: Request, fault: CounselError) -> JSONResponse:
+        statuses = {NotFoundError: 404, ConflictError: 409}
+        return problem(statuses.get(type(fault), 400), str(fault))
+
+    @app.exception_handler(sa.exc.DataError)
+    async def on_data_error(_: Request, __: sa.exc.DataError) -> JSONResponse:
+        return problem(400, "the database cannot store one of these values")
+
+    @app.exception_handler(sa.exc.SQLAlchemyError)
+    async def on_database_error(_: Request, fault: sa.exc.SQLAlchemyError) -> JSONResponse:
+        LOG.warning("the database does not answer: %s", brief(str(getattr(fault, "orig", fault))))
+        return problem(503, "the database does not answer; try again")
+
+    @app.exception_handler(ClientDisconnect)
+    async def on_disconnect(_: Request, __: ClientDisconnect) -> JSONResponse:
+        return problem(400, "the request ended before its body was complete")
+
+    @app.exception_handler(Exception)
+    async def on_any_error(_: Request, __: Exception) -> JSONResponse:
+        return problem(500, "the service failed; its log says why")
+
+    @app.exception_handler(HTTPException)
+    async def on_http_error(request: Request, fault: HTTPException) -> JSONResponse:
+        if fault.status_code == HTTPStatus.METHOD_NOT_ALLOWED:
+            verbs = ", ".join(_verbs(request))
+            return problem(405, f"this address takes {verbs}", {"Allow": verbs})
+        return problem(fault.status_code, str(fault.detail), fault.headers)
+
+    @app.exception_handler(RequestValidationError)
+    async def on_invalid_request(_: Request, fault: RequestValidationError) -> JSONResponse:
+        first = fault.errors()[0]
+        where = ".".join(str(part) for part in first["loc"])
+        return problem(422, f"{where}: {first['msg']}"[:500])
+
+
+def _verbs(request: Request) -> list[str]:
+    """Return the methods of an address, over all routes that match it."""
+    return sorted(
+        verb
+        for route in request.app.routes
+        if isinstance(route, Route) and route.matches(request.scope)[0] != Match.NONE
+        for verb in route.methods or ()
+    )

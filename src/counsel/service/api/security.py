@@ -1,0 +1,88 @@
+"""Security of requests and answers: their size, where they come from, and headers for browsers."""
+
+import json
+from collections.abc import Awaitable, Callable, Mapping
+from urllib.parse import urlsplit
+
+from starlette.exceptions import HTTPException
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from counsel.service.api.errors import problem_details
+from counsel.service.core.problem_sources import LARGEST_MODEL
+
+LOOPBACK = ("127.0.0.1", "::1", "localhost")
+"""Names of this machine."""
+
+LARGEST = 1_000_000
+"""The largest request, in bytes."""
+
+HEADERS = {
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cache-Control": "no-store",
+    "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
+}
+
+RAW_HEADERS = [(name.lower().encode(), text.encode()) for name, text in HEADERS.items()]
+
+
+class SecurityMiddleware:
+    """Refuses requests that are too large or from elsewhere, and adds security headers."""
+
+    def __init__(self, app: ASGIApp, *, local_only: bool) -> None:
+        self.app, self.local_only = app, local_only
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        headers = dict(scope["headers"])
+        most = LARGEST_MODEL if scope["path"] == "/v1/models" else LARGEST
+        declared = headers.get(b"content-length", b"0")
+        if not declared.isdigit() or int(declared) > most:
+            await _refuse(send, 413, f"the request is larger than {most} bytes")
+            return
+        if "\x00" in scope["path"] or b"%00" in scope["query_string"]:
+            await _refuse(send, 400, "the address contains NUL")
+            return
+        if self.local_only and not _is_local(headers):
+            await _refuse(send, 403, "without keys, only pages of this machine may send requests")
+            return
+        size = 0
+
+        async def receive_counted() -> Message:
+            nonlocal size
+            message = await receive()
+            size += len(message.get("body", b""))
+            if size > most:
+                raise HTTPException(413, f"the request is larger than {most} bytes")
+            return message
+
+        async def send_with_headers(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                own = message.get("headers", [])
+                names = {name for name, _ in own}
+                message["headers"] = [*own, *(pair for pair in RAW_HEADERS if pair[0] not in names)]
+            await send(message)
+
+        await self.app(scope, receive_counted, send_with_headers)
+
+
+def _is_local(headers: Mapping[bytes, bytes]) -> bool:
+    """Whether a request is addressed to this machine and no page of another host sent it.
+
+    A page of another host could make its host name resolve to this machine.
+    """
+    host = urlsplit("//" + headers.get(b"host", b"").decode("latin-1"))
+    origin = headers.get(b"origin")
+    is_own = origin is None or urlsplit(origin.decode("latin-1")).netloc == host.netloc
+    return is_own and host.hostname in LOOPBACK
+
+
+async def _refuse(send: Callable[[Message], Awaitable[None]], status: int, detail: str) -> None:
+    body = json.dumps(problem_details(status, detail)).encode()
+    headers = [(b"content-type", b"application/problem+json"), *RAW_HEADERS]
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+    await send({"type": "http.response.body", "body": body})
