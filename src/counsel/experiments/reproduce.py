@@ -29,12 +29,7 @@ from counsel.experiments.experiment import Claim, Experiment, Picture, Run, Size
 from counsel.experiments.paper import EXPERIMENTS
 from counsel.experiments.store import RunResult, Store
 from counsel.experiments.workers import open_workers
-from counsel.report.reproduction_page import (
-    PageClaim,
-    PagePicture,
-    Section,
-    reproduction_page,
-)
+from counsel.report.reproduction_page import PageClaim, PagePicture, Section, reproduction_page
 
 MANIFEST, CLAIMS, REPORT, FIGURES = "manifest.json", "claims.json", "report.html", "figures"
 KIND = "counsel-reproduction"

@@ -52,7 +52,7 @@ figcaption {{ font-size: .95rem; margin-top: .7rem; max-width: 76ch; }}
 .two figure {{ margin: .6rem 0; max-width: 34rem; }}
 .legend {{ display: flex; flex-wrap: wrap; gap: .2rem 1.4rem; padding: 0; margin: .8rem 0 0;
   list-style: none; font-size: .95rem; }}
-.spoken {{ color: var(--advice); }} .silent {{ color: var(--silence); }}
+.advised {{ color: var(--advice); }} .silent {{ color: var(--silence); }}
 .legend b {{ font-weight: 400; }}
 td strong {{ font-size: 1.15rem; color: var(--advice); }}
 tbody th {{ font-weight: 600; }}
@@ -190,8 +190,8 @@ def _crashes(player: Player) -> str:
 
 def _legend() -> str:
     signs = (
-        ("spoken", "▲ ━", "the player took the advice"),
-        ("spoken", "△ ━", "the player did something else"),
+        ("advised", "▲ ━", "the player took the advice"),
+        ("advised", "△ ━", "the player did something else"),
         ("silent", "● ╌", "the machine was silent"),
         ("silent", "✕", "a crash"),
     )
@@ -292,7 +292,7 @@ def _reasons(player: Player) -> str:
     """Return the most valuable pieces of advice for one player."""
     rows = "".join(
         f"<tr><td class='whole'>{escape(_cell(reason))}</td>"
-        f"<td class='whole spoken'>▲ {escape(reason.advice)}</td>"
+        f"<td class='whole advised'>▲ {escape(reason.advice)}</td>"
         f"<td>{escape(_habit(reason))}</td>"
         f"<td class='number'>{_percent(reason.pieces)}</td>"
         f"<td class='number'>{reason.gain:+.2f}</td></tr>"

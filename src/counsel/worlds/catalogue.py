@@ -77,11 +77,6 @@ class World:
     def builder(self) -> Builder:
         """Return the function that builds the problem.
 
-        Returns
-        -------
-        callable
-            A function that returns an ``AdviceProblem``.
-
         Raises
         ------
         CounselError
@@ -110,11 +105,6 @@ class World:
         ----------
         **overrides
             Keyword arguments of the builder.
-
-        Returns
-        -------
-        AdviceProblem
-            The world and the person.
 
         Raises
         ------
@@ -169,7 +159,7 @@ OURS = (
     World(
         "ward",
         ward,
-        "a hospital ward whose alarm speaks too often; `counsel demo-log` writes its past shifts",
+        "a hospital ward whose alarm alerts too often; `counsel demo-log` writes its past shifts",
     ),
 )
 

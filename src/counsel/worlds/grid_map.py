@@ -80,11 +80,6 @@ class GridMap:
         name
             The name of the map in errors.
 
-        Returns
-        -------
-        GridMap
-            The map.
-
         Raises
         ------
         CounselError
@@ -121,11 +116,6 @@ class GridMap:
         path
             A file with the text that ``parse`` takes.
 
-        Returns
-        -------
-        GridMap
-            The map.
-
         Raises
         ------
         CounselError
@@ -148,11 +138,6 @@ class GridMap:
         ----------
         name
             "three-phases" or "budget".
-
-        Returns
-        -------
-        GridMap
-            The map.
 
         Raises
         ------
@@ -179,17 +164,12 @@ class GridMap:
         return self.rows // 2
 
     def state(self, row: int, column: int) -> int:
-        """Return the state of the bird in a cell.
+        """Return the state in ``make_flappy_bird`` of the bird in a cell.
 
         Parameters
         ----------
         row, column
             The cell, counted from 0.
-
-        Returns
-        -------
-        int
-            The state in ``make_flappy_bird``.
         """
         return column * self.rows + row
 

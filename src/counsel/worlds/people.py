@@ -36,18 +36,7 @@ class Uniform:
     """
 
     def __call__(self, mdp: MDP) -> Floats:
-        """Return the person's policy.
-
-        Parameters
-        ----------
-        mdp
-            The world.
-
-        Returns
-        -------
-        ndarray
-            Probabilities [s, a], or [h, s, a] if the allowed actions change with the step.
-        """
+        """Return the policy [s, a], or [h, s, a] if the allowed actions change with the step."""
         allowed = layers(mdp.allowed)
         policy: Floats = allowed / allowed.sum(axis=-1, keepdims=True)
         return unlayered(policy)
@@ -89,18 +78,7 @@ class Noisy:
         object.__setattr__(self, "epsilon", epsilon)
 
     def __call__(self, mdp: MDP) -> Floats:
-        """Return (1 − ε) π + ε uniform.
-
-        Parameters
-        ----------
-        mdp
-            The world.
-
-        Returns
-        -------
-        ndarray
-            Probabilities [s, a], or [h, s, a] if either part changes with the step.
-        """
+        """Return (1 − ε) π + ε uniform: [s, a], or [h, s, a] if either changes with the step."""
         mixed: Floats = (1.0 - self.epsilon) * policy_of(self.person, mdp)
         return mixed + self.epsilon * Uniform()(mdp)
 
@@ -146,18 +124,7 @@ class Boltzmann:
         object.__setattr__(self, "temperature", positive("temperature", self.temperature))
 
     def __call__(self, mdp: MDP) -> Floats:
-        """Return the person's policy.
-
-        Parameters
-        ----------
-        mdp
-            The world.
-
-        Returns
-        -------
-        ndarray
-            Probabilities [h, s, a].
-        """
+        """Return the policy [h, s, a]."""
         H, S, A = mdp.reward.shape
         worlds = mdp.kernel.to_sparse()
         unit = max(self.temperature, 1.0)  # keeps V in range at high temperatures
