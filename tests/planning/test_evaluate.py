@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 import counsel
 from tests.support import examples, oracles
 from tests.support.each import each_seed
-from tests.support.problems import adapt
+from tests.support.problems import adapt, masked_problem
 from tests.support.strategies import case, problems, random_policy
 
 SEEDS = range(50)
@@ -182,14 +182,6 @@ def test_a_policy_for_another_problem_is_an_error_that_names_both_sizes(shape, n
     sizes = rf"{shape[0]} steps, {shape[1]} states and {n_actions} actions.* has 3, 3 and 2"
     with pytest.raises(counsel.CounselError, match=sizes):
         counsel.evaluate(problem, policy)
-
-
-def masked_problem(states=1):
-    """Two steps, two states; action 1 is not allowed in state 1 (or in ``states``) at step 1."""
-    allowed = np.ones((2, 2, 2), dtype=bool)
-    allowed[1, states, 1] = False
-    mdp = counsel.MDP(np.array([[0, 1], [0, 1]]), np.zeros((2, 2)), horizon=2, allowed=allowed)
-    return counsel.AdviceProblem(mdp, counsel.Human(np.eye(2)[[0, 0]], 0.5))
 
 
 def test_advising_an_action_that_is_not_allowed_is_an_error_that_names_the_cell():

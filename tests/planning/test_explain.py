@@ -220,8 +220,8 @@ def test_the_sentence_for_advice_names_the_habit_the_lift_the_advantage_and_the_
     assert text == (
         "At step 0 in fork, advise right: alone the person most often takes left (70%), the advice "
         "moves them with probability 0.5 and right is worth 1.4 more than what they would do, a "
-        "gain of 0.7 against its price of 0.25; were every piece charged, advice here would pay "
-        "up to a penalty of 0.7."
+        "gain of 0.7 against its price of 0.25; advice here stays worthwhile up to a penalty of "
+        "0.7 per piece."
     )
 
 
@@ -238,7 +238,7 @@ def test_the_sentence_for_silence_names_the_advice_that_comes_closest():
     assert text == (
         "At step 0 in fork, stay silent: alone the person most often takes left (70%), and the "
         "best advice, right, would gain 0.7 (lift 0.5 × advantage 1.4), no more than its price of "
-        "0.9; were every piece charged, advice here would pay up to a penalty of 0.7."
+        "0.9; advice here stays worthwhile up to a penalty of 0.7 per piece."
     )
 
 
@@ -253,7 +253,7 @@ def test_the_sentence_for_a_certain_person():
     problem = adapt(examples.silent_then_advised())
     text = sentence(problem, counsel.solve(problem, penalty=0.7))
     assert text.startswith("At step 0 in state 0, advise action 0: alone the person always takes")
-    assert "against its price of 0.7; were every piece charged, advice here would pay up to" in text
+    assert "against its price of 0.7; advice here stays worthwhile up to" in text
 
 
 def test_the_sentence_under_an_expected_budget_names_the_dual_price():
@@ -349,7 +349,7 @@ def test_the_sentence_gives_two_bounds_where_criticality_is_only_bracketed():
     rough = counsel.criticality(problem, max_kinks=0, grid=4)
     text = sentence(problem, counsel.solve(problem, penalty=0.1), criticality=rough)
     low, high = rough.lower[0, 0], rough.upper[0, 0]
-    assert f"up to a penalty between {low:.3g} and {high:.3g}." in text
+    assert f"up to a penalty between {low:.3g} and {high:.3g} per piece." in text
 
 
 @each_seed(range(20))

@@ -33,3 +33,12 @@ def draw(seed: int, *, most: tuple[int, int, int] = (4, 3, 4)) -> oracles.Proble
         masks=seed % 2 == 1,
         repel=seed % 5 == 0,
     )
+
+
+def masked_problem(states: int | list[int] = 1, *, reward: float = 0.0) -> counsel.AdviceProblem:
+    """Two steps, two states; action 1 is not allowed in state 1 (or in ``states``) at step 1."""
+    allowed = np.ones((2, 2, 2), dtype=bool)
+    allowed[1, states, 1] = False
+    rewards = np.full((2, 2), reward)
+    mdp = counsel.MDP(np.array([[0, 1], [0, 1]]), rewards, horizon=2, allowed=allowed)
+    return counsel.AdviceProblem(mdp, counsel.Human(np.eye(2)[[0, 0]], 0.5))

@@ -93,12 +93,12 @@ def tidy_rows(
 
 
 @kernel
-def same_row(indptr: Ints, index: Ints, bits: Ints, one: int, other: int) -> bool:
+def same_row(indptr: Ints, index: Ints, bits: Ints, row: int, other: int) -> bool:
     """Tell whether two rows are equal to the last bit."""
-    shift = indptr[other] - indptr[one]
-    if indptr[other + 1] - indptr[one + 1] != shift:
+    shift = indptr[other] - indptr[row]
+    if indptr[other + 1] - indptr[row + 1] != shift:
         return False
-    for i in range(indptr[one], indptr[one + 1]):
+    for i in range(indptr[row], indptr[row + 1]):
         if index[i] != index[i + shift] or bits[i] != bits[i + shift]:
             return False
     return True

@@ -1,8 +1,8 @@
 """Problems and policies on disk.
 
-``.npz`` files hold plain arrays and a JSON header with the labels, and are there whole or not at
+``.npz`` files hold plain arrays and a JSON header with the labels, and are written whole or not at
 all (see ``_files.py``). Policies can also be written as tables that people read: ``.csv`` and
-``.parquet`` (see ``tables.py``).
+``.parquet`` (see ``policy_tables.py``).
 """
 
 import io
@@ -170,10 +170,10 @@ def _problem(
             state_labels=header["state_labels"],
             action_labels=header["action_labels"],
         )
-        told = "lift" if header["shares_lift"] else "adherence"
+        scale = "lift" if header["shares_lift"] else "adherence"
         human = Human(
             unlayered(arrays["policy"]),
-            **{told: arrays["given"]},
+            **{scale: arrays["given"]},
             groups=arrays["groups"] if header["grouped"] else None,
         )
         return AdviceProblem(mdp, human)

@@ -22,6 +22,7 @@ its own group at all steps, or each (h, s, a) when adherence is given per step.
 """
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, TypeVar
 
 import numpy as np
@@ -140,7 +141,9 @@ class Human:
             object.__setattr__(self, name, value)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _rebuild, (unlayered(self.policy), self.given, self.shares_lift, self.given_groups)
+        scale = "lift" if self.shares_lift else "adherence"
+        build = partial(Human, **{scale: self.given}, groups=self.given_groups)
+        return build, (unlayered(self.policy),)
 
     @property
     def groups(self) -> Ints:
@@ -153,8 +156,8 @@ class Human:
     @property
     def group_layers(self) -> int:
         """One where groups are shared by all steps, else the number of steps."""
-        told = self.given if self.given_groups is None else self.given_groups
-        return int(told.shape[0]) if told.ndim == 3 else 1
+        table = self.given if self.given_groups is None else self.given_groups
+        return int(table.shape[0]) if table.ndim == 3 else 1
 
     @property
     def n_states(self) -> int:
@@ -228,13 +231,6 @@ def draw_index(probability: Floats, rng: np.random.Generator) -> int:
             if left < 0.0:
                 break
     return drawn
-
-
-def _rebuild(policy: Floats, given: Floats, shares_lift: object, groups: Ints | None) -> Human:
-    """Build a pickled person again."""
-    if shares_lift:
-        return Human(policy, lift=given, groups=groups)
-    return Human(policy, given, groups=groups)
 
 
 def _read_policy(given: ArrayLike) -> Floats:

@@ -10,6 +10,7 @@ neither the person nor the advice may use it. In every state at every step some 
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -240,9 +241,12 @@ class MDP:
         CounselError
             When the shape or a number is wrong.
         """
-        return MDP(
-            self.kernel,
-            reward,
+        return self._rebuilder()(self.kernel, reward)
+
+    def _rebuilder(self) -> "partial[MDP]":
+        """Return the constructor with everything but the kernel and the rewards."""
+        return partial(
+            MDP,
             horizon=self.horizon,
             start=self.start,
             allowed=unlayered(layers(self.allowed)),
@@ -251,8 +255,7 @@ class MDP:
         )
 
     def __reduce__(self) -> tuple[Any, ...]:
-        tables = (layers(self.reward), layers(self.allowed), self.start)
-        return _rebuild, (self.kernel, *tables, self.horizon, self.state_labels, self.action_labels)
+        return self._rebuilder(), (self.kernel, unlayered(layers(self.reward)))
 
     @property
     def n_states(self) -> int:
@@ -304,27 +307,6 @@ class MDP:
         return (
             f"MDP({self.n_states} states, {self.n_actions} actions, horizon {self.horizon}, {when})"
         )
-
-
-def _rebuild(  # noqa: PLR0913 (what a pickled world consists of)
-    kernel: Kernel,
-    reward_lsa: Floats,
-    allowed_lsa: Bools,
-    start: Floats,
-    horizon: int,
-    state_labels: tuple[str, ...] | None,
-    action_labels: tuple[str, ...] | None,
-) -> MDP:
-    """Build a pickled world again."""
-    return MDP(
-        kernel,
-        unlayered(reward_lsa),
-        horizon=horizon,
-        start=start,
-        allowed=unlayered(allowed_lsa),
-        state_labels=state_labels,
-        action_labels=action_labels,
-    )
 
 
 def _read_allowed(given: ArrayLike | None, shape: tuple[int, int, int]) -> Bools:

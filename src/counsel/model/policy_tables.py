@@ -9,7 +9,6 @@ from itertools import product
 
 import numpy as np
 
-from counsel._arrays import Floats, Ints
 from counsel._tables import Column, Table
 from counsel.model.policy import Policy
 from counsel.model.problem import AdviceProblem
@@ -23,31 +22,20 @@ def policy_tables(policy: Policy, problem: AdviceProblem | None) -> Iterator[Tab
         here = run == k * H + h
         fixed = np.setdiff1d(np.arange(S), random_states[here])
         states = np.concatenate((fixed, random_states[here]))
-        advice = np.concatenate((policy.planes[k, h, fixed], policy.random.advice[here]))
-        chance = np.concatenate((np.ones(fixed.size), policy.random.probability[here]))
         order = np.argsort(states, kind="stable")
-        yield _table(policy, problem, (k, h), states[order], advice[order], chance[order])
-
-
-def _table(  # noqa: PLR0913 (one column each)
-    policy: Policy,
-    problem: AdviceProblem | None,
-    at: tuple[int, int],
-    states: Ints,
-    advice: Ints,
-    chance: Floats,
-) -> Table:
-    k, h = at
-    silent = advice == policy.defer
-    columns: dict[str, Column] = {}
-    if policy.budget is not None:
-        columns["pieces_left"] = Column(np.full(states.size, k, dtype=np.int32))
-    columns["step"] = Column(np.full(states.size, h, dtype=np.int32))
-    columns["state"] = Column(states.astype(np.int64))
-    if problem is not None and problem.mdp.state_labels:
-        columns["state_label"] = Column(states, problem.mdp.state_labels)
-    columns["advice"] = Column(advice.astype(np.int32), missing=silent)
-    if problem is not None and problem.mdp.action_labels:
-        columns["advice_label"] = Column(advice, problem.mdp.action_labels, silent)
-    columns["probability"] = Column(chance)
-    return columns
+        states = states[order]
+        advice = np.concatenate((policy.planes[k, h, fixed], policy.random.advice[here]))[order]
+        chance = np.concatenate((np.ones(fixed.size), policy.random.probability[here]))[order]
+        silent = advice == policy.defer
+        columns: dict[str, Column] = {}
+        if policy.budget is not None:
+            columns["pieces_left"] = Column(np.full(states.size, k, dtype=np.int32))
+        columns["step"] = Column(np.full(states.size, h, dtype=np.int32))
+        columns["state"] = Column(states.astype(np.int64))
+        if problem is not None and problem.mdp.state_labels:
+            columns["state_label"] = Column(states, problem.mdp.state_labels)
+        columns["advice"] = Column(advice.astype(np.int32), missing=silent)
+        if problem is not None and problem.mdp.action_labels:
+            columns["advice_label"] = Column(advice, problem.mdp.action_labels, silent)
+        columns["probability"] = Column(chance)
+        yield columns

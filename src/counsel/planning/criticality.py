@@ -186,9 +186,9 @@ def _on_grid(planner: Planner, points: int) -> tuple[Floats, Floats]:
     step = top / points
     for i in range(points + 1):
         planner.penalise(i * step)
-        said = planner.advice < silence
-        lower[said] = i * step
-        upper[said] = (i + 1) * step if i < points else np.inf
+        advised = planner.advice < silence
+        lower[advised] = i * step
+        upper[advised] = (i + 1) * step if i < points else np.inf
     must = np.broadcast_to(model.must_ls, (H, S))
     if must.any():  # advice that spares a later must-say cell may pay at any penalty
         upper[:] = np.inf

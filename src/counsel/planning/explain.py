@@ -161,7 +161,7 @@ class Explanation:
         most = f"of {_short(low)}"
         if low != high:
             most = f"between {_short(low)} and {_short(high)}"
-        return f"; were every piece charged, advice here would pay up to a penalty {most}"
+        return f"; advice here stays worthwhile up to a penalty {most} per piece"
 
 
 def explain(  # noqa: PLR0913 (the problem, the plan, the cell, and what is known of it)
@@ -188,7 +188,7 @@ def explain(  # noqa: PLR0913 (the problem, the plan, the cell, and what is know
     pieces_left
         Under a hard budget: how many pieces are left, all of them when not given.
     criticality
-        What ``counsel.criticality`` returned. It is worked out when not given, which takes most of
+        What ``counsel.criticality`` returned. When not given it is computed, which takes most of
         the time: pass it to explain many cells.
 
     Returns
@@ -208,11 +208,11 @@ def explain(  # noqa: PLR0913 (the problem, the plan, the cell, and what is know
     >>> from counsel.worlds import make
     >>> problem = make("night-shift")
     >>> plan = counsel.solve(problem, penalty=0.3)
-    >>> told = counsel.explain(problem, plan, step=0, state="failing")
-    >>> print(told)  # doctest: +NORMALIZE_WHITESPACE
+    >>> explanation = counsel.explain(problem, plan, step=0, state="failing")
+    >>> print(explanation)  # doctest: +NORMALIZE_WHITESPACE
     At step 0 in failing, stay silent: alone the person most often takes treat (60%), and the best
     advice, treat, would gain 0.0593 (lift 0.125 × advantage 0.474), no more than its price of 0.3;
-    were every piece charged, advice here would pay up to a penalty of 0.0536.
+    advice here stays worthwhile up to a penalty of 0.0536 per piece.
     """
     if not isinstance(plan, Plan):
         raise CounselError(f"expected a Plan (what solve returns), not {type(plan).__name__}")

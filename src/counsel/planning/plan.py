@@ -99,7 +99,7 @@ def reverse_cells(
     """List the cells [n, (k, h, s)] where advice repels from an action worse than silence."""
     if not problem.human.repels:
         return _NO_CELLS
-    A, found = problem.n_actions, []
+    A, cells = problem.n_actions, []
     for h in range(problem.horizon):
         for k in range(len(advice_khs)):
             advice_s = advice_khs[k, h].astype(np.int64)
@@ -108,10 +108,9 @@ def reverse_cells(
             states = states[lift_s < 0.0]
             if not states.size:
                 continue
-            after = k - 1 if len(advice_khs) > 1 else k
             q_na = np.empty((states.size, A))
-            action_values(model, h, values_khs[after, h + 1], states, q_na)
+            action_values(model, h, values_khs[max(k - 1, 0), h + 1], states, q_na)
             advantage_na = advantages(problem.policy[h, states], q_na)
             worse = advantage_na[np.arange(states.size), advice_s[states]] < 0.0
-            found += [(k, h, int(s)) for s in states[worse]]
-    return sealed(np.array(found, dtype=np.int64).reshape(-1, 3))
+            cells += [(k, h, int(s)) for s in states[worse]]
+    return sealed(np.array(cells, dtype=np.int64).reshape(-1, 3))
