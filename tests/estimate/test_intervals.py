@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from counsel.estimate.intervals import student, wilson
+from counsel.estimate.intervals import band, interval, student, wilson
 from tests.support.drawn_choices import held
 from tests.support.each import each
 from tests.support.later import Later
@@ -29,6 +29,16 @@ def test_student_is_scipys():
         [-np.inf, -np.inf],
         [np.inf, np.inf],
     ]
+
+
+@each("n", [2, 3, 5, 12, 40])
+def test_intervals_over_repeats_are_students(n):
+    values = np.random.default_rng(n).normal(3.0, 2.0, n)
+    low, high = stats.t.interval(0.95, n - 1, values.mean(), stats.sem(values))
+    mean, *ends = interval(values)
+    assert mean == pytest.approx(values.mean())
+    assert ends == pytest.approx([low, high])
+    assert np.isnan(band(np.ones((1, 3)))).all()
 
 
 @each("n", [3, 10, 100, 3000])

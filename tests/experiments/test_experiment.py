@@ -6,27 +6,12 @@ import numpy as np
 import pytest
 
 import counsel
-from counsel.estimate.intervals import band, interval
 from counsel.experiments.paper import budget, penalty, regret, scaling
 from counsel.experiments.rows import pad_columns, seeds_of
 from counsel.experiments.run_types import most_common
 from counsel.worlds import make
-from tests.support.each import each
-from tests.support.later import Later
-
-stats = Later("scipy.stats")
 
 # Numbers over seeds.
-
-
-@each("n", [2, 3, 5, 12, 40])
-def test_intervals_are_students(n):
-    values = np.random.default_rng(n).normal(3.0, 2.0, n)
-    low, high = stats.t.interval(0.95, n - 1, values.mean(), stats.sem(values))
-    mean, *ends = interval(values)
-    assert mean == pytest.approx(values.mean())
-    assert ends == pytest.approx([low, high])
-    assert np.isnan(band(np.ones((1, 3)))).all()
 
 
 def test_columns_of_other_lengths_are_filled_up():
