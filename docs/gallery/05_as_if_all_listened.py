@@ -24,7 +24,7 @@ best, naive = np.empty_like(grid), np.empty_like(grid)
 for i, theta in enumerate(grid):
     problem = make("flappy-bird/safe", adherence=theta)
     best[i] = counsel.solve(problem, penalty=PENALTY, allow_reverse=False).penalised_value
-    as_if = counsel.as_if_all_listened(problem, penalty=PENALTY)
+    as_if = counsel.baselines.as_if_all_listened(problem, penalty=PENALTY)
     evaluation = counsel.evaluate(problem, as_if)
     naive[i] = evaluation.value - PENALTY * evaluation.advice_count
 alone = counsel.frontier(problem).vertices[0].value

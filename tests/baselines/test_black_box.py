@@ -8,8 +8,17 @@ import numpy as np
 import pytest
 
 import counsel
-from counsel import EULER, UCBVI, UCCFH, UCFH, Fixed, Phases, QLearning, RFExpress
-from counsel.baselines import extended_lp
+from counsel.baselines import (
+    EULER,
+    UCBVI,
+    UCCFH,
+    UCFH,
+    Fixed,
+    Phases,
+    QLearning,
+    RFExpress,
+    extended_lp,
+)
 from counsel.model.problem import machine_rewards, support_of
 from counsel.testing import check_learner
 from counsel.worlds import make
@@ -154,7 +163,7 @@ def test_unknown_rewards_are_refused_at_the_door(kind):
 
 def test_a_bonus_of_another_learner_is_refused():
     with pytest.raises(counsel.CounselError, match=r"bonus is Bernstein\(\); give Freedman\(\) or"):
-        built(UCBVI, make("night-shift"), bonus=counsel.Bernstein())
+        built(UCBVI, make("night-shift"), bonus=counsel.baselines.Bernstein())
 
 
 def test_the_support_of_a_large_world_is_kept_sparse():
@@ -206,7 +215,7 @@ def test_advice_that_is_forbidden_is_not_explored_because_it_was_seen():
     forbidden = batch.advice.copy()
     forbidden[:] = 2
     learner.update(
-        counsel.Episodes(
+        counsel.simulate.Episodes(
             **{
                 name: getattr(batch, name)
                 for name in (
@@ -259,7 +268,7 @@ def test_the_best_action_reckons_with_what_the_person_does_where_nothing_may_be_
     reward[1, 1, :], reward[1, 2, :] = -1.0, -0.5
     human = counsel.Human([[0.5, 0.5], [1.0, 0.0], [0.5, 0.5]], 0.9)
     problem = counsel.AdviceProblem(counsel.MDP(P, reward, horizon=2), human)
-    assert counsel.always_best_action(problem).advice[0, 0] == 1
+    assert counsel.baselines.always_best_action(problem).advice[0, 0] == 1
 
 
 def test_a_fixed_adviser_takes_a_generator_or_none():

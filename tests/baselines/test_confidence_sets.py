@@ -7,7 +7,7 @@ import pytest
 import scipy.optimize
 
 import counsel
-from counsel import UCCFH, UCFH, Phases
+from counsel.baselines import UCCFH, UCFH, Phases
 from counsel.baselines._confidence_set_kernels import (
     fill_intervals,
     interval,

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import counsel
-from counsel import EULER, UCBVI, Freedman, Hoeffding
+from counsel.baselines import EULER, UCBVI, Freedman, Hoeffding
 from counsel.baselines._optimism_kernels import (
     FREEDMAN,
     HOEFFDING,

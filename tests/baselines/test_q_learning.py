@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import counsel
-from counsel import Bernstein, Hoeffding, QLearning
+from counsel.baselines import Bernstein, Hoeffding, QLearning
 from counsel.baselines._q_learning_kernels import BERNSTEIN, HOEFFDING, QBonus, QTable, learn_row
 from counsel.model.problem import machine_rewards
 from counsel.testing import check_learner
@@ -170,7 +170,7 @@ def test_it_does_not_matter_how_episodes_are_cut_into_batches():
             for name in ("state", "advice", "action", "reward", "next_state")
         }
         parts.update(
-            counsel.Episodes(
+            counsel.simulate.Episodes(
                 first=np.array([0, end - begin]),
                 terminated=batch.terminated[n : n + 1],
                 defer=batch.defer,
@@ -184,7 +184,7 @@ def test_it_does_not_matter_how_episodes_are_cut_into_batches():
 def test_settings_that_make_no_sense_are_refused():
     problem = make("night-shift")
     for options, words in (
-        ({"bonus": counsel.Freedman()}, "bonus is Freedman"),
+        ({"bonus": counsel.baselines.Freedman()}, "bonus is Freedman"),
         ({"delta": 1.5}, "delta is 1.5"),
         ({"scale": 0.0}, "scale is 0"),
         ({"episodes": 0}, "episodes"),

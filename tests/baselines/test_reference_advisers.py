@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 import counsel
-from counsel import Fixed, Policy, always_best_action, as_if_all_listened
+from counsel import Policy
+from counsel.baselines import Fixed, always_best_action, as_if_all_listened
 from counsel.testing import check_learner
 from counsel.worlds import make
 from tests.support.each import each_seed

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import counsel
-from counsel import RFExpress
+from counsel.baselines import RFExpress
 from counsel.baselines._rf_express_kernels import plan_express, plan_plug_in
 from counsel.learning._rfe_kernels import phi
 from counsel.model.problem import machine_rewards

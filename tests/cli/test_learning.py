@@ -91,7 +91,7 @@ def test_burning_in_teaches_before_anything_is_charged():
 def test_the_rule_of_phases_can_be_asked_for():
     spec = Spec(world="night-shift", algorithm="ucfh", episodes=100, every="phase")
     learner, _ = spec.build(make("night-shift"))
-    assert learner.phases == counsel.Phases()
+    assert learner.phases == counsel.baselines.Phases()
     result = run(spec, make("night-shift"))
     gaps = {record.value_gap for record in result.records}
     assert len(gaps) == 1  # nothing is learnt
@@ -294,14 +294,14 @@ def test_what_makes_no_sense_is_refused_in_one_line_and_nothing_is_left(
 def test_the_picture_needs_something_to_draw_and_shows_what_was_found():
     with pytest.raises(counsel.CounselError, match="records is empty"):
         draw_learning([])
-    steps = [counsel.Record(10 * i, 1.0 / i, float(i), 2.0, 0.1) for i in range(1, 9)]
+    steps = [counsel.learning.Record(10 * i, 1.0 / i, float(i), 2.0, 0.1) for i in range(1, 9)]
     figure = draw_learning(steps, title="a run")
     texts = [text.get_text() for text in figure.texts]
     assert texts == ["Learning cost 8 over 80 episodes, half of it by episode 40", "a run"]
     above, below = figure.axes
     np.testing.assert_array_equal(above.lines[0].get_ydata(), range(9))
     assert above.get_ylim()[0] == below.get_ylim()[0] == 0.0
-    best = draw_learning([counsel.Record(1, 0.0, 0.0, 2.0, 0.1)])
+    best = draw_learning([counsel.learning.Record(1, 0.0, 0.0, 2.0, 0.1)])
     assert best.texts[0].get_text() == "The advice was the best from the start"
 
 

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 import counsel
-from counsel import KL, UCBAD, PaperBonus, Theory, Thompson
+from counsel import UCBAD, Thompson
 from counsel.estimate._bound_kernels import fill_upper
+from counsel.learning import KL, PaperBonus, Theory
 from counsel.learning.replanning import TwoSidedPlan
 from counsel.simulate.episodes import Episodes
 from counsel.testing import check_learner

@@ -4,19 +4,8 @@ import numpy as np
 import pytest
 
 import counsel
-from counsel import (
-    EULER,
-    RFE,
-    UCBAD,
-    UCBVI,
-    UCCFH,
-    UCFH,
-    Fixed,
-    QLearning,
-    RFExpress,
-    Structured,
-    Thompson,
-)
+from counsel import RFE, UCBAD, Structured, Thompson
+from counsel.baselines import EULER, UCBVI, UCCFH, UCFH, Fixed, QLearning, RFExpress
 from counsel.learning.learner import Explorer, Runner, is_overridden
 from counsel.model.problem import machine_rewards
 from counsel.worlds import make

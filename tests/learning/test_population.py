@@ -111,7 +111,7 @@ def test_a_hard_budget_is_kept_live():
     state = WARD.mdp.state_labels.index("deteriorating")
     advice = learner.advise(0, state)
     assert advice != WARD.defer
-    learner.observe(counsel.Move(0, state, advice, 0, 0.0, state))
+    learner.observe(counsel.learning.Move(0, state, advice, 0, 0.0, state))
     assert all(learner.advise(step, s) == WARD.defer for step in range(1, 6) for s in range(5))
     learner.finish()
     assert learner.advise(0, state) != WARD.defer, "the next episode has a budget of its own"

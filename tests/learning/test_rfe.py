@@ -269,8 +269,8 @@ def test_live_advice_out_of_range_is_refused(kind, step, state, told):
 def test_moves_with_a_gap_are_refused_and_not_learnt_as_other_steps(kind):
     # Found by reading: steps were counted from 0, whatever the moves said.
     learner = kind(make("night-shift").shape, rng=np.random.default_rng(0))
-    learner.observe(counsel.Move(0, 0, 3, 0, 1.0, 0))
-    learner.observe(counsel.Move(2, 0, 3, 0, 1.0, 0))
+    learner.observe(counsel.learning.Move(0, 0, 3, 0, 1.0, 0))
+    learner.observe(counsel.learning.Move(2, 0, 3, 0, 1.0, 0))
     before = learner.state()["_visits"].copy()
     with pytest.raises(counsel.CounselError, match="move 1 has step 2"):
         learner.finish()

@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 
 import counsel
-from counsel import KL, UCBAD, PaperBonus, Theory
+from counsel import UCBAD
 from counsel.estimate.bounds import interval
+from counsel.learning import KL, PaperBonus, Theory
 from counsel.testing import check_learner
 from counsel.worlds import make
 

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 import counsel
-from counsel import KL, PaperBonus, Simulator
+from counsel import Simulator, baselines
+from counsel.learning import KL, PaperBonus
 from counsel.model.problem import machine_rewards
 from counsel.service.client import Client
 from tests.support import services
@@ -28,16 +29,18 @@ LEARNERS = {
     "thompson": lambda p, rng: counsel.Thompson(p.without_adherence(), rng=rng),
     "rfe": lambda p, rng: counsel.RFE(p.shape, rng=rng, penalty=0.1),
     "structured": lambda p, rng: counsel.Structured(p.shape, rng=rng, reward=p.mdp.reward),
-    "ucbvi": lambda p, rng: counsel.UCBVI(
+    "ucbvi": lambda p, rng: baselines.UCBVI(
         p.shape, rng=rng, reward=machine_rewards(p), episodes=100
     ),
-    "euler": lambda p, rng: counsel.EULER(p.shape, rng=rng, reward=None, episodes=100),
-    "q-learning": lambda p, rng: counsel.QLearning(
+    "euler": lambda p, rng: baselines.EULER(p.shape, rng=rng, reward=None, episodes=100),
+    "q-learning": lambda p, rng: baselines.QLearning(
         p.shape, rng=rng, reward=machine_rewards(p), episodes=100
     ),
-    "rf-express": lambda p, rng: counsel.RFExpress(p.shape, rng=rng, reward=None),
-    "ucfh": lambda p, rng: counsel.UCFH(p.shape, rng=rng, reward=machine_rewards(p)),
-    "uc-cfh": lambda p, rng: counsel.UCCFH(p.shape, rng=rng, reward=machine_rewards(p), budget=1.0),
+    "rf-express": lambda p, rng: baselines.RFExpress(p.shape, rng=rng, reward=None),
+    "ucfh": lambda p, rng: baselines.UCFH(p.shape, rng=rng, reward=machine_rewards(p)),
+    "uc-cfh": lambda p, rng: baselines.UCCFH(
+        p.shape, rng=rng, reward=machine_rewards(p), budget=1.0
+    ),
 }
 
 
@@ -71,7 +74,7 @@ def test_policies_load(name, drawn, tmp_path):
 def test_learners_resume_as_if_nothing_had_happened(name, drawn):
     expected = EXPECTED["learners"][name]
     learner = LEARNERS[name](drawn, np.random.default_rng(1))
-    rng, record = counsel.resume(learner, FILES / f"learner-{name}.npz")
+    rng, record = counsel.learning.resume(learner, FILES / f"learner-{name}.npz")
     assert (record.episode, record.regret) == (expected["episode"], expected["regret"])
     *_, last = counsel.learn(learner, Simulator(drawn), episodes=40, rng=rng, after=record)
     assert last.regret == pytest.approx(expected["later"], rel=1e-9)

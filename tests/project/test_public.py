@@ -1,31 +1,54 @@
 """What the outside sees: names, README, versions, the lock."""
 
+import importlib
+import inspect
+import pkgutil
 import re
 import subprocess
 import tomllib
+from pathlib import Path
 
 import pytest
 
 import counsel
 from tests.support.paths import ROOT
 
+PACKAGES = (
+    "counsel",
+    "counsel.baselines",
+    "counsel.learning",
+    "counsel.planning",
+    "counsel.simulate",
+)
+"""Packages whose public names are listed in ``__init__.pyi``."""
 
-def test_all_names_exactly_what_can_be_loaded():
-    assert sorted(counsel.__all__) == sorted(counsel._HOME)
-    for name in counsel.__all__:
-        assert getattr(counsel, name).__name__ == name
-        assert name in dir(counsel)
+
+@pytest.mark.parametrize("name", PACKAGES)
+def test_every_name_of_the_stub_can_be_loaded(name):
+    package = importlib.import_module(name)
+    stub = Path(package.__file__).with_suffix(".pyi").read_text()
+    lines = [line for line in stub.splitlines() if line.startswith("from ")]
+    assert len(lines) == len(package.__all__)
+    for public in package.__all__:
+        assert getattr(package, public).__name__.rpartition(".")[2] == public
+        assert public in dir(package)
+    with pytest.raises(AttributeError, match=f"module '{name}' has no attribute 'nothing'"):
+        package.nothing  # noqa: B018
 
 
-def test_type_checkers_see_the_same_names():
-    source = (ROOT / "src/counsel/__init__.py").read_text()
-    block = source.split("if TYPE_CHECKING:")[1].split("__version__")[0]
-    seen = {
-        name.strip(): module
-        for module, names in re.findall(r"from (\S+) import (.+)", block)
-        for name in names.split(",")
-    }
-    assert seen == counsel._HOME
+def test_about_thirty_names_are_at_the_top():
+    names = [name for name in counsel.__all__ if not inspect.ismodule(getattr(counsel, name))]
+    assert len(names) <= 32
+
+
+@pytest.mark.parametrize(
+    "name", [*PACKAGES, "counsel.drawing", "counsel.logs", "counsel.testing", "counsel.worlds"]
+)
+def test_no_function_shadows_a_module(name):
+    package = importlib.import_module(name)
+    modules = {module.name for module in pkgutil.iter_modules(package.__path__)}
+    public = {n for n in package.__all__ if not inspect.ismodule(getattr(package, n))}
+    assert modules & public == set()
 
 
 def test_every_public_name_has_a_docstring():

@@ -45,7 +45,7 @@ def joined(parts):
     }
     lengths = np.concatenate([part.lengths for part in parts])
     first = np.concatenate(([0], np.cumsum(lengths)))
-    return counsel.Episodes(first=first, defer=parts[0].defer, **columns)
+    return counsel.simulate.Episodes(first=first, defer=parts[0].defer, **columns)
 
 
 def long_world():

@@ -12,6 +12,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 import counsel
+from counsel import baselines
 from counsel.estimate.bounds import KL, PaperBonus, Theory, interval
 from counsel.model.problem import machine_rewards
 from counsel.worlds import make
@@ -101,18 +102,24 @@ def learners(problem):
     yield "Structured paid", counsel.Structured(shape, rng=rng(), reward=problem.mdp.reward)
     yield "RFE", counsel.RFE(shape, delta=0.1, epsilon=0.5, rng=rng())
     yield "RFE paid", counsel.RFE(shape, rng=rng(), reward=problem.mdp.reward, budget=1.5)
-    yield "EULER", counsel.EULER(shape, delta=0.1, rng=rng(), **paid)
-    yield "UCBVI", counsel.UCBVI(shape, rng=rng(), **paid)
-    yield "UCBVI hoeffding", counsel.UCBVI(shape, rng=rng(), bonus=counsel.Hoeffding(), **paid)
-    yield "QLearning", counsel.QLearning(shape, rng=rng(), **paid)
+    yield "EULER", baselines.EULER(shape, delta=0.1, rng=rng(), **paid)
+    yield "UCBVI", baselines.UCBVI(shape, rng=rng(), **paid)
+    yield (
+        "UCBVI hoeffding",
+        baselines.UCBVI(shape, rng=rng(), bonus=baselines.Hoeffding(), **paid),
+    )
+    yield "QLearning", baselines.QLearning(shape, rng=rng(), **paid)
     yield (
         "QLearning bernstein",
-        counsel.QLearning(shape, rng=rng(), bonus=counsel.Bernstein(), scale=0.05, **paid),
+        baselines.QLearning(shape, rng=rng(), bonus=baselines.Bernstein(), scale=0.05, **paid),
     )
-    yield "RFExpress", counsel.RFExpress(shape, rng=rng(), reward=reward)
-    yield "UCFH", counsel.UCFH(shape, rng=rng(), reward=reward, scale=1e-6)
+    yield "RFExpress", baselines.RFExpress(shape, rng=rng(), reward=reward)
+    yield "UCFH", baselines.UCFH(shape, rng=rng(), reward=reward, scale=1e-6)
     if problem.n_states < 10:
-        yield "UCCFH", counsel.UCCFH(shape, rng=rng(), reward=reward, budget=1.0, scale=1e-6)
+        yield (
+            "UCCFH",
+            baselines.UCCFH(shape, rng=rng(), reward=reward, budget=1.0, scale=1e-6),
+        )
 
 
 def of_learners(problem, *, episodes=20):

@@ -6,9 +6,11 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from counsel import CounselError, Criticality, Episodes
+from counsel import CounselError
 from counsel.drawing import draw_map
 from counsel.drawing.canvas import DOTS
+from counsel.planning import Criticality
+from counsel.simulate import Episodes
 from counsel.worlds import GridMap
 
 MIXED = GridMap.parse("..*.#...\n.#..*..#\n...*....\n#......*\n..#...#.")

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 import counsel
-from counsel import KL, UCBAD, PaperBonus, Structured, Theory, Thompson
+from counsel import UCBAD, Structured, Thompson
+from counsel.learning import KL, Move, PaperBonus, Theory
 from counsel.learning.files import resume, suspend
 from counsel.learning.rfe import RFE
 from counsel.testing import check_learner
@@ -145,7 +146,10 @@ def test_episodes_of_another_problem_are_refused_before_anything_is_counted(name
     batch = counsel.Simulator(other).play(never, episodes=3, rng=rng())
     with pytest.raises(counsel.CounselError, match=r"decisions but|it runs from 0 to"):
         learner.update(batch)
-    for move in (counsel.Move(0, 99, 0, 0, 0.0, 0), counsel.Move(0, 0, 0, 7, 0.0, 0)):
+    for move in (
+        Move(0, 99, 0, 0, 0.0, 0),
+        Move(0, 0, 0, 7, 0.0, 0),
+    ):
         fresh = LEARNERS[name](make("night-shift"))
         fresh.observe(move)
         with pytest.raises((counsel.CounselError, IndexError)):

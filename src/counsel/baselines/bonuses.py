@@ -24,7 +24,8 @@ class Hoeffding:
     With the same number of episodes a wider bonus costs more:
 
     >>> from numpy.random import default_rng
-    >>> from counsel import UCBVI, Freedman, Simulator, learn
+    >>> from counsel import Simulator, learn
+    >>> from counsel.baselines import UCBVI, Freedman
     >>> from counsel.worlds import make
     >>> problem = make("night-shift")
     >>> for bonus in (Freedman(), Hoeffding()):
@@ -48,7 +49,8 @@ class Freedman:
     Examples
     --------
     >>> from numpy.random import default_rng
-    >>> from counsel import UCBVI, Simulator, learn, solve
+    >>> from counsel import Simulator, learn, solve
+    >>> from counsel.baselines import UCBVI
     >>> from counsel.worlds import make
     >>> problem = make("night-shift")
     >>> known = dict(reward=problem.machine().reward, episodes=2000)
@@ -71,7 +73,8 @@ class Bernstein:
     Two thousand nights are not long:
 
     >>> from numpy.random import default_rng
-    >>> from counsel import Hoeffding, QLearning, Simulator, learn
+    >>> from counsel import Simulator, learn
+    >>> from counsel.baselines import Hoeffding, QLearning
     >>> from counsel.worlds import make
     >>> problem = make("night-shift")
     >>> for bonus in (Bernstein(), Hoeffding()):

@@ -59,7 +59,7 @@ class Phases:
     By the papers' rule no count takes effect before millions of visits, even with four states:
 
     >>> import numpy as np
-    >>> from counsel import UCFH
+    >>> from counsel.baselines import UCFH
     >>> from counsel.worlds import make
     >>> problem = make("night-shift")
     >>> known = dict(rng=np.random.default_rng(0), reward=problem.machine().reward)

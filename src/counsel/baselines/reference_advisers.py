@@ -56,7 +56,7 @@ def as_if_all_listened(
     >>> import counsel
     >>> from counsel.worlds import make
     >>> problem = make("night-shift")
-    >>> counsel.evaluate(problem, counsel.as_if_all_listened(problem, budget=1))
+    >>> counsel.evaluate(problem, counsel.baselines.as_if_all_listened(problem, budget=1))
     Evaluation(value 11.29, 1.113 pieces of advice)
     >>> counsel.evaluate(problem, counsel.solve(problem, budget=1).policy)
     Evaluation(value 11.2669, 1 pieces of advice)
@@ -93,7 +93,8 @@ class Fixed:
     silence:
 
     >>> from numpy.random import default_rng
-    >>> from counsel import Policy, Simulator, always_best_action, learn
+    >>> from counsel import Policy, Simulator, learn
+    >>> from counsel.baselines import always_best_action
     >>> from counsel.worlds import make
     >>> problem = make("night-shift")
     >>> never = Policy.never(horizon=12, n_states=4, n_actions=3)

@@ -40,7 +40,7 @@ def demo(
     played = 0
     with progress("Learning (the first time compiles)", 2 * max(episodes, 1)) as advance:
 
-        def show(record: "counsel.Record") -> None:
+        def show(record: "counsel.learning.Record") -> None:
             nonlocal played
             advance(record.episode - (played if record.episode > played else 0), standing(record))
             played = record.episode

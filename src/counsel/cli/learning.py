@@ -142,7 +142,7 @@ def learn(  # noqa: PLR0913 (one argument for each option)
     problem, played = read_problem(spec.world), 0
     with progress("Learning", spec.episodes) as advance:
 
-        def show(record: "counsel.Record") -> None:
+        def show(record: "counsel.learning.Record") -> None:
             nonlocal played
             advance(record.episode - played, printing.standing(record))
             played = record.episode

@@ -198,7 +198,7 @@ def play_out(  # noqa: PLR0913 (one argument for each option)
     rng = np.random.default_rng(seed)
     with progress("Playing", episodes) as advance:
 
-        def batches() -> "Iterator[counsel.Episodes]":
+        def batches() -> "Iterator[counsel.simulate.Episodes]":
             most = max(1, 200_000 // problem.horizon)
             for first in range(0, episodes, most):
                 batch = simulator.play(chosen, episodes=min(most, episodes - first), rng=rng)

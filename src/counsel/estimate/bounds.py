@@ -61,7 +61,20 @@ class UpperEnd(Protocol):
 
 
 class Bound(Protocol):
-    """A confidence bound of adherence: ``KL``, ``Theory``, ``PaperBonus``, or one of your own."""
+    """A confidence bound of adherence: ``KL``, ``Theory``, ``PaperBonus``, or one of your own.
+
+    Examples
+    --------
+    A bound that adds a fixed width, for a learner with known rewards:
+
+    >>> import counsel
+    >>> class Wide:
+    ...     def rule(self, *, groups, horizon):
+    ...         return lambda matched, given, level: min(matched / max(given, 1) + 0.3, 1.0)
+    >>> setting = counsel.make("night-shift").without_adherence()
+    >>> counsel.UCBAD(setting, bound=Wide()).advise(0, 1)
+    1
+    """
 
     def rule(self, *, groups: int, horizon: int) -> UpperEnd:
         """Return the upper end as a function of the counts of one group.
@@ -144,7 +157,7 @@ class PaperBonus(Bound):
     --------
     After two refusals of two, how likely may a match still be?
 
-    >>> from counsel import KL
+    >>> from counsel.learning import KL
     >>> from counsel.estimate.bounds import interval
     >>> for bound in (PaperBonus(), KL()):
     ...     low, high = interval(bound, [0], [2], groups=1, horizon=12, episode=500)

@@ -61,7 +61,8 @@ def suspend(
     >>> import tempfile
     >>> from pathlib import Path
     >>> import numpy as np
-    >>> from counsel import UCBAD, Simulator, learn, resume
+    >>> from counsel import UCBAD, Simulator, learn
+    >>> from counsel.learning import resume
     >>> from counsel.worlds import make
     >>> problem = make("night-shift")
     >>> rng, learner = np.random.default_rng(0), UCBAD(problem.without_adherence(), penalty=0.05)
@@ -117,7 +118,8 @@ def resume(learner: Resumable, path: str | os.PathLike[str]) -> tuple[Generator,
     >>> import tempfile
     >>> from pathlib import Path
     >>> import numpy as np
-    >>> from counsel import UCBAD, Simulator, learn, suspend
+    >>> from counsel import UCBAD, Simulator, learn
+    >>> from counsel.learning import suspend
     >>> from counsel.worlds import make
     >>> problem = make("night-shift")
     >>> setting, simulator = problem.without_adherence(), Simulator(problem)

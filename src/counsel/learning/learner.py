@@ -64,10 +64,18 @@ class Move(NamedTuple):
 
 
 class Learner(Protocol):
-    """Gives advice and learns from how the person responds.
+    """Gives advice and learns from how the person responds: what ``learn`` runs.
 
     A learner that keeps within a budget has an attribute ``budget``, the expected pieces of advice
     per episode.
+
+    Examples
+    --------
+    >>> import counsel
+    >>> from counsel.learning import Learner
+    >>> learner: Learner = counsel.UCBAD(counsel.make("night-shift").without_adherence())
+    >>> learner.advise(0, 1), learner.policy.defer
+    (1, 3)
     """
 
     @property
@@ -81,21 +89,49 @@ class Learner(Protocol):
         ...
 
     def update(self, batch: Episodes) -> None:
-        """Learn from whole episodes."""
+        """Learn from whole episodes.
+
+        Parameters
+        ----------
+        batch
+            Episodes, as ``Simulator.play`` returns them.
+        """
         ...
 
     def advise(self, step: int, state: int) -> int:
-        """Return the advice for one person at one step; the number of actions is silence."""
+        """Return the advice for one person at one step; the number of actions is silence.
+
+        Parameters
+        ----------
+        step
+            The step in the episode, from 0.
+        state
+            The state the person is in.
+
+        Returns
+        -------
+        int
+            The advice.
+        """
         ...
 
     def observe(self, move: Move) -> None:
-        """Store one decision; the learner learns from it when the episode ends."""
+        """Store one decision; the learner learns from it when the episode ends.
+
+        Parameters
+        ----------
+        move
+            The decision.
+        """
         ...
 
     def finish(self, *, terminated: bool = False) -> None:
         """End the live episode and learn from it; without a decision nothing changes.
 
-        ``terminated`` tells that nothing more can happen in the state it led to.
+        Parameters
+        ----------
+        terminated
+            Whether nothing more can happen in the state the episode led to.
         """
         ...
 

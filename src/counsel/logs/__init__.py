@@ -7,6 +7,7 @@ from counsel.logs.binning import Bins
 from counsel.logs.check import check_log
 from counsel.logs.column_mapping import Columns
 from counsel.logs.evaluate_log import evaluate_policy
+from counsel.logs.fit import Fit
 from counsel.logs.plan import plan_advice
 from counsel.logs.plan_table import plan_tables
 from counsel.logs.read import read_log
@@ -14,6 +15,7 @@ from counsel.logs.read import read_log
 __all__ = [
     "Bins",
     "Columns",
+    "Fit",
     "check_log",
     "evaluate_policy",
     "plan_advice",

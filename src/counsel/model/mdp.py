@@ -120,7 +120,7 @@ class MDP:
                 f"transition has {kernel.n_layers} steps but horizon is {H}; give one step for a "
                 "world that never changes, or all (integers are next states, floats probabilities)"
             )
-        allowed_lsa = _read_allowed(allowed, (H, S, A))
+        allowed_lsa = read_allowed(allowed, (H, S, A))
         _check_rows_exist(kernel, allowed_lsa)
         reward_hsa = _without_masked(_read_reward(reward, (H, S, A)), allowed_lsa)
         fields: dict[str, Any] = {
@@ -309,7 +309,7 @@ class MDP:
         )
 
 
-def _read_allowed(given: ArrayLike | None, shape: tuple[int, int, int]) -> Bools:
+def read_allowed(given: ArrayLike | None, shape: tuple[int, int, int]) -> Bools:
     """Return the mask with its layers; raise where no action is left."""
     H, S, A = shape
     if given is None:

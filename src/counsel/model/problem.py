@@ -24,13 +24,15 @@ from counsel._arrays import (
     index_in,
     layers,
     place,
+    real,
     sealed,
     unlayered,
+    whole,
 )
 from counsel.errors import CounselError
 from counsel.model.human import Human, advantages, advised_law, gain_of
 from counsel.model.kernel import Kernel
-from counsel.model.mdp import MDP
+from counsel.model.mdp import MDP, read_allowed
 from counsel.model.policy import Policy
 
 
@@ -283,7 +285,7 @@ class AdviceProblem:
             horizon=self.horizon,
             n_states=self.n_states,
             n_actions=self.n_actions,
-            allowed=self.mdp.allowed,
+            allowed=unlayered(layers(self.mdp.allowed)),
             reward_range=_range_of(self.mdp),
             start=int(self.mdp.start.argmax()) if self.mdp.start.max() == 1.0 else None,
         )
@@ -314,19 +316,63 @@ class Setting:
         return replace(self, mdp=world, reward_range=(low, high))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Shape:
     """The sizes of a problem, which advice may be given, and the range of its rewards.
 
-    ``start`` is where every episode begins, None where that is drawn.
+    What a learner may know of a world it cannot look into, such as a Gymnasium environment.
+
+    Parameters
+    ----------
+    horizon
+        The number of steps per episode.
+    n_states, n_actions
+        The number of states and of actions.
+    reward_range
+        The least and the largest reward.
+    allowed
+        Booleans [s, a] or [h, s, a]: which advice may be given. All advice by default.
+    start
+        The state in which every episode begins; None if it is drawn.
+
+    Raises
+    ------
+    CounselError
+        If a size, the range, the mask or the start is invalid.
+
+    Examples
+    --------
+    An explorer for a world of two states, of which nothing else is known:
+
+    >>> from numpy.random import default_rng
+    >>> import counsel
+    >>> shape = counsel.Shape(horizon=5, n_states=2, n_actions=3, reward_range=(0.0, 1.0))
+    >>> counsel.RFE(shape, rng=default_rng(0)).advise(0, 1) in range(4)
+    True
+
+    The shape of a known problem:
+
+    >>> counsel.make("night-shift").shape.horizon
+    12
     """
 
     horizon: int
     n_states: int
     n_actions: int
-    allowed: Bools
     reward_range: tuple[float, float]
+    allowed: Bools = None  # type: ignore[assignment]  # a mask once built
     start: int | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("horizon", "n_states", "n_actions"):
+            whole(name, getattr(self, name), least=1)
+        low, high = (real("reward_range", end) for end in self.reward_range)
+        if not -np.inf < low <= high < np.inf:
+            raise CounselError(f"reward_range is ({low:g}, {high:g}); give the least reward first")
+        if self.start is not None:
+            index_in("start", self.start, self.n_states)
+        mask = read_allowed(self.allowed, (self.horizon, self.n_states, self.n_actions))
+        object.__setattr__(self, "allowed", by_step(mask, self.horizon))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -41,7 +41,7 @@ def always_best_action(problem: AdviceProblem) -> Policy:
     >>> import counsel
     >>> from counsel.worlds import make
     >>> problem = make("night-shift")
-    >>> outcome = counsel.evaluate(problem, counsel.always_best_action(problem))
+    >>> outcome = counsel.evaluate(problem, counsel.baselines.always_best_action(problem))
     >>> outcome
     Evaluation(value 11.4606, 12 pieces of advice)
     >>> best = counsel.solve(problem, penalty=0.1)

@@ -95,7 +95,7 @@ def evaluate(problem: AdviceProblem, policy: Policy | Mixture) -> Evaluation:
     >>> import counsel
     >>> from counsel.worlds import make
     >>> problem = make("flappy-bird-budget/greedy")
-    >>> counsel.evaluate(problem, counsel.always_best_action(problem))
+    >>> counsel.evaluate(problem, counsel.baselines.always_best_action(problem))
     Evaluation(value 2.6, 7.337 pieces of advice)
     >>> counsel.evaluate(problem, counsel.solve(problem).policy)
     Evaluation(value 2.6, 2 pieces of advice)

@@ -1,1 +1,5 @@
 """Episodes in bulk."""
+
+from counsel._lazy import lazy_names
+
+__getattr__, __dir__, __all__ = lazy_names(__name__)

@@ -1,0 +1,40 @@
+# The public names: type checkers and counsel._lazy read this list, and there is no other.
+from counsel import baselines as baselines
+from counsel import drawing as drawing
+from counsel import learning as learning
+from counsel import logs as logs
+from counsel import planning as planning
+from counsel import simulate as simulate
+from counsel import testing as testing
+from counsel import worlds as worlds
+from counsel.errors import CounselError as CounselError
+from counsel.learning.learn import learn as learn
+from counsel.learning.rfe import RFE as RFE
+from counsel.learning.structured import Structured as Structured
+from counsel.learning.thompson import Thompson as Thompson
+from counsel.learning.ucb_ad import UCBAD as UCBAD
+from counsel.logs.fit import fit as fit
+from counsel.logs.fit import load_fit as load_fit
+from counsel.model.files import load as load
+from counsel.model.files import load_policy as load_policy
+from counsel.model.files import save as save
+from counsel.model.files import save_policy as save_policy
+from counsel.model.human import Human as Human
+from counsel.model.kernel import Kernel as Kernel
+from counsel.model.mdp import MDP as MDP
+from counsel.model.mixture import Mixture as Mixture
+from counsel.model.policy import Policy as Policy
+from counsel.model.problem import AdviceProblem as AdviceProblem
+from counsel.model.problem import Shape as Shape
+from counsel.planning.criticality import criticality as criticality
+from counsel.planning.evaluate import evaluate as evaluate
+from counsel.planning.explain import explain as explain
+from counsel.planning.frontier import Frontier as Frontier
+from counsel.planning.frontier import frontier as frontier
+from counsel.planning.plan import Plan as Plan
+from counsel.planning.solve import solve as solve
+from counsel.simulate.save_log import save_log as save_log
+from counsel.simulate.simulator import Simulator as Simulator
+from counsel.worlds.catalogue import make as make
+
+__version__: str

@@ -1,0 +1,13 @@
+from counsel.baselines.bonuses import Bernstein as Bernstein
+from counsel.baselines.bonuses import Freedman as Freedman
+from counsel.baselines.bonuses import Hoeffding as Hoeffding
+from counsel.baselines.confidence_sets import Phases as Phases
+from counsel.baselines.euler import EULER as EULER
+from counsel.baselines.q_learning import QLearning as QLearning
+from counsel.baselines.reference_advisers import Fixed as Fixed
+from counsel.baselines.reference_advisers import as_if_all_listened as as_if_all_listened
+from counsel.baselines.rf_express import RFExpress as RFExpress
+from counsel.baselines.uc_cfh import UCCFH as UCCFH
+from counsel.baselines.ucbvi import UCBVI as UCBVI
+from counsel.baselines.ucfh import UCFH as UCFH
+from counsel.planning.best_action import always_best_action as always_best_action

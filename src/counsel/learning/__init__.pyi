@@ -1,0 +1,10 @@
+from counsel.estimate.bounds import KL as KL
+from counsel.estimate.bounds import Bound as Bound
+from counsel.estimate.bounds import PaperBonus as PaperBonus
+from counsel.estimate.bounds import Theory as Theory
+from counsel.learning.files import resume as resume
+from counsel.learning.files import suspend as suspend
+from counsel.learning.learn import Record as Record
+from counsel.learning.learner import Learner as Learner
+from counsel.learning.learner import Move as Move
+from counsel.learning.population import Population as Population

@@ -1,0 +1,2 @@
+from counsel.simulate.episodes import Counts as Counts
+from counsel.simulate.episodes import Episodes as Episodes
