@@ -29,7 +29,7 @@ def share_parameters(texts: Mapping[str, str]) -> Callable[[_T], _T]:
             names = next((key for key in own if name == key.split(", ")[0]), None)
             if names is not None:
                 entries.append(f"{names}\n{own[names].rstrip()}")
-            elif name in texts and name not in told:
+            elif name in texts and name not in covered:
                 lines = inspect.cleandoc(texts[name]).splitlines()
                 entries.append("\n".join([name, *(f"    {line}".rstrip() for line in lines)]))
         documented.__doc__ = "\n\n".join([head + rule + "\n".join(entries), *after])
