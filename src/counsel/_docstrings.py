@@ -21,10 +21,9 @@ def share_parameters(texts: Mapping[str, str]) -> Callable[[_T], _T]:
         text = inspect.cleandoc(documented.__doc__)
         head, rule, rest = text.partition("Parameters\n----------\n")
         section, *after = re.split(r"\n\n(?=\w[^\n]*\n-+\n)", rest, maxsplit=1)
-        own = dict(
-            re.findall(r"^(\w[^\n]*)\n((?:    [^\n]*\n?|\n(?=    ))+)", section, re.MULTILINE)
-        )
-        entries, told = [], {name for names in own for name in names.split(", ")}
+        entry = r"^(\w[^\n]*)\n((?:    [^\n]*\n?|\n(?=    ))+)"
+        own = dict(re.findall(entry, section, re.MULTILINE))
+        entries, covered = [], {name for names in own for name in names.split(", ")}
         for name in inspect.signature(documented).parameters:
             names = next((key for key in own if name == key.split(", ")[0]), None)
             if names is not None:
