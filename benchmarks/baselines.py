@@ -20,7 +20,7 @@ import numpy as np
 import counsel
 from benchmarks.plain import PlainQLearning, PlainUCBVI
 from benchmarks.results import FOLDER, Row, against, alone, figure, record
-from counsel import EULER, UCCFH
+from counsel.baselines import EULER, UCCFH
 from counsel.model.problem import machine_rewards
 from counsel.runs.spec import Spec
 from counsel.worlds import make

@@ -17,7 +17,8 @@ import numpy as np
 import counsel
 from benchmarks import plain
 from benchmarks.results import Row, against, alone, record
-from counsel import RFE, UCBAD, PaperBonus, Structured
+from counsel import RFE, UCBAD, Structured
+from counsel.learning import PaperBonus
 from counsel.learning.learner import Learner
 from counsel.learning.population import Population
 from counsel.worlds import make

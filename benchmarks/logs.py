@@ -141,7 +141,7 @@ def write(path: Path, decisions: int) -> None:
     simulator, rng = counsel.Simulator(problem), np.random.default_rng(0)
     episodes = round(decisions / problem.horizon * 1.005)  # some end before their last step
 
-    def batches() -> Iterator[counsel.Episodes]:
+    def batches() -> Iterator[counsel.simulate.Episodes]:
         for first in range(0, episodes, 50_000):
             yield simulator.play(policy, episodes=min(50_000, episodes - first), rng=rng)
 
