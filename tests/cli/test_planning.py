@@ -86,7 +86,7 @@ def test_a_terminal_sees_a_bar_and_it_goes_away():
     os.close(leader)
     assert done.returncode == 0
     assert "mean reward" in seen.decode()
-    assert "a second" in seen.decode()
+    assert "per second" in seen.decode()
 
 
 def test_the_log_has_one_row_for_each_decision_in_the_schema(command, tmp_path):

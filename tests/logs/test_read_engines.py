@@ -414,8 +414,8 @@ def test_what_a_server_refuses_is_said_in_one_sentence_without_the_password(serv
             f"{right}::nothing": "has no table 'nothing'",
             f"{right}": "tables",
             f"{right}::secret": "no table 'secret'",
-            "postgresql://me:hush/right@127.0.0.1/ward::log": "is no address",
-            "postgresql://me:hush@127.0.0.1:port/ward::log": "is no address",
+            "postgresql://me:hush/right@127.0.0.1/ward::log": "is not the address of a server",
+            "postgresql://me:hush@127.0.0.1:port/ward::log": "is not the address of a server",
             f"postgresql://me@127.0.0.1:{closed}/ward?password=hush::log": "refused",
             f"postgresql://me:hush@[::1]:{closed}/ward::log": "::1",
         }
@@ -440,7 +440,7 @@ def test_a_log_that_is_known_by_an_address_has_no_password_in_its_name(server):
 
 @pytest.mark.slow
 def test_a_server_that_says_nothing_is_not_waited_for(monkeypatch):
-    monkeypatch.setattr(read, "PATIENCE", 2)
+    monkeypatch.setattr(read, "CONNECT_TIMEOUT", 2)
     begun = time.monotonic()
     with socket.socket() as silent:
         silent.bind(("127.0.0.1", 0))
