@@ -28,33 +28,15 @@ LEAST_ROOM = 0.5
 
 @dataclass(frozen=True, slots=True, eq=False)
 class AdherenceBreakdown:
-    """Advice that was seen, by key; arrays are [key].
+    """Advice that was seen, by key; arrays are [key]."""
 
-    Attributes
-    ----------
-    keys
-        The keys, in order: people, advice, states, …
-    given
-        How often advice was seen.
-    matched
-        How often it was matched.
-    known
-        How often it was seen in states where the habit is known.
-    anyway
-        How often it would have been matched there anyway.
-    lift
-        The lift by the key's own data, adjusted for which advice the key received.
-    error
-        Its standard error; infinite if the lift is unknown.
-    """
-
-    keys: tuple[Any, ...]
-    given: Floats
+    keys: tuple[Any, ...]  # people, advice, states, …, in order
+    given: Floats  # how often advice was seen
     matched: Floats
-    known: Floats
-    anyway: Floats
-    lift: Floats
-    error: Floats
+    known: Floats  # how often advice was seen in states where the habit is known
+    anyway: Floats  # how often it would have been matched there anyway
+    lift: Floats  # by the key's own data, adjusted for which advice the key received
+    error: Floats  # the standard error of the lift; infinite if the lift is unknown
 
     @property
     def match_rate(self) -> tuple[Floats, Floats, Floats]:
@@ -98,27 +80,13 @@ class AdherenceBreakdown:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class People:
-    """How much each person listens, and how much people differ; arrays are [person].
+    """How much each person listens, and how much people differ; arrays are [person]."""
 
-    Attributes
-    ----------
-    by
-        Their own data; ``by.keys`` are their names.
-    lift
-        The lift of each person, after partial pooling.
-    low
-        The lower end of its 95 % interval.
-    high
-        The upper end.
-    spread
-        The standard deviation of lift between people.
-    """
-
-    by: AdherenceBreakdown
-    lift: Floats
+    by: AdherenceBreakdown  # the data of each person; the keys are their names
+    lift: Floats  # after partial pooling
     low: Floats
     high: Floats
-    spread: float
+    spread: float  # the standard deviation of lift between people
 
     @property
     def adherence(self) -> Floats:
@@ -127,18 +95,7 @@ class People:
         return np.clip(theta, 0.0, 1.0)
 
     def lift_quantiles(self, *shares: float) -> list[float]:
-        """Return quantiles of the lift between people.
-
-        Parameters
-        ----------
-        *shares
-            The share of people below each quantile.
-
-        Returns
-        -------
-        list
-            One lift per share.
-        """
+        """Return quantiles of the lift between people, one per share of people below it."""
         return [float(lift) for lift in np.quantile(self.lift, shares)]
 
 

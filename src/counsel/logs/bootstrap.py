@@ -26,14 +26,7 @@ DRAWS, BLOCKS = 2000, 500
 class ValueEstimate:
     """An estimate of the reward per episode, with its 95 % interval.
 
-    Attributes
-    ----------
-    value
-        The estimate.
-    low
-        The lower end of the interval; infinite if there are too few episodes to draw from.
-    high
-        The upper end.
+    The interval is infinite if there are too few episodes to draw from.
     """
 
     value: float
@@ -76,17 +69,10 @@ class BlockDraws:
     """Episodes in random blocks, and bootstrap draws of the blocks.
 
     The same draws serve all policies: policies that agree get the same intervals.
-
-    Attributes
-    ----------
-    block
-        The block of each episode.
-    times
-        How often each draw contains each block [draw, block].
     """
 
-    block: Ints
-    times: Ints
+    block: Ints  # the block of each episode
+    times: Ints  # how often each draw contains each block [draw, block]
 
     @classmethod
     def draw(cls, episodes: int, rng: np.random.Generator) -> "BlockDraws":

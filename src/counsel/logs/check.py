@@ -30,16 +30,8 @@ THIN = 10
 class Finding:
     """A fact about the log that matters to a fit.
 
-    Attributes
-    ----------
-    what
-        The finding and its consequence, in one sentence.
-    count
-        The number of rows, episodes, states, actions or pieces of advice concerned.
-    fatal
-        Whether the finding stops a fit.
-    examples
-        Up to three of them, in words.
+    ``what`` says the fact and its consequence; ``count`` is the number of rows, episodes, states,
+    actions or pieces of advice concerned; ``fatal`` findings stop a fit.
     """
 
     what: str
@@ -50,39 +42,17 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class LogCheck:
-    """The size of a log, and the findings of a check.
-
-    Attributes
-    ----------
-    rows
-        The number of decisions.
-    episodes
-        The number of episodes.
-    people
-        The number of people; None if they are not recorded.
-    states
-        The number of states.
-    longest
-        The number of decisions in the longest episode.
-    advised
-        Rows with advice that was seen.
-    matched
-        Rows with advice that was seen and matched.
-    actions
-        All actions and advice, in order.
-    findings
-        The findings, fatal ones first.
-    """
+    """The size of a log, and the findings of a check."""
 
     rows: int
     episodes: int
-    people: int | None
+    people: int | None  # None if they are not recorded
     states: int
-    longest: int
-    advised: int
-    matched: int
-    actions: tuple[str, ...]
-    findings: tuple[Finding, ...]
+    longest: int  # decisions in the longest episode
+    advised: int  # rows with advice that was seen
+    matched: int  # rows with advice that was seen and matched
+    actions: tuple[str, ...]  # all actions and advice, in order
+    findings: tuple[Finding, ...]  # fatal ones first
 
     @property
     def faults(self) -> tuple[Finding, ...]:

@@ -45,55 +45,27 @@ DECISION_COLUMNS = (
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Tally:
-    """Counts of decisions by kind: kind i occurred ``times[i]`` times.
-
-    Attributes
-    ----------
-    states, actions
-        The labels, in order.
-    horizon
-        The number of steps of the longest episode.
-    block, step, state, advice, action, then
-        The block, step, state, advice, action and outcome of each kind. ``advice`` is the number of
-        actions for silence, ``then`` a state, ``ENDED`` or ``CUT``; ``step`` is 0 unless counted by
-        step.
-    seen
-        False if the advice was shown but not seen.
-    opens
-        True for the first decision of an episode.
-    times, priced
-        The number of decisions, and of decisions with a reward.
-    paid, paid_squares
-        The sum of these rewards above the least reward, and the sum of their squares.
-    by_step
-        Whether steps are counted separately.
-    least
-        The least reward.
-    other
-        The other reward, if there are only two.
-    contradictions
-        Rows whose ``next_state`` is not the state of the next row.
-    """
+    """Counts of decisions by kind: kind i occurred ``times[i]`` times."""
 
     states: tuple[str, ...]
     actions: tuple[str, ...]
-    horizon: int
+    horizon: int  # the number of steps of the longest episode
     block: Ints
-    step: Ints
+    step: Ints  # 0 unless counted by step
     state: Ints
-    advice: Ints
+    advice: Ints  # the number of actions for silence
     action: Ints
-    then: Ints
-    seen: NDArray[np.bool_]
-    opens: NDArray[np.bool_]
+    then: Ints  # the next state, ``ENDED`` or ``CUT``
+    seen: NDArray[np.bool_]  # false if the advice was shown but not seen
+    opens: NDArray[np.bool_]  # true for the first decision of an episode
     times: Floats
-    priced: Floats
-    paid: Floats
-    paid_squares: Floats
+    priced: Floats  # the number of decisions with a reward
+    paid: Floats  # the sum of these rewards above the least reward
+    paid_squares: Floats  # the sum of the squares of these
     by_step: bool
-    least: float = 0.0
-    other: float | None = None
-    contradictions: int = 0
+    least: float = 0.0  # the least reward
+    other: float | None = None  # the other reward, if there are only two
+    contradictions: int = 0  # rows whose ``next_state`` is not the state of the next row
 
     @property
     def n_blocks(self) -> int:
@@ -118,15 +90,7 @@ class Tally:
 
 
 def count_log(log: Log, *, by_step: bool = False) -> Tally:
-    """Count the decisions of a log.
-
-    Parameters
-    ----------
-    log
-        A log in which ``check_log`` finds no fault.
-    by_step
-        Whether to count steps separately.
-    """
+    """Count the decisions of a log in which ``check_log`` finds no fault."""
     with report_engine_errors(log.name):
         return _count(log, by_step=by_step)
 

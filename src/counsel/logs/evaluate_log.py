@@ -68,58 +68,26 @@ MODELS = 200
 class PolicyEstimate:
     """Estimates of the value of one policy.
 
-    Attributes
-    ----------
-    name
-        The name of the policy.
-    pieces
-        Pieces of advice per episode, in the model.
-    model
-        The model-based estimate.
-    weighted
-        The estimate by weighted importance sampling; None if the effective sample is below 50.
-    doubly_robust
-        The doubly robust estimate; None if the effective sample is below 50.
-    effective
-        The effective sample size, in episodes.
-    new
-        The share of decisions whose advice, or silence, never occurs in that state of the log.
+    The weighted and the doubly robust estimates are None if the effective sample is below 50.
     """
 
     name: str
-    pieces: float
+    pieces: float  # pieces of advice per episode, in the model
     model: ValueEstimate
     weighted: ValueEstimate | None
     doubly_robust: ValueEstimate | None
-    effective: float
-    new: float
+    effective: float  # the effective sample size, in episodes
+    new: float  # the share of decisions whose advice, or silence, never occurs in that state
 
 
 @dataclass(frozen=True, slots=True)
 class LogEvaluation:
     """Estimates of a policy, beside silence, the best action at all times, and the log itself.
 
-    Attributes
-    ----------
-    policy
-        The policy.
-    never
-        Silence at all times.
-    always
-        The best action at all times.
-    logged
-        The mean reward per complete episode of the log; None if no episode is complete.
-    logged_pieces
-        Pieces of advice per episode in the log.
-    episodes
-        The number of episodes.
-    whole
-        The number of complete episodes: without gaps, to their end or the horizon.
-    recorded
-        Whether the log records the probability of advice; otherwise it is estimated by state and
-        step.
-    refusal
-        Why the log cannot say what the policy is worth; None if it can.
+    ``whole`` episodes have no gaps and run to their end or the horizon; ``logged`` is their mean
+    reward, None if there are none. ``recorded`` says whether the log holds the probability of its
+    advice; otherwise the probability is estimated by state and step. ``refusal`` is why the log
+    cannot say what the policy is worth; None if it can.
     """
 
     policy: PolicyEstimate
@@ -247,17 +215,6 @@ def evaluate_by_episodes(
     """Estimate one policy from the episodes of its log; also return why they cannot, or None.
 
     No models are resampled, so the model-based estimate has no interval.
-
-    Parameters
-    ----------
-    log
-        The log.
-    policy
-        A policy for the states and actions of the fit.
-    fitted
-        The model of this log.
-    rng
-        The random generator.
     """
     evidence = _Evidence.load(log, fitted, rng)
     model = ValueEstimate(evaluate(fitted.problem, policy).value, math.nan, math.nan)

@@ -45,19 +45,9 @@ class SilenceReason(Enum):
 class LogPlan:
     """A plan on a fitted model.
 
-    Attributes
-    ----------
-    fit
-        The model.
-    plan
-        The plan: ``plan.policy`` is the advice, by the numbers of states and actions in
-        ``fit.tally``.
-    criticality
-        The largest penalty at which advice still pays, for each step and state [h, s].
-    doubtful
-        Booleans [h, s, a]: the advice that caution forbids; None for a plan that is not cautious.
-    budget
-        The budget of the plan; None without one.
+    ``plan.policy`` is the advice, by the numbers of states and actions in ``fit.tally``;
+    ``criticality`` is the largest penalty at which advice still pays [h, s]; ``doubtful`` is the
+    advice [h, s, a] that caution forbids, None for a plan that is not cautious.
     """
 
     fit: Fit

@@ -58,19 +58,10 @@ LONGEST_HEADER = 1_000_000
 class Log:
     """A table of decisions whose columns are named after their roles.
 
-    Attributes
-    ----------
-    table
-        The Ibis table: episode, person, state, next_state, advice and action as text, step as a
-        whole number, reward and advice_probability as numbers, the rest unchanged. Empty and
-        invalid values are NULL; ``raw_step``, ``raw_reward`` and ``raw_advice_probability`` hold
-        the values as written.
-    roles
-        The source's columns of each role.
-    name
-        The name of the source.
-    bins
-        The cut points of binned columns.
+    ``table`` is an Ibis table: episode, person, state, next_state, advice and action are text, step
+    is a whole number, reward and advice_probability are numbers, the rest is unchanged. Empty and
+    invalid values are NULL; ``raw_step``, ``raw_reward`` and ``raw_advice_probability`` hold the
+    values as written. ``roles`` are the source's columns, ``bins`` the cut points.
     """
 
     table: Any
@@ -79,18 +70,7 @@ class Log:
     bins: dict[str, tuple[float, ...]] = field(default_factory=dict)
 
     def has(self, role: str) -> bool:
-        """Return whether the log has a column of this role.
-
-        Parameters
-        ----------
-        role
-            One of the roles of a log, e.g. ``"person"``.
-
-        Returns
-        -------
-        bool
-            Whether it has such a column.
-        """
+        """Return whether the log has a column of this role, e.g. ``"person"``."""
         return role in self.roles
 
 

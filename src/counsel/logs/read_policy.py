@@ -19,15 +19,7 @@ from counsel.model.policy import Policy
 
 
 def read_policy(path: Path, fit: Fit) -> Policy:
-    """Read a policy for the states and actions of a fit.
-
-    Parameters
-    ----------
-    path
-        A table (.csv, .parquet) or a policy (.npz).
-    fit
-        The model with the labels of states and actions.
-    """
+    """Read a policy (.csv, .parquet, .npz) for the states and actions of a fit."""
     if path.suffix not in TABLES:
         return load_policy(path)
     columns = _read_columns(path)

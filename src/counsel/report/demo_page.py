@@ -81,21 +81,7 @@ def demo_page(
     penalty: float,
     notes: Sequence[str],
 ) -> str:
-    """Return the whole page.
-
-    Parameters
-    ----------
-    players
-        The players that the machine advises.
-    map
-        The map that they fly over.
-    phases
-        The parts of the map.
-    penalty
-        The cost of a piece of advice, in stars.
-    notes
-        The settings, versions, time and files of the run.
-    """
+    """Return the whole page; the penalty is in stars, ``phases`` are the parts of the map."""
     title = _headline(players)
     parts = [
         "<header><p class='eyebrow'>Counsel: advice for people who do not always listen</p>",

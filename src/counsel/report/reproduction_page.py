@@ -61,17 +61,7 @@ code {{ font-size: .85em; overflow-wrap: anywhere; }}
 def reproduction_page(
     title: str, lead: str, notes: Sequence[str], sections: Sequence[Section]
 ) -> str:
-    """Return the whole page.
-
-    Parameters
-    ----------
-    title, lead
-        The finding, and a paragraph below it.
-    notes
-        How the experiments were run: scale, seeds, versions, time.
-    sections
-        The experiments.
-    """
+    """Return the whole page; ``notes`` say how the experiments were run."""
     claims = [(section, claim) for section in sections for claim in section.claims]
     parts = [
         f"<h1>{escape(title)}</h1><p class='lead'>{escape(lead)}</p>",
