@@ -1,4 +1,4 @@
-"""The command line application: shared options and error handling.
+"""The command line application and its error handling.
 
 No large module is imported until a command runs. Errors are one line on stderr and exit code 2.
 """
@@ -24,34 +24,6 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-
-
-Source = Annotated[
-    str,
-    typer.Argument(
-        metavar="PROBLEM", help="Problem file (.npz), or a world listed by `counsel worlds`."
-    ),
-]
-
-
-Penalty = Annotated[
-    float | None, typer.Option(help="Cost of each piece of advice, in units of reward.")
-]
-
-
-Budget = Annotated[float | None, typer.Option(help="Pieces of advice per episode, on average.")]
-
-
-Hard = Annotated[bool, typer.Option("--hard", help="Never exceed the budget in any episode.")]
-
-
-Reverse = Annotated[
-    bool, typer.Option("--allow-reverse", help="Allow advice that works by repelling.")
-]
-
-
-Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
-
 
 STOPPED = 130
 """The exit code after Ctrl-C, as in shells."""
@@ -148,16 +120,6 @@ def read_problem(source: str) -> "AdviceProblem":
         names = ", ".join(worlds)
         raise CounselError(f"{source} is neither a problem (.npz) nor a world ({names})")
     return counsel.load(source)
-
-
-def planning_options(
-    penalty: float | None, budget: float | None, *, hard: bool, allow_reverse: bool
-) -> str:
-    """Return the options of a plan as a user would type them."""
-    options = "" if penalty is None else f" --penalty {penalty:g}"
-    if budget is not None:
-        options += f" --budget {budget:g}" + (" --hard" if hard else "")
-    return options + (" --allow-reverse" if allow_reverse else "")
 
 
 @contextmanager

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from counsel.cli.app import Json, app
-from counsel.errors import CounselError
+from counsel.cli import options
+from counsel.cli.app import app
 
 if TYPE_CHECKING:
     import counsel
@@ -24,10 +24,8 @@ def demo(
         int, typer.Option(help="Number of flights with each player while learning.")
     ] = 20_000,
     penalty: Annotated[float, typer.Option(help="Cost of each piece of advice, in stars.")] = 0.3,
-    seed: Annotated[
-        int, typer.Option(help="Random seed; the same seed gives the same results.")
-    ] = 0,
-    as_json: Json = False,
+    seed: options.Seed = 0,
+    as_json: options.Json = False,
 ) -> None:
     """Learn to advise two players of a game, and write a page about it."""
     from counsel.cli import demo_output as printing
@@ -35,8 +33,6 @@ def demo(
     from counsel.cli.learning_output import standing
     from counsel.experiments.demo import make_demo
 
-    if seed < 0:
-        raise CounselError(f"--seed is {seed}; it must be 0 or more")
     played = 0
     with progress("Learning (the first time compiles)", 2 * max(episodes, 1)) as advance:
 

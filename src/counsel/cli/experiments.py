@@ -7,7 +7,8 @@ from typing import Annotated
 
 import typer
 
-from counsel.cli.app import STOPPED, Json, app
+from counsel.cli import options
+from counsel.cli.app import STOPPED, app
 
 
 @app.command()
@@ -29,7 +30,7 @@ def reproduce(  # noqa: PLR0913 (one argument for each option)
     output: Annotated[
         Path, typer.Option("-o", "--out", metavar="DIR", help="Folder of the results.")
     ] = Path("reproduction"),
-    as_json: Json = False,
+    as_json: options.Json = False,
 ) -> None:
     """Run the paper's experiments, draw its figures and test its claims."""
     from counsel._arrays import whole
@@ -66,7 +67,7 @@ def figures(
         Path, typer.Argument(metavar="DIR", help="Folder written by `counsel reproduce`.")
     ],
     *,
-    as_json: Json = False,
+    as_json: options.Json = False,
 ) -> None:
     """Draw the figures, test the claims and write the report again from saved runs."""
     from counsel.cli import experiments_output as printing

@@ -5,7 +5,8 @@ from typing import Annotated
 
 import typer
 
-from counsel.cli.app import Json, app
+from counsel.cli import options
+from counsel.cli.app import app
 from counsel.errors import CounselError
 
 Database = Annotated[
@@ -134,7 +135,7 @@ def add_key(
 
 @keys.command("list")
 def list_keys(
-    *, tenant: Tenant = "local", database: Database = "counsel.db", as_json: Json = False
+    *, tenant: Tenant = "local", database: Database = "counsel.db", as_json: options.Json = False
 ) -> None:
     """List the names and roles of a tenant's keys."""
     _need_extra()

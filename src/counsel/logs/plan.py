@@ -142,19 +142,9 @@ def plan_advice(  # noqa: PLR0913 (the options of solve, and caution)
     --------
     Advice pays at an alarm; in a quiet hour it makes no difference:
 
-    >>> import pyarrow as pa
     >>> from counsel import fit
-    >>> table = pa.table(
-    ...     {
-    ...         "episode": range(400),
-    ...         "step": [0] * 400,
-    ...         "state": ["alarm"] * 200 + ["quiet"] * 200,
-    ...         "advice": (4 * [None] + 4 * ["check"]) * 50,
-    ...         "action": ["check", "wait", "wait", "wait", "check", "check", "check", "wait"] * 50,
-    ...         "reward": [1.0, 0.0, 0.0, 0.0, 1.0, 1.0, 1.0, 0.0] * 25 + [0.5] * 200,
-    ...     }
-    ... )
-    >>> model = fit(table)
+    >>> from counsel.logs.example_log import alarm_log
+    >>> model = fit(alarm_log())
     >>> plan = plan_advice(model, budget=0.25)
     >>> round(plan.plan.price, 2), plan.plan.advice_count
     (0.49, 0.25)

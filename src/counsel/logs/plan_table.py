@@ -35,20 +35,10 @@ def plan_tables(plan: LogPlan) -> Iterator[Any]:
 
     Examples
     --------
-    >>> import pyarrow as pa
     >>> from counsel import fit
     >>> from counsel.logs import plan_advice
-    >>> table = pa.table(
-    ...     {
-    ...         "episode": range(400),
-    ...         "step": [0] * 400,
-    ...         "state": ["alarm"] * 200 + ["quiet"] * 200,
-    ...         "advice": (4 * [None] + 4 * ["check"]) * 50,
-    ...         "action": ["check", "wait", "wait", "wait", "check", "check", "check", "wait"] * 50,
-    ...         "reward": [1.0, 0.0, 0.0, 0.0, 1.0, 1.0, 1.0, 0.0] * 25 + [0.5] * 200,
-    ...     }
-    ... )
-    >>> (first,) = plan_tables(plan_advice(fit(table)))
+    >>> from counsel.logs.example_log import alarm_log
+    >>> (first,) = plan_tables(plan_advice(fit(alarm_log())))
     >>> for row in first.select(["step", "state", "advice", "support"]).to_pylist():
     ...     print(*row.values())
     0 alarm check 100

@@ -18,14 +18,7 @@ from counsel.logs.plan import LogPlan, SilenceReason
 from counsel.logs.plan_table import PlanEntry
 from counsel.logs.report_contents import ReportContents
 from counsel.logs.sensitivity import SensitivityRange
-from counsel.report.number_format import (
-    count_of,
-    in_full,
-    percent,
-    pieces_of_advice,
-    short,
-    verb_for,
-)
+from counsel.report.number_format import count_of, in_full, percent, pieces_per_episode, short
 
 SILENCE = {
     SilenceReason.NO_LIFT: "the data do not show that any advice moves people",
@@ -211,10 +204,10 @@ def plan_value(plan: LogPlan) -> str:
     share = plan.share_of_unlimited
     kept = "" if share is None else f", {percent(share)} of what unlimited advice is worth"
     return (
-        f"With {_per_episode(plan.plan.advice_count)} the expected reward is "
+        f"With {pieces_per_episode(plan.plan.advice_count)} the expected reward is "
         f"{in_full(plan.plan.value)} in the model, against {in_full(plan.value_alone)} without "
         f"advice{kept}. In the log it is {in_full(plan.fit.logged_value)} with "
-        f"{_per_episode(plan.fit.logged_pieces)}."
+        f"{pieces_per_episode(plan.fit.logged_pieces)}."
     )
 
 
@@ -238,13 +231,9 @@ def thin_support(entries: Sequence[PlanEntry]) -> str | None:
     if not thin:
         return None
     return (
-        f"{count_of(thin, 'row')} {verb_for(thin, 'rest')} on fewer than {THIN} observations of "
-        "that advice in that state; --cautious keeps only what resampled logs confirm."
+        f"{count_of(thin, 'row rests', 'rows rest')} on fewer than {THIN} observations of that "
+        " advice in that state; --cautious keeps only what resampled logs confirm."
     )
-
-
-def _per_episode(count: float) -> str:
-    return f"{pieces_of_advice(count)} per episode"
 
 
 # The value of policies.
@@ -321,16 +310,13 @@ def headline(contents: ReportContents) -> str:
         return "No advice was seen: this log cannot show how much people listen"
     if contents.share is None or contents.added.value <= 0.0:
         return "Nothing in this log shows that advice would help"
-    count = contents.plan.plan.advice_count
-    return (
-        f"{_per_episode(count)} {verb_for(count, 'keep')} {percent(contents.share)} of what "
-        "unlimited advice is worth"
-    )
+    pieces = pieces_per_episode(contents.plan.plan.advice_count, "keep")
+    return f"{pieces} {percent(contents.share)} of what unlimited advice is worth"
 
 
 def today(contents: ReportContents) -> str:
     """Compare the log, silence and the plan."""
-    sent = _per_episode(contents.fit.logged_pieces)
+    sent = pieces_per_episode(contents.fit.logged_pieces)
     return (
         f"Today {sent} are sent and the reward per episode is {value_interval(contents.logged)}. "
         f"Without advice it would be {value_interval(contents.alone)}, with the plan "
@@ -343,9 +329,8 @@ def today(contents: ReportContents) -> str:
 def frontier_finding(contents: ReportContents) -> str:
     """Say what the plan adds, without a full stop."""
     kept = "" if contents.share is None else f", {percent(contents.share)} of what is possible"
-    count = contents.plan.plan.advice_count
-    added = added_value(contents.added)
-    return f"{_per_episode(count)} {verb_for(count, 'add')} {added} to the reward{kept}"
+    pieces = pieces_per_episode(contents.plan.plan.advice_count, "add")
+    return f"{pieces} {added_value(contents.added)} to the reward{kept}"
 
 
 def sensitivity_case(case: SensitivityRange) -> tuple[str, str]:
