@@ -3,12 +3,15 @@
 import shlex
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from counsel.cli import options
 from counsel.cli.app import STOPPED, app
+
+if TYPE_CHECKING:
+    from counsel.experiments.reproduce import Outcome
 
 
 @app.command()
@@ -34,31 +37,20 @@ def reproduce(  # noqa: PLR0913 (one argument for each option)
 ) -> None:
     """Run the paper's experiments, draw its figures and test its claims."""
     from counsel._arrays import whole
-    from counsel.cli import experiments_output as printing
-    from counsel.cli.console import print_json
+    from counsel.cli.experiments_output import board
     from counsel.experiments.experiment import Size
     from counsel.experiments.reproduce import reproduce as run_all
 
     if workers is not None:
         whole("workers", workers, least=1)
     try:
-        with printing.board() as board:
-            outcome = run_all(
-                names or [],
-                Size(scale, seeds),
-                output,
-                workers=workers,
-                cluster=cluster,
-                progress=board,
-            )
+        with board() as progress:
+            where: dict[str, Any] = {"workers": workers, "cluster": cluster}
+            outcome = run_all(names or [], Size(scale, seeds), output, **where, progress=progress)
     except KeyboardInterrupt:
         sys.stderr.write("counsel: finished runs are kept; the same command resumes\n")
         raise typer.Exit(STOPPED) from None
-    if as_json:
-        print_json(printing.outcome_record(outcome))
-        return
-    printing.print_outcome(outcome)
-    typer.echo(f"Next: open {shlex.quote(str(outcome.files[0]))} in a browser")
+    _show(outcome, as_json=as_json)
 
 
 @app.command()
@@ -70,11 +62,15 @@ def figures(
     as_json: options.Json = False,
 ) -> None:
     """Draw the figures, test the claims and write the report again from saved runs."""
-    from counsel.cli import experiments_output as printing
-    from counsel.cli.console import print_json
     from counsel.experiments.reproduce import redraw
 
-    outcome = redraw(folder)
+    _show(redraw(folder), as_json=as_json)
+
+
+def _show(outcome: "Outcome", *, as_json: bool) -> None:
+    from counsel.cli import experiments_output as printing
+    from counsel.cli.console import print_json
+
     if as_json:
         print_json(printing.outcome_record(outcome))
         return

@@ -76,8 +76,7 @@ def learn(  # noqa: PLR0913 (one argument for each option)
         bool, typer.Option("--unknown-rewards", help="Learn the rewards too.")
     ] = False,
     may_repel: Annotated[
-        bool,
-        typer.Option("--may-repel", help="Allow for advice that repels (ucb-ad)."),
+        bool, typer.Option("--may-repel", help="Allow for advice that repels (ucb-ad).")
     ] = False,
     burn_in: Annotated[
         int | None,

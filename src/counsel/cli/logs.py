@@ -66,8 +66,7 @@ Groups = Annotated[
     ),
 ]
 Cautious = Annotated[
-    bool,
-    typer.Option("--cautious", help="Give only advice that helps in 95 % of resampled logs."),
+    bool, typer.Option("--cautious", help="Give only advice that helps in 95 % of resampled logs.")
 ]
 
 

@@ -30,10 +30,7 @@ Reverse = Annotated[
 ]
 Seed = Annotated[
     int,
-    typer.Option(
-        help="Random seed; the same seed gives the same results.",
-        callback=_check_seed,
-    ),
+    typer.Option(help="Random seed; the same seed gives the same results.", callback=_check_seed),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 

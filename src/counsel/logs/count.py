@@ -142,13 +142,7 @@ def link_decisions(log: Log, *, horizon: int) -> Any:  # noqa: ANN401 (Ibis ship
         at_last = (table.place < horizon - 1).ifelse(ENDED, CUT)
     recorded = table.next_state if log.has("next_state") else ibis.null("string")
     then = recorded.fill_null((table.gap == 1).ifelse(table.after, ibis.null("string")))
-    fate = ibis.cases(
-        (ends, ENDED),
-        (then.notnull(), 0),
-        (cut, CUT),
-        (last, at_last),
-        else_=CUT,
-    )
+    fate = ibis.cases((ends, ENDED), (then.notnull(), 0), (cut, CUT), (last, at_last), else_=CUT)
     apart = (table.gap == 1) & recorded.notnull() & (recorded != table.after) & ~ends
     return table.mutate(
         fate=fate.cast("int64"),
@@ -192,7 +186,7 @@ def _count(log: Log, *, by_step: bool) -> Tally:
         times=table.count(),
         priced=table.reward.count(),
         paid=above.sum().fill_null(0.0),
-        squares=(above * above).sum().fill_null(0.0),
+        paid_squares=(above * above).sum().fill_null(0.0),
         apart=table.apart.ifelse(1, 0).sum(),
     )
     groups = counts.to_pyarrow()
@@ -219,7 +213,7 @@ def _as_arrays(
     fate = groups["fate"].to_numpy()
     then = np.where(fate == 0, encode_labels(groups["then"], state_of | {None: 0}), fate)
     blocks = groups["block"].to_numpy(zero_copy_only=False).astype(str)
-    columns = {
+    columns: dict[str, Any] = {
         "block": np.unique(blocks, return_inverse=True)[1],
         "step": groups["at"].to_numpy().astype(np.int64),
         "state": encode_labels(groups["state"], state_of),
@@ -228,11 +222,9 @@ def _as_arrays(
         "then": then,
         "seen": ~groups["deaf"].to_numpy(zero_copy_only=False).astype(np.bool_),
         "opens": groups["opens"].to_numpy(zero_copy_only=False).astype(np.bool_),
-        "times": groups["times"].to_numpy().astype(np.float64),
-        "priced": groups["priced"].to_numpy().astype(np.float64),
-        "paid": groups["paid"].to_numpy().astype(np.float64),
-        "paid_squares": groups["squares"].to_numpy().astype(np.float64),
     }
+    for name in ("times", "priced", "paid", "paid_squares"):
+        columns[name] = groups[name].to_numpy().astype(np.float64)
     by = ("opens", "seen", "then", "action", "advice", "state", "step", "block")
     order = np.lexsort([columns[name] for name in by])
     return {name: sealed(np.ascontiguousarray(column[order])) for name, column in columns.items()}
