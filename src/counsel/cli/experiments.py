@@ -3,7 +3,7 @@
 import shlex
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -43,10 +43,12 @@ def reproduce(  # noqa: PLR0913 (one argument for each option)
 
     if workers is not None:
         whole("workers", workers, least=1)
+    size = Size(scale, seeds)
     try:
         with board() as progress:
-            where: dict[str, Any] = {"workers": workers, "cluster": cluster}
-            outcome = run_all(names or [], Size(scale, seeds), output, **where, progress=progress)
+            outcome = run_all(
+                names or [], size, output, workers=workers, cluster=cluster, progress=progress
+            )
     except KeyboardInterrupt:
         sys.stderr.write("counsel: finished runs are kept; the same command resumes\n")
         raise typer.Exit(STOPPED) from None

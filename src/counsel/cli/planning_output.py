@@ -27,6 +27,9 @@ from counsel.report.number_format import (
 from counsel.simulate.summary import Summary
 from counsel.worlds.catalogue import World
 
+VERTEX = ("advice_count", "value", "penalty_low", "penalty_high")
+"""The numbers of a vertex in JSON and CSV."""
+
 NOTHING = 5e-7
 """Pieces of advice per episode that count as none."""
 
@@ -144,27 +147,21 @@ def _range(low: float, high: float) -> str:
 
 def frontier_record(front: Frontier) -> dict[str, Any]:
     """Return the vertices of a frontier for JSON."""
-    return {
-        "complete": front.complete,
-        "vertices": [
-            {
-                "advice_count": vertex.advice_count,
-                "value": vertex.value,
-                "penalty_low": finite(vertex.penalties[0]),
-                "penalty_high": finite(vertex.penalties[1]),
-            }
-            for vertex in front.vertices
-        ],
-    }
+    vertices = [
+        {name: finite(number) for name, number in zip(VERTEX, numbers, strict=True)}
+        for numbers in _vertex_numbers(front)
+    ]
+    return {"complete": front.complete, "vertices": vertices}
 
 
 def frontier_csv(front: Frontier) -> str:
     """Return the vertices as CSV."""
-    lines = ["advice_count,value,penalty_low,penalty_high"]
-    for vertex in front.vertices:
-        low, high = vertex.penalties
-        lines.append(f"{vertex.advice_count!r},{vertex.value!r},{low!r},{high!r}")
-    return "\n".join(lines) + "\n"
+    rows = (",".join(map(repr, numbers)) for numbers in _vertex_numbers(front))
+    return "\n".join([",".join(VERTEX), *rows]) + "\n"
+
+
+def _vertex_numbers(front: Frontier) -> list[tuple[float, ...]]:
+    return [(vertex.advice_count, vertex.value, *vertex.penalties) for vertex in front.vertices]
 
 
 def print_explanation(explanation: Explanation) -> None:
@@ -210,22 +207,20 @@ def explanation_record(explanation: Explanation) -> dict[str, Any]:
 def print_worlds(catalogue: dict[str, World]) -> None:
     """Print the worlds by name."""
     has_others = any(world.package != "counsel" for world in catalogue.values())
-    columns = ("world", "what it is", "package") if has_others else ("world", "what it is")
+    columns = ("world", "what it is", "package")[: 2 + has_others]
     table = new_table(None, *columns, left=3)
     for name, world in catalogue.items():
-        cells = (name, world.summary, world.package)
-        table.add_row(*cells[: len(columns)])
+        table.add_row(*(name, world.summary, world.package)[: len(columns)])
     print_table(table)
 
 
 def worlds_record(catalogue: dict[str, World]) -> dict[str, Any]:
     """Return the worlds for JSON."""
-    return {
-        "worlds": [
-            {"name": name, "summary": world.summary, "package": world.package}
-            for name, world in catalogue.items()
-        ]
-    }
+    worlds = [
+        {"name": name, "summary": world.summary, "package": world.package}
+        for name, world in catalogue.items()
+    ]
+    return {"worlds": worlds}
 
 
 def print_play_out(played: Summary, exact: Evaluation) -> None:

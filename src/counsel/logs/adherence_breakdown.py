@@ -148,10 +148,8 @@ def _sum_over(estimates: Estimates, names: tuple[str, ...], axis: int | None) ->
     variance = total(n * m * (1.0 - m)) + total(((1.0 - lift) * n) ** 2 * uncertainty)
     error = np.full(given.shape, np.inf)
     error[some] = np.sqrt(variance[some]) / room[some]
-    seen = total(estimates.given)
-    return AdherenceBreakdown(
-        tuple(names[: given.size]), seen, total(estimates.matched), given, anyway, own_lift, error
-    )
+    seen = (total(estimates.given), total(estimates.matched))
+    return AdherenceBreakdown(names[: given.size], *seen, given, anyway, own_lift, error)
 
 
 def break_down(log: Log, table: Any, key: Any, estimates: Estimates) -> AdherenceBreakdown | None:  # noqa: ANN401

@@ -16,6 +16,7 @@ average of all decisions and is never left.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -147,32 +148,34 @@ def estimate(tally: Tally, sharing: Sharing, families: Floats | None = None) -> 
     world = _WorldBuilder(tally, taken, priced, paid, (row, then, times))
     person = _build_person(world, habit, lift * seen)
     reward_low, reward_high = _reward_intervals(tally, priced, above, squares)
-    to3 = (L, S, A)
     theta_low, theta_high = wilson(matched, given)
+    by_pair: dict[str, Any] = {
+        "taken": taken,
+        "priced": priced,
+        "reward": reward,
+        "reward_low": reward_low,
+        "reward_high": reward_high,
+        "given": given,
+        "matched": matched,
+        "adherence_low": theta_low,
+        "adherence_high": theta_high,
+        "lift": lift,
+        "lift_low": low,
+        "lift_high": high,
+        "usable": usable,
+    }
     return Estimates(
         problem=AdviceProblem(world.mdp, person),
-        taken=taken.reshape(to3),
-        priced=priced.reshape(to3),
-        reward=reward.reshape(to3),
-        reward_low=reward_low.reshape(to3),
-        reward_high=reward_high.reshape(to3),
         habit=habit,
-        given=given.reshape(to3),
-        matched=matched.reshape(to3),
         sent=sent.reshape(L, S, A + 1),
-        adherence_low=theta_low.reshape(to3),
-        adherence_high=theta_high.reshape(to3),
-        lift=lift.reshape(to3),
-        lift_low=low.reshape(to3),
-        lift_high=high.reshape(to3),
         seen=seen,
         families=pooled.families,
         move_row=row,
         move_then=then,
         move_times=times,
-        usable=usable.reshape(to3),
         guessed_rows=world.guessed_rows,
         unknown_states=world.unknown,
+        **{name: table.reshape(L, S, A) for name, table in by_pair.items()},
     )
 
 

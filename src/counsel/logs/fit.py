@@ -49,10 +49,8 @@ class Fit:
         The estimates with intervals; arrays [layer, s, a], one layer unless fitted by step.
     sharing
         Which pairs of state and advice share a lift.
-    columns
-        The log's columns of each role.
-    bins
-        The cut points of binned columns.
+    columns, bins
+        The log's columns of each role, and the cut points of binned columns.
     check
         The result of ``check_log``.
     notes
@@ -61,10 +59,9 @@ class Fit:
         The test of the adherence law; None if the data cannot test it.
     people
         How much each person listens; None if unknown, and in a model that was loaded from a file.
-    over_time
-        The trend of the lift over time; None likewise.
-    over_advice
-        The trend of the lift with the pieces of advice already given in the episode; None likewise.
+    over_time, over_advice
+        The trends of the lift over time, and with the pieces of advice already given in the
+        episode; None likewise.
 
     Examples
     --------

@@ -14,7 +14,7 @@ from counsel.drawing.maps import draw_map
 from counsel.estimate.intervals import wilson
 from counsel.report.demo_charts import draw_frontier, draw_regret
 from counsel.report.demo_player import Phase, Player, Reason
-from counsel.report.page_template import COMMON_STYLE, DARK_STYLE, table, whole_page
+from counsel.report.page_template import COMMON_STYLE, DARK_STYLE, table, table_head, whole_page
 
 ROWS = 6
 """Pieces of advice listed for each player."""
@@ -140,7 +140,7 @@ def _numbers(players: Sequence[Player]) -> str:
         *("player", "stars alone", "stars with advice", "crashes alone", "crashes with advice"),
         *("pieces of advice per flight", "decisions without advice"),
     )
-    return table(_head(("player",), names), "".join(rows))
+    return table(table_head(*names, text=1), "".join(rows))
 
 
 def _flights(player: Player, map: str, phases: Sequence[Phase]) -> str:
@@ -245,7 +245,8 @@ def _matches(players: Sequence[Player]) -> str:
             )
     if not rows:
         return ""
-    head = _head(("player", "advice"), ("matched", "95 % interval", "pieces", "true adherence"))
+    names = ("player", "advice", "matched", "95 % interval", "pieces", "true adherence")
+    head = table_head(*names, text=2)
     return f"<h3>How much each player listens, as observed</h3>{table(head, ''.join(rows))}"
 
 
@@ -286,7 +287,8 @@ def _reasons(player: Player) -> str:
     )
     if not rows:
         return ""
-    head = _head(("cell", "advice", "move without advice"), ("flights that hear it", "worth"))
+    names = ("cell", "advice", "move without advice", "flights that hear it", "worth")
+    head = table_head(*names, text=3)
     return f"<div><h3>{escape(player.name)}: most valuable advice</h3>{table(head, rows)}</div>"
 
 
@@ -390,12 +392,6 @@ def _habit(reason: Reason) -> str:
     """Return what the player would do without advice."""
     usual = sorted(((p, name) for name, p in reason.habit.items() if p > 0.005), reverse=True)
     return ", ".join(name if p > 0.995 else f"{name} {_percent(p)}" for p, name in usual)
-
-
-def _head(words: Sequence[str], numbers: Sequence[str]) -> str:
-    """Return the head cells of a table: columns of words, then of numbers."""
-    cells = [f"<th>{name}</th>" for name in words]
-    return "".join(cells + [f"<th class='number'>{name}</th>" for name in numbers])
 
 
 def _paragraphs(sentences: Sequence[str]) -> str:
