@@ -60,7 +60,7 @@ def main() -> None:
             raise
         _fail(usage().replace("\n", " "))
     if code == STOPPED:
-        sys.stderr.write("counsel: stopped; nothing was left half-written\n")
+        say("stopped; nothing was left half-written")
     sys.exit(code if isinstance(code, int) else 0)
 
 
@@ -85,7 +85,7 @@ def _reason(fault: Exception) -> str:
 
 
 def _fail(message: str) -> None:
-    sys.stderr.write(f"counsel: {message}\n")
+    say(message)
     sys.exit(2)
 
 
@@ -120,6 +120,11 @@ def read_problem(source: str) -> "AdviceProblem":
         names = ", ".join(worlds)
         raise CounselError(f"{source} is neither a problem (.npz) nor a world ({names})")
     return counsel.load(source)
+
+
+def say(text: str) -> None:
+    """Print a message beside the progress bar."""
+    sys.stderr.write(f"counsel: {text}\n")
 
 
 @contextmanager

@@ -1,14 +1,13 @@
 """The command that demonstrates the whole package: demo."""
 
 import shlex
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from counsel.cli import options
-from counsel.cli.app import app
+from counsel.cli.app import app, say
 
 if TYPE_CHECKING:
     import counsel
@@ -40,9 +39,6 @@ def demo(
             nonlocal played
             advance(record.episode - (played if record.episode > played else 0), standing(record))
             played = record.episode
-
-        def say(text: str) -> None:
-            sys.stderr.write(f"counsel: {text}\n")
 
         result = make_demo(
             output, episodes=episodes, penalty=penalty, seed=seed, show=show, say=say

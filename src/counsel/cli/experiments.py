@@ -1,14 +1,13 @@
 """Commands for the paper's experiments: reproduce, figures."""
 
 import shlex
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from counsel.cli import options
-from counsel.cli.app import STOPPED, app
+from counsel.cli.app import STOPPED, app, say
 
 if TYPE_CHECKING:
     from counsel.experiments.reproduce import Outcome
@@ -50,7 +49,7 @@ def reproduce(  # noqa: PLR0913 (one argument for each option)
                 names or [], size, output, workers=workers, cluster=cluster, progress=progress
             )
     except KeyboardInterrupt:
-        sys.stderr.write("counsel: finished runs are kept; the same command resumes\n")
+        say("finished runs are kept; the same command resumes")
         raise typer.Exit(STOPPED) from None
     _show(outcome, as_json=as_json)
 

@@ -2,14 +2,13 @@
 
 import re
 import shlex
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from counsel.cli import options
-from counsel.cli.app import STOPPED, app, read_problem
+from counsel.cli.app import STOPPED, app, read_problem, say
 from counsel.errors import CounselError
 
 if TYPE_CHECKING:
@@ -145,9 +144,6 @@ def learn(  # noqa: PLR0913 (one argument for each option)
             nonlocal played
             advance(record.episode - played, printing.standing(record))
             played = record.episode
-
-        def say(text: str) -> None:
-            sys.stderr.write(f"counsel: {text}\n")
 
         result = run(spec, problem, folder=output, resume=resume, show=show, say=say)
     if as_json:

@@ -165,9 +165,8 @@ def break_down(log: Log, table: Any, key: Any, estimates: Estimates) -> Adherenc
     with report_engine_errors(log.name):
         groups = counts.to_pyarrow()
     own_sb, likely_sb = _match_chances(estimates)
-    states: dict[str | None, int] = {name: i for i, name in enumerate(_states(estimates))}
-    actions: dict[str | None, int] = {name: i for i, name in enumerate(_actions(estimates))}
-    s, b = encode_labels(groups["state"], states), encode_labels(groups["advice"], actions)
+    s = encode_labels(groups["state"], _states(estimates))
+    b = encode_labels(groups["advice"], _actions(estimates))
     is_known = ~np.isnan(own_sb[s, b])
     keys = groups["key"].combine_chunks().filter(pa.array(is_known)).dictionary_encode()
     if not len(keys):

@@ -14,6 +14,7 @@ The outcome of a decision is, in this order: the end of the episode if ``termina
 ended if it is shorter than the longest, and was cut off at the horizon otherwise.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -208,17 +209,15 @@ def _as_arrays(
     actions: tuple[str, ...],
 ) -> dict[str, Any]:
     """Return the groups as arrays of a tally, in an order that does not depend on the engine."""
-    state_of: dict[str | None, int] = {name: i for i, name in enumerate(states)}
-    action_of: dict[str | None, int] = {name: i for i, name in enumerate(actions)}
     fate = groups["fate"].to_numpy()
-    then = np.where(fate == 0, encode_labels(groups["then"], state_of | {None: 0}), fate)
+    then = np.where(fate == 0, encode_labels(groups["then"], states, missing=0), fate)
     blocks = groups["block"].to_numpy(zero_copy_only=False).astype(str)
     columns: dict[str, Any] = {
         "block": np.unique(blocks, return_inverse=True)[1],
         "step": groups["at"].to_numpy().astype(np.int64),
-        "state": encode_labels(groups["state"], state_of),
-        "advice": encode_labels(groups["advice"], action_of | {None: len(actions)}),
-        "action": encode_labels(groups["action"], action_of),
+        "state": encode_labels(groups["state"], states),
+        "advice": encode_labels(groups["advice"], actions, missing=len(actions)),
+        "action": encode_labels(groups["action"], actions),
         "then": then,
         "seen": ~groups["deaf"].to_numpy(zero_copy_only=False).astype(np.bool_),
         "opens": groups["opens"].to_numpy(zero_copy_only=False).astype(np.bool_),
@@ -274,18 +273,17 @@ def _labels(log: Log) -> tuple[tuple[str, ...], tuple[str, ...]]:
     return tuple(sorted(states)), tuple(sorted(actions))
 
 
-def encode_labels(column: Any, index: dict[str | None, int]) -> Ints:  # noqa: ANN401
-    """Return the index of each label."""
+def encode_labels(column: Any, labels: Sequence[str], missing: int = -1) -> Ints:  # noqa: ANN401
+    """Return the index of each label, ``missing`` for NULL."""
     import pyarrow as pa
 
     whole = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
     encoded = whole.dictionary_encode()
     if isinstance(encoded, pa.ChunkedArray):
         encoded = encoded.unify_dictionaries().combine_chunks()
-    names = encoded.dictionary.to_pylist()
-    places = np.array([index[name] for name in names], dtype=np.int64)
+    index = {label: i for i, label in enumerate(labels)}
+    places = np.array([index[name] for name in encoded.dictionary.to_pylist()], dtype=np.int64)
     codes = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False)
-    missing = index.get(None, -1)
     if not places.size:
         return np.full(len(codes), missing, dtype=np.int64)
     return np.where(codes < 0, missing, places[codes]).astype(np.int64)

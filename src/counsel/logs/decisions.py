@@ -45,8 +45,7 @@ def _load(log: Log, fit: Fit) -> Decisions:
         *("episode", "place", "state", "advice", "action", "earlier", "reward", "fate"),
         recorded=recorded,
     ).order_by(["episode", "place"])
-    states: dict[str | None, int] = {name: i for i, name in enumerate(tally.states)}
-    actions: dict[str | None, int] = {name: i for i, name in enumerate(tally.actions)}
+    states, actions = tally.states, tally.actions
     batches: list[dict[str, Any]] = []
     last_name: object = None
     last_episode = -1
@@ -69,7 +68,7 @@ def _load(log: Log, fit: Fit) -> Decisions:
                 "episode": episode,
                 "place": numbers("place", np.int64),
                 "state": encode_labels(batch.column("state"), states),
-                "advice": encode_labels(batch.column("advice"), actions | {None: len(actions)}),
+                "advice": encode_labels(batch.column("advice"), actions, len(actions)),
                 "action": encode_labels(batch.column("action"), actions),
                 "earlier": numbers("earlier", np.int64),
                 "reward": numbers("reward", np.float64),

@@ -12,7 +12,6 @@ not justify it.
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from enum import Enum
 from typing import Any
 
 import numpy as np
@@ -30,15 +29,6 @@ DRAWS = 200
 
 DOUBT = 0.05
 """The share of draws in which advice may fail to help."""
-
-
-class SilenceReason(Enum):
-    """Why a plan gives no advice at all."""
-
-    NO_LIFT = "no lift is known"
-    DOUBT = "no advice passes the cautious rule"
-    LIMIT = "no advice is worth its price within the limit"
-    BEST = "silence is best"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -75,15 +65,15 @@ class LogPlan:
         return int((~self.doubtful & self.fit.problem.mdp.allowed).any(axis=2).sum()), cells
 
     @property
-    def silence_reason(self) -> SilenceReason:
+    def silence_reason(self) -> str:
         """Why the plan gives no advice, if it gives none."""
         if not self.fit.estimates.usable.any():
-            return SilenceReason.NO_LIFT
+            return "the data do not show that any advice moves people"
         if self.doubtful is not None and self.doubtful.all():
-            return SilenceReason.DOUBT
+            return "no advice helps in 95 % of resampled logs"
         if self._unlimited().advice_count > 0.0:
-            return SilenceReason.LIMIT
-        return SilenceReason.BEST
+            return "within this limit silence is best"
+        return "silence is best everywhere"
 
     def _unlimited(self) -> Plan:
         return solve(self.fit.problem, allow_reverse=False)

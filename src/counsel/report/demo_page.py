@@ -147,9 +147,7 @@ def _flights(player: Player, map: str, phases: Sequence[Phase]) -> str:
     """Return the map with the flights of one player."""
     shares = player.advice_by_phase(phases)
     where = _and([name for name, share in shares if share >= FEW])
-    finding = (
-        f"{player.name} hears advice {where}" if where else f"{player.name} hears no advice at all"
-    )
+    finding = f"{player.name} hears " + (f"advice {where}" if where else "no advice at all")
     spread = _and([f"{_percent(share)} come {name}" for name, share in shares])
     pieces = f"{_stars(player.learnt.pieces)} pieces of advice per flight"
     caption = (
@@ -252,11 +250,11 @@ def _matches(players: Sequence[Player]) -> str:
 
 def _policies(players: Sequence[Player], map: str) -> str:
     """Return the learnt advice in each cell."""
+    cells = ((player.name, *player.cells) for player in players)
     counts = _and(
         [
-            f"{advised} of the {reached} cells that {player.name} reaches"
-            for player in players
-            for advised, reached in (player.cells,)
+            f"{advised} of the {reached} cells that {name} reaches"
+            for name, advised, reached in cells
         ]
     )
     parts = [

@@ -14,18 +14,11 @@ from counsel.logs.check import THIN, Finding, LogCheck
 from counsel.logs.evaluate_log import TRUSTED_SAMPLE, LogEvaluation, PolicyEstimate
 from counsel.logs.fit import Fit
 from counsel.logs.law_test import LawTest
-from counsel.logs.plan import LogPlan, SilenceReason
+from counsel.logs.plan import LogPlan
 from counsel.logs.plan_table import PlanEntry
 from counsel.logs.report_contents import ReportContents
 from counsel.logs.sensitivity import SensitivityRange
 from counsel.report.number_format import count_of, in_full, percent, pieces_per_episode, short
-
-SILENCE = {
-    SilenceReason.NO_LIFT: "the data do not show that any advice moves people",
-    SilenceReason.DOUBT: "no advice helps in 95 % of resampled logs",
-    SilenceReason.LIMIT: "within this limit silence is best",
-    SilenceReason.BEST: "silence is best everywhere",
-}
 
 # The log and how much people listen.
 
@@ -222,7 +215,7 @@ def plan_caution(plan: LogPlan) -> str:
 
 def plan_silence(plan: LogPlan) -> str:
     """Say why a plan gives no advice, without a full stop."""
-    return f"The plan gives no advice: {SILENCE[plan.silence_reason]}"
+    return f"The plan gives no advice: {plan.silence_reason}"
 
 
 def thin_support(entries: Sequence[PlanEntry]) -> str | None:
@@ -335,7 +328,5 @@ def frontier_finding(contents: ReportContents) -> str:
 
 def sensitivity_case(case: SensitivityRange) -> tuple[str, str]:
     """Return a case of the sensitivity analysis: its assumption, and what the plan then adds."""
-    how = (
-        "no difference" if case.odds == 1.0 else f"odds up to {case.odds:g} times as large or small"
-    )
-    return how, f"{case.low:+.3g} to {case.high:+.3g}"
+    odds = f"odds up to {case.odds:g} times as large or small"
+    return "no difference" if case.odds == 1.0 else odds, f"{case.low:+.3g} to {case.high:+.3g}"
