@@ -180,15 +180,9 @@ def plan(  # noqa: PLR0913 (one argument for each option)
         raise CounselError(f"{model} is not a model (.npz); fit a table with: {command}")
     fitted = load_fit(model)
     with counting("Drawing episodes", DRAWS if cautious else 0) as show:
-        result = plan_advice(
-            fitted,
-            penalty=penalty,
-            budget=budget,
-            hard=hard,
-            cautious=cautious,
-            allow_reverse=allow_reverse,
-            show=show,
-        )
+        limit: dict[str, Any] = {"penalty": penalty, "budget": budget, "hard": hard}
+        rules: dict[str, Any] = {"cautious": cautious, "allow_reverse": allow_reverse}
+        result = plan_advice(fitted, **limit, **rules, show=show)
     if output is not None:
         write_tables(output, plan_columns(result))
     if as_json:

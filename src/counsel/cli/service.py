@@ -3,6 +3,7 @@
 import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -209,12 +210,8 @@ def _shown(database: str) -> str:
 
 
 def _need_extra() -> None:
-    try:
-        import alembic  # noqa: F401
-        import fastapi  # noqa: F401
-        import sqlalchemy  # noqa: F401
-        import uvicorn  # noqa: F401
-    except ModuleNotFoundError:
+    packages = ("alembic", "fastapi", "sqlalchemy", "uvicorn")
+    if any(find_spec(package) is None for package in packages):
         raise CounselError(
             "the service needs more packages; install them with: pip install 'counsel[service]'"
-        ) from None
+        )

@@ -115,12 +115,12 @@ def compare_people(log: Log, estimates: Estimates) -> People | None:
 
 def by_advice(estimates: Estimates) -> AdherenceBreakdown:
     """Return how much people listen to each advice, over all states."""
-    return _sum_over(estimates, _actions(estimates), axis=2)
+    return _sum_over(estimates, estimates.problem.mdp.action_labels or (), axis=2)
 
 
 def by_state(estimates: Estimates) -> AdherenceBreakdown:
     """Return how much people listen in each state, over all advice."""
-    return _sum_over(estimates, _states(estimates), axis=1)
+    return _sum_over(estimates, estimates.problem.mdp.state_labels or (), axis=1)
 
 
 def overall(estimates: Estimates) -> AdherenceBreakdown:
@@ -165,8 +165,9 @@ def break_down(log: Log, table: Any, key: Any, estimates: Estimates) -> Adherenc
     with report_engine_errors(log.name):
         groups = counts.to_pyarrow()
     own_sb, likely_sb = _match_chances(estimates)
-    s = encode_labels(groups["state"], _states(estimates))
-    b = encode_labels(groups["advice"], _actions(estimates))
+    mdp = estimates.problem.mdp
+    s = encode_labels(groups["state"], mdp.state_labels or ())
+    b = encode_labels(groups["advice"], mdp.action_labels or ())
     is_known = ~np.isnan(own_sb[s, b])
     keys = groups["key"].combine_chunks().filter(pa.array(is_known)).dictionary_encode()
     if not len(keys):
@@ -202,11 +203,3 @@ def _match_chances(estimates: Estimates) -> tuple[Floats, Floats]:
         for values in (own_lsb, estimates.lift)
     )
     return own, lift + (1.0 - lift) * own
-
-
-def _states(estimates: Estimates) -> tuple[str, ...]:
-    return estimates.problem.mdp.state_labels or ()
-
-
-def _actions(estimates: Estimates) -> tuple[str, ...]:
-    return estimates.problem.mdp.action_labels or ()

@@ -43,13 +43,8 @@ def resample_tally(tally: Tally, rng: np.random.Generator) -> Tally:
     blocks = tally.n_blocks
     drawn = rng.multinomial(blocks, np.full(blocks, 1.0 / blocks))
     weight = np.where(drawn > 0, drawn, NOT_DRAWN)[tally.block]
-    return replace(
-        tally,
-        times=tally.times * weight,
-        priced=tally.priced * weight,
-        paid=tally.paid * weight,
-        paid_squares=tally.paid_squares * weight,
-    )
+    counts = ("times", "priced", "paid", "paid_squares")
+    return replace(tally, **{name: getattr(tally, name) * weight for name in counts})
 
 
 def estimate_from_draws(value: float, draws: Floats, blocks: int) -> ValueEstimate:

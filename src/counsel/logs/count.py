@@ -19,9 +19,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from counsel._arrays import Floats, Ints, sealed
+from counsel._arrays import Bools, Floats, Ints, sealed
 from counsel.errors import CounselError
 from counsel.logs.read import Log, report_engine_errors
 
@@ -57,8 +56,8 @@ class Tally:
     advice: Ints  # the number of actions for silence
     action: Ints
     then: Ints  # the next state, ``ENDED`` or ``CUT``
-    seen: NDArray[np.bool_]  # false if the advice was shown but not seen
-    opens: NDArray[np.bool_]  # true for the first decision of an episode
+    seen: Bools  # false if the advice was shown but not seen
+    opens: Bools  # true for the first decision of an episode
     times: Floats
     priced: Floats  # the number of decisions with a reward
     paid: Floats  # the sum of these rewards above the least reward

@@ -250,13 +250,8 @@ def _matches(players: Sequence[Player]) -> str:
 
 def _policies(players: Sequence[Player], map: str) -> str:
     """Return the learnt advice in each cell."""
-    cells = ((player.name, *player.cells) for player in players)
-    counts = _and(
-        [
-            f"{advised} of the {reached} cells that {name} reaches"
-            for name, advised, reached in cells
-        ]
-    )
+    sentence = "{} of the {} cells that {} reaches"
+    counts = _and([sentence.format(*player.cells, player.name) for player in players])
     parts = [
         f"<section><h2 id='policy'>{escape(f'The machine advises in {counts}')}</h2>",
         "<p>An arrow is the advised move (two heads for Up-Up), a grey disc is silence. Marks are "

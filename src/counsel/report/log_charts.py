@@ -15,6 +15,8 @@ from counsel.logs.adherence_breakdown import AdherenceBreakdown
 from counsel.logs.adherence_trends import Trend
 from counsel.logs.report_contents import ReportContents
 
+Numbers = float | Floats
+
 MOST_ROWS = 25
 """The most states of the heat map, and rows of any other chart."""
 
@@ -91,11 +93,7 @@ def frontier_chart(contents: ReportContents) -> Chart:
             {
                 "x": [pieces],
                 "y": [estimate.value],
-                "error_y": _whiskers(
-                    np.array([estimate.high - estimate.value]),
-                    np.array([estimate.value - estimate.low]),
-                    SILENCE_TEXT,
-                ),
+                "error_y": _whiskers(estimate.value, estimate.low, estimate.high, SILENCE_TEXT),
                 "mode": "markers+text",
                 "text": [f"  {name}  "],
                 "textposition": "middle left" if pieces > 0.8 * x[-1] else "middle right",
@@ -123,7 +121,7 @@ def breakdown_chart(name: str, by: AdherenceBreakdown) -> Chart:
     matched = {
         "x": _list(share[order]),
         "y": names,
-        "error_x": _whiskers((high - share)[order], (share - low)[order], ADVICE),
+        "error_x": _whiskers(share[order], low[order], high[order], ADVICE),
         "mode": "markers",
         "marker": {"color": ADVICE, "size": 11, "symbol": "triangle-up"},
         "name": "matched",
@@ -213,7 +211,8 @@ def _layout(x: str, y: str, *, height: int) -> dict[str, Any]:
     }
 
 
-def _whiskers(above: Floats, below: Floats, colour: str) -> dict[str, Any]:
+def _whiskers(value: Numbers, low: Numbers, high: Numbers, colour: str) -> dict[str, Any]:
+    above, below = np.atleast_1d(high - value), np.atleast_1d(value - low)
     ends = {"array": _list(above), "arrayminus": _list(below)}
     return {"type": "data", "symmetric": False, **ends, "color": colour}
 
