@@ -146,7 +146,7 @@ def test_a_built_in_world_needs_no_file(command):
         (["solve", "night-shift", "--budget", "1", "--penalty", "1"], "not both"),
         (["solve", "night-shift", "--hard"], "needs a budget"),
         (["solve", "night-shift", "--budget", "1.5", "--hard"], "whole number"),
-        (["solve", "night-shift", "-o", "policy.xls"], "policy.xls must end in"),
+        (["solve", "night-shift", "-o", "policy.xls"], "policy.xls must be a file that ends in"),
         (["solve", "night-shift", "-o", "no/where.csv"], "cannot write no/where.csv"),
         (["frontier", "night-shift", "--max-vertices", "1"], "max_vertices"),
         (["explain", "night-shift", "--step", "12", "--state", "0"], "step is 12"),

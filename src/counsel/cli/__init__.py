@@ -1,4 +1,4 @@
-"""The command line: each family of commands parses and calls; its ``_output`` module prints."""
+"""The command line: one module per family of commands; large ones print in ``…_output``."""
 
 from counsel.cli import demo, experiments, learning, logs, planning, service
 from counsel.cli.app import main

@@ -1,4 +1,4 @@
-"""The command line application: shared options and error handling.
+"""The command line application and its error handling.
 
 No large module is imported until a command runs. Errors are one line on stderr and exit code 2.
 """
@@ -24,34 +24,6 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-
-
-Source = Annotated[
-    str,
-    typer.Argument(
-        metavar="PROBLEM", help="Problem file (.npz), or a world listed by `counsel worlds`."
-    ),
-]
-
-
-Penalty = Annotated[
-    float | None, typer.Option(help="Cost of each piece of advice, in units of reward.")
-]
-
-
-Budget = Annotated[float | None, typer.Option(help="Pieces of advice per episode, on average.")]
-
-
-Hard = Annotated[bool, typer.Option("--hard", help="Never exceed the budget in any episode.")]
-
-
-Reverse = Annotated[
-    bool, typer.Option("--allow-reverse", help="Allow advice that works by repelling.")
-]
-
-
-Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
-
 
 STOPPED = 130
 """The exit code after Ctrl-C, as in shells."""
@@ -88,7 +60,7 @@ def main() -> None:
             raise
         _fail(usage().replace("\n", " "))
     if code == STOPPED:
-        sys.stderr.write("counsel: stopped; nothing was left half-written\n")
+        say("stopped; nothing was left half-written")
     sys.exit(code if isinstance(code, int) else 0)
 
 
@@ -113,7 +85,7 @@ def _reason(fault: Exception) -> str:
 
 
 def _fail(message: str) -> None:
-    sys.stderr.write(f"counsel: {message}\n")
+    say(message)
     sys.exit(2)
 
 
@@ -150,14 +122,9 @@ def read_problem(source: str) -> "AdviceProblem":
     return counsel.load(source)
 
 
-def planning_options(
-    penalty: float | None, budget: float | None, *, hard: bool, allow_reverse: bool
-) -> str:
-    """Return the options of a plan as a user would type them."""
-    options = "" if penalty is None else f" --penalty {penalty:g}"
-    if budget is not None:
-        options += f" --budget {budget:g}" + (" --hard" if hard else "")
-    return options + (" --allow-reverse" if allow_reverse else "")
+def say(text: str) -> None:
+    """Print a message beside the progress bar."""
+    sys.stderr.write(f"counsel: {text}\n")
 
 
 @contextmanager

@@ -1,13 +1,16 @@
 """Commands for the paper's experiments: reproduce, figures."""
 
 import shlex
-import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from counsel.cli.app import STOPPED, Json, app
+from counsel.cli import options
+from counsel.cli.app import STOPPED, app, say
+
+if TYPE_CHECKING:
+    from counsel.experiments.reproduce import Outcome
 
 
 @app.command()
@@ -29,35 +32,26 @@ def reproduce(  # noqa: PLR0913 (one argument for each option)
     output: Annotated[
         Path, typer.Option("-o", "--out", metavar="DIR", help="Folder of the results.")
     ] = Path("reproduction"),
-    as_json: Json = False,
+    as_json: options.Json = False,
 ) -> None:
     """Run the paper's experiments, draw its figures and test its claims."""
     from counsel._arrays import whole
-    from counsel.cli import experiments_output as printing
-    from counsel.cli.console import print_json
+    from counsel.cli.experiments_output import board
     from counsel.experiments.experiment import Size
     from counsel.experiments.reproduce import reproduce as run_all
 
     if workers is not None:
         whole("workers", workers, least=1)
+    size = Size(scale, seeds)
     try:
-        with printing.board() as board:
+        with board() as progress:
             outcome = run_all(
-                names or [],
-                Size(scale, seeds),
-                output,
-                workers=workers,
-                cluster=cluster,
-                progress=board,
+                names or [], size, output, workers=workers, cluster=cluster, progress=progress
             )
     except KeyboardInterrupt:
-        sys.stderr.write("counsel: finished runs are kept; the same command resumes\n")
+        say("finished runs are kept; the same command resumes")
         raise typer.Exit(STOPPED) from None
-    if as_json:
-        print_json(printing.outcome_record(outcome))
-        return
-    printing.print_outcome(outcome)
-    typer.echo(f"Next: open {shlex.quote(str(outcome.files[0]))} in a browser")
+    _show(outcome, as_json=as_json)
 
 
 @app.command()
@@ -66,14 +60,18 @@ def figures(
         Path, typer.Argument(metavar="DIR", help="Folder written by `counsel reproduce`.")
     ],
     *,
-    as_json: Json = False,
+    as_json: options.Json = False,
 ) -> None:
     """Draw the figures, test the claims and write the report again from saved runs."""
-    from counsel.cli import experiments_output as printing
-    from counsel.cli.console import print_json
     from counsel.experiments.reproduce import redraw
 
-    outcome = redraw(folder)
+    _show(redraw(folder), as_json=as_json)
+
+
+def _show(outcome: "Outcome", *, as_json: bool) -> None:
+    from counsel.cli import experiments_output as printing
+    from counsel.cli.console import print_json
+
     if as_json:
         print_json(printing.outcome_record(outcome))
         return

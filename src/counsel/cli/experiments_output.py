@@ -17,13 +17,7 @@ from rich.progress import (
 
 from counsel.cli.console import new_table, print_table
 from counsel.experiments.experiment import Run
-from counsel.experiments.reproduce import (
-    Outcome,
-    cost,
-    headline,
-    number,
-    record_of,
-)
+from counsel.experiments.reproduce import Outcome, cost, headline, number, record_of
 from counsel.experiments.reproduce import Progress as RunProgress
 from counsel.experiments.store import RunResult
 

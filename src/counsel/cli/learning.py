@@ -2,13 +2,13 @@
 
 import re
 import shlex
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from counsel.cli.app import STOPPED, Budget, Json, Penalty, app, read_problem
+from counsel.cli import options
+from counsel.cli.app import STOPPED, app, read_problem, say
 from counsel.errors import CounselError
 
 if TYPE_CHECKING:
@@ -69,14 +69,13 @@ def learn(  # noqa: PLR0913 (one argument for each option)
     seed: Annotated[
         int | None, typer.Option(help="Random seed; the same seed gives the same run. Default: 0.")
     ] = None,
-    penalty: Penalty = None,
-    budget: Budget = None,
+    penalty: options.Penalty = None,
+    budget: options.Budget = None,
     unknown_rewards: Annotated[
         bool, typer.Option("--unknown-rewards", help="Learn the rewards too.")
     ] = False,
     may_repel: Annotated[
-        bool,
-        typer.Option("--may-repel", help="Allow for advice that repels (ucb-ad)."),
+        bool, typer.Option("--may-repel", help="Allow for advice that repels (ucb-ad).")
     ] = False,
     burn_in: Annotated[
         int | None,
@@ -99,17 +98,16 @@ def learn(  # noqa: PLR0913 (one argument for each option)
     resume: Annotated[
         bool, typer.Option("--resume", help="Resume the run in -o DIR with its settings.")
     ] = False,
-    as_json: Json = False,
+    as_json: options.Json = False,
 ) -> None:
     """Learn what to advise from simulated episodes, and measure the cost of learning."""
     from counsel.cli import learning_output as printing
     from counsel.cli.console import print_json, progress
-    from counsel.cli.summaries import LearningSummary
     from counsel.runs.manifest import read_spec
     from counsel.runs.run import run
     from counsel.runs.spec import Spec
 
-    options: dict[str, Any] = {
+    changes: dict[str, Any] = {
         "world": source,
         "algorithm": algorithm,
         "episodes": episodes,
@@ -137,7 +135,7 @@ def learn(  # noqa: PLR0913 (one argument for each option)
             "no problem is given; name a file (.npz) or a world listed by `counsel worlds`"
         )
     spec = Spec(
-        **(settings | {name: value for name, value in options.items() if value is not None})
+        **(settings | {name: value for name, value in changes.items() if value is not None})
     )
     problem, played = read_problem(spec.world), 0
     with progress("Learning", spec.episodes) as advance:
@@ -147,14 +145,11 @@ def learn(  # noqa: PLR0913 (one argument for each option)
             advance(record.episode - played, printing.standing(record))
             played = record.episode
 
-        def say(text: str) -> None:
-            sys.stderr.write(f"counsel: {text}\n")
-
         result = run(spec, problem, folder=output, resume=resume, show=show, say=say)
     if as_json:
         print_json(printing.run_record(spec, result))
     else:
-        printing.print_run(LearningSummary(spec, problem, result))
+        printing.print_run(spec, problem, result)
     if not result.finished:
         if output is not None and not as_json:
             typer.echo(f"Next: counsel learn -o {shlex.quote(str(output))} --resume")

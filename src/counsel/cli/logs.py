@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from counsel.cli.app import Budget, Hard, Json, Penalty, Reverse, app, planning_options, waiting
+from counsel.cli import options
+from counsel.cli.app import app, waiting
 from counsel.errors import CounselError
 
 if TYPE_CHECKING:
@@ -65,8 +66,7 @@ Groups = Annotated[
     ),
 ]
 Cautious = Annotated[
-    bool,
-    typer.Option("--cautious", help="Give only advice that helps in 95 % of resampled logs."),
+    bool, typer.Option("--cautious", help="Give only advice that helps in 95 % of resampled logs.")
 ]
 
 
@@ -78,7 +78,7 @@ def check(  # noqa: PLR0913 (one argument for each option)
     bins: Bins = None,
     actions: Actions = None,
     rewards: Rewards = None,
-    as_json: Json = False,
+    as_json: options.Json = False,
 ) -> None:
     """Check whether a table of past decisions can be fitted."""
     from counsel.cli import logs_output as printing
@@ -95,8 +95,8 @@ def check(  # noqa: PLR0913 (one argument for each option)
     if result.fatal:
         raise typer.Exit(2)
     if not as_json:
-        options = _options(columns, bins, actions=actions, rewards=rewards)
-        typer.echo(f"Next: counsel fit {shlex.quote(log)}{options} -o model.npz")
+        typed = _options(columns, bins, actions=actions, rewards=rewards)
+        typer.echo(f"Next: counsel fit {shlex.quote(log)}{typed} -o model.npz")
 
 
 @app.command()
@@ -114,14 +114,14 @@ def fit(  # noqa: PLR0913 (one argument for each option)
     share: Share = "pair",
     scale: Scale = "lift",
     groups: Groups = None,
-    as_json: Json = False,
+    as_json: options.Json = False,
 ) -> None:
     """Estimate how much people listen, what they do without advice, and which actions pay."""
     from counsel.cli import logs_output as printing
     from counsel.cli.console import print_json
     from counsel.logs.fit import fit as fit_log
 
-    _check_output(output, ".npz")
+    options.check_output(output, ".npz")
     with waiting(f"Fitting {log}"):
         model = fit_log(
             _read(log, columns, bins),
@@ -142,29 +142,29 @@ def fit(  # noqa: PLR0913 (one argument for each option)
         typer.echo(f"Wrote {output}.")
         typer.echo(f"Next: counsel plan {shlex.quote(str(output))} --budget 2 -o policy.csv")
         return
-    options = _options(columns, bins, actions=actions, rewards=rewards)
-    options += " --by-step" if by_step else ""
-    options += _typed(
+    typed = _options(columns, bins, actions=actions, rewards=rewards)
+    typed += " --by-step" if by_step else ""
+    typed += _typed(
         share=None if share == "pair" else share,
         scale=None if scale == "lift" else scale,
         groups=groups,
     )
-    typer.echo(f"Next: counsel fit {shlex.quote(log)}{options} -o model.npz")
+    typer.echo(f"Next: counsel fit {shlex.quote(log)}{typed} -o model.npz")
 
 
 @app.command()
 def plan(  # noqa: PLR0913 (one argument for each option)
     model: Annotated[Path, typer.Argument(metavar="MODEL", help="Model written by `counsel fit`.")],
     *,
-    penalty: Penalty = None,
-    budget: Budget = None,
-    hard: Hard = False,
+    penalty: options.Penalty = None,
+    budget: options.Budget = None,
+    hard: options.Hard = False,
     cautious: Cautious = False,
-    allow_reverse: Reverse = False,
+    allow_reverse: options.Reverse = False,
     output: Annotated[
         Path | None, typer.Option("-o", metavar="POLICY", help="Write the plan (.csv or .parquet).")
     ] = None,
-    as_json: Json = False,
+    as_json: options.Json = False,
 ) -> None:
     """Plan advice on a fitted model, within a budget or at a penalty."""
     from counsel._tables import write_tables
@@ -174,21 +174,15 @@ def plan(  # noqa: PLR0913 (one argument for each option)
     from counsel.logs.plan import DRAWS, plan_advice
     from counsel.logs.plan_table import plan_columns
 
-    _check_output(output, ".csv", ".parquet")
+    options.check_output(output, ".csv", ".parquet")
     if model.suffix != ".npz":
         command = f"counsel fit {shlex.quote(str(model))} -o model.npz"
         raise CounselError(f"{model} is not a model (.npz); fit a table with: {command}")
     fitted = load_fit(model)
     with counting("Drawing episodes", DRAWS if cautious else 0) as show:
-        result = plan_advice(
-            fitted,
-            penalty=penalty,
-            budget=budget,
-            hard=hard,
-            cautious=cautious,
-            allow_reverse=allow_reverse,
-            show=show,
-        )
+        limit: dict[str, Any] = {"penalty": penalty, "budget": budget, "hard": hard}
+        rules: dict[str, Any] = {"cautious": cautious, "allow_reverse": allow_reverse}
+        result = plan_advice(fitted, **limit, **rules, show=show)
     if output is not None:
         write_tables(output, plan_columns(result))
     if as_json:
@@ -197,9 +191,9 @@ def plan(  # noqa: PLR0913 (one argument for each option)
     printing.print_plan(result)
     source = shlex.quote(str(model))
     if output is None:
-        options = planning_options(penalty, budget, hard=hard, allow_reverse=allow_reverse)
-        options += " --cautious" if cautious else ""
-        typer.echo(f"Next: counsel plan {source}{options} -o policy.csv")
+        typed = options.planning_options(penalty, budget, hard=hard, allow_reverse=allow_reverse)
+        typed += " --cautious" if cautious else ""
+        typer.echo(f"Next: counsel plan {source}{typed} -o policy.csv")
         return
     typer.echo(f"Wrote {output}.")
     like = "" if fitted.has_plain_columns else f" --like {source}"
@@ -225,7 +219,7 @@ def evaluate(  # noqa: PLR0913 (one argument for each option)
         bool,
         typer.Option("--model-only", help="Accept the model's answer if the log cannot answer."),
     ] = False,
-    as_json: Json = False,
+    as_json: options.Json = False,
 ) -> None:
     """Estimate what a policy would have been worth, from a log of other advice."""
     from counsel.cli import logs_output as printing
@@ -245,8 +239,8 @@ def evaluate(  # noqa: PLR0913 (one argument for each option)
         return
     printing.print_evaluation(evaluation)
     if like is None:
-        options = _options(columns, bins)
-        typer.echo(f"Next: counsel report {shlex.quote(log)}{options} -o report.html")
+        typed = _options(columns, bins)
+        typer.echo(f"Next: counsel report {shlex.quote(log)}{typed} -o report.html")
 
 
 @app.command()
@@ -254,9 +248,9 @@ def report(  # noqa: PLR0913 (one argument for each option)
     log: Source,
     *,
     output: Annotated[Path, typer.Option("-o", metavar="PAGE", help="Write the page (.html).")],
-    penalty: Penalty = None,
-    budget: Budget = None,
-    hard: Hard = False,
+    penalty: options.Penalty = None,
+    budget: options.Budget = None,
+    hard: options.Hard = False,
     cautious: Cautious = False,
     columns: Columns = None,
     bins: Bins = None,
@@ -276,7 +270,7 @@ def report(  # noqa: PLR0913 (one argument for each option)
     from counsel.logs.report_contents import DRAWS, choose_budget, prepare_report
     from counsel.report.log_page import log_page
 
-    _check_output(output, ".html")
+    options.check_output(output, ".html")
     with waiting(f"Fitting {log}"):
         source = _read(log, columns, bins)
         sharing: dict[str, Any] = {"share": share, "scale": scale, "groups": _groups(groups)}
@@ -304,7 +298,7 @@ def demo_log(
         Path, typer.Option("-o", metavar="LOG", help="Write the log (.csv or .parquet).")
     ],
     shifts: Annotated[int, typer.Option(help="Number of shifts; each is an episode.")] = 15_000,
-    seed: Annotated[int, typer.Option(help="Random seed; the same seed gives the same log.")] = 0,
+    seed: options.Seed = 0,
 ) -> None:
     """Write an example log: shifts on a hospital ward with too many alarms."""
     import numpy as np
@@ -312,9 +306,7 @@ def demo_log(
     from counsel._tables import write_tables
     from counsel.worlds.ward import ward_table
 
-    _check_output(output, ".csv", ".parquet")
-    if seed < 0:
-        raise CounselError(f"--seed is {seed}; it must be 0 or more")
+    options.check_output(output, ".csv", ".parquet")
     table = ward_table(shifts=shifts, rng=np.random.default_rng(seed))
     write_tables(output, [table])
     typer.echo(f"Wrote {output}: {table['step'].values.size:,} decisions in {shifts:,} shifts.")
@@ -344,19 +336,11 @@ def _options(columns: str | None, bins: list[str] | None, **others: str | None) 
     return _typed(columns=columns) + "".join(_typed(bins=b) for b in bins or []) + _typed(**others)
 
 
-def _typed(**options: str | None) -> str:
+def _typed(**values: str | None) -> str:
     """Return options as a user would type them, without those that are None."""
     return "".join(
-        f" --{name} {shlex.quote(value)}" for name, value in options.items() if value is not None
+        f" --{name} {shlex.quote(value)}" for name, value in values.items() if value is not None
     )
-
-
-def _check_output(output: Path | None, *endings: str) -> None:
-    """Raise an error if a result cannot be written, before any work is done."""
-    if output is not None and (output.suffix not in endings or output.is_dir()):
-        raise CounselError(f"-o {output} must be a file that ends in {' or '.join(endings)}")
-    if output is not None and not output.parent.is_dir():
-        raise CounselError(f"cannot write {output}: there is no folder {output.parent}")
 
 
 def _names(text: str | None) -> tuple[str, ...] | None:

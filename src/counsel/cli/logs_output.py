@@ -133,22 +133,17 @@ def _move_records(fit: Fit) -> list[dict[str, Any]]:
     """Return the probability of every transition in the log."""
     tally, estimates = fit.tally, fit.estimates
     S, A = len(tally.states), len(tally.actions)
+    moves = (estimates.move_row, estimates.move_then, estimates.move_times, *estimates.moves())
     return [
         {
             "state": tally.states[row // A % S],
             "action": tally.actions[row % A],
             "next_state": None if then == S else tally.states[then],
             "times": int(times),
-            "probability": [float(share), float(low), float(high)],
+            "probability": [float(end) for end in interval],
         }
         | ({"step": int(row // A // S)} if tally.by_step else {})
-        for row, then, times, share, low, high in zip(
-            estimates.move_row,
-            estimates.move_then,
-            estimates.move_times,
-            *estimates.moves(),
-            strict=True,
-        )
+        for row, then, times, *interval in zip(*moves, strict=True)
     ]
 
 

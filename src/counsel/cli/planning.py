@@ -7,18 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from counsel.cli.app import (
-    Budget,
-    Hard,
-    Json,
-    Penalty,
-    Reverse,
-    Source,
-    app,
-    planning_options,
-    read_problem,
-    waiting,
-)
+from counsel.cli import options
+from counsel.cli.app import app, read_problem, waiting
 from counsel.errors import CounselError
 
 if TYPE_CHECKING:
@@ -29,66 +19,62 @@ if TYPE_CHECKING:
 
 @app.command()
 def solve(  # noqa: PLR0913 (one argument for each option)
-    source: Source,
+    source: options.Source,
     *,
-    penalty: Penalty = None,
-    budget: Budget = None,
-    hard: Hard = False,
-    allow_reverse: Reverse = False,
+    penalty: options.Penalty = None,
+    budget: options.Budget = None,
+    hard: options.Hard = False,
+    allow_reverse: options.Reverse = False,
     output: Annotated[
         Path | None,
         typer.Option("-o", metavar="POLICY", help="Write the policy (.csv, .parquet or .npz)."),
     ] = None,
-    as_json: Json = False,
+    as_json: options.Json = False,
 ) -> None:
     """Find the best advice: without a limit, at a penalty, or within a budget."""
     import counsel
     from counsel.cli import planning_output as printing
     from counsel.cli.console import print_json
-    from counsel.cli.summaries import PlanSummary
 
-    if output is not None and output.suffix not in (".csv", ".parquet", ".npz"):
-        raise CounselError(f"-o {output} must end in .csv, .parquet or .npz")
+    options.check_output(output, ".csv", ".parquet", ".npz")
     problem = read_problem(source)
     plan = counsel.solve(
         problem, penalty=penalty, budget=budget, hard=hard, allow_reverse=allow_reverse
     )
     if output is not None:
         counsel.save_policy(plan.policy, output, problem=problem)
-    summary = PlanSummary.of(problem, plan)
     if as_json:
-        print_json(printing.plan_record(summary, output))
+        print_json(printing.plan_record(problem, plan, output))
         return
-    printing.print_plan(summary, reverse_left_out=not allow_reverse)
-    options = planning_options(penalty, budget, hard=hard, allow_reverse=allow_reverse)
+    printing.print_plan(problem, plan, reverse_left_out=not allow_reverse)
+    typed = options.planning_options(penalty, budget, hard=hard, allow_reverse=allow_reverse)
     if output is None:
-        typer.echo(f"Next: counsel solve {shlex.quote(source)}{options} -o policy.csv")
+        typer.echo(f"Next: counsel solve {shlex.quote(source)}{typed} -o policy.csv")
         return
     typer.echo(f"Wrote {output}.")
     state = _first_state(problem)
-    typer.echo(f"Next: counsel explain {shlex.quote(source)}{options} --step 0 --state {state}")
+    typer.echo(f"Next: counsel explain {shlex.quote(source)}{typed} --step 0 --state {state}")
 
 
 @app.command()
 def frontier(
-    source: Source,
+    source: options.Source,
     *,
     max_vertices: Annotated[
         int, typer.Option(help="Largest number of vertices; the rest is bounded.")
     ] = 1000,
-    allow_reverse: Reverse = False,
+    allow_reverse: options.Reverse = False,
     output: Annotated[
         Path | None, typer.Option("-o", metavar="FILE", help="Write the vertices (.csv).")
     ] = None,
-    as_json: Json = False,
+    as_json: options.Json = False,
 ) -> None:
     """Trace what every number of pieces of advice per episode is worth."""
     import counsel
     from counsel.cli import planning_output as printing
     from counsel.cli.console import print_json
 
-    if output is not None and output.suffix != ".csv":
-        raise CounselError(f"-o {output} must end in .csv")
+    options.check_output(output, ".csv")
     problem = read_problem(source)
     with waiting(f"Tracing up to {max_vertices} vertices (fewer with --max-vertices)"):
         front = counsel.frontier(problem, max_vertices=max_vertices, allow_reverse=allow_reverse)
@@ -107,18 +93,18 @@ def frontier(
 
 @app.command()
 def explain(  # noqa: PLR0913 (one argument for each option)
-    source: Source,
+    source: options.Source,
     *,
     step: Annotated[int, typer.Option(help="Step, counted from 0.")],
     state: Annotated[str, typer.Option(help="Number or label of the state.")],
-    penalty: Penalty = None,
-    budget: Budget = None,
-    hard: Hard = False,
-    allow_reverse: Reverse = False,
+    penalty: options.Penalty = None,
+    budget: options.Budget = None,
+    hard: options.Hard = False,
+    allow_reverse: options.Reverse = False,
     pieces_left: Annotated[
         int | None, typer.Option(help="Pieces left under a hard budget. Default: all.")
     ] = None,
-    as_json: Json = False,
+    as_json: options.Json = False,
 ) -> None:
     """Explain why the plan advises, or stays silent, at one step in one state."""
     import counsel
@@ -138,7 +124,7 @@ def explain(  # noqa: PLR0913 (one argument for each option)
 
 
 @app.command()
-def worlds(*, as_json: Json = False) -> None:
+def worlds(*, as_json: options.Json = False) -> None:
     """List the worlds that can be named instead of a problem file."""
     import counsel.worlds
     from counsel.cli import planning_output as printing
@@ -154,42 +140,35 @@ def worlds(*, as_json: Json = False) -> None:
 
 @app.command()
 def play_out(  # noqa: PLR0913 (one argument for each option)
-    source: Source,
+    source: options.Source,
     *,
     policy: Annotated[
         str,
         typer.Option(help="A policy file (.npz), or best (the best advice), or never (silence)."),
     ] = "best",
+    penalty: options.Penalty = None,
+    budget: options.Budget = None,
+    hard: options.Hard = False,
+    allow_reverse: options.Reverse = False,
     episodes: Annotated[int, typer.Option(help="Number of episodes.")] = 1000,
-    seed: Annotated[
-        int, typer.Option(help="Random seed; the same seed gives the same episodes.")
-    ] = 0,
-    penalty: Penalty = None,
-    budget: Budget = None,
-    hard: Hard = False,
-    allow_reverse: Reverse = False,
+    seed: options.Seed = 0,
     output: Annotated[
         Path | None,
         typer.Option("-o", metavar="LOG", help="Write every decision (.csv or .parquet)."),
     ] = None,
-    as_json: Json = False,
+    as_json: options.Json = False,
 ) -> None:
     """Simulate episodes with a person and measure what the advice is worth."""
     import numpy as np
 
     import counsel
     from counsel._arrays import whole
-    from counsel._tables import TABLES
     from counsel.cli import planning_output as printing
     from counsel.cli.console import print_json, progress
-    from counsel.cli.summaries import PlayOutSummary
     from counsel.simulate.summary import Summary
 
-    if output is not None and (output.suffix not in TABLES or output.is_dir()):
-        raise CounselError(f"-o {output} must be a file that ends in .csv or .parquet")
+    options.check_output(output, ".csv", ".parquet")
     whole("--episodes", episodes, least=1)
-    if seed < 0:
-        raise CounselError(f"--seed is {seed}; it must be 0 or more")
     problem = read_problem(source)
     limit = {"penalty": penalty, "budget": budget, "hard": hard, "allow_reverse": allow_reverse}
     chosen = _policy(problem, policy, **limit)
@@ -211,19 +190,20 @@ def play_out(  # noqa: PLR0913 (one argument for each option)
                 pass
         else:
             counsel.save_log(batches(), output, problem=problem, person=source)
-    summary = PlayOutSummary.of(played, chosen)
+    # Played episodes end early; so must the policy whose exact value stands beside them.
+    exact = counsel.evaluate(problem, chosen.silent_where(problem.mdp.over))
     if as_json:
         settings = {"problem": source, "policy": policy, "seed": seed, "penalty": penalty}
         settings |= {"budget": budget, "hard": hard, "written": output and str(output)}
-        print_json(settings | printing.play_out_record(summary))
+        print_json(settings | printing.play_out_record(played, exact))
         return
-    printing.print_play_out(summary)
+    printing.print_play_out(played, exact)
     if output is not None:
         typer.echo(f"Wrote {output}.")
         typer.echo(f"Next: counsel frontier {shlex.quote(source)}")
         return
     again = f"counsel play-out {shlex.quote(source)} --policy {shlex.quote(policy)}"
-    again += planning_options(penalty, budget, hard=hard, allow_reverse=allow_reverse)
+    again += options.planning_options(penalty, budget, hard=hard, allow_reverse=allow_reverse)
     typer.echo(f"Next: {again} --episodes {episodes} --seed {seed} -o log.csv")
 
 

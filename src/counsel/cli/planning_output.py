@@ -3,33 +3,41 @@
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import typer
 
+import counsel
+from counsel._arrays import Ints
 from counsel.cli.console import ROWS, finite, new_table, print_table
-from counsel.cli.summaries import (
-    FrontierSummary,
-    MatchRate,
-    PlanSummary,
-    PlayOutSummary,
-    match_rates,
-)
+from counsel.estimate.intervals import Z, wilson
+from counsel.model.problem import AdviceProblem
+from counsel.planning.evaluate import Evaluation
 from counsel.planning.explain import Explanation
 from counsel.planning.frontier import Frontier
+from counsel.planning.plan import Plan
+from counsel.planning.silence import value_alone
 from counsel.report.number_format import (
     count_of,
     in_full,
     percent,
     pieces_of_advice,
+    pieces_per_episode,
     short,
-    verb_for,
 )
+from counsel.simulate.summary import Summary
 from counsel.worlds.catalogue import World
 
+VERTEX = ("advice_count", "value", "penalty_low", "penalty_high")
+"""The numbers of a vertex in JSON and CSV."""
 
-def print_plan(summary: PlanSummary, *, reverse_left_out: bool) -> None:
+NOTHING = 5e-7
+"""Pieces of advice per episode that count as none."""
+
+
+def print_plan(problem: AdviceProblem, plan: Plan, *, reverse_left_out: bool) -> None:
     """Print the value of a plan, and where and when it gives advice."""
-    problem, plan, outcome = summary.problem, summary.plan, summary.outcome
-    typer.echo(_headline(summary))
+    alone, outcome = value_alone(problem), counsel.evaluate(problem, plan.policy)
+    typer.echo(_headline(plan, alone))
     if len(plan.reverse):
         typer.echo(
             f"At {count_of(len(plan.reverse), 'combination')} of step and state the advice works "
@@ -42,16 +50,19 @@ def print_plan(summary: PlanSummary, *, reverse_left_out: bool) -> None:
     table.add_row("expected reward", in_full(plan.value))
     if plan.penalty:
         table.add_row("reward less the penalty", in_full(plan.penalised_value))
-    table.add_row("expected reward without advice", in_full(summary.alone))
+    table.add_row("expected reward without advice", in_full(alone))
     table.add_row("pieces of advice", short(plan.advice_count))
     table.add_row("price of a piece, in reward", short(plan.price))
     print_table(table)
-    if summary.is_silent:
+    if plan.advice_count < NOTHING:
         return
     places = new_table("Where the advice goes", "state", "advice", "pieces per episode", left=2)
-    for s, a, pieces in summary.busiest(10):
-        name = problem.mdp.state_labels[s] if problem.mdp.state_labels else str(s)
-        places.add_row(name, problem.mdp.action_name(a), short(pieces))
+    pieces_sa = outcome.pieces
+    for i in np.argsort(-pieces_sa, axis=None, kind="stable")[:10]:
+        s, a = divmod(int(i), problem.n_actions)
+        if pieces_sa[s, a] >= NOTHING:
+            name = problem.mdp.state_labels[s] if problem.mdp.state_labels else str(s)
+            places.add_row(name, problem.mdp.action_name(a), short(float(pieces_sa[s, a])))
     if places.row_count:
         print_table(places)
     rates = new_table("When the advice comes", "step", "chance of advice", "expected reward")
@@ -62,17 +73,14 @@ def print_plan(summary: PlanSummary, *, reverse_left_out: bool) -> None:
         typer.echo(f"({problem.horizon - ROWS} more steps; --json has all)")
 
 
-def _headline(summary: PlanSummary) -> str:
+def _headline(plan: Plan, value_alone: float) -> str:
     """State the finding in one sentence."""
-    plan, alone = summary.plan, in_full(summary.alone)
-    if summary.gain is not None:
-        most = ""
-        if plan.hard:
-            most = f", never more than {plan.policy.budget},"
-        count = plan.advice_count
+    gain, alone = plan.value - value_alone, in_full(value_alone)
+    if gain > 1e-12 * max(1.0, abs(value_alone)):
+        limit = " on average" + (f", never more than {plan.policy.budget}," if plan.hard else "")
         return (
-            f"{pieces_of_advice(count)} per episode on average{most} {verb_for(count, 'raise')} "
-            f"the expected reward from {alone} to {in_full(plan.value)} (+{short(summary.gain)})."
+            f"{pieces_per_episode(plan.advice_count, 'raise', limit)} the expected reward from "
+            f"{alone} to {in_full(plan.value)} (+{short(gain)})."
         )
     if plan.penalty:
         return f"At this penalty silence is best: the person alone earns {alone} per episode."
@@ -81,52 +89,56 @@ def _headline(summary: PlanSummary) -> str:
     return f"Silence is best: no advice earns more than the person alone, {alone} per episode."
 
 
-def plan_record(summary: PlanSummary, output: Path | None) -> dict[str, Any]:
+def plan_record(problem: AdviceProblem, plan: Plan, output: Path | None) -> dict[str, Any]:
     """Return a plan for JSON."""
-    plan, outcome = summary.plan, summary.outcome
+    outcome = counsel.evaluate(problem, plan.policy)
     return {
         "value": plan.value,
         "penalised_value": plan.penalised_value,
         "advice_count": plan.advice_count,
         "penalty": plan.penalty,
         "price": finite(plan.price),
-        "value_alone": summary.alone,
+        "value_alone": value_alone(problem),
         "hard": plan.hard,
         "reverse": plan.reverse.tolist(),
         "advice_rate": outcome.advice_rate.tolist(),
         "reward": outcome.reward.tolist(),
-        "written": None if output is None else str(output),
+        "written": output and str(output),
     }
 
 
 def print_frontier(front: Frontier) -> None:
     """Print what one, two and three pieces are worth, and the vertices of the frontier."""
-    summary = FrontierSummary(front)
-    if summary.benefit <= 0.0:
-        alone = short(summary.alone)
-        typer.echo(f"Advice never helps: the person alone earns {alone} per episode.")
-    for pieces, low, high in summary.shares_of_budgets():
-        share = percent(low) if high - low <= 0.005 else f"{100 * low:.0f} to {percent(high)}"
-        typer.echo(
-            f"{pieces_of_advice(pieces)} per episode {verb_for(pieces, 'keep')} {share} of what "
-            "unlimited advice is worth."
-        )
-    title = f"The frontier, {count_of(len(front.vertices), 'vertex', 'vertices')}"
+    vertices, last = front.vertices, front.vertices[-1]
+    alone = vertices[0].value
+    benefit = last.value - alone
+
+    def share(value: float) -> float:
+        return (value - alone) / benefit if benefit > 0.0 else 0.0
+
+    if benefit <= 0.0:
+        typer.echo(f"Advice never helps: the person alone earns {short(alone)} per episode.")
+    for pieces in (1.0, 2.0, 3.0):
+        if vertices[0].advice_count <= pieces < last.advice_count:
+            low, high = map(share, front.bounds(pieces))
+            kept = percent(low) if high - low <= 0.005 else f"{100 * low:.0f} to {percent(high)}"
+            typer.echo(
+                f"{pieces_per_episode(pieces, 'keep')} {kept} of what unlimited advice is worth."
+            )
+    title = f"The frontier, {count_of(len(vertices), 'vertex', 'vertices')}"
     if not front.complete:
         title += " (incomplete: raise --max-vertices; a budget is solved exactly nevertheless)"
     table = new_table(
         title, "pieces of advice", "expected reward", "of unlimited", "best at penalties"
     )
-    for vertex in summary.vertices(ROWS):
-        table.add_row(
-            short(vertex.advice_count),
-            f"{vertex.value:.6g}",
-            percent(summary.share(vertex.value), 1),
-            _range(*vertex.penalties),
-        )
+    shown = np.linspace(0, len(vertices) - 1, min(len(vertices), ROWS)).round().astype(int)
+    for i in shown:
+        pieces, value = vertices[i].advice_count, vertices[i].value
+        cells = (f"{value:.6g}", percent(share(value), 1), _range(*vertices[i].penalties))
+        table.add_row(short(pieces), *cells)
     print_table(table)
-    if len(front.vertices) > ROWS:
-        typer.echo(f"({ROWS} of {len(front.vertices)} shown; --json and -o have all)")
+    if len(vertices) > ROWS:
+        typer.echo(f"({ROWS} of {len(vertices)} shown; --json and -o have all)")
 
 
 def _range(low: float, high: float) -> str:
@@ -135,32 +147,25 @@ def _range(low: float, high: float) -> str:
 
 def frontier_record(front: Frontier) -> dict[str, Any]:
     """Return the vertices of a frontier for JSON."""
-    return {
-        "complete": front.complete,
-        "vertices": [
-            {
-                "advice_count": vertex.advice_count,
-                "value": vertex.value,
-                "penalty_low": finite(vertex.penalties[0]),
-                "penalty_high": finite(vertex.penalties[1]),
-            }
-            for vertex in front.vertices
-        ],
-    }
+    vertices = [
+        {name: finite(number) for name, number in zip(VERTEX, numbers, strict=True)}
+        for numbers in _vertex_numbers(front)
+    ]
+    return {"complete": front.complete, "vertices": vertices}
 
 
 def frontier_csv(front: Frontier) -> str:
     """Return the vertices as CSV."""
-    lines = ["advice_count,value,penalty_low,penalty_high"]
-    for vertex in front.vertices:
-        low, high = vertex.penalties
-        lines.append(f"{vertex.advice_count!r},{vertex.value!r},{low!r},{high!r}")
-    return "\n".join(lines) + "\n"
+    rows = (",".join(map(repr, numbers)) for numbers in _vertex_numbers(front))
+    return "\n".join([",".join(VERTEX), *rows]) + "\n"
+
+
+def _vertex_numbers(front: Frontier) -> list[tuple[float, ...]]:
+    return [(vertex.advice_count, vertex.value, *vertex.penalties) for vertex in front.vertices]
 
 
 def print_explanation(explanation: Explanation) -> None:
     """Print the numbers behind an explanation."""
-    low, high = explanation.criticality
     table = new_table(None, "at this step in this state", "", left=1)
     for name, probability in zip(explanation.action_names, explanation.own, strict=True):
         table.add_row(f"without advice: {name}", percent(probability, 1))
@@ -170,25 +175,24 @@ def print_explanation(explanation: Explanation) -> None:
         table.add_row("advantage", short(explanation.advantage))
         table.add_row("gain = lift × advantage", short(explanation.gain))
     table.add_row("price of a piece", short(explanation.price))
-    table.add_row("criticality", short(low) if low == high else f"{short(low)} to {short(high)}")
+    table.add_row("criticality", _range(*explanation.criticality))
     print_table(table)
 
 
 def explanation_record(explanation: Explanation) -> dict[str, Any]:
     """Return an explanation for JSON."""
-    considered = (
-        None if explanation.considered is None else explanation.action_names[explanation.considered]
-    )
+
+    def name(action: int | None) -> str | None:
+        return None if action is None else explanation.action_names[action]
+
     return {
         "sentence": explanation.sentence,
         "step": explanation.step,
         "state": explanation.state,
         "pieces_left": explanation.pieces_left,
-        "advice": None
-        if explanation.advice is None
-        else explanation.action_names[explanation.advice],
+        "advice": name(explanation.advice),
         "probability": explanation.probability,
-        "considered": considered,
+        "considered": name(explanation.considered),
         "own": dict(zip(explanation.action_names, explanation.own.tolist(), strict=True)),
         "lift": explanation.lift,
         "advantage": explanation.advantage,
@@ -203,56 +207,56 @@ def explanation_record(explanation: Explanation) -> dict[str, Any]:
 def print_worlds(catalogue: dict[str, World]) -> None:
     """Print the worlds by name."""
     has_others = any(world.package != "counsel" for world in catalogue.values())
-    columns = ("world", "what it is", "package") if has_others else ("world", "what it is")
+    columns = ("world", "what it is", "package")[: 2 + has_others]
     table = new_table(None, *columns, left=3)
     for name, world in catalogue.items():
-        cells = (name, world.summary, world.package)
-        table.add_row(*cells[: len(columns)])
+        table.add_row(*(name, world.summary, world.package)[: len(columns)])
     print_table(table)
 
 
 def worlds_record(catalogue: dict[str, World]) -> dict[str, Any]:
     """Return the worlds for JSON."""
-    return {
-        "worlds": [
-            {"name": name, "summary": world.summary, "package": world.package}
-            for name, world in catalogue.items()
-        ]
-    }
+    worlds = [
+        {"name": name, "summary": world.summary, "package": world.package}
+        for name, world in catalogue.items()
+    ]
+    return {"worlds": worlds}
 
 
-def print_play_out(summary: PlayOutSummary) -> None:
+def print_play_out(played: Summary, exact: Evaluation) -> None:
     """Print the means of played episodes, beside their exact expectation."""
-    played = summary.played
     typer.echo(
         f"{count_of(played.episodes, 'episode')}: {pieces_of_advice(played.pieces.mean)} and a "
         f"reward of {in_full(played.reward.mean)} per episode on average; without advice this "
-        f"person earns {in_full(summary.alone)}."
+        f"person earns {in_full(value_alone(played.problem))}."
     )
     table = new_table(None, "per episode", "played", "± 95 %", "exact", left=1)
-    for name, mean, half, exact in summary.means():
-        table.add_row(name, in_full(mean), short(half), in_full(exact))
+    for name, mean, expected in (
+        ("reward", played.reward, exact.value),
+        ("pieces of advice", played.pieces, exact.advice_count),
+    ):
+        table.add_row(name, in_full(mean.mean), short(Z * mean.error), in_full(expected))
     table.add_row("decisions", short(played.decisions / played.episodes), "", "")
     table.add_row("ended before the horizon", percent(played.ended / played.episodes, 1), "", "")
     print_table(table)
-    print_match_rates(match_rates(played.problem, played.given_a, played.matched_a))
+    print_match_rates(played.problem, played.matched_a, played.given_a)
 
 
-def print_match_rates(rates: list[MatchRate]) -> None:
+def print_match_rates(problem: AdviceProblem, matched_a: Ints, given_a: Ints) -> None:
     """Print how often each advice was matched, if any was given."""
-    if not rates:
+    if not given_a.any():
         return
     table = new_table("How often advice was matched", "advice", "given", "matched", "95 %", left=1)
-    for rate in rates:
-        share, low, high = rate.share
-        ends = f"{100 * low:.1f} to {percent(high, 1)}"
-        table.add_row(rate.name, f"{rate.given:,}", percent(share, 1), ends)
+    for a in np.flatnonzero(given_a):
+        low, high = wilson(int(matched_a[a]), int(given_a[a]))
+        share, ends = matched_a[a] / given_a[a], f"{100 * low:.1f} to {percent(float(high), 1)}"
+        table.add_row(problem.mdp.action_name(int(a)), f"{given_a[a]:,}", percent(share, 1), ends)
     print_table(table)
 
 
-def play_out_record(summary: PlayOutSummary) -> dict[str, Any]:
+def play_out_record(played: Summary, exact: Evaluation) -> dict[str, Any]:
     """Return played episodes for JSON."""
-    played, problem = summary.played, summary.played.problem
+    problem = played.problem
     return {
         "episodes": played.episodes,
         "reward": played.reward.mean,
@@ -261,9 +265,9 @@ def play_out_record(summary: PlayOutSummary) -> dict[str, Any]:
         "advice_count_standard_error": finite(played.pieces.error),
         "decisions": played.decisions,
         "ended": played.ended,
-        "exact_value": summary.exact.value,
-        "exact_advice_count": summary.exact.advice_count,
-        "value_alone": summary.alone,
+        "exact_value": exact.value,
+        "exact_advice_count": exact.advice_count,
+        "value_alone": value_alone(problem),
         "advice": [
             {
                 "advice": problem.mdp.action_name(a),

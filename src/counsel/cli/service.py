@@ -1,22 +1,27 @@
 """Commands for the service: serve, and API keys."""
 
 import shlex
-from typing import Annotated
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from counsel.cli.app import Json, app
+from counsel.cli import options
+from counsel.cli.app import app
 from counsel.errors import CounselError
 
-Database = Annotated[
-    str,
-    typer.Option(
-        "--db",
-        metavar="URL",
-        envvar="COUNSEL_DB",
-        help="A SQLite file, or postgresql+psycopg://user:password@host/name.",
-    ),
-]
+if TYPE_CHECKING:
+    from sqlalchemy import Connection
+
+DATABASE = typer.Option(
+    "--db",
+    metavar="URL",
+    envvar="COUNSEL_DB",
+    help="A SQLite file (counsel.db), or postgresql+psycopg://user:password@host/name.",
+)
+Database = Annotated[str, DATABASE]
 Tenant = Annotated[
     str, typer.Option(help="The tenant; a key gives access to this tenant's data only.")
 ]
@@ -28,23 +33,14 @@ app.add_typer(keys, name="keys")
 @app.command()
 def serve(  # noqa: PLR0913 (options)
     *,
-    database: Annotated[
-        str | None,
-        typer.Option(
-            "--db",
-            metavar="URL",
-            envvar="COUNSEL_DB",
-            help="A SQLite file (counsel.db), or postgresql+psycopg://user:password@host/name.",
-        ),
-    ] = None,
+    database: Annotated[str | None, DATABASE] = None,
     host: Annotated[str, typer.Option(help="The address to listen on.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(help="The port to listen on.", min=0, max=65535)] = 8000,
     workers: Annotated[
         int, typer.Option(help="The number of processes; more than one needs PostgreSQL.", min=1)
     ] = 1,
     no_auth: Annotated[
-        bool,
-        typer.Option("--no-auth", help="Need no key; for requests from this machine only."),
+        bool, typer.Option("--no-auth", help="Need no key; for requests from this machine only.")
     ] = False,
     demo: Annotated[
         bool,
@@ -64,7 +60,7 @@ def serve(  # noqa: PLR0913 (options)
 
     from counsel.service.api.security import LOOPBACK
     from counsel.service.db.api_keys import any_key
-    from counsel.service.db.engine import is_shared, open_engine
+    from counsel.service.db.engine import is_shared
     from counsel.service.process import ServiceProcess
 
     without_keys = no_auth or demo
@@ -81,10 +77,8 @@ def serve(  # noqa: PLR0913 (options)
             database = str(Path(folder) / "demo.db")
         database = database or "counsel.db"
         serving = ServiceProcess(database, auth=not without_keys, demo=demo)
-        engine = open_engine(database)  # fail before anything starts
-        with engine.connect() as connection:
+        with _connection(database) as connection:  # fail before anything starts
             needs_key = not without_keys and not any_key(connection)
-        engine.dispose()
         port = _free_port(host, port)
         address = f"http://{host}:{port}"
         if demo:
@@ -120,37 +114,37 @@ def add_key(
     """Create a key and print it, once."""
     _need_extra()
     from counsel.service.db import api_keys as service
-    from counsel.service.db.engine import open_engine, write_transaction
 
-    engine = open_engine(database)
-    try:
-        with write_transaction(engine) as connection:
-            key = service.add_key(connection, tenant=tenant, role=role, name=name)
-    finally:
-        engine.dispose()
+    with _connection(database, writes=True) as connection:
+        key = service.add_key(connection, tenant=tenant, role=role, name=name)
     typer.echo(key)
     typer.echo("Save the key: it cannot be shown again.", err=True)
 
 
 @keys.command("list")
 def list_keys(
-    *, tenant: Tenant = "local", database: Database = "counsel.db", as_json: Json = False
+    *, tenant: Tenant = "local", database: Database = "counsel.db", as_json: options.Json = False
 ) -> None:
     """List the names and roles of a tenant's keys."""
     _need_extra()
-    from counsel.cli import service_output as printing
-    from counsel.cli.console import print_json
-    from counsel.service.db import api_keys as service
-    from counsel.service.db.engine import open_engine
+    from datetime import UTC, datetime
 
-    engine = open_engine(_existing(database))
-    with engine.connect() as connection:
+    from counsel.cli.console import new_table, print_json, print_table
+    from counsel.service.db import api_keys as service
+
+    with _connection(_existing(database)) as connection:
         keys_of_tenant = service.list_keys(connection, tenant=tenant)
-    engine.dispose()
     if as_json:
         print_json({"keys": keys_of_tenant})
         return
-    printing.print_keys(keys_of_tenant)
+    if not keys_of_tenant:
+        typer.echo("There are no keys.")
+        return
+    table = new_table(None, "name", "role", "created", "valid", left=4)
+    for key in keys_of_tenant:
+        created = datetime.fromtimestamp(key["created"], UTC).strftime("%Y-%m-%d %H:%M UTC")
+        table.add_row(key["name"], key["role"], created, "no" if key["revoked"] else "yes")
+    print_table(table)
 
 
 @keys.command("revoke")
@@ -163,15 +157,25 @@ def revoke_key(
     """Revoke the keys of a name."""
     _need_extra()
     from counsel.service.db import api_keys as service
-    from counsel.service.db.engine import open_engine, write_transaction
 
-    engine = open_engine(_existing(database))
-    with write_transaction(engine) as connection:
+    with _connection(_existing(database), writes=True) as connection:
         count = service.revoke_key(connection, tenant=tenant, name=name)
-    engine.dispose()
     if not count:
         raise CounselError(f"tenant {tenant!r} has no valid key {name!r}; see counsel keys list")
     typer.echo(f"Revoked {count} key{'' if count == 1 else 's'} called {name!r}.")
+
+
+@contextmanager
+def _connection(database: str, *, writes: bool = False) -> Iterator["Connection"]:
+    """Open a database for one transaction."""
+    from counsel.service.db.engine import open_engine, write_transaction
+
+    engine = open_engine(database)
+    try:
+        with write_transaction(engine) if writes else engine.connect() as connection:
+            yield connection
+    finally:
+        engine.dispose()
 
 
 def _free_port(host: str, port: int) -> int:
@@ -206,12 +210,8 @@ def _shown(database: str) -> str:
 
 
 def _need_extra() -> None:
-    try:
-        import alembic  # noqa: F401
-        import fastapi  # noqa: F401
-        import sqlalchemy  # noqa: F401
-        import uvicorn  # noqa: F401
-    except ModuleNotFoundError:
+    packages = ("alembic", "fastapi", "sqlalchemy", "uvicorn")
+    if any(find_spec(package) is None for package in packages):
         raise CounselError(
             "the service needs more packages; install them with: pip install 'counsel[service]'"
-        ) from None
+        )

@@ -28,33 +28,15 @@ LEAST_ROOM = 0.5
 
 @dataclass(frozen=True, slots=True, eq=False)
 class AdherenceBreakdown:
-    """Advice that was seen, by key; arrays are [key].
+    """Advice that was seen, by key; arrays are [key]."""
 
-    Attributes
-    ----------
-    keys
-        The keys, in order: people, advice, states, …
-    given
-        How often advice was seen.
-    matched
-        How often it was matched.
-    known
-        How often it was seen in states where the habit is known.
-    anyway
-        How often it would have been matched there anyway.
-    lift
-        The lift by the key's own data, adjusted for which advice the key received.
-    error
-        Its standard error; infinite if the lift is unknown.
-    """
-
-    keys: tuple[Any, ...]
-    given: Floats
+    keys: tuple[Any, ...]  # people, advice, states, …, in order
+    given: Floats  # how often advice was seen
     matched: Floats
-    known: Floats
-    anyway: Floats
-    lift: Floats
-    error: Floats
+    known: Floats  # how often advice was seen in states where the habit is known
+    anyway: Floats  # how often it would have been matched there anyway
+    lift: Floats  # by the key's own data, adjusted for which advice the key received
+    error: Floats  # the standard error of the lift; infinite if the lift is unknown
 
     @property
     def match_rate(self) -> tuple[Floats, Floats, Floats]:
@@ -98,27 +80,13 @@ class AdherenceBreakdown:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class People:
-    """How much each person listens, and how much people differ; arrays are [person].
+    """How much each person listens, and how much people differ; arrays are [person]."""
 
-    Attributes
-    ----------
-    by
-        Their own data; ``by.keys`` are their names.
-    lift
-        The lift of each person, after partial pooling.
-    low
-        The lower end of its 95 % interval.
-    high
-        The upper end.
-    spread
-        The standard deviation of lift between people.
-    """
-
-    by: AdherenceBreakdown
-    lift: Floats
+    by: AdherenceBreakdown  # the data of each person; the keys are their names
+    lift: Floats  # after partial pooling
     low: Floats
     high: Floats
-    spread: float
+    spread: float  # the standard deviation of lift between people
 
     @property
     def adherence(self) -> Floats:
@@ -127,18 +95,7 @@ class People:
         return np.clip(theta, 0.0, 1.0)
 
     def lift_quantiles(self, *shares: float) -> list[float]:
-        """Return quantiles of the lift between people.
-
-        Parameters
-        ----------
-        *shares
-            The share of people below each quantile.
-
-        Returns
-        -------
-        list
-            One lift per share.
-        """
+        """Return quantiles of the lift between people, one per share of people below it."""
         return [float(lift) for lift in np.quantile(self.lift, shares)]
 
 
@@ -158,12 +115,12 @@ def compare_people(log: Log, estimates: Estimates) -> People | None:
 
 def by_advice(estimates: Estimates) -> AdherenceBreakdown:
     """Return how much people listen to each advice, over all states."""
-    return _sum_over(estimates, _actions(estimates), axis=2)
+    return _sum_over(estimates, estimates.problem.mdp.action_labels or (), axis=2)
 
 
 def by_state(estimates: Estimates) -> AdherenceBreakdown:
     """Return how much people listen in each state, over all advice."""
-    return _sum_over(estimates, _states(estimates), axis=1)
+    return _sum_over(estimates, estimates.problem.mdp.state_labels or (), axis=1)
 
 
 def overall(estimates: Estimates) -> AdherenceBreakdown:
@@ -191,10 +148,8 @@ def _sum_over(estimates: Estimates, names: tuple[str, ...], axis: int | None) ->
     variance = total(n * m * (1.0 - m)) + total(((1.0 - lift) * n) ** 2 * uncertainty)
     error = np.full(given.shape, np.inf)
     error[some] = np.sqrt(variance[some]) / room[some]
-    seen = total(estimates.given)
-    return AdherenceBreakdown(
-        tuple(names[: given.size]), seen, total(estimates.matched), given, anyway, own_lift, error
-    )
+    seen = (total(estimates.given), total(estimates.matched))
+    return AdherenceBreakdown(names[: given.size], *seen, given, anyway, own_lift, error)
 
 
 def break_down(log: Log, table: Any, key: Any, estimates: Estimates) -> AdherenceBreakdown | None:  # noqa: ANN401
@@ -210,9 +165,9 @@ def break_down(log: Log, table: Any, key: Any, estimates: Estimates) -> Adherenc
     with report_engine_errors(log.name):
         groups = counts.to_pyarrow()
     own_sb, likely_sb = _match_chances(estimates)
-    states: dict[str | None, int] = {name: i for i, name in enumerate(_states(estimates))}
-    actions: dict[str | None, int] = {name: i for i, name in enumerate(_actions(estimates))}
-    s, b = encode_labels(groups["state"], states), encode_labels(groups["advice"], actions)
+    mdp = estimates.problem.mdp
+    s = encode_labels(groups["state"], mdp.state_labels or ())
+    b = encode_labels(groups["advice"], mdp.action_labels or ())
     is_known = ~np.isnan(own_sb[s, b])
     keys = groups["key"].combine_chunks().filter(pa.array(is_known)).dictionary_encode()
     if not len(keys):
@@ -248,11 +203,3 @@ def _match_chances(estimates: Estimates) -> tuple[Floats, Floats]:
         for values in (own_lsb, estimates.lift)
     )
     return own, lift + (1.0 - lift) * own
-
-
-def _states(estimates: Estimates) -> tuple[str, ...]:
-    return estimates.problem.mdp.state_labels or ()
-
-
-def _actions(estimates: Estimates) -> tuple[str, ...]:
-    return estimates.problem.mdp.action_labels or ()

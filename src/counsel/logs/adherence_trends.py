@@ -21,30 +21,14 @@ MOST_PIECES = 10
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Trend:
-    """How the lift changes along a scale.
+    """How the lift changes along a scale."""
 
-    Attributes
-    ----------
-    by
-        The lift at each place of the scale.
-    at
-        The places as numbers [key].
-    slope
-        The change of lift per unit of ``at``, by weighted least squares.
-    slope_low
-        The lower end of its 95 % interval.
-    slope_high
-        The upper end.
-    ends
-        The labels of the first and the last place, if ``at`` runs from 0 to 1.
-    """
-
-    by: AdherenceBreakdown
-    at: Floats
-    slope: float
+    by: AdherenceBreakdown  # the lift at each place of the scale
+    at: Floats  # the places as numbers [key]
+    slope: float  # the change of lift per unit of ``at``, by weighted least squares
     slope_low: float
     slope_high: float
-    ends: tuple[str, str] | None = None
+    ends: tuple[str, str] | None = None  # labels of both ends, if ``at`` runs from 0 to 1
 
     @property
     def is_clear(self) -> bool:

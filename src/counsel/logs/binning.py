@@ -31,21 +31,12 @@ class Bins:
 
     Examples
     --------
-    >>> import pyarrow as pa
-    >>> from counsel.logs import read_log
-    >>> table = pa.table(
-    ...     {
-    ...         "episode": [1, 1, 1],
-    ...         "step": [0, 1, 2],
-    ...         "state": [96, 92, 85],
-    ...         "advice": [None, None, "treat"],
-    ...         "action": ["wait", "wait", "treat"],
-    ...         "reward": [1.0, 1.0, 0.0],
-    ...     }
-    ... )
-    >>> log = read_log(table, bins=Bins({"state": (88, 92)}))
-    >>> log.table.order_by("step").state.to_pyarrow().to_pylist()
-    ['state ≥ 92', 'state ≥ 92', 'state < 88']
+    >>> from counsel.logs import Columns, read_log
+    >>> from counsel.logs.example_log import alarm_log
+    >>> table = alarm_log().append_column("spo2", [[85, 90, 92, 96] * 100])
+    >>> log = read_log(table, Columns(state=("spo2",)), Bins({"spo2": (88, 92)}))
+    >>> sorted(log.table.distinct(on="state").state.to_pyarrow().to_pylist())
+    ['spo2 88 to 92', 'spo2 < 88', 'spo2 ≥ 92']
     """
 
     cuts: Mapping[str, tuple[float, ...] | int] = field(default_factory=dict)

@@ -26,14 +26,7 @@ DRAWS, BLOCKS = 2000, 500
 class ValueEstimate:
     """An estimate of the reward per episode, with its 95 % interval.
 
-    Attributes
-    ----------
-    value
-        The estimate.
-    low
-        The lower end of the interval; infinite if there are too few episodes to draw from.
-    high
-        The upper end.
+    The interval is infinite if there are too few episodes to draw from.
     """
 
     value: float
@@ -50,13 +43,8 @@ def resample_tally(tally: Tally, rng: np.random.Generator) -> Tally:
     blocks = tally.n_blocks
     drawn = rng.multinomial(blocks, np.full(blocks, 1.0 / blocks))
     weight = np.where(drawn > 0, drawn, NOT_DRAWN)[tally.block]
-    return replace(
-        tally,
-        times=tally.times * weight,
-        priced=tally.priced * weight,
-        paid=tally.paid * weight,
-        paid_squares=tally.paid_squares * weight,
-    )
+    counts = ("times", "priced", "paid", "paid_squares")
+    return replace(tally, **{name: getattr(tally, name) * weight for name in counts})
 
 
 def estimate_from_draws(value: float, draws: Floats, blocks: int) -> ValueEstimate:
@@ -76,17 +64,10 @@ class BlockDraws:
     """Episodes in random blocks, and bootstrap draws of the blocks.
 
     The same draws serve all policies: policies that agree get the same intervals.
-
-    Attributes
-    ----------
-    block
-        The block of each episode.
-    times
-        How often each draw contains each block [draw, block].
     """
 
-    block: Ints
-    times: Ints
+    block: Ints  # the block of each episode
+    times: Ints  # how often each draw contains each block [draw, block]
 
     @classmethod
     def draw(cls, episodes: int, rng: np.random.Generator) -> "BlockDraws":

@@ -31,9 +31,13 @@ def as_text(column: Any) -> Any:  # noqa: ANN401 (Ibis ships no types)
     if not column.type().is_floating():
         return text
     present = (~column.isnan()).ifelse(column, None)
-    number = present.between(-LARGEST_STEP, LARGEST_STEP).ifelse(present, None)
-    whole = (number == number.floor()).ifelse(number, None).cast("int64").cast("string")
-    return whole.fill_null(present.cast("string"))
+    return as_whole(present).cast("string").fill_null(present.cast("string"))
+
+
+def as_whole(number: Any) -> Any:  # noqa: ANN401
+    """Return numbers as whole numbers, NULL where they are not whole."""
+    number = number.between(-LARGEST_STEP, LARGEST_STEP).ifelse(number, None)
+    return (number == number.floor()).ifelse(number, None).cast("int64")
 
 
 def as_written(column: Any) -> Any:  # noqa: ANN401

@@ -30,16 +30,8 @@ THIN = 10
 class Finding:
     """A fact about the log that matters to a fit.
 
-    Attributes
-    ----------
-    what
-        The finding and its consequence, in one sentence.
-    count
-        The number of rows, episodes, states, actions or pieces of advice concerned.
-    fatal
-        Whether the finding stops a fit.
-    examples
-        Up to three of them, in words.
+    ``what`` says the fact and its consequence; ``count`` is the number of rows, episodes, states,
+    actions or pieces of advice concerned; ``fatal`` findings stop a fit.
     """
 
     what: str
@@ -50,39 +42,17 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class LogCheck:
-    """The size of a log, and the findings of a check.
-
-    Attributes
-    ----------
-    rows
-        The number of decisions.
-    episodes
-        The number of episodes.
-    people
-        The number of people; None if they are not recorded.
-    states
-        The number of states.
-    longest
-        The number of decisions in the longest episode.
-    advised
-        Rows with advice that was seen.
-    matched
-        Rows with advice that was seen and matched.
-    actions
-        All actions and advice, in order.
-    findings
-        The findings, fatal ones first.
-    """
+    """The size of a log, and the findings of a check."""
 
     rows: int
     episodes: int
-    people: int | None
+    people: int | None  # None if they are not recorded
     states: int
-    longest: int
-    advised: int
-    matched: int
-    actions: tuple[str, ...]
-    findings: tuple[Finding, ...]
+    longest: int  # decisions in the longest episode
+    advised: int  # rows with advice that was seen
+    matched: int  # rows with advice that was seen and matched
+    actions: tuple[str, ...]  # all actions and advice, in order
+    findings: tuple[Finding, ...]  # fatal ones first
 
     @property
     def faults(self) -> tuple[Finding, ...]:
@@ -186,7 +156,7 @@ def _check(
         findings.append(Finding(what, totals["spoken"], fatal=False))
     longest, step_findings = _check_steps(log)
     all_actions, advice_findings = _check_advice(log)
-    findings += [*step_findings, *advice_findings, *_check_certain_advice(log), *_check_thin(log)]
+    findings += [*step_findings, *advice_findings, *_check_states(log)]
     return LogCheck(
         rows=totals["rows"],
         episodes=totals["episodes"],
@@ -361,29 +331,24 @@ def _check_advice(log: Log) -> tuple[tuple[str, ...], list[Finding]]:
     return actions, findings
 
 
-def _check_certain_advice(log: Log) -> Iterator[Finding]:
-    """Look for states where advice of probability 1 differs between rows."""
+def _check_states(log: Log) -> Iterator[Finding]:
+    """Look for states where certain advice varies, and for states with few decisions."""
+    table = log.table
+    groups = []
     if log.has("advice_probability"):
-        certain = log.table.filter(log.table.advice_probability >= 1.0)
+        certain = table.filter(table.advice_probability >= 1.0)
         kinds = certain.group_by("state").aggregate(kinds=certain.advice.fill_null("").nunique())
         what = "states where advice_probability is 1 although the advice varies"
-        yield from _list_states(what, kinds.filter(kinds.kinds > 1), "{state}")
-
-
-def _check_thin(log: Log) -> Iterator[Finding]:
-    """Look for states with few decisions."""
-    sizes = log.table.group_by("state").aggregate(n=log.table.count())
+        groups.append((what, kinds.filter(kinds.kinds > 1), "{state}"))
+    sizes = table.group_by("state").aggregate(n=table.count())
     what = f"states with fewer than {THIN} decisions; estimates there rely on other states"
     few = sizes.filter((sizes.n < THIN) & sizes.state.notnull())
-    yield from _list_states(what, few, "{state}: {n} decisions")
-
-
-def _list_states(what: str, states: Any, example: str) -> Iterator[Finding]:  # noqa: ANN401 (Ibis ships no types)
-    """Yield a warning about states, if there are any."""
-    count = int(states.count().to_pyarrow().as_py())
-    if count:
-        examples = tuple(example.format(**row) for row in _first_rows(states))
-        yield Finding(what, count, fatal=False, examples=examples)
+    groups.append((what, few, "{state}: {n} decisions"))
+    for what, states, example in groups:
+        count = int(states.count().to_pyarrow().as_py())
+        if count:
+            examples = tuple(example.format(**row) for row in _first_rows(states))
+            yield Finding(what, count, fatal=False, examples=examples)
 
 
 def _count_true(condition: Any) -> Any:  # noqa: ANN401

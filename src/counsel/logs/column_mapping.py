@@ -54,23 +54,13 @@ class Columns:
 
     Examples
     --------
-    >>> import pyarrow as pa
     >>> from counsel.logs import read_log
-    >>> table = pa.table(
-    ...     {
-    ...         "shift": ["a", "a"],
-    ...         "step": [0, 1],
-    ...         "ward": ["north", "north"],
-    ...         "alarm": ["on", "off"],
-    ...         "said": ["check", None],
-    ...         "did": ["check", "wait"],
-    ...         "reward": [1.0, 1.0],
-    ...     }
-    ... )
-    >>> columns = Columns.parse("episode=shift,state=ward+alarm,advice=said,action=did")
+    >>> from counsel.logs.example_log import alarm_log
+    >>> table = alarm_log().rename_columns(["shift", "hour", "ward", "said", "did", "reward"])
+    >>> columns = Columns.parse("episode=shift,step=hour,state=ward+hour,advice=said,action=did")
     >>> log = read_log(table, columns)
-    >>> log.table.order_by("step").state.to_pyarrow().to_pylist()
-    ['north · on', 'north · off']
+    >>> sorted(log.table.distinct(on="state").state.to_pyarrow().to_pylist())
+    ['alarm · 0', 'quiet · 0']
     """
 
     names: Mapping[str, str] = field(default_factory=dict)

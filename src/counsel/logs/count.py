@@ -14,13 +14,13 @@ The outcome of a decision is, in this order: the end of the episode if ``termina
 ended if it is shorter than the longest, and was cut off at the horizon otherwise.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from counsel._arrays import Floats, Ints, sealed
+from counsel._arrays import Bools, Floats, Ints, sealed
 from counsel.errors import CounselError
 from counsel.logs.read import Log, report_engine_errors
 
@@ -45,55 +45,27 @@ DECISION_COLUMNS = (
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Tally:
-    """Counts of decisions by kind: kind i occurred ``times[i]`` times.
-
-    Attributes
-    ----------
-    states, actions
-        The labels, in order.
-    horizon
-        The number of steps of the longest episode.
-    block, step, state, advice, action, then
-        The block, step, state, advice, action and outcome of each kind. ``advice`` is the number of
-        actions for silence, ``then`` a state, ``ENDED`` or ``CUT``; ``step`` is 0 unless counted by
-        step.
-    seen
-        False if the advice was shown but not seen.
-    opens
-        True for the first decision of an episode.
-    times, priced
-        The number of decisions, and of decisions with a reward.
-    paid, paid_squares
-        The sum of these rewards above the least reward, and the sum of their squares.
-    by_step
-        Whether steps are counted separately.
-    least
-        The least reward.
-    other
-        The other reward, if there are only two.
-    contradictions
-        Rows whose ``next_state`` is not the state of the next row.
-    """
+    """Counts of decisions by kind: kind i occurred ``times[i]`` times."""
 
     states: tuple[str, ...]
     actions: tuple[str, ...]
-    horizon: int
+    horizon: int  # the number of steps of the longest episode
     block: Ints
-    step: Ints
+    step: Ints  # 0 unless counted by step
     state: Ints
-    advice: Ints
+    advice: Ints  # the number of actions for silence
     action: Ints
-    then: Ints
-    seen: NDArray[np.bool_]
-    opens: NDArray[np.bool_]
+    then: Ints  # the next state, ``ENDED`` or ``CUT``
+    seen: Bools  # false if the advice was shown but not seen
+    opens: Bools  # true for the first decision of an episode
     times: Floats
-    priced: Floats
-    paid: Floats
-    paid_squares: Floats
+    priced: Floats  # the number of decisions with a reward
+    paid: Floats  # the sum of these rewards above the least reward
+    paid_squares: Floats  # the sum of the squares of these
     by_step: bool
-    least: float = 0.0
-    other: float | None = None
-    contradictions: int = 0
+    least: float = 0.0  # the least reward
+    other: float | None = None  # the other reward, if there are only two
+    contradictions: int = 0  # rows whose ``next_state`` is not the state of the next row
 
     @property
     def n_blocks(self) -> int:
@@ -118,15 +90,7 @@ class Tally:
 
 
 def count_log(log: Log, *, by_step: bool = False) -> Tally:
-    """Count the decisions of a log.
-
-    Parameters
-    ----------
-    log
-        A log in which ``check_log`` finds no fault.
-    by_step
-        Whether to count steps separately.
-    """
+    """Count the decisions of a log in which ``check_log`` finds no fault."""
     with report_engine_errors(log.name):
         return _count(log, by_step=by_step)
 
@@ -178,13 +142,7 @@ def link_decisions(log: Log, *, horizon: int) -> Any:  # noqa: ANN401 (Ibis ship
         at_last = (table.place < horizon - 1).ifelse(ENDED, CUT)
     recorded = table.next_state if log.has("next_state") else ibis.null("string")
     then = recorded.fill_null((table.gap == 1).ifelse(table.after, ibis.null("string")))
-    fate = ibis.cases(
-        (ends, ENDED),
-        (then.notnull(), 0),
-        (cut, CUT),
-        (last, at_last),
-        else_=CUT,
-    )
+    fate = ibis.cases((ends, ENDED), (then.notnull(), 0), (cut, CUT), (last, at_last), else_=CUT)
     apart = (table.gap == 1) & recorded.notnull() & (recorded != table.after) & ~ends
     return table.mutate(
         fate=fate.cast("int64"),
@@ -228,7 +186,7 @@ def _count(log: Log, *, by_step: bool) -> Tally:
         times=table.count(),
         priced=table.reward.count(),
         paid=above.sum().fill_null(0.0),
-        squares=(above * above).sum().fill_null(0.0),
+        paid_squares=(above * above).sum().fill_null(0.0),
         apart=table.apart.ifelse(1, 0).sum(),
     )
     groups = counts.to_pyarrow()
@@ -250,25 +208,21 @@ def _as_arrays(
     actions: tuple[str, ...],
 ) -> dict[str, Any]:
     """Return the groups as arrays of a tally, in an order that does not depend on the engine."""
-    state_of: dict[str | None, int] = {name: i for i, name in enumerate(states)}
-    action_of: dict[str | None, int] = {name: i for i, name in enumerate(actions)}
     fate = groups["fate"].to_numpy()
-    then = np.where(fate == 0, encode_labels(groups["then"], state_of | {None: 0}), fate)
+    then = np.where(fate == 0, encode_labels(groups["then"], states, missing=0), fate)
     blocks = groups["block"].to_numpy(zero_copy_only=False).astype(str)
-    columns = {
+    columns: dict[str, Any] = {
         "block": np.unique(blocks, return_inverse=True)[1],
         "step": groups["at"].to_numpy().astype(np.int64),
-        "state": encode_labels(groups["state"], state_of),
-        "advice": encode_labels(groups["advice"], action_of | {None: len(actions)}),
-        "action": encode_labels(groups["action"], action_of),
+        "state": encode_labels(groups["state"], states),
+        "advice": encode_labels(groups["advice"], actions, missing=len(actions)),
+        "action": encode_labels(groups["action"], actions),
         "then": then,
         "seen": ~groups["deaf"].to_numpy(zero_copy_only=False).astype(np.bool_),
         "opens": groups["opens"].to_numpy(zero_copy_only=False).astype(np.bool_),
-        "times": groups["times"].to_numpy().astype(np.float64),
-        "priced": groups["priced"].to_numpy().astype(np.float64),
-        "paid": groups["paid"].to_numpy().astype(np.float64),
-        "paid_squares": groups["squares"].to_numpy().astype(np.float64),
     }
+    for name in ("times", "priced", "paid", "paid_squares"):
+        columns[name] = groups[name].to_numpy().astype(np.float64)
     by = ("opens", "seen", "then", "action", "advice", "state", "step", "block")
     order = np.lexsort([columns[name] for name in by])
     return {name: sealed(np.ascontiguousarray(column[order])) for name, column in columns.items()}
@@ -318,18 +272,17 @@ def _labels(log: Log) -> tuple[tuple[str, ...], tuple[str, ...]]:
     return tuple(sorted(states)), tuple(sorted(actions))
 
 
-def encode_labels(column: Any, index: dict[str | None, int]) -> Ints:  # noqa: ANN401
-    """Return the index of each label."""
+def encode_labels(column: Any, labels: Sequence[str], missing: int = -1) -> Ints:  # noqa: ANN401
+    """Return the index of each label, ``missing`` for NULL."""
     import pyarrow as pa
 
     whole = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
     encoded = whole.dictionary_encode()
     if isinstance(encoded, pa.ChunkedArray):
         encoded = encoded.unify_dictionaries().combine_chunks()
-    names = encoded.dictionary.to_pylist()
-    places = np.array([index[name] for name in names], dtype=np.int64)
+    index = {label: i for i, label in enumerate(labels)}
+    places = np.array([index[name] for name in encoded.dictionary.to_pylist()], dtype=np.int64)
     codes = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False)
-    missing = index.get(None, -1)
     if not places.size:
         return np.full(len(codes), missing, dtype=np.int64)
     return np.where(codes < 0, missing, places[codes]).astype(np.int64)

@@ -16,29 +16,15 @@ from counsel.logs.read import Log, report_engine_errors
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Decisions:
-    """The decisions of complete episodes, in order.
-
-    Attributes
-    ----------
-    episode, place, state, advice
-        Of each decision; ``place`` counts from the episode's first, silence is the last advice.
-    earlier
-        Pieces of advice earlier in the episode.
-    reward
-        The reward; the model's expectation if it is not recorded.
-    recorded
-        The recorded probability of the advice, or of silence; NaN if it is not recorded.
-    n_episodes, horizon
-        The number of complete episodes, and their largest number of steps.
-    """
+    """The decisions of complete episodes, in order."""
 
     episode: Ints
-    place: Ints
+    place: Ints  # counted from the first decision of the episode
     state: Ints
-    advice: Ints
-    earlier: Ints
-    reward: Floats
-    recorded: Floats
+    advice: Ints  # silence is the last advice
+    earlier: Ints  # pieces of advice earlier in the episode
+    reward: Floats  # the model's expectation if it is not recorded
+    recorded: Floats  # the recorded probability of the advice or silence; NaN if there is none
     n_episodes: int
     horizon: int
 
@@ -59,8 +45,7 @@ def _load(log: Log, fit: Fit) -> Decisions:
         *("episode", "place", "state", "advice", "action", "earlier", "reward", "fate"),
         recorded=recorded,
     ).order_by(["episode", "place"])
-    states: dict[str | None, int] = {name: i for i, name in enumerate(tally.states)}
-    actions: dict[str | None, int] = {name: i for i, name in enumerate(tally.actions)}
+    states, actions = tally.states, tally.actions
     batches: list[dict[str, Any]] = []
     last_name: object = None
     last_episode = -1
@@ -83,7 +68,7 @@ def _load(log: Log, fit: Fit) -> Decisions:
                 "episode": episode,
                 "place": numbers("place", np.int64),
                 "state": encode_labels(batch.column("state"), states),
-                "advice": encode_labels(batch.column("advice"), actions | {None: len(actions)}),
+                "advice": encode_labels(batch.column("advice"), actions, len(actions)),
                 "action": encode_labels(batch.column("action"), actions),
                 "earlier": numbers("earlier", np.int64),
                 "reward": numbers("reward", np.float64),

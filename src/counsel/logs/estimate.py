@@ -16,6 +16,7 @@ average of all decisions and is never left.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -38,15 +39,9 @@ SCALES = ("lift", "adherence")
 class Sharing:
     """Which pairs of state and advice share a lift, and on which scale they are pooled.
 
-    Attributes
-    ----------
-    share
-        "pair": each state and advice has its own lift, similar for one advice; "advice": one lift
-        per advice; "all": one lift for all.
-    scale
-        "lift" or "adherence": the scale on which similar pairs are pooled.
-    groups
-        Instead of ``share``: the group of each advice by its label.
+    ``share`` is "pair" (each state and advice has its own lift, similar for one advice), "advice"
+    (one lift per advice) or "all" (one lift); ``groups`` by label of the advice replace it.
+    ``scale`` is the scale on which similar pairs are pooled: "lift" or "adherence".
     """
 
     share: str = "pair"
@@ -60,94 +55,50 @@ class Sharing:
             raise CounselError(f"scale is {self.scale!r}; it must be one of {', '.join(SCALES)}")
 
     def units(self, tally: Tally, cells: int) -> tuple[Ints, Ints]:
-        """Return the units that share a lift, and the families of similar units.
+        """Return the unit of each pair [cell, b], which has one lift, and the family of each unit.
 
-        Parameters
-        ----------
-        tally
-            The counts.
-        cells
-            The number of cells (layer and state).
-
-        Returns
-        -------
-        unit : ndarray
-            The unit of each pair [cell, b]: pairs of one unit have one lift.
-        family : ndarray
-            The family of each unit [unit]: units of one family are similar.
+        A cell is a layer and a state; the units of one family are similar.
         """
         A = len(tally.actions)
         if self.groups is not None:
-            group = _groups(self.groups, tally.actions)
-            return np.broadcast_to(group, (cells, A)), np.zeros(
-                int(group.max()) + 1, dtype=np.int64
-            )
-        if self.share == "pair":
+            unit = _groups(self.groups, tally.actions)
+        elif self.share == "pair":
             return np.arange(cells * A).reshape(cells, A), np.tile(np.arange(A), cells)
-        unit = np.arange(A) if self.share == "advice" else np.zeros(A, dtype=np.int64)
+        else:
+            unit = np.arange(A) if self.share == "advice" else np.zeros(A, dtype=np.int64)
         return np.broadcast_to(unit, (cells, A)), np.zeros(int(unit.max()) + 1, dtype=np.int64)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Estimates:
-    """A problem and the estimates behind it.
+    """A problem and the estimates behind it, with 95 % intervals.
 
     Arrays are [layer, s, a], with a single layer or one per step.
-
-    Attributes
-    ----------
-    problem
-        The world and the person; after the states of the log comes "over", the end of an episode.
-    taken, priced
-        Decisions, and decisions with a reward.
-    reward, reward_low, reward_high
-        Mean rewards with 95 % intervals.
-    habit
-        What people do without advice; its arrays are [layer · S + s, a].
-    given, matched
-        Pieces of advice that were seen, and pieces that were matched.
-    sent
-        [layer, s, b]: how often each advice was sent, seen or not; silence last.
-    adherence_low, adherence_high
-        95 % intervals of the share matched, by the pair's own data.
-    lift, lift_low, lift_high
-        The lift of advice that is seen, after pooling, with 95 % intervals.
-    seen
-        [b]: the share of each advice that was seen.
-    families
-        The prior of a lift in each family: densities over ``pooling.GRID``.
-    move_row, move_then, move_times
-        How often ``move_then`` (the number of states for the end) followed each pair
-        ``move_row`` = (layer · S + s) · A + a.
-    usable
-        [layer, s, b]: whether the lift is estimated rather than set to 0.
-    guessed_rows, unknown_states
-        The number of pairs without any outcome, and the states without any decision.
     """
 
-    problem: AdviceProblem
-    taken: Floats
-    priced: Floats
-    reward: Floats
+    problem: AdviceProblem  # after the states of the log comes "over", the end of an episode
+    taken: Floats  # decisions
+    priced: Floats  # decisions with a reward
+    reward: Floats  # means
     reward_low: Floats
     reward_high: Floats
-    habit: Habit
-    given: Floats
+    habit: Habit  # its arrays are [layer · S + s, a]
+    given: Floats  # pieces of advice that were seen
     matched: Floats
-    sent: Floats
-    adherence_low: Floats
+    sent: Floats  # pieces of advice, seen or not; silence last
+    adherence_low: Floats  # of the share matched, by the pair's own data
     adherence_high: Floats
-    lift: Floats
+    lift: Floats  # of advice that is seen, after pooling
     lift_low: Floats
     lift_high: Floats
-    seen: Floats
-    families: Floats
-    move_row: Ints
-    move_then: Ints
-    move_times: Floats
-    usable: Bools
-    guessed_rows: int
-    unknown_states: Ints
+    seen: Floats  # the share of each advice that was seen [b]
+    families: Floats  # the prior of a lift in each family: densities over ``pooling.GRID``
+    move_row: Ints  # (layer · S + s) · A + a of each kind of move
+    move_then: Ints  # the state that followed, or the number of states for the end
+    move_times: Floats  # how often it followed
+    usable: Bools  # whether the lift is estimated rather than set to 0
+    guessed_rows: int  # the number of pairs without any outcome
+    unknown_states: Ints  # the states without any decision
 
     @property
     def adherence(self) -> Floats:
@@ -157,29 +108,13 @@ class Estimates:
         return theta
 
     def moves(self) -> tuple[Floats, Floats, Floats]:
-        """Return the share of each move among the moves of its pair.
-
-        Returns
-        -------
-        share, low, high : ndarray
-            [move], in the order of ``move_row``, with a 95 % interval.
-        """
+        """Return the share of each move among the moves of its pair, with a 95 % interval."""
         of = np.bincount(self.move_row, self.move_times, self.taken.size)[self.move_row]
         return (self.move_times / of, *wilson(self.move_times, of))
 
 
 def estimate(tally: Tally, sharing: Sharing, families: Floats | None = None) -> Estimates:
-    """Estimate a problem from counts.
-
-    Parameters
-    ----------
-    tally
-        The counts of decisions.
-    sharing
-        Which pairs share a lift.
-    families
-        The prior of each family of lifts; estimated from the counts by default.
-    """
+    """Estimate a problem from counts; ``families`` are priors, by default estimated too."""
     S, A = len(tally.states), len(tally.actions)
     L = tally.horizon if tally.by_step else 1
     cell, heard = tally.step * S + tally.state, tally.heard
@@ -213,32 +148,34 @@ def estimate(tally: Tally, sharing: Sharing, families: Floats | None = None) -> 
     world = _WorldBuilder(tally, taken, priced, paid, (row, then, times))
     person = _build_person(world, habit, lift * seen)
     reward_low, reward_high = _reward_intervals(tally, priced, above, squares)
-    to3 = (L, S, A)
     theta_low, theta_high = wilson(matched, given)
+    by_pair: dict[str, Any] = {
+        "taken": taken,
+        "priced": priced,
+        "reward": reward,
+        "reward_low": reward_low,
+        "reward_high": reward_high,
+        "given": given,
+        "matched": matched,
+        "adherence_low": theta_low,
+        "adherence_high": theta_high,
+        "lift": lift,
+        "lift_low": low,
+        "lift_high": high,
+        "usable": usable,
+    }
     return Estimates(
         problem=AdviceProblem(world.mdp, person),
-        taken=taken.reshape(to3),
-        priced=priced.reshape(to3),
-        reward=reward.reshape(to3),
-        reward_low=reward_low.reshape(to3),
-        reward_high=reward_high.reshape(to3),
         habit=habit,
-        given=given.reshape(to3),
-        matched=matched.reshape(to3),
         sent=sent.reshape(L, S, A + 1),
-        adherence_low=theta_low.reshape(to3),
-        adherence_high=theta_high.reshape(to3),
-        lift=lift.reshape(to3),
-        lift_low=low.reshape(to3),
-        lift_high=high.reshape(to3),
         seen=seen,
         families=pooled.families,
         move_row=row,
         move_then=then,
         move_times=times,
-        usable=usable.reshape(to3),
         guessed_rows=world.guessed_rows,
         unknown_states=world.unknown,
+        **{name: table.reshape(L, S, A) for name, table in by_pair.items()},
     )
 
 

@@ -21,7 +21,7 @@ Three estimates that fail in different ways:
   Valid if either the model or the probabilities are.
 
 95 % intervals are bootstrapped over episodes (``bootstrap.py``). Where the effective sample size
-(``effective_sample_size.py``) is too small, or the policy advises what the log never advised, the
+(``importance_weights.py``) is too small, or the policy advises what the log never advised, the
 log cannot say what the policy is worth, and the evaluation gives the reason instead of a number.
 
 Only complete episodes are weighted: those without gaps that end or reach the horizon. A decision
@@ -41,9 +41,13 @@ from counsel._files import check_exists
 from counsel.errors import CounselError
 from counsel.logs.bootstrap import BlockDraws, ValueEstimate, estimate_from_draws
 from counsel.logs.decisions import Decisions, load_decisions
-from counsel.logs.effective_sample_size import effective_sample_size
 from counsel.logs.fit import Fit, fit
-from counsel.logs.importance_weights import importance_weights, logged_chances, policy_values
+from counsel.logs.importance_weights import (
+    effective_sample_size,
+    importance_weights,
+    logged_chances,
+    policy_values,
+)
 from counsel.logs.read import Log, as_log
 from counsel.logs.read_policy import read_policy
 from counsel.model.policy import Policy
@@ -68,58 +72,26 @@ MODELS = 200
 class PolicyEstimate:
     """Estimates of the value of one policy.
 
-    Attributes
-    ----------
-    name
-        The name of the policy.
-    pieces
-        Pieces of advice per episode, in the model.
-    model
-        The model-based estimate.
-    weighted
-        The estimate by weighted importance sampling; None if the effective sample is below 50.
-    doubly_robust
-        The doubly robust estimate; None if the effective sample is below 50.
-    effective
-        The effective sample size, in episodes.
-    new
-        The share of decisions whose advice, or silence, never occurs in that state of the log.
+    The weighted and the doubly robust estimates are None if the effective sample is below 50.
     """
 
     name: str
-    pieces: float
+    pieces: float  # pieces of advice per episode, in the model
     model: ValueEstimate
     weighted: ValueEstimate | None
     doubly_robust: ValueEstimate | None
-    effective: float
-    new: float
+    effective: float  # the effective sample size, in episodes
+    new: float  # the share of decisions whose advice, or silence, never occurs in that state
 
 
 @dataclass(frozen=True, slots=True)
 class LogEvaluation:
     """Estimates of a policy, beside silence, the best action at all times, and the log itself.
 
-    Attributes
-    ----------
-    policy
-        The policy.
-    never
-        Silence at all times.
-    always
-        The best action at all times.
-    logged
-        The mean reward per complete episode of the log; None if no episode is complete.
-    logged_pieces
-        Pieces of advice per episode in the log.
-    episodes
-        The number of episodes.
-    whole
-        The number of complete episodes: without gaps, to their end or the horizon.
-    recorded
-        Whether the log records the probability of advice; otherwise it is estimated by state and
-        step.
-    refusal
-        Why the log cannot say what the policy is worth; None if it can.
+    ``whole`` episodes have no gaps and run to their end or the horizon; ``logged`` is their mean
+    reward, None if there are none. ``recorded`` says whether the log holds the probability of its
+    advice; otherwise the probability is estimated by state and step. ``refusal`` is why the log
+    cannot say what the policy is worth; None if it can.
     """
 
     policy: PolicyEstimate
@@ -178,21 +150,10 @@ def evaluate_policy(
     Alerts at alarms only, evaluated on a log with alerts at any time:
 
     >>> import counsel
-    >>> import pyarrow as pa
-    >>> from counsel.logs import plan_advice
-    >>> table = pa.table(
-    ...     {
-    ...         "episode": range(400),
-    ...         "step": [0] * 400,
-    ...         "state": ["alarm"] * 200 + ["quiet"] * 200,
-    ...         "advice": (4 * [None] + 4 * ["check"]) * 50,
-    ...         "action": ["check", "wait", "wait", "wait", "check", "check", "check", "wait"] * 50,
-    ...         "reward": [1.0, 0.0, 0.0, 0.0, 1.0, 1.0, 1.0, 0.0] * 25 + [0.5] * 200,
-    ...     }
-    ... )
-    >>> fit = counsel.fit(table)
-    >>> policy = plan_advice(fit).plan.policy
-    >>> estimate = evaluate_policy(table, policy, fitted=fit).policy
+    >>> from counsel.logs.example_log import alarm_log
+    >>> fit = counsel.fit(alarm_log())
+    >>> policy = counsel.solve(fit.problem).policy
+    >>> estimate = evaluate_policy(alarm_log(), policy, fitted=fit).policy
     >>> for value in (estimate.model, estimate.weighted, estimate.doubly_robust):
     ...     print(f"{value.value:.2f}, between {value.low:.1f} and {value.high:.1f}")
     0.62, between 0.6 and 0.7
@@ -247,17 +208,6 @@ def evaluate_by_episodes(
     """Estimate one policy from the episodes of its log; also return why they cannot, or None.
 
     No models are resampled, so the model-based estimate has no interval.
-
-    Parameters
-    ----------
-    log
-        The log.
-    policy
-        A policy for the states and actions of the fit.
-    fitted
-        The model of this log.
-    rng
-        The random generator.
     """
     evidence = _Evidence.load(log, fitted, rng)
     model = ValueEstimate(evaluate(fitted.problem, policy).value, math.nan, math.nan)

@@ -5,8 +5,16 @@ advice before it, over its probability in the log. The weight of an episode up t
 product of the ratios so far. Under a hard budget the pieces left are part of the state; a policy
 without one has a single plane.
 
-The moments of the weights and the values of the policy in a model, which the effective sample size
-and the doubly robust estimate need, come from one backward pass each.
+The effective sample size says how many episodes' worth of evidence is left. By the weights W of
+complete episodes it is (Σ W)² / Σ W². Weights of many steps multiply, so it shrinks fast with the
+horizon. If a few rare episodes should carry most of the weight and none of them happened to occur,
+the weights alone look better than they are; so n / E W² is computed in the model too,
+
+    E W² = Σ_s start(s) u_0(s),   u_h(s) = Σ_b e(b | s)² / μ(b | s) Σ_t p^M(t | s, b) u_{h+1}(t)
+
+for a policy e and a log that gives advice b with probability μ, and the smaller of the two counts.
+(On the ward, with silence in a crisis once in ten times, intervals for "never advise" covered 48 %
+of the time at a sample of 168 by weights alone; the model puts it below 1.)
 """
 
 import numpy as np
@@ -55,11 +63,22 @@ def importance_weights(policy: Policy, rows: Decisions, chance: Floats) -> Float
     return weight
 
 
-def second_moment(policy: Policy, problem: AdviceProblem, rows: Decisions, chance: Floats) -> float:
-    """Return E W² in the model; advice that was never given where it is needed counts once.
+def effective_sample_size(
+    weight: Floats, policy: Policy, problem: AdviceProblem, rows: Decisions, chance: Floats
+) -> float:
+    """Return the effective sample size, in episodes; 0 if no episode has a weight.
 
-    u_h(s) = Σ_b e(b | s)² / μ(b | s) Σ_t p^M(t | s, b) u_{h+1}(t), 1 where no decision is left.
+    ``weight`` is [episode, h], ``chance`` the probability of each decision's advice in the log.
     """
+    final = weight[:, -1]
+    if not final.any():
+        return 0.0
+    expected = rows.n_episodes / second_moment(policy, problem, rows, chance)
+    return min(float(final.sum() ** 2 / (final**2).sum()), expected)
+
+
+def second_moment(policy: Policy, problem: AdviceProblem, rows: Decisions, chance: Floats) -> float:
+    """Return E W² in the model; advice that was never given where it is needed counts once."""
     H, S, B = problem.horizon, problem.n_states, problem.n_actions + 1
     cell = (rows.place * S + rows.state) * B + rows.advice
     times = np.bincount(cell, minlength=H * S * B)

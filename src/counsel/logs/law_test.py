@@ -28,26 +28,10 @@ MOST_COUNTS = 60_000
 
 @dataclass(frozen=True, slots=True)
 class LawTest:
-    """Whether actions after refusals fit the habit.
+    """Whether actions after refusals fit the habit, and where they fit worst.
 
-    Attributes
-    ----------
-    p_value
-        The probability of counts at least as unusual under the law.
-    refusals
-        The number of refusals tested.
-    cells
-        The number of cells with these refusals.
-    state
-        The state with the worst fit.
-    advice
-        The advice that was refused there.
-    action
-        The action taken instead.
-    share
-        The share of these refusals with that action.
-    expected
-        The share that the law expects.
+    In ``state``, people who refused ``advice`` took ``action`` with this ``share``; the law expects
+    another. ``p_value`` is the probability of counts at least as unusual under the law.
     """
 
     p_value: float

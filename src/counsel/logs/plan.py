@@ -12,7 +12,6 @@ not justify it.
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from enum import Enum
 from typing import Any
 
 import numpy as np
@@ -32,32 +31,13 @@ DOUBT = 0.05
 """The share of draws in which advice may fail to help."""
 
 
-class SilenceReason(Enum):
-    """Why a plan gives no advice at all."""
-
-    NO_LIFT = "no lift is known"
-    DOUBT = "no advice passes the cautious rule"
-    LIMIT = "no advice is worth its price within the limit"
-    BEST = "silence is best"
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class LogPlan:
     """A plan on a fitted model.
 
-    Attributes
-    ----------
-    fit
-        The model.
-    plan
-        The plan: ``plan.policy`` is the advice, by the numbers of states and actions in
-        ``fit.tally``.
-    criticality
-        The largest penalty at which advice still pays, for each step and state [h, s].
-    doubtful
-        Booleans [h, s, a]: the advice that caution forbids; None for a plan that is not cautious.
-    budget
-        The budget of the plan; None without one.
+    ``plan.policy`` is the advice, by the numbers of states and actions in ``fit.tally``;
+    ``criticality`` is the largest penalty at which advice still pays [h, s]; ``doubtful`` is the
+    advice [h, s, a] that caution forbids, None for a plan that is not cautious.
     """
 
     fit: Fit
@@ -85,15 +65,15 @@ class LogPlan:
         return int((~self.doubtful & self.fit.problem.mdp.allowed).any(axis=2).sum()), cells
 
     @property
-    def silence_reason(self) -> SilenceReason:
+    def silence_reason(self) -> str:
         """Why the plan gives no advice, if it gives none."""
         if not self.fit.estimates.usable.any():
-            return SilenceReason.NO_LIFT
+            return "the data do not show that any advice moves people"
         if self.doubtful is not None and self.doubtful.all():
-            return SilenceReason.DOUBT
+            return "no advice helps in 95 % of resampled logs"
         if self._unlimited().advice_count > 0.0:
-            return SilenceReason.LIMIT
-        return SilenceReason.BEST
+            return "within this limit silence is best"
+        return "silence is best everywhere"
 
     def _unlimited(self) -> Plan:
         return solve(self.fit.problem, allow_reverse=False)
@@ -152,19 +132,9 @@ def plan_advice(  # noqa: PLR0913 (the options of solve, and caution)
     --------
     Advice pays at an alarm; in a quiet hour it makes no difference:
 
-    >>> import pyarrow as pa
     >>> from counsel import fit
-    >>> table = pa.table(
-    ...     {
-    ...         "episode": range(400),
-    ...         "step": [0] * 400,
-    ...         "state": ["alarm"] * 200 + ["quiet"] * 200,
-    ...         "advice": (4 * [None] + 4 * ["check"]) * 50,
-    ...         "action": ["check", "wait", "wait", "wait", "check", "check", "check", "wait"] * 50,
-    ...         "reward": [1.0, 0.0, 0.0, 0.0, 1.0, 1.0, 1.0, 0.0] * 25 + [0.5] * 200,
-    ...     }
-    ... )
-    >>> model = fit(table)
+    >>> from counsel.logs.example_log import alarm_log
+    >>> model = fit(alarm_log())
     >>> plan = plan_advice(model, budget=0.25)
     >>> round(plan.plan.price, 2), plan.plan.advice_count
     (0.49, 0.25)

@@ -11,7 +11,6 @@ import numpy as np
 from counsel._arrays import Floats
 from counsel._tables import Column, Table, arrow_table
 from counsel.logs.check import THIN
-from counsel.logs.fit import Fit
 from counsel.logs.plan import LogPlan
 from counsel.planning.gains import gains
 
@@ -35,20 +34,10 @@ def plan_tables(plan: LogPlan) -> Iterator[Any]:
 
     Examples
     --------
-    >>> import pyarrow as pa
     >>> from counsel import fit
     >>> from counsel.logs import plan_advice
-    >>> table = pa.table(
-    ...     {
-    ...         "episode": range(400),
-    ...         "step": [0] * 400,
-    ...         "state": ["alarm"] * 200 + ["quiet"] * 200,
-    ...         "advice": (4 * [None] + 4 * ["check"]) * 50,
-    ...         "action": ["check", "wait", "wait", "wait", "check", "check", "check", "wait"] * 50,
-    ...         "reward": [1.0, 0.0, 0.0, 0.0, 1.0, 1.0, 1.0, 0.0] * 25 + [0.5] * 200,
-    ...     }
-    ... )
-    >>> (first,) = plan_tables(plan_advice(fit(table)))
+    >>> from counsel.logs.example_log import alarm_log
+    >>> (first,) = plan_tables(plan_advice(fit(alarm_log())))
     >>> for row in first.select(["step", "state", "advice", "support"]).to_pylist():
     ...     print(*row.values())
     0 alarm check 100
@@ -112,13 +101,17 @@ def _tables(plan: LogPlan, left: int | None) -> Iterator[Table]:
     A = problem.n_actions
     after = max(policy.plane_of(left) - 1, 0)
     advantage, gain = gains(problem, plan.plan.value_planes[after])
-    support = _support(fit)
+    # How often each advice was seen [layer, s, b]; last, the number of decisions.
+    seen, decisions = fit.estimates.given, fit.estimates.taken.sum(axis=2, keepdims=True)
+    support = np.concatenate((seen, decisions), axis=2)
     known = np.flatnonzero(support.sum(axis=(0, 2)) > 0)
     for h in range(problem.horizon):
-        rows: list[tuple[int, int, float]] = []
-        for at in known.tolist():
-            rows += [(at, said, p) for said, p in sorted(policy.at(h, at, left).items())]
-        s, b = np.array([row[0] for row in rows]), np.array([row[1] for row in rows])
+        rows = [
+            (at, advice, probability)
+            for at in known.tolist()
+            for advice, probability in sorted(policy.at(h, at, left).items())
+        ]
+        s, b, chance = (np.array(column) for column in zip(*rows, strict=True))
         silent = b == A
         spoken = np.where(silent, 0, b)
         columns: dict[str, Column] = {}
@@ -129,7 +122,7 @@ def _tables(plan: LogPlan, left: int | None) -> Iterator[Table]:
             "step": Column(np.full(s.size, h, dtype=np.int32)),
             "state": Column(s, fit.tally.states),
             "advice": Column(b, fit.tally.actions, silent),
-            "probability": Column(np.array([row[2] for row in rows], dtype=np.float64)),
+            "probability": Column(chance.astype(np.float64)),
             "gain": Column(_round(gain[h, s, spoken]), missing=silent),
             "lift": Column(_round(problem.lift[h, s, spoken]), missing=silent),
             "advantage": Column(_round(advantage[h, s, spoken]), missing=silent),
@@ -137,12 +130,6 @@ def _tables(plan: LogPlan, left: int | None) -> Iterator[Table]:
             "support": Column(support[layer, s, b].astype(np.int64)),
         }
         yield columns
-
-
-def _support(fit: Fit) -> Floats:
-    """Return how often each advice was seen [layer, s, b]; last, the number of decisions."""
-    estimates = fit.estimates
-    return np.concatenate((estimates.given, estimates.taken.sum(axis=2, keepdims=True)), axis=2)
 
 
 def _round(numbers: Floats) -> Floats:

@@ -18,7 +18,7 @@ import csv
 import gzip
 import re
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -29,7 +29,7 @@ from counsel._arrays import brief
 from counsel._files import check_exists
 from counsel.errors import CounselError
 from counsel.logs.binning import Bins, bin_column, cut_points
-from counsel.logs.casting import LARGEST_STEP, as_boolean, as_number, as_text, as_written
+from counsel.logs.casting import as_boolean, as_number, as_text, as_whole, as_written
 from counsel.logs.column_mapping import Columns
 
 TEXT = (".csv", ".csv.gz", ".tsv", ".tsv.gz")
@@ -58,19 +58,10 @@ LONGEST_HEADER = 1_000_000
 class Log:
     """A table of decisions whose columns are named after their roles.
 
-    Attributes
-    ----------
-    table
-        The Ibis table: episode, person, state, next_state, advice and action as text, step as a
-        whole number, reward and advice_probability as numbers, the rest unchanged. Empty and
-        invalid values are NULL; ``raw_step``, ``raw_reward`` and ``raw_advice_probability`` hold
-        the values as written.
-    roles
-        The source's columns of each role.
-    name
-        The name of the source.
-    bins
-        The cut points of binned columns.
+    ``table`` is an Ibis table: episode, person, state, next_state, advice and action are text, step
+    is a whole number, reward and advice_probability are numbers, the rest is unchanged. Empty and
+    invalid values are NULL; ``raw_step``, ``raw_reward`` and ``raw_advice_probability`` hold the
+    values as written. ``roles`` are the source's columns, ``bins`` the cut points.
     """
 
     table: Any
@@ -79,18 +70,7 @@ class Log:
     bins: dict[str, tuple[float, ...]] = field(default_factory=dict)
 
     def has(self, role: str) -> bool:
-        """Return whether the log has a column of this role.
-
-        Parameters
-        ----------
-        role
-            One of the roles of a log, e.g. ``"person"``.
-
-        Returns
-        -------
-        bool
-            Whether it has such a column.
-        """
+        """Return whether the log has a column of this role, e.g. ``"person"``."""
         return role in self.roles
 
 
@@ -237,9 +217,7 @@ def _from_file(ibis: Any, path: str, table: str) -> Any:  # noqa: ANN401
     if not _is_pattern(path):
         check_exists(path)
         if Path(path).is_dir():
-            raise CounselError(
-                f"{path} is a folder; give a file, or a pattern such as {path}/*.csv"
-            )
+            raise CounselError(f"{path} is a folder; give a file, or a pattern like {path}/*.csv")
         if Path(path).stat().st_size == 0:
             raise CounselError(f"{path} is empty")
     engine = ibis.duckdb.connect()
@@ -251,12 +229,8 @@ def _from_file(ibis: Any, path: str, table: str) -> Any:  # noqa: ANN401
         # All lines decide on a column's type: one invalid value makes it text, and is then shown.
         lines = engine.read_json(_literal(path), format="newline_delimited", sample_size=-1)
         mixed = [column for column, kind in lines.schema().items() if kind.is_json()]
-        return lines.mutate(
-            **{
-                column: lines[column].cast("string").re_replace('^"(.*)"$', r"\1")
-                for column in mixed
-            }
-        )
+        texts = {name: lines[name].cast("string").re_replace('^"(.*)"$', r"\1") for name in mixed}
+        return lines.mutate(**texts)
     if name.endswith(DUCKDB):
         return _choose_table(ibis.duckdb.connect(path, read_only=True), table, path)
     if name.endswith(SQLITE):
@@ -369,17 +343,15 @@ def _choose_table(engine: Any, table: str, where: str) -> Any:  # noqa: ANN401
 
 def _choose_name(names: list[str], table: str, where: str) -> str:
     """Return the name of the requested table among a database's tables."""
+    if not table and len(names) == 1:
+        return names[0]
+    first = ", ".join(sorted(names)[:8])
     if not table:
-        if len(names) != 1:
-            raise CounselError(
-                f"{where} has {len(names)} tables ({', '.join(sorted(names)[:8])}); choose one "
-                f"with {where}::TABLE"
-            )
-        table = names[0]
-    if table not in names:
         raise CounselError(
-            f"{where} has no table {table!r}; it has {', '.join(sorted(names)[:8]) or 'none'}"
+            f"{where} has {len(names)} tables ({first}); choose one with {where}::TABLE"
         )
+    if table not in names:
+        raise CounselError(f"{where} has no table {table!r}; it has {first or 'none'}")
     return table
 
 
@@ -410,22 +382,14 @@ def _assign_roles(table: Any, columns: Columns, bins: Bins, name: str) -> Log:  
             cast[role] = column
         else:
             cast[f"raw_{role}"] = as_written(column)
+            numeric = role in ("step", "reward", "advice_probability")
+            cast[role] = as_number(column) if numeric else as_boolean(column)
             if role == "step":
-                number = as_number(column)
-                number = number.between(-LARGEST_STEP, LARGEST_STEP).ifelse(number, None)
-                whole = (number == number.floor()).ifelse(number, None)
-                cast[role] = whole.cast("int64")
-            else:
-                is_number = role in ("reward", "advice_probability")
-                cast[role] = as_number(column) if is_number else as_boolean(column)
+                cast[role] = as_whole(cast[role])
     return Log(table.select(**cast), roles, name, cuts)
 
 
-def _state_labels(
-    table: Any,  # noqa: ANN401
-    columns: tuple[str, ...],
-    cuts: dict[str, tuple[float, ...]],
-) -> Any:  # noqa: ANN401
+def _state_labels(table: Any, columns: tuple[str, ...], cuts: Mapping[str, Any]) -> Any:  # noqa: ANN401
     """Return the label of each row's state: the text or bin of each column, joined."""
     import ibis
 

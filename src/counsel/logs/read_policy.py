@@ -19,15 +19,7 @@ from counsel.model.policy import Policy
 
 
 def read_policy(path: Path, fit: Fit) -> Policy:
-    """Read a policy for the states and actions of a fit.
-
-    Parameters
-    ----------
-    path
-        A table (.csv, .parquet) or a policy (.npz).
-    fit
-        The model with the labels of states and actions.
-    """
+    """Read a policy (.csv, .parquet, .npz) for the states and actions of a fit."""
     if path.suffix not in TABLES:
         return load_policy(path)
     columns = _read_columns(path)
@@ -102,12 +94,9 @@ def _read_columns(path: Path) -> dict[str, list[Any]]:
         raise CounselError(f"{path} has two columns called {min(repeated)!r}; rename one")
     columns = {name: table[name].to_pylist() for name in table.column_names}
     for name in ("state", "advice"):
-        if f"{name}_label" in columns:
-            columns[name] = columns[f"{name}_label"]
-    for name in ("state", "advice"):
-        columns[name] = [_stripped(value) for value in columns.get(name, [])]
-        if not columns[name] and table.num_rows:
-            del columns[name]
+        label = f"{name}_label" if f"{name}_label" in columns else name
+        if label in columns or not table.num_rows:
+            columns[name] = [_stripped(value) for value in columns.get(label, [])]
     for name in ("step", "state", "advice"):
         if name not in columns:
             raise CounselError(
@@ -118,7 +107,6 @@ def _read_columns(path: Path) -> dict[str, list[Any]]:
 
 
 def _first_few(names: tuple[str, ...]) -> str:
-    """Return the first few names."""
     return ", ".join(names[:8]) + (", …" if len(names) > 8 else "")
 
 

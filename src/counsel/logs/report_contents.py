@@ -31,43 +31,25 @@ POINTS = 41
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ReportContents:
-    """The numbers of a report, each with a 95 % interval over resampled episodes.
+    """The numbers of a report, with 95 % intervals over resampled episodes.
 
-    Attributes
-    ----------
-    plan
-        The plan within its limit.
-    alone, chosen, unlimited, always
-        Reward per episode in the model: of silence, of the plan, of the best advice without a
-        limit, and of the best action at all times.
-    added
-        The reward per episode that the plan adds to silence.
-    share
-        The share of the value of unlimited advice that the plan keeps; None if that is 0.
-    logged
-        Mean reward per episode of the log.
-    always_pieces
-        Pieces of advice per episode if the best action is always advised.
-    budgets, value, low, high
-        The frontier at some budgets, with intervals.
-    sensitivity
-        The range of the added value if advice depended on unrecorded facts.
+    The first four estimates are the reward per episode in the model.
     """
 
     plan: LogPlan
-    alone: ValueEstimate
-    chosen: ValueEstimate
-    unlimited: ValueEstimate
-    always: ValueEstimate
-    added: ValueEstimate
-    share: float | None
-    logged: ValueEstimate
-    always_pieces: float
-    budgets: Floats
+    alone: ValueEstimate  # of silence
+    chosen: ValueEstimate  # of the plan
+    unlimited: ValueEstimate  # of the best advice without a limit
+    always: ValueEstimate  # of the best action at all times
+    added: ValueEstimate  # the reward per episode that the plan adds to silence
+    share: float | None  # the share of the value of unlimited advice; None if that is 0
+    logged: ValueEstimate  # the mean reward per episode of the log
+    always_pieces: float  # pieces of advice per episode if the best action is always advised
+    budgets: Floats  # the budgets at which the frontier is drawn
     value: Floats
     low: Floats
     high: Floats
-    sensitivity: tuple[SensitivityRange, ...]
+    sensitivity: tuple[SensitivityRange, ...]  # if advice depended on unrecorded facts
 
     @property
     def fit(self) -> Fit:
@@ -91,17 +73,7 @@ def prepare_report(
     rng: np.random.Generator | None = None,
     show: Callable[[int], None] | None = None,
 ) -> ReportContents:
-    """Compute the contents of a report.
-
-    Parameters
-    ----------
-    plan
-        The plan to report on, from ``plan_advice``.
-    rng
-        The random generator; by default the results are always the same.
-    show
-        Called with the number of draws that are done, of 100.
-    """
+    """Compute the contents of a report; ``show`` is called with the number of draws so far."""
     rng = np.random.default_rng(0) if rng is None else rng
     check_rng(rng)
     fit, problem = plan.fit, plan.fit.problem

@@ -14,7 +14,7 @@ from counsel.drawing.maps import draw_map
 from counsel.estimate.intervals import wilson
 from counsel.report.demo_charts import draw_frontier, draw_regret
 from counsel.report.demo_player import Phase, Player, Reason
-from counsel.report.page_template import COMMON_STYLE, DARK_STYLE, table, whole_page
+from counsel.report.page_template import COMMON_STYLE, DARK_STYLE, table, table_head, whole_page
 
 ROWS = 6
 """Pieces of advice listed for each player."""
@@ -81,21 +81,7 @@ def demo_page(
     penalty: float,
     notes: Sequence[str],
 ) -> str:
-    """Return the whole page.
-
-    Parameters
-    ----------
-    players
-        The players that the machine advises.
-    map
-        The map that they fly over.
-    phases
-        The parts of the map.
-    penalty
-        The cost of a piece of advice, in stars.
-    notes
-        The settings, versions, time and files of the run.
-    """
+    """Return the whole page; the penalty is in stars, ``phases`` are the parts of the map."""
     title = _headline(players)
     parts = [
         "<header><p class='eyebrow'>Counsel: advice for people who do not always listen</p>",
@@ -154,16 +140,14 @@ def _numbers(players: Sequence[Player]) -> str:
         *("player", "stars alone", "stars with advice", "crashes alone", "crashes with advice"),
         *("pieces of advice per flight", "decisions without advice"),
     )
-    return table(_head(("player",), names), "".join(rows))
+    return table(table_head(*names, text=1), "".join(rows))
 
 
 def _flights(player: Player, map: str, phases: Sequence[Phase]) -> str:
     """Return the map with the flights of one player."""
     shares = player.advice_by_phase(phases)
     where = _and([name for name, share in shares if share >= FEW])
-    finding = (
-        f"{player.name} hears advice {where}" if where else f"{player.name} hears no advice at all"
-    )
+    finding = f"{player.name} hears " + (f"advice {where}" if where else "no advice at all")
     spread = _and([f"{_percent(share)} come {name}" for name, share in shares])
     pieces = f"{_stars(player.learnt.pieces)} pieces of advice per flight"
     caption = (
@@ -259,19 +243,15 @@ def _matches(players: Sequence[Player]) -> str:
             )
     if not rows:
         return ""
-    head = _head(("player", "advice"), ("matched", "95 % interval", "pieces", "true adherence"))
+    names = ("player", "advice", "matched", "95 % interval", "pieces", "true adherence")
+    head = table_head(*names, text=2)
     return f"<h3>How much each player listens, as observed</h3>{table(head, ''.join(rows))}"
 
 
 def _policies(players: Sequence[Player], map: str) -> str:
     """Return the learnt advice in each cell."""
-    counts = _and(
-        [
-            f"{advised} of the {reached} cells that {player.name} reaches"
-            for player in players
-            for advised, reached in (player.cells,)
-        ]
-    )
+    sentence = "{} of the {} cells that {} reaches"
+    counts = _and([sentence.format(*player.cells, player.name) for player in players])
     parts = [
         f"<section><h2 id='policy'>{escape(f'The machine advises in {counts}')}</h2>",
         "<p>An arrow is the advised move (two heads for Up-Up), a grey disc is silence. Marks are "
@@ -300,7 +280,8 @@ def _reasons(player: Player) -> str:
     )
     if not rows:
         return ""
-    head = _head(("cell", "advice", "move without advice"), ("flights that hear it", "worth"))
+    names = ("cell", "advice", "move without advice", "flights that hear it", "worth")
+    head = table_head(*names, text=3)
     return f"<div><h3>{escape(player.name)}: most valuable advice</h3>{table(head, rows)}</div>"
 
 
@@ -404,12 +385,6 @@ def _habit(reason: Reason) -> str:
     """Return what the player would do without advice."""
     usual = sorted(((p, name) for name, p in reason.habit.items() if p > 0.005), reverse=True)
     return ", ".join(name if p > 0.995 else f"{name} {_percent(p)}" for p, name in usual)
-
-
-def _head(words: Sequence[str], numbers: Sequence[str]) -> str:
-    """Return the head cells of a table: columns of words, then of numbers."""
-    cells = [f"<th>{name}</th>" for name in words]
-    return "".join(cells + [f"<th class='number'>{name}</th>" for name in numbers])
 
 
 def _paragraphs(sentences: Sequence[str]) -> str:

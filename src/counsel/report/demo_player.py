@@ -45,45 +45,21 @@ class Reason(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Player:
-    """One player, what was learnt about them, and the effect of the learnt advice.
+    """One player, what was learnt about them, and the effect of the learnt advice."""
 
-    Attributes
-    ----------
-    key, name, habit
-        A short name for ids, the name for people, and what the player does, as a predicate.
-    problem
-        The world and the player.
-    records
-        The records of learning.
-    gap
-        The shortfall of the learnt policy against the best, in stars per flight.
-    evaluation
-        The evaluation of the learnt policy.
-    flights, flights_alone
-        Simulated flights with the learnt policy, and without advice.
-    matches
-        How often each advice was matched and given while learning; None if not counted by advice.
-    frontier
-        The vertices of the frontier, from no advice to unlimited advice.
-    always
-        The effect of advising the best action at every step.
-    reasons
-        Why the learnt policy advises where it does, the most valuable cell first.
-    """
-
-    key: str
+    key: str  # for ids
     name: str
-    habit: str
+    habit: str  # what the player does, as a predicate
     problem: AdviceProblem
-    records: Sequence[Record]
-    gap: float
-    evaluation: Evaluation
-    flights: Episodes
-    flights_alone: Episodes
-    matches: tuple[Ints, Ints] | None
-    frontier: Sequence[Point]
-    always: Point
-    reasons: Sequence[Reason]
+    records: Sequence[Record]  # of learning
+    gap: float  # the shortfall of the learnt policy against the best, in stars per flight
+    evaluation: Evaluation  # of the learnt policy
+    flights: Episodes  # with the learnt policy
+    flights_alone: Episodes  # without advice
+    matches: tuple[Ints, Ints] | None  # matched and given by advice while learning, if counted
+    frontier: Sequence[Point]  # the vertices, from no advice to unlimited advice
+    always: Point  # the best action at every step
+    reasons: Sequence[Reason]  # of the learnt policy, the most valuable cell first
 
     @property
     def alone(self) -> float:

@@ -14,25 +14,11 @@ from counsel.logs.check import THIN, Finding, LogCheck
 from counsel.logs.evaluate_log import TRUSTED_SAMPLE, LogEvaluation, PolicyEstimate
 from counsel.logs.fit import Fit
 from counsel.logs.law_test import LawTest
-from counsel.logs.plan import LogPlan, SilenceReason
+from counsel.logs.plan import LogPlan
 from counsel.logs.plan_table import PlanEntry
 from counsel.logs.report_contents import ReportContents
 from counsel.logs.sensitivity import SensitivityRange
-from counsel.report.number_format import (
-    count_of,
-    in_full,
-    percent,
-    pieces_of_advice,
-    short,
-    verb_for,
-)
-
-SILENCE = {
-    SilenceReason.NO_LIFT: "the data do not show that any advice moves people",
-    SilenceReason.DOUBT: "no advice helps in 95 % of resampled logs",
-    SilenceReason.LIMIT: "within this limit silence is best",
-    SilenceReason.BEST: "silence is best everywhere",
-}
+from counsel.report.number_format import count_of, in_full, percent, pieces_per_episode, short
 
 # The log and how much people listen.
 
@@ -211,10 +197,10 @@ def plan_value(plan: LogPlan) -> str:
     share = plan.share_of_unlimited
     kept = "" if share is None else f", {percent(share)} of what unlimited advice is worth"
     return (
-        f"With {_per_episode(plan.plan.advice_count)} the expected reward is "
+        f"With {pieces_per_episode(plan.plan.advice_count)} the expected reward is "
         f"{in_full(plan.plan.value)} in the model, against {in_full(plan.value_alone)} without "
         f"advice{kept}. In the log it is {in_full(plan.fit.logged_value)} with "
-        f"{_per_episode(plan.fit.logged_pieces)}."
+        f"{pieces_per_episode(plan.fit.logged_pieces)}."
     )
 
 
@@ -229,7 +215,7 @@ def plan_caution(plan: LogPlan) -> str:
 
 def plan_silence(plan: LogPlan) -> str:
     """Say why a plan gives no advice, without a full stop."""
-    return f"The plan gives no advice: {SILENCE[plan.silence_reason]}"
+    return f"The plan gives no advice: {plan.silence_reason}"
 
 
 def thin_support(entries: Sequence[PlanEntry]) -> str | None:
@@ -238,13 +224,9 @@ def thin_support(entries: Sequence[PlanEntry]) -> str | None:
     if not thin:
         return None
     return (
-        f"{count_of(thin, 'row')} {verb_for(thin, 'rest')} on fewer than {THIN} observations of "
-        "that advice in that state; --cautious keeps only what resampled logs confirm."
+        f"{count_of(thin, 'row rests', 'rows rest')} on fewer than {THIN} observations of that "
+        " advice in that state; --cautious keeps only what resampled logs confirm."
     )
-
-
-def _per_episode(count: float) -> str:
-    return f"{pieces_of_advice(count)} per episode"
 
 
 # The value of policies.
@@ -321,16 +303,13 @@ def headline(contents: ReportContents) -> str:
         return "No advice was seen: this log cannot show how much people listen"
     if contents.share is None or contents.added.value <= 0.0:
         return "Nothing in this log shows that advice would help"
-    count = contents.plan.plan.advice_count
-    return (
-        f"{_per_episode(count)} {verb_for(count, 'keep')} {percent(contents.share)} of what "
-        "unlimited advice is worth"
-    )
+    pieces = pieces_per_episode(contents.plan.plan.advice_count, "keep")
+    return f"{pieces} {percent(contents.share)} of what unlimited advice is worth"
 
 
 def today(contents: ReportContents) -> str:
     """Compare the log, silence and the plan."""
-    sent = _per_episode(contents.fit.logged_pieces)
+    sent = pieces_per_episode(contents.fit.logged_pieces)
     return (
         f"Today {sent} are sent and the reward per episode is {value_interval(contents.logged)}. "
         f"Without advice it would be {value_interval(contents.alone)}, with the plan "
@@ -343,14 +322,11 @@ def today(contents: ReportContents) -> str:
 def frontier_finding(contents: ReportContents) -> str:
     """Say what the plan adds, without a full stop."""
     kept = "" if contents.share is None else f", {percent(contents.share)} of what is possible"
-    count = contents.plan.plan.advice_count
-    added = added_value(contents.added)
-    return f"{_per_episode(count)} {verb_for(count, 'add')} {added} to the reward{kept}"
+    pieces = pieces_per_episode(contents.plan.plan.advice_count, "add")
+    return f"{pieces} {added_value(contents.added)} to the reward{kept}"
 
 
 def sensitivity_case(case: SensitivityRange) -> tuple[str, str]:
     """Return a case of the sensitivity analysis: its assumption, and what the plan then adds."""
-    how = (
-        "no difference" if case.odds == 1.0 else f"odds up to {case.odds:g} times as large or small"
-    )
-    return how, f"{case.low:+.3g} to {case.high:+.3g}"
+    odds = f"odds up to {case.odds:g} times as large or small"
+    return "no difference" if case.odds == 1.0 else odds, f"{case.low:+.3g} to {case.high:+.3g}"

@@ -13,8 +13,9 @@ from counsel.drawing.palette import ADVICE, GOLD, HARM, INK, LINES, SILENCE_TEXT
 from counsel.estimate.intervals import Z
 from counsel.logs.adherence_breakdown import AdherenceBreakdown
 from counsel.logs.adherence_trends import Trend
-from counsel.logs.bootstrap import ValueEstimate
 from counsel.logs.report_contents import ReportContents
+
+Numbers = float | Floats
 
 MOST_ROWS = 25
 """The most states of the heat map, and rows of any other chart."""
@@ -92,7 +93,7 @@ def frontier_chart(contents: ReportContents) -> Chart:
             {
                 "x": [pieces],
                 "y": [estimate.value],
-                "error_y": _whisker(estimate),
+                "error_y": _whiskers(estimate.value, estimate.low, estimate.high, SILENCE_TEXT),
                 "mode": "markers+text",
                 "text": [f"  {name}  "],
                 "textposition": "middle left" if pieces > 0.8 * x[-1] else "middle right",
@@ -103,13 +104,9 @@ def frontier_chart(contents: ReportContents) -> Chart:
             }
         )
     layout = _layout("pieces of advice per episode", "reward per episode", height=420)
+    curve = (contents.budgets, contents.value, contents.low, contents.high)
     rows = [
-        *(
-            ("frontier", b, v, lo, hi)
-            for b, v, lo, hi in zip(
-                contents.budgets, contents.value, contents.low, contents.high, strict=True
-            )
-        ),
+        *(("frontier", *point) for point in zip(*curve, strict=True)),
         *((name, pieces, e.value, e.low, e.high) for name, pieces, e, _, _ in points),
     ]
     return Chart("frontier", traces, layout, ("what", "pieces", "value", "low", "high"), rows)
@@ -124,13 +121,7 @@ def breakdown_chart(name: str, by: AdherenceBreakdown) -> Chart:
     matched = {
         "x": _list(share[order]),
         "y": names,
-        "error_x": {
-            "type": "data",
-            "symmetric": False,
-            "array": _list((high - share)[order]),
-            "arrayminus": _list((share - low)[order]),
-            "color": ADVICE,
-        },
+        "error_x": _whiskers(share[order], low[order], high[order], ADVICE),
         "mode": "markers",
         "marker": {"color": ADVICE, "size": 11, "symbol": "triangle-up"},
         "name": "matched",
@@ -150,15 +141,8 @@ def breakdown_chart(name: str, by: AdherenceBreakdown) -> Chart:
     layout["xaxis"] |= {"tickformat": ".0%", "range": [-0.02, 1.02]}
     layout["showlegend"] = True
     rows = [(by.keys[i], int(by.given[i]), int(by.matched[i]), *_lift(by, i)) for i in order[::-1]]
-    columns = (
-        name.removeprefix("by-"),
-        "seen",
-        "matched",
-        "anyway",
-        "lift",
-        "lift_low",
-        "lift_high",
-    )
+    numbers = ("seen", "matched", "anyway", "lift", "lift_low", "lift_high")
+    columns = (name.removeprefix("by-"), *numbers)
     return Chart(name, [matched, habit], layout, columns, rows)
 
 
@@ -207,13 +191,8 @@ def people_chart(lift: Floats) -> Chart:
         "hovertemplate": "lift near %{x:.2f}: %{y} people<extra></extra>",
     }
     rows = [(float(a), float(b), int(n)) for a, b, n in zip(edges, edges[1:], counts, strict=False)]
-    return Chart(
-        "people",
-        [trace],
-        _layout("lift", "people", height=300),
-        ("lift_from", "lift_to", "people"),
-        rows,
-    )
+    layout = _layout("lift", "people", height=300)
+    return Chart("people", [trace], layout, ("lift_from", "lift_to", "people"), rows)
 
 
 def _layout(x: str, y: str, *, height: int) -> dict[str, Any]:
@@ -232,23 +211,17 @@ def _layout(x: str, y: str, *, height: int) -> dict[str, Any]:
     }
 
 
-def _whisker(estimate: ValueEstimate) -> dict[str, Any]:
-    return {
-        "type": "data",
-        "symmetric": False,
-        "array": _list(np.array([estimate.high - estimate.value])),
-        "arrayminus": _list(np.array([estimate.value - estimate.low])),
-        "color": SILENCE_TEXT,
-    }
+def _whiskers(value: Numbers, low: Numbers, high: Numbers, colour: str) -> dict[str, Any]:
+    above, below = np.atleast_1d(high - value), np.atleast_1d(value - low)
+    ends = {"array": _list(above), "arrayminus": _list(below)}
+    return {"type": "data", "symmetric": False, **ends, "color": colour}
 
 
 def _list(numbers: Floats) -> list[Any]:
     """Return numbers as lists for JSON, None for NaN and infinity."""
-    return (
-        [_list(row) for row in numbers]
-        if numbers.ndim > 1
-        else [float(x) if math.isfinite(x) else None for x in numbers]
-    )
+    if numbers.ndim > 1:
+        return [_list(row) for row in numbers]
+    return [float(x) if math.isfinite(x) else None for x in numbers]
 
 
 def _plain(label: str) -> str:

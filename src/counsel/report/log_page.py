@@ -62,16 +62,7 @@ METHOD = (
 
 
 def log_page(contents: ReportContents, evaluation: tuple[PolicyEstimate, str | None]) -> str:
-    """Return the whole page.
-
-    Parameters
-    ----------
-    contents
-        The numbers of the report.
-    evaluation
-        The estimate of the plan from the episodes of the log, and why they cannot answer: the
-        result of ``evaluate_by_episodes``.
-    """
+    """Return the whole page; the evaluation is the result of ``evaluate_by_episodes``."""
     charts: list[Chart] = []
 
     def put(chart: Chart | None) -> str:

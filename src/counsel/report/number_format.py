@@ -33,6 +33,7 @@ def pieces_of_advice(count: float) -> str:
     return f"{text} piece{'' if text == '1' else 's'} of advice"
 
 
-def verb_for(count: float, verb: str) -> str:
-    """Return the form of a verb after a number of pieces of advice: 1 piece keeps, 2 keep."""
-    return f"{verb}s" if short(count) == "1" else verb
+def pieces_per_episode(count: float, verb: str = "", limit: str = "") -> str:
+    """Return the beginning of a sentence: 1 piece of advice per episode keeps …."""
+    text = f"{pieces_of_advice(count)} per episode{limit}"
+    return f"{text} {verb}{'s' if short(count) == '1' else ''}" if verb else text

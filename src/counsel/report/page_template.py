@@ -44,20 +44,9 @@ OFFLINE = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 def whole_page(
     title: str, style: str, body: Iterable[str], *, policy: str = OFFLINE, script: str = ""
 ) -> str:
-    """Return a whole page.
+    """Return a whole page: the title is plain text, the parts of the body are markup.
 
-    Parameters
-    ----------
-    title
-        The title, as plain text.
-    style
-        The style sheet.
-    body
-        The parts of the body, as markup.
-    policy
-        The content security policy.
-    script
-        A script for the head.
+    ``policy`` is the content security policy, ``script`` goes into the head.
     """
     scripts = f"<script>{script}</script>" if script else ""
     return "\n".join(

@@ -57,29 +57,24 @@ code {{ font-size: .85em; overflow-wrap: anywhere; }}
 @media print {{ details, nav {{ display: none; }} }}
 """
 
+VERDICTS = {
+    True: "<td class='holds'>▲ holds</td>",
+    False: "<td class='fails'>● does not hold</td>",
+}
+
 
 def reproduction_page(
     title: str, lead: str, notes: Sequence[str], sections: Sequence[Section]
 ) -> str:
-    """Return the whole page.
-
-    Parameters
-    ----------
-    title, lead
-        The finding, and a paragraph below it.
-    notes
-        How the experiments were run: scale, seeds, versions, time.
-    sections
-        The experiments.
-    """
-    claims = [(section, claim) for section in sections for claim in section.claims]
+    """Return the whole page; ``notes`` say how the experiments were run."""
+    claims = [(section.name, claim) for section in sections for claim in section.claims]
     parts = [
         f"<h1>{escape(title)}</h1><p class='lead'>{escape(lead)}</p>",
         "<nav aria-label='Experiments'><ul>",
         *(f"<li><a href='#{escape(s.name)}'>{escape(s.name)}</a></li>" for s in sections),
         "</ul></nav>",
         "<h2 id='claims'>Claims</h2>",
-        _claims([(section.name, claim) for section, claim in claims]),
+        _claims(claims),
         *(_section(section) for section in sections),
         "<h2 id='how'>How the experiments were run</h2><ul>",
         *(f"<li>{escape(note)}</li>" for note in notes),
@@ -117,14 +112,8 @@ def _claims(claims: Sequence[tuple[str, PageClaim]]) -> str:
         f"<td>{escape(claim.source)}</td><td>{escape(claim.measured)}</td>"
         f"<td><span class='whole'>{escape(claim.number)}</span><br>"
         f"<small>{escape(claim.quantity)}</small></td>"
-        + (
-            "<td class='holds'>▲ holds</td>"
-            if claim.holds
-            else "<td class='fails'>● does not hold</td>"
-        )
-        + "</tr>"
+        f"{VERDICTS[claim.holds]}</tr>"
         for name, claim in claims
     )
     names = ("experiment", "claim", "source", "measured", "mean over seeds [95 %]", "verdict")
-    head = "".join(f"<th>{name}</th>" for name in names)
-    return table(head, rows)
+    return table(table_head(*names, text=len(names)), rows)
