@@ -27,7 +27,7 @@ Sequence = sa.BigInteger().with_variant(sa.Integer, "sqlite")
 """SQLite numbers rows itself only where the key is an INTEGER."""
 
 
-def _table(name: str, *columns: SchemaItem, **options: bool) -> sa.Table:
+def _table(name: str, *columns: SchemaItem, **options: Any) -> sa.Table:  # noqa: ANN401
     return sa.Table(name, metadata, *columns, **options)
 
 
@@ -39,9 +39,10 @@ def _counter(name: str) -> sa.Column[Any]:
     return sa.Column(name, Sequence, primary_key=True, autoincrement=True)
 
 
-def _parent(name: str, column: str, **options: bool) -> sa.Column[Any]:
+def _parent(name: str, column: str, *, index: bool = False) -> sa.Column[Any]:
     """Return a column whose rows are deleted with the row they refer to."""
-    return sa.Column(name, sa.ForeignKey(column, ondelete="CASCADE"), nullable=False, **options)
+    parent = sa.ForeignKey(column, ondelete="CASCADE")
+    return sa.Column(name, parent, nullable=False, index=index or None)
 
 
 tenants = _table("tenants", _counter("id"), _needed("name", sa.String(200), unique=True))
