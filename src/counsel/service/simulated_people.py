@@ -17,7 +17,7 @@ from counsel.service.core.desk import Desk
 from counsel.service.core.outcomes import Outcome
 from counsel.service.core.settings import AdviserSettings
 from counsel.service.playground.game import GameSettings, Playground
-from counsel.service.playground.game_worlds import PEOPLE
+from counsel.service.playground.rules import PEOPLE
 from counsel.worlds.ward import ward
 
 NURSES = 12

@@ -29,14 +29,8 @@ from counsel.service.core.settings import AdviserSettings
 from counsel.service.db.queries import SAME_STEP
 from counsel.service.db.tables import decisions, episodes, outcomes, people
 from counsel.service.errors import NotFoundError
-from counsel.service.playground.adviser_kinds import kind_of
-from counsel.service.playground.bird_moves import Move, crash_of, lands_on_star, place_of
-from counsel.service.playground.game_worlds import (
-    PEOPLE,
-    SOURCE,
-    player_problem,
-    simulated_problem,
-)
+from counsel.service.playground import rules
+from counsel.service.playground.rules import PEOPLE, SOURCE, Move
 from counsel.service.playground.sentences import advice_line, result_sentence
 from counsel.worlds.flappy_bird import next_states
 from counsel.worlds.grid_map import STAR, WALL, GridMap
@@ -97,7 +91,7 @@ class Playground:
         person = settings.person
         if person is not None and person not in PEOPLE:
             raise CounselError(f"person is {person[:40]!r}; it must be one of {', '.join(PEOPLE)}")
-        problem = player_problem(settings.map)
+        problem = rules.player_problem(settings.map)
         name = player_name(settings.player) if person is None else SIMULATED + person
         adviser = self._adviser(tenant, settings.map, simulated=person is not None)
         episode = self.desk.start(tenant, adviser, name, settings.limit)
@@ -114,19 +108,17 @@ class Playground:
         if (action is None) != (person is not None):
             raise CounselError("give an action where you play, and none where you watch")
         if person is not None:
-            truth = simulated_problem(game.map, person)
+            truth = rules.simulated_problem(game.map, person)
             heard = index_of_advice(now.advice, truth)
             chosen = draw_index(truth.law(step, now.state, heard), self._rng)
         elif action in game.live.actions:
             chosen = game.live.actions[action]
         else:
-            raise CounselError(
-                f"action is {str(action)[:40]!r}; it must be one of {', '.join(game.live.actions)}"
-            )
-        reward = float(lands_on_star(game.grid, now.state, chosen))
-        decision = game.episode.decision_id(step)
-        outcome = Outcome(decision, chosen, reward, game.next_state(now, chosen))
-        self.desk.report(tenant, [outcome])
+            names = ", ".join(game.live.actions)
+            raise CounselError(f"action is {str(action)[:40]!r}; it must be one of {names}")
+        reward = float(rules.lands_on_star(game.grid, now.state, chosen))
+        then = game.next_state(now, chosen)
+        self.desk.report(tenant, [Outcome(game.episode.decision_id(step), chosen, reward, then)])
         return self._show(game)
 
     def show(self, tenant: int, id_: str) -> dict[str, Any]:
@@ -136,16 +128,14 @@ class Playground:
     def _show(self, game: _Game) -> dict[str, Any]:
         episode, live, grid = game.episode, game.live, game.grid
         moves = self._moves(game)
-        last = moves[-1]
+        last, limit, kind = moves[-1], episode.limit, rules.kind_of(episode.limit)
         over = last.action is not None
-        limit, kind = episode.limit, kind_of(episode.limit)
         person_plan = self.desk.plans.of(episode.plan_key)
         state, ending = last.state, None
         if last.action is not None:
-            following = game.next_state(last, last.action)
-            is_out = following == grid.rows * grid.columns
-            state = last.state if is_out else following
-            ending = crash_of(grid, last.state, last.action) if is_out else "through"
+            state, ending = game.next_state(last, last.action), "through"
+            if state == grid.rows * grid.columns:
+                state, ending = last.state, rules.crash_of(grid, last.state, last.action)
         person = self._simulated_person(episode)
         estimates = lift_estimates(live, episode.person)
         truth = (None,) * len(estimates) if person is None else PEOPLE[person].lift
@@ -159,7 +149,7 @@ class Playground:
             "person": person,
             "step": last.step + over,
             "horizon": grid.columns - 1,
-            "at": list(place_of(grid, state)),
+            "at": list(rules.place_of(grid, state)),
             "over": over,
             "ending": ending,
             "score": sum(move.reward for move in moves),
@@ -301,7 +291,7 @@ def _adviser_id(tenant: int, map_: str, *, simulated: bool) -> str:
 def _past_move(grid: GridMap, live: LiveAdviser, move: Move) -> dict[str, Any]:
     return {
         "step": move.step,
-        "at": list(place_of(grid, move.state)),
+        "at": list(rules.place_of(grid, move.state)),
         "advice": live.action_name(move.advice),
         "action": live.action_name(move.action),
         "followed": None if move.advice is None else move.action == move.advice,
