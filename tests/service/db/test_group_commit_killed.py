@@ -69,7 +69,7 @@ def test_what_was_acknowledged_under_load_survives_kills_once_and_is_what_was_le
     with services.open_desk(url) as desk:
         rows = on_record(desk.engine)
         check_record(rows, known)
-        check_learnt(rows, desk._seen[adviser].everybody.cells)
+        check_learnt(rows, desk._counts[adviser].everybody.cells)
 
 
 def on_record(engine):
@@ -106,8 +106,7 @@ def check_learnt(rows, cells):
     counted = {}
     for row in rows:
         if row.action is not None:
-            heard = -1 if row.advice is None else row.advice
-            counted[heard, row.action] = counted.get((heard, row.action), 0) + 1
+            counted[row.advice, row.action] = counted.get((row.advice, row.action), 0) + 1
     learnt = {}
     for (_, heard, action), times in cells.items():
         learnt[heard, action] = learnt.get((heard, action), 0) + times
