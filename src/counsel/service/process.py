@@ -30,17 +30,7 @@ ENVIRONMENT = "COUNSEL_SERVICE"
 
 @dataclass(frozen=True, slots=True)
 class ServiceProcess:
-    """What one process serves.
-
-    Attributes
-    ----------
-    database
-        The database's URL or SQLite file.
-    auth
-        Whether requests need a key.
-    demo
-        Whether simulated people are at work.
-    """
+    """What one process serves: a database, whether with keys and with simulated people."""
 
     database: str
     auth: bool = True

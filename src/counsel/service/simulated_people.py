@@ -32,17 +32,7 @@ PAUSE = 2.0
 
 
 class Demo:
-    """Simulated people at work.
-
-    Parameters
-    ----------
-    desk
-        Where they are advised.
-    tenant
-        The tenant they belong to.
-    rng
-        The source of randomness.
-    """
+    """Simulated people of a tenant at work."""
 
     def __init__(self, desk: Desk, tenant: int, rng: np.random.Generator) -> None:
         self.desk, self.tenant, self._rng = desk, tenant, rng

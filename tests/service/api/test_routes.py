@@ -374,8 +374,8 @@ def test_the_log_can_be_fitted(client, keys, tmp_path):
         path = tmp_path / f"log.{kind}"
         path.write_bytes(told.content)
         tables[kind] = counsel.fit(path)
-    assert tables["csv"].checked == tables["parquet"].checked
-    assert tables["csv"].checked.rows == 90
+    assert tables["csv"].check == tables["parquet"].check
+    assert tables["csv"].check.rows == 90
     rows = pd.read_csv(tmp_path / "log.csv", keep_default_na=False)
     assert rows.groupby("episode").terminated.sum().eq(1).all()
     assert (rows[rows.advice == ""].seen == "").all()

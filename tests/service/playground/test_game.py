@@ -273,7 +273,7 @@ def test_the_log_of_a_player_can_be_fitted(playground, desk, tmp_path):
     assert len(rows) == moves
     path = tmp_path / "mine.csv"
     path.write_bytes(content)
-    assert counsel.fit(path).checked.rows == moves
+    assert counsel.fit(path).check.rows == moves
 
 
 def test_a_stranger_is_taken_for_somebody_who_dodges_walls(playground):

@@ -29,17 +29,7 @@ def make_app(
     tenant: int | None = None,
     lifespan: Callable[[FastAPI], AbstractAsyncContextManager[None]] | None = None,
 ) -> FastAPI:
-    """Return the service.
-
-    Parameters
-    ----------
-    desk
-        Where advice is decided on.
-    tenant
-        The tenant of every request; without it every request needs a key.
-    lifespan
-        A context manager that is entered when the app starts and left when it stops.
-    """
+    """Return the service; ``lifespan`` is entered when it starts and left when it stops."""
     app = FastAPI(
         lifespan=lifespan,
         title="Counsel",

@@ -55,14 +55,7 @@ POLL_SECONDS = 1.0
 class Desk:
     """Advises, records and learns, for all advisers of a database.
 
-    Parameters
-    ----------
-    engine
-        An open database.
-    problems
-        Returns the problem of a tenant's source: a world's name, or the id of a model.
-    rng
-        The source of randomness: holdouts, mixed plans, Thompson sampling.
+    ``problems`` returns the problem of a tenant's source: a world's name, or the id of a model.
     """
 
     def __init__(
@@ -111,13 +104,8 @@ class Desk:
         """Create an adviser and return its id; one that exists under that id is left unchanged."""
         id_ = id_ or uuid4().hex
         live = self._load(id_, tenant, name, settings)
-        row = {
-            "id": id_,
-            "tenant": tenant,
-            "name": name,
-            "settings": settings.model_dump_json(),
-            "created": time.time(),
-        }
+        row = {"id": id_, "tenant": tenant, "name": name, "created": time.time()}
+        row |= {"settings": settings.model_dump_json()}
 
         def add(connection: sa.Connection) -> None:
             if connection.scalar(sa.select(advisers.c.id).where(advisers.c.id == id_)) is None:
@@ -141,9 +129,8 @@ class Desk:
         live = self._live.get(adviser)
         if live is None:
             with self.engine.connect() as connection:
-                row = connection.execute(
-                    sa.select(advisers).where(advisers.c.id == adviser)
-                ).first()
+                mine = sa.select(advisers).where(advisers.c.id == adviser)
+                row = connection.execute(mine).first()
             if row is not None and row.tenant == tenant:
                 with self._loading:  # a lock of its own: loading takes long
                     live = self._live.get(adviser)
@@ -160,12 +147,7 @@ class Desk:
     def start(self, tenant: int, adviser: str, person: str, limit: Limit | None = None) -> Episode:
         """Start an episode with a person, who is added if the tenant has nobody of that name.
 
-        Parameters
-        ----------
-        tenant, adviser, person
-            The tenant's number, the adviser's id and the person's name.
-        limit
-            What advice may cost in this episode, if that differs from the adviser's limit.
+        ``limit`` is what advice may cost, if that differs from the adviser's limit.
         """
         live = self.live(tenant, adviser)
         with self._lock:
@@ -267,11 +249,7 @@ class Desk:
             .where(episodes.c.number == episode.number, episodes.c.ended.is_(None))
             .values(ended=time.time(), terminated=terminated)
         )
-
-        def close(connection: sa.Connection) -> None:
-            connection.execute(change)
-
-        self.committer.enqueue("job", close, done)
+        self.committer.enqueue("job", lambda connection: connection.execute(change), done)
 
     # People
 
@@ -304,14 +282,9 @@ class Desk:
             saved = connection.scalar(sa.select(sa.func.max(snapshots.c.up_to))) or 0
             if erased != self._erased_up_to or saved >= self._read_up_to:
                 return  # it has somebody in it who must be forgotten, or is saved already
-            row = {
-                "up_to": self._read_up_to,
-                "erased": self._erased_up_to,
-                "content": pack(self._counts),
-                "at": time.time(),
-            }
+            numbers = {"up_to": self._read_up_to, "erased": self._erased_up_to, "at": time.time()}
             connection.execute(sa.delete(snapshots))
-            connection.execute(sa.insert(snapshots), row)
+            connection.execute(sa.insert(snapshots), numbers | {"content": pack(self._counts)})
 
         self._saved_up_to = self._read_up_to
         return self.committer.submit(write)

@@ -28,12 +28,7 @@ LONGEST = 200
 class ProblemSources:
     """Problems by name or id.
 
-    Parameters
-    ----------
-    engine
-        The database with the models.
-    by_prefix
-        Functions for sources with a prefix; each takes the rest of the source.
+    ``by_prefix`` has functions for sources with a prefix; each takes the rest of the source.
     """
 
     def __init__(
@@ -79,12 +74,6 @@ def check_model(content: bytes) -> None:
 def add_model(connection: sa.Connection, tenant: int, name: str, content: bytes) -> str:
     """Store a checked model and return its id."""
     id_ = uuid4().hex
-    row = {
-        "id": id_,
-        "tenant": tenant,
-        "name": name,
-        "content": content,
-        "created": time.time(),
-    }
+    row = {"id": id_, "tenant": tenant, "name": name, "content": content, "created": time.time()}
     connection.execute(sa.insert(models), row)
     return id_

@@ -25,10 +25,7 @@ LOCK = 0x636F756E73656C
 def open_engine(url: str) -> sa.Engine:
     """Connect to a database and bring its tables up to date.
 
-    Parameters
-    ----------
-    url
-        ``sqlite:///counsel.db``, the path of a SQLite file, or ``postgresql+psycopg://…``.
+    ``url`` is ``sqlite:///counsel.db``, the path of a SQLite file, or ``postgresql+psycopg://…``.
     """
     address = _address(url)
     try:

@@ -41,16 +41,10 @@ class _Submission:
 class Committer:
     """Writes what many callers submit, in as few transactions as possible.
 
-    Parameters
-    ----------
-    engine
-        The database.
-    batches
-        A function for each kind of items, which takes all items of one transaction and returns the
-        result of each, an exception where an item is refused. Jobs come first, then this order.
-    after
-        Called at the end of each transaction. The function it returns is called once the
-        transaction is durable, before any caller continues.
+    ``batches`` has a function for each kind of items, which takes all items of one transaction and
+    returns the result of each, an exception where an item is refused. Jobs come first, then this
+    order. ``after`` is called at the end of each transaction. The function it returns is called
+    once the transaction is durable, before any caller continues.
     """
 
     def __init__(

@@ -73,15 +73,7 @@ class _Game:
 
 
 class Playground:
-    """The games of a service.
-
-    Parameters
-    ----------
-    desk
-        Where advice is decided on.
-    rng
-        The source of randomness of simulated people.
-    """
+    """The games of a service; ``rng`` decides what simulated people do."""
 
     def __init__(self, desk: Desk, rng: np.random.Generator) -> None:
         self.desk, self._rng = desk, rng
