@@ -18,13 +18,7 @@ CREATING = ("/advisers", "/episodes", "/models")
 
 
 class ServiceError(CounselError):
-    """The service refused a request; the message is the service's.
-
-    Attributes
-    ----------
-    status
-        The HTTP status, e.g. 404 where something does not exist.
-    """
+    """The service refused a request; ``status`` is the HTTP status, the message the service's."""
 
     def __init__(self, status: int, detail: str) -> None:
         super().__init__(detail)

@@ -53,14 +53,12 @@ def make_app(
 
     @app.get("/healthz", include_in_schema=False)
     def healthz() -> dict[str, str]:
-        """Return that the database answers."""
         with desk.engine.connect() as connection:
             connection.execute(sa.select(1))
         return {"status": "ok", "version": __version__}
 
     @app.get("/metrics", include_in_schema=False)
     def metrics() -> Response:
-        """Return the counters in the format of Prometheus."""
         return Response(generate_latest(counters.registry), media_type=CONTENT_TYPE_LATEST)
 
     return app

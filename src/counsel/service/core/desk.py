@@ -15,6 +15,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future
+from contextlib import suppress
 from dataclasses import asdict, replace
 from uuid import uuid4
 
@@ -27,7 +28,7 @@ from counsel.learning.population import NOBODY, Limit
 from counsel.model.problem import AdviceProblem
 from counsel.service.core.count_snapshot import pack, unpack
 from counsel.service.core.decide import Decision, DecisionRequest
-from counsel.service.core.episode import Episode, parse_decision_id
+from counsel.service.core.episode import Episode
 from counsel.service.core.explained_plan import ExplainedPlan, explain_plan
 from counsel.service.core.live_adviser import LiveAdviser, make_population
 from counsel.service.core.outcomes import Outcome
@@ -36,6 +37,7 @@ from counsel.service.core.plan_cache import PlanCache, PlanKey
 from counsel.service.core.settings import AdviserSettings
 from counsel.service.core.transactions import decide_all, record_all, start_episode
 from counsel.service.db import queries
+from counsel.service.db.engine import read
 from counsel.service.db.group_commit import Batch, Committer, Waiter
 from counsel.service.db.tables import advisers, episodes, erasures, outcomes, people, snapshots
 from counsel.service.errors import NotFoundError
@@ -119,19 +121,17 @@ class Desk:
         """Switch an adviser off, to shadow or live."""
         live = self.live(tenant, adviser)
         settings = live.settings.with_mode(mode)
-        change = sa.update(advisers).where(advisers.c.id == adviser)
-        values = {"settings": settings.model_dump_json()}
-        self.committer.submit(lambda c: c.execute(change.values(values))).result()
+        mine = sa.update(advisers).where(advisers.c.id == adviser)
+        change = mine.values(settings=settings.model_dump_json())
+        self.committer.submit(lambda connection: connection.execute(change)).result()
         live.settings = settings
 
     def live(self, tenant: int, adviser: str) -> LiveAdviser:
         """Return an adviser of a tenant, created here or by another service."""
         live = self._live.get(adviser)
         if live is None:
-            with self.engine.connect() as connection:
-                mine = sa.select(advisers).where(advisers.c.id == adviser)
-                row = connection.execute(mine).first()
-            if row is not None and row.tenant == tenant:
+            mine = sa.select(advisers).where(advisers.c.id == adviser, advisers.c.tenant == tenant)
+            for row in read(self.engine, mine):
                 with self._loading:  # a lock of its own: loading takes long
                     live = self._live.get(adviser)
                     if live is None:
@@ -179,14 +179,9 @@ class Desk:
         """Return an episode of a tenant, started here or by another service."""
         episode = self._episodes.get(id_)
         if episode is None:
-            query = (
-                sa.select(episodes, advisers.c.tenant)
-                .join(advisers, advisers.c.id == episodes.c.adviser)
-                .where(episodes.c.id == id_)
-            )
-            with self.engine.connect() as connection:
-                row = connection.execute(query).first()
-            if row is not None and row.tenant == tenant:
+            query = sa.select(episodes).join(advisers, advisers.c.id == episodes.c.adviser)
+            mine = query.where(episodes.c.id == id_, advisers.c.tenant == tenant)
+            for row in read(self.engine, mine):
                 episode = Episode.from_row(row, self.live(tenant, row.adviser))
                 self.plans.of(episode.plan_key._replace(person=NOBODY))
                 self._cache_episode(episode)
@@ -228,12 +223,10 @@ class Desk:
 
     def locate(self, tenant: int, decision: str) -> tuple[Episode, int]:
         """Return the episode and the step of a decision by its id."""
-        parts = parse_decision_id(decision)
-        try:
-            if parts is not None:
-                return self.episode(tenant, parts[0]), parts[1]
-        except NotFoundError:
-            pass
+        episode, _, step = decision.rpartition("-")
+        if step.isascii() and step.isdigit() and len(step) < 8:
+            with suppress(NotFoundError):
+                return self.episode(tenant, episode), int(step)
         raise NotFoundError(f"there is no decision {decision[:40]!r}")
 
     def end(self, tenant: int, episode: str, *, terminated: bool) -> None:

@@ -1,4 +1,4 @@
-"""An episode of a person with an adviser, and the ids of its decisions."""
+"""An episode of a person with an adviser."""
 
 import json
 from dataclasses import dataclass, field
@@ -53,11 +53,3 @@ class Episode:
     def decision_id(self, step: int) -> str:
         """Return the id of the decision at a step, which outcomes refer to."""
         return f"{self.id}-{step}"
-
-
-def parse_decision_id(decision: str) -> tuple[str, int] | None:
-    """Return the id of the episode and the step of a decision; None if it is no decision's id."""
-    episode, _, step = decision.rpartition("-")
-    if not (step.isascii() and step.isdigit() and len(step) < 8):
-        return None
-    return episode, int(step)

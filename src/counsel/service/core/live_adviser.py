@@ -37,9 +37,8 @@ def make_population(
     must_say = dict[int, int]()
     for state, advice in settings.must_say.items():
         if state not in states or advice not in actions:
-            raise CounselError(
-                f"must_say has {state!r}: {advice!r}; give labels of a state and an action"
-            )
+            pair = f"{state!r}: {advice!r}"
+            raise CounselError(f"must_say has {pair}; give labels of a state and an action")
         must_say[states[state]] = actions[advice]
     return Population(
         problem.without_adherence(), settings.algorithm, settings.knows_habit, must_say, counts

@@ -10,6 +10,7 @@ from counsel.estimate.people_counts import DecisionCounts
 from counsel.estimate.person import POPULATION_WEIGHT
 from counsel.service.core.desk import Desk
 from counsel.service.core.live_adviser import LiveAdviser
+from counsel.service.db.engine import read
 from counsel.service.db.tables import episodes, people
 
 COVERAGE = 0.95
@@ -25,9 +26,10 @@ def list_people(desk: Desk, tenant: int) -> list[dict[str, Any]]:
         .group_by(people.c.id, people.c.name, people.c.created)
         .order_by(people.c.name)
     )
-    with desk.engine.connect() as connection:
-        rows = connection.execute(query).all()
-    return [{"name": name, "created": created, "episodes": count} for name, created, count in rows]
+    return [
+        {"name": name, "created": created, "episodes": count}
+        for name, created, count in read(desk.engine, query)
+    ]
 
 
 def describe_person(desk: Desk, tenant: int, name: str) -> dict[str, Any]:
@@ -39,10 +41,8 @@ def describe_person(desk: Desk, tenant: int, name: str) -> dict[str, Any]:
         .group_by(episodes.c.adviser)
         .order_by(episodes.c.adviser)
     )
-    with desk.engine.connect() as connection:
-        counts = connection.execute(query).all()
     beliefs = []
-    for adviser, count in counts:
+    for adviser, count in read(desk.engine, query):
         live = desk.live(tenant, adviser)
         belief = {"id": adviser, "name": live.name, "episodes": count}
         beliefs.append(belief | {"listening": lift_estimates(live, number)})

@@ -12,17 +12,11 @@ from counsel.model.problem import AdviceProblem
 from counsel.service.db.tables import models
 from counsel.worlds.catalogue import list_worlds
 
-LARGEST_MODEL = 20_000_000
-"""Bytes of an uploaded file."""
+LARGEST_MODEL, UNPACKED = 20_000_000, 100_000_000
+"""Bytes of an uploaded file, and of its arrays."""
 
-UNPACKED = 100_000_000
-"""Bytes of its arrays."""
-
-MOST_CELLS = 20_000_000
-"""Steps × states × actions of an uploaded model."""
-
-LONGEST = 200
-"""Characters of a label."""
+MOST_CELLS, LONGEST = 20_000_000, 200
+"""Steps × states × actions of an uploaded model, and characters of its labels."""
 
 
 class ProblemSources:

@@ -31,14 +31,11 @@ from counsel.service.db.tables import decisions, episodes, outcomes, people
 LAST = 1000
 """Episodes that are read row by row."""
 
-BINS = 30
-"""Points in time, at most."""
+BINS, MOST = 30, 20
+"""Points in time, and rows of a table, at most."""
 
 ENOUGH = 5
 """Pieces from which on a person or a state counts as known."""
-
-MOST = 20
-"""Rows of a table, at most."""
 
 Z = 1.96
 
@@ -154,19 +151,13 @@ def _advised(history: NDArray[Any]) -> NDArray[Any]:
 def _worth(history: NDArray[Any], person_plan: ExplainedPlan) -> dict[str, Any]:
     """Return what advice adds to an episode: measured against silent episodes, or as planned."""
     known = history[(history["live"] > 0) & ~np.isnan(history["reward"])]
-    if known.size:
-        held = known["held_out"] > 0
-        (silent, e0), (advised, e1) = _mean(known["reward"][held]), _mean(known["reward"][~held])
-        if silent is not None and advised is not None and e0 is not None and e1 is not None:
-            worth, error = advised - silent, Z * float(np.hypot(e0, e1))
-            return {
-                "how": "measured",
-                "estimate": worth,
-                "low": worth - error,
-                "high": worth + error,
-                "advised": int((~held).sum()),
-                "held_out": int(held.sum()),
-            }
+    held = known["held_out"] > 0
+    (silent, e0), (advised, e1) = _mean(known["reward"][held]), _mean(known["reward"][~held])
+    if silent is not None and advised is not None and e0 is not None and e1 is not None:
+        worth, error = advised - silent, Z * float(np.hypot(e0, e1))
+        interval = {"low": worth - error, "high": worth + error}
+        counts = {"advised": int((~held).sum()), "held_out": int(held.sum())}
+        return {"how": "measured", "estimate": worth, **interval, **counts}
     worth = person_plan.plan.value - value_alone(person_plan.problem)
     return {"how": "model", "estimate": worth, "low": None, "high": None}
 

@@ -70,6 +70,12 @@ def _shown(address: sa.URL) -> str:
     return address.update_query_dict(secret).render_as_string(hide_password=True)
 
 
+def read(engine: sa.Engine, query: sa.Select[Any]) -> list[Any]:
+    """Return all rows of a query."""
+    with engine.connect() as connection:
+        return list(connection.execute(query))
+
+
 @contextmanager
 def write_transaction(engine: sa.Engine) -> Iterator[sa.Connection]:
     """Yield a connection in a transaction beside which nobody else writes."""

@@ -11,8 +11,7 @@ import queue
 import threading
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
-from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import sqlalchemy as sa
 
@@ -29,8 +28,7 @@ MOST = 1000
 """Items per transaction, at most."""
 
 
-@dataclass(slots=True)
-class _Submission:
+class _Submission(NamedTuple):
     """An item, its kind, and the future of its caller."""
 
     kind: str

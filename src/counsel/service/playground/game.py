@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 import sqlalchemy as sa
 
-from counsel._arrays import Floats
 from counsel.errors import CounselError
 from counsel.learning.population import NOBODY, Limit
 from counsel.model.human import draw_index
@@ -26,6 +25,7 @@ from counsel.service.core.live_adviser import LiveAdviser
 from counsel.service.core.outcomes import Outcome
 from counsel.service.core.person_beliefs import lift_estimates
 from counsel.service.core.settings import AdviserSettings
+from counsel.service.db.engine import read
 from counsel.service.db.queries import SAME_STEP
 from counsel.service.db.tables import decisions, episodes, outcomes, people
 from counsel.service.errors import NotFoundError
@@ -66,6 +66,17 @@ class _Game:
     @property
     def live(self) -> LiveAdviser:
         return self.episode.live
+
+    def past_move(self, move: Move) -> dict[str, Any]:
+        """Return a past move as the page shows it."""
+        return {
+            "step": move.step,
+            "at": list(rules.place_of(self.grid, move.state)),
+            "advice": self.live.action_name(move.advice),
+            "action": self.live.action_name(move.action),
+            "followed": None if move.advice is None else move.action == move.advice,
+            "reward": move.reward,
+        }
 
     def next_state(self, move: Move, action: int) -> int:
         """Return the state that an action leads to."""
@@ -145,7 +156,7 @@ class Playground:
             "over": over,
             "ending": ending,
             "score": sum(move.reward for move in moves),
-            "path": [_past_move(grid, live, move) for move in moves if move.action is not None],
+            "path": [game.past_move(move) for move in moves if move.action is not None],
             "advice": None if over else advice_line(grid, live, person_plan, last, limit),
             "spent": sum(move.advice is not None for move in moves),
             "listening": [
@@ -202,8 +213,6 @@ class Playground:
             .where(decisions.c.episode == episode.number)
             .order_by(decisions.c.step)
         )
-        with self.desk.engine.connect() as connection:
-            rows = connection.execute(query).all()
         return [
             Move(
                 row.step,
@@ -214,16 +223,14 @@ class Playground:
                 row.reward or 0.0,
                 heard=row.advice if row.shown and row.seen else None,
             )
-            for row in rows
+            for row in read(self.desk.engine, query)
         ]
 
     def _simulated_person(self, episode: Episode) -> str | None:
         """Return the simulated person who plays, or None where a player does."""
         query = sa.select(people.c.name).where(people.c.id == episode.person)
-        with self.desk.engine.connect() as connection:
-            name = str(connection.scalar(query))
-        person = name.removeprefix(SIMULATED)
-        return person if person != name and person in PEOPLE else None
+        names = [row.name for row in read(self.desk.engine, query)]
+        return next((person for person in PEOPLE if SIMULATED + person in names), None)
 
     def _results(self, episode: Episode) -> list[tuple[float, float]]:
         """Return the score and the pieces of all games this player has finished on this map."""
@@ -237,9 +244,8 @@ class Playground:
             )
             .group_by(episodes.c.number, episodes.c.spent)
         )
-        with self.desk.engine.connect() as connection:
-            rows = connection.execute(query)
-            return [(float(score or 0.0), float(pieces)) for score, pieces in rows]
+        rows = read(self.desk.engine, query)
+        return [(float(score or 0.0), float(pieces)) for score, pieces in rows]
 
     def _card(self, game: _Game, moves: list[Move]) -> dict[str, Any]:
         """Return what is shown when a game is over."""
@@ -248,7 +254,10 @@ class Playground:
         score = sum(move.reward for move in moves)
         advised = [move for move in moves if move.advice is not None]
         alone = _score_alone(live, episode.person, game.grid, self._rng)
-        before = _lift_before(live, episode.person, moves)
+        earlier = live.population.counts.copy()
+        for move in moves:
+            earlier.add(episode.person, (move.state, move.heard, move.action or 0), -1)
+        before = replace(live.population, counts=earlier).estimate(episode.person).lift
         after = live.population.estimate(episode.person).lift
         matched = [move for move in advised if move.action == move.advice]
         matched.sort(key=lambda move: -float(move.reason.get("gain") or 0.0))
@@ -278,25 +287,6 @@ def _adviser_id(tenant: int, map_: str, *, simulated: bool) -> str:
     """Return the id of the adviser of a map, the same in every process."""
     text = f"{tenant} {_adviser_name(map_, simulated=simulated)}"
     return hashlib.md5(text.encode(), usedforsecurity=False).hexdigest()
-
-
-def _past_move(grid: GridMap, live: LiveAdviser, move: Move) -> dict[str, Any]:
-    return {
-        "step": move.step,
-        "at": list(rules.place_of(grid, move.state)),
-        "advice": live.action_name(move.advice),
-        "action": live.action_name(move.action),
-        "followed": None if move.advice is None else move.action == move.advice,
-        "reward": move.reward,
-    }
-
-
-def _lift_before(live: LiveAdviser, person: int, moves: list[Move]) -> Floats:
-    """Return the estimated lifts of a person without what these moves showed."""
-    earlier = live.population.counts.copy()
-    for move in moves:
-        earlier.add(person, (move.state, move.heard, move.action or 0), -1)
-    return replace(live.population, counts=earlier).estimate(person).lift
 
 
 def _best_gains(grid: GridMap, person_plan: ExplainedPlan) -> list[list[float]]:
