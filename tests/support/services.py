@@ -26,7 +26,7 @@ def open_desk(url):
     from counsel.service.core.problem_sources import ProblemSources
     from counsel.service.db.api_keys import tenant_of
     from counsel.service.db.engine import open_engine, write_transaction
-    from counsel.service.playground.game_worlds import PROBLEMS_BY_PREFIX
+    from counsel.service.playground.rules import PROBLEMS_BY_PREFIX
 
     engine = open_engine(url)
     with write_transaction(engine) as connection:

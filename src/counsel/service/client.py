@@ -3,7 +3,6 @@
 import http.client
 import json
 import time
-from types import TracebackType
 from typing import Any
 from urllib.parse import quote, urlsplit
 
@@ -19,13 +18,7 @@ CREATING = ("/advisers", "/episodes", "/models")
 
 
 class ServiceError(CounselError):
-    """The service refused a request; the message is the service's.
-
-    Attributes
-    ----------
-    status
-        The HTTP status, e.g. 404 where something does not exist.
-    """
+    """The service refused a request; ``status`` is the HTTP status, the message the service's."""
 
     def __init__(self, status: int, detail: str) -> None:
         super().__init__(detail)
@@ -99,9 +92,7 @@ class Client:
     def __enter__(self) -> "Client":
         return self
 
-    def __exit__(
-        self, _: type[BaseException] | None, __: BaseException | None, ___: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:
@@ -113,10 +104,8 @@ class Client:
 
         Parameters
         ----------
-        name
-            A name for the adviser.
-        source
-            A world's name, or the id of an uploaded model.
+        name, source
+            A name for the adviser, and a world's name or the id of an uploaded model.
         **settings
             As in the API: ``penalty``, or ``budget`` and ``hard``, or ``always``; ``algorithm``
             ("ucb-ad" or "thompson"), ``mode`` ("live", "shadow" or "off"), ``knows_habit``,
@@ -145,52 +134,45 @@ class Client:
 
         Parameters
         ----------
-        adviser
-            Its id.
-        mode
-            "off" is silent, "shadow" records advice without showing it, "live" shows it.
+        adviser, mode
+            Its id, and "off" (silent), "shadow" (records advice without showing it) or "live".
 
         Returns
         -------
         dict
             The adviser.
         """
-        return self._send("PATCH", f"/v1/advisers/{quote(adviser, safe='')}", {"mode": mode})  # type: ignore[no-any-return]
+        return self._send("PATCH", _path("advisers", adviser), {"mode": mode})  # type: ignore[no-any-return]
 
     def upload_model(self, content: bytes, name: str = "model") -> str:
         """Upload a model that ``counsel fit`` wrote.
 
         Parameters
         ----------
-        content
-            The content of the file.
-        name
-            A name for the model.
+        content, name
+            The content of the file, and a name for the model.
 
         Returns
         -------
         str
             The model's id, which is a ``source`` of advisers.
         """
-        path = f"/v1/models?name={quote(name, safe='')}"
-        return str(self._send("POST", path, content)["id"])
+        return str(self._send("POST", f"/v1/models?name={quote(name, safe='')}", content)["id"])
 
     def start(self, adviser: str, person: str) -> str:
         """Start an episode with a person, who is added on first use.
 
         Parameters
         ----------
-        adviser
-            The adviser's id.
-        person
-            The person's name.
+        adviser, person
+            The adviser's id, and the person's name.
 
         Returns
         -------
         str
             The episode's id.
         """
-        path = f"/v1/advisers/{quote(adviser, safe='')}/episodes"
+        path = _path("advisers", adviser, "episodes")
         return str(self._send("POST", path, {"person": person})["id"])
 
     def advise(self, episode: str, step: int, state: str) -> dict[str, Any]:
@@ -198,12 +180,8 @@ class Client:
 
         Parameters
         ----------
-        episode
-            The episode's id.
-        step
-            The step, counted from 0.
-        state
-            The state by its label.
+        episode, step, state
+            The episode's id, the step counted from 0, and the state by its label.
 
         Returns
         -------
@@ -212,7 +190,7 @@ class Client:
             advice that is not shown; the ``probability`` of this decision; and the ``reason``,
             whose ``why`` is in words.
         """
-        path = f"/v1/episodes/{quote(episode, safe='')}/advice"
+        path = _path("episodes", episode, "advice")
         return self._send("POST", path, {"step": step, "state": state})  # type: ignore[no-any-return]
 
     def report(self, advice_id: str, action: str, **outcome: Any) -> None:  # noqa: ANN401
@@ -220,10 +198,8 @@ class Client:
 
         Parameters
         ----------
-        advice_id
-            The ``id`` that ``advise`` returned.
-        action
-            What the person did, by its label.
+        advice_id, action
+            The ``id`` that ``advise`` returned, and what the person did, by its label.
         **outcome
             As in the API: ``reward``, ``next_state``, ``seen``, ``reason_code`` and ``comment``.
         """
@@ -244,31 +220,26 @@ class Client:
 
         Parameters
         ----------
-        episode
-            The episode's id.
-        terminated
-            Whether the episode ended by itself; false where only the recording ends.
+        episode, terminated
+            Its id, and whether it ended by itself; false where only the recording ends.
         """
-        path = f"/v1/episodes/{quote(episode, safe='')}/end"
-        self._send("POST", path, {"terminated": terminated})
+        self._send("POST", _path("episodes", episode, "end"), {"terminated": terminated})
 
     def log(self, adviser: str, format: str = "csv") -> bytes:
         """Return the log of an adviser, as ``counsel fit`` reads it.
 
         Parameters
         ----------
-        adviser
-            Its id.
-        format
-            "csv" or "parquet".
+        adviser, format
+            Its id, and "csv" or "parquet".
 
         Returns
         -------
         bytes
             The content of the file.
         """
-        path = f"/v1/advisers/{quote(adviser, safe='')}/log?format={quote(format, safe='')}"
-        return self._request("GET", path, None)
+        query = f"?format={quote(format, safe='')}"
+        return self._request("GET", _path("advisers", adviser, "log") + query, None)
 
     def summary(self, adviser: str) -> dict[str, Any]:
         """Return the numbers of the dashboard.
@@ -283,7 +254,7 @@ class Client:
         dict
             Counts, estimates and trends, as in the API.
         """
-        return self._send("GET", f"/v1/advisers/{quote(adviser, safe='')}/summary")  # type: ignore[no-any-return]
+        return self._send("GET", _path("advisers", adviser, "summary"))  # type: ignore[no-any-return]
 
     def person(self, name: str) -> dict[str, Any]:
         """Return what each adviser believes of a person.
@@ -298,7 +269,7 @@ class Client:
         dict
             ``name`` and, for each adviser of the person, ``episodes`` and ``listening``.
         """
-        return self._send("GET", f"/v1/people/{quote(name, safe='')}")  # type: ignore[no-any-return]
+        return self._send("GET", _path("people", name))  # type: ignore[no-any-return]
 
     def delete_person(self, name: str) -> None:
         """Delete a person with all their data, and forget what was learnt of them.
@@ -308,16 +279,15 @@ class Client:
         name
             The person's name.
         """
-        self._send("DELETE", f"/v1/people/{quote(name, safe='')}")
+        self._send("DELETE", _path("people", name))
 
     def _send(self, verb: str, path: str, body: Any = None) -> Any:  # noqa: ANN401 (JSON)
         answer = self._request(verb, path, body)
         try:
             return json.loads(answer) if answer else None
         except ValueError:
-            raise CounselError(
-                f"the answer of {self._url} is not JSON; is it a Counsel service?"
-            ) from None
+            reason = f"the answer of {self._url} is not JSON; is it a Counsel service?"
+            raise CounselError(reason) from None
 
     def _request(self, verb: str, path: str, body: Any) -> bytes:  # noqa: ANN401 (JSON)
         try:
@@ -329,33 +299,34 @@ class Client:
         try:
             status, answer = self._exchange(verb, path, content)
         except (ConnectionError, http.client.HTTPException) as fault:
-            self._connection.close()
             if isinstance(fault, ConnectionRefusedError):
                 raise CounselError(f"nobody answers at {self._url}") from None
             if verb == "POST" and path.split("?")[0].endswith(CREATING):
-                raise CounselError(
-                    f"{self._url} closed the connection; the request may have been carried out"
-                ) from None
-            status, answer = self._retry(verb, path, content)
-        except OSError as fault:
-            self._connection.close()
-            raise CounselError(f"{self._url} does not answer: {fault}") from None
+                reason = "closed the connection; the request may have been carried out"
+                raise CounselError(f"{self._url} {reason}") from None
+            status, answer = self._exchange(verb, path, content, last=True)
         self._used = time.monotonic()
         if not 200 <= status < 300:
             raise ServiceError(status, _detail(status, answer))
         return answer
 
-    def _retry(self, verb: str, path: str, body: bytes | None) -> tuple[int, bytes]:
+    def _exchange(
+        self, verb: str, path: str, body: bytes | None, *, last: bool = False
+    ) -> tuple[int, bytes]:
+        """Send a request once; on the last try a lost connection is an error of Counsel's."""
         try:
-            return self._exchange(verb, path, body)
+            self._connection.request(verb, self._path + path, body, self._headers)
+            answer = self._connection.getresponse()
+            return answer.status, answer.read()
         except (OSError, http.client.HTTPException) as fault:
             self._connection.close()
+            if isinstance(fault, ConnectionError | http.client.HTTPException) and not last:
+                raise
             raise CounselError(f"{self._url} does not answer: {fault}") from None
 
-    def _exchange(self, verb: str, path: str, body: bytes | None) -> tuple[int, bytes]:
-        self._connection.request(verb, self._path + path, body, self._headers)
-        answer = self._connection.getresponse()
-        return answer.status, answer.read()
+
+def _path(*parts: str) -> str:
+    return "/v1/" + "/".join(quote(part, safe="") for part in parts)
 
 
 def _detail(status: int, content: bytes) -> str:

@@ -21,7 +21,7 @@ from counsel.service.core.explained_plan import explain_plan
 from counsel.service.core.problem_sources import ProblemSources
 from counsel.service.db.api_keys import tenant_of
 from counsel.service.db.engine import open_engine, write_transaction
-from counsel.service.playground.game_worlds import PROBLEMS_BY_PREFIX
+from counsel.service.playground.rules import PROBLEMS_BY_PREFIX
 from counsel.service.simulated_people import Demo
 from counsel.worlds.ward import ward
 
@@ -30,17 +30,7 @@ ENVIRONMENT = "COUNSEL_SERVICE"
 
 @dataclass(frozen=True, slots=True)
 class ServiceProcess:
-    """What one process serves.
-
-    Attributes
-    ----------
-    database
-        The database's URL or SQLite file.
-    auth
-        Whether requests need a key.
-    demo
-        Whether simulated people are at work.
-    """
+    """What one process serves: a database, whether with keys and with simulated people."""
 
     database: str
     auth: bool = True

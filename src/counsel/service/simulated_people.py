@@ -17,41 +17,26 @@ from counsel.service.core.desk import Desk
 from counsel.service.core.outcomes import Outcome
 from counsel.service.core.settings import AdviserSettings
 from counsel.service.playground.game import GameSettings, Playground
-from counsel.service.playground.game_worlds import PEOPLE
+from counsel.service.playground.rules import PEOPLE
 from counsel.worlds.ward import ward
 
 NURSES = 12
-SHIFTS = 30
-"""Shifts of each nurse at the start."""
-
-GAMES = 4
-"""Games of each player at the start."""
+SHIFTS, GAMES = 30, 4
+"""Shifts of each nurse, and games of each player, at the start."""
 
 PAUSE = 2.0
 """Seconds between two shifts after the start."""
 
 
 class Demo:
-    """Simulated people at work.
-
-    Parameters
-    ----------
-    desk
-        Where they are advised.
-    tenant
-        The tenant they belong to.
-    rng
-        The source of randomness.
-    """
+    """Simulated people of a tenant at work."""
 
     def __init__(self, desk: Desk, tenant: int, rng: np.random.Generator) -> None:
         self.desk, self.tenant, self._rng = desk, tenant, rng
         self._rngs = rng.spawn(NURSES + len(PEOPLE))
         world = ward()
-        lifts = np.linspace(0.1, 0.9, NURSES)
-        self._nurses = [
-            AdviceProblem(world.mdp, Human(world.policy[0], lift=lift)) for lift in lifts
-        ]
+        people = [Human(world.policy[0], lift=lift) for lift in np.linspace(0.1, 0.9, NURSES)]
+        self._nurses = [AdviceProblem(world.mdp, person) for person in people]
         self._transitions = world.mdp.kernel.to_sparse()
         settings = AdviserSettings(source="ward", budget=1.0, holdout=0.2)
         self._alarm = desk.create(tenant, "Ward alarm", settings, f"demo-ward-alarm-{tenant}")

@@ -25,7 +25,7 @@ from counsel.service.core.summary import summarise
 from counsel.service.db.api_keys import add_key, revoke_key, tenant_of
 from counsel.service.db.engine import open_engine, write_transaction
 from counsel.service.db.tables import advisers
-from counsel.service.playground.game_worlds import PROBLEMS_BY_PREFIX
+from counsel.service.playground.rules import PROBLEMS_BY_PREFIX
 from counsel.worlds.ward import ward_log
 from tests.support.later import Later
 from tests.support.processes import started

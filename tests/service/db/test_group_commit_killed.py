@@ -106,8 +106,7 @@ def check_learnt(rows, cells):
     counted = {}
     for row in rows:
         if row.action is not None:
-            heard = row.advice
-            counted[heard, row.action] = counted.get((heard, row.action), 0) + 1
+            counted[row.advice, row.action] = counted.get((row.advice, row.action), 0) + 1
     learnt = {}
     for (_, heard, action), times in cells.items():
         learnt[heard, action] = learnt.get((heard, action), 0) + times

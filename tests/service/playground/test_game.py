@@ -10,9 +10,9 @@ import counsel
 from counsel import CounselError
 from counsel.learning.population import Limit
 from counsel.service.core.export import export_person
-from counsel.service.playground.adviser_kinds import FIXED_LIMITS
 from counsel.service.playground.game import GameSettings, Playground
-from counsel.service.playground.game_worlds import (
+from counsel.service.playground.rules import (
+    FIXED_LIMITS,
     PEOPLE,
     player_problem,
     playground_options,

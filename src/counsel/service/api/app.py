@@ -29,17 +29,7 @@ def make_app(
     tenant: int | None = None,
     lifespan: Callable[[FastAPI], AbstractAsyncContextManager[None]] | None = None,
 ) -> FastAPI:
-    """Return the service.
-
-    Parameters
-    ----------
-    desk
-        Where advice is decided on.
-    tenant
-        The tenant of every request; without it every request needs a key.
-    lifespan
-        A context manager that is entered when the app starts and left when it stops.
-    """
+    """Return the service; ``lifespan`` is entered when it starts and left when it stops."""
     app = FastAPI(
         lifespan=lifespan,
         title="Counsel",
@@ -63,14 +53,12 @@ def make_app(
 
     @app.get("/healthz", include_in_schema=False)
     def healthz() -> dict[str, str]:
-        """Return that the database answers."""
         with desk.engine.connect() as connection:
             connection.execute(sa.select(1))
         return {"status": "ok", "version": __version__}
 
     @app.get("/metrics", include_in_schema=False)
     def metrics() -> Response:
-        """Return the counters in the format of Prometheus."""
         return Response(generate_latest(counters.registry), media_type=CONTENT_TYPE_LATEST)
 
     return app

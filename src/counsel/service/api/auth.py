@@ -17,12 +17,7 @@ TRUSTED_SECONDS = 5.0
 class ApiKeyCheck:
     """Checks that a request carries a valid key with a sufficient role.
 
-    Parameters
-    ----------
-    engine
-        The database with the keys.
-    tenant
-        The tenant of every request; without it every request needs a key.
+    With a ``tenant``, every request is that tenant's and needs no key.
     """
 
     def __init__(self, engine: sa.Engine, tenant: int | None) -> None:

@@ -39,15 +39,12 @@ def add_pages(app: FastAPI) -> None:
 
     @app.get("/", include_in_schema=False)
     async def dashboard() -> Response:
-        """Show the dashboard."""
         return answer("dashboard.html")
 
     @app.get("/play", include_in_schema=False)
     async def play() -> Response:
-        """Show the playground."""
         return answer("play.html")
 
     @app.get("/static/{name}", include_in_schema=False)
     async def file(name: str) -> Response:
-        """Return a file of the pages."""
         return answer(name)

@@ -10,9 +10,8 @@ from counsel.service.api.auth import ApiKeyCheck
 from counsel.service.core.desk import Desk
 from counsel.service.core.export import FORMATS, export_person
 from counsel.service.db.api_keys import KeyHolder
-from counsel.service.playground.adviser_kinds import limit_of
 from counsel.service.playground.game import GameSettings, Playground, player_name
-from counsel.service.playground.game_worlds import playground_options
+from counsel.service.playground.rules import limit_of, playground_options
 
 GameId = Annotated[str, Path(description="The id of a game.")]
 PlayerName = Annotated[str, Path(description="The name of a player.")]

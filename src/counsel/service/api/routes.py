@@ -30,6 +30,7 @@ from counsel.service.core.problem_sources import add_model, check_model
 from counsel.service.core.settings import AdviserSettings
 from counsel.service.core.summary import summarise
 from counsel.service.db.api_keys import KeyHolder
+from counsel.service.db.engine import read
 from counsel.service.db.tables import advisers
 
 FILE_BODY = {
@@ -39,7 +40,6 @@ FILE_BODY = {
     }
 }
 """A request body that is a file, in the OpenAPI document."""
-
 
 AdviserId = Annotated[str, Path(description="The id of an adviser.")]
 EpisodeId = Annotated[str, Path(description="The id of an episode.")]
@@ -54,14 +54,10 @@ class Counters:
     """The counters of /metrics."""
 
     def __init__(self) -> None:
-        self.registry = CollectorRegistry()
-        decisions = Counter(
-            "counsel_advice_total", "Answers by kind.", ["kind"], registry=self.registry
-        )
+        registry = self.registry = CollectorRegistry()
+        decisions = Counter("counsel_advice_total", "Answers by kind.", ["kind"], registry=registry)
         self.decisions = {kind: decisions.labels(kind) for kind in ("advice", "must", "silence")}
-        self.outcomes = Counter(
-            "counsel_outcomes_total", "Outcomes taken in.", registry=self.registry
-        )
+        self.outcomes = Counter("counsel_outcomes_total", "Outcomes taken in.", registry=registry)
 
 
 def add_routes(app: FastAPI, desk: Desk, key_check: ApiKeyCheck, counters: Counters) -> None:
@@ -81,11 +77,11 @@ def add_routes(app: FastAPI, desk: Desk, key_check: ApiKeyCheck, counters: Count
     def list_advisers(holder: Reader) -> list[schemas.AdviserRow]:
         """List the advisers, without their states and actions."""
         query = sa.select(advisers.c.id).where(advisers.c.tenant == holder.tenant)
-        with desk.engine.connect() as connection:
-            ids = connection.scalars(query.order_by(advisers.c.created, advisers.c.id)).all()
-        rows = [desk.live(holder.tenant, id_) for id_ in ids]
+        rows = read(desk.engine, query.order_by(advisers.c.created, advisers.c.id))
+        listed = [desk.live(holder.tenant, row.id) for row in rows]
         return [
-            schemas.AdviserRow(id=live.id, name=live.name, settings=live.settings) for live in rows
+            schemas.AdviserRow(id=live.id, name=live.name, settings=live.settings)
+            for live in listed
         ]
 
     @app.get("/v1/advisers/{adviser}")

@@ -9,472 +9,362 @@ from counsel.service.core.settings import NO_NUL, AdviserSettings, Label, Mode
 
 Id = Annotated[str, Field(min_length=1, max_length=64, pattern=NO_NUL)]
 Step = Annotated[int, Field(ge=0, le=1_000_000)]
+Reward = Annotated[float, Field(ge=-LARGEST_REWARD, le=LARGEST_REWARD)]
+Code = Annotated[str, Field(max_length=100, pattern=NO_NUL)]
+Comment = Annotated[str, Field(max_length=1000, pattern=NO_NUL)]
+PlayerName = Annotated[str, Field(min_length=1, max_length=100, pattern=NO_NUL)]
+Pieces = Annotated[int, Field(ge=0, le=100)]
+Cost = Annotated[float, Field(ge=0.0)]
+Number = float | None
 
 
 class Request(BaseModel):
     """A request, which may have no other fields than these."""
 
-    model_config = ConfigDict(extra="forbid", allow_inf_nan=False, use_attribute_docstrings=True)
-
-
-class Answer(BaseModel):
-    """An answer."""
-
-    model_config = ConfigDict(use_attribute_docstrings=True)
+    model_config = ConfigDict(extra="forbid", allow_inf_nan=False)
 
 
 class NewAdviser(AdviserSettings):
     """An adviser to create: its name and its settings."""
 
-    name: Label
-    """The name that people read."""
+    name: Label = Field(description="The name that people read.")
 
 
-class AdviserRow(Answer):
+class AdviserRow(BaseModel):
     """An adviser in a list."""
 
-    id: str
-    """The id that routes take."""
-    name: str
-    """The name that people read."""
-    settings: AdviserSettings
-    """Its settings."""
+    id: str = Field(description="The id that routes take.")
+    name: str = Field(description="The name that people read.")
+    settings: AdviserSettings = Field(description="Its settings.")
 
 
 class AdviserOut(AdviserRow):
     """An adviser."""
 
-    horizon: int
-    """Steps per episode."""
-    states: list[str]
-    """The labels of its states."""
-    actions: list[str]
-    """The labels of its actions."""
+    horizon: int = Field(description="Steps per episode.")
+    states: list[str] = Field(description="The labels of its states.")
+    actions: list[str] = Field(description="The labels of its actions.")
 
 
-class ModelOut(Answer):
+class ModelOut(BaseModel):
     """A stored model."""
 
-    id: str
-    """The ``source`` of an adviser with this model."""
-    name: str
-    """The name that people read."""
+    id: str = Field(description="The ``source`` of an adviser with this model.")
+    name: str = Field(description="The name that people read.")
 
 
 class NewEpisode(Request):
     """An episode to start."""
 
-    person: Label
-    """The person who decides: any name or number of yours, added on first use."""
+    person: Label = Field(description="Who decides: any name of yours, added on first use.")
 
 
-class EpisodeOut(Answer):
+class EpisodeOut(BaseModel):
     """An episode that was started."""
 
-    id: str
-    """The id that routes take."""
+    id: str = Field(description="The id that routes take.")
 
 
 class Situation(Request):
     """The step and the state of an episode."""
 
-    step: Step
-    """The step of the episode, counted from 0."""
-    state: Label
-    """The state, by its label."""
+    step: Step = Field(description="The step of the episode, counted from 0.")
+    state: Label = Field(description="The state, by its label.")
 
 
-class ReasonNumbers(Answer):
+class ReasonNumbers(BaseModel):
     """The numbers behind a decision."""
 
-    considered: str | None = None
-    """The advice that the numbers are about: the one given, or the best one withheld."""
-    lift: float | None = None
-    """The share of people like this one who act because of the advice."""
-    advantage: float | None = None
-    """How much more the action is worth than the person's own choice."""
-    gain: float | None = None
-    """Lift times advantage."""
-    criticality: float | None = None
-    """The largest penalty at which advice here still pays."""
-    price: float | None = None
-    """What a piece of advice is worth elsewhere."""
-    drawn: float | None = None
-    """The number that was drawn, where chance decided."""
-    spent: int | None = None
-    """Pieces spent in the episode before this decision."""
-    left: int | None = None
-    """Pieces of a hard budget left after it."""
+    considered: str | None = Field(None, description="The advice given, or the best one withheld.")
+    lift: Number = Field(None, description="The share of people who act because of the advice.")
+    advantage: Number = Field(None, description="What the action adds to the person's own choice.")
+    gain: Number = Field(None, description="Lift times advantage.")
+    criticality: Number = Field(None, description="The largest penalty at which advice pays here.")
+    price: Number = Field(None, description="What a piece of advice is worth elsewhere.")
+    drawn: Number = Field(None, description="The number that was drawn, where chance decided.")
+    spent: int | None = Field(None, description="Pieces spent in the episode before this decision.")
+    left: int | None = Field(None, description="Pieces of a hard budget left after it.")
 
 
 class Reason(ReasonNumbers):
     """The reason for advice or silence."""
 
-    why: str
-    """The reason in words."""
+    why: str = Field(description="The reason in words.")
 
 
-class AdviceOut(Answer):
+class AdviceOut(BaseModel):
     """A decision: advice by its label, or silence."""
 
-    id: str
-    """The ``advice_id`` of its outcome."""
-    advice: str | None
-    """What to advise; null to stay silent."""
-    shadow: str | None
-    """The advice that is not shown, in shadow mode or in a silent episode."""
-    probability: float
-    """The probability of this answer, given everything seen before."""
-    reason: Reason
-    """The reason."""
+    id: str = Field(description="The ``advice_id`` of its outcome.")
+    advice: str | None = Field(description="What to advise; null to stay silent.")
+    shadow: str | None = Field(description="Advice not shown: in shadow mode or a silent episode.")
+    probability: float = Field(
+        description="The probability of this answer, given everything before."
+    )
+    reason: Reason = Field(description="The reason.")
 
 
 class OutcomeIn(Request):
     """The outcome of a decision, whether that was advice or silence."""
 
-    advice_id: Id
-    """The ``id`` of the decision."""
-    action: Label
-    """What the person did, by its label."""
-    reward: Annotated[float, Field(ge=-LARGEST_REWARD, le=LARGEST_REWARD)] | None = None
-    """The reward; higher is better."""
-    next_state: Label | None = None
-    """The state afterwards; if missing, the state of the next decision."""
-    seen: bool = True
-    """False where advice was shown but not seen, which is not a refusal."""
-    reason_code: Annotated[str, Field(max_length=100, pattern=NO_NUL)] | None = None
-    """The person's reason, as a code of yours."""
-    comment: Annotated[str, Field(max_length=1000, pattern=NO_NUL)] | None = None
-    """The person's reason in their own words."""
+    advice_id: Id = Field(description="The ``id`` of the decision.")
+    action: Label = Field(description="What the person did, by its label.")
+    reward: Reward | None = Field(None, description="The reward; higher is better.")
+    next_state: Label | None = Field(
+        None, description="The state afterwards; if missing, the state of the next decision."
+    )
+    seen: bool = Field(default=True, description="False where shown advice was not seen.")
+    reason_code: Code | None = Field(None, description="The person's reason, as a code of yours.")
+    comment: Comment | None = Field(None, description="The person's reason in their own words.")
 
 
 class OutcomesIn(Request):
     """Outcomes in any order; only the first outcome of a decision counts."""
 
-    outcomes: Annotated[list[OutcomeIn], Field(max_length=1000)]
-    """At most a thousand."""
+    outcomes: list[OutcomeIn] = Field(max_length=1000, description="At most a thousand.")
 
 
-class OutcomeReceipt(Answer):
+class OutcomeReceipt(BaseModel):
     """How many outcomes were received."""
 
-    taken: int
-    """The number of outcomes in the request, including those recorded before."""
+    taken: int = Field(description="The number of outcomes, including those recorded before.")
 
 
 class EpisodeEnd(Request):
     """How an episode ends."""
 
-    terminated: bool = True
-    """Whether the episode ended by itself; false where only the recording ends."""
+    terminated: bool = Field(
+        default=True, description="Whether it ended by itself; false where only the recording ends."
+    )
 
 
 class ModeChange(Request):
     """A new mode of an adviser."""
 
-    mode: Mode
-    """``live`` shows advice, ``shadow`` records it without showing it, ``off`` is silent."""
+    mode: Mode = Field(
+        description="``live`` shows advice, ``shadow`` only records it, ``off`` is silent."
+    )
 
 
-class PersonRow(Answer):
+class PersonRow(BaseModel):
     """A person in a list."""
 
-    name: str
-    """The name given in NewEpisode."""
-    created: float
-    """When the person was added, in seconds since 1970."""
-    episodes: int
-    """The number of their episodes."""
+    name: str = Field(description="The name given in NewEpisode.")
+    created: float = Field(description="When the person was added, in seconds since 1970.")
+    episodes: int = Field(description="The number of their episodes.")
 
 
-class LiftInterval(Answer):
+class LiftInterval(BaseModel):
     """The interval of a lift, and the pieces behind it."""
 
-    advice: str
-    """The advice, by its label."""
-    low: float
-    """The lower end of the 95 % interval."""
-    high: float
-    """The upper end."""
-    pieces: int
-    """Pieces of this advice that were seen."""
-    matched: int
-    """How many of them were matched."""
+    advice: str = Field(description="The advice, by its label.")
+    low: float = Field(description="The lower end of the 95 % interval.")
+    high: float = Field(description="The upper end.")
+    pieces: int = Field(description="Pieces of this advice that were seen.")
+    matched: int = Field(description="How many of them were matched.")
 
 
 class LiftEstimate(LiftInterval):
     """The lift of one advice for one person."""
 
-    estimate: float
-    """The estimated lift."""
+    estimate: float = Field(description="The estimated lift.")
 
 
-class AdviserBelief(Answer):
+class AdviserBelief(BaseModel):
     """What one adviser believes of a person."""
 
-    id: str
-    """The adviser's id."""
-    name: str
-    """The adviser's name."""
-    episodes: int
-    """The number of the person's episodes with it."""
-    listening: list[LiftEstimate]
-    """The lift of each advice."""
+    id: str = Field(description="The adviser's id.")
+    name: str = Field(description="The adviser's name.")
+    episodes: int = Field(description="The number of the person's episodes with it.")
+    listening: list[LiftEstimate] = Field(description="The lift of each advice.")
 
 
-class PersonOut(Answer):
+class PersonOut(BaseModel):
     """A person."""
 
-    name: str
-    """The name given in NewEpisode."""
-    advisers: list[AdviserBelief]
-    """The advisers that the person had episodes with."""
+    name: str = Field(description="The name given in NewEpisode.")
+    advisers: list[AdviserBelief] = Field(description="The advisers of the person's episodes.")
 
 
-class Interval(Answer):
+class Interval(BaseModel):
     """A 95 % interval, where there is enough data."""
 
-    low: float | None
-    """The lower end."""
-    high: float | None
-    """The upper end."""
+    low: Number = Field(description="The lower end.")
+    high: Number = Field(description="The upper end.")
 
 
 class MatchShare(Interval):
     """The share of matches among pieces of advice seen."""
 
-    share: float | None
-    """The share; null without pieces."""
-    matched: int
-    """Pieces that were matched."""
-    pieces: int
-    """Pieces that were seen."""
+    share: Number = Field(description="The share; null without pieces.")
+    matched: int = Field(description="Pieces that were matched.")
+    pieces: int = Field(description="Pieces that were seen.")
 
 
 class StateShare(MatchShare):
     """The share of matches in one state."""
 
-    state: str
-    """The state, by its label."""
+    state: str = Field(description="The state, by its label.")
 
 
 class Worth(Interval):
-    """How much reward advice adds per episode."""
+    """How much reward advice adds per episode; the interval is null unless measured."""
 
-    how: Literal["measured", "model"]
-    """``measured`` against silent episodes, or as the ``model`` expects."""
-    estimate: float
-    """The reward per episode that advice adds; its interval is null unless measured."""
-    advised: int | None = None
-    """Episodes with advice in the measurement."""
-    held_out: int | None = None
-    """Silent episodes in the measurement."""
+    how: Literal["measured", "model"] = Field(
+        description="``measured`` against silent episodes, or as the ``model`` expects."
+    )
+    estimate: float = Field(description="The reward that advice adds to an episode.")
+    advised: int | None = Field(None, description="Episodes with advice in the measurement.")
+    held_out: int | None = Field(None, description="Silent episodes in the measurement.")
 
 
 class Spending(Interval):
-    """Pieces of advice per episode."""
+    """Pieces of advice per episode; null without episodes."""
 
-    per_episode: float | None
-    """Pieces per episode charged to the budget; null without episodes."""
-    budget: float | None
-    """The budget per episode, if any."""
-    hard: bool
-    """Whether no episode may exceed the budget."""
-    must_say: float | None
-    """Must-say pieces per episode, which are not charged to the budget."""
-    episodes: int
-    """Episodes behind these numbers: live, and not kept silent."""
+    per_episode: Number = Field(description="Pieces per episode charged to the budget.")
+    budget: Number = Field(description="The budget per episode, if any.")
+    hard: bool = Field(description="Whether no episode may exceed the budget.")
+    must_say: Number = Field(description="Must-say pieces per episode, which are not charged.")
+    episodes: int = Field(description="Episodes behind these numbers: live, and not kept silent.")
 
 
 class TimeBin(MatchShare):
     """Consecutive episodes."""
 
-    start: float = Field(alias="from")
-    """When the first episode started, in seconds since 1970."""
-    end: float = Field(alias="to")
-    """When the last episode started."""
-    decisions: int
-    """Decisions."""
-    shown: int
-    """Pieces of advice shown, must-say pieces included."""
-    seen: int
-    """Pieces of advice seen."""
-    episodes: int
-    """Episodes."""
-    per_episode: float | None
-    """Pieces per episode charged to the budget."""
+    start: float = Field(
+        alias="from", description="When the first episode started, in seconds since 1970."
+    )
+    end: float = Field(alias="to", description="When the last episode started.")
+    decisions: int = Field(description="Decisions.")
+    shown: int = Field(description="Pieces of advice shown, must-say pieces included.")
+    seen: int = Field(description="Pieces of advice seen.")
+    episodes: int = Field(description="Episodes.")
+    per_episode: Number = Field(description="Pieces per episode charged to the budget.")
 
 
 class CommonLift(LiftInterval):
     """The lift of one advice over all people."""
 
-    lift: float
-    """The estimated lift."""
+    lift: float = Field(description="The estimated lift.")
 
 
-class PeopleHistogram(Answer):
+class PeopleHistogram(BaseModel):
     """How many people match which share of the advice they see."""
 
-    edges: list[float]
-    """The edges of the bins."""
-    count: list[int]
-    """People per bin, among those with enough pieces."""
+    edges: list[float] = Field(description="The edges of the bins.")
+    count: list[int] = Field(description="People per bin, among those with enough pieces.")
 
 
-class CellGain(Answer):
+class CellGain(BaseModel):
     """A step and state in which advice pays."""
 
-    step: int
-    """The step, counted from 0."""
-    state: str
-    """The state, by its label."""
-    advice: str
-    """The best advice there."""
-    gain: float
-    """What a piece of this advice gains there."""
-    criticality: float | None
-    """The largest penalty at which advice there still pays; null in large problems."""
-    met: float
-    """How often an episode gets there, in expectation."""
-    support: int
-    """Decisions on record in that state."""
+    step: int = Field(description="The step, counted from 0.")
+    state: str = Field(description="The state, by its label.")
+    advice: str = Field(description="The best advice there.")
+    gain: float = Field(description="What a piece of this advice gains there.")
+    criticality: Number = Field(
+        description="The largest penalty at which advice there pays; null in large problems."
+    )
+    met: float = Field(description="How often an episode gets there, in expectation.")
+    support: int = Field(description="Decisions on record in that state.")
 
 
-class FrontierMark(Answer):
+class FrontierMark(BaseModel):
     """A point beside the frontier."""
 
-    name: str
-    """``never`` and ``always`` advising, the ``chosen`` limit, or the episodes so far (``now``)."""
-    pieces: float
-    """Pieces of advice per episode."""
-    value: float
-    """Reward per episode."""
-    low: float | None = None
-    """The lower end of the reward's 95 % interval, for ``now``."""
-    high: float | None = None
-    """The upper end."""
+    name: str = Field(
+        description="``never``, ``always``, the ``chosen`` limit, or the episodes so far (``now``)."
+    )
+    pieces: float = Field(description="Pieces of advice per episode.")
+    value: float = Field(description="Reward per episode.")
+    low: Number = Field(None, description="The lower end of its 95 % interval, for ``now``.")
+    high: Number = Field(None, description="The upper end.")
 
 
-class Frontier(Answer):
+class Frontier(BaseModel):
     """The best expected reward per episode for each number of pieces, as believed."""
 
-    pieces: list[float]
-    """Pieces of advice per episode; empty in large problems."""
-    value: list[float]
-    """The reward per episode for each of them."""
-    marks: list[FrontierMark]
-    """Points to compare."""
+    pieces: list[float] = Field(description="Pieces per episode; empty in large problems.")
+    value: list[float] = Field(description="The reward per episode for each of them.")
+    marks: list[FrontierMark] = Field(description="Points to compare.")
 
 
 class RecordedReason(ReasonNumbers):
     """The reason of a decision on record."""
 
-    why: str | None = None
-    """The reason in words."""
-    silence: float | None = None
-    """The probability of silence under the plan, in an episode kept silent."""
+    why: str | None = Field(None, description="The reason in words.")
+    silence: Number = Field(None, description="The plan's probability of silence, if kept silent.")
 
 
-class RecordedDecision(Answer):
+class RecordedDecision(BaseModel):
     """A decision on record, with its outcome."""
 
-    at: float
-    """When it was made, in seconds since 1970."""
-    person: str
-    """The person's name."""
-    episode: str
-    """The episode's id."""
-    step: int
-    """The step, counted from 0."""
-    state: str
-    """The state, by its label."""
-    advice: str | None
-    """The advice, by its label; null is silence."""
-    shown: bool
-    """Whether the advice was shown."""
-    must: bool
-    """Whether it was must-say advice."""
-    held_out: bool
-    """Whether the episode is kept silent."""
-    action: str | None
-    """What the person did; null where that is not reported."""
-    reward: float | None
-    """The reward, if reported."""
-    reason: RecordedReason
-    """The reason."""
+    at: float = Field(description="When it was made, in seconds since 1970.")
+    person: str = Field(description="The person's name.")
+    episode: str = Field(description="The episode's id.")
+    step: int = Field(description="The step, counted from 0.")
+    state: str = Field(description="The state, by its label.")
+    advice: str | None = Field(description="The advice, by its label; null is silence.")
+    shown: bool = Field(description="Whether the advice was shown.")
+    must: bool = Field(description="Whether it was must-say advice.")
+    held_out: bool = Field(description="Whether the episode is kept silent.")
+    action: str | None = Field(description="What the person did; null where that is not reported.")
+    reward: Number = Field(description="The reward, if reported.")
+    reason: RecordedReason = Field(description="The reason.")
 
 
-class Summary(Answer):
+class Summary(BaseModel):
     """What an adviser did and learnt: the numbers behind the dashboard."""
 
-    episodes: int
-    """All episodes of the adviser."""
-    people: int
-    """All people of these episodes."""
-    decisions: int
-    """Decisions with an outcome."""
-    considered: int
-    """The last episodes, on which everything that takes reading single rows is based."""
-    listening: MatchShare
-    """How often people match the advice they see."""
-    worth: Worth
-    """What advice is worth."""
-    spending: Spending
-    """How much of the budget is used."""
-    advice_rate: float | None
-    """The share of decisions with advice shown."""
-    over_time: list[TimeBin]
-    """The last episodes in consecutive bins."""
-    by_advice: list[CommonLift]
-    """The lift of each advice."""
-    by_state: list[StateShare]
-    """The share of matches in the states with most pieces."""
-    by_person: PeopleHistogram
-    """How people differ."""
-    where: list[CellGain]
-    """Where advice pays most."""
-    frontier: Frontier
-    """Reward against pieces of advice."""
-    recent: list[RecordedDecision]
-    """The last decisions, newest first."""
-    unknown: list[str]
-    """What the data does not show, in sentences."""
+    episodes: int = Field(description="All episodes of the adviser.")
+    people: int = Field(description="All people of these episodes.")
+    decisions: int = Field(description="Decisions with an outcome.")
+    considered: int = Field(
+        description="The last episodes, on which rewards and spending are based."
+    )
+    listening: MatchShare = Field(description="How often people match the advice they see.")
+    worth: Worth = Field(description="What advice is worth.")
+    spending: Spending = Field(description="How much of the budget is used.")
+    advice_rate: Number = Field(description="The share of decisions with advice shown.")
+    over_time: list[TimeBin] = Field(description="The last episodes in consecutive bins.")
+    by_advice: list[CommonLift] = Field(description="The lift of each advice.")
+    by_state: list[StateShare] = Field(
+        description="The share of matches in states with most pieces."
+    )
+    by_person: PeopleHistogram = Field(description="How people differ.")
+    where: list[CellGain] = Field(description="Where advice pays most.")
+    frontier: Frontier = Field(description="Reward against pieces of advice.")
+    recent: list[RecordedDecision] = Field(description="The last decisions, newest first.")
+    unknown: list[str] = Field(description="What the data does not show, in sentences.")
 
 
 class NewGame(Request):
-    """A game to start."""
+    """A game to start; the ``aware`` adviser needs either a budget or a penalty."""
 
-    map: Label
-    """The name of a map, as listed by ``GET /v1/play``."""
-    adviser: Literal["aware", "always", "never"] = "aware"
-    """``aware`` weighs what advice is worth, ``always`` speaks at every step, ``never`` speaks."""
-    budget: Annotated[int, Field(ge=0, le=100)] | None = None
-    """Pieces of advice in this game; ``aware`` needs either a budget or a penalty."""
-    penalty: Annotated[float, Field(ge=0.0)] | None = None
-    """The cost of a piece; ``aware`` needs either a budget or a penalty."""
-    player: Annotated[str, Field(min_length=1, max_length=100, pattern=NO_NUL)]
-    """The player: any name, under which the service learns."""
-    person: Label | None = None
-    """The name of a simulated person who decides instead of the player."""
+    map: Label = Field(description="The name of a map, as listed by ``GET /v1/play``.")
+    adviser: Literal["aware", "always", "never"] = Field(
+        "aware",
+        description="``aware`` of what advice is worth, or speaking ``always`` or ``never``.",
+    )
+    budget: Pieces | None = Field(None, description="Pieces of advice in this game.")
+    penalty: Cost | None = Field(None, description="The cost of a piece of advice.")
+    player: PlayerName = Field(description="The player: any name, under which the service learns.")
+    person: Label | None = Field(None, description="A simulated person who plays instead.")
 
 
 class MoveIn(Request):
     """A move of a game."""
 
-    step: Step
-    """The number of the move, counted from 0."""
-    action: Label | None = None
-    """The move, by its label; null where a simulated person decides."""
+    step: Step = Field(description="The number of the move, counted from 0.")
+    action: Label | None = Field(
+        None, description="The move; null where a simulated person decides."
+    )
 
 
-class Problem(Answer):
+class Problem(BaseModel):
     """An error (RFC 9457)."""
 
-    type: str = "about:blank"
-    """Always ``about:blank``."""
-    title: str
-    """The name of the HTTP status."""
-    status: int
-    """The HTTP status."""
-    detail: str
-    """What is wrong, where, and what to do, in one sentence."""
+    type: str = Field(default="about:blank", description="Always ``about:blank``.")
+    title: str = Field(description="The name of the HTTP status.")
+    status: int = Field(description="The HTTP status.")
+    detail: str = Field(description="What is wrong, where, and what to do, in one sentence.")

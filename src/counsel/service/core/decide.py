@@ -18,12 +18,8 @@ from counsel.service.core.explained_plan import ExplainedPlan
 class Decision:
     """A decision: advice by its index, or None for silence, and the reason.
 
-    Attributes
-    ----------
-    shown
-        Whether the person is shown the advice; not in shadow mode and in silent episodes.
-    must
-        Whether this is must-say advice, which is not charged to the budget.
+    Advice is not ``shown`` in shadow mode and in silent episodes. ``must`` marks must-say advice,
+    which is not charged to the budget.
     """
 
     id: str

@@ -15,6 +15,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future
+from contextlib import suppress
 from dataclasses import asdict, replace
 from uuid import uuid4
 
@@ -27,7 +28,7 @@ from counsel.learning.population import NOBODY, Limit
 from counsel.model.problem import AdviceProblem
 from counsel.service.core.count_snapshot import pack, unpack
 from counsel.service.core.decide import Decision, DecisionRequest
-from counsel.service.core.episode import Episode, parse_decision_id
+from counsel.service.core.episode import Episode
 from counsel.service.core.explained_plan import ExplainedPlan, explain_plan
 from counsel.service.core.live_adviser import LiveAdviser, make_population
 from counsel.service.core.outcomes import Outcome
@@ -36,6 +37,7 @@ from counsel.service.core.plan_cache import PlanCache, PlanKey
 from counsel.service.core.settings import AdviserSettings
 from counsel.service.core.transactions import decide_all, record_all, start_episode
 from counsel.service.db import queries
+from counsel.service.db.engine import read
 from counsel.service.db.group_commit import Batch, Committer, Waiter
 from counsel.service.db.tables import advisers, episodes, erasures, outcomes, people, snapshots
 from counsel.service.errors import NotFoundError
@@ -55,14 +57,7 @@ POLL_SECONDS = 1.0
 class Desk:
     """Advises, records and learns, for all advisers of a database.
 
-    Parameters
-    ----------
-    engine
-        An open database.
-    problems
-        Returns the problem of a tenant's source: a world's name, or the id of a model.
-    rng
-        The source of randomness: holdouts, mixed plans, Thompson sampling.
+    ``problems`` returns the problem of a tenant's source: a world's name, or the id of a model.
     """
 
     def __init__(
@@ -111,13 +106,8 @@ class Desk:
         """Create an adviser and return its id; one that exists under that id is left unchanged."""
         id_ = id_ or uuid4().hex
         live = self._load(id_, tenant, name, settings)
-        row = {
-            "id": id_,
-            "tenant": tenant,
-            "name": name,
-            "settings": settings.model_dump_json(),
-            "created": time.time(),
-        }
+        row = {"id": id_, "tenant": tenant, "name": name, "created": time.time()}
+        row |= {"settings": settings.model_dump_json()}
 
         def add(connection: sa.Connection) -> None:
             if connection.scalar(sa.select(advisers.c.id).where(advisers.c.id == id_)) is None:
@@ -131,20 +121,17 @@ class Desk:
         """Switch an adviser off, to shadow or live."""
         live = self.live(tenant, adviser)
         settings = live.settings.with_mode(mode)
-        change = sa.update(advisers).where(advisers.c.id == adviser)
-        values = {"settings": settings.model_dump_json()}
-        self.committer.submit(lambda c: c.execute(change.values(values))).result()
+        mine = sa.update(advisers).where(advisers.c.id == adviser)
+        change = mine.values(settings=settings.model_dump_json())
+        self.committer.submit(lambda connection: connection.execute(change)).result()
         live.settings = settings
 
     def live(self, tenant: int, adviser: str) -> LiveAdviser:
         """Return an adviser of a tenant, created here or by another service."""
         live = self._live.get(adviser)
         if live is None:
-            with self.engine.connect() as connection:
-                row = connection.execute(
-                    sa.select(advisers).where(advisers.c.id == adviser)
-                ).first()
-            if row is not None and row.tenant == tenant:
+            mine = sa.select(advisers).where(advisers.c.id == adviser, advisers.c.tenant == tenant)
+            for row in read(self.engine, mine):
                 with self._loading:  # a lock of its own: loading takes long
                     live = self._live.get(adviser)
                     if live is None:
@@ -160,12 +147,7 @@ class Desk:
     def start(self, tenant: int, adviser: str, person: str, limit: Limit | None = None) -> Episode:
         """Start an episode with a person, who is added if the tenant has nobody of that name.
 
-        Parameters
-        ----------
-        tenant, adviser, person
-            The tenant's number, the adviser's id and the person's name.
-        limit
-            What advice may cost in this episode, if that differs from the adviser's limit.
+        ``limit`` is what advice may cost, if that differs from the adviser's limit.
         """
         live = self.live(tenant, adviser)
         with self._lock:
@@ -197,14 +179,9 @@ class Desk:
         """Return an episode of a tenant, started here or by another service."""
         episode = self._episodes.get(id_)
         if episode is None:
-            query = (
-                sa.select(episodes, advisers.c.tenant)
-                .join(advisers, advisers.c.id == episodes.c.adviser)
-                .where(episodes.c.id == id_)
-            )
-            with self.engine.connect() as connection:
-                row = connection.execute(query).first()
-            if row is not None and row.tenant == tenant:
+            query = sa.select(episodes).join(advisers, advisers.c.id == episodes.c.adviser)
+            mine = query.where(episodes.c.id == id_, advisers.c.tenant == tenant)
+            for row in read(self.engine, mine):
                 episode = Episode.from_row(row, self.live(tenant, row.adviser))
                 self.plans.of(episode.plan_key._replace(person=NOBODY))
                 self._cache_episode(episode)
@@ -246,12 +223,10 @@ class Desk:
 
     def locate(self, tenant: int, decision: str) -> tuple[Episode, int]:
         """Return the episode and the step of a decision by its id."""
-        parts = parse_decision_id(decision)
-        try:
-            if parts is not None:
-                return self.episode(tenant, parts[0]), parts[1]
-        except NotFoundError:
-            pass
+        episode, _, step = decision.rpartition("-")
+        if step.isascii() and step.isdigit() and len(step) < 8:
+            with suppress(NotFoundError):
+                return self.episode(tenant, episode), int(step)
         raise NotFoundError(f"there is no decision {decision[:40]!r}")
 
     def end(self, tenant: int, episode: str, *, terminated: bool) -> None:
@@ -267,11 +242,7 @@ class Desk:
             .where(episodes.c.number == episode.number, episodes.c.ended.is_(None))
             .values(ended=time.time(), terminated=terminated)
         )
-
-        def close(connection: sa.Connection) -> None:
-            connection.execute(change)
-
-        self.committer.enqueue("job", close, done)
+        self.committer.enqueue("job", lambda connection: connection.execute(change), done)
 
     # People
 
@@ -304,14 +275,9 @@ class Desk:
             saved = connection.scalar(sa.select(sa.func.max(snapshots.c.up_to))) or 0
             if erased != self._erased_up_to or saved >= self._read_up_to:
                 return  # it has somebody in it who must be forgotten, or is saved already
-            row = {
-                "up_to": self._read_up_to,
-                "erased": self._erased_up_to,
-                "content": pack(self._counts),
-                "at": time.time(),
-            }
+            numbers = {"up_to": self._read_up_to, "erased": self._erased_up_to, "at": time.time()}
             connection.execute(sa.delete(snapshots))
-            connection.execute(sa.insert(snapshots), row)
+            connection.execute(sa.insert(snapshots), numbers | {"content": pack(self._counts)})
 
         self._saved_up_to = self._read_up_to
         return self.committer.submit(write)

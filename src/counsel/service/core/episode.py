@@ -1,4 +1,4 @@
-"""An episode of a person with an adviser, and the ids of its decisions."""
+"""An episode of a person with an adviser."""
 
 import json
 from dataclasses import dataclass, field
@@ -15,20 +15,9 @@ from counsel.service.core.plan_cache import PlanKey
 class Episode:
     """Everything about an episode that does not change.
 
-    Attributes
-    ----------
-    id, number
-        What callers and what the database's tables call it.
-    live
-        The adviser.
-    person
-        The number of the person.
-    held_out
-        Whether it is kept silent to measure the worth of advice.
-    mode
-        The adviser's mode when the episode started.
-    own_limit
-        What advice may cost in this episode, where that differs from the adviser's limit.
+    Callers know it by its ``id``, the tables by its ``number``. ``held_out`` episodes are kept
+    silent to measure the worth of advice. ``mode`` is the adviser's when the episode started, and
+    ``own_limit`` what advice may cost here, where that differs from the adviser's limit.
     """
 
     id: str
@@ -64,11 +53,3 @@ class Episode:
     def decision_id(self, step: int) -> str:
         """Return the id of the decision at a step, which outcomes refer to."""
         return f"{self.id}-{step}"
-
-
-def parse_decision_id(decision: str) -> tuple[str, int] | None:
-    """Return the id of the episode and the step of a decision; None if it is no decision's id."""
-    episode, _, step = decision.rpartition("-")
-    if not (step.isascii() and step.isdigit() and len(step) < 8):
-        return None
-    return episode, int(step)

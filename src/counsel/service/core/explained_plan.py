@@ -45,13 +45,5 @@ def explain_plan(
     upper = None
     if problem.horizon * problem.n_states <= RANKED:
         upper = criticality(problem, forbidden=population.forbidden, allow_reverse=False).upper
-    return ExplainedPlan(
-        person_plan.estimate,
-        problem,
-        plan,
-        person_plan.decisions,
-        advantage,
-        gain,
-        criticality=upper,
-        episodes=episodes,
-    )
+    estimate, decisions = person_plan.estimate, person_plan.decisions
+    return ExplainedPlan(estimate, problem, plan, decisions, advantage, gain, upper, episodes)

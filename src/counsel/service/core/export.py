@@ -58,11 +58,9 @@ def export_person(desk: Desk, tenant: int, person: int) -> bytes:
 
 def _file(batches: Iterable[list[dict[str, object]]], format_: str) -> bytes:
     sink = io.BytesIO()
+    kinds = DECISION_COLUMNS.items()
     tables = (
-        {
-            name: column([row[name] for row in batch], kind)
-            for name, kind in DECISION_COLUMNS.items()
-        }
+        {name: column([row[name] for row in batch], kind) for name, kind in kinds}
         for batch in batches
     )
     write_stream(sink, f".{format_}", next(tables), tables)
@@ -77,24 +75,9 @@ def _batches(
     if person is not None:
         which &= episodes.c.person == person
     query = (
-        sa.select(
-            episodes.c.id.label("episode"),
-            episodes.c.terminated,
-            episodes.c.held_out,
-            people.c.name.label("person"),
-            decisions.c.step,
-            decisions.c.state,
-            decisions.c.advice,
-            decisions.c.shown,
-            decisions.c.must,
-            decisions.c.probability,
-            decisions.c.reason,
-            decisions.c.at,
-            outcomes.c.action,
-            outcomes.c.reward,
-            outcomes.c.next_state,
-            outcomes.c.seen,
-        )
+        sa.select(decisions, episodes.c.id, episodes.c.terminated, people.c.name)
+        .add_columns(outcomes.c.action, outcomes.c.reward, outcomes.c.next_state, outcomes.c.seen)
+        .select_from(episodes)
         .join(people, people.c.id == episodes.c.person)
         .join(decisions, decisions.c.episode == episodes.c.number)
         .join(outcomes, SAME_STEP, isouter=True)
@@ -103,7 +86,7 @@ def _batches(
     )
     rows: list[dict[str, object]] = []
     recorded = connection.execution_options(yield_per=10_000).execute(query)
-    for _, episode in groupby(recorded, key=lambda row: row.episode):
+    for _, episode in groupby(recorded, key=lambda row: row.id):
         rows += _logged(list(episode), live)
         if len(rows) >= BATCH:
             yield rows
@@ -113,7 +96,7 @@ def _batches(
 
 def _logged(episode: Sequence[Any], live: LiveAdviser) -> Iterator[dict[str, object]]:
     """Yield the rows of those decisions of an episode that have an outcome."""
-    states, actions = live.state_names, live.action_names
+    states = live.state_names
     chances = _chances(episode, live.settings)
     reported = [pair for pair in zip(episode, chances, strict=True) if pair[0].action is not None]
     ended = bool(episode[-1].terminated) and episode[-1].action is not None
@@ -121,15 +104,15 @@ def _logged(episode: Sequence[Any], live: LiveAdviser) -> Iterator[dict[str, obj
         advice = row.advice if row.shown else None
         is_last = row is reported[-1][0]
         yield {
-            "episode": row.episode,
+            "episode": row.id,
             "step": row.step,
-            "person": row.person,
+            "person": row.name,
             "timestamp": datetime.fromtimestamp(row.at, UTC).isoformat(timespec="seconds"),
             "state": states[row.state],
-            "advice": None if advice is None else actions[advice],
+            "advice": live.action_name(advice),
             "advice_probability": chance,
             "seen": None if advice is None else row.seen,
-            "action": actions[row.action],
+            "action": live.action_name(row.action),
             "reward": row.reward,
             "next_state": None if row.next_state is None else states[row.next_state],
             "terminated": is_last and ended,

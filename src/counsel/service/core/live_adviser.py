@@ -11,16 +11,8 @@ from counsel.service.core.settings import AdviserSettings
 class LiveAdviser:
     """An adviser in use.
 
-    Attributes
-    ----------
-    state_names, action_names
-        Labels by index.
-    states, actions
-        Indices by label.
-    population
-        The learner of its people.
-    paced_episodes
-        Episodes charged to the expected budget so far, as far as this process knows.
+    ``state_names`` and ``action_names`` are labels by index, ``states`` and ``actions`` indices by
+    label, and ``paced_episodes`` the episodes charged to the expected budget as far as known here.
     """
 
     def __init__(
@@ -29,8 +21,7 @@ class LiveAdviser:
         self.id, self.tenant, self.name, self.settings = id_, tenant, name, settings
         self.population, self.mdp = population, population.setting.mdp
         self.state_names, self.action_names = _labels(self.mdp)
-        self.states = _indices(self.state_names)
-        self.actions = _indices(self.action_names)
+        self.states, self.actions = _indices(self.state_names), _indices(self.action_names)
         self.paced_episodes = 0
 
     def action_name(self, action: int | None) -> str | None:
@@ -46,9 +37,8 @@ def make_population(
     must_say = dict[int, int]()
     for state, advice in settings.must_say.items():
         if state not in states or advice not in actions:
-            raise CounselError(
-                f"must_say has {state!r}: {advice!r}; give labels of a state and an action"
-            )
+            pair = f"{state!r}: {advice!r}"
+            raise CounselError(f"must_say has {pair}; give labels of a state and an action")
         must_say[states[state]] = actions[advice]
     return Population(
         problem.without_adherence(), settings.algorithm, settings.knows_habit, must_say, counts

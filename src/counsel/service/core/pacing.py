@@ -16,14 +16,7 @@ WINDOW = 10
 def paced_budget(budget: float, episodes: int, pieces: int, planned_at: int | None) -> float:
     """Return the budget that the next plan should aim at.
 
-    Parameters
-    ----------
-    budget
-        Pieces of advice per episode that are to be met on average.
-    episodes, pieces
-        Episodes charged to the budget so far, and the pieces given in them.
-    planned_at
-        How many of these episodes there were when the last plan was made; None without a plan.
+    ``planned_at`` is how many of the episodes there were when the last plan was made, if any was.
     """
     window = WINDOW if planned_at is None else max(WINDOW, 2 * (episodes - planned_at))
     return max(budget + (budget * episodes - pieces) / window, 0.0)

@@ -6,9 +6,11 @@ import numpy as np
 import sqlalchemy as sa
 
 from counsel._arrays import Floats
+from counsel.estimate.people_counts import DecisionCounts
 from counsel.estimate.person import POPULATION_WEIGHT
 from counsel.service.core.desk import Desk
 from counsel.service.core.live_adviser import LiveAdviser
+from counsel.service.db.engine import read
 from counsel.service.db.tables import episodes, people
 
 COVERAGE = 0.95
@@ -24,9 +26,10 @@ def list_people(desk: Desk, tenant: int) -> list[dict[str, Any]]:
         .group_by(people.c.id, people.c.name, people.c.created)
         .order_by(people.c.name)
     )
-    with desk.engine.connect() as connection:
-        rows = connection.execute(query).all()
-    return [{"name": name, "created": created, "episodes": count} for name, created, count in rows]
+    return [
+        {"name": name, "created": created, "episodes": count}
+        for name, created, count in read(desk.engine, query)
+    ]
 
 
 def describe_person(desk: Desk, tenant: int, name: str) -> dict[str, Any]:
@@ -38,46 +41,41 @@ def describe_person(desk: Desk, tenant: int, name: str) -> dict[str, Any]:
         .group_by(episodes.c.adviser)
         .order_by(episodes.c.adviser)
     )
-    with desk.engine.connect() as connection:
-        counts = connection.execute(query).all()
-    return {
-        "name": name,
-        "advisers": [
-            {
-                "id": adviser,
-                "name": live.name,
-                "episodes": count,
-                "listening": lift_estimates(live, number),
-            }
-            for adviser, count in counts
-            for live in [desk.live(tenant, adviser)]
-        ],
-    }
+    beliefs = []
+    for adviser, count in read(desk.engine, query):
+        live = desk.live(tenant, adviser)
+        belief = {"id": adviser, "name": live.name, "episodes": count}
+        beliefs.append(belief | {"listening": lift_estimates(live, number)})
+    return {"name": name, "advisers": beliefs}
 
 
 def lift_estimates(live: LiveAdviser, person: int) -> list[dict[str, Any]]:
     """Return the estimated lift of each advice for a person, with an interval."""
-    population = live.population
-    estimate = population.estimate(person, np.random.default_rng(0))
-    own, _ = population.counts_of(person)
-    low, high = beta_interval(estimate.lift, estimate.exposure + POPULATION_WEIGHT)
-    return [
-        {
-            "advice": name,
-            "estimate": float(estimate.lift[b]),
-            "low": float(low[b]),
-            "high": float(high[b]),
-            "pieces": int(own.given[:, b].sum()),
-            "matched": int(own.matched[:, b].sum()),
-        }
-        for b, name in enumerate(live.action_names)
-    ]
+    estimate = live.population.estimate(person, np.random.default_rng(0))
+    own, _ = live.population.counts_of(person)
+    exposure = estimate.exposure + POPULATION_WEIGHT
+    return lift_rows(live, "estimate", estimate.lift, exposure, own)
 
 
-def beta_interval(lift: Floats, exposure: Floats) -> tuple[Floats, Floats]:
-    """Return the middle ``COVERAGE`` of Beta(e λ + 1/2, e (1 − λ) + 1/2), e the exposure."""
+def lift_rows(
+    live: LiveAdviser, key: str, lift: Floats, exposure: Floats, counts: DecisionCounts
+) -> list[dict[str, Any]]:
+    """Return the lift of each advice under a key, its interval, and the pieces behind it.
+
+    The interval is the middle ``COVERAGE`` of Beta(e λ + 1/2, e (1 − λ) + 1/2), e the exposure.
+    """
     from scipy.special import betaincinv
 
     hits, misses = exposure * lift + 0.5, exposure * (1.0 - lift) + 0.5
     tail = (1.0 - COVERAGE) / 2.0
-    return betaincinv(hits, misses, tail), betaincinv(hits, misses, 1.0 - tail)
+    return [
+        {
+            "advice": name,
+            key: float(lift[b]),
+            "low": float(betaincinv(hits[b], misses[b], tail)),
+            "high": float(betaincinv(hits[b], misses[b], 1.0 - tail)),
+            "pieces": int(counts.given[:, b].sum()),
+            "matched": int(counts.matched[:, b].sum()),
+        }
+        for b, name in enumerate(live.action_names)
+    ]

@@ -37,15 +37,7 @@ class PlanKey(NamedTuple):
 
 
 class PlanCache:
-    """The plans of all advisers.
-
-    Parameters
-    ----------
-    make
-        Makes a plan.
-    is_stale
-        Whether a plan should be renewed.
-    """
+    """The plans of all advisers; ``is_stale`` says whether a plan should be renewed."""
 
     def __init__(
         self,

@@ -12,28 +12,17 @@ from counsel.model.problem import AdviceProblem
 from counsel.service.db.tables import models
 from counsel.worlds.catalogue import list_worlds
 
-LARGEST_MODEL = 20_000_000
-"""Bytes of an uploaded file."""
+LARGEST_MODEL, UNPACKED = 20_000_000, 100_000_000
+"""Bytes of an uploaded file, and of its arrays."""
 
-UNPACKED = 100_000_000
-"""Bytes of its arrays."""
-
-MOST_CELLS = 20_000_000
-"""Steps × states × actions of an uploaded model."""
-
-LONGEST = 200
-"""Characters of a label."""
+MOST_CELLS, LONGEST = 20_000_000, 200
+"""Steps × states × actions of an uploaded model, and characters of its labels."""
 
 
 class ProblemSources:
     """Problems by name or id.
 
-    Parameters
-    ----------
-    engine
-        The database with the models.
-    by_prefix
-        Functions for sources with a prefix; each takes the rest of the source.
+    ``by_prefix`` has functions for sources with a prefix; each takes the rest of the source.
     """
 
     def __init__(
@@ -79,12 +68,6 @@ def check_model(content: bytes) -> None:
 def add_model(connection: sa.Connection, tenant: int, name: str, content: bytes) -> str:
     """Store a checked model and return its id."""
     id_ = uuid4().hex
-    row = {
-        "id": id_,
-        "tenant": tenant,
-        "name": name,
-        "content": content,
-        "created": time.time(),
-    }
+    row = {"id": id_, "tenant": tenant, "name": name, "content": content, "created": time.time()}
     connection.execute(sa.insert(models), row)
     return id_

@@ -23,7 +23,7 @@ from counsel.planning.solve import solve
 from counsel.service.core.desk import Desk
 from counsel.service.core.explained_plan import RANKED, ExplainedPlan
 from counsel.service.core.live_adviser import LiveAdviser
-from counsel.service.core.person_beliefs import beta_interval
+from counsel.service.core.person_beliefs import lift_rows
 from counsel.service.core.plan_cache import PlanKey
 from counsel.service.db.queries import SAME_STEP
 from counsel.service.db.tables import decisions, episodes, outcomes, people
@@ -31,16 +31,16 @@ from counsel.service.db.tables import decisions, episodes, outcomes, people
 LAST = 1000
 """Episodes that are read row by row."""
 
-BINS = 30
-"""Points in time, at most."""
+BINS, MOST = 30, 20
+"""Points in time, and rows of a table, at most."""
 
 ENOUGH = 5
 """Pieces from which on a person or a state counts as known."""
 
-MOST = 20
-"""Rows of a table, at most."""
-
 Z = 1.96
+
+HISTORY = ("held_out", "live", "started", "decisions", "shown", "must", "seen", "matched", "reward")
+"""The columns of the history, one row per episode."""
 
 
 def summarise(desk: Desk, tenant: int, adviser: str) -> dict[str, Any]:
@@ -65,7 +65,7 @@ def summarise(desk: Desk, tenant: int, adviser: str) -> dict[str, Any]:
         "spending": _spending(history, live),
         "advice_rate": float(shown / decided) if decided else None,
         "over_time": _over_time(history),
-        "by_advice": _by_advice(live, given.sum(axis=0), matched.sum(axis=0)),
+        "by_advice": lift_rows(live, "lift", *live.population.population_lift(), everybody),
         "by_state": [
             {"state": live.state_names[s], **_share(int(matched[s].sum()), int(given[s].sum()))}
             for s in states
@@ -80,11 +80,10 @@ def summarise(desk: Desk, tenant: int, adviser: str) -> dict[str, Any]:
 
 
 def _totals(connection: sa.Connection, adviser: str) -> dict[str, int]:
-    query = sa.select(
-        sa.func.count(episodes.c.number), sa.func.count(sa.distinct(episodes.c.person))
-    ).where(episodes.c.adviser == adviser)
-    count, persons = connection.execute(query).one()
-    return {"episodes": int(count), "people": int(persons)}
+    count, persons = sa.func.count(), sa.func.count(sa.distinct(episodes.c.person))
+    query = sa.select(count.label("episodes"), persons.label("people"))
+    row = connection.execute(query.where(episodes.c.adviser == adviser)).one()
+    return dict(row._mapping)
 
 
 def _last(adviser: str) -> sa.Subquery:
@@ -120,22 +119,11 @@ def _history(connection: sa.Connection, adviser: str) -> NDArray[Any]:
         .group_by(last.c.number, last.c.held_out, last.c.mode, last.c.started)
         .order_by(last.c.number)
     )
-    names = [
-        "held_out",
-        "live",
-        "started",
-        "decisions",
-        "shown",
-        "must",
-        "seen",
-        "matched",
-        "reward",
-    ]
     rows = [
         tuple(np.nan if value is None else float(value) for value in row)
         for row in connection.execute(query)
     ]
-    return np.array(rows, dtype=[(name, np.float64) for name in names])
+    return np.array(rows, dtype=[(name, np.float64) for name in HISTORY])
 
 
 def _share(matched: int, pieces: int) -> dict[str, Any]:
@@ -163,19 +151,13 @@ def _advised(history: NDArray[Any]) -> NDArray[Any]:
 def _worth(history: NDArray[Any], person_plan: ExplainedPlan) -> dict[str, Any]:
     """Return what advice adds to an episode: measured against silent episodes, or as planned."""
     known = history[(history["live"] > 0) & ~np.isnan(history["reward"])]
-    if known.size:
-        held = known["held_out"] > 0
-        (silent, e0), (advised, e1) = _mean(known["reward"][held]), _mean(known["reward"][~held])
-        if silent is not None and advised is not None and e0 is not None and e1 is not None:
-            worth, error = advised - silent, Z * float(np.hypot(e0, e1))
-            return {
-                "how": "measured",
-                "estimate": worth,
-                "low": worth - error,
-                "high": worth + error,
-                "advised": int((~held).sum()),
-                "held_out": int(held.sum()),
-            }
+    held = known["held_out"] > 0
+    (silent, e0), (advised, e1) = _mean(known["reward"][held]), _mean(known["reward"][~held])
+    if silent is not None and advised is not None and e0 is not None and e1 is not None:
+        worth, error = advised - silent, Z * float(np.hypot(e0, e1))
+        interval = {"low": worth - error, "high": worth + error}
+        counts = {"advised": int((~held).sum()), "held_out": int(held.sum())}
+        return {"how": "measured", "estimate": worth, **interval, **counts}
     worth = person_plan.plan.value - value_alone(person_plan.problem)
     return {"how": "model", "estimate": worth, "low": None, "high": None}
 
@@ -204,39 +186,20 @@ def _over_time(history: NDArray[Any]) -> list[dict[str, Any]]:
         return []
     bins = []
     for group in np.array_split(history, min(BINS, max(history.size // ENOUGH, 1))):
-        seen, matched = int(group["seen"].sum()), int(group["matched"].sum())
-        advised = _advised(group)
+        sums = {name: int(group[name].sum()) for name in ("decisions", "shown", "seen", "matched")}
         bins.append(
             {
                 "from": float(group["started"].min()),
                 "to": float(group["started"].max()),
-                "decisions": int(group["decisions"].sum()),
-                "shown": int(group["shown"].sum() + group["must"].sum()),
-                "seen": seen,
-                **_share(matched, seen),
+                "decisions": sums["decisions"],
+                "shown": sums["shown"] + int(group["must"].sum()),
+                "seen": sums["seen"],
+                **_share(sums["matched"], sums["seen"]),
                 "episodes": int(group.size),
-                "per_episode": float(advised["shown"].mean()) if advised.size else None,
+                "per_episode": _mean(_advised(group)["shown"])[0],
             }
         )
     return bins
-
-
-def _by_advice(
-    live: LiveAdviser, given: NDArray[np.int64], matched: NDArray[np.int64]
-) -> list[dict[str, Any]]:
-    lift, exposure = live.population.population_lift()
-    low, high = beta_interval(lift, exposure)
-    return [
-        {
-            "advice": name,
-            "lift": float(lift[b]),
-            "low": float(low[b]),
-            "high": float(high[b]),
-            "pieces": int(given[b]),
-            "matched": int(matched[b]),
-        }
-        for b, name in enumerate(live.action_names)
-    ]
 
 
 def _by_person(live: LiveAdviser) -> dict[str, Any]:
@@ -310,16 +273,9 @@ def _frontier(
 
 def _recent(connection: sa.Connection, live: LiveAdviser) -> list[dict[str, Any]]:
     """Return the last decisions with their reasons, newest first."""
-    last = _last(live.id)
+    last, who = _last(live.id), people.c.name.label("who")
     query = (
-        sa.select(
-            decisions,
-            last.c.id,
-            last.c.held_out,
-            people.c.name.label("who"),
-            outcomes.c.action,
-            outcomes.c.reward,
-        )
+        sa.select(decisions, last.c.id, last.c.held_out, who, outcomes.c.action, outcomes.c.reward)
         .join(last, last.c.number == decisions.c.episode)
         .join(people, people.c.id == last.c.person)
         .join(outcomes, SAME_STEP, isouter=True)
@@ -354,15 +310,13 @@ def _unknown(given: NDArray[np.int64], history: NDArray[Any]) -> list[str]:
     """Return in sentences what the data does not show."""
     sentences = []
     pieces = given.sum(axis=1)
-    few = int(((pieces > 0) & (pieces < ENOUGH)).sum())
-    if few:
+    if few := int(((pieces > 0) & (pieces < ENOUGH)).sum()):
         states = "1 state has" if few == 1 else f"{few} states have"
         sentences.append(f"{states} fewer than {ENOUGH} pieces of advice.")
     if history.size and not (history["held_out"] * history["live"]).any():
         sentences.append(
             "No episode was kept silent, so what advice is worth is what the model expects."
         )
-    missing = int(np.isnan(history["reward"]).sum())
-    if missing:
+    if missing := int(np.isnan(history["reward"]).sum()):
         sentences.append(f"{missing} of the last {history.size} episodes have no reward on record.")
     return sentences

@@ -18,19 +18,7 @@ from counsel.service.errors import ConflictError, NotFoundError
 def start_episode(
     connection: sa.Connection, row: dict[str, Any], person: str, live: LiveAdviser
 ) -> Episode:
-    """Start an episode with a person, who is added if the tenant has nobody of that name.
-
-    Parameters
-    ----------
-    connection
-        A transaction under way.
-    row
-        The episode's row, without the person.
-    person
-        The person's name.
-    live
-        The adviser.
-    """
+    """Start an episode, whose ``row`` lacks the person, who is added if the name is new."""
     mine = sa.select(episodes).where(episodes.c.id == row["id"])
     known = connection.execute(mine).first()
     if known is not None:  # committed before, though the database's answer was lost

@@ -39,32 +39,15 @@ def digest_of(key: str) -> str:
 
 
 def add_key(connection: sa.Connection, *, tenant: str, role: str, name: str) -> str:
-    """Create a key and return it; it cannot be shown again.
-
-    Parameters
-    ----------
-    connection
-        In a transaction.
-    tenant
-        The tenant's name; the tenant is created if it does not exist.
-    role
-        "read", "advise" or "admin".
-    name
-        The name of the key in lists.
-    """
+    """Create a key and return it; it cannot be shown again. ``name`` is its name in lists."""
     if role not in ROLES:
         raise CounselError(f"role is {role!r}; it must be one of {', '.join(ROLES)}")
     for what, text in (("tenant", tenant), ("name", name)):
         if not text.strip() or len(text) > 200 or not text.isprintable():
             raise CounselError(f"{what} is {text[:40]!r}; give 1 to 200 characters")
     key = PREFIX + secrets.token_urlsafe(32)
-    row = {
-        "tenant": tenant_of(connection, tenant),
-        "name": name,
-        "role": role,
-        "digest": digest_of(key),
-        "created": time.time(),
-    }
+    row = {"tenant": tenant_of(connection, tenant), "name": name, "role": role}
+    row |= {"digest": digest_of(key), "created": time.time()}
     connection.execute(sa.insert(keys), row)
     return key
 

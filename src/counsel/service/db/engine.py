@@ -25,10 +25,7 @@ LOCK = 0x636F756E73656C
 def open_engine(url: str) -> sa.Engine:
     """Connect to a database and bring its tables up to date.
 
-    Parameters
-    ----------
-    url
-        ``sqlite:///counsel.db``, the path of a SQLite file, or ``postgresql+psycopg://…``.
+    ``url`` is ``sqlite:///counsel.db``, the path of a SQLite file, or ``postgresql+psycopg://…``.
     """
     address = _address(url)
     try:
@@ -71,6 +68,12 @@ def is_shared(url: str) -> bool:
 def _shown(address: sa.URL) -> str:
     secret = {name: "hidden" for name in address.query if "pass" in name.lower()}
     return address.update_query_dict(secret).render_as_string(hide_password=True)
+
+
+def read(engine: sa.Engine, query: sa.Select[Any]) -> list[Any]:
+    """Return all rows of a query."""
+    with engine.connect() as connection:
+        return list(connection.execute(query))
 
 
 @contextmanager

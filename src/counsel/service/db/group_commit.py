@@ -11,8 +11,7 @@ import queue
 import threading
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
-from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import sqlalchemy as sa
 
@@ -29,8 +28,7 @@ MOST = 1000
 """Items per transaction, at most."""
 
 
-@dataclass(slots=True)
-class _Submission:
+class _Submission(NamedTuple):
     """An item, its kind, and the future of its caller."""
 
     kind: str
@@ -41,16 +39,10 @@ class _Submission:
 class Committer:
     """Writes what many callers submit, in as few transactions as possible.
 
-    Parameters
-    ----------
-    engine
-        The database.
-    batches
-        A function for each kind of items, which takes all items of one transaction and returns the
-        result of each, an exception where an item is refused. Jobs come first, then this order.
-    after
-        Called at the end of each transaction. The function it returns is called once the
-        transaction is durable, before any caller continues.
+    ``batches`` has a function for each kind of items, which takes all items of one transaction and
+    returns the result of each, an exception where an item is refused. Jobs come first, then this
+    order. ``after`` is called at the end of each transaction. The function it returns is called
+    once the transaction is durable, before any caller continues.
     """
 
     def __init__(

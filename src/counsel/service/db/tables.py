@@ -9,24 +9,12 @@ When a person is deleted, all their rows are; ``erasures`` has their number, so 
 forgets what it has learnt of them. ``snapshots`` only save time and may be deleted.
 """
 
-from sqlalchemy import (
-    BigInteger,
-    Boolean,
-    Column,
-    Float,
-    ForeignKey,
-    ForeignKeyConstraint,
-    Index,
-    Integer,
-    LargeBinary,
-    MetaData,
-    String,
-    Table,
-    Text,
-    UniqueConstraint,
-)
+from typing import Any
 
-metadata = MetaData(
+import sqlalchemy as sa
+from sqlalchemy.schema import SchemaItem
+
+metadata = sa.MetaData(
     naming_convention={
         "ix": "ix_%(column_0_label)s",
         "uq": "uq_%(table_name)s_%(column_0_name)s",
@@ -35,134 +23,139 @@ metadata = MetaData(
     }
 )
 
-Sequence = BigInteger().with_variant(Integer, "sqlite")
+Sequence = sa.BigInteger().with_variant(sa.Integer, "sqlite")
 """SQLite numbers rows itself only where the key is an INTEGER."""
 
-tenants = Table(
-    "tenants",
-    metadata,
-    Column("id", Sequence, primary_key=True, autoincrement=True),
-    Column("name", String(200), nullable=False, unique=True),
-)
 
-keys = Table(
+def _table(name: str, *columns: SchemaItem, **options: Any) -> sa.Table:  # noqa: ANN401
+    return sa.Table(name, metadata, *columns, **options)
+
+
+def _needed(name: str, kind: Any, **options: Any) -> sa.Column[Any]:  # noqa: ANN401 (as in SQLAlchemy)
+    return sa.Column(name, kind, nullable=False, **options)
+
+
+def _counter(name: str) -> sa.Column[Any]:
+    return sa.Column(name, Sequence, primary_key=True, autoincrement=True)
+
+
+def _parent(name: str, column: str, *, index: bool = False) -> sa.Column[Any]:
+    """Return a column whose rows are deleted with the row they refer to."""
+    parent = sa.ForeignKey(column, ondelete="CASCADE")
+    return sa.Column(name, parent, nullable=False, index=index or None)
+
+
+tenants = _table("tenants", _counter("id"), _needed("name", sa.String(200), unique=True))
+
+keys = _table(
     "keys",
-    metadata,
-    Column("id", Sequence, primary_key=True, autoincrement=True),
-    Column("tenant", ForeignKey("tenants.id", ondelete="CASCADE"), nullable=False),
-    Column("name", String(200), nullable=False),
-    Column("role", String(10), nullable=False),
-    Column("digest", String(64), nullable=False, unique=True),
-    Column("created", Float, nullable=False),
-    Column("revoked", Float),
+    _counter("id"),
+    _parent("tenant", "tenants.id"),
+    _needed("name", sa.String(200)),
+    _needed("role", sa.String(10)),
+    _needed("digest", sa.String(64), unique=True),
+    _needed("created", sa.Float),
+    sa.Column("revoked", sa.Float),
 )
 
-models = Table(
+models = _table(
     "models",
-    metadata,
-    Column("id", String(32), primary_key=True),
-    Column("tenant", ForeignKey("tenants.id", ondelete="CASCADE"), nullable=False, index=True),
-    Column("name", String(200), nullable=False),
-    Column("content", LargeBinary, nullable=False),
-    Column("created", Float, nullable=False),
+    sa.Column("id", sa.String(32), primary_key=True),
+    _parent("tenant", "tenants.id", index=True),
+    _needed("name", sa.String(200)),
+    _needed("content", sa.LargeBinary),
+    _needed("created", sa.Float),
 )
 
-advisers = Table(
+advisers = _table(
     "advisers",
-    metadata,
-    Column("id", String(32), primary_key=True),
-    Column("tenant", ForeignKey("tenants.id", ondelete="CASCADE"), nullable=False, index=True),
-    Column("name", String(200), nullable=False),
-    Column("settings", Text, nullable=False),
+    sa.Column("id", sa.String(32), primary_key=True),
+    _parent("tenant", "tenants.id", index=True),
+    _needed("name", sa.String(200)),
+    _needed("settings", sa.Text),
     # Episodes charged to an expected budget, and the pieces of advice given in them.
-    Column("paced_episodes", BigInteger, nullable=False, default=0),
-    Column("paced_pieces", BigInteger, nullable=False, default=0),
-    Column("created", Float, nullable=False),
+    _needed("paced_episodes", sa.BigInteger, default=0),
+    _needed("paced_pieces", sa.BigInteger, default=0),
+    _needed("created", sa.Float),
 )
 
-people = Table(
+people = _table(
     "people",
-    metadata,
-    Column("id", Sequence, primary_key=True, autoincrement=True),
-    Column("tenant", ForeignKey("tenants.id", ondelete="CASCADE"), nullable=False),
-    Column("name", String(200), nullable=False),
-    Column("created", Float, nullable=False),
-    UniqueConstraint("tenant", "name"),
+    _counter("id"),
+    _parent("tenant", "tenants.id"),
+    _needed("name", sa.String(200)),
+    _needed("created", sa.Float),
+    sa.UniqueConstraint("tenant", "name"),
     sqlite_autoincrement=True,
 )
 
-erasures = Table(
+erasures = _table(
     "erasures",
-    metadata,
-    Column("seq", Sequence, primary_key=True, autoincrement=True),
-    Column("person", BigInteger, nullable=False),
-    Column("at", Float, nullable=False),
+    _counter("seq"),
+    _needed("person", sa.BigInteger),
+    _needed("at", sa.Float),
     sqlite_autoincrement=True,
 )
 
-episodes = Table(
+episodes = _table(
     "episodes",
-    metadata,
-    Column("number", Sequence, primary_key=True, autoincrement=True),
-    Column("id", String(32), nullable=False, unique=True),
-    Column("adviser", ForeignKey("advisers.id", ondelete="CASCADE"), nullable=False),
-    Column("person", ForeignKey("people.id", ondelete="CASCADE"), nullable=False, index=True),
-    Column("held_out", Boolean, nullable=False),
+    _counter("number"),
+    _needed("id", sa.String(32), unique=True),
+    _parent("adviser", "advisers.id"),
+    _parent("person", "people.id", index=True),
+    _needed("held_out", sa.Boolean),
     # The adviser's mode when the episode started.
-    Column("mode", String(10), nullable=False),
+    _needed("mode", sa.String(10)),
     # What advice may cost in this episode, where that differs from the adviser's limit.
-    Column("limit", Text),
-    Column("spent", Integer, nullable=False),
-    Column("started", Float, nullable=False),
-    Column("ended", Float),
-    Column("terminated", Boolean),
-    Index("ix_episodes_adviser_number", "adviser", "number"),
+    sa.Column("limit", sa.Text),
+    _needed("spent", sa.Integer),
+    _needed("started", sa.Float),
+    sa.Column("ended", sa.Float),
+    sa.Column("terminated", sa.Boolean),
+    sa.Index("ix_episodes_adviser_number", "adviser", "number"),
     sqlite_autoincrement=True,
 )
 
-decisions = Table(
+decisions = _table(
     "decisions",
-    metadata,
-    Column("seq", Sequence, primary_key=True, autoincrement=True),
-    Column("episode", ForeignKey("episodes.number", ondelete="CASCADE"), nullable=False),
-    Column("step", Integer, nullable=False),
-    Column("state", Integer, nullable=False),
-    Column("advice", Integer),
-    Column("shown", Boolean, nullable=False),
+    _counter("seq"),
+    _parent("episode", "episodes.number"),
+    _needed("step", sa.Integer),
+    _needed("state", sa.Integer),
+    sa.Column("advice", sa.Integer),
+    _needed("shown", sa.Boolean),
     # Must-say advice, which is not charged to the budget.
-    Column("must", Boolean, nullable=False),
-    Column("probability", Float, nullable=False),
-    Column("reason", Text, nullable=False),
-    Column("at", Float, nullable=False),
-    UniqueConstraint("episode", "step"),
+    _needed("must", sa.Boolean),
+    _needed("probability", sa.Float),
+    _needed("reason", sa.Text),
+    _needed("at", sa.Float),
+    sa.UniqueConstraint("episode", "step"),
     sqlite_autoincrement=True,
 )
 
-outcomes = Table(
+outcomes = _table(
     "outcomes",
-    metadata,
-    Column("seq", Sequence, primary_key=True, autoincrement=True),
-    Column("episode", Sequence, nullable=False),
-    Column("step", Integer, nullable=False),
-    Column("action", Integer, nullable=False),
-    Column("reward", Float),
-    Column("next_state", Integer),
-    Column("seen", Boolean, nullable=False),
-    Column("reason_code", String(100)),
-    Column("comment", String(1000)),
-    Column("at", Float, nullable=False),
-    UniqueConstraint("episode", "step"),
-    ForeignKeyConstraint(
+    _counter("seq"),
+    _needed("episode", Sequence),
+    _needed("step", sa.Integer),
+    _needed("action", sa.Integer),
+    sa.Column("reward", sa.Float),
+    sa.Column("next_state", sa.Integer),
+    _needed("seen", sa.Boolean),
+    sa.Column("reason_code", sa.String(100)),
+    sa.Column("comment", sa.String(1000)),
+    _needed("at", sa.Float),
+    sa.UniqueConstraint("episode", "step"),
+    sa.ForeignKeyConstraint(
         ["episode", "step"], ["decisions.episode", "decisions.step"], ondelete="CASCADE"
     ),
     sqlite_autoincrement=True,
 )
 
-snapshots = Table(
+snapshots = _table(
     "snapshots",
-    metadata,
-    Column("up_to", Sequence, primary_key=True, autoincrement=False),
-    Column("erased", BigInteger, nullable=False),
-    Column("content", LargeBinary, nullable=False),
-    Column("at", Float, nullable=False),
+    sa.Column("up_to", Sequence, primary_key=True, autoincrement=False),
+    _needed("erased", sa.BigInteger),
+    _needed("content", sa.LargeBinary),
+    _needed("at", sa.Float),
 )

@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 import sqlalchemy as sa
 
-from counsel._arrays import Floats
 from counsel.errors import CounselError
 from counsel.learning.population import NOBODY, Limit
 from counsel.model.human import draw_index
@@ -26,17 +25,12 @@ from counsel.service.core.live_adviser import LiveAdviser
 from counsel.service.core.outcomes import Outcome
 from counsel.service.core.person_beliefs import lift_estimates
 from counsel.service.core.settings import AdviserSettings
+from counsel.service.db.engine import read
 from counsel.service.db.queries import SAME_STEP
 from counsel.service.db.tables import decisions, episodes, outcomes, people
 from counsel.service.errors import NotFoundError
-from counsel.service.playground.adviser_kinds import kind_of
-from counsel.service.playground.bird_moves import Move, crash_of, lands_on_star, place_of
-from counsel.service.playground.game_worlds import (
-    PEOPLE,
-    SOURCE,
-    player_problem,
-    simulated_problem,
-)
+from counsel.service.playground import rules
+from counsel.service.playground.rules import PEOPLE, SOURCE, Move
 from counsel.service.playground.sentences import advice_line, result_sentence
 from counsel.worlds.flappy_bird import next_states
 from counsel.worlds.grid_map import STAR, WALL, GridMap
@@ -73,21 +67,24 @@ class _Game:
     def live(self) -> LiveAdviser:
         return self.episode.live
 
+    def past_move(self, move: Move) -> dict[str, Any]:
+        """Return a past move as the page shows it."""
+        return {
+            "step": move.step,
+            "at": list(rules.place_of(self.grid, move.state)),
+            "advice": self.live.action_name(move.advice),
+            "action": self.live.action_name(move.action),
+            "followed": None if move.advice is None else move.action == move.advice,
+            "reward": move.reward,
+        }
+
     def next_state(self, move: Move, action: int) -> int:
         """Return the state that an action leads to."""
         return int(next_states(self.grid)[move.state, action])
 
 
 class Playground:
-    """The games of a service.
-
-    Parameters
-    ----------
-    desk
-        Where advice is decided on.
-    rng
-        The source of randomness of simulated people.
-    """
+    """The games of a service; ``rng`` decides what simulated people do."""
 
     def __init__(self, desk: Desk, rng: np.random.Generator) -> None:
         self.desk, self._rng = desk, rng
@@ -97,7 +94,7 @@ class Playground:
         person = settings.person
         if person is not None and person not in PEOPLE:
             raise CounselError(f"person is {person[:40]!r}; it must be one of {', '.join(PEOPLE)}")
-        problem = player_problem(settings.map)
+        problem = rules.player_problem(settings.map)
         name = player_name(settings.player) if person is None else SIMULATED + person
         adviser = self._adviser(tenant, settings.map, simulated=person is not None)
         episode = self.desk.start(tenant, adviser, name, settings.limit)
@@ -114,19 +111,17 @@ class Playground:
         if (action is None) != (person is not None):
             raise CounselError("give an action where you play, and none where you watch")
         if person is not None:
-            truth = simulated_problem(game.map, person)
+            truth = rules.simulated_problem(game.map, person)
             heard = index_of_advice(now.advice, truth)
             chosen = draw_index(truth.law(step, now.state, heard), self._rng)
         elif action in game.live.actions:
             chosen = game.live.actions[action]
         else:
-            raise CounselError(
-                f"action is {str(action)[:40]!r}; it must be one of {', '.join(game.live.actions)}"
-            )
-        reward = float(lands_on_star(game.grid, now.state, chosen))
-        decision = game.episode.decision_id(step)
-        outcome = Outcome(decision, chosen, reward, game.next_state(now, chosen))
-        self.desk.report(tenant, [outcome])
+            names = ", ".join(game.live.actions)
+            raise CounselError(f"action is {str(action)[:40]!r}; it must be one of {names}")
+        reward = float(rules.lands_on_star(game.grid, now.state, chosen))
+        then = game.next_state(now, chosen)
+        self.desk.report(tenant, [Outcome(game.episode.decision_id(step), chosen, reward, then)])
         return self._show(game)
 
     def show(self, tenant: int, id_: str) -> dict[str, Any]:
@@ -136,16 +131,14 @@ class Playground:
     def _show(self, game: _Game) -> dict[str, Any]:
         episode, live, grid = game.episode, game.live, game.grid
         moves = self._moves(game)
-        last = moves[-1]
+        last, limit, kind = moves[-1], episode.limit, rules.kind_of(episode.limit)
         over = last.action is not None
-        limit, kind = episode.limit, kind_of(episode.limit)
         person_plan = self.desk.plans.of(episode.plan_key)
         state, ending = last.state, None
         if last.action is not None:
-            following = game.next_state(last, last.action)
-            is_out = following == grid.rows * grid.columns
-            state = last.state if is_out else following
-            ending = crash_of(grid, last.state, last.action) if is_out else "through"
+            state, ending = game.next_state(last, last.action), "through"
+            if state == grid.rows * grid.columns:
+                state, ending = last.state, rules.crash_of(grid, last.state, last.action)
         person = self._simulated_person(episode)
         estimates = lift_estimates(live, episode.person)
         truth = (None,) * len(estimates) if person is None else PEOPLE[person].lift
@@ -159,11 +152,11 @@ class Playground:
             "person": person,
             "step": last.step + over,
             "horizon": grid.columns - 1,
-            "at": list(place_of(grid, state)),
+            "at": list(rules.place_of(grid, state)),
             "over": over,
             "ending": ending,
             "score": sum(move.reward for move in moves),
-            "path": [_past_move(grid, live, move) for move in moves if move.action is not None],
+            "path": [game.past_move(move) for move in moves if move.action is not None],
             "advice": None if over else advice_line(grid, live, person_plan, last, limit),
             "spent": sum(move.advice is not None for move in moves),
             "listening": [
@@ -220,8 +213,6 @@ class Playground:
             .where(decisions.c.episode == episode.number)
             .order_by(decisions.c.step)
         )
-        with self.desk.engine.connect() as connection:
-            rows = connection.execute(query).all()
         return [
             Move(
                 row.step,
@@ -232,16 +223,14 @@ class Playground:
                 row.reward or 0.0,
                 heard=row.advice if row.shown and row.seen else None,
             )
-            for row in rows
+            for row in read(self.desk.engine, query)
         ]
 
     def _simulated_person(self, episode: Episode) -> str | None:
         """Return the simulated person who plays, or None where a player does."""
         query = sa.select(people.c.name).where(people.c.id == episode.person)
-        with self.desk.engine.connect() as connection:
-            name = str(connection.scalar(query))
-        person = name.removeprefix(SIMULATED)
-        return person if person != name and person in PEOPLE else None
+        names = [row.name for row in read(self.desk.engine, query)]
+        return next((person for person in PEOPLE if SIMULATED + person in names), None)
 
     def _results(self, episode: Episode) -> list[tuple[float, float]]:
         """Return the score and the pieces of all games this player has finished on this map."""
@@ -255,9 +244,8 @@ class Playground:
             )
             .group_by(episodes.c.number, episodes.c.spent)
         )
-        with self.desk.engine.connect() as connection:
-            rows = connection.execute(query)
-            return [(float(score or 0.0), float(pieces)) for score, pieces in rows]
+        rows = read(self.desk.engine, query)
+        return [(float(score or 0.0), float(pieces)) for score, pieces in rows]
 
     def _card(self, game: _Game, moves: list[Move]) -> dict[str, Any]:
         """Return what is shown when a game is over."""
@@ -266,7 +254,10 @@ class Playground:
         score = sum(move.reward for move in moves)
         advised = [move for move in moves if move.advice is not None]
         alone = _score_alone(live, episode.person, game.grid, self._rng)
-        before = _lift_before(live, episode.person, moves)
+        earlier = live.population.counts.copy()
+        for move in moves:
+            earlier.add(episode.person, (move.state, move.heard, move.action or 0), -1)
+        before = replace(live.population, counts=earlier).estimate(episode.person).lift
         after = live.population.estimate(episode.person).lift
         matched = [move for move in advised if move.action == move.advice]
         matched.sort(key=lambda move: -float(move.reason.get("gain") or 0.0))
@@ -296,25 +287,6 @@ def _adviser_id(tenant: int, map_: str, *, simulated: bool) -> str:
     """Return the id of the adviser of a map, the same in every process."""
     text = f"{tenant} {_adviser_name(map_, simulated=simulated)}"
     return hashlib.md5(text.encode(), usedforsecurity=False).hexdigest()
-
-
-def _past_move(grid: GridMap, live: LiveAdviser, move: Move) -> dict[str, Any]:
-    return {
-        "step": move.step,
-        "at": list(place_of(grid, move.state)),
-        "advice": live.action_name(move.advice),
-        "action": live.action_name(move.action),
-        "followed": None if move.advice is None else move.action == move.advice,
-        "reward": move.reward,
-    }
-
-
-def _lift_before(live: LiveAdviser, person: int, moves: list[Move]) -> Floats:
-    """Return the estimated lifts of a person without what these moves showed."""
-    earlier = live.population.counts.copy()
-    for move in moves:
-        earlier.add(person, (move.state, move.heard, move.action or 0), -1)
-    return replace(live.population, counts=earlier).estimate(person).lift
 
 
 def _best_gains(grid: GridMap, person_plan: ExplainedPlan) -> list[list[float]]:

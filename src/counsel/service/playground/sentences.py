@@ -8,8 +8,7 @@ from counsel._arrays import Floats
 from counsel.learning.population import Limit
 from counsel.service.core.explained_plan import ExplainedPlan
 from counsel.service.core.live_adviser import LiveAdviser
-from counsel.service.playground.adviser_kinds import kind_of
-from counsel.service.playground.bird_moves import Move, crash_of, lands_on_star
+from counsel.service.playground.rules import Move, crash_of, kind_of, lands_on_star
 from counsel.worlds.flappy_bird import next_states
 from counsel.worlds.grid_map import MOVES, GridMap
 

@@ -31,7 +31,6 @@ export async function download(path, name) {
   save(typeof content === "string" ? content : JSON.stringify(content), name);
 }
 
-/** Save text as a file. */
 export function save(text, name) {
   const link = document.createElement("a");
   link.href = URL.createObjectURL(new Blob([text]));
@@ -66,14 +65,10 @@ function askForKey(why) {
 }
 
 /** Create an element; children that are strings become text, never markup. */
-export function element(name, attributes = {}, children = []) {
-  return filled(document.createElement(name), attributes, children);
-}
+export const element = (name, attributes = {}, children = []) => filled(document.createElement(name), attributes, children);
 
-/** Create an SVG element. */
-export function svg(name, attributes = {}, children = []) {
-  return filled(document.createElementNS("http://www.w3.org/2000/svg", name), attributes, children);
-}
+export const svg = (name, attributes = {}, children = []) =>
+  filled(document.createElementNS("http://www.w3.org/2000/svg", name), attributes, children);
 
 function filled(node, attributes, children) {
   for (const [key, value] of Object.entries(attributes)) node.setAttribute(key, value);
@@ -87,6 +82,16 @@ export function scale([from, to], [start, end]) {
   return (value) => start + ((value - from) / span) * (end - start);
 }
 
+/** Return round numbers that cover a range with about `count` steps; the first and last may lie outside of it. */
+export function ticks(from, to, count) {
+  const rough = (to - from || Math.abs(to) || 1) / count;
+  const power = 10 ** Math.floor(Math.log10(rough));
+  const step = power * [1, 2, 5, 10].find((factor) => factor * power >= rough * 0.999);
+  const first = Math.floor(from / step + 1e-9);
+  const last = Math.max(Math.ceil(to / step - 1e-9), first + 1);
+  return Array.from({ length: last - first + 1 }, (_, i) => Number(((first + i) * step).toPrecision(12)));
+}
+
 /** Format a number with three significant digits. */
 export function short(number) {
   if (number === null || number === undefined || Number.isNaN(number)) return "–";
@@ -94,12 +99,7 @@ export function short(number) {
   return rounded.toLocaleString("en", { maximumSignificantDigits: 3 }).replace("-", "−");
 }
 
-/** Format a number with its sign. */
-export function signed(number) {
-  return number > 0 ? `+${short(number)}` : short(number);
-}
+export const signed = (number) => (number > 0 ? `+${short(number)}` : short(number));
 
 /** Format a share as a percentage. */
-export function percent(share) {
-  return share === null || share === undefined ? "–" : `${Math.round(100 * share)}\u00a0%`;
-}
+export const percent = (share) => (share === null || share === undefined ? "–" : `${Math.round(100 * share)}\u00a0%`);

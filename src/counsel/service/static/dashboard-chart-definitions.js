@@ -2,7 +2,7 @@
 
 import { percent, short } from "./common.js";
 import { columns, frontier, histogram, trend, whiskers } from "./dashboard-chart-types.js";
-import { moment } from "./dashboard-axes.js";
+import { moment } from "./dashboard-times.js";
 import * as sentences from "./dashboard-sentences.js";
 
 const { many, whole } = sentences;
@@ -68,35 +68,37 @@ function budgetBin(bin, i) {
   return { ...markOf(bin, i), value, body: `${short(value)} pieces per episode in ${many(bin.episodes, "episode")}` };
 }
 
-const byAdvice = {
+/** A figure with one whisker for each row of the summary that has pieces. */
+function byRow({ rowsOf, headline, mark, cells, head, ...texts }) {
+  const known = (summary) => rowsOf(summary).filter((row) => row.pieces > 0);
+  return {
+    ...texts,
+    isEmpty: (summary) => !known(summary).length,
+    headline: (summary) => headline(known(summary)),
+    draw: (summary) => (width) => whiskers({ rows: known(summary).map(mark), format: percent }, width),
+    table: (summary) => ({ head, rows: rowsOf(summary).map(cells) }),
+  };
+}
+
+const byAdvice = byRow({
   name: "lift-by-advice", label: "Lift by advice",
   note: "Lift: the share of people who act because of the advice; whiskers are 95 % intervals.",
   nothing: "No advice has been seen yet: the lift of each advice will show here.",
-  isEmpty: (summary) => !seenAdvice(summary).length,
-  headline: (summary) => sentences.highestLift(seenAdvice(summary)),
-  draw: (summary) => (width) => whiskers({ rows: seenAdvice(summary).map((row) => whisker(row.advice, "lift", row.lift, row)), format: percent }, width),
-  table: ({ by_advice: rows }) => ({
-    head: ["advice", "lift", "low", "high", "pieces", "done"],
-    rows: rows.map((row) => [row.advice, row.lift, row.low, row.high, row.pieces, row.matched]),
-  }),
-};
+  rowsOf: (summary) => summary.by_advice, headline: sentences.highestLift,
+  mark: (row) => whisker(row.advice, "lift", row.lift, row),
+  head: ["advice", "lift", "low", "high", "pieces", "done"],
+  cells: (row) => [row.advice, row.lift, row.low, row.high, row.pieces, row.matched],
+});
 
-const byState = {
+const byState = byRow({
   name: "adherence-by-state", label: "Adherence by state",
   note: "Share of the advice seen that was matched; whiskers are 95 % intervals.",
   nothing: "No advice has been seen yet: adherence by state will show here.",
-  isEmpty: (summary) => !advisedStates(summary).length,
-  headline: (summary) => sentences.statesDiffer(advisedStates(summary)),
-  draw: (summary) => (width) =>
-    whiskers({ rows: advisedStates(summary).map((row) => whisker(row.state, "matched", sentences.shareOf(row.matched, row.pieces), row)), format: percent }, width),
-  table: ({ by_state: rows }) => ({
-    head: ["state", "pieces", "done", "share", "low", "high"],
-    rows: rows.map((row) => [row.state, row.pieces, row.matched, sentences.shareOf(row.matched, row.pieces), row.low, row.high]),
-  }),
-};
-
-const seenAdvice = ({ by_advice: rows }) => rows.filter((row) => row.pieces > 0);
-const advisedStates = ({ by_state: rows }) => rows.filter((row) => row.pieces > 0);
+  rowsOf: (summary) => summary.by_state, headline: sentences.statesDiffer,
+  mark: (row) => whisker(row.state, "matched", sentences.shareOf(row.matched, row.pieces), row),
+  head: ["state", "pieces", "done", "share", "low", "high"],
+  cells: (row) => [row.state, row.pieces, row.matched, sentences.shareOf(row.matched, row.pieces), row.low, row.high],
+});
 
 function whisker(name, what, value, { low, high, pieces, matched }) {
   const body = `${what} ${percent(value)}${sentences.betweenShares(low, high)}; ${whole(matched)} of ${many(pieces, "piece")} matched`;
@@ -123,7 +125,8 @@ function peopleBins({ edges, count }) {
   }));
 }
 
-const curve = {
+/** The frontier, beside the table of where advice pays. */
+export const FRONTIER = {
   name: "frontier", label: "Frontier: reward against pieces of advice",
   note: "The best expected reward per episode for each number of pieces, as the plan expects it, without an interval.",
   nothing: "There is no frontier yet.",
@@ -146,6 +149,3 @@ function frontierPoints({ pieces, value, marks }) {
 
 /** The small figures, in the order of the page. */
 export const SMALL = [adherence, spoken, budget, byAdvice, byState, byPerson];
-
-/** The frontier, beside the table of where advice pays. */
-export const FRONTIER = curve;

@@ -1,7 +1,7 @@
 // The types of charts: each takes data and a width, and returns a height, SVG nodes, and marks with exact values.
 
-import { scale, svg } from "./common.js";
-import { starts, ticks } from "./dashboard-axes.js";
+import { scale, svg, ticks } from "./common.js";
+import { starts } from "./dashboard-times.js";
 
 const EDGE = { left: 44, right: 40, top: 16, bottom: 26 };
 const HEIGHT = 210;
@@ -9,21 +9,16 @@ const LETTER = 7;
 
 const round = (place) => Math.round(place * 10) / 10;
 
-function text(content, x, y, { anchor = "start", kind = "" } = {}) {
-  return svg("text", { x: round(x), y: round(y), "text-anchor": anchor, class: kind }, [content]);
-}
+const text = (content, x, y, { anchor = "start", kind = "" } = {}) =>
+  svg("text", { x: round(x), y: round(y), "text-anchor": anchor, class: kind }, [content]);
 
-function line(x1, y1, x2, y2, kind) {
-  return svg("line", { x1: round(x1), y1: round(y1), x2: round(x2), y2: round(y2), class: kind });
-}
+const line = (x1, y1, x2, y2, kind) => svg("line", { x1: round(x1), y1: round(y1), x2: round(x2), y2: round(y2), class: kind });
 
-function path(points, kind) {
-  return svg("path", { d: points.map(([x, y], i) => `${i ? "L" : "M"}${round(x)} ${round(y)}`).join(""), class: kind });
-}
+const path = (points, kind) =>
+  svg("path", { d: points.map(([x, y], i) => `${i ? "L" : "M"}${round(x)} ${round(y)}`).join(""), class: kind });
 
-function column(left, right, top, foot) {
-  return svg("rect", { x: round(left), y: round(top), width: round(right - left), height: round(foot - top), class: "column" });
-}
+const column = (left, right, top, foot) =>
+  svg("rect", { x: round(left), y: round(top), width: round(right - left), height: round(foot - top), class: "column" });
 
 /** Shorten a label to a width. */
 function cut(label, width) {
@@ -177,9 +172,7 @@ function labels(spots, width) {
   });
 }
 
-function overlap(box, other) {
-  return box[0] < other[2] && other[0] < box[2] && box[1] < other[3] && other[1] < box[3];
-}
+const overlap = (box, other) => box[0] < other[2] && other[0] < box[2] && box[1] < other[3] && other[1] < box[3];
 
 /** A small strip with an estimate and its interval. */
 export function strip({ low, high, value, domain, ends, rule }) {

@@ -1,6 +1,7 @@
-// A chart on the page: draws to its width, and shows exact values to pointer and keyboard.
+// A chart on the page, which shows exact values to pointer and keyboard, and the figure around it.
 
 import { element, svg } from "./common.js";
+import { foot } from "./dashboard-csv.js";
 
 const STEPS = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1, Home: -Infinity, End: Infinity };
 
@@ -9,7 +10,7 @@ const STEPS = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1, Home: -
  *
  * `draw(width)` returns `{ height, nodes, marks }`; a mark has a key, a position and a text (`head`, `body`).
  */
-export class Chart {
+class Chart {
   constructor(label) {
     this.ring = svg("circle", { class: "ring", r: 7, visibility: "hidden" });
     this.tip = element("div", { class: "tip", role: "status" });
@@ -27,7 +28,6 @@ export class Chart {
     new ResizeObserver(() => this.redraw()).observe(this.box);
   }
 
-  /** Draw with another function from now on. */
   show(draw) {
     this.draw = draw;
     this.width = null;
@@ -91,5 +91,29 @@ export class Chart {
     const above = y - height - 14;
     this.tip.style.left = `${Math.max(0, Math.min(x - width / 2, this.box.clientWidth - width))}px`;
     this.tip.style.top = `${above < -height / 2 ? y + 14 : above}px`;
+  }
+}
+
+/** A figure: the finding as its heading, the chart, and its numbers as a file. */
+export class Figure {
+  constructor(definition) {
+    this.definition = definition;
+    this.heading = element("h2");
+    this.chart = new Chart(definition.label);
+    const below = foot(definition, () => ({ adviser: this.adviser, table: definition.table(this.summary) }));
+    this.root = element("section", { class: "figure", id: definition.name, "data-place": "" }, [this.heading, this.chart.box, below]);
+  }
+
+  /** Show a summary; whatever is unchanged is left alone. */
+  update(adviser, summary) {
+    const { definition } = this;
+    Object.assign(this, { adviser: adviser.name, summary });
+    const isEmpty = definition.isEmpty(summary);
+    this.root.classList.toggle("empty", isEmpty);
+    const headline = isEmpty ? definition.nothing : definition.headline(summary);
+    const numbers = isEmpty ? "" : JSON.stringify([adviser.id, definition.table(summary)]);
+    if (headline !== this.heading.textContent) this.heading.textContent = headline;
+    if (numbers && numbers !== this.numbers) this.chart.show(definition.draw(summary));
+    this.numbers = numbers;
   }
 }

@@ -2,10 +2,7 @@
 
 import { element, save } from "./common.js";
 
-/** Format rows as CSV with a header. */
-function csv({ head, rows }) {
-  return [head, ...rows].map((row) => row.map(field).join(",")).join("\r\n") + "\r\n";
-}
+const csv = ({ head, rows }) => [head, ...rows].map((row) => row.map(field).join(",")).join("\r\n") + "\r\n";
 
 // Labels come from outside: a spreadsheet must not take them for formulas.
 function field(value) {
@@ -15,7 +12,6 @@ function field(value) {
   return /[",\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
 }
 
-/** Return a file name with the adviser and the content. */
 export function fileName(adviser, what) {
   const plain = adviser.replace(/[^\p{L}\p{N}]+/gu, "-").replace(/^-|-$/g, "").slice(0, 40);
   return `${plain || "adviser"}-${what}.csv`;

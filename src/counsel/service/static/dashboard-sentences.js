@@ -4,24 +4,17 @@ import { percent, short, signed } from "./common.js";
 
 const Z = 1.96;
 
-/** Format a count with all its digits. */
+/** Format a count with all its digits, alone or with its noun. */
 export const whole = (count) => count.toLocaleString("en");
-
-/** Format a count with its noun. */
 export const many = (count, singular, plural = `${singular}s`) => `${whole(count)} ${count === 1 ? singular : plural}`;
 
-/** Put a label into quotation marks. */
 export const quoted = (label) => `“${label}”`;
 
 /** Return the share of pieces that were matched; null without pieces. */
 export const shareOf = (matched, pieces) => (pieces ? matched / pieces : null);
 
-/** Format an interval in brackets; the text is empty if it is not known. */
-export function between(low, high, text = short) {
-  return isKnown(low) && isKnown(high) ? ` [${text(low)}, ${text(high)}]` : "";
-}
-
-/** Format an interval of shares in brackets, in per cent. */
+/** Format an interval in brackets, of shares in per cent; the text is empty if it is not known. */
+export const between = (low, high, text = short) => (isKnown(low) && isKnown(high) ? ` [${text(low)}, ${text(high)}]` : "");
 export const betweenShares = (low, high) => between(low, high, (share) => String(Math.round(100 * share)));
 
 const isKnown = (number) => number !== null && number !== undefined;
@@ -69,9 +62,7 @@ export function about({ name, settings }) {
 }
 
 /** The three numbers: each with a figure, what it is, and what it is based on. */
-export function three(summary) {
-  return [listens(summary), pays(summary), spends(summary)];
-}
+export const three = (summary) => [listens(summary), pays(summary), spends(summary)];
 
 function listens({ listening: { share, low, high, pieces } }) {
   const what = "of the advice seen is matched";
@@ -145,7 +136,6 @@ function wilson({ matched, seen }) {
   return { share, low: middle - half, high: middle + half };
 }
 
-/** How often advice is shown. */
 export function adviceRate(summary) {
   const [share, decisions] = [summary.advice_rate, decided(summary)];
   if (!share) return `No advice was shown so far in ${many(decisions, "decision")}`;
@@ -161,7 +151,6 @@ export function budgetUse({ per_episode: sent, low, high, budget }) {
   return `${pieces}: more than the budget of ${short(budget)}`;
 }
 
-/** Which advice has the highest lift. */
 export function highestLift(rows) {
   const best = top(rows, (row) => row.lift);
   const lift = `The lift of ${quoted(best.advice)} is ${percent(best.lift)}${betweenShares(best.low, best.high)}; ${many(best.pieces, "piece")}`;
@@ -178,9 +167,7 @@ export function statesDiffer(rows) {
   return `${finding}: ${inState(most)}, ${inState(least)}`;
 }
 
-function top(rows, value) {
-  return rows.reduce((best, row) => (value(row) > value(best) ? row : best));
-}
+const top = (rows, value) => rows.reduce((best, row) => (value(row) > value(best) ? row : best));
 
 /** How much people differ: the range of the middle eight in ten, or of all where they are few. */
 export function peopleDiffer({ edges, count }) {
@@ -198,7 +185,6 @@ function reached(count, enough) {
   return count.findIndex((number) => (sum += number) > enough);
 }
 
-/** Where a piece of advice gains most. */
 export function highestGain([first]) {
   return `Advice pays most in ${quoted(first.state)} at step ${first.step}: ${quoted(first.advice)} gains ${short(first.gain)}`;
 }
@@ -218,7 +204,6 @@ export function limitBrings({ value, marks }) {
   return `${pieces(chosen)} can bring ${portion(chosen)} of what advice adds${today}`;
 }
 
-/** How many recent decisions came with advice. */
 export function recentAdvice(recent) {
   const advised = recent.filter(({ advice }) => advice !== null);
   const shown = advised.filter((decision) => decision.shown);
@@ -227,10 +212,7 @@ export function recentAdvice(recent) {
   return `Of the last ${many(recent.length, "decision")}, ${whole(shown.length)} came with advice${aside}`;
 }
 
-/** The reason of a decision as one sentence. */
-export function reasonText({ why }) {
-  return why ? `${why[0].toUpperCase()}${why.slice(1)}.` : "No reason is on record.";
-}
+export const reasonText = ({ why }) => (why ? `${why[0].toUpperCase()}${why.slice(1)}.` : "No reason is on record.");
 
 /** The numbers behind a reason, as names and values. */
 export function reasonNumbers(reason) {

@@ -1,13 +1,12 @@
 // The definition of each table: where advice pays, and recent decisions with their reasons.
 
 import { element, short, svg } from "./common.js";
-import { moment } from "./dashboard-axes.js";
+import { moment } from "./dashboard-times.js";
 import { unfold } from "./dashboard-table.js";
 import * as sentences from "./dashboard-sentences.js";
 
 const FEW = 5;
 
-/** Where advice pays, ranked. */
 export const WHERE = {
   name: "where-advice-pays", label: "Where advice pays", first: Infinity,
   note: "Gain: what one piece adds there; the bar is the gain times how often an episode gets there. Criticality: the largest penalty at which advice there still pays. Support: decisions on record in that state.",
@@ -26,20 +25,15 @@ export const WHERE = {
   }),
 };
 
-function perEpisode({ gain, met = 1 }) {
-  return gain * met;
-}
+const perEpisode = ({ gain, met = 1 }) => gain * met;
 
 function bar(share) {
   const long = Math.max(0, Math.min(1, share || 0)) * 100;
   return svg("svg", { viewBox: "0 0 100 10", class: "bar", "aria-hidden": "true" }, [svg("rect", { width: long, height: 10, class: "column" })]);
 }
 
-function support(count) {
-  return count < FEW ? `${sentences.whole(count)} (few)` : sentences.whole(count);
-}
+const support = (count) => (count < FEW ? `${sentences.whole(count)} (few)` : sentences.whole(count));
 
-/** Recent decisions with their reasons. */
 export const RECENT = {
   name: "recent-decisions", label: "Recent decisions", first: 12,
   note: "▲ advice, ● silence, △ advice that was not shown. Newest first.",
@@ -64,9 +58,7 @@ export const RECENT = {
   }),
 };
 
-function stacked(first, second) {
-  return element("div", {}, [first, element("span", { class: "soft below" }, [second])]);
-}
+const stacked = (first, second) => element("div", {}, [first, element("span", { class: "soft below" }, [second])]);
 
 function adviceCell({ advice, shown, must, held_out: heldOut }) {
   if (advice === null) return element("span", { class: "silent" }, ["● silence"]);

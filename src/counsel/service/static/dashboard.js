@@ -3,10 +3,10 @@
 import { ask, download, element } from "./common.js";
 import { fileName } from "./dashboard-csv.js";
 import { strip } from "./dashboard-chart-types.js";
-import { Figure } from "./dashboard-figure.js";
+import { Figure } from "./dashboard-chart.js";
 import { FRONTIER, SMALL } from "./dashboard-chart-definitions.js";
 import { keepScroll } from "./dashboard-scroll.js";
-import { second } from "./dashboard-axes.js";
+import { second } from "./dashboard-times.js";
 import { Table } from "./dashboard-table.js";
 import { RECENT, WHERE } from "./dashboard-table-definitions.js";
 import * as sentences from "./dashboard-sentences.js";
@@ -20,20 +20,19 @@ const small = SMALL.map((definition) => new Figure(definition));
 const [pays, frontier, decisions] = [new Table(WHERE), new Figure(FRONTIER), new Table(RECENT)];
 const parts = [...small, pays, frontier, decisions];
 
-let advisers = [];
-let listed = -Infinity;
-let shown = null;
-let paused = false;
-let timer = null;
-let fresh = 0;
-let refreshes = 0;
+let [advisers, listed, shown] = [[], -Infinity, null];
+let [paused, timer, fresh, refreshes] = [false, null, 0, 0];
 
 /** Request what the address asks for and show it, and again after a while. Only the latest refresh counts. */
 async function refresh() {
   clearTimeout(timer);
   const mine = ++refreshes;
   try {
-    if (isListOld()) await list();
+    if (isListOld()) {
+      advisers = await ask("/v1/advisers");
+      listed = performance.now();
+      fillChoice();
+    }
     if (mine !== refreshes) return;
     const adviser = choose();
     if (adviser) {
@@ -47,15 +46,7 @@ async function refresh() {
   if (mine === refreshes && !paused && !document.hidden) timer = setTimeout(refresh, EVERY);
 }
 
-function isListOld() {
-  return performance.now() - listed > LISTED_FOR || !advisers.some(({ id }) => id === wanted());
-}
-
-async function list() {
-  advisers = await ask("/v1/advisers");
-  listed = performance.now();
-  fillChoice();
-}
+const isListOld = () => performance.now() - listed > LISTED_FOR || !advisers.some(({ id }) => id === wanted());
 
 /** The adviser that the address asks for. */
 function wanted() {

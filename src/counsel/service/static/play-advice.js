@@ -12,11 +12,7 @@ const REASONS = [
 
 export class AdviceLine {
   constructor(find, moves) {
-    this.find = find;
-    this.moves = moves;
-    this.root = find("advice");
-    this.why = find("why");
-    this.open = false;
+    Object.assign(this, { find, moves, root: find("advice"), why: find("why"), open: false });
     this.why.addEventListener("click", () => this.explain(!this.open));
   }
 

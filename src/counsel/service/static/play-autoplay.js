@@ -5,9 +5,7 @@ import { count } from "./play-sentences.js";
 export class Autoplay {
   /** `beat` makes the next move, or starts the next game. */
   constructor(find, beat) {
-    this.find = find;
-    this.beat = beat;
-    this.paused = false;
+    Object.assign(this, { find, beat, paused: false });
     find("pause").addEventListener("click", () => this.pause(!this.paused));
     find("one-move").addEventListener("click", () => {
       this.pause(true);

@@ -1,7 +1,7 @@
 // The board. A map is drawn once; a move only shifts the bird, adds to the trail and turns classes on and off.
 
 import { short, svg } from "./common.js";
-import { CELL, bird, cloud, ghostBird, paints, pathMark, star, walls } from "./play-sprites.js";
+import { CELL, bird, cloud, ghostBird, paints, pathMark, star, wall } from "./play-sprites.js";
 import { markOf } from "./play-sentences.js";
 
 const EDGE = 14;
@@ -15,20 +15,13 @@ const place = (at) => `translate(${centre(at).join(" ")})`;
 
 export class Board {
   constructor(root, overview, pick) {
-    this.root = root;
-    this.overview = overview;
-    this.pick = pick;
+    Object.assign(this, { root, overview, pick });
     NARROW.addEventListener("change", () => this.aim());
   }
 
-  /** Draw a new map. */
   lay(map, moves) {
-    this.map = map;
-    this.moves = moves;
-    this.rows = map.rows.length;
-    this.columns = map.rows[0].length;
-    this.at = map.start;
-    this.game = null;
+    const [rows, columns] = [map.rows.length, map.rows[0].length];
+    Object.assign(this, { map, moves, rows, columns, at: map.start, game: null });
     this.makeLayers();
     this.camera = svg("g", { class: "camera" }, [this.scene]);
     this.root.replaceChildren(this.camera);
@@ -37,7 +30,6 @@ export class Board {
     this.put(map.start);
   }
 
-  /** Show the state of a game. */
   show(game) {
     if (this.game?.id !== game.id || game.path.length < this.marks.childElementCount) this.clear();
     this.game = game;
@@ -59,15 +51,12 @@ export class Board {
   fly(label) {
     const rows = this.rowsOf(label);
     const to = [this.at[0] + rows, this.at[1] + 1];
-    this.ghost.classList.add("hidden");
-    this.hush.classList.add("hidden");
-    this.targets.classList.add("hidden");
+    for (const layer of [this.ghost, this.hush, this.targets]) layer.classList.add("hidden");
     if (this.sees(...to) === "#") this.bump(rows);
     else this.put(to);
     this.tilt(rows);
   }
 
-  /** Turn the heat map on or off. */
   heat(shown) {
     this.heated = shown;
     this.heatLayer?.classList.toggle("hidden", !shown);
@@ -83,20 +72,9 @@ export class Board {
 
   makeLayers() {
     const [width, height] = [this.columns * CELL, this.rows * CELL];
-    this.heatCells = [];
-    this.stars = new Map();
     this.heatLayer = svg("g", { class: this.heated ? "heat" : "heat hidden" }, this.map.rows[0].split("").map(() => svg("g")));
-    const starLayer = svg("g");
-    for (let row = 0; row < this.rows; row += 1) {
-      this.heatCells.push([]);
-      for (let column = 0; column < this.columns; column += 1) {
-        this.heatCells[row].push(this.heatCell(row, column));
-        if (this.sees(row, column) !== "*") continue;
-        const node = svg("g", { transform: place([row, column]) }, [star()]);
-        this.stars.set(`${row},${column}`, node);
-        starLayer.append(node);
-      }
-    }
+    this.heatCells = this.map.rows.map((line, row) => [...line].map((_, column) => this.heatCell(row, column)));
+    this.stars = new Map(this.cells("*").map((at) => [at.join(), svg("g", { transform: place(at) }, [star()])]));
     const isWall = (row, column) => this.sees(row, column) === "#";
     this.trail = svg("path", { class: "trail" });
     this.marks = svg("g", { class: "marks" });
@@ -110,18 +88,17 @@ export class Board {
       paints(),
       svg("rect", { class: "sky", x: -EDGE, y: -EDGE, width: width + 2 * EDGE, height: height + 2 * EDGE, rx: 16 }),
       ...this.clouds(),
-      svg("path", { class: "lattice", d: this.lattice() }),
+      svg("path", { class: "lattice", d: this.cells(".").map((at) => `M${centre(at).join(" ")}h0`).join("") }),
       svg("g", { class: "numbers" }, this.numbers()),
       this.heatLayer,
-      svg("path", { class: "wall", d: walls(isWall, this.rows, this.columns) }),
-      this.trail, starLayer, this.marks, this.targets, this.ghost, this.hush, this.bird,
+      svg("path", { class: "wall", d: this.cells("#").map((at) => wall(isWall, ...at)).join("") }),
+      this.trail, svg("g", {}, [...this.stars.values()]), this.marks, this.targets, this.ghost, this.hush, this.bird,
     ]);
   }
 
   heatCell(row, column) {
     const [cx, cy] = centre([row, column]);
     const cell = svg("circle", { class: "heat-cell", cx, cy }, [svg("title")]);
-    cell.worth = null;
     if (this.sees(row, column) !== "#") this.heatLayer.children[column].append(cell);
     return cell;
   }
@@ -136,14 +113,9 @@ export class Board {
     });
   }
 
-  lattice() {
-    const dots = [];
-    for (let row = 0; row < this.rows; row += 1) {
-      for (let column = 0; column < this.columns; column += 1) {
-        if (this.sees(row, column) === ".") dots.push(`M${centre([row, column]).join(" ")}h0`);
-      }
-    }
-    return dots.join("");
+  /** The cells of a kind, row by row. */
+  cells(kind) {
+    return this.map.rows.flatMap((line, row) => [...line].flatMap((cell, column) => (cell === kind ? [[row, column]] : [])));
   }
 
   numbers() {
@@ -207,10 +179,8 @@ export class Board {
   }
 
   extendTrail(game) {
-    for (const move of game.path.slice(this.marks.childElementCount)) {
-      const mark = svg("g", { class: "path-step", transform: place(move.at) }, [pathMark(markOf(move).kind)]);
-      this.marks.append(mark);
-    }
+    this.marks.append(...game.path.slice(this.marks.childElementCount).map((move) =>
+      svg("g", { class: "path-step", transform: place(move.at) }, [pathMark(markOf(move).kind)])));
     const stops = [...game.path.map((move) => move.at), game.at].map(centre);
     const bends = stops.slice(1).map(([x, y], index) => {
       const [fromX, fromY] = stops[index];

@@ -5,10 +5,7 @@ const STILL = matchMedia("(prefers-reduced-motion: reduce)");
 
 export class Clock {
   constructor(root, out) {
-    this.root = root;
-    this.bar = root.querySelector(".clock-left");
-    this.words = root.querySelector("p");
-    this.out = out;
+    Object.assign(this, { root, out, bar: root.querySelector(".clock-left"), words: root.querySelector("p") });
   }
 
   /** Show the bar, full and at rest. */
@@ -21,8 +18,7 @@ export class Clock {
 
   start(seconds) {
     this.stop();
-    this.left = 1000 * seconds;
-    this.whole = this.left;
+    this.left = this.whole = 1000 * seconds;
     this.draw();
     this.timer = setInterval(() => this.tick(), TICK);
   }

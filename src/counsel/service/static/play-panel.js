@@ -1,17 +1,14 @@
 // The side panel: how much the player listens, advice spent, the frontier.
 
 import { element, percent, short } from "./common.js";
-import { Frontier } from "./play-frontier.js";
-import { History } from "./play-history.js";
+import { Frontier, History } from "./play-charts.js";
 import { count } from "./play-sentences.js";
 
 const MANY = 12; // Pieces drawn one by one; more are only counted.
 
 export class Panel {
   constructor(find, people) {
-    this.find = find;
-    this.people = people;
-    this.rows = new Map();
+    Object.assign(this, { find, people, rows: new Map() });
     this.frontier = new Frontier(find("frontier"), find("frontier-about"));
     this.history = new History(find("history"));
   }

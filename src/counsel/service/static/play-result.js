@@ -24,9 +24,7 @@ export function fillCard(root, game, buttons) {
   );
 }
 
-function section(heading, children) {
-  return element("section", {}, [element("h3", {}, [heading]), ...children]);
-}
+const section = (heading, children) => element("section", {}, [element("h3", {}, [heading]), ...children]);
 
 /** The score as a star on a line, and the estimate without advice as a dot with its interval. */
 function compare({ score, alone }) {

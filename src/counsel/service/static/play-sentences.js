@@ -3,9 +3,7 @@
 const SIGNS = { "-1": "↑", "-2": "⇈", 1: "↓" };
 
 /** Return the arrow of a move by the rows it goes down. */
-export function sign(rows) {
-  return SIGNS[rows] ?? (rows < 0 ? "↑" : "↓");
-}
+export const sign = (rows) => SIGNS[rows] ?? (rows < 0 ? "↑" : "↓");
 
 /** "1 star", "2 stars", "no pieces". */
 export function count(number, singular, plural = `${singular}s`) {
@@ -20,9 +18,7 @@ export function title(name) {
 }
 
 /** Format a list: "3, 5 and 9". */
-export function listed(things) {
-  return new Intl.ListFormat("en-GB", { type: "conjunction" }).format(things.map(String));
-}
+export const listed = (things) => new Intl.ListFormat("en-GB", { type: "conjunction" }).format(things.map(String));
 
 /** How the flight ended, as one sentence. */
 export function endingOf(game) {

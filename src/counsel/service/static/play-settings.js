@@ -8,19 +8,17 @@ const STORED = ["map", "adviser", "budget", "penalty", "pace"];
 
 export class Settings {
   constructor(form, menu, world, changed) {
-    this.fields = form.elements;
-    this.form = form;
+    Object.assign(this, { form, menu, fields: form.elements });
     fill(this.fields.map, world.maps.map(({ name }) => [name, title(name)]));
     fill(this.fields.person, world.people.map((person) => [person.name, person.title]));
     this.restore();
     this.refresh();
     form.addEventListener("input", () => this.refresh());
     form.addEventListener("change", (event) => {
-      this.save();
+      store("settings", Object.fromEntries(STORED.map((name) => [name, this.fields[name].value])));
       changed(event.target.name);
     });
     form.addEventListener("submit", (event) => event.preventDefault());
-    this.menu = menu;
     menu.addEventListener("click", () => this.open(!form.classList.contains("open")));
   }
 
@@ -30,7 +28,6 @@ export class Settings {
     this.menu.setAttribute("aria-expanded", String(open));
   }
 
-  /** Return the request for a new game. */
   request() {
     const { map, adviser, budget, penalty, person } = this.fields;
     return {
@@ -65,15 +62,10 @@ export class Settings {
     }
   }
 
-  save() {
-    store("settings", Object.fromEntries(STORED.map((name) => [name, this.fields[name].value])));
-  }
-
   restore() {
     for (const [name, value] of Object.entries(load("settings") ?? {})) {
       const field = this.fields[name];
-      if (!field || (field.options && ![...field.options].some((option) => option.value === value))) continue;
-      field.value = value;
+      if (field && (!field.options || [...field.options].some((option) => option.value === value))) field.value = value;
     }
   }
 }

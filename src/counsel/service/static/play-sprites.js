@@ -24,9 +24,7 @@ export function bird() {
 }
 
 /** The bird as it would be after taking the advice. */
-export function ghostBird() {
-  return svg("g", { class: "ghost-bird" }, [bird()]);
-}
+export const ghostBird = () => svg("g", { class: "ghost-bird" }, [bird()]);
 
 /** A star with five soft points. */
 export function star() {
@@ -38,18 +36,8 @@ export function star() {
   return svg("path", { class: "star", d: `M${points.join("L")}Z` });
 }
 
-/** The outline of all walls together: neighbours join, free corners are round. */
-export function walls(isWall, rows, columns) {
-  const pieces = [];
-  for (let row = 0; row < rows; row += 1) {
-    for (let column = 0; column < columns; column += 1) {
-      if (isWall(row, column)) pieces.push(wall(isWall, row, column));
-    }
-  }
-  return pieces.join("");
-}
-
-function wall(isWall, row, column) {
+/** The outline of a wall: it joins neighbouring walls, and its free corners are round. */
+export function wall(isWall, row, column) {
   const joined = { up: isWall(row - 1, column), down: isWall(row + 1, column), left: isWall(row, column - 1), right: isWall(row, column + 1) };
   const [left, right] = [column * CELL, (column + 1) * CELL];
   const [up, down] = [row * CELL, (row + 1) * CELL];
@@ -68,7 +56,6 @@ export function paints() {
   ]);
 }
 
-/** A cloud, wide and flat below. */
 export function cloud(x, y, size) {
   return svg("path", { class: "cloud", transform: `translate(${x} ${y}) scale(${size})`, d: "M-34 10a11 11 0 0 1 3 -21a16 16 0 0 1 29 -6a13 13 0 0 1 21 8a9.6 9.6 0 0 1 5 19Z" });
 }

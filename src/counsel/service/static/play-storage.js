@@ -9,7 +9,6 @@ export function load(name) {
   }
 }
 
-/** Store a value for the next visit. */
 export function store(name, value) {
   try {
     localStorage.setItem(`counsel-play-${name}`, JSON.stringify(value));

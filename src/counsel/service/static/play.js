@@ -5,13 +5,16 @@ import { AdviceLine } from "./play-advice.js";
 import { Board } from "./play-board.js";
 import { fillCard } from "./play-result.js";
 import { Clock } from "./play-clock.js";
-import { HINTS, listen } from "./play-keys.js";
 import { playerName } from "./play-storage.js";
 import { Panel } from "./play-panel.js";
 import { Settings } from "./play-settings.js";
 import { Autoplay } from "./play-autoplay.js";
 import { Tutorial } from "./play-tutorial.js";
 import { count, endingOf, markOf, sign } from "./play-sentences.js";
+
+const BY_KEY = { ArrowUp: 0, ArrowDown: 2, PageUp: 1, w: 1, W: 1, 1: 0, 2: 1, 3: 2 };
+const HINTS = ["↑ or 1", "Shift ↑ or 2", "↓ or 3"]; // The keys of each move in words, for its button.
+const NEEDS_KEYS = "select, input:not([type=checkbox]), textarea, dialog[open]";
 
 const find = (name) => document.getElementById(name);
 
@@ -45,7 +48,7 @@ class Playground {
   }
 
   bind() {
-    listen((index) => this.choose(this.world.moves[index].label));
+    document.addEventListener("keydown", (event) => this.press(event));
     find("heat").addEventListener("change", (event) => this.board.heat(event.target.checked));
     find("new-game").addEventListener("click", () => {
       this.settings.open(false);
@@ -57,7 +60,15 @@ class Playground {
     document.addEventListener("keydown", () => { this.byPointer = false; });
   }
 
-  /** Start a game with the settings as they are. */
+  /** Play the move whose key is pressed, unless a control needs the key. */
+  press(event) {
+    if (event.ctrlKey || event.metaKey || event.altKey || event.target.closest(NEEDS_KEYS)) return;
+    const index = event.key === "ArrowUp" && event.shiftKey ? 1 : BY_KEY[event.key];
+    if (index === undefined) return;
+    event.preventDefault();
+    if (!event.repeat) this.choose(this.world.moves[index].label);
+  }
+
   async start() {
     this.round += 1;
     const { round } = this;
@@ -80,7 +91,6 @@ class Playground {
     this.advice.wait();
   }
 
-  /** Play the move that the player chose. */
   choose(label) {
     if (this.busy || !this.game || this.game.over || this.game.person !== null) return;
     this.board.fly(label);
@@ -194,15 +204,12 @@ class Playground {
   /** A new pace applies at once; any other setting starts a new game, unless a game is under way. */
   settingChanged(name) {
     const underWay = this.game && !this.game.over && this.game.step > 0 && this.game.person === null;
-    if (name === "pace") this.setPace();
-    else if (underWay) find("settings-note").textContent = "This applies to the next game; “New game” starts it now.";
+    if (name === "pace") {
+      this.clock.rest(this.settings.seconds);
+      if (this.game) this.startClock(this.game);
+    } else if (underWay) find("settings-note").textContent = "This applies to the next game; “New game” starts it now.";
     else this.start();
     if (this.byPointer) find("board").focus({ preventScroll: true });
-  }
-
-  setPace() {
-    this.clock.rest(this.settings.seconds);
-    if (this.game) this.startClock(this.game);
   }
 
   /** The clock runs in the timed mode, from the second move on. */
@@ -212,19 +219,17 @@ class Playground {
   }
 
   rest() {
-    this.game = null;
-    this.busy = false;
+    Object.assign(this, { game: null, busy: false });
     this.clock.stop();
     this.autoplay.stop();
   }
 
-  /** Send a request; if it fails, show the message and return undefined. */
+  /** Send a request; if it fails, show the message and return nothing. */
   async attempt(request) {
     try {
       return await request();
     } catch (trouble) {
       showTrouble(trouble.message);
-      return undefined;
     }
   }
 }

@@ -1,4 +1,4 @@
-"""Runs migrations on the connection that ``store.migrate`` hands over."""
+"""Runs migrations on the connection that ``engine.migrate`` hands over."""
 
 from alembic import context
 

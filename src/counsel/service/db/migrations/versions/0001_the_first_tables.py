@@ -1,202 +1,96 @@
 """The first tables."""
 
+from typing import Any
+
 import sqlalchemy as sa
 from alembic import op
 
 revision = "0001"
 down_revision = None
 
+NUMBER = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
+BIG, INTEGER, FLOAT, BOOLEAN = sa.BigInteger(), sa.Integer(), sa.Float(), sa.Boolean()
+TEXT, BYTES = sa.Text(), sa.LargeBinary()
+KIND, ID, DIGEST, CODE, NAME, COMMENT = map(sa.String, (10, 32, 64, 100, 200, 1000))
+
+TABLES: dict[str, dict[str, Any]] = {
+    "erasures": {"seq": NUMBER, "person": BIG, "at": FLOAT},
+    "snapshots": {"up_to": NUMBER, "erased": BIG, "content": BYTES, "at": FLOAT},
+    "tenants": {"id": NUMBER, "name": NAME},
+    "advisers": {
+        "id": ID, "tenant": NUMBER, "name": NAME, "settings": TEXT, "paced_episodes": BIG,
+        "paced_pieces": BIG, "created": FLOAT,
+    },
+    "keys": {
+        "id": NUMBER, "tenant": NUMBER, "name": NAME, "role": KIND, "digest": DIGEST,
+        "created": FLOAT, "revoked": FLOAT,
+    },
+    "models": {"id": ID, "tenant": NUMBER, "name": NAME, "content": BYTES, "created": FLOAT},
+    "people": {"id": NUMBER, "tenant": NUMBER, "name": NAME, "created": FLOAT},
+    "episodes": {
+        "number": NUMBER, "id": ID, "adviser": ID, "person": NUMBER, "held_out": BOOLEAN,
+        "mode": KIND, "limit": TEXT, "spent": INTEGER, "started": FLOAT, "ended": FLOAT,
+        "terminated": BOOLEAN,
+    },
+    "decisions": {
+        "seq": NUMBER, "episode": NUMBER, "step": INTEGER, "state": INTEGER, "advice": INTEGER,
+        "shown": BOOLEAN, "must": BOOLEAN, "probability": FLOAT, "reason": TEXT, "at": FLOAT,
+    },
+    "outcomes": {
+        "seq": NUMBER, "episode": NUMBER, "step": INTEGER, "action": INTEGER, "reward": FLOAT,
+        "next_state": INTEGER, "seen": BOOLEAN, "reason_code": CODE, "comment": COMMENT,
+        "at": FLOAT,
+    },
+}  # fmt: skip
+"""The columns of each table; the first is the primary key."""
+
+OPTIONAL = {
+    "keys": {"revoked"},
+    "episodes": {"limit", "ended", "terminated"},
+    "decisions": {"advice"},
+    "outcomes": {"reward", "next_state", "reason_code", "comment"},
+}
+NEVER_REUSED = {"erasures", "people", "episodes", "decisions", "outcomes"}
+"""Tables in which SQLite numbers no row with the number of a deleted one."""
+
+UNIQUE = {
+    "tenants": ["name"],
+    "keys": ["digest"],
+    "people": ["tenant", "name"],
+    "episodes": ["id"],
+    "decisions": ["episode", "step"],
+    "outcomes": ["episode", "step"],
+}
+PARENTS = {
+    **{name: [(["tenant"], ["tenants.id"])] for name in ("advisers", "keys", "models", "people")},
+    "episodes": [(["adviser"], ["advisers.id"]), (["person"], ["people.id"])],
+    "decisions": [(["episode"], ["episodes.number"])],
+    "outcomes": [(["episode", "step"], ["decisions.episode", "decisions.step"])],
+}
+INDICES = {
+    "ix_advisers_tenant": ("advisers", ["tenant"]),
+    "ix_models_tenant": ("models", ["tenant"]),
+    "ix_episodes_adviser_number": ("episodes", ["adviser", "number"]),
+    "ix_episodes_person": ("episodes", ["person"]),
+}
+
 
 def upgrade() -> None:
     """Make the tables as they are from here on."""
-    op.create_table(
-        "erasures",
-        sa.Column(
-            "seq",
-            sa.BigInteger().with_variant(sa.Integer(), "sqlite"),
-            autoincrement=True,
-            nullable=False,
-        ),
-        sa.Column("person", sa.BigInteger(), nullable=False),
-        sa.Column("at", sa.Float(), nullable=False),
-        sa.PrimaryKeyConstraint("seq", name=op.f("pk_erasures")),
-        sqlite_autoincrement=True,
-    )
-    op.create_table(
-        "snapshots",
-        sa.Column(
-            "up_to",
-            sa.BigInteger().with_variant(sa.Integer(), "sqlite"),
-            autoincrement=False,
-            nullable=False,
-        ),
-        sa.Column("erased", sa.BigInteger(), nullable=False),
-        sa.Column("content", sa.LargeBinary(), nullable=False),
-        sa.Column("at", sa.Float(), nullable=False),
-        sa.PrimaryKeyConstraint("up_to", name=op.f("pk_snapshots")),
-    )
-    op.create_table(
-        "tenants",
-        sa.Column(
-            "id",
-            sa.BigInteger().with_variant(sa.Integer(), "sqlite"),
-            autoincrement=True,
-            nullable=False,
-        ),
-        sa.Column("name", sa.String(length=200), nullable=False),
-        sa.PrimaryKeyConstraint("id", name=op.f("pk_tenants")),
-        sa.UniqueConstraint("name", name=op.f("uq_tenants_name")),
-    )
-    op.create_table(
-        "advisers",
-        sa.Column("id", sa.String(length=32), nullable=False),
-        sa.Column("tenant", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
-        sa.Column("name", sa.String(length=200), nullable=False),
-        sa.Column("settings", sa.Text(), nullable=False),
-        sa.Column("paced_episodes", sa.BigInteger(), nullable=False),
-        sa.Column("paced_pieces", sa.BigInteger(), nullable=False),
-        sa.Column("created", sa.Float(), nullable=False),
-        sa.ForeignKeyConstraint(
-            ["tenant"], ["tenants.id"], name=op.f("fk_advisers_tenant"), ondelete="CASCADE"
-        ),
-        sa.PrimaryKeyConstraint("id", name=op.f("pk_advisers")),
-    )
-    with op.batch_alter_table("advisers", schema=None) as batch_op:
-        batch_op.create_index(batch_op.f("ix_advisers_tenant"), ["tenant"], unique=False)
-
-    op.create_table(
-        "keys",
-        sa.Column(
-            "id",
-            sa.BigInteger().with_variant(sa.Integer(), "sqlite"),
-            autoincrement=True,
-            nullable=False,
-        ),
-        sa.Column("tenant", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
-        sa.Column("name", sa.String(length=200), nullable=False),
-        sa.Column("role", sa.String(length=10), nullable=False),
-        sa.Column("digest", sa.String(length=64), nullable=False),
-        sa.Column("created", sa.Float(), nullable=False),
-        sa.Column("revoked", sa.Float(), nullable=True),
-        sa.ForeignKeyConstraint(
-            ["tenant"], ["tenants.id"], name=op.f("fk_keys_tenant"), ondelete="CASCADE"
-        ),
-        sa.PrimaryKeyConstraint("id", name=op.f("pk_keys")),
-        sa.UniqueConstraint("digest", name=op.f("uq_keys_digest")),
-    )
-    op.create_table(
-        "models",
-        sa.Column("id", sa.String(length=32), nullable=False),
-        sa.Column("tenant", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
-        sa.Column("name", sa.String(length=200), nullable=False),
-        sa.Column("content", sa.LargeBinary(), nullable=False),
-        sa.Column("created", sa.Float(), nullable=False),
-        sa.ForeignKeyConstraint(
-            ["tenant"], ["tenants.id"], name=op.f("fk_models_tenant"), ondelete="CASCADE"
-        ),
-        sa.PrimaryKeyConstraint("id", name=op.f("pk_models")),
-    )
-    with op.batch_alter_table("models", schema=None) as batch_op:
-        batch_op.create_index(batch_op.f("ix_models_tenant"), ["tenant"], unique=False)
-
-    op.create_table(
-        "people",
-        sa.Column(
-            "id",
-            sa.BigInteger().with_variant(sa.Integer(), "sqlite"),
-            autoincrement=True,
-            nullable=False,
-        ),
-        sa.Column("tenant", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
-        sa.Column("name", sa.String(length=200), nullable=False),
-        sa.Column("created", sa.Float(), nullable=False),
-        sa.ForeignKeyConstraint(
-            ["tenant"], ["tenants.id"], name=op.f("fk_people_tenant"), ondelete="CASCADE"
-        ),
-        sa.PrimaryKeyConstraint("id", name=op.f("pk_people")),
-        sa.UniqueConstraint("tenant", "name", name=op.f("uq_people_tenant")),
-        sqlite_autoincrement=True,
-    )
-    op.create_table(
-        "episodes",
-        sa.Column(
-            "number",
-            sa.BigInteger().with_variant(sa.Integer(), "sqlite"),
-            autoincrement=True,
-            nullable=False,
-        ),
-        sa.Column("id", sa.String(length=32), nullable=False),
-        sa.Column("adviser", sa.String(length=32), nullable=False),
-        sa.Column("person", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
-        sa.Column("held_out", sa.Boolean(), nullable=False),
-        sa.Column("mode", sa.String(length=10), nullable=False),
-        sa.Column("limit", sa.Text(), nullable=True),
-        sa.Column("spent", sa.Integer(), nullable=False),
-        sa.Column("started", sa.Float(), nullable=False),
-        sa.Column("ended", sa.Float(), nullable=True),
-        sa.Column("terminated", sa.Boolean(), nullable=True),
-        sa.ForeignKeyConstraint(
-            ["adviser"], ["advisers.id"], name=op.f("fk_episodes_adviser"), ondelete="CASCADE"
-        ),
-        sa.ForeignKeyConstraint(
-            ["person"], ["people.id"], name=op.f("fk_episodes_person"), ondelete="CASCADE"
-        ),
-        sa.PrimaryKeyConstraint("number", name=op.f("pk_episodes")),
-        sa.UniqueConstraint("id", name=op.f("uq_episodes_id")),
-        sqlite_autoincrement=True,
-    )
-    with op.batch_alter_table("episodes", schema=None) as batch_op:
-        batch_op.create_index("ix_episodes_adviser_number", ["adviser", "number"], unique=False)
-        batch_op.create_index(batch_op.f("ix_episodes_person"), ["person"], unique=False)
-
-    op.create_table(
-        "decisions",
-        sa.Column(
-            "seq",
-            sa.BigInteger().with_variant(sa.Integer(), "sqlite"),
-            autoincrement=True,
-            nullable=False,
-        ),
-        sa.Column("episode", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
-        sa.Column("step", sa.Integer(), nullable=False),
-        sa.Column("state", sa.Integer(), nullable=False),
-        sa.Column("advice", sa.Integer(), nullable=True),
-        sa.Column("shown", sa.Boolean(), nullable=False),
-        sa.Column("must", sa.Boolean(), nullable=False),
-        sa.Column("probability", sa.Float(), nullable=False),
-        sa.Column("reason", sa.Text(), nullable=False),
-        sa.Column("at", sa.Float(), nullable=False),
-        sa.ForeignKeyConstraint(
-            ["episode"], ["episodes.number"], name=op.f("fk_decisions_episode"), ondelete="CASCADE"
-        ),
-        sa.PrimaryKeyConstraint("seq", name=op.f("pk_decisions")),
-        sa.UniqueConstraint("episode", "step", name=op.f("uq_decisions_episode")),
-        sqlite_autoincrement=True,
-    )
-    op.create_table(
-        "outcomes",
-        sa.Column(
-            "seq",
-            sa.BigInteger().with_variant(sa.Integer(), "sqlite"),
-            autoincrement=True,
-            nullable=False,
-        ),
-        sa.Column("episode", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
-        sa.Column("step", sa.Integer(), nullable=False),
-        sa.Column("action", sa.Integer(), nullable=False),
-        sa.Column("reward", sa.Float(), nullable=True),
-        sa.Column("next_state", sa.Integer(), nullable=True),
-        sa.Column("seen", sa.Boolean(), nullable=False),
-        sa.Column("reason_code", sa.String(length=100), nullable=True),
-        sa.Column("comment", sa.String(length=1000), nullable=True),
-        sa.Column("at", sa.Float(), nullable=False),
-        sa.ForeignKeyConstraint(
-            ["episode", "step"],
-            ["decisions.episode", "decisions.step"],
-            name=op.f("fk_outcomes_episode"),
-            ondelete="CASCADE",
-        ),
-        sa.PrimaryKeyConstraint("seq", name=op.f("pk_outcomes")),
-        sa.UniqueConstraint("episode", "step", name=op.f("uq_outcomes_episode")),
-        sqlite_autoincrement=True,
-    )
+    for table, kinds in TABLES.items():
+        key, optional = next(iter(kinds)), OPTIONAL.get(table, ())
+        numbering: Any = "auto" if table != "snapshots" else False
+        columns = [
+            sa.Column(name, kind, nullable=name in optional, autoincrement=numbering)
+            for name, kind in kinds.items()
+        ]
+        rules: list[sa.Constraint] = [sa.PrimaryKeyConstraint(key, name=op.f(f"pk_{table}"))]
+        for own, parent in PARENTS.get(table, ()):
+            name = op.f(f"fk_{table}_{own[0]}")
+            rules.append(sa.ForeignKeyConstraint(own, parent, name=name, ondelete="CASCADE"))
+        if table in UNIQUE:
+            name = op.f(f"uq_{table}_{UNIQUE[table][0]}")
+            rules.append(sa.UniqueConstraint(*UNIQUE[table], name=name))
+        op.create_table(table, *columns, *rules, sqlite_autoincrement=table in NEVER_REUSED)
+    for index, (table, indexed) in INDICES.items():
+        op.create_index(op.f(index), table, indexed)

@@ -1,4 +1,4 @@
-"""The worlds of the game: a map with a player at the controls, or a simulated person.
+"""The rules of the game: its maps and players, the moves of the bird, and the advisers to choose.
 
 What a player does when left alone is learnt. The prior is a person who dodges walls, and moves at
 random a third of the time.
@@ -12,14 +12,18 @@ from typing import Any
 import numpy as np
 
 from counsel.errors import CounselError
+from counsel.learning.population import Limit
 from counsel.model.human import Human
 from counsel.model.problem import AdviceProblem
-from counsel.worlds.flappy_bird import greedy, make_flappy_bird, safe
-from counsel.worlds.grid_map import MOVES, GridMap, map_names
+from counsel.worlds.flappy_bird import greedy, make_flappy_bird, next_states, safe
+from counsel.worlds.grid_map import MOVES, STAR, WALL, GridMap, map_names
 from counsel.worlds.people import Noisy
 
 SOURCE = "play/"
 """The prefix of the playground's sources; the rest is the name of the map."""
+
+FIXED_LIMITS = {"always": Limit(always=True), "never": Limit(budget=0.0, hard=True)}
+"""What advice may cost with the advisers that are aware of nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,3 +84,56 @@ def simulated_problem(map_: str, name: str) -> AdviceProblem:
 
 PROBLEMS_BY_PREFIX = {SOURCE: player_problem}
 """The problems that advisers of the playground take as their source."""
+
+
+def limit_of(kind: str, budget: int | None, penalty: float | None) -> Limit:
+    """Return what advice may cost with an adviser; an aware one takes a budget or a penalty."""
+    if kind in FIXED_LIMITS:
+        return FIXED_LIMITS[kind]
+    if (budget is None) == (penalty is None):
+        raise CounselError("give either a budget or a penalty")
+    return Limit(penalty, None if budget is None else float(budget), hard=budget is not None)
+
+
+def kind_of(limit: Limit) -> str:
+    """Return the adviser that was chosen: "aware", "always" or "never"."""
+    return next((kind for kind, fixed in FIXED_LIMITS.items() if fixed == limit), "aware")
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """A move that was made, or is next where ``action`` is None.
+
+    ``heard`` is the advice that was shown and seen. Silence is None.
+    """
+
+    step: int
+    state: int
+    advice: int | None
+    reason: Mapping[str, Any]
+    action: int | None
+    reward: float
+    heard: int | None
+
+
+def place_of(grid: GridMap, state: int) -> tuple[int, int]:
+    """Return the row and the column of a state."""
+    column, row = divmod(state, grid.rows)
+    return row, column
+
+
+def crash_of(grid: GridMap, state: int, action: int) -> str | None:
+    """Return what a move flies into: "wall", "edge", or nothing."""
+    row, column = place_of(grid, state)
+    row, column = row + list(MOVES.values())[action], column + 1
+    if column >= grid.columns:
+        return None
+    if not 0 <= row < grid.rows:
+        return "edge"
+    return "wall" if grid.cells[row, column] == WALL else None
+
+
+def lands_on_star(grid: GridMap, state: int, action: int) -> bool:
+    """Whether a move lands on a star."""
+    then = int(next_states(grid)[state, action])
+    return then < grid.rows * grid.columns and bool(grid.cells[place_of(grid, then)] == STAR)
