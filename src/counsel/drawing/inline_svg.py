@@ -9,17 +9,7 @@ import re
 from html import escape
 from typing import TYPE_CHECKING
 
-from counsel.drawing.palette import (
-    ADVICE,
-    DARK_GOLD,
-    GOLD,
-    HARM,
-    INK,
-    LINES,
-    PAPER,
-    SILENCE,
-    WHITE,
-)
+from counsel.drawing.palette import ADVICE, DARK_GOLD, GOLD, HARM, INK, LINES, PAPER, SILENCE, WHITE
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -27,12 +27,7 @@ def seeds_of(rows: RowsByRun, name: str) -> list[Rows]:
 
 
 def series(
-    rows: RowsByRun,
-    name: str,
-    column: str,
-    *,
-    over: str = "episode",
-    **chosen: float,
+    rows: RowsByRun, name: str, column: str, *, over: str = "episode", **chosen: float
 ) -> tuple[Floats, Floats]:
     """Return the column ``over`` [row], and another column of one learner [seed, row].
 

@@ -4,13 +4,15 @@ Each run learns or plans, and returns columns. Value gaps are exact: the shortfa
 against the best policy, for the same penalty or within the same budget.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
 from numpy.random import Generator
 
+from counsel._arrays import Floats
 from counsel.baselines.uc_cfh import UCCFH
+from counsel.experiments.experiment import Size
 from counsel.experiments.rows import Rows, pad_columns, to_columns
 from counsel.learning.learn import learn
 from counsel.learning.reward_free import RewardFreeLearner
@@ -35,16 +37,7 @@ FLIGHT = ("state", "advice", "action", "next_state")
 class Learning:
     """A learner evaluated at every update: episode, value_gap, regret, advice_count.
 
-    Attributes
-    ----------
-    id
-        The id of the run.
-    spec
-        The settings, as for ``counsel learn``.
-    adherence
-        The person's adherence, if other than the world's.
-    records
-        About how many rows.
+    ``adherence`` replaces that of the world; there are about ``records`` rows.
     """
 
     id: str
@@ -56,19 +49,35 @@ class Learning:
         """Learn, and return the records."""
         overrides = {} if self.adherence is None else {"adherence": self.adherence}
         problem = make(self.spec.world, **overrides)
-        learner, rng = self.spec.build(problem)
-        records = list(
-            learn(
-                learner,
-                Simulator(problem),
-                episodes=self.spec.episodes,
-                every=self.spec.schedule,
-                records=self.records,
-                rng=rng,
-            )
-        )
         names = ("episode", "value_gap", "regret", "advice_count")
-        return {name: np.array([getattr(record, name) for record in records]) for name in names}
+        return learn_columns(self.spec, problem, names, self.records)
+
+
+def learn_columns(
+    spec: Spec, problem: AdviceProblem, names: tuple[str, ...], records: int
+) -> dict[str, Floats]:
+    """Run a learner, and return these columns of about so many records."""
+    learner, rng = spec.build(problem)
+    blocks = learn(
+        learner,
+        Simulator(problem),
+        episodes=spec.episodes,
+        every=spec.schedule,
+        records=records,
+        rng=rng,
+    )
+    rows = list(blocks)
+    return {name: np.array([getattr(row, name) for row in rows]) for name in names}
+
+
+def learning_runs(
+    name: str, spec: Spec, size: Size, *, adherence: str | None = None
+) -> list[Learning]:
+    """Return the runs of a learner with every seed."""
+    return [
+        Learning(id=f"{name}#{seed}", spec=replace(spec, seed=seed), adherence=adherence)
+        for seed in range(size.seeds)
+    ]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,22 +88,11 @@ class Discovery:
     are charged with the block up to ``episode``: penalty, value_gap, advice_count, regret so far,
     and the best value. Rows with ``when`` 1 hold the evaluation after the last update, for the
     penalties ``asked`` too. The other columns have lengths of their own: ``advice_rate``, the
-    expected pieces of advice at each step at the penalty ``shown``, and the most common flight.
+    expected pieces of advice at each step at the penalty ``shown`` (NaN for none), and the most
+    common flight.
 
-    Attributes
-    ----------
-    id, world, episodes, every, seed
-        The id, the world, the number of episodes, the number between plans, and the seed.
-    learner
-        "rfe" or "structured".
-    scale
-        A factor on the bonus.
-    pooled
-        Whether adherence is shared by advice (structured only).
-    penalties, asked
-        The penalties evaluated at every update, and those added at the end.
-    shown
-        The penalty of the flights; NaN for no flights.
+    ``learner`` is "rfe" or "structured", ``scale`` a factor on the bonus, and ``pooled`` whether
+    adherence is shared by advice (structured only).
     """
 
     id: str
@@ -160,14 +158,7 @@ class BudgetLearning:
     1 that after the last update, for every budget: episode, budget, value_gap, advice_gap (the
     budget less the expected pieces of advice).
 
-    Attributes
-    ----------
-    id, world, episodes, every, seed
-        The id, the world, the number of episodes, the number between plans, and the seed.
-    learner
-        "rfe-cmdp" or "uc-cfh".
-    budget, others
-        The budget of learning, and those planned for afterwards.
+    ``learner`` is "rfe-cmdp" or "uc-cfh".
     """
 
     kind: ClassVar[str] = "Budgeted"

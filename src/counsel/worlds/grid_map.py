@@ -187,12 +187,7 @@ def map_names() -> tuple[str, ...]:
 
 
 def generate_map(
-    rows: int,
-    columns: int,
-    *,
-    rng: np.random.Generator,
-    stars: float = 0.2,
-    walls: float = 0.2,
+    rows: int, columns: int, *, rng: np.random.Generator, stars: float = 0.2, walls: float = 0.2
 ) -> GridMap:
     """Draw a random map; each cell after the first column may be a star or a wall.
 

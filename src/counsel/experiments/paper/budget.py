@@ -14,7 +14,7 @@ import numpy as np
 from counsel.drawing.figure_style import Line, draw_lines, name_axes, subplots
 from counsel.drawing.palette import INK
 from counsel.estimate.intervals import interval
-from counsel.experiments.experiment import Claim, Experiment, Picture, Run, Size, sentences
+from counsel.experiments.experiment import Claim, Experiment, Picture, Run, Size
 from counsel.experiments.paper.penalty import ENOUGH
 from counsel.experiments.rows import RowsByRun, series
 from counsel.experiments.run_types import BudgetLearning
@@ -24,6 +24,10 @@ if TYPE_CHECKING:
 
 LEARNERS = {"RFE-CMDP": "rfe-cmdp", "UC-CFH": "uc-cfh"}
 EPISODES, EVERY = 1500, 50
+CAPTION = (
+    "Value gap and unspent budget {}, on the budget map. A policy below zero spends more than its "
+    "budget, and may then have a higher value than the best policy within it."
+)
 
 
 def runs(size: Size) -> tuple[Run, ...]:
@@ -55,40 +59,26 @@ def afterwards(rows: RowsByRun, learner: str, column: str) -> tuple[np.ndarray, 
 def learning_pictures(rows: RowsByRun) -> tuple[Picture, ...]:
     """Draw value gap and unspent budget while learning."""
     figure = _draw_gaps("episodes", partial(while_learning, rows))
-    caption = _caption("while learning for D = 1", learning_claims(rows))
-    return (Picture("budget-learning", figure, caption),)
+    caption = CAPTION.format("while learning for D = 1")
+    return (Picture.of("budget-learning", figure, caption, learning_claims(rows)),)
 
 
 def transfer_pictures(rows: RowsByRun) -> tuple[Picture, ...]:
     """Draw value gap and unspent budget for every budget, after learning for one."""
     figure = _draw_gaps("budget D", partial(afterwards, rows))
-    caption = _caption(
-        "of plans for other budgets, after learning for D = 1", transfer_claims(rows)
-    )
-    return (Picture("budget-transfer", figure, caption),)
+    caption = CAPTION.format("of plans for other budgets, after learning for D = 1")
+    return (Picture.of("budget-transfer", figure, caption, transfer_claims(rows)),)
 
 
 def _draw_gaps(x: str, of: Callable[[str, str], tuple[np.ndarray, np.ndarray]]) -> "Figure":
     """Draw value gap and unspent budget of both learners; ``of`` returns a learner's column."""
     figure, panels = subplots(2)
-    for axes, column, label in zip(
-        panels,
-        ("value_gap", "advice_gap"),
-        ("value gap", "budget less pieces of advice"),
-        strict=True,
-    ):
+    labels = {"value_gap": "value gap", "advice_gap": "budget less pieces of advice"}
+    for axes, (column, label) in zip(panels, labels.items(), strict=True):
         draw_lines(axes, [Line(name, *of(key, column)) for name, key in LEARNERS.items()])
         axes.axhline(0.0, color=INK, linewidth=0.8)
         name_axes(axes, x, label)
     return figure
-
-
-def _caption(when: str, claims: tuple[Claim, ...]) -> str:
-    return (
-        f"Value gap and unspent budget {when}, on the budget map. A policy below zero spends more "
-        "than its budget, and may then have a higher value than the best policy within it. "
-        + sentences(claims)
-    )
 
 
 def learning_claims(rows: RowsByRun) -> tuple[Claim, ...]:
@@ -109,13 +99,11 @@ def learning_claims(rows: RowsByRun) -> tuple[Claim, ...]:
             interval(uc - rfe),
             bool(rfe.mean() <= uc.mean()),
         ),
-        Claim(
+        Claim.below(
             f"RFE-CMDP ends within {ENOUGH} of the best for D = 1, for every seed.",
-            "paper",
-            f"at most {last.max():.3f}",
             "value gap at the end",
-            interval(last),
-            bool((last < ENOUGH).all()),
+            last,
+            ENOUGH,
         ),
     )
 
@@ -134,13 +122,11 @@ def transfer_claims(rows: RowsByRun) -> tuple[Claim, ...]:
     first = worst["uc-cfh"][:, ~other].max(axis=1)
     near = f"neither the value gap nor the pieces beyond the budget exceed {ENOUGH}"
     return (
-        Claim(
+        Claim.below(
             f"RFE-CMDP is near-optimal for D = 2 … 5: {near}, for every seed.",
-            "paper",
-            f"at most {rfe.max():.3f}",
             "worst over D",
-            interval(rfe),
-            bool((rfe < ENOUGH).all()),
+            rfe,
+            ENOUGH,
         ),
         Claim(
             f"UC-CFH is not: for some D = 2 … 5 one of the two exceeds {ENOUGH}, for every seed.",
@@ -150,23 +136,17 @@ def transfer_claims(rows: RowsByRun) -> tuple[Claim, ...]:
             interval(uc),
             bool((uc >= ENOUGH).all()),
         ),
-        Claim(
+        Claim.below(
             f"UC-CFH is near-optimal for the budget it learnt for, D = 1: {near}.",
-            "paper",
-            f"at most {first.max():.3f}",
             "worse of the two",
-            interval(first),
-            bool((first < ENOUGH).all()),
+            first,
+            ENOUGH,
         ),
     )
 
 
 LEARNING = Experiment(
-    "budget-learning",
-    "Learning within a budget of one",
-    runs,
-    learning_pictures,
-    learning_claims,
+    "budget-learning", "Learning within a budget of one", runs, learning_pictures, learning_claims
 )
 TRANSFER = Experiment(
     "budget-transfer",

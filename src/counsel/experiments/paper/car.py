@@ -13,9 +13,9 @@ import numpy as np
 from counsel.baselines.reference_advisers import as_if_all_listened
 from counsel.drawing.figure_style import Line, draw_lines, name_axes, subplots
 from counsel.estimate.intervals import interval
-from counsel.experiments.experiment import Claim, Experiment, Picture, Run, Size, sentences
+from counsel.experiments.experiment import Claim, Experiment, Picture, Run, Size
 from counsel.experiments.rows import Rows, RowsByRun, last_of, seeds_of, series
-from counsel.experiments.run_types import Discovery, Learning
+from counsel.experiments.run_types import Discovery, learning_runs
 from counsel.planning.evaluate import evaluate
 from counsel.planning.solve import solve
 from counsel.runs.spec import Spec
@@ -62,22 +62,15 @@ def explorer_runs(size: Size) -> tuple[Run, ...]:
 
 def runs(size: Size) -> tuple[Run, ...]:
     """Return the runs of UCB-AD and RFE-AD, and the plan as if everybody listened."""
-    learners = [
-        Learning(
-            id=f"car-regret/ucb-ad#{seed}",
-            spec=Spec(
-                world=WORLD,
-                algorithm="ucb-ad",
-                bound="paper",
-                episodes=size.episodes(EPISODES),
-                every=size.every(EVERY, EPISODES),
-                seed=seed,
-            ),
-        )
-        for seed in range(size.seeds)
-    ]
+    spec = Spec(
+        world=WORLD,
+        algorithm="ucb-ad",
+        bound="paper",
+        episodes=size.episodes(EPISODES),
+        every=size.every(EVERY, EPISODES),
+    )
     naive = NaivePlan(id="car-regret/all-listen#0", world=WORLD)
-    return (*learners, *explorer_runs(size), naive)
+    return (*learning_runs("car-regret/ucb-ad", spec, size), *explorer_runs(size), naive)
 
 
 def without_penalty(rows: RowsByRun, column: str) -> tuple[np.ndarray, np.ndarray]:
@@ -92,9 +85,8 @@ def pictures(rows: RowsByRun) -> tuple[Picture, ...]:
         ucb = Line("UCB-AD", *series(rows, "car-regret/ucb-ad", column))
         draw_lines(axes, [ucb, Line("RFE-AD", *without_penalty(rows, column))])
         name_axes(axes, "episodes", column.replace("_", " "))
-    verdicts = sentences(claims(rows))
-    caption = f"Value gap and regret of learning to advise a driver. {verdicts}"
-    return (Picture("car-regret", figure, caption),)
+    caption = "Value gap and regret of learning to advise a driver."
+    return (Picture.of("car-regret", figure, caption, claims(rows)),)
 
 
 def claims(rows: RowsByRun) -> tuple[Claim, ...]:
@@ -106,13 +98,12 @@ def claims(rows: RowsByRun) -> tuple[Claim, ...]:
     (naive,) = seeds_of(rows, "car-regret/all-listen")
     best, short = float(naive["best"][0]), float(naive["best"][0] - naive["value"][0])
     return (
-        Claim(
+        Claim.less(
             "UCB-AD has less regret than RFE-AD, for every seed.",
-            "paper",
-            f"{ucb.mean():,.1f} against {rfe.mean():,.0f} on average",
             "regret of RFE-AD less that of UCB-AD",
-            interval(rfe - ucb),
-            bool((ucb < rfe).all()),
+            ucb,
+            rfe,
+            "{:,.1f}",
         ),
         Claim(
             "UCB-AD is near-optimal at a very early stage: within 1 % of the best after its first "
@@ -151,9 +142,8 @@ def penalty_pictures(rows: RowsByRun) -> tuple[Picture, ...]:
     draw_lines(right, [Line("RFE-β", penalty, best - learnt)])
     name_axes(left, "penalty β", "value less penalty")
     name_axes(right, "penalty β", "value gap")
-    verdicts = sentences(penalty_claims(rows))
-    caption = f"The policies of RFE for ten penalties, from the runs of car-regret. {verdicts}"
-    return (Picture("car-penalty", figure, caption),)
+    caption = "The policies of RFE for ten penalties, from the runs of car-regret."
+    return (Picture.of("car-penalty", figure, caption, penalty_claims(rows)),)
 
 
 def penalty_claims(rows: RowsByRun) -> tuple[Claim, ...]:
@@ -161,13 +151,12 @@ def penalty_claims(rows: RowsByRun) -> tuple[Claim, ...]:
     _, best, learnt = by_penalty(rows)
     short = ((best - learnt) / best).max(axis=1)
     return (
-        Claim(
+        Claim.below(
             "Values of the learnt policies track the best for β = 0.1 … 1: within 5 %, every seed.",
-            "paper",
-            f"at most {short.max():.1%} short",
             "largest shortfall, as a share of the best",
-            interval(short),
-            bool((short < 0.05).all()),
+            short,
+            0.05,
+            "at most {:.1%} short",
         ),
     )
 

@@ -12,9 +12,9 @@ from counsel.baselines.reference_advisers import as_if_all_listened
 from counsel.drawing.figure_style import name_axes, subplots
 from counsel.drawing.palette import ADVICE, DARK_GOLD, HARM, INK
 from counsel.estimate.intervals import interval
-from counsel.experiments.experiment import Claim, Experiment, Picture, Run, Size, sentences
+from counsel.experiments.experiment import Claim, Experiment, Picture, Run, Size
 from counsel.experiments.paper.penalty import ENOUGH
-from counsel.experiments.paper.regret import PEOPLE, explorer_runs
+from counsel.experiments.paper.regret import PEOPLE, explorer_runs, for_each_person
 from counsel.experiments.rows import Rows, RowsByRun, pad_columns, seeds_of
 from counsel.planning.best_action import always_best_action
 from counsel.planning.evaluate import evaluate
@@ -93,17 +93,13 @@ def pictures(rows: RowsByRun) -> tuple[Picture, ...]:
         name_axes(axes, "pieces of advice per episode", "reward", PEOPLE[person])
         axes.set_ylim(0.0)
         axes.legend(fontsize=7.5, frameon=False, loc="lower right")
-    verdicts = sentences(claims(rows))
-    caption = f"The best value for every number of pieces of advice. {verdicts}"
-    return (Picture("frontier", figure, caption),)
+    caption = "The best value for every number of pieces of advice."
+    return (Picture.of("frontier", figure, caption, claims(rows)),)
 
 
-def claims(rows: RowsByRun) -> tuple[Claim, ...]:
+@for_each_person
+def claims(rows: RowsByRun, person: str) -> Claim:
     """Test that learnt policies lie on the frontier, and the plan as if all listened below."""
-    return tuple(_claim(rows, person) for person in PEOPLE)
-
-
-def _claim(rows: RowsByRun, person: str) -> Claim:
     pieces, value = front_of(rows, person)
     x, y = learnt_points(rows, person)
     short = (np.interp(x, pieces, value) - y).max(axis=1)
@@ -121,9 +117,5 @@ def _claim(rows: RowsByRun, person: str) -> Claim:
 
 
 FRONTIER = Experiment(
-    "frontier",
-    "Reward against advice, and where learnt policies lie",
-    runs,
-    pictures,
-    claims,
+    "frontier", "Reward against advice, and where learnt policies lie", runs, pictures, claims
 )

@@ -12,8 +12,8 @@ import numpy as np
 from counsel.drawing.figure_style import name_axes, subplots
 from counsel.drawing.palette import HARM, INK, WHITE
 from counsel.estimate.intervals import interval
-from counsel.experiments.experiment import Claim, Experiment, Picture, Run, Size, sentences
-from counsel.experiments.paper.regret import PEOPLE
+from counsel.experiments.experiment import Claim, Experiment, Picture, Run, Size
+from counsel.experiments.paper.regret import PEOPLE, for_each_person
 from counsel.experiments.rows import Rows, RowsByRun, seeds_of, to_columns
 from counsel.planning.evaluate import evaluate
 from counsel.planning.solve import solve
@@ -78,17 +78,13 @@ def pictures(rows: RowsByRun) -> tuple[Picture, ...]:
         ticks = range(0, grid.size, 3)
         axes.set_xticks(list(ticks), [f"{grid[i]:g}" for i in ticks])
         axes.set_yticks(list(ticks), [f"{grid[i]:g}" for i in ticks])
-    verdicts = sentences(claims(rows))
-    caption = f"Reward lost by planning for an assumed adherence when another is true. {verdicts}"
-    return (Picture("misjudged", figure, caption),)
+    caption = "Reward lost by planning for an assumed adherence when another is true."
+    return (Picture.of("misjudged", figure, caption, claims(rows)),)
 
 
-def claims(rows: RowsByRun) -> tuple[Claim, ...]:
+@for_each_person
+def claims(rows: RowsByRun, person: str) -> Claim:
     """Test that planning for the true θ loses nothing, and planning as if all listened does."""
-    return tuple(_claim(rows, person) for person in PEOPLE)
-
-
-def _claim(rows: RowsByRun, person: str) -> Claim:
     (run,) = seeds_of(rows, f"misjudged/{person}")
     lost = lost_by(run)
     worst = float(lost[:, -1].max())
@@ -104,9 +100,5 @@ def _claim(rows: RowsByRun, person: str) -> Claim:
 
 
 MISJUDGED = Experiment(
-    "misjudged",
-    "The cost of planning with a wrong adherence",
-    runs,
-    pictures,
-    claims,
+    "misjudged", "The cost of planning with a wrong adherence", runs, pictures, claims
 )

@@ -9,8 +9,14 @@ import numpy as np
 from counsel.drawing.figure_style import Line, draw_lines, name_axes, subplots
 from counsel.drawing.maps import draw_map
 from counsel.estimate.intervals import interval
-from counsel.experiments.experiment import Claim, Experiment, Picture, Run, Size, sentences
-from counsel.experiments.paper.regret import PENALTIES, PEOPLE, SHOWN, explorer_runs
+from counsel.experiments.experiment import Claim, Experiment, Picture, Run, Size
+from counsel.experiments.paper.regret import (
+    PENALTIES,
+    PEOPLE,
+    SHOWN,
+    explorer_runs,
+    for_each_person,
+)
 from counsel.experiments.rows import Rows, RowsByRun, seeds_of, series
 from counsel.experiments.run_types import flight_of
 
@@ -50,29 +56,19 @@ def pictures(rows: RowsByRun) -> tuple[Picture, ...]:
         lines = [Line(f"β = {b:g}", *gaps(rows, person, b)) for b in PENALTIES]
         draw_lines(axes, lines)
         name_axes(axes, "episodes (logarithmic)", "value gap", PEOPLE[person])
-    verdicts = sentences(claims(rows))
     caption = (
         "Value gaps of the advice of RFE-β after so many explored episodes, from its first update "
-        f"on. The axis of episodes is logarithmic because most of the change is early. {verdicts}"
+        "on. The axis of episodes is logarithmic because most of the change is early."
     )
-    return (Picture("value-gap-penalty", figure, caption),)
+    return (Picture.of("value-gap-penalty", figure, caption, claims(rows)),)
 
 
-def claims(rows: RowsByRun) -> tuple[Claim, ...]:
+@for_each_person
+def claims(rows: RowsByRun, person: str) -> Claim:
     """Test that the gap closes for every penalty."""
-    return tuple(_claim(rows, person) for person in PEOPLE)
-
-
-def _claim(rows: RowsByRun, person: str) -> Claim:
-    last = np.stack([ends(rows, person, b) for b in PENALTIES])
-    return Claim(
-        f"{PEOPLE[person]}: the gap ends below {ENOUGH} for every β and seed.",
-        "paper",
-        f"at most {last.max():.4f}",
-        "largest gap over β",
-        interval(last.max(axis=0)),
-        bool((last < ENOUGH).all()),
-    )
+    last = np.stack([ends(rows, person, b) for b in PENALTIES]).max(axis=0)
+    text = f"{PEOPLE[person]}: the gap ends below {ENOUGH} for every β and seed."
+    return Claim.below(text, "largest gap over β", last, ENOUGH, "at most {:.4f}")
 
 
 def by_phase(run: Rows) -> dict[int, float]:
@@ -88,17 +84,14 @@ def trajectory_pictures(rows: RowsByRun) -> tuple[Picture, ...]:
         run = seeds_of(rows, f"regret-{person}/rfe-ad")[0]
         title = f"{PEOPLE[person]}, advised by RFE-β at β = {SHOWN}"
         figure = draw_map("three-phases", episodes=flight_of(run, "flight_"), title=title)
-        caption = f"The most common flight of {PEOPLE[person]} (first seed). {claim.sentence}"
-        pictures.append(Picture(f"trajectories-{person}", figure, caption))
+        caption = f"The most common flight of {PEOPLE[person]} (first seed)."
+        pictures.append(Picture.of(f"trajectories-{person}", figure, caption, [claim]))
     return tuple(pictures)
 
 
-def trajectory_claims(rows: RowsByRun) -> tuple[Claim, ...]:
+@for_each_person
+def trajectory_claims(rows: RowsByRun, person: str) -> Claim:
     """Test in which phases advice is given."""
-    return tuple(_trajectory_claim(rows, person) for person in PEOPLE)
-
-
-def _trajectory_claim(rows: RowsByRun, person: str) -> Claim:
     quiet = QUIET_PHASE[person]
     pieces = [by_phase(run) for run in seeds_of(rows, f"regret-{person}/rfe-ad")]
     share = np.array([p[quiet] / max(sum(p.values()), 1e-12) for p in pieces])

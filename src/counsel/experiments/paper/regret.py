@@ -7,6 +7,7 @@ states declared. EULER is also run with a tenth of its logarithm, because with i
 learns almost nothing at the paper's scale.
 """
 
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
@@ -14,9 +15,9 @@ import numpy as np
 
 from counsel.drawing.figure_style import Line, draw_lines, name_axes, subplots
 from counsel.estimate.intervals import interval
-from counsel.experiments.experiment import Claim, Experiment, Picture, Run, Size, sentences
+from counsel.experiments.experiment import Claim, Experiment, Picture, Run, Size
 from counsel.experiments.rows import RowsByRun, last_of, series
-from counsel.experiments.run_types import Discovery, Learning
+from counsel.experiments.run_types import Discovery, learning_runs
 from counsel.runs.spec import Spec
 
 EPISODES = {"greedy": 800_000, "safe": 200_000}
@@ -25,6 +26,25 @@ BURN_IN = 300_000
 PENALTIES = (0.0, 0.2, 0.4)
 SHOWN = 0.3
 PEOPLE = {"greedy": "Policy Greedy", "safe": "Policy Safe"}
+
+
+def for_each_person(
+    claim: Callable[[RowsByRun, str], Claim],
+) -> Callable[[RowsByRun], tuple[Claim, ...]]:
+    """Return a function that tests a claim for both people."""
+    return lambda rows: tuple(claim(rows, person) for person in PEOPLE)
+
+
+def ucb_ad(person: str, size: Size) -> Spec:
+    """Return the settings of the paper's UCB-AD."""
+    full = EPISODES[person]
+    return Spec(
+        world=f"flappy-bird/{person}",
+        algorithm="ucb-ad",
+        bound="paper",
+        episodes=size.episodes(full),
+        every=size.every(EVERY[person], full),
+    )
 
 
 def explorer_runs(person: str, size: Size) -> tuple[Discovery, ...]:
@@ -46,23 +66,14 @@ def explorer_runs(person: str, size: Size) -> tuple[Discovery, ...]:
 
 def runs(person: str, size: Size) -> tuple[Run, ...]:
     """Return the runs of the three learners, and of EULER with a smaller bonus."""
-    full = EPISODES[person]
-    base = Spec(
-        world=f"flappy-bird/{person}",
-        algorithm="ucb-ad",
-        episodes=size.episodes(full),
-        every=size.every(EVERY[person], full),
-    )
-    euler = replace(base, algorithm="euler", burn_in=size.episodes(BURN_IN), delta=0.1)
-    specs = {
-        "ucb-ad": replace(base, bound="paper"),
-        "euler": euler,
-        "euler-0.1": replace(euler, scale=0.1),
-    }
+    ucb = ucb_ad(person, size)
+    burn_in = size.episodes(BURN_IN)
+    euler = replace(ucb, algorithm="euler", bound=None, burn_in=burn_in, delta=0.1)
+    specs = {"ucb-ad": ucb, "euler": euler, "euler-0.1": replace(euler, scale=0.1)}
     learners = [
-        Learning(id=f"regret-{person}/{name}#{seed}", spec=replace(spec, seed=seed))
+        run
         for name, spec in specs.items()
-        for seed in range(size.seeds)
+        for run in learning_runs(f"regret-{person}/{name}", spec, size)
     ]
     return (*learners, *explorer_runs(person, size))
 
@@ -86,12 +97,11 @@ def pictures(person: str, rows: RowsByRun) -> tuple[Picture, ...]:
     draw_lines(right, lines[:2])
     name_axes(left, "episodes", "regret", "all")
     name_axes(right, "episodes", "regret", "without EULER")
-    first = claims(person, rows)[0]
     caption = (
         f"Regret of learning to advise {PEOPLE[person]}. Lines are means over seeds, bands "
-        f"95 % intervals. {first.sentence}"
+        "95 % intervals."
     )
-    return (Picture(f"regret-{person}", figure, caption),)
+    return (Picture.of(f"regret-{person}", figure, caption, claims(person, rows)[:1]),)
 
 
 def claims(person: str, rows: RowsByRun) -> tuple[Claim, ...]:
@@ -108,13 +118,12 @@ def claims(person: str, rows: RowsByRun) -> tuple[Claim, ...]:
         interval(rfe - ucb),
         bool(((ucb < rfe) & (rfe < euler)).all()),
     )
-    tailored = Claim(
+    tailored = Claim.below(
         "Both tailored algorithms are much more efficient than EULER: less than half its regret.",
-        "paper",
-        f"at most {np.max(np.maximum(ucb, rfe) / euler):.3f} of EULER's regret",
         "larger of the two regrets, over that of EULER",
-        interval(np.maximum(ucb, rfe) / euler),
-        bool((np.maximum(ucb, rfe) < 0.5 * euler).all()),
+        np.maximum(ucb, rfe) / euler,
+        0.5,
+        "at most {:.3f} of EULER's regret",
     )
     return order, tailored
 
@@ -125,21 +134,12 @@ LEVELS = {"high": 0.8, "low": 0.4}
 def adherence_runs(size: Size) -> tuple[Run, ...]:
     """Return the runs of UCB-AD with people of high and of low adherence."""
     return tuple(
-        Learning(
-            id=f"regret-adherence/{person}-{level}#{seed}",
-            spec=Spec(
-                world=f"flappy-bird/{person}",
-                algorithm="ucb-ad",
-                bound="paper",
-                episodes=size.episodes(EPISODES[person]),
-                every=size.every(EVERY[person], EPISODES[person]),
-                seed=seed,
-            ),
-            adherence=level,
-        )
+        run
         for person in PEOPLE
         for level in LEVELS
-        for seed in range(size.seeds)
+        for run in learning_runs(
+            f"regret-adherence/{person}-{level}", ucb_ad(person, size), size, adherence=level
+        )
     )
 
 
@@ -153,26 +153,16 @@ def adherence_pictures(rows: RowsByRun) -> tuple[Picture, ...]:
         ]
         draw_lines(axes, lines)
         name_axes(axes, "episodes", "regret", PEOPLE[person])
-    verdicts = sentences(adherence_claims(rows))
-    caption = f"Regret of UCB-AD when all advice has the same adherence θ. {verdicts}"
-    return (Picture("regret-adherence", figure, caption),)
+    caption = "Regret of UCB-AD when all advice has the same adherence θ."
+    return (Picture.of("regret-adherence", figure, caption, adherence_claims(rows)),)
 
 
-def adherence_claims(rows: RowsByRun) -> tuple[Claim, ...]:
+@for_each_person
+def adherence_claims(rows: RowsByRun, person: str) -> Claim:
     """Test whether a higher adherence means less regret."""
-    return tuple(_adherence_claim(rows, person) for person in PEOPLE)
-
-
-def _adherence_claim(rows: RowsByRun, person: str) -> Claim:
     high, low = (last_of(rows, f"regret-adherence/{person}-{level}", "regret") for level in LEVELS)
-    return Claim(
-        f"{PEOPLE[person]}: regret is smaller with θ = 0.8 than with θ = 0.4.",
-        "paper",
-        f"{high.mean():,.0f} against {low.mean():,.0f} on average",
-        "regret at θ = 0.4 less that at 0.8",
-        interval(low - high),
-        bool((high < low).all()),
-    )
+    text = f"{PEOPLE[person]}: regret is smaller with θ = 0.8 than with θ = 0.4."
+    return Claim.less(text, "regret at θ = 0.4 less that at 0.8", high, low)
 
 
 REGRET = tuple(

@@ -20,13 +20,13 @@ import numpy as np
 from counsel.drawing.figure_style import LINE_STYLES, label_ends, name_axes, subplots
 from counsel.drawing.palette import WHITE
 from counsel.estimate.intervals import interval
-from counsel.experiments.experiment import Claim, Experiment, Picture, Run, Size, sentences
+from counsel.experiments.experiment import Claim, Experiment, Picture, Run, Size
 from counsel.experiments.rows import Rows, RowsByRun, seeds_of
-from counsel.learning.learn import DOUBLING, learn
+from counsel.experiments.run_types import learn_columns
+from counsel.learning.learn import DOUBLING
 from counsel.model.human import Human
 from counsel.model.problem import AdviceProblem
 from counsel.runs.spec import Spec
-from counsel.simulate.simulator import Simulator
 from counsel.worlds.flappy_bird import make_flappy_bird
 from counsel.worlds.grid_map import generate_map
 
@@ -66,25 +66,17 @@ class Growth:
         problem = drawn_problem(self.height, self.columns, self.seed)
         _, settings = LEARNERS[self.learner]
         spec = Spec(
-            world="a map", episodes=self.episodes, seed=self.seed, penalty=PENALTY, **settings
+            world="a map",
+            episodes=self.episodes,
+            every=DOUBLING,
+            seed=self.seed,
+            penalty=PENALTY,
+            **settings,
         )  # type: ignore[arg-type]
-        learner, rng = spec.build(problem)
-        records = list(
-            learn(
-                learner,
-                Simulator(problem),
-                episodes=self.episodes,
-                every=DOUBLING,
-                records=self.episodes,
-                rng=rng,
-            )
-        )
-        episode = np.array([record.episode for record in records])
-        return {
-            "episode": episode,
-            "block": np.diff(np.append(0, episode)),
-            "value_gap": np.array([record.value_gap for record in records]),
-        }
+        columns = learn_columns(spec, problem, ("episode", "value_gap"), self.episodes)
+        episode, value_gap = columns["episode"], columns["value_gap"]
+        block = np.diff(np.append(0, episode))
+        return {"episode": episode, "block": block, "value_gap": value_gap}
 
 
 def drawn_problem(height: int, columns: int, seed: int) -> AdviceProblem:
@@ -232,9 +224,9 @@ def pictures(rows: RowsByRun) -> tuple[Picture, ...]:
         f"Episodes whose policy is more than ε = {EPSILON} short of the best (on the right, ε "
         "varies), means over seeds. Marks are hollow where the last policy of some run is still "
         "not ε-optimal. Both axes are logarithmic, so powers are straight lines; a count of 0 is "
-        f"drawn and fitted as 1. {orders(rows)} {sentences(claims(rows))}"
+        f"drawn and fitted as 1. {orders(rows)}"
     )
-    return (Picture("scaling", figure, caption),)
+    return (Picture.of("scaling", figure, caption, claims(rows)),)
 
 
 def orders(rows: RowsByRun) -> str:
@@ -273,11 +265,7 @@ def claims(rows: RowsByRun) -> tuple[Claim, ...]:
             "ucb-ad",
             "UCB-AD's count of such episodes grows no faster than Theorem 1 says: H² S² / ε².",
         ),
-        _grows(
-            rows,
-            "rfe",
-            "RFE's stopping time grows no faster than Theorem 2 says: H⁵ S / ε².",
-        ),
+        _grows(rows, "rfe", "RFE's stopping time grows no faster than Theorem 2 says: H⁵ S / ε²."),
     )
 
 
