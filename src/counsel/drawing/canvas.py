@@ -108,20 +108,10 @@ def cell_axes(
     least: float = 0.0,
     foot: float = MARGIN,
 ) -> "Axes":
-    """Return axes for a grid of cells.
+    """Return axes for a grid of rows and columns, with a title above it.
 
-    Parameters
-    ----------
-    shape
-        The numbers of rows and columns.
-    title
-        Written above the cells; None for none.
-    cell
-        Inches per cell.
-    least
-        The least width of the picture, in inches.
-    foot
-        Room below the cells, in inches.
+    In inches: ``cell`` is the side of a cell, ``least`` the least width of the picture, and
+    ``foot`` the room below the cells.
     """
     rows, columns = shape
     width = max(columns * cell, least) + 2 * MARGIN

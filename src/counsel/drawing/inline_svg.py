@@ -29,16 +29,9 @@ THEMED = {
 
 
 def inline_svg(figure: "Figure", name: str, description: str) -> str:
-    """Return a figure as markup.
+    """Return a figure without its background as markup.
 
-    Parameters
-    ----------
-    figure
-        The figure; its background is left out.
-    name
-        Letters and dashes; unique on the page.
-    description
-        What the figure shows, for screen readers.
+    ``name``, of letters and dashes, is unique on the page; ``description`` is for screen readers.
     """
     import matplotlib as mpl
 

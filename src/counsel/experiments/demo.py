@@ -87,19 +87,7 @@ class References(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Demo:
-    """The results of a demo.
-
-    Attributes
-    ----------
-    players
-        The players, and what was learnt about each.
-    page
-        The file of the page.
-    folders
-        The folders of the learning runs.
-    seconds
-        The total time.
-    """
+    """What was learnt about each player, the page, the folders of the runs, and the total time."""
 
     players: tuple[Player, ...]
     page: Path
@@ -118,26 +106,9 @@ def make_demo(  # noqa: PLR0913 (six, two of which show progress)
 ) -> Demo:
     """Learn for both players and write the page.
 
-    Parameters
-    ----------
-    folder
-        The folder to write to.
-    episodes
-        Flights of learning per player.
-    penalty
-        The cost of a piece of advice, in stars.
-    seed
-        The same seed gives the same page, except for the time it took.
-    show, say
-        Called with every record, and with messages about the runs.
-
-    Raises
-    ------
-    CounselError
-        If a setting is out of range, matplotlib is not installed, or the folder holds a run with
-        other settings or cannot be written.
-    KeyboardInterrupt
-        If Ctrl-C stopped a learner.
+    The same ``seed`` gives the same page, except for the time it took. ``show`` is called with
+    every record, ``say`` with messages about the runs. Raises ``KeyboardInterrupt`` if Ctrl-C
+    stopped a learner.
     """
     begin = time.perf_counter()
     whole("episodes", episodes, least=1)

@@ -35,18 +35,7 @@ class RunResult:
 
 
 class Store:
-    """A folder of results.
-
-    Parameters
-    ----------
-    folder
-        The folder; created when the first result is written.
-
-    Raises
-    ------
-    CounselError
-        If pyarrow is not installed (extra ``parquet``).
-    """
+    """A folder of results, created when the first result is written."""
 
     def __init__(self, folder: Path) -> None:
         need_pyarrow()

@@ -57,12 +57,7 @@ def open_workers(
 ) -> Iterator[Callable[[Sequence[Run], OnStart], Results]]:
     """Yield a function that executes runs and yields the result of each as it finishes.
 
-    Parameters
-    ----------
-    workers
-        The number of local processes.
-    cluster
-        The address of a Dask scheduler to use instead, or None.
+    Runs are executed in local processes, or by the Dask scheduler at the address ``cluster``.
     """
     if cluster is None:
         yield lambda runs, on_start: _run_locally(list(runs), workers, on_start)

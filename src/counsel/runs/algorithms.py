@@ -43,18 +43,10 @@ DELTA = 0.1
 class Algorithm(NamedTuple):
     """An algorithm of ``counsel learn``.
 
-    Attributes
-    ----------
-    build
-        Builds the learner from settings, problem and random generator.
-    every
-        The default number of episodes between updates.
-    takes
-        The settings that the algorithm takes besides those of every run.
-    needs
-        The settings without which it cannot run.
-    fixed_length
-        Whether its bounds depend on the number of episodes, so that a run cannot be extended.
+    ``build`` builds the learner, ``every`` is the default number of episodes between updates, and
+    ``takes`` are the settings it takes besides those of every run, of which it needs ``needs``.
+    ``fixed_length`` says that its bounds depend on the number of episodes, so that a run cannot be
+    extended.
     """
 
     build: "Callable[[Spec, AdviceProblem, Generator], Learner]"

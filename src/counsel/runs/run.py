@@ -66,24 +66,9 @@ FILES = (PICTURE, POLICY_TABLE, POLICY, RECORD, LEARNER)
 class Result:
     """The result of a run.
 
-    Attributes
-    ----------
-    records
-        All records of the run.
-    best, best_advice_count
-        The value of the best policy (within the budget, or less the penalty) and its expected
-        pieces of advice.
-    value, advice_count
-        The same of the learnt policy.
-    matches
-        How often each advice was matched and given; None if the learner does not count each advice
-        by itself.
-    finished
-        Whether all episodes were played or the stopping rule fired; else the run was stopped.
-    stopping_rule_fired
-        Whether the stopping rule fired.
-    files
-        The files that were written.
+    ``best`` and ``value`` are those of the best and of the learnt policy, within the budget or less
+    the penalty. ``matches`` holds how often each advice was matched and given; it is None if the
+    learner does not count each advice by itself. A run that is not ``finished`` was stopped.
     """
 
     records: tuple[Record, ...]
@@ -115,20 +100,10 @@ def run(  # noqa: PLR0913 (six, two of which show progress)
     show: Callable[[Record], None] = lambda record: None,
     say: Callable[[str], None] = lambda text: None,
 ) -> Result:
-    """Run a learner and write the results.
+    """Run a learner on the problem that ``spec.world`` names, and write the results to a folder.
 
-    Parameters
-    ----------
-    spec
-        The settings.
-    problem
-        The problem that ``spec.world`` names.
-    folder
-        The folder to write to; without one nothing is written.
-    resume
-        Continue the run in the folder. Its settings must be the same, but for more episodes.
-    show, say
-        Called with every record, and with messages about the run.
+    ``resume`` continues the run in the folder; its settings must be the same, but for more
+    episodes. ``show`` is called with every record, ``say`` with messages about the run.
     """
     learner, rng = spec.build(problem)
     records: list[Record] = []

@@ -93,15 +93,7 @@ def ward_log(*, shifts: int = 15_000, rng: np.random.Generator) -> Any:  # noqa:
 
 
 def ward_table(*, shifts: int, rng: np.random.Generator) -> Table:
-    """Draw a log of past shifts, without pyarrow.
-
-    Parameters
-    ----------
-    shifts
-        The number of shifts; each is an episode.
-    rng
-        The random generator.
-    """
+    """Draw a log of past shifts, each of which is an episode, without pyarrow."""
     shifts = whole("shifts", shifts, least=1)
     check_rng(rng)
     problem = ward()
