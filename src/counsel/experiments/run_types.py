@@ -4,7 +4,9 @@ Each run learns or plans, and returns columns. Value gaps are exact: the shortfa
 against the best policy, for the same penalty or within the same budget.
 """
 
+from collections import Counter
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import ClassVar
 
 import numpy as np
@@ -81,7 +83,18 @@ def learning_runs(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Discovery:
+class Exploration:
+    """A learner of person and world, planned every so many episodes."""
+
+    id: str
+    world: str
+    episodes: int
+    every: int
+    seed: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Discovery(Exploration):
     """Reward-free exploration, evaluated for several penalties.
 
     Rows with ``when`` 0 hold the evaluation before each update, after ``explored`` episodes, and
@@ -95,11 +108,6 @@ class Discovery:
     adherence is shared by advice (structured only).
     """
 
-    id: str
-    world: str
-    episodes: int
-    every: int
-    seed: int
     learner: str = "rfe"
     scale: float = 0.1
     pooled: bool = False
@@ -114,17 +122,14 @@ class Discovery:
         learner, simulator = self.build(problem, learner_rng), Simulator(problem)
         best = {b: solve(problem, penalty=b).penalised_value for b in self.penalties}
         regret, lines = dict.fromkeys(self.penalties, 0.0), list[tuple[float, ...]]()
-        left = self.episodes
-        while left > 0:
-            size = min(self.every, left)
-            end = self.episodes - left + size
+        for begin in range(0, self.episodes, self.every):
+            size = min(self.every, self.episodes - begin)
             for penalty in self.penalties:
                 gap, pieces = value_gap(problem, learner, penalty, best[penalty])
                 regret[penalty] += size * max(gap, 0.0)
                 numbers = (gap, pieces, regret[penalty], best[penalty])
-                lines.append((0, end, end - size, penalty, *numbers))
+                lines.append((0, begin + size, begin, penalty, *numbers))
             learner.explore(simulator, episodes=size, rng=episode_rng)
-            left -= size
         for penalty in (*self.penalties, *self.asked):
             value = solve(problem, penalty=penalty).penalised_value
             gap, pieces = value_gap(problem, learner, penalty, value)
@@ -151,7 +156,7 @@ class Discovery:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BudgetLearning:
+class BudgetLearning(Exploration):
     """Learning within one budget, then planning for other budgets on the same counts.
 
     Rows with ``when`` 0 hold the evaluation at the start and after each update, rows with ``when``
@@ -163,11 +168,6 @@ class BudgetLearning:
 
     kind: ClassVar[str] = "Budgeted"
 
-    id: str
-    world: str
-    episodes: int
-    every: int
-    seed: int
     learner: str
     budget: float = 1.0
     others: tuple[float, ...] = (2.0, 3.0, 4.0, 5.0)
@@ -178,20 +178,23 @@ class BudgetLearning:
         own, play = np.random.default_rng(self.seed).spawn(2)
         learner, simulator = self.build(problem, own), Simulator(problem)
         best = {d: solve(problem, budget=d).value for d in (self.budget, *self.others)}
-        lines, left = list[tuple[float, ...]](), self.episodes
-        while left > 0:
-            size = min(self.every, left)
-            policy = learner.policy
-            lines.append((0, self.episodes - left, *self._gaps(problem, policy, best)))
+        lines = list[tuple[float, ...]]()
+
+        def evaluate_at(when: int, episode: int, policy: Policy, budget: float) -> None:
+            evaluation = evaluate(problem, policy)
+            gaps = best[budget] - evaluation.value, budget - evaluation.advice_count
+            lines.append((when, episode, budget, *gaps))
+
+        for begin in range(0, self.episodes, self.every):
+            size, policy = min(self.every, self.episodes - begin), learner.policy
+            evaluate_at(0, begin, policy, self.budget)
             if isinstance(learner, RFE):
                 learner.explore(simulator, episodes=size, rng=play)
             else:
                 learner.update(simulator.play(policy, episodes=size, rng=play))
-            left -= size
-        lines.append((0, self.episodes, *self._gaps(problem, learner.policy, best)))
+        evaluate_at(0, self.episodes, learner.policy, self.budget)
         for budget in (self.budget, *self.others):
-            policy = learner.plan(budget=budget).policy
-            lines.append((1, self.episodes, *self._gaps(problem, policy, best, budget)))
+            evaluate_at(1, self.episodes, learner.plan(budget=budget).policy, budget)
         return to_columns(("when", "episode", "budget", "value_gap", "advice_gap"), lines)
 
     def build(self, problem: AdviceProblem, rng: Generator) -> RFE | UCCFH:
@@ -208,18 +211,6 @@ class BudgetLearning:
             )
         reward = problem.mdp.reward
         return RFE(problem.shape, rng=rng, scale=0.1, reward=reward, budget=self.budget)
-
-    def _gaps(
-        self,
-        problem: AdviceProblem,
-        policy: Policy,
-        best: dict[float, float],
-        budget: float | None = None,
-    ) -> tuple[float, float, float]:
-        """Return the budget, the value gap and the budget less the pieces of advice."""
-        limit = self.budget if budget is None else budget
-        evaluation = evaluate(problem, policy)
-        return limit, best[limit] - evaluation.value, limit - evaluation.advice_count
 
 
 def policy_at(learner: RewardFreeLearner, penalty: float, n_actions: int) -> Policy:
@@ -239,20 +230,16 @@ def value_gap(
 def most_common_flight(flights: Episodes, prefix: str = "") -> dict[str, np.ndarray]:
     """Return the most frequent flight as columns; of several, the one that came first."""
     first, end = most_common(flights)
-    return {
-        f"{prefix}{name}": getattr(flights, name)[first:end].astype(np.int64) for name in FLIGHT
-    }
+    columns = {name: getattr(flights, name)[first:end] for name in FLIGHT}
+    return {f"{prefix}{name}": column.astype(np.int64) for name, column in columns.items()}
 
 
 def most_common(episodes: Episodes) -> tuple[int, int]:
     """Return the first row and the end of the most frequent episode, or of the first of several."""
-    alike: dict[bytes, list[int]] = {}
-    for n in range(len(episodes)):
-        part = slice(episodes.first[n], episodes.first[n + 1])
-        decisions = np.stack((episodes.state[part], episodes.advice[part], episodes.action[part]))
-        alike.setdefault(decisions.tobytes(), []).append(n)
-    n = max(alike.values(), key=len)[0]
-    return int(episodes.first[n]), int(episodes.first[n + 1])
+    decisions = np.stack((episodes.state, episodes.advice, episodes.action))
+    bounds = list(pairwise(episodes.first.tolist()))
+    played = [decisions[:, first:end].tobytes() for first, end in bounds]
+    return bounds[played.index(Counter(played).most_common(1)[0][0])]
 
 
 def flight_of(run: Rows, prefix: str = "") -> Episodes:
