@@ -222,30 +222,23 @@ def _paint_flights(
         column, row = divmod(state, grid.rows)
         landing = row + tuple(MOVES.values())[action]
         if column + 1 < grid.columns:
-            share = times / episodes
-            _line(axes, (column, row), (column + 1, landing), share, advised=advised)
-            crashed = not 0 <= landing < grid.rows or grid.cells[landing, column + 1] == WALL
-            if crashed:
-                _cross(axes, column + 1, landing, ADVICE if advised else SILENCE)
+            share, colour = (times / episodes) ** 0.5, ADVICE if advised else SILENCE
+            axes.plot(
+                (column, column + 1),
+                (row, landing),
+                color=colour,
+                linestyle="-" if advised else DASHES,
+                linewidth=0.8 + 2.0 * share,
+                alpha=0.25 + 0.75 * share,
+                zorder=4,
+            )
+            if not 0 <= landing < grid.rows or grid.cells[landing, column + 1] == WALL:
+                _cross(axes, column + 1, landing, colour)
     # The most frequent marks are drawn last, on top.
     for (state, mark), times in sorted(marks.items(), key=lambda item: (item[1], item[0])):
         if state < over:
             column, row = divmod(state, grid.rows)
             paint_mark(axes, column, row, mark, times / episodes)
-
-
-def _line(
-    axes: "Axes", begin: tuple[int, int], end: tuple[int, int], share: float, *, advised: bool
-) -> None:
-    axes.plot(
-        *zip(begin, end, strict=True),
-        color=ADVICE if advised else SILENCE,
-        linestyle="-" if advised else DASHES,
-        linewidth=0.8 + 2.0 * share**0.5,
-        alpha=0.25 + 0.75 * share**0.5,
-        zorder=4,
-        clip_on=True,
-    )
 
 
 def _cross(axes: "Axes", column: int, row: int, colour: str) -> None:

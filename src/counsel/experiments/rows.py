@@ -57,5 +57,4 @@ def pad_columns(columns: Rows) -> Rows:
 
 def to_columns(names: tuple[str, ...], lines: Sequence[tuple[float, ...]]) -> dict[str, Floats]:
     """Return lines of numbers as columns by name."""
-    columns = zip(*lines, strict=True)
-    return {name: np.array(column, float) for name, column in zip(names, columns, strict=True)}
+    return dict(zip(names, np.array(lines, float).T.copy(), strict=True))

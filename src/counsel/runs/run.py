@@ -168,13 +168,7 @@ def _prepare(folder: Path, spec: Spec, problem: AdviceProblem, *, resume: bool) 
     """Create the folder, and refuse to overwrite another run in it."""
     make_folder(folder)
     if not resume and (folder / MANIFEST).exists():
-        settings = read_manifest(folder)["settings"]
-        for name, value in spec.settings().items():
-            if value != settings[name]:
-                raise CounselError(
-                    f"{folder} holds a run with {name} {settings[name]}, not {value}; choose "
-                    "another folder, or --resume it"
-                )
+        _check_same(folder, spec, "choose another folder, or --resume it")
     elif not resume:
         for path in (folder / name for name in FILES):
             if path.exists():
@@ -182,18 +176,22 @@ def _prepare(folder: Path, spec: Spec, problem: AdviceProblem, *, resume: bool) 
     write_manifest(folder, spec, problem, {"finished": False})
 
 
+def _check_same(folder: Path, spec: Spec, remedy: str, *, or_extended: bool = False) -> None:
+    """Raise an error if the run in the folder has other settings, apart from the episodes."""
+    before = read_manifest(folder)["settings"]
+    for name, value in spec.settings().items():
+        if value != before[name] and not (or_extended and name == "episodes"):
+            raise CounselError(
+                f"{folder} holds a run with {name} {before[name]}, not {value}; {remedy}"
+            )
+
+
 def _restore(
     folder: Path, spec: Spec, problem: AdviceProblem, learner: Learner
 ) -> tuple[Generator, list[Record]]:
     """Restore the learner of the run in the folder; return its generator and its records."""
-    before = read_spec(folder).settings()
-    for name, value in spec.settings().items():
-        extends = name == "episodes" and not spec.fixed_length
-        if value != before[name] and not extends:
-            raise CounselError(
-                f"{folder} holds a run with {name} {before[name]}, not {value}; "
-                "resume it with the same settings"
-            )
+    read_spec(folder)  # raises an error if the settings are out of range
+    _check_same(folder, spec, "resume it with the same settings", or_extended=not spec.fixed_length)
     if read_manifest(folder)["problem"] != problem_fingerprint(problem):
         raise CounselError(f"{folder} holds a run of another {spec.world}: it has changed since")
     if not (folder / LEARNER).exists():

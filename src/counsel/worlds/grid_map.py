@@ -39,7 +39,8 @@ class GridMap:
     Raises
     ------
     CounselError
-        If the cells are not a table of these kinds.
+        If the cells are not a table of these kinds, a sign of a text is unknown, its rows differ
+        in length, a file cannot be read, or there is no such map.
 
     Examples
     --------
@@ -79,11 +80,6 @@ class GridMap:
             One line per row, top to bottom: ``.`` empty, ``*`` a star, ``#`` a wall.
         name
             The name of the map in errors.
-
-        Raises
-        ------
-        CounselError
-            If a sign is unknown or the rows differ in length.
         """
         if not isinstance(text, str):
             raise CounselError(f"{name} is {brief(text)}; give its text")
@@ -115,11 +111,6 @@ class GridMap:
         ----------
         path
             A file with the text that ``parse`` takes.
-
-        Raises
-        ------
-        CounselError
-            If the file cannot be read or does not contain a map.
         """
         if not isinstance(path, str | os.PathLike):
             raise CounselError(f"the map is {brief(path)}; give the path of a text file")
@@ -138,11 +129,6 @@ class GridMap:
         ----------
         name
             "three-phases" or "budget".
-
-        Raises
-        ------
-        CounselError
-            If there is no such map.
         """
         if name not in map_names():
             raise CounselError(f"no map is called {name!r}; choose one of {', '.join(map_names())}")
