@@ -23,19 +23,14 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-CELL = 0.45
-"""Inches per cell."""
-
-DOTS = 100
-"""Dots per inch."""
-
+CELL = 0.45  # inches per cell
+DOTS = 100  # dots per inch
 DASHES = (0, (3, 2))
 
 LEGEND, CAPTION, LETTER = 3.6, 4.3, 0.075
 """Widths in inches: the legend, the longest caption, a letter of the title."""
 
-MARGIN = 0.12
-"""Inches around a picture of cells."""
+MARGIN = 0.12  # inches around a picture of cells
 
 
 class Mark(NamedTuple):

@@ -41,8 +41,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-NEVER = 1e-9
-"""Smaller probabilities count as 0."""
+NEVER = 1e-9  # smaller probabilities count as 0
 
 
 def draw_map(  # noqa: PLR0913 (each of these may be drawn)

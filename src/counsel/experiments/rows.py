@@ -12,8 +12,7 @@ from counsel.errors import CounselError
 Rows = Mapping[str, NDArray[Any]]
 """The columns of one run, by name. A value that does not apply to a row is NaN or −1."""
 
-RowsByRun = Mapping[str, Rows]
-"""The rows of many runs, by the id of the run."""
+RowsByRun = Mapping[str, Rows]  # the rows of many runs, by the id of the run
 
 
 def seeds_of(rows: RowsByRun, name: str) -> list[Rows]:

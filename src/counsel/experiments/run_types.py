@@ -7,7 +7,7 @@ against the best policy, for the same penalty or within the same budget.
 from collections import Counter
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.random import Generator
@@ -31,8 +31,7 @@ from counsel.worlds.catalogue import make
 from counsel.worlds.flappy_bird import next_column
 from counsel.worlds.grid_map import MOVES
 
-FLIGHT = ("state", "advice", "action", "next_state")
-"""The columns of a flight."""
+FLIGHT = ("state", "advice", "action", "next_state")  # the columns of a flight
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,7 +47,6 @@ class Learning:
     records: int = 200
 
     def rows(self) -> Rows:
-        """Learn, and return the records."""
         overrides = {} if self.adherence is None else {"adherence": self.adherence}
         problem = make(self.spec.world, **overrides)
         names = ("episode", "value_gap", "regret", "advice_count")
@@ -92,6 +90,22 @@ class Exploration:
     every: int
     seed: int
 
+    @classmethod
+    def repeat(
+        cls,
+        name: str,
+        full: int,
+        every: int,
+        size: Size,
+        **settings: Any,  # noqa: ANN401 (those of the kind)
+    ) -> tuple[Self, ...]:
+        """Return the runs with every seed; ``full`` and ``every`` are those of the paper."""
+        episodes, every = size.episodes(full), size.every(every, full)
+        return tuple(
+            cls(id=f"{name}#{seed}", episodes=episodes, every=every, seed=seed, **settings)
+            for seed in range(size.seeds)
+        )
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Discovery(Exploration):
@@ -116,7 +130,6 @@ class Discovery(Exploration):
     shown: float = float("nan")
 
     def rows(self) -> Rows:
-        """Explore, and evaluate the advice at each penalty."""
         problem = make(self.world)
         learner_rng, episode_rng, flight_rng = np.random.default_rng(self.seed).spawn(3)
         learner, simulator = self.build(problem, learner_rng), Simulator(problem)
@@ -148,7 +161,6 @@ class Discovery(Exploration):
         )
 
     def build(self, problem: AdviceProblem, rng: Generator) -> RewardFreeLearner:
-        """Return the explorer."""
         if self.learner == "structured":
             groups = np.arange(problem.n_actions) if self.pooled else None
             return Structured(problem.shape, rng=rng, groups=groups, reward=problem.mdp.reward)
@@ -173,7 +185,6 @@ class BudgetLearning(Exploration):
     others: tuple[float, ...] = (2.0, 3.0, 4.0, 5.0)
 
     def rows(self) -> Rows:
-        """Learn, and evaluate."""
         problem = make(self.world)
         own, play = np.random.default_rng(self.seed).spawn(2)
         learner, simulator = self.build(problem, own), Simulator(problem)
@@ -198,7 +209,6 @@ class BudgetLearning(Exploration):
         return to_columns(("when", "episode", "budget", "value_gap", "advice_gap"), lines)
 
     def build(self, problem: AdviceProblem, rng: Generator) -> RFE | UCCFH:
-        """Return the learner."""
         if self.learner == "uc-cfh":
             return UCCFH(
                 problem.shape,

@@ -32,12 +32,8 @@ from counsel.experiments.experiment import Run
 from counsel.experiments.store import RunResult
 from counsel.runs.manifest import versions
 
-TRIES = 3
-"""The number of pools tried before giving up."""
-
-WAIT = 10.0
-"""Seconds to wait for a cluster to answer."""
-
+TRIES = 3  # the number of pools tried before giving up
+WAIT = 10.0  # seconds to wait for a cluster to answer
 ADDRESS = re.compile(r"[a-z]+://(?P<host>\[[0-9a-f:]+\]|[^:/\[\]]+):(?P<port>\d{1,5})")
 
 OnStart = Callable[[Run], None]

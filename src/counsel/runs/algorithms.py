@@ -33,11 +33,8 @@ from counsel.planning.solve import solve
 if TYPE_CHECKING:
     from counsel.runs.spec import Spec
 
-PHASE = "phase"
-"""The schedule of UCFH and UC-CFH: update when the counts of a pair have doubled."""
-
-DELTA = 0.1
-"""The default failure probability of bounds that need one."""
+PHASE = "phase"  # the schedule of UCFH and UC-CFH: update when the counts of a pair have doubled
+DELTA = 0.1  # the default failure probability of bounds that need one
 
 
 class Algorithm(NamedTuple):

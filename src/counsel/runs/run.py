@@ -54,12 +54,9 @@ from counsel.simulate.simulator import Simulator
 RECORDS, LONGEST_BLOCK = 1000, 20_000
 """About how many records a run has, and the largest number of episodes between two records."""
 
-SAVE_EVERY = 60.0
-"""Seconds between two saves of a long run."""
-
+SAVE_EVERY = 60.0  # seconds between two saves of a long run
 LEARNER, PICTURE, POLICY, POLICY_TABLE = "learner.npz", "regret.png", "policy.npz", "policy.csv"
-FILES = (PICTURE, POLICY_TABLE, POLICY, RECORD, LEARNER)
-"""Every file of a run but its manifest."""
+FILES = (PICTURE, POLICY_TABLE, POLICY, RECORD, LEARNER)  # every file of a run but its manifest
 
 
 @dataclass(frozen=True, slots=True)

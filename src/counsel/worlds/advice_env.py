@@ -15,8 +15,7 @@ from counsel.model.problem import AdviceProblem
 from counsel.worlds.catalogue import make
 from counsel.worlds.views import Decision, PictureView, TextView, View, sign_of
 
-NO_ACTION = -1
-"""The action in ``info`` before the person has acted."""
+NO_ACTION = -1  # the action in ``info`` before the person has acted
 
 
 class AdviceEnv(gymnasium.Env[np.int64, np.int64]):

@@ -26,9 +26,7 @@ from counsel.model.problem import AdviceProblem
 from counsel.worlds.people import Person, adherence_named, person_named, policy_of
 
 EMPTY, STONE, CAR = 0, 1, 2
-SIGNS = ".o#"
-"""The sign of each kind of cell, by its number."""
-
+SIGNS = ".o#"  # the sign of each kind of cell, by its number
 LANES = ("left", "middle", "right")
 TURNS = {"Left": -1, "Straight": 0, "Right": 1}
 CHANCES = (0.4, 0.3, 0.3)

@@ -24,9 +24,7 @@ from counsel.worlds.flappy_bird import make_flappy_bird
 from counsel.worlds.night_shift import night_shift
 from counsel.worlds.ward import ward
 
-GROUP = "counsel.worlds"
-"""The entry-point group for worlds of other packages."""
-
+GROUP = "counsel.worlds"  # the entry-point group for worlds of other packages
 Builder = Callable[..., AdviceProblem]
 
 

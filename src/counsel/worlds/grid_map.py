@@ -20,9 +20,7 @@ from counsel._arrays import ROW_TOLERANCE, Bytes, brief, check_rng, real, rectan
 from counsel.errors import CounselError
 
 EMPTY, STAR, WALL = 0, 1, 2
-SIGNS = ".*#"
-"""The sign of each kind of cell, in the order of their numbers."""
-
+SIGNS = ".*#"  # the sign of each kind of cell, in the order of their numbers
 MOVES = {"Up": -1, "Up-Up": -2, "Down": 1}
 """The moves of the bird and how many rows down each goes; every move goes one column ahead."""
 

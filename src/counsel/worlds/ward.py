@@ -26,14 +26,10 @@ from counsel.simulate.save_log import DECISION_COLUMNS
 
 STATES = ("stable", "watch", "deteriorating", "critical", "intensive care")
 ACTIONS = ("carry on", "assess", "call doctor")
-LIFT = np.array([0.55, 0.3, 0.7])
-"""The lift of each alert."""
-
+LIFT = np.array([0.55, 0.3, 0.7])  # the lift of each alert
 NURSES = 40
 MONTHS = 6
-UNSEEN = 0.06
-"""The share of alerts that nobody sees."""
-
+UNSEEN = 0.06  # the share of alerts that nobody sees
 _OWN = np.array(
     [
         [0.90, 0.09, 0.01],

@@ -43,19 +43,11 @@ def runs(size: Size) -> tuple[Run, ...]:
         }
         for name, spec in specs.items():
             runs += learning_runs(f"beyond/{person}-{name}", spec, size)
-        runs += [
-            Discovery(
-                id=f"beyond/{person}-{name}#{seed}",
-                world=world,
-                episodes=episodes,
-                every=size.every(50, EPISODES),
-                seed=seed,
-                learner=name,
-                pooled=name == "structured",
+        for name in ("rfe", "structured"):
+            key, pooled = f"beyond/{person}-{name}", name == "structured"
+            runs += Discovery.repeat(
+                key, EPISODES, 50, size, world=world, learner=name, pooled=pooled
             )
-            for name in ("rfe", "structured")
-            for seed in range(size.seeds)
-        ]
     return tuple(runs)
 
 

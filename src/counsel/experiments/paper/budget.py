@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 LEARNERS = {"RFE-CMDP": "rfe-cmdp", "UC-CFH": "uc-cfh"}
-EPISODES, EVERY = 1500, 50
+WORLD, EPISODES, EVERY = "flappy-bird-budget/greedy", 1500, 50
 CAPTION = (
     "Value gap and unspent budget {}, on the budget map. A policy below zero spends more than its "
     "budget, and may then have a higher value than the best policy within it."
@@ -33,16 +33,11 @@ CAPTION = (
 def runs(size: Size) -> tuple[Run, ...]:
     """Return the runs of both learners."""
     return tuple(
-        BudgetLearning(
-            id=f"budget-learning/{learner}#{seed}",
-            world="flappy-bird-budget/greedy",
-            episodes=size.episodes(EPISODES),
-            every=size.every(EVERY, EPISODES),
-            seed=seed,
-            learner=learner,
-        )
+        run
         for learner in LEARNERS.values()
-        for seed in range(size.seeds)
+        for run in BudgetLearning.repeat(
+            f"budget-learning/{learner}", EPISODES, EVERY, size, world=WORLD, learner=learner
+        )
     )
 
 

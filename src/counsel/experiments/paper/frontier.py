@@ -36,7 +36,6 @@ class Front:
     world: str
 
     def rows(self) -> Rows:
-        """Plan."""
         problem = make(self.world)
         vertices = frontier(problem).vertices
         advisers = (never_advise, as_if_all_listened, always_best_action)

@@ -36,7 +36,6 @@ class WrongAdherence:
     grid: tuple[float, ...] = GRID
 
     def rows(self) -> Rows:
-        """Plan for each assumed adherence, and evaluate with each true one."""
         problems = {theta: make(self.world, adherence=theta) for theta in self.grid}
         policies = {t: solve(p, allow_reverse=False).policy for t, p in problems.items()}
         lines = []

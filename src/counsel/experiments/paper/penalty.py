@@ -20,14 +20,11 @@ from counsel.experiments.paper.regret import (
 from counsel.experiments.rows import Rows, RowsByRun, seeds_of, series
 from counsel.experiments.run_types import flight_of
 
-ENOUGH = 0.05
-"""A smaller value gap counts as none."""
-
+ENOUGH = 0.05  # a smaller value gap counts as none
 PHASES = {1: (0, 7), 2: (7, 14), 3: (14, 20)}
 """The columns of the phases of our map (stars, walls, both); column and step are equal."""
 
-QUIET_PHASE = {"greedy": 1, "safe": 2}
-"""The phase in which each person does well without advice."""
+QUIET_PHASE = {"greedy": 1, "safe": 2}  # the phase in which each person does well without advice
 
 
 def runs(size: Size) -> tuple[Run, ...]:
@@ -41,11 +38,6 @@ def gaps(rows: RowsByRun, person: str, penalty: float) -> tuple[np.ndarray, np.n
     x, y = series(rows, name, "value_gap", over="explored", when=0, penalty=penalty)
     last, end = series(rows, name, "value_gap", over="explored", when=1, penalty=penalty)
     return np.append(x[1:], last), np.concatenate((y[:, 1:], end), axis=1)
-
-
-def ends(rows: RowsByRun, person: str, penalty: float) -> np.ndarray:
-    """Return the last value gap of each seed for a penalty."""
-    return series(rows, f"regret-{person}/rfe-ad", "value_gap", when=1, penalty=penalty)[1][:, 0]
 
 
 def pictures(rows: RowsByRun) -> tuple[Picture, ...]:
@@ -66,7 +58,7 @@ def pictures(rows: RowsByRun) -> tuple[Picture, ...]:
 @for_each_person
 def claims(rows: RowsByRun, person: str) -> Claim:
     """Test that the gap closes for every penalty."""
-    last = np.stack([ends(rows, person, b) for b in PENALTIES]).max(axis=0)
+    last = np.stack([gaps(rows, person, b)[1][:, -1] for b in PENALTIES]).max(axis=0)
     text = f"{PEOPLE[person]}: the gap ends below {ENOUGH} for every β and seed."
     return Claim.below(text, "largest gap over β", last, ENOUGH, "at most {:.4f}")
 

@@ -49,18 +49,14 @@ def ucb_ad(person: str, size: Size) -> Spec:
 
 def explorer_runs(person: str, size: Size) -> tuple[Discovery, ...]:
     """Return the runs of RFE; it explores without rewards, so one run serves every penalty."""
-    full = EPISODES[person]
-    return tuple(
-        Discovery(
-            id=f"regret-{person}/rfe-ad#{seed}",
-            world=f"flappy-bird/{person}",
-            episodes=size.episodes(full),
-            every=size.every(EVERY[person], full),
-            seed=seed,
-            penalties=PENALTIES,
-            shown=SHOWN,
-        )
-        for seed in range(size.seeds)
+    return Discovery.repeat(
+        f"regret-{person}/rfe-ad",
+        EPISODES[person],
+        EVERY[person],
+        size,
+        world=f"flappy-bird/{person}",
+        penalties=PENALTIES,
+        shown=SHOWN,
     )
 
 

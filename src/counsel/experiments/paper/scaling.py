@@ -46,8 +46,7 @@ LEARNERS = {
 ORDERS = {"ucb-ad": (4, 2, 2), "ucbvi": (4, 1, 2), "euler": (4, 1, 2), "rfe": (6, 1, 2)}
 """Exponents of H (with S), S and 1/ε in the theorems (UCBVI and EULER: in the regret bounds)."""
 
-LOGARITHMS = 0.25
-"""The excess of a fitted exponent that logarithms can explain."""
+LOGARITHMS = 0.25  # the excess of a fitted exponent that logarithms can explain
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,7 +61,6 @@ class Growth:
     seed: int
 
     def rows(self) -> Rows:
-        """Learn with a doubling schedule."""
         problem = drawn_problem(self.height, self.columns, self.seed)
         _, settings = LEARNERS[self.learner]
         spec = Spec(
@@ -120,8 +118,7 @@ class Point(NamedTuple):
         return max(float(self.counts.mean()), 1.0)
 
 
-Points = dict[str, list[Point]]
-"""The points along each axis: H, S and 1/ε."""
+Points = dict[str, list[Point]]  # the points along each axis: H, S and 1/ε
 
 
 def count_late(run: Rows, epsilon: float) -> tuple[float, bool]:

@@ -26,7 +26,6 @@ class BestFlight:
     world: str
 
     def rows(self) -> Rows:
-        """Plan and fly."""
         problem = make(self.world)
         plan = solve(problem)
         flights = Simulator(problem).play(plan.policy, episodes=500, rng=np.random.default_rng(0))
