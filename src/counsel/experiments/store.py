@@ -41,11 +41,9 @@ class Store:
         self.folder = folder
 
     def path(self, run: Run) -> Path:
-        """Return the file of a run."""
         return self.folder / "runs" / f"{run.id}.parquet"
 
     def write(self, run: Run, result: RunResult) -> None:
-        """Store the result of a run."""
         import pyarrow as pa
         import pyarrow.parquet as pq
 

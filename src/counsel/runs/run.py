@@ -152,9 +152,12 @@ def run(  # noqa: PLR0913 (six, two of which show progress)
             stopping_rule_fired=fired,
         )
         if folder is not None:
-            _write_policy_and_picture(folder, spec, problem, learner, records)
+            for name in (POLICY, POLICY_TABLE):
+                save_policy(learner.policy, folder / name, problem=problem)
             if find_spec("matplotlib") is None:
                 say(f"{PICTURE} is left out: it needs matplotlib (pip install 'counsel[draw]')")
+            else:
+                save(draw_learning(records, title=spec.title), folder / PICTURE)
             write_manifest(folder, spec, problem, result.record())
             paths = [folder / name for name in (*FILES, MANIFEST)]
             result = replace(result, files=tuple(path for path in paths if path.exists()))
@@ -204,15 +207,6 @@ def _save_progress(folder: Path, learner: Learner, rng: Generator, records: list
     write_records(folder, records)
     if isinstance(learner, Resumable):
         suspend(learner, folder / LEARNER, rng=rng, record=records[-1])
-
-
-def _write_policy_and_picture(
-    folder: Path, spec: Spec, problem: AdviceProblem, learner: Learner, records: list[Record]
-) -> None:
-    for name in (POLICY, POLICY_TABLE):
-        save_policy(learner.policy, folder / name, problem=problem)
-    if find_spec("matplotlib") is not None:
-        save(draw_learning(records, title=spec.title), folder / PICTURE)
 
 
 def matches_by_advice(learner: Learner) -> tuple[Ints, Ints] | None:

@@ -96,7 +96,7 @@ def ward_table(*, shifts: int, rng: np.random.Generator) -> Table:
     H, A = problem.horizon, len(ACTIONS)
     # Each nurse listens more or less than the average nurse.
     level = rng.beta(8.0, 2.0, size=NURSES) / 0.8
-    rows: dict[str, list[object]] = {name: [] for name in DECISION_COLUMNS}
+    rows: list[tuple[object, ...]] = []
     begin = np.datetime64("2026-01-05T07:00")
     for shift in range(shifts):
         nurse = int(rng.integers(NURSES))
@@ -114,7 +114,7 @@ def ward_table(*, shifts: int, rng: np.random.Generator) -> Table:
             action = draw_index(law, rng)
             next_state = draw_index(_TRANSITION[state, action], rng)
             ended = next_state == len(STATES) - 1
-            row = (
+            decision = (
                 f"shift-{shift:05d}",
                 turn,
                 f"nurse-{nurse:02d}",
@@ -129,9 +129,9 @@ def ward_table(*, shifts: int, rng: np.random.Generator) -> Table:
                 ended,
                 not ended and turn == H - 1,
             )
-            for name, value in zip(DECISION_COLUMNS, row, strict=True):
-                rows[name].append(value)
+            rows.append(decision)
             if ended:
                 break
             state = next_state
-    return {name: column(rows[name], kind) for name, kind in DECISION_COLUMNS.items()}
+    columns = zip(DECISION_COLUMNS.items(), zip(*rows, strict=True), strict=True)
+    return {name: column(values, kind) for (name, kind), values in columns}

@@ -78,12 +78,10 @@ def _draw_gaps(x: str, of: Callable[[str, str], tuple[np.ndarray, np.ndarray]]) 
 
 def learning_claims(rows: RowsByRun) -> tuple[Claim, ...]:
     """Test which learner is closer to the best while learning."""
-    gaps = {
-        key: np.abs(while_learning(rows, key, "value_gap")[1]).mean(axis=1)
-        for key in LEARNERS.values()
-    }
-    rfe, uc = gaps["rfe-cmdp"], gaps["uc-cfh"]
-    last = np.abs(while_learning(rows, "rfe-cmdp", "value_gap")[1][:, -1])
+    rfe_gap, uc_gap = (
+        np.abs(while_learning(rows, key, "value_gap")[1]) for key in LEARNERS.values()
+    )
+    rfe, uc, last = rfe_gap.mean(axis=1), uc_gap.mean(axis=1), rfe_gap[:, -1]
     return (
         Claim(
             "RFE-CMDP converges at least as fast as UC-CFH: its value gap is smaller on average "
@@ -107,14 +105,12 @@ def transfer_claims(rows: RowsByRun) -> tuple[Claim, ...]:
     """Test whether learning for one budget serves other budgets."""
     budgets, _ = afterwards(rows, "rfe-cmdp", "value_gap")
     other = budgets > 1.0
-    worst = {}
-    for key in LEARNERS.values():
-        gap = afterwards(rows, key, "value_gap")[1]
-        over = -afterwards(rows, key, "advice_gap")[1]
-        worst[key] = np.maximum(gap, over)
-    rfe = worst["rfe-cmdp"][:, other].max(axis=1)
-    uc = worst["uc-cfh"][:, other].max(axis=1)
-    first = worst["uc-cfh"][:, ~other].max(axis=1)
+    rfe_worst, uc_worst = (
+        np.maximum(afterwards(rows, key, "value_gap")[1], -afterwards(rows, key, "advice_gap")[1])
+        for key in LEARNERS.values()
+    )
+    rfe, uc = rfe_worst[:, other].max(axis=1), uc_worst[:, other].max(axis=1)
+    first = uc_worst[:, ~other].max(axis=1)
     near = f"neither the value gap nor the pieces beyond the budget exceed {ENOUGH}"
     return (
         Claim.below(

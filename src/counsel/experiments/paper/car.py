@@ -14,11 +14,11 @@ from counsel.baselines.reference_advisers import as_if_all_listened
 from counsel.drawing.figure_style import Line, draw_lines, name_axes, subplots
 from counsel.estimate.intervals import interval
 from counsel.experiments.experiment import Claim, Experiment, Picture, Run, Size
+from counsel.experiments.paper.regret import ucb_ad
 from counsel.experiments.rows import Rows, RowsByRun, last_of, seeds_of, series
 from counsel.experiments.run_types import Discovery, learning_runs
 from counsel.planning.evaluate import evaluate
 from counsel.planning.solve import solve
-from counsel.runs.spec import Spec
 from counsel.worlds.catalogue import make
 
 WORLD, EPISODES, EVERY = "car-driving/myopic", 400_000, 8000
@@ -51,13 +51,7 @@ def explorer_runs(size: Size) -> tuple[Run, ...]:
 
 def runs(size: Size) -> tuple[Run, ...]:
     """Return the runs of UCB-AD and RFE-AD, and the plan as if everybody listened."""
-    spec = Spec(
-        world=WORLD,
-        algorithm="ucb-ad",
-        bound="paper",
-        episodes=size.episodes(EPISODES),
-        every=size.every(EVERY, EPISODES),
-    )
+    spec = ucb_ad(WORLD, EPISODES, EVERY, size)
     naive = NaivePlan(id="car-regret/all-listen#0", world=WORLD)
     return (*learning_runs("car-regret/ucb-ad", spec, size), *explorer_runs(size), naive)
 

@@ -35,16 +35,10 @@ def for_each_person(
     return lambda rows: tuple(claim(rows, person) for person in PEOPLE)
 
 
-def ucb_ad(person: str, size: Size) -> Spec:
-    """Return the settings of the paper's UCB-AD."""
-    full = EPISODES[person]
-    return Spec(
-        world=f"flappy-bird/{person}",
-        algorithm="ucb-ad",
-        bound="paper",
-        episodes=size.episodes(full),
-        every=size.every(EVERY[person], full),
-    )
+def ucb_ad(world: str, full: int, every: int, size: Size) -> Spec:
+    """Return the settings of UCB-AD with the paper's width, episodes and updates."""
+    episodes, every = size.episodes(full), size.every(every, full)
+    return Spec(world=world, algorithm="ucb-ad", bound="paper", episodes=episodes, every=every)
 
 
 def explorer_runs(person: str, size: Size) -> tuple[Discovery, ...]:
@@ -62,7 +56,7 @@ def explorer_runs(person: str, size: Size) -> tuple[Discovery, ...]:
 
 def runs(person: str, size: Size) -> tuple[Run, ...]:
     """Return the runs of the three learners, and of EULER with a smaller bonus."""
-    ucb = ucb_ad(person, size)
+    ucb = ucb_ad(f"flappy-bird/{person}", EPISODES[person], EVERY[person], size)
     burn_in = size.episodes(BURN_IN)
     euler = replace(ucb, algorithm="euler", bound=None, burn_in=burn_in, delta=0.1)
     specs = {"ucb-ad": ucb, "euler": euler, "euler-0.1": replace(euler, scale=0.1)}
@@ -129,14 +123,13 @@ LEVELS = {"high": 0.8, "low": 0.4}
 
 def adherence_runs(size: Size) -> tuple[Run, ...]:
     """Return the runs of UCB-AD with people of high and of low adherence."""
-    return tuple(
-        run
-        for person in PEOPLE
-        for level in LEVELS
-        for run in learning_runs(
-            f"regret-adherence/{person}-{level}", ucb_ad(person, size), size, adherence=level
-        )
-    )
+    runs: list[Run] = []
+    for person in PEOPLE:
+        spec = ucb_ad(f"flappy-bird/{person}", EPISODES[person], EVERY[person], size)
+        for level in LEVELS:
+            name = f"regret-adherence/{person}-{level}"
+            runs += learning_runs(name, spec, size, adherence=level)
+    return tuple(runs)
 
 
 def adherence_pictures(rows: RowsByRun) -> tuple[Picture, ...]:

@@ -11,7 +11,6 @@ fitted through it. RFE is not run; its stopping time is computed, for rows with 
 """
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -127,26 +126,6 @@ def count_late(run: Rows, epsilon: float) -> tuple[float, bool]:
     return float(run["block"][late].sum()), bool(late[-1])
 
 
-def points_along(point: Callable[[float, int, int, float], Point]) -> Points:
-    """Return the points along each axis; ``point`` takes size, height, columns and ε."""
-    return {
-        "H": [point(columns, ROWS, columns, EPSILON) for columns in LENGTHS],
-        "S": [point(height * COLUMNS + 1, height, COLUMNS, EPSILON) for height in HEIGHTS],
-        "1/ε": [point(1.0 / epsilon, ROWS, COLUMNS, epsilon) for epsilon in EPSILONS],
-    }
-
-
-def measured_points(rows: RowsByRun, learner: str) -> Points:
-    """Return the measured counts of a learner."""
-
-    def point(size: float, height: int, columns: int, epsilon: float) -> Point:
-        runs = seeds_of(rows, f"scaling/{learner}-{height}x{columns}")
-        counts, censored = zip(*(count_late(run, epsilon) for run in runs), strict=True)
-        return Point(size, np.array(counts), np.array(censored))
-
-    return points_along(point)
-
-
 def exponent(points: list[Point]) -> float:
     """Return the slope of log(count) over log(size) without censored points; NaN below three."""
     clear = [(point.size, point.mean) for point in points if not point.censored.any()]
@@ -179,26 +158,34 @@ def stopping_time(H: int, height: int, epsilon: float, *, delta: float = 0.1) ->
     return high * height * B
 
 
-def computed_points() -> Points:
-    """Return the stopping times of RFE."""
+def points_of(rows: RowsByRun, learner: str) -> Points:
+    """Return the counts of a learner, or the stopping times of RFE, along each axis."""
 
     def point(size: float, height: int, columns: int, epsilon: float) -> Point:
-        return Point(size, np.array([stopping_time(columns, height, epsilon)]), np.array([False]))
+        if learner == "rfe":
+            time = stopping_time(columns, height, epsilon)
+            return Point(size, np.array([time]), np.array([False]))
+        runs = seeds_of(rows, f"scaling/{learner}-{height}x{columns}")
+        counts, censored = zip(*(count_late(run, epsilon) for run in runs), strict=True)
+        return Point(size, np.array(counts), np.array(censored))
 
-    return points_along(point)
+    return {
+        "H": [point(columns, ROWS, columns, EPSILON) for columns in LENGTHS],
+        "S": [point(height * COLUMNS + 1, height, COLUMNS, EPSILON) for height in HEIGHTS],
+        "1/ε": [point(1.0 / epsilon, ROWS, COLUMNS, epsilon) for epsilon in EPSILONS],
+    }
 
 
-def exponents(rows: RowsByRun) -> dict[str, tuple[float, ...]]:
-    """Return the fitted exponents of H, S and 1/ε of each learner, and of RFE's stopping times."""
-    points = {name: measured_points(rows, name) for name in LEARNERS} | {"rfe": computed_points()}
-    return {name: tuple(exponent(p) for p in axes.values()) for name, axes in points.items()}
+def exponents(rows: RowsByRun, learner: str) -> tuple[float, ...]:
+    """Return the fitted exponents of H, S and 1/ε."""
+    return tuple(exponent(points) for points in points_of(rows, learner).values())
 
 
 def pictures(rows: RowsByRun) -> tuple[Picture, ...]:
     """Draw the counts over H, S and 1/ε, with hollow marks where censored."""
     figure, panels = subplots(3, height=3.8, width=10.5)
-    points = {label: measured_points(rows, name) for name, (label, _) in LEARNERS.items()}
-    points["RFE, computed"] = computed_points()
+    points = {label: points_of(rows, name) for name, (label, _) in LEARNERS.items()}
+    points["RFE, computed"] = points_of(rows, "rfe")
     for axes, axis in zip(panels, ("H", "S", "1/ε"), strict=True):
         axes.set_xscale("log")
         axes.set_yscale("log")
@@ -229,10 +216,11 @@ def pictures(rows: RowsByRun) -> tuple[Picture, ...]:
 def orders(rows: RowsByRun) -> str:
     """Return the fitted exponents and those of the theorems, in words."""
     words = []
-    for name, fitted in exponents(rows).items():
+    for name in (*LEARNERS, "rfe"):
         order = ORDERS.get(name.removesuffix("-0.01"))
         theory = "" if order is None else f" (theory {', '.join(map(str, order))})"
-        words.append(f"{LEARNERS[name][0] if name in LEARNERS else 'RFE'} {_list(fitted)}{theory}")
+        label = LEARNERS[name][0] if name in LEARNERS else "RFE"
+        words.append(f"{label} {_list(exponents(rows, name))}{theory}")
     return "Fitted exponents of H, S and 1/ε: " + "; ".join(words) + "."
 
 
@@ -243,7 +231,7 @@ def _list(fitted: tuple[float, ...]) -> str:
 def claims(rows: RowsByRun) -> tuple[Claim, ...]:
     """Test whether UCB-AD needs fewer episodes, and grows no faster than its theorem."""
     counts, ucbvi, euler = (
-        np.array([p.counts.mean() for axis in measured_points(rows, name).values() for p in axis])
+        np.array([p.counts.mean() for axis in points_of(rows, name).values() for p in axis])
         for name in ("ucb-ad", "ucbvi", "euler")
     )
     least = np.minimum(ucbvi, euler)
@@ -268,7 +256,7 @@ def claims(rows: RowsByRun) -> tuple[Claim, ...]:
 
 def _grows(rows: RowsByRun, name: str, text: str) -> Claim:
     """Compare fitted exponents with a theorem's, allowing for logarithms."""
-    fitted, order = exponents(rows)[name], ORDERS[name]
+    fitted, order = exponents(rows, name), ORDERS[name]
     excesses = [e - o for e, o in zip(fitted, order, strict=True) if not math.isnan(e)]
     largest = max(excesses, default=math.nan)
     return Claim(
