@@ -27,9 +27,7 @@ CELL = 0.45  # inches per cell
 DOTS = 100  # dots per inch
 DASHES = (0, (3, 2))
 
-LEGEND, CAPTION, LETTER = 3.6, 4.3, 0.075
-"""Widths in inches: the legend, the longest caption, a letter of the title."""
-
+LEGEND, CAPTION, LETTER = 3.6, 4.3, 0.075  # inches: the legend, the longest caption, a letter
 MARGIN = 0.12  # inches around a picture of cells
 
 

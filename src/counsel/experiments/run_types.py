@@ -135,24 +135,33 @@ class Discovery(Exploration):
         learner, simulator = self.build(problem, learner_rng), Simulator(problem)
         best = {b: solve(problem, penalty=b).penalised_value for b in self.penalties}
         regret, lines = dict.fromkeys(self.penalties, 0.0), list[tuple[float, ...]]()
+
+        def policy_at(penalty: float) -> Policy:
+            return Policy.trusted(learner.best_advice(penalty), n_actions=problem.n_actions)
+
+        def value_gap(penalty: float, best: float) -> tuple[float, float]:
+            evaluation = evaluate(problem, policy_at(penalty))
+            value = evaluation.value - penalty * evaluation.advice_count
+            return best - value, evaluation.advice_count
+
         for begin in range(0, self.episodes, self.every):
             size = min(self.every, self.episodes - begin)
             for penalty in self.penalties:
-                gap, pieces = value_gap(problem, learner, penalty, best[penalty])
+                gap, pieces = value_gap(penalty, best[penalty])
                 regret[penalty] += size * max(gap, 0.0)
                 numbers = (gap, pieces, regret[penalty], best[penalty])
                 lines.append((0, begin + size, begin, penalty, *numbers))
             learner.explore(simulator, episodes=size, rng=episode_rng)
         for penalty in (*self.penalties, *self.asked):
             value = solve(problem, penalty=penalty).penalised_value
-            gap, pieces = value_gap(problem, learner, penalty, value)
+            gap, pieces = value_gap(penalty, value)
             numbers = (gap, pieces, np.nan, value)
             lines.append((1, self.episodes, self.episodes, penalty, *numbers))
         names = ("when", "episode", "explored", "penalty", "value_gap", "advice_count", "regret")
         columns = to_columns((*names, "best"), lines)
         if np.isnan(self.shown):
             return columns
-        policy = policy_at(learner, self.shown, problem.n_actions)
+        policy = policy_at(self.shown)
         flights = simulator.play(policy, episodes=500, rng=flight_rng)
         return pad_columns(
             columns
@@ -221,20 +230,6 @@ class BudgetLearning(Exploration):
             )
         reward = problem.mdp.reward
         return RFE(problem.shape, rng=rng, scale=0.1, reward=reward, budget=self.budget)
-
-
-def policy_at(learner: RewardFreeLearner, penalty: float, n_actions: int) -> Policy:
-    """Return what the learner would advise at a penalty."""
-    return Policy.trusted(learner.best_advice(penalty), n_actions=n_actions)
-
-
-def value_gap(
-    problem: AdviceProblem, learner: RewardFreeLearner, penalty: float, best: float
-) -> tuple[float, float]:
-    """Return the value gap of the learner's policy at a penalty, and its pieces of advice."""
-    evaluation = evaluate(problem, policy_at(learner, penalty, problem.n_actions))
-    value = evaluation.value - penalty * evaluation.advice_count
-    return best - value, evaluation.advice_count
 
 
 def most_common_flight(flights: Episodes, prefix: str = "") -> dict[str, np.ndarray]:

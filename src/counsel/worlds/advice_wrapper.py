@@ -24,11 +24,8 @@ Habit = Callable[[Any], "ArrayLike | int"]
 Adherence = Callable[[Any, int], float]
 """Returns the probability that the person takes an advice at an observation."""
 
-PERSON_STREAM = 1
-"""Added to the seed of the world, so that person and world have separate random streams."""
-
-SUM_TOLERANCE = 1e-5
-"""Tolerance for the sum of a person's probabilities, which may come in single precision."""
+PERSON_STREAM = 1  # added to the seed of the world, to give the person a random stream of their own
+SUM_TOLERANCE = 1e-5  # a person's probabilities may come in single precision
 
 
 class AdviceWrapper(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):

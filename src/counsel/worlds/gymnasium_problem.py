@@ -108,17 +108,14 @@ def _newest_id(name: str) -> str:
     """Return the id with its newest version; if there is none, name the version installed."""
     if name in gymnasium.registry or ":" in name:  # gymnasium.make resolves "module:id"
         return name
-    stem = _stem(name)
-    versions = [spec for spec in gymnasium.registry.values() if _stem(spec.id) == stem]
-    if not versions:
-        stem = name.partition("-v")[0]
+    for stem in (_stem(name), name.partition("-v")[0]):
         versions = [spec for spec in gymnasium.registry.values() if _stem(spec.id) == stem]
-    if not versions:
-        raise CounselError(f"Gymnasium has no environment {name!r}")
-    newest = max(versions, key=lambda spec: spec.version or 0)
-    if name != stem:
-        raise CounselError(f"Gymnasium has no environment {name!r}; {newest.id!r} is installed")
-    return newest.id
+        if versions:
+            newest = max(versions, key=lambda spec: spec.version or 0).id
+            if name == stem:
+                return newest
+            raise CounselError(f"Gymnasium has no environment {name!r}; {newest!r} is installed")
+    raise CounselError(f"Gymnasium has no environment {name!r}")
 
 
 def _stem(name: str) -> str:

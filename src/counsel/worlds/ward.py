@@ -39,9 +39,7 @@ _OWN = np.array(
         [1.00, 0.00, 0.00],
     ]
 )
-_HEALTH = np.array([1.0, 0.9, 0.5, 0.1, 0.0])
-"""The reward of each state of the patient at the end of a round."""
-
+_HEALTH = np.array([1.0, 0.9, 0.5, 0.1, 0.0])  # the reward of each state at the end of a round
 _EFFORT = np.array([0.0, 0.05, 0.15])
 _TRANSITION = np.array(
     [

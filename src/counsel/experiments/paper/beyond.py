@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from counsel.drawing.figure_style import Line, draw_lines, name_axes, subplots
+from counsel.drawing.figure_style import Line, draw_lines, subplots
 from counsel.estimate.intervals import interval
 from counsel.experiments.experiment import Claim, Experiment, Picture, Run, Size
 from counsel.experiments.paper.regret import PEOPLE
@@ -63,9 +63,9 @@ def pictures(rows: RowsByRun) -> tuple[Picture, ...]:
     figure, panels = subplots(2, height=4.0)
     for axes, person in zip(panels, PEOPLE, strict=True):
         axes.set_yscale("log")
-        lines = [Line(label, *regret_of(rows, f"{person}-{key}")) for key, label in NAMES.items()]
-        draw_lines(axes, [Line(n, x, np.maximum(y, 0.1)) for n, x, y in lines], zero=False)
-        name_axes(axes, "episodes", "regret (logarithmic)", PEOPLE[person])
+        regrets = {label: regret_of(rows, f"{person}-{key}") for key, label in NAMES.items()}
+        lines = [Line(label, x, np.maximum(y, 0.1)) for label, (x, y) in regrets.items()]
+        draw_lines(axes, lines, "episodes", "regret (logarithmic)", PEOPLE[person])
     caption = (
         "Regret of the paper's UCB-AD and of learners that use more of the structure. The axis is "
         "logarithmic because they differ by factors of ten and more."

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from counsel.drawing.figure_style import Line, draw_lines, name_axes, subplots
+from counsel.drawing.figure_style import Line, draw_lines, subplots
 from counsel.drawing.palette import INK
 from counsel.estimate.intervals import interval
 from counsel.experiments.experiment import Claim, Experiment, Picture, Run, Size
@@ -70,9 +70,8 @@ def _draw_gaps(x: str, of: Callable[[str, str], tuple[np.ndarray, np.ndarray]]) 
     figure, panels = subplots(2)
     labels = {"value_gap": "value gap", "advice_gap": "budget less pieces of advice"}
     for axes, (column, label) in zip(panels, labels.items(), strict=True):
-        draw_lines(axes, [Line(name, *of(key, column)) for name, key in LEARNERS.items()])
+        draw_lines(axes, [Line(name, *of(key, column)) for name, key in LEARNERS.items()], x, label)
         axes.axhline(0.0, color=INK, linewidth=0.8)
-        name_axes(axes, x, label)
     return figure
 
 

@@ -11,7 +11,7 @@ from typing import ClassVar
 import numpy as np
 
 from counsel.baselines.reference_advisers import as_if_all_listened
-from counsel.drawing.figure_style import Line, draw_lines, name_axes, subplots
+from counsel.drawing.figure_style import Line, draw_lines, subplots
 from counsel.estimate.intervals import interval
 from counsel.experiments.experiment import Claim, Experiment, Picture, Run, Size
 from counsel.experiments.paper.regret import ucb_ad
@@ -66,8 +66,8 @@ def pictures(rows: RowsByRun) -> tuple[Picture, ...]:
     figure, panels = subplots(2)
     for axes, column in zip(panels, ("value_gap", "regret"), strict=True):
         ucb = Line("UCB-AD", *series(rows, "car-regret/ucb-ad", column))
-        draw_lines(axes, [ucb, Line("RFE-AD", *without_penalty(rows, column))])
-        name_axes(axes, "episodes", column.replace("_", " "))
+        rfe = Line("RFE-AD", *without_penalty(rows, column))
+        draw_lines(axes, [ucb, rfe], "episodes", column.replace("_", " "))
     caption = "Value gap and regret of learning to advise a driver."
     return (Picture.of("car-regret", figure, caption, claims(rows)),)
 
@@ -120,10 +120,9 @@ def penalty_pictures(rows: RowsByRun) -> tuple[Picture, ...]:
     """Draw learnt and best values for every penalty."""
     penalty, best, learnt = by_penalty(rows)
     figure, (left, right) = subplots(2)
-    draw_lines(left, [Line("learnt", penalty, learnt), Line("best", penalty, best[None])])
-    draw_lines(right, [Line("RFE-β", penalty, best - learnt)])
-    name_axes(left, "penalty β", "value less penalty")
-    name_axes(right, "penalty β", "value gap")
+    values = [Line("learnt", penalty, learnt), Line("best", penalty, best[None])]
+    draw_lines(left, values, "penalty β", "value less penalty")
+    draw_lines(right, [Line("RFE-β", penalty, best - learnt)], "penalty β", "value gap")
     caption = "The policies of RFE for ten penalties, from the runs of car-regret."
     return (Picture.of("car-penalty", figure, caption, penalty_claims(rows)),)
 

@@ -53,7 +53,7 @@ class Front:
 def runs(size: Size) -> tuple[Run, ...]:
     """Return the frontiers of both people, and the runs of RFE."""
     fronts = [Front(id=f"frontier/{p}#0", world=f"flappy-bird/{p}") for p in PEOPLE]
-    return (*fronts, *(run for person in PEOPLE for run in explorer_runs(person, size)))
+    return (*fronts, *explorer_runs(size, *PEOPLE))
 
 
 def learnt_points(rows: RowsByRun, person: str) -> tuple[np.ndarray, np.ndarray]:

@@ -6,7 +6,7 @@ RFE explores without rewards, so these are the runs of the regret experiments, e
 
 import numpy as np
 
-from counsel.drawing.figure_style import Line, draw_lines, name_axes, subplots
+from counsel.drawing.figure_style import Line, draw_lines, subplots
 from counsel.drawing.maps import draw_map
 from counsel.estimate.intervals import interval
 from counsel.experiments.experiment import Claim, Experiment, Picture, Run, Size
@@ -29,7 +29,7 @@ QUIET_PHASE = {"greedy": 1, "safe": 2}  # the phase in which each person does we
 
 def runs(size: Size) -> tuple[Run, ...]:
     """Return the runs of RFE for both people."""
-    return tuple(run for person in PEOPLE for run in explorer_runs(person, size))
+    return explorer_runs(size, *PEOPLE)
 
 
 def gaps(rows: RowsByRun, person: str, penalty: float) -> tuple[np.ndarray, np.ndarray]:
@@ -46,8 +46,7 @@ def pictures(rows: RowsByRun) -> tuple[Picture, ...]:
     for axes, person in zip(panels, PEOPLE, strict=True):
         axes.set_xscale("log")
         lines = [Line(f"β = {b:g}", *gaps(rows, person, b)) for b in PENALTIES]
-        draw_lines(axes, lines)
-        name_axes(axes, "episodes (logarithmic)", "value gap", PEOPLE[person])
+        draw_lines(axes, lines, "episodes (logarithmic)", "value gap", PEOPLE[person])
     caption = (
         "Value gaps of the advice of RFE-β after so many explored episodes, from its first update "
         "on. The axis of episodes is logarithmic because most of the change is early."

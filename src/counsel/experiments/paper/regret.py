@@ -13,7 +13,7 @@ from functools import partial
 
 import numpy as np
 
-from counsel.drawing.figure_style import Line, draw_lines, name_axes, subplots
+from counsel.drawing.figure_style import Line, draw_lines, subplots
 from counsel.estimate.intervals import interval
 from counsel.experiments.experiment import Claim, Experiment, Picture, Run, Size
 from counsel.experiments.rows import RowsByRun, last_of, series
@@ -41,16 +41,20 @@ def ucb_ad(world: str, full: int, every: int, size: Size) -> Spec:
     return Spec(world=world, algorithm="ucb-ad", bound="paper", episodes=episodes, every=every)
 
 
-def explorer_runs(person: str, size: Size) -> tuple[Discovery, ...]:
+def explorer_runs(size: Size, *people: str) -> tuple[Discovery, ...]:
     """Return the runs of RFE; it explores without rewards, so one run serves every penalty."""
-    return Discovery.repeat(
-        f"regret-{person}/rfe-ad",
-        EPISODES[person],
-        EVERY[person],
-        size,
-        world=f"flappy-bird/{person}",
-        penalties=PENALTIES,
-        shown=SHOWN,
+    settings = {"penalties": PENALTIES, "shown": SHOWN}
+    return tuple(
+        run
+        for person in people
+        for run in Discovery.repeat(
+            f"regret-{person}/rfe-ad",
+            EPISODES[person],
+            EVERY[person],
+            size,
+            world=f"flappy-bird/{person}",
+            **settings,
+        )
     )
 
 
@@ -65,7 +69,7 @@ def runs(person: str, size: Size) -> tuple[Run, ...]:
         for name, spec in specs.items()
         for run in learning_runs(f"regret-{person}/{name}", spec, size)
     ]
-    return (*learners, *explorer_runs(person, size))
+    return (*learners, *explorer_runs(size, person))
 
 
 def without_penalty(rows: RowsByRun, person: str) -> tuple[np.ndarray, np.ndarray]:
@@ -83,10 +87,8 @@ def pictures(person: str, rows: RowsByRun) -> tuple[Picture, ...]:
     }
     figure, (left, right) = subplots(2)
     lines = [Line(name, *points) for name, points in regret.items()]
-    draw_lines(left, lines)
-    draw_lines(right, lines[:2])
-    name_axes(left, "episodes", "regret", "all")
-    name_axes(right, "episodes", "regret", "without EULER")
+    draw_lines(left, lines, "episodes", "regret", "all")
+    draw_lines(right, lines[:2], "episodes", "regret", "without EULER")
     caption = (
         f"Regret of learning to advise {PEOPLE[person]}. Lines are means over seeds, bands "
         "95 % intervals."
@@ -140,8 +142,7 @@ def adherence_pictures(rows: RowsByRun) -> tuple[Picture, ...]:
             Line(f"θ = {theta}", *series(rows, f"regret-adherence/{person}-{level}", "regret"))
             for level, theta in LEVELS.items()
         ]
-        draw_lines(axes, lines)
-        name_axes(axes, "episodes", "regret", PEOPLE[person])
+        draw_lines(axes, lines, "episodes", "regret", PEOPLE[person])
     caption = "Regret of UCB-AD when all advice has the same adherence θ."
     return (Picture.of("regret-adherence", figure, caption, adherence_claims(rows)),)
 
