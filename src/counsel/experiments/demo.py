@@ -2,12 +2,8 @@
 
 Learning runs in this process. Meanwhile a second process computes what needs no learning: the
 frontier, advice at every step, and flights without advice. Each process compiles other kernels and
-finds the rest on disk, so the first run on two cores takes little more than half as long.
-
-====================  =============================================================
-``index.html``        the page
-``greedy``, ``safe``  one folder per player, as ``counsel learn -o`` writes it
-====================  =============================================================
+finds the rest on disk, so the first run on two cores takes little more than half as long. The files
+are described in docs/reference/files.md.
 """
 
 import time

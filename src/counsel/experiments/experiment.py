@@ -5,7 +5,7 @@ the learner, and the seed. Its ``rows`` depend only on its fields. *Pictures* an
 from saved rows alone, so both can be made again without running anything.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -73,12 +73,24 @@ class Claim:
     holds: bool
 
     @classmethod
+    def of(  # noqa: PLR0913 (the fields)
+        cls,
+        text: str,
+        measured: str,
+        quantity: str,
+        values: Sequence[float] | Floats,
+        holds: object,
+        source: str = "paper",
+    ) -> "Claim":
+        """Return a claim with the mean and the interval of values over seeds."""
+        return cls(text, source, measured, quantity, interval(values), bool(holds))
+
+    @classmethod
     def below(
         cls, text: str, quantity: str, values: Floats, limit: float, form: str = "at most {:.3f}"
     ) -> "Claim":
         """Claim for the paper that a value is below a limit for every seed; show the largest."""
-        most, holds = form.format(values.max()), bool((values < limit).all())
-        return cls(text, "paper", most, quantity, interval(values), holds)
+        return cls.of(text, form.format(values.max()), quantity, values, (values < limit).all())
 
     @classmethod
     def less(
@@ -86,7 +98,7 @@ class Claim:
     ) -> "Claim":
         """Claim for the paper that one value is below another for every seed; show both means."""
         means = f"{form.format(less.mean())} against {more.mean():,.0f} on average"
-        return cls(text, "paper", means, quantity, interval(more - less), bool((less < more).all()))
+        return cls.of(text, means, quantity, more - less, (less < more).all())
 
     @property
     def sentence(self) -> str:

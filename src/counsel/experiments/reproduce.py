@@ -1,13 +1,5 @@
 """Experiments in a folder: execute missing runs, draw figures, test claims, write the report.
 
-====================  =====================================================================
-``manifest.json``     the scale, and the experiments with their numbers of seeds
-``runs/…``            one Parquet file per run (``store.py``)
-``figures/…``         every picture as PNG and SVG
-``claims.json``       every claim, its measurement, and whether it holds
-``report.html``       all of these on one page
-====================  =====================================================================
-
 Pictures, claims and the report are made from the stored runs and can be made again (``publish``).
 A folder has one scale; experiments and seeds may be added. The report leaves out unfinished
 experiments and names them.

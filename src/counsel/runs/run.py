@@ -2,14 +2,7 @@
 
 A run that is stopped leaves its records and its learner; ``run(..., resume=True)`` then continues
 as if it had never stopped. A long run is saved every minute, so a crash costs at most a minute.
-
-====================  =============================================================
-``record.csv``        one row per record: episode, value_gap, regret, advice_count, seconds
-``regret.png``        the regret and the value gap
-``policy.csv``        the learnt policy, for people; ``policy.npz`` for programs
-``learner.npz``       the learner, to resume the run
-``manifest.json``     settings, seed, versions, and the result
-====================  =============================================================
+The files of the folder are described in docs/reference/files.md.
 """
 
 import signal

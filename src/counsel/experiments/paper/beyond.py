@@ -10,7 +10,6 @@ from dataclasses import replace
 import numpy as np
 
 from counsel.drawing.figure_style import Line, draw_lines, subplots
-from counsel.estimate.intervals import interval
 from counsel.experiments.experiment import Claim, Experiment, Picture, Run, Size
 from counsel.experiments.paper.regret import PEOPLE
 from counsel.experiments.rows import RowsByRun, series
@@ -89,13 +88,13 @@ def claims(rows: RowsByRun) -> tuple[Claim, ...]:
 def _claim(rows: RowsByRun, person: str, better: str, worse: str, text: str) -> Claim:
     """Compare the final regret of two learners."""
     less, more = (regret_of(rows, f"{person}-{key}")[1][:, -1] for key in (better, worse))
-    return Claim(
+    return Claim.of(
         f"{PEOPLE[person]}: {text}, on average.",
-        "ours",
         f"{less.mean():,.1f} against {more.mean():,.1f}",
         "regret saved",
-        interval(more - less),
-        bool(less.mean() < more.mean()),
+        more - less,
+        less.mean() < more.mean(),
+        "ours",
     )
 
 

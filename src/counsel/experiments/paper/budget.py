@@ -13,7 +13,6 @@ import numpy as np
 
 from counsel.drawing.figure_style import Line, draw_lines, subplots
 from counsel.drawing.palette import INK
-from counsel.estimate.intervals import interval
 from counsel.experiments.experiment import Claim, Experiment, Picture, Run, Size
 from counsel.experiments.paper.penalty import ENOUGH
 from counsel.experiments.rows import RowsByRun, series
@@ -82,14 +81,13 @@ def learning_claims(rows: RowsByRun) -> tuple[Claim, ...]:
     )
     rfe, uc, last = rfe_gap.mean(axis=1), uc_gap.mean(axis=1), rfe_gap[:, -1]
     return (
-        Claim(
+        Claim.of(
             "RFE-CMDP converges at least as fast as UC-CFH: its value gap is smaller on average "
             "over the episodes.",
-            "paper",
             f"{rfe.mean():.3f} against {uc.mean():.3f} per episode",
             "value gap of UC-CFH less that of RFE-CMDP",
-            interval(uc - rfe),
-            bool(rfe.mean() <= uc.mean()),
+            uc - rfe,
+            rfe.mean() <= uc.mean(),
         ),
         Claim.below(
             f"RFE-CMDP ends within {ENOUGH} of the best for D = 1, for every seed.",
@@ -118,13 +116,12 @@ def transfer_claims(rows: RowsByRun) -> tuple[Claim, ...]:
             rfe,
             ENOUGH,
         ),
-        Claim(
+        Claim.of(
             f"UC-CFH is not: for some D = 2 … 5 one of the two exceeds {ENOUGH}, for every seed.",
-            "paper",
             f"worst {uc.mean():.3f} on average",
             "worst over D",
-            interval(uc),
-            bool((uc >= ENOUGH).all()),
+            uc,
+            (uc >= ENOUGH).all(),
         ),
         Claim.below(
             f"UC-CFH is near-optimal for the budget it learnt for, D = 1: {near}.",

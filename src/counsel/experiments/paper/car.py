@@ -12,7 +12,6 @@ import numpy as np
 
 from counsel.baselines.reference_advisers import as_if_all_listened
 from counsel.drawing.figure_style import Line, draw_lines, subplots
-from counsel.estimate.intervals import interval
 from counsel.experiments.experiment import Claim, Experiment, Picture, Run, Size
 from counsel.experiments.paper.regret import ucb_ad
 from counsel.experiments.rows import Rows, RowsByRun, last_of, seeds_of, series
@@ -88,14 +87,13 @@ def claims(rows: RowsByRun) -> tuple[Claim, ...]:
             rfe,
             "{:,.1f}",
         ),
-        Claim(
+        Claim.of(
             "UCB-AD is near-optimal at a very early stage: within 1 % of the best after its first "
             "update.",
-            "paper",
             f"{early.mean():.4f} short of {best:.3f} after {episodes[0]:,.0f} episodes",
             "value gap after the first update",
-            interval(early),
-            bool((early < 0.01 * best).all()),
+            early,
+            (early < 0.01 * best).all(),
         ),
         Claim.below(
             "That is because the plan as if everybody listened is the best plan here.",

@@ -11,10 +11,9 @@ import numpy as np
 from counsel.baselines.reference_advisers import as_if_all_listened
 from counsel.drawing.figure_style import name_axes, subplots
 from counsel.drawing.palette import ADVICE, DARK_GOLD, HARM, INK
-from counsel.estimate.intervals import interval
 from counsel.experiments.experiment import Claim, Experiment, Picture, Run, Size
 from counsel.experiments.paper.penalty import ENOUGH
-from counsel.experiments.paper.regret import PEOPLE, explorer_runs, for_each_person
+from counsel.experiments.paper.regret import PEOPLE, explorer_runs, per_person
 from counsel.experiments.rows import Rows, RowsByRun, pad_columns, seeds_of
 from counsel.planning.best_action import always_best_action
 from counsel.planning.evaluate import evaluate
@@ -67,22 +66,21 @@ def learnt_points(rows: RowsByRun, person: str) -> tuple[np.ndarray, np.ndarray]
     return np.stack(pieces), np.stack(values)
 
 
-def front_of(rows: RowsByRun, person: str) -> tuple[np.ndarray, np.ndarray]:
-    """Return pieces and values of the vertices of the frontier."""
+def front_of(rows: RowsByRun, person: str) -> tuple[Rows, np.ndarray, np.ndarray]:
+    """Return the run, and pieces and values of the vertices of the frontier."""
     (run,) = seeds_of(rows, f"frontier/{person}")
     is_vertex = ~np.isnan(run["pieces"])
-    return run["pieces"][is_vertex], run["value"][is_vertex]
+    return run, run["pieces"][is_vertex], run["value"][is_vertex]
 
 
 def pictures(rows: RowsByRun) -> tuple[Picture, ...]:
     """Draw the frontier, the learnt policies on it, and the advisers below it."""
     figure, panels = subplots(2)
     for axes, person in zip(panels, PEOPLE, strict=True):
-        pieces, value = front_of(rows, person)
+        run, pieces, value = front_of(rows, person)
         axes.plot(pieces, value, color=ADVICE, linewidth=1.8)
         x, y = learnt_points(rows, person)
         axes.plot(x.ravel(), y.ravel(), "D", color=DARK_GOLD, markersize=4.5, label="RFE, learnt")
-        (run,) = seeds_of(rows, f"frontier/{person}")
         for i, (name, marker, colour) in enumerate(
             (("never", "o", INK), ("as if all listened", "s", HARM), ("always", "v", HARM))
         ):
@@ -96,22 +94,21 @@ def pictures(rows: RowsByRun) -> tuple[Picture, ...]:
     return (Picture.of("frontier", figure, caption, claims(rows)),)
 
 
-@for_each_person
+@per_person
 def claims(rows: RowsByRun, person: str) -> Claim:
     """Test that learnt policies lie on the frontier, and the plan as if all listened below."""
-    pieces, value = front_of(rows, person)
+    run, pieces, value = front_of(rows, person)
     x, y = learnt_points(rows, person)
     short = (np.interp(x, pieces, value) - y).max(axis=1)
-    (run,) = seeds_of(rows, f"frontier/{person}")
     naive = np.interp(run["adviser_pieces"][1], pieces, value) - run["adviser_value"][1]
-    return Claim(
+    return Claim.of(
         f"{PEOPLE[person]}: the policies that RFE learnt for β = 0, 0.2, 0.4 lie within {ENOUGH} "
         "of the frontier, and the plan as if all listened lies farther below it.",
-        "ours",
         f"at most {short.max():.4f} below; as if all listened {naive:.2f} below",
         "farthest below the frontier",
-        interval(short),
-        bool((short < ENOUGH).all() and naive > ENOUGH and (x[:, 0] > 0.0).all()),
+        short,
+        (short < ENOUGH).all() and naive > ENOUGH and (x[:, 0] > 0.0).all(),
+        "ours",
     )
 
 

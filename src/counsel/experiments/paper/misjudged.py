@@ -11,9 +11,8 @@ import numpy as np
 
 from counsel.drawing.figure_style import name_axes, subplots
 from counsel.drawing.palette import HARM, INK, WHITE
-from counsel.estimate.intervals import interval
 from counsel.experiments.experiment import Claim, Experiment, Picture, Run, Size
-from counsel.experiments.paper.regret import PEOPLE, for_each_person
+from counsel.experiments.paper.regret import PEOPLE, per_person
 from counsel.experiments.rows import Rows, RowsByRun, seeds_of, to_columns
 from counsel.planning.evaluate import evaluate
 from counsel.planning.solve import solve
@@ -81,20 +80,20 @@ def pictures(rows: RowsByRun) -> tuple[Picture, ...]:
     return (Picture.of("misjudged", figure, caption, claims(rows)),)
 
 
-@for_each_person
+@per_person
 def claims(rows: RowsByRun, person: str) -> Claim:
     """Test that planning for the true θ loses nothing, and planning as if all listened does."""
     (run,) = seeds_of(rows, f"misjudged/{person}")
     lost = lost_by(run)
     worst = float(lost[:, -1].max())
-    return Claim(
+    return Claim.of(
         f"{PEOPLE[person]}: planning for the true θ loses nothing, planning as if all listened "
         "loses reward for some θ.",
-        "ours",
         f"up to {worst:.2f} per episode",
         "largest loss",
-        interval([worst]),
-        bool(np.abs(np.diag(lost)).max() < 1e-9 and lost.min() > -1e-9 and worst > 1e-9),
+        [worst],
+        np.abs(np.diag(lost)).max() < 1e-9 and lost.min() > -1e-9 and worst > 1e-9,
+        "ours",
     )
 
 

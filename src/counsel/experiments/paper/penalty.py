@@ -8,15 +8,8 @@ import numpy as np
 
 from counsel.drawing.figure_style import Line, draw_lines, subplots
 from counsel.drawing.maps import draw_map
-from counsel.estimate.intervals import interval
 from counsel.experiments.experiment import Claim, Experiment, Picture, Run, Size
-from counsel.experiments.paper.regret import (
-    PENALTIES,
-    PEOPLE,
-    SHOWN,
-    explorer_runs,
-    for_each_person,
-)
+from counsel.experiments.paper.regret import PENALTIES, PEOPLE, SHOWN, explorer_runs, per_person
 from counsel.experiments.rows import Rows, RowsByRun, seeds_of, series
 from counsel.experiments.run_types import flight_of
 
@@ -54,7 +47,7 @@ def pictures(rows: RowsByRun) -> tuple[Picture, ...]:
     return (Picture.of("value-gap-penalty", figure, caption, claims(rows)),)
 
 
-@for_each_person
+@per_person
 def claims(rows: RowsByRun, person: str) -> Claim:
     """Test that the gap closes for every penalty."""
     last = np.stack([gaps(rows, person, b)[1][:, -1] for b in PENALTIES]).max(axis=0)
@@ -80,21 +73,20 @@ def trajectory_pictures(rows: RowsByRun) -> tuple[Picture, ...]:
     return tuple(pictures)
 
 
-@for_each_person
+@per_person
 def trajectory_claims(rows: RowsByRun, person: str) -> Claim:
     """Test in which phases advice is given."""
     quiet = QUIET_PHASE[person]
     pieces = [by_phase(run) for run in seeds_of(rows, f"regret-{person}/rfe-ad")]
     share = np.array([p[quiet] / max(sum(p.values()), 1e-12) for p in pieces])
     first, second = (n for n in PHASES if n != quiet)
-    return Claim(
+    return Claim.of(
         f"{PEOPLE[person]} at β = {SHOWN}: almost all advice comes in phases {first} and {second}, "
         f"less than a tenth of it in phase {quiet}.",
-        "paper",
         ", ".join(f"{np.mean([p[n] for p in pieces]):.2f} in phase {n}" for n in PHASES),
         f"share of advice in phase {quiet}",
-        interval(share),
-        bool((share < 0.1).all() and all(sum(p.values()) > 0.1 for p in pieces)),
+        share,
+        (share < 0.1).all() and all(sum(p.values()) > 0.1 for p in pieces),
     )
 
 

@@ -14,7 +14,6 @@ from functools import partial
 import numpy as np
 
 from counsel.drawing.figure_style import Line, draw_lines, subplots
-from counsel.estimate.intervals import interval
 from counsel.experiments.experiment import Claim, Experiment, Picture, Run, Size
 from counsel.experiments.rows import RowsByRun, last_of, series
 from counsel.experiments.run_types import Discovery, learning_runs
@@ -28,7 +27,7 @@ SHOWN = 0.3
 PEOPLE = {"greedy": "Policy Greedy", "safe": "Policy Safe"}
 
 
-def for_each_person(
+def per_person(
     claim: Callable[[RowsByRun, str], Claim],
 ) -> Callable[[RowsByRun], tuple[Claim, ...]]:
     """Return a function that tests a claim for both people."""
@@ -102,13 +101,12 @@ def claims(person: str, rows: RowsByRun) -> tuple[Claim, ...]:
     rfe = without_penalty(rows, person)[1][:, -1]
     euler = last_of(rows, f"regret-{person}/euler", "regret")
     means = f"{ucb.mean():,.0f}, {rfe.mean():,.0f} and {euler.mean():,.0f} on average"
-    order = Claim(
+    order = Claim.of(
         "UCB-AD has less regret than RFE-AD, and RFE-AD less than EULER, for every seed.",
-        "paper",
         means,
         "regret of RFE-AD less that of UCB-AD",
-        interval(rfe - ucb),
-        bool(((ucb < rfe) & (rfe < euler)).all()),
+        rfe - ucb,
+        ((ucb < rfe) & (rfe < euler)).all(),
     )
     tailored = Claim.below(
         "Both tailored algorithms are much more efficient than EULER: less than half its regret.",
@@ -147,7 +145,7 @@ def adherence_pictures(rows: RowsByRun) -> tuple[Picture, ...]:
     return (Picture.of("regret-adherence", figure, caption, adherence_claims(rows)),)
 
 
-@for_each_person
+@per_person
 def adherence_claims(rows: RowsByRun, person: str) -> Claim:
     """Test whether a higher adherence means less regret."""
     high, low = (last_of(rows, f"regret-adherence/{person}-{level}", "regret") for level in LEVELS)

@@ -18,7 +18,6 @@ import numpy as np
 
 from counsel.drawing.figure_style import LINE_STYLES, label_ends, name_axes, subplots
 from counsel.drawing.palette import WHITE
-from counsel.estimate.intervals import interval
 from counsel.experiments.experiment import Claim, Experiment, Picture, Run, Size
 from counsel.experiments.rows import Rows, RowsByRun, seeds_of
 from counsel.experiments.run_types import learn_columns
@@ -237,13 +236,12 @@ def claims(rows: RowsByRun) -> tuple[Claim, ...]:
     least = np.minimum(ucbvi, euler)
     ratio = float(np.max(counts / np.maximum(least, 1.0)))
     return (
-        Claim(
+        Claim.of(
             "UCB-AD has fewer episodes that are not ε-optimal than UCBVI and EULER, at every size.",
-            "paper",
             f"at most {ratio:.3f} of theirs",
             "largest ratio",
-            interval([ratio]),
-            bool((counts < least).all()),
+            [ratio],
+            (counts < least).all(),
         ),
         _grows(
             rows,
@@ -259,13 +257,12 @@ def _grows(rows: RowsByRun, name: str, text: str) -> Claim:
     fitted, order = exponents(rows, name), ORDERS[name]
     excesses = [e - o for e, o in zip(fitted, order, strict=True) if not math.isnan(e)]
     largest = max(excesses, default=math.nan)
-    return Claim(
+    return Claim.of(
         text,
-        "paper",
         f"fitted {_list(fitted)} for H (with S), S and 1/ε; the theorem allows "
         f"{', '.join(map(str, order))}",
         "largest excess of an exponent",
-        interval([largest]),
+        [largest],
         bool(excesses) and largest <= LOGARITHMS,
     )
 
