@@ -105,13 +105,10 @@ class Spec:
     @property
     def title(self) -> str:
         """The algorithm, the world and the main settings in words."""
-        limits = [
-            f"{name} {getattr(self, name):g}"
-            for name in ("penalty", "budget")
-            if getattr(self, name) is not None
-        ]
+        limits = {"penalty": self.penalty, "budget": self.budget}
+        words = [f"{name} {limit:g}" for name, limit in limits.items() if limit is not None]
         shared = [] if self.share is None else [SHARES[self.share]]
-        return ", ".join([f"{self.algorithm} on {self.world}", *limits, *shared])
+        return ", ".join([f"{self.algorithm} on {self.world}", *words, *shared])
 
     def settings(self) -> dict[str, Any]:
         """Return all settings by name."""

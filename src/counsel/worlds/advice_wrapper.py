@@ -54,11 +54,10 @@ class AdviceWrapper(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorArgs
     Notes
     -----
     The action space keeps the numbers of ``env`` and adds one more, to defer. The reward is that of
-    ``env``, less the penalty if advice was given. ``info`` gains
-    ``advice``, ``action``, ``matched``, ``deferred`` and ``action_mask``, after ``step`` and after
-    ``reset`` (where ``advice`` is to defer and ``action`` is one below the first action). The
-    person has a generator of their own, seeded by ``reset(seed=…)``, so the random stream of the
-    world does not depend on the person.
+    ``env``, less the penalty if advice was given. ``info`` gains ``advice``, ``action``,
+    ``matched``, ``deferred`` and ``action_mask``, after ``step`` and after ``reset`` (where
+    ``advice`` is to defer and ``action`` is one below the first action). The person has a generator
+    of their own, so the random stream of the world does not depend on the person.
 
     Examples
     --------

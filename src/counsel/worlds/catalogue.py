@@ -64,9 +64,9 @@ class World:
     @property
     def package(self) -> str:
         """The installed package that provides the world."""
-        if isinstance(self.source, EntryPoint):
-            return self.source.dist.name if self.source.dist else self.source.module
-        return "counsel"
+        if callable(self.source):
+            return "counsel"
+        return self.source.dist.name if self.source.dist else self.source.module
 
     @property
     def summary(self) -> str:
@@ -80,7 +80,7 @@ class World:
 
     def builder(self) -> Builder:
         """Return the function that builds the problem."""
-        if not isinstance(self.source, EntryPoint):
+        if callable(self.source):  # entry points are of another class once Dask is imported
             return self.source
         try:
             builder = self.source.load()

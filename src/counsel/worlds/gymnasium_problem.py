@@ -10,6 +10,7 @@ from typing import Any
 
 import gymnasium
 import numpy as np
+from numpy.typing import NDArray
 
 from counsel._arrays import brief, unlayered
 from counsel.errors import CounselError
@@ -125,12 +126,11 @@ def _stem(name: str) -> str:
 
 def _with_end(person: Human) -> Human:
     """Return the person with one more state, in which they behave as in the last."""
-    policy = np.concatenate((person.policy, person.policy[:, -1:]), axis=1)
-    given = person.given
-    if given.ndim >= 2:
-        given = np.concatenate((given, given[..., -1:, :]), axis=-2)
-    groups = person.given_groups
-    if groups is not None and groups.ndim >= 2:
-        groups = np.concatenate((groups, groups[..., -1:, :]), axis=-2)
+
+    def extended(table: NDArray[Any]) -> NDArray[Any]:
+        return np.concatenate((table, table[..., -1:, :]), axis=-2) if table.ndim >= 2 else table
+
+    groups = None if person.given_groups is None else extended(person.given_groups)
     scale = "lift" if person.shares_lift else "adherence"
-    return Human(unlayered(policy), **{scale: given}, groups=groups)
+    policy = unlayered(extended(person.policy))
+    return Human(policy, **{scale: extended(person.given)}, groups=groups)
