@@ -296,3 +296,15 @@ def test_a_broken_world_does_not_keep_the_others_from_being_listed(install, case
         assert "package bad" in summaries["ward/bad"]
     assert make("ward/night").n_states == 2
     assert make("night-shift").horizon == 12
+
+
+def test_an_entry_point_of_another_class_is_loaded():
+    class Point:  # as of importlib_metadata, whose class takes over once it is imported
+        dist, module = None, "wards"
+
+        def load(self):
+            return list_worlds()["night-shift"].builder()
+
+    world = World("ward/night", Point())
+    assert world.package == "wards"
+    assert world.build().n_states == 4

@@ -23,19 +23,12 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-CELL = 0.45
-"""Inches per cell."""
-
-DOTS = 100
-"""Dots per inch."""
-
+CELL = 0.45  # inches per cell
+DOTS = 100  # dots per inch
 DASHES = (0, (3, 2))
 
-LEGEND, CAPTION, LETTER = 3.6, 4.3, 0.075
-"""Widths in inches: the legend, the longest caption, a letter of the title."""
-
-MARGIN = 0.12
-"""Inches around a picture of cells."""
+LEGEND, CAPTION, LETTER = 3.6, 4.3, 0.075  # inches: the legend, the longest caption, a letter
+MARGIN = 0.12  # inches around a picture of cells
 
 
 class Mark(NamedTuple):
@@ -108,20 +101,10 @@ def cell_axes(
     least: float = 0.0,
     foot: float = MARGIN,
 ) -> "Axes":
-    """Return axes for a grid of cells.
+    """Return axes for a grid of rows and columns, with a title above it.
 
-    Parameters
-    ----------
-    shape
-        The numbers of rows and columns.
-    title
-        Written above the cells; None for none.
-    cell
-        Inches per cell.
-    least
-        The least width of the picture, in inches.
-    foot
-        Room below the cells, in inches.
+    In inches: ``cell`` is the side of a cell, ``least`` the least width of the picture, and
+    ``foot`` the room below the cells.
     """
     rows, columns = shape
     width = max(columns * cell, least) + 2 * MARGIN

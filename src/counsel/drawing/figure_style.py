@@ -87,11 +87,11 @@ def name_axes(axes: "Axes", x: str, y: str, title: str | None = None) -> None:
 
 
 def draw_lines(
-    axes: "Axes", lines: Sequence[Line], *, zero: bool = True, bands: bool = True
+    axes: "Axes", lines: Sequence[Line], x: str, y: str, title: str | None = None
 ) -> None:
     """Draw means over seeds, their 95 % intervals, and a label at the end of each line.
 
-    With ``zero`` the axis begins at zero unless values are negative.
+    A linear axis of y begins at zero unless values are negative.
     """
     ends = []
     for style, line in zip(cycle(LINE_STYLES), lines, strict=False):
@@ -107,15 +107,16 @@ def draw_lines(
             markersize=4.5,
             linewidth=1.6,
         )
-        if bands and len(line.y_kx) > 1:
+        if len(line.y_kx) > 1:
             low, high = band(line.y_kx)
             axes.fill_between(line.x, low, high, color=style.colour, alpha=0.18, linewidth=0)
         ends.append((float(mean[-1]), line.label, style.colour))
-    if zero:
+    if axes.get_yscale() == "linear":
         bottom, top = axes.get_ylim()
         least = float(axes.dataLim.y0)
         axes.set_ylim(bottom if least < -1e-9 else 0.0, top if top > 1e-9 else 1.0)
     label_ends(axes, ends)
+    name_axes(axes, x, y, title)
 
 
 def label_ends(axes: "Axes", ends: Sequence[tuple[float, str, str]]) -> None:

@@ -9,17 +9,7 @@ import re
 from html import escape
 from typing import TYPE_CHECKING
 
-from counsel.drawing.palette import (
-    ADVICE,
-    DARK_GOLD,
-    GOLD,
-    HARM,
-    INK,
-    LINES,
-    PAPER,
-    SILENCE,
-    WHITE,
-)
+from counsel.drawing.palette import ADVICE, DARK_GOLD, GOLD, HARM, INK, LINES, PAPER, SILENCE, WHITE
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -39,16 +29,9 @@ THEMED = {
 
 
 def inline_svg(figure: "Figure", name: str, description: str) -> str:
-    """Return a figure as markup.
+    """Return a figure without its background as markup.
 
-    Parameters
-    ----------
-    figure
-        The figure; its background is left out.
-    name
-        Letters and dashes; unique on the page.
-    description
-        What the figure shows, for screen readers.
+    ``name``, of letters and dashes, is unique on the page; ``description`` is for screen readers.
     """
     import matplotlib as mpl
 

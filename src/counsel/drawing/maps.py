@@ -8,7 +8,7 @@ is marked as in ``canvas.py``.
 import os
 from collections import Counter
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -41,8 +41,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-NEVER = 1e-9
-"""Smaller probabilities count as 0."""
+NEVER = 1e-9  # smaller probabilities count as 0
 
 
 def draw_map(  # noqa: PLR0913 (each of these may be drawn)
@@ -196,16 +195,10 @@ def _shade(axes: "Axes", grid: GridMap, criticality: Criticality) -> None:
     axes.imshow(np.minimum(heat, most), cmap=shades, vmin=0.0, vmax=most, zorder=0, aspect="auto")
     for row, column in np.argwhere(heat > 0.0):
         value = heat[row, column]
-        axes.text(
-            column,
-            row + 0.47,
-            f"{value:.2g}" if np.isfinite(value) else "∞",
-            ha="center",
-            va="bottom",
-            fontsize=6.5,
-            color=WHITE if value > 0.6 * most else INK,
-            zorder=6,
-        )
+        text = f"{value:.2g}" if np.isfinite(value) else "∞"
+        colour = WHITE if value > 0.6 * most else INK
+        place: dict[str, Any] = {"ha": "center", "va": "bottom", "zorder": 6}
+        axes.text(column, row + 0.47, text, fontsize=6.5, color=colour, **place)
 
 
 def _paint_flights(
@@ -222,30 +215,23 @@ def _paint_flights(
         column, row = divmod(state, grid.rows)
         landing = row + tuple(MOVES.values())[action]
         if column + 1 < grid.columns:
-            share = times / episodes
-            _line(axes, (column, row), (column + 1, landing), share, advised=advised)
-            crashed = not 0 <= landing < grid.rows or grid.cells[landing, column + 1] == WALL
-            if crashed:
-                _cross(axes, column + 1, landing, ADVICE if advised else SILENCE)
+            share, colour = (times / episodes) ** 0.5, ADVICE if advised else SILENCE
+            axes.plot(
+                (column, column + 1),
+                (row, landing),
+                color=colour,
+                linestyle="-" if advised else DASHES,
+                linewidth=0.8 + 2.0 * share,
+                alpha=0.25 + 0.75 * share,
+                zorder=4,
+            )
+            if not 0 <= landing < grid.rows or grid.cells[landing, column + 1] == WALL:
+                _cross(axes, column + 1, landing, colour)
     # The most frequent marks are drawn last, on top.
     for (state, mark), times in sorted(marks.items(), key=lambda item: (item[1], item[0])):
         if state < over:
             column, row = divmod(state, grid.rows)
             paint_mark(axes, column, row, mark, times / episodes)
-
-
-def _line(
-    axes: "Axes", begin: tuple[int, int], end: tuple[int, int], share: float, *, advised: bool
-) -> None:
-    axes.plot(
-        *zip(begin, end, strict=True),
-        color=ADVICE if advised else SILENCE,
-        linestyle="-" if advised else DASHES,
-        linewidth=0.8 + 2.0 * share**0.5,
-        alpha=0.25 + 0.75 * share**0.5,
-        zorder=4,
-        clip_on=True,
-    )
 
 
 def _cross(axes: "Axes", column: int, row: int, colour: str) -> None:
@@ -289,22 +275,12 @@ def _arrow(axes: "Axes", column: int, row: int, rows: int, strength: float) -> N
     def at(share: float) -> tuple[float, float]:
         return column + length * (share - 0.5), row + length * rows * (share - 0.5)
 
+    style = {"arrowstyle": "-|>,head_width=0.24,head_length=0.4", "shrinkA": 0, "shrinkB": 0}
+    rim = style | {"color": WHITE, "alpha": 1.0, "linewidth": 4.2}
+    arrow = style | {"color": ADVICE, "alpha": strength, "linewidth": 2.2}
     for share in (1.0, 0.55) if abs(rows) > 1 else (1.0,):
-        for colour, width, order in ((WHITE, 4.2, 4.5), (ADVICE, 2.2, 5)):
-            axes.annotate(
-                "",
-                at(share),
-                at(0.0),
-                arrowprops={
-                    "arrowstyle": "-|>,head_width=0.24,head_length=0.4",
-                    "color": colour,
-                    "alpha": strength if colour == ADVICE else 1.0,
-                    "linewidth": width,
-                    "shrinkA": 0,
-                    "shrinkB": 0,
-                },
-                zorder=order,
-            )
+        axes.annotate("", at(share), at(0.0), arrowprops=rim, zorder=4.5)
+        axes.annotate("", at(share), at(0.0), arrowprops=arrow, zorder=5)
 
 
 def _paint_legend(axes: "Axes", grid: GridMap) -> None:

@@ -4,12 +4,8 @@ ADVICE, SILENCE, HARM, GOLD = "#0B7A75", "#8A8178", "#C8553D", "#E3A72F"
 INK, PAPER, LINES, WHITE = "#1F2430", "#FBFAF7", "#E4DFD6", "#FFFFFF"
 BLUE, ROAD, STONES = "#3C5A99", "#EFEBE3", "#B9B1A5"
 
-DARK_GOLD = "#9A6B0F"
-"""Gold for lines and words: dark enough to be read on white."""
-
-SILENCE_TEXT = "#6F6760"
-"""Grey for words about silence: dark enough to be read on white."""
-
+DARK_GOLD = "#9A6B0F"  # gold for lines and words: dark enough to be read on white
+SILENCE_TEXT = "#6F6760"  # grey for words about silence: dark enough to be read on white
 LIGHT = {
     "advice": ADVICE,
     "silence": SILENCE_TEXT,

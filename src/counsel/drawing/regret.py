@@ -16,19 +16,7 @@ if TYPE_CHECKING:
 
 
 def draw_learning(records: Sequence[Record], *, title: str | None = None) -> "Figure":
-    """Draw regret and value gap against episodes.
-
-    Parameters
-    ----------
-    records
-        All records of one run.
-    title
-        The algorithm and the world.
-
-    Returns
-    -------
-    The matplotlib figure; ``counsel.drawing.canvas.save`` writes it.
-    """
+    """Draw regret and value gap of all records of one run against episodes."""
     if not records:
         raise CounselError("records is empty; there is nothing to draw")
     episode = np.array([record.episode for record in records])

@@ -25,7 +25,6 @@ class MapView:
     grid: GridMap
 
     def text(self, decisions: Sequence[Decision], state: int, caption: str) -> str:
-        """Return the map with a sign for each decision."""
         board = [list(line) for line in str(self.grid).splitlines()]
         for decision in decisions:
             if decision.state < self.grid.rows * self.grid.columns:
@@ -37,7 +36,6 @@ class MapView:
         return caption + "\n" + "\n".join("".join(line) for line in board) + "\n"
 
     def frame(self, decisions: Sequence[Decision], state: int, caption: str) -> NDArray[np.uint8]:
-        """Return a picture of the map and the flight."""
         return pixels(draw_bird(self.grid, decisions, state, caption))
 
 
@@ -54,7 +52,6 @@ class RoadView:
         return caption + "\n" + "\n".join([*lines[:-1], f"{lines[-1]} {sign}".rstrip()]) + "\n"
 
     def frame(self, decisions: Sequence[Decision], state: int, caption: str) -> NDArray[np.uint8]:
-        """Return a picture of the three rows."""
         last = decisions[-1] if decisions else None
         return pixels(draw_road(_last_road(decisions, state), last, caption, over=state == OVER))
 

@@ -1,6 +1,6 @@
 """Pictures of the road of Car Driving, with matplotlib."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from counsel.drawing.canvas import CAPTION, CELL, DASHES, cell_axes, mark_of, paint_mark
 from counsel.drawing.palette import DARK_GOLD, GOLD, HARM, INK, ROAD, STONES, WHITE
@@ -33,7 +33,7 @@ def draw_road(
     Returns
     -------
     matplotlib.figure.Figure
-        The picture.
+        Three rows of three cells.
 
     Raises
     ------
@@ -62,7 +62,7 @@ def draw_road(
 
 
 def _paint_road_cell(axes: "Axes", x: float, y: float, kind: int) -> None:
-    from matplotlib.patches import Ellipse, FancyBboxPatch, Rectangle
+    from matplotlib.patches import Ellipse, Rectangle
 
     axes.add_patch(
         Rectangle((x - 0.5, y - 0.5), 1, 1, facecolor=ROAD, edgecolor=WHITE, lw=3, zorder=1)
@@ -73,37 +73,23 @@ def _paint_road_cell(axes: "Axes", x: float, y: float, kind: int) -> None:
                 Ellipse((x + dx, y + dy), size, 0.75 * size, facecolor=STONES, ec=INK, lw=0.6)
             )
     elif kind == CAR:
-        axes.add_patch(
-            FancyBboxPatch(
-                (x - 0.17, y - 0.28),
-                0.34,
-                0.56,
-                boxstyle="round,pad=0.03,rounding_size=0.1",
-                facecolor=INK,
-                edgecolor="none",
-                zorder=3,
-            )
-        )
+        _paint_car(axes, x, y, facecolor=INK, edgecolor="none", zorder=3)
 
 
 def _paint_driver(axes: "Axes", lane: int, *, lost: bool) -> None:
-    from matplotlib.patches import FancyBboxPatch, Rectangle
+    from matplotlib.patches import Rectangle
 
-    axes.add_patch(
-        FancyBboxPatch(
-            (lane - 0.17, 2 - 0.28),
-            0.34,
-            0.56,
-            boxstyle="round,pad=0.03,rounding_size=0.1",
-            facecolor=GOLD,
-            edgecolor=INK,
-            lw=1.2,
-            zorder=5,
-        )
-    )
+    _paint_car(axes, lane, 2, facecolor=GOLD, edgecolor=INK, lw=1.2, zorder=5)
     axes.add_patch(Rectangle((lane - 0.13, 2 - 0.14), 0.26, 0.12, facecolor=WHITE, zorder=6))
     if lost:
         axes.scatter([lane], [2], s=700, marker="x", color=HARM, lw=5, zorder=8)
+
+
+def _paint_car(axes: "Axes", x: float, y: float, **style: Any) -> None:  # noqa: ANN401 (matplotlib's)
+    from matplotlib.patches import FancyBboxPatch
+
+    shape = "round,pad=0.03,rounding_size=0.1"
+    axes.add_patch(FancyBboxPatch((x - 0.17, y - 0.28), 0.34, 0.56, boxstyle=shape, **style))
 
 
 def _frame(axes: "Axes", top: float, colour: str, text: str) -> None:
@@ -111,16 +97,9 @@ def _frame(axes: "Axes", top: float, colour: str, text: str) -> None:
     from matplotlib.patches import Rectangle
 
     inset = 0.03 if top > 1.0 else 0.0
-    axes.add_patch(
-        Rectangle(
-            (-0.48 + inset, top - 0.98 + inset),
-            2.96 - 2 * inset,
-            2.48 - top + 0.98 - 2 * inset,
-            fill=False,
-            edgecolor=colour,
-            linestyle="-" if top > 1.0 else DASHES,
-            lw=2.5,
-            zorder=9,
-        )
-    )
+    width, height = 2.96 - 2 * inset, 2.48 - top + 0.98 - 2 * inset
+    line = "-" if top > 1.0 else DASHES
+    style: dict[str, Any] = {"fill": False, "edgecolor": colour, "linestyle": line, "lw": 2.5}
+    corner = (-0.48 + inset, top - 0.98 + inset)
+    axes.add_patch(Rectangle(corner, width, height, zorder=9, **style))
     axes.text(-0.42, top - 0.9 + inset, text, color=colour, fontsize=9, va="center", zorder=10)

@@ -2,12 +2,8 @@
 
 Learning runs in this process. Meanwhile a second process computes what needs no learning: the
 frontier, advice at every step, and flights without advice. Each process compiles other kernels and
-finds the rest on disk, so the first run on two cores takes little more than half as long.
-
-====================  =============================================================
-``index.html``        the page
-``greedy``, ``safe``  one folder per player, as ``counsel learn -o`` writes it
-====================  =============================================================
+finds the rest on disk, so the first run on two cores takes little more than half as long. The files
+are described in docs/reference/files.md.
 """
 
 import time
@@ -46,9 +42,7 @@ from counsel.worlds.catalogue import make
 from counsel.worlds.grid_map import MOVES, GridMap
 
 PAGE, MAP, FLIGHTS = "index.html", "three-phases", 200
-EPISODES, PENALTY = 20_000, 0.3
-"""Flights of learning per player, and the cost of a piece of advice in stars."""
-
+EPISODES, PENALTY = 20_000, 0.3  # flights of learning per player, stars per piece of advice
 PHASES = (
     Phase("in the field of stars", 0, 7),
     Phase("among the walls", 7, 14),
@@ -57,24 +51,11 @@ PHASES = (
 """The parts of the map; column and step are equal."""
 
 
-class Character(NamedTuple):
-    """A player of the demo: the world, the name, and what the player does without advice."""
-
-    world: str
-    name: str
-    habit: str
-
-
-CHARACTERS = {
-    "greedy": Character(
-        "flappy-bird/greedy",
-        "Policy Greedy",
-        "flies to any star in reach and does not look for walls",
-    ),
-    "safe": Character(
-        "flappy-bird/safe", "Policy Safe", "avoids the next wall and does not look for stars"
-    ),
+PLAYERS = {
+    "greedy": ("Policy Greedy", "flies to any star in reach and does not look for walls"),
+    "safe": ("Policy Safe", "avoids the next wall and does not look for stars"),
 }
+"""Names of the players, and what they do without advice."""
 
 
 class References(NamedTuple):
@@ -87,19 +68,7 @@ class References(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Demo:
-    """The results of a demo.
-
-    Attributes
-    ----------
-    players
-        The players, and what was learnt about each.
-    page
-        The file of the page.
-    folders
-        The folders of the learning runs.
-    seconds
-        The total time.
-    """
+    """What was learnt about each player, the page, the folders of the runs, and the total time."""
 
     players: tuple[Player, ...]
     page: Path
@@ -118,26 +87,9 @@ def make_demo(  # noqa: PLR0913 (six, two of which show progress)
 ) -> Demo:
     """Learn for both players and write the page.
 
-    Parameters
-    ----------
-    folder
-        The folder to write to.
-    episodes
-        Flights of learning per player.
-    penalty
-        The cost of a piece of advice, in stars.
-    seed
-        The same seed gives the same page, except for the time it took.
-    show, say
-        Called with every record, and with messages about the runs.
-
-    Raises
-    ------
-    CounselError
-        If a setting is out of range, matplotlib is not installed, or the folder holds a run with
-        other settings or cannot be written.
-    KeyboardInterrupt
-        If Ctrl-C stopped a learner.
+    The same ``seed`` gives the same page, except for the time it took. ``show`` is called with
+    every record, ``say`` with messages about the runs. Raises ``KeyboardInterrupt`` if Ctrl-C
+    stopped a learner.
     """
     begin = time.perf_counter()
     whole("episodes", episodes, least=1)
@@ -152,14 +104,14 @@ def make_demo(  # noqa: PLR0913 (six, two of which show progress)
     results = dict[str, Result]()
     specs = {
         key: Spec(
-            world=character.world,
+            world=f"flappy-bird/{key}",
             algorithm="ucb-ad",
             episodes=episodes,
             seed=seed,
             penalty=penalty,
             share="advice",
         )
-        for key, character in CHARACTERS.items()
+        for key in PLAYERS
     }
     # With one core a second process would only wait for the first.
     with fresh_processes(1) if cores() > 1 else nullcontext() as executor:
@@ -182,7 +134,7 @@ def make_demo(  # noqa: PLR0913 (six, two of which show progress)
     notes = _notes(folder, specs["greedy"], seconds)
     page = demo_page(players, map=MAP, phases=PHASES, penalty=penalty, notes=notes)
     write_text(folder / PAGE, page)
-    return Demo(players, folder / PAGE, tuple(folder / key for key in CHARACTERS), seconds)
+    return Demo(players, folder / PAGE, tuple(folder / key for key in PLAYERS), seconds)
 
 
 def plan_references(world: str, seed: int) -> References:
@@ -197,14 +149,14 @@ def plan_references(world: str, seed: int) -> References:
 
 def _player(key: str, folder: Path, spec: Spec, result: Result, references: References) -> Player:
     """Collect what the page shows of a player."""
-    character = CHARACTERS[key]
+    name, habit = PLAYERS[key]
     problem, policy = make(spec.world), load_policy(folder / POLICY)
     rng = np.random.default_rng(spec.seed)
     evaluation = evaluate(problem, policy)
     return Player(
         key=key,
-        name=character.name,
-        habit=character.habit,
+        name=name,
+        habit=habit,
         problem=problem,
         records=result.records,
         gap=result.best - result.value,
@@ -235,7 +187,7 @@ def _reasons(problem: AdviceProblem, evaluation: Evaluation, penalty: float) -> 
 def _notes(folder: Path, spec: Spec, seconds: float) -> tuple[str, ...]:
     packages = versions()
     used = ", ".join(f"{name} {packages[name]}" for name in ("counsel", "numpy", "numba"))
-    runs = " and ".join(str(folder / key) for key in CHARACTERS)
+    runs = " and ".join(str(folder / key) for key in PLAYERS)
     return (
         f"Learner: UCB-AD with KL bounds and one adherence per advice, {spec.episodes:,} flights "
         f"per player, {spec.penalty:g} stars per piece of advice, seed {spec.seed}. The players "

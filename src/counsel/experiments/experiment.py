@@ -5,13 +5,13 @@ the learner, and the seed. Its ``rows`` depend only on its fields. *Pictures* an
 from saved rows alone, so both can be made again without running anything.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
-from counsel._arrays import real, whole
+from counsel._arrays import Floats, real, whole
 from counsel.errors import CounselError
-from counsel.estimate.intervals import Interval
+from counsel.estimate.intervals import Interval, interval
 from counsel.experiments.rows import Rows, RowsByRun
 
 if TYPE_CHECKING:
@@ -20,15 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """The scale of a reproduction, and the number of seeds.
-
-    Attributes
-    ----------
-    scale
-        A factor on the paper's numbers of episodes.
-    seeds
-        The number of repetitions of each run.
-    """
+    """A factor on the paper's numbers of episodes, and the number of repetitions of each run."""
 
     scale: float = 1.0
     seeds: int = 5
@@ -61,30 +53,16 @@ class Run(Protocol):
 
 
 def settings_of(run: Run) -> dict[str, Any]:
-    """Return the kind and all fields of a run, for JSON.
-
-    The kind is the name of the class, or its attribute ``kind``.
-    """
+    """Return all fields of a run and its kind (``kind``, or the name of the class), for JSON."""
     settings: dict[str, Any] = asdict(run)  # type: ignore[call-overload]
     return {"kind": getattr(run, "kind", type(run).__name__)} | settings
 
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """A claim about the results, the measurement behind it, and whether it holds.
+    """A claim of one sentence, the measurement behind it in words, and whether it holds.
 
-    Attributes
-    ----------
-    text
-        The claim, in one sentence.
-    source
-        "paper" or "ours".
-    measured
-        The measurement in words.
-    quantity, value
-        A number: its name, and its mean over seeds with an interval.
-    holds
-        Whether the claim holds for these rows.
+    ``source`` is "paper" or "ours"; ``quantity`` names the number ``value``, a mean over seeds.
     """
 
     text: str
@@ -94,16 +72,39 @@ class Claim:
     value: Interval
     holds: bool
 
+    @classmethod
+    def of(  # noqa: PLR0913 (the fields)
+        cls,
+        text: str,
+        measured: str,
+        quantity: str,
+        values: Sequence[float] | Floats,
+        holds: object,
+        source: str = "paper",
+    ) -> "Claim":
+        """Return a claim with the mean and the interval of values over seeds."""
+        return cls(text, source, measured, quantity, interval(values), bool(holds))
+
+    @classmethod
+    def below(
+        cls, text: str, quantity: str, values: Floats, limit: float, form: str = "at most {:.3f}"
+    ) -> "Claim":
+        """Claim for the paper that a value is below a limit for every seed; show the largest."""
+        return cls.of(text, form.format(values.max()), quantity, values, (values < limit).all())
+
+    @classmethod
+    def less(
+        cls, text: str, quantity: str, less: Floats, more: Floats, form: str = "{:,.0f}"
+    ) -> "Claim":
+        """Claim for the paper that one value is below another for every seed; show both means."""
+        means = f"{form.format(less.mean())} against {more.mean():,.0f} on average"
+        return cls.of(text, means, quantity, more - less, (less < more).all())
+
     @property
     def sentence(self) -> str:
         """The claim and whether it holds, for a caption."""
         verdict = "This holds" if self.holds else "This does not hold"
         return f"{self.text} {verdict}: {self.measured}."
-
-
-def sentences(claims: Iterable[Claim]) -> str:
-    """Return the sentences of claims, for a caption."""
-    return " ".join(claim.sentence for claim in claims)
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,21 +115,17 @@ class Picture:
     figure: "Figure"
     caption: str
 
+    @classmethod
+    def of(cls, name: str, figure: "Figure", caption: str, claims: Iterable[Claim]) -> "Picture":
+        """Return a picture whose caption ends with the claims."""
+        return cls(name, figure, " ".join([caption, *(claim.sentence for claim in claims)]))
+
 
 @dataclass(frozen=True, slots=True)
 class Experiment:
-    """An experiment: its runs, and the pictures and claims that follow from their rows.
+    """An experiment: its runs for a size, and pictures and claims as functions of their rows.
 
-    Attributes
-    ----------
-    name
-        The name on the command line.
-    title
-        The subject, for the report.
-    runs
-        Returns all runs for a size.
-    pictures, claims
-        Functions of the rows by run id.
+    ``name`` is the name on the command line, ``title`` the subject in the report.
     """
 
     name: str

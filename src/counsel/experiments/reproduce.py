@@ -1,13 +1,5 @@
 """Experiments in a folder: execute missing runs, draw figures, test claims, write the report.
 
-====================  =====================================================================
-``manifest.json``     the scale, and the experiments with their numbers of seeds
-``runs/…``            one Parquet file per run (``store.py``)
-``figures/…``         every picture as PNG and SVG
-``claims.json``       every claim, its measurement, and whether it holds
-``report.html``       all of these on one page
-====================  =====================================================================
-
 Pictures, claims and the report are made from the stored runs and can be made again (``publish``).
 A folder has one scale; experiments and seeds may be added. The report leaves out unfinished
 experiments and names them.
@@ -25,7 +17,7 @@ from counsel._files import make_folder, write_text
 from counsel._jit import cores
 from counsel.drawing.canvas import save
 from counsel.errors import CounselError
-from counsel.experiments.experiment import Claim, Experiment, Picture, Run, Size, settings_of
+from counsel.experiments.experiment import Claim, Experiment, Run, Size, settings_of
 from counsel.experiments.paper import EXPERIMENTS
 from counsel.experiments.store import RunResult, Store
 from counsel.experiments.workers import open_workers
@@ -47,18 +39,8 @@ class Verdict:
 class Outcome:
     """The outcome of a reproduction.
 
-    Attributes
-    ----------
-    verdicts
-        Every claim of the finished experiments.
-    unfinished
-        The experiments in the folder that lack runs: how many are done, of how many.
-    done, skipped
-        The numbers of runs executed now, and of runs stored before.
-    seconds
-        The total time.
-    files
-        The report, the claims and the folder of figures.
+    ``unfinished`` has the experiments in the folder that lack runs: how many are done, of how many.
+    ``done`` and ``skipped`` count the runs executed now and those stored before.
     """
 
     verdicts: tuple[Verdict, ...]
@@ -112,18 +94,8 @@ def reproduce(  # noqa: PLR0913 (six, all of which a caller may choose)
 ) -> Outcome:
     """Execute the missing runs of experiments, then publish all finished ones in the folder.
 
-    Parameters
-    ----------
-    names
-        The experiments; all if empty.
-    size
-        The scale and the number of seeds.
-    folder
-        The folder of results; runs stored there are not repeated.
-    workers, cluster
-        The number of processes (by default one per core), or the address of a Dask scheduler.
-    progress
-        Follows the runs.
+    No ``names`` means all experiments. ``workers`` is the number of processes, by default one per
+    core; ``cluster`` is the address of a Dask scheduler to use instead.
     """
     begin, experiments = time.perf_counter(), choose_experiments(names)
     store = Store(folder)
@@ -179,8 +151,14 @@ def publish(folder: Path, *, seconds: float) -> Outcome:
             Section(
                 experiment.name,
                 experiment.title,
-                [_page_picture(figures, picture) for picture in pictures],
-                [_page_claim(claim) for claim in claims],
+                [
+                    PagePicture(p.name, (figures / f"{p.name}.svg").read_text("utf-8"), p.caption)
+                    for p in pictures
+                ],
+                [
+                    PageClaim(c.text, c.source, c.measured, number(c), c.quantity, c.holds)
+                    for c in claims
+                ],
                 [(run.id, _settings(run), f"{done[run.id].seconds:.1f}") for run in runs],
             )
         )
@@ -281,16 +259,6 @@ def cost(run: Run) -> float:
     if "car" in run.id:
         each = 70.0 if settings["kind"] == "Discovery" else 25.0
     return 1e5 + each * episodes
-
-
-def _page_picture(figures: Path, picture: Picture) -> PagePicture:
-    svg = (figures / f"{picture.name}.svg").read_text(encoding="utf-8")
-    return PagePicture(picture.name, svg, picture.caption)
-
-
-def _page_claim(claim: Claim) -> PageClaim:
-    text = number(claim)
-    return PageClaim(claim.text, claim.source, claim.measured, text, claim.quantity, claim.holds)
 
 
 def _settings(run: Run) -> str:

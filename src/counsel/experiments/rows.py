@@ -12,8 +12,7 @@ from counsel.errors import CounselError
 Rows = Mapping[str, NDArray[Any]]
 """The columns of one run, by name. A value that does not apply to a row is NaN or −1."""
 
-RowsByRun = Mapping[str, Rows]
-"""The rows of many runs, by the id of the run."""
+RowsByRun = Mapping[str, Rows]  # the rows of many runs, by the id of the run
 
 
 def seeds_of(rows: RowsByRun, name: str) -> list[Rows]:
@@ -27,12 +26,7 @@ def seeds_of(rows: RowsByRun, name: str) -> list[Rows]:
 
 
 def series(
-    rows: RowsByRun,
-    name: str,
-    column: str,
-    *,
-    over: str = "episode",
-    **chosen: float,
+    rows: RowsByRun, name: str, column: str, *, over: str = "episode", **chosen: float
 ) -> tuple[Floats, Floats]:
     """Return the column ``over`` [row], and another column of one learner [seed, row].
 
@@ -62,5 +56,4 @@ def pad_columns(columns: Rows) -> Rows:
 
 def to_columns(names: tuple[str, ...], lines: Sequence[tuple[float, ...]]) -> dict[str, Floats]:
     """Return lines of numbers as columns by name."""
-    columns = zip(*lines, strict=True)
-    return {name: np.array(column, float) for name, column in zip(names, columns, strict=True)}
+    return dict(zip(names, np.array(lines, float).T.copy(), strict=True))

@@ -4,13 +4,17 @@ Each run learns or plans, and returns columns. Value gaps are exact: the shortfa
 against the best policy, for the same penalty or within the same budget.
 """
 
-from dataclasses import dataclass
-from typing import ClassVar
+from collections import Counter
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.random import Generator
 
+from counsel._arrays import Floats
 from counsel.baselines.uc_cfh import UCCFH
+from counsel.experiments.experiment import Size
 from counsel.experiments.rows import Rows, pad_columns, to_columns
 from counsel.learning.learn import learn
 from counsel.learning.reward_free import RewardFreeLearner
@@ -27,24 +31,14 @@ from counsel.worlds.catalogue import make
 from counsel.worlds.flappy_bird import next_column
 from counsel.worlds.grid_map import MOVES
 
-FLIGHT = ("state", "advice", "action", "next_state")
-"""The columns of a flight."""
+FLIGHT = ("state", "advice", "action", "next_state")  # the columns of a flight
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Learning:
     """A learner evaluated at every update: episode, value_gap, regret, advice_count.
 
-    Attributes
-    ----------
-    id
-        The id of the run.
-    spec
-        The settings, as for ``counsel learn``.
-    adherence
-        The person's adherence, if other than the world's.
-    records
-        About how many rows.
+    ``adherence`` replaces that of the world; there are about ``records`` rows.
     """
 
     id: str
@@ -53,55 +47,81 @@ class Learning:
     records: int = 200
 
     def rows(self) -> Rows:
-        """Learn, and return the records."""
         overrides = {} if self.adherence is None else {"adherence": self.adherence}
         problem = make(self.spec.world, **overrides)
-        learner, rng = self.spec.build(problem)
-        records = list(
-            learn(
-                learner,
-                Simulator(problem),
-                episodes=self.spec.episodes,
-                every=self.spec.schedule,
-                records=self.records,
-                rng=rng,
-            )
-        )
         names = ("episode", "value_gap", "regret", "advice_count")
-        return {name: np.array([getattr(record, name) for record in records]) for name in names}
+        return learn_columns(self.spec, problem, names, self.records)
+
+
+def learn_columns(
+    spec: Spec, problem: AdviceProblem, names: tuple[str, ...], records: int
+) -> dict[str, Floats]:
+    """Run a learner, and return these columns of about so many records."""
+    learner, rng = spec.build(problem)
+    blocks = learn(
+        learner,
+        Simulator(problem),
+        episodes=spec.episodes,
+        every=spec.schedule,
+        records=records,
+        rng=rng,
+    )
+    rows = list(blocks)
+    return {name: np.array([getattr(row, name) for row in rows]) for name in names}
+
+
+def learning_runs(
+    name: str, spec: Spec, size: Size, *, adherence: str | None = None
+) -> list[Learning]:
+    """Return the runs of a learner with every seed."""
+    return [
+        Learning(id=f"{name}#{seed}", spec=replace(spec, seed=seed), adherence=adherence)
+        for seed in range(size.seeds)
+    ]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Discovery:
-    """Reward-free exploration, evaluated for several penalties.
-
-    Rows with ``when`` 0 hold the evaluation before each update, after ``explored`` episodes, and
-    are charged with the block up to ``episode``: penalty, value_gap, advice_count, regret so far,
-    and the best value. Rows with ``when`` 1 hold the evaluation after the last update, for the
-    penalties ``asked`` too. The other columns have lengths of their own: ``advice_rate``, the
-    expected pieces of advice at each step at the penalty ``shown``, and the most common flight.
-
-    Attributes
-    ----------
-    id, world, episodes, every, seed
-        The id, the world, the number of episodes, the number between plans, and the seed.
-    learner
-        "rfe" or "structured".
-    scale
-        A factor on the bonus.
-    pooled
-        Whether adherence is shared by advice (structured only).
-    penalties, asked
-        The penalties evaluated at every update, and those added at the end.
-    shown
-        The penalty of the flights; NaN for no flights.
-    """
+class Exploration:
+    """A learner of person and world, planned every so many episodes."""
 
     id: str
     world: str
     episodes: int
     every: int
     seed: int
+
+    @classmethod
+    def repeat(
+        cls,
+        name: str,
+        full: int,
+        every: int,
+        size: Size,
+        **settings: Any,  # noqa: ANN401 (those of the kind)
+    ) -> tuple[Self, ...]:
+        """Return the runs with every seed; ``full`` and ``every`` are those of the paper."""
+        episodes, every = size.episodes(full), size.every(every, full)
+        return tuple(
+            cls(id=f"{name}#{seed}", episodes=episodes, every=every, seed=seed, **settings)
+            for seed in range(size.seeds)
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Discovery(Exploration):
+    """Reward-free exploration, evaluated for several penalties.
+
+    Rows with ``when`` 0 hold the evaluation before each update, after ``explored`` episodes, and
+    are charged with the block up to ``episode``: penalty, value_gap, advice_count, regret so far,
+    and the best value. Rows with ``when`` 1 hold the evaluation after the last update, for the
+    penalties ``asked`` too. The other columns have lengths of their own: ``advice_rate``, the
+    expected pieces of advice at each step at the penalty ``shown`` (NaN for none), and the most
+    common flight.
+
+    ``learner`` is "rfe" or "structured", ``scale`` a factor on the bonus, and ``pooled`` whether
+    adherence is shared by advice (structured only).
+    """
+
     learner: str = "rfe"
     scale: float = 0.1
     pooled: bool = False
@@ -110,33 +130,38 @@ class Discovery:
     shown: float = float("nan")
 
     def rows(self) -> Rows:
-        """Explore, and evaluate the advice at each penalty."""
         problem = make(self.world)
         learner_rng, episode_rng, flight_rng = np.random.default_rng(self.seed).spawn(3)
         learner, simulator = self.build(problem, learner_rng), Simulator(problem)
         best = {b: solve(problem, penalty=b).penalised_value for b in self.penalties}
         regret, lines = dict.fromkeys(self.penalties, 0.0), list[tuple[float, ...]]()
-        left = self.episodes
-        while left > 0:
-            size = min(self.every, left)
-            end = self.episodes - left + size
+
+        def policy_at(penalty: float) -> Policy:
+            return Policy.trusted(learner.best_advice(penalty), n_actions=problem.n_actions)
+
+        def value_gap(penalty: float, best: float) -> tuple[float, float]:
+            evaluation = evaluate(problem, policy_at(penalty))
+            value = evaluation.value - penalty * evaluation.advice_count
+            return best - value, evaluation.advice_count
+
+        for begin in range(0, self.episodes, self.every):
+            size = min(self.every, self.episodes - begin)
             for penalty in self.penalties:
-                gap, pieces = value_gap(problem, learner, penalty, best[penalty])
+                gap, pieces = value_gap(penalty, best[penalty])
                 regret[penalty] += size * max(gap, 0.0)
                 numbers = (gap, pieces, regret[penalty], best[penalty])
-                lines.append((0, end, end - size, penalty, *numbers))
+                lines.append((0, begin + size, begin, penalty, *numbers))
             learner.explore(simulator, episodes=size, rng=episode_rng)
-            left -= size
         for penalty in (*self.penalties, *self.asked):
             value = solve(problem, penalty=penalty).penalised_value
-            gap, pieces = value_gap(problem, learner, penalty, value)
+            gap, pieces = value_gap(penalty, value)
             numbers = (gap, pieces, np.nan, value)
             lines.append((1, self.episodes, self.episodes, penalty, *numbers))
         names = ("when", "episode", "explored", "penalty", "value_gap", "advice_count", "regret")
         columns = to_columns((*names, "best"), lines)
         if np.isnan(self.shown):
             return columns
-        policy = policy_at(learner, self.shown, problem.n_actions)
+        policy = policy_at(self.shown)
         flights = simulator.play(policy, episodes=500, rng=flight_rng)
         return pad_columns(
             columns
@@ -145,7 +170,6 @@ class Discovery:
         )
 
     def build(self, problem: AdviceProblem, rng: Generator) -> RewardFreeLearner:
-        """Return the explorer."""
         if self.learner == "structured":
             groups = np.arange(problem.n_actions) if self.pooled else None
             return Structured(problem.shape, rng=rng, groups=groups, reward=problem.mdp.reward)
@@ -153,58 +177,47 @@ class Discovery:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BudgetLearning:
+class BudgetLearning(Exploration):
     """Learning within one budget, then planning for other budgets on the same counts.
 
     Rows with ``when`` 0 hold the evaluation at the start and after each update, rows with ``when``
     1 that after the last update, for every budget: episode, budget, value_gap, advice_gap (the
     budget less the expected pieces of advice).
 
-    Attributes
-    ----------
-    id, world, episodes, every, seed
-        The id, the world, the number of episodes, the number between plans, and the seed.
-    learner
-        "rfe-cmdp" or "uc-cfh".
-    budget, others
-        The budget of learning, and those planned for afterwards.
+    ``learner`` is "rfe-cmdp" or "uc-cfh".
     """
 
     kind: ClassVar[str] = "Budgeted"
 
-    id: str
-    world: str
-    episodes: int
-    every: int
-    seed: int
     learner: str
     budget: float = 1.0
     others: tuple[float, ...] = (2.0, 3.0, 4.0, 5.0)
 
     def rows(self) -> Rows:
-        """Learn, and evaluate."""
         problem = make(self.world)
         own, play = np.random.default_rng(self.seed).spawn(2)
         learner, simulator = self.build(problem, own), Simulator(problem)
         best = {d: solve(problem, budget=d).value for d in (self.budget, *self.others)}
-        lines, left = list[tuple[float, ...]](), self.episodes
-        while left > 0:
-            size = min(self.every, left)
-            policy = learner.policy
-            lines.append((0, self.episodes - left, *self._gaps(problem, policy, best)))
+        lines = list[tuple[float, ...]]()
+
+        def evaluate_at(when: int, episode: int, policy: Policy, budget: float) -> None:
+            evaluation = evaluate(problem, policy)
+            gaps = best[budget] - evaluation.value, budget - evaluation.advice_count
+            lines.append((when, episode, budget, *gaps))
+
+        for begin in range(0, self.episodes, self.every):
+            size, policy = min(self.every, self.episodes - begin), learner.policy
+            evaluate_at(0, begin, policy, self.budget)
             if isinstance(learner, RFE):
                 learner.explore(simulator, episodes=size, rng=play)
             else:
                 learner.update(simulator.play(policy, episodes=size, rng=play))
-            left -= size
-        lines.append((0, self.episodes, *self._gaps(problem, learner.policy, best)))
+        evaluate_at(0, self.episodes, learner.policy, self.budget)
         for budget in (self.budget, *self.others):
-            policy = learner.plan(budget=budget).policy
-            lines.append((1, self.episodes, *self._gaps(problem, policy, best, budget)))
+            evaluate_at(1, self.episodes, learner.plan(budget=budget).policy, budget)
         return to_columns(("when", "episode", "budget", "value_gap", "advice_gap"), lines)
 
     def build(self, problem: AdviceProblem, rng: Generator) -> RFE | UCCFH:
-        """Return the learner."""
         if self.learner == "uc-cfh":
             return UCCFH(
                 problem.shape,
@@ -218,50 +231,20 @@ class BudgetLearning:
         reward = problem.mdp.reward
         return RFE(problem.shape, rng=rng, scale=0.1, reward=reward, budget=self.budget)
 
-    def _gaps(
-        self,
-        problem: AdviceProblem,
-        policy: Policy,
-        best: dict[float, float],
-        budget: float | None = None,
-    ) -> tuple[float, float, float]:
-        """Return the budget, the value gap and the budget less the pieces of advice."""
-        limit = self.budget if budget is None else budget
-        evaluation = evaluate(problem, policy)
-        return limit, best[limit] - evaluation.value, limit - evaluation.advice_count
-
-
-def policy_at(learner: RewardFreeLearner, penalty: float, n_actions: int) -> Policy:
-    """Return what the learner would advise at a penalty."""
-    return Policy.trusted(learner.best_advice(penalty), n_actions=n_actions)
-
-
-def value_gap(
-    problem: AdviceProblem, learner: RewardFreeLearner, penalty: float, best: float
-) -> tuple[float, float]:
-    """Return the value gap of the learner's policy at a penalty, and its pieces of advice."""
-    evaluation = evaluate(problem, policy_at(learner, penalty, problem.n_actions))
-    value = evaluation.value - penalty * evaluation.advice_count
-    return best - value, evaluation.advice_count
-
 
 def most_common_flight(flights: Episodes, prefix: str = "") -> dict[str, np.ndarray]:
     """Return the most frequent flight as columns; of several, the one that came first."""
     first, end = most_common(flights)
-    return {
-        f"{prefix}{name}": getattr(flights, name)[first:end].astype(np.int64) for name in FLIGHT
-    }
+    columns = {name: getattr(flights, name)[first:end] for name in FLIGHT}
+    return {f"{prefix}{name}": column.astype(np.int64) for name, column in columns.items()}
 
 
 def most_common(episodes: Episodes) -> tuple[int, int]:
     """Return the first row and the end of the most frequent episode, or of the first of several."""
-    alike: dict[bytes, list[int]] = {}
-    for n in range(len(episodes)):
-        part = slice(episodes.first[n], episodes.first[n + 1])
-        decisions = np.stack((episodes.state[part], episodes.advice[part], episodes.action[part]))
-        alike.setdefault(decisions.tobytes(), []).append(n)
-    n = max(alike.values(), key=len)[0]
-    return int(episodes.first[n]), int(episodes.first[n + 1])
+    decisions = np.stack((episodes.state, episodes.advice, episodes.action))
+    bounds = list(pairwise(episodes.first.tolist()))
+    played = [decisions[:, first:end].tobytes() for first, end in bounds]
+    return bounds[played.index(Counter(played).most_common(1)[0][0])]
 
 
 def flight_of(run: Rows, prefix: str = "") -> Episodes:

@@ -12,7 +12,6 @@ import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -35,29 +34,16 @@ class RunResult:
 
 
 class Store:
-    """A folder of results.
-
-    Parameters
-    ----------
-    folder
-        The folder; created when the first result is written.
-
-    Raises
-    ------
-    CounselError
-        If pyarrow is not installed (extra ``parquet``).
-    """
+    """A folder of results, created when the first result is written."""
 
     def __init__(self, folder: Path) -> None:
         need_pyarrow()
         self.folder = folder
 
     def path(self, run: Run) -> Path:
-        """Return the file of a run."""
         return self.folder / "runs" / f"{run.id}.parquet"
 
     def write(self, run: Run, result: RunResult) -> None:
-        """Store the result of a run."""
         import pyarrow as pa
         import pyarrow.parquet as pq
 
@@ -79,31 +65,22 @@ class Store:
     def read(self, run: Run) -> RunResult | None:
         """Return the result of a run; None if it is missing, damaged, or has other settings."""
         import pyarrow as pa
+        import pyarrow.parquet as pq
 
         try:
-            manifest, rows = _read(self.path(run))
+            table = pq.read_table(self.path(run))
+            manifest = json.loads((table.schema.metadata or {})[KEY])
+            rows = {name: table[name].to_numpy() for name in table.column_names}
             result = RunResult(rows, float(manifest["seconds"]), dict(manifest["versions"]))
-            same = manifest["settings"] == json.loads(json.dumps(settings_of(run)))
+            settings = json.loads(json.dumps(settings_of(run)))
+            same = manifest["format"] == FORMAT and manifest["settings"] == settings
             return result if same and manifest["rows"] == fingerprint(rows) else None
-        except (*_BAD, pa.ArrowException):
+        except (OSError, ValueError, KeyError, TypeError, RecursionError, pa.ArrowException):
             return None
 
     def missing(self, runs: Iterable[Run]) -> list[Run]:
         """Return the runs without a stored result."""
         return [run for run in runs if self.read(run) is None]
-
-
-_BAD = (OSError, ValueError, KeyError, TypeError, RecursionError)
-
-
-def _read(path: Path) -> tuple[dict[str, Any], Rows]:
-    import pyarrow.parquet as pq
-
-    table = pq.read_table(path)
-    manifest = json.loads((table.schema.metadata or {})[KEY])
-    if manifest["format"] != FORMAT:
-        raise ValueError(manifest["format"])
-    return manifest, {name: table[name].to_numpy() for name in table.column_names}
 
 
 def fingerprint(rows: Rows) -> str:

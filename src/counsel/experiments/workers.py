@@ -32,12 +32,8 @@ from counsel.experiments.experiment import Run
 from counsel.experiments.store import RunResult
 from counsel.runs.manifest import versions
 
-TRIES = 3
-"""The number of pools tried before giving up."""
-
-WAIT = 10.0
-"""Seconds to wait for a cluster to answer."""
-
+TRIES = 3  # the number of pools tried before giving up
+WAIT = 10.0  # seconds to wait for a cluster to answer
 ADDRESS = re.compile(r"[a-z]+://(?P<host>\[[0-9a-f:]+\]|[^:/\[\]]+):(?P<port>\d{1,5})")
 
 OnStart = Callable[[Run], None]
@@ -57,12 +53,7 @@ def open_workers(
 ) -> Iterator[Callable[[Sequence[Run], OnStart], Results]]:
     """Yield a function that executes runs and yields the result of each as it finishes.
 
-    Parameters
-    ----------
-    workers
-        The number of local processes.
-    cluster
-        The address of a Dask scheduler to use instead, or None.
+    Runs are executed in local processes, or by the Dask scheduler at the address ``cluster``.
     """
     if cluster is None:
         yield lambda runs, on_start: _run_locally(list(runs), workers, on_start)

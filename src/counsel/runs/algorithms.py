@@ -33,28 +33,17 @@ from counsel.planning.solve import solve
 if TYPE_CHECKING:
     from counsel.runs.spec import Spec
 
-PHASE = "phase"
-"""The schedule of UCFH and UC-CFH: update when the counts of a pair have doubled."""
-
-DELTA = 0.1
-"""The default failure probability of bounds that need one."""
+PHASE = "phase"  # the schedule of UCFH and UC-CFH: update when the counts of a pair have doubled
+DELTA = 0.1  # the default failure probability of bounds that need one
 
 
 class Algorithm(NamedTuple):
     """An algorithm of ``counsel learn``.
 
-    Attributes
-    ----------
-    build
-        Builds the learner from settings, problem and random generator.
-    every
-        The default number of episodes between updates.
-    takes
-        The settings that the algorithm takes besides those of every run.
-    needs
-        The settings without which it cannot run.
-    fixed_length
-        Whether its bounds depend on the number of episodes, so that a run cannot be extended.
+    ``build`` builds the learner, ``every`` is the default number of episodes between updates, and
+    ``takes`` are the settings it takes besides those of every run, of which it needs ``needs``.
+    ``fixed_length`` says that its bounds depend on the number of episodes, so that a run cannot be
+    extended.
     """
 
     build: "Callable[[Spec, AdviceProblem, Generator], Learner]"
@@ -133,22 +122,11 @@ def _black_box(
 
 
 def _fixed(
-    plan: "Callable[[Spec, AdviceProblem], Policy]",
-    spec: "Spec",
-    problem: AdviceProblem,
-    rng: Generator,
+    plan: Callable[..., Policy], spec: "Spec", problem: AdviceProblem, rng: Generator
 ) -> Learner:
-    """Build an adviser that does not learn."""
-    policy = plan(spec, problem)
+    """Build an adviser that does not learn; ``plan`` takes the problem, a penalty and a budget."""
+    policy = plan(problem, penalty=spec.penalty, budget=spec.budget)
     return Fixed(policy, penalty=spec.penalty_or_zero, budget=spec.budget, rng=rng)
-
-
-def _as_if_all_listened(spec: "Spec", problem: AdviceProblem) -> Policy:
-    return as_if_all_listened(problem, penalty=spec.penalty, budget=spec.budget)
-
-
-def _best(spec: "Spec", problem: AdviceProblem) -> Policy:
-    return solve(problem, penalty=spec.penalty, budget=spec.budget).policy
 
 
 LIMIT = frozenset({"penalty", "budget"})
@@ -158,6 +136,13 @@ CONFIDENCE_SETS = frozenset({"delta", "epsilon", "scale", "burn_in", "known_supp
 OPTIONS = LIMIT | GUARANTEE | {"bound", "share", "may_repel", "burn_in", "known_support"}
 """Settings that some algorithms take and others do not."""
 
+
+def _with_bonus(kind: type, every: int, *more: str, **bonus: Any) -> Algorithm:  # noqa: ANN401 (options)
+    """Return a learner with a bonus that depends on the number of episodes."""
+    build = partial(_black_box, kind, **bonus)
+    return Algorithm(build, every, BLACK_BOX.union(more), fixed_length=True)
+
+
 ALGORITHMS = {
     "ucb-ad": Algorithm(_ucb_ad, 1, OPTIONS - {"epsilon", "burn_in", "known_support"}),
     "thompson": Algorithm(_thompson, 1, LIMIT | {"share"}),
@@ -165,34 +150,20 @@ ALGORITHMS = {
     "rfe-beta": Algorithm(partial(_explorer, RFE), 50, GUARANTEE | {"penalty"}, ("penalty",)),
     "rfe-cmdp": Algorithm(partial(_explorer, RFE), 50, GUARANTEE | {"budget"}, ("budget",)),
     "structured": Algorithm(partial(_explorer, Structured), 50, GUARANTEE | LIMIT | {"share"}),
-    "euler": Algorithm(
-        partial(_black_box, EULER), 50, BLACK_BOX | {"unknown_rewards"}, fixed_length=True
-    ),
-    "ucbvi": Algorithm(
-        partial(_black_box, UCBVI, bonus=Freedman()), 1, BLACK_BOX, fixed_length=True
-    ),
-    "ucbvi-hoeffding": Algorithm(
-        partial(_black_box, UCBVI, bonus=Hoeffding()), 1, BLACK_BOX, fixed_length=True
-    ),
-    "q-learning": Algorithm(
-        partial(_black_box, QLearning, bonus=Bernstein()),
-        1,
-        BLACK_BOX | {"unknown_rewards"},
-        fixed_length=True,
-    ),
-    "q-learning-hoeffding": Algorithm(
-        partial(_black_box, QLearning, bonus=Hoeffding()),
-        1,
-        BLACK_BOX | {"unknown_rewards"},
-        fixed_length=True,
-    ),
+    "euler": _with_bonus(EULER, 50, "unknown_rewards"),
+    "ucbvi": _with_bonus(UCBVI, 1, bonus=Freedman()),
+    "ucbvi-hoeffding": _with_bonus(UCBVI, 1, bonus=Hoeffding()),
+    "q-learning": _with_bonus(QLearning, 1, "unknown_rewards", bonus=Bernstein()),
+    "q-learning-hoeffding": _with_bonus(QLearning, 1, "unknown_rewards", bonus=Hoeffding()),
     "rf-express": Algorithm(partial(_black_box, RFExpress), 1, GUARANTEE | {"penalty", "burn_in"}),
     "ucfh": Algorithm(partial(_black_box, UCFH), 50, CONFIDENCE_SETS | {"penalty"}),
     "uc-cfh": Algorithm(partial(_black_box, UCCFH), 50, CONFIDENCE_SETS | {"budget"}, ("budget",)),
-    "never": Algorithm(partial(_fixed, lambda spec, problem: never_advise(problem)), 1000, LIMIT),
+    "never": Algorithm(partial(_fixed, lambda problem, **_: never_advise(problem)), 1000, LIMIT),
     "best-action": Algorithm(
-        partial(_fixed, lambda spec, problem: always_best_action(problem)), 1000, LIMIT
+        partial(_fixed, lambda problem, **_: always_best_action(problem)), 1000, LIMIT
     ),
-    "all-listen": Algorithm(partial(_fixed, _as_if_all_listened), 1000, LIMIT),
-    "optimum": Algorithm(partial(_fixed, _best), 1000, LIMIT),
+    "all-listen": Algorithm(partial(_fixed, as_if_all_listened), 1000, LIMIT),
+    "optimum": Algorithm(
+        partial(_fixed, lambda problem, **limit: solve(problem, **limit).policy), 1000, LIMIT
+    ),
 }

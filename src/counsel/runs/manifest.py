@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from counsel._arrays import layers
 from counsel._files import blaming, write_text
@@ -44,20 +45,12 @@ def read_manifest(folder: Path) -> dict[str, Any]:
 
 def problem_fingerprint(problem: AdviceProblem) -> str:
     """Return a hash of all numbers of a problem."""
-    mdp, human = problem.mdp, problem.human
+    mdp, human, kernel = problem.mdp, problem.human, problem.mdp.kernel
+    arrays: list[NDArray[Any]] = [kernel.row, kernel.indptr, kernel.next_state, kernel.probability]
+    arrays += [layers(mdp.reward), layers(mdp.allowed), mdp.start]
+    arrays += [human.policy, human.adherence, human.groups]
     digest = hashlib.sha256(f"{problem.horizon}".encode())
-    for array in (
-        mdp.kernel.row,
-        mdp.kernel.indptr,
-        mdp.kernel.next_state,
-        mdp.kernel.probability,
-        layers(mdp.reward),
-        layers(mdp.allowed),
-        mdp.start,
-        human.policy,
-        human.adherence,
-        human.groups,
-    ):
+    for array in arrays:
         digest.update(f"{array.shape}{array.dtype}".encode())
         digest.update(np.ascontiguousarray(array).tobytes())
     return digest.hexdigest()

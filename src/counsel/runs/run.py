@@ -2,14 +2,7 @@
 
 A run that is stopped leaves its records and its learner; ``run(..., resume=True)`` then continues
 as if it had never stopped. A long run is saved every minute, so a crash costs at most a minute.
-
-====================  =============================================================
-``record.csv``        one row per record: episode, value_gap, regret, advice_count, seconds
-``regret.png``        the regret and the value gap
-``policy.csv``        the learnt policy, for people; ``policy.npz`` for programs
-``learner.npz``       the learner, to resume the run
-``manifest.json``     settings, seed, versions, and the result
-====================  =============================================================
+The files of the folder are described in docs/reference/files.md.
 """
 
 import signal
@@ -54,36 +47,18 @@ from counsel.simulate.simulator import Simulator
 RECORDS, LONGEST_BLOCK = 1000, 20_000
 """About how many records a run has, and the largest number of episodes between two records."""
 
-SAVE_EVERY = 60.0
-"""Seconds between two saves of a long run."""
-
+SAVE_EVERY = 60.0  # seconds between two saves of a long run
 LEARNER, PICTURE, POLICY, POLICY_TABLE = "learner.npz", "regret.png", "policy.npz", "policy.csv"
-FILES = (PICTURE, POLICY_TABLE, POLICY, RECORD, LEARNER)
-"""Every file of a run but its manifest."""
+FILES = (PICTURE, POLICY_TABLE, POLICY, RECORD, LEARNER)  # every file of a run but its manifest
 
 
 @dataclass(frozen=True, slots=True)
 class Result:
     """The result of a run.
 
-    Attributes
-    ----------
-    records
-        All records of the run.
-    best, best_advice_count
-        The value of the best policy (within the budget, or less the penalty) and its expected
-        pieces of advice.
-    value, advice_count
-        The same of the learnt policy.
-    matches
-        How often each advice was matched and given; None if the learner does not count each advice
-        by itself.
-    finished
-        Whether all episodes were played or the stopping rule fired; else the run was stopped.
-    stopping_rule_fired
-        Whether the stopping rule fired.
-    files
-        The files that were written.
+    ``best`` and ``value`` are those of the best and of the learnt policy, within the budget or less
+    the penalty. ``matches`` holds how often each advice was matched and given; it is None if the
+    learner does not count each advice by itself. A run that is not ``finished`` was stopped.
     """
 
     records: tuple[Record, ...]
@@ -115,20 +90,10 @@ def run(  # noqa: PLR0913 (six, two of which show progress)
     show: Callable[[Record], None] = lambda record: None,
     say: Callable[[str], None] = lambda text: None,
 ) -> Result:
-    """Run a learner and write the results.
+    """Run a learner on the problem that ``spec.world`` names, and write the results to a folder.
 
-    Parameters
-    ----------
-    spec
-        The settings.
-    problem
-        The problem that ``spec.world`` names.
-    folder
-        The folder to write to; without one nothing is written.
-    resume
-        Continue the run in the folder. Its settings must be the same, but for more episodes.
-    show, say
-        Called with every record, and with messages about the run.
+    ``resume`` continues the run in the folder; its settings must be the same, but for more
+    episodes. ``show`` is called with every record, ``say`` with messages about the run.
     """
     learner, rng = spec.build(problem)
     records: list[Record] = []
@@ -180,9 +145,12 @@ def run(  # noqa: PLR0913 (six, two of which show progress)
             stopping_rule_fired=fired,
         )
         if folder is not None:
-            _write_policy_and_picture(folder, spec, problem, learner, records)
+            for name in (POLICY, POLICY_TABLE):
+                save_policy(learner.policy, folder / name, problem=problem)
             if find_spec("matplotlib") is None:
                 say(f"{PICTURE} is left out: it needs matplotlib (pip install 'counsel[draw]')")
+            else:
+                save(draw_learning(records, title=spec.title), folder / PICTURE)
             write_manifest(folder, spec, problem, result.record())
             paths = [folder / name for name in (*FILES, MANIFEST)]
             result = replace(result, files=tuple(path for path in paths if path.exists()))
@@ -193,13 +161,7 @@ def _prepare(folder: Path, spec: Spec, problem: AdviceProblem, *, resume: bool) 
     """Create the folder, and refuse to overwrite another run in it."""
     make_folder(folder)
     if not resume and (folder / MANIFEST).exists():
-        settings = read_manifest(folder)["settings"]
-        for name, value in spec.settings().items():
-            if value != settings[name]:
-                raise CounselError(
-                    f"{folder} holds a run with {name} {settings[name]}, not {value}; choose "
-                    "another folder, or --resume it"
-                )
+        _check_same(folder, spec, "choose another folder, or --resume it")
     elif not resume:
         for path in (folder / name for name in FILES):
             if path.exists():
@@ -207,18 +169,22 @@ def _prepare(folder: Path, spec: Spec, problem: AdviceProblem, *, resume: bool) 
     write_manifest(folder, spec, problem, {"finished": False})
 
 
+def _check_same(folder: Path, spec: Spec, remedy: str, *, or_extended: bool = False) -> None:
+    """Raise an error if the run in the folder has other settings, apart from the episodes."""
+    before = read_manifest(folder)["settings"]
+    for name, value in spec.settings().items():
+        if value != before[name] and not (or_extended and name == "episodes"):
+            raise CounselError(
+                f"{folder} holds a run with {name} {before[name]}, not {value}; {remedy}"
+            )
+
+
 def _restore(
     folder: Path, spec: Spec, problem: AdviceProblem, learner: Learner
 ) -> tuple[Generator, list[Record]]:
     """Restore the learner of the run in the folder; return its generator and its records."""
-    before = read_spec(folder).settings()
-    for name, value in spec.settings().items():
-        extends = name == "episodes" and not spec.fixed_length
-        if value != before[name] and not extends:
-            raise CounselError(
-                f"{folder} holds a run with {name} {before[name]}, not {value}; "
-                "resume it with the same settings"
-            )
+    read_spec(folder)  # raises an error if the settings are out of range
+    _check_same(folder, spec, "resume it with the same settings", or_extended=not spec.fixed_length)
     if read_manifest(folder)["problem"] != problem_fingerprint(problem):
         raise CounselError(f"{folder} holds a run of another {spec.world}: it has changed since")
     if not (folder / LEARNER).exists():
@@ -234,15 +200,6 @@ def _save_progress(folder: Path, learner: Learner, rng: Generator, records: list
     write_records(folder, records)
     if isinstance(learner, Resumable):
         suspend(learner, folder / LEARNER, rng=rng, record=records[-1])
-
-
-def _write_policy_and_picture(
-    folder: Path, spec: Spec, problem: AdviceProblem, learner: Learner, records: list[Record]
-) -> None:
-    for name in (POLICY, POLICY_TABLE):
-        save_policy(learner.policy, folder / name, problem=problem)
-    if find_spec("matplotlib") is not None:
-        save(draw_learning(records, title=spec.title), folder / PICTURE)
 
 
 def matches_by_advice(learner: Learner) -> tuple[Ints, Ints] | None:

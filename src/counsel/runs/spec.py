@@ -29,34 +29,15 @@ class Spec:
 
     A setting that is None has the default of the algorithm.
 
-    Attributes
-    ----------
-    world
-        The name of a world, or the file of a problem.
-    algorithm
-        A key of ``ALGORITHMS``.
-    episodes, every
-        The number of episodes, and the number between updates (or "doubling", or "phase" for ucfh
-        and uc-cfh).
-    seed
-        The same seed gives the same run.
-    penalty, budget
-        The cost of a piece of advice, or the largest expected number of pieces per episode.
-    bound
-        "kl", "theory" or "paper".
-    share
-        Which pairs share an adherence: "pair" (none), "advice" (all states of an advice), or "all".
-    delta, epsilon, scale
-        Failure probability and accuracy of the guarantee, and a factor on the bonus.
-    unknown_rewards
-        Whether rewards are learnt too.
-    may_repel
-        Whether advice may make an action less likely.
-    burn_in
-        Episodes of random advice before the run, without regret; states that they do not reach
-        count as unreachable.
-    known_support
-        Whether the learner knows which states can follow which.
+    Settings whose meaning is not obvious:
+
+    * ``every``, between updates, may be "doubling", or "phase" for ucfh and uc-cfh;
+    * ``share`` says which pairs share an adherence: "pair" (none), "advice" (all states of an
+      advice), or "all";
+    * ``scale`` is a factor on the bonus;
+    * ``burn_in`` is a number of episodes of random advice before the run, without regret; states
+      that they do not reach count as unreachable;
+    * ``known_support`` tells the learner which states can follow which.
     """
 
     world: str
@@ -124,13 +105,10 @@ class Spec:
     @property
     def title(self) -> str:
         """The algorithm, the world and the main settings in words."""
-        limits = [
-            f"{name} {getattr(self, name):g}"
-            for name in ("penalty", "budget")
-            if getattr(self, name) is not None
-        ]
+        limits = {"penalty": self.penalty, "budget": self.budget}
+        words = [f"{name} {limit:g}" for name, limit in limits.items() if limit is not None]
         shared = [] if self.share is None else [SHARES[self.share]]
-        return ", ".join([f"{self.algorithm} on {self.world}", *limits, *shared])
+        return ", ".join([f"{self.algorithm} on {self.world}", *words, *shared])
 
     def settings(self) -> dict[str, Any]:
         """Return all settings by name."""

@@ -1,19 +1,4 @@
-"""The machine's side of an advice problem as a Gymnasium environment.
-
-An action of the environment is a piece of advice 0 … A−1 or, last, to defer. The person then acts
-according to the adherence law (equation 1) and the world moves on. The reward is the person's
-reward less ``penalty`` for each piece of advice. ``terminated`` means that the state is absorbing
-and pays nothing (``MDP.over``); ``truncated`` means that the horizon was reached first.
-
-The best advice depends on the step, which is in ``info["step"]`` and not in the observation. For
-learners that need the step in the observation, wrap an environment made with
-``max_episode_steps=`` its horizon in Gymnasium's ``TimeAwareObservation(env, flatten=False)``. (In
-Flappy Bird the state determines the step.)
-
-``info`` has the same keys after ``reset`` and ``step``: ``step``, ``advice``, ``action`` (what the
-person did; ``NO_ACTION`` after reset), ``matched``, ``deferred`` and ``action_mask`` (the advice
-that is allowed now).
-"""
+"""The machine's side of an advice problem as a Gymnasium environment."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -30,14 +15,17 @@ from counsel.model.problem import AdviceProblem
 from counsel.worlds.catalogue import make
 from counsel.worlds.views import Decision, PictureView, TextView, View, sign_of
 
-NO_ACTION = -1
-"""The action in ``info`` before the person has acted."""
+NO_ACTION = -1  # the action in ``info`` before the person has acted
 
 
 class AdviceEnv(gymnasium.Env[np.int64, np.int64]):
     """An advice problem as a Gymnasium environment in which the machine acts.
 
-    Observations are states; actions are the advice 0 … A−1 and, last, to defer.
+    Observations are states; actions are the advice 0 … A−1 and, last, to defer. The person then
+    acts according to the adherence law (equation 1) and the world moves on. The reward is the
+    person's reward less ``penalty`` for each piece of advice. ``terminated`` means that the state
+    is absorbing and pays nothing (``MDP.over``); ``truncated`` means that the horizon was reached
+    first.
 
     Parameters
     ----------
@@ -53,7 +41,17 @@ class AdviceEnv(gymnasium.Env[np.int64, np.int64]):
     Raises
     ------
     CounselError
-        If the penalty is negative or not finite, or the render mode is unknown.
+        If the penalty is negative or not finite, or the render mode is unknown; from ``step``, if
+        the advice is out of range or not allowed, or the episode is over.
+
+    Notes
+    -----
+    ``info`` has the same keys after ``reset`` and ``step``: ``step``, ``advice``, ``action`` (what
+    the person did; −1 after reset), ``matched``, ``deferred`` and ``action_mask`` (the advice that
+    is allowed now). The best advice depends on the step, which is not in the observation. For
+    learners that need it there, wrap an environment made with ``max_episode_steps=`` its horizon in
+    Gymnasium's ``TimeAwareObservation(env, flatten=False)``. (In Flappy Bird the state determines
+    the step.)
 
     Examples
     --------
@@ -107,7 +105,7 @@ class AdviceEnv(gymnasium.Env[np.int64, np.int64]):
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[np.int64, dict[str, Any]]:
-        """Start an episode.
+        """Start an episode; return the first state and ``info``.
 
         Parameters
         ----------
@@ -115,13 +113,6 @@ class AdviceEnv(gymnasium.Env[np.int64, np.int64]):
             Seeds the generator of world and person; without a seed it continues.
         options
             Not used.
-
-        Returns
-        -------
-        state : int
-            The first state.
-        info : dict
-            The keys of ``step``, before any decision.
         """
         super().reset(seed=seed)
         u = self.np_random.random() * self._start_upto[-1]
@@ -131,29 +122,12 @@ class AdviceEnv(gymnasium.Env[np.int64, np.int64]):
         return np.int64(self._state), self._info(None)
 
     def step(self, action: Any) -> tuple[np.int64, float, bool, bool, dict[str, Any]]:  # noqa: ANN401 (Gymnasium's)
-        """Advise ``action``, or defer, and let the person act.
+        """Advise ``action``, or defer, and let the person act; return what Gymnasium expects.
 
         Parameters
         ----------
         action
             The advice, from 0, or ``problem.defer``.
-
-        Returns
-        -------
-        state : int
-            The next state.
-        reward : float
-            The person's reward, less the penalty if advice was given.
-        terminated, truncated : bool
-            Whether the episode is over; whether the horizon was reached before that.
-        info : dict
-            ``step``, ``advice``, ``action``, ``matched``, ``deferred`` and ``action_mask``
-            [advice]: the advice allowed next.
-
-        Raises
-        ------
-        CounselError
-            If the advice is out of range or not allowed, or the episode is over.
         """
         problem, h, s = self.problem, self._step, self._state
         if h >= problem.horizon:
@@ -189,13 +163,7 @@ class AdviceEnv(gymnasium.Env[np.int64, np.int64]):
         return np.int64(self._state), reward, terminated, truncated, self._info(decision)
 
     def render(self) -> str | NDArray[np.uint8] | None:
-        """Show the episode so far.
-
-        Returns
-        -------
-        str or ndarray or None
-            Text in mode "ansi", pixels [height, width, 3] in mode "rgb_array", None without a mode.
-        """
+        """Show the episode so far: as text or pixels [height, width, 3], or None without a mode."""
         if self.render_mode == "ansi":
             return self.view.text(self._decisions, self._state, self._caption())
         if self.render_mode == "rgb_array" and isinstance(self.view, PictureView):
@@ -206,20 +174,15 @@ class AdviceEnv(gymnasium.Env[np.int64, np.int64]):
         mdp = self.problem.mdp
         advice = mdp.defer if decision is None else decision.advice
         action = NO_ACTION if decision is None else decision.action
-        step = min(len(self._decisions), mdp.horizon - 1)
+        allowed = self._allowed_hsa[min(len(self._decisions), mdp.horizon - 1), self._state]
         return {
             "step": len(self._decisions),
             "advice": advice,
             "action": action,
             "matched": advice == action,
             "deferred": decision is not None and advice == mdp.defer,
-            "action_mask": self._mask(step),
+            "action_mask": np.append(allowed, True).astype(np.int8),
         }
-
-    def _mask(self, step: int) -> NDArray[np.int8]:
-        mask = np.ones(self.problem.defer + 1, dtype=np.int8)
-        mask[:-1] = self._allowed_hsa[step, self._state]
-        return mask
 
     def _caption(self) -> str:
         mdp = self.problem.mdp

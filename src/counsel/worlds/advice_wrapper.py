@@ -24,11 +24,8 @@ Habit = Callable[[Any], "ArrayLike | int"]
 Adherence = Callable[[Any, int], float]
 """Returns the probability that the person takes an advice at an observation."""
 
-PERSON_STREAM = 1
-"""Added to the seed of the world, so that person and world have separate random streams."""
-
-SUM_TOLERANCE = 1e-5
-"""Tolerance for the sum of a person's probabilities, which may come in single precision."""
+PERSON_STREAM = 1  # added to the seed of the world, to give the person a random stream of their own
+SUM_TOLERANCE = 1e-5  # a person's probabilities may come in single precision
 
 
 class AdviceWrapper(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
@@ -52,15 +49,15 @@ class AdviceWrapper(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorArgs
     CounselError
         If the actions of the environment are not ``Discrete``, ``human`` is not a function, or
         adherence or penalty is out of range; from ``step``, if ``human`` or ``adherence`` returns
-        an invalid value.
+        an invalid value, the advice is out of range, or ``reset`` was never called.
 
     Notes
     -----
-    The action space keeps the numbers of ``env`` and adds one more, to defer. ``info`` gains
-    ``advice``, ``action``, ``matched``, ``deferred`` and ``action_mask``, after ``step`` and after
-    ``reset`` (where ``advice`` is to defer and ``action`` is one below the first action). The
-    person has a generator of their own, seeded by ``reset(seed=…)``, so the random stream of the
-    world does not depend on the person.
+    The action space keeps the numbers of ``env`` and adds one more, to defer. The reward is that of
+    ``env``, less the penalty if advice was given. ``info`` gains ``advice``, ``action``,
+    ``matched``, ``deferred`` and ``action_mask``, after ``step`` and after ``reset`` (where
+    ``advice`` is to defer and ``action`` is one below the first action). The person has a generator
+    of their own, so the random stream of the world does not depend on the person.
 
     Examples
     --------
@@ -119,7 +116,7 @@ class AdviceWrapper(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorArgs
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Any, dict[str, Any]]:
-        """Start an episode.
+        """Start an episode; return the first observation and ``info``.
 
         Parameters
         ----------
@@ -127,13 +124,6 @@ class AdviceWrapper(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorArgs
             Seeds the generators of world and person; without a seed they continue.
         options
             Passed to ``env``.
-
-        Returns
-        -------
-        observation : object
-            The first observation of ``env``.
-        info : dict
-            That of ``env``, with the keys of ``step`` before any decision.
         """
         self._observation, info = self.env.reset(seed=seed, options=options)
         self._started = True
@@ -142,28 +132,12 @@ class AdviceWrapper(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorArgs
         return self._observation, self._info(info, self.defer, self.first - 1, deferred=False)
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:  # noqa: ANN401 (Gymnasium's)
-        """Advise ``action``, or defer, and let the person act.
+        """Advise ``action``, or defer, and let the person act; return what Gymnasium expects.
 
         Parameters
         ----------
         action
             The advice, by the number of an action of ``env``, or ``defer``.
-
-        Returns
-        -------
-        observation : object
-            The observation of ``env``.
-        reward : float
-            The reward of ``env``, less the penalty if advice was given.
-        terminated, truncated : bool
-            As returned by ``env``.
-        info : dict
-            That of ``env``, and ``advice``, ``action``, ``matched``, ``deferred``, ``action_mask``.
-
-        Raises
-        ------
-        CounselError
-            If the advice is out of range, or ``reset`` was never called.
         """
         if not self.action_space.contains(action):
             raise CounselError(

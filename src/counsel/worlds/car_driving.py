@@ -14,6 +14,8 @@ Deviates: the paper counts 3⁹ states, one per content of nine cells. Without t
 an MDP; with the lane and the end there are 3 · 27³ + 1 = 59,050.
 """
 
+from itertools import product
+
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike
@@ -26,9 +28,7 @@ from counsel.model.problem import AdviceProblem
 from counsel.worlds.people import Person, adherence_named, person_named, policy_of
 
 EMPTY, STONE, CAR = 0, 1, 2
-SIGNS = ".o#"
-"""The sign of each kind of cell, by its number."""
-
+SIGNS = ".o#"  # the sign of each kind of cell, by its number
 LANES = ("left", "middle", "right")
 TURNS = {"Left": -1, "Straight": 0, "Right": 1}
 CHANCES = (0.4, 0.3, 0.3)
@@ -135,8 +135,7 @@ def myopic() -> Floats:
 
 def _parts() -> tuple[Ints, Ints, Ints, Ints]:
     """Return the lane and the codes of the three rows, for every state that is not over."""
-    lane, here, ahead, beyond = np.unravel_index(np.arange(OVER), (3, 27, 27, 27))
-    return lane, here, ahead, beyond
+    return np.unravel_index(np.arange(OVER), (3, 27, 27, 27))  # type: ignore[return-value]
 
 
 def _kinds() -> Ints:
@@ -177,7 +176,4 @@ def _transitions(row_chance: Floats) -> "sp.csr_matrix":
 def _labels() -> list[str]:
     """Return labels such as ``middle/.o#/.../##o``: the lane, then the rows, the driver's first."""
     rows = ["".join(SIGNS[kind] for kind in row) for row in _kinds()]
-    return [
-        *(f"{lane}/{a}/{b}/{c}" for lane in LANES for a in rows for b in rows for c in rows),
-        "over",
-    ]
+    return [*("/".join(parts) for parts in product(LANES, rows, rows, rows)), "over"]

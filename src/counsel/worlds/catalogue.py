@@ -24,9 +24,7 @@ from counsel.worlds.flappy_bird import make_flappy_bird
 from counsel.worlds.night_shift import night_shift
 from counsel.worlds.ward import ward
 
-GROUP = "counsel.worlds"
-"""The entry-point group for worlds of other packages."""
-
+GROUP = "counsel.worlds"  # the entry-point group for worlds of other packages
 Builder = Callable[..., AdviceProblem]
 
 
@@ -42,6 +40,12 @@ class World:
         The function that builds the problem, or an entry point that names the function.
     about
         A one-line description; the first line of the builder's docstring if empty.
+
+    Raises
+    ------
+    CounselError
+        From ``builder`` and ``build``, if the installed package cannot be loaded, its entry point
+        is not a function, or the function fails or has no such argument.
 
     Examples
     --------
@@ -60,9 +64,9 @@ class World:
     @property
     def package(self) -> str:
         """The installed package that provides the world."""
-        if isinstance(self.source, EntryPoint):
-            return self.source.dist.name if self.source.dist else self.source.module
-        return "counsel"
+        if callable(self.source):
+            return "counsel"
+        return self.source.dist.name if self.source.dist else self.source.module
 
     @property
     def summary(self) -> str:
@@ -75,28 +79,22 @@ class World:
             return str(fault)
 
     def builder(self) -> Builder:
-        """Return the function that builds the problem.
-
-        Raises
-        ------
-        CounselError
-            If the installed package cannot be loaded, or its entry point is not a function.
-        """
-        if not isinstance(self.source, EntryPoint):
+        """Return the function that builds the problem."""
+        if callable(self.source):  # entry points are of another class once Dask is imported
             return self.source
         try:
             builder = self.source.load()
         except (Exception, SystemExit) as fault:
-            raise CounselError(
-                f"the world {self.name!r} of the package {self.package} cannot be loaded: "
-                f"{type(fault).__name__}: {brief(str(fault))}"
-            ) from fault
+            raise self._error(f"cannot be loaded: {_reason(fault)}") from fault
         if not callable(builder):
-            raise CounselError(
-                f"the world {self.name!r} of the package {self.package} is {brief(builder)}; "
-                "an entry point must name a function that returns an AdviceProblem"
+            raise self._error(
+                f"is {brief(builder)}; an entry point must name a function that returns an "
+                "AdviceProblem"
             )
         return builder  # type: ignore[no-any-return]
+
+    def _error(self, fault: str) -> CounselError:
+        return CounselError(f"the world {self.name!r} of the package {self.package} {fault}")
 
     def build(self, **overrides: object) -> AdviceProblem:
         """Build the problem.
@@ -105,11 +103,6 @@ class World:
         ----------
         **overrides
             Keyword arguments of the builder.
-
-        Raises
-        ------
-        CounselError
-            If the builder has no such argument, or fails.
         """
         builder = self.builder()
         _check_overrides(self.name, builder, overrides)
@@ -118,15 +111,9 @@ class World:
         except CounselError:
             raise
         except (Exception, SystemExit) as fault:
-            raise CounselError(
-                f"the world {self.name!r} of the package {self.package} cannot be built: "
-                f"{type(fault).__name__}: {brief(str(fault))}"
-            ) from fault
+            raise self._error(f"cannot be built: {_reason(fault)}") from fault
         if not isinstance(problem, AdviceProblem):
-            raise CounselError(
-                f"the world {self.name!r} of the package {self.package} returned "
-                f"{brief(problem)}, not an AdviceProblem"
-            )
+            raise self._error(f"returned {brief(problem)}, not an AdviceProblem")
         return problem
 
 
@@ -199,7 +186,7 @@ def make(name: str, **overrides: object) -> AdviceProblem:
     Returns
     -------
     AdviceProblem
-        The world and the person.
+        The problem that the world's builder returns.
 
     Raises
     ------
@@ -220,12 +207,15 @@ def make(name: str, **overrides: object) -> AdviceProblem:
     0.9: 10.24
     """
     ours = {world.name: world for world in OURS}
-    if isinstance(name, str) and name in ours:  # without a look at installed packages
-        return ours[name].build(**overrides)
-    worlds = list_worlds()
+    # Installed packages are looked at only if the world is not one of ours.
+    worlds = ours if isinstance(name, str) and name in ours else list_worlds()
     if not isinstance(name, str) or name not in worlds:
         raise CounselError(f"no world is called {brief(name)}; choose one of {', '.join(worlds)}")
     return worlds[name].build(**overrides)
+
+
+def _reason(fault: BaseException) -> str:
+    return f"{type(fault).__name__}: {brief(str(fault))}"
 
 
 def _check_overrides(name: str, builder: Builder, overrides: dict[str, object]) -> None:

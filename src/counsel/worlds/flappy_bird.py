@@ -140,7 +140,8 @@ def next_states(grid: GridMap) -> Ints:
 
 def greedy(grid: GridMap) -> Floats:
     """Return Policy Greedy [s, a]: fly to a star in the next column, else zigzag."""
-    return _habit(grid, _lands_on_star(grid))
+    is_star = np.append(grid.cells.T.reshape(-1) == STAR, 0)
+    return _habit(grid, is_star[next_states(grid)[:-1]])
 
 
 def safe(grid: GridMap) -> Floats:
@@ -149,11 +150,6 @@ def safe(grid: GridMap) -> Floats:
     zigzag = _zigzag(grid)
     is_safe = survives[np.arange(zigzag.size), zigzag]
     return _habit(grid, survives & ~is_safe[:, None])
-
-
-def _lands_on_star(grid: GridMap) -> Ints:
-    is_star = np.append(grid.cells.T.reshape(-1) == STAR, 0)
-    return is_star[next_states(grid)[:-1]]
 
 
 def _zigzag(grid: GridMap) -> Ints:

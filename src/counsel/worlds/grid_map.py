@@ -20,9 +20,7 @@ from counsel._arrays import ROW_TOLERANCE, Bytes, brief, check_rng, real, rectan
 from counsel.errors import CounselError
 
 EMPTY, STAR, WALL = 0, 1, 2
-SIGNS = ".*#"
-"""The sign of each kind of cell, in the order of their numbers."""
-
+SIGNS = ".*#"  # the sign of each kind of cell, in the order of their numbers
 MOVES = {"Up": -1, "Up-Up": -2, "Down": 1}
 """The moves of the bird and how many rows down each goes; every move goes one column ahead."""
 
@@ -39,7 +37,8 @@ class GridMap:
     Raises
     ------
     CounselError
-        If the cells are not a table of these kinds.
+        If the cells are not a table of these kinds, a sign of a text is unknown, its rows differ
+        in length, a file cannot be read, or there is no such map.
 
     Examples
     --------
@@ -79,11 +78,6 @@ class GridMap:
             One line per row, top to bottom: ``.`` empty, ``*`` a star, ``#`` a wall.
         name
             The name of the map in errors.
-
-        Raises
-        ------
-        CounselError
-            If a sign is unknown or the rows differ in length.
         """
         if not isinstance(text, str):
             raise CounselError(f"{name} is {brief(text)}; give its text")
@@ -115,11 +109,6 @@ class GridMap:
         ----------
         path
             A file with the text that ``parse`` takes.
-
-        Raises
-        ------
-        CounselError
-            If the file cannot be read or does not contain a map.
         """
         if not isinstance(path, str | os.PathLike):
             raise CounselError(f"the map is {brief(path)}; give the path of a text file")
@@ -138,11 +127,6 @@ class GridMap:
         ----------
         name
             "three-phases" or "budget".
-
-        Raises
-        ------
-        CounselError
-            If there is no such map.
         """
         if name not in map_names():
             raise CounselError(f"no map is called {name!r}; choose one of {', '.join(map_names())}")
@@ -187,12 +171,7 @@ def map_names() -> tuple[str, ...]:
 
 
 def generate_map(
-    rows: int,
-    columns: int,
-    *,
-    rng: np.random.Generator,
-    stars: float = 0.2,
-    walls: float = 0.2,
+    rows: int, columns: int, *, rng: np.random.Generator, stars: float = 0.2, walls: float = 0.2
 ) -> GridMap:
     """Draw a random map; each cell after the first column may be a star or a wall.
 

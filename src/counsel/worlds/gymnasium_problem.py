@@ -10,6 +10,7 @@ from typing import Any
 
 import gymnasium
 import numpy as np
+from numpy.typing import NDArray
 
 from counsel._arrays import brief, unlayered
 from counsel.errors import CounselError
@@ -108,17 +109,14 @@ def _newest_id(name: str) -> str:
     """Return the id with its newest version; if there is none, name the version installed."""
     if name in gymnasium.registry or ":" in name:  # gymnasium.make resolves "module:id"
         return name
-    stem = _stem(name)
-    versions = [spec for spec in gymnasium.registry.values() if _stem(spec.id) == stem]
-    if not versions:
-        stem = name.partition("-v")[0]
+    for stem in (_stem(name), name.partition("-v")[0]):
         versions = [spec for spec in gymnasium.registry.values() if _stem(spec.id) == stem]
-    if not versions:
-        raise CounselError(f"Gymnasium has no environment {name!r}")
-    newest = max(versions, key=lambda spec: spec.version or 0)
-    if name != stem:
-        raise CounselError(f"Gymnasium has no environment {name!r}; {newest.id!r} is installed")
-    return newest.id
+        if versions:
+            newest = max(versions, key=lambda spec: spec.version or 0).id
+            if name == stem:
+                return newest
+            raise CounselError(f"Gymnasium has no environment {name!r}; {newest!r} is installed")
+    raise CounselError(f"Gymnasium has no environment {name!r}")
 
 
 def _stem(name: str) -> str:
@@ -128,12 +126,11 @@ def _stem(name: str) -> str:
 
 def _with_end(person: Human) -> Human:
     """Return the person with one more state, in which they behave as in the last."""
-    policy = np.concatenate((person.policy, person.policy[:, -1:]), axis=1)
-    given = person.given
-    if given.ndim >= 2:
-        given = np.concatenate((given, given[..., -1:, :]), axis=-2)
-    groups = person.given_groups
-    if groups is not None and groups.ndim >= 2:
-        groups = np.concatenate((groups, groups[..., -1:, :]), axis=-2)
+
+    def extended(table: NDArray[Any]) -> NDArray[Any]:
+        return np.concatenate((table, table[..., -1:, :]), axis=-2) if table.ndim >= 2 else table
+
+    groups = None if person.given_groups is None else extended(person.given_groups)
     scale = "lift" if person.shares_lift else "adherence"
-    return Human(unlayered(policy), **{scale: given}, groups=groups)
+    policy = unlayered(extended(person.policy))
+    return Human(policy, **{scale: extended(person.given)}, groups=groups)

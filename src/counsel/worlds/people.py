@@ -164,17 +164,13 @@ def policy_of(human: object, mdp: MDP) -> Floats:
 def person_named(human: object, people: Mapping[str, Person]) -> object:
     """Replace a name, also inside ``Noisy``, by the person of that name."""
     if isinstance(human, Noisy) and isinstance(human.person, str):
-        return Noisy(_find(human.person, people), human.epsilon)
-    return _find(human, people) if isinstance(human, str) else human
-
-
-def _find(name: str, people: Mapping[str, Person]) -> Person:
-    if name not in people:
+        return Noisy(person_named(human.person, people), human.epsilon)  # type: ignore[arg-type]
+    if isinstance(human, str) and human not in people:
         raise CounselError(
-            f"human is {name!r}; give {', '.join(people)}, a table of probabilities, or a person "
+            f"human is {human!r}; give {', '.join(people)}, a table of probabilities, or a person "
             "such as counsel.worlds.Uniform()"
         )
-    return people[name]
+    return people[human] if isinstance(human, str) else human
 
 
 def adherence_named(adherence: str | ArrayLike, settings: Mapping[str, ArrayLike]) -> ArrayLike:

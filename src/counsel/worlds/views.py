@@ -54,7 +54,6 @@ class TextView:
     problem: AdviceProblem
 
     def text(self, decisions: Sequence[Decision], state: int, caption: str) -> str:
-        """Return the caption and the state."""
         return f"{caption}\n{self.problem.mdp.state_name(state)}\n"
 
 

@@ -26,14 +26,10 @@ from counsel.simulate.save_log import DECISION_COLUMNS
 
 STATES = ("stable", "watch", "deteriorating", "critical", "intensive care")
 ACTIONS = ("carry on", "assess", "call doctor")
-LIFT = np.array([0.55, 0.3, 0.7])
-"""The lift of each alert."""
-
+LIFT = np.array([0.55, 0.3, 0.7])  # the lift of each alert
 NURSES = 40
 MONTHS = 6
-UNSEEN = 0.06
-"""The share of alerts that nobody sees."""
-
+UNSEEN = 0.06  # the share of alerts that nobody sees
 _OWN = np.array(
     [
         [0.90, 0.09, 0.01],
@@ -43,19 +39,13 @@ _OWN = np.array(
         [1.00, 0.00, 0.00],
     ]
 )
-_HEALTH = np.array([1.0, 0.9, 0.5, 0.1, 0.0])
-"""The reward of each state of the patient at the end of a round."""
-
+_HEALTH = np.array([1.0, 0.9, 0.5, 0.1, 0.0])  # the reward of each state at the end of a round
 _EFFORT = np.array([0.0, 0.05, 0.15])
 _TRANSITION = np.array(
     [
         [[0.88, 0.12, 0, 0, 0], [0.94, 0.06, 0, 0, 0], [0.95, 0.05, 0, 0, 0]],
         [[0.20, 0.52, 0.28, 0, 0], [0.55, 0.38, 0.07, 0, 0], [0.60, 0.35, 0.05, 0, 0]],
-        [
-            [0.00, 0.15, 0.50, 0.35, 0],
-            [0.05, 0.40, 0.42, 0.13, 0],
-            [0.20, 0.55, 0.21, 0.04, 0],
-        ],
+        [[0.00, 0.15, 0.50, 0.35, 0], [0.05, 0.40, 0.42, 0.13, 0], [0.20, 0.55, 0.21, 0.04, 0]],
         [
             [0.00, 0.00, 0.10, 0.55, 0.35],
             [0.00, 0.02, 0.28, 0.50, 0.20],
@@ -97,22 +87,14 @@ def ward_log(*, shifts: int = 15_000, rng: np.random.Generator) -> Any:  # noqa:
 
 
 def ward_table(*, shifts: int, rng: np.random.Generator) -> Table:
-    """Draw a log of past shifts, without pyarrow.
-
-    Parameters
-    ----------
-    shifts
-        The number of shifts; each is an episode.
-    rng
-        The random generator.
-    """
+    """Draw a log of past shifts, each of which is an episode, without pyarrow."""
     shifts = whole("shifts", shifts, least=1)
     check_rng(rng)
     problem = ward()
     H, A = problem.horizon, len(ACTIONS)
     # Each nurse listens more or less than the average nurse.
     level = rng.beta(8.0, 2.0, size=NURSES) / 0.8
-    rows: dict[str, list[object]] = {name: [] for name in DECISION_COLUMNS}
+    rows: list[tuple[object, ...]] = []
     begin = np.datetime64("2026-01-05T07:00")
     for shift in range(shifts):
         nurse = int(rng.integers(NURSES))
@@ -130,7 +112,7 @@ def ward_table(*, shifts: int, rng: np.random.Generator) -> Table:
             action = draw_index(law, rng)
             next_state = draw_index(_TRANSITION[state, action], rng)
             ended = next_state == len(STATES) - 1
-            row = (
+            decision = (
                 f"shift-{shift:05d}",
                 turn,
                 f"nurse-{nurse:02d}",
@@ -145,9 +127,9 @@ def ward_table(*, shifts: int, rng: np.random.Generator) -> Table:
                 ended,
                 not ended and turn == H - 1,
             )
-            for name, value in zip(DECISION_COLUMNS, row, strict=True):
-                rows[name].append(value)
+            rows.append(decision)
             if ended:
                 break
             state = next_state
-    return {name: column(rows[name], kind) for name, kind in DECISION_COLUMNS.items()}
+    columns = zip(DECISION_COLUMNS.items(), zip(*rows, strict=True), strict=True)
+    return {name: column(values, kind) for (name, kind), values in columns}

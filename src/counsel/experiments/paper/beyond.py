@@ -9,12 +9,11 @@ from dataclasses import replace
 
 import numpy as np
 
-from counsel.drawing.figure_style import Line, draw_lines, name_axes, subplots
-from counsel.estimate.intervals import interval
-from counsel.experiments.experiment import Claim, Experiment, Picture, Run, Size, sentences
+from counsel.drawing.figure_style import Line, draw_lines, subplots
+from counsel.experiments.experiment import Claim, Experiment, Picture, Run, Size
 from counsel.experiments.paper.regret import PEOPLE
 from counsel.experiments.rows import RowsByRun, series
-from counsel.experiments.run_types import Discovery, Learning
+from counsel.experiments.run_types import Discovery, learning_runs
 from counsel.runs.spec import Spec
 
 EPISODES = 20_000
@@ -41,22 +40,13 @@ def runs(size: Size) -> tuple[Run, ...]:
             "pooled": replace(kl, share="advice"),
             "thompson": replace(kl, algorithm="thompson", every=10),
         }
-        for seed in range(size.seeds):
-            for name, spec in specs.items():
-                key = f"beyond/{person}-{name}#{seed}"
-                runs.append(Learning(id=key, spec=replace(spec, seed=seed)))
-            runs += [
-                Discovery(
-                    id=f"beyond/{person}-{name}#{seed}",
-                    world=world,
-                    episodes=episodes,
-                    every=size.every(50, EPISODES),
-                    seed=seed,
-                    learner=name,
-                    pooled=name == "structured",
-                )
-                for name in ("rfe", "structured")
-            ]
+        for name, spec in specs.items():
+            runs += learning_runs(f"beyond/{person}-{name}", spec, size)
+        for name in ("rfe", "structured"):
+            key, pooled = f"beyond/{person}-{name}", name == "structured"
+            runs += Discovery.repeat(
+                key, EPISODES, 50, size, world=world, learner=name, pooled=pooled
+            )
     return tuple(runs)
 
 
@@ -72,15 +62,14 @@ def pictures(rows: RowsByRun) -> tuple[Picture, ...]:
     figure, panels = subplots(2, height=4.0)
     for axes, person in zip(panels, PEOPLE, strict=True):
         axes.set_yscale("log")
-        lines = [Line(label, *regret_of(rows, f"{person}-{key}")) for key, label in NAMES.items()]
-        draw_lines(axes, [Line(n, x, np.maximum(y, 0.1)) for n, x, y in lines], zero=False)
-        name_axes(axes, "episodes", "regret (logarithmic)", PEOPLE[person])
-    verdicts = sentences(claims(rows))
+        regrets = {label: regret_of(rows, f"{person}-{key}") for key, label in NAMES.items()}
+        lines = [Line(label, x, np.maximum(y, 0.1)) for label, (x, y) in regrets.items()]
+        draw_lines(axes, lines, "episodes", "regret (logarithmic)", PEOPLE[person])
     caption = (
         "Regret of the paper's UCB-AD and of learners that use more of the structure. The axis is "
-        f"logarithmic because they differ by factors of ten and more. {verdicts}"
+        "logarithmic because they differ by factors of ten and more."
     )
-    return (Picture("beyond", figure, caption),)
+    return (Picture.of("beyond", figure, caption, claims(rows)),)
 
 
 def claims(rows: RowsByRun) -> tuple[Claim, ...]:
@@ -99,13 +88,13 @@ def claims(rows: RowsByRun) -> tuple[Claim, ...]:
 def _claim(rows: RowsByRun, person: str, better: str, worse: str, text: str) -> Claim:
     """Compare the final regret of two learners."""
     less, more = (regret_of(rows, f"{person}-{key}")[1][:, -1] for key in (better, worse))
-    return Claim(
+    return Claim.of(
         f"{PEOPLE[person]}: {text}, on average.",
-        "ours",
         f"{less.mean():,.1f} against {more.mean():,.1f}",
         "regret saved",
-        interval(more - less),
-        bool(less.mean() < more.mean()),
+        more - less,
+        less.mean() < more.mean(),
+        "ours",
     )
 
 

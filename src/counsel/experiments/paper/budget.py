@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from counsel.drawing.figure_style import Line, draw_lines, name_axes, subplots
+from counsel.drawing.figure_style import Line, draw_lines, subplots
 from counsel.drawing.palette import INK
-from counsel.estimate.intervals import interval
-from counsel.experiments.experiment import Claim, Experiment, Picture, Run, Size, sentences
+from counsel.experiments.experiment import Claim, Experiment, Picture, Run, Size
 from counsel.experiments.paper.penalty import ENOUGH
 from counsel.experiments.rows import RowsByRun, series
 from counsel.experiments.run_types import BudgetLearning
@@ -23,22 +22,21 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 LEARNERS = {"RFE-CMDP": "rfe-cmdp", "UC-CFH": "uc-cfh"}
-EPISODES, EVERY = 1500, 50
+WORLD, EPISODES, EVERY = "flappy-bird-budget/greedy", 1500, 50
+CAPTION = (
+    "Value gap and unspent budget {}, on the budget map. A policy below zero spends more than its "
+    "budget, and may then have a higher value than the best policy within it."
+)
 
 
 def runs(size: Size) -> tuple[Run, ...]:
     """Return the runs of both learners."""
     return tuple(
-        BudgetLearning(
-            id=f"budget-learning/{learner}#{seed}",
-            world="flappy-bird-budget/greedy",
-            episodes=size.episodes(EPISODES),
-            every=size.every(EVERY, EPISODES),
-            seed=seed,
-            learner=learner,
-        )
+        run
         for learner in LEARNERS.values()
-        for seed in range(size.seeds)
+        for run in BudgetLearning.repeat(
+            f"budget-learning/{learner}", EPISODES, EVERY, size, world=WORLD, learner=learner
+        )
     )
 
 
@@ -55,67 +53,47 @@ def afterwards(rows: RowsByRun, learner: str, column: str) -> tuple[np.ndarray, 
 def learning_pictures(rows: RowsByRun) -> tuple[Picture, ...]:
     """Draw value gap and unspent budget while learning."""
     figure = _draw_gaps("episodes", partial(while_learning, rows))
-    caption = _caption("while learning for D = 1", learning_claims(rows))
-    return (Picture("budget-learning", figure, caption),)
+    caption = CAPTION.format("while learning for D = 1")
+    return (Picture.of("budget-learning", figure, caption, learning_claims(rows)),)
 
 
 def transfer_pictures(rows: RowsByRun) -> tuple[Picture, ...]:
     """Draw value gap and unspent budget for every budget, after learning for one."""
     figure = _draw_gaps("budget D", partial(afterwards, rows))
-    caption = _caption(
-        "of plans for other budgets, after learning for D = 1", transfer_claims(rows)
-    )
-    return (Picture("budget-transfer", figure, caption),)
+    caption = CAPTION.format("of plans for other budgets, after learning for D = 1")
+    return (Picture.of("budget-transfer", figure, caption, transfer_claims(rows)),)
 
 
 def _draw_gaps(x: str, of: Callable[[str, str], tuple[np.ndarray, np.ndarray]]) -> "Figure":
     """Draw value gap and unspent budget of both learners; ``of`` returns a learner's column."""
     figure, panels = subplots(2)
-    for axes, column, label in zip(
-        panels,
-        ("value_gap", "advice_gap"),
-        ("value gap", "budget less pieces of advice"),
-        strict=True,
-    ):
-        draw_lines(axes, [Line(name, *of(key, column)) for name, key in LEARNERS.items()])
+    labels = {"value_gap": "value gap", "advice_gap": "budget less pieces of advice"}
+    for axes, (column, label) in zip(panels, labels.items(), strict=True):
+        draw_lines(axes, [Line(name, *of(key, column)) for name, key in LEARNERS.items()], x, label)
         axes.axhline(0.0, color=INK, linewidth=0.8)
-        name_axes(axes, x, label)
     return figure
-
-
-def _caption(when: str, claims: tuple[Claim, ...]) -> str:
-    return (
-        f"Value gap and unspent budget {when}, on the budget map. A policy below zero spends more "
-        "than its budget, and may then have a higher value than the best policy within it. "
-        + sentences(claims)
-    )
 
 
 def learning_claims(rows: RowsByRun) -> tuple[Claim, ...]:
     """Test which learner is closer to the best while learning."""
-    gaps = {
-        key: np.abs(while_learning(rows, key, "value_gap")[1]).mean(axis=1)
-        for key in LEARNERS.values()
-    }
-    rfe, uc = gaps["rfe-cmdp"], gaps["uc-cfh"]
-    last = np.abs(while_learning(rows, "rfe-cmdp", "value_gap")[1][:, -1])
+    rfe_gap, uc_gap = (
+        np.abs(while_learning(rows, key, "value_gap")[1]) for key in LEARNERS.values()
+    )
+    rfe, uc, last = rfe_gap.mean(axis=1), uc_gap.mean(axis=1), rfe_gap[:, -1]
     return (
-        Claim(
+        Claim.of(
             "RFE-CMDP converges at least as fast as UC-CFH: its value gap is smaller on average "
             "over the episodes.",
-            "paper",
             f"{rfe.mean():.3f} against {uc.mean():.3f} per episode",
             "value gap of UC-CFH less that of RFE-CMDP",
-            interval(uc - rfe),
-            bool(rfe.mean() <= uc.mean()),
+            uc - rfe,
+            rfe.mean() <= uc.mean(),
         ),
-        Claim(
+        Claim.below(
             f"RFE-CMDP ends within {ENOUGH} of the best for D = 1, for every seed.",
-            "paper",
-            f"at most {last.max():.3f}",
             "value gap at the end",
-            interval(last),
-            bool((last < ENOUGH).all()),
+            last,
+            ENOUGH,
         ),
     )
 
@@ -124,49 +102,38 @@ def transfer_claims(rows: RowsByRun) -> tuple[Claim, ...]:
     """Test whether learning for one budget serves other budgets."""
     budgets, _ = afterwards(rows, "rfe-cmdp", "value_gap")
     other = budgets > 1.0
-    worst = {}
-    for key in LEARNERS.values():
-        gap = afterwards(rows, key, "value_gap")[1]
-        over = -afterwards(rows, key, "advice_gap")[1]
-        worst[key] = np.maximum(gap, over)
-    rfe = worst["rfe-cmdp"][:, other].max(axis=1)
-    uc = worst["uc-cfh"][:, other].max(axis=1)
-    first = worst["uc-cfh"][:, ~other].max(axis=1)
+    rfe_worst, uc_worst = (
+        np.maximum(afterwards(rows, key, "value_gap")[1], -afterwards(rows, key, "advice_gap")[1])
+        for key in LEARNERS.values()
+    )
+    rfe, uc = rfe_worst[:, other].max(axis=1), uc_worst[:, other].max(axis=1)
+    first = uc_worst[:, ~other].max(axis=1)
     near = f"neither the value gap nor the pieces beyond the budget exceed {ENOUGH}"
     return (
-        Claim(
+        Claim.below(
             f"RFE-CMDP is near-optimal for D = 2 … 5: {near}, for every seed.",
-            "paper",
-            f"at most {rfe.max():.3f}",
             "worst over D",
-            interval(rfe),
-            bool((rfe < ENOUGH).all()),
+            rfe,
+            ENOUGH,
         ),
-        Claim(
+        Claim.of(
             f"UC-CFH is not: for some D = 2 … 5 one of the two exceeds {ENOUGH}, for every seed.",
-            "paper",
             f"worst {uc.mean():.3f} on average",
             "worst over D",
-            interval(uc),
-            bool((uc >= ENOUGH).all()),
+            uc,
+            (uc >= ENOUGH).all(),
         ),
-        Claim(
+        Claim.below(
             f"UC-CFH is near-optimal for the budget it learnt for, D = 1: {near}.",
-            "paper",
-            f"at most {first.max():.3f}",
             "worse of the two",
-            interval(first),
-            bool((first < ENOUGH).all()),
+            first,
+            ENOUGH,
         ),
     )
 
 
 LEARNING = Experiment(
-    "budget-learning",
-    "Learning within a budget of one",
-    runs,
-    learning_pictures,
-    learning_claims,
+    "budget-learning", "Learning within a budget of one", runs, learning_pictures, learning_claims
 )
 TRANSFER = Experiment(
     "budget-transfer",

@@ -11,14 +11,13 @@ from typing import ClassVar
 import numpy as np
 
 from counsel.baselines.reference_advisers import as_if_all_listened
-from counsel.drawing.figure_style import Line, draw_lines, name_axes, subplots
-from counsel.estimate.intervals import interval
-from counsel.experiments.experiment import Claim, Experiment, Picture, Run, Size, sentences
+from counsel.drawing.figure_style import Line, draw_lines, subplots
+from counsel.experiments.experiment import Claim, Experiment, Picture, Run, Size
+from counsel.experiments.paper.regret import ucb_ad
 from counsel.experiments.rows import Rows, RowsByRun, last_of, seeds_of, series
-from counsel.experiments.run_types import Discovery, Learning
+from counsel.experiments.run_types import Discovery, learning_runs
 from counsel.planning.evaluate import evaluate
 from counsel.planning.solve import solve
-from counsel.runs.spec import Spec
 from counsel.worlds.catalogue import make
 
 WORLD, EPISODES, EVERY = "car-driving/myopic", 400_000, 8000
@@ -35,7 +34,6 @@ class NaivePlan:
     world: str
 
     def rows(self) -> Rows:
-        """Plan and evaluate."""
         problem = make(self.world)
         evaluation = evaluate(problem, as_if_all_listened(problem))
         return {
@@ -47,37 +45,14 @@ class NaivePlan:
 
 def explorer_runs(size: Size) -> tuple[Run, ...]:
     """Return the runs of RFE."""
-    return tuple(
-        Discovery(
-            id=f"car-regret/rfe-ad#{seed}",
-            world=WORLD,
-            episodes=size.episodes(EPISODES),
-            every=size.every(EVERY, EPISODES),
-            seed=seed,
-            asked=ASKED,
-        )
-        for seed in range(size.seeds)
-    )
+    return Discovery.repeat("car-regret/rfe-ad", EPISODES, EVERY, size, world=WORLD, asked=ASKED)
 
 
 def runs(size: Size) -> tuple[Run, ...]:
     """Return the runs of UCB-AD and RFE-AD, and the plan as if everybody listened."""
-    learners = [
-        Learning(
-            id=f"car-regret/ucb-ad#{seed}",
-            spec=Spec(
-                world=WORLD,
-                algorithm="ucb-ad",
-                bound="paper",
-                episodes=size.episodes(EPISODES),
-                every=size.every(EVERY, EPISODES),
-                seed=seed,
-            ),
-        )
-        for seed in range(size.seeds)
-    ]
+    spec = ucb_ad(WORLD, EPISODES, EVERY, size)
     naive = NaivePlan(id="car-regret/all-listen#0", world=WORLD)
-    return (*learners, *explorer_runs(size), naive)
+    return (*learning_runs("car-regret/ucb-ad", spec, size), *explorer_runs(size), naive)
 
 
 def without_penalty(rows: RowsByRun, column: str) -> tuple[np.ndarray, np.ndarray]:
@@ -90,11 +65,10 @@ def pictures(rows: RowsByRun) -> tuple[Picture, ...]:
     figure, panels = subplots(2)
     for axes, column in zip(panels, ("value_gap", "regret"), strict=True):
         ucb = Line("UCB-AD", *series(rows, "car-regret/ucb-ad", column))
-        draw_lines(axes, [ucb, Line("RFE-AD", *without_penalty(rows, column))])
-        name_axes(axes, "episodes", column.replace("_", " "))
-    verdicts = sentences(claims(rows))
-    caption = f"Value gap and regret of learning to advise a driver. {verdicts}"
-    return (Picture("car-regret", figure, caption),)
+        rfe = Line("RFE-AD", *without_penalty(rows, column))
+        draw_lines(axes, [ucb, rfe], "episodes", column.replace("_", " "))
+    caption = "Value gap and regret of learning to advise a driver."
+    return (Picture.of("car-regret", figure, caption, claims(rows)),)
 
 
 def claims(rows: RowsByRun) -> tuple[Claim, ...]:
@@ -106,30 +80,27 @@ def claims(rows: RowsByRun) -> tuple[Claim, ...]:
     (naive,) = seeds_of(rows, "car-regret/all-listen")
     best, short = float(naive["best"][0]), float(naive["best"][0] - naive["value"][0])
     return (
-        Claim(
+        Claim.less(
             "UCB-AD has less regret than RFE-AD, for every seed.",
-            "paper",
-            f"{ucb.mean():,.1f} against {rfe.mean():,.0f} on average",
             "regret of RFE-AD less that of UCB-AD",
-            interval(rfe - ucb),
-            bool((ucb < rfe).all()),
+            ucb,
+            rfe,
+            "{:,.1f}",
         ),
-        Claim(
+        Claim.of(
             "UCB-AD is near-optimal at a very early stage: within 1 % of the best after its first "
             "update.",
-            "paper",
             f"{early.mean():.4f} short of {best:.3f} after {episodes[0]:,.0f} episodes",
             "value gap after the first update",
-            interval(early),
-            bool((early < 0.01 * best).all()),
+            early,
+            (early < 0.01 * best).all(),
         ),
-        Claim(
+        Claim.below(
             "That is because the plan as if everybody listened is the best plan here.",
-            "paper",
-            f"it is {short:.4f} short of {best:.3f}",
             "value gap of that plan",
-            interval([short]),
-            bool(short < 1e-9),
+            np.array([short]),
+            1e-9,
+            f"it is {{:.4f}} short of {best:.3f}",
         ),
     )
 
@@ -147,13 +118,11 @@ def penalty_pictures(rows: RowsByRun) -> tuple[Picture, ...]:
     """Draw learnt and best values for every penalty."""
     penalty, best, learnt = by_penalty(rows)
     figure, (left, right) = subplots(2)
-    draw_lines(left, [Line("learnt", penalty, learnt), Line("best", penalty, best[None])])
-    draw_lines(right, [Line("RFE-β", penalty, best - learnt)])
-    name_axes(left, "penalty β", "value less penalty")
-    name_axes(right, "penalty β", "value gap")
-    verdicts = sentences(penalty_claims(rows))
-    caption = f"The policies of RFE for ten penalties, from the runs of car-regret. {verdicts}"
-    return (Picture("car-penalty", figure, caption),)
+    values = [Line("learnt", penalty, learnt), Line("best", penalty, best[None])]
+    draw_lines(left, values, "penalty β", "value less penalty")
+    draw_lines(right, [Line("RFE-β", penalty, best - learnt)], "penalty β", "value gap")
+    caption = "The policies of RFE for ten penalties, from the runs of car-regret."
+    return (Picture.of("car-penalty", figure, caption, penalty_claims(rows)),)
 
 
 def penalty_claims(rows: RowsByRun) -> tuple[Claim, ...]:
@@ -161,13 +130,12 @@ def penalty_claims(rows: RowsByRun) -> tuple[Claim, ...]:
     _, best, learnt = by_penalty(rows)
     short = ((best - learnt) / best).max(axis=1)
     return (
-        Claim(
+        Claim.below(
             "Values of the learnt policies track the best for β = 0.1 … 1: within 5 %, every seed.",
-            "paper",
-            f"at most {short.max():.1%} short",
             "largest shortfall, as a share of the best",
-            interval(short),
-            bool((short < 0.05).all()),
+            short,
+            0.05,
+            "at most {:.1%} short",
         ),
     )
 

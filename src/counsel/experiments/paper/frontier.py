@@ -11,10 +11,9 @@ import numpy as np
 from counsel.baselines.reference_advisers import as_if_all_listened
 from counsel.drawing.figure_style import name_axes, subplots
 from counsel.drawing.palette import ADVICE, DARK_GOLD, HARM, INK
-from counsel.estimate.intervals import interval
-from counsel.experiments.experiment import Claim, Experiment, Picture, Run, Size, sentences
+from counsel.experiments.experiment import Claim, Experiment, Picture, Run, Size
 from counsel.experiments.paper.penalty import ENOUGH
-from counsel.experiments.paper.regret import PEOPLE, explorer_runs
+from counsel.experiments.paper.regret import PEOPLE, explorer_runs, per_person
 from counsel.experiments.rows import Rows, RowsByRun, pad_columns, seeds_of
 from counsel.planning.best_action import always_best_action
 from counsel.planning.evaluate import evaluate
@@ -36,7 +35,6 @@ class Front:
     world: str
 
     def rows(self) -> Rows:
-        """Plan."""
         problem = make(self.world)
         vertices = frontier(problem).vertices
         advisers = (never_advise, as_if_all_listened, always_best_action)
@@ -54,7 +52,7 @@ class Front:
 def runs(size: Size) -> tuple[Run, ...]:
     """Return the frontiers of both people, and the runs of RFE."""
     fronts = [Front(id=f"frontier/{p}#0", world=f"flappy-bird/{p}") for p in PEOPLE]
-    return (*fronts, *(run for person in PEOPLE for run in explorer_runs(person, size)))
+    return (*fronts, *explorer_runs(size, *PEOPLE))
 
 
 def learnt_points(rows: RowsByRun, person: str) -> tuple[np.ndarray, np.ndarray]:
@@ -68,22 +66,21 @@ def learnt_points(rows: RowsByRun, person: str) -> tuple[np.ndarray, np.ndarray]
     return np.stack(pieces), np.stack(values)
 
 
-def front_of(rows: RowsByRun, person: str) -> tuple[np.ndarray, np.ndarray]:
-    """Return pieces and values of the vertices of the frontier."""
+def front_of(rows: RowsByRun, person: str) -> tuple[Rows, np.ndarray, np.ndarray]:
+    """Return the run, and pieces and values of the vertices of the frontier."""
     (run,) = seeds_of(rows, f"frontier/{person}")
     is_vertex = ~np.isnan(run["pieces"])
-    return run["pieces"][is_vertex], run["value"][is_vertex]
+    return run, run["pieces"][is_vertex], run["value"][is_vertex]
 
 
 def pictures(rows: RowsByRun) -> tuple[Picture, ...]:
     """Draw the frontier, the learnt policies on it, and the advisers below it."""
     figure, panels = subplots(2)
     for axes, person in zip(panels, PEOPLE, strict=True):
-        pieces, value = front_of(rows, person)
+        run, pieces, value = front_of(rows, person)
         axes.plot(pieces, value, color=ADVICE, linewidth=1.8)
         x, y = learnt_points(rows, person)
         axes.plot(x.ravel(), y.ravel(), "D", color=DARK_GOLD, markersize=4.5, label="RFE, learnt")
-        (run,) = seeds_of(rows, f"frontier/{person}")
         for i, (name, marker, colour) in enumerate(
             (("never", "o", INK), ("as if all listened", "s", HARM), ("always", "v", HARM))
         ):
@@ -93,37 +90,28 @@ def pictures(rows: RowsByRun) -> tuple[Picture, ...]:
         name_axes(axes, "pieces of advice per episode", "reward", PEOPLE[person])
         axes.set_ylim(0.0)
         axes.legend(fontsize=7.5, frameon=False, loc="lower right")
-    verdicts = sentences(claims(rows))
-    caption = f"The best value for every number of pieces of advice. {verdicts}"
-    return (Picture("frontier", figure, caption),)
+    caption = "The best value for every number of pieces of advice."
+    return (Picture.of("frontier", figure, caption, claims(rows)),)
 
 
-def claims(rows: RowsByRun) -> tuple[Claim, ...]:
+@per_person
+def claims(rows: RowsByRun, person: str) -> Claim:
     """Test that learnt policies lie on the frontier, and the plan as if all listened below."""
-    return tuple(_claim(rows, person) for person in PEOPLE)
-
-
-def _claim(rows: RowsByRun, person: str) -> Claim:
-    pieces, value = front_of(rows, person)
+    run, pieces, value = front_of(rows, person)
     x, y = learnt_points(rows, person)
     short = (np.interp(x, pieces, value) - y).max(axis=1)
-    (run,) = seeds_of(rows, f"frontier/{person}")
     naive = np.interp(run["adviser_pieces"][1], pieces, value) - run["adviser_value"][1]
-    return Claim(
+    return Claim.of(
         f"{PEOPLE[person]}: the policies that RFE learnt for β = 0, 0.2, 0.4 lie within {ENOUGH} "
         "of the frontier, and the plan as if all listened lies farther below it.",
-        "ours",
         f"at most {short.max():.4f} below; as if all listened {naive:.2f} below",
         "farthest below the frontier",
-        interval(short),
-        bool((short < ENOUGH).all() and naive > ENOUGH and (x[:, 0] > 0.0).all()),
+        short,
+        (short < ENOUGH).all() and naive > ENOUGH and (x[:, 0] > 0.0).all(),
+        "ours",
     )
 
 
 FRONTIER = Experiment(
-    "frontier",
-    "Reward against advice, and where learnt policies lie",
-    runs,
-    pictures,
-    claims,
+    "frontier", "Reward against advice, and where learnt policies lie", runs, pictures, claims
 )

@@ -11,9 +11,8 @@ import numpy as np
 
 from counsel.drawing.figure_style import name_axes, subplots
 from counsel.drawing.palette import HARM, INK, WHITE
-from counsel.estimate.intervals import interval
-from counsel.experiments.experiment import Claim, Experiment, Picture, Run, Size, sentences
-from counsel.experiments.paper.regret import PEOPLE
+from counsel.experiments.experiment import Claim, Experiment, Picture, Run, Size
+from counsel.experiments.paper.regret import PEOPLE, per_person
 from counsel.experiments.rows import Rows, RowsByRun, seeds_of, to_columns
 from counsel.planning.evaluate import evaluate
 from counsel.planning.solve import solve
@@ -36,7 +35,6 @@ class WrongAdherence:
     grid: tuple[float, ...] = GRID
 
     def rows(self) -> Rows:
-        """Plan for each assumed adherence, and evaluate with each true one."""
         problems = {theta: make(self.world, adherence=theta) for theta in self.grid}
         policies = {t: solve(p, allow_reverse=False).policy for t, p in problems.items()}
         lines = []
@@ -78,35 +76,27 @@ def pictures(rows: RowsByRun) -> tuple[Picture, ...]:
         ticks = range(0, grid.size, 3)
         axes.set_xticks(list(ticks), [f"{grid[i]:g}" for i in ticks])
         axes.set_yticks(list(ticks), [f"{grid[i]:g}" for i in ticks])
-    verdicts = sentences(claims(rows))
-    caption = f"Reward lost by planning for an assumed adherence when another is true. {verdicts}"
-    return (Picture("misjudged", figure, caption),)
+    caption = "Reward lost by planning for an assumed adherence when another is true."
+    return (Picture.of("misjudged", figure, caption, claims(rows)),)
 
 
-def claims(rows: RowsByRun) -> tuple[Claim, ...]:
+@per_person
+def claims(rows: RowsByRun, person: str) -> Claim:
     """Test that planning for the true θ loses nothing, and planning as if all listened does."""
-    return tuple(_claim(rows, person) for person in PEOPLE)
-
-
-def _claim(rows: RowsByRun, person: str) -> Claim:
     (run,) = seeds_of(rows, f"misjudged/{person}")
     lost = lost_by(run)
     worst = float(lost[:, -1].max())
-    return Claim(
+    return Claim.of(
         f"{PEOPLE[person]}: planning for the true θ loses nothing, planning as if all listened "
         "loses reward for some θ.",
-        "ours",
         f"up to {worst:.2f} per episode",
         "largest loss",
-        interval([worst]),
-        bool(np.abs(np.diag(lost)).max() < 1e-9 and lost.min() > -1e-9 and worst > 1e-9),
+        [worst],
+        np.abs(np.diag(lost)).max() < 1e-9 and lost.min() > -1e-9 and worst > 1e-9,
+        "ours",
     )
 
 
 MISJUDGED = Experiment(
-    "misjudged",
-    "The cost of planning with a wrong adherence",
-    runs,
-    pictures,
-    claims,
+    "misjudged", "The cost of planning with a wrong adherence", runs, pictures, claims
 )

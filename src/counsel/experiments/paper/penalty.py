@@ -6,27 +6,23 @@ RFE explores without rewards, so these are the runs of the regret experiments, e
 
 import numpy as np
 
-from counsel.drawing.figure_style import Line, draw_lines, name_axes, subplots
+from counsel.drawing.figure_style import Line, draw_lines, subplots
 from counsel.drawing.maps import draw_map
-from counsel.estimate.intervals import interval
-from counsel.experiments.experiment import Claim, Experiment, Picture, Run, Size, sentences
-from counsel.experiments.paper.regret import PENALTIES, PEOPLE, SHOWN, explorer_runs
+from counsel.experiments.experiment import Claim, Experiment, Picture, Run, Size
+from counsel.experiments.paper.regret import PENALTIES, PEOPLE, SHOWN, explorer_runs, per_person
 from counsel.experiments.rows import Rows, RowsByRun, seeds_of, series
 from counsel.experiments.run_types import flight_of
 
-ENOUGH = 0.05
-"""A smaller value gap counts as none."""
-
+ENOUGH = 0.05  # a smaller value gap counts as none
 PHASES = {1: (0, 7), 2: (7, 14), 3: (14, 20)}
 """The columns of the phases of our map (stars, walls, both); column and step are equal."""
 
-QUIET_PHASE = {"greedy": 1, "safe": 2}
-"""The phase in which each person does well without advice."""
+QUIET_PHASE = {"greedy": 1, "safe": 2}  # the phase in which each person does well without advice
 
 
 def runs(size: Size) -> tuple[Run, ...]:
     """Return the runs of RFE for both people."""
-    return tuple(run for person in PEOPLE for run in explorer_runs(person, size))
+    return explorer_runs(size, *PEOPLE)
 
 
 def gaps(rows: RowsByRun, person: str, penalty: float) -> tuple[np.ndarray, np.ndarray]:
@@ -37,42 +33,26 @@ def gaps(rows: RowsByRun, person: str, penalty: float) -> tuple[np.ndarray, np.n
     return np.append(x[1:], last), np.concatenate((y[:, 1:], end), axis=1)
 
 
-def ends(rows: RowsByRun, person: str, penalty: float) -> np.ndarray:
-    """Return the last value gap of each seed for a penalty."""
-    return series(rows, f"regret-{person}/rfe-ad", "value_gap", when=1, penalty=penalty)[1][:, 0]
-
-
 def pictures(rows: RowsByRun) -> tuple[Picture, ...]:
     """Draw the value gaps of both people."""
     figure, panels = subplots(2)
     for axes, person in zip(panels, PEOPLE, strict=True):
         axes.set_xscale("log")
         lines = [Line(f"β = {b:g}", *gaps(rows, person, b)) for b in PENALTIES]
-        draw_lines(axes, lines)
-        name_axes(axes, "episodes (logarithmic)", "value gap", PEOPLE[person])
-    verdicts = sentences(claims(rows))
+        draw_lines(axes, lines, "episodes (logarithmic)", "value gap", PEOPLE[person])
     caption = (
         "Value gaps of the advice of RFE-β after so many explored episodes, from its first update "
-        f"on. The axis of episodes is logarithmic because most of the change is early. {verdicts}"
+        "on. The axis of episodes is logarithmic because most of the change is early."
     )
-    return (Picture("value-gap-penalty", figure, caption),)
+    return (Picture.of("value-gap-penalty", figure, caption, claims(rows)),)
 
 
-def claims(rows: RowsByRun) -> tuple[Claim, ...]:
+@per_person
+def claims(rows: RowsByRun, person: str) -> Claim:
     """Test that the gap closes for every penalty."""
-    return tuple(_claim(rows, person) for person in PEOPLE)
-
-
-def _claim(rows: RowsByRun, person: str) -> Claim:
-    last = np.stack([ends(rows, person, b) for b in PENALTIES])
-    return Claim(
-        f"{PEOPLE[person]}: the gap ends below {ENOUGH} for every β and seed.",
-        "paper",
-        f"at most {last.max():.4f}",
-        "largest gap over β",
-        interval(last.max(axis=0)),
-        bool((last < ENOUGH).all()),
-    )
+    last = np.stack([gaps(rows, person, b)[1][:, -1] for b in PENALTIES]).max(axis=0)
+    text = f"{PEOPLE[person]}: the gap ends below {ENOUGH} for every β and seed."
+    return Claim.below(text, "largest gap over β", last, ENOUGH, "at most {:.4f}")
 
 
 def by_phase(run: Rows) -> dict[int, float]:
@@ -88,29 +68,25 @@ def trajectory_pictures(rows: RowsByRun) -> tuple[Picture, ...]:
         run = seeds_of(rows, f"regret-{person}/rfe-ad")[0]
         title = f"{PEOPLE[person]}, advised by RFE-β at β = {SHOWN}"
         figure = draw_map("three-phases", episodes=flight_of(run, "flight_"), title=title)
-        caption = f"The most common flight of {PEOPLE[person]} (first seed). {claim.sentence}"
-        pictures.append(Picture(f"trajectories-{person}", figure, caption))
+        caption = f"The most common flight of {PEOPLE[person]} (first seed)."
+        pictures.append(Picture.of(f"trajectories-{person}", figure, caption, [claim]))
     return tuple(pictures)
 
 
-def trajectory_claims(rows: RowsByRun) -> tuple[Claim, ...]:
+@per_person
+def trajectory_claims(rows: RowsByRun, person: str) -> Claim:
     """Test in which phases advice is given."""
-    return tuple(_trajectory_claim(rows, person) for person in PEOPLE)
-
-
-def _trajectory_claim(rows: RowsByRun, person: str) -> Claim:
     quiet = QUIET_PHASE[person]
     pieces = [by_phase(run) for run in seeds_of(rows, f"regret-{person}/rfe-ad")]
     share = np.array([p[quiet] / max(sum(p.values()), 1e-12) for p in pieces])
     first, second = (n for n in PHASES if n != quiet)
-    return Claim(
+    return Claim.of(
         f"{PEOPLE[person]} at β = {SHOWN}: almost all advice comes in phases {first} and {second}, "
         f"less than a tenth of it in phase {quiet}.",
-        "paper",
         ", ".join(f"{np.mean([p[n] for p in pieces]):.2f} in phase {n}" for n in PHASES),
         f"share of advice in phase {quiet}",
-        interval(share),
-        bool((share < 0.1).all() and all(sum(p.values()) > 0.1 for p in pieces)),
+        share,
+        (share < 0.1).all() and all(sum(p.values()) > 0.1 for p in pieces),
     )
 
 

@@ -7,16 +7,16 @@ states declared. EULER is also run with a tenth of its logarithm, because with i
 learns almost nothing at the paper's scale.
 """
 
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
 import numpy as np
 
-from counsel.drawing.figure_style import Line, draw_lines, name_axes, subplots
-from counsel.estimate.intervals import interval
-from counsel.experiments.experiment import Claim, Experiment, Picture, Run, Size, sentences
+from counsel.drawing.figure_style import Line, draw_lines, subplots
+from counsel.experiments.experiment import Claim, Experiment, Picture, Run, Size
 from counsel.experiments.rows import RowsByRun, last_of, series
-from counsel.experiments.run_types import Discovery, Learning
+from counsel.experiments.run_types import Discovery, learning_runs
 from counsel.runs.spec import Spec
 
 EPISODES = {"greedy": 800_000, "safe": 200_000}
@@ -27,44 +27,48 @@ SHOWN = 0.3
 PEOPLE = {"greedy": "Policy Greedy", "safe": "Policy Safe"}
 
 
-def explorer_runs(person: str, size: Size) -> tuple[Discovery, ...]:
+def per_person(
+    claim: Callable[[RowsByRun, str], Claim],
+) -> Callable[[RowsByRun], tuple[Claim, ...]]:
+    """Return a function that tests a claim for both people."""
+    return lambda rows: tuple(claim(rows, person) for person in PEOPLE)
+
+
+def ucb_ad(world: str, full: int, every: int, size: Size) -> Spec:
+    """Return the settings of UCB-AD with the paper's width, episodes and updates."""
+    episodes, every = size.episodes(full), size.every(every, full)
+    return Spec(world=world, algorithm="ucb-ad", bound="paper", episodes=episodes, every=every)
+
+
+def explorer_runs(size: Size, *people: str) -> tuple[Discovery, ...]:
     """Return the runs of RFE; it explores without rewards, so one run serves every penalty."""
-    full = EPISODES[person]
+    settings = {"penalties": PENALTIES, "shown": SHOWN}
     return tuple(
-        Discovery(
-            id=f"regret-{person}/rfe-ad#{seed}",
+        run
+        for person in people
+        for run in Discovery.repeat(
+            f"regret-{person}/rfe-ad",
+            EPISODES[person],
+            EVERY[person],
+            size,
             world=f"flappy-bird/{person}",
-            episodes=size.episodes(full),
-            every=size.every(EVERY[person], full),
-            seed=seed,
-            penalties=PENALTIES,
-            shown=SHOWN,
+            **settings,
         )
-        for seed in range(size.seeds)
     )
 
 
 def runs(person: str, size: Size) -> tuple[Run, ...]:
     """Return the runs of the three learners, and of EULER with a smaller bonus."""
-    full = EPISODES[person]
-    base = Spec(
-        world=f"flappy-bird/{person}",
-        algorithm="ucb-ad",
-        episodes=size.episodes(full),
-        every=size.every(EVERY[person], full),
-    )
-    euler = replace(base, algorithm="euler", burn_in=size.episodes(BURN_IN), delta=0.1)
-    specs = {
-        "ucb-ad": replace(base, bound="paper"),
-        "euler": euler,
-        "euler-0.1": replace(euler, scale=0.1),
-    }
+    ucb = ucb_ad(f"flappy-bird/{person}", EPISODES[person], EVERY[person], size)
+    burn_in = size.episodes(BURN_IN)
+    euler = replace(ucb, algorithm="euler", bound=None, burn_in=burn_in, delta=0.1)
+    specs = {"ucb-ad": ucb, "euler": euler, "euler-0.1": replace(euler, scale=0.1)}
     learners = [
-        Learning(id=f"regret-{person}/{name}#{seed}", spec=replace(spec, seed=seed))
+        run
         for name, spec in specs.items()
-        for seed in range(size.seeds)
+        for run in learning_runs(f"regret-{person}/{name}", spec, size)
     ]
-    return (*learners, *explorer_runs(person, size))
+    return (*learners, *explorer_runs(size, person))
 
 
 def without_penalty(rows: RowsByRun, person: str) -> tuple[np.ndarray, np.ndarray]:
@@ -82,16 +86,13 @@ def pictures(person: str, rows: RowsByRun) -> tuple[Picture, ...]:
     }
     figure, (left, right) = subplots(2)
     lines = [Line(name, *points) for name, points in regret.items()]
-    draw_lines(left, lines)
-    draw_lines(right, lines[:2])
-    name_axes(left, "episodes", "regret", "all")
-    name_axes(right, "episodes", "regret", "without EULER")
-    first = claims(person, rows)[0]
+    draw_lines(left, lines, "episodes", "regret", "all")
+    draw_lines(right, lines[:2], "episodes", "regret", "without EULER")
     caption = (
         f"Regret of learning to advise {PEOPLE[person]}. Lines are means over seeds, bands "
-        f"95 % intervals. {first.sentence}"
+        "95 % intervals."
     )
-    return (Picture(f"regret-{person}", figure, caption),)
+    return (Picture.of(f"regret-{person}", figure, caption, claims(person, rows)[:1]),)
 
 
 def claims(person: str, rows: RowsByRun) -> tuple[Claim, ...]:
@@ -100,21 +101,19 @@ def claims(person: str, rows: RowsByRun) -> tuple[Claim, ...]:
     rfe = without_penalty(rows, person)[1][:, -1]
     euler = last_of(rows, f"regret-{person}/euler", "regret")
     means = f"{ucb.mean():,.0f}, {rfe.mean():,.0f} and {euler.mean():,.0f} on average"
-    order = Claim(
+    order = Claim.of(
         "UCB-AD has less regret than RFE-AD, and RFE-AD less than EULER, for every seed.",
-        "paper",
         means,
         "regret of RFE-AD less that of UCB-AD",
-        interval(rfe - ucb),
-        bool(((ucb < rfe) & (rfe < euler)).all()),
+        rfe - ucb,
+        ((ucb < rfe) & (rfe < euler)).all(),
     )
-    tailored = Claim(
+    tailored = Claim.below(
         "Both tailored algorithms are much more efficient than EULER: less than half its regret.",
-        "paper",
-        f"at most {np.max(np.maximum(ucb, rfe) / euler):.3f} of EULER's regret",
         "larger of the two regrets, over that of EULER",
-        interval(np.maximum(ucb, rfe) / euler),
-        bool((np.maximum(ucb, rfe) < 0.5 * euler).all()),
+        np.maximum(ucb, rfe) / euler,
+        0.5,
+        "at most {:.3f} of EULER's regret",
     )
     return order, tailored
 
@@ -124,23 +123,13 @@ LEVELS = {"high": 0.8, "low": 0.4}
 
 def adherence_runs(size: Size) -> tuple[Run, ...]:
     """Return the runs of UCB-AD with people of high and of low adherence."""
-    return tuple(
-        Learning(
-            id=f"regret-adherence/{person}-{level}#{seed}",
-            spec=Spec(
-                world=f"flappy-bird/{person}",
-                algorithm="ucb-ad",
-                bound="paper",
-                episodes=size.episodes(EPISODES[person]),
-                every=size.every(EVERY[person], EPISODES[person]),
-                seed=seed,
-            ),
-            adherence=level,
-        )
-        for person in PEOPLE
-        for level in LEVELS
-        for seed in range(size.seeds)
-    )
+    runs: list[Run] = []
+    for person in PEOPLE:
+        spec = ucb_ad(f"flappy-bird/{person}", EPISODES[person], EVERY[person], size)
+        for level in LEVELS:
+            name = f"regret-adherence/{person}-{level}"
+            runs += learning_runs(name, spec, size, adherence=level)
+    return tuple(runs)
 
 
 def adherence_pictures(rows: RowsByRun) -> tuple[Picture, ...]:
@@ -151,28 +140,17 @@ def adherence_pictures(rows: RowsByRun) -> tuple[Picture, ...]:
             Line(f"θ = {theta}", *series(rows, f"regret-adherence/{person}-{level}", "regret"))
             for level, theta in LEVELS.items()
         ]
-        draw_lines(axes, lines)
-        name_axes(axes, "episodes", "regret", PEOPLE[person])
-    verdicts = sentences(adherence_claims(rows))
-    caption = f"Regret of UCB-AD when all advice has the same adherence θ. {verdicts}"
-    return (Picture("regret-adherence", figure, caption),)
+        draw_lines(axes, lines, "episodes", "regret", PEOPLE[person])
+    caption = "Regret of UCB-AD when all advice has the same adherence θ."
+    return (Picture.of("regret-adherence", figure, caption, adherence_claims(rows)),)
 
 
-def adherence_claims(rows: RowsByRun) -> tuple[Claim, ...]:
+@per_person
+def adherence_claims(rows: RowsByRun, person: str) -> Claim:
     """Test whether a higher adherence means less regret."""
-    return tuple(_adherence_claim(rows, person) for person in PEOPLE)
-
-
-def _adherence_claim(rows: RowsByRun, person: str) -> Claim:
     high, low = (last_of(rows, f"regret-adherence/{person}-{level}", "regret") for level in LEVELS)
-    return Claim(
-        f"{PEOPLE[person]}: regret is smaller with θ = 0.8 than with θ = 0.4.",
-        "paper",
-        f"{high.mean():,.0f} against {low.mean():,.0f} on average",
-        "regret at θ = 0.4 less that at 0.8",
-        interval(low - high),
-        bool((high < low).all()),
-    )
+    text = f"{PEOPLE[person]}: regret is smaller with θ = 0.8 than with θ = 0.4."
+    return Claim.less(text, "regret at θ = 0.4 less that at 0.8", high, low)
 
 
 REGRET = tuple(

@@ -11,7 +11,6 @@ fitted through it. RFE is not run; its stopping time is computed, for rows with 
 """
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -19,14 +18,13 @@ import numpy as np
 
 from counsel.drawing.figure_style import LINE_STYLES, label_ends, name_axes, subplots
 from counsel.drawing.palette import WHITE
-from counsel.estimate.intervals import interval
-from counsel.experiments.experiment import Claim, Experiment, Picture, Run, Size, sentences
+from counsel.experiments.experiment import Claim, Experiment, Picture, Run, Size
 from counsel.experiments.rows import Rows, RowsByRun, seeds_of
-from counsel.learning.learn import DOUBLING, learn
+from counsel.experiments.run_types import learn_columns
+from counsel.learning.learn import DOUBLING
 from counsel.model.human import Human
 from counsel.model.problem import AdviceProblem
 from counsel.runs.spec import Spec
-from counsel.simulate.simulator import Simulator
 from counsel.worlds.flappy_bird import make_flappy_bird
 from counsel.worlds.grid_map import generate_map
 
@@ -46,8 +44,7 @@ LEARNERS = {
 ORDERS = {"ucb-ad": (4, 2, 2), "ucbvi": (4, 1, 2), "euler": (4, 1, 2), "rfe": (6, 1, 2)}
 """Exponents of H (with S), S and 1/ε in the theorems (UCBVI and EULER: in the regret bounds)."""
 
-LOGARITHMS = 0.25
-"""The excess of a fitted exponent that logarithms can explain."""
+LOGARITHMS = 0.25  # the excess of a fitted exponent that logarithms can explain
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,29 +59,20 @@ class Growth:
     seed: int
 
     def rows(self) -> Rows:
-        """Learn with a doubling schedule."""
         problem = drawn_problem(self.height, self.columns, self.seed)
         _, settings = LEARNERS[self.learner]
         spec = Spec(
-            world="a map", episodes=self.episodes, seed=self.seed, penalty=PENALTY, **settings
+            world="a map",
+            episodes=self.episodes,
+            every=DOUBLING,
+            seed=self.seed,
+            penalty=PENALTY,
+            **settings,
         )  # type: ignore[arg-type]
-        learner, rng = spec.build(problem)
-        records = list(
-            learn(
-                learner,
-                Simulator(problem),
-                episodes=self.episodes,
-                every=DOUBLING,
-                records=self.episodes,
-                rng=rng,
-            )
-        )
-        episode = np.array([record.episode for record in records])
-        return {
-            "episode": episode,
-            "block": np.diff(np.append(0, episode)),
-            "value_gap": np.array([record.value_gap for record in records]),
-        }
+        columns = learn_columns(spec, problem, ("episode", "value_gap"), self.episodes)
+        episode, value_gap = columns["episode"], columns["value_gap"]
+        block = np.diff(np.append(0, episode))
+        return {"episode": episode, "block": block, "value_gap": value_gap}
 
 
 def drawn_problem(height: int, columns: int, seed: int) -> AdviceProblem:
@@ -128,34 +116,13 @@ class Point(NamedTuple):
         return max(float(self.counts.mean()), 1.0)
 
 
-Points = dict[str, list[Point]]
-"""The points along each axis: H, S and 1/ε."""
+Points = dict[str, list[Point]]  # the points along each axis: H, S and 1/ε
 
 
 def count_late(run: Rows, epsilon: float) -> tuple[float, bool]:
     """Return the number of episodes whose policy is not ε-optimal, and whether the last is not."""
     late = run["value_gap"] > epsilon
     return float(run["block"][late].sum()), bool(late[-1])
-
-
-def points_along(point: Callable[[float, int, int, float], Point]) -> Points:
-    """Return the points along each axis; ``point`` takes size, height, columns and ε."""
-    return {
-        "H": [point(columns, ROWS, columns, EPSILON) for columns in LENGTHS],
-        "S": [point(height * COLUMNS + 1, height, COLUMNS, EPSILON) for height in HEIGHTS],
-        "1/ε": [point(1.0 / epsilon, ROWS, COLUMNS, epsilon) for epsilon in EPSILONS],
-    }
-
-
-def measured_points(rows: RowsByRun, learner: str) -> Points:
-    """Return the measured counts of a learner."""
-
-    def point(size: float, height: int, columns: int, epsilon: float) -> Point:
-        runs = seeds_of(rows, f"scaling/{learner}-{height}x{columns}")
-        counts, censored = zip(*(count_late(run, epsilon) for run in runs), strict=True)
-        return Point(size, np.array(counts), np.array(censored))
-
-    return points_along(point)
 
 
 def exponent(points: list[Point]) -> float:
@@ -190,26 +157,34 @@ def stopping_time(H: int, height: int, epsilon: float, *, delta: float = 0.1) ->
     return high * height * B
 
 
-def computed_points() -> Points:
-    """Return the stopping times of RFE."""
+def points_of(rows: RowsByRun, learner: str) -> Points:
+    """Return the counts of a learner, or the stopping times of RFE, along each axis."""
 
     def point(size: float, height: int, columns: int, epsilon: float) -> Point:
-        return Point(size, np.array([stopping_time(columns, height, epsilon)]), np.array([False]))
+        if learner == "rfe":
+            time = stopping_time(columns, height, epsilon)
+            return Point(size, np.array([time]), np.array([False]))
+        runs = seeds_of(rows, f"scaling/{learner}-{height}x{columns}")
+        counts, censored = zip(*(count_late(run, epsilon) for run in runs), strict=True)
+        return Point(size, np.array(counts), np.array(censored))
 
-    return points_along(point)
+    return {
+        "H": [point(columns, ROWS, columns, EPSILON) for columns in LENGTHS],
+        "S": [point(height * COLUMNS + 1, height, COLUMNS, EPSILON) for height in HEIGHTS],
+        "1/ε": [point(1.0 / epsilon, ROWS, COLUMNS, epsilon) for epsilon in EPSILONS],
+    }
 
 
-def exponents(rows: RowsByRun) -> dict[str, tuple[float, ...]]:
-    """Return the fitted exponents of H, S and 1/ε of each learner, and of RFE's stopping times."""
-    points = {name: measured_points(rows, name) for name in LEARNERS} | {"rfe": computed_points()}
-    return {name: tuple(exponent(p) for p in axes.values()) for name, axes in points.items()}
+def exponents(rows: RowsByRun, learner: str) -> tuple[float, ...]:
+    """Return the fitted exponents of H, S and 1/ε."""
+    return tuple(exponent(points) for points in points_of(rows, learner).values())
 
 
 def pictures(rows: RowsByRun) -> tuple[Picture, ...]:
     """Draw the counts over H, S and 1/ε, with hollow marks where censored."""
     figure, panels = subplots(3, height=3.8, width=10.5)
-    points = {label: measured_points(rows, name) for name, (label, _) in LEARNERS.items()}
-    points["RFE, computed"] = computed_points()
+    points = {label: points_of(rows, name) for name, (label, _) in LEARNERS.items()}
+    points["RFE, computed"] = points_of(rows, "rfe")
     for axes, axis in zip(panels, ("H", "S", "1/ε"), strict=True):
         axes.set_xscale("log")
         axes.set_yscale("log")
@@ -232,18 +207,19 @@ def pictures(rows: RowsByRun) -> tuple[Picture, ...]:
         f"Episodes whose policy is more than ε = {EPSILON} short of the best (on the right, ε "
         "varies), means over seeds. Marks are hollow where the last policy of some run is still "
         "not ε-optimal. Both axes are logarithmic, so powers are straight lines; a count of 0 is "
-        f"drawn and fitted as 1. {orders(rows)} {sentences(claims(rows))}"
+        f"drawn and fitted as 1. {orders(rows)}"
     )
-    return (Picture("scaling", figure, caption),)
+    return (Picture.of("scaling", figure, caption, claims(rows)),)
 
 
 def orders(rows: RowsByRun) -> str:
     """Return the fitted exponents and those of the theorems, in words."""
     words = []
-    for name, fitted in exponents(rows).items():
+    for name in (*LEARNERS, "rfe"):
         order = ORDERS.get(name.removesuffix("-0.01"))
         theory = "" if order is None else f" (theory {', '.join(map(str, order))})"
-        words.append(f"{LEARNERS[name][0] if name in LEARNERS else 'RFE'} {_list(fitted)}{theory}")
+        label = LEARNERS[name][0] if name in LEARNERS else "RFE"
+        words.append(f"{label} {_list(exponents(rows, name))}{theory}")
     return "Fitted exponents of H, S and 1/ε: " + "; ".join(words) + "."
 
 
@@ -254,45 +230,39 @@ def _list(fitted: tuple[float, ...]) -> str:
 def claims(rows: RowsByRun) -> tuple[Claim, ...]:
     """Test whether UCB-AD needs fewer episodes, and grows no faster than its theorem."""
     counts, ucbvi, euler = (
-        np.array([p.counts.mean() for axis in measured_points(rows, name).values() for p in axis])
+        np.array([p.counts.mean() for axis in points_of(rows, name).values() for p in axis])
         for name in ("ucb-ad", "ucbvi", "euler")
     )
     least = np.minimum(ucbvi, euler)
     ratio = float(np.max(counts / np.maximum(least, 1.0)))
     return (
-        Claim(
+        Claim.of(
             "UCB-AD has fewer episodes that are not ε-optimal than UCBVI and EULER, at every size.",
-            "paper",
             f"at most {ratio:.3f} of theirs",
             "largest ratio",
-            interval([ratio]),
-            bool((counts < least).all()),
+            [ratio],
+            (counts < least).all(),
         ),
         _grows(
             rows,
             "ucb-ad",
             "UCB-AD's count of such episodes grows no faster than Theorem 1 says: H² S² / ε².",
         ),
-        _grows(
-            rows,
-            "rfe",
-            "RFE's stopping time grows no faster than Theorem 2 says: H⁵ S / ε².",
-        ),
+        _grows(rows, "rfe", "RFE's stopping time grows no faster than Theorem 2 says: H⁵ S / ε²."),
     )
 
 
 def _grows(rows: RowsByRun, name: str, text: str) -> Claim:
     """Compare fitted exponents with a theorem's, allowing for logarithms."""
-    fitted, order = exponents(rows)[name], ORDERS[name]
+    fitted, order = exponents(rows, name), ORDERS[name]
     excesses = [e - o for e, o in zip(fitted, order, strict=True) if not math.isnan(e)]
     largest = max(excesses, default=math.nan)
-    return Claim(
+    return Claim.of(
         text,
-        "paper",
         f"fitted {_list(fitted)} for H (with S), S and 1/ε; the theorem allows "
         f"{', '.join(map(str, order))}",
         "largest excess of an exponent",
-        interval([largest]),
+        [largest],
         bool(excesses) and largest <= LOGARITHMS,
     )
 

@@ -6,7 +6,6 @@ import numpy as np
 
 from counsel.drawing.maps import draw_map
 from counsel.drawing.roads import draw_road
-from counsel.estimate.intervals import interval
 from counsel.experiments.experiment import Claim, Experiment, Picture, Run, Size
 from counsel.experiments.rows import Rows, RowsByRun, seeds_of
 from counsel.experiments.run_types import flight_of, most_common_flight
@@ -26,7 +25,6 @@ class BestFlight:
     world: str
 
     def rows(self) -> Rows:
-        """Plan and fly."""
         problem = make(self.world)
         plan = solve(problem)
         flights = Simulator(problem).play(plan.policy, episodes=500, rng=np.random.default_rng(0))
@@ -69,12 +67,11 @@ def claims(rows: RowsByRun) -> tuple[Claim, ...]:
     (run,) = seeds_of(rows, "worlds/budget")
     pieces = int((run["advice"] < len(MOVES)).sum())
     return (
-        Claim(
+        Claim.of(
             "On the budget map the best flight without a limit is advised at least twice.",
-            "paper",
             f"{pieces} times on the most common flight",
             "pieces of advice",
-            interval([float(pieces)]),
+            [float(pieces)],
             pieces >= 2,
         ),
     )
