@@ -12,7 +12,7 @@ from counsel.simulate.episodes import Episodes
 
 
 class RowCounts(Protocol):
-    """What a black-box learner counts of each row [h, s, b]."""
+    """What a black-box learner learns of each row [h, s, b]."""
 
     @property
     def row_visits(self) -> Ints:
@@ -33,15 +33,7 @@ class RowCounts(Protocol):
 
 
 class AdviceCounts:
-    """Transitions and rewards of each advice, silence last [h, s, b]; rewards are in [0, 1].
-
-    Attributes
-    ----------
-    transitions
-        Visits, and the states that followed.
-    paid, square
-        Sums of the rewards and of their squares.
-    """
+    """Transitions and sums of rewards, and of their squares, of each advice [h, s, b]."""
 
     def __init__(self, shape: tuple[int, int, int]) -> None:
         self.transitions = TransitionCounts(shape)

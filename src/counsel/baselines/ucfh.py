@@ -20,7 +20,7 @@ Deviates
 * Where the third bound leaves two pieces, the interval spans both (as in the authors' code).
 * Every update counts, unless ``Phases`` are asked for; all rows that are ripe after an update count
   at once (the paper takes one and plans).
-* Ties are drawn. States where an episode ended are worth 0 (see ``black_box.py``). ``scale`` is c.
+* Ties are drawn. States where an episode ended are worth 0. ``scale`` is c.
 """
 
 import numpy as np
@@ -29,17 +29,17 @@ from numpy.typing import ArrayLike
 
 from counsel._arrays import Floats, positive, sealed
 from counsel.baselines._confidence_set_kernels import plan_extended
-from counsel.baselines.black_box import BlackBoxLearner
+from counsel.baselines.black_box import BlackBoxLearner, shared_parameters
 from counsel.baselines.confidence_sets import ConfidenceSets, Guarantee, Phases
 from counsel.learning.arguments import require_rewards
 from counsel.model.policy import Advice
 from counsel.model.problem import Shape
-from counsel.simulate.episodes import Episodes
 
 BOUNDS = 6
 """How many bounds the intervals are made of (k): three, each on both sides."""
 
 
+@shared_parameters
 class UCFH(BlackBoxLearner):
     """Plans for the best plausible world by extended value iteration.
 
@@ -47,26 +47,10 @@ class UCFH(BlackBoxLearner):
 
     Parameters
     ----------
-    shape
-        The sizes of the problem: ``problem.shape``.
-    rng
-        The generator that breaks ties.
-    reward
-        The machine's rewards [s, b] or [h, s, b], silence last: ``problem.machine().reward``.
     epsilon
         The accuracy of an episode, in units of reward.
-    delta
-        The probability of failure, between 0 and 1.
     scale
         The factor of ℓ: 1 in theory.
-    penalty
-        The cost of a piece of advice, in units of reward.
-    support
-        Booleans [s, t], dense or sparse: which states can follow which. All when not given.
-    phases
-        ``Phases()`` for the paper's rule; without it all counts take effect at every update.
-    known_zero
-        Booleans [s] or [h, s]: states known to have value 0, besides those where episodes end.
 
     Raises
     ------
@@ -80,8 +64,7 @@ class UCFH(BlackBoxLearner):
     narrower ones:
 
     >>> from numpy.random import default_rng
-    >>> from counsel import Simulator, learn, solve
-    >>> from counsel.worlds import make
+    >>> from counsel import Simulator, learn, make, solve
     >>> problem = make("night-shift")
     >>> for scale in (1.0, 0.01):
     ...     learner = UCFH(
@@ -110,21 +93,17 @@ class UCFH(BlackBoxLearner):
         phases: Phases | None = None,
         known_zero: ArrayLike | None = None,
     ) -> None:
-        super().__init__(
-            shape, rng=rng, reward=require_rewards(reward), penalty=penalty, known_zero=known_zero
-        )
-        self.epsilon, self.delta = positive("epsilon", epsilon), positive("delta", delta, 1.0)
-        self.scale = positive("scale", scale)
+        self.epsilon = positive("epsilon", epsilon)
+        require_rewards(reward)
+        super().__init__(shape, rng=rng, reward=reward, delta=delta, scale=scale, penalty=penalty)
+        self._declare_zero(known_zero)
         guarantee = Guarantee(self.epsilon / self._unit, self.delta, self.scale)
         self.sets = ConfidenceSets(shape, guarantee, bounds=BOUNDS, support=support, phases=phases)
-        self._own(self.sets)
+        self._learn_by(self.sets, self.sets.add)
         self.phases, self.support = phases, self.sets.support
         steps_left = np.arange(shape.horizon, -1, -1.0)
         self._upper = np.repeat(steps_left[:, None], shape.n_states, axis=1)
         self._saved.add(self, {"_upper": "_upper"})
-
-    def _learn(self, batch: Episodes, paid: Floats) -> bool:
-        return self.sets.add(batch, paid)
 
     def best_advice(self) -> Advice:
         advice, ties = self._empty_advice(), self.rng.random(self._rows[:2])

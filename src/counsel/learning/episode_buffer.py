@@ -1,5 +1,6 @@
 """The decisions of a live episode, until the learner learns from them."""
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -28,11 +29,11 @@ class EpisodeBuffer:
         self._moves.clear()
         return columns
 
-    def take_episode(self, *, terminated: bool) -> Episodes | None:
-        """Empty the buffer; return its episode, or None if it was empty."""
+    def finish(self, update: Callable[[Episodes], None], *, terminated: bool) -> None:
+        """Empty the buffer; unless it was empty, call ``update`` with its episode."""
         columns = self.take_columns()
         if not columns:
-            return None
+            return
         step, state, advice, action, reward, next_state = columns
         gap = np.flatnonzero(step != np.arange(step.size))
         if gap.size:
@@ -40,7 +41,7 @@ class EpisodeBuffer:
                 f"move {gap[0]} has step {step[gap[0]]}; the moves of an episode must have steps "
                 "0, 1, 2, …, and this episode is discarded"
             )
-        return Episodes(
+        episode = Episodes(
             first=np.array([0, step.size]),
             state=state.astype(np.int32),
             advice=advice.astype(np.int16),
@@ -50,6 +51,7 @@ class EpisodeBuffer:
             terminated=np.array([terminated]),
             defer=self._defer,
         )
+        update(episode)
 
     def table(self) -> Floats:
         """Return the moves as numbers [move, 6], to be saved."""

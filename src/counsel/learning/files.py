@@ -7,7 +7,6 @@ settings. To continue, build the learner as before and ``resume`` it. Files are 
 import os
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.random import Generator
@@ -16,21 +15,9 @@ from counsel._arrays import check_rng, generator_from
 from counsel._files import blaming, read_npz, write_npz
 from counsel.errors import CounselError
 from counsel.learning.learn import Record
+from counsel.learning.learner import Resumable
 
 LEARNER = "counsel-learner"
-
-
-@runtime_checkable
-class Resumable(Protocol):
-    """A learner whose state can be saved and restored."""
-
-    def state(self) -> dict[str, Any]:
-        """Return arrays, numbers and what JSON can hold."""
-        ...
-
-    def restore(self, state: dict[str, Any]) -> None:
-        """Continue from a saved state."""
-        ...
 
 
 def suspend(

@@ -6,7 +6,7 @@ what follows silence is taken to be what followed on average, whatever was advis
 """
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 import scipy.sparse as sp
@@ -43,25 +43,53 @@ class LearntPlan:
     policy: Policy
 
 
-def plan_on(
-    model: AdviceProblem,
-    shape: Shape,
+class ModelLearner(Protocol):
+    """A learner that can return its learnt model."""
+
+    shape: Shape
+
+    def model(self) -> AdviceProblem:
+        """Return the learnt model as a problem, with one state more that is the unknown."""
+        ...
+
+
+def plan_on_model(
+    self: ModelLearner,
     *,
-    penalty: float | None,
-    budget: float | None,
-    hard: bool,
+    penalty: float | None = None,
+    budget: float | None = None,
+    hard: bool = False,
 ) -> LearntPlan:
-    """Plan on a learnt model, as ``solve``, for people in a world of this shape."""
+    """Plan on the learnt model: without limit, at a penalty or within a budget, as ``solve``.
+
+    Only advice that was tried is compared.
+
+    Parameters
+    ----------
+    penalty
+        The cost of a piece of advice, in units of reward; not with a budget.
+    budget
+        The expected pieces of advice per episode.
+    hard
+        Whether no episode may exceed the budget.
+
+    Returns
+    -------
+    LearntPlan
+        The policy, and its value in the learnt model.
+
+    Raises
+    ------
+    CounselError
+        If the limit is invalid.
+    """
+    model = self.model()
     plan = solve(model, penalty=penalty, budget=budget, hard=hard)
     policy = plan.policy
     if budget is not None and not hard:
         policy = silence_unexpected(model, policy)
-    return LearntPlan(
-        value=plan.value,
-        advice_count=plan.advice_count,
-        price=plan.price,
-        policy=_for_people(policy, shape),
-    )
+    policy = _for_people(policy, self.shape)
+    return LearntPlan(plan.value, plan.advice_count, plan.price, policy)
 
 
 class TransitionTable(NamedTuple):
