@@ -60,16 +60,8 @@ class AdviceCounts:
         """
         transitions = self.transitions if into is None else into
         transitions.make_room(batch.state.size)
-        count_advised(
-            batch.first,
-            batch.state,
-            batch.advice,
-            paid,
-            batch.next_state,
-            transitions.chains,
-            self.paid,
-            self.square,
-        )
+        moves = batch.first, batch.state, batch.advice, paid, batch.next_state
+        count_advised(*moves, transitions.chains, self.paid, self.square)
         return batch.state.size > 0
 
     def mean_reward(self) -> Floats:

@@ -250,11 +250,5 @@ class BlackBoxLearner(metaclass=ABCMeta):
     def _empirical_mdp(self, counts: AdviceCounts) -> EmpiricalMDP:
         """Return the counts as kernels take them, with rewards in [0, 1]: known, or averages."""
         reward = counts.mean_reward() if self._reward is None else self._reward
-        return EmpiricalMDP(
-            counts.transitions.chains,
-            self._allowed,
-            reward,
-            self._over,
-            self._unreachable.copy(),
-            self._rest,
-        )
+        chains, unreachable = counts.transitions.chains, self._unreachable.copy()
+        return EmpiricalMDP(chains, self._allowed, reward, self._over, unreachable, self._rest)

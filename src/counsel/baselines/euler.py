@@ -96,15 +96,8 @@ class EULER(BlackBoxLearner):
 
     def best_advice(self) -> Advice:
         advice, ties = self._empty_advice(), self.rng.random(self._rows[:2])
-        plan_euler(
-            self._empirical_mdp(self._counts),
-            self._reward_bonus(),
-            self._log,
-            ties,
-            advice,
-            self._upper,
-            self._lower,
-        )
+        model, bonus = self._empirical_mdp(self._counts), self._reward_bonus()
+        plan_euler(model, bonus, self._log, ties, advice, self._upper, self._lower)
         return advice
 
     def _reward_bonus(self) -> Floats:

@@ -11,17 +11,14 @@ is planned: each move (h, s, b, r, t), the n-th of its row, changes
   β_n = min{2c (√(H (W + H) ι / n) + √(H⁷ S B) ι / n), 2c √(H³ ι / n)}  and
   bonus = (β_n − (1 − α) β_{n−1}) / (2 α), so that the bonuses that still count add up to β_n / 2.
 
-Guarantee: Q ≥ Q* in all episodes, regret Õ(√(H⁴ S B T)) and Õ(√(H³ S B T)). In memory S B H numbers
-and in time a constant for each move: the cheapest of all, and the slowest to learn.
+Guarantee: Q ≥ Q* in all episodes, regret Õ(√(H⁴ S B T)) and Õ(√(H³ S B T)).
 
 Deviates
 --------
 * The paper leaves c open. The weights α_n^i of the past have Σ (α_n^i)² ≤ 2 H / n, so Azuma's bound
   for values in [0, H] is √(H³ ι / n) with the 2 in ι: c = 1 is enough for ``Hoeffding()``. The
   second branch of ``Bernstein()`` needs twice that, as only half of β counts; its first branch has
-  the same constant without a proof of ours.
-* At usual sizes √(H⁷ S B) is so large that the first branch comes in late: below n of order
-  H⁴ S B ι both are the same.
+  the same constant without a proof of ours, and comes in late: at n of order H⁴ S B ι.
 * Rewards that are not known enter as they were paid: r + V* lies in [0, H] all the same.
 * Moves are taken in one by one, in order; the policy may be held for a block of episodes.
 * Ties are drawn. States where an episode ended are worth 0.
@@ -106,13 +103,10 @@ class QLearning(BlackBoxLearner):
     >>> from numpy.random import default_rng
     >>> from counsel import Simulator, learn, make
     >>> problem = make("night-shift")
-    >>> for episodes in (2_000, 20_000):
-    ...     known = dict(reward=problem.machine().reward, episodes=episodes)
-    ...     learner = QLearning(problem.shape, rng=default_rng(1), scale=0.001, **known)
-    ...     run = learn(
-    ...         learner, Simulator(problem), episodes=episodes, every=50, rng=default_rng(0)
-    ...     )
-    ...     *_, last = run
+    >>> known, simulator = dict(reward=problem.machine().reward), Simulator(problem)
+    >>> for n in (2_000, 20_000):
+    ...     learner = QLearning(problem.shape, rng=default_rng(1), episodes=n, scale=0.001, **known)
+    ...     *_, last = learn(learner, simulator, episodes=n, every=50, rng=default_rng(0))
     ...     print(round(last.value_gap, 2), round(learner.upper[0, 0], 1))
     0.63 12.0
     0.09 11.4
@@ -150,19 +144,9 @@ class QLearning(BlackBoxLearner):
         if self._reward is not None:
             step = batch.step if len(self._reward) > 1 else 0
             reward = self._reward[step, batch.state, batch.advice.astype(np.int64)]
-        learn_moves(
-            batch.first,
-            batch.state,
-            batch.advice,
-            reward,
-            batch.next_state,
-            self._allowed,
-            self._over,
-            self._unreachable,
-            self._rest,
-            self._constants,
-            self._values.table,
-        )
+        moves = batch.first, batch.state, batch.advice, reward, batch.next_state
+        known = self._allowed, self._over, self._unreachable, self._rest
+        learn_moves(*moves, *known, self._constants, self._values.table)
         return batch.state.size > 0
 
     def best_advice(self) -> Advice:

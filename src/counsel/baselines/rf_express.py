@@ -10,9 +10,8 @@ W + 3 e √W ≤ ε / 2 at the start; then, with c = 1 and probability 1 − δ,
 over all states where nothing was seen) is ε-optimal, whatever the rewards. Guarantee:
 Õ(H³ S B (ln(1/δ) + S) / ε²) episodes.
 
-As published, and so a warning: at the scale of the paper's experiments all W are H until rows were
-seen some hundred thousand times, so ties decide. Here they are drawn; broken by the lowest index,
-one policy is played for ever (a test). ``RFE`` is the same idea made to work.
+At the scale of the paper's experiments all W are H until rows were seen some hundred thousand
+times, so ties decide. ``RFE`` is the same idea made to work.
 
 Deviates
 --------

@@ -155,18 +155,7 @@ class UCCFH(BlackBoxLearner):
         return self.drawn.advice.copy()
 
     def optimistic(self) -> OptimisticPlan:
-        """Return the optimistic plan, and the world in which it would come true.
-
-        Returns
-        -------
-        OptimisticPlan
-            Value, advice count, price, policy and world.
-
-        Raises
-        ------
-        CounselError
-            If the solver finds no optimum.
-        """
+        """Return the optimistic plan, and the world in which it would come true."""
         flows = self._flows()
         solution = self._solve(flows)
         H, S, A = self._sizes

@@ -75,11 +75,10 @@ class UCBVI(BlackBoxLearner):
     >>> from numpy.random import default_rng
     >>> from counsel import Simulator, learn, make
     >>> problem = make("night-shift")
+    >>> known, simulator = dict(reward=problem.machine().reward), Simulator(problem)
     >>> for scale in (1.0, 0.001):
-    ...     known = dict(reward=problem.machine().reward, episodes=2000)
-    ...     learner = UCBVI(problem.shape, rng=default_rng(1), scale=scale, **known)
-    ...     run = learn(learner, Simulator(problem), episodes=2000, every=50, rng=default_rng(0))
-    ...     *_, last = run
+    ...     learner = UCBVI(problem.shape, rng=default_rng(1), episodes=2000, scale=scale, **known)
+    ...     *_, last = learn(learner, simulator, episodes=2000, every=50, rng=default_rng(0))
     ...     print(scale, round(last.value_gap, 2))
     1.0 0.94
     0.001 0.07
@@ -153,22 +152,12 @@ class UCBVI(BlackBoxLearner):
             size = min(blocks * every, episodes - begin)
             self._counts.transitions.make_room(size * H)
             value_n, pieces_n = np.empty(size), np.empty(size)
-            ucbvi_episodes(
-                simulator.scene,
-                rng.random((size, simulator.draws)),
-                self.rng.random((-(-size // every) - first, H, S)),
-                self._bonus,
-                self._empirical_mdp(self._counts),
-                totals,
-                truth,
-                problem.mdp.start,
-                every,
-                advice,
-                self._Q,
-                self._V,
-                value_n,
-                pieces_n,
-            )
+            u_nw = rng.random((size, simulator.draws))
+            ties = self.rng.random((-(-size // every) - first, H, S))
+            model = self._empirical_mdp(self._counts)
+            known = u_nw, ties, self._bonus, model, totals, truth, problem.mdp.start
+            plan = advice, self._Q, self._V
+            ucbvi_episodes(simulator.scene, *known, every, *plan, value_n, pieces_n)
             gaps.append(best - (value_n - self.penalty * pieces_n))
             counts.append(pieces_n)
             first = 0

@@ -66,12 +66,10 @@ class UCFH(BlackBoxLearner):
     >>> from numpy.random import default_rng
     >>> from counsel import Simulator, learn, make, solve
     >>> problem = make("night-shift")
+    >>> known, simulator = dict(reward=problem.machine().reward), Simulator(problem)
     >>> for scale in (1.0, 0.01):
-    ...     learner = UCFH(
-    ...         problem.shape, rng=default_rng(1), reward=problem.machine().reward, scale=scale
-    ...     )
-    ...     run = learn(learner, Simulator(problem), episodes=500, every=50, rng=default_rng(0))
-    ...     *_, last = run
+    ...     learner = UCFH(problem.shape, rng=default_rng(1), scale=scale, **known)
+    ...     *_, last = learn(learner, simulator, episodes=500, every=50, rng=default_rng(0))
     ...     print(scale, round(last.value_gap, 2), round(learner.upper[0, 0], 2))
     1.0 0.38 11.99
     0.01 0.12 11.63

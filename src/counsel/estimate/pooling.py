@@ -62,19 +62,10 @@ SHARES = (0.0112574, 0.2220759, 0.5333333, 0.2220759, 0.0112574)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class AdviceCounts:
-    """Counts of advice that was seen, one entry per pair of cell and unit.
+    """Counts of advice that was seen, one entry per pair of cell and unit; ``family`` is per unit.
 
-    Attributes
-    ----------
-    unit
-        [pair]: the unit of the pair.
-    family
-        [unit]: the family of the unit.
-    given, matched
-        [pair]: pieces of advice, and pieces that were matched.
-    habit, size
-        [pair]: the probability of the advised action without advice, and the effective number of
-        decisions behind it.
+    ``habit`` is the probability of the advised action without advice, ``size`` the effective number
+    of decisions behind it.
     """
 
     unit: Ints
@@ -87,17 +78,10 @@ class AdviceCounts:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PooledLifts:
-    """The lift of each unit with its uncertainty.
+    """The lift of each unit: by its own data, and after pooling with a 95 % interval.
 
-    Attributes
-    ----------
-    own, own_error
-        [unit]: the likeliest lift by the unit's own data and its standard error; NaN and ∞ without
-        data.
-    mean, low, high
-        [unit]: the posterior mean after pooling, with a 95 % interval.
-    families
-        [family, grid]: the density of the lift of a new unit of the family.
+    ``own`` is NaN and ``own_error`` infinite without data. ``families`` [family, grid] is the
+    density of the lift of a new unit of the family.
     """
 
     own: Floats
@@ -109,15 +93,7 @@ class PooledLifts:
 
 
 def pool(counts: AdviceCounts, families: Floats | None = None) -> PooledLifts:
-    """Pool the units of each family.
-
-    Parameters
-    ----------
-    counts
-        The advice that was seen.
-    families
-        [family, grid]: densities known beforehand; estimated by default.
-    """
+    """Pool the units of each family, whose density [family, grid] may be known beforehand."""
     own, error = likeliest(counts)
     n_families = int(counts.family.max(initial=-1)) + 1
     density = np.empty((n_families, GRID.size)) if families is None else families

@@ -23,18 +23,9 @@ from counsel.planning.solve import solve
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LearntPlan:
-    """A policy planned on the learnt model, and its value there.
+    """A policy for people, planned on the learnt model.
 
-    Attributes
-    ----------
-    value
-        The reward of an episode in the learnt model, not in truth.
-    advice_count
-        Pieces of advice in an episode in the learnt model, not in truth.
-    price
-        The price of a piece there, as in ``Plan``.
-    policy
-        The policy for people: states and actions are those of the problem.
+    Its value, advice count and price are those of an episode in the learnt model, not in truth.
     """
 
     value: float
@@ -131,20 +122,9 @@ def empirical_problem(
 
     Its actions are the advice and, last, to be left alone, which is what its person does unless
     advised, and its person always listens. One state more stands for the unknown: all advice that
-    was never tried leads there, and it pays ``least``.
-
-    Parameters
-    ----------
-    table
-        Counts and averages.
-    ended
-        Where nothing more can happen [h, s].
-    least
-        What the unknown pays at every step.
-    start
-        The chance to begin in each state, the unknown last.
-    idle
-        The chance to begin where all is over; another state more stands for that.
+    was never tried leads there, and it pays ``least`` at every step. In ``ended`` [h, s] nothing
+    more can happen. ``start`` is the chance to begin in each state, the unknown last, and ``idle``
+    the chance to begin where all is over; another state more stands for that.
     """
     H, S, B = table.visits.shape
     tried, extra = table.visits > 0, 1 + (idle > 0.0)

@@ -3,8 +3,7 @@
 from numpy.random import Generator
 
 from counsel.learning.learner import Learner, Move
-from counsel.model._kernels import layer_of
-from counsel.simulate._episode_kernels import draw_action, draw_row, draw_start
+from counsel.simulate._episode_kernels import draw_start, take_step
 from counsel.simulate.simulator import Simulator
 
 
@@ -21,12 +20,7 @@ def play_live(learner: Learner, simulator: Simulator, *, episodes: int, rng: Gen
             h, s = 0, int(draw_start(scene, u_w[1]))
             while h < H and not is_over(h, s):
                 b = learner.advise(h, s)
-                layer = layer_of(len(scene.person_lsc), h)
-                a = int(draw_action(scene.person_lsc, layer, s, b, u_w[2 + draws * h]))
-                t = int(scene.leads_lsa[layer_of(len(scene.leads_lsa), h), s, a])
-                if t < 0:
-                    t = int(draw_row(scene, -1 - t, u_w[3 + draws * h]))
-                reward = float(scene.reward_lsa[layer_of(len(scene.reward_lsa), h), s, a])
-                learner.observe(Move(h, s, b, a, reward, t))
-                h, s = h + 1, t
+                a, t, reward = take_step(scene, h, s, b, u_w, draws)
+                learner.observe(Move(h, s, b, int(a), float(reward), int(t)))
+                h, s = h + 1, int(t)
             learner.finish(terminated=is_over(h, s))

@@ -20,17 +20,7 @@ from counsel.model.problem import Setting
 
 
 class MatchCounts:
-    """Counts of matches, the bounds they give, and the plan for these bounds.
-
-    Attributes
-    ----------
-    groups
-        Which pairs share one adherence, and their places in the plan.
-    belief
-        Counts and upper bounds of each bin.
-    plan
-        The plan for the bounds.
-    """
+    """Counts of matches, the bounds they give, and the plan for these bounds."""
 
     def __init__(self, setting: Setting, *, penalty: float, may_repel: bool = False) -> None:
         self._n_actions = setting.policy.shape[2]

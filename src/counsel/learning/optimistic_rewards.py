@@ -22,13 +22,7 @@ from counsel.model.problem import Setting
 
 
 class OptimisticRewards:
-    """Totals of the rewards of each action [layer, s, a]; one layer where none is declared.
-
-    Attributes
-    ----------
-    times, paid
-        How often each action was taken and its total reward, in units of the range.
-    """
+    """How often each action [layer, s, a] was taken, and its total reward in units of the range."""
 
     def __init__(self, setting: Setting, bound: Bound) -> None:
         if setting.reward_range is None:

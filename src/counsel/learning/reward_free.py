@@ -130,13 +130,7 @@ class RewardFreeLearner(metaclass=ABCMeta):
     plan = plan_on_model
 
     def frontier(self) -> Frontier:
-        """Return the value of every number of pieces of advice in the learnt model.
-
-        Returns
-        -------
-        Frontier
-            The frontier of ``model()``.
-        """
+        """Return the value of every number of pieces of advice in the learnt model."""
         return frontier(self.model())
 
     @property

@@ -36,6 +36,7 @@ from numpy.random import Generator
 from counsel._arrays import Floats, Ints
 from counsel.learning._rfe_kernels import (
     UNSEEN,
+    RowCounts,
     SortedTransitions,
     clipped_uncertainty,
     explore,
@@ -109,6 +110,11 @@ class RFE(RewardFreeLearner):
         self._saved.add(self, {"_key": "_key", "_times": "_times"}, growing=True)
         self._rows = _sort_by_row(self._key, self._times, S)
 
+    @property
+    def _counts(self) -> RowCounts:
+        tables = self._visits, self._actions, self._reward_sum, self._ahead
+        return RowCounts(*tables, self._allowed, self._ends.ended, *self._bonus)
+
     def explore(self, simulator: Simulator, *, episodes: int, rng: Generator) -> None:
         if is_overridden(self, RFE, "update", *LIVE):
             play_live(self, simulator, episodes=episodes, rng=rng)
@@ -116,19 +122,8 @@ class RFE(RewardFreeLearner):
         H = self.shape.horizon
         for u_nw in simulator.batches(episodes, rng):
             key = np.empty(len(u_nw) * H, dtype=np.int64)
-            explore(
-                simulator.scene,
-                u_nw,
-                self.rng.random((len(u_nw), H)),
-                self._bonus,
-                self._allowed,
-                self._ahead,
-                self._visits,
-                self._actions,
-                self._reward_sum,
-                self._ends.starts,
-                key,
-            )
+            ties = self.rng.random((len(u_nw), H))
+            explore(simulator.scene, u_nw, ties, self._counts, self._ends.starts, key)
             self._count_transitions(key)
         self._look_ahead(episodes)
 
@@ -155,9 +150,7 @@ class RFE(RewardFreeLearner):
         return int(self.rng.choice(np.flatnonzero(value == value.max())))
 
     def _look_ahead(self, episodes: int) -> None:
-        look_ahead(
-            self._rows, self._visits, self._bonus, self._allowed, self._ends.ended, self._ahead
-        )
+        look_ahead(self._rows, self._counts)
         self.episode += episodes
         self._policy = None
 
@@ -190,20 +183,12 @@ class RFE(RewardFreeLearner):
         if self.episode == 0:
             return float(self.shape.horizon)
         most = np.empty((self.shape.horizon + 1, self.shape.n_states))
-        clipped_uncertainty(
-            self._rows, self._visits, self._bonus, self._allowed, self._ends.ended, most
-        )
+        clipped_uncertainty(self._rows, self._counts, most)
         n, (scale, base) = max(1, self.episode), self._bonus
         return self._ends.uncertainty(most[0], scale * phi(float(n), base, self.shape.n_states) / n)
 
     def expected_reward(self) -> Floats:
-        """Return the rewards r̂^M of what was seen.
-
-        Returns
-        -------
-        ndarray
-            [h, s, b], silence last; 0 where nothing was seen.
-        """
+        """Return the rewards r̂^M [h, s, b] of what was seen, silence last; 0 elsewhere."""
         n = np.maximum(self._visits, 1)
         if self.reward is None:
             return self._reward_sum / n
@@ -213,27 +198,15 @@ class RFE(RewardFreeLearner):
     def best_advice(self, penalty: float) -> Advice:
         H, S, A = self._sizes
         advice: Advice = np.full((H, S), A, dtype=np.int16)
-        plan_tried_advice(
-            self._rows,
-            self._visits,
-            self._actions,
-            self._known_reward,
-            self._reward_sum,
-            self._ends.ended,
-            self.shape.reward_range[0],
-            penalty,
-            advice,
-        )
+        least = self.shape.reward_range[0]
+        plan_tried_advice(self._rows, self._counts, self._known_reward, least, penalty, advice)
         return advice
 
     def model(self) -> AdviceProblem:
         """Return what was learnt as a problem that ``solve`` and ``frontier`` take.
 
-        Returns
-        -------
-        AdviceProblem
-            The problem that ``empirical_problem`` describes: its actions are the advice and, last,
-            to be left alone. Untried advice leads to a state that pays the least there is.
+        Its actions are the advice and, last, to be left alone; its person always listens. Untried
+        advice leads to one state more, the unknown, which pays the least there is.
         """
         S = self.shape.n_states
         row, then = self._key // S, self._key % S

@@ -165,15 +165,8 @@ class Structured(RewardFreeLearner):
 
     @property
     def _counts(self) -> FactorCounts:
-        return FactorCounts(
-            self._transitions.chains,
-            self._actions,
-            self._reward_sum,
-            self._free,
-            self._own,
-            self._given,
-            self._matched,
-        )
+        tables = self._actions, self._reward_sum, self._free, self._own
+        return FactorCounts(self._transitions.chains, *tables, self._given, self._matched)
 
     @property
     def _structure(self) -> KnownStructure:
@@ -186,16 +179,10 @@ class Structured(RewardFreeLearner):
         H = self.shape.horizon
         for u_nw in simulator.batches(episodes, rng):
             self._transitions.make_room(len(u_nw) * H)
+            ties = self.rng.random((len(u_nw), H))
+            known = self._counts, self._structure, self._exploration
             explore_factors(
-                simulator.scene,
-                u_nw,
-                self.rng.random((len(u_nw), H)),
-                self._counts,
-                self._structure,
-                self._exploration,
-                self._ahead,
-                self._most,
-                self._ends.starts,
+                simulator.scene, u_nw, ties, *known, self._ahead, self._most, self._ends.starts
             )
         self._look_ahead(episodes)
 
@@ -253,13 +240,7 @@ class Structured(RewardFreeLearner):
         return self._matched.copy()
 
     def expected_reward(self) -> Floats:
-        """Return the rewards of the person's actions: those known, or the average of what was paid.
-
-        Returns
-        -------
-        ndarray
-            [h, s, a]; 0 where neither is known.
-        """
+        """Return the rewards [h, s, a] of actions: known ones, or averages; 0 if nothing is."""
         if self.reward is not None:
             return self.reward
         return self._reward_sum / np.maximum(self._transitions.visits, 1)
@@ -274,13 +255,9 @@ class Structured(RewardFreeLearner):
     def model(self) -> AdviceProblem:
         """Return what was learnt as a problem that ``solve`` and ``frontier`` take.
 
-        Returns
-        -------
-        AdviceProblem
-            One state more stands for the unknown: all that was never seen leads there, and it pays
-            the least there is. Advice that was never tried, or seems to repel, changes nothing.
-            Where the person was only ever seen to match, silence leads to what was not seen, if
-            anything.
+        One state more stands for the unknown: all that was never seen leads there, and it pays the
+        least there is. Advice that was never tried, or seems to repel, changes nothing. Where the
+        person was only ever seen to match, silence leads to what was not seen, if anything.
         """
         H, S, A = self._sizes
         seen = self._transitions.visits > 0
@@ -302,11 +279,6 @@ class Structured(RewardFreeLearner):
                 sa[here], state[here], chance[here], seen[step], self._ends.ended[step]
             )
             matrices.append(sp.csr_matrix((data, (rows, columns)), shape=((S + 1) * A, S + 1)))
-        mdp = MDP(
-            Kernel.from_sparse(matrices),
-            reward,
-            horizon=H,
-            start=self._ends.law_with_unknown(),
-            allowed=allowed,
-        )
+        start, kernel = self._ends.law_with_unknown(), Kernel.from_sparse(matrices)
+        mdp = MDP(kernel, reward, horizon=H, start=start, allowed=allowed)
         return AdviceProblem(mdp, Human(own, lift=lift))

@@ -28,12 +28,7 @@ from counsel._jit import is_compiled
 from counsel.errors import CounselError
 from counsel.estimate._bound_kernels import Rule
 from counsel.estimate.bounds import KL, Bound, GroupBounds, level_at
-from counsel.learning._adherence_kernels import (
-    CUSTOM,
-    GroundTruth,
-    ucb_episodes,
-    ucb_episodes_with,
-)
+from counsel.learning._adherence_kernels import CUSTOM, GroundTruth, ucb_episodes, ucb_episodes_with
 from counsel.learning.adherence_learner import AdherenceLearner
 from counsel.learning.arguments import shared_parameters
 from counsel.learning.learner import LIVE, Runner, documented_by, is_overridden
@@ -76,13 +71,12 @@ class UCBAD(AdherenceLearner):
     Who shares one adherence learns from one another: by advice there are 3 numbers to learn, by
     step, state and advice 143.
 
-    >>> import numpy as np
+    >>> from numpy.random import default_rng
     >>> from counsel import Simulator, learn, make
     >>> problem = make("night-shift")
     >>> for groups in ([0, 1, 2], None):
     ...     learner = UCBAD(problem.without_adherence(), penalty=0.05, groups=groups)
-    ...     run = learn(learner, Simulator(problem), episodes=500, rng=np.random.default_rng(0))
-    ...     *_, last = run
+    ...     *_, last = learn(learner, Simulator(problem), episodes=500, rng=default_rng(0))
     ...     print(len(learner.given), round(last.regret, 2))
     3 0.51
     143 1.19
@@ -152,8 +146,8 @@ class UCBAD(AdherenceLearner):
     def can_run(self) -> bool:
         """Whether ``run`` can be used.
 
-        It can if few cells can occur, there is no budget, rewards are known, the bound is built in
-        or a Numba function, and no method that the loop stands for is overridden.
+        Few cells can occur, there is no budget, rewards are known, the bound is built in or a Numba
+        function, and no method that the loop stands for is overridden.
         """
         return self._loop() is not None
 
@@ -186,23 +180,12 @@ class UCBAD(AdherenceLearner):
         power = 2 ** (self.episode.bit_length() - 1) if self.episode else 0
         clock = np.array([self.episode, 0, power])
         rule = self._bounds.rule if isinstance(self._bounds.rule, Rule) else CUSTOM
+        learner = (rule, self.matches.groups, self.matches.belief, plan, truth, clock, every)
         gaps, counts = [], []
         for u_nw in simulator.batches(episodes, rng):
             gap_n, pieces_n = np.empty(len(u_nw)), np.empty(len(u_nw))
             gap_n[0], pieces_n[0] = gap, pieces
-            loop(
-                simulator.scene,
-                u_nw,
-                rule,
-                self.matches.groups,
-                self.matches.belief,
-                plan,
-                truth,
-                clock,
-                every,
-                gap_n,
-                pieces_n,
-            )
+            loop(simulator.scene, u_nw, *learner, gap_n, pieces_n)
             gap, pieces = gap_n[-1], pieces_n[-1]
             gaps.append(gap_n)
             counts.append(pieces_n)
