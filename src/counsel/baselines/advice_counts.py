@@ -17,19 +17,15 @@ class RowCounts(Protocol):
     @property
     def row_visits(self) -> Ints:
         """How often each row was visited [h, s, b]."""
-        ...
 
     def save_in(self, saved: SavedState) -> None:
         """Register all arrays."""
-        ...
 
     def is_consistent(self, state: dict[str, Any]) -> bool:
         """Return whether compiled loops can trust the growing arrays of a saved state."""
-        ...
 
     def check(self, batch: Episodes) -> None:
         """Raise an error if episodes contradict what is known of the world."""
-        ...
 
 
 class AdviceCounts:
@@ -66,5 +62,4 @@ class AdviceCounts:
 
     def mean_reward(self) -> Floats:
         """Return the average reward [h, s, b]; 0 where nothing was counted."""
-        mean: Floats = self.paid / np.maximum(self.transitions.visits, 1)
-        return mean
+        return self.paid / np.maximum(self.transitions.visits, 1)

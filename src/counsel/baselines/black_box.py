@@ -9,7 +9,7 @@ The terminal trap (``docs/explanation/baselines.md``): nothing is ever recorded 
 end, so an optimistic learner would believe in the best there and crash on purpose. Here states
 reported as the end are worth 0 (in the user's units) from that step on; ``known_zero`` declares
 others. States that a burn-in did not see are taken to be unreachable, and to pay the least there
-is, until they are seen after all.
+is, until they are seen after all. Ties are drawn, and ``scale`` is the factor c of the formulas.
 """
 
 from abc import ABCMeta, abstractmethod
@@ -42,8 +42,8 @@ from counsel.learning.arguments import (
     read_rewards,
     read_shape,
 )
-from counsel.learning.episode_buffer import EpisodeBuffer
 from counsel.learning.learner import Learner, Move, Resumable, documented_by
+from counsel.learning.live_play import EpisodeBuffer
 from counsel.learning.saved_state import SavedState
 from counsel.learning.starts_and_ends import StartsAndEnds
 from counsel.model.policy import Advice, Policy, RandomCells
@@ -105,7 +105,8 @@ class BlackBoxLearner(metaclass=ABCMeta):
             known = np.where(self._allowed, known, low)  # forbidden advice has no known reward
             slack = 1e-9 * max(abs(low), abs(high))
             check_range("reward", known, "hsb", low - slack, high + slack)
-            self._reward = self._scale_rewards(known)
+            paid = known - self.penalty * (np.arange(A + 1) < A)
+            self._reward = np.clip((paid - self._low) / self._unit, 0.0, 1.0)
         self._known_zero = np.zeros((H + 1, S), dtype=np.bool_)
         self._unreachable = np.zeros((H + 1, S), dtype=np.bool_)
         self._drawn_policy: Policy | None = None
@@ -230,17 +231,10 @@ class BlackBoxLearner(metaclass=ABCMeta):
         """The reward of a step where nothing more can happen, in [0, 1]."""
         return -self._low / self._unit
 
-    def _scale_rewards(self, reward_lsb: Floats) -> Floats:
-        """Return rewards in [0, 1], with the penalty."""
-        is_advice = np.arange(reward_lsb.shape[2]) < self.shape.n_actions
-        scaled: Floats = (reward_lsb - self.penalty * is_advice - self._low) / self._unit
-        return np.clip(scaled, 0.0, 1.0)
-
     def _unscale_values(self, scaled_hs: Floats) -> Floats:
         """Return values in the user's units."""
         steps_left = np.arange(len(scaled_hs) - 1, -1, -1.0)[:, None]
-        values: Floats = scaled_hs * self._unit + steps_left * self._low
-        return values
+        return scaled_hs * self._unit + steps_left * self._low
 
     def _empty_advice(self) -> Advice:
         """Return a table of silence [h, s], to be filled."""

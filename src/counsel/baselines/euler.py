@@ -8,8 +8,7 @@ L = c ln(4 S B T / δ'), J = H L / 3, B_v = √(2 L), B_p = H √(2 L), n = n_h(
     Q̄_h(s, b) = min{H − h, r + p̂ V̄_{h+1} + bonus(V̄_{h+1})},   V̄ = Q̄ of the best advice b*
     V̲_h(s) = max{0, r + p̂ V̲_{h+1} − bonus(V̲_{h+1})}  at b*
 
-(h from 0; Q̄ = H − h and V̲ = 0 where n = 0). Guarantee: V̲ ≤ V* ≤ V̄ and regret
-Õ(√(Q* S B T)) to first order, Q* the largest variance of a step's reward and what follows.
+(h from 0; Q̄ = H − h and V̲ = 0 where n = 0). Guarantee: V̲ ≤ V* ≤ V̄.
 
 Deviates
 --------
@@ -17,10 +16,7 @@ Deviates
   same S B T events, so L stays.
 * Misprints of the box: ln(4SAT)/δ' is read as ln(4SAT/δ'), the cap H − t as H − t + 1 (else the
   last reward is lost), and r̂ inside the loop over actions is that of the action.
-* Ties are drawn: at first all advice is at the cap. States where an episode ended are worth 0.
 * Rewards are known; if not, they have the paper's bonus √(2 V̂ar L / n) + 7 L / (3 (n − 1)).
-* ``scale`` is c. At the paper's scale of Flappy Bird the bonus is above 1 for the first thousand
-  visits of each row with c = 1.
 """
 
 import math
@@ -52,8 +48,7 @@ class EULER(BlackBoxLearner):
     Raises
     ------
     CounselError
-        If ``shape`` is not a Shape, a table has other axes or leaves the range of rewards, or a
-        number is invalid.
+        If an argument is invalid, or rewards leave their range.
 
     Examples
     --------

@@ -11,8 +11,6 @@ is planned: each move (h, s, b, r, t), the n-th of its row, changes
   β_n = min{2c (√(H (W + H) ι / n) + √(H⁷ S B) ι / n), 2c √(H³ ι / n)}  and
   bonus = (β_n − (1 − α) β_{n−1}) / (2 α), so that the bonuses that still count add up to β_n / 2.
 
-Guarantee: Q ≥ Q* in all episodes, regret Õ(√(H⁴ S B T)) and Õ(√(H³ S B T)).
-
 Deviates
 --------
 * The paper leaves c open. The weights α_n^i of the past have Σ (α_n^i)² ≤ 2 H / n, so Azuma's bound
@@ -21,7 +19,6 @@ Deviates
   the same constant without a proof of ours, and comes in late: at n of order H⁴ S B ι.
 * Rewards that are not known enter as they were paid: r + V* lies in [0, H] all the same.
 * Moves are taken in one by one, in order; the policy may be held for a block of episodes.
-* Ties are drawn. States where an episode ended are worth 0.
 """
 
 import math
@@ -92,8 +89,7 @@ class QLearning(BlackBoxLearner):
     Raises
     ------
     CounselError
-        If ``shape`` is not a Shape, a table has other axes or leaves the range of rewards, or a
-        number or the bonus is invalid.
+        If an argument is invalid, or rewards leave their range.
 
     Examples
     --------

@@ -1,11 +1,8 @@
 """Advisers that do not learn: baselines for every comparison.
 
-* *never advise*: ``Policy.never``. What the person is worth alone.
-* *always the best action*: in every state the action that would be best if the machine acted
-  itself. It never stays silent and pays for every piece.
-* *as if all listened*: the plan for θ = 1 (of the same penalty or budget), met by people as they
-  are. It advises where a match would pay, not where advice does.
-* *the optimum*: ``solve``. What there is to learn.
+*Never advise* is ``Policy.never``, *the optimum* ``solve``, *always the best action*
+``always_best_action``. *As if all listened* is the plan for θ = 1, met by people as they are: it
+advises where a match would pay, not where advice does.
 
 ``Fixed`` gives any policy the interface of learners, so that ``learn`` can run and evaluate it.
 """
@@ -25,6 +22,7 @@ from counsel.planning.solve import solve
 from counsel.simulate.episodes import Episodes
 
 
+@shared_parameters
 def as_if_all_listened(
     problem: AdviceProblem, *, penalty: float | None = None, budget: float | None = None
 ) -> Policy:
@@ -34,8 +32,6 @@ def as_if_all_listened(
     ----------
     problem
         The world and the person, whose adherence does not matter.
-    penalty
-        The cost of a piece of advice, in units of reward.
     budget
         The expected pieces of advice per episode if all were matched.
 

@@ -7,19 +7,14 @@ Setting: ``black_box.py``, rewards in [0, 1], n = n_h(s, b):
 
 with W = H where n = 0. Each episode follows the advice of the largest W. Exploring may stop when
 W + 3 e √W ≤ ε / 2 at the start; then, with c = 1 and probability 1 − δ, the best policy on p̂ (even
-over all states where nothing was seen) is ε-optimal, whatever the rewards. Guarantee:
-Õ(H³ S B (ln(1/δ) + S) / ε²) episodes.
-
-At the scale of the paper's experiments all W are H until rows were seen some hundred thousand
-times, so ties decide. ``RFE`` is the same idea made to work.
+over all states where nothing was seen) is ε-optimal, whatever the rewards. ``RFE`` is the same idea
+made to work: here all W are H until rows were seen some hundred thousand times, so ties decide.
 
 Deviates
 --------
-* Ties are drawn; silence is explored as any advice is.
+* Silence is explored as any advice is. The policy may be held for a block of episodes.
 * ε is counted in units of the rewards (penalty included).
 * Where the first state is drawn, its law is one row more of W, seen in every episode.
-* A state where an episode ended has nothing uncertain.
-* The policy may be held for a block of episodes. ``scale`` is c.
 """
 
 import math
@@ -56,8 +51,7 @@ class RFExpress(BlackBoxLearner):
     Raises
     ------
     CounselError
-        If ``shape`` is not a Shape, a table has other axes or leaves the range of rewards, or a
-        number is invalid.
+        If an argument is invalid, or rewards leave their range.
 
     Examples
     --------

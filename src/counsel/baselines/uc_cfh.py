@@ -7,20 +7,16 @@ programme needs plain intervals. Each p(t | s, b) seen n times lies within
 
 (the first alone for n = 1, nothing for n = 0). The plan is the optimum of the extended linear
 programme of ``extended_lp.py``: the most reward that any world within the intervals offers to a
-policy that expects to spend at most the budget there. Guarantee: with probability 1 − δ all but
-Õ(C² S B H³ / ε² ln(1/δ)) episodes (time-dependent) are within ε of the best and of the budget.
-
-Afterwards ``plan(budget=…)`` plans for other budgets on p̂, without optimism: the plug-in programme.
+policy that expects to spend at most the budget there. Afterwards ``plan(budget=…)`` plans for other
+budgets on p̂, without optimism.
 
 Deviates
 --------
 * The paper minimises costs; here rewards are maximised and a piece of advice costs 1.
 * Counts are those of a step, with δ₁ for that. The paper's m has a factor C more than UCFH's.
-* Every update counts, unless ``Phases`` are asked for: its own rule would not learn anything in the
-  paper's experiments (see ``confidence_sets.py``). All rows that are ripe count at once.
+* Every update counts, unless ``Phases`` are asked for. All rows that are ripe count at once.
 * Only rows that can occur enter the programme. Where the plan does not expect to come it is silent.
 * Where the first state is drawn, its law is what was seen; before anything was, all are as likely.
-* States where an episode ended are worth 0 and cost nothing. ``scale`` is c.
 """
 
 from dataclasses import dataclass
@@ -89,9 +85,7 @@ class UCCFH(BlackBoxLearner):
     Raises
     ------
     CounselError
-        If ``shape`` is not a Shape, ``reward`` is missing, a table has other axes or leaves the
-        range of rewards, a state has no successor in ``support``, a number is invalid, or the
-        programme would have more than 400,000 unknowns.
+        If an argument is invalid, or the programme would have more than 400,000 unknowns.
 
     Examples
     --------
@@ -197,8 +191,7 @@ class UCCFH(BlackBoxLearner):
 
     def _known_reward(self) -> Floats:
         """Return the machine's rewards [h, s, b] in the user's units."""
-        known: Floats = self._scaled_reward * self._unit + self._low
-        return known
+        return self._scaled_reward * self._unit + self._low
 
     @property
     def _scaled_reward(self) -> Floats:

@@ -10,14 +10,13 @@ n = n_h(s, b):
   √(8 L Var_p̂(V_{h+1}) / n) + 14 H L / (3 n) + √((8 / n) Σ_t p̂(t) min{100² H⁵ S² B L² / N'(t), H²}),
   N'(t) the times t was seen at the next step.
 
-Guarantee: V ≥ V*, and regret Õ(√(H³ S B T)) and Õ(√(H² S B T)) for a time-dependent world.
+Guarantee: V ≥ V*.
 
 Deviates
 --------
 * Counts are those of a step, so S becomes S H in L and in the last term, which at any usual size
   stays at H² all the same: 100² is large.
 * At the last step nothing follows and the last term is 0 (the paper leaves N' there undefined).
-* Ties are drawn. States where an episode ended are worth 0. ``scale`` is c.
 """
 
 import math
@@ -65,8 +64,7 @@ class UCBVI(BlackBoxLearner):
     Raises
     ------
     CounselError
-        If ``shape`` is not a Shape, ``reward`` is missing, a table has other axes or leaves the
-        range of rewards, or a number or the bonus is invalid.
+        If an argument is invalid, or rewards leave their range.
 
     Examples
     --------

@@ -11,8 +11,6 @@ p(t | s, b) seen n times lies within
     Q_h(s, b) = r + max{p V_{h+1} : p within all intervals}
 
 by starting from the lower ends and giving what is left to the best states, up to their upper ends.
-Guarantee: with probability 1 − δ all but Õ(C S B H³ / ε² ln(1/δ)) episodes (time-dependent) are
-ε-optimal.
 
 Deviates
 --------
@@ -20,7 +18,6 @@ Deviates
 * Where the third bound leaves two pieces, the interval spans both (as in the authors' code).
 * Every update counts, unless ``Phases`` are asked for; all rows that are ripe after an update count
   at once (the paper takes one and plans).
-* Ties are drawn. States where an episode ended are worth 0. ``scale`` is c.
 """
 
 import numpy as np
@@ -55,8 +52,7 @@ class UCFH(BlackBoxLearner):
     Raises
     ------
     CounselError
-        If ``shape`` is not a Shape, ``reward`` is missing, a table has other axes or leaves the
-        range of rewards, a state has no successor in ``support``, or a number is invalid.
+        If an argument is invalid, or a state has no successor in ``support``.
 
     Examples
     --------

@@ -46,7 +46,6 @@ class UpperEnd(Protocol):
         ``matched`` is not a whole number where rewards are bounded. ``level`` is log(1 + t), t the
         last power of two up to the number of episodes so far, and 0 before the first.
         """
-        ...
 
 
 class Bound(Protocol):
@@ -80,7 +79,6 @@ class Bound(Protocol):
         callable
             A function of the matches, the pieces of advice given, and the level.
         """
-        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

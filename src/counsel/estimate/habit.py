@@ -16,9 +16,7 @@ which the likelihood is concave, is taken instead where it climbs higher.
 
 π is *known* where there was silence, where three different pieces of advice were refused, or where
 two were and an action that is neither was chosen: then the sets overlap in what was chosen and
-together contain every action. With refusals of one advice only, the data do not say how often that
-advice would have been taken anyway; with refusals of two that all went to the other one, they do
-not compare the two.
+together contain every action. Otherwise the data do not compare every action with the others.
 
 The information of the likelihood gives each π_a a variance, and so an effective number of silent
 decisions; intervals are Wilson's on that number.

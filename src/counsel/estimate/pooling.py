@@ -7,12 +7,10 @@ matches in n pieces have likelihood m^k (1 − m)^(n−k), multiplied over its c
 
     λ_u ~ Normal(μ, τ²)  cut to [−1, 1],      μ flat on [−1, 1], τ flat on [0, 0.6]
 
-so a unit with much data keeps its own estimate and a unit with little data is pulled towards its
-family. Everything is computed on a grid, without iteration: the likelihood of each unit over λ, the
-density of the family over λ for a net of (μ, τ), the weight of each (μ, τ) given all units, and
-from these the posterior of each unit. The estimate of τ decides how much is borrowed.
-
-With all habits 0 the lift is the adherence θ itself: pooling on θ is the same function.
+so a unit with little data is pulled towards its family; the estimate of τ decides how much.
+Everything is computed on a grid, without iteration: the likelihood of each unit over λ, the density
+of the family over λ for a net of (μ, τ), the weight of each (μ, τ) given all units, and from these
+the posterior of each unit. With all habits 0 the lift is the adherence θ itself.
 
 The uncertainty of π enters by averaging the likelihood over a Beta distribution of π, at five
 points with the weights of Gauss and Hermite. As 1 − m = (1 − λ) (1 − π), the same average can be
@@ -139,11 +137,7 @@ def _sample(units: Ints) -> Ints:
 
 
 def _fill_moments(
-    moments: Floats,
-    units: Ints,
-    likelihoods: Callable[[Ints], Floats],
-    net: Floats,
-    weight: Floats,
+    moments: Floats, units: Ints, likelihoods: Callable[[Ints], Floats], net: Floats, weight: Floats
 ) -> None:
     """Write the posterior mean and interval of units of one family."""
     for part in np.array_split(units, max(1, units.size // AT_ONCE)):

@@ -15,8 +15,8 @@ from numpy.typing import ArrayLike
 from counsel._arrays import Floats, Ints, by_step, check_rng, first, generator_from, sealed
 from counsel.errors import CounselError
 from counsel.learning.arguments import read_groups, read_limit, read_setting
-from counsel.learning.episode_buffer import EpisodeBuffer
 from counsel.learning.learner import Learner, Move, Resumable, documented_by
+from counsel.learning.live_play import EpisodeBuffer
 from counsel.learning.match_counts import MatchCounts
 from counsel.learning.replanning import within_budget
 from counsel.model.mdp import MDP

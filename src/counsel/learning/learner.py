@@ -83,12 +83,10 @@ class Learner(Protocol):
     @property
     def penalty(self) -> float:
         """The cost of a piece of advice."""
-        ...
 
     @property
     def policy(self) -> Policy:
         """The policy the learner would advise by now."""
-        ...
 
     def update(self, batch: Episodes) -> None:
         """Learn from whole episodes.
@@ -98,7 +96,6 @@ class Learner(Protocol):
         batch
             Episodes, as ``Simulator.play`` returns them.
         """
-        ...
 
     def advise(self, step: int, state: int) -> int:
         """Return the advice for one person at one step; the number of actions is silence.
@@ -115,7 +112,6 @@ class Learner(Protocol):
         int
             The advice.
         """
-        ...
 
     def observe(self, move: Move) -> None:
         """Store one decision; the learner learns from it when the episode ends.
@@ -125,7 +121,6 @@ class Learner(Protocol):
         move
             The decision.
         """
-        ...
 
     def finish(self, *, terminated: bool = False) -> None:
         """End the live episode and learn from it; without a decision nothing changes.
@@ -135,7 +130,6 @@ class Learner(Protocol):
         terminated
             Whether nothing more can happen in the state the episode led to.
         """
-        ...
 
 
 @runtime_checkable
@@ -154,7 +148,6 @@ class Explorer(Protocol):
         rng
             The generator of the episodes.
         """
-        ...
 
 
 @runtime_checkable
@@ -164,7 +157,6 @@ class Runner(Protocol):
     @property
     def can_run(self) -> bool:
         """Whether ``run`` does here what ``policy`` and ``update`` do in turn."""
-        ...
 
     def run(
         self, simulator: Simulator, *, best: float, episodes: int, every: int, rng: Generator
@@ -194,7 +186,6 @@ class Runner(Protocol):
         pieces : ndarray
             The expected pieces of advice of that policy [episode].
         """
-        ...
 
 
 @runtime_checkable
@@ -209,7 +200,6 @@ class Resumable(Protocol):
         dict
             Arrays, numbers and what JSON can hold.
         """
-        ...
 
     def restore(self, state: dict[str, Any]) -> None:
         """Continue from a state of a learner with the same settings.
@@ -219,7 +209,6 @@ class Resumable(Protocol):
         state
             A state that ``state`` returned.
         """
-        ...
 
 
 def documented_by(*protocols: type) -> Callable[[_T], _T]:

@@ -1,10 +1,70 @@
-"""Episodes played step by step, through the methods that run a learner live."""
+"""Episodes step by step: the moves that a learner has yet to learn from, and how it is played."""
 
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
 from numpy.random import Generator
+from numpy.typing import NDArray
 
+from counsel._arrays import Floats
+from counsel.errors import CounselError
 from counsel.learning.learner import Learner, Move
 from counsel.simulate._episode_kernels import draw_start, take_step
+from counsel.simulate.episodes import Episodes
 from counsel.simulate.simulator import Simulator
+
+
+class EpisodeBuffer:
+    """Collects the moves of a live episode and returns them as one batch."""
+
+    def __init__(self, n_actions: int) -> None:
+        self._defer = n_actions
+        self._moves: list[Move] = []
+
+    def add(self, move: Move) -> None:
+        """Store a move."""
+        self._moves.append(move)
+
+    def take_columns(self) -> tuple[NDArray[Any], ...]:
+        """Empty the buffer; return its columns in the order of ``Move``, none if it was empty."""
+        columns = tuple(np.array(column) for column in zip(*self._moves, strict=True))
+        self._moves.clear()
+        return columns
+
+    def finish(self, update: Callable[[Episodes], None], *, terminated: bool) -> None:
+        """Empty the buffer; unless it was empty, call ``update`` with its episode."""
+        columns = self.take_columns()
+        if not columns:
+            return
+        step, state, advice, action, reward, next_state = columns
+        gap = np.flatnonzero(step != np.arange(step.size))
+        if gap.size:
+            raise CounselError(
+                f"move {gap[0]} has step {step[gap[0]]}; the moves of an episode must have steps "
+                "0, 1, 2, …, and this episode is discarded"
+            )
+        episode = Episodes(
+            first=np.array([0, step.size]),
+            state=state.astype(np.int32),
+            advice=advice.astype(np.int16),
+            action=action.astype(np.int16),
+            reward=reward.astype(np.float64),
+            next_state=next_state.astype(np.int32),
+            terminated=np.array([terminated]),
+            defer=self._defer,
+        )
+        update(episode)
+
+    def table(self) -> Floats:
+        """Return the moves as numbers [move, 6], to be saved."""
+        return np.array(self._moves, dtype=np.float64).reshape(-1, 6)
+
+    def restore(self, table: Floats) -> None:
+        """Take the moves of a saved table."""
+        self._moves = [
+            Move(int(h), int(s), int(b), int(a), float(r), int(t)) for h, s, b, a, r, t in table
+        ]
 
 
 def play_live(learner: Learner, simulator: Simulator, *, episodes: int, rng: Generator) -> None:

@@ -22,8 +22,8 @@ from counsel.errors import CounselError
 from counsel.estimate.people_counts import DecisionCounts, PeopleCounts
 from counsel.estimate.person import PersonEstimate, PersonModel
 from counsel.learning.arguments import read_setting, shared_parameters
-from counsel.learning.episode_buffer import EpisodeBuffer
 from counsel.learning.learner import Learner, Move, Resumable, documented_by
+from counsel.learning.live_play import EpisodeBuffer
 from counsel.learning.saved_state import SavedState
 from counsel.model.human import Human
 from counsel.model.policy import Policy
@@ -160,11 +160,6 @@ class Population:
         rng
             The source of randomness for Thompson sampling and for policies that draw.
 
-        Returns
-        -------
-        PersonLearner
-            A learner that ``learn`` runs.
-
         Raises
         ------
         CounselError
@@ -237,22 +232,12 @@ class Population:
             The source of Thompson sampling's draws.
         """
         decisions = self.counts.decisions(person)
-        return self.plan_for(self.estimate(person, rng), limit, decisions)
+        return self._plan_for(self.estimate(person, rng), limit, decisions)
 
-    def plan_for(
+    def _plan_for(
         self, estimate: PersonEstimate, limit: Limit, decisions: tuple[int, int]
     ) -> PersonPlan:
-        """Return the best plan for an estimate.
-
-        Parameters
-        ----------
-        estimate
-            The estimate of the person.
-        limit
-            What advice may cost.
-        decisions
-            Decisions of the person, and of everybody, that the estimate rests on.
-        """
+        """Return the best plan for an estimate that rests on so many decisions."""
         problem = self.problem(estimate)
         plan = solve(
             problem,
@@ -387,4 +372,4 @@ class PersonLearner:
         if state["planned"]:
             estimate = PersonEstimate(*(state[f"plan_{name}"] for name in _ESTIMATE))
             own, everybody = state["plan_decisions"].tolist()
-            self._plan = self.population.plan_for(estimate, self._limit, (own, everybody))
+            self._plan = self.population._plan_for(estimate, self._limit, (own, everybody))

@@ -16,9 +16,9 @@ from numpy.typing import ArrayLike
 
 from counsel._arrays import Floats, check_rng, index_in, layers, positive, sealed
 from counsel.learning.arguments import read_limit, read_rewards, read_shape
-from counsel.learning.episode_buffer import EpisodeBuffer
 from counsel.learning.learner import Explorer, Learner, Move, Resumable, documented_by
 from counsel.learning.learnt_model import plan_on_model
+from counsel.learning.live_play import EpisodeBuffer
 from counsel.learning.saved_state import SavedState
 from counsel.learning.starts_and_ends import StartsAndEnds
 from counsel.model.policy import Advice, Policy

@@ -7,7 +7,7 @@ import numpy as np
 
 from counsel._arrays import generator_from
 from counsel.errors import CounselError
-from counsel.learning.episode_buffer import EpisodeBuffer
+from counsel.learning.live_play import EpisodeBuffer
 
 Check = Callable[[dict[str, Any]], bool]
 

@@ -34,7 +34,6 @@ import math
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.random import Generator
 from numpy.typing import ArrayLike
 
@@ -54,12 +53,11 @@ from counsel.learning._structured_kernels import (
 )
 from counsel.learning.arguments import read_groups, shared_parameters
 from counsel.learning.learner import LIVE, is_overridden
-from counsel.learning.learnt_model import fill_unknown
+from counsel.learning.learnt_model import TransitionTable
 from counsel.learning.live_play import play_live
 from counsel.learning.reward_free import RewardFreeLearner
 from counsel.learning.transition_counts import TransitionCounts, are_consistent
 from counsel.model.human import Human
-from counsel.model.kernel import Kernel
 from counsel.model.mdp import MDP
 from counsel.model.policy import Advice
 from counsel.model.problem import AdviceProblem, Shape
@@ -84,8 +82,7 @@ class Structured(RewardFreeLearner):
     Raises
     ------
     CounselError
-        If ``shape`` is not a Shape, ``groups`` or ``reward`` has other axes, or a number is
-        invalid.
+        If an argument is invalid.
 
     Examples
     --------
@@ -260,25 +257,14 @@ class Structured(RewardFreeLearner):
         person was only ever seen to match, silence leads to what was not seen, if anything.
         """
         H, S, A = self._sizes
-        seen = self._transitions.visits > 0
-        reward = np.full((H, S + 1, A), self.shape.reward_range[0])
-        reward[:, :S][~seen & self._ends.ended[:-1, :, None]] = 0.0
-        reward[:, :S][seen] = self.expected_reward()[seen]
+        visits = self._transitions.visits
+        table = TransitionTable(visits, self.expected_reward(), *self._transitions.entries())
+        kernel, reward = table.world(self._ends.ended, self.shape.reward_range[0])
         own, lift = np.zeros((H, S + 1, A)), np.zeros((H, S + 1, A))
         fill_person(self._counts, self._structure, own, lift)
         own[:, S, 0] = 1.0
         allowed = np.ones((H, S + 1, A), dtype=np.bool_)
-        allowed[:, :S] = seen | (own[:, :S] > 0.0)
-        row, state, times = self._transitions.entries()
-        h, sa = row // (S * A), row % (S * A)
-        chance = times / self._transitions.visits.reshape(-1)[row]
-        matrices = []
-        for step in range(H):
-            here = h == step
-            rows, columns, data = fill_unknown(
-                sa[here], state[here], chance[here], seen[step], self._ends.ended[step]
-            )
-            matrices.append(sp.csr_matrix((data, (rows, columns)), shape=((S + 1) * A, S + 1)))
-        start, kernel = self._ends.law_with_unknown(), Kernel.from_sparse(matrices)
+        allowed[:, :S] = (visits > 0) | (own[:, :S] > 0.0)
+        start = self._ends.law_with_unknown()
         mdp = MDP(kernel, reward, horizon=H, start=start, allowed=allowed)
         return AdviceProblem(mdp, Human(own, lift=lift))

@@ -39,8 +39,7 @@ class Thompson(AdherenceLearner):
     Raises
     ------
     CounselError
-        If ``setting`` is not a Setting or has no rewards, the person does the same whatever is
-        advised, or the prior, the groups or the limit is invalid.
+        If an argument is invalid, or the person does the same whatever is advised.
 
     Examples
     --------

@@ -63,8 +63,7 @@ class UCBAD(AdherenceLearner):
     Raises
     ------
     CounselError
-        If ``setting`` is not a Setting, the person does the same whatever is advised, or the
-        bound, the groups or the limit is invalid.
+        If an argument is invalid, or the person does the same whatever is advised.
 
     Examples
     --------
