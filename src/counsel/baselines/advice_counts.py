@@ -12,36 +12,24 @@ from counsel.simulate.episodes import Episodes
 
 
 class RowCounts(Protocol):
-    """What a black-box learner counts of each row [h, s, b]."""
+    """What a black-box learner learns of each row [h, s, b]."""
 
     @property
     def row_visits(self) -> Ints:
         """How often each row was visited [h, s, b]."""
-        ...
 
     def save_in(self, saved: SavedState) -> None:
         """Register all arrays."""
-        ...
 
     def is_consistent(self, state: dict[str, Any]) -> bool:
         """Return whether compiled loops can trust the growing arrays of a saved state."""
-        ...
 
     def check(self, batch: Episodes) -> None:
         """Raise an error if episodes contradict what is known of the world."""
-        ...
 
 
 class AdviceCounts:
-    """Transitions and rewards of each advice, silence last [h, s, b]; rewards are in [0, 1].
-
-    Attributes
-    ----------
-    transitions
-        Visits, and the states that followed.
-    paid, square
-        Sums of the rewards and of their squares.
-    """
+    """Transitions and sums of rewards, and of their squares, of each advice [h, s, b]."""
 
     def __init__(self, shape: tuple[int, int, int]) -> None:
         self.transitions = TransitionCounts(shape)
@@ -68,19 +56,10 @@ class AdviceCounts:
         """
         transitions = self.transitions if into is None else into
         transitions.make_room(batch.state.size)
-        count_advised(
-            batch.first,
-            batch.state,
-            batch.advice,
-            paid,
-            batch.next_state,
-            transitions.chains,
-            self.paid,
-            self.square,
-        )
+        moves = batch.first, batch.state, batch.advice, paid, batch.next_state
+        count_advised(*moves, transitions.chains, self.paid, self.square)
         return batch.state.size > 0
 
     def mean_reward(self) -> Floats:
         """Return the average reward [h, s, b]; 0 where nothing was counted."""
-        mean: Floats = self.paid / np.maximum(self.transitions.visits, 1)
-        return mean
+        return self.paid / np.maximum(self.transitions.visits, 1)

@@ -1,19 +1,19 @@
 """The base of learners that treat the machine's world as a black box.
 
 Setting: the machine's MDP of ``problem.machine()``, whose actions are the advice and, last,
-silence. Nothing of the person is used: only state, advice, reward and next state are seen. The
-rewards r^M_h(s, b) are known unless said otherwise; a penalty β makes them r^M − β for all but
-silence.
-Formulas are for rewards in [0, 1]: inside, rewards count from low − β to high as 0 to 1.
+silence. Nothing of the person is used: only state, advice, reward and next state are seen. A
+penalty β changes the rewards r^M_h(s, b) to r^M − β for all but silence. Formulas are for rewards
+in [0, 1]: inside, rewards count from low − β to high as 0 to 1.
 
-The terminal trap: an episode stops where nothing more can happen, so nothing is ever recorded
-there. A learner that is optimistic about what it has not seen would then believe in the best for
-ever after the end, and crash on purpose. Here states reported as the end are worth 0 (in the user's
-units) from that step on; ``known_zero`` declares others. States that a burn-in did not see are
-taken to be unreachable, and to pay the least there is, until they are seen after all.
+The terminal trap (``docs/explanation/baselines.md``): nothing is ever recorded after an episode's
+end, so an optimistic learner would believe in the best there and crash on purpose. Here states
+reported as the end are worth 0 (in the user's units) from that step on; ``known_zero`` declares
+others. States that a burn-in did not see are taken to be unreachable, and to pay the least there
+is, until they are seen after all. Ties are drawn, and ``scale`` is the factor c of the formulas.
 """
 
 from abc import ABCMeta, abstractmethod
+from collections.abc import Callable
 from dataclasses import fields
 from typing import Any
 
@@ -27,15 +27,23 @@ from counsel._arrays import (
     check_range,
     check_rng,
     layers,
+    positive,
     rectangular,
     whole,
 )
+from counsel._docstrings import share_parameters
 from counsel.baselines._optimism_kernels import EmpiricalMDP
 from counsel.baselines.advice_counts import AdviceCounts, RowCounts
 from counsel.errors import CounselError
-from counsel.learning.arguments import allowed_with_silence, read_limit, read_rewards, read_shape
-from counsel.learning.episode_buffer import EpisodeBuffer
-from counsel.learning.learner import Move
+from counsel.learning.arguments import (
+    DESCRIPTIONS,
+    allowed_with_silence,
+    read_limit,
+    read_rewards,
+    read_shape,
+)
+from counsel.learning.learner import Learner, Move, Resumable, documented_by
+from counsel.learning.live_play import EpisodeBuffer
 from counsel.learning.saved_state import SavedState
 from counsel.learning.starts_and_ends import StartsAndEnds
 from counsel.model.policy import Advice, Policy, RandomCells
@@ -45,17 +53,30 @@ from counsel.simulate.simulator import Simulator
 
 RANDOM = tuple(field.name for field in fields(RandomCells))
 
+shared_parameters = share_parameters(
+    DESCRIPTIONS
+    | {
+        "reward": """
+            The machine's rewards [s, b] or [h, s, b], silence last: ``problem.machine().reward``;
+            None if they are not known, where the signature allows it.""",
+        "episodes": "The number of episodes to be played: the bonus depends on it.",
+        "penalty": "The cost of a piece of advice, in units of reward.",
+        "support": """
+            Booleans [s, t], dense or sparse: which states can follow which. All when not given.""",
+        "phases": "``Phases()`` for the paper's rule; without it all counts take effect at once.",
+        "known_zero": """
+            Booleans [s] or [h, s]: states known to have value 0, besides those where episodes
+            end.""",
+    }
+)
 
+
+@documented_by(Learner, Resumable)
 class BlackBoxLearner(metaclass=ABCMeta):
     """Learns the machine's MDP from what follows advice.
 
     A plan breaks ties by chance, so it is drawn once, kept until something is learnt, and saved
     with the rest of the state.
-
-    Attributes
-    ----------
-    episode
-        The number of episodes so far.
     """
 
     def __init__(  # noqa: PLR0913 (what the machine may know)
@@ -64,13 +85,15 @@ class BlackBoxLearner(metaclass=ABCMeta):
         *,
         rng: Generator,
         reward: ArrayLike | None,
+        delta: float,
+        scale: float,
         penalty: float = 0.0,
         budget: float | None = None,
-        known_zero: ArrayLike | None = None,
     ) -> None:
         self.shape = read_shape(shape)
         check_rng(rng)
         self.rng = rng
+        self.delta, self.scale = positive("delta", delta, 1.0), positive("scale", scale)
         self.penalty, self.budget = read_limit(penalty, budget)
         H, S, A = self._sizes
         self._allowed = allowed_with_silence(shape)
@@ -82,8 +105,9 @@ class BlackBoxLearner(metaclass=ABCMeta):
             known = np.where(self._allowed, known, low)  # forbidden advice has no known reward
             slack = 1e-9 * max(abs(low), abs(high))
             check_range("reward", known, "hsb", low - slack, high + slack)
-            self._reward = self._scale_rewards(known)
-        self._known_zero = _read_known_zero(known_zero, (H, S))
+            paid = known - self.penalty * (np.arange(A + 1) < A)
+            self._reward = np.clip((paid - self._low) / self._unit, 0.0, 1.0)
+        self._known_zero = np.zeros((H + 1, S), dtype=np.bool_)
         self._unreachable = np.zeros((H + 1, S), dtype=np.bool_)
         self._drawn_policy: Policy | None = None
         self.episode = 0
@@ -97,14 +121,26 @@ class BlackBoxLearner(metaclass=ABCMeta):
     def best_advice(self) -> Advice:
         """Return the advice [h, s] for what was learnt, silence the number of actions."""
 
-    @abstractmethod
-    def _learn(self, batch: Episodes, paid: Floats) -> bool:
-        """Learn from whole episodes, ``paid`` their rewards in [0, 1]; return whether to replan."""
+    def _learn_by(self, counts: RowCounts, add: Callable[[Episodes, Floats], bool]) -> None:
+        """Take the counts that are to be saved, and the function that adds episodes to them.
 
-    def _own(self, counts: RowCounts) -> None:
-        """Take the counts that the subclass learns by, to check, save and restore them."""
-        self._row_counts = counts
+        It is called with rewards in [0, 1] and returns whether to plan again.
+        """
+        self._row_counts, self._add = counts, add
         counts.save_in(self._saved)
+
+    def _declare_zero(self, known_zero: ArrayLike | None) -> None:
+        """Read the states [s] or [h, s] that are declared to have value 0."""
+        if known_zero is None:
+            return
+        H, S, _ = self._sizes
+        table = rectangular("known_zero", known_zero)
+        if table.dtype != np.bool_ or table.shape not in ((S,), (H, S)):
+            raise CounselError(
+                f"known_zero is {table.dtype} of shape {table.shape}; "
+                f"expected booleans [s] = {(S,)} or [h, s] = {(H, S)}"
+            )
+        self._known_zero[:H] = table
 
     def draw(self) -> Policy:
         """Plan, with ties drawn; return the policy to play until something is learnt."""
@@ -119,32 +155,25 @@ class BlackBoxLearner(metaclass=ABCMeta):
 
     @property
     def policy(self) -> Policy:
-        """The policy the learner would advise by now."""
         return self.drawn
 
     def advise(self, step: int, state: int) -> int:
-        """Return the advice for one person at one step."""
         return self.drawn.draw(step, state, self.rng)
 
     def observe(self, move: Move) -> None:
-        """Store one decision; the learner learns from it when the episode ends."""
         self._buffer.add(move)
 
     def finish(self, *, terminated: bool = False) -> None:
-        """End the live episode and learn from it; without a decision nothing changes."""
-        episode = self._buffer.take_episode(terminated=terminated)
-        if episode is not None:
-            self.update(episode)
+        self._buffer.finish(self.update, terminated=terminated)
 
     def update(self, batch: Episodes) -> None:
-        """Learn from whole episodes."""
         batch.check_fits(*self._sizes)
         self._row_counts.check(batch)
         paid = (batch.reward - self._low) / self._unit
         paid -= self.penalty / self._unit * (batch.advice < self.shape.n_actions)
         self._unreachable[batch.step, batch.state] = False
         self._ends.count(batch)
-        if self._learn(batch, paid):
+        if self._add(batch, paid):
             self._forget_plans()
         self.episode += len(batch)
 
@@ -163,7 +192,6 @@ class BlackBoxLearner(metaclass=ABCMeta):
         self._forget_plans()
 
     def state(self) -> dict[str, Any]:
-        """Return everything that was learnt, the drawn policy, and the state of the generator."""
         policy = self._drawn_policy
         if policy is None:
             return self._saved.state() | {"planned": False}
@@ -171,7 +199,6 @@ class BlackBoxLearner(metaclass=ABCMeta):
         return self._saved.state() | random | {"planned": True, "plan": policy.advice}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Continue from a state of a learner with the same settings."""
         self._saved.restore(state, self._row_counts.is_consistent)
         self._forget_plans()
         if state["planned"]:
@@ -181,7 +208,7 @@ class BlackBoxLearner(metaclass=ABCMeta):
             self._drawn_policy = policy
 
     def _forget_plans(self) -> None:
-        """Plan again when next asked."""
+        """Plan again when a policy is next asked for."""
         self._drawn_policy = None
 
     @property
@@ -204,17 +231,10 @@ class BlackBoxLearner(metaclass=ABCMeta):
         """The reward of a step where nothing more can happen, in [0, 1]."""
         return -self._low / self._unit
 
-    def _scale_rewards(self, reward_lsb: Floats) -> Floats:
-        """Return rewards in [0, 1], with the penalty."""
-        is_advice = np.arange(reward_lsb.shape[2]) < self.shape.n_actions
-        scaled: Floats = (reward_lsb - self.penalty * is_advice - self._low) / self._unit
-        return np.clip(scaled, 0.0, 1.0)
-
     def _unscale_values(self, scaled_hs: Floats) -> Floats:
         """Return values in the user's units."""
         steps_left = np.arange(len(scaled_hs) - 1, -1, -1.0)[:, None]
-        values: Floats = scaled_hs * self._unit + steps_left * self._low
-        return values
+        return scaled_hs * self._unit + steps_left * self._low
 
     def _empty_advice(self) -> Advice:
         """Return a table of silence [h, s], to be filled."""
@@ -224,27 +244,5 @@ class BlackBoxLearner(metaclass=ABCMeta):
     def _empirical_mdp(self, counts: AdviceCounts) -> EmpiricalMDP:
         """Return the counts as kernels take them, with rewards in [0, 1]: known, or averages."""
         reward = counts.mean_reward() if self._reward is None else self._reward
-        return EmpiricalMDP(
-            counts.transitions.chains,
-            self._allowed,
-            reward,
-            self._over,
-            self._unreachable.copy(),
-            self._rest,
-        )
-
-
-def _read_known_zero(known_zero: ArrayLike | None, shape: tuple[int, int]) -> Bools:
-    """Return declared states of value 0 as [h, s] with one step more, from [s] or [h, s]."""
-    H, S = shape
-    zero = np.zeros((H + 1, S), dtype=np.bool_)
-    if known_zero is None:
-        return zero
-    table = rectangular("known_zero", known_zero)
-    if table.dtype != np.bool_ or table.shape not in ((S,), (H, S)):
-        raise CounselError(
-            f"known_zero is {table.dtype} of shape {table.shape}; "
-            f"expected booleans [s] = {(S,)} or [h, s] = {(H, S)}"
-        )
-    zero[:H] = table
-    return zero
+        chains, unreachable = counts.transitions.chains, self._unreachable.copy()
+        return EmpiricalMDP(chains, self._allowed, reward, self._over, unreachable, self._rest)

@@ -16,23 +16,21 @@ _B = TypeVar("_B")
 class Hoeffding:
     """The bonus that depends on the number of visits only.
 
-    For ``UCBVI`` and ``QLearning``. Simple, and wide: it takes every value to vary as much as it
-    can.
+    For ``UCBVI`` and ``QLearning``. It is wide: it takes every value to vary as much as it can.
 
     Examples
     --------
     With the same number of episodes a wider bonus costs more:
 
     >>> from numpy.random import default_rng
-    >>> from counsel import Simulator, learn
+    >>> from counsel import Simulator, learn, make
     >>> from counsel.baselines import UCBVI, Freedman
-    >>> from counsel.worlds import make
     >>> problem = make("night-shift")
+    >>> known, simulator = dict(reward=problem.machine().reward), Simulator(problem)
     >>> for bonus in (Freedman(), Hoeffding()):
-    ...     known = dict(reward=problem.machine().reward, episodes=2000)
-    ...     learner = UCBVI(problem.shape, rng=default_rng(1), bonus=bonus, scale=0.001, **known)
-    ...     run = learn(learner, Simulator(problem), episodes=2000, every=50, rng=default_rng(0))
-    ...     *_, last = run
+    ...     known |= dict(rng=default_rng(1), episodes=2000, scale=0.001)
+    ...     learner = UCBVI(problem.shape, bonus=bonus, **known)
+    ...     *_, last = learn(learner, simulator, episodes=2000, every=50, rng=default_rng(0))
     ...     print(bonus, round(last.regret))
     Freedman() 544
     Hoeffding() 867
@@ -43,15 +41,13 @@ class Hoeffding:
 class Freedman:
     """The bonus of ``UCBVI`` that is narrow where the values of what follows vary little.
 
-    Its default. Compared with ``Hoeffding()`` it promises less where little is at stake, so what is
-    believed comes down to the truth sooner.
+    Its default. Compared with ``Hoeffding()`` its bounds come down to the truth sooner.
 
     Examples
     --------
     >>> from numpy.random import default_rng
-    >>> from counsel import Simulator, learn, solve
+    >>> from counsel import Simulator, learn, make, solve
     >>> from counsel.baselines import UCBVI
-    >>> from counsel.worlds import make
     >>> problem = make("night-shift")
     >>> known = dict(reward=problem.machine().reward, episodes=2000)
     >>> learner = UCBVI(problem.shape, rng=default_rng(1), bonus=Freedman(), scale=0.001, **known)
@@ -65,26 +61,21 @@ class Freedman:
 class Bernstein:
     """The bonus of ``QLearning`` that is narrow where the values of what follows vary little.
 
-    Its default. Its variance term is so wide at first that for long it is no better than
-    ``Hoeffding()``: it pays in long runs only.
+    Its default. It is better than ``Hoeffding()`` in long runs only.
 
     Examples
     --------
     Two thousand nights are not long:
 
     >>> from numpy.random import default_rng
-    >>> from counsel import Simulator, learn
-    >>> from counsel.baselines import Hoeffding, QLearning
-    >>> from counsel.worlds import make
+    >>> from counsel import Simulator, learn, make
+    >>> from counsel.baselines import QLearning
     >>> problem = make("night-shift")
-    >>> for bonus in (Bernstein(), Hoeffding()):
-    ...     known = dict(reward=problem.machine().reward, episodes=2000, scale=0.001)
-    ...     learner = QLearning(problem.shape, rng=default_rng(1), bonus=bonus, **known)
-    ...     run = learn(learner, Simulator(problem), episodes=2000, every=50, rng=default_rng(0))
-    ...     *_, last = run
-    ...     print(bonus, round(last.value_gap, 2))
-    Bernstein() 0.63
-    Hoeffding() 0.63
+    >>> known = dict(reward=problem.machine().reward, episodes=2000, scale=0.001)
+    >>> learner = QLearning(problem.shape, rng=default_rng(1), bonus=Bernstein(), **known)
+    >>> *_, last = learn(learner, Simulator(problem), episodes=2000, every=50, rng=default_rng(0))
+    >>> print(round(last.value_gap, 2))
+    0.63
     """
 
 

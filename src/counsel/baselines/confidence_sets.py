@@ -1,7 +1,7 @@
 """Confidence sets of the machine's world: an interval of each transition probability.
 
-Setting: the machine's time-dependent MDP as a black box, known rewards in [0, 1], and C, how many
-states can follow one at most (all, unless ``support`` says which). With
+Setting: ``black_box.py``, known rewards in [0, 1], and C, how many states can follow one at most
+(all, unless ``support`` says which). With
 
     U = S B H log₂(4 S² H² / ε),   δ₁ = δ / (2 U C),   ℓ = c ln(k / δ₁)
 
@@ -14,10 +14,9 @@ before, and at least m w times, with w = ε / (4 H S) and
 
     m = 512 (log₂ log₂ H)² (C H² / ε²) log₂²(8 H² S² / ε) ln(6 C S B log₂²(4 S² H² / ε) / δ)
 
-until n ≥ m S H (of UC-CFH a factor C more). For five steps, 35 states of which seven can follow,
-ε = 1 and δ = 0.5, m w is nine hundred thousand visits: nothing is learnt in any experiment. Without
-phases everything counts at every update. Below four steps (log₂ log₂ H)² would be less than 1 and
-is 1; ε is taken for rewards in [0, 1], and at most H.
+until n ≥ m S H (of UC-CFH a factor C more): so much that nothing is learnt in any experiment.
+Without phases everything counts at every update. Below four steps (log₂ log₂ H)² would be less than
+1 and is 1; ε is taken for rewards in [0, 1], and at most H.
 """
 
 import math
@@ -59,9 +58,9 @@ class Phases:
     By the papers' rule no count takes effect before millions of visits, even with four states:
 
     >>> import numpy as np
+    >>> import counsel
     >>> from counsel.baselines import UCFH
-    >>> from counsel.worlds import make
-    >>> problem = make("night-shift")
+    >>> problem = counsel.make("night-shift")
     >>> known = dict(rng=np.random.default_rng(0), reward=problem.machine().reward)
     >>> for phases in (Phases(), Phases(least=20)):
     ...     print(f"{UCFH(problem.shape, phases=phases, **known).sets.least_visits:,.0f}")
@@ -87,22 +86,9 @@ class Guarantee(NamedTuple):
 class ConfidenceSets:
     """Counts of transitions, the intervals they give, and the phases in which counts take effect.
 
-    Attributes
-    ----------
-    counts
-        The counts that the intervals are made of.
-    waiting
-        Transitions of rows whose phase is not over; empty without phases.
-    support
-        Which states can follow which [s, t], sparse; None if all can.
-    most_successors
-        How many states can follow one at most (C).
-    log
-        ℓ, the number the intervals are made with.
-    m
-        How much has to be seen (m of the papers); times C if ``m_times_successors``.
-    least_visits
-        How often a row must be visited before it counts for the first time, given phases.
+    ``waiting`` are transitions of rows whose phase is not over, ``most_successors`` is C, ``log``
+    is ℓ, ``m`` has a factor C more with ``m_times_successors``, and ``least_visits`` is how often a
+    row must be visited before it counts for the first time, given phases.
     """
 
     def __init__(  # noqa: PLR0913 (the settings of the theorem)

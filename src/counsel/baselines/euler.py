@@ -1,15 +1,14 @@
 """EULER: optimism that is wide only where values vary (Zanette and Brunskill 2019).
 
-Setting: the machine's time-dependent MDP as a black box, rewards in [0, 1], T = episodes · H steps.
-With δ' = δ / 7, L = c ln(4 S B T / δ'), J = H L / 3, B_v = √(2 L), B_p = H √(2 L), n = n_h(s, b):
+Setting: ``black_box.py``, rewards in [0, 1], T = episodes · H steps. With δ' = δ / 7,
+L = c ln(4 S B T / δ'), J = H L / 3, B_v = √(2 L), B_p = H √(2 L), n = n_h(s, b):
 
     φ(p̂, V) = √(2 Var_p̂(V) L / n) + H L / (3 (n − 1))
     bonus(V) = φ(p̂, V) + ((4 J + B_p) / √n + B_v ‖V̄_{h+1} − V̲_{h+1}‖_{2, p̂}) / √n
     Q̄_h(s, b) = min{H − h, r + p̂ V̄_{h+1} + bonus(V̄_{h+1})},   V̄ = Q̄ of the best advice b*
     V̲_h(s) = max{0, r + p̂ V̲_{h+1} − bonus(V̲_{h+1})}  at b*
 
-(h from 0; Q̄ = H − h and V̲ = 0 where n = 0). Guarantee: V̲ ≤ V* ≤ V̄ and regret
-Õ(√(Q* S B T)) to first order, Q* the largest variance of a step's reward and what follows.
+(h from 0; Q̄ = H − h and V̲ = 0 where n = 0). Guarantee: V̲ ≤ V* ≤ V̄.
 
 Deviates
 --------
@@ -17,11 +16,7 @@ Deviates
   same S B T events, so L stays.
 * Misprints of the box: ln(4SAT)/δ' is read as ln(4SAT/δ'), the cap H − t as H − t + 1 (else the
   last reward is lost), and r̂ inside the loop over actions is that of the action.
-* Ties are drawn: at first all advice is at the cap.
 * Rewards are known; if not, they have the paper's bonus √(2 V̂ar L / n) + 7 L / (3 (n − 1)).
-* States where an episode ended, or declared in ``known_zero``, are worth 0 (see ``black_box.py``).
-* ``scale`` is c. At the paper's scale of Flappy Bird the bonus is above 1 for the first thousand
-  visits of each row with c = 1.
 """
 
 import math
@@ -30,15 +25,15 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import ArrayLike
 
-from counsel._arrays import Floats, positive, sealed, whole
+from counsel._arrays import Floats, sealed, whole
 from counsel.baselines._optimism_kernels import plan_euler
 from counsel.baselines.advice_counts import AdviceCounts
-from counsel.baselines.black_box import BlackBoxLearner
+from counsel.baselines.black_box import BlackBoxLearner, shared_parameters
 from counsel.model.policy import Advice
 from counsel.model.problem import Shape
-from counsel.simulate.episodes import Episodes
 
 
+@shared_parameters
 class EULER(BlackBoxLearner):
     """Learns the machine's MDP with bounds on both sides.
 
@@ -47,37 +42,20 @@ class EULER(BlackBoxLearner):
 
     Parameters
     ----------
-    shape
-        The sizes of the problem: ``problem.shape``.
-    rng
-        The generator that breaks ties.
-    reward
-        The machine's rewards [s, b] or [h, s, b], silence last: ``problem.machine().reward``; None
-        if they are not known.
-    episodes
-        The number of episodes to be played: the bonus depends on it.
-    delta
-        The probability of failure, between 0 and 1.
     scale
         The factor of L: 1 in theory.
-    penalty
-        The cost of a piece of advice, in units of reward.
-    known_zero
-        Booleans [s] or [h, s]: states known to have value 0, besides those where episodes end.
 
     Raises
     ------
     CounselError
-        If ``shape`` is not a Shape, a table has other axes or leaves the range of rewards, or a
-        number is invalid.
+        If an argument is invalid, or rewards leave their range.
 
     Examples
     --------
     What the best advice is worth lies between the bounds, with a ``scale`` made for practice too:
 
     >>> from numpy.random import default_rng
-    >>> from counsel import Simulator, learn, solve
-    >>> from counsel.worlds import make
+    >>> from counsel import Simulator, learn, make, solve
     >>> problem = make("night-shift")
     >>> known = dict(reward=problem.machine().reward, episodes=2000)
     >>> learner = EULER(problem.shape, rng=default_rng(1), scale=0.001, **known)
@@ -99,32 +77,22 @@ class EULER(BlackBoxLearner):
         penalty: float = 0.0,
         known_zero: ArrayLike | None = None,
     ) -> None:
-        super().__init__(shape, rng=rng, reward=reward, penalty=penalty, known_zero=known_zero)
         self.episodes = whole("episodes", episodes, least=1)
-        self.delta, self.scale = positive("delta", delta, 1.0), positive("scale", scale)
+        super().__init__(shape, rng=rng, reward=reward, delta=delta, scale=scale, penalty=penalty)
+        self._declare_zero(known_zero)
         H, S, A = self._sizes
         events = math.log(4.0 * S * (A + 1) * H) + math.log(self.episodes)
         self._log = self.scale * (events + math.log(7.0) - math.log(self.delta))
         self._upper = np.repeat(np.arange(H, -1, -1.0)[:, None], S, axis=1)
         self._lower = np.zeros((H + 1, S))
         self._counts = AdviceCounts(self._rows)
-        self._own(self._counts)
+        self._learn_by(self._counts, self._counts.add)
         self._saved.add(self, {"_upper": "_upper", "_lower": "_lower"})
-
-    def _learn(self, batch: Episodes, paid: Floats) -> bool:
-        return self._counts.add(batch, paid)
 
     def best_advice(self) -> Advice:
         advice, ties = self._empty_advice(), self.rng.random(self._rows[:2])
-        plan_euler(
-            self._empirical_mdp(self._counts),
-            self._reward_bonus(),
-            self._log,
-            ties,
-            advice,
-            self._upper,
-            self._lower,
-        )
+        model, bonus = self._empirical_mdp(self._counts), self._reward_bonus()
+        plan_euler(model, bonus, self._log, ties, advice, self._upper, self._lower)
         return advice
 
     def _reward_bonus(self) -> Floats:

@@ -14,8 +14,7 @@ that policy is worth the optimum. Rows whose bound says nothing (high = 1, low =
 
 The sums x make the rows of the intervals two entries each, instead of as many as states can follow.
 The simplex method returns a vertex: the budget then makes π random in at most one cell. Each
-programme is solved afresh: going on from the last one's basis takes 4 ms instead of 9 on the budget
-map, but which of several best vertices comes out would then depend on the past.
+programme is solved afresh, so which of several best vertices comes out does not depend on the past.
 """
 
 from concurrent.futures import ThreadPoolExecutor, wait
@@ -55,7 +54,6 @@ class ExtendedSolution(NamedTuple):
     """The optimum of the programme: its value, x of each row and z of each flow."""
 
     value: float
-    advice_count: float
     price: float
     x: Floats
     z: Floats
@@ -64,21 +62,9 @@ class ExtendedSolution(NamedTuple):
 def solve_extended(
     flows: Flows, start_s: Floats, *, n_states: int, defer: int, budget: float | None
 ) -> ExtendedSolution:
-    """Return the best plan of the best world within the intervals.
-
-    Parameters
-    ----------
-    flows
-        Rows and flows.
-    start_s
-        The chance to begin in each state.
-    n_states, defer
-        How many states, and the advice that costs nothing.
-    budget
-        The expected pieces of advice; None for no limit.
-    """
+    """Return the best plan of the best world within the intervals; ``defer`` costs nothing."""
     if flows.step.size == 0:
-        return ExtendedSolution(0.0, 0.0, 0.0, np.zeros(0), np.zeros(0))
+        return ExtendedSolution(0.0, 0.0, np.zeros(0), np.zeros(0))
     model, rows = _model(flows, start_s, n_states, defer, budget)
     solver = highspy.Highs()  # type: ignore[no-untyped-call]
     solver.silent()
@@ -94,10 +80,8 @@ def solve_extended(
     solution = solver.getSolution()
     column = np.maximum(np.asarray(solution.col_value), 0.0)
     G = flows.step.size
-    x = column[:G]
     price = 0.0 if budget is None else abs(float(solution.row_dual[rows - 1]))
-    count = float(x[flows.advice != defer].sum())
-    return ExtendedSolution(float(solver.getObjectiveValue()), count, price, x, column[G:])
+    return ExtendedSolution(float(solver.getObjectiveValue()), price, column[:G], column[G:])
 
 
 def _run(solver: Any) -> None:  # noqa: ANN401 (highspy ships no types)

@@ -1,7 +1,7 @@
 """UCB Q-learning: optimism without a model (Jin, Allen-Zhu, Bubeck and Jordan 2018).
 
-Setting: the machine's time-dependent MDP as a black box, rewards in [0, 1], T = episodes · H steps,
-ι = ln(2 S B T / δ). Nothing is planned: each move (h, s, b, r, t), the n-th of its row, moves
+Setting: ``black_box.py``, rewards in [0, 1], T = episodes · H steps, ι = ln(2 S B T / δ). Nothing
+is planned: each move (h, s, b, r, t), the n-th of its row, changes
 
     Q_h(s, b) ← (1 − α) Q_h(s, b) + α (r + V_{h+1}(t) + bonus),   α = (H + 1) / (H + n)
     V_h(s) = min{H, max_b Q_h(s, b)},   Q = V = H at first
@@ -11,20 +11,14 @@ Setting: the machine's time-dependent MDP as a black box, rewards in [0, 1], T =
   β_n = min{2c (√(H (W + H) ι / n) + √(H⁷ S B) ι / n), 2c √(H³ ι / n)}  and
   bonus = (β_n − (1 − α) β_{n−1}) / (2 α), so that the bonuses that still count add up to β_n / 2.
 
-Guarantee: Q ≥ Q* in all episodes, regret Õ(√(H⁴ S B T)) and Õ(√(H³ S B T)). In memory S B H numbers
-and in time a constant for each move: the cheapest of all, and the slowest to learn.
-
 Deviates
 --------
 * The paper leaves c open. The weights α_n^i of the past have Σ (α_n^i)² ≤ 2 H / n, so Azuma's bound
   for values in [0, H] is √(H³ ι / n) with the 2 in ι: c = 1 is enough for ``Hoeffding()``. The
   second branch of ``Bernstein()`` needs twice that, as only half of β counts; its first branch has
-  the same constant without a proof of ours.
-* At usual sizes √(H⁷ S B) is so large that the first branch comes in late: below n of order
-  H⁴ S B ι both are the same.
+  the same constant without a proof of ours, and comes in late: at n of order H⁴ S B ι.
 * Rewards that are not known enter as they were paid: r + V* lies in [0, H] all the same.
 * Moves are taken in one by one, in order; the policy may be held for a block of episodes.
-* Ties are drawn. States where an episode ended are worth 0 (see ``black_box.py``).
 """
 
 import math
@@ -34,7 +28,7 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import ArrayLike
 
-from counsel._arrays import Floats, positive, sealed, whole
+from counsel._arrays import Floats, sealed, whole
 from counsel.baselines._q_learning_kernels import (
     BERNSTEIN,
     HOEFFDING,
@@ -43,7 +37,7 @@ from counsel.baselines._q_learning_kernels import (
     learn_moves,
     pick_advice,
 )
-from counsel.baselines.black_box import BlackBoxLearner
+from counsel.baselines.black_box import BlackBoxLearner, shared_parameters
 from counsel.baselines.bonuses import Bernstein, Hoeffding, read_bonus
 from counsel.learning.saved_state import SavedState
 from counsel.model.policy import Advice
@@ -78,6 +72,7 @@ class QValues:
         pass
 
 
+@shared_parameters
 class QLearning(BlackBoxLearner):
     """Learns what each advice is worth, without learning what it leads to.
 
@@ -86,31 +81,15 @@ class QLearning(BlackBoxLearner):
 
     Parameters
     ----------
-    shape
-        The sizes of the problem: ``problem.shape``.
-    rng
-        The generator that breaks ties.
-    reward
-        The machine's rewards [s, b] or [h, s, b], silence last: ``problem.machine().reward``; None
-        if they are not known.
-    episodes
-        The number of episodes to be played: the bonus depends on it.
     bonus
         ``Bernstein()`` (the default) or ``Hoeffding()``.
-    delta
-        The probability of failure, between 0 and 1.
     scale
         The factor of the bonus.
-    penalty
-        The cost of a piece of advice, in units of reward.
-    known_zero
-        Booleans [s] or [h, s]: states known to have value 0, besides those where episodes end.
 
     Raises
     ------
     CounselError
-        If ``shape`` is not a Shape, a table has other axes or leaves the range of rewards, or a
-        number or the bonus is invalid.
+        If an argument is invalid, or rewards leave their range.
 
     Examples
     --------
@@ -118,16 +97,12 @@ class QLearning(BlackBoxLearner):
     bring the value gap from 0.63 to 0.09:
 
     >>> from numpy.random import default_rng
-    >>> from counsel import Simulator, learn
-    >>> from counsel.worlds import make
+    >>> from counsel import Simulator, learn, make
     >>> problem = make("night-shift")
-    >>> for episodes in (2_000, 20_000):
-    ...     known = dict(reward=problem.machine().reward, episodes=episodes)
-    ...     learner = QLearning(problem.shape, rng=default_rng(1), scale=0.001, **known)
-    ...     run = learn(
-    ...         learner, Simulator(problem), episodes=episodes, every=50, rng=default_rng(0)
-    ...     )
-    ...     *_, last = run
+    >>> known, simulator = dict(reward=problem.machine().reward), Simulator(problem)
+    >>> for n in (2_000, 20_000):
+    ...     learner = QLearning(problem.shape, rng=default_rng(1), episodes=n, scale=0.001, **known)
+    ...     *_, last = learn(learner, simulator, episodes=n, every=50, rng=default_rng(0))
     ...     print(round(last.value_gap, 2), round(learner.upper[0, 0], 1))
     0.63 12.0
     0.09 11.4
@@ -146,10 +121,10 @@ class QLearning(BlackBoxLearner):
         penalty: float = 0.0,
         known_zero: ArrayLike | None = None,
     ) -> None:
-        super().__init__(shape, rng=rng, reward=reward, penalty=penalty, known_zero=known_zero)
-        self.episodes = whole("episodes", episodes, least=1)
-        self.delta, self.scale = positive("delta", delta, 1.0), positive("scale", scale)
         self.bonus = read_bonus(bonus, Bernstein(), Hoeffding())
+        super().__init__(shape, rng=rng, reward=reward, delta=delta, scale=scale, penalty=penalty)
+        self._declare_zero(known_zero)
+        self.episodes = whole("episodes", episodes, least=1)
         H, S, A = self._sizes
         events = math.log(2.0 * S * (A + 1) * H) + math.log(self.episodes)
         log = events - math.log(self.delta)
@@ -158,26 +133,16 @@ class QLearning(BlackBoxLearner):
         else:
             self._constants = QBonus(BERNSTEIN, 2.0 * self.scale, 2.0 * self.scale, log)
         self._values = QValues(self._rows)
-        self._own(self._values)
+        self._learn_by(self._values, self._learn)
 
     def _learn(self, batch: Episodes, paid: Floats) -> bool:
         reward = paid
         if self._reward is not None:
             step = batch.step if len(self._reward) > 1 else 0
             reward = self._reward[step, batch.state, batch.advice.astype(np.int64)]
-        learn_moves(
-            batch.first,
-            batch.state,
-            batch.advice,
-            reward,
-            batch.next_state,
-            self._allowed,
-            self._over,
-            self._unreachable,
-            self._rest,
-            self._constants,
-            self._values.table,
-        )
+        moves = batch.first, batch.state, batch.advice, reward, batch.next_state
+        known = self._allowed, self._over, self._unreachable, self._rest
+        learn_moves(*moves, *known, self._constants, self._values.table)
         return batch.state.size > 0
 
     def best_advice(self) -> Advice:

@@ -1,11 +1,8 @@
 """Advisers that do not learn: baselines for every comparison.
 
-* *never advise*: ``Policy.never``. What the person is worth alone.
-* *always the best action*: in every state the action that would be best if the machine acted
-  itself. It never stays silent and pays for every piece.
-* *as if all listened*: the plan for θ = 1 (of the same penalty or budget), met by people as they
-  are. It advises where a match would pay, not where advice does.
-* *the optimum*: ``solve``. What there is to learn.
+*Never advise* is ``Policy.never``, *the optimum* ``solve``, *always the best action*
+``always_best_action``. *As if all listened* is the plan for θ = 1, met by people as they are: it
+advises where a match would pay, not where advice does.
 
 ``Fixed`` gives any policy the interface of learners, so that ``learn`` can run and evaluate it.
 """
@@ -16,8 +13,8 @@ import numpy as np
 
 from counsel._arrays import brief, check_rng, generator_from, unlayered
 from counsel.errors import CounselError
-from counsel.learning.arguments import read_limit
-from counsel.learning.learner import Move
+from counsel.learning.arguments import read_limit, shared_parameters
+from counsel.learning.learner import Learner, Move, Resumable, documented_by
 from counsel.model.human import Human
 from counsel.model.policy import Policy
 from counsel.model.problem import AdviceProblem
@@ -25,6 +22,7 @@ from counsel.planning.solve import solve
 from counsel.simulate.episodes import Episodes
 
 
+@shared_parameters
 def as_if_all_listened(
     problem: AdviceProblem, *, penalty: float | None = None, budget: float | None = None
 ) -> Policy:
@@ -34,8 +32,6 @@ def as_if_all_listened(
     ----------
     problem
         The world and the person, whose adherence does not matter.
-    penalty
-        The cost of a piece of advice, in units of reward.
     budget
         The expected pieces of advice per episode if all were matched.
 
@@ -54,8 +50,7 @@ def as_if_all_listened(
     Met by people as they are it overspends its budget: what is not taken has to be said again.
 
     >>> import counsel
-    >>> from counsel.worlds import make
-    >>> problem = make("night-shift")
+    >>> problem = counsel.make("night-shift")
     >>> counsel.evaluate(problem, counsel.baselines.as_if_all_listened(problem, budget=1))
     Evaluation(value 11.29, 1.113 pieces of advice)
     >>> counsel.evaluate(problem, counsel.solve(problem, budget=1).policy)
@@ -65,6 +60,8 @@ def as_if_all_listened(
     return solve(AdviceProblem(problem.mdp, listens), penalty=penalty, budget=budget).policy
 
 
+@documented_by(Learner, Resumable)
+@shared_parameters
 class Fixed:
     """A policy with the interface of learners: it learns nothing.
 
@@ -74,8 +71,6 @@ class Fixed:
     ----------
     policy
         The policy to advise by.
-    penalty
-        The cost of a piece of advice when the policy is evaluated; not with a budget.
     budget
         The expected pieces of advice per episode of the policy it is compared with; not with a
         penalty.
@@ -93,9 +88,8 @@ class Fixed:
     silence:
 
     >>> from numpy.random import default_rng
-    >>> from counsel import Policy, Simulator, learn
+    >>> from counsel import Policy, Simulator, learn, make
     >>> from counsel.baselines import always_best_action
-    >>> from counsel.worlds import make
     >>> problem = make("night-shift")
     >>> never = Policy.never(horizon=12, n_states=4, n_actions=3)
     >>> for policy in (never, always_best_action(problem)):
@@ -120,81 +114,28 @@ class Fixed:
             raise CounselError("policy has a hard budget; a learner does not count its pieces")
         if rng is not None:
             check_rng(rng)
-        self._policy, self._rng = policy, rng
+        self._policy, self.rng = policy, rng
         self.penalty, self.budget = read_limit(penalty, budget)
 
     @property
     def policy(self) -> Policy:
-        """The policy."""
         return self._policy
 
     def update(self, batch: Episodes) -> None:
-        """Learn nothing.
-
-        Parameters
-        ----------
-        batch
-            Ignored.
-        """
+        pass
 
     def advise(self, step: int, state: int) -> int:
-        """Return the advice for one person at one step.
-
-        Parameters
-        ----------
-        step
-            The step in the episode, from 0.
-        state
-            The state the person is in.
-
-        Returns
-        -------
-        int
-            The advice; the number of actions is silence.
-
-        Raises
-        ------
-        CounselError
-            If ``step`` or ``state`` is out of range, or chance decides there and no ``rng`` was
-            given.
-        """
-        return self._policy.draw(step, state, self._rng)
+        return self._policy.draw(step, state, self.rng)
 
     def observe(self, move: Move) -> None:
-        """Ignore a decision.
-
-        Parameters
-        ----------
-        move
-            Ignored.
-        """
+        pass
 
     def finish(self, *, terminated: bool = False) -> None:
-        """End an episode; nothing changes.
-
-        Parameters
-        ----------
-        terminated
-            Ignored.
-        """
+        pass
 
     def state(self) -> dict[str, Any]:
-        """Return the state of the generator; there is nothing else.
-
-        Returns
-        -------
-        dict
-            The state for ``restore``.
-        """
-        return {"chance": None if self._rng is None else self._rng.bit_generator.state}
+        return {"chance": None if self.rng is None else self.rng.bit_generator.state}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Continue from a saved state.
-
-        Parameters
-        ----------
-        state
-            A state that ``state`` returned.
-        """
-        if self._rng is not None and state["chance"] is not None:
-            self._rng = generator_from(state["chance"])
+        if self.rng is not None and state["chance"] is not None:
+            self.rng = generator_from(state["chance"])

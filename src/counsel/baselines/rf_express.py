@@ -1,26 +1,20 @@
 """RF-Express: explore the machine's world for every reward at once (Ménard et al. 2021).
 
-Setting: the machine's time-dependent MDP as a black box, rewards in [0, 1], n = n_h(s, b):
+Setting: ``black_box.py``, rewards in [0, 1], n = n_h(s, b):
 
     φ(n) = ln(3 S B H / δ) + S ln(8 e (n + 1))
     W_h(s, b) = min{H, c 15 H² φ(n) / n + (1 + 1/H) Σ_t p̂_h(t | s, b) max_b' W_{h+1}(t, b')}
 
 with W = H where n = 0. Each episode follows the advice of the largest W. Exploring may stop when
 W + 3 e √W ≤ ε / 2 at the start; then, with c = 1 and probability 1 − δ, the best policy on p̂ (even
-over all states where nothing was seen) is ε-optimal, whatever the rewards. Guarantee:
-Õ(H³ S B (ln(1/δ) + S) / ε²) episodes.
-
-As published, and so a warning: at the scale of the paper's experiments all W are H until rows were
-seen some hundred thousand times, so ties decide. Here they are drawn; broken by the lowest index,
-one policy is played for ever (a test). ``RFE`` is the same idea made to work.
+over all states where nothing was seen) is ε-optimal, whatever the rewards. ``RFE`` is the same idea
+made to work: here all W are H until rows were seen some hundred thousand times, so ties decide.
 
 Deviates
 --------
-* Ties are drawn; silence is explored as any advice is.
+* Silence is explored as any advice is. The policy may be held for a block of episodes.
 * ε is counted in units of the rewards (penalty included).
 * Where the first state is drawn, its law is one row more of W, seen in every episode.
-* A state where an episode ended has nothing uncertain (see ``black_box.py``).
-* The policy may be held for a block of episodes. ``scale`` is c.
 """
 
 import math
@@ -32,16 +26,17 @@ from numpy.typing import ArrayLike
 from counsel._arrays import Floats, positive
 from counsel.baselines._rf_express_kernels import plan_express, plan_plug_in
 from counsel.baselines.advice_counts import AdviceCounts
-from counsel.baselines.black_box import BlackBoxLearner
+from counsel.baselines.black_box import BlackBoxLearner, shared_parameters
 from counsel.learning._rfe_kernels import phi
-from counsel.learning.learner import LIVE, is_overridden
+from counsel.learning.learner import LIVE, Explorer, documented_by, is_overridden
 from counsel.learning.live_play import play_live
 from counsel.model.policy import Advice, Policy
 from counsel.model.problem import Shape
-from counsel.simulate.episodes import Episodes
 from counsel.simulate.simulator import Simulator
 
 
+@documented_by(Explorer)
+@shared_parameters
 class RFExpress(BlackBoxLearner):
     """Explores for every reward at once, and plans afterwards.
 
@@ -49,29 +44,14 @@ class RFExpress(BlackBoxLearner):
 
     Parameters
     ----------
-    shape
-        The sizes of the problem: ``problem.shape``.
-    rng
-        The generator that breaks ties.
     reward
         The machine's rewards [s, b] or [h, s, b], silence last, for which ``policy`` is planned:
         ``problem.machine().reward``; None where they are not known.
-    delta
-        The probability of failure, between 0 and 1.
-    epsilon
-        The accuracy of the plan, in units of reward; without it exploration never stops by itself.
-    scale
-        The factor of the bonus: 1 in theory.
-    penalty
-        The cost of a piece of advice, in units of reward.
-    known_zero
-        Booleans [s] or [h, s]: states known to have value 0, besides those where episodes end.
 
     Raises
     ------
     CounselError
-        If ``shape`` is not a Shape, a table has other axes or leaves the range of rewards, or a
-        number is invalid.
+        If an argument is invalid, or rewards leave their range.
 
     Examples
     --------
@@ -79,8 +59,7 @@ class RFExpress(BlackBoxLearner):
     certain yet (the uncertainty is at its cap, the horizon):
 
     >>> from numpy.random import default_rng
-    >>> from counsel import Simulator, learn
-    >>> from counsel.worlds import make
+    >>> from counsel import Simulator, learn, make
     >>> problem = make("night-shift")
     >>> learner = RFExpress(
     ...     problem.shape, rng=default_rng(1), reward=problem.machine().reward, epsilon=0.1
@@ -102,54 +81,33 @@ class RFExpress(BlackBoxLearner):
         penalty: float = 0.0,
         known_zero: ArrayLike | None = None,
     ) -> None:
-        super().__init__(shape, rng=rng, reward=reward, penalty=penalty, known_zero=known_zero)
-        self.delta, self.scale = positive("delta", delta, 1.0), positive("scale", scale)
         self.epsilon = None if epsilon is None else positive("epsilon", epsilon)
+        super().__init__(shape, rng=rng, reward=reward, delta=delta, scale=scale, penalty=penalty)
+        self._declare_zero(known_zero)
         H, S, A = self._sizes
         self._base = math.log(3.0 * S * (A + 1) * H) - math.log(self.delta)
         self._counts = AdviceCounts(self._rows)
-        self._own(self._counts)
+        self._learn_by(self._counts, self._counts.add)
         self._plug_in_policy: Policy | None = None
 
     def _forget_plans(self) -> None:
         super()._forget_plans()
         self._plug_in_policy = None
 
-    def _learn(self, batch: Episodes, paid: Floats) -> bool:
-        return self._counts.add(batch, paid)
-
     def explore(self, simulator: Simulator, *, episodes: int, rng: Generator) -> None:
-        """Play episodes where most is uncertain, and learn from them.
-
-        Parameters
-        ----------
-        simulator
-            The world and the person.
-        episodes
-            The number of episodes.
-        rng
-            The generator of the episodes.
-        """
         if is_overridden(self, RFExpress, *LIVE):
             play_live(self, simulator, episodes=episodes, rng=rng)
             return
         self.update(simulator.play(self.drawn, episodes=episodes, rng=rng))
 
     def best_advice(self) -> Advice:
-        """Return the most uncertain advice: what to try next.
-
-        Returns
-        -------
-        ndarray
-            Advice [h, s], whole numbers; the number of actions is silence.
-        """
+        """Return the most uncertain advice [h, s]: what to try next."""
         advice = self._empty_advice()
         self._fill_advice(self.rng.random(advice.shape), advice)
         return advice
 
     @property
     def policy(self) -> Policy:
-        """The best policy in the empirical MDP."""
         if self._plug_in_policy is None:
             H, S, A = self._sizes
             advice = self._empty_advice()

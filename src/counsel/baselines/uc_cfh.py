@@ -7,20 +7,16 @@ programme needs plain intervals. Each p(t | s, b) seen n times lies within
 
 (the first alone for n = 1, nothing for n = 0). The plan is the optimum of the extended linear
 programme of ``extended_lp.py``: the most reward that any world within the intervals offers to a
-policy that expects to spend at most the budget there. Guarantee: with probability 1 − δ all but
-Õ(C² S B H³ / ε² ln(1/δ)) episodes (time-dependent) are within ε of the best and of the budget.
-
-Afterwards ``plan(budget=…)`` plans for other budgets on p̂, without optimism: the plug-in programme.
+policy that expects to spend at most the budget there. Afterwards ``plan(budget=…)`` plans for other
+budgets on p̂, without optimism.
 
 Deviates
 --------
 * The paper minimises costs; here rewards are maximised and a piece of advice costs 1.
 * Counts are those of a step, with δ₁ for that. The paper's m has a factor C more than UCFH's.
-* Every update counts, unless ``Phases`` are asked for: its own rule would not learn anything in the
-  paper's experiments (see ``confidence_sets.py``). All rows that are ripe count at once.
+* Every update counts, unless ``Phases`` are asked for. All rows that are ripe count at once.
 * Only rows that can occur enter the programme. Where the plan does not expect to come it is silent.
 * Where the first state is drawn, its law is what was seen; before anything was, all are as likely.
-* States where an episode ended are worth 0 and cost nothing (see ``black_box.py``). ``scale`` is c.
 """
 
 from dataclasses import dataclass
@@ -31,15 +27,19 @@ from numpy.typing import ArrayLike
 
 from counsel._arrays import Bools, Floats, by_step, positive
 from counsel.baselines._confidence_set_kernels import fill_intervals
-from counsel.baselines.black_box import BlackBoxLearner
+from counsel.baselines.black_box import BlackBoxLearner, shared_parameters
 from counsel.baselines.confidence_sets import ConfidenceSets, Guarantee, Phases
 from counsel.baselines.extended_lp import NOTHING, ExtendedSolution, Flows, solve_extended
 from counsel.errors import CounselError
 from counsel.learning.arguments import require_rewards
-from counsel.learning.learnt_model import LearntPlan, TransitionTable, empirical_problem, plan_on
+from counsel.learning.learnt_model import (
+    LearntPlan,
+    TransitionTable,
+    empirical_problem,
+    plan_on_model,
+)
 from counsel.model.policy import Advice, Policy
 from counsel.model.problem import AdviceProblem, Shape
-from counsel.simulate.episodes import Episodes
 
 BOUNDS = 4
 """How many bounds the intervals are made of (k): two, each on both sides."""
@@ -54,14 +54,6 @@ class OptimisticPlan(LearntPlan):
 
     Attributes
     ----------
-    value
-        The reward of an episode in ``world``.
-    advice_count
-        Pieces of advice in an episode in ``world``.
-    price
-        The gain per piece of a little more budget.
-    policy
-        The policy.
     world
         A problem whose actions are the advice and, last, to be left alone, and whose person always
         listens. The policy, evaluated there, is worth ``value``.
@@ -70,6 +62,7 @@ class OptimisticPlan(LearntPlan):
     world: AdviceProblem
 
 
+@shared_parameters
 class UCCFH(BlackBoxLearner):
     """Plans within a budget for the best plausible world by a linear programme.
 
@@ -77,34 +70,22 @@ class UCCFH(BlackBoxLearner):
 
     Parameters
     ----------
-    shape
-        The sizes of the problem: ``problem.shape``.
     rng
         The generator of live advice where the policy is random.
-    reward
-        The machine's rewards [s, b] or [h, s, b], silence last: ``problem.machine().reward``.
     budget
         The expected pieces of advice per episode.
     epsilon
         The accuracy of an episode, in units of reward.
-    delta
-        The probability of failure, between 0 and 1.
     scale
         The factor of ℓ: 1 in theory.
     support
         Booleans [s, t], dense or sparse: which states can follow which. All when not given, which
         makes programmes of H S² B unknowns.
-    phases
-        ``Phases()`` for the paper's rule; without it all counts take effect at every update.
-    known_zero
-        Booleans [s] or [h, s]: states known to have value 0, besides those where episodes end.
 
     Raises
     ------
     CounselError
-        If ``shape`` is not a Shape, ``reward`` is missing, a table has other axes or leaves the
-        range of rewards, a state has no successor in ``support``, a number is invalid, or the
-        programme would have more than 400,000 unknowns.
+        If an argument is invalid, or the programme would have more than 400,000 unknowns.
 
     Examples
     --------
@@ -112,8 +93,7 @@ class UCCFH(BlackBoxLearner):
     what was seen expects. The truth is 11.42.
 
     >>> from numpy.random import default_rng
-    >>> from counsel import Simulator
-    >>> from counsel.worlds import make
+    >>> from counsel import Simulator, make
     >>> problem = make("night-shift")
     >>> learner = UCCFH(
     ...     problem.shape, rng=default_rng(1), reward=problem.machine().reward, budget=2
@@ -139,16 +119,15 @@ class UCCFH(BlackBoxLearner):
         phases: Phases | None = None,
         known_zero: ArrayLike | None = None,
     ) -> None:
-        super().__init__(
-            shape, rng=rng, reward=require_rewards(reward), budget=budget, known_zero=known_zero
-        )
-        self.epsilon, self.delta = positive("epsilon", epsilon), positive("delta", delta, 1.0)
-        self.scale = positive("scale", scale)
+        require_rewards(reward)
+        super().__init__(shape, rng=rng, reward=reward, delta=delta, scale=scale, budget=budget)
+        self._declare_zero(known_zero)
+        self.epsilon = positive("epsilon", epsilon)
         guarantee = Guarantee(self.epsilon / self._unit, self.delta, self.scale)
         self.sets = ConfidenceSets(
             shape, guarantee, bounds=BOUNDS, support=support, phases=phases, m_times_successors=True
         )
-        self._own(self.sets)
+        self._learn_by(self.sets, self.sets.add)
         self.phases, self.support = phases, self.sets.support
         flows = int(self._cells().sum()) * (shape.n_actions + 1) * self.sets.most_successors
         if flows > MOST_FLOWS:
@@ -160,48 +139,17 @@ class UCCFH(BlackBoxLearner):
                 f"{MOST_FLOWS:,}; {hint}"
             )
 
-    def _learn(self, batch: Episodes, paid: Floats) -> bool:
-        return self.sets.add(batch, paid)
-
     def draw(self) -> Policy:
-        """Solve the programme.
-
-        Returns
-        -------
-        Policy
-            Its policy; silent where it does not expect to get.
-
-        Raises
-        ------
-        CounselError
-            If the solver finds no optimum.
-        """
+        """Solve the programme; return its policy, silent where it does not expect to get."""
         flows = self._flows()
         return self._policy_of(flows, self._solve(flows))
 
     def best_advice(self) -> Advice:
-        """Return the most likely advice of the policy that is played.
-
-        Returns
-        -------
-        ndarray
-            Advice [h, s], whole numbers; the number of actions is silence.
-        """
+        """Return the most likely advice [h, s] of the policy that is played."""
         return self.drawn.advice.copy()
 
     def optimistic(self) -> OptimisticPlan:
-        """Return the optimistic plan, and the world in which it would come true.
-
-        Returns
-        -------
-        OptimisticPlan
-            Value, advice count, price, policy and world.
-
-        Raises
-        ------
-        CounselError
-            If the solver finds no optimum.
-        """
+        """Return the optimistic plan, and the world in which it would come true."""
         flows = self._flows()
         solution = self._solve(flows)
         H, S, A = self._sizes
@@ -228,14 +176,7 @@ class UCCFH(BlackBoxLearner):
         )
 
     def model(self) -> AdviceProblem:
-        """Return p̂ as a problem that ``solve`` and ``frontier`` take.
-
-        Returns
-        -------
-        AdviceProblem
-            Its actions are the advice and, last, to be left alone; its person always listens. One
-            state more stands for what was never seen, and pays the least there is.
-        """
+        """Return p̂ as a problem that ``solve`` and ``frontier`` take; see ``empirical_problem``."""
         transitions = self.sets.counts.transitions
         row, then, times = transitions.entries()
         table = TransitionTable(transitions.visits, self._known_reward(), row, then, times)
@@ -246,36 +187,11 @@ class UCCFH(BlackBoxLearner):
         least = self.shape.reward_range[0]
         return empirical_problem(table, self._over, least, np.append(law, 0.0), idle=idle)
 
-    def plan(
-        self, *, penalty: float | None = None, budget: float | None = None, hard: bool = False
-    ) -> LearntPlan:
-        """Plan on p̂ for another limit, as ``solve``; only advice that was tried is compared.
-
-        Parameters
-        ----------
-        penalty
-            The cost of a piece of advice, in units of reward; not with a budget.
-        budget
-            The expected pieces of advice per episode.
-        hard
-            Whether no episode may exceed the budget.
-
-        Returns
-        -------
-        LearntPlan
-            The policy, and what it promises on p̂.
-
-        Raises
-        ------
-        CounselError
-            If the limit is invalid.
-        """
-        return plan_on(self.model(), self.shape, penalty=penalty, budget=budget, hard=hard)
+    plan = plan_on_model
 
     def _known_reward(self) -> Floats:
         """Return the machine's rewards [h, s, b] in the user's units."""
-        known: Floats = self._scaled_reward * self._unit + self._low
-        return known
+        return self._scaled_reward * self._unit + self._low
 
     @property
     def _scaled_reward(self) -> Floats:

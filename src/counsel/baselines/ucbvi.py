@@ -1,7 +1,7 @@
 """UCBVI: value iteration with a bonus for what was rarely seen (Azar, Osband and Munos 2017).
 
-Setting: the machine's time-dependent MDP as a black box, known rewards in [0, 1], T = episodes · H
-steps, L = ln(5 H S B T / δ), n = n_h(s, b):
+Setting: ``black_box.py``, known rewards in [0, 1], T = episodes · H steps, L = ln(5 H S B T / δ),
+n = n_h(s, b):
 
     Q_h(s, b) = min{Q_h(s, b) before, H, r + p̂ V_{h+1} + c bonus}  where n > 0, else H;  V = max_b Q
 
@@ -10,15 +10,13 @@ steps, L = ln(5 H S B T / δ), n = n_h(s, b):
   √(8 L Var_p̂(V_{h+1}) / n) + 14 H L / (3 n) + √((8 / n) Σ_t p̂(t) min{100² H⁵ S² B L² / N'(t), H²}),
   N'(t) the times t was seen at the next step.
 
-Guarantee: V ≥ V*, and regret Õ(√(H³ S B T)) and Õ(√(H² S B T)) for a time-dependent world.
+Guarantee: V ≥ V*.
 
 Deviates
 --------
 * Counts are those of a step, so S becomes S H in L and in the last term, which at any usual size
   stays at H² all the same: 100² is large.
 * At the last step nothing follows and the last term is 0 (the paper leaves N' there undefined).
-* Ties are drawn. States where an episode ended are worth 0 (see ``black_box.py``).
-* ``scale`` is c: 1 in theory.
 """
 
 import math
@@ -27,7 +25,7 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import ArrayLike
 
-from counsel._arrays import Floats, positive, sealed, whole
+from counsel._arrays import Floats, sealed, whole
 from counsel.baselines._optimism_kernels import (
     FREEDMAN,
     HOEFFDING,
@@ -37,21 +35,22 @@ from counsel.baselines._optimism_kernels import (
     ucbvi_episodes,
 )
 from counsel.baselines.advice_counts import AdviceCounts
-from counsel.baselines.black_box import BlackBoxLearner
+from counsel.baselines.black_box import BlackBoxLearner, shared_parameters
 from counsel.baselines.bonuses import Freedman, Hoeffding, read_bonus
 from counsel.learning.arguments import require_rewards
-from counsel.learning.learner import LIVE, is_overridden
+from counsel.learning.learner import LIVE, Runner, documented_by, is_overridden
 from counsel.model.policy import Advice
 from counsel.model.problem import Shape
 from counsel.planning.advice_rules import Rules
 from counsel.planning.backward import model_of
-from counsel.simulate.episodes import Episodes
 from counsel.simulate.simulator import Simulator
 
 NUMBERS = 4_000_000
 """Random numbers drawn at a time."""
 
 
+@documented_by(Runner)
+@shared_parameters
 class UCBVI(BlackBoxLearner):
     """Learns the machine's MDP by optimistic value iteration.
 
@@ -59,44 +58,25 @@ class UCBVI(BlackBoxLearner):
 
     Parameters
     ----------
-    shape
-        The sizes of the problem: ``problem.shape``.
-    rng
-        The generator that breaks ties.
-    reward
-        The machine's rewards [s, b] or [h, s, b], silence last: ``problem.machine().reward``.
-    episodes
-        The number of episodes to be played: the bonus depends on it.
     bonus
         ``Freedman()`` (the default) or ``Hoeffding()``.
-    delta
-        The probability of failure, between 0 and 1.
-    scale
-        The factor of the bonus: 1 in theory.
-    penalty
-        The cost of a piece of advice, in units of reward.
-    known_zero
-        Booleans [s] or [h, s]: states known to have value 0, besides those where episodes end.
 
     Raises
     ------
     CounselError
-        If ``shape`` is not a Shape, ``reward`` is missing, a table has other axes or leaves the
-        range of rewards, or a number or the bonus is invalid.
+        If an argument is invalid, or rewards leave their range.
 
     Examples
     --------
     With the bonus of the theory two thousand nights teach nothing; a thousandth of it will do:
 
     >>> from numpy.random import default_rng
-    >>> from counsel import Simulator, learn
-    >>> from counsel.worlds import make
+    >>> from counsel import Simulator, learn, make
     >>> problem = make("night-shift")
+    >>> known, simulator = dict(reward=problem.machine().reward), Simulator(problem)
     >>> for scale in (1.0, 0.001):
-    ...     known = dict(reward=problem.machine().reward, episodes=2000)
-    ...     learner = UCBVI(problem.shape, rng=default_rng(1), scale=scale, **known)
-    ...     run = learn(learner, Simulator(problem), episodes=2000, every=50, rng=default_rng(0))
-    ...     *_, last = run
+    ...     learner = UCBVI(problem.shape, rng=default_rng(1), episodes=2000, scale=scale, **known)
+    ...     *_, last = learn(learner, simulator, episodes=2000, every=50, rng=default_rng(0))
     ...     print(scale, round(last.value_gap, 2))
     1.0 0.94
     0.001 0.07
@@ -115,12 +95,11 @@ class UCBVI(BlackBoxLearner):
         penalty: float = 0.0,
         known_zero: ArrayLike | None = None,
     ) -> None:
-        super().__init__(
-            shape, rng=rng, reward=require_rewards(reward), penalty=penalty, known_zero=known_zero
-        )
-        self.episodes = whole("episodes", episodes, least=1)
-        self.delta, self.scale = positive("delta", delta, 1.0), positive("scale", scale)
         self.bonus = read_bonus(bonus, Freedman(), Hoeffding())
+        self.episodes = whole("episodes", episodes, least=1)
+        require_rewards(reward)
+        super().__init__(shape, rng=rng, reward=reward, delta=delta, scale=scale, penalty=penalty)
+        self._declare_zero(known_zero)
         H, S, A = self._sizes
         events = math.log(5.0 * H * S * (A + 1) * H) + math.log(self.episodes)
         log = events - math.log(self.delta)
@@ -131,11 +110,8 @@ class UCBVI(BlackBoxLearner):
         self._V = np.full((H + 1, S), float(H))
         self._V[H] = 0.0
         self._counts = AdviceCounts(self._rows)
-        self._own(self._counts)
+        self._learn_by(self._counts, self._counts.add)
         self._saved.add(self, {"_Q": "_Q", "_V": "_V"})
-
-    def _learn(self, batch: Episodes, paid: Floats) -> bool:
-        return self._counts.add(batch, paid)
 
     def best_advice(self) -> Advice:
         advice, ties = self._empty_advice(), self.rng.random(self._rows[:2])
@@ -152,31 +128,6 @@ class UCBVI(BlackBoxLearner):
     def run(
         self, simulator: Simulator, *, best: float, episodes: int, every: int, rng: Generator
     ) -> tuple[Floats, Floats]:
-        """Play and learn in one compiled loop.
-
-        The episodes, and the learner afterwards, are the same as with ``policy`` and ``update`` in
-        turn. ``learn`` uses it if ``can_run``.
-
-        Parameters
-        ----------
-        simulator
-            The world and the person; the truth in it is read to compute value gaps only.
-        best
-            The value of the best policy, less the penalty.
-        episodes
-            The number of episodes to play.
-        every
-            The number of episodes between updates.
-        rng
-            The generator of the episodes.
-
-        Returns
-        -------
-        gaps : ndarray
-            The value gap of each episode's policy to ``best`` [episode].
-        pieces : ndarray
-            The expected pieces of advice of that policy [episode].
-        """
         problem = simulator.problem
         H, S, _ = self._sizes
         advice = np.array(self.drawn.advice)
@@ -199,22 +150,12 @@ class UCBVI(BlackBoxLearner):
             size = min(blocks * every, episodes - begin)
             self._counts.transitions.make_room(size * H)
             value_n, pieces_n = np.empty(size), np.empty(size)
-            ucbvi_episodes(
-                simulator.scene,
-                rng.random((size, simulator.draws)),
-                self.rng.random((-(-size // every) - first, H, S)),
-                self._bonus,
-                self._empirical_mdp(self._counts),
-                totals,
-                truth,
-                problem.mdp.start,
-                every,
-                advice,
-                self._Q,
-                self._V,
-                value_n,
-                pieces_n,
-            )
+            u_nw = rng.random((size, simulator.draws))
+            ties = self.rng.random((-(-size // every) - first, H, S))
+            model = self._empirical_mdp(self._counts)
+            known = u_nw, ties, self._bonus, model, totals, truth, problem.mdp.start
+            plan = advice, self._Q, self._V
+            ucbvi_episodes(simulator.scene, *known, every, *plan, value_n, pieces_n)
             gaps.append(best - (value_n - self.penalty * pieces_n))
             counts.append(pieces_n)
             first = 0

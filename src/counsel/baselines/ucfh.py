@@ -11,8 +11,6 @@ p(t | s, b) seen n times lies within
     Q_h(s, b) = r + max{p V_{h+1} : p within all intervals}
 
 by starting from the lower ends and giving what is left to the best states, up to their upper ends.
-Guarantee: with probability 1 − δ all but Õ(C S B H³ / ε² ln(1/δ)) episodes (time-dependent) are
-ε-optimal.
 
 Deviates
 --------
@@ -20,7 +18,6 @@ Deviates
 * Where the third bound leaves two pieces, the interval spans both (as in the authors' code).
 * Every update counts, unless ``Phases`` are asked for; all rows that are ripe after an update count
   at once (the paper takes one and plans).
-* Ties are drawn. States where an episode ended are worth 0 (see ``black_box.py``). ``scale`` is c.
 """
 
 import numpy as np
@@ -29,17 +26,17 @@ from numpy.typing import ArrayLike
 
 from counsel._arrays import Floats, positive, sealed
 from counsel.baselines._confidence_set_kernels import plan_extended
-from counsel.baselines.black_box import BlackBoxLearner
+from counsel.baselines.black_box import BlackBoxLearner, shared_parameters
 from counsel.baselines.confidence_sets import ConfidenceSets, Guarantee, Phases
 from counsel.learning.arguments import require_rewards
 from counsel.model.policy import Advice
 from counsel.model.problem import Shape
-from counsel.simulate.episodes import Episodes
 
 BOUNDS = 6
 """How many bounds the intervals are made of (k): three, each on both sides."""
 
 
+@shared_parameters
 class UCFH(BlackBoxLearner):
     """Plans for the best plausible world by extended value iteration.
 
@@ -47,32 +44,15 @@ class UCFH(BlackBoxLearner):
 
     Parameters
     ----------
-    shape
-        The sizes of the problem: ``problem.shape``.
-    rng
-        The generator that breaks ties.
-    reward
-        The machine's rewards [s, b] or [h, s, b], silence last: ``problem.machine().reward``.
     epsilon
         The accuracy of an episode, in units of reward.
-    delta
-        The probability of failure, between 0 and 1.
     scale
         The factor of ℓ: 1 in theory.
-    penalty
-        The cost of a piece of advice, in units of reward.
-    support
-        Booleans [s, t], dense or sparse: which states can follow which. All when not given.
-    phases
-        ``Phases()`` for the paper's rule; without it all counts take effect at every update.
-    known_zero
-        Booleans [s] or [h, s]: states known to have value 0, besides those where episodes end.
 
     Raises
     ------
     CounselError
-        If ``shape`` is not a Shape, ``reward`` is missing, a table has other axes or leaves the
-        range of rewards, a state has no successor in ``support``, or a number is invalid.
+        If an argument is invalid, or a state has no successor in ``support``.
 
     Examples
     --------
@@ -80,15 +60,12 @@ class UCFH(BlackBoxLearner):
     narrower ones:
 
     >>> from numpy.random import default_rng
-    >>> from counsel import Simulator, learn, solve
-    >>> from counsel.worlds import make
+    >>> from counsel import Simulator, learn, make, solve
     >>> problem = make("night-shift")
+    >>> known, simulator = dict(reward=problem.machine().reward), Simulator(problem)
     >>> for scale in (1.0, 0.01):
-    ...     learner = UCFH(
-    ...         problem.shape, rng=default_rng(1), reward=problem.machine().reward, scale=scale
-    ...     )
-    ...     run = learn(learner, Simulator(problem), episodes=500, every=50, rng=default_rng(0))
-    ...     *_, last = run
+    ...     learner = UCFH(problem.shape, rng=default_rng(1), scale=scale, **known)
+    ...     *_, last = learn(learner, simulator, episodes=500, every=50, rng=default_rng(0))
     ...     print(scale, round(last.value_gap, 2), round(learner.upper[0, 0], 2))
     1.0 0.38 11.99
     0.01 0.12 11.63
@@ -110,21 +87,17 @@ class UCFH(BlackBoxLearner):
         phases: Phases | None = None,
         known_zero: ArrayLike | None = None,
     ) -> None:
-        super().__init__(
-            shape, rng=rng, reward=require_rewards(reward), penalty=penalty, known_zero=known_zero
-        )
-        self.epsilon, self.delta = positive("epsilon", epsilon), positive("delta", delta, 1.0)
-        self.scale = positive("scale", scale)
+        self.epsilon = positive("epsilon", epsilon)
+        require_rewards(reward)
+        super().__init__(shape, rng=rng, reward=reward, delta=delta, scale=scale, penalty=penalty)
+        self._declare_zero(known_zero)
         guarantee = Guarantee(self.epsilon / self._unit, self.delta, self.scale)
         self.sets = ConfidenceSets(shape, guarantee, bounds=BOUNDS, support=support, phases=phases)
-        self._own(self.sets)
+        self._learn_by(self.sets, self.sets.add)
         self.phases, self.support = phases, self.sets.support
         steps_left = np.arange(shape.horizon, -1, -1.0)
         self._upper = np.repeat(steps_left[:, None], shape.n_states, axis=1)
         self._saved.add(self, {"_upper": "_upper"})
-
-    def _learn(self, batch: Episodes, paid: Floats) -> bool:
-        return self.sets.add(batch, paid)
 
     def best_advice(self) -> Advice:
         advice, ties = self._empty_advice(), self.rng.random(self._rows[:2])

@@ -11,14 +11,10 @@ refusals, n − k. Four bounds are built in; ``docs/how-to/learner.md`` adds ano
       √(θ (1 − θ)) ≥ √(p (1 − p)) − √(2 log(G T H / δ) / (n − 1)),
 
   and [0, 1] for n ≤ 1. All hold at once for all groups, counts and episodes with probability 1 − δ.
-  (As the third line has no 12, adding up the constants gives 4 δ / 3; enumerated, it fails with
-  probability below 1e-8 at δ = 0.5.)
-  Deviates: the paper prints √(1 + 4 x²) where the third line needs √(1 − 4 x²) (with the printed
-  sign it never binds), 3 n − 1 for 3 (n − 1), T where counts run to T H, and in its set leaves out
-  a square root.
+  Deviates: the paper prints √(1 + 4 x²) where the third line needs √(1 − 4 x²), 3 n − 1 for
+  3 (n − 1), T where counts run to T H, and in its set leaves out a square root.
 * ``PaperBonus``: what the paper's experiments use, p ± c √(2 log n / n) with c = 0.4, and [0, 1]
-  until n = 2. No guarantee: where the first two pieces of advice are refused it may never try again
-  (at n = 1 the printed bonus is even 0). Made for updates in batches.
+  until n = 2. No guarantee: after two refusals at the start it may never try again.
 * ``KL()``: n kl(p, θ) ≤ log(1 + t) at episode t, where t is held at the last power of two, so that
   between them a bound only moves where something was seen. The practical choice; no δ.
 * ``KL(delta=δ)``: n kl(p, θ) ≤ log(G (n + 1) / δ). Two-sided, for all groups and all n at once with
@@ -35,14 +31,7 @@ import numpy as np
 
 from counsel._arrays import Floats, Ints, brief, positive, whole
 from counsel.errors import CounselError
-from counsel.estimate._bound_kernels import (
-    KL_EVERY,
-    KL_LEVEL,
-    PAPER,
-    THEORY,
-    Rule,
-    fill_upper,
-)
+from counsel.estimate._bound_kernels import KL_EVERY, KL_LEVEL, PAPER, THEORY, Rule, fill_upper
 
 
 class UpperEnd(Protocol):
@@ -57,7 +46,6 @@ class UpperEnd(Protocol):
         ``matched`` is not a whole number where rewards are bounded. ``level`` is log(1 + t), t the
         last power of two up to the number of episodes so far, and 0 before the first.
         """
-        ...
 
 
 class Bound(Protocol):
@@ -91,7 +79,6 @@ class Bound(Protocol):
         callable
             A function of the matches, the pieces of advice given, and the level.
         """
-        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -216,22 +203,7 @@ class KL(Bound):
 
 
 class GroupBounds:
-    """A bound for a number of groups: the ends of the interval of each count.
-
-    Parameters
-    ----------
-    bound
-        The bound.
-    groups
-        The number of adherences that are bounded at once.
-    horizon
-        The number of steps per episode.
-
-    Raises
-    ------
-    CounselError
-        If ``bound`` has no method ``rule``, or that returns no function to [0, 1].
-    """
+    """A bound for a number of groups: the ends of the interval of each count."""
 
     def __init__(self, bound: Bound, *, groups: int, horizon: int) -> None:
         self._bound, self._groups, self._horizon = bound, groups, horizon
@@ -280,23 +252,7 @@ class GroupBounds:
 def interval(  # noqa: PLR0913 (counts, and what a bound depends on)
     bound: Bound, matched: Ints, given: Ints, *, groups: int, horizon: int, episode: int
 ) -> tuple[Floats, Floats]:
-    """Return the lower and upper ends for each count.
-
-    Parameters
-    ----------
-    bound
-        The bound.
-    matched
-        How often the action equalled the advice.
-    given
-        How often the advice was given.
-    groups
-        The number of adherences that are bounded at once.
-    horizon
-        The number of steps per episode.
-    episode
-        The number of episodes so far.
-    """
+    """Return the lower and upper ends for each count, after a number of episodes."""
     matched, given = np.asarray(matched, dtype=np.int64), np.asarray(given, dtype=np.int64)
     bounds, level = GroupBounds(bound, groups=groups, horizon=horizon), level_at(episode)
     return bounds.lower(matched, given, level), bounds.upper(matched, given, level)

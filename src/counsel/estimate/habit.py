@@ -16,9 +16,7 @@ which the likelihood is concave, is taken instead where it climbs higher.
 
 π is *known* where there was silence, where three different pieces of advice were refused, or where
 two were and an action that is neither was chosen: then the sets overlap in what was chosen and
-together contain every action. With refusals of one advice only, the data do not say how often that
-advice would have been taken anyway; with refusals of two that all went to the other one, they do
-not compare the two.
+together contain every action. Otherwise the data do not compare every action with the others.
 
 The information of the likelihood gives each π_a a variance, and so an effective number of silent
 decisions; intervals are Wilson's on that number.
@@ -53,18 +51,10 @@ LEAST = 1e-8
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Habit:
-    """The likeliest π of each cell, and how precisely it is known.
+    """The likeliest π [cell, a] of each cell, with 95 % intervals.
 
-    Attributes
-    ----------
-    policy
-        [cell, a]: π, or the shares of all decisions there if π is unknown.
-    known
-        [cell]: whether the data identify π.
-    size
-        [cell, a]: the effective number of silent decisions behind π_a.
-    low, high
-        [cell, a]: 95 % intervals.
+    Where the data do not identify π (``known`` [cell]), it is the shares of all decisions there.
+    ``size`` [cell, a] is the effective number of silent decisions behind π_a.
     """
 
     policy: Floats
@@ -77,16 +67,8 @@ class Habit:
 def estimate_habit(silent: Floats, refusing: Floats, refused: Floats, taken: Floats) -> Habit:
     """Estimate the habit of each cell.
 
-    Parameters
-    ----------
-    silent
-        [cell, a]: how often a was taken in silence.
-    refusing
-        [cell, a]: how often a was taken against advice.
-    refused
-        [cell, b]: how often advice b was refused.
-    taken
-        [cell, a]: how often a was taken at all; stands in for π where it is unknown.
+    Counts [cell, a] say how often a was taken in silence, taken against advice (``refusing``),
+    refused as advice, and taken at all; the last stands in for π where it is unknown.
     """
     policy, known = likeliest_habit(silent, refusing, refused, taken)
     size = _effective_sizes(policy, silent.sum(axis=-1), refused)
@@ -137,7 +119,7 @@ def _climb(policy: Floats, free: Floats, n: Floats, refused: Floats) -> Floats:
 
 
 def _hunter_step(now: Floats, free: Floats, n: Floats, refused: Floats) -> Floats:
-    """Return Hunter's step."""
+    """Return π after one step of Hunter's iteration."""
     others = np.maximum(chance_of_others(now), 1e-300)
     per_set = np.where(refused > 0.0, refused / others, 0.0)
     within = n[:, None] + per_set.sum(axis=-1, keepdims=True) - per_set

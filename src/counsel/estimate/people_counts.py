@@ -17,17 +17,7 @@ Cell = tuple[int, int | None, int]
 
 
 class DecisionCounts(NamedTuple):
-    """Counts as arrays [s, a].
-
-    Attributes
-    ----------
-    silent
-        Actions taken when nothing was shown or seen.
-    refusing
-        Actions taken against advice.
-    given, matched
-        Pieces of advice that were seen, and those that were taken.
-    """
+    """Counts [s, a]: actions in silence and against advice, advice that was seen, and matches."""
 
     silent: NDArray[np.int64]
     refusing: NDArray[np.int64]

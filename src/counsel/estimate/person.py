@@ -37,16 +37,10 @@ ALGORITHMS = ("ucb-ad", "thompson")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PersonEstimate:
-    """What is believed of one person.
+    """The habit [s, a] of one person, and the lift [b] of each advice.
 
-    Attributes
-    ----------
-    habit
-        [s, a]: what the person does without advice.
-    lift, exposure
-        [b]: the estimated lift of each advice, and how many pieces could have moved the person.
-    planned_lift
-        [b]: the lift that plans are made with: an upper bound, or a draw.
+    ``exposure`` [b] is how many pieces could have moved the person, ``planned_lift`` [b] the lift
+    that plans are made with: an upper bound, or a draw.
     """
 
     habit: Floats
@@ -59,19 +53,8 @@ class PersonEstimate:
 class PersonModel:
     """Estimates one person from their own counts and everybody's.
 
-    Parameters
-    ----------
-    prior
-        [s, a]: the habit before anything was observed.
-    knows_habit
-        Whether the prior is the habit of every person.
-    algorithm
-        "ucb-ad" plans with an upper bound of each lift, "thompson" with a draw.
-
-    Raises
-    ------
-    CounselError
-        If the algorithm is unknown.
+    ``prior`` [s, a] is the habit before anything was observed, and with ``knows_habit`` the habit
+    of every person. "ucb-ad" plans with an upper bound of each lift, "thompson" with a draw.
     """
 
     prior: Floats

@@ -7,12 +7,10 @@ matches in n pieces have likelihood m^k (1 − m)^(n−k), multiplied over its c
 
     λ_u ~ Normal(μ, τ²)  cut to [−1, 1],      μ flat on [−1, 1], τ flat on [0, 0.6]
 
-so a unit with much data keeps its own estimate and a unit with little data is pulled towards its
-family. Everything is computed on a grid, without iteration: the likelihood of each unit over λ, the
-density of the family over λ for a net of (μ, τ), the weight of each (μ, τ) given all units, and
-from these the posterior of each unit. The estimate of τ decides how much is borrowed.
-
-With all habits 0 the lift is the adherence θ itself: pooling on θ is the same function.
+so a unit with little data is pulled towards its family; the estimate of τ decides how much.
+Everything is computed on a grid, without iteration: the likelihood of each unit over λ, the density
+of the family over λ for a net of (μ, τ), the weight of each (μ, τ) given all units, and from these
+the posterior of each unit. With all habits 0 the lift is the adherence θ itself.
 
 The uncertainty of π enters by averaging the likelihood over a Beta distribution of π, at five
 points with the weights of Gauss and Hermite. As 1 − m = (1 − λ) (1 − π), the same average can be
@@ -62,19 +60,10 @@ SHARES = (0.0112574, 0.2220759, 0.5333333, 0.2220759, 0.0112574)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class AdviceCounts:
-    """Counts of advice that was seen, one entry per pair of cell and unit.
+    """Counts of advice that was seen, one entry per pair of cell and unit; ``family`` is per unit.
 
-    Attributes
-    ----------
-    unit
-        [pair]: the unit of the pair.
-    family
-        [unit]: the family of the unit.
-    given, matched
-        [pair]: pieces of advice, and pieces that were matched.
-    habit, size
-        [pair]: the probability of the advised action without advice, and the effective number of
-        decisions behind it.
+    ``habit`` is the probability of the advised action without advice, ``size`` the effective number
+    of decisions behind it.
     """
 
     unit: Ints
@@ -87,17 +76,10 @@ class AdviceCounts:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PooledLifts:
-    """The lift of each unit with its uncertainty.
+    """The lift of each unit: by its own data, and after pooling with a 95 % interval.
 
-    Attributes
-    ----------
-    own, own_error
-        [unit]: the likeliest lift by the unit's own data and its standard error; NaN and ∞ without
-        data.
-    mean, low, high
-        [unit]: the posterior mean after pooling, with a 95 % interval.
-    families
-        [family, grid]: the density of the lift of a new unit of the family.
+    ``own`` is NaN and ``own_error`` infinite without data. ``families`` [family, grid] is the
+    density of the lift of a new unit of the family.
     """
 
     own: Floats
@@ -109,15 +91,7 @@ class PooledLifts:
 
 
 def pool(counts: AdviceCounts, families: Floats | None = None) -> PooledLifts:
-    """Pool the units of each family.
-
-    Parameters
-    ----------
-    counts
-        The advice that was seen.
-    families
-        [family, grid]: densities known beforehand; estimated by default.
-    """
+    """Pool the units of each family, whose density [family, grid] may be known beforehand."""
     own, error = likeliest(counts)
     n_families = int(counts.family.max(initial=-1)) + 1
     density = np.empty((n_families, GRID.size)) if families is None else families
@@ -163,11 +137,7 @@ def _sample(units: Ints) -> Ints:
 
 
 def _fill_moments(
-    moments: Floats,
-    units: Ints,
-    likelihoods: Callable[[Ints], Floats],
-    net: Floats,
-    weight: Floats,
+    moments: Floats, units: Ints, likelihoods: Callable[[Ints], Floats], net: Floats, weight: Floats
 ) -> None:
     """Write the posterior mean and interval of units of one family."""
     for part in np.array_split(units, max(1, units.size // AT_ONCE)):

@@ -16,7 +16,7 @@ from counsel.estimate._bound_kernels import KL_LEVEL, Rule, upper_bound
 from counsel.model._kernels import layer_of
 from counsel.planning._backward_kernels import Aim
 from counsel.planning._cell_kernels import CellWorld, plan_cells, value_cells
-from counsel.simulate._episode_kernels import Scene, draw_action, draw_row, draw_start
+from counsel.simulate._episode_kernels import Scene, draw_start, take_step
 
 CUSTOM = Rule(KL_LEVEL, 0.0, 0.0)
 """The rule of a bound of one's own, which like ``KL()`` may change with the level."""
@@ -181,8 +181,7 @@ def ucb_episodes(
         s = draw_start(scene, u_nw[n, 1])
         for h in range(H):
             b = plan.advice_hs[h, s]
-            layer = layer_of(scene.person_lsc.shape[0], h)
-            a = draw_action(scene.person_lsc, layer, s, b, u_nw[n, 2 + draws * h])
+            a, t, _ = take_step(scene, h, s, b, u_nw[n], draws)
             if b < A:
                 i = groups.bin_lsa[layer_of(groups.bin_lsa.shape[0], h), s, b]
                 if i >= 0:
@@ -192,9 +191,6 @@ def ucb_episodes(
                         listed[i] = True
                         dirty[n_dirty] = i
                         n_dirty += 1
-            t = scene.leads_lsa[layer_of(scene.leads_lsa.shape[0], h), s, a]
-            if t < 0:
-                t = draw_row(scene, -1 - t, u_nw[n, 3 + draws * h])
             s = t
         clock[0] += 1
         if n_dirty > 0 and clock[1] == 0:

@@ -12,7 +12,7 @@ import numpy as np
 from counsel._arrays import Bools, Floats, Ints
 from counsel._jit import inlined, kernel
 from counsel.model._kernels import layer_of
-from counsel.simulate._episode_kernels import Scene, draw_action, draw_row, draw_start
+from counsel.simulate._episode_kernels import Scene, draw_start, take_step
 
 UNSEEN = 1e12
 """How uncertain a pair is that was never seen: more than anything that was."""
@@ -51,137 +51,130 @@ def pick_top(value_b: Floats, u: float) -> int:
     return 0
 
 
+class RowCounts(NamedTuple):
+    """What was counted of each row, what lies ahead of it, and what is known of it.
+
+    The uncertainty of a row that was visited n times is ``scale`` · φ(n) / n, with ``base`` in φ,
+    plus ``ahead_hsb``. Where ``ended_hs`` is true nothing is uncertain any more.
+    """
+
+    visits_hsb: Ints
+    actions_hsba: Ints
+    reward_hsb: Floats
+    ahead_hsb: Floats
+    allowed_lsb: Bools
+    ended_hs: Bools
+    scale: float
+    base: float
+
+
+@inlined
+def row_uncertainty(counts: RowCounts, h: int, s: int, b: int) -> float:
+    """Return c 16 H² φ(n) / n of a row that was seen."""
+    n = counts.visits_hsb[h, s, b]
+    return float(counts.scale * phi(float(n), counts.base, counts.visits_hsb.shape[1]) / n)
+
+
 @kernel
 def explore(
-    scene: Scene,
-    u_nw: Floats,
-    tie_nh: Floats,
-    bonus: tuple[float, float],
-    allowed_lsb: Bools,
-    ahead_hsb: Floats,
-    visits_hsb: Ints,
-    actions_hsba: Ints,
-    reward_hsb: Floats,
-    start_s: Ints,
-    key: Ints,
+    scene: Scene, u_nw: Floats, tie_nh: Floats, counts: RowCounts, start_s: Ints, key: Ints
 ) -> None:
     """Play episodes, always advising where most is uncertain, by live counts.
 
-    The uncertainty of a row is ``bonus[0]`` · φ(n) / n with the visits so far, plus ``ahead_hsb``,
-    what lies ahead of it as of the last update. Ties are broken by ``tie_nh``. ``key`` receives
+    What lies ahead is as of the last update. Ties are broken by ``tie_nh``. ``key`` receives
     (row, next state) as row · S + t.
     """
-    H, S, B = visits_hsb.shape
+    H, S, B = counts.visits_hsb.shape
     draws = (u_nw.shape[1] - 2) // H
-    scale, base = bonus
     value_b = np.empty(B)
     for n in range(u_nw.shape[0]):
         s = draw_start(scene, u_nw[n, 1])
         start_s[s] += 1
         for h in range(H):
-            allowed_layer = layer_of(allowed_lsb.shape[0], h)
+            allowed_layer = layer_of(counts.allowed_lsb.shape[0], h)
             for b in range(B):
-                visits = visits_hsb[h, s, b]
-                value_b[b] = UNSEEN if allowed_lsb[allowed_layer, s, b] else -2.0
-                if visits > 0:
-                    own = scale * phi(float(visits), base, S) / visits
-                    value_b[b] = own + ahead_hsb[h, s, b]
+                value_b[b] = UNSEEN if counts.allowed_lsb[allowed_layer, s, b] else -2.0
+                if counts.visits_hsb[h, s, b] > 0:
+                    value_b[b] = row_uncertainty(counts, h, s, b) + counts.ahead_hsb[h, s, b]
             b = pick_top(value_b, tie_nh[n, h])
-            layer = layer_of(scene.person_lsc.shape[0], h)
-            a = draw_action(scene.person_lsc, layer, s, b, u_nw[n, 2 + draws * h])
-            t = scene.leads_lsa[layer_of(scene.leads_lsa.shape[0], h), s, a]
-            if t < 0:
-                t = draw_row(scene, -1 - t, u_nw[n, 3 + draws * h])
-            visits_hsb[h, s, b] += 1
-            actions_hsba[h, s, b, a] += 1
-            reward_hsb[h, s, b] += scene.reward_lsa[layer_of(scene.reward_lsa.shape[0], h), s, a]
+            a, t, reward = take_step(scene, h, s, b, u_nw[n], draws)
+            counts.visits_hsb[h, s, b] += 1
+            counts.actions_hsba[h, s, b, a] += 1
+            counts.reward_hsb[h, s, b] += reward
             key[n * H + h] = ((h * S + s) * B + b) * S + t
             s = t
 
 
 @kernel
-def expect_row(rows: SortedTransitions, i: int, value_s: Floats) -> float:
-    """Return Σ_t p̂(t) value(t) of a row."""
-    total, value = 0, 0.0
-    for j in range(rows.indptr[i], rows.indptr[i + 1]):
-        total += rows.times[j]
-        value += rows.times[j] * value_s[rows.next_state[j]]
-    return float(value / total)
+def expect_step(
+    rows: SortedTransitions, i: int, h: int, value_s: Floats, factor: float, out_sb: Floats
+) -> int:
+    """Fill ``factor`` Σ_t p̂(t) value(t) of each row of a step that was seen.
+
+    Row i is the last row of the step; return that of the step before.
+    """
+    S, B = out_sb.shape
+    first = h * S * B
+    while i >= 0 and rows.row[i] >= first:
+        s, b = divmod(rows.row[i] - first, B)
+        total, value = 0, 0.0
+        for j in range(rows.indptr[i], rows.indptr[i + 1]):
+            total += rows.times[j]
+            value += rows.times[j] * value_s[rows.next_state[j]]
+        out_sb[s, b] = factor * (value / total)
+        i -= 1
+    return i
 
 
 @kernel
-def look_ahead(
-    rows: SortedTransitions,
-    visits_hsb: Ints,
-    bonus: tuple[float, float],
-    allowed_lsb: Bools,
-    ended_hs: Bools,
-    ahead_hsb: Floats,
-) -> None:
+def look_ahead(rows: SortedTransitions, counts: RowCounts) -> None:
     """Compute what lies ahead of each row: (1 + 1/H) Σ p̂ max W of the next step, without a cap.
 
     W of a row is its own uncertainty plus what lies ahead; of a pair never seen it is ``UNSEEN``.
-    Where an episode has ended nothing is uncertain.
     """
-    H, S, B = visits_hsb.shape
-    scale, base = bonus
+    H, S, B = counts.visits_hsb.shape
     most_hs = np.full((H + 1, S), UNSEEN)
     most_hs[H] = 0.0
     i = rows.row.size - 1
     for h in range(H - 1, -1, -1):
-        first = h * S * B
-        while i >= 0 and rows.row[i] >= first:
-            s, b = divmod(rows.row[i] - first, B)
-            ahead_hsb[h, s, b] = (1.0 + 1.0 / H) * expect_row(rows, i, most_hs[h + 1])
-            i -= 1
+        layer = layer_of(counts.allowed_lsb.shape[0], h)
+        i = expect_step(rows, i, h, most_hs[h + 1], 1.0 + 1.0 / H, counts.ahead_hsb[h])
         for s in range(S):
             top, whole = 0.0, True
             for b in range(B):
-                n = visits_hsb[h, s, b]
-                if n > 0:
-                    top = max(top, scale * phi(float(n), base, S) / n + ahead_hsb[h, s, b])
-                elif allowed_lsb[layer_of(allowed_lsb.shape[0], h), s, b]:
+                if counts.visits_hsb[h, s, b] > 0:
+                    top = max(top, row_uncertainty(counts, h, s, b) + counts.ahead_hsb[h, s, b])
+                elif counts.allowed_lsb[layer, s, b]:
                     whole = False
                     break
-            if ended_hs[h, s]:
+            if counts.ended_hs[h, s]:
                 most_hs[h, s] = 0.0
             elif whole:
                 most_hs[h, s] = top
 
 
 @kernel
-def clipped_uncertainty(
-    rows: SortedTransitions,
-    visits_hsb: Ints,
-    bonus: tuple[float, float],
-    allowed_lsb: Bools,
-    ended_hs: Bools,
-    most_hs: Floats,
-) -> None:
+def clipped_uncertainty(rows: SortedTransitions, counts: RowCounts, most_hs: Floats) -> None:
     """Fill max_b W [h, s], W = min(H, 16 H² φ / n + (1 + 1/H) Σ p̂ max W) (eq. 4).
 
     Where nothing was seen p̂ is uniform, so W is H: the cap.
     """
-    H, S, B = visits_hsb.shape
-    scale, base = bonus
-    W_hsb = np.full((H, S, B), float(H))
+    H, S, B = counts.visits_hsb.shape
+    ahead_sb = np.empty((S, B))
     most_hs[H] = 0.0
     i = rows.row.size - 1
     for h in range(H - 1, -1, -1):
-        first = h * S * B
-        while i >= 0 and rows.row[i] >= first:
-            s, b = divmod(rows.row[i] - first, B)
-            n = visits_hsb[h, s, b]
-            w = scale * phi(float(n), base, S) / n
-            w += (1.0 + 1.0 / H) * expect_row(rows, i, most_hs[h + 1])
-            W_hsb[h, s, b] = min(float(H), w)
-            i -= 1
+        layer = layer_of(counts.allowed_lsb.shape[0], h)
+        i = expect_step(rows, i, h, most_hs[h + 1], 1.0 + 1.0 / H, ahead_sb)
         for s in range(S):
             top = 0.0
             for b in range(B):
-                if allowed_lsb[layer_of(allowed_lsb.shape[0], h), s, b]:
-                    top = max(top, W_hsb[h, s, b])
-            most_hs[h, s] = 0.0 if ended_hs[h, s] else top
+                if counts.allowed_lsb[layer, s, b]:
+                    W = float(H)
+                    if counts.visits_hsb[h, s, b] > 0:
+                        W = min(W, row_uncertainty(counts, h, s, b) + ahead_sb[s, b])
+                    top = max(top, W)
+            most_hs[h, s] = 0.0 if counts.ended_hs[h, s] else top
 
 
 @kernel
@@ -195,11 +188,8 @@ def mark_ends(step_n: Ints, state_n: Ints, ended_hs: Bools) -> None:
 @kernel
 def plan_tried_advice(
     rows: SortedTransitions,
-    visits_hsb: Ints,
-    actions_hsba: Ints,
+    counts: RowCounts,
     reward_lsa: Floats,
-    reward_hsb: Floats,
-    ended_hs: Bools,
     least: float,
     penalty: float,
     advice_hs: Ints,
@@ -210,27 +200,25 @@ def plan_tried_advice(
     every step, unless nothing more can happen there.
 
     The reward of a row is the average of ``reward_lsa`` over the actions seen there, or where that
-    is empty (rewards are not known) of what was paid, ``reward_hsb``. Ties go to silence, then
-    to the lowest advice.
+    is empty (rewards are not known) of what was paid. Ties go to silence, then to the lowest
+    advice.
     """
+    visits_hsb, A = counts.visits_hsb, counts.actions_hsba.shape[3]
     H, S, B = visits_hsb.shape
-    V_hs = np.zeros((H + 1, S))
-    Q_sb = np.empty((S, B))
+    V_hs, Q_sb = np.zeros((H + 1, S)), np.empty((S, B))
     i = rows.row.size - 1
     for h in range(H - 1, -1, -1):
-        first = h * S * B
-        while i >= 0 and rows.row[i] >= first:
-            s, b = divmod(rows.row[i] - first, B)
-            earned = reward_hsb[h, s, b]
-            if reward_lsa.size > 0:
-                earned = 0.0
-                for a in range(actions_hsba.shape[3]):
-                    earned += (
-                        actions_hsba[h, s, b, a]
-                        * reward_lsa[layer_of(reward_lsa.shape[0], h), s, a]
-                    )
-            Q_sb[s, b] = earned / visits_hsb[h, s, b] + expect_row(rows, i, V_hs[h + 1])
-            i -= 1
+        layer = layer_of(reward_lsa.shape[0], h)
+        i = expect_step(rows, i, h, V_hs[h + 1], 1.0, Q_sb)
+        for s in range(S):
+            for b in range(B):
+                if visits_hsb[h, s, b] > 0:
+                    earned = counts.reward_hsb[h, s, b]
+                    if reward_lsa.size > 0:
+                        earned = 0.0
+                        for a in range(A):
+                            earned += counts.actions_hsba[h, s, b, a] * reward_lsa[layer, s, a]
+                    Q_sb[s, b] = earned / visits_hsb[h, s, b] + Q_sb[s, b]
         for s in range(S):
             best, total, times = B - 1, 0.0, 0
             for b in range(B):
@@ -238,7 +226,7 @@ def plan_tried_advice(
                     times += visits_hsb[h, s, b]
                     total += visits_hsb[h, s, b] * Q_sb[s, b]
             if times == 0:
-                V_hs[h, s] = 0.0 if ended_hs[h, s] else (H - h) * least
+                V_hs[h, s] = 0.0 if counts.ended_hs[h, s] else (H - h) * least
             elif visits_hsb[h, s, B - 1] == 0:
                 V_hs[h, s] = total / times
             else:

@@ -12,11 +12,11 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import ArrayLike
 
-from counsel._arrays import Floats, Ints, brief, by_step, check_rng, first, generator_from, sealed
+from counsel._arrays import Floats, Ints, by_step, check_rng, first, generator_from, sealed
 from counsel.errors import CounselError
-from counsel.learning.arguments import read_groups, read_limit
-from counsel.learning.episode_buffer import EpisodeBuffer
-from counsel.learning.learner import Move
+from counsel.learning.arguments import read_groups, read_limit, read_setting
+from counsel.learning.learner import Learner, Move, Resumable, documented_by
+from counsel.learning.live_play import EpisodeBuffer
 from counsel.learning.match_counts import MatchCounts
 from counsel.learning.replanning import within_budget
 from counsel.model.mdp import MDP
@@ -28,16 +28,9 @@ SAVED = ("given", "matched", "upper")
 """The arrays of the belief that are saved."""
 
 
+@documented_by(Learner, Resumable)
 class AdherenceLearner(metaclass=ABCMeta):
-    """Counts matches and plans for the adherence, or lift, that a subclass believes in.
-
-    Attributes
-    ----------
-    episode
-        The number of episodes so far.
-    matches
-        Counts of matches, their bounds, and the plan for the bounds.
-    """
+    """Counts ``matches`` and plans for the adherence, or lift, that a subclass believes in."""
 
     def __init__(  # noqa: PLR0913 (the settings)
         self,
@@ -52,15 +45,10 @@ class AdherenceLearner(metaclass=ABCMeta):
         if rng is not None:
             check_rng(rng)
         self.rng = rng
-        if not isinstance(setting, Setting):
-            raise CounselError(
-                f"setting is {brief(setting)}; give problem.without_adherence(): "
-                "a learner must not see more"
-            )
+        self.setting = read_setting(setting)
         if groups is not None:
             H, S, A = setting.policy.shape
-            setting = replace(setting, groups=by_step(read_groups(groups, (H, S, A)), H))
-        self.setting = setting
+            self.setting = replace(setting, groups=by_step(read_groups(groups, (H, S, A)), H))
         self.penalty, self.budget = read_limit(penalty, budget)
         if may_repel and budget is not None:
             raise CounselError("may_repel goes with a penalty, not with a budget")
@@ -80,7 +68,6 @@ class AdherenceLearner(metaclass=ABCMeta):
 
     @property
     def policy(self) -> Policy:
-        """The best policy for what is believed."""
         if self._due or self._policy is None:
             self.believe()
             self._policy = self._plan()
@@ -103,7 +90,6 @@ class AdherenceLearner(metaclass=ABCMeta):
         self.matches.count(step, state, advice, action)
 
     def update(self, batch: Episodes) -> None:
-        """Learn from whole episodes."""
         H, S, A = self.setting.policy.shape
         batch.check_fits(H, S, A)
         self.count(batch.step, batch.state, batch.advice, batch.action, batch.reward)
@@ -111,18 +97,15 @@ class AdherenceLearner(metaclass=ABCMeta):
         self._due = True
 
     def advise(self, step: int, state: int) -> int:
-        """Return the advice for one person at one step; within a budget it may be drawn."""
         policy = self.policy
         if not isinstance(policy, Policy):
             raise CounselError("a policy with a hard budget must know how many pieces are left")
         return policy.draw(step, state, self.rng)
 
     def observe(self, move: Move) -> None:
-        """Store one decision; the learner learns from it when the episode ends."""
         self._buffer.add(move)
 
     def finish(self, *, terminated: bool = False) -> None:
-        """End the live episode and learn from it; how it ended does not matter here."""
         columns = self._buffer.take_columns()
         if not columns:
             return
@@ -143,7 +126,6 @@ class AdherenceLearner(metaclass=ABCMeta):
         self._due = True
 
     def state(self) -> dict[str, Any]:
-        """Return everything that was learnt, as arrays and numbers for ``restore``."""
         belief = self.matches.belief
         generator = {} if self.rng is None else {"chance": self.rng.bit_generator.state}
         return generator | {
@@ -154,7 +136,6 @@ class AdherenceLearner(metaclass=ABCMeta):
         }
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Continue from a state of a learner with the same settings."""
         belief = self.matches.belief
         if self.rng is not None:
             self.rng = generator_from(state["chance"])

@@ -1,4 +1,4 @@
-"""Check the arguments that learners are built from: shape, limits, groups and rewards."""
+"""Read and describe the arguments that learners are built from."""
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -7,6 +7,7 @@ from counsel._arrays import (
     Bools,
     Floats,
     Ints,
+    brief,
     by_step,
     layers,
     not_negative,
@@ -14,8 +15,38 @@ from counsel._arrays import (
     rectangular,
     sealed,
 )
+from counsel._docstrings import share_parameters
 from counsel.errors import CounselError
-from counsel.model.problem import Shape
+from counsel.model.problem import Setting, Shape
+
+DESCRIPTIONS = {
+    "shape": "The sizes of the problem: ``problem.shape``.",
+    "rng": "The generator that breaks ties.",
+    "delta": "The probability of failure, between 0 and 1.",
+    "epsilon": "The accuracy of the plan, in units of reward; without it exploration never stops.",
+    "scale": "The factor of the bonus: 1 in theory.",
+    "most_penalty": "The largest penalty that will be planned for.",
+    "reward": "Rewards of the person's actions, if they are known: [s, a] or [h, s, a].",
+    "penalty": "The cost of a piece of advice, in units of reward; not with a budget.",
+    "budget": "The most expected pieces of advice per episode; not with a penalty.",
+    "groups": """
+        Pairs that share one adherence, whole numbers [a], [s, a] or [h, s, a]: ``[0, 1, 2]`` is
+        one for each of three pieces of advice. By default those of the setting, or one for each
+        state and advice.""",
+}
+"""What the parameters of learners are, for their docstrings."""
+
+shared_parameters = share_parameters(DESCRIPTIONS)
+
+
+def read_setting(setting: Setting) -> Setting:
+    """Return the setting; refuse anything else, such as a whole problem."""
+    if not isinstance(setting, Setting):
+        raise CounselError(
+            f"setting is {brief(setting)}; give problem.without_adherence(): "
+            "a learner must not see more"
+        )
+    return setting
 
 
 def read_shape(shape: Shape) -> Shape:
@@ -70,8 +101,7 @@ def read_rewards(reward: ArrayLike, shape: tuple[int, int, int], *, axes: str = 
     return by_step(sealed(table.reshape(-1, *shape[1:])), shape[0])
 
 
-def require_rewards(reward: ArrayLike | None) -> ArrayLike:
-    """Return the machine's rewards; refuse None."""
+def require_rewards(reward: ArrayLike | None) -> None:
+    """Refuse to learn without the machine's rewards."""
     if reward is None:
         raise CounselError("reward is None; give the machine's rewards [s, b] or [h, s, b]")
-    return reward

@@ -1,13 +1,12 @@
 """The loop that runs learners, and what an episode is charged.
 
-``learn`` plays a learner against a simulator and yields records. What an episode costs is the
-*value gap* of the policy it began with: the value of the best policy less that of this
-one (both less the penalty, where there is one), computed exactly from the truth, which the learner
-never sees. Where the learner has a budget, the best policy is the best within it; a policy that
-spends more may beat it, and its gap is then negative. The *regret* is the sum of the gaps above 0
-over all episodes. Every episode of a block is charged with the policy the block began with;
-charging the one planned after it would flatter learners that explore first. A learner that explores
-is charged with what it would advise, not with what it tries.
+What an episode costs is the *value gap* of the policy it began with: the value of the best policy
+less that of this one (both less the penalty, where there is one), computed exactly from the truth,
+which the learner never sees. Where the learner has a budget, the best policy is the best within it;
+a policy that spends more may beat it, and its gap is then negative. The *regret* is the sum of the
+gaps above 0. Every episode of a block is charged with the policy the block began with; charging the
+one planned after it would flatter learners that explore first. A learner that explores is charged
+with what it would advise, not with what it tries.
 """
 
 import time
@@ -48,8 +47,7 @@ class Record:
     Examples
     --------
     >>> import numpy as np
-    >>> from counsel import UCBAD, Simulator, learn
-    >>> from counsel.worlds import make
+    >>> from counsel import UCBAD, Simulator, learn, make
     >>> problem = make("night-shift")
     >>> learner = UCBAD(problem.without_adherence(), groups=[0, 1, 2], penalty=0.05)
     >>> *_, last = learn(learner, Simulator(problem), episodes=500, rng=np.random.default_rng(0))
@@ -75,8 +73,6 @@ def learn(  # noqa: PLR0913 (who, where, how long, how often, and chance)
     after: Record | None = None,
 ) -> Iterator[Record]:
     """Run a learner against simulated people and yield its performance.
-
-    The value gap and the regret are computed from the truth, which the learner never sees.
 
     Parameters
     ----------
@@ -112,14 +108,11 @@ def learn(  # noqa: PLR0913 (who, where, how long, how often, and chance)
     A learner that knows the ward and the nurse's habit, but not how much they listen. Regret grows
     less and less:
 
-    >>> import numpy as np
-    >>> from counsel import UCBAD, Simulator
-    >>> from counsel.worlds import make
+    >>> from numpy.random import default_rng
+    >>> from counsel import UCBAD, Simulator, make
     >>> problem = make("night-shift")
     >>> learner = UCBAD(problem.without_adherence(), groups=[0, 1, 2], penalty=0.05)
-    >>> run = learn(
-    ...     learner, Simulator(problem), episodes=400, records=4, rng=np.random.default_rng(0)
-    ... )
+    >>> run = learn(learner, Simulator(problem), episodes=400, records=4, rng=default_rng(0))
     >>> [(record.episode, round(record.regret, 2)) for record in run]
     [(100, 0.22), (200, 0.42), (300, 0.46), (400, 0.48)]
     """

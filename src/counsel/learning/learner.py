@@ -6,7 +6,8 @@ built from what it may know (``problem.without_adherence()``, ``problem.shape``)
 else but what happens.
 """
 
-from typing import NamedTuple, Protocol, runtime_checkable
+from collections.abc import Callable
+from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 from numpy.random import Generator
 
@@ -14,6 +15,8 @@ from counsel._arrays import Floats
 from counsel.model.policy import Policy
 from counsel.simulate.episodes import Episodes
 from counsel.simulate.simulator import Simulator
+
+_T = TypeVar("_T", bound=type)
 
 LIVE = ("advise", "observe", "finish")
 """The methods that run a learner live."""
@@ -41,8 +44,7 @@ class Move(NamedTuple):
     --------
     One decision of a drifting patient's nurse, who takes the advice:
 
-    >>> from counsel import UCBAD
-    >>> from counsel.worlds import make
+    >>> from counsel import UCBAD, make
     >>> problem = make("night-shift")
     >>> learner = UCBAD(problem.without_adherence(), groups=[0, 1, 2])
     >>> advice = learner.advise(0, 1)
@@ -81,12 +83,10 @@ class Learner(Protocol):
     @property
     def penalty(self) -> float:
         """The cost of a piece of advice."""
-        ...
 
     @property
     def policy(self) -> Policy:
         """The policy the learner would advise by now."""
-        ...
 
     def update(self, batch: Episodes) -> None:
         """Learn from whole episodes.
@@ -96,7 +96,6 @@ class Learner(Protocol):
         batch
             Episodes, as ``Simulator.play`` returns them.
         """
-        ...
 
     def advise(self, step: int, state: int) -> int:
         """Return the advice for one person at one step; the number of actions is silence.
@@ -113,7 +112,6 @@ class Learner(Protocol):
         int
             The advice.
         """
-        ...
 
     def observe(self, move: Move) -> None:
         """Store one decision; the learner learns from it when the episode ends.
@@ -123,7 +121,6 @@ class Learner(Protocol):
         move
             The decision.
         """
-        ...
 
     def finish(self, *, terminated: bool = False) -> None:
         """End the live episode and learn from it; without a decision nothing changes.
@@ -133,7 +130,6 @@ class Learner(Protocol):
         terminated
             Whether nothing more can happen in the state the episode led to.
         """
-        ...
 
 
 @runtime_checkable
@@ -141,8 +137,17 @@ class Explorer(Protocol):
     """A learner that plays other advice than its policy."""
 
     def explore(self, simulator: Simulator, *, episodes: int, rng: Generator) -> None:
-        """Play episodes and learn from them."""
-        ...
+        """Play episodes where most is uncertain, and learn from them.
+
+        Parameters
+        ----------
+        simulator
+            The world and the person.
+        episodes
+            The number of episodes.
+        rng
+            The generator of the episodes.
+        """
 
 
 @runtime_checkable
@@ -152,17 +157,72 @@ class Runner(Protocol):
     @property
     def can_run(self) -> bool:
         """Whether ``run`` does here what ``policy`` and ``update`` do in turn."""
-        ...
 
     def run(
         self, simulator: Simulator, *, best: float, episodes: int, every: int, rng: Generator
     ) -> tuple[Floats, Floats]:
-        """Play and learn; return each episode's gap to ``best`` and expected pieces of advice.
+        """Play and learn in one compiled loop, which ``learn`` uses if ``can_run``.
 
         The episodes, and the learner afterwards, are the same as with ``policy`` and ``update`` in
-        turn. The truth in the simulator is read to compute the return values only.
+        turn.
+
+        Parameters
+        ----------
+        simulator
+            The world and the person; the truth in it is read to compute value gaps only.
+        best
+            The value of the best policy, less the penalty.
+        episodes
+            The number of episodes to play.
+        every
+            The number of episodes between updates.
+        rng
+            The generator of the episodes.
+
+        Returns
+        -------
+        gaps : ndarray
+            The value gap of each episode's policy to ``best`` [episode].
+        pieces : ndarray
+            The expected pieces of advice of that policy [episode].
         """
-        ...
+
+
+@runtime_checkable
+class Resumable(Protocol):
+    """A learner whose state can be saved and restored."""
+
+    def state(self) -> dict[str, Any]:
+        """Return everything that was learnt, and the state of the generator.
+
+        Returns
+        -------
+        dict
+            Arrays, numbers and what JSON can hold.
+        """
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Continue from a state of a learner with the same settings.
+
+        Parameters
+        ----------
+        state
+            A state that ``state`` returned.
+        """
+
+
+def documented_by(*protocols: type) -> Callable[[_T], _T]:
+    """Return a class decorator: methods without a docstring have that of a protocol."""
+
+    def document(learner: _T) -> _T:
+        for protocol in protocols:
+            for name, described in vars(protocol).items():
+                method = vars(learner).get(name)
+                if not name.startswith("_") and method is not None and not method.__doc__:
+                    method.__doc__ = described.__doc__
+        return learner
+
+    return document
 
 
 def is_overridden(learner: object, owner: type, *names: str) -> bool:

@@ -6,7 +6,7 @@ what follows silence is taken to be what followed on average, whatever was advis
 """
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 import scipy.sparse as sp
@@ -23,18 +23,9 @@ from counsel.planning.solve import solve
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LearntPlan:
-    """A policy planned on the learnt model, and its value there.
+    """A policy for people, planned on the learnt model.
 
-    Attributes
-    ----------
-    value
-        The reward of an episode in the learnt model, not in truth.
-    advice_count
-        Pieces of advice in an episode in the learnt model, not in truth.
-    price
-        The price of a piece there, as in ``Plan``.
-    policy
-        The policy for people: states and actions are those of the problem.
+    Its value, advice count and price are those of an episode in the learnt model, not in truth.
     """
 
     value: float
@@ -43,25 +34,52 @@ class LearntPlan:
     policy: Policy
 
 
-def plan_on(
-    model: AdviceProblem,
-    shape: Shape,
+class ModelLearner(Protocol):
+    """A learner that can return its learnt model."""
+
+    shape: Shape
+
+    def model(self) -> AdviceProblem:
+        """Return the learnt model as a problem, with one state more that is the unknown."""
+
+
+def plan_on_model(
+    self: ModelLearner,
     *,
-    penalty: float | None,
-    budget: float | None,
-    hard: bool,
+    penalty: float | None = None,
+    budget: float | None = None,
+    hard: bool = False,
 ) -> LearntPlan:
-    """Plan on a learnt model, as ``solve``, for people in a world of this shape."""
+    """Plan on the learnt model: without limit, at a penalty or within a budget, as ``solve``.
+
+    Only advice that was tried is compared.
+
+    Parameters
+    ----------
+    penalty
+        The cost of a piece of advice, in units of reward; not with a budget.
+    budget
+        The expected pieces of advice per episode.
+    hard
+        Whether no episode may exceed the budget.
+
+    Returns
+    -------
+    LearntPlan
+        The policy, and its value in the learnt model.
+
+    Raises
+    ------
+    CounselError
+        If the limit is invalid.
+    """
+    model = self.model()
     plan = solve(model, penalty=penalty, budget=budget, hard=hard)
     policy = plan.policy
     if budget is not None and not hard:
         policy = silence_unexpected(model, policy)
-    return LearntPlan(
-        value=plan.value,
-        advice_count=plan.advice_count,
-        price=plan.price,
-        policy=_for_people(policy, shape),
-    )
+    policy = _for_people(policy, self.shape)
+    return LearntPlan(plan.value, plan.advice_count, plan.price, policy)
 
 
 class TransitionTable(NamedTuple):
@@ -95,6 +113,31 @@ class TransitionTable(NamedTuple):
         visits[never_silent, -1] = total[never_silent]
         return TransitionTable(visits, reward, row, self.then, self.times)
 
+    def world(self, ended: Bools, least: float, *, idle: bool = False) -> tuple[Kernel, Floats]:
+        """Return transitions and rewards, with one state more, the unknown, that is never left.
+
+        What was not seen leads there, and it pays ``least`` at every step. In ``ended`` [h, s]
+        nothing more can happen: there nothing changes. With ``idle`` a last state stands for that.
+        """
+        H, S, B = self.visits.shape
+        tried, size = self.visits > 0, S + 1 + idle
+        reward = np.full((H, size, B), least)
+        reward[:, S + 1 :] = 0.0
+        reward[:, :S][~tried & ended[:H, :, None]] = 0.0
+        reward[:, :S][tried] = self.reward[tried]
+        chance = self.times / self.visits.reshape(-1)[self.row]
+        h, sb = self.row // (S * B), self.row % (S * B)
+        added = np.arange(S * B, size * B)
+        matrices = []
+        for step in range(H):
+            here, lost = h == step, np.flatnonzero(~tried[step].reshape(-1))
+            to = np.where(ended[step, lost // B], lost // B, S)
+            rows = np.concatenate((sb[here], lost, added))
+            columns = np.concatenate((self.then[here], to, added // B))
+            data = np.concatenate((chance[here], np.ones(lost.size + added.size)))
+            matrices.append(sp.csr_matrix((data, (rows, columns)), shape=(size * B, size)))
+        return Kernel.from_sparse(matrices), reward
+
 
 def empirical_problem(
     table: TransitionTable, ended: Bools, least: float, start: Floats, *, idle: float = 0.0
@@ -103,66 +146,19 @@ def empirical_problem(
 
     Its actions are the advice and, last, to be left alone, which is what its person does unless
     advised, and its person always listens. One state more stands for the unknown: all advice that
-    was never tried leads there, and it pays ``least``.
-
-    Parameters
-    ----------
-    table
-        Counts and averages.
-    ended
-        Where nothing more can happen [h, s].
-    least
-        What the unknown pays at every step.
-    start
-        The chance to begin in each state, the unknown last.
-    idle
-        The chance to begin where all is over; another state more stands for that.
+    was never tried leads there, and it pays ``least`` at every step. In ``ended`` [h, s] nothing
+    more can happen. ``start`` is the chance to begin in each state, the unknown last, and ``idle``
+    the chance to begin where all is over; another state more stands for that.
     """
-    H, S, B = table.visits.shape
-    tried, extra = table.visits > 0, 1 + (idle > 0.0)
-    paid = np.full((H, S + extra, B), least)
-    paid[:, S + 1 :] = 0.0
-    paid[:, :S][~tried & ended[:H, :, None]] = 0.0
-    paid[:, :S][tried] = table.reward[tried]
-    chance = table.times / table.visits.reshape(-1)[table.row]
-    h, sb = table.row // (S * B), table.row % (S * B)
-    more, over = np.arange((S + 1) * B, (S + extra) * B), np.full((extra - 1) * B, S + 1)
-    matrices = []
-    for step in range(H):
-        here = h == step
-        rows, columns, data = fill_unknown(
-            sb[here], table.then[here], chance[here], tried[step], ended[step]
-        )
-        rows, columns = np.append(rows, more), np.append(columns, over)
-        entries = (np.append(data, np.ones(more.size)), (rows, columns))
-        matrices.append(sp.csr_matrix(entries, shape=((S + extra) * B, S + extra)))
-    allowed = np.ones((H, S + extra, B), dtype=np.bool_)
-    allowed[:, :S, :-1] = tried[..., :-1]
-    alone = np.zeros((S + extra, B))
+    H, S, _ = table.visits.shape
+    kernel, reward = table.world(ended, least, idle=idle > 0.0)
+    allowed = np.ones(reward.shape, dtype=np.bool_)
+    allowed[:, :S, :-1] = table.visits[..., :-1] > 0
+    alone = np.zeros(reward.shape[1:])
     alone[:, -1] = 1.0
-    law = np.append(start, np.full(extra - 1, idle))
-    mdp = MDP(Kernel.from_sparse(matrices), paid, horizon=H, start=law, allowed=allowed)
+    law = start if idle == 0.0 else np.append(start, idle)
+    mdp = MDP(kernel, reward, horizon=H, start=law, allowed=allowed)
     return AdviceProblem(mdp, Human(alone, 1.0))
-
-
-def fill_unknown(
-    rows: Ints, columns: Ints, chance: Floats, known: Bools, ended: Bools
-) -> tuple[Ints, Ints, Floats]:
-    """Complete the rows (state, choice) of one step so that each leads somewhere.
-
-    ``known`` [s, choice] says which were seen, ``ended`` [s] where nothing more can happen: there
-    nothing changes. All else that was not seen leads to the state after the last, the unknown,
-    which is never left.
-    """
-    n_states, choices = known.shape
-    lost = np.flatnonzero(~known.reshape(-1))
-    to = np.where(ended[lost // choices], lost // choices, n_states)
-    beyond = np.arange(n_states * choices, (n_states + 1) * choices)
-    return (
-        np.concatenate((rows, lost, beyond)),
-        np.concatenate((columns, to, np.full(choices, n_states))),
-        np.concatenate((chance, np.ones(lost.size + choices))),
-    )
 
 
 def _for_people(policy: Policy, shape: Shape) -> Policy:

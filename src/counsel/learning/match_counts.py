@@ -6,10 +6,7 @@ then has probability π + λ (1 − π), so matches are counted in one bin for e
 and the least bound holds.
 """
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
 from counsel._arrays import Floats, Ints, layers
 from counsel.errors import CounselError
@@ -20,22 +17,15 @@ from counsel.model.problem import Setting
 
 
 class MatchCounts:
-    """Counts of matches, the bounds they give, and the plan for these bounds.
-
-    Attributes
-    ----------
-    groups
-        Which pairs share one adherence, and their places in the plan.
-    belief
-        Counts and upper bounds of each bin.
-    plan
-        The plan for the bounds.
-    """
+    """Counts of matches, the bounds they give, and the plan for these bounds."""
 
     def __init__(self, setting: Setting, *, penalty: float, may_repel: bool = False) -> None:
         self._n_actions = setting.policy.shape[2]
-        own, group = _equal_layers(layers(setting.policy), _fewest_layers(setting.groups))
-        own_lsa, group_lsa = np.ascontiguousarray(own, dtype=np.float64), np.asarray(group)
+        group = setting.groups
+        if (group == group[:1]).all():
+            group = group[:1]
+        own, group_lsa = np.broadcast_arrays(layers(setting.policy), group)
+        own_lsa = np.ascontiguousarray(own, dtype=np.float64)
         rest_lsa = np.empty(own_lsa.shape)
         sum_others(own_lsa, rest_lsa)
         allowed = layers(setting.mdp.allowed)
@@ -120,17 +110,6 @@ class MatchCounts:
         if not groups.shares_lift:
             lift = (low - groups.own_of_cell) / groups.rest_of_cell
         return lift
-
-
-def _equal_layers(*tables: NDArray[Any]) -> list[NDArray[Any]]:
-    """Give tables [layer, …] as many layers as the longest has."""
-    most = max(len(table) for table in tables)
-    return [np.broadcast_to(table, (most, *table.shape[1:])) for table in tables]
-
-
-def _fewest_layers(view_hsa: Ints) -> Ints:
-    """Return the one layer of groups that are the same at every step, else all."""
-    return view_hsa[:1] if (view_hsa == view_hsa[:1]).all() else view_hsa
 
 
 def _firsts(groups: Ints, count: int) -> Ints:

@@ -6,11 +6,10 @@ probability: low + (high − low) · max{q : n kl(r̂, q) ≤ level}. The bounds
 random variable in [0, 1], not only for yes and no: given X in [0, 1] with mean μ, the expectation
 of (q/μ)^X ((1−q)/(1−μ))^(1−X) is at most 1, as the exponential is convex. (The third line of
 ``Theory`` needs yes and no, so with that bound rewards are bounded by ``KL`` at the same δ.)
-Adherence and rewards each fail with probability δ, both together with 2 δ at most. That the bound
-of ``KL(delta=…)`` holds at all n at once needs ∫ q^k (1−q)^(n−k) dq ≥ p^k (1−p)^(n−k) / (n+1) also
-for k that are not whole: the n-th root of the integrand is concave in q and so lies above a tent.
-
-Where nothing more can happen nothing is paid, and that is known.
+Adherence and rewards fail together with probability 2 δ at most. That the bound of ``KL(delta=…)``
+holds at all n at once needs ∫ q^k (1−q)^(n−k) dq ≥ p^k (1−p)^(n−k) / (n+1) also for k that are not
+whole: the n-th root of the integrand is concave in q and so lies above a tent. Where nothing more
+can happen nothing is paid, and that is known.
 """
 
 import numpy as np
@@ -22,13 +21,7 @@ from counsel.model.problem import Setting
 
 
 class OptimisticRewards:
-    """Totals of the rewards of each action [layer, s, a]; one layer where none is declared.
-
-    Attributes
-    ----------
-    times, paid
-        How often each action was taken and its total reward, in units of the range.
-    """
+    """How often each action [layer, s, a] was taken, and its total reward in units of the range."""
 
     def __init__(self, setting: Setting, bound: Bound) -> None:
         if setting.reward_range is None:

@@ -1,12 +1,10 @@
 """A population: people who are advised one by one, each believed to be like the others at first.
 
-The world is known; habits and lifts are learnt from what people do, of each person and of all of
-them together (``estimate/person.py``). Each person is advised by the best plan for what is believed
-of them, with an optimistic lift (UCB-AD) or a drawn one (Thompson sampling). A plan is renewed when
-the decisions of the person, or of everybody, have grown by a tenth.
-
-The service runs this learner: an adviser of ``counsel serve`` is a population whose counts are
-read from the database.
+The world is known; habits and lifts are learnt from what people do (``estimate/person.py``). Each
+person is advised by the best plan for the estimate of them, with an optimistic lift (UCB-AD) or a
+drawn one (Thompson sampling). A plan is renewed when the decisions of the person, or of everybody,
+have grown by a tenth. An adviser of ``counsel serve`` is a population whose counts are read from
+the database.
 
 *Must-say* advice is given wherever its state is met, whatever the limit. To the planner such a
 state is one where the person acts as they do when advised so, and nothing more can be said.
@@ -19,20 +17,14 @@ from typing import Any
 import numpy as np
 from numpy.random import Generator
 
-from counsel._arrays import (
-    Bools,
-    Floats,
-    brief,
-    check_rng,
-    generator_from,
-    layers,
-    unlayered,
-    whole,
-)
+from counsel._arrays import Bools, Floats, check_rng, layers, unlayered, whole
 from counsel.errors import CounselError
 from counsel.estimate.people_counts import DecisionCounts, PeopleCounts
 from counsel.estimate.person import PersonEstimate, PersonModel
-from counsel.learning.learner import Move
+from counsel.learning.arguments import read_setting, shared_parameters
+from counsel.learning.learner import Learner, Move, Resumable, documented_by
+from counsel.learning.live_play import EpisodeBuffer
+from counsel.learning.saved_state import SavedState
 from counsel.model.human import Human
 from counsel.model.policy import Policy
 from counsel.model.problem import AdviceProblem, Setting
@@ -73,18 +65,9 @@ class Limit:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PersonPlan:
-    """A plan for one person, and what it rests on.
+    """The best plan for the estimate of one person, and the problem it solves.
 
-    Attributes
-    ----------
-    estimate
-        What was believed of the person.
-    problem
-        The world with that person in it.
-    plan
-        The best plan for them.
-    decisions
-        Decisions of this person, and of everybody, that were counted when the plan was made.
+    ``decisions`` counts those of this person and of everybody when the plan was made.
     """
 
     estimate: PersonEstimate
@@ -123,9 +106,7 @@ class Population:
 
     >>> import numpy as np
     >>> import counsel
-    >>> from counsel.learning.population import Population
-    >>> from counsel.worlds import make
-    >>> problem = make("ward")
+    >>> problem = counsel.make("ward")
     >>> population = Population(problem.without_adherence(), knows_habit=True)
     >>> population.estimate(2).lift.round(2).tolist()
     [0.5, 0.5, 0.5]
@@ -146,12 +127,7 @@ class Population:
     _silent: Bools = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        if not isinstance(self.setting, Setting):
-            raise CounselError(
-                f"setting is {brief(self.setting)}; give problem.without_adherence(): "
-                "a learner must not see more"
-            )
-        if self.setting.reward_range is not None:
+        if read_setting(self.setting).reward_range is not None:
             raise CounselError("a population needs rewards that are known; UCBAD learns them")
         policy = self.setting.policy
         if self.knows_habit and np.ptp(policy, axis=0).any():
@@ -163,6 +139,7 @@ class Population:
         self._silent = np.zeros(policy.shape[1], dtype=np.bool_)
         self._silent[self._check_must_say()] = True
 
+    @shared_parameters
     def learner(
         self,
         person: int,
@@ -178,19 +155,10 @@ class Population:
         ----------
         person
             The person's number, 0 or more.
-        penalty
-            What each piece of advice costs, in units of reward; not with a budget.
-        budget
-            The most pieces of advice per episode; not with a penalty.
         hard
             Whether no episode may exceed the budget; otherwise it is met on average.
         rng
             The source of randomness for Thompson sampling and for policies that draw.
-
-        Returns
-        -------
-        PersonLearner
-            A learner that ``learn`` runs.
 
         Raises
         ------
@@ -203,7 +171,7 @@ class Population:
         return PersonLearner(self, whole("person", person, least=0), limit, rng)
 
     def estimate(self, person: int, rng: Generator | None = None) -> PersonEstimate:
-        """Return what is believed of a person.
+        """Return the habit of a person, the lift of each advice, and the lift that plans use.
 
         Parameters
         ----------
@@ -211,51 +179,30 @@ class Population:
             The person's number; one who was never observed is believed to be like everybody.
         rng
             The source of Thompson sampling's draws.
-
-        Returns
-        -------
-        PersonEstimate
-            The habit, the lift of each advice, and the lift that plans are made with.
         """
         return self._model.estimate(*self.counts_of(person), rng)
 
     def counts_of(self, person: int) -> tuple[DecisionCounts, DecisionCounts]:
-        """Return what a person did, and what everybody did.
+        """Return what a person did, and what everybody did, as arrays [s, a].
 
         Parameters
         ----------
         person
             The person's number.
-
-        Returns
-        -------
-        own, everybody : DecisionCounts
-            Arrays [s, a].
         """
         return self.counts.arrays(person, self.setting.mdp.n_states, self.setting.mdp.n_actions)
 
     def population_lift(self) -> tuple[Floats, Floats]:
-        """Return the lift of each advice over all people, and how many pieces could have moved one.
-
-        Returns
-        -------
-        lift, exposure : ndarray
-            [b] each.
-        """
+        """Return the lift [b] of each advice over all people, and its exposure [b]."""
         return self._model.population_lift(self.counts_of(NOBODY)[1])
 
     def problem(self, estimate: PersonEstimate) -> AdviceProblem:
-        """Return the world with a person as believed; must-say advice is part of what they do.
+        """Return the world with a person; must-say advice is part of what they do.
 
         Parameters
         ----------
         estimate
-            What is believed of the person.
-
-        Returns
-        -------
-        AdviceProblem
-            What plans are made on.
+            The estimate of the person.
         """
         mdp = self.setting.mdp
         allowed = layers(mdp.allowed)  # [layer, s, a]: one layer where masks do not change
@@ -273,7 +220,7 @@ class Population:
         return AdviceProblem(mdp, Human(unlayered(habit), lift=unlayered(lift)))
 
     def plan(self, person: int, limit: Limit, rng: Generator | None = None) -> PersonPlan:
-        """Return the best plan for what is believed of a person.
+        """Return the best plan for the estimate of a person.
 
         Parameters
         ----------
@@ -283,34 +230,14 @@ class Population:
             What advice may cost.
         rng
             The source of Thompson sampling's draws.
-
-        Returns
-        -------
-        PersonPlan
-            The plan, and what it rests on.
         """
         decisions = self.counts.decisions(person)
-        return self.plan_for(self.estimate(person, rng), limit, decisions)
+        return self._plan_for(self.estimate(person, rng), limit, decisions)
 
-    def plan_for(
+    def _plan_for(
         self, estimate: PersonEstimate, limit: Limit, decisions: tuple[int, int]
     ) -> PersonPlan:
-        """Return the best plan for an estimate.
-
-        Parameters
-        ----------
-        estimate
-            What is believed of the person.
-        limit
-            What advice may cost.
-        decisions
-            Decisions of the person, and of everybody, that the estimate rests on.
-
-        Returns
-        -------
-        PersonPlan
-            The plan, and what it rests on.
-        """
+        """Return the best plan for an estimate that rests on so many decisions."""
         problem = self.problem(estimate)
         plan = solve(
             problem,
@@ -334,7 +261,7 @@ class Population:
         return self._silent if self._silent.any() else None
 
     def has_moved(self, decisions: tuple[int, int], person: int) -> bool:
-        """Return whether so much was observed since a plan was made that it is to be renewed.
+        """Return whether a plan is to be renewed: decisions have grown, or were taken out.
 
         Parameters
         ----------
@@ -342,11 +269,6 @@ class Population:
             ``PersonPlan.decisions`` of the plan.
         person
             The person's number.
-
-        Returns
-        -------
-        bool
-            True as well when decisions were taken out since.
         """
         own, everybody = self.counts.decisions(person)
         was_own, was_everybody = decisions
@@ -369,18 +291,12 @@ class Population:
         return list(self.must_say)
 
 
-class PersonLearner:
-    """Advises one person of a population; ``Population.learner`` makes it.
+_ESTIMATE = tuple(field.name for field in fields(PersonEstimate))
 
-    Attributes
-    ----------
-    population
-        What is known of everybody.
-    person
-        The person's number.
-    penalty, budget
-        What advice may cost.
-    """
+
+@documented_by(Learner, Resumable)
+class PersonLearner:
+    """Advises one person of a population; ``Population.learner`` makes it."""
 
     def __init__(
         self, population: Population, person: int, limit: Limit, rng: Generator | None
@@ -394,28 +310,16 @@ class PersonLearner:
         self.episode = 0
         self._limit = limit
         self._plan: PersonPlan | None = None
-        self._moves: list[Move] = []
+        self._buffer = EpisodeBuffer(population.setting.policy.shape[2])
+        self._saved = SavedState(self, self._buffer)
 
     @property
     def policy(self) -> Policy:
-        """What to advise now: the best policy for what is believed of the person."""
         if self._plan is None or self.population.has_moved(self._plan.decisions, self.person):
             self._plan = self.population.plan(self.person, self._limit, self.rng)
         return self._plan.plan.policy
 
     def update(self, batch: Episodes) -> None:
-        """Learn from whole episodes of the person.
-
-        Parameters
-        ----------
-        batch
-            What ``Simulator.play`` returned.
-
-        Raises
-        ------
-        CounselError
-            If the episodes do not fit the sizes of the problem.
-        """
         H, S, A = self.population.setting.policy.shape
         batch.check_fits(H, S, A)
         cells = np.stack((batch.state, batch.advice, batch.action)).astype(np.int64)
@@ -426,97 +330,34 @@ class PersonLearner:
         self.episode += len(batch)
 
     def advise(self, step: int, state: int) -> int:
-        """Return the advice for the person at one step.
-
-        Parameters
-        ----------
-        step
-            The step in the episode, from 0.
-        state
-            The state the person is in.
-
-        Returns
-        -------
-        int
-            The advice; the number of actions is silence.
-        """
         policy = self.policy
-        spent = sum(move.advice < policy.n_actions for move in self._moves)
+        spent = int((self._buffer.table()[:, 2] < policy.n_actions).sum())
         return policy.draw(step, state, self.rng, pieces_left=policy.left_after(spent))
 
     def observe(self, move: Move) -> None:
-        """Note what the person did and what came of it.
-
-        Parameters
-        ----------
-        move
-            One decision; it is learnt from when the episode ends.
-        """
-        self._moves.append(move)
+        self._buffer.add(move)
 
     def finish(self, *, terminated: bool = False) -> None:
-        """End an episode and learn from it; without anything observed nothing changes.
-
-        Parameters
-        ----------
-        terminated
-            Whether nothing more can happen; of no consequence here, where the world is known.
-
-        Raises
-        ------
-        CounselError
-            If a move that was observed is out of range; the episode is then forgotten.
-        """
-        moves, self._moves = self._moves, []
-        if moves:
-            self.update(_episode_of(moves, self.population.setting.policy.shape[2]))
+        self._buffer.finish(self.update, terminated=terminated)
 
     def state(self) -> dict[str, Any]:
-        """Return all that was learnt, of everybody: what ``restore`` needs to continue from here.
-
-        Returns
-        -------
-        dict
-            Arrays and numbers.
-        """
         A = self.population.setting.policy.shape[2]
         cells = [
             (person, state, A if advice is None else advice, action, times)
             for person, counts in self.population.counts.people.items()
             for (state, advice, action), times in counts.cells.items()
         ]
-        chance = {} if self.rng is None else {"chance": self.rng.bit_generator.state}
         plan: dict[str, Any] = {"planned": self._plan is not None}
         if self._plan is not None:
-            plan |= {f"plan_{f.name}": getattr(self._plan.estimate, f.name) for f in _FIELDS}
+            plan |= {f"plan_{name}": getattr(self._plan.estimate, name) for name in _ESTIMATE}
             plan["plan_decisions"] = np.array(self._plan.decisions)
-        return (
-            chance
-            | plan
-            | {
-                "episode": self.episode,
-                "counts": np.array(cells, dtype=np.int64).reshape(-1, 5),
-                "moves": np.array(self._moves, dtype=np.float64).reshape(-1, 6),
-            }
-        )
+        counts = np.array(cells, dtype=np.int64).reshape(-1, 5)
+        return self._saved.state() | plan | {"counts": counts}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Continue from a state that a learner with the same settings had.
-
-        Parameters
-        ----------
-        state
-            What ``state`` returned.
-
-        Raises
-        ------
-        CounselError
-            If the state is of a problem with other sizes.
-        """
         _, S, A = self.population.setting.policy.shape
         counts = state["counts"]
-        highest = counts.max(axis=0, initial=0) if len(counts) else np.zeros(5, np.int64)
-        lowest = counts.min(axis=0, initial=0) if len(counts) else np.zeros(5, np.int64)
+        highest, lowest = counts.max(axis=0, initial=0), counts.min(axis=0, initial=0)
         if (lowest < 0).any() or highest[1] >= S or highest[2] > A or highest[3] >= A:
             raise CounselError(
                 f"the counts reach state {highest[1]} and action {highest[3]}; this problem has "
@@ -526,32 +367,9 @@ class PersonLearner:
         for person, cell_state, advice, action, times in counts.tolist():
             heard = None if advice == A else advice
             self.population.counts.add(person, (cell_state, heard, action), times)
-        if self.rng is not None:
-            self.rng = generator_from(state["chance"])
-        self.episode = int(state["episode"])
-        self._moves = [
-            Move(int(h), int(s), int(b), int(a), r, int(t)) for h, s, b, a, r, t in state["moves"]
-        ]
+        self._saved.restore(state)
         self._plan = None
         if state["planned"]:
-            estimate = PersonEstimate(**{f.name: state[f"plan_{f.name}"] for f in _FIELDS})
+            estimate = PersonEstimate(*(state[f"plan_{name}"] for name in _ESTIMATE))
             own, everybody = state["plan_decisions"].tolist()
-            self._plan = self.population.plan_for(estimate, self._limit, (own, everybody))
-
-
-_FIELDS = fields(PersonEstimate)
-
-
-def _episode_of(moves: list[Move], n_actions: int) -> Episodes:
-    """Return the moves of one episode as a batch of one."""
-    _, state, advice, action, reward, next_state = (np.array(c) for c in zip(*moves, strict=True))
-    return Episodes(
-        first=np.array([0, len(moves)]),
-        state=state.astype(np.int32),
-        advice=advice.astype(np.int16),
-        action=action.astype(np.int16),
-        reward=reward.astype(np.float64),
-        next_state=next_state.astype(np.int32),
-        terminated=np.array([False]),
-        defer=n_actions,
-    )
+            self._plan = self.population._plan_for(estimate, self._limit, (own, everybody))

@@ -37,7 +37,6 @@ class AdvicePlan(Protocol):
     @property
     def pull(self) -> Floats:
         """The lifts, or their upper ends, as one row that can be written to."""
-        ...
 
     @property
     def push(self) -> Floats | None:
@@ -45,27 +44,21 @@ class AdvicePlan(Protocol):
 
         They are NaN where an end is of no use.
         """
-        ...
 
     def aligned(self, table_lsa: NDArray[_T]) -> NDArray[_T]:
         """Return the numbers of a table [layer, s, a] in the order of ``pull``."""
-        ...
 
     def lifts(self) -> Floats:
         """Return the lifts [s, a] or [h, s, a]; 0 for advice that is left out."""
-        ...
 
     def set_rewards(self, reward_lsa: Floats) -> None:
         """Replace the rewards [layer, s, a]."""
-        ...
 
     def advise(self) -> Advice:
         """Plan; return the advice [h, s]. Cells that cannot occur stay silent."""
-        ...
 
     def cell_plan(self) -> CellPlan | None:
         """Return the arrays of the plan for compiled loops; None where all cells are planned."""
-        ...
 
 
 def plan_for(mdp: MDP, own_lsa: Floats, *, penalty: float) -> AdvicePlan:

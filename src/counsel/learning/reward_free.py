@@ -2,9 +2,8 @@
 
 Only the sizes of the problem, which advice may be given and the range of rewards are known
 (``problem.shape``). These learners play where most is uncertain, whatever the goal, and then plan
-for any penalty and any budget on what they learnt. Rewards count in units of their range inside, so
-that ε and penalties are in the user's units and a world paid in cents stops when one paid in euros
-does.
+for any penalty and any budget. Inside, rewards are in units of their range, so a world paid in
+cents stops when one paid in euros does.
 """
 
 import math
@@ -17,9 +16,9 @@ from numpy.typing import ArrayLike
 
 from counsel._arrays import Floats, check_rng, index_in, layers, positive, sealed
 from counsel.learning.arguments import read_limit, read_rewards, read_shape
-from counsel.learning.episode_buffer import EpisodeBuffer
-from counsel.learning.learner import Move
-from counsel.learning.learnt_model import LearntPlan, plan_on
+from counsel.learning.learner import Explorer, Learner, Move, Resumable, documented_by
+from counsel.learning.learnt_model import plan_on_model
+from counsel.learning.live_play import EpisodeBuffer
 from counsel.learning.saved_state import SavedState
 from counsel.learning.starts_and_ends import StartsAndEnds
 from counsel.model.policy import Advice, Policy
@@ -29,14 +28,9 @@ from counsel.simulate.episodes import Episodes
 from counsel.simulate.simulator import Simulator
 
 
+@documented_by(Learner, Explorer, Resumable)
 class RewardFreeLearner(metaclass=ABCMeta):
-    """Explores first, and plans for any penalty or budget afterwards.
-
-    Attributes
-    ----------
-    episode
-        The number of episodes so far.
-    """
+    """Explores first, and plans for any penalty or budget afterwards."""
 
     def __init__(  # noqa: PLR0913 (the settings of the theorem)
         self,
@@ -73,24 +67,24 @@ class RewardFreeLearner(metaclass=ABCMeta):
 
     @abstractmethod
     def explore(self, simulator: Simulator, *, episodes: int, rng: Generator) -> None:
-        """Play episodes where most is uncertain, drawn from ``rng``, and learn from them."""
+        pass
 
     @abstractmethod
     def update(self, batch: Episodes) -> None:
-        """Learn from whole episodes, whoever played them."""
+        pass
 
     @abstractmethod
     def advise(self, step: int, state: int) -> int:
         """Return the most uncertain advice: what to try next."""
 
+    @abstractmethod
+    def model(self) -> AdviceProblem:
+        """Return the learnt model as a problem, with one state more that is the unknown."""
+
     @property
     @abstractmethod
     def uncertainty(self) -> float:
         """W_1 at the start, capped at H; small when every policy can be evaluated."""
-
-    @abstractmethod
-    def model(self) -> AdviceProblem:
-        """Return the learnt model as a problem, with one state more that is the unknown."""
 
     @abstractmethod
     def best_advice(self, penalty: float) -> Advice:
@@ -101,21 +95,15 @@ class RewardFreeLearner(metaclass=ABCMeta):
         """Return whether compiled loops can trust the growing arrays of a saved state."""
 
     def observe(self, move: Move) -> None:
-        """Store one decision; the learner learns from it when the episode ends."""
         self._buffer.add(move)
 
     def finish(self, *, terminated: bool = False) -> None:
-        """End the live episode and learn from it; without a decision nothing changes."""
-        episode = self._buffer.take_episode(terminated=terminated)
-        if episode is not None:
-            self.update(episode)
+        self._buffer.finish(self.update, terminated=terminated)
 
     def state(self) -> dict[str, Any]:
-        """Return everything that was learnt, and the state of the generator."""
         return self._saved.state()
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Continue from a state of a learner with the same settings."""
         self._saved.restore(state, self._is_consistent)
         self._policy = None
 
@@ -139,40 +127,10 @@ class RewardFreeLearner(metaclass=ABCMeta):
         threshold = self.epsilon / span / (2.0 * (1.0 + self.most_penalty / span))
         return W + 4.0 * math.e * math.sqrt(W) <= threshold
 
-    def plan(
-        self, *, penalty: float | None = None, budget: float | None = None, hard: bool = False
-    ) -> LearntPlan:
-        """Plan on the learnt model: without limit, at a penalty or within a budget, as ``solve``.
-
-        Parameters
-        ----------
-        penalty
-            The cost of a piece of advice, in units of reward; not with a budget.
-        budget
-            The expected pieces of advice per episode.
-        hard
-            Whether no episode may exceed the budget.
-
-        Returns
-        -------
-        LearntPlan
-            The policy, and its value in the learnt model.
-
-        Raises
-        ------
-        CounselError
-            If the limit is invalid.
-        """
-        return plan_on(self.model(), self.shape, penalty=penalty, budget=budget, hard=hard)
+    plan = plan_on_model
 
     def frontier(self) -> Frontier:
-        """Return the value of every number of pieces of advice in the learnt model.
-
-        Returns
-        -------
-        Frontier
-            The frontier of ``model()``.
-        """
+        """Return the value of every number of pieces of advice in the learnt model."""
         return frontier(self.model())
 
     @property

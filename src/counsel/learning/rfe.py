@@ -1,32 +1,28 @@
 """RFE: explore without a goal, then plan for every penalty and budget (algorithms 2 and 3).
 
-Setting: environment 2. Nothing is known but the sizes of the problem, which advice may be given and
-the range of rewards (``problem.shape``). The machine sees state, advice, action, reward and next
-state. With n the times advice b was given at step h in state s, and B = A + 1 (with silence),
+Setting: environment 2. Nothing is known but ``problem.shape``. The machine sees state, advice,
+action, reward and next state. With n the times advice b was given at step h in state s, and
+B = A + 1 (with silence),
 
     W_h(s, b) = min(H, c 16 H² φ(n) / n + (1 + 1/H) Σ_t p̂_h(t | s, b) max_b' W_{h+1}(t, b'))
     φ(n) = 6 log(4 e S B H / (ε δ)) + S log(8 e (n + 1))
 
 measures what is uncertain from there on. Exploration may stop when W_1 + 4 e √W_1 at the start is
 at most ε / (2 (1 + β)), β the largest penalty that will be asked for; then with probability 1 − δ
-(and c = 1) the policy planned on what was seen is ε-optimal for every penalty up to β (Theorem 2;
-of order H⁵ S² A / ε² episodes).
+(and c = 1) the plan is ε-optimal for every penalty up to β (Theorem 2).
 
 Deviates
 --------
-* The paper's listing never explores silence, so its value would never be known: B counts it.
-* The paper explores by the capped W and a policy held for a whole batch. At its own scale W sits at
-  the cap almost everywhere, so ties decide, and a held policy repeats itself. Here exploration
-  follows the uncapped W, a pair never seen counting as more than anything seen, with φ(n) / n from
-  the live counts; p̂ and what lies ahead are refreshed at updates; ties are broken at random. The
-  capped W is for the stopping rule and for ``uncertainty``.
-* The threshold: the paper has ε/H in the listing and ε/(2H) in the proof.
-* Without a stopping rule ε is 1 in φ; with one it is counted in units of the range of rewards.
+The reasons are in ``docs/explanation/exploring.md``.
+
+* Silence is explored too: B counts it.
+* Exploration follows the uncapped W, with φ(n) / n from the live counts, and a pair never seen
+  counts as more than anything seen; p̂ and what lies ahead are refreshed at updates, and ties are
+  broken at random. The capped W is for the stopping rule and for ``uncertainty``.
+* The threshold of the stopping rule; ε is 1 in φ without one, else in units of the reward range.
 * Where the first state is drawn, its law is one row more of W, seen in every episode.
 * Planning compares only advice that was tried, and only where silence was tried too; elsewhere it
-  is silent, and what follows is taken to be what followed on average. (The paper lets what was
-  never tried lead anywhere: on Car Driving, where a quarter of the rows is seen, that or comparing
-  advice with nothing costs 1.3 to 3 times as much.)
+  is silent, and what follows is taken to be what followed on average.
 * An episode's end is a state where nothing is uncertain any more, once it was reported as such.
 * Rewards that are known enter as Σ_a P̂(a | advice) r(s, a); else their averages do.
 """
@@ -40,6 +36,7 @@ from numpy.random import Generator
 from counsel._arrays import Floats, Ints
 from counsel.learning._rfe_kernels import (
     UNSEEN,
+    RowCounts,
     SortedTransitions,
     clipped_uncertainty,
     explore,
@@ -47,7 +44,7 @@ from counsel.learning._rfe_kernels import (
     phi,
     plan_tried_advice,
 )
-from counsel.learning.arguments import allowed_with_silence
+from counsel.learning.arguments import allowed_with_silence, shared_parameters
 from counsel.learning.learner import LIVE, is_overridden
 from counsel.learning.learnt_model import TransitionTable, empirical_problem
 from counsel.learning.live_play import play_live
@@ -58,6 +55,7 @@ from counsel.simulate.episodes import Episodes
 from counsel.simulate.simulator import Simulator
 
 
+@shared_parameters
 class RFE(RewardFreeLearner):
     """Explores first, and plans for any penalty or budget afterwards.
 
@@ -66,24 +64,10 @@ class RFE(RewardFreeLearner):
 
     Parameters
     ----------
-    shape
-        The sizes of the problem: ``problem.shape``.
-    rng
-        The generator that breaks ties.
-    delta
-        The probability of failure, between 0 and 1.
-    epsilon
-        The accuracy of the plan, in units of reward; without it exploration never stops by itself.
-    most_penalty
-        The largest penalty that will be planned for.
     scale
         The factor of the bonus: 1 in theory, 0.1 in the paper's experiments.
-    reward
-        Rewards of the person's actions, if they are known: [s, a] or [h, s, a].
     penalty
         The cost of a piece of advice in ``policy``, in units of reward; not with a budget.
-    budget
-        The expected pieces of advice per episode of ``policy``; not with a penalty.
 
     Raises
     ------
@@ -96,8 +80,7 @@ class RFE(RewardFreeLearner):
     a map where the best flight takes two pieces of advice.
 
     >>> from numpy.random import default_rng
-    >>> from counsel import Simulator, evaluate, learn
-    >>> from counsel.worlds import make
+    >>> from counsel import Simulator, evaluate, learn, make
     >>> problem = make("flappy-bird-budget/greedy")
     >>> learner = RFE(problem.shape, rng=default_rng(1))
     >>> *_, last = learn(learner, Simulator(problem), episodes=500, every=50, rng=default_rng(0))
@@ -127,6 +110,11 @@ class RFE(RewardFreeLearner):
         self._saved.add(self, {"_key": "_key", "_times": "_times"}, growing=True)
         self._rows = _sort_by_row(self._key, self._times, S)
 
+    @property
+    def _counts(self) -> RowCounts:
+        tables = self._visits, self._actions, self._reward_sum, self._ahead
+        return RowCounts(*tables, self._allowed, self._ends.ended, *self._bonus)
+
     def explore(self, simulator: Simulator, *, episodes: int, rng: Generator) -> None:
         if is_overridden(self, RFE, "update", *LIVE):
             play_live(self, simulator, episodes=episodes, rng=rng)
@@ -134,19 +122,8 @@ class RFE(RewardFreeLearner):
         H = self.shape.horizon
         for u_nw in simulator.batches(episodes, rng):
             key = np.empty(len(u_nw) * H, dtype=np.int64)
-            explore(
-                simulator.scene,
-                u_nw,
-                self.rng.random((len(u_nw), H)),
-                self._bonus,
-                self._allowed,
-                self._ahead,
-                self._visits,
-                self._actions,
-                self._reward_sum,
-                self._ends.starts,
-                key,
-            )
+            ties = self.rng.random((len(u_nw), H))
+            explore(simulator.scene, u_nw, ties, self._counts, self._ends.starts, key)
             self._count_transitions(key)
         self._look_ahead(episodes)
 
@@ -173,9 +150,7 @@ class RFE(RewardFreeLearner):
         return int(self.rng.choice(np.flatnonzero(value == value.max())))
 
     def _look_ahead(self, episodes: int) -> None:
-        look_ahead(
-            self._rows, self._visits, self._bonus, self._allowed, self._ends.ended, self._ahead
-        )
+        look_ahead(self._rows, self._counts)
         self.episode += episodes
         self._policy = None
 
@@ -208,20 +183,12 @@ class RFE(RewardFreeLearner):
         if self.episode == 0:
             return float(self.shape.horizon)
         most = np.empty((self.shape.horizon + 1, self.shape.n_states))
-        clipped_uncertainty(
-            self._rows, self._visits, self._bonus, self._allowed, self._ends.ended, most
-        )
+        clipped_uncertainty(self._rows, self._counts, most)
         n, (scale, base) = max(1, self.episode), self._bonus
         return self._ends.uncertainty(most[0], scale * phi(float(n), base, self.shape.n_states) / n)
 
     def expected_reward(self) -> Floats:
-        """Return the rewards r̂^M of what was seen.
-
-        Returns
-        -------
-        ndarray
-            [h, s, b], silence last; 0 where nothing was seen.
-        """
+        """Return the rewards r̂^M [h, s, b] of what was seen, silence last; 0 elsewhere."""
         n = np.maximum(self._visits, 1)
         if self.reward is None:
             return self._reward_sum / n
@@ -231,28 +198,15 @@ class RFE(RewardFreeLearner):
     def best_advice(self, penalty: float) -> Advice:
         H, S, A = self._sizes
         advice: Advice = np.full((H, S), A, dtype=np.int16)
-        plan_tried_advice(
-            self._rows,
-            self._visits,
-            self._actions,
-            self._known_reward,
-            self._reward_sum,
-            self._ends.ended,
-            self.shape.reward_range[0],
-            penalty,
-            advice,
-        )
+        least = self.shape.reward_range[0]
+        plan_tried_advice(self._rows, self._counts, self._known_reward, least, penalty, advice)
         return advice
 
     def model(self) -> AdviceProblem:
         """Return what was learnt as a problem that ``solve`` and ``frontier`` take.
 
-        Returns
-        -------
-        AdviceProblem
-            Its actions are the advice and, last, to be left alone, which is what its person does
-            unless advised, and its person always listens. One state more stands for the unknown:
-            all advice that was never tried leads there, and it pays the least there is.
+        Its actions are the advice and, last, to be left alone; its person always listens. Untried
+        advice leads to one state more, the unknown, which pays the least there is.
         """
         S = self.shape.n_states
         row, then = self._key // S, self._key % S

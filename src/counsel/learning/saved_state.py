@@ -4,19 +4,18 @@ from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.random import Generator
 
 from counsel._arrays import generator_from
 from counsel.errors import CounselError
-from counsel.learning.episode_buffer import EpisodeBuffer
+from counsel.learning.live_play import EpisodeBuffer
 
 Check = Callable[[dict[str, Any]], bool]
 
 
-class SeededLearner(Protocol):
-    """A learner with a generator of its own."""
+class SavedLearner(Protocol):
+    """A learner that counts episodes, with a generator of its own or None."""
 
-    rng: Generator
+    rng: Any
     episode: int
 
 
@@ -26,7 +25,7 @@ class SavedState:
     Arrays belong to the learner or to its components, which register them with ``add``.
     """
 
-    def __init__(self, learner: SeededLearner, buffer: EpisodeBuffer) -> None:
+    def __init__(self, learner: SavedLearner, buffer: EpisodeBuffer) -> None:
         self._learner, self._buffer = learner, buffer
         self._owner: dict[str, tuple[object, str]] = {}
         self._growing: set[str] = set()
@@ -43,23 +42,25 @@ class SavedState:
 
     def state(self) -> dict[str, Any]:
         """Return copies of all arrays, by name, and the rest of the state."""
+        rng = self._learner.rng
         return {
             **{name: getattr(*field).copy() for name, field in self._owner.items()},
+            **({} if rng is None else {"chance": rng.bit_generator.state}),
             "episode": self._learner.episode,
-            "chance": self._learner.rng.bit_generator.state,
             "moves": self._buffer.table(),
         }
 
-    def restore(self, state: dict[str, Any], is_consistent: Check) -> None:
+    def restore(self, state: dict[str, Any], is_consistent: Check | None = None) -> None:
         """Check the arrays of a saved state, then take it; if they are wrong nothing changes."""
         for name, field in self._owner.items():
             self._check(name, state[name], getattr(*field))
-        if not is_consistent(state):
+        if is_consistent is not None and not is_consistent(state):
             raise CounselError("the transition counts are inconsistent; the state is damaged")
         for name, (owner, attribute) in self._owner.items():
             setattr(owner, attribute, state[name].copy())
         self._buffer.restore(state["moves"])
-        self._learner.rng = generator_from(state["chance"])
+        if self._learner.rng is not None:
+            self._learner.rng = generator_from(state["chance"])
         self._learner.episode = int(state["episode"])
 
     def _check(self, name: str, saved: np.ndarray[Any, Any], own: np.ndarray[Any, Any]) -> None:

@@ -1,7 +1,4 @@
-"""Where episodes begin, and from which step on nothing more can happen in a state.
-
-Where an episode ended of its own, nothing more can happen in that state from that step on.
-"""
+"""Where episodes begin, and from which step on nothing more can happen in a state."""
 
 import numpy as np
 
@@ -15,14 +12,8 @@ from counsel.simulate.episodes import Episodes
 class StartsAndEnds:
     """Counts of first states, and the states in which episodes were reported to end.
 
-    Attributes
-    ----------
-    starts
-        How many episodes began in each state [s].
-    idle
-        How many episodes had no decision, as one number [1].
-    ended
-        Whether nothing more can happen [h, s], with one step more.
+    ``starts`` [s] is how many episodes began in each state, ``idle`` [1] how many had no decision,
+    ``ended`` [h, s] whether nothing more can happen, with one step more.
     """
 
     def __init__(self, shape: Shape) -> None:

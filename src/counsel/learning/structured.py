@@ -1,19 +1,13 @@
 """Structured exploration: learn the person and the world apart, not what each advice leads to.
 
-Setting: environment 2, as for RFE. The machine sees the person's action too, so what follows advice
-need not be learnt for each advice: with the adherence law
-
-    p^M_h(t | s, b) = Σ_a P_h(a | s, b) p_h(t | s, a)
-
-there are three factors, each with more data than p^M:
+Setting: environment 2, as for RFE. The machine sees the person's action too, so by the adherence
+law p^M_h(t | s, b) = Σ_a P_h(a | s, b) p_h(t | s, a) there are three factors, each with more data:
 
 * moves, p̂_h(t | s, a): all times a was taken, whatever was advised;
-* habit, π̂_h(a | s): what was done in silence, and refusals of b, which are draws from π without b;
-  the likeliest π given both;
-* heed, θ̂: matches among pieces of advice, over all pairs that share one adherence. A person who
-  would take the advised action anyway always matches, which says nothing: advice b counts only once
-  the person was seen, of their own will, to do something else there, and only from then on. What
-  came before decides, not the match itself, so what is counted is not biased.
+* habit, π̂_h(a | s): the likeliest π given silence, and refusals of b, which are draws without b;
+* heed, θ̂: matches among pieces of advice, over all pairs that share one adherence. Advice b counts
+  only once the person was seen, of their own will, to do something else there: a person who would
+  take the action anyway always matches. What came before decides, so the counts are not biased.
 
 Planning is lift × advantage on these. Exploration follows their uncertainty:
 
@@ -25,24 +19,21 @@ the silent steps, m all free choices, n_a the times a was taken; silence has
 g(m) / n_0 + Σ_a π̂ f(n_a) / n_a. f(n) = log(…/δ) + d log(e (1 + n / d)) for d + 1 possible outcomes,
 which holds for all n at once; g is the same, A + 1 times for the stopping rule.
 
-What is proved: the divergence between p̂^M and p^M is at most that of the joint law of action and
-next state, which by the chain rule is kl(θ̂, θ) + (1 − θ̂) KL(π̂_b ‖ π_b) + Σ_a P̂(a) KL(p̂_a ‖ p_a).
-Each part is bounded by its term of Φ with probability 1 − δ, all together and always (for π̂ because
-the likelihood ratio of a maximum of an exponential family is Σ n_C KL(π̂_C ‖ π_C), at most the sum
-over the A + 1 sets of choices). That is all that RFE's stopping rule uses of φ(n) / n, so ``done``
-keeps the promise of Theorem 2 with scale 1, where θ ≥ π and the declared groups are right. (Where
-by chance θ̂ < π̂, planning takes the advice to change nothing: by θ ≥ π that is closer to the truth.)
+Each part of the divergence of p̂^M from p^M, kl(θ̂, θ) + (1 − θ̂) KL(π̂_b ‖ π_b) + Σ_a P̂(a)
+KL(p̂_a ‖ p_a), is below its term of Φ (for π̂ because the likelihood ratio of a maximum of an
+exponential family is Σ n_C KL(π̂_C ‖ π_C), at most the sum over the A + 1 sets of choices). So
+``done`` keeps the promise of Theorem 2 with scale 1, where θ ≥ π and the groups are right
+(``docs/explanation/exploring.md``). Where by chance θ̂ < π̂, advice is taken to change nothing.
 
-What is only measured: how fast it explores. There d counts outcomes that were seen instead of all
-possible ones, the cap is out of reach, and one match and one refusal are added in θ̂, so that a path
-is not given up after one refusal. ``benchmarks/learning.py`` compares it with RFE.
+How fast it explores is measured, not proved: there d counts outcomes that were seen, the cap is out
+of reach, and one match and one refusal are added in θ̂, so that a path is not given up after one
+refusal.
 """
 
 import math
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.random import Generator
 from numpy.typing import ArrayLike
 
@@ -60,14 +51,13 @@ from counsel.learning._structured_kernels import (
     plan_factors,
     width,
 )
-from counsel.learning.arguments import read_groups
+from counsel.learning.arguments import read_groups, shared_parameters
 from counsel.learning.learner import LIVE, is_overridden
-from counsel.learning.learnt_model import fill_unknown
+from counsel.learning.learnt_model import TransitionTable
 from counsel.learning.live_play import play_live
 from counsel.learning.reward_free import RewardFreeLearner
 from counsel.learning.transition_counts import TransitionCounts, are_consistent
 from counsel.model.human import Human
-from counsel.model.kernel import Kernel
 from counsel.model.mdp import MDP
 from counsel.model.policy import Advice
 from counsel.model.problem import AdviceProblem, Shape
@@ -75,6 +65,7 @@ from counsel.simulate.episodes import Episodes
 from counsel.simulate.simulator import Simulator
 
 
+@shared_parameters
 class Structured(RewardFreeLearner):
     """Explores the person and the world apart, and plans for any penalty or budget.
 
@@ -83,33 +74,15 @@ class Structured(RewardFreeLearner):
 
     Parameters
     ----------
-    shape
-        The sizes of the problem: ``problem.shape``.
-    rng
-        The generator that breaks ties.
-    groups
-        Pairs that share one adherence, whole numbers [a], [s, a] or [h, s, a]: ``[0, 1, 2]`` is one
-        for each of three pieces of advice. By default each state and advice has its own.
-    delta
-        The probability of failure, between 0 and 1.
-    epsilon
-        The accuracy of the plan, in units of reward; without it exploration never stops by itself.
-    most_penalty
-        The largest penalty that will be planned for.
     scale
         The factor of the uncertainty in the stopping rule: 1 in theory.
-    reward
-        Rewards of the person's actions, if they are known: [s, a] or [h, s, a].
     penalty
         The cost of a piece of advice in ``policy``, in units of reward; not with a budget.
-    budget
-        The expected pieces of advice per episode of ``policy``; not with a penalty.
 
     Raises
     ------
     CounselError
-        If ``shape`` is not a Shape, ``groups`` or ``reward`` has other axes, or a number is
-        invalid.
+        If an argument is invalid.
 
     Examples
     --------
@@ -117,8 +90,7 @@ class Structured(RewardFreeLearner):
     in 500 nights spent exploring:
 
     >>> from numpy.random import default_rng
-    >>> from counsel import Simulator, learn
-    >>> from counsel.worlds import make
+    >>> from counsel import Simulator, learn, make
     >>> problem = make("night-shift")
     >>> learner = Structured(problem.shape, rng=default_rng(1), groups=[0, 1, 2])
     >>> *_, last = learn(learner, Simulator(problem), episodes=500, every=50, rng=default_rng(0))
@@ -190,15 +162,8 @@ class Structured(RewardFreeLearner):
 
     @property
     def _counts(self) -> FactorCounts:
-        return FactorCounts(
-            self._transitions.chains,
-            self._actions,
-            self._reward_sum,
-            self._free,
-            self._own,
-            self._given,
-            self._matched,
-        )
+        tables = self._actions, self._reward_sum, self._free, self._own
+        return FactorCounts(self._transitions.chains, *tables, self._given, self._matched)
 
     @property
     def _structure(self) -> KnownStructure:
@@ -211,16 +176,10 @@ class Structured(RewardFreeLearner):
         H = self.shape.horizon
         for u_nw in simulator.batches(episodes, rng):
             self._transitions.make_room(len(u_nw) * H)
+            ties = self.rng.random((len(u_nw), H))
+            known = self._counts, self._structure, self._exploration
             explore_factors(
-                simulator.scene,
-                u_nw,
-                self.rng.random((len(u_nw), H)),
-                self._counts,
-                self._structure,
-                self._exploration,
-                self._ahead,
-                self._most,
-                self._ends.starts,
+                simulator.scene, u_nw, ties, *known, self._ahead, self._most, self._ends.starts
             )
         self._look_ahead(episodes)
 
@@ -278,13 +237,7 @@ class Structured(RewardFreeLearner):
         return self._matched.copy()
 
     def expected_reward(self) -> Floats:
-        """Return the rewards of the person's actions: those known, or the average of what was paid.
-
-        Returns
-        -------
-        ndarray
-            [h, s, a]; 0 where neither is known.
-        """
+        """Return the rewards [h, s, a] of actions: known ones, or averages; 0 if nothing is."""
         if self.reward is not None:
             return self.reward
         return self._reward_sum / np.maximum(self._transitions.visits, 1)
@@ -299,39 +252,19 @@ class Structured(RewardFreeLearner):
     def model(self) -> AdviceProblem:
         """Return what was learnt as a problem that ``solve`` and ``frontier`` take.
 
-        Returns
-        -------
-        AdviceProblem
-            One state more stands for the unknown: all that was never seen leads there, and it pays
-            the least there is. Advice that was never tried, or seems to repel, changes nothing.
-            Where the person was only ever seen to match, silence leads to what was not seen, if
-            anything.
+        One state more stands for the unknown: all that was never seen leads there, and it pays the
+        least there is. Advice that was never tried, or seems to repel, changes nothing. Where the
+        person was only ever seen to match, silence leads to what was not seen, if anything.
         """
         H, S, A = self._sizes
-        seen = self._transitions.visits > 0
-        reward = np.full((H, S + 1, A), self.shape.reward_range[0])
-        reward[:, :S][~seen & self._ends.ended[:-1, :, None]] = 0.0
-        reward[:, :S][seen] = self.expected_reward()[seen]
+        visits = self._transitions.visits
+        table = TransitionTable(visits, self.expected_reward(), *self._transitions.entries())
+        kernel, reward = table.world(self._ends.ended, self.shape.reward_range[0])
         own, lift = np.zeros((H, S + 1, A)), np.zeros((H, S + 1, A))
         fill_person(self._counts, self._structure, own, lift)
         own[:, S, 0] = 1.0
         allowed = np.ones((H, S + 1, A), dtype=np.bool_)
-        allowed[:, :S] = seen | (own[:, :S] > 0.0)
-        row, state, times = self._transitions.entries()
-        h, sa = row // (S * A), row % (S * A)
-        chance = times / self._transitions.visits.reshape(-1)[row]
-        matrices = []
-        for step in range(H):
-            here = h == step
-            rows, columns, data = fill_unknown(
-                sa[here], state[here], chance[here], seen[step], self._ends.ended[step]
-            )
-            matrices.append(sp.csr_matrix((data, (rows, columns)), shape=((S + 1) * A, S + 1)))
-        mdp = MDP(
-            Kernel.from_sparse(matrices),
-            reward,
-            horizon=H,
-            start=self._ends.law_with_unknown(),
-            allowed=allowed,
-        )
+        allowed[:, :S] = (visits > 0) | (own[:, :S] > 0.0)
+        start = self._ends.law_with_unknown()
+        mdp = MDP(kernel, reward, horizon=H, start=start, allowed=allowed)
         return AdviceProblem(mdp, Human(own, lift=lift))

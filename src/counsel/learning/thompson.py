@@ -2,14 +2,11 @@
 
 Setting: environment 1, as for UCB-AD. Each group of pairs that share one adherence has a Beta
 posterior, Beta(a + k, b + n − k) after k matches in n pieces of advice; at each update one θ is
-drawn for each group and the best policy for it is used until the next. No bonus, no δ: what a
-practitioner would try first. No bound is proved here.
+drawn for each group and the best policy for it is used until the next. No bound is proved here.
 
 Where a group shares one *lift* λ, a match in a pair of habit π has probability π + λ (1 − π), and
 there is no conjugate prior: λ is drawn from a uniform prior's posterior on a grid of [0, 1], evenly
-within the cell of the grid.
-
-Where the draw says that advice repels, the advice is left out, as in UCB-AD.
+within the cell of the grid. Advice that repels by the draw is left out, as in UCB-AD.
 """
 
 import numpy as np
@@ -19,12 +16,14 @@ from numpy.typing import ArrayLike
 from counsel._arrays import Floats, check_rng, real
 from counsel.errors import CounselError
 from counsel.learning.adherence_learner import AdherenceLearner
+from counsel.learning.arguments import shared_parameters
 from counsel.model.problem import Setting
 
 GRID = 400
 """Cells of the grid on which a shared lift is drawn."""
 
 
+@shared_parameters
 class Thompson(AdherenceLearner):
     """Learns the adherence of a person by acting on draws from its posterior.
 
@@ -36,19 +35,11 @@ class Thompson(AdherenceLearner):
         The generator of the draws.
     prior
         The two parameters of the Beta prior, both above 0; (1, 1) is uniform.
-    penalty
-        The cost of a piece of advice, in units of reward; not with a budget.
-    budget
-        The most expected pieces of advice per episode; not with a penalty.
-    groups
-        Pairs that share one adherence, if not those of the setting: whole numbers [a], [s, a] or
-        [h, s, a]; ``[0, 1, 2]`` is one for each advice.
 
     Raises
     ------
     CounselError
-        If ``setting`` is not a Setting or has no rewards, the person does the same whatever is
-        advised, or the prior, the groups or the limit is invalid.
+        If an argument is invalid, or the person does the same whatever is advised.
 
     Examples
     --------
@@ -56,8 +47,7 @@ class Thompson(AdherenceLearner):
     1, 0.8 and 0.65, and more in a crisis:
 
     >>> from numpy.random import default_rng
-    >>> from counsel import Simulator, learn
-    >>> from counsel.worlds import make
+    >>> from counsel import Simulator, learn, make
     >>> problem = make("night-shift")
     >>> learner = Thompson(
     ...     problem.without_adherence(), rng=default_rng(1), penalty=0.05, groups=[0, 1, 2]
@@ -88,7 +78,6 @@ class Thompson(AdherenceLearner):
         self.prior = (first, second)
 
     def believe(self) -> None:
-        """Draw an adherence, or lift, for each group and copy it into the plan."""
         belief = self.matches.belief
         if self.setting.shares_lift:
             belief.upper[:] = self._draw_lifts()

@@ -13,15 +13,7 @@ from counsel.learning.saved_state import SavedState
 
 
 class TransitionCounts:
-    """Visits of each row and chains of the states that followed it; grows with what is counted.
-
-    Attributes
-    ----------
-    visits
-        How often each row was visited [h, s, x].
-    head, links, used
-        The chains: their first links, all links, and the number of links in use.
-    """
+    """Visits [h, s, x] of each row and chains of the states that followed it; they grow."""
 
     def __init__(self, shape: tuple[int, ...]) -> None:
         self.visits = np.zeros(shape, dtype=np.int64)

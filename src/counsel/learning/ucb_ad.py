@@ -1,15 +1,11 @@
 """UCB-AD: be optimistic about how much the person listens (algorithm 1 of the paper).
 
 Setting: environment 1. The world (p, r, H) and the person's own policy π are known, the adherence θ
-is not. After t episodes each group of pairs that share one adherence has n pieces of advice and k
-matches, and a bound gives an optimistic θ̄ ≥ θ. The policy of the next episode is the best one for a
-person with adherence θ̄. As more adherence never makes the optimal value smaller (Proposition 2),
-the value it promises is at least the true optimum, and it falls short only where something is left
-to learn.
-
-Guarantee: with a valid bound (``Theory``, ``KL(delta=…)``) all but Õ(H² S² A / ε²) policies are
-ε-optimal with probability 1 − δ (Theorem 1); pooled groups need correspondingly less. The default
-``KL()`` is the practical choice and has no δ.
+is not. A bound on the matches of each group gives an optimistic θ̄ ≥ θ, and the policy of the next
+episode is the best one for a person with adherence θ̄. As more adherence never makes the optimal
+value smaller (Proposition 2), it falls short only where something is left to learn. Guarantee: with
+a valid bound (``Theory``, ``KL(delta=…)``) all but Õ(H² S² A / ε²) policies are ε-optimal with
+probability 1 − δ (Theorem 1). See ``docs/explanation/adherence-learning.md``.
 
 Deviates
 --------
@@ -32,14 +28,10 @@ from counsel._jit import is_compiled
 from counsel.errors import CounselError
 from counsel.estimate._bound_kernels import Rule
 from counsel.estimate.bounds import KL, Bound, GroupBounds, level_at
-from counsel.learning._adherence_kernels import (
-    CUSTOM,
-    GroundTruth,
-    ucb_episodes,
-    ucb_episodes_with,
-)
+from counsel.learning._adherence_kernels import CUSTOM, GroundTruth, ucb_episodes, ucb_episodes_with
 from counsel.learning.adherence_learner import AdherenceLearner
-from counsel.learning.learner import LIVE, is_overridden
+from counsel.learning.arguments import shared_parameters
+from counsel.learning.learner import LIVE, Runner, documented_by, is_overridden
 from counsel.learning.optimistic_rewards import OptimisticRewards
 from counsel.model.mdp import MDP
 from counsel.model.problem import Setting
@@ -47,6 +39,8 @@ from counsel.planning._cell_kernels import value_cells
 from counsel.simulate.simulator import Simulator
 
 
+@documented_by(Runner)
+@shared_parameters
 class UCBAD(AdherenceLearner):
     """Learns the adherence of a person, optimistically.
 
@@ -59,13 +53,6 @@ class UCBAD(AdherenceLearner):
     bound
         How optimistic to be: ``KL()`` (the default), ``KL(delta=…)``, ``Theory(…)``,
         ``PaperBonus()`` or a bound of your own.
-    penalty
-        The cost of a piece of advice, in units of reward; not with a budget.
-    budget
-        The most expected pieces of advice per episode; not with a penalty.
-    groups
-        Pairs that share one adherence, if not those of the setting: whole numbers [a], [s, a] or
-        [h, s, a]; ``[0, 1, 2]`` is one for each advice.
     rng
         The generator of live advice within a budget, where the best policy may be random.
     may_repel
@@ -76,22 +63,19 @@ class UCBAD(AdherenceLearner):
     Raises
     ------
     CounselError
-        If ``setting`` is not a Setting, the person does the same whatever is advised, or the
-        bound, the groups or the limit is invalid.
+        If an argument is invalid, or the person does the same whatever is advised.
 
     Examples
     --------
     Who shares one adherence learns from one another: by advice there are 3 numbers to learn, by
     step, state and advice 143.
 
-    >>> import numpy as np
-    >>> from counsel import Simulator, learn
-    >>> from counsel.worlds import make
+    >>> from numpy.random import default_rng
+    >>> from counsel import Simulator, learn, make
     >>> problem = make("night-shift")
     >>> for groups in ([0, 1, 2], None):
     ...     learner = UCBAD(problem.without_adherence(), penalty=0.05, groups=groups)
-    ...     run = learn(learner, Simulator(problem), episodes=500, rng=np.random.default_rng(0))
-    ...     *_, last = run
+    ...     *_, last = learn(learner, Simulator(problem), episodes=500, rng=default_rng(0))
     ...     print(len(learner.given), round(last.regret, 2))
     3 0.51
     143 1.19
@@ -120,7 +104,6 @@ class UCBAD(AdherenceLearner):
             self.rewards = OptimisticRewards(self.setting, self.bound)
 
     def believe(self) -> None:
-        """Compute all bounds for the counts so far and copy them into the plan."""
         groups, belief = self.matches.groups, self.matches.belief
         plan, level = self.matches.plan, level_at(self.episode)
         upper = self._bounds.upper(belief.matched, belief.given, level)
@@ -162,8 +145,8 @@ class UCBAD(AdherenceLearner):
     def can_run(self) -> bool:
         """Whether ``run`` can be used.
 
-        It can if few cells can occur, there is no budget, rewards are known, the bound is built in
-        or a Numba function, and no method that the loop stands for is overridden.
+        Few cells can occur, there is no budget, rewards are known, the bound is built in or a Numba
+        function, and no method that the loop stands for is overridden.
         """
         return self._loop() is not None
 
@@ -182,36 +165,6 @@ class UCBAD(AdherenceLearner):
     def run(
         self, simulator: Simulator, *, best: float, episodes: int, every: int, rng: Generator
     ) -> tuple[Floats, Floats]:
-        """Play and learn in one compiled loop.
-
-        The episodes, and the learner afterwards, are the same as with ``policy`` and ``update`` in
-        turn. ``learn`` uses it if ``can_run``.
-
-        Parameters
-        ----------
-        simulator
-            The world and the person; the truth in it is read to compute value gaps only.
-        best
-            The value of the best policy, less the penalty.
-        episodes
-            The number of episodes to play.
-        every
-            The number of episodes between updates.
-        rng
-            The generator of the episodes.
-
-        Returns
-        -------
-        gaps : ndarray
-            The value gap of each episode's policy to ``best`` [episode].
-        pieces : ndarray
-            The expected pieces of advice of that policy [episode].
-
-        Raises
-        ------
-        CounselError
-            If ``can_run`` is False.
-        """
         policy, loop = self.policy, self._loop()
         plan = self.matches.plan.cell_plan()
         if loop is None or plan is None:
@@ -226,23 +179,12 @@ class UCBAD(AdherenceLearner):
         power = 2 ** (self.episode.bit_length() - 1) if self.episode else 0
         clock = np.array([self.episode, 0, power])
         rule = self._bounds.rule if isinstance(self._bounds.rule, Rule) else CUSTOM
+        learner = (rule, self.matches.groups, self.matches.belief, plan, truth, clock, every)
         gaps, counts = [], []
         for u_nw in simulator.batches(episodes, rng):
             gap_n, pieces_n = np.empty(len(u_nw)), np.empty(len(u_nw))
             gap_n[0], pieces_n[0] = gap, pieces
-            loop(
-                simulator.scene,
-                u_nw,
-                rule,
-                self.matches.groups,
-                self.matches.belief,
-                plan,
-                truth,
-                clock,
-                every,
-                gap_n,
-                pieces_n,
-            )
+            loop(simulator.scene, u_nw, *learner, gap_n, pieces_n)
             gap, pieces = gap_n[-1], pieces_n[-1]
             gaps.append(gap_n)
             counts.append(pieces_n)

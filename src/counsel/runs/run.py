@@ -24,10 +24,10 @@ from counsel.drawing.canvas import save
 from counsel.drawing.regret import draw_learning
 from counsel.errors import CounselError
 from counsel.learning.adherence_learner import AdherenceLearner
-from counsel.learning.files import Resumable, suspend
 from counsel.learning.files import resume as restore
+from counsel.learning.files import suspend
 from counsel.learning.learn import Record, learn
-from counsel.learning.learner import Learner
+from counsel.learning.learner import Learner, Resumable
 from counsel.learning.structured import Structured
 from counsel.model.files import save_policy
 from counsel.model.problem import AdviceProblem

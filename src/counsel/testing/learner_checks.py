@@ -1,9 +1,4 @@
-"""Conformance checks of learners, ours and yours.
-
-``check_learner`` does not test that a learner learns well. It tests that the learner can be trusted
-in the loop, behind a service and in an experiment: it gives allowed advice only, does not change
-its input, depends on its seeds alone, and can be suspended and resumed.
-"""
+"""Conformance checks of learners, ours and yours."""
 
 import copy
 import pickle
@@ -53,8 +48,7 @@ def check_learner(make: Make, problem: AdviceProblem) -> None:
     A learner that passes, and one whose seed was forgotten:
 
     >>> from numpy.random import default_rng
-    >>> from counsel import Thompson
-    >>> from counsel.worlds import make
+    >>> from counsel import Thompson, make
     >>> problem = make("night-shift")
     >>> check_learner(lambda p: Thompson(p.without_adherence(), rng=default_rng(1)), problem)
     >>> check_learner(lambda p: Thompson(p.without_adherence(), rng=default_rng()), problem)
@@ -127,9 +121,8 @@ def _check_seeds(make: Make, problem: AdviceProblem, simulator: Simulator) -> No
 def _check_stable_policy(make: Make, problem: AdviceProblem, simulator: Simulator) -> None:
     learner = make(problem)
     _play(learner, simulator, episodes=5, seed=2)
-    _require(
-        _same_policy(learner.policy, learner.policy), "policy changes though nothing was learnt"
-    )
+    is_stable = _same_policy(learner.policy, learner.policy)
+    _require(is_stable, "policy changes though nothing was learnt")
 
 
 def _check_live_and_bulk(make: Make, problem: AdviceProblem, simulator: Simulator) -> None:
@@ -140,10 +133,8 @@ def _check_live_and_bulk(make: Make, problem: AdviceProblem, simulator: Simulato
         for row in zip(*(c.tolist() for c in (*columns, batch.next_state)), strict=True):
             live.observe(Move(*row))
         live.finish(terminated=bool(batch.terminated[0]))
-    _require(
-        _same_policy(live.policy, bulk.policy),
-        "observe and finish teach something else than update",
-    )
+    are_alike = _same_policy(live.policy, bulk.policy)
+    _require(are_alike, "observe and finish teach something else than update")
 
 
 def _check_empty_episode(make: Make, problem: AdviceProblem, simulator: Simulator) -> None:
@@ -152,9 +143,8 @@ def _check_empty_episode(make: Make, problem: AdviceProblem, simulator: Simulato
     policy = learner.policy
     learner.finish()
     learner.finish()
-    _require(
-        _same_policy(policy, learner.policy), "finish without anything observed changes the policy"
-    )
+    is_same = _same_policy(policy, learner.policy)
+    _require(is_same, "finish without anything observed changes the policy")
 
 
 def _check_pickling(make: Make, problem: AdviceProblem, simulator: Simulator) -> None:
@@ -178,14 +168,10 @@ def _check_suspension(make: Make, problem: AdviceProblem, simulator: Simulator) 
         suspend(first_half, Path(folder) / "run.npz", rng=rng, record=record)
         resumed = make(problem)
         rng, record = resume(resumed, Path(folder) / "run.npz")
-    more = learn(
-        resumed, simulator, episodes=EPISODES // 2, every=5, records=2, rng=rng, after=record
-    )
-    *_, last = more
-    _require(
-        _same_policy(resumed.policy, whole_run.policy) and last.regret == whole[-1].regret,
-        "a run that was suspended and resumed differs from one that was not",
-    )
+    half = {"episodes": EPISODES // 2, "every": 5, "records": 2}
+    *_, last = learn(resumed, simulator, **half, rng=rng, after=record)
+    is_same = _same_policy(resumed.policy, whole_run.policy) and last.regret == whole[-1].regret
+    _require(is_same, "a run that was suspended and resumed differs from one that was not")
 
 
 def _check_loop(make: Make, problem: AdviceProblem, simulator: Simulator) -> None:
