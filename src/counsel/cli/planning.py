@@ -183,7 +183,7 @@ def play_out(  # noqa: PLR0913 (one argument for each option)
     from counsel.cli import planning_output as printing
     from counsel.cli.console import print_json, progress
     from counsel.cli.summaries import PlayOutSummary
-    from counsel.simulate.summary import Summary
+    from counsel.simulate.episodes import EpisodeSummary
 
     if output is not None and (output.suffix not in TABLES or output.is_dir()):
         raise CounselError(f"-o {output} must be a file that ends in .csv or .parquet")
@@ -194,7 +194,7 @@ def play_out(  # noqa: PLR0913 (one argument for each option)
     limit = {"penalty": penalty, "budget": budget, "hard": hard, "allow_reverse": allow_reverse}
     chosen = _policy(problem, policy, **limit)
     simulator = counsel.Simulator(problem)
-    played = Summary(problem)
+    played = EpisodeSummary(problem)
     rng = np.random.default_rng(seed)
     with progress("Playing", episodes) as advance:
 
@@ -231,7 +231,7 @@ def _policy(problem: "AdviceProblem", name: str, **limit: Any) -> "Policy":  # n
     """Return the policy of this name or from this file; ``limit`` holds the options of solve."""
     import counsel
     from counsel._tables import TABLES
-    from counsel.planning.silence import never_advise
+    from counsel.planning.reference_policies import never_advise
 
     if name == "best":
         return counsel.solve(problem, **limit).policy

@@ -14,10 +14,10 @@ from counsel.model.problem import AdviceProblem
 from counsel.planning.evaluate import Evaluation
 from counsel.planning.frontier import Frontier, Vertex
 from counsel.planning.plan import Plan
-from counsel.planning.silence import value_alone
+from counsel.planning.reference_policies import value_alone
 from counsel.runs.run import Result
 from counsel.runs.spec import Spec
-from counsel.simulate.summary import Summary
+from counsel.simulate.episodes import EpisodeSummary
 
 NOTHING = 5e-7
 """Pieces of advice per episode that count as none."""
@@ -121,12 +121,12 @@ def match_rates(problem: AdviceProblem, given_a: Ints, matched_a: Ints) -> list[
 class PlayOutSummary:
     """Played episodes, beside their exact expectation."""
 
-    played: Summary
+    played: EpisodeSummary
     exact: Evaluation
     alone: float
 
     @classmethod
-    def of(cls, played: Summary, policy: Policy) -> "PlayOutSummary":
+    def of(cls, played: EpisodeSummary, policy: Policy) -> "PlayOutSummary":
         """Evaluate a policy up to the end of each episode, as played episodes do."""
         problem = played.problem
         exact = counsel.evaluate(problem, policy.silent_where(problem.mdp.over))

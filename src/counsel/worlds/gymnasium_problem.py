@@ -129,11 +129,11 @@ def _stem(name: str) -> str:
 def _with_end(person: Human) -> Human:
     """Return the person with one more state, in which they behave as in the last."""
     policy = np.concatenate((person.policy, person.policy[:, -1:]), axis=1)
-    given = person.given
-    if given.ndim >= 2:
-        given = np.concatenate((given, given[..., -1:, :]), axis=-2)
-    groups = person.given_groups
+    values = person.input_values
+    if values.ndim >= 2:
+        values = np.concatenate((values, values[..., -1:, :]), axis=-2)
+    groups = person.input_groups
     if groups is not None and groups.ndim >= 2:
         groups = np.concatenate((groups, groups[..., -1:, :]), axis=-2)
     scale = "lift" if person.shares_lift else "adherence"
-    return Human(unlayered(policy), **{scale: given}, groups=groups)
+    return Human(unlayered(policy), **{scale: values}, groups=groups)
