@@ -22,7 +22,7 @@ from counsel.model.files import save_policy as save_policy
 from counsel.model.human import Human as Human
 from counsel.model.kernel import Kernel as Kernel
 from counsel.model.mdp import MDP as MDP
-from counsel.model.mixture import Mixture as Mixture
+from counsel.model.policy import Mixture as Mixture
 from counsel.model.policy import Policy as Policy
 from counsel.model.problem import AdviceProblem as AdviceProblem
 from counsel.model.problem import Shape as Shape
@@ -33,7 +33,7 @@ from counsel.planning.frontier import Frontier as Frontier
 from counsel.planning.frontier import frontier as frontier
 from counsel.planning.plan import Plan as Plan
 from counsel.planning.solve import solve as solve
-from counsel.simulate.save_log import save_log as save_log
+from counsel.simulate.decision_log import save_log as save_log
 from counsel.simulate.simulator import Simulator as Simulator
 from counsel.worlds.catalogue import make as make
 

@@ -1,4 +1,4 @@
-"""Array types, checks that name the culprit, and the step axis.
+"""Array types, checks that name the faulty entry, and the step axis.
 
 Every table inside Counsel has its axes in the order step, state, action, next state. A table that
 is the same at every step is stored as a single *layer*: its first axis has length one. ``by_step``
@@ -24,34 +24,34 @@ _T = TypeVar("_T", bound=np.generic)
 _Arrays = TypeVar("_Arrays", bound=tuple[Any, ...])
 
 ROW_TOLERANCE = 1e-9
-"""How far from one a row of probabilities may sum. Rows are kept as they are, never rescaled."""
+"""How far from 1 the sum of a row of probabilities may be. Rows are never rescaled."""
 
 
 def sealed(array: NDArray[_T]) -> NDArray[_T]:
-    """Make an array of our own read-only, in place."""
+    """Make an array read-only, in place."""
     array.flags.writeable = False
     return array
 
 
 def one_type(arrays: _Arrays) -> _Arrays:
-    """Return a named tuple's arrays read-only and in C order: kernels compile for that, once."""
+    """Return a named tuple of read-only arrays in C order: kernels compile once, for that type."""
     views = [np.ascontiguousarray(array).view() for array in arrays]
     return type(arrays)(*map(sealed, views))
 
 
 def place(axes: str, index: Iterable[int]) -> str:
-    """Spell an index with its axes: ``place("sa", (3, 1))`` is ``[s=3, a=1]``."""
+    """Format an index with its axes: ``place("sa", (3, 1))`` is ``[s=3, a=1]``."""
     if not axes:
         return ""
     return "[" + ", ".join(f"{axis}={int(i)}" for axis, i in zip(axes, index, strict=True)) + "]"
 
 
-def rectangular(name: str, value: ArrayLike) -> NDArray[Any]:
-    """Return ``value`` as a new array."""
+def rectangular(name: str, value: object, *, copy: bool = True) -> NDArray[Any]:
+    """Return ``value`` as an array, by default a new one in C order."""
     if isinstance(value, np.ma.MaskedArray):
-        raise CounselError(f"{name} is a masked array; say what its missing numbers are")
+        raise CounselError(f"{name} is a masked array; replace its missing numbers")
     try:
-        return np.array(value, order="C")
+        return np.array(value, order="C") if copy else np.asarray(value)
     except ValueError:
         raise CounselError(
             f"{name} is ragged: its rows differ in length; give a full rectangular array"
@@ -59,7 +59,7 @@ def rectangular(name: str, value: ArrayLike) -> NDArray[Any]:
 
 
 def numbers(name: str, value: ArrayLike) -> Floats:
-    """Return ``value`` as a new float array; say what it is when it is no array of numbers."""
+    """Return ``value`` as a new float array; raise if it does not contain numbers."""
     array = rectangular(name, value)
     if array.dtype.kind not in "biuf":
         raise CounselError(f"{name} must be numbers, not {array.dtype}")
@@ -120,26 +120,26 @@ def check_rng(rng: object) -> None:
 
 
 def generator_from(state: dict[str, Any]) -> np.random.Generator:
-    """Return a generator that goes on from the state of another's ``bit_generator``."""
+    """Return a generator that continues from the state of a ``bit_generator``."""
     kind = getattr(np.random, str(state.get("bit_generator")), None)
     if not (isinstance(kind, type) and issubclass(kind, np.random.BitGenerator)):
-        raise CounselError(f"no generator of random numbers is {brief(state)}")
+        raise CounselError(f"{brief(state)} is not the state of a NumPy random generator")
     bits = kind()
     bits.state = state
     return np.random.Generator(bits)
 
 
 def brief(value: object) -> str:
-    """Show any value in a few characters of one line."""
+    """Format any value in at most 60 characters of one line."""
     text = " ".join(repr(value).split())
     return text if len(text) <= 60 else text[:57] + "..."
 
 
-def first(off: Bools) -> tuple[int, ...] | None:
+def first(mask: Bools) -> tuple[int, ...] | None:
     """Return the index of the first true entry, or None."""
-    if not off.any():
+    if not mask.any():
         return None
-    return tuple(int(i) for i in np.unravel_index(int(off.argmax()), off.shape))
+    return tuple(int(i) for i in np.unravel_index(int(mask.argmax()), mask.shape))
 
 
 def check_finite(name: str, array: Floats, axes: str) -> None:
@@ -150,7 +150,7 @@ def check_finite(name: str, array: Floats, axes: str) -> None:
 
 
 def check_range(name: str, array: Floats, axes: str, low: float, high: float) -> None:
-    """Raise unless every number lies in [low, high]; NaN does not."""
+    """Raise unless every number lies in [low, high]; NaN lies outside."""
     where = first(~((array >= low) & (array <= high)))
     if where is not None:
         raise CounselError(
@@ -176,39 +176,39 @@ def check_distributions(name: str, array: Floats, axes: str) -> None:
 
 
 def by_step(table: NDArray[_T], horizon: int) -> NDArray[_T]:
-    """Show a table of one layer or of ``horizon`` layers with all its steps; never a copy."""
+    """Return a view [h, …] of a table with one layer or ``horizon`` layers."""
     return np.broadcast_to(table, (horizon, *table.shape[1:]))
 
 
 def layers(view: NDArray[_T]) -> NDArray[_T]:
-    """Return the stored layers behind what ``by_step`` shows: one, or as many as steps."""
+    """Return the stored layers behind a view of ``by_step``: one, or one per step."""
     return view[:1] if view.strides[0] == 0 else view
 
 
 def unlayered(table: NDArray[_T]) -> NDArray[_T]:
-    """Return layers as constructors take them: without the step axis where there is one layer."""
+    """Return the layers without the step axis if there is only one, as constructors take them."""
     return table[0] if len(table) == 1 else table
 
 
-def labels(name: str, given: Sequence[str] | None, count: int) -> tuple[str, ...] | None:
-    """Return ``count`` distinct labels, or None when none were given."""
-    if given is None:
+def read_labels(name: str, texts: Sequence[str] | None, count: int) -> tuple[str, ...] | None:
+    """Return ``count`` distinct labels, or None if there are none."""
+    if texts is None:
         return None
-    if isinstance(given, str) or not isinstance(given, Iterable):
-        raise CounselError(f"{name} must be a list of {count} texts, not {brief(given)}")
-    texts = tuple(given)
-    if len(texts) != count:
-        raise CounselError(f"{name} has {len(texts)} labels where {count} are needed")
-    seen: dict[str, int] = {}
-    for i, text in enumerate(texts):
-        if not isinstance(text, str) or not text or not _is_unicode(text):
-            raise CounselError(f"{name}[{i}] is {brief(text)}; a label is a non-empty text")
-        if text in seen:
+    if isinstance(texts, str) or not isinstance(texts, Iterable):
+        raise CounselError(f"{name} must be a list of {count} texts, not {brief(texts)}")
+    labels = tuple(texts)
+    if len(labels) != count:
+        raise CounselError(f"{name} has {len(labels)} labels; give {count}")
+    index_of: dict[str, int] = {}
+    for i, label in enumerate(labels):
+        if not isinstance(label, str) or not label or not _is_unicode(label):
+            raise CounselError(f"{name}[{i}] is {brief(label)}; a label must be a non-empty text")
+        if label in index_of:
             raise CounselError(
-                f"{name}[{i}] is {text!r}, as is {name}[{seen[text]}]; labels must differ"
+                f"{name}[{i}] and {name}[{index_of[label]}] are both {label!r}; labels must differ"
             )
-        seen[text] = i
-    return texts
+        index_of[label] = i
+    return labels
 
 
 def _is_unicode(text: str) -> bool:

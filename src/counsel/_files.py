@@ -1,8 +1,8 @@
-"""Files that are there whole or not at all, and what goes wrong with them in one sentence.
+"""Atomic writes, ``.npz`` files with a header, and errors that name the file.
 
-A file is written beside its place and moved there when it is whole, so a crash leaves the old file
-or the new one. ``.npz`` files hold plain arrays and a JSON header (``format``, ``version`` and what
-the writer adds); nothing in them is ever unpickled.
+A file is written under a temporary name and moved to its place once complete, so a crash leaves the
+old file or the new one. ``.npz`` files contain plain arrays and a JSON header (``format``,
+``version`` and the writer's own keys); nothing in them is ever unpickled.
 """
 
 import json
@@ -22,54 +22,49 @@ from numpy.typing import NDArray
 from counsel.errors import CounselError
 
 VERSION = 1
-"""Version of the file formats; any other is refused."""
+"""Version of the file formats; files of other versions are refused."""
 
 DAMAGED = (
     *(OSError, EOFError, ValueError, TypeError, AttributeError, LookupError, ArithmeticError),
     *(MemoryError, RuntimeError, struct.error, zipfile.BadZipFile, zlib.error),
 )
-"""What NumPy, zipfile and JSON raise on a file that is not what it should be."""
+"""Errors that NumPy, zipfile and JSON raise on a damaged file."""
 
-_WRONG_KIND = (
-    TypeError,
-    IndexError,
-    AttributeError,
-    ValueError,
-    ArithmeticError,
-    NotImplementedError,
-)
+_FAULTY = (TypeError, IndexError, AttributeError, ValueError, ArithmeticError, NotImplementedError)
 
 
 @contextmanager
 def blaming(path: str | os.PathLike[str]) -> Iterator[None]:
-    """Say which file is at fault when what it holds cannot be used."""
+    """Name the file in errors about its contents."""
     try:
         yield
     except KeyError as missing:
-        raise CounselError(f"{path} lacks {missing}; the file is damaged or foreign") from None
+        raise CounselError(
+            f"{path} has no {missing}; the file is damaged or not Counsel's"
+        ) from None
     except CounselError as fault:
         raise CounselError(f"{path}: {fault}") from None
-    except _WRONG_KIND:
-        raise CounselError(f"{path} holds arrays of the wrong kind; the file is damaged") from None
+    except _FAULTY:
+        raise CounselError(f"{path} contains unusable arrays; the file is damaged") from None
 
 
 def make_folder(folder: Path) -> None:
-    """Make a folder and those above it, where they are not there."""
+    """Create a folder and its parents if they do not exist."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as fault:
-        raise CounselError(f"cannot make the folder {folder}: {fault.strerror}") from None
+        raise CounselError(f"cannot create the folder {folder}: {fault.strerror}") from None
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write a text file, whole or not at all."""
+    """Write a text file atomically."""
     with whole_file(path) as unfinished:
         unfinished.write_text(text, encoding="utf-8")
 
 
 @contextmanager
 def whole_file(path: Path) -> Iterator[Path]:
-    """Give a place to write to; move it to ``path`` when all is written and on disk."""
+    """Yield a temporary path; move the file to ``path`` once it is complete and on disk."""
     unfinished = path.with_name(f".counsel-{uuid4().hex}")
     try:
         os.close(os.open(unfinished, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
@@ -92,7 +87,7 @@ def _cannot_write(path: Path, fault: Exception) -> CounselError:
 
 
 def write_npz(path: Path, kind: str, header: dict[str, Any], arrays: dict[str, Any]) -> None:
-    """Write header and arrays, all or nothing."""
+    """Write a header and arrays atomically."""
     if path.suffix != ".npz":
         raise CounselError(f"{path} must end in .npz")
     text = json.dumps({"format": kind, "version": VERSION, **header}).encode()
@@ -101,13 +96,13 @@ def write_npz(path: Path, kind: str, header: dict[str, Any], arrays: dict[str, A
 
 
 def check_exists(path: str | os.PathLike[str]) -> None:
-    """Raise where there is no such file or folder, or none can have that name."""
+    """Raise unless the file or folder exists."""
     if not os.path.exists(path):
         raise CounselError(f"{path} does not exist")
 
 
 def read_npz(path: Path, kind: str) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-    """Read header and arrays; say in one sentence what is wrong with a file that is not ours."""
+    """Read the header and the arrays of a Counsel file."""
     check_exists(path)
     try:
         with path.open("rb") as stream:
@@ -119,15 +114,15 @@ def read_npz(path: Path, kind: str) -> tuple[dict[str, Any], dict[str, NDArray[A
 def read_stream(
     stream: BinaryIO, path: str | os.PathLike[str], kind: str
 ) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-    """Read header and arrays of what is open; errors call it ``path``."""
+    """Read the header and the arrays of an open file; errors name it ``path``."""
     try:
         with np.load(stream, allow_pickle=False) as file:
             if not isinstance(file, np.lib.npyio.NpzFile) or "header" not in file:
-                raise CounselError(f"{path} is no Counsel file: it has no header")
+                raise CounselError(f"{path} is not a Counsel file: it has no header")
             header = json.loads(bytes(file["header"]).decode())
             if not isinstance(header, dict) or header.get("format") != kind:
-                what = header.get("format") if isinstance(header, dict) else None
-                raise CounselError(f"{path} holds {what!r}, not {kind!r}")
+                other = header.get("format") if isinstance(header, dict) else None
+                raise CounselError(f"{path} has format {other!r}, not {kind!r}")
             if header.get("version") != VERSION:
                 raise CounselError(
                     f"{path} has format version {header.get('version')}; this Counsel reads "

@@ -2,7 +2,7 @@
 
 A table maps names to columns of equal length. CSV files have a quoted header, quoted text, empty
 fields where a value is missing, and numbers with as many digits as they need to be read back
-exactly. Both kinds of file are written whole or not at all.
+exactly. Files are written atomically.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -18,7 +18,7 @@ from counsel._files import whole_file
 from counsel.errors import CounselError
 
 TABLES = (".csv", ".parquet")
-"""Endings of tables."""
+"""Suffixes of table files."""
 
 
 class Column(NamedTuple):
@@ -36,20 +36,15 @@ Table = Mapping[str, Column]
 
 
 def column(values: Sequence[object], kind: type | str) -> Column:
-    """Return a column from Python values; None is missing.
+    """Return a column from Python values, None where missing.
 
-    Parameters
-    ----------
-    values
-        One for each row.
-    kind
-        ``str``, or the NumPy type of numbers and booleans.
+    ``kind`` is ``str``, or the NumPy type of numbers and booleans.
     """
     missing = np.array([value is None for value in values], dtype=np.bool_)
     absent = missing if missing.any() else None
     if kind is not str:
-        given = [0 if value is None else value for value in values]
-        return Column(np.array(given, dtype=kind), missing=absent)
+        filled = [0 if value is None else value for value in values]
+        return Column(np.array(filled, dtype=kind), missing=absent)
     position: dict[object, int] = {}
     codes = [0 if value is None else position.setdefault(value, len(position)) for value in values]
     labels = [str(label) for label in position]
@@ -65,7 +60,7 @@ def write_tables(path: Path, tables: Iterable[Table]) -> None:
     rest = iter(tables)
     first = next(rest, None)
     if first is None:
-        raise CounselError(f"there is nothing to write to {path}")
+        raise CounselError(f"cannot write {path}: there are no rows")
     with whole_file(path) as unfinished, unfinished.open("wb") as stream:
         write_stream(stream, path.suffix, first, rest)
 
@@ -81,9 +76,9 @@ def write_stream(stream: BinaryIO, suffix: str, first: Table, rest: Iterable[Tab
     need_pyarrow()
     import pyarrow.parquet
 
-    whole = arrow_table(first)
-    with pyarrow.parquet.ParquetWriter(stream, whole.schema) as writer:
-        writer.write_table(whole)
+    arrow = arrow_table(first)
+    with pyarrow.parquet.ParquetWriter(stream, arrow.schema) as writer:
+        writer.write_table(arrow)
         for table in rest:
             writer.write_table(arrow_table(table))
 
@@ -93,21 +88,21 @@ def arrow_table(table: Table) -> Any:  # noqa: ANN401 (pyarrow ships no types)
     need_pyarrow()
     import pyarrow as pa
 
-    return pa.table({name: _arrow_column(pa, given) for name, given in table.items()})
+    return pa.table({name: _arrow_column(pa, column) for name, column in table.items()})
 
 
 def need_pyarrow() -> None:
     """Raise an error that names the extra if pyarrow is not installed."""
     try:
-        import pyarrow as pa  # noqa: F401 (whether it is there)
+        import pyarrow as pa  # noqa: F401 (whether it is installed)
     except ModuleNotFoundError:
         raise CounselError(
             "Parquet needs pyarrow; install it with: pip install 'counsel[parquet]'"
         ) from None
 
 
-def _arrow_column(pa: Any, given: Column) -> Any:  # noqa: ANN401 (pyarrow ships no types)
-    values, labels, missing = given
+def _arrow_column(pa: Any, column: Column) -> Any:  # noqa: ANN401 (pyarrow ships no types)
+    values, labels, missing = column
     if labels is None:
         return pa.array(values, mask=missing)
     positions = pa.array(values.astype(np.int64), mask=missing)
@@ -116,22 +111,17 @@ def _arrow_column(pa: Any, given: Column) -> Any:  # noqa: ANN401 (pyarrow ships
 
 def _csv_rows(table: Table) -> bytes:
     """Return all rows of a table as CSV."""
-    rows = map(",".join, zip(*(_fields(given) for given in table.values()), strict=True))
-    text = "\n".join(rows)
-    return f"{text}\n".encode() if text or _has_rows(table) else b""
+    rows = zip(*(_fields(column) for column in table.values()), strict=True)
+    return "\n".join([*map(",".join, rows), ""]).encode()
 
 
-def _has_rows(table: Table) -> bool:
-    return any(given.values.size for given in table.values())
-
-
-def _fields(given: Column) -> list[str]:
-    """Return the fields of a column as CSV shows them."""
-    values, labels, missing = given
+def _fields(column: Column) -> list[str]:
+    """Return the fields of a column in CSV."""
+    values, labels, missing = column
     if labels is not None:
         quoted = np.array([*map(_quoted, labels), ""], dtype=object)
-        shown = values if missing is None else np.where(missing, len(labels), values)
-        return list(quoted[shown])
+        codes = values if missing is None else np.where(missing, len(labels), values)
+        return list(quoted[codes])
     if values.dtype.kind == "b":
         fields = list(np.array(["false", "true"], dtype=object)[values.astype(np.int64)])
     elif values.dtype.kind == "f":
@@ -149,17 +139,17 @@ def _quoted(text: str) -> str:
 
 
 def _decimals(values: Floats) -> list[str]:
-    """Return numbers with the fewest digits that are read back as the same number."""
+    """Format numbers with the fewest digits that are read back exactly."""
     texts = [text[:-2] if text[-2:] == ".0" else text for text in map(repr, values.tolist())]
     size = np.abs(values)
-    usual = ((size >= 1e-4) & (size < 1e10)) | (size == 0.0) | ~np.isfinite(values)
-    for row in np.flatnonzero(~usual):
-        texts[row] = _unusual(texts[row])
+    extreme = np.isfinite(values) & (size != 0.0) & ((size < 1e-4) | (size >= 1e10))
+    for row in np.flatnonzero(extreme):
+        texts[row] = _extreme_decimal(texts[row])
     return texts
 
 
-def _unusual(text: str) -> str:
-    """Write a very small or very large number: 0.00001, 1.5e-7, 1e+10."""
+def _extreme_decimal(text: str) -> str:
+    """Format a very small or very large number: 0.00001, 1.5e-7, 1e+10."""
     number = Decimal(text).normalize()
     power = number.adjusted()
     if -6 <= power < 10:

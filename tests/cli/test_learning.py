@@ -257,7 +257,7 @@ def test_json_is_the_same_result(command, tmp_path):
         (["--resume", "-o", "other", "--seed", "8"], "holds a run with seed 7, not 8"),
         (["--resume", "-o", "other"], "another night-shift: it has changed"),
         (["--resume", "-o", "nowhere"], "nowhere contains no run to resume"),
-        (["-o", "file"], "cannot make the folder file"),
+        (["-o", "file"], "cannot create the folder file"),
         (["-o", "other"], "other holds a run with episodes 9, not 20000"),
         (["-o", "broken"], "not the manifest of a run"),
         (["--burn-in", "9"], "burn_in goes with euler"),

@@ -328,7 +328,7 @@ def test_a_log_of_another_problem_is_refused(tmp_path):
         counsel.solve(problem).policy, episodes=5, rng=np.random.default_rng(0)
     )
     for other in ("car-driving/myopic", "night-shift", "flappy-bird-budget/greedy"):
-        with pytest.raises(counsel.CounselError, match="not drawn from this problem"):
+        with pytest.raises(counsel.CounselError, match="not from this problem"):
             counsel.save_log(played, tmp_path / "log.csv", problem=make(other))
     for wrong in ([], None, [played, "x"], 5):
         with pytest.raises(counsel.CounselError):

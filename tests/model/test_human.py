@@ -81,8 +81,8 @@ def test_one_adherence_of_a_person_who_changes_gives_lift_by_step():
 
 def test_what_was_given_is_kept_in_its_shape():
     for given in SHAPES.values():
-        np.testing.assert_array_equal(Human(HABIT, given).given, given)
-        assert Human(HABIT, given).given.shape == np.shape(given)
+        np.testing.assert_array_equal(Human(HABIT, given).input_values, given)
+        assert Human(HABIT, given).input_values.shape == np.shape(given)
 
 
 def test_a_person_says_whether_groups_share_adherence_or_lift():
@@ -278,14 +278,14 @@ def test_changing_what_was_given_changes_nothing_and_it_stays_writable(kind):
     groups[...] = 7
     np.testing.assert_array_equal(human.policy, [HABIT])
     np.testing.assert_array_equal(getattr(human, kind), np.full((1, 2, 3), 0.5))
-    np.testing.assert_array_equal(human.given, np.full((2, 3), 0.5))
+    np.testing.assert_array_equal(human.input_values, np.full((2, 3), 0.5))
     assert not human.groups.any()
 
 
 @pytest.mark.parametrize("kind", ["adherence", "lift"])
 def test_all_tables_of_a_person_are_read_only(kind):
     human = Human(HABIT, **{kind: SHAPES["[s, a]"]}, groups=np.arange(6).reshape(2, 3))
-    for name in ("policy", "adherence", "lift", "given", "given_groups", "groups"):
+    for name in ("policy", "adherence", "lift", "input_values", "input_groups", "groups"):
         assert not getattr(human, name).flags.writeable, name
 
 
@@ -295,7 +295,7 @@ def test_all_tables_of_a_person_are_read_only(kind):
 def test_a_copied_or_pickled_person_is_the_same_and_still_read_only(again):
     human = Human(HABIT, SHAPES["[a]"], groups=[0, 1, 2])
     other = again(human)
-    for name in ("policy", "adherence", "lift", "given", "given_groups"):
+    for name in ("policy", "adherence", "lift", "input_values", "input_groups"):
         np.testing.assert_array_equal(getattr(other, name), getattr(human, name))
         assert not getattr(other, name).flags.writeable, name
     assert other.shares_lift == human.shares_lift

@@ -187,7 +187,7 @@ def test_a_person_stays_the_same_through_pickle_and_file(tmp_path):
             pickle.loads(pickle.dumps(human)),
             counsel.load(tmp_path / "problem.npz").human,
         ):
-            for name in ("policy", "adherence", "lift", "given"):
+            for name in ("policy", "adherence", "lift", "input_values"):
                 one, other = getattr(human, name), getattr(again, name)
                 assert one.tobytes() == other.tobytes(), f"{case}: {name}"
 

@@ -248,7 +248,7 @@ def test_leaving_out_what_cannot_occur_changes_nothing(seed, per_step, monkeypat
     for masks in ({}, {"forbidden": forbidden_hs}, {"required": required_hs}):
         short = counsel.frontier(problem, **masks)
         with monkeypatch.context() as patch:
-            patch.setattr(backward, "within_reach", lambda *_: None)
+            patch.setattr(backward, "reachable_problem", lambda *_: None)
             full = counsel.frontier(problem, **masks)
         assert len(full.vertices) >= 4
         np.testing.assert_allclose(points(short), points(full), rtol=1e-9, atol=1e-12)
@@ -263,7 +263,7 @@ def test_from_a_single_start_it_changes_no_bit(seed, monkeypatch):
     dense = corridor(seed, per_step=False)
     problem = adapt(dense._replace(start_s=np.eye(len(dense.start_s))[0]))
     short = counsel.frontier(problem)
-    monkeypatch.setattr(backward, "within_reach", lambda *_: None)
+    monkeypatch.setattr(backward, "reachable_problem", lambda *_: None)
     assert points(short).tobytes() == points(counsel.frontier(problem)).tobytes()
 
 

@@ -44,14 +44,14 @@ def tables(problem):
     mdp, human, kernel = problem.mdp, problem.human, problem.mdp.kernel
     names = [(kernel, name) for name in counsel.Kernel.__slots__]
     names += [(mdp, name) for name in ("reward", "allowed", "start")]
-    names += [(human, name) for name in ("policy", "adherence", "lift", "given", "groups")]
+    names += [(human, name) for name in ("policy", "adherence", "lift", "input_values", "groups")]
     arrays = {name: getattr(owner, name) for owner, name in names}
     plain = (
         mdp.horizon,
         mdp.state_labels,
         mdp.action_labels,
         human.shares_lift,
-        human.given_groups is None,
+        human.input_groups is None,
         mdp.reward.strides[0] == 0,
         mdp.allowed.strides[0] == 0,
     )

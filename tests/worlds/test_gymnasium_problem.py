@@ -254,8 +254,8 @@ def test_a_person_for_the_states_of_the_environment_is_given_the_end(name):
     np.testing.assert_allclose(human.lift[:, :16], person.lift, rtol=0, atol=1e-15)
     assert human.policy[:, 16].sum(axis=-1) == pytest.approx(1.0)
     assert human.shares_lift == person.shares_lift
-    assert (human.given_groups is None) == (person.given_groups is None)
-    if person.given_groups is not None:
+    assert (human.input_groups is None) == (person.input_groups is None)
+    if person.input_groups is not None:
         np.testing.assert_array_equal(human.groups[:, :16], person.groups)
     # The end pays nothing whatever is said there.
     assert counsel.solve(problem).values[:, 16].tolist() == [0.0] * 6

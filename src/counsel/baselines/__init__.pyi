@@ -10,4 +10,4 @@ from counsel.baselines.rf_express import RFExpress as RFExpress
 from counsel.baselines.uc_cfh import UCCFH as UCCFH
 from counsel.baselines.ucbvi import UCBVI as UCBVI
 from counsel.baselines.ucfh import UCFH as UCFH
-from counsel.planning.best_action import always_best_action as always_best_action
+from counsel.planning.reference_policies import always_best_action as always_best_action

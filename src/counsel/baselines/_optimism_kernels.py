@@ -269,10 +269,9 @@ def evaluate_advice(truth: Model, start_s: Floats, advice_hs: Ints) -> tuple[flo
     for i in range(truth.first_row_l.size - 1):
         rows = max(rows, truth.first_row_l[i + 1] - truth.first_row_l[i])
     reward_h, rate_h = np.zeros(H), np.zeros(H)
-    walk_forward(
-        truth, advice_hs.reshape(1, H, S), none, none, none, nothing, x_jks, np.zeros((1, rows)),
-        np.zeros((H, S)), reward_h, rate_h, np.zeros((S, truth.policy_lsa.shape[2])),
-    )  # fmt: skip
+    advice_khs, random = advice_hs.reshape(1, H, S), (none, none, none, nothing)
+    results = (np.zeros((H, S)), reward_h, rate_h, np.zeros((S, truth.policy_lsa.shape[2])))
+    walk_forward(truth, advice_khs, random, x_jks, np.zeros((1, rows)), results)
     return reward_h.sum(), rate_h.sum()
 
 

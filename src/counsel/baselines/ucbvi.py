@@ -41,7 +41,6 @@ from counsel.learning.arguments import require_rewards
 from counsel.learning.learner import LIVE, Runner, documented_by, is_overridden
 from counsel.model.policy import Advice
 from counsel.model.problem import Shape
-from counsel.planning.advice_rules import Rules
 from counsel.planning.backward import model_of
 from counsel.simulate.simulator import Simulator
 
@@ -131,8 +130,7 @@ class UCBVI(BlackBoxLearner):
         problem = simulator.problem
         H, S, _ = self._sizes
         advice = np.array(self.drawn.advice)
-        rules = Rules.read(problem, forbidden=None, required=None, allow_reverse=True)
-        truth = model_of(problem, rules)
+        truth = model_of(problem)
         totals = EpisodeTotals(
             self._counts.paid,
             self._counts.square,

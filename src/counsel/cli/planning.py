@@ -165,7 +165,7 @@ def play_out(  # noqa: PLR0913 (one argument for each option)
     from counsel._arrays import whole
     from counsel.cli import planning_output as printing
     from counsel.cli.console import print_json, progress
-    from counsel.simulate.summary import Summary
+    from counsel.simulate.episodes import EpisodeSummary
 
     options.check_output(output, ".csv", ".parquet")
     whole("--episodes", episodes, least=1)
@@ -173,7 +173,7 @@ def play_out(  # noqa: PLR0913 (one argument for each option)
     limit = {"penalty": penalty, "budget": budget, "hard": hard, "allow_reverse": allow_reverse}
     chosen = _policy(problem, policy, **limit)
     simulator = counsel.Simulator(problem)
-    played = Summary(problem)
+    played = EpisodeSummary(problem)
     rng = np.random.default_rng(seed)
     with progress("Playing", episodes) as advance:
 
@@ -211,7 +211,7 @@ def _policy(problem: "AdviceProblem", name: str, **limit: Any) -> "Policy":  # n
     """Return the policy of this name or from this file; ``limit`` holds the options of solve."""
     import counsel
     from counsel._tables import TABLES
-    from counsel.planning.silence import never_advise
+    from counsel.planning.reference_policies import never_advise
 
     if name == "best":
         return counsel.solve(problem, **limit).policy

@@ -15,7 +15,7 @@ from counsel.planning.evaluate import Evaluation
 from counsel.planning.explain import Explanation
 from counsel.planning.frontier import Frontier
 from counsel.planning.plan import Plan
-from counsel.planning.silence import value_alone
+from counsel.planning.reference_policies import value_alone
 from counsel.report.number_format import (
     count_of,
     in_full,
@@ -24,7 +24,7 @@ from counsel.report.number_format import (
     pieces_per_episode,
     short,
 )
-from counsel.simulate.summary import Summary
+from counsel.simulate.episodes import EpisodeSummary
 from counsel.worlds.catalogue import World
 
 VERTEX = ("advice_count", "value", "penalty_low", "penalty_high")
@@ -223,7 +223,7 @@ def worlds_record(catalogue: dict[str, World]) -> dict[str, Any]:
     return {"worlds": worlds}
 
 
-def print_play_out(played: Summary, exact: Evaluation) -> None:
+def print_play_out(played: EpisodeSummary, exact: Evaluation) -> None:
     """Print the means of played episodes, beside their exact expectation."""
     typer.echo(
         f"{count_of(played.episodes, 'episode')}: {pieces_of_advice(played.pieces.mean)} and a "
@@ -254,7 +254,7 @@ def print_match_rates(problem: AdviceProblem, matched_a: Ints, given_a: Ints) ->
     print_table(table)
 
 
-def play_out_record(played: Summary, exact: Evaluation) -> dict[str, Any]:
+def play_out_record(played: EpisodeSummary, exact: Evaluation) -> dict[str, Any]:
     """Return played episodes for JSON."""
     problem = played.problem
     return {

@@ -25,11 +25,10 @@ from counsel.experiments.workers import fresh_processes
 from counsel.learning.learn import Record
 from counsel.model.files import load_policy
 from counsel.model.problem import AdviceProblem
-from counsel.planning.best_action import always_best_action
 from counsel.planning.evaluate import Evaluation, evaluate
 from counsel.planning.frontier import frontier
 from counsel.planning.gains import gains
-from counsel.planning.silence import never_advise
+from counsel.planning.reference_policies import always_best_action, never_advise
 from counsel.planning.solve import solve
 from counsel.report.demo_page import demo_page
 from counsel.report.demo_player import Phase, Player, Point, Reason

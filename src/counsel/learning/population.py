@@ -28,9 +28,9 @@ from counsel.learning.saved_state import SavedState
 from counsel.model.human import Human
 from counsel.model.policy import Policy
 from counsel.model.problem import AdviceProblem, Setting
-from counsel.planning.best_action import always_best_action
 from counsel.planning.evaluate import evaluate
 from counsel.planning.plan import Plan
+from counsel.planning.reference_policies import always_best_action
 from counsel.planning.solve import solve
 from counsel.simulate.episodes import Episodes
 

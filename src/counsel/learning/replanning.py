@@ -21,11 +21,10 @@ from counsel.model.policy import Advice, Policy
 from counsel.model.problem import AdviceProblem
 from counsel.planning._backward_kernels import plan_back
 from counsel.planning._cell_kernels import plan_cells
-from counsel.planning.advice_rules import Rules
 from counsel.planning.backward import Planner, penalised
-from counsel.planning.cell_world import cell_world
+from counsel.planning.constraints import Constraints
 from counsel.planning.evaluate import evaluate
-from counsel.planning.reach import Cells
+from counsel.planning.reachable_cells import Cells, cell_world
 from counsel.planning.solve import solve
 
 _T = TypeVar("_T", bound=np.generic)
@@ -66,8 +65,7 @@ def plan_for(mdp: MDP, own_lsa: Floats, *, penalty: float) -> AdvicePlan:
     stationary = len(own_lsa) == 1
     person = Human(own_lsa[0], 1.0) if stationary else Human(own_lsa, np.ones(own_lsa.shape))
     problem = AdviceProblem(mdp, person)
-    rules = Rules.read(problem, forbidden=None, required=None, allow_reverse=True)
-    planner = Planner(problem, rules, threads=1, search=True)
+    planner = Planner(problem, Constraints.read(problem), threads=1, search=True)
     if planner.cells is None:
         return LargePlan(planner, penalty=penalty)
     return SmallPlan(problem, planner.cells, penalty=penalty)
@@ -97,7 +95,7 @@ class SmallPlan:
         self.world = cell_world(problem.mdp, problem.policy, cells)
         self.aim = penalised(problem, penalty)
         C, A = self.world.own_ca.shape
-        moves = self.world.open_ca & (problem.lift[cells.step, cells.states] != 0.0)
+        moves = self.world.allowed_ca & (problem.lift[cells.step, cells.states] != 0.0)
         self.pull_ca = np.where(moves, 1.0, np.nan)
         self.V_c2, self.q_2a = np.empty((C + 1, 2)), np.empty((2, A))
         self.advice_c: Advice = np.full(C, A, dtype=np.int16)

@@ -51,9 +51,8 @@ from counsel.logs.importance_weights import (
 from counsel.logs.read import Log, as_log
 from counsel.logs.read_policy import read_policy
 from counsel.model.policy import Policy
-from counsel.planning.best_action import always_best_action
 from counsel.planning.evaluate import evaluate
-from counsel.planning.silence import never_advise
+from counsel.planning.reference_policies import always_best_action, never_advise
 
 LEAST_SAMPLE = 50.0
 """The log says nothing about a policy with a smaller effective sample size."""

@@ -25,7 +25,6 @@ from counsel.model.human import advantages, gain_of
 from counsel.model.policy import Policy
 from counsel.model.problem import AdviceProblem
 from counsel.planning._backward_kernels import Model, action_values
-from counsel.planning.advice_rules import Rules
 from counsel.planning.backward import model_of
 
 
@@ -111,8 +110,7 @@ def policy_values(problem: AdviceProblem, policy: Policy, rows: Decisions) -> tu
 
 
 def _model(problem: AdviceProblem) -> Model:
-    rules = Rules.read(problem, forbidden=None, required=None, allow_reverse=True)
-    return model_of(problem, rules)
+    return model_of(problem)
 
 
 def _planes_of(policy: Policy, rows: Decisions) -> Ints:

@@ -21,7 +21,7 @@ from counsel.logs.fit import Fit
 from counsel.planning.criticality import Criticality, criticality
 from counsel.planning.gains import gains
 from counsel.planning.plan import Plan
-from counsel.planning.silence import value_alone
+from counsel.planning.reference_policies import value_alone
 from counsel.planning.solve import solve
 
 DRAWS = 200

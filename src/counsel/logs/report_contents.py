@@ -11,10 +11,9 @@ from counsel.logs.bootstrap import ValueEstimate, estimate_from_draws
 from counsel.logs.fit import Fit
 from counsel.logs.plan import LogPlan, share_of
 from counsel.logs.sensitivity import SensitivityRange, sensitivity_ranges
-from counsel.planning.best_action import always_best_action
 from counsel.planning.evaluate import evaluate
 from counsel.planning.frontier import Frontier, frontier
-from counsel.planning.silence import never_advise
+from counsel.planning.reference_policies import always_best_action, never_advise
 
 ENOUGH = 0.8
 """The share of the value of unlimited advice that the default budget keeps."""

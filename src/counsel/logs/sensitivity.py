@@ -22,7 +22,7 @@ from counsel.model.human import Human
 from counsel.model.policy import Policy
 from counsel.model.problem import AdviceProblem
 from counsel.planning.evaluate import evaluate
-from counsel.planning.silence import value_alone
+from counsel.planning.reference_policies import value_alone
 
 ODDS = (1.0, 1.25, 1.5, 2.0, 3.0)
 """The values of Γ."""

@@ -1,4 +1,4 @@
-"""Compiled loops that put transition rows in order: sort, sum, check, and store each row once."""
+"""Compiled loops that sort, sum and check transition rows, share equal rows, and compute lifts."""
 
 import numpy as np
 
@@ -6,22 +6,22 @@ from counsel._arrays import Bools, Floats, Ints
 from counsel._jit import inlined, kernel
 
 GOOD, BAD_NUMBER, BAD_SUM = 0, 1, 2
-"""What `tidy_rows` found: nothing wrong, a probability that is none, a row that misses one."""
+"""Results of ``tidy_rows``: sound rows, an invalid probability, a row that does not sum to 1."""
 
 
 @inlined
 def layer_of(layers: int, h: int) -> int:
-    """Return where step ``h`` is stored."""
+    """Return the layer of step ``h``."""
     return h if layers > 1 else 0
 
 
 RUN = 64
-"""Runs of this length are sorted by insertion, longer rows by merging runs."""
+"""Length of the runs that are sorted by insertion; longer rows are merged from runs."""
 
 
 @kernel
 def sort_run(index: Ints, data: Floats, begin: int, end: int) -> None:
-    """Sort a short run by next state, in place; equals keep their order."""
+    """Sort a short run by next state, in place and stably."""
     for i in range(begin + 1, end):
         key, value, j = index[i], data[i], i
         while j > begin and index[j - 1] > key:
@@ -32,7 +32,7 @@ def sort_run(index: Ints, data: Floats, begin: int, end: int) -> None:
 
 @kernel
 def sort_row(index: Ints, data: Floats, begin: int, end: int) -> None:
-    """Sort one row by next state, in place; equals keep their order.
+    """Sort one row by next state, in place and stably.
 
     Plain loops: NumPy's argsort and fancy indexing take five seconds to compile.
     """
@@ -63,10 +63,10 @@ def sort_row(index: Ints, data: Floats, begin: int, end: int) -> None:
 def tidy_rows(
     indptr: Ints, index: Ints, data: Floats, tolerance: float, new_indptr: Ints
 ) -> tuple[int, int, float]:
-    """Sort every row, sum repeated next states, drop zeros: in place, ends in ``new_indptr``.
+    """Sort every row, sum repeated next states and drop zeros, in place; fill ``new_indptr``.
 
-    Returns what was found, where (an entry or a row), and the number. An empty row is no fault
-    here: it may belong to an action that is not allowed.
+    Returns GOOD, or the fault with its entry or row and the faulty number. An empty row is
+    accepted: it may belong to an action that is not allowed.
     """
     fill = 0
     new_indptr[0] = 0
@@ -94,7 +94,7 @@ def tidy_rows(
 
 @kernel
 def same_row(indptr: Ints, index: Ints, bits: Ints, row: int, other: int) -> bool:
-    """Tell whether two rows are equal to the last bit."""
+    """Return whether two rows are equal to the last bit."""
     shift = indptr[other] - indptr[row]
     if indptr[other + 1] - indptr[row + 1] != shift:
         return False
@@ -106,10 +106,10 @@ def same_row(indptr: Ints, index: Ints, bits: Ints, row: int, other: int) -> boo
 
 @kernel
 def share_rows(indptr: Ints, index: Ints, bits: Ints, row_lp: Ints, first_row_l: Ints) -> Bools:
-    """Give the distinct rows of each layer numbers by first use; return which rows are kept.
+    """Assign numbers to the distinct rows of each layer by first use; return which to keep.
 
-    ``row_lp[layer, pair]`` becomes the number of the pair's row, −1 where it is empty.
-    ``bits`` are the probabilities seen as integers.
+    Fills ``row_lp[layer, pair]`` with the number of the pair's row, −1 if empty. ``bits`` are the
+    bits of the probabilities as integers.
     """
     L, P = row_lp.shape
     size = 16
@@ -141,15 +141,14 @@ def share_rows(indptr: Ints, index: Ints, bits: Ints, row_lp: Ints, first_row_l:
                 keep[row] = True
                 distinct += 1
             else:
-                seen = table[slot]
-                row_lp[layer, pair] = row_lp[layer, seen - layer * P]
+                row_lp[layer, pair] = row_lp[layer, table[slot] - layer * P]
         first_row_l[layer + 1] = distinct
     return keep
 
 
 @kernel
 def keep_rows(keep: Bools, indptr: Ints, index: Ints, data: Floats, new_indptr: Ints) -> None:
-    """Move the kept rows to the front, in place; their ends go to ``new_indptr``."""
+    """Move the kept rows to the front, in place; fill ``new_indptr``."""
     fill, rows = 0, 0
     new_indptr[0] = 0
     for row in range(keep.size):
@@ -181,7 +180,7 @@ def check_rows(
 
 @inlined
 def others(policy_lsa: Floats, layer: int, s: int, a: int) -> float:
-    """Return Σ_{b≠a} π(b): the chance of anything but ``a``."""
+    """Return Σ_{b≠a} π(b), the probability of any other action."""
     total = 0.0
     for b in range(policy_lsa.shape[2]):
         if b != a:
@@ -203,13 +202,12 @@ def sum_others(policy_lsa: Floats, others_lsa: Floats) -> None:
 def lifts(policy_lsa: Floats, adherence_lsa: Floats, lift_lsa: Floats) -> None:
     """Fill lift = (θ − π) / Σ_{b≠a} π(b), and 0 where the person takes ``a`` for certain.
 
-    The denominator is summed over the other actions, not taken as 1 − π: for a person who is
-    almost certain that difference has lost its digits. At θ = 1 the lift is 1 to the last bit.
+    The denominator is the sum over the other actions, not 1 − π: for a person who is almost
+    certain, 1 − π has lost its digits. At θ = 1 the lift is exactly 1.
     """
     L, S, A = lift_lsa.shape
     for layer in range(L):
-        p = layer if policy_lsa.shape[0] > 1 else 0
-        t = layer if adherence_lsa.shape[0] > 1 else 0
+        p, t = layer_of(policy_lsa.shape[0], layer), layer_of(adherence_lsa.shape[0], layer)
         for s in range(S):
             for a in range(A):
                 rest, theta = others(policy_lsa, p, s, a), adherence_lsa[t, s, a]

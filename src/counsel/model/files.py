@@ -1,56 +1,63 @@
 """Problems and policies on disk.
 
-``.npz`` files hold plain arrays and a JSON header with the labels, and are written whole or not at
-all (see ``_files.py``). Policies can also be written as tables that people read: ``.csv`` and
-``.parquet`` (see ``policy_tables.py``).
+``.npz`` files contain plain arrays and a JSON header with the labels; they are written atomically
+(see ``_files.py``). Policies can also be written as ``.csv`` and ``.parquet`` tables for people,
+with one row per cell and possible advice: ``step``, ``state``, ``advice`` (empty for silence) and
+``probability``; ``pieces_left`` first under a hard budget; ``state_label`` and ``advice_label`` if
+the problem has labels.
 """
 
 import io
 import os
 import zipfile
+from collections.abc import Iterator
+from itertools import product
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 from counsel._arrays import layers, unlayered
 from counsel._files import DAMAGED, blaming, read_npz, read_stream, write_npz
-from counsel._tables import TABLES, write_tables
+from counsel._tables import TABLES, Column, Table, write_tables
 from counsel.errors import CounselError
 from counsel.model.human import Human
 from counsel.model.kernel import Kernel
 from counsel.model.mdp import MDP
 from counsel.model.policy import Policy, RandomCells
-from counsel.model.policy_tables import policy_tables
 from counsel.model.problem import AdviceProblem
 
 PROBLEM, POLICY = "counsel-problem", "counsel-policy"
+ROWS = ("row", "first_row", "indptr", "next_state", "probability")
+RANDOM = ("cell", "indptr", "random_advice", "random_probability")
+MOST_PARTS = 1000
+"""The largest number of arrays in an uploaded file."""
 
 
 def save(problem: AdviceProblem, path: str | os.PathLike[str]) -> None:
-    """Write a problem to a file, whole or not at all.
+    """Write a problem to a file, atomically.
 
     Parameters
     ----------
     problem
         The world and the person, with labels and groups.
     path
-        Where to; it ends in ``.npz``.
+        A file name that ends in ``.npz``.
 
     Raises
     ------
     CounselError
-        When it is no ``AdviceProblem``, or the file cannot be written.
+        If ``problem`` is not an ``AdviceProblem``, or the file cannot be written.
 
     Examples
     --------
-    The file is plain arrays, so a problem can be read back anywhere without unpickling anything:
+    The file contains plain arrays, so nothing is unpickled when a problem is read:
 
     >>> import tempfile
     >>> import counsel
-    >>> from counsel.worlds import make
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     counsel.save(make("night-shift"), f"{folder}/night.npz")
+    ...     counsel.save(counsel.make("night-shift"), f"{folder}/night.npz")
     ...     counsel.load(f"{folder}/night.npz").mdp.state_labels
     ('stable', 'drifting', 'failing', 'crisis')
     """
@@ -67,27 +74,23 @@ def problem_parts(problem: AdviceProblem) -> tuple[dict[str, Any], dict[str, NDA
         "state_labels": mdp.state_labels,
         "action_labels": mdp.action_labels,
         "shares_lift": human.shares_lift,
-        "grouped": human.given_groups is not None,
+        "grouped": human.input_groups is not None,
     }
     arrays: dict[str, NDArray[Any]] = {
-        "row": kernel.row,
-        "first_row": kernel.first_row,
-        "indptr": kernel.indptr,
-        "next_state": kernel.next_state,
-        "probability": kernel.probability,
+        **{name: getattr(kernel, name) for name in ROWS},
         "reward": layers(mdp.reward),
         "start": mdp.start,
         "allowed": layers(mdp.allowed),
         "policy": human.policy,
-        "given": human.given,
+        "given": human.input_values,
     }
-    if human.given_groups is not None:
-        arrays["groups"] = human.given_groups
+    if human.input_groups is not None:
+        arrays["groups"] = human.input_groups
     return header, arrays
 
 
 def load(path: str | os.PathLike[str]) -> AdviceProblem:
-    """Read a problem that ``save`` wrote; everything in it is checked again.
+    """Read a problem that ``save`` wrote and check it again.
 
     Parameters
     ----------
@@ -102,7 +105,7 @@ def load(path: str | os.PathLike[str]) -> AdviceProblem:
     Raises
     ------
     CounselError
-        When the file does not exist, is damaged, or holds something else.
+        If the file does not exist, is damaged, or contains something else.
 
     Examples
     --------
@@ -121,21 +124,10 @@ def load(path: str | os.PathLike[str]) -> AdviceProblem:
     return _problem(path, *read_npz(Path(path), PROBLEM))
 
 
-MOST_PARTS = 1000
-"""Arrays in a file that somebody sent."""
-
-
 def loads(content: bytes, *, name: str, most: int) -> AdviceProblem:
-    """Read a problem from the content of a file that somebody sent.
+    """Read a problem from an uploaded file of at most ``most`` bytes when unpacked.
 
-    Parameters
-    ----------
-    content
-        What is in the file.
-    name
-        What to call it in errors.
-    most
-        How many bytes its arrays may take when they are unpacked.
+    Errors call the file ``name``.
     """
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as packed:
@@ -144,9 +136,11 @@ def loads(content: bytes, *, name: str, most: int) -> AdviceProblem:
     except DAMAGED:
         raise CounselError(f"{name} is truncated, damaged or not a Counsel file") from None
     if len(parts) > MOST_PARTS:
-        raise CounselError(f"{name} has {len(parts):,} parts; {MOST_PARTS} are the most")
+        raise CounselError(f"{name} has {len(parts):,} arrays; at most {MOST_PARTS} are allowed")
     if size > most:
-        raise CounselError(f"{name} takes {size:,} bytes when unpacked; {most:,} are the most")
+        raise CounselError(
+            f"{name} takes {size:,} bytes when unpacked; at most {most:,} are allowed"
+        )
     return _problem(name, *read_stream(io.BytesIO(content), name, PROBLEM))
 
 
@@ -154,15 +148,8 @@ def _problem(
     path: str | os.PathLike[str], header: dict[str, Any], arrays: dict[str, NDArray[Any]]
 ) -> AdviceProblem:
     with blaming(path):
-        kernel = Kernel.from_rows(
-            arrays["row"],
-            arrays["first_row"],
-            arrays["indptr"],
-            arrays["next_state"],
-            arrays["probability"],
-        )
         mdp = MDP(
-            kernel,
+            Kernel.from_rows(*(arrays[name] for name in ROWS)),
             unlayered(arrays["reward"]),
             horizon=header["horizon"],
             start=arrays["start"],
@@ -180,36 +167,32 @@ def _problem(
 
 
 def save_policy(
-    policy: Policy,
-    path: str | os.PathLike[str],
-    *,
-    problem: AdviceProblem | None = None,
+    policy: Policy, path: str | os.PathLike[str], *, problem: AdviceProblem | None = None
 ) -> None:
-    r"""Write a policy to a file, whole or not at all.
+    r"""Write a policy to a file, atomically.
 
     Parameters
     ----------
     policy
-        The policies of a ``Mixture`` are saved one by one.
+        A single policy; save the policies of a ``Mixture`` one by one.
     path
-        Where to. ``.npz`` can be read back; ``.csv`` and ``.parquet`` are tables for people, with
-        one row for each cell and each advice given there (empty for silence).
+        A file name. ``.npz`` can be read back; ``.csv`` and ``.parquet`` are tables for people,
+        with one row per cell and possible advice (empty for silence).
     problem
-        Gives the tables its labels.
+        The problem whose labels the tables show.
 
     Raises
     ------
     CounselError
-        When the ending is another, the policy is not for the problem, the file cannot be written,
-        or ``.parquet`` is asked for without pyarrow (extra ``parquet``).
+        If the suffix is another, the policy is not for the problem, the file cannot be written, or
+        ``.parquet`` is requested without pyarrow (extra ``parquet``).
 
     Examples
     --------
     >>> import tempfile
     >>> from pathlib import Path
     >>> import counsel
-    >>> from counsel.worlds import make
-    >>> problem = make("night-shift")
+    >>> problem = counsel.make("night-shift")
     >>> policy = counsel.solve(problem, penalty=0.1).policy
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     file = Path(folder) / "policy.csv"
@@ -223,27 +206,49 @@ def save_policy(
     """
     if not isinstance(policy, Policy):
         raise CounselError(
-            f"a {type(policy).__name__} cannot be saved; save its policies one by one"
+            f"a {type(policy).__name__} cannot be saved; save single policies one by one"
         )
     if problem is not None:
         policy.check_fits(problem.horizon, problem.n_states, problem.n_actions)
-    place = Path(path)
-    if place.suffix in TABLES:
-        write_tables(place, policy_tables(policy, problem))
-    elif place.suffix == ".npz":
+    file = Path(path)
+    if file.suffix in TABLES:
+        write_tables(file, _policy_tables(policy, problem))
+    elif file.suffix == ".npz":
         arrays: dict[str, NDArray[Any]] = {"advice": policy.advice}
-        hard = policy.budget is not None
-        if not hard or policy.random.cell.size:
-            arrays |= {
-                "cell": policy.random.cell,
-                "indptr": policy.random.indptr,
-                "random_advice": policy.random.advice,
-                "random_probability": policy.random.probability,
-            }
-        header = {"n_actions": policy.n_actions, "hard": hard}
-        write_npz(place, POLICY, header, arrays)
+        hard, random = policy.budget is not None, policy.random
+        if not hard or random.cell.size:
+            parts = (random.cell, random.indptr, random.advice, random.probability)
+            arrays |= dict(zip(RANDOM, parts, strict=True))
+        write_npz(file, POLICY, {"n_actions": policy.n_actions, "hard": hard}, arrays)
     else:
-        raise CounselError(f"{place} must end in .csv, .parquet or .npz")
+        raise CounselError(f"{file} must end in .csv, .parquet or .npz")
+
+
+def _policy_tables(policy: Policy, problem: AdviceProblem | None) -> Iterator[Table]:
+    """Yield a table per step (and, under a hard budget, per number of pieces left)."""
+    K, H, S = policy.planes.shape
+    plane_and_step, random_states = np.divmod(policy.random.cell_of_entry, S)
+    for k, h in product(range(K - 1, -1, -1), range(H)):
+        here = plane_and_step == k * H + h
+        fixed = np.setdiff1d(np.arange(S), random_states[here])
+        states = np.concatenate((fixed, random_states[here]))
+        order = np.argsort(states, kind="stable")
+        states = states[order]
+        advice = np.concatenate((policy.planes[k, h, fixed], policy.random.advice[here]))[order]
+        chance = np.concatenate((np.ones(fixed.size), policy.random.probability[here]))[order]
+        silent = advice == policy.defer
+        columns: dict[str, Column] = {}
+        if policy.budget is not None:
+            columns["pieces_left"] = Column(np.full(states.size, k, dtype=np.int32))
+        columns["step"] = Column(np.full(states.size, h, dtype=np.int32))
+        columns["state"] = Column(states.astype(np.int64))
+        if problem is not None and problem.mdp.state_labels:
+            columns["state_label"] = Column(states, problem.mdp.state_labels)
+        columns["advice"] = Column(advice.astype(np.int32), missing=silent)
+        if problem is not None and problem.mdp.action_labels:
+            columns["advice_label"] = Column(advice, problem.mdp.action_labels, silent)
+        columns["probability"] = Column(chance)
+        yield columns
 
 
 def load_policy(path: str | os.PathLike[str]) -> Policy:
@@ -252,43 +257,35 @@ def load_policy(path: str | os.PathLike[str]) -> Policy:
     Parameters
     ----------
     path
-        A ``.npz`` file.
+        A file that ``save_policy`` wrote.
 
     Returns
     -------
     Policy
-        The policy that was saved.
+        The policy with its random cells.
 
     Raises
     ------
     CounselError
-        When the file does not exist, is a table, is damaged, or holds something else.
+        If the file does not exist, is damaged, or is not a policy in ``.npz`` form.
 
     Examples
     --------
     >>> import tempfile
     >>> import counsel
-    >>> from counsel.worlds import make
-    >>> plan = counsel.solve(make("night-shift"), budget=2, hard=True)
+    >>> plan = counsel.solve(counsel.make("night-shift"), budget=2, hard=True)
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     counsel.save_policy(plan.policy, f"{folder}/policy.npz")
     ...     counsel.load_policy(f"{folder}/policy.npz")
     Policy(12 steps, 4 states, at most 2 pieces, advises in 28% of cells, 0 random)
     """
     if Path(path).suffix in TABLES:
-        raise CounselError(
-            f"{path} is a table for people; write the policy as .npz to read it back"
-        )
+        raise CounselError(f"{path} is a table for people; save the policy as .npz to load it")
     header, arrays = read_npz(Path(path), POLICY)
     with blaming(path):
         hard, random = header["hard"], None
         if not hard or "cell" in arrays:
-            random = RandomCells(
-                arrays["cell"],
-                arrays["indptr"],
-                arrays["random_advice"],
-                arrays["random_probability"],
-            )
+            random = RandomCells(*(arrays[name] for name in RANDOM))
         policy = Policy(arrays["advice"], n_actions=header["n_actions"], random=random)
         if (policy.budget is not None) != hard:
             raise CounselError(f"advice has shape {policy.advice.shape} and hard is {hard}")

@@ -10,15 +10,15 @@ have (equation 1 of the paper):
 The same law in terms of the *lift* λ = (θ − π) / (1 − π) is P(a) = λ 1{a = b} + (1 − λ) π(a): where
 λ ≥ 0 it is the probability that they act because it was advised; λ < 0 means the advice repels.
 
-Deviates: where the person takes b for certain the paper's fraction is 0/0; then advice changes
-nothing and the lift is 0. *Certain* has one meaning everywhere in Counsel: no other action has any
-probability. A probability below ``NEVER`` is stored as 0 when a habit is read, because its
-reciprocal, and so the lift, is too large to compute with.
+Deviates: where the person is certain to take b the paper's fraction is 0/0; there advice changes
+nothing and the lift is 0. *Certain* has one meaning everywhere in Counsel: every other action has
+probability 0. A probability below ``NEVER`` is stored as 0, because its reciprocal, and so the
+lift, is too large to compute with.
 
-*Groups* say which pairs share one adherence (or one lift, when the person is given by lift). They
-are what a learner may pool over, and they are declared, never read off the numbers: θ given as one
-number does not mean that a learner knows it to be one number. Unless said otherwise each (s, a) is
-its own group at all steps, or each (h, s, a) when adherence is given per step.
+*Groups* declare which pairs share one adherence (or one lift, if the person is defined by lift), so
+that a learner may pool them. They are never inferred from the numbers: passing θ as a single number
+does not mean that a learner knows it to be constant. By default each (s, a) is its own group at all
+steps, or each (h, s, a) if the adherence has a step axis.
 """
 
 from dataclasses import dataclass
@@ -59,8 +59,8 @@ class Human:
     Parameters
     ----------
     policy
-        What they do alone: [s, a] or [h, s, a], every row a distribution over actions.
-        Probabilities below 1e-300 become 0.
+        The habit [s, a] or [h, s, a]: every row is a distribution over actions. Probabilities below
+        1e-300 become 0.
     adherence
         Probability of a match when advised: a number, [a], [s, a] or [h, s, a] in [0, 1].
     lift
@@ -68,24 +68,24 @@ class Human:
         λ + (1 − λ) π falls below 0.
     groups
         Whole numbers in the same shapes; pairs with the same number share one adherence (or lift).
-        When not given each (s, a) is its own group, or each (h, s, a) where adherence has steps.
+        By default each (s, a) is its own group, or each (h, s, a) if the adherence has steps.
 
     Attributes
     ----------
     policy, adherence, lift
-        [layer, s, a]: one layer for what never changes, else one for each step.
+        [layer, s, a]: one layer if stationary, else one per step.
     shares_lift
         Whether a group has one lift rather than one adherence.
     repels
         Whether any lift is negative.
-    given, given_groups
-        The adherence (or lift) and the groups in the shape they were given in.
+    input_values, input_groups
+        The adherence (or lift) and the groups as passed to the constructor.
 
     Raises
     ------
     CounselError
-        When a shape or a number is wrong, both or neither of adherence and lift are given, or the
-        pairs of one group differ.
+        If a shape or a number is wrong, both or neither of adherence and lift are passed, or the
+        pairs of a group differ.
 
     Examples
     --------
@@ -104,8 +104,8 @@ class Human:
     lift: Floats
     shares_lift: bool
     repels: bool
-    given: Floats
-    given_groups: Ints | None
+    input_values: Floats
+    input_groups: Ints | None
 
     def __init__(
         self,
@@ -117,66 +117,66 @@ class Human:
     ) -> None:
         policy_lsa = _read_policy(policy)
         if adherence is not None and lift is None:
-            given = numbers("adherence", adherence)
-            shared = _spread("adherence", given, policy_lsa.shape)
+            values = numbers("adherence", adherence)
+            shared = _spread("adherence", values, policy_lsa.shape)
             check_range("adherence", shared, "hsa", 0.0, 1.0)
             theta_lsa, lift_lsa = shared, _lift_of(policy_lsa, shared)
         elif lift is not None and adherence is None:
-            given = numbers("lift", lift)
-            shared = _spread("lift", given, policy_lsa.shape)
+            values = numbers("lift", lift)
+            shared = _spread("lift", values, policy_lsa.shape)
             theta_lsa = _adherence_of(policy_lsa, shared)
             lift_lsa = np.where(_certain(policy_lsa), 0.0, shared)
         else:
-            raise CounselError("a person has an adherence or a lift: give one of them, not both")
+            raise CounselError("give either adherence or lift: a person has one of the two")
         fields: dict[str, Any] = {
             "policy": policy_lsa,
             "adherence": theta_lsa,
             "lift": sealed(lift_lsa),
             "shares_lift": lift is not None,
             "repels": bool((lift_lsa < 0.0).any()),
-            "given": given,
-            "given_groups": None if groups is None else _read_groups(groups, shared),
+            "input_values": values,
+            "input_groups": None if groups is None else _read_groups(groups, shared),
         }
         for name, value in fields.items():
             object.__setattr__(self, name, value)
 
     def __reduce__(self) -> tuple[Any, ...]:
         scale = "lift" if self.shares_lift else "adherence"
-        build = partial(Human, **{scale: self.given}, groups=self.given_groups)
+        build = partial(Human, **{scale: self.input_values}, groups=self.input_groups)
         return build, (unlayered(self.policy),)
 
     @property
     def groups(self) -> Ints:
-        """Whole numbers [layer, s, a]; pairs with the same share one adherence (or one lift)."""
+        """Whole numbers [layer, s, a]; pairs with the same number share one adherence (or lift)."""
         shape = (self.group_layers, self.n_states, self.n_actions)
-        if self.given_groups is not None:
-            return np.broadcast_to(self.given_groups, shape)
+        if self.input_groups is not None:
+            return np.broadcast_to(self.input_groups, shape)
         return sealed(np.arange(int(np.prod(shape)), dtype=np.int64).reshape(shape))
 
     @property
     def group_layers(self) -> int:
-        """One where groups are shared by all steps, else the number of steps."""
-        table = self.given if self.given_groups is None else self.given_groups
+        """1 if all steps share their groups, else the number of steps."""
+        table = self.input_values if self.input_groups is None else self.input_groups
         return int(table.shape[0]) if table.ndim == 3 else 1
 
     @property
     def n_states(self) -> int:
-        """How many states."""
+        """The number of states."""
         return int(self.policy.shape[1])
 
     @property
     def n_actions(self) -> int:
-        """How many actions."""
+        """The number of actions."""
         return int(self.policy.shape[2])
 
     def __repr__(self) -> str:
         low, high = self.adherence.min(), self.adherence.max()
-        heard = f"{low:.3g}" if low == high else f"{low:.3g} to {high:.3g}"
-        return f"Human({self.n_states} states, {self.n_actions} actions, adherence {heard})"
+        adherence = f"{low:.3g}" if low == high else f"{low:.3g} to {high:.3g}"
+        return f"Human({self.n_states} states, {self.n_actions} actions, adherence {adherence})"
 
 
 def advised_law(own: Floats, advice: int, adherence: float) -> Floats:
-    """Return the distribution [a] of the action (equation 1), given what the person does alone."""
+    """Return the distribution [a] of the action of an advised person (equation 1)."""
     others = np.where(np.arange(own.size) == advice, 0.0, own)
     rest = others.sum()
     if rest == 0.0:
@@ -195,34 +195,33 @@ def drop_never(habit: Floats) -> Floats:
 def advantages(own: Floats, values: Floats) -> Floats:
     """Return values(a) − Σ_b π(b) values(b) along the last axis.
 
-    For an action the person takes most of the time this is summed as Σ_b π(b) (values(a) −
-    values(b)): the difference of two nearly equal numbers, multiplied by a lift far below 0, would
-    have lost its digits. A value of −∞ is out of reach: the advantage is −∞ there, and ∞ elsewhere
-    if the person alone may end there.
+    For an action the person takes most of the time it is Σ_b π(b) (values(a) − values(b)): the
+    plain difference would lose its digits, and a lift far below 0 magnifies that. A value of −∞
+    marks an infeasible action: its advantage is −∞, and the others' is ∞ if the person may take it.
     """
     own, values = np.broadcast_arrays(own, values)
     taken = np.where(own > 0.0, values, 0.0)
-    lost = np.isneginf(taken).any(axis=-1, keepdims=True)
-    taken = np.where(lost, 0.0, taken)
+    infeasible = np.isneginf(taken).any(axis=-1, keepdims=True)
+    taken = np.where(infeasible, 0.0, taken)
     advantage: Floats = values - (own * taken).sum(axis=-1, keepdims=True)
-    mostly = (own > 0.5) & ~lost
-    *row, _ = np.nonzero(mostly)
-    apart = values[mostly][:, None] - taken[tuple(row)]
-    advantage[mostly] = (own[tuple(row)] * apart).sum(axis=-1)
-    if lost.any():
-        advantage = np.where(lost, np.where(np.isneginf(values), -np.inf, np.inf), advantage)
+    frequent = (own > 0.5) & ~infeasible
+    *row, _ = np.nonzero(frequent)
+    differences = values[frequent][:, None] - taken[tuple(row)]
+    advantage[frequent] = (own[tuple(row)] * differences).sum(axis=-1)
+    if infeasible.any():
+        advantage = np.where(infeasible, np.where(np.isneginf(values), -np.inf, np.inf), advantage)
     return advantage
 
 
 def gain_of(lift: Floats, advantage: Floats) -> Floats:
-    """Return lift × advantage; 0 where the advice changes nothing, whatever lies out of reach."""
+    """Return lift × advantage, and 0 where the lift is 0 even if the advantage is infinite."""
     moves = lift != 0.0
     gain: Floats = np.where(moves, lift, 0.0) * np.where(moves, advantage, 0.0)
     return gain
 
 
 def draw_index(probability: Floats, rng: np.random.Generator) -> int:
-    """Draw an index with these probabilities; never one whose probability is 0."""
+    """Draw an index with these probabilities, never an index of probability 0."""
     left, drawn = rng.random() * float(probability.sum()), 0
     for i, share in enumerate(probability.tolist()):
         if share > 0.0:
@@ -233,8 +232,8 @@ def draw_index(probability: Floats, rng: np.random.Generator) -> int:
     return drawn
 
 
-def _read_policy(given: ArrayLike) -> Floats:
-    policy = numbers("policy", given)
+def _read_policy(habit: ArrayLike) -> Floats:
+    policy = numbers("policy", habit)
     if policy.ndim not in (2, 3) or 0 in policy.shape:
         raise CounselError(f"policy has shape {policy.shape}; expected [s, a] or [h, s, a]")
     check_distributions("policy", policy, "hsa"[-policy.ndim :])
@@ -242,7 +241,7 @@ def _read_policy(given: ArrayLike) -> Floats:
 
 
 def _spread(name: str, array: NDArray[_T], shape: tuple[int, ...]) -> NDArray[_T]:
-    """Show a number, [a], [s, a] or [h, s, a] as [layer, s, a], without a copy."""
+    """Return a view [layer, s, a] of a number, [a], [s, a] or [h, s, a]."""
     L, S, A = shape
     fits = (
         array.ndim <= 3
@@ -258,14 +257,14 @@ def _spread(name: str, array: NDArray[_T], shape: tuple[int, ...]) -> NDArray[_T
 
 
 def _lift_of(policy_lsa: Floats, theta_lsa: Floats) -> Floats:
-    """Return λ = (θ − π) / (1 − π), and 0 where the person takes the action for certain."""
+    """Return λ = (θ − π) / (1 − π), and 0 where the person is certain to take the action."""
     lift_lsa = np.empty((max(len(policy_lsa), len(theta_lsa)), *policy_lsa.shape[1:]))
     lifts(policy_lsa, theta_lsa, lift_lsa)
     return lift_lsa
 
 
 def _adherence_of(policy_lsa: Floats, lift_lsa: Floats) -> Floats:
-    """Return θ = π + λ Σ_{b≠a} π(b); raise where it is no probability."""
+    """Return θ = π + λ Σ_{b≠a} π(b); raise where θ is not a probability."""
     check_finite("lift", lift_lsa, "hsa")
     others_lsa = np.empty_like(policy_lsa)
     sum_others(policy_lsa, others_lsa)
@@ -276,35 +275,35 @@ def _adherence_of(policy_lsa: Floats, lift_lsa: Floats) -> Floats:
     where = first((lift_lsa > 1.0) | (theta_lsa < -rounding))
     if where is not None:
         raise CounselError(
-            f"lift{place('hsa', where)} is {lift_lsa[where]:.10g}, an adherence of "
-            f"{theta_lsa[where]:.10g}; adherence must lie in [0, 1] and lift be at most 1"
+            f"lift{place('hsa', where)} is {lift_lsa[where]:.10g}, which means an adherence of "
+            f"{theta_lsa[where]:.10g}; adherence must lie in [0, 1] and lift must be at most 1"
         )
     return sealed(np.clip(theta_lsa, 0.0, 1.0))
 
 
 def _certain(policy_lsa: Floats) -> Bools:
-    """Tell where the person takes an action for certain: no other has any probability."""
+    """Return where the person is certain to take an action: all others have probability 0."""
     taken = policy_lsa > 0.0
     certain: Bools = taken.sum(axis=-1, keepdims=True) - taken == 0
     return certain
 
 
-def _read_groups(given: ArrayLike, shared: Floats) -> Ints:
-    """Return the groups; raise where two pairs of one group differ in what they should share."""
-    array = rectangular("groups", given)
-    if array.dtype.kind not in "iu" or (array.size and not 0 <= array.min() <= array.max() < 2**62):
-        raise CounselError("groups must be whole numbers of at least 0 (and below 2^62)")
-    groups = sealed(array.astype(np.int64))
+def _read_groups(group_numbers: ArrayLike, shared: Floats) -> Ints:
+    """Return the groups; raise where two pairs of a group differ in their adherence or lift."""
+    table = rectangular("groups", group_numbers)
+    if table.dtype.kind not in "iu" or (table.size and not 0 <= table.min() <= table.max() < 2**62):
+        raise CounselError("groups must be whole numbers of at least 0 and below 2^62")
+    groups = sealed(table.astype(np.int64))
     group_all, shared_all = np.broadcast_arrays(_spread("groups", groups, shared.shape), shared)
     ids, inverse = np.unique(group_all, return_inverse=True)
-    first_seen = np.empty(ids.size)
-    first_seen[inverse.reshape(-1)[::-1]] = shared_all.reshape(-1)[::-1]
-    expected = first_seen[inverse.reshape(shared_all.shape)]
+    first_value = np.empty(ids.size)
+    first_value[inverse.reshape(-1)[::-1]] = shared_all.reshape(-1)[::-1]
+    expected = first_value[inverse.reshape(shared_all.shape)]
     where = first(shared_all != expected)
     if where is not None:
         raise CounselError(
             f"the value at {place('hsa', where)} is {shared_all[where]:.10g} but group "
             f"{group_all[where]} has {expected[where]:.10g}; "
-            "pairs of one group share one adherence or one lift"
+            "all pairs of a group must share one adherence or one lift"
         )
     return groups

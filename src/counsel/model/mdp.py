@@ -4,8 +4,8 @@ An episode starts in a state drawn from ``start`` and lasts ``horizon`` steps. A
 the person takes an action a, earns r_h(s, a) and moves to t with probability p_h(t | s, a). Nothing
 is discounted. Rewards are any finite numbers.
 
-``allowed`` says which actions exist where. An action that is not allowed may have an empty row;
-neither the person nor the advice may use it. In every state at every step some action is allowed.
+``allowed`` says which actions exist. An action that is not allowed may have an empty row; neither
+the person nor the advice may use it. At least one action is allowed in every state at every step.
 """
 
 from collections.abc import Sequence
@@ -24,10 +24,10 @@ from counsel._arrays import (
     check_finite,
     check_range,
     first,
-    labels,
     layers,
     numbers,
     place,
+    read_labels,
     rectangular,
     sealed,
     unlayered,
@@ -46,28 +46,26 @@ class MDP:
     ----------
     transition
         Float array [s, a, t] or [h, s, a, t] of probabilities; integer array [s, a] or [h, s, a]
-        of certain next states; a scipy.sparse matrix [s·A + a, t] or a sequence of one a step;
-        or a ``Kernel``.
+        of certain next states; a scipy.sparse matrix [s·A + a, t], or a list of one per step; or a
+        ``Kernel``.
     reward
         Finite numbers [s], [s, a] or [h, s, a].
     horizon
-        Steps in an episode.
+        The number of steps per episode.
     start
         A state, or a distribution [s].
     allowed
-        Booleans [s, a] or [h, s, a]; all actions are allowed when not given.
-    state_labels
-        Names of the states that people read [s].
-    action_labels
-        Names of the actions that people read [a].
+        Booleans [s, a] or [h, s, a]. All actions are allowed by default.
+    state_labels, action_labels
+        The names of the states [s] and of the actions [a] for people.
 
     Attributes
     ----------
     kernel
         The transitions.
     reward, allowed
-        [h, s, a], with a zero stride over steps where they never change. The reward is 0 where the
-        action is not allowed.
+        [h, s, a], with a zero stride over steps if stationary. The reward is 0 where the action is
+        not allowed.
     reward_size
         The largest absolute reward.
     start
@@ -76,11 +74,11 @@ class MDP:
     Raises
     ------
     CounselError
-        When a shape or a number is wrong, a row does not sum to 1, or a state has no action.
+        If a shape or a number is wrong, a row does not sum to 1, or a state has no action.
 
     Examples
     --------
-    Integers are next states. State 2 is never left and pays nothing: there an episode is over.
+    Integers are next states. State 2 is never left and pays nothing, so an episode is over there:
 
     >>> import counsel
     >>> mdp = counsel.MDP([[1, 2], [0, 2], [2, 2]], reward=[0.0, 1.0, 0.0], horizon=4)
@@ -118,11 +116,18 @@ class MDP:
         if kernel.n_layers not in (1, H):
             raise CounselError(
                 f"transition has {kernel.n_layers} steps but horizon is {H}; give one step for a "
-                "world that never changes, or all (integers are next states, floats probabilities)"
+                "stationary world, or all (integers are next states, floats are probabilities)"
             )
         allowed_lsa = read_allowed(allowed, (H, S, A))
-        _check_rows_exist(kernel, allowed_lsa)
-        reward_hsa = _without_masked(_read_reward(reward, (H, S, A)), allowed_lsa)
+        where = first(allowed_lsa & (kernel.row == NO_ROW))
+        if where is not None:
+            raise CounselError(
+                f"transition{place('hsa', where)} sums to 0; "
+                "give its next states or mark the action as not allowed"
+            )
+        reward_hsa = _read_reward(reward, (H, S, A))
+        if not allowed_lsa.all():
+            reward_hsa = by_step(sealed(np.where(allowed_lsa, layers(reward_hsa), 0.0)), H)
         fields: dict[str, Any] = {
             "kernel": kernel,
             "reward": reward_hsa,
@@ -130,8 +135,8 @@ class MDP:
             "horizon": H,
             "start": _read_start(start, S),
             "allowed": by_step(allowed_lsa, H),
-            "state_labels": labels("state_labels", state_labels, S),
-            "action_labels": labels("action_labels", action_labels, A),
+            "state_labels": read_labels("state_labels", state_labels, S),
+            "action_labels": read_labels("action_labels", action_labels, A),
         }
         for name, value in fields.items():
             object.__setattr__(self, name, value)
@@ -146,33 +151,19 @@ class MDP:
         state_labels: Sequence[str] | None = None,
         action_labels: Sequence[str] | None = None,
     ) -> "MDP":
-        """Build from a Gymnasium toy-text dictionary, ``env.unwrapped.P``.
+        """Build a world from a Gymnasium toy-text dictionary, ``env.unwrapped.P``.
 
-        A transition that is done goes to one added absorbing state, the last, which pays nothing.
-        Repeated next states are summed and r(s, a) is the expected reward.
+        A transition that is done leads to one added state, the last, which is never left and pays
+        nothing. Repeated next states are summed and r(s, a) is the expected reward.
 
         Parameters
         ----------
         transitions
             ``P[s][a]`` lists (probability, next state, reward, done).
-        horizon
-            Steps in an episode.
-        start
-            A state, or a distribution [s], with or without the added state.
-        state_labels
-            Names of the states [s]; the added one is called "over" where they leave it out.
-        action_labels
-            Names of the actions [a].
-
-        Returns
-        -------
-        MDP
-            With one state more than the dictionary.
-
-        Raises
-        ------
-        CounselError
-            When the dictionary is not of this form, or as the constructor does.
+        horizon, action_labels
+            As in the constructor.
+        start, state_labels
+            As in the constructor, with or without the added state; its default label is "over".
         """
         matrix, reward_sa, allowed_sa = read_toy_text(transitions)
         S = reward_sa.shape[0]
@@ -192,26 +183,20 @@ class MDP:
         )
 
     def to_toy_text(self) -> ToyText:
-        """Return the Gymnasium toy-text dictionary of a world that is the same at every step.
+        """Return the Gymnasium toy-text dictionary of a stationary world.
 
-        Returns
-        -------
-        dict
-            ``P[s][a]`` lists (probability, next state, reward, done). A transition is done when it
-            enters a state that can never be left and pays nothing.
-
-        Raises
-        ------
-        CounselError
-            When transitions, rewards or what is allowed change with the step.
+        A transition is done if it enters a state that is never left and pays nothing. Raises
+        ``CounselError`` if the world changes with the step.
         """
         if self.kernel.n_layers > 1 or self.reward.strides[0] or self.allowed.strides[0]:
-            raise CounselError("a toy-text dictionary cannot change with the step; this world does")
+            raise CounselError(
+                "this world cannot be a toy-text dictionary: it may not change with the step"
+            )
         return write_toy_text(self.kernel, self.reward[0], self.allowed[0], self.over[0])
 
     @property
     def over(self) -> Bools:
-        """Where an episode has ended [h, s], as the state is never left again and pays nothing."""
+        """Where an episode is over [h, s]: the state is never left again and pays nothing."""
         kernel, allowed_lsa = self.kernel, layers(self.allowed)
         lengths = np.append(np.diff(kernel.indptr), 0)
         target_lsa = np.append(kernel.next_state, NO_ROW)[np.append(kernel.indptr[:-1], -1)]
@@ -220,8 +205,8 @@ class MDP:
         )
         idle_lsa = (stays_lsa & (layers(self.reward) == 0.0)) | ~allowed_lsa
         idle_ls = idle_lsa.all(axis=-1)
-        from_here_on: Bools = np.logical_and.accumulate(idle_ls[::-1])[::-1]
-        return by_step(from_here_on, self.horizon)
+        idle_to_the_end: Bools = np.logical_and.accumulate(idle_ls[::-1])[::-1]
+        return by_step(idle_to_the_end, self.horizon)
 
     def paying(self, reward: ArrayLike) -> "MDP":
         """Return the same world with other rewards.
@@ -230,16 +215,6 @@ class MDP:
         ----------
         reward
             Finite numbers [s], [s, a] or [h, s, a].
-
-        Returns
-        -------
-        MDP
-            All else is as here.
-
-        Raises
-        ------
-        CounselError
-            When the shape or a number is wrong.
         """
         return self._rebuilder()(self.kernel, reward)
 
@@ -259,62 +234,51 @@ class MDP:
 
     @property
     def n_states(self) -> int:
-        """How many states."""
+        """The number of states."""
         return self.kernel.n_states
 
     @property
     def n_actions(self) -> int:
-        """How many actions the person has."""
+        """The number of actions of the person."""
         return self.kernel.n_actions
 
     @property
     def defer(self) -> int:
-        """The machine's choice to say nothing, which is the index after the last action."""
+        """The advice index that means silence: the index after the last action."""
         return self.kernel.n_actions
 
     def state_name(self, state: int) -> str:
-        """Return what people call a state.
+        """Return the label of a state, or e.g. "state 3" if there are no labels.
 
         Parameters
         ----------
         state
-            Its index.
-
-        Returns
-        -------
-        str
-            Its label, or "state 3", say, where there are no labels.
+            The index of the state.
         """
         return self.state_labels[state] if self.state_labels else f"state {state}"
 
     def action_name(self, action: int) -> str:
-        """Return what people call an action.
+        """Return the label of an action, or e.g. "action 1" if there are no labels.
 
         Parameters
         ----------
         action
-            Its index.
-
-        Returns
-        -------
-        str
-            Its label, or "action 1", say, where there are no labels.
+            The index of the action.
         """
         return self.action_labels[action] if self.action_labels else f"action {action}"
 
     def __repr__(self) -> str:
-        when = "time-dependent" if self.kernel.n_layers > 1 else "stationary"
-        return (
-            f"MDP({self.n_states} states, {self.n_actions} actions, horizon {self.horizon}, {when})"
-        )
+        kind = "time-dependent" if self.kernel.n_layers > 1 else "stationary"
+        sizes = f"{self.n_states} states, {self.n_actions} actions, horizon {self.horizon}"
+        return f"MDP({sizes}, {kind})"
 
 
-def read_allowed(given: ArrayLike | None, shape: tuple[int, int, int]) -> Bools:
-    """Return the mask with its layers; raise where no action is left."""
+def read_allowed(allowed: ArrayLike | None, shape: tuple[int, int, int]) -> Bools:
+    """Return the mask [layer, s, a]; raise where no action is allowed."""
     H, S, A = shape
-    if given is None:
+    if allowed is None:
         return sealed(np.ones((1, S, A), dtype=np.bool_))
-    mask = rectangular("allowed", given)
+    mask = rectangular("allowed", allowed)
     if mask.dtype != np.bool_:
         raise CounselError(f"allowed must be booleans, not {mask.dtype}")
     if mask.shape not in ((S, A), (H, S, A)):
@@ -324,25 +288,15 @@ def read_allowed(given: ArrayLike | None, shape: tuple[int, int, int]) -> Bools:
     where = first(np.asarray(~mask.any(axis=-1)))
     if where is not None:
         raise CounselError(
-            f"allowed{place('hs'[-len(where) :], where)} has no action; allow at least one"
+            f"allowed{place('hs'[-len(where) :], where)} allows no action; allow at least one"
         )
     return sealed(mask.reshape(-1, S, A))
 
 
-def _check_rows_exist(kernel: Kernel, allowed_lsa: Bools) -> None:
-    """Raise where an allowed action leads nowhere."""
-    where = first(allowed_lsa & (kernel.row == NO_ROW))
-    if where is not None:
-        raise CounselError(
-            f"transition{place('hsa', where)} sums to 0; "
-            "give its next states or mark the action as not allowed"
-        )
-
-
-def _read_reward(given: ArrayLike, shape: tuple[int, int, int]) -> Floats:
-    """Return rewards [h, s, a]; a zero stride over steps where they do not change."""
+def _read_reward(rewards: ArrayLike, shape: tuple[int, int, int]) -> Floats:
+    """Return rewards [h, s, a], with a zero stride over steps if stationary."""
     H, S, A = shape
-    reward = numbers("reward", given)
+    reward = numbers("reward", rewards)
     axes = {(S,): "s", (S, A): "sa", shape: "hsa"}.get(reward.shape)
     if axes is None:
         raise CounselError(
@@ -357,22 +311,14 @@ def _read_reward(given: ArrayLike, shape: tuple[int, int, int]) -> Floats:
     return by_step(sealed(reward.reshape(-1, S, A)), H)
 
 
-def _without_masked(reward_hsa: Floats, allowed_lsa: Bools) -> Floats:
-    """Return rewards that are 0 where the action is not allowed: there they mean nothing."""
-    if allowed_lsa.all():
-        return reward_hsa
-    kept = np.where(allowed_lsa, layers(reward_hsa), 0.0)
-    return by_step(sealed(kept), len(reward_hsa))
-
-
-def _read_start(given: ArrayLike, n_states: int) -> Floats:
+def _read_start(start: ArrayLike, n_states: int) -> Floats:
     """Return the start distribution."""
-    start = rectangular("start", given)
-    if start.ndim == 0 and start.dtype.kind in "iu":
-        if not 0 <= int(start) < n_states:
-            raise CounselError(f"start is state {start}; states run from 0 to {n_states - 1}")
-        return sealed(np.eye(1, n_states, int(start))[0])
-    weights = numbers("start", given)
+    state = rectangular("start", start)
+    if state.ndim == 0 and state.dtype.kind in "iu":
+        if not 0 <= int(state) < n_states:
+            raise CounselError(f"start is state {state}; states run from 0 to {n_states - 1}")
+        return sealed(np.eye(1, n_states, int(state))[0])
+    weights = numbers("start", start)
     if weights.shape != (n_states,):
         raise CounselError(
             f"start has shape {weights.shape}; give a state or a distribution of {n_states} numbers"

@@ -1,4 +1,4 @@
-"""Policies of advice: what to say at each step in each state.
+"""Policies of advice, and mixtures from which a policy is drawn for each episode.
 
 Advice is a small integer: an action, or ``defer`` (the index after the last action) for silence.
 
@@ -7,9 +7,10 @@ pieces per episode there are D + 1 planes, one for each number k of pieces left:
 from plane k to plane k − 1, and plane 0 is silent.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from math import prod
+from math import fsum, prod
 from typing import Any
 
 import numpy as np
@@ -33,7 +34,7 @@ from counsel.errors import CounselError
 from counsel.model.kernel import MOST_ACTIONS
 
 Advice = NDArray[np.int16]
-"""Advice is stored in two bytes: room for ``MOST_ACTIONS`` and silence."""
+"""Two bytes hold ``MOST_ACTIONS`` actions and silence."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -50,24 +51,20 @@ class RandomCells:
     probability: Floats
 
     def __post_init__(self) -> None:
-        self._own("cell", np.int64, "iu")
-        self._own("indptr", np.int64, "iu")
-        self._own("advice", np.int16, "iu")
-        self._own("probability", np.float64, "f")
-
-    def _own(self, name: str, dtype: type[np.generic], kinds: str) -> None:
-        """Keep a read-only copy of one array."""
-        array = np.asarray(getattr(self, name))
-        if array.ndim != 1 or not (array.dtype.kind in kinds or array.size == 0):
-            raise CounselError(f"{name} of the random cells is {brief(array)}; give plain numbers")
-        own: NDArray[Any] = array.astype(dtype)
-        if not np.array_equal(own, array, equal_nan=True):
-            raise CounselError(f"{name} of the random cells is {brief(array)}, which is too large")
-        object.__setattr__(self, name, sealed(own))
+        types = {"cell": "int64", "indptr": "int64", "advice": "int16", "probability": "float64"}
+        for name, dtype in types.items():
+            array = np.asarray(getattr(self, name))
+            kinds = "f" if name == "probability" else "iu"
+            if array.ndim != 1 or not (array.dtype.kind in kinds or array.size == 0):
+                raise CounselError(f"{name} of the random cells is {brief(array)}; give numbers")
+            copy = array.astype(dtype)
+            if not np.array_equal(copy, array, equal_nan=True):
+                raise CounselError(f"{name} of the random cells is {brief(array)}, out of range")
+            object.__setattr__(self, name, sealed(copy))
 
     @property
     def cell_of_entry(self) -> NDArray[np.int64]:
-        """The cell that each entry of ``advice`` and ``probability`` belongs to."""
+        """The cell of each entry of ``advice`` and ``probability``."""
         return np.repeat(self.cell, np.diff(self.indptr))
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -87,18 +84,18 @@ class Policy:
     ----------
     advice
         Whole numbers: an action, or ``n_actions`` for silence; in a random cell, the likeliest.
-        [h, s] for a plain policy, or [k, h, s] for a policy with a hard budget, where k runs from
-        0 pieces left, where the policy is silent, to the budget.
+        [h, s] for a plain policy, or [k, h, s] under a hard budget, where k runs from 0 pieces
+        left, where the policy is silent, to the budget.
     n_actions
-        How many actions the person has.
+        The number of actions of the person.
     random
-        The random cells; none when not given. ``from_probabilities`` is the easier way.
+        The random cells; by default there are none. ``from_probabilities`` builds them.
 
     Raises
     ------
     CounselError
-        When the advice has another shape, is out of range, or speaks with no piece left, or the
-        random cells do not fit it.
+        If the advice has another shape, is out of range, or is not silent with no piece left, or
+        the random cells do not fit the advice.
 
     Examples
     --------
@@ -111,16 +108,15 @@ class Policy:
     >>> policy.at(0, 1) == {policy.defer: 1.0}
     True
 
-    Advice that is given now and then is a random cell:
+    A cell that advises with a probability below 1 is a random cell:
 
     >>> counsel.Policy.from_probabilities([[[0.25, 0.0, 0.75]]]).at(0, 0)
     {0: 0.25, 2: 0.75}
 
-    At most one piece of advice per night: with a failing patient it is kept in the first hour and
-    spent in the sixth, and once it is spent there is only silence.
+    At most one piece of advice per night: with a failing patient the policy keeps the piece in the
+    first hour and spends it in the sixth; afterwards it is silent.
 
-    >>> from counsel.worlds import make
-    >>> policy = counsel.solve(make("night-shift"), budget=1, hard=True).policy
+    >>> policy = counsel.solve(counsel.make("night-shift"), budget=1, hard=True).policy
     >>> policy
     Policy(12 steps, 4 states, at most 1 pieces, advises in 19% of cells, 0 random)
     >>> [policy.at(step, 2, pieces_left=1) for step in (0, 5)], policy.defer
@@ -136,7 +132,9 @@ class Policy:
     def __init__(
         self, advice: ArrayLike, *, n_actions: int, random: RandomCells | None = None
     ) -> None:
-        actions = _read_actions(n_actions)
+        actions = whole("n_actions", n_actions, least=1)
+        if actions > MOST_ACTIONS:
+            raise CounselError(f"n_actions is {actions}; it may be at most {MOST_ACTIONS:,}")
         table = _read_advice(advice, actions)
         if random is not None:
             _check_random(random, table.shape, actions)
@@ -151,19 +149,14 @@ class Policy:
     def trusted(
         cls, advice: Advice, *, n_actions: int, random: RandomCells = NO_RANDOM_CELLS
     ) -> "Policy":
-        """Wrap advice that a planner has just computed, without a check or a copy.
+        """Wrap advice that a planner has computed, without a check or a copy.
 
         Parameters
         ----------
         advice
-            Two-byte integers [h, s] or [k, h, s] that nobody else writes to; made read-only.
+            Two-byte integers [h, s] or [k, h, s] that no other code writes to; made read-only.
         n_actions, random
             As in the constructor.
-
-        Returns
-        -------
-        Policy
-            A policy that holds this very array.
         """
         policy = object.__new__(cls)
         policy._set(n_actions, sealed(advice), random)
@@ -171,17 +164,12 @@ class Policy:
 
     @classmethod
     def never(cls, *, horizon: int, n_states: int, n_actions: int) -> "Policy":
-        """Return the policy that never says anything.
+        """Return the policy that is silent in every cell.
 
         Parameters
         ----------
         horizon, n_states, n_actions
             Sizes of the problem.
-
-        Returns
-        -------
-        Policy
-            Silent in every cell.
         """
         return cls(np.full((horizon, n_states), n_actions), n_actions=n_actions)
 
@@ -189,21 +177,13 @@ class Policy:
     def from_probabilities(cls, probability: ArrayLike) -> "Policy":
         """Build a policy from a distribution over advice in each cell.
 
+        A cell with several possible pieces of advice becomes a random cell.
+
         Parameters
         ----------
         probability
-            [h, s, advice] or [k, h, s, advice]: each row a distribution over the actions and, last,
-            silence.
-
-        Returns
-        -------
-        Policy
-            A cell with more than one possible advice is a random cell.
-
-        Raises
-        ------
-        CounselError
-            When the shape is wrong or a row is not a distribution.
+            [h, s, advice] or [k, h, s, advice]: each row is a distribution over the actions and,
+            last, silence.
         """
         table = numbers("probability", probability)
         if table.ndim not in (3, 4) or table.shape[-1] < 2 or 0 in table.shape:
@@ -239,46 +219,30 @@ class Policy:
 
     @property
     def budget(self) -> int | None:
-        """Pieces of advice that an episode starts with; None for a plain policy."""
+        """The pieces of advice at the start of an episode; None for a plain policy."""
         return None if self.advice.ndim == 2 else len(self.advice) - 1
 
     def left_after(self, spent: int) -> int | None:
-        """Return how many pieces are left once some are spent.
+        """Return ``pieces_left`` as ``at`` and ``draw`` take it: None for a plain policy.
 
         Parameters
         ----------
         spent
-            Pieces of advice given so far in the episode.
-
-        Returns
-        -------
-        int or None
-            What ``at`` and ``draw`` take as ``pieces_left``: None for a plain policy, and 0 where
-            more was spent than the budget.
+            Pieces of advice given so far in the episode, possibly more than the budget.
         """
         return None if self.budget is None else max(self.budget - spent, 0)
 
     def plane_of(self, pieces_left: int | None) -> int:
-        """Return the plane that holds with some pieces left.
+        """Return the index into ``planes`` for a number of pieces left.
 
         Parameters
         ----------
         pieces_left
             From 0 to ``budget`` under a hard budget; None for a plain policy.
-
-        Returns
-        -------
-        int
-            Index into ``planes``.
-
-        Raises
-        ------
-        CounselError
-            When it is out of range, missing under a hard budget, or given for a plain policy.
         """
         if self.budget is None:
             if pieces_left is not None:
-                raise CounselError("pieces_left is for a hard budget; this policy has none")
+                raise CounselError("pieces_left is for a hard budget; leave it out for this policy")
             return 0
         if pieces_left is None:
             raise CounselError(
@@ -293,11 +257,6 @@ class Policy:
         ----------
         horizon, n_states, n_actions
             Sizes of the problem.
-
-        Raises
-        ------
-        CounselError
-            When one of them differs.
         """
         own = (*self.advice.shape[-2:], self.n_actions)
         if own != (horizon, n_states, n_actions):
@@ -307,38 +266,27 @@ class Policy:
             )
 
     def silent_where(self, mask_hs: Bools) -> "Policy":
-        """Return the same policy, silent where a mask is true.
+        """Return the same policy, silent in the cells of a mask.
 
         Parameters
         ----------
         mask_hs
             Booleans [h, s].
-
-        Returns
-        -------
-        Policy
-            Its advice elsewhere is unchanged.
         """
         advice = np.where(mask_hs, self.defer, self.advice).astype(np.int16)
         cell, lengths = self.random.cell, np.diff(self.random.indptr)
-        stays = ~np.asarray(mask_hs).reshape(-1)[cell % np.size(mask_hs)]
-        kept = np.repeat(stays, lengths)
+        keep = ~np.asarray(mask_hs).reshape(-1)[cell % np.size(mask_hs)]
+        entry = np.repeat(keep, lengths)
         random = RandomCells(
-            cell[stays],
-            np.concatenate((np.zeros(1, np.int64), np.cumsum(lengths[stays]))),
-            self.random.advice[kept],
-            self.random.probability[kept],
+            cell[keep],
+            np.concatenate((np.zeros(1, np.int64), np.cumsum(lengths[keep]))),
+            self.random.advice[entry],
+            self.random.probability[entry],
         )
         return Policy.trusted(advice, n_actions=self.n_actions, random=random)
 
     def probabilities(self) -> Floats:
-        """Return the distribution over advice in each cell.
-
-        Returns
-        -------
-        ndarray
-            [h, s, advice] or [k, h, s, advice], silence last.
-        """
+        """Return the distribution [h, s, advice] or [k, h, s, advice], silence last."""
         table = np.zeros((self.advice.size, self.n_actions + 1))
         table[np.arange(self.advice.size), self.advice.reshape(-1)] = 1.0
         table[self.random.cell] = 0.0
@@ -346,24 +294,14 @@ class Policy:
         return table.reshape(*self.advice.shape, -1)
 
     def at(self, step: int, state: int, pieces_left: int | None = None) -> dict[int, float]:
-        """Return the advice of one cell and its probability.
+        """Return each possible advice of one cell with its probability.
 
         Parameters
         ----------
         step, state
-            Of the cell, counted from 0.
+            The cell, counted from 0.
         pieces_left
             Under a hard budget: from 0 to ``budget``.
-
-        Returns
-        -------
-        dict
-            Advice to probability; one entry unless the cell is random.
-
-        Raises
-        ------
-        CounselError
-            When an index is out of range, or ``pieces_left`` does not go with the policy.
         """
         plane = self.plane_of(pieces_left)
         _, H, S = self.planes.shape
@@ -377,39 +315,22 @@ class Policy:
         return {int(advice): float(probability) for advice, probability in pairs}
 
     def draw(
-        self,
-        step: int,
-        state: int,
-        rng: np.random.Generator | None,
-        pieces_left: int | None = None,
+        self, step: int, state: int, rng: np.random.Generator | None, pieces_left: int | None = None
     ) -> int:
-        """Return the advice of one cell, drawn where it is random.
+        """Return the advice of one cell, drawn if the cell is random.
 
         Parameters
         ----------
-        step, state
-            Of the cell, counted from 0.
+        step, state, pieces_left
+            As in ``at``.
         rng
-            Where chance comes from; may be None where the cell is not random.
-        pieces_left
-            Under a hard budget: from 0 to ``budget``.
-
-        Returns
-        -------
-        int
-            An action, or ``defer`` for silence.
-
-        Raises
-        ------
-        CounselError
-            When an index is out of range, ``pieces_left`` does not go with the policy, or the cell
-            is random and there is no ``rng``.
+            The random generator; may be None if the cell is not random.
         """
         chances = self.at(step, state, pieces_left)
         if len(chances) == 1:
             return next(iter(chances))
         if rng is None:
-            raise CounselError(f"advice{place('hs', (step, state))} is random; give rng to draw it")
+            raise CounselError(f"advice{place('hs', (step, state))} is random; give an rng")
         return int(rng.choice(list(chances), p=list(chances.values())))
 
     def __repr__(self) -> str:
@@ -422,10 +343,79 @@ class Policy:
         )
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Mixture:
+    """Policies, one of which is drawn by weight for each episode.
+
+    Parameters
+    ----------
+    policies
+        Policies for one problem.
+    weights
+        The probability of each policy; the weights sum to 1.
+
+    Raises
+    ------
+    CounselError
+        If there is not one weight per policy, the weights are not a distribution, or the policies
+        are for problems of different sizes.
+
+    Examples
+    --------
+    The best advice in half of all episodes, silence in the other half:
+
+    >>> import counsel
+    >>> problem = counsel.make("flappy-bird-budget/greedy")
+    >>> best = counsel.solve(problem).policy
+    >>> never = counsel.Policy.never(horizon=8, n_states=57, n_actions=3)
+    >>> for policy in (best, never, counsel.Mixture((best, never), (0.5, 0.5))):
+    ...     print(counsel.evaluate(problem, policy))
+    Evaluation(value 2.6, 2 pieces of advice)
+    Evaluation(value 1, 0 pieces of advice)
+    Evaluation(value 1.8, 1 pieces of advice)
+    """
+
+    policies: tuple[Policy, ...]
+    weights: tuple[float, ...]
+
+    def __post_init__(self) -> None:
+        if len(self.policies) != len(self.weights) or not self.policies:
+            raise CounselError(
+                f"a mixture needs one weight per policy, not {len(self.weights)} weights "
+                f"for {len(self.policies)} policies"
+            )
+        for i, policy in enumerate(self.policies):
+            if not isinstance(policy, Policy):
+                raise CounselError(f"policies[{i}] is {brief(policy)}; give a Policy")
+        for i, weight in enumerate(self.weights):
+            if not isinstance(weight, int | float) or not 0.0 <= weight <= 1.0:
+                raise CounselError(
+                    f"weights[{i}] is {brief(weight)}; a weight must be a number from 0 to 1"
+                )
+        if abs(fsum(self.weights) - 1.0) > ROW_TOLERANCE:
+            raise CounselError(f"weights sum to {fsum(self.weights):.10g}; they must sum to 1")
+        shapes = {(policy.advice.shape[-2:], policy.n_actions) for policy in self.policies}
+        if len(shapes) > 1:
+            raise CounselError(f"policies are for {len(shapes)} problem sizes; give one problem's")
+
+    @classmethod
+    def of(cls, policies: Sequence[Policy], weights: Sequence[float]) -> "Mixture":
+        """Build a mixture of the policies whose weight is above 0.
+
+        Parameters
+        ----------
+        policies, weights
+            As in the constructor, in any sequence.
+        """
+        checked = cls(tuple(policies), tuple(np.asarray(weights).tolist()))
+        kept = [(p, w) for p, w in zip(checked.policies, checked.weights, strict=True) if w > 0.0]
+        return cls(tuple(p for p, _ in kept), tuple(float(w) for _, w in kept))
+
+
 def _check_random(random: RandomCells, shape: tuple[int, ...], n_actions: int) -> None:
-    """Raise unless random cells are in order, in range, and hold distributions."""
+    """Raise unless the random cells are in order, in range, and distributions."""
     cell, indptr, advice = random.cell, random.indptr, random.advice
-    sound = (
+    consistent = (
         indptr.size == cell.size + 1
         and indptr[0] == 0
         and bool((np.diff(indptr) > 0).all() and (np.diff(cell) > 0).all())
@@ -433,7 +423,7 @@ def _check_random(random: RandomCells, shape: tuple[int, ...], n_actions: int) -
         and bool(((cell >= 0) & (cell < prod(shape))).all())
         and bool(((advice >= 0) & (advice <= n_actions)).all())
     )
-    if not sound:
+    if not consistent:
         raise CounselError(
             "the random cells of the policy do not fit together; list cells in order, each with "
             f"entries indptr[i] up to indptr[i + 1] and advice from 0 to {n_actions}"
@@ -444,7 +434,7 @@ def _check_random(random: RandomCells, shape: tuple[int, ...], n_actions: int) -
         where = place("khs"[-len(shape) :], [int(n) for n in np.unravel_index(cell[i], shape)])
         if len(set(advice[part].tolist())) < len(chances):
             raise CounselError(
-                f"the random cell {where} names one advice twice; add up its probabilities"
+                f"the random cell {where} lists an advice twice; add up its probabilities"
             )
         if not (chances >= 0.0).all():
             raise CounselError(
@@ -458,18 +448,9 @@ def _check_random(random: RandomCells, shape: tuple[int, ...], n_actions: int) -
             )
 
 
-def _read_actions(given: int) -> int:
-    actions = whole("n_actions", given, least=1)
-    if actions > MOST_ACTIONS:
-        raise CounselError(
-            f"n_actions is {actions}; advice is stored for at most {MOST_ACTIONS:,} actions"
-        )
-    return actions
-
-
-def _read_advice(given: ArrayLike, n_actions: int) -> Advice:
+def _read_advice(advice: ArrayLike, n_actions: int) -> Advice:
     """Return a table of advice as two-byte integers."""
-    table = rectangular("advice", given)
+    table = rectangular("advice", advice)
     if table.ndim not in (2, 3) or 0 in table.shape or table.dtype.kind not in "iu":
         raise CounselError(
             f"advice is {table.dtype} of shape {table.shape}; "
@@ -485,6 +466,6 @@ def _read_advice(given: ArrayLike, n_actions: int) -> Advice:
     where = first(table[:1] != n_actions) if table.ndim == 3 else None
     if where is not None:
         raise CounselError(
-            f"advice{place(axes, where)} speaks with no piece left; give {n_actions} there"
+            f"advice{place(axes, where)} is not silent with no piece left; give {n_actions} there"
         )
     return sealed(table.astype(np.int16, copy=False))

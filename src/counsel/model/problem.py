@@ -1,12 +1,12 @@
-"""A world and a person joined: the advice problem, the machine's view of it, what may be known.
+"""The advice problem: a world and a person, the machine's view, and what a learner may know.
 
 From the machine's side a piece of advice is an action that leads to t with
 
     p^M_h(t | s, b) = Σ_a P_h(a | s, b) p_h(t | s, a),    r^M_h(s, b) = Σ_a P_h(a | s, b) r_h(s, a)
 
 with the adherence law P of ``human.py``. Planning never builds p^M (see ``planning/backward.py``);
-``AdviceProblem.machine`` builds it for those who need the plain MDP; ``machine_rewards`` and
-``support_of`` are what a black box may be told of it.
+``AdviceProblem.machine`` builds it for algorithms that need a plain MDP. ``machine_rewards`` and
+``support_of`` are what a black-box learner may know of it.
 """
 
 from dataclasses import dataclass, replace
@@ -45,12 +45,12 @@ class AdviceProblem:
     mdp
         The world.
     human
-        The person: what they do alone and how much they listen.
+        The person: a habit and an adherence.
 
     Raises
     ------
     CounselError
-        When the two differ in states, actions or steps, or the person takes an action that is not
+        If the two differ in states, actions or steps, or the person takes an action that is not
         allowed.
 
     Examples
@@ -73,15 +73,15 @@ class AdviceProblem:
     def __post_init__(self) -> None:
         mdp, human = self.mdp, self.human
         if not isinstance(mdp, MDP) or not isinstance(human, Human):
-            raise CounselError("an AdviceProblem joins an MDP and a Human, in this order")
-        here, there = (mdp.n_states, mdp.n_actions), (human.n_states, human.n_actions)
-        if here != there:
+            raise CounselError("an AdviceProblem takes an MDP and a Human, in this order")
+        world, person = (mdp.n_states, mdp.n_actions), (human.n_states, human.n_actions)
+        if world != person:
             hint = ""
-            if here == (there[0] + 1, there[1]):
-                hint = " (a world read from toy text has one state more: its end)"
+            if world == (person[0] + 1, person[1]):
+                hint = " (a world from a toy-text dictionary has one added state, the last)"
             raise CounselError(
-                f"the person's policy has {there[0]} states and {there[1]} actions "
-                f"but the world has {here[0]} and {here[1]}{hint}"
+                f"the person's policy has {person[0]} states and {person[1]} actions "
+                f"but the world has {world[0]} and {world[1]}{hint}"
             )
         for name, steps in (
             ("policy", len(human.policy)),
@@ -92,66 +92,56 @@ class AdviceProblem:
                 raise CounselError(f"{name} has {steps} steps but the horizon is {mdp.horizon}")
         where = first((human.policy > 0.0) & ~layers(mdp.allowed))
         if where is not None:
-            mass = np.broadcast_to(human.policy, (mdp.horizon, *here))[where]
+            mass = np.broadcast_to(human.policy, (mdp.horizon, *world))[where]
             raise CounselError(
-                f"policy{place('hsa', where)} is {mass:.10g} on an action that is not allowed; "
+                f"policy{place('hsa', where)} is {mass:.10g} for an action that is not allowed; "
                 "allow the action or give it probability 0"
             )
 
     @property
     def horizon(self) -> int:
-        """Steps in an episode."""
+        """The number of steps per episode."""
         return self.mdp.horizon
 
     @property
     def n_states(self) -> int:
-        """How many states."""
+        """The number of states."""
         return self.mdp.n_states
 
     @property
     def n_actions(self) -> int:
-        """How many actions the person has."""
+        """The number of actions of the person."""
         return self.mdp.n_actions
 
     @property
     def defer(self) -> int:
-        """The machine's choice to say nothing, which is the index after the last action."""
+        """The advice index that means silence: the index after the last action."""
         return self.mdp.defer
 
     @property
     def policy(self) -> Floats:
-        """What the person does alone, π [h, s, a]."""
+        """The person's habit π [h, s, a]."""
         return by_step(self.human.policy, self.horizon)
 
     @property
     def adherence(self) -> Floats:
-        """Probability of a match when advised, θ [h, s, a]."""
+        """The adherence θ [h, s, a]."""
         return by_step(self.human.adherence, self.horizon)
 
     @property
     def lift(self) -> Floats:
-        """How far advice moves the person, λ [h, s, a]."""
+        """The lift λ [h, s, a]."""
         return by_step(self.human.lift, self.horizon)
 
     def law(self, step: int, state: int, advice: int) -> Floats:
-        """Return what the person does when advised, or when nothing is said (equation 1).
+        """Return the probability [a] of each action under advice or silence (equation 1).
 
         Parameters
         ----------
         step, state
-            Of the cell, counted from 0.
+            The cell, counted from 0.
         advice
             An action, or ``defer`` for silence.
-
-        Returns
-        -------
-        ndarray
-            Probability of each action [a].
-
-        Raises
-        ------
-        CounselError
-            When an index is out of range.
         """
         step = index_in("step", step, self.horizon)
         state = index_in("state", state, self.n_states)
@@ -162,61 +152,43 @@ class AdviceProblem:
         return advised_law(own, advice, float(self.adherence[step, state, advice]))
 
     def check_fits(self, policy: Policy) -> None:
-        """Raise unless the policy was made for this shape of problem and uses allowed actions.
+        """Raise unless the policy has the problem's sizes and advises only allowed actions.
 
         Parameters
         ----------
         policy
-            What is to be checked.
-
-        Raises
-        ------
-        CounselError
-            When steps, states or actions differ, or a cell advises an action that is not allowed.
+            The policy to check.
         """
-        here = (self.horizon, self.n_states, self.n_actions)
-        policy.check_fits(*here)
-        allowed = self.mdp.allowed
-        if allowed.all():
+        H, S, A = self.horizon, self.n_states, self.n_actions
+        policy.check_fits(H, S, A)
+        if self.mdp.allowed.all():
             return
-        extended = np.concatenate((allowed, np.ones((*here[:2], 1), dtype=np.bool_)), axis=2)
-        chosen = np.take_along_axis(
-            np.broadcast_to(extended, (*policy.advice.shape[:-2], *extended.shape)),
-            policy.advice[..., None].astype(np.int64),
-            axis=-1,
-        )[..., 0]
-        cells = np.argwhere(~chosen)
-        if not len(cells):
-            at = policy.random.cell_of_entry % (here[0] * here[1])
-            off = ~extended.reshape(-1, here[2] + 1)[at, policy.random.advice]
-            cells = np.stack(np.divmod(at[off], here[1]), axis=1)
-        if len(cells):
-            h, s = cells[0][-2:]
-            raise CounselError(
-                f"the policy advises an action that is not allowed at [h={h}, s={s}]"
-            )
+        allowed = _with_silence(self.mdp.allowed).reshape(H * S, A + 1)
+        fixed, random = policy.advice.reshape(-1), policy.random
+        for cell, advice in (
+            (np.arange(fixed.size) % (H * S), fixed),
+            (random.cell_of_entry % (H * S), random.advice),
+        ):
+            where = first(~allowed[cell, advice])
+            if where is not None:
+                h, s = divmod(int(cell[where]), S)
+                raise CounselError(
+                    f"the policy advises an action that is not allowed at [h={h}, s={s}]; "
+                    "allow the action or change the policy"
+                )
 
     def repels(self) -> "Repels":
-        """Report where θ < π, so that Proposition 2 (more adherence, more value) may fail.
+        """Return where θ < π, so that Proposition 2 (more adherence, more value) may fail.
 
-        Returns
-        -------
-        Repels
-            False as a truth value when there is no such place; ``cells`` lists each
-            (step, state, action), and printing it gives a sentence.
+        The result is false if there is no such pair, lists the pairs in ``cells``, and prints as a
+        sentence.
         """
         repelled: Bools = (self.lift < 0.0) & self.mdp.allowed
         cells = np.argwhere(repelled if self.lift.strides[0] else repelled[:1])
         return Repels(cells=sealed(cells), every_step=self.lift.strides[0] == 0)
 
     def machine(self) -> MDP:
-        """Build the machine's MDP: actions are the advice 0 … A−1 and, last, to defer.
-
-        Returns
-        -------
-        MDP
-            Of the same states, steps and start, with A + 1 actions.
-        """
+        """Build the machine's MDP, whose actions are the advice 0 … A−1 and, last, silence."""
         mdp, A = self.mdp, self.n_actions
         H, S = self.horizon, self.n_states
         varies = (mdp.kernel.row, layers(mdp.reward), self.human.policy, self.human.lift)
@@ -226,16 +198,11 @@ class AdviceProblem:
         for h in range(L):
             law_sba = self._law_table(h)
             world = worlds[h] if isinstance(worlds, list) else worlds
-            rows = np.repeat(np.arange(S * (A + 1)), A)
             columns = (np.arange(S)[:, None, None] * A + np.arange(A)).repeat(A + 1, axis=1)
-            spread = sp.csr_matrix(
-                (law_sba.reshape(-1), (rows, columns.reshape(-1))), shape=(S * (A + 1), S * A)
-            )
-            matrices.append(spread @ world)
+            indptr = np.arange(S * (A + 1) + 1) * A
+            law = sp.csr_matrix((law_sba.reshape(-1), columns.reshape(-1), indptr))
+            matrices.append(law @ world)
             rewards.append(np.einsum("sba,sa->sb", law_sba, mdp.reward[h]))
-        allowed = np.concatenate(
-            (layers(mdp.allowed), np.ones((len(layers(mdp.allowed)), S, 1), dtype=np.bool_)), axis=2
-        )
         labels = mdp.action_labels
         if labels is not None:
             silence = "defer"
@@ -247,13 +214,13 @@ class AdviceProblem:
             unlayered(np.stack(rewards)),
             horizon=H,
             start=mdp.start,
-            allowed=unlayered(allowed),
+            allowed=unlayered(_with_silence(layers(mdp.allowed))),
             state_labels=mdp.state_labels,
             action_labels=labels,
         )
 
     def _law_table(self, step: int) -> Floats:
-        """Return P(a | s, b) of one step as [s, b, a]; no row for advice that is not allowed."""
+        """Return P(a | s, b) of one step as [s, b, a]; rows of forbidden advice are 0."""
         A = self.n_actions
         own_sa, lift_sa = self.policy[step], self.lift[step]
         law = np.empty((self.n_states, A + 1, A))
@@ -264,13 +231,7 @@ class AdviceProblem:
         return law
 
     def without_adherence(self) -> "Setting":
-        """Return all but how much the person listens: environment 1 of the paper.
-
-        Returns
-        -------
-        Setting
-            The world, the policy [h, s, a] and the groups [h, s, a].
-        """
+        """Return all but the adherence: what a learner knows in environment 1 of the paper."""
         return Setting(
             mdp=self.mdp,
             policy=self.policy,
@@ -280,7 +241,7 @@ class AdviceProblem:
 
     @property
     def shape(self) -> "Shape":
-        """What is known before anything was seen (environment 2 of the paper)."""
+        """What a learner knows at first in environment 2 of the paper."""
         return Shape(
             horizon=self.horizon,
             n_states=self.n_states,
@@ -295,9 +256,9 @@ class AdviceProblem:
 class Setting:
     """The world and the person's own policy, without the adherence.
 
-    ``groups`` [h, s, a] says which pairs share one adherence, or one lift where ``shares_lift``.
-    ``reward_range`` is None where rewards are known; else the rewards of ``mdp`` mean nothing but
-    that nothing is paid where nothing more can happen.
+    Pairs with the same number in ``groups`` [h, s, a] share one adherence, or one lift if
+    ``shares_lift``. ``reward_range`` is None if the rewards are known; otherwise the rewards of
+    ``mdp`` only show where the episode is over.
     """
 
     mdp: MDP
@@ -307,7 +268,7 @@ class Setting:
     reward_range: tuple[float, float] | None = None
 
     def without_rewards(self) -> "Setting":
-        """Return all but the rewards, of which only the range is left."""
+        """Return the setting with the range of the rewards instead of the rewards."""
         mdp, (low, high) = self.mdp, _range_of(self.mdp)
         L = max(len(layers(mdp.reward)), len(layers(mdp.over)))
         hidden = np.where(mdp.over[:L, :, None], 0.0, high)
@@ -318,9 +279,9 @@ class Setting:
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Shape:
-    """The sizes of a problem, which advice may be given, and the range of its rewards.
+    """The sizes of a problem, the allowed advice, and the range of its rewards.
 
-    What a learner may know of a world it cannot look into, such as a Gymnasium environment.
+    This is what a learner may know of a black-box world such as a Gymnasium environment.
 
     Parameters
     ----------
@@ -331,7 +292,7 @@ class Shape:
     reward_range
         The least and the largest reward.
     allowed
-        Booleans [s, a] or [h, s, a]: which advice may be given. All advice by default.
+        Booleans [s, a] or [h, s, a]: the allowed advice. All advice by default.
     start
         The state in which every episode begins; None if it is drawn.
 
@@ -379,7 +340,7 @@ class Shape:
 class Repels:
     """Where advice makes the advised action less likely.
 
-    ``cells`` lists [step, state, action]; when ``every_step`` the step is 0 and stands for all.
+    ``cells`` lists [step, state, action]; if ``every_step``, step 0 stands for all steps.
     """
 
     cells: Ints
@@ -400,10 +361,7 @@ class Repels:
 
 
 def machine_rewards(problem: AdviceProblem) -> Floats:
-    """Return r^M = Σ_a P(a | s, b) r(s, a) without building the machine's world.
-
-    [s, b] where nothing changes with the step, else [h, s, b]; silence last.
-    """
+    """Return r^M(s, b) = Σ_a P(a | s, b) r(s, a) as [s, b], or [h, s, b] if it changes."""
     reward, own = layers(problem.mdp.reward), problem.human.policy
     alone = (own * reward).sum(axis=2, keepdims=True)
     advised: Floats = alone + gain_of(problem.human.lift, advantages(own, reward))
@@ -412,17 +370,18 @@ def machine_rewards(problem: AdviceProblem) -> Floats:
 
 
 def support_of(problem: AdviceProblem) -> "sp.csr_matrix":
-    """Return which states can follow which [s, t], whatever the step and the action."""
+    """Return which states t can follow a state s [s, t] at any step under any action."""
     matrices = problem.mdp.kernel.to_sparse()
     S, A = problem.n_states, problem.n_actions
-    row, then = [], []
-    for matrix in matrices if isinstance(matrices, list) else [matrices]:
-        entries = matrix.tocoo()
-        live = entries.data > 0.0
-        row.append(entries.row[live] // A)
-        then.append(entries.col[live])
-    both = (np.concatenate(row), np.concatenate(then))
-    return sp.csr_matrix((np.ones(both[0].size, dtype=np.bool_), both), shape=(S, S))
+    entries = sp.vstack(matrices if isinstance(matrices, list) else [matrices]).tocoo()
+    possible = entries.data > 0.0
+    pairs = (entries.row[possible] // A % S, entries.col[possible])
+    return sp.csr_matrix((np.ones(pairs[0].size, dtype=np.bool_), pairs), shape=(S, S))
+
+
+def _with_silence(allowed: Bools) -> Bools:
+    """Append silence, which is always allowed, to a mask [layer, s, a]."""
+    return np.pad(allowed, ((0, 0), (0, 0), (0, 1)), constant_values=True)
 
 
 def _range_of(mdp: MDP) -> tuple[float, float]:

@@ -1,8 +1,8 @@
-"""Gymnasium's toy-text worlds (FrozenLake, Taxi, CliffWalking) in and out.
+"""Conversion from and to Gymnasium's toy-text worlds (FrozenLake, Taxi, CliffWalking).
 
-``P[s][a]`` is a list of (probability, next state, reward, done). Counsel's worlds do not stop:
-they reach a state that can never be left and pays nothing. A done transition therefore leads to one
-added state, so that what it pays is paid once and nothing after it.
+``P[s][a]`` is a list of (probability, next state, reward, done). Counsel's worlds do not stop; they
+reach a state that is never left and pays nothing. So a done transition leads to one added state:
+its reward is paid once, and nothing is paid afterwards.
 """
 
 from collections.abc import Mapping, Sequence
@@ -22,10 +22,10 @@ ToyText = Mapping[int, Mapping[int, Sequence[tuple[float, int, float, bool]]]]
 def read_toy_text(transitions: ToyText) -> tuple["sp.csr_matrix", Floats, Bools]:
     """Return the matrix [s·A + a, t], the rewards [s, a] and which actions are allowed [s, a].
 
-    There is one state more than in ``P``. An action without transitions is not allowed.
+    The last state is the added one. An action without transitions is not allowed.
     """
     if not isinstance(transitions, Mapping) or not transitions:
-        raise CounselError(f"P must be a dictionary of states, not {brief(transitions)}")
+        raise CounselError(f"P must be a non-empty dictionary of states, not {brief(transitions)}")
     states = len(transitions)
     actions = len(transitions[0]) if isinstance(transitions.get(0), Mapping) else 0
     if actions == 0 or any(
@@ -36,28 +36,22 @@ def read_toy_text(transitions: ToyText) -> tuple["sp.csr_matrix", Floats, Bools]
             "P must map every state 0, 1, … to the same actions 0, 1, …, each with its transitions"
         )
     over = states
-    rows: list[int] = []
-    columns: list[int] = []
-    data: list[float] = []
+    entries = [(over * actions + a, over, 1.0) for a in range(actions)]
     reward_sa = np.zeros((states + 1, actions))
     allowed_sa = np.ones((states + 1, actions), dtype=np.bool_)
     for s in range(states):
         for a in range(actions):
             for probability, next_state, reward, done in _read_list(transitions, s, a):
-                rows.append(s * actions + a)
-                columns.append(over if done else next_state)
-                data.append(probability)
+                entries.append((s * actions + a, over if done else next_state, probability))
                 reward_sa[s, a] += probability * reward
             allowed_sa[s, a] = len(transitions[s][a]) > 0
-    rows.extend(range(over * actions, (over + 1) * actions))
-    columns.extend([over] * actions)
-    data.extend([1.0] * actions)
+    rows, columns, data = zip(*entries, strict=True)
     shape = ((states + 1) * actions, states + 1)
     return sp.coo_matrix((data, (rows, columns)), shape=shape).tocsr(), reward_sa, allowed_sa
 
 
 def _read_list(transitions: ToyText, s: int, a: int) -> list[tuple[float, int, float, bool]]:
-    """Return the transitions of one pair, checked."""
+    """Return the checked transitions of one pair."""
     checked = []
     try:
         for probability, next_state, reward, done in transitions[s][a]:
@@ -82,7 +76,7 @@ def _read_list(transitions: ToyText, s: int, a: int) -> list[tuple[float, int, f
 
 
 def write_toy_text(kernel: Kernel, reward_sa: Floats, allowed_sa: Bools, over_s: Bools) -> ToyText:
-    """Return ``P`` of a kernel of one layer; the reward of a pair stands on each transition.
+    """Return ``P`` of a stationary kernel; each transition repeats the reward of its pair.
 
     An action that is not allowed has no transitions. A transition into ``over_s`` is done.
     """

@@ -1,7 +1,7 @@
-"""Compiled plans over the cells that can occur, for those who plan again and again.
+"""Compiled plans over the cells that can occur, for callers that plan repeatedly.
 
-Cells are numbered through all steps, so that what follows a cell has a larger number, and the last
-number stands for after the end. The rules are those of ``choose`` in ``_backward_kernels.py``.
+Cells are numbered through all steps, so that the successors of a cell have larger numbers; the last
+number means after the end. The rules are those of ``choose`` in ``_backward_kernels.py``.
 """
 
 from typing import NamedTuple
@@ -10,19 +10,19 @@ import numpy as np
 
 from counsel._arrays import Bools, Floats, Ints
 from counsel._jit import kernel
-from counsel.planning._backward_kernels import TIE, Aim, settle
+from counsel.planning._backward_kernels import TIE, Aim, break_tie
 from counsel.planning._gain_kernels import gain
 
 
 class CellWorld(NamedTuple):
     """A world and a person's own policy over cells c.
 
-    What follows action a in cell c are entries ``first[c·A + a]`` up to ``first[c·A + a + 1]`` of
+    The successors of action a in cell c are entries ``first[c·A + a]`` to ``first[c·A + a + 1]`` of
     ``cell`` and ``probability``. ``start`` is the probability of each cell at the first step.
     """
 
     own_ca: Floats
-    open_ca: Bools
+    allowed_ca: Bools
     reward_ca: Floats
     first: Ints
     cell: Ints
@@ -34,12 +34,12 @@ class CellWorld(NamedTuple):
 def look_ahead(
     world: CellWorld, c: int, V_c2: Floats, weights: tuple[float, float], q_2a: Floats
 ) -> tuple[float, float]:
-    """Fill both values of each action; return those of the person alone."""
+    """Fill both values of each action; return the two values of silence."""
     A = world.own_ca.shape[1]
     alone0, alone1 = 0.0, 0.0
     for a in range(A):
         q_2a[0, a] = q_2a[1, a] = 0.0
-        if world.open_ca[c, a]:
+        if world.allowed_ca[c, a]:
             e0, e1 = weights[0] * world.reward_ca[c, a], weights[1] * world.reward_ca[c, a]
             for j in range(world.first[c * A + a], world.first[c * A + a + 1]):
                 t, p = world.cell[j], world.probability[j]
@@ -55,7 +55,7 @@ def look_ahead(
 def plan_cells(
     world: CellWorld, aim: Aim, pull_ca: Floats, V_c2: Floats, q_2a: Floats, advice_c: Ints
 ) -> bool:
-    """Plan all cells; tell whether any advice has changed."""
+    """Plan all cells; return whether any advice has changed."""
     C, A = world.own_ca.shape
     near = TIE * (A + 1) * aim.most0
     changed = False
@@ -72,7 +72,8 @@ def plan_cells(
                 else:
                     next_best = max(next_best, net)
         if next_best >= top - near:
-            best, top, second = settle(world.own_ca, pull_ca, c, q_2a, alone0, alone1, aim, top)
+            alone = (alone0, alone1)
+            best, top, second = break_tie(world.own_ca, pull_ca, c, q_2a, alone, aim, top)
         elif best < A:
             second = gain(world.own_ca, c, best, pull_ca[c, best], q_2a, 1, alone1) - aim.cost1
         V_c2[c, 0] = alone0 + top
@@ -86,7 +87,7 @@ def plan_cells(
 def value_cells(
     world: CellWorld, lift_ca: Floats, advice_c: Ints, V_c2: Floats, q_2a: Floats
 ) -> tuple[float, float]:
-    """Return the expected reward and pieces of advice of given advice."""
+    """Return the expected reward and pieces of advice of a table of advice."""
     C, A = world.own_ca.shape
     V_c2[C, 0] = V_c2[C, 1] = 0.0
     reward, pieces = 0.0, 0.0

@@ -1,4 +1,4 @@
-"""Compiled forward pass: where the person will be under given advice, and what that earns.
+"""Compiled forward pass: the occupancy of each state under a policy, and its reward.
 
 Kernels trust their input: ``counsel.model`` has checked it.
 """
@@ -40,21 +40,19 @@ def push_cell(
 def walk_forward(
     model: Model,
     advice_khs: Ints,
-    random_cell: Ints,
-    random_indptr: Ints,
-    random_advice: Ints,
-    random_probability: Floats,
+    random: tuple[Ints, Ints, Ints, Floats],
     x_jks: Floats,
     mass_kr: Floats,
-    occupancy_hs: Floats,
-    reward_h: Floats,
-    rate_h: Floats,
-    pieces_sa: Floats,
+    results: tuple[Floats, Floats, Floats, Floats],
 ) -> None:
-    """Carry the distribution over (pieces left, state) through all steps.
+    """Compute the distribution over (pieces left, state) at all steps.
 
-    ``x_jks[0]`` holds the start. Advice leads from plane k to plane k − 1; plane 0 is never left.
+    ``x_jks[0]`` contains the start, ``random`` the fields of ``RandomCells``. Adds to the
+    occupancy, rewards, advice rate and pieces in ``results``. Advice leads from plane k to plane
+    k − 1; plane 0 is never left.
     """
+    occupancy_hs, reward_h, rate_h, pieces_sa = results
+    random_cell, random_indptr, random_advice, random_probability = random
     K, H, S = advice_khs.shape
     silence = model.policy_lsa.shape[2]
     cursor_k = np.zeros(K, np.int64)
@@ -76,21 +74,18 @@ def walk_forward(
                 while cursor < random_cell.size and random_cell[cursor] < first + s:
                     cursor += 1
                 occupancy_hs[h, s] += x
-                if cursor < random_cell.size and random_cell[cursor] == first + s:
-                    for i in range(random_indptr[cursor], random_indptr[cursor + 1]):
+                is_random = cursor < random_cell.size and random_cell[cursor] == first + s
+                begin = random_indptr[cursor] if is_random else 0
+                end = random_indptr[cursor + 1] if is_random else 1
+                for i in range(begin, end):
+                    share, advice = x, advice_khs[k, h, s]
+                    if is_random:
                         share, advice = x * random_probability[i], random_advice[i]
-                        then_k = after if advice < silence else k
-                        reward_h[h] += push_cell(model, h, s, advice, share, mass_kr[then_k], row)
-                        if advice < silence:
-                            rate_h[h] += share
-                            pieces_sa[s, advice] += share
-                    continue
-                advice = advice_khs[k, h, s]
-                then_k = after if advice < silence else k
-                reward_h[h] += push_cell(model, h, s, advice, x, mass_kr[then_k], row)
-                if advice < silence:
-                    rate_h[h] += x
-                    pieces_sa[s, advice] += x
+                    then_k = after if advice < silence else k
+                    reward_h[h] += push_cell(model, h, s, advice, share, mass_kr[then_k], row)
+                    if advice < silence:
+                        rate_h[h] += share
+                        pieces_sa[s, advice] += share
             cursor_k[k] = cursor
         for k in range(K):
             for i in range(row, row_end):

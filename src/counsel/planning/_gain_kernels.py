@@ -1,20 +1,20 @@
-"""The compiled gain of a piece of advice: lift × advantage. ``gains.py`` has the NumPy one."""
+"""The compiled gain of a piece of advice: lift × advantage. ``gains.py`` has the NumPy version."""
 
 from counsel._arrays import Floats
 from counsel._jit import inlined
 
 ALMOST_CERTAIN = 0.9
-"""From this probability on, 1 − π has lost enough digits for another sum to be worth its time."""
+"""From this probability on, 1 − π has lost so many digits that the slower sum is worthwhile."""
 
 
 @inlined
 def gain(
     policy_sa: Floats, s: int, a: int, lift: float, q_ca: Floats, c: int, alone: float
 ) -> float:
-    """Gain of advising ``a`` in value ``c``: lift · (q(a) − alone).
+    """Return the gain of advising ``a`` in value ``c``: lift · (q(a) − alone).
 
-    For an action the person takes almost always the difference of two nearly equal numbers, divided
-    by the small probability of anything else, would have lost its digits.
+    If the person almost always takes ``a``, the difference of two nearly equal numbers, divided by
+    the small probability of all other actions, would lose its digits.
     """
     simple: float = lift * (q_ca[c, a] - alone)
     if policy_sa[s, a] >= ALMOST_CERTAIN:

@@ -6,22 +6,22 @@ d_h(s) = Σ_a π_h(a | s) Q_h(s, a), the adherence law gives for every piece of 
     Q^M_h(s, b) − d_h(s) = lift_h(s, b) · (Q_h(s, b) − d_h(s))          gain = lift × advantage
 
 so the best advice costs O(A) per state once the rows' expectations are known, and the machine's
-kernel p^M is never built. With a penalty β for each piece one advises iff the gain exceeds β.
+kernel p^M is never built. With a penalty β per piece the plan advises iff the gain exceeds β.
 
-Among plans of equal value the one with the fewest *expected* pieces of advice to the end is taken,
-then silence, then the lowest index. The expected pieces N are therefore carried along:
+Among plans of equal value the plan with the fewest *expected* pieces of advice to the end wins,
+then silence, then the lowest index. So the expected pieces N are carried as well:
 
     V_h(s) = max_b  Q^M_h(s, b) − β 1{b ≠ defer}
-    N_h(s) = 1{b ≠ defer} + Σ_t p^M_h(t | s, b) N_{h+1}(t)      for the b that was taken
+    N_h(s) = 1{b ≠ defer} + Σ_t p^M_h(t | s, b) N_{h+1}(t)      for the chosen b
 
-Silence now can cost two pieces later, so it is N and not silence that decides first.
+Silence now can cost two pieces later, so N breaks ties before silence does.
 
 The two values are carried as a pair (see ``Aim``): for a penalty β they are R − βN and −N. The same
-loop with −N first and R second finds the best plan among those that say least, the left end of the
-frontier.
+loop with −N first and R second yields the best plan among those with the least advice, the left end
+of the frontier.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 from functools import partial
 from itertools import pairwise
 
@@ -32,21 +32,21 @@ from counsel._jit import cores, thread_pool
 from counsel.model.policy import Advice
 from counsel.model.problem import AdviceProblem
 from counsel.planning._backward_kernels import Aim, Model, choose, expect, plan_back
-from counsel.planning.advice_rules import Rules
-from counsel.planning.reach import within_reach
+from counsel.planning.constraints import Constraints
+from counsel.planning.reachable_cells import Cells, reachable_problem
 
 WORTH_THREADS = 1_000_000
-"""Numbers to read in a step below which handing work to threads costs more than it saves."""
+"""A step that reads fewer numbers is not worth the cost of threads."""
 
 RUNS = 8
-"""Runs of work for each thread in a step: a core that is slowed down holds up little."""
+"""Runs of work per thread in a step: a slow core then delays the step only a little."""
 
 LOST = 1e-3
-"""Rounding lost on the way, against the largest reward an episode could pay, in units of TIE."""
+"""Accumulated rounding, relative to the largest reward of an episode, in units of TIE."""
 
 
 def penalised(problem: AdviceProblem, penalty: float) -> Aim:
-    """Earn the most after paying ``penalty`` for each piece; among equals say the least."""
+    """Return the aim to maximise reward minus ``penalty`` per piece, then to advise least."""
     most = problem.horizon * problem.mdp.reward_size
     return Aim(
         weight0=1.0,
@@ -60,7 +60,7 @@ def penalised(problem: AdviceProblem, penalty: float) -> Aim:
 
 
 def least_advice(problem: AdviceProblem) -> Aim:
-    """Say as little as possible; among those plans earn the most."""
+    """Return the aim to advise as little as possible, then to maximise reward."""
     return Aim(
         weight0=0.0,
         cost0=1.0,
@@ -72,8 +72,9 @@ def least_advice(problem: AdviceProblem) -> Aim:
     )
 
 
-def model_of(problem: AdviceProblem, rules: Rules) -> Model:
-    """Gather the arrays that compiled loops read."""
+def model_of(problem: AdviceProblem, constraints: Constraints | None = None) -> Model:
+    """Collect the arrays that compiled loops read; by default there are no constraints."""
+    constraints = constraints or Constraints.read(problem)
     kernel = problem.mdp.kernel
     model = Model(
         row_lsa=kernel.row,
@@ -85,40 +86,37 @@ def model_of(problem: AdviceProblem, rules: Rules) -> Model:
         reward_lsa=layers(problem.mdp.reward),
         policy_lsa=problem.human.policy,
         lift_lsa=problem.human.lift,
-        pull_lsa=rules.pull,
-        speak_lsa=rules.speak,
-        must_ls=rules.must,
+        pull_lsa=constraints.pull,
+        permitted_lsa=constraints.permitted,
+        required_ls=constraints.required,
     )
     return one_type(model)
 
 
 class Planner:
-    """Plans one problem again and again in the same working space.
+    """Plans one problem repeatedly in the same working space.
 
-    Attributes
-    ----------
-    values, advice
-        [h, s] of the last plan, with a row of zeros after the last step; overwritten by the next.
-        With ``search`` they are the planner's own affair: it leaves out what cannot occur.
+    ``values`` (with a row of zeros after the last step) and ``advice`` [h, s] are those of the last
+    plan. With ``search`` they cover only the reachable cells and are for internal use.
     """
 
     def __init__(
         self,
         problem: AdviceProblem,
-        rules: Rules,
+        constraints: Constraints,
         *,
         threads: int | None = None,
         search: bool = False,
     ) -> None:
         self.problem = problem
-        self.rules = rules
-        self.model = model_of(problem, rules)
+        self.constraints = constraints
+        self.model = model_of(problem, constraints)
         self._start = problem.mdp.start
         H = problem.horizon
-        reach = within_reach(self.model, self._start, H) if search else None
-        self.cells = None if reach is None else reach.cells
-        if reach is not None:
-            self.model, self._start = reach.model, reach.start
+        reachable = reachable_problem(self.model, self._start, H) if search else None
+        self.cells: Cells | None = None
+        if reachable is not None:
+            self.model, self._start, self.cells = reachable
         S = self._start.size
         work = self.model.probability.size // len(self.model.row_lsa) + S * problem.n_actions
         self.threads = 1 if work < WORTH_THREADS else threads or cores()
@@ -129,7 +127,7 @@ class Planner:
         self.advice: Advice = np.empty((H, S), dtype=np.int16)
 
     def run(self, aim: Aim) -> tuple[float, float]:
-        """Plan for ``aim``; return its two values from the start."""
+        """Plan for ``aim``; return its two values at the start."""
         if self.threads == 1:
             plan_back(self.model, aim, self._expected_r2, self.values, self._both_s2, self.advice)
         else:
@@ -138,12 +136,12 @@ class Planner:
         return float(first), float(second)
 
     def penalise(self, penalty: float) -> tuple[float, float]:
-        """Plan for a penalty; return the expected reward and the expected pieces of advice."""
+        """Plan at a penalty; return the expected reward and the expected pieces of advice."""
         net, minus_count = self.run(penalised(self.problem, penalty))
         return net - penalty * minus_count, 0.0 - minus_count
 
-    def least(self) -> tuple[float, float]:
-        """Plan to say as little as possible; return the reward and the pieces of advice."""
+    def advise_least(self) -> tuple[float, float]:
+        """Plan to advise as little as possible; return the reward and the pieces of advice."""
         minus_count, value = self.run(least_advice(self.problem))
         return value, 0.0 - minus_count
 
@@ -158,25 +156,20 @@ class Planner:
             then_s2, now_s2 = self._both_s2[(h + 1) % 2], self._both_s2[h % 2]
             n = h if len(model.shared_l) > 1 else 0
             if model.shared_l[n]:
-                rows = _cut(int(model.first_row_l[n]), int(model.first_row_l[n + 1]), runs)
-                _together(
-                    self.threads, [partial(expect, model, h, *run, then_s2, E_r2) for run in rows]
-                )
+                rows = _split(int(model.first_row_l[n]), int(model.first_row_l[n + 1]), runs)
+                self._run_jobs(partial(expect, model, h, *run, then_s2, E_r2) for run in rows)
             out = (now_s2, self.values[h], self.advice[h])
-            states = _cut(0, S, runs)
-            _together(
-                self.threads,
-                [partial(choose, model, aim, h, run, then_s2, E_r2, *out) for run in states],
+            states = _split(0, S, runs)
+            self._run_jobs(
+                partial(choose, model, aim, h, run, then_s2, E_r2, out) for run in states
             )
 
+    def _run_jobs(self, jobs: Iterable[Callable[[], None]]) -> None:
+        """Run the jobs on the shared threads and wait for all of them."""
+        for future in [thread_pool(self.threads).submit(job) for job in jobs]:
+            future.result()
 
-def _cut(begin: int, end: int, parts: int) -> list[tuple[int, int]]:
-    """Cut a range into ``parts`` runs of nearly equal length."""
-    ends = [begin + (end - begin) * i // parts for i in range(parts + 1)]
-    return list(pairwise(ends))
 
-
-def _together(threads: int, jobs: Sequence[Callable[[], None]]) -> None:
-    """Run the jobs on the shared threads and wait for all of them."""
-    for done in [thread_pool(threads).submit(job) for job in jobs]:
-        done.result()
+def _split(begin: int, end: int, parts: int) -> Iterable[tuple[int, int]]:
+    """Split a range into ``parts`` runs of nearly equal length."""
+    return pairwise(begin + (end - begin) * i // parts for i in range(parts + 1))

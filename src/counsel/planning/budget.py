@@ -1,27 +1,26 @@
-"""An expected budget: at most D pieces of advice an episode, on average.
+"""An expected budget: at most D pieces of advice per episode, on average.
 
-The expected reward R and the expected pieces N of all policies form a convex set; its upper edge
-is the frontier. At a penalty β the best plan maximises R − βN: a vertex of that edge. Starting from
-the plan that says least and the plan that earns most, one solves at the slope between the two
-vertices nearest to D: this finds a new vertex between them or proves that they are neighbours
-(``bracket``). The slope is then the dual price of the budget, and the optimum draws between the two
-vertices so that N = D (READING: the paper's claim that one deterministic policy suffices holds only
-up to this mixing).
+The expected reward R and the expected pieces N of all policies form a convex set; its upper edge is
+the frontier. At a penalty β the best plan maximises R − βN, so it is a vertex of that edge. From
+the plan with the least advice and the plan with the most reward, ``bracket`` plans at the slope
+between the two vertices nearest to D: the result is a new vertex between them, or the two are
+neighbours. The slope is then the dual price of the budget, and the optimum mixes the two vertices
+so that N = D (READING: the paper's claim that one deterministic policy suffices holds only up to
+this mixing).
 
-**One random cell.** The same reward and count are reached by a Markov policy that is random in at
-most one cell. Let π¹ and π² be the two policies and follow, from some cell on, π² instead of π¹
-where both can be. Every policy so mixed only reaches cells that π¹ or π² reaches, where it says
-what is optimal at the common price; so all of them lie on the edge. Switching the cells one by one,
-last step first, takes N from N¹ ≤ D to N² ≥ D: at some cell it passes D. There N is linear in the
-probability of switching, since a cell is visited at most once in an episode.
+**One random cell.** A Markov policy that is random in at most one cell has the same reward and
+count. Let π¹ and π² be the two policies, and use π² instead of π¹ in some of the cells that both
+may visit. Such a policy only visits cells that π¹ or π² visits, and its advice there is optimal at
+the common price, so it lies on the edge. Switching the cells one by one, last step first, takes N
+from N¹ ≤ D to N² ≥ D, so N passes D at some cell. There N is linear in the probability of
+switching, because an episode visits a cell at most once.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from counsel._arrays import Bools, Floats, Ints, sealed
+from counsel._arrays import Floats, sealed
 from counsel.errors import CounselError
 from counsel.model.policy import Advice, Policy, RandomCells
 from counsel.planning._backward_kernels import under_advice
@@ -29,15 +28,14 @@ from counsel.planning.backward import Planner
 from counsel.planning.evaluate import forward
 
 SAME_VALUE = 1e-12
-"""A plan beats the line between two vertices only by more than this share of their size."""
+"""A plan lies above the line between two vertices only by more than this share of their size."""
 
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """A vertex of the frontier and the penalties at which it is known to be best.
+    """A vertex of the frontier and the penalties ``low`` to ``high`` at which it is known optimal.
 
-    ``at`` is the penalty that found it (∞: say as little as possible): planning there again gives
-    the same policy.
+    Planning at the penalty ``at`` gives its policy (∞: advise as little as possible).
     """
 
     value: float
@@ -48,8 +46,8 @@ class Point:
 
 
 def ends(planner: Planner) -> tuple[Point, Point]:
-    """Return the vertex that says least and the vertex that earns most."""
-    left = Point(*planner.least(), np.inf, np.inf, np.inf)
+    """Return the vertex with the least advice and the vertex with the most reward."""
+    left = Point(*planner.advise_least(), np.inf, np.inf, np.inf)
     right = Point(*planner.penalise(0.0), 0.0, 0.0, 0.0)
     if right.count <= left.count or not earns_more(right, left):
         both = replace(left, low=0.0)
@@ -58,12 +56,12 @@ def ends(planner: Planner) -> tuple[Point, Point]:
 
 
 def earns_more(vertex: Point, other: Point) -> bool:
-    """Tell whether a vertex earns more than another by more than rounding."""
+    """Return whether a vertex earns more than another by more than rounding."""
     return vertex.value > other.value + SAME_VALUE * (abs(vertex.value) + abs(other.value))
 
 
 def slope(left: Point, right: Point) -> float:
-    """Return the reward of one more piece between two vertices; rounding makes it no loss."""
+    """Return the reward of one more piece between two vertices, never below 0."""
     return max((right.value - left.value) / (right.count - left.count), 0.0)
 
 
@@ -89,33 +87,31 @@ def bracket(planner: Planner, left: Point, right: Point, budget: float) -> tuple
 
 
 def check_enough(budget: float, least: float) -> None:
-    """Raise when what must be said does not fit into the budget."""
+    """Raise if the required advice exceeds the budget."""
     if budget < least - SAME_VALUE * max(1.0, least):
         raise CounselError(
-            f"budget is {budget:g} but what must be said takes {least:.6g} pieces of advice "
-            "on average; raise the budget or require less"
+            f"budget is {budget:g} but the required advice takes {least:.6g} pieces on average; "
+            "raise the budget or require less"
         )
 
 
 def advice_at(planner: Planner, point: Point) -> Advice:
     """Return the advice [h, s] of a vertex."""
     if point.at == np.inf:
-        planner.least()
+        planner.advise_least()
     else:
         planner.penalise(point.at)
     return sealed(planner.advice.copy())
 
 
 def one_random_cell(planner: Planner, low: Policy, high: Policy, budget: float) -> Policy:
-    """Join two neighbouring policies into one that spends ``budget`` and is random in one cell."""
-    problem, model, A = planner.problem, planner.model, planner.problem.n_actions
-    H, S = low.advice.shape
-    low_hs, high_hs = low.advice, high.advice
-    with_low = forward(problem, model, low)
-    reach_high: Bools = forward(problem, model, high).occupancy > 0.0
-    x_hs = with_low.occupancy
-    switched_hs = sealed(np.where(reach_high, high_hs, low_hs))
-    spent_before = np.concatenate(([0.0], np.cumsum(with_low.advice_rate)))
+    """Combine two neighbouring policies into one that spends ``budget``, with one random cell."""
+    problem, model = planner.problem, planner.model
+    (H, S), low_hs = low.advice.shape, low.advice
+    low_outcome, high_outcome = (forward(problem, model, policy) for policy in (low, high))
+    x_hs = low_outcome.occupancy
+    switched_hs = sealed(np.where(high_outcome.occupancy > 0.0, high.advice, low_hs))
+    spent_before = np.concatenate(([0.0], np.cumsum(low_outcome.advice_rate)))
     rows = int(np.diff(model.first_row_l).max())
     then_s2, now_s2, E_r2 = np.zeros((S, 2)), np.zeros((S, 2)), np.empty((rows, 2))
     kept_s2 = np.zeros((S, 2))
@@ -128,34 +124,34 @@ def one_random_cell(planner: Planner, low: Policy, high: Policy, budget: float) 
     extra_s = x_hs[h] * (now_s2[:, 1] - kept_s2[:, 1])
     need = budget - spent_before[h] - float(x_hs[h] @ kept_s2[:, 1])
     advice_hs = np.concatenate((low_hs[:h], switched_hs[h:]))
-    return _switch_until_spent(advice_hs, low_hs[h], h, extra_s, need, A)
+    random = _switch_until_spent(advice_hs, low_hs, h, extra_s, need)
+    return Policy(advice_hs, n_actions=problem.n_actions, random=random)
 
 
-def _switch_until_spent(  # noqa: PLR0913 (one step of the above, to be read alone)
-    advice_hs: Ints, low_s: Ints, h: int, extra_s: Floats, need: float, n_actions: int
-) -> Policy:
-    """Switch the states of one step until ``need`` more pieces are spent, the last in part."""
-    reached = np.cumsum(extra_s)
-    states = np.nonzero(reached >= need)[0]
-    if not states.size:  # rounding: all of them together just miss it
-        return Policy(advice_hs, n_actions=n_actions)
+def _switch_until_spent(
+    advice_hs: Advice, low_hs: Advice, h: int, extra_s: Floats, need: float
+) -> RandomCells | None:
+    """Switch the states of one step until ``need`` more pieces are spent, the last in part.
+
+    Changes ``advice_hs`` back to ``low_hs`` in the states that are not switched.
+    """
+    extra_up_to = np.cumsum(extra_s)
+    states = np.nonzero(extra_up_to >= need)[0]
+    if not states.size:  # all states together fall short only by rounding
+        return None
     s = int(states[0])
-    before = float(reached[s] - extra_s[s])
+    before = float(extra_up_to[s] - extra_s[s])
     share = (need - before) / float(extra_s[s]) if extra_s[s] != 0.0 else 0.0
     share = min(max(share, 0.0), 1.0)
-    advice_hs[h, s + 1 :] = low_s[s + 1 :]
-    pair: Sequence[int] = (int(low_s[s]), int(advice_hs[h, s]))
-    if share == 0.0 or pair[0] == pair[1]:
-        advice_hs[h, s] = low_s[s]
-        return Policy(advice_hs, n_actions=n_actions)
-    if share == 1.0:
-        return Policy(advice_hs, n_actions=n_actions)
+    advice_hs[h, s + 1 :] = low_hs[h, s + 1 :]
+    pair = (int(low_hs[h, s]), int(advice_hs[h, s]))
     advice_hs[h, s] = pair[int(share >= 0.5)]
+    if share in (0.0, 1.0) or pair[0] == pair[1]:
+        return None
     order = np.argsort(pair)
-    random = RandomCells(
+    return RandomCells(
         np.array([h * advice_hs.shape[1] + s]),
         np.array([0, 2]),
         np.array(pair, dtype=np.int16)[order],
         np.array([1.0 - share, share])[order],
     )
-    return Policy(advice_hs, n_actions=n_actions, random=random)

@@ -1,14 +1,14 @@
-"""Criticality: how much advice is worth in each cell, as the penalty it can bear.
+"""Criticality: the largest penalty at which advice still pays, for each cell.
 
 The criticality of (h, s) is the supremum of the penalties β at which advising there still beats
-silence, with what follows planned at the same β. It ranks cells by where advice matters most, also
-cells that no optimal policy reaches. It is a supremum and not a threshold: a cell may be silent at
-a low penalty, because other help comes later, and advised at a higher one.
+silence, with the following steps planned at the same β. It ranks cells by how much advice matters,
+also cells that no optimal policy visits. It is a supremum and not a threshold: a cell may be silent
+at a low penalty, because advice follows later, and advised at a higher penalty.
 
-For every cell V_β(h, s) is convex and piecewise linear in β. Its pieces are carried backwards
-exactly: sums over next states, then the upper envelope of silence and of each advice less β. Where
-there are too many pieces the criticality is bracketed on a grid of penalties instead, and says so:
-the cell is advised at ``lower`` and silent at every grid penalty from ``upper`` on.
+For every cell V_β(h, s) is convex and piecewise linear in β. These functions are carried backwards
+exactly: sums over next states, then the upper envelope of silence and of each advice minus β. If
+they have too many kinks, the criticality is bracketed on a grid of penalties instead: the cell is
+advised at ``lower`` and silent at every grid penalty from ``upper`` on.
 """
 
 from dataclasses import dataclass
@@ -16,36 +16,35 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from counsel._arrays import Floats, by_step, layers, sealed, whole
+from counsel._arrays import Floats, layers, sealed, whole
 from counsel.model.problem import AdviceProblem
-from counsel.planning._piecewise_kernels import step_pieces
-from counsel.planning.advice_rules import Rules
+from counsel.planning._piecewise_kernels import Functions, step_back
 from counsel.planning.backward import Planner
+from counsel.planning.constraints import Constraints, documented
 
 MOST_KINKS = 4_000_000
-"""Kinks of all functions of a step beyond which a grid is used."""
+"""A grid is used if the functions of a step have more kinks in total."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Criticality:
-    """The largest penalty at which advice still pays, for each cell: what ``criticality`` returns.
+    """The largest penalty at which advice still pays, for each cell: the result of ``criticality``.
 
     Attributes
     ----------
     lower, upper
-        Bounds [h, s], the same where ``exact``. Else they are what a grid of penalties shows:
-        advised at ``lower``, silent at each penalty of the grid from ``upper`` on. 0 where advice
-        never pays, infinite where something must be said.
+        Bounds [h, s], equal if ``exact``. Otherwise they come from a grid of penalties: the cell is
+        advised at ``lower`` and silent at each grid penalty from ``upper`` on. 0 where advice never
+        pays, infinite where advice is required.
     exact
-        Whether the two are the same.
+        Whether the bounds are equal.
 
     Examples
     --------
-    Where memory is short a grid of penalties brackets it:
+    If memory is short, a grid of penalties brackets the criticality:
 
     >>> import counsel
-    >>> from counsel.worlds import make
-    >>> problem = make("night-shift")
+    >>> problem = counsel.make("night-shift")
     >>> exact, rough = counsel.criticality(problem), counsel.criticality(problem, max_kinks=0)
     >>> exact, rough
     (Criticality(12 steps, 4 states, exact), Criticality(12 steps, 4 states, bracketed))
@@ -62,7 +61,8 @@ class Criticality:
         return f"Criticality({H} steps, {S} states, {'exact' if self.exact else 'bracketed'})"
 
 
-def criticality(  # noqa: PLR0913 (the masks of solve, and the two sizes)
+@documented
+def criticality(  # noqa: PLR0913 (the masks of solve, and two sizes)
     problem: AdviceProblem,
     *,
     forbidden: ArrayLike | None = None,
@@ -75,19 +75,11 @@ def criticality(  # noqa: PLR0913 (the masks of solve, and the two sizes)
 
     Parameters
     ----------
-    problem
-        The world and the person.
-    forbidden
-        Booleans [s], [h, s] or [h, s, a]: where nothing, or that advice, may be said.
-    required
-        Booleans [s] or [h, s]: where something must be said.
-    allow_reverse
-        Whether advice that repels may be used where it leads the person to something better.
     max_kinks
-        How many kinks the functions of one step may have in all: limits the memory of the exact
+        The largest number of kinks of all functions of one step: it limits the memory of the exact
         method.
     grid
-        How many penalties are tried where the exact method needs more.
+        The number of penalties to try if the exact method needs more kinks.
 
     Returns
     -------
@@ -97,119 +89,86 @@ def criticality(  # noqa: PLR0913 (the masks of solve, and the two sizes)
     Raises
     ------
     CounselError
-        When a mask makes no sense, or ``max_kinks`` or ``grid`` is no such number.
+        If a mask, ``max_kinks`` or ``grid`` is invalid.
 
     Examples
     --------
-    Where advice can bear the highest price:
+    The cell where advice stays worthwhile up to the highest penalty:
 
     >>> import numpy as np
     >>> import counsel
-    >>> from counsel.worlds import make
-    >>> problem = make("night-shift")
-    >>> bears = counsel.criticality(problem).lower
-    >>> step, state = np.unravel_index(bears.argmax(), bears.shape)
-    >>> print(f"step {step}, {problem.mdp.state_name(state)}: {bears.max():.3f}")
+    >>> problem = counsel.make("night-shift")
+    >>> penalty = counsel.criticality(problem).lower
+    >>> step, state = np.unravel_index(penalty.argmax(), penalty.shape)
+    >>> print(f"step {step}, {problem.mdp.state_name(state)}: {penalty.max():.3f}")
     step 7, failing: 0.454
     """
-    rules = Rules.read(problem, forbidden=forbidden, required=required, allow_reverse=allow_reverse)
+    constraints = Constraints.read(
+        problem, forbidden=forbidden, required=required, allow_reverse=allow_reverse
+    )
     most = whole("max_kinks", max_kinks, least=0)
-    points = whole("grid", grid, least=1)
-    return rank(problem, rules, max_kinks=most, grid=points)
+    return criticality_from(Planner(problem, constraints), 0, most, whole("grid", grid, least=1))
 
 
-def rank(
-    problem: AdviceProblem,
-    rules: Rules,
-    *,
-    max_kinks: int = MOST_KINKS,
-    grid: int = 64,
-    from_step: int = 0,
-) -> Criticality:
-    """Return the criticality of the cells from ``from_step`` on; earlier ones are left at 0."""
-    planner = Planner(problem, rules)
-    exact = _by_pieces(planner, max_kinks, from_step)
+def criticality_from(planner: Planner, step: int, max_kinks: int, grid: int) -> Criticality:
+    """Return the criticality of the cells from ``step`` on; that of earlier cells is 0."""
+    exact = _exact(planner, max_kinks, step)
     if exact is not None:
         return Criticality(lower=sealed(exact), upper=exact, exact=True)
     lower, upper = _on_grid(planner, grid)
     return Criticality(lower=sealed(lower), upper=sealed(upper), exact=False)
 
 
-def _by_pieces(planner: Planner, most: int, from_step: int) -> Floats | None:
-    """Carry the pieces of V_β(h, s) backwards; None when there are more than ``most``."""
+def _exact(planner: Planner, most: int, from_step: int) -> Floats | None:
+    """Carry the functions V_β(h, s) backwards; None if they have more than ``most`` kinks."""
     H, S = planner.advice.shape
-    model = planner.model
     if most < S:
         return None
-    critical_hs = np.zeros((H, S))
-    unit = planner.problem.mdp.reward_size
-    begin, last = np.arange(S + 1), np.zeros(S)
-    at, value = np.zeros(S), np.zeros(S)
+    critical_hs, unit = np.zeros((H, S)), planner.problem.mdp.reward_size
+    functions = Functions(np.arange(S + 1), np.zeros(S), np.zeros(S), np.zeros(S))
     for h in reversed(range(from_step, H)):
-        new_begin, new_last = np.empty(S + 1, dtype=np.int64), np.empty(S)
-        at, value = step_pieces(
-            by_step(model.row_lsa, H)[h],
-            model.indptr,
-            model.next_state,
-            model.probability,
-            by_step(model.reward_lsa, H)[h],
-            by_step(model.policy_lsa, H)[h],
-            by_step(model.lift_lsa, H)[h],
-            by_step(model.speak_lsa, H)[h],
-            by_step(model.must_ls, H)[h],
-            begin,
-            at,
-            value,
-            last,
-            unit,
-            most,
-            new_begin,
-            new_last,
-            critical_hs[h],
-        )
-        if not at.size:
+        functions = step_back(planner.model, h, functions, unit, most, critical_hs[h])
+        if not functions.at.size:
             return None
-        begin, last = new_begin, new_last
     return critical_hs
 
 
 def _on_grid(planner: Planner, points: int) -> tuple[Floats, Floats]:
-    """Bracket on equal steps of the penalty up to where silence is best everywhere.
+    """Bracket the criticality on equal steps of the penalty up to where silence is always best.
 
-    Above the largest one-step gain over the person's own value no advice pays: the value of never
-    advising then satisfies the optimality equation.
+    Above the largest one-step gain over the person's own value no advice pays: the value of silence
+    then satisfies the optimality equation.
     """
-    model, silence = planner.model, planner.problem.n_actions
     H, S = planner.advice.shape
-    top = _largest_gain(planner)
     lower, upper = np.zeros((H, S)), np.zeros((H, S))
-    step = top / points
+    step = _largest_gain(planner) / points
     for i in range(points + 1):
         planner.penalise(i * step)
-        advised = planner.advice < silence
+        advised = planner.advice < planner.problem.defer
         lower[advised] = i * step
         upper[advised] = (i + 1) * step if i < points else np.inf
-    must = np.broadcast_to(model.must_ls, (H, S))
-    if must.any():  # advice that spares a later must-say cell may pay at any penalty
+    required = np.broadcast_to(planner.model.required_ls, (H, S))
+    if required.any():  # advice that avoids a later cell that requires advice may always pay
         upper[:] = np.inf
-    lower[must] = np.inf
+    lower[required] = np.inf
     return lower, upper
 
 
 def _largest_gain(planner: Planner) -> float:
-    """Return a penalty at which nothing is said that need not be, within a factor of two.
+    """Return a penalty at which only required advice is given, within a factor of two.
 
-    No single piece can gain more than the range of what an episode pays.
+    No piece of advice can gain more than the range of the reward of an episode.
     """
-    model, silence = planner.model, planner.problem.n_actions
-    free = ~np.broadcast_to(model.must_ls, planner.advice.shape)
-    planner.penalise(0.0)
-    if not bool(((planner.advice < silence) & free).any()):
+    problem = planner.problem
+    optional = ~np.broadcast_to(planner.model.required_ls, planner.advice.shape)
+
+    def advises(penalty: float) -> bool:
+        planner.penalise(penalty)
+        return bool(((planner.advice < problem.defer) & optional).any())
+
+    if not advises(0.0):
         return 0.0
-    reward = layers(planner.problem.mdp.reward)
-    penalty = max(float(np.ptp(reward)), 1e-300) * planner.problem.horizon
-    while True:
-        planner.penalise(penalty / 2)
-        if bool(((planner.advice < silence) & free).any()):
-            return penalty
+    penalty = max(float(np.ptp(layers(problem.mdp.reward))), 1e-300) * problem.horizon
+    while not advises(penalty / 2):
         penalty /= 2
+    return penalty

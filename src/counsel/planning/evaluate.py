@@ -1,55 +1,49 @@
-"""What a policy of advice is worth: a forward pass over where the person will be.
+"""The exact value of a policy of advice, by a forward pass over the states.
 
 With x_h(s) the probability of being in s at step h and P the adherence law,
 
     value = Σ_h Σ_s x_h(s) Σ_a P_h(a | s, advice) r_h(s, a),    advice count = Σ_h P(advised at h)
     x_{h+1}(t) = Σ_s x_h(s) Σ_a P_h(a | s, advice) p_h(t | s, a)
 
-For a hard budget the pieces left are part of the state.
+Under a hard budget the pieces left are part of the state.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from typing import Any
 
 import numpy as np
 
 from counsel._arrays import Floats, sealed
 from counsel.errors import CounselError
-from counsel.model.mixture import Mixture
-from counsel.model.policy import Policy
+from counsel.model.policy import Mixture, Policy
 from counsel.model.problem import AdviceProblem
 from counsel.planning._backward_kernels import Model
 from counsel.planning._forward_kernels import walk_forward
-from counsel.planning.advice_rules import Rules
 from counsel.planning.backward import model_of
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Evaluation:
-    """What a policy brings: the answer of ``evaluate``.
+    """The value and the advice count of a policy: the result of ``evaluate``.
 
     Attributes
     ----------
-    value
-        Expected reward of an episode; no penalty is taken off.
-    advice_count
-        Expected pieces of advice in an episode.
-    reward
-        Expected reward of each step [h].
-    advice_rate
-        Probability that something is advised at each step [h].
+    value, reward
+        Expected reward per episode, without any penalty, and of each step [h].
+    advice_count, advice_rate
+        Expected pieces of advice per episode, and the probability of advice at each step [h].
     occupancy
         Probability of each state at each step [h, s].
     pieces
-        Expected pieces of each advice in each state [s, a], over all steps.
+        Expected pieces of each advice in each state [s, a], summed over the steps.
 
     Examples
     --------
-    Where the patient is at the last step, and how often each advice is given in each state, when
-    advice is free:
+    The state of the patient at the last step, and the expected pieces of each advice in each state,
+    without a penalty:
 
     >>> import counsel
-    >>> from counsel.worlds import make
-    >>> problem = make("night-shift")
+    >>> problem = counsel.make("night-shift")
     >>> outcome = counsel.evaluate(problem, counsel.solve(problem).policy)
     >>> dict(zip(problem.mdp.state_labels, outcome.occupancy[-1].round(3).tolist()))
     {'stable': 0.767, 'drifting': 0.19, 'failing': 0.032, 'crisis': 0.011}
@@ -69,7 +63,7 @@ class Evaluation:
 
 
 def evaluate(problem: AdviceProblem, policy: Policy | Mixture) -> Evaluation:
-    """Return what a policy is worth, exactly: no episode is drawn.
+    """Return the exact value and advice count of a policy.
 
     Parameters
     ----------
@@ -81,20 +75,19 @@ def evaluate(problem: AdviceProblem, policy: Policy | Mixture) -> Evaluation:
     Returns
     -------
     Evaluation
-        Value and advice count, in all and by step [h], and where the person will be [h, s].
+        Value and advice count, in total and per step [h], and the occupancy of states [h, s].
 
     Raises
     ------
     CounselError
-        When the policy is not for this problem, or advises an action that is not allowed.
+        If the policy is not for this problem, or advises an action that is not allowed.
 
     Examples
     --------
-    Always advising the best action earns no more than the best plan, and says far more:
+    Always advising the best action earns no more than the best plan, with far more advice:
 
     >>> import counsel
-    >>> from counsel.worlds import make
-    >>> problem = make("flappy-bird-budget/greedy")
+    >>> problem = counsel.make("flappy-bird-budget/greedy")
     >>> counsel.evaluate(problem, counsel.baselines.always_best_action(problem))
     Evaluation(value 2.6, 7.337 pieces of advice)
     >>> counsel.evaluate(problem, counsel.solve(problem).policy)
@@ -102,12 +95,11 @@ def evaluate(problem: AdviceProblem, policy: Policy | Mixture) -> Evaluation:
     """
     if not isinstance(policy, Policy | Mixture):
         raise CounselError(f"expected a Policy or a Mixture, not {type(policy).__name__}")
-    rules = Rules.read(problem, forbidden=None, required=None, allow_reverse=True)
-    return forward(problem, model_of(problem, rules), policy)
+    return forward(problem, model_of(problem), policy)
 
 
 def forward(problem: AdviceProblem, model: Model, policy: Policy | Mixture) -> Evaluation:
-    """Evaluate on arrays that were gathered before."""
+    """Evaluate a policy on the arrays of ``model_of``."""
     if isinstance(policy, Mixture):
         parts = [forward(problem, model, part) for part in policy.policies]
         return _average(parts, policy.weights)
@@ -118,20 +110,10 @@ def forward(problem: AdviceProblem, model: Model, policy: Policy | Mixture) -> E
     x_jks[0, K - 1] = problem.mdp.start
     occupancy_hs, reward_h, rate_h = np.zeros((H, S)), np.zeros(H), np.zeros(H)
     pieces_sa = np.zeros((S, problem.n_actions))
-    walk_forward(
-        model,
-        advice_khs,
-        random.cell,
-        random.indptr,
-        random.advice,
-        random.probability,
-        x_jks,
-        np.zeros((K, int(np.diff(model.first_row_l).max()))),
-        occupancy_hs,
-        reward_h,
-        rate_h,
-        pieces_sa,
-    )
+    mass_kr = np.zeros((K, int(np.diff(model.first_row_l).max())))
+    random_cells = (random.cell, random.indptr, random.advice, random.probability)
+    results = (occupancy_hs, reward_h, rate_h, pieces_sa)
+    walk_forward(model, advice_khs, random_cells, x_jks, mass_kr, results)
     return Evaluation(
         value=float(reward_h.sum()),
         advice_count=float(rate_h.sum()),
@@ -143,15 +125,8 @@ def forward(problem: AdviceProblem, model: Model, policy: Policy | Mixture) -> E
 
 
 def _average(parts: list[Evaluation], weights: tuple[float, ...]) -> Evaluation:
-    def mean(name: str) -> Floats:
-        total: Floats = sum(w * getattr(part, name) for part, w in zip(parts, weights, strict=True))
-        return total
+    def mean(name: str) -> Any:  # noqa: ANN401 (a number or an array)
+        total = sum(w * getattr(part, name) for part, w in zip(parts, weights, strict=True))
+        return sealed(total) if isinstance(total, np.ndarray) else float(total)
 
-    return Evaluation(
-        value=float(mean("value")),
-        advice_count=float(mean("advice_count")),
-        reward=sealed(mean("reward")),
-        advice_rate=sealed(mean("advice_rate")),
-        occupancy=sealed(mean("occupancy")),
-        pieces=sealed(mean("pieces")),
-    )
+    return Evaluation(**{field.name: mean(field.name) for field in fields(Evaluation)})

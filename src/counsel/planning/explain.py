@@ -1,8 +1,8 @@
-"""Why the machine speaks, or is silent, in one cell: as numbers and as one sentence.
+"""Why a plan advises, or is silent, in one cell: as numbers and as one sentence.
 
 gain = lift × advantage: how far the advice moves the person, times how much better the advised
-action is than what they would do anyway. It is weighed against the price of a piece: the penalty,
-the dual price of an expected budget, or d_k − d_{k−1} under a hard one.
+action is than their habit. The gain is compared with the price of a piece: the penalty, the dual
+price of an expected budget, or d_k − d_{k−1} under a hard budget.
 """
 
 from dataclasses import dataclass
@@ -10,55 +10,54 @@ from math import inf
 
 import numpy as np
 
-from counsel._arrays import Floats, index_in, sealed
+from counsel._arrays import Floats, by_step, index_in, sealed
 from counsel.errors import CounselError
 from counsel.model.problem import AdviceProblem
-from counsel.planning.criticality import Criticality, rank
+from counsel.planning.backward import Planner
+from counsel.planning.criticality import Criticality, criticality_from
 from counsel.planning.gains import gains_at
 from counsel.planning.plan import Plan
 
 KINKS_FOR_ONE_CELL = 300_000
-"""Kinks in a step up to which the criticality of a single cell is worth an exact answer."""
+"""The exact criticality of a single cell is worth at most this many kinks in a step."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Explanation:
-    """What is said in one cell, and why: the answer of ``explain``.
+    """The advice of a plan in one cell, and the reasons: the result of ``explain``.
 
     Attributes
     ----------
     step, state
-        Of the cell, counted from 0.
+        The cell, counted from 0.
     state_name, action_names
-        What people call the state and each action [a].
+        The labels of the state and of each action [a].
     pieces_left
-        How many pieces are left under a hard budget, else None.
+        The number of pieces left under a hard budget, else None.
     advice
-        What is advised, None for silence.
+        The advice, None for silence.
     probability
-        How often it is: below 1 in the one random cell of a plan with a budget.
+        The probability of the advice: below 1 in the random cell of a plan with a budget.
     considered
-        The advice the numbers are about: what is advised, or what comes closest to being worth it;
-        None where nothing may be said.
+        The advice that the numbers describe: the advice of the plan, or under silence the advice
+        with the largest gain; None if no advice is permitted.
     own
-        What the person would do alone [a].
+        The person's habit [a].
     lift, advantage, gain, price
-        gain = lift × advantage, against the price of a piece.
+        gain = lift × advantage, compared with the price of a piece.
     criticality
-        Lower and upper bound on the largest penalty at which advising here still pays; equal where
+        Lower and upper bound on the largest penalty at which advising here still pays; equal if
         exact.
     reverse
-        Whether the advice is meant to repel.
+        Whether the advice is reverse advice.
     must
-        Whether something must be said here.
+        Whether advice is required here.
 
     Examples
     --------
-    >>> import counsel
-    >>> from counsel.worlds import make
-    >>> problem = make("night-shift")
-    >>> plan = counsel.solve(problem, penalty=0.3)
-    >>> why = counsel.explain(problem, plan, step=6, state=2)
+    >>> from counsel import explain, make, solve
+    >>> night = make("night-shift")
+    >>> why = explain(night, solve(night, penalty=0.3), step=6, state=2)
     >>> why.action_names[why.advice]
     'treat'
     >>> print(f"{why.lift:.3f} × {why.advantage:.3f} = {why.gain:.3f} against {why.price:.3f}")
@@ -85,7 +84,7 @@ class Explanation:
     @property
     def sentence(self) -> str:
         """The explanation in one English sentence."""
-        return f"At step {self.step} in {self.state_name}, {self._choice()}{self._bearing()}."
+        return f"At step {self.step} in {self.state_name}, {self._choice()}{self._criticality()}."
 
     def __str__(self) -> str:
         return self.sentence
@@ -108,9 +107,9 @@ class Explanation:
             return f"stay silent: {self._silence(name)}"
         often = "" if self.probability >= 1.0 else f" in {self.probability:.1%} of cases"
         if self.gain == inf:
-            return f"advise {name}{often} because otherwise what must be said could not be"
+            return f"advise {name}{often} because otherwise required advice may become impossible"
         if self.must and self.gain <= self.price:
-            return f"advise {name}{often} because something must be said here, {self._balance()}"
+            return f"advise {name}{often} because advice is required here, {self._balance()}"
         if self.reverse:
             return (
                 f"advise {name}{often} because it repels: {self._habit()}, naming {name} makes "
@@ -144,7 +143,7 @@ class Explanation:
         if self.pieces_left == 0:
             return "no piece of advice is left"
         if self.price == inf:
-            return "every piece left must be kept for what must be said"
+            return "every piece left is needed for required advice"
         if self.gain <= 0.0 or self.price == 0.0:
             return f"{self._habit()}, and no advice would gain anything"
         how = "repelling them " if self.lift < 0.0 else ""
@@ -154,17 +153,17 @@ class Explanation:
             f"no more than {self._price()}"
         )
 
-    def _bearing(self) -> str:
+    def _criticality(self) -> str:
         low, high = self.criticality
         if self.considered is None or self.must or high == 0.0 or self.pieces_left == 0:
             return ""
-        most = f"of {_short(low)}"
+        limit = f"of {_short(low)}"
         if low != high:
-            most = f"between {_short(low)} and {_short(high)}"
-        return f"; advice here stays worthwhile up to a penalty {most} per piece"
+            limit = f"between {_short(low)} and {_short(high)}"
+        return f"; advice here stays worthwhile up to a penalty {limit} per piece"
 
 
-def explain(  # noqa: PLR0913 (the problem, the plan, the cell, and what is known of it)
+def explain(  # noqa: PLR0913 (a problem, a plan, a cell and its criticality)
     problem: AdviceProblem,
     plan: Plan,
     *,
@@ -173,40 +172,39 @@ def explain(  # noqa: PLR0913 (the problem, the plan, the cell, and what is know
     pieces_left: int | None = None,
     criticality: Criticality | None = None,
 ) -> Explanation:
-    """Explain what a plan says at one step in one state.
+    """Explain the advice of a plan at one step in one state.
 
     Parameters
     ----------
     problem
-        What was solved.
+        The problem that was solved.
     plan
-        Its answer.
+        The result of ``solve``.
     step
         The step, counted from 0.
     state
-        The state: its number, or its label.
+        The number or the label of the state.
     pieces_left
-        Under a hard budget: how many pieces are left, all of them when not given.
+        Under a hard budget: the number of pieces left, by default the whole budget.
     criticality
-        What ``counsel.criticality`` returned. When not given it is computed, which takes most of
-        the time: pass it to explain many cells.
+        The result of ``counsel.criticality``. By default it is computed, which takes most of the
+        time: pass it to explain many cells.
 
     Returns
     -------
     Explanation
-        Print it for the sentence; its attributes are the numbers.
+        Prints as a sentence; its attributes are the numbers.
 
     Raises
     ------
     CounselError
-        When an index is out of range, the plan is not for this problem, or ``pieces_left`` is given
-        for a plan that does not count them.
+        If an index is out of range, the plan is not for this problem, or ``pieces_left`` is passed
+        for a plan without a hard budget.
 
     Examples
     --------
     >>> import counsel
-    >>> from counsel.worlds import make
-    >>> problem = make("night-shift")
+    >>> problem = counsel.make("night-shift")
     >>> plan = counsel.solve(problem, penalty=0.3)
     >>> explanation = counsel.explain(problem, plan, step=0, state="failing")
     >>> print(explanation)  # doctest: +NORMALIZE_WHITESPACE
@@ -215,25 +213,25 @@ def explain(  # noqa: PLR0913 (the problem, the plan, the cell, and what is know
     advice here stays worthwhile up to a penalty of 0.0536 per piece.
     """
     if not isinstance(plan, Plan):
-        raise CounselError(f"expected a Plan (what solve returns), not {type(plan).__name__}")
+        raise CounselError(f"expected a Plan from solve, not {type(plan).__name__}")
     h = index_in("step", step, problem.horizon)
     s = index_in("state", _number_of(problem, state), problem.n_states)
     left = plan.policy.budget if pieces_left is None else pieces_left
     left = None if left is None else plan.policy.plane_of(left)
     problem.check_fits(plan.policy)
-    own_a, lift_a = problem.policy[h, s], problem.lift[h, s]
     advantage_a, gain_a, price = gains_at(problem, plan, h, s, left)
-    speak_a = plan.rules.speak[h if len(plan.rules.speak) > 1 else 0, s]
+    permitted_a = by_step(plan.constraints.permitted, problem.horizon)[h, s]
     advice, probability = _likeliest_advice(plan.policy.at(h, s, left), problem.defer)
     considered = advice
-    if advice is None and speak_a.any():
-        considered = int(np.where(speak_a, gain_a, -np.inf).argmax())
-    at = 0 if considered is None else considered
-    if considered is None:
-        lift_a, advantage_a, gain_a = (np.zeros(problem.n_actions) for _ in range(3))
-    cells = criticality or rank(
-        problem, plan.rules, max_kinks=KINKS_FOR_ONE_CELL, grid=16, from_step=h
-    )
+    if advice is None and permitted_a.any():
+        considered = int(np.where(permitted_a, gain_a, -np.inf).argmax())
+    lift = advantage = gain = 0.0
+    if considered is not None:
+        numbers_a = (problem.lift[h, s], advantage_a, gain_a)
+        lift, advantage, gain = (float(table[considered]) for table in numbers_a)
+    cells = criticality
+    if cells is None:
+        cells = criticality_from(Planner(problem, plan.constraints), h, KINKS_FOR_ONE_CELL, 16)
     return Explanation(
         step=h,
         state=s,
@@ -243,19 +241,19 @@ def explain(  # noqa: PLR0913 (the problem, the plan, the cell, and what is know
         advice=advice,
         probability=probability,
         considered=considered,
-        own=sealed(own_a.copy()),
-        lift=float(lift_a[at]),
-        advantage=float(advantage_a[at]),
-        gain=float(gain_a[at]),
+        own=sealed(problem.policy[h, s].copy()),
+        lift=lift,
+        advantage=advantage,
+        gain=gain,
         price=float(price),
         criticality=(float(cells.lower[h, s]), float(cells.upper[h, s])),
-        reverse=advice is not None and bool(lift_a[at] < 0.0 and advantage_a[at] < 0.0),
-        must=bool(plan.rules.must[h if len(plan.rules.must) > 1 else 0, s]),
+        reverse=advice is not None and lift < 0.0 and advantage < 0.0,
+        must=bool(by_step(plan.constraints.required, problem.horizon)[h, s]),
     )
 
 
 def _number_of(problem: AdviceProblem, state: int | str) -> int:
-    """Return the number of a state that is given by its number or by its label."""
+    """Return the number of a state from its number or label."""
     names = problem.mdp.state_labels or ()
     if not isinstance(state, str):
         return state

@@ -2,12 +2,12 @@
 
 V*_β(start) is convex, piecewise linear and non-increasing in the penalty β. Its pieces are the
 vertices of the concave frontier of (expected pieces of advice, expected reward), its kinks the
-slopes of the frontier's edges. Planning at the slope between two known vertices finds a new vertex
+slopes of the frontier's edges. Planning at the slope between two known vertices yields a new vertex
 between them or proves the edge, so K vertices cost 2K − 1 plans.
 
-With more vertices than ``max_vertices`` the frontier is left incomplete. What is known then still
-bounds it: it lies above the lines between known vertices and below the lines of the penalties at
-which they are optimal. The widest gap is always narrowed first.
+With more vertices than ``max_vertices`` the frontier stays incomplete. The known vertices still
+bound it: it lies above the lines between them and below the lines of the penalties at which they
+are optimal. The widest gap is narrowed first.
 """
 
 import heapq
@@ -20,7 +20,6 @@ from numpy.typing import ArrayLike
 from counsel._arrays import not_negative, whole
 from counsel.model.policy import Policy
 from counsel.model.problem import AdviceProblem
-from counsel.planning.advice_rules import Rules
 from counsel.planning.backward import Planner
 from counsel.planning.budget import (
     Point,
@@ -32,32 +31,30 @@ from counsel.planning.budget import (
     ends,
     slope,
 )
+from counsel.planning.constraints import Constraints, documented
 from counsel.planning.plan import Plan
-from counsel.planning.solve import read_penalty, solve_budget, solve_penalty
+from counsel.planning.solve import solve_budget, solve_penalty
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Frontier:
-    """Every penalty and every budget at once: the answer of ``frontier``.
+    """Every penalty and every budget at once: the result of ``frontier``.
 
     Attributes
     ----------
-    problem
-        What was solved.
-    rules
-        What ``frontier`` made of ``forbidden``, ``required`` and ``allow_reverse``.
+    problem, constraints
+        The problem, and the checked ``forbidden``, ``required`` and ``allow_reverse``.
     vertices
-        Each a ``Vertex``, from least to most advice.
+        A ``Vertex`` for each plan, from least to most advice.
     complete
-        Whether every vertex is there.
+        Whether all vertices are known.
 
     Examples
     --------
     The best plan within one piece of advice lies on the edge between two vertices:
 
     >>> import counsel
-    >>> from counsel.worlds import make
-    >>> front = counsel.frontier(make("flappy-bird-budget/greedy"))
+    >>> front = counsel.frontier(counsel.make("flappy-bird-budget/greedy"))
     >>> front
     Frontier(3 vertices, 0 to 2 pieces, value 1 to 2.6)
     >>> front.at_budget(1)
@@ -67,7 +64,7 @@ class Frontier:
     """
 
     problem: AdviceProblem
-    rules: Rules
+    constraints: Constraints
     vertices: tuple["Vertex", ...]
     complete: bool
 
@@ -85,72 +82,37 @@ class Frontier:
         Parameters
         ----------
         penalty
-            What each piece of advice costs, 0 or more.
-
-        Returns
-        -------
-        Plan
-            Planned anew.
-
-        Raises
-        ------
-        CounselError
-            When the penalty is negative or not finite.
+            The cost of each piece of advice, 0 or more.
         """
-        return solve_penalty(Planner(self.problem, self.rules), read_penalty(penalty))
+        return solve_penalty(Planner(self.problem, self.constraints), penalty)
 
     def at_budget(self, budget: float) -> Plan:
-        """Return the best plan within an expected budget, exact also where not complete.
+        """Return the best plan within an expected budget, exact even if not complete.
 
         Parameters
         ----------
         budget
-            Pieces of advice an episode, on average.
-
-        Returns
-        -------
-        Plan
-            As ``solve`` gives it for this budget.
-
-        Raises
-        ------
-        CounselError
-            When the budget is negative or less than what must be said.
+            Pieces of advice per episode, on average.
         """
-        amount = not_negative("budget", budget)
-        points = [vertex.point for vertex in self.vertices]
-        check_enough(amount, points[0].count)
-        last = len(points) - 1
+        amount, points = self._read_budget(budget)
         i = int(np.searchsorted([point.count for point in points], amount, side="right")) - 1
-        left, right = points[max(i, 0)], points[min(max(i, 0) + 1, last)]
+        left, right = points[max(i, 0)], points[min(max(i, 0) + 1, len(points) - 1)]
         if left is not right and not _proven(left, right):
-            search = Planner(self.problem, self.rules, search=True)
+            search = Planner(self.problem, self.constraints, search=True)
             left, right = bracket(search, left, right, amount)
-        return solve_budget(Planner(self.problem, self.rules), left, right, amount)
+        return solve_budget(Planner(self.problem, self.constraints), left, right, amount)
 
     def bounds(self, budget: float) -> tuple[float, float]:
-        """Return the least and the most that the best plan within a budget can be worth.
+        """Return a lower and an upper bound on the value of the best plan within a budget.
 
         Parameters
         ----------
         budget
-            Pieces of advice an episode, on average.
-
-        Returns
-        -------
-        lower, upper : float
-            The same, up to rounding, where the frontier is complete.
-
-        Raises
-        ------
-        CounselError
-            When the budget is negative or less than what must be said.
+            As in ``at_budget``.
         """
-        amount = not_negative("budget", budget)
-        points = [vertex.point for vertex in self.vertices]
-        check_enough(amount, points[0].count)
-        counts = [point.count for point in points]
-        lower = float(np.interp(amount, counts, [point.value for point in points]))
+        amount, points = self._read_budget(budget)
+        counts, values = zip(*((point.count, point.value) for point in points), strict=True)
+        lower = float(np.interp(amount, counts, values))
         upper = points[-1].value
         for point in points:
             for penalty in (point.low, point.high):
@@ -158,17 +120,21 @@ class Frontier:
                     upper = min(upper, point.value + penalty * (amount - point.count))
         return lower, max(lower, upper)
 
+    def _read_budget(self, budget: float) -> tuple[float, list[Point]]:
+        """Return the checked budget and the points of all vertices."""
+        amount, points = not_negative("budget", budget), [vertex.point for vertex in self.vertices]
+        check_enough(amount, points[0].count)
+        return amount, points
+
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Vertex:
-    """One vertex of the frontier: a plan that no mixture of others matches.
+    """A vertex of the frontier: a plan that no mixture of other plans equals.
 
     Attributes
     ----------
-    problem
-        What was solved.
-    rules
-        What ``frontier`` made of ``forbidden``, ``required`` and ``allow_reverse``.
+    problem, constraints
+        As in ``Frontier``.
     point
         The numbers behind ``advice_count``, ``value`` and ``penalties``.
 
@@ -177,8 +143,7 @@ class Vertex:
     Above a penalty of 0.805 silence is best:
 
     >>> import counsel
-    >>> from counsel.worlds import make
-    >>> for vertex in counsel.frontier(make("flappy-bird-budget/greedy")).vertices:
+    >>> for vertex in counsel.frontier(counsel.make("flappy-bird-budget/greedy")).vertices:
     ...     low, high = vertex.penalties
     ...     print(f"{vertex.advice_count:.1f} pieces, {vertex.value:.2f}: {low:.3f} to {high:.3f}")
     0.0 pieces, 1.00: 0.805 to inf
@@ -187,7 +152,7 @@ class Vertex:
     """
 
     problem: AdviceProblem
-    rules: Rules
+    constraints: Constraints
     point: Point
 
     def __repr__(self) -> str:
@@ -198,29 +163,27 @@ class Vertex:
 
     @property
     def advice_count(self) -> float:
-        """Expected pieces of advice in an episode."""
+        """Expected pieces of advice per episode."""
         return self.point.count
 
     @property
     def value(self) -> float:
-        """Expected reward of an episode."""
+        """Expected reward per episode."""
         return self.point.value
 
     @property
     def penalties(self) -> tuple[float, float]:
-        """The lowest and the highest penalty at which this is optimal.
-
-        Where the frontier is not complete, at which it is known to be.
-        """
+        """The lowest and the highest penalty at which the vertex is known to be optimal."""
         return self.point.low, self.point.high
 
     @property
     def policy(self) -> Policy:
-        """The policy; planned again on each call, so that a long frontier takes no memory."""
-        advice = advice_at(Planner(self.problem, self.rules), self.point)
+        """The policy, planned anew on each access so that a long frontier takes no memory."""
+        advice = advice_at(Planner(self.problem, self.constraints), self.point)
         return Policy.trusted(advice, n_actions=self.problem.n_actions)
 
 
+@documented
 def frontier(
     problem: AdviceProblem,
     *,
@@ -229,47 +192,40 @@ def frontier(
     required: ArrayLike | None = None,
     allow_reverse: bool = True,
 ) -> Frontier:
-    """Return what every number of pieces of advice is worth.
+    """Return the best value at every expected number of pieces of advice.
 
     Parameters
     ----------
-    problem
-        The world and the person.
     max_vertices
-        Where to stop; the frontier then bounds what it has not traced.
-    forbidden
-        Booleans [s], [h, s] or [h, s, a]: where nothing, or that advice, may be said.
-    required
-        Booleans [s] or [h, s]: where something must be said.
-    allow_reverse
-        Whether advice that repels may be used where it leads the person to something better.
+        The largest number of vertices; ``bounds`` covers the part that is not computed.
 
     Returns
     -------
     Frontier
         Its ``vertices`` have ``advice_count``, ``value``, ``penalties`` and ``policy``;
-        ``at_budget`` and ``at_penalty`` give the plan for any budget or penalty.
+        ``at_budget`` and ``at_penalty`` return the plan for any budget or penalty.
 
     Raises
     ------
     CounselError
-        When a mask makes no sense, or ``max_vertices`` is below 2.
+        If a mask is invalid, or ``max_vertices`` is below 2.
 
     Examples
     --------
-    How much of what advice can bring do the first two pieces of a night keep?
+    The share of the whole gain from advice that two pieces per night keep:
 
     >>> import counsel
-    >>> from counsel.worlds import make
-    >>> front = counsel.frontier(make("night-shift"))
+    >>> front = counsel.frontier(counsel.make("night-shift"))
     >>> alone, best = front.vertices[0].value, front.vertices[-1].value
     >>> share = (front.at_budget(2).value - alone) / (best - alone)
     >>> print(f"{len(front.vertices)} vertices; two pieces keep {share:.1%}")
     35 vertices; two pieces keep 93.0%
     """
     most = whole("max_vertices", max_vertices, least=2)
-    rules = Rules.read(problem, forbidden=forbidden, required=required, allow_reverse=allow_reverse)
-    planner = Planner(problem, rules, search=True)
+    constraints = Constraints.read(
+        problem, forbidden=forbidden, required=required, allow_reverse=allow_reverse
+    )
+    planner = Planner(problem, constraints, search=True)
     left, right = ends(planner)
     points = {left.count: left, right.count: right}
     waiting = [] if left is right else [(-_gap(left, right), left.count, right.count)]
@@ -278,7 +234,7 @@ def frontier(
         left, right = points[here], points[there]
         new = between(planner, left, right)
         if new is None:
-            # A rounding may put the slope outside what is known of both.
+            # Rounding may put the slope outside the known penalties of both.
             price = min(max(slope(left, right), right.high), left.low)
             points[here] = replace(left, low=price)
             points[there] = replace(right, high=price)
@@ -290,23 +246,23 @@ def frontier(
             heapq.heappush(waiting, (-_gap(a, b), a.count, b.count))
     ordered = [points[count] for count in sorted(points)]
     while len(ordered) > 1 and not earns_more(ordered[-1], ordered[-2]):
-        last = ordered.pop()  # rounding hid at penalty 0 that less advice earns as much
+        last = ordered.pop()  # at penalty 0 rounding hid that less advice earns as much
         ordered[-1] = replace(ordered[-1], low=last.low)
     return Frontier(
         problem=problem,
-        rules=rules,
-        vertices=tuple(Vertex(problem, rules, point) for point in ordered),
+        constraints=constraints,
+        vertices=tuple(Vertex(problem, constraints, point) for point in ordered),
         complete=all(_proven(a, b) for a, b in pairwise(ordered)),
     )
 
 
 def _proven(left: Point, right: Point) -> bool:
-    """Tell whether two vertices are known to be neighbours: both are optimal at one penalty."""
+    """Return whether two vertices are known to be neighbours: both are optimal at one penalty."""
     return left.low <= right.high
 
 
 def _gap(left: Point, right: Point) -> float:
-    """Return how far above the line between two vertices the frontier may still lie."""
+    """Return how far the frontier may still lie above the line between two vertices."""
     width, rise = right.count - left.count, right.value - left.value
     steep, flat = left.low, right.high
     if steep == np.inf:

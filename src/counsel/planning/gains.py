@@ -1,20 +1,19 @@
-"""Advantage and gain of every piece of advice, for given values of what follows.
+"""Advantage and gain of every piece of advice under the values of a plan.
 
 advantage_h(s, b) = Q_h(s, b) − Σ_a π_h(a | s) Q_h(s, a),     gain = lift × advantage
 
-Explanations, the reasons of the service, the report and the playground take their numbers from
-here. Compiled loops use ``_gain_kernels.py``.
+Explanations, the service, the report and the playground use these functions. Compiled loops use
+``_gain_kernels.py``.
 """
 
 from typing import NamedTuple
 
 import numpy as np
 
-from counsel._arrays import Bools, Floats
+from counsel._arrays import Floats, Ints
 from counsel.model.human import advantages, gain_of
 from counsel.model.problem import AdviceProblem
 from counsel.planning._backward_kernels import action_values
-from counsel.planning.advice_rules import Rules
 from counsel.planning.backward import model_of
 from counsel.planning.plan import Plan
 
@@ -30,50 +29,46 @@ class CellGains(NamedTuple):
 def gains(problem: AdviceProblem, values: Floats) -> tuple[Floats, Floats]:
     """Return advantages and gains [h, s, a]; NaN and 0 for actions that are not allowed.
 
-    Parameters
-    ----------
-    problem
-        The world and the person.
-    values
-        What is earned from each state on, [h, s] with one row after the last step, e.g.
-        ``plan.values``.
+    ``values`` [h, s] have one row after the last step, e.g. ``plan.values``.
     """
     H, S, A = problem.horizon, problem.n_states, problem.n_actions
-    rules = Rules.read(problem, forbidden=None, required=None, allow_reverse=True)
-    model = model_of(problem, rules)
+    model = model_of(problem)
     advantage, gain = np.empty((H, S, A)), np.empty((H, S, A))
     states, q_sa = np.arange(S), np.empty((S, A))
     for h in range(H):
         action_values(model, h, values[h + 1], states, q_sa)
-        at = problem.policy[h], problem.lift[h], problem.mdp.allowed[h]
-        advantage[h], gain[h] = _weigh(*at, q_sa)
+        advantage[h], gain[h] = _gains(problem, h, states, q_sa)
     return advantage, gain
 
 
 def gains_at(
     problem: AdviceProblem, plan: Plan, step: int, state: int, pieces_left: int | None = None
 ) -> CellGains:
-    """Return the gains in one cell, with what follows planned as in ``plan``.
+    """Return the gains in one cell under the values of ``plan``.
 
-    Under a hard budget with k pieces left, advantage and gain are with k − 1 pieces left from here
-    on, and the price is what the k-th piece adds later if it is not spent here.
+    Under a hard budget with k pieces left, advantage and gain assume k − 1 pieces after this step,
+    and the price is what the k-th piece adds later if it is not spent here.
     """
     plane = plan.policy.plane_of(pieces_left)
     after = max(plane - 1, 0)
-    model = model_of(problem, plan.rules)
+    model = model_of(problem, plan.constraints)
     q_ka = np.empty((2, problem.n_actions))
     for i, k in enumerate((after, plane)):
         then_s = plan.value_planes[k, step + 1]
         action_values(model, step, then_s, np.array([state]), q_ka[i : i + 1])
-    at = problem.policy[step, state], problem.lift[step, state], problem.mdp.allowed[step, state]
-    advantage, gain = _weigh(*at, q_ka[0])
+    advantage, gain = _gains(problem, step, state, q_ka[0])
     if pieces_left is None:
         return CellGains(advantage, gain, plan.price)
-    taken = at[0] > 0.0
-    spent, kept = (float(at[0][taken] @ q_a[taken]) for q_a in q_ka)
+    own_a = problem.policy[step, state]
+    taken = own_a > 0.0
+    spent, kept = (float(own_a[taken] @ q_a[taken]) for q_a in q_ka)
     return CellGains(advantage, gain, kept - spent if plane and spent > -np.inf else np.inf)
 
 
-def _weigh(own: Floats, lift: Floats, allowed: Bools, q: Floats) -> tuple[Floats, Floats]:
-    advantage = np.where(allowed, advantages(own, q), np.nan)
-    return advantage, np.where(allowed, gain_of(lift, advantage), 0.0)
+def _gains(
+    problem: AdviceProblem, step: int, states: Ints | int, q: Floats
+) -> tuple[Floats, Floats]:
+    """Return advantage and gain for the action values ``q`` of some states."""
+    allowed = problem.mdp.allowed[step, states]
+    advantage = np.where(allowed, advantages(problem.policy[step, states], q), np.nan)
+    return advantage, np.where(allowed, gain_of(problem.lift[step, states], advantage), 0.0)

@@ -1,36 +1,35 @@
 """A hard budget: never more than D pieces of advice in an episode.
 
-The pieces left k become part of the state. With d_k the value of deferring with k left,
+The number k of pieces left becomes part of the state. With d_k the value of deferring with k left,
 
     V_k(h, s) = max( d_k,  max_b  d_{k−1} + lift(b) · (Q_{k−1}(b) − d_{k−1}) )
 
-so one advises iff the gain, lift · (Q_{k−1}(b) − d_{k−1}), exceeds d_k − d_{k−1}, the price of a
-piece in that cell. What must be said must be affordable on every path: a must-say cell without a
-piece left is out of reach, and so is whatever may lead there.
+so the plan advises iff the gain, lift · (Q_{k−1}(b) − d_{k−1}), exceeds d_k − d_{k−1}, the price of
+a piece in that cell. Required advice must be affordable on every path: a cell that requires advice
+is infeasible without a piece left, and so is every choice that may lead there.
 """
 
 import numpy as np
 
 from counsel._arrays import sealed, whole
 from counsel.errors import CounselError
-from counsel.model.mixture import Mixture
-from counsel.model.policy import Advice, Policy
+from counsel.model.policy import Advice, Mixture, Policy
 from counsel.model.problem import AdviceProblem
 from counsel.planning._backward_kernels import plan_back_hard
-from counsel.planning.advice_rules import Rules
 from counsel.planning.backward import model_of, penalised
+from counsel.planning.constraints import Constraints
 from counsel.planning.plan import Plan, reverse_cells
 
 
-def solve_hard(problem: AdviceProblem, rules: Rules, budget: object) -> Plan:
+def solve_hard(problem: AdviceProblem, constraints: Constraints, budget: object) -> Plan:
     """Return the best plan that never spends more than ``budget`` pieces.
 
-    Its policy counts at most as many pieces as there are steps: more can never be spent.
+    Its policy has at most as many pieces as there are steps.
     """
     if isinstance(budget, float | np.floating) and float(budget).is_integer():
         budget = int(budget)
     pieces = whole("a hard budget", budget, least=0)
-    model = model_of(problem, rules)
+    model = model_of(problem, constraints)
     H, S = problem.horizon, problem.n_states
     K = min(pieces, H) + 1
     rows = int(np.diff(model.first_row_l).max())
@@ -45,7 +44,7 @@ def solve_hard(problem: AdviceProblem, rules: Rules, budget: object) -> Plan:
     value, second = (float(number) for number in from_start_k2[-1])
     if value == -np.inf:
         raise CounselError(
-            f"budget is {pieces} but more than that may have to be said in one episode; "
+            f"budget is {pieces} but an episode may require more than that; "
             "raise the budget or require less"
         )
     with_one_less = float(from_start_k2[-2, 0]) if K > 1 else -np.inf
@@ -59,5 +58,5 @@ def solve_hard(problem: AdviceProblem, rules: Rules, budget: object) -> Plan:
         mixture=Mixture((policy,), (1.0,)),
         values=sealed(values_khs),
         reverse=reverse_cells(problem, model, advice_khs, values_khs),
-        rules=rules,
+        constraints=constraints,
     )

@@ -1,4 +1,4 @@
-"""The answer of ``solve``: a policy of advice and what it is worth."""
+"""The result of ``solve``: a policy of advice, its value and its price."""
 
 from dataclasses import dataclass
 
@@ -6,55 +6,51 @@ import numpy as np
 
 from counsel._arrays import Floats, Ints, sealed
 from counsel.model.human import advantages
-from counsel.model.mixture import Mixture
-from counsel.model.policy import Policy
+from counsel.model.policy import Mixture, Policy
 from counsel.model.problem import AdviceProblem
 from counsel.planning._backward_kernels import Model, action_values
-from counsel.planning.advice_rules import Rules
+from counsel.planning.constraints import Constraints
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Plan:
-    """The best advice: the answer of ``solve``.
+    """The best advice: the result of ``solve``.
 
     Attributes
     ----------
     value
-        Expected reward of an episode, without any penalty.
+        Expected reward per episode, without any penalty.
     advice_count
-        Expected pieces of advice in an episode.
+        Expected pieces of advice per episode.
     penalty
-        What was to be paid for each piece; 0 unless a penalty was asked for.
+        The penalty per piece; 0 if ``solve`` was called without a penalty.
     price
-        What one piece costs: the penalty; the value of a little more of an expected budget (its
-        dual price); or, under a hard budget, what the last piece adds from the start (∞ when
-        there is none).
+        The price of a piece: the penalty; the dual price of an expected budget; or, under a hard
+        budget, the value that the last piece adds at the start (∞ if the budget is 0).
     policy
-        One policy that attains all this; Markov unless the budget is hard.
+        A single policy with this value and count; Markov unless the budget is hard.
     mixture
-        The same as a draw between at most two policies that are not random.
+        The same as a mixture of at most two policies without random cells.
     values
-        Value to the end at ``price`` [h, s], or [pieces left, h, s] under a hard budget; the steps
-        run to H, where it is 0.
+        Value to the end at ``price`` [h, s], or [pieces left, h, s] under a hard budget, with a
+        last step H of zeros.
     reverse
-        Cells where the advice is meant to repel: rows of (step, state), or of (pieces left, step,
-        state) under a hard budget.
-    rules
-        What ``solve`` made of ``forbidden``, ``required`` and ``allow_reverse``.
+        Cells with reverse advice: rows of (step, state), or of (pieces left, step, state) under a
+        hard budget.
+    constraints
+        The checked ``forbidden``, ``required`` and ``allow_reverse``.
 
     Examples
     --------
-    What is left when each piece of advice costs 0.3, and at how many steps of each state the
-    plan speaks:
+    The value after a penalty of 0.3 per piece, and the number of steps with advice in each state:
 
     >>> import counsel
-    >>> from counsel.worlds import make
-    >>> problem = make("night-shift")
+    >>> problem = counsel.make("night-shift")
     >>> plan = counsel.solve(problem, penalty=0.3)
     >>> print(f"{plan.value:.3f} - 0.3 × {plan.advice_count:.3f} = {plan.penalised_value:.3f}")
     11.096 - 0.3 × 0.385 = 10.980
-    >>> said = plan.policy.advice != plan.policy.defer
-    >>> {problem.mdp.state_name(s): int(said[:, s].sum()) for s in range(4)}
+    >>> advises = plan.policy.advice != plan.policy.defer
+    >>> {problem.mdp.state_name(s): int(advises[:, s].sum()) for s in range(4)}
     {'stable': 0, 'drifting': 0, 'failing': 6, 'crisis': 0}
     """
 
@@ -66,21 +62,21 @@ class Plan:
     mixture: Mixture
     values: Floats
     reverse: Ints
-    rules: Rules
+    constraints: Constraints
 
     @property
     def penalised_value(self) -> float:
-        """Expected reward less what is paid for advice."""
+        """Expected reward minus the penalty for all advice."""
         return self.value - self.penalty * self.advice_count
 
     @property
     def hard(self) -> bool:
-        """Whether the plan counts the pieces it has left."""
+        """Whether the budget is hard."""
         return self.policy.budget is not None
 
     @property
     def value_planes(self) -> Floats:
-        """The values as [k, h, s]: one plane for each plane of the policy."""
+        """The values as [k, h, s], one plane for each plane of the policy."""
         return self.values.reshape(-1, *self.values.shape[-2:])
 
     def __repr__(self) -> str:
@@ -96,7 +92,7 @@ _NO_CELLS = sealed(np.zeros((0, 3), dtype=np.int64))
 def reverse_cells(
     problem: AdviceProblem, model: Model, advice_khs: Ints, values_khs: Floats
 ) -> Ints:
-    """List the cells [n, (k, h, s)] where advice repels from an action worse than silence."""
+    """List the cells [n, (k, h, s)] that advise an action worse than silence because it repels."""
     if not problem.human.repels:
         return _NO_CELLS
     A, cells = problem.n_actions, []

@@ -1,14 +1,12 @@
-"""``solve``: the best advice, without limit, at a penalty, or within a budget."""
+"""``solve``: the best advice without a limit, at a penalty, or within a budget."""
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from counsel._arrays import not_negative, sealed, whole
 from counsel.errors import CounselError
-from counsel.model.mixture import Mixture
-from counsel.model.policy import Policy
+from counsel.model.policy import Mixture, Policy
 from counsel.model.problem import AdviceProblem
-from counsel.planning.advice_rules import Rules
 from counsel.planning.backward import Planner
 from counsel.planning.budget import (
     Point,
@@ -19,12 +17,14 @@ from counsel.planning.budget import (
     one_random_cell,
     slope,
 )
+from counsel.planning.constraints import Constraints, documented
 from counsel.planning.evaluate import forward
 from counsel.planning.hard_budget import solve_hard
 from counsel.planning.plan import Plan, reverse_cells
 
 
-def solve(  # noqa: PLR0913 (what may be asked of a plan)
+@documented
+def solve(  # noqa: PLR0913 (penalty or budget, the masks, and threads)
     problem: AdviceProblem,
     *,
     penalty: float | None = None,
@@ -35,52 +35,43 @@ def solve(  # noqa: PLR0913 (what may be asked of a plan)
     allow_reverse: bool = True,
     threads: int | None = None,
 ) -> Plan:
-    """Return the best plan of advice: what to say, or not, at each step in each state.
+    """Return the best plan: advice or silence at each step in each state.
 
     Parameters
     ----------
-    problem
-        The world and the person.
     penalty
-        What each piece of advice costs, in units of reward.
+        The cost of each piece of advice, in units of reward.
     budget
-        Pieces of advice an episode, on average (over the start distribution too).
+        Pieces of advice per episode, on average (over the start distribution too).
     hard
         Whether no episode may exceed the budget, which is then a whole number.
-    forbidden
-        Booleans [s], [h, s] or [h, s, a]: where nothing, or that advice, may be said.
-    required
-        Booleans [s] or [h, s]: where something must be said.
-    allow_reverse
-        Whether advice that repels may be used where it leads the person to something better.
-        ``Plan.reverse`` lists where it is.
     threads
-        How many threads may share a large problem; all cores when not given. The plan does not
-        depend on it.
+        The number of threads for a large problem, by default all cores. The plan does not depend
+        on it.
 
     Returns
     -------
     Plan
-        Its value, its advice count, the price of a piece, and its policy.
+        The value, the advice count, the price of a piece, the policy, and where it uses reverse
+        advice.
 
     Raises
     ------
     CounselError
-        When a mask, penalty or budget makes no sense, or what must be said exceeds the budget.
+        If a mask, penalty or budget is invalid, or the required advice exceeds the budget.
 
     Examples
     --------
-    One piece of advice an episode, on average and then as a limit that no episode exceeds:
+    One piece of advice per episode, on average and then as a limit that no episode exceeds:
 
     >>> import counsel
-    >>> from counsel.worlds import make
-    >>> problem = make("night-shift")
+    >>> problem = counsel.make("night-shift")
     >>> counsel.solve(problem, budget=1)
     Plan(value 11.2669, advice count 1, price 0.2629)
     >>> counsel.solve(problem, budget=1, hard=True)
     Plan(value 11.1329, advice count 1, price 0.1909)
 
-    Without limit almost every step is advised, for little more:
+    Without a limit almost every step is advised, for little more value:
 
     >>> counsel.solve(problem)
     Plan(value 11.4606, advice count 11.19, price 0)
@@ -88,41 +79,39 @@ def solve(  # noqa: PLR0913 (what may be asked of a plan)
     if penalty is not None and budget is not None:
         raise CounselError("give a penalty or a budget, not both: a budget sets its own price")
     if hard and budget is None:
-        raise CounselError("a hard limit needs a budget: the most pieces of advice in an episode")
+        raise CounselError("a hard limit needs a budget: the largest number of pieces per episode")
     if threads is not None:
         threads = whole("threads", threads, least=1)
-    rules = Rules.read(problem, forbidden=forbidden, required=required, allow_reverse=allow_reverse)
+    constraints = Constraints.read(
+        problem, forbidden=forbidden, required=required, allow_reverse=allow_reverse
+    )
     if hard:
-        return solve_hard(problem, rules, budget)
+        return solve_hard(problem, constraints, budget)
     if budget is None:
-        amount = read_penalty(penalty)
-        return solve_penalty(Planner(problem, rules, threads=threads), amount)
+        planner = Planner(problem, constraints, threads=threads)
+        return solve_penalty(planner, 0.0 if penalty is None else penalty)
     amount = not_negative("budget", budget)
-    search = Planner(problem, rules, threads=threads, search=True)
+    search = Planner(problem, constraints, threads=threads, search=True)
     left, right = ends(search)
     check_enough(amount, left.count)
     if amount < right.count:
         left, right = bracket(search, left, right, amount)
     del search
-    return solve_budget(Planner(problem, rules, threads=threads), left, right, amount)
-
-
-def read_penalty(penalty: float | None) -> float:
-    """Check a penalty; none is 0."""
-    return 0.0 if penalty is None else not_negative("penalty", penalty)
+    return solve_budget(Planner(problem, constraints, threads=threads), left, right, amount)
 
 
 def solve_penalty(planner: Planner, penalty: float) -> Plan:
-    """Return the best plan at a penalty; the planner gives its working space away."""
+    """Return the best plan at a penalty; the plan takes over the planner's working space."""
+    penalty = not_negative("penalty", penalty)
     outcome = planner.penalise(penalty)
     policy = Policy.trusted(planner.advice, n_actions=planner.problem.n_actions)
     return _plan(planner, outcome, (penalty, penalty), policy, Mixture((policy,), (1.0,)))
 
 
 def solve_budget(planner: Planner, left: Point, right: Point, budget: float) -> Plan:
-    """Return the best plan within a budget on the edge between two neighbouring vertices.
+    """Return the best plan within a budget between two neighbouring vertices.
 
-    The price is the reward of a little more budget: at a vertex, the slope to its right.
+    The price is the reward per additional piece: at a vertex, the slope to its right.
     """
     A = planner.problem.n_actions
     if budget >= right.count:
@@ -139,9 +128,9 @@ def solve_budget(planner: Planner, left: Point, right: Point, budget: float) -> 
     value = (1.0 - share) * left.value + share * right.value
     count = (1.0 - share) * left.count + share * right.count
     planner.penalise(price)
-    # Where the policy never comes, say what is best at its price: that is what explains it.
-    reached = forward(planner.problem, planner.model, policy).occupancy > 0.0
-    advice = np.where(reached, policy.advice, planner.advice)
+    # In cells that the policy never visits, advise what is best at its price.
+    visited = forward(planner.problem, planner.model, policy).occupancy > 0.0
+    advice = np.where(visited, policy.advice, planner.advice)
     policy = Policy.trusted(advice, n_actions=A, random=policy.random)
     return _plan(planner, (value, count), (0.0, price), policy, mixture)
 
@@ -153,7 +142,9 @@ def _plan(
     policy: Policy,
     mixture: Mixture,
 ) -> Plan:
+    """Return a plan for an outcome (value, count) and terms (penalty, price)."""
     values = sealed(planner.values)
+    cells = reverse_cells(planner.problem, planner.model, policy.advice[None], values[None])
     return Plan(
         value=outcome[0],
         advice_count=outcome[1],
@@ -162,8 +153,6 @@ def _plan(
         policy=policy,
         mixture=mixture,
         values=values,
-        reverse=reverse_cells(planner.problem, planner.model, policy.advice[None], values[None])[
-            :, 1:
-        ],
-        rules=planner.rules,
+        reverse=cells[:, 1:],
+        constraints=planner.constraints,
     )

@@ -26,8 +26,7 @@ from counsel.learning.thompson import Thompson
 from counsel.learning.ucb_ad import UCBAD
 from counsel.model.policy import Policy
 from counsel.model.problem import AdviceProblem, machine_rewards, support_of
-from counsel.planning.best_action import always_best_action
-from counsel.planning.silence import never_advise
+from counsel.planning.reference_policies import always_best_action, never_advise
 from counsel.planning.solve import solve
 
 if TYPE_CHECKING:

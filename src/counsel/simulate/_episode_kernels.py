@@ -1,10 +1,10 @@
 """Compiled loops of the simulator.
 
-Episodes of a block go step by step together, so that none waits for what another fetches from
-memory. Each episode has a row of numbers u of its own, uniform in [0, 1): the first draws its
-policy, the second its start; at each step one draws advice and action and, in a world with chance,
-another draws the next state. Where one number decides twice it is stretched: given that u fell into
-[x, y), the number (u − x) / (y − x) is uniform in [0, 1) again. Kernels trust their input.
+The episodes of a block advance together step by step, so that their memory accesses overlap. Each
+episode has its own row of numbers u, uniform in [0, 1): the first draws the policy, the second the
+start; at each step one number draws advice and action and, in a world with chance, another draws
+the next state. A number that decides twice is stretched: if u fell into [x, y), the number
+(u − x) / (y − x) is uniform in [0, 1) again. Kernels trust their input.
 """
 
 from typing import NamedTuple
@@ -16,20 +16,19 @@ from counsel._jit import as_int64, inlined, kernel
 from counsel.model._kernels import layer_of
 
 BLOCK = 64
-"""Episodes that go step by step together; their numbers fit into the fastest cache."""
+"""The number of episodes that advance together; their numbers fit into the fastest cache."""
 
 IDLE = -1.0
-"""Stands for the adherence to advice that changes nothing."""
+"""Replaces the adherence of advice that changes nothing."""
 
 
 class Scene(NamedTuple):
-    """What episodes are drawn from. ``l`` is a layer: one for what never changes, or one a step.
+    """A world and a person to draw from. ``l`` is a layer: one if stationary, else one per step.
 
-    ``person_lsc`` holds π(a | s) for each action, then θ(s, a) for each, or ``IDLE``. ``leads_lsa``
-    is the only next state, or −1 − i where row i draws it. A row is an alias table: each of its
-    entries ``indptr[i]`` up to ``indptr[i + 1]`` is as likely as the others, and entry j stands for
-    ``next_state[j]`` with probability ``keep[j]``, else for ``other[j]``. The last row is the
-    start.
+    ``person_lsc`` contains π(a | s) of each action, then its θ(s, a) or ``IDLE``. ``leads_lsa`` is
+    the only next state, or −1 − i if row i draws it. A row is an alias table: its entries
+    ``indptr[i]`` up to ``indptr[i + 1]`` are equally likely, and entry j means ``next_state[j]``
+    with probability ``keep[j]``, else ``other[j]``. The last row draws the start.
     """
 
     person_lsc: Floats
@@ -42,12 +41,12 @@ class Scene(NamedTuple):
     other: Ints
 
 
-class Speech(NamedTuple):
-    """What is said: policies as planes [plane, h, s] of one table.
+class AdviceTable(NamedTuple):
+    """Policies as planes [plane, h, s] of one table.
 
-    Advice is an action, silence, or −1 − i where cell i is random. Policy j is drawn where u lies
-    below ``upto_j`` for the first time, and begins on plane ``first_j``. Where ``spends_p`` is 1 a
-    piece of advice leads to the plane before: one piece less under a hard budget.
+    Advice is an action, silence, or −1 − i for random cell i. Policy j is drawn if ``upto_j`` is
+    the first to exceed u, and begins on plane ``first_j``. If ``spends_p`` is 1, a piece of advice
+    leads to the previous plane: one piece less under a hard budget.
     """
 
     advice_phs: Ints
@@ -61,7 +60,7 @@ class Speech(NamedTuple):
 
 @inlined
 def draw_row(scene: Scene, row: int, u: float) -> int:
-    """Draw a state from one row."""
+    """Draw a state from an alias table."""
     begin = scene.indptr[row]
     x = u * (scene.indptr[row + 1] - begin)
     j = begin + int(x)
@@ -69,12 +68,12 @@ def draw_row(scene: Scene, row: int, u: float) -> int:
 
 
 @inlined
-def draw_policy(speech: Speech, u: float) -> int:
-    """Draw a policy; return the plane on which it begins."""
+def draw_policy(table: AdviceTable, u: float) -> int:
+    """Draw a policy; return its first plane."""
     j = 0
-    while j < speech.upto_j.size - 1 and u >= speech.upto_j[j]:
+    while j < table.upto_j.size - 1 and u >= table.upto_j[j]:
         j += 1
-    return int(speech.first_j[j])
+    return int(table.first_j[j])
 
 
 @inlined
@@ -84,34 +83,34 @@ def draw_start(scene: Scene, u: float) -> int:
 
 
 @inlined
-def draw_advice(speech: Speech, cell: int, u: float) -> tuple[int, float]:
-    """Draw the advice of a random cell; return it and what is left of u."""
-    low, j = 0.0, speech.indptr[cell]
-    while j < speech.indptr[cell + 1] - 1 and u >= low + speech.probability[j]:
-        low += speech.probability[j]
+def draw_advice(table: AdviceTable, cell: int, u: float) -> tuple[int, float]:
+    """Draw the advice of a random cell; return the advice and the stretched u."""
+    low, j = 0.0, table.indptr[cell]
+    while j < table.indptr[cell + 1] - 1 and u >= low + table.probability[j]:
+        low += table.probability[j]
         j += 1
-    u = min(max((u - low) / speech.probability[j], 0.0), 1.0 - 2.0**-53)
-    return speech.advice[j], u
+    u = min(max((u - low) / table.probability[j], 0.0), 1.0 - 2.0**-53)
+    return table.advice[j], u
 
 
 @inlined
 def draw_action(person_lsc: Floats, layer: int, s: int, advice: int, u: float) -> int:
-    """Draw what the person does (equation 1)."""
+    """Draw the action of the person (equation 1)."""
     A = person_lsc.shape[2] // 2
-    but, theta = A, IDLE
+    excluded, theta = A, IDLE
     if advice < A:
         theta = person_lsc[layer, s, A + advice]
     if theta != IDLE:
         if u < theta:
             return advice
-        but, rest = advice, 0.0
+        excluded, rest = advice, 0.0
         for a in range(A):
-            if a != but:
+            if a != excluded:
                 rest += person_lsc[layer, s, a]
         u = (u - theta) / (1.0 - theta) * rest
     total, last = 0.0, 0
     for a in range(A):
-        if a != but and person_lsc[layer, s, a] > 0.0:
+        if a != excluded and person_lsc[layer, s, a] > 0.0:
             last = a
             total += person_lsc[layer, s, a]
             if u < total:
@@ -132,69 +131,70 @@ def take_step(
     return a, t, scene.reward_lsa[layer_of(scene.reward_lsa.shape[0], h), s, a]
 
 
+@inlined
+def draw_decision(
+    scene: Scene, table: AdviceTable, h: int, plane: int, s: int, u_w: Floats, first: int
+) -> tuple[int, int, int, int]:
+    """Draw one decision from ``u_w[first:]``; return advice, action, next plane and next state."""
+    b, u = table.advice_phs[plane, h, s], u_w[first]
+    if b < 0:
+        b, u = draw_advice(table, -1 - b, u)
+    a = draw_action(scene.person_lsc, layer_of(scene.person_lsc.shape[0], h), s, b, u)
+    if b < scene.reward_lsa.shape[2]:
+        plane -= table.spends_p[plane]
+    t = as_int64(scene.leads_lsa[layer_of(scene.leads_lsa.shape[0], h), s, a])
+    if t < 0:
+        t = draw_row(scene, -1 - t, u_w[first + 1])
+    return as_int64(b), a, plane, t
+
+
 @kernel
 def count(
-    scene: Scene,
-    speech: Speech,
-    u_nw: Floats,
-    decisions_hsba: Ints,
-    reward_n: Floats,
-    pieces_n: Ints,
+    scene: Scene, table: AdviceTable, u_nw: Floats, results: tuple[Ints, Floats, Ints]
 ) -> int:
-    """Draw whole episodes and count their decisions; return how many were live."""
+    """Draw whole episodes; fill counts of decisions, rewards and pieces; return live decisions."""
+    decisions_hsba, reward_n, pieces_n = results
     H, _, _, A = decisions_hsba.shape
     draws, live = (u_nw.shape[1] - 2) // H, 0
     plane_i, state_i = np.empty(BLOCK, np.int64), np.empty(BLOCK, np.int64)
     for first in range(0, u_nw.shape[0], BLOCK):
         width = min(BLOCK, u_nw.shape[0] - first)
         for i in range(width):
-            plane_i[i] = draw_policy(speech, u_nw[first + i, 0])
+            plane_i[i] = draw_policy(table, u_nw[first + i, 0])
             state_i[i] = draw_start(scene, u_nw[first + i, 1])
             reward_n[first + i] = 0.0
             pieces_n[first + i] = 0
         for h in range(H):
-            l_person = layer_of(scene.person_lsc.shape[0], h)
             l_reward = layer_of(scene.reward_lsa.shape[0], h)
-            l_leads = layer_of(scene.leads_lsa.shape[0], h)
             l_over = layer_of(scene.over_ls.shape[0], h)
             for i in range(width):
-                p, s, u = plane_i[i], state_i[i], u_nw[first + i, 2 + draws * h]
+                s, u_w = state_i[i], u_nw[first + i]
                 live += not scene.over_ls[l_over, s]
-                b = speech.advice_phs[p, h, s]
-                if b < 0:
-                    b, u = draw_advice(speech, -1 - b, u)
-                a = draw_action(scene.person_lsc, l_person, s, b, u)
-                if b < A:
-                    pieces_n[first + i] += 1
-                    plane_i[i] = p - speech.spends_p[p]
+                b, a, plane_i[i], state_i[i] = draw_decision(
+                    scene, table, h, plane_i[i], s, u_w, 2 + draws * h
+                )
+                pieces_n[first + i] += b < A
                 decisions_hsba[h, s, b, a] += 1
                 reward_n[first + i] += scene.reward_lsa[l_reward, s, a]
-                t = scene.leads_lsa[l_leads, s, a]
-                if t < 0:
-                    t = draw_row(scene, -1 - t, u_nw[first + i, 3 + draws * h])
-                state_i[i] = t
     return live
 
 
 @kernel
 def record(
     scene: Scene,
-    speech: Speech,
+    table: AdviceTable,
     u_nw: Floats,
     first_n: Ints,
-    state: Ints,
-    advice: Ints,
-    action: Ints,
-    reward: Floats,
-    next_state: Ints,
+    decisions: tuple[Ints, Ints, Ints, Floats, Ints],
     terminated_n: Bools,
 ) -> None:
     """Draw whole episodes and write their live decisions, one episode after another.
 
-    Rows of episode n are ``first_n[n]`` up to ``first_n[n + 1]``; ``first_n[0]`` is given.
+    ``decisions`` are the states, advice, actions, rewards and next states. Rows of episode n are
+    ``first_n[n]`` up to ``first_n[n + 1]``; ``first_n[0]`` is set by the caller.
     """
-    A, L = scene.reward_lsa.shape[2], scene.over_ls.shape[0]
-    H = speech.advice_phs.shape[1]
+    state, advice, action, reward, next_state = decisions
+    H, L = table.advice_phs.shape[1], scene.over_ls.shape[0]
     draws = (u_nw.shape[1] - 2) // H
     plane_i = np.empty(BLOCK, np.int64)
     state_ih = np.empty((BLOCK, H + 1), np.int32)
@@ -202,24 +202,14 @@ def record(
     for first in range(0, u_nw.shape[0], BLOCK):
         width = min(BLOCK, u_nw.shape[0] - first)
         for i in range(width):
-            plane_i[i] = draw_policy(speech, u_nw[first + i, 0])
+            plane_i[i] = draw_policy(table, u_nw[first + i, 0])
             state_ih[i, 0] = draw_start(scene, u_nw[first + i, 1])
         for h in range(H):
-            l_person = layer_of(scene.person_lsc.shape[0], h)
-            l_leads = layer_of(scene.leads_lsa.shape[0], h)
             for i in range(width):
-                p, s, u = plane_i[i], state_ih[i, h], u_nw[first + i, 2 + draws * h]
-                b = speech.advice_phs[p, h, s]
-                if b < 0:
-                    b, u = draw_advice(speech, -1 - b, u)
-                a = draw_action(scene.person_lsc, l_person, s, b, u)
-                if b < A:
-                    plane_i[i] = p - speech.spends_p[p]
-                advice_ih[i, h], action_ih[i, h] = b, a
-                t = scene.leads_lsa[l_leads, s, a]
-                if t < 0:
-                    t = draw_row(scene, -1 - t, u_nw[first + i, 3 + draws * h])
-                state_ih[i, h + 1] = t
+                s, u_w = as_int64(state_ih[i, h]), u_nw[first + i]
+                advice_ih[i, h], action_ih[i, h], plane_i[i], state_ih[i, h + 1] = draw_decision(
+                    scene, table, h, plane_i[i], s, u_w, 2 + draws * h
+                )
         for i in range(width):
             row = first_n[first + i]
             for h in range(H):
@@ -240,7 +230,7 @@ def fill_alias(
 ) -> None:
     """Turn rows of probabilities into alias tables (Walker 1977; Vose 1991).
 
-    Scaled to an average of one, entries below one are filled up to one by entries above.
+    Entries are scaled to an average of 1; those below 1 are filled up by those above.
     """
     scaled, small, large = np.empty(0), np.empty(0, np.int64), np.empty(0, np.int64)
     for i in range(indptr.size - 1):

@@ -1,5 +1,6 @@
-"""What was drawn: whole decisions, or how often each was taken."""
+"""Simulated episodes: every decision, counts of decisions, or a running summary."""
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -7,25 +8,26 @@ from numpy.typing import NDArray
 
 from counsel._arrays import Bools, Floats, Ints, sealed
 from counsel.errors import CounselError
+from counsel.model.problem import AdviceProblem
 
 DECISION = ("state", "advice", "action", "reward", "next_state")
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Episodes:
-    """Decisions, one episode after another: what ``Simulator.play`` returns.
+    """Decisions, one episode after another: the result of ``Simulator.play``.
 
-    An episode stops where nothing more can happen (``MDP.over``), so they differ in length; one
-    that starts there has no decision. ``len`` tells how many episodes there are.
+    An episode ends where it is over (``MDP.over``), so episodes differ in length; an episode that
+    starts there has no decision. ``len`` is the number of episodes.
 
     Attributes
     ----------
     first
         Episode i has decisions ``first[i]`` up to ``first[i + 1]``: [episode + 1].
     state, advice, action, reward, next_state
-        One entry for each decision; ``advice`` is ``defer`` for silence.
+        One entry per decision; ``advice`` is ``defer`` for silence.
     terminated
-        Whether each episode came to an end of its own, rather than to the horizon [episode].
+        Whether each episode ended before the horizon cut it [episode].
     defer
         The index that means silence.
 
@@ -35,8 +37,7 @@ class Episodes:
 
     >>> import numpy as np
     >>> import counsel
-    >>> from counsel.worlds import make
-    >>> problem = make("flappy-bird-budget/greedy")
+    >>> problem = counsel.make("flappy-bird-budget/greedy")
     >>> policy = counsel.solve(problem).policy
     >>> rng = np.random.default_rng(0)
     >>> flights = counsel.Simulator(problem).play(policy, episodes=100, rng=rng)
@@ -65,23 +66,20 @@ class Episodes:
         return self.terminated.size
 
     def check_fits(self, horizon: int, n_states: int, n_actions: int) -> None:
-        """Raise unless these can be episodes of a problem of such sizes.
+        """Raise unless the episodes may come from a problem of these sizes.
 
         Parameters
         ----------
         horizon, n_states, n_actions
             Sizes of the problem.
-
-        Raises
-        ------
-        CounselError
-            When there are other actions, an episode is longer, or an index is out of range.
         """
         if self.defer != n_actions:
-            raise CounselError(f"the episodes have {self.defer} actions but there are {n_actions}")
+            raise CounselError(
+                f"the episodes have {self.defer} actions; the problem has {n_actions}"
+            )
         if self.lengths.max(initial=0) > horizon:
             raise CounselError(
-                f"an episode has {self.lengths.max()} decisions but there are {horizon} steps"
+                f"an episode has {self.lengths.max()} decisions; the problem has {horizon} steps"
             )
         for name, most in (
             ("state", n_states),
@@ -91,14 +89,14 @@ class Episodes:
         ):
             column = getattr(self, name)
             if column.size and not 0 <= column.min() <= column.max() < most:
-                off = int(np.flatnonzero((column < 0) | (column >= most))[0])
+                i = int(np.flatnonzero((column < 0) | (column >= most))[0])
                 raise CounselError(
-                    f"{name} of decision {off} is {column[off]}; it runs from 0 to {most - 1}"
+                    f"{name} of decision {i} is {column[i]}; it must lie from 0 to {most - 1}"
                 )
 
     @property
     def lengths(self) -> Ints:
-        """How many decisions each episode has [episode]."""
+        """The number of decisions of each episode [episode]."""
         return np.diff(self.first)
 
     @property
@@ -119,14 +117,14 @@ class Episodes:
 
     @property
     def rewards(self) -> Floats:
-        """What each episode earned [episode]."""
+        """The total reward of each episode [episode]."""
         return np.bincount(self.episode, self.reward, minlength=len(self)).astype(np.float64)
 
     @property
     def pieces(self) -> Ints:
-        """How many pieces of advice each episode had [episode]."""
-        spoken = self.episode[self.advice != self.defer]
-        return np.bincount(spoken, minlength=len(self))
+        """The pieces of advice of each episode [episode]."""
+        advised = self.episode[self.advice != self.defer]
+        return np.bincount(advised, minlength=len(self))
 
     def __repr__(self) -> str:
         return f"Episodes({len(self)} episodes, {self.state.size} decisions)"
@@ -134,34 +132,32 @@ class Episodes:
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Counts:
-    """How often each decision was taken, and what each episode brought.
+    """Counts of decisions, and the reward of each episode: the result of ``Simulator.count``.
 
-    This is what ``Simulator.count`` returns. Every episode counts at every step: one that has ended
-    stays where it is, and is still advised and still acts, as in ``evaluate``. ``len`` tells how
-    many episodes there are; ``+`` joins the counts of two batches.
+    Every episode counts at every step: after its end it stays in its state and is still advised and
+    still acts, as in ``evaluate``. ``len`` is the number of episodes; ``+`` adds two batches.
 
     Attributes
     ----------
     decisions
-        How often [h, s, advice, a], silence last among the advice.
+        Counts [h, s, advice, a], silence last among the advice.
     rewards, pieces
-        What each episode earned, and how many pieces of advice it had [episode].
+        The total reward and the pieces of advice of each episode [episode].
     live
-        How many decisions were taken before an end.
+        The number of decisions before the ends of their episodes.
 
     Examples
     --------
-    How often each piece of advice was given and matched; the adherence is 0.9, 0.7 and 0.9:
+    How often each advice was given and matched; the adherence is 0.9, 0.7 and 0.9:
 
     >>> import numpy as np
     >>> import counsel
-    >>> from counsel.worlds import make
-    >>> problem = make("flappy-bird/greedy")
+    >>> problem = counsel.make("flappy-bird/greedy")
     >>> policy = counsel.solve(problem, penalty=0.1).policy
     >>> rng = np.random.default_rng(0)
     >>> counts = counsel.Simulator(problem).count(policy, episodes=10_000, rng=rng)
-    >>> for name, given, matched in zip(problem.mdp.action_labels, counts.given, counts.matched):
-    ...     print(f"{name}: {matched} of {given}, {matched / given:.2f}")
+    >>> for name, pieces, matched in zip(problem.mdp.action_labels, counts.given, counts.matched):
+    ...     print(f"{name}: {matched} of {pieces}, {matched / pieces:.2f}")
     Up: 8021 of 8894, 0.90
     Up-Up: 3004 of 4309, 0.70
     Down: 31931 of 35488, 0.90
@@ -177,7 +173,7 @@ class Counts:
 
     @property
     def visits(self) -> Ints:
-        """How often each state was seen at each step [h, s]."""
+        """How often each state was visited at each step [h, s]."""
         return np.asarray(self.decisions.sum(axis=(2, 3)))
 
     @property
@@ -191,9 +187,10 @@ class Counts:
         return np.asarray(np.einsum("hsaa->a", self.decisions[:, :, :-1]))
 
     def __add__(self, other: "Counts") -> "Counts":
-        """Return the counts of both."""
         if not isinstance(other, Counts) or self.decisions.shape != other.decisions.shape:
-            raise CounselError("counts can only be added to counts of a problem of the same shape")
+            raise CounselError(
+                "cannot add these counts: both must come from problems of the same shape"
+            )
         return Counts(
             decisions=sealed(self.decisions + other.decisions),
             rewards=sealed(np.concatenate((self.rewards, other.rewards))),
@@ -203,3 +200,57 @@ class Counts:
 
     def __repr__(self) -> str:
         return f"Counts({len(self)} episodes, {self.live} decisions)"
+
+
+@dataclass(slots=True)
+class RunningMean:
+    """A mean and its standard error, updated batch by batch (Chan, Golub and LeVeque)."""
+
+    count: int = 0
+    mean: float = 0.0
+    squares: float = 0.0
+
+    def add(self, numbers: Floats) -> None:
+        """Add a batch of numbers."""
+        n = numbers.size
+        if n == 0:
+            return
+        mean = float(numbers.mean())
+        difference, total = mean - self.mean, self.count + n
+        within = float(((numbers - mean) ** 2).sum())
+        self.squares += within + difference**2 * self.count * n / total
+        self.mean += difference * n / total
+        self.count = total
+
+    @property
+    def error(self) -> float:
+        """The standard error of the mean; infinite for a single number."""
+        if self.count < 2:
+            return math.inf
+        return math.sqrt(self.squares / (self.count - 1) / self.count)
+
+
+class EpisodeSummary:
+    """Means and counts over batches of episodes; its size does not grow with their number."""
+
+    def __init__(self, problem: AdviceProblem) -> None:
+        self.problem = problem
+        self.reward, self.pieces = RunningMean(), RunningMean()
+        self.decisions = self.ended = 0
+        self.given_a = np.zeros(problem.n_actions, dtype=np.int64)
+        self.matched_a = np.zeros(problem.n_actions, dtype=np.int64)
+
+    def add(self, batch: Episodes) -> None:
+        """Add a batch of episodes."""
+        A = self.problem.n_actions
+        self.reward.add(batch.rewards)
+        self.pieces.add(batch.pieces.astype(np.float64))
+        self.decisions += batch.state.size
+        self.ended += int(batch.terminated.sum())
+        self.given_a += np.bincount(batch.advice, minlength=A + 1)[:A]
+        self.matched_a += np.bincount(batch.advice[batch.matched], minlength=A)
+
+    @property
+    def episodes(self) -> int:
+        """The number of episodes."""
+        return self.reward.count

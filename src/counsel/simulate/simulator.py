@@ -1,9 +1,9 @@
-"""The simulator: whole batches of episodes of a person who is advised.
+"""The simulator: batches of episodes of a person who is advised.
 
-Every episode uses the same number of draws from the generator, whatever happens in it. So
+Every episode takes the same number of draws from the generator, so
 
 * the same seed gives the same episodes in one batch or in many, recorded or counted;
-* under another policy the same seed gives each episode the same luck, which makes comparisons of
+* the same seed gives each episode the same luck under another policy, which makes comparisons of
   policies sharp (common random numbers).
 """
 
@@ -15,19 +15,26 @@ import numpy as np
 
 from counsel._arrays import Floats, check_rng, layers, one_type, sealed, whole
 from counsel.errors import CounselError
-from counsel.model.mixture import Mixture
-from counsel.model.policy import Policy
+from counsel.model.policy import Mixture, Policy
 from counsel.model.problem import AdviceProblem
-from counsel.simulate._episode_kernels import BLOCK, IDLE, Scene, Speech, count, fill_alias, record
-from counsel.simulate.episodes import Counts, Episodes
+from counsel.simulate._episode_kernels import (
+    BLOCK,
+    IDLE,
+    AdviceTable,
+    Scene,
+    count,
+    fill_alias,
+    record,
+)
+from counsel.simulate.episodes import DECISION, Counts, Episodes
 
 NUMBERS = 2**15
-"""How many random numbers are drawn at a time: few enough to stay in the cache."""
+"""The number of random numbers per batch: few enough to stay in the cache."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, init=False, repr=False)
 class Simulator:
-    """Draws episodes of a problem.
+    """Draw episodes of a problem.
 
     Parameters
     ----------
@@ -37,24 +44,23 @@ class Simulator:
     Attributes
     ----------
     scene
-        The problem as the compiled loops take it.
+        The arrays that the compiled loops read.
     draws
-        How many random numbers an episode takes, whatever happens in it.
+        The number of random numbers per episode.
 
     Raises
     ------
     CounselError
-        When it is no ``AdviceProblem``.
+        If ``problem`` is not an ``AdviceProblem``.
 
     Examples
     --------
-    A thousand nights come close to what ``evaluate`` works out, and the same seed gives the same
+    The mean of a thousand nights is close to the exact value, and the same seed gives the same
     nights in one batch or in two:
 
     >>> import numpy as np
     >>> import counsel
-    >>> from counsel.worlds import make
-    >>> problem = make("night-shift")
+    >>> problem = counsel.make("night-shift")
     >>> policy = counsel.solve(problem, budget=2).policy
     >>> simulator, rng = counsel.Simulator(problem), np.random.default_rng(0)
     >>> nights = simulator.count(policy, episodes=400, rng=rng)
@@ -89,68 +95,35 @@ class Simulator:
     def play(
         self, policy: Policy | Mixture, *, episodes: int, rng: np.random.Generator
     ) -> Episodes:
-        """Draw episodes and keep every decision.
+        """Draw episodes and return every decision.
 
         Parameters
         ----------
         policy
-            What is advised: ``plan.policy``, say.
+            The advice, e.g. ``plan.policy``.
         episodes
-            How many.
+            The number of episodes.
         rng
-            Where chance comes from. Going on with the same generator goes on with the same
-            sequence of episodes.
-
-        Returns
-        -------
-        Episodes
-            Every decision, one episode after another.
-
-        Raises
-        ------
-        CounselError
-            When the policy is not for this problem, or ``episodes`` is below 1.
+            The random generator. Another call with the same generator continues the same sequence
+            of episodes.
         """
-        speech = _speech_of(self.problem, policy)
-        parts = [self._record(speech, u_nw) for u_nw in self.batches(episodes, rng)]
-        lengths, state, advice, action, reward, next_state, terminated = (
-            np.concatenate(column) for column in zip(*parts, strict=True)
-        )
-        return Episodes(
-            first=np.concatenate((np.zeros(1, np.int64), np.cumsum(lengths))),
-            state=state,
-            advice=advice,
-            action=action,
-            reward=reward,
-            next_state=next_state,
-            terminated=terminated,
-            defer=self.problem.defer,
-        )
+        table = _advice_table(self.problem, policy)
+        parts = [self._record(table, u_nw) for u_nw in self.batches(episodes, rng)]
+        lengths, *columns = (np.concatenate(column) for column in zip(*parts, strict=True))
+        first = np.concatenate((np.zeros(1, np.int64), np.cumsum(lengths)))
+        named: dict[str, Any] = dict(zip((*DECISION, "terminated"), columns, strict=True))
+        return Episodes(first=first, defer=self.problem.defer, **named)
 
     def count(self, policy: Policy | Mixture, *, episodes: int, rng: np.random.Generator) -> Counts:
-        """Draw the same episodes as ``play`` and keep only how often each decision was taken.
+        """Draw the same episodes as ``play`` and return only counts of their decisions.
 
         Parameters
         ----------
-        policy
-            What is advised: ``plan.policy``, say.
-        episodes
-            How many.
-        rng
-            Where chance comes from.
-
-        Returns
-        -------
-        Counts
-            How often each decision was taken, and what each episode brought.
-
-        Raises
-        ------
-        CounselError
-            As ``play`` does, and when the counts do not fit in memory.
+        policy, episodes, rng
+            As in ``play``.
         """
-        speech, H = _speech_of(self.problem, policy), self.problem.horizon
-        S, A = self.problem.n_states, self.problem.n_actions
+        table = _advice_table(self.problem, policy)
+        H, S, A = self.problem.horizon, self.problem.n_states, self.problem.n_actions
         try:
             decisions = np.zeros((H, S, A + 1, A), dtype=np.int64)
         except MemoryError:
@@ -162,7 +135,7 @@ class Simulator:
         for u_nw in self.batches(episodes, rng):
             rewards.append(np.empty(len(u_nw)))
             pieces.append(np.empty(len(u_nw), dtype=np.int32))
-            live += count(self.scene, speech, u_nw, decisions, rewards[-1], pieces[-1])
+            live += count(self.scene, table, u_nw, (decisions, rewards[-1], pieces[-1]))
         return Counts(
             decisions=sealed(decisions),
             rewards=sealed(np.concatenate(rewards)),
@@ -171,19 +144,12 @@ class Simulator:
         )
 
     def batches(self, episodes: int, rng: np.random.Generator) -> Iterator[Floats]:
-        """Yield the random numbers of some episodes at a time.
+        """Yield batches of random numbers [episode, draw] in [0, 1); each overwrites the last.
 
         Parameters
         ----------
-        episodes
-            How many in all.
-        rng
-            Where chance comes from.
-
-        Yields
-        ------
-        ndarray
-            Numbers in [0, 1): [episode, draw]. The next batch overwrites them.
+        episodes, rng
+            As in ``play``.
         """
         left = whole("episodes", episodes, least=1)
         check_rng(rng)
@@ -195,31 +161,18 @@ class Simulator:
             yield part
             left -= len(part)
 
-    def _record(self, speech: Speech, u_nw: Floats) -> tuple[Any, ...]:
+    def _record(self, table: AdviceTable, u_nw: Floats) -> tuple[Any, ...]:
         """Return the length of each episode, the columns of the decisions, and which ended."""
         n, most = len(u_nw), len(u_nw) * self.problem.horizon
-        first = np.zeros(n + 1, dtype=np.int64)
-        state, next_state = np.empty(most, dtype=np.int32), np.empty(most, dtype=np.int32)
-        advice, action = np.empty(most, dtype=np.int16), np.empty(most, dtype=np.int16)
-        reward, terminated = np.empty(most), np.empty(n, dtype=np.bool_)
-        record(
-            self.scene,
-            speech,
-            u_nw,
-            first,
-            state,
-            advice,
-            action,
-            reward,
-            next_state,
-            terminated,
-        )
-        columns = (state, advice, action, reward, next_state)
-        return np.diff(first), *(column[: first[-1]].copy() for column in columns), terminated
+        first, terminated = np.zeros(n + 1, dtype=np.int64), np.empty(n, dtype=np.bool_)
+        types = (np.int32, np.int16, np.int16, np.float64, np.int32)
+        decisions: Any = tuple(np.empty(most, dtype=dtype) for dtype in types)
+        record(self.scene, table, u_nw, first, decisions, terminated)
+        return np.diff(first), *(column[: first[-1]].copy() for column in decisions), terminated
 
 
 def _scene_of(problem: AdviceProblem) -> Scene:
-    """Gather what episodes are drawn from."""
+    """Collect the arrays that episodes are drawn from."""
     mdp, human, kernel = problem.mdp, problem.human, problem.mdp.kernel
     starts = np.nonzero(mdp.start)[0].astype(np.int32)
     indptr = np.append(kernel.indptr, kernel.indptr[-1] + starts.size)
@@ -246,33 +199,29 @@ def _scene_of(problem: AdviceProblem) -> Scene:
     return one_type(scene)
 
 
-def _speech_of(problem: AdviceProblem, policy: Policy | Mixture) -> Speech:
-    """Lay policies out as planes of one table."""
+def _advice_table(problem: AdviceProblem, policy: Policy | Mixture) -> AdviceTable:
+    """Combine policies into planes of one table."""
     if not isinstance(policy, Policy | Mixture):
         raise CounselError(f"expected a Policy or a Mixture, not {type(policy).__name__}")
     parts = policy.policies if isinstance(policy, Mixture) else (policy,)
     weights = policy.weights if isinstance(policy, Mixture) else (1.0,)
-    planes, spends, first = [], list[int](), list[int]()
-    lengths, advice, probability = [np.zeros(0, np.int64)], [np.zeros(0, np.int16)], [np.zeros(0)]
-    cells = 0
+    randoms = [part.random for part in parts]
+    lengths = np.concatenate([np.diff(random.indptr) for random in randoms])
+    planes, spends, first, cells = [], list[int](), list[int](), 0
     for part in parts:
         problem.check_fits(part)
         table = part.planes.astype(np.int32)
-        if part.random.cell.size:
-            table.reshape(-1)[part.random.cell] = -1 - cells - np.arange(part.random.cell.size)
-            cells += part.random.cell.size
-            lengths.append(np.diff(part.random.indptr))
-            advice.append(part.random.advice)
-            probability.append(part.random.probability)
+        table.reshape(-1)[part.random.cell] = -1 - cells - np.arange(part.random.cell.size)
+        cells += part.random.cell.size
         planes.append(table)
         spends += [0] + [1] * (len(table) - 1)
         first.append(len(spends) - 1)
-    return Speech(
+    return AdviceTable(
         advice_phs=np.concatenate(planes),
         spends_p=np.array(spends),
         first_j=np.array(first),
         upto_j=np.cumsum(weights),
-        indptr=np.concatenate((np.zeros(1, np.int64), np.cumsum(np.concatenate(lengths)))),
-        advice=np.concatenate(advice),
-        probability=np.concatenate(probability),
+        indptr=np.concatenate((np.zeros(1, np.int64), np.cumsum(lengths))),
+        advice=np.concatenate([random.advice for random in randoms]),
+        probability=np.concatenate([random.probability for random in randoms]),
     )

@@ -130,7 +130,7 @@ def _with_end(person: Human) -> Human:
     def extended(table: NDArray[Any]) -> NDArray[Any]:
         return np.concatenate((table, table[..., -1:, :]), axis=-2) if table.ndim >= 2 else table
 
-    groups = None if person.given_groups is None else extended(person.given_groups)
+    groups = None if person.input_groups is None else extended(person.input_groups)
     scale = "lift" if person.shares_lift else "adherence"
     policy = unlayered(extended(person.policy))
-    return Human(policy, **{scale: extended(person.given)}, groups=groups)
+    return Human(policy, **{scale: extended(person.input_values)}, groups=groups)

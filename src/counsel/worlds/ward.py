@@ -22,7 +22,7 @@ from counsel._tables import Table, arrow_table, column
 from counsel.model.human import Human, advised_law, draw_index
 from counsel.model.mdp import MDP
 from counsel.model.problem import AdviceProblem
-from counsel.simulate.save_log import DECISION_COLUMNS
+from counsel.simulate.decision_log import DECISION_COLUMNS
 
 STATES = ("stable", "watch", "deteriorating", "critical", "intensive care")
 ACTIONS = ("carry on", "assess", "call doctor")

@@ -15,10 +15,9 @@ from counsel.experiments.experiment import Claim, Experiment, Picture, Run, Size
 from counsel.experiments.paper.penalty import ENOUGH
 from counsel.experiments.paper.regret import PEOPLE, explorer_runs, per_person
 from counsel.experiments.rows import Rows, RowsByRun, pad_columns, seeds_of
-from counsel.planning.best_action import always_best_action
 from counsel.planning.evaluate import evaluate
 from counsel.planning.frontier import frontier
-from counsel.planning.silence import never_advise
+from counsel.planning.reference_policies import always_best_action, never_advise
 from counsel.worlds.catalogue import make
 
 

@@ -30,7 +30,7 @@ from counsel.service.core.live_adviser import LiveAdviser
 from counsel.service.core.settings import AdviserSettings
 from counsel.service.db.queries import SAME_STEP
 from counsel.service.db.tables import decisions, episodes, outcomes, people
-from counsel.simulate.save_log import DECISION_COLUMNS
+from counsel.simulate.decision_log import DECISION_COLUMNS
 
 FORMATS = {"csv": "text/csv; charset=utf-8", "parquet": "application/vnd.apache.parquet"}
 

@@ -15,10 +15,9 @@ from numpy.typing import NDArray
 from counsel._arrays import Floats
 from counsel.estimate.intervals import wilson
 from counsel.learning.population import NOBODY
-from counsel.planning.best_action import always_best_action
 from counsel.planning.evaluate import evaluate
 from counsel.planning.frontier import frontier
-from counsel.planning.silence import value_alone
+from counsel.planning.reference_policies import always_best_action, value_alone
 from counsel.planning.solve import solve
 from counsel.service.core.desk import Desk
 from counsel.service.core.explained_plan import RANKED, ExplainedPlan

@@ -1,9 +1,9 @@
-"""Simulated decisions as a log: one row for each.
+"""Simulated episodes as a log with one row per decision.
 
 Columns: ``episode``, ``step``, ``person``, ``state``, ``advice`` (empty for silence), ``action``,
 ``reward``, ``next_state``, ``terminated`` (the episode ended here) and ``truncated`` (the horizon
-cut it here). States and actions go by their labels where the problem has them, else by number.
-An episode that starts where nothing can happen has no decision and so no row.
+cut it here). States and actions appear by label if the problem has labels, else by number. An
+episode that is over at its start has no row.
 """
 
 import os
@@ -33,7 +33,7 @@ DECISION_COLUMNS: dict[str, type | str] = {
     "terminated": "bool",
     "truncated": "bool",
 }
-"""Every column of a log that Counsel writes, with its type, in order."""
+"""Every column of a log that Counsel writes, in order, with its type."""
 
 
 def save_log(
@@ -43,37 +43,36 @@ def save_log(
     problem: AdviceProblem,
     person: str = "simulated",
 ) -> None:
-    """Write episodes as a log, one row for each decision, whole or not at all.
+    """Write episodes as a log with one row per decision, atomically.
 
     Parameters
     ----------
     episodes
-        What ``Simulator.play`` returned, or several of them, one batch after another: only one
-        needs to be in memory at a time.
+        A result of ``Simulator.play``, or an iterable of several: only one batch needs to be in
+        memory at a time.
     path
-        Where to; it ends in ``.csv`` or ``.parquet``.
+        A file name that ends in ``.csv`` or ``.parquet``.
     problem
-        What they were drawn from; it has the labels.
+        The problem of the episodes, with its labels.
     person
-        Who decided.
+        The value of the column ``person``.
 
     Raises
     ------
     CounselError
-        When the episodes are not of this problem, there are none, the file cannot be written, or
-        ``.parquet`` is asked for without pyarrow (extra ``parquet``).
+        If the episodes are not from this problem, there are none, the file cannot be written, or
+        ``.parquet`` is requested without pyarrow (extra ``parquet``).
 
     Examples
     --------
-    This is the table that ``counsel.fit`` reads. Of its ten columns, six for the first decisions:
-    silence, a match, and advice that is not taken.
+    ``counsel.fit`` reads this table. Six of its ten columns for the first decisions, which are
+    silence, a match, and advice without a match:
 
     >>> import tempfile
     >>> from pathlib import Path
     >>> import numpy as np
     >>> import counsel
-    >>> from counsel.worlds import make
-    >>> problem = make("night-shift")
+    >>> problem = counsel.make("night-shift")
     >>> policy = counsel.solve(problem, penalty=0.1).policy
     >>> rng = np.random.default_rng(24)
     >>> episodes = counsel.Simulator(problem).play(policy, episodes=1, rng=rng)
@@ -90,7 +89,7 @@ def save_log(
     """
     batches = [episodes] if isinstance(episodes, Episodes) else episodes
     if not isinstance(batches, Iterable):
-        raise CounselError(f"episodes is {brief(episodes)}; give what Simulator.play returned")
+        raise CounselError(f"episodes is {brief(episodes)}; give a result of Simulator.play")
     write_tables(Path(path), _tables(batches, problem, person))
 
 
@@ -98,7 +97,7 @@ def _tables(batches: Iterable[Episodes], problem: AdviceProblem, person: str) ->
     states, actions = problem.mdp.state_labels, problem.mdp.action_labels
     first = 0
     for batch in batches:
-        _check_from(batch, problem)
+        _check_origin(batch, problem)
         last = np.zeros(batch.state.size, dtype=np.bool_)
         last[batch.first[1:][batch.lengths > 0] - 1] = True
         ended = batch.terminated[batch.episode]
@@ -117,19 +116,19 @@ def _tables(batches: Iterable[Episodes], problem: AdviceProblem, person: str) ->
         first += len(batch)
 
 
-def _check_from(batch: object, problem: AdviceProblem) -> None:
-    """Raise unless the decisions can be of this problem."""
+def _check_origin(batch: object, problem: AdviceProblem) -> None:
+    """Raise unless the episodes may come from this problem."""
     if not isinstance(batch, Episodes):
-        raise CounselError(f"episodes holds {brief(batch)}; give what Simulator.play returned")
+        raise CounselError(f"episodes contains {brief(batch)}; give results of Simulator.play")
     reward_hsa = problem.mdp.reward
     fits = batch.defer == problem.n_actions and batch.step.max(initial=0) < problem.horizon
     for states in (batch.state, batch.next_state):
         fits = fits and states.max(initial=0) < problem.n_states
     if not fits or (reward_hsa[batch.step, batch.state, batch.action] != batch.reward).any():
-        raise CounselError("the episodes were not drawn from this problem; give the one they were")
+        raise CounselError("the episodes are not from this problem; give the problem they are from")
 
 
 def _named(codes: Ints, labels: tuple[str, ...] | None, *, empty: int | None = None) -> Column:
-    """Return labels, or numbers where there are none; nothing where the code is ``empty``."""
+    """Return a column of labels, or of numbers without labels; ``empty`` codes are missing."""
     missing = None if empty is None else codes == empty
     return Column(codes.astype(np.int64), labels, missing)

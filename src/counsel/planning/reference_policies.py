@@ -1,7 +1,7 @@
-"""Always the best action: what a machine would do itself, said at every step.
+"""Reference policies: silence at every step, and the best action at every step.
 
-It plans as if it acted alone, never stays silent, and so is what advice looks like when nobody asks
-who listens.
+All advice is measured against silence. Always advising the best action is what a machine does that
+plans as if it acted alone and never asks who listens.
 """
 
 import numpy as np
@@ -10,37 +10,44 @@ from counsel._arrays import Floats
 from counsel.errors import CounselError
 from counsel.model.policy import Advice, Policy
 from counsel.model.problem import AdviceProblem
+from counsel.planning.evaluate import evaluate
+
+
+def never_advise(problem: AdviceProblem) -> Policy:
+    """Return the policy of a problem that never advises."""
+    return Policy.never(
+        horizon=problem.horizon, n_states=problem.n_states, n_actions=problem.n_actions
+    )
+
+
+def value_alone(problem: AdviceProblem) -> float:
+    """Return what the person earns in an episode without advice."""
+    return evaluate(problem, never_advise(problem)).value
 
 
 def always_best_action(problem: AdviceProblem) -> Policy:
     """Return the policy that always advises the best action of the world itself.
 
-    Among equals it advises the action with the lowest index. It is silent only where nothing can
-    happen any more.
+    Among equally good actions it advises the one with the lowest index. It is silent only where the
+    episode is over.
 
     Parameters
     ----------
     problem
-        The world and the person; how much they listen does not matter.
+        The world and the person; the adherence does not matter.
 
     Returns
     -------
     Policy
         Advice [h, s].
 
-    Raises
-    ------
-    CounselError
-        When it is given anything but a problem.
-
     Examples
     --------
-    It earns as much as the best plan without limit, but when each piece costs 0.1 it is left with
-    far less than the best plan at that penalty:
+    It earns as much as the best plan without a penalty; at a penalty of 0.1 per piece it earns far
+    less than the best plan:
 
     >>> import counsel
-    >>> from counsel.worlds import make
-    >>> problem = make("night-shift")
+    >>> problem = counsel.make("night-shift")
     >>> outcome = counsel.evaluate(problem, counsel.baselines.always_best_action(problem))
     >>> outcome
     Evaluation(value 11.4606, 12 pieces of advice)

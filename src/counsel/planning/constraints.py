@@ -1,0 +1,109 @@
+"""Which advice is permitted, where advice is required, and whether reverse advice is used.
+
+Advice that repels (lift < 0) towards a better action is *reverse advice*: the exact optimum may
+advise the worse action so that the person takes the better one. With ``allow_reverse=False`` no
+advice that repels is given, except in cells that require advice and permit no other.
+"""
+
+from dataclasses import dataclass
+from weakref import WeakKeyDictionary
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from counsel._arrays import Bools, Floats, first, layers, place, rectangular, sealed
+from counsel._docstrings import share_parameters
+from counsel.errors import CounselError
+from counsel.model.problem import AdviceProblem
+
+documented = share_parameters(
+    {
+        "problem": "The world and the person.",
+        "forbidden": "Booleans [s], [h, s] or [h, s, a]: where no advice, or not this advice, is "
+        "permitted.",
+        "required": "Booleans [s] or [h, s]: where advice is required.",
+        "allow_reverse": "Whether advice that repels is permitted where it leads the person to a "
+        "better action.",
+    }
+)
+"""Parameters that ``solve``, ``criticality`` and ``frontier`` share."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Constraints:
+    """Permitted advice [layer, s, a] and cells that require advice [layer, s].
+
+    ``pull`` is the lift where advice is permitted and moves the person, NaN elsewhere.
+    """
+
+    permitted: Bools
+    required: Bools
+    pull: Floats
+
+    @classmethod
+    def read(
+        cls,
+        problem: AdviceProblem,
+        *,
+        forbidden: ArrayLike | None = None,
+        required: ArrayLike | None = None,
+        allow_reverse: bool = True,
+    ) -> "Constraints":
+        """Check the masks and combine them with the allowed actions."""
+        if not isinstance(problem, AdviceProblem):
+            raise CounselError(f"expected an AdviceProblem, not {type(problem).__name__}")
+        if forbidden is None and required is None and allow_reverse:
+            return _unconstrained(problem)
+        permitted = layers(problem.mdp.allowed)
+        required_ls = _read_mask("required", required, problem, most_axes=2)
+        if forbidden is not None:
+            permitted = permitted & ~_read_mask("forbidden", forbidden, problem, most_axes=3)
+        where = first(required_ls & ~permitted.any(axis=-1))
+        if where is not None:
+            raise CounselError(
+                f"required{place('hs', where)} is true where all advice is forbidden; "
+                "permit an advice there or do not require one"
+            )
+        lift = layers(problem.human.lift)
+        if not allow_reverse and problem.human.repels:
+            attracting = permitted & (lift >= 0.0)
+            only_reverse = required_ls & ~attracting.any(axis=-1)
+            permitted = np.where(only_reverse[..., None], permitted, attracting)
+        return cls(
+            sealed(np.ascontiguousarray(permitted)), sealed(required_ls), _pull(lift, permitted)
+        )
+
+
+_UNCONSTRAINED: WeakKeyDictionary[AdviceProblem, Constraints] = WeakKeyDictionary()
+
+
+def _unconstrained(problem: AdviceProblem) -> Constraints:
+    """Return the constraints without masks, computed once per problem."""
+    if problem not in _UNCONSTRAINED:
+        required = sealed(np.zeros((1, problem.n_states), dtype=np.bool_))
+        allowed = layers(problem.mdp.allowed)
+        _UNCONSTRAINED[problem] = Constraints(allowed, required, _pull(problem.human.lift, allowed))
+    return _UNCONSTRAINED[problem]
+
+
+def _pull(lift: Floats, permitted: Bools) -> Floats:
+    """Return the lift itself where all advice is permitted and moves the person."""
+    usable = permitted & (lift != 0.0)
+    return lift if usable.all() else sealed(np.where(usable, lift, np.nan))
+
+
+def _read_mask(
+    name: str, mask: ArrayLike | None, problem: AdviceProblem, *, most_axes: int
+) -> Bools:
+    """Return a mask [layer, s], or [layer, s, a] if it may have three axes."""
+    H, S, A = problem.horizon, problem.n_states, problem.n_actions
+    shapes = [("[s]", (S,)), ("[h, s]", (H, S)), ("[h, s, a]", (H, S, A))][:most_axes]
+    table = np.zeros(S, dtype=np.bool_) if mask is None else rectangular(name, mask)
+    if table.dtype != np.bool_ or table.shape not in dict(shapes).values():
+        expected = " or ".join(f"{axes} = {shape}" for axes, shape in shapes)
+        raise CounselError(
+            f"{name} is {table.dtype} of shape {table.shape}; expected booleans {expected}"
+        )
+    if most_axes == 2:
+        return table.reshape(-1, S)
+    return table if table.ndim == 3 else table.reshape(-1, S, 1)
