@@ -40,8 +40,6 @@ from counsel.simulate.episodes import Episodes
 class Phases:
     """The rule of the papers for when counts take effect: once a row was visited as often again.
 
-    For ``UCFH`` and ``UCCFH``. Without it all counts take effect at every update.
-
     Parameters
     ----------
     least

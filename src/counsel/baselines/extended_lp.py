@@ -27,8 +27,7 @@ import scipy.sparse as sp
 from counsel._arrays import Floats, Ints
 from counsel.errors import CounselError
 
-NOTHING = 1e-9
-"""Flows up to this are rounding."""
+NOTHING = 1e-9  # flows up to this are rounding
 
 
 class Flows(NamedTuple):
