@@ -187,8 +187,7 @@ def _read_support(
     matrix = sp.csr_matrix(table)
     matrix.eliminate_zeros()
     matrix.sort_indices()
-    dead_ends: Bools = np.diff(matrix.indptr) == 0
-    where = first(dead_ends)
+    where = first(np.diff(matrix.indptr) == 0)
     if where is not None:
         raise CounselError(f"support{place('s', where)} is empty: some state must follow")
     return matrix
