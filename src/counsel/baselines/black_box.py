@@ -91,9 +91,9 @@ class BlackBoxLearner(metaclass=ABCMeta):
         budget: float | None = None,
     ) -> None:
         self.shape = read_shape(shape)
+        self.delta, self.scale = positive("delta", delta, 1.0), positive("scale", scale)
         check_rng(rng)
         self.rng = rng
-        self.delta, self.scale = positive("delta", delta, 1.0), positive("scale", scale)
         self.penalty, self.budget = read_limit(penalty, budget)
         H, S, A = self._sizes
         self._allowed = allowed_with_silence(shape)

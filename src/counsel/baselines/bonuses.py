@@ -1,7 +1,4 @@
-"""The bonuses that optimistic learners can choose from.
-
-Their formulas are in ``ucbvi.py`` and ``q_learning.py``.
-"""
+"""The bonuses of ``ucbvi.py`` and ``q_learning.py``, which have their formulas."""
 
 from dataclasses import dataclass
 from typing import TypeVar

@@ -40,8 +40,6 @@ from counsel.simulate.episodes import Episodes
 class Phases:
     """The rule of the papers for when counts take effect: once a row was visited as often again.
 
-    For ``UCFH`` and ``UCCFH``. Without it all counts take effect at every update.
-
     Parameters
     ----------
     least
@@ -189,8 +187,7 @@ def _read_support(
     matrix = sp.csr_matrix(table)
     matrix.eliminate_zeros()
     matrix.sort_indices()
-    dead_ends: Bools = np.diff(matrix.indptr) == 0
-    where = first(dead_ends)
+    where = first(np.diff(matrix.indptr) == 0)
     if where is not None:
         raise CounselError(f"support{place('s', where)} is empty: some state must follow")
     return matrix

@@ -37,8 +37,7 @@ from counsel.model.problem import Shape
 class EULER(BlackBoxLearner):
     """Learns the machine's MDP with bounds on both sides.
 
-    Treats advice and what follows as a black box: the person's actions are ignored. The
-    bounds are ``upper`` and ``lower``.
+    The person's actions are ignored. The bounds are ``upper`` and ``lower``.
 
     Parameters
     ----------
@@ -48,7 +47,7 @@ class EULER(BlackBoxLearner):
     Raises
     ------
     CounselError
-        If an argument is invalid, or rewards leave their range.
+        If a reward is outside its range, or another argument is invalid.
 
     Examples
     --------
@@ -70,8 +69,8 @@ class EULER(BlackBoxLearner):
         shape: Shape,
         *,
         rng: Generator,
-        reward: ArrayLike | None,
         episodes: int,
+        reward: ArrayLike | None,
         delta: float = 0.1,
         scale: float = 1.0,
         penalty: float = 0.0,

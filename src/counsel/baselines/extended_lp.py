@@ -27,8 +27,7 @@ import scipy.sparse as sp
 from counsel._arrays import Floats, Ints
 from counsel.errors import CounselError
 
-NOTHING = 1e-9
-"""Flows up to this are rounding."""
+NOTHING = 1e-9  # flows up to this are rounding
 
 
 class Flows(NamedTuple):
@@ -54,6 +53,7 @@ class ExtendedSolution(NamedTuple):
     """The optimum of the programme: its value, x of each row and z of each flow."""
 
     value: float
+    advice_count: float
     price: float
     x: Floats
     z: Floats
@@ -64,7 +64,7 @@ def solve_extended(
 ) -> ExtendedSolution:
     """Return the best plan of the best world within the intervals; ``defer`` costs nothing."""
     if flows.step.size == 0:
-        return ExtendedSolution(0.0, 0.0, np.zeros(0), np.zeros(0))
+        return ExtendedSolution(0.0, 0.0, 0.0, np.zeros(0), np.zeros(0))
     model, rows = _model(flows, start_s, n_states, defer, budget)
     solver = highspy.Highs()  # type: ignore[no-untyped-call]
     solver.silent()
@@ -78,10 +78,11 @@ def solve_extended(
             f"be solved ({status}); rewards or budget may be of extreme size"
         )
     solution = solver.getSolution()
-    column = np.maximum(np.asarray(solution.col_value), 0.0)
-    G = flows.step.size
+    column, G = np.maximum(np.asarray(solution.col_value), 0.0), flows.step.size
+    x, value = column[:G], float(solver.getObjectiveValue())
     price = 0.0 if budget is None else abs(float(solution.row_dual[rows - 1]))
-    return ExtendedSolution(float(solver.getObjectiveValue()), price, column[:G], column[G:])
+    count = float(x[flows.advice != defer].sum())
+    return ExtendedSolution(value, count, price, x, column[G:])
 
 
 def _run(solver: Any) -> None:  # noqa: ANN401 (highspy ships no types)

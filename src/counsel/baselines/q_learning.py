@@ -76,8 +76,7 @@ class QValues:
 class QLearning(BlackBoxLearner):
     """Learns what each advice is worth, without learning what it leads to.
 
-    The cheapest of all for each move, and the slowest to learn. The person's actions are
-    ignored.
+    The cheapest learner for each move, and the slowest. The person's actions are ignored.
 
     Parameters
     ----------
@@ -89,12 +88,11 @@ class QLearning(BlackBoxLearner):
     Raises
     ------
     CounselError
-        If an argument is invalid, or rewards leave their range.
+        If the bonus, a reward or another argument is invalid.
 
     Examples
     --------
-    Still optimistic after two thousand nights (no night can pay more than 12); ten times as many
-    bring the value gap from 0.63 to 0.09:
+    Ten times as many nights bring the value gap from 0.63 to 0.09:
 
     >>> from numpy.random import default_rng
     >>> from counsel import Simulator, learn, make

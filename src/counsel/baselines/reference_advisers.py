@@ -2,9 +2,8 @@
 
 *Never advise* is ``Policy.never``, *the optimum* ``solve``, *always the best action*
 ``always_best_action``. *As if all listened* is the plan for θ = 1, met by people as they are: it
-advises where a match would pay, not where advice does.
-
-``Fixed`` gives any policy the interface of learners, so that ``learn`` can run and evaluate it.
+advises where a match would pay, not where advice does. ``Fixed`` gives any policy the interface of
+learners.
 """
 
 from typing import Any
@@ -63,9 +62,7 @@ def as_if_all_listened(
 @documented_by(Learner, Resumable)
 @shared_parameters
 class Fixed:
-    """A policy with the interface of learners: it learns nothing.
-
-    Lets ``learn`` evaluate any policy as it evaluates learners.
+    """A policy with the interface of learners, for ``learn`` to evaluate: it learns nothing.
 
     Parameters
     ----------

@@ -38,9 +38,7 @@ from counsel.simulate.simulator import Simulator
 @documented_by(Explorer)
 @shared_parameters
 class RFExpress(BlackBoxLearner):
-    """Explores for every reward at once, and plans afterwards.
-
-    Treats advice and what follows as a black box: the person's actions are ignored.
+    """Explores the machine's world for every reward at once, and plans afterwards.
 
     Parameters
     ----------
@@ -51,12 +49,11 @@ class RFExpress(BlackBoxLearner):
     Raises
     ------
     CounselError
-        If an argument is invalid, or rewards leave their range.
+        If an argument is invalid; rewards must be within ``shape.reward_range``.
 
     Examples
     --------
-    After 2,000 nights its plan is within 0.05 of the best, and by its own measure nothing is
-    certain yet (the uncertainty is at its cap, the horizon):
+    After 2,000 nights its plan is within 0.05 of the best; the uncertainty is still at its cap:
 
     >>> from numpy.random import default_rng
     >>> from counsel import Simulator, learn, make

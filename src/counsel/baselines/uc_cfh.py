@@ -41,22 +41,15 @@ from counsel.learning.learnt_model import (
 from counsel.model.policy import Advice, Policy
 from counsel.model.problem import AdviceProblem, Shape
 
-BOUNDS = 4
-"""How many bounds the intervals are made of (k): two, each on both sides."""
-
-MOST_FLOWS = 400_000
-"""Larger programmes are refused: they would run for minutes each."""
+BOUNDS = 4  # how many bounds the intervals are made of (k): two, each on both sides
+MOST_FLOWS = 400_000  # larger programmes are refused: they would run for minutes each
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class OptimisticPlan(LearntPlan):
-    """The optimistic plan of UC-CFH, and the world in which it would come true.
+    """The optimistic plan of UC-CFH, and the world in which the policy is worth ``value``.
 
-    Attributes
-    ----------
-    world
-        A problem whose actions are the advice and, last, to be left alone, and whose person always
-        listens. The policy, evaluated there, is worth ``value``.
+    Actions of the world are the advice and, last, to be left alone; its person always listens.
     """
 
     world: AdviceProblem
@@ -64,9 +57,7 @@ class OptimisticPlan(LearntPlan):
 
 @shared_parameters
 class UCCFH(BlackBoxLearner):
-    """Plans within a budget for the best plausible world by a linear programme.
-
-    Treats advice and what follows as a black box: the person's actions are ignored.
+    """Plans within a budget for the best plausible world of the machine, by a linear programme.
 
     Parameters
     ----------
@@ -89,8 +80,7 @@ class UCCFH(BlackBoxLearner):
 
     Examples
     --------
-    Two pieces of advice a night: what is promised in the best plausible world, and what the plan on
-    what was seen expects. The truth is 11.42.
+    Two pieces of advice per night, in the best plausible world and in p̂. The truth is 11.42.
 
     >>> from numpy.random import default_rng
     >>> from counsel import Simulator, make

@@ -44,16 +44,13 @@ from counsel.model.problem import Shape
 from counsel.planning.backward import model_of
 from counsel.simulate.simulator import Simulator
 
-NUMBERS = 4_000_000
-"""Random numbers drawn at a time."""
+NUMBERS = 4_000_000  # random numbers drawn at a time
 
 
 @documented_by(Runner)
 @shared_parameters
 class UCBVI(BlackBoxLearner):
-    """Learns the machine's MDP by optimistic value iteration.
-
-    Treats advice and what follows as a black box: the person's actions are ignored.
+    """Learns the machine's MDP by optimistic value iteration; the person's actions are ignored.
 
     Parameters
     ----------
@@ -63,7 +60,7 @@ class UCBVI(BlackBoxLearner):
     Raises
     ------
     CounselError
-        If an argument is invalid, or rewards leave their range.
+        If ``reward`` is missing, or the bonus or another argument is invalid.
 
     Examples
     --------
@@ -94,9 +91,9 @@ class UCBVI(BlackBoxLearner):
         penalty: float = 0.0,
         known_zero: ArrayLike | None = None,
     ) -> None:
+        require_rewards(reward)
         self.bonus = read_bonus(bonus, Freedman(), Hoeffding())
         self.episodes = whole("episodes", episodes, least=1)
-        require_rewards(reward)
         super().__init__(shape, rng=rng, reward=reward, delta=delta, scale=scale, penalty=penalty)
         self._declare_zero(known_zero)
         H, S, A = self._sizes

@@ -32,15 +32,12 @@ from counsel.learning.arguments import require_rewards
 from counsel.model.policy import Advice
 from counsel.model.problem import Shape
 
-BOUNDS = 6
-"""How many bounds the intervals are made of (k): three, each on both sides."""
+BOUNDS = 6  # how many bounds the intervals are made of (k): three, each on both sides
 
 
 @shared_parameters
 class UCFH(BlackBoxLearner):
-    """Plans for the best plausible world by extended value iteration.
-
-    Treats advice and what follows as a black box: the person's actions are ignored.
+    """Plans for the best plausible world of the machine, whatever the person's actions.
 
     Parameters
     ----------
@@ -56,8 +53,7 @@ class UCFH(BlackBoxLearner):
 
     Examples
     --------
-    What it still believes possible after 500 nights, with the intervals of the theory and with
-    narrower ones:
+    Its upper bound after 500 nights, with the intervals of the theory and with narrower ones:
 
     >>> from numpy.random import default_rng
     >>> from counsel import Simulator, learn, make, solve

@@ -73,19 +73,12 @@ class Bound(Protocol):
             The number of adherences that are bounded at once.
         horizon
             The number of steps per episode.
-
-        Returns
-        -------
-        callable
-            A function of the matches, the pieces of advice given, and the level.
         """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Theory(Bound):
     """The paper's bound on adherence: valid with probability 1 − ``delta`` over all episodes.
-
-    The widest of the three: it says next to nothing of the first dozens of pieces of advice.
 
     Parameters
     ----------
@@ -127,8 +120,7 @@ class Theory(Bound):
 class PaperBonus(Bound):
     """The bonus of the paper's experiments: p ± ``scale`` √(2 log n / n), without a guarantee.
 
-    Narrow early, so that refusals at the start can silence an advice for good; ``KL()`` keeps
-    trying.
+    Refusals at the start can silence an advice for good; ``KL()`` keeps trying.
 
     Parameters
     ----------
@@ -225,10 +217,7 @@ class GroupBounds:
         return build, (self._bound,)
 
     def upper(self, total: Ints | Floats, given: Ints, level: float) -> Floats:
-        """Return the upper end for each total of ``given`` numbers in [0, 1]; 1 if none is given.
-
-        A total may miss its range by rounding.
-        """
+        """Return the upper end for each total of ``given`` numbers in [0, 1]; 1 for none."""
         high, total = np.empty(given.shape), np.asarray(total, dtype=np.float64)
         if isinstance(self.rule, Rule):
             fill_upper(self.rule, total.ravel(), given.ravel(), level, high.ravel())

@@ -29,24 +29,16 @@ import numpy as np
 from counsel._arrays import Bools, Floats
 from counsel.estimate.intervals import wilson
 
-ROUNDS = 300
-"""The most iterations."""
-
-HUNTER_ROUNDS = 100
-"""Iterations before Newton's steps, which cost more, are tried."""
-
-CLOSE = 1e-12
-"""π has converged when no entry changes by more."""
+ROUNDS = 300  # the most iterations
+HUNTER_ROUNDS = 100  # iterations before Newton's steps, which cost more, are tried
+CLOSE = 1e-12  # π has converged when no entry changes by more
 
 MANY = 64
 """Above this many actions inverting the information costs too much: only Hunter's steps are taken,
 and the effective number of decisions is the number of free choices that could have been a."""
 
-AT_ONCE = 2_000_000
-"""The most entries of information matrices in memory at a time."""
-
-LEAST = 1e-8
-"""The least π of a freely chosen action, where the likelihood is highest at 0."""
+AT_ONCE = 2_000_000  # the most entries of information matrices in memory at a time
+LEAST = 1e-8  # the least π of a freely chosen action, where the likelihood is highest at 0
 
 
 @dataclass(frozen=True, slots=True, eq=False)

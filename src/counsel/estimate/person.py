@@ -26,8 +26,7 @@ from counsel.estimate._bound_kernels import kl_above
 from counsel.estimate.habit import likeliest_habit
 from counsel.estimate.people_counts import DecisionCounts
 
-PRIOR_WEIGHT = 5.0
-"""Silent decisions in each state that a prior habit counts for."""
+PRIOR_WEIGHT = 5.0  # silent decisions in each state that a prior habit counts for
 
 POPULATION_WEIGHT = 5.0
 """Pieces of advice that the lift of everybody counts for in the estimate of one person."""

@@ -27,14 +27,9 @@ import numpy as np
 from counsel._arrays import Floats, Ints, sealed
 from counsel.estimate.intervals import Z
 
-GRID = sealed(np.linspace(-1.0, 1.0, 401))
-"""The lifts of the grid."""
-
-STEP = 0.005
-"""The distance between neighbours on the grid."""
-
-AT_ONCE = 2000
-"""Units or pairs processed at a time."""
+GRID = sealed(np.linspace(-1.0, 1.0, 401))  # the lifts of the grid
+STEP = 0.005  # the distance between neighbours on the grid
+AT_ONCE = 2000  # units or pairs processed at a time
 
 SPREADS = np.array([0.0, 0.01, 0.02, 0.035, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3, 0.4, 0.6])
 """The values of τ in the net."""
@@ -42,20 +37,17 @@ SPREADS = np.array([0.0, 0.01, 0.02, 0.035, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3, 0.
 GAPS = np.convolve(np.diff(SPREADS), (0.5, 0.5))
 """The length of the part of [0, 0.6] that each value of τ represents."""
 
-MIDDLES = 13
-"""The number of values of μ in the net for each τ."""
+MIDDLES = 13  # the number of values of μ in the net for each τ
 
 WIDE = 3.0
 """How many standard errors the values of μ extend to either side of the best, within [−1, 1]."""
 
-SAMPLE = 2000
-"""The most units of a family that decide on μ and τ."""
+SAMPLE = 2000  # the most units of a family that decide on μ and τ
 
 LEVELS = (0.0021385, 0.0876091, 0.5, 0.9123909, 0.9978615)
 """Quantiles over which the likelihood is averaged: the Gauss–Hermite points."""
 
-SHARES = (0.0112574, 0.2220759, 0.5333333, 0.2220759, 0.0112574)
-"""Their weights."""
+SHARES = (0.0112574, 0.2220759, 0.5333333, 0.2220759, 0.0112574)  # their weights
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -208,7 +200,8 @@ class _Likelihoods:
 
         counts, first = self.counts, self.first
         lengths = np.diff(first)[units]
-        pairs = self.by_unit[np.repeat(first[:-1][units], lengths) + _ranks(lengths)]
+        skipped = first[:-1][units] - (np.cumsum(lengths) - lengths)
+        pairs = self.by_unit[np.repeat(skipped, lengths) + np.arange(lengths.sum())]
         row = np.repeat(np.arange(units.size), lengths)
         log_ug = np.zeros((units.size, GRID.size))
         for chunk in np.array_split(np.arange(pairs.size), max(1, pairs.size // AT_ONCE)):
@@ -257,12 +250,6 @@ def _log_habit(miss: Floats, alpha: Floats, beta: Floats) -> Floats:
         log = (alpha[:, None] - 1.0) * np.log(pi) + (beta[:, None] - 1.0) * np.log(others)
         log -= np.log(1.0 - GRID)
     return np.where(others < 1.0, log, -np.inf)
-
-
-def _ranks(lengths: Ints) -> Ints:
-    """Return 0, 1, … within each run."""
-    ends = np.cumsum(lengths)
-    return np.arange(ends[-1] if ends.size else 0) - np.repeat(ends - lengths, lengths)
 
 
 def _net(like: Floats, own: Floats, error: Floats) -> tuple[Floats, Floats]:

@@ -24,8 +24,7 @@ from counsel.model.policy import Policy
 from counsel.model.problem import Setting
 from counsel.simulate.episodes import Episodes
 
-SAVED = ("given", "matched", "upper")
-"""The arrays of the belief that are saved."""
+SAVED = ("given", "matched", "upper")  # the arrays of the belief that are saved
 
 
 @documented_by(Learner, Resumable)
@@ -111,12 +110,7 @@ class AdherenceLearner(metaclass=ABCMeta):
             return
         step, state, advice, action, reward, _ = columns
         H, S, A = self.setting.policy.shape
-        for name, column, size in (
-            ("step", step, H),
-            ("state", state, S),
-            ("advice", advice, A + 1),
-            ("action", action, A),
-        ):
+        for name, column, size in zip(Move._fields, columns, (H, S, A + 1, A), strict=False):
             if not 0 <= column.min() <= column.max() < size:
                 raise CounselError(
                     f"{name} was {column.min()} to {column.max()}; it runs from 0 to {size - 1}"

@@ -23,8 +23,7 @@ from counsel.planning.evaluate import evaluate
 from counsel.planning.solve import solve
 from counsel.simulate.simulator import Simulator
 
-DOUBLING = "doubling"
-"""The schedule that updates after 1, 2, 4, 8, … episodes."""
+DOUBLING = "doubling"  # the schedule that updates after 1, 2, 4, 8, … episodes
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,8 +99,7 @@ def learn(  # noqa: PLR0913 (who, where, how long, how often, and chance)
     Raises
     ------
     CounselError
-        If a number is invalid, ``rng`` is no generator, or the learner's policy does not fit
-        the simulator's problem. It is raised at the first record.
+        At the first record, if an argument is invalid or the learner does not fit the simulator.
 
     Examples
     --------
@@ -127,7 +125,13 @@ def learn(  # noqa: PLR0913 (who, where, how long, how often, and chance)
     if every != DOUBLING:
         step = -(-step // int(every)) * int(every)
     if isinstance(learner, Runner) and learner.can_run and every != DOUBLING:
-        yield from _run_compiled(learner, simulator, ledger, (episodes, int(every), step), rng)
+        best, every = ledger.best, int(every)
+        for first in range(0, episodes, step):
+            size = min(step, episodes - first)
+            gaps, counts = learner.run(simulator, best=best, episodes=size, every=every, rng=rng)
+            # One after the other, so that the sum does not depend on how a run was cut.
+            ledger.regret = float(np.cumsum(np.append(ledger.regret, np.maximum(gaps, 0.0)))[-1])
+            yield ledger.record(first + size, float(gaps[-1]), float(counts[-1]))
         return
     played, shown = 0, 0
     block = max(1, ledger.before) if every == DOUBLING else int(every)
@@ -146,22 +150,6 @@ def learn(  # noqa: PLR0913 (who, where, how long, how often, and chance)
             yield ledger.record(played, gap, pieces)
         if every == DOUBLING:
             block = ledger.before + played
-
-
-def _run_compiled(
-    learner: Runner,
-    simulator: Simulator,
-    ledger: "_Ledger",
-    sizes: tuple[int, int, int],
-    rng: Generator,
-) -> Iterator[Record]:
-    episodes, every, step = sizes
-    for first in range(0, episodes, step):
-        size = min(step, episodes - first)
-        gaps, pieces = learner.run(simulator, best=ledger.best, episodes=size, every=every, rng=rng)
-        # One after the other, so that the sum does not depend on how a run was cut.
-        ledger.regret = float(np.cumsum(np.append(ledger.regret, np.maximum(gaps, 0.0)))[-1])
-        yield ledger.record(first + size, float(gaps[-1]), float(pieces[-1]))
 
 
 class _Ledger:

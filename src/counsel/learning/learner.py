@@ -1,9 +1,8 @@
 """The protocol of learners: what ``learn``, the service and ``check_learner`` call.
 
-A learner advises and learns. For one person, live: ``advise``, ``observe``, ``finish``. In bulk:
-``policy`` is what the learner would advise now, and ``update`` takes whole episodes. A learner is
-built from what it may know (``problem.without_adherence()``, ``problem.shape``) and sees nothing
-else but what happens.
+For one person, live: ``advise``, ``observe``, ``finish``. In bulk: ``policy`` is what the learner
+would advise now, and ``update`` takes whole episodes. A learner is built from what it may know
+(``problem.without_adherence()``, ``problem.shape``) and sees nothing else but what happens.
 """
 
 from collections.abc import Callable
@@ -18,8 +17,7 @@ from counsel.simulate.simulator import Simulator
 
 _T = TypeVar("_T", bound=type)
 
-LIVE = ("advise", "observe", "finish")
-"""The methods that run a learner live."""
+LIVE = ("advise", "observe", "finish")  # the methods that run a learner live
 
 
 class Move(NamedTuple):
@@ -106,11 +104,6 @@ class Learner(Protocol):
             The step in the episode, from 0.
         state
             The state the person is in.
-
-        Returns
-        -------
-        int
-            The advice.
         """
 
     def observe(self, move: Move) -> None:

@@ -1,8 +1,7 @@
 """The learnt model of the machine's world as a problem, and plans on it.
 
-One state more stands for the unknown: all advice that was never tried leads there. Advice is
-planned only where silence was tried as well: elsewhere there is nothing to compare it with, and
-what follows silence is taken to be what followed on average, whatever was advised.
+Advice is planned only where silence was tried as well: elsewhere there is nothing to compare it
+with, and what follows silence is taken to be what followed on average, whatever was advised.
 """
 
 from dataclasses import dataclass

@@ -64,12 +64,9 @@ class MatchCounts:
             rest_of_cell=self.plan.aligned(rest_lsa)[order],
             shares_lift=bool(setting.shares_lift),
         )
-        self.belief = Belief(
-            given=np.zeros(group_of_bin.size, dtype=np.int64),
-            matched=np.zeros(group_of_bin.size, dtype=np.int64),
-            upper=np.ones(group_of_bin.size),
-            dirty=np.zeros(group_of_bin.size, dtype=np.bool_),
-        )
+        size = group_of_bin.size
+        given, matched = np.zeros(size, dtype=np.int64), np.zeros(size, dtype=np.int64)
+        self.belief = Belief(given, matched, np.ones(size), np.zeros(size, dtype=np.bool_))
 
     @property
     def n_bins(self) -> int:

@@ -30,8 +30,7 @@ class OptimisticRewards:
         self._span = high - self._low
         self._mdp = setting.mdp
         shape = layers(setting.mdp.reward).shape
-        self.times = np.zeros(shape, dtype=np.int64)
-        self.paid = np.zeros(shape)
+        self.times, self.paid = np.zeros(shape, dtype=np.int64), np.zeros(shape)
         reward_bound = KL(delta=bound.delta) if isinstance(bound, Theory) else bound
         self._bounds = GroupBounds(
             reward_bound, groups=self.times.size, horizon=setting.mdp.horizon

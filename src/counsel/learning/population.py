@@ -34,11 +34,8 @@ from counsel.planning.reference_policies import always_best_action
 from counsel.planning.solve import solve
 from counsel.simulate.episodes import Episodes
 
-NOBODY = -1
-"""A person of whom nothing was observed."""
-
-GROWTH = 1.1
-"""A plan is renewed when decisions have grown by this factor since it was made."""
+NOBODY = -1  # a person of whom nothing was observed
+GROWTH = 1.1  # a plan is renewed when decisions have grown by this factor since it was made
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,8 +94,7 @@ class Population:
     Raises
     ------
     CounselError
-        If the setting has no rewards, the algorithm is unknown, ``knows_habit`` is set for a person
-        who changes from step to step, or must-say advice is out of range or not allowed.
+        If an argument is invalid, e.g. ``knows_habit`` where the habit changes from step to step.
 
     Examples
     --------
@@ -248,9 +244,8 @@ class Population:
             allow_reverse=False,
         )
         if limit.always:
-            policy = always_best_action(problem).silent_where(
-                np.broadcast_to(self._silent, (problem.horizon, self._silent.size))
-            )
+            silent = np.broadcast_to(self._silent, (problem.horizon, self._silent.size))
+            policy = always_best_action(problem).silent_where(silent)
             worth = evaluate(problem, policy)
             plan = replace(plan, policy=policy, value=worth.value, advice_count=worth.advice_count)
         return PersonPlan(estimate, problem, plan, decisions)

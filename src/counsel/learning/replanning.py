@@ -223,13 +223,7 @@ class TwoSidedPlan:
 
 def _double_actions(mdp: MDP) -> MDP:
     """Return the world with each action a once more as A + a."""
-    reward, allowed = (
-        np.concatenate((layers(table),) * 2, axis=2) for table in (mdp.reward, mdp.allowed)
-    )
-    return MDP(
-        replace(mdp.kernel, row=np.concatenate((mdp.kernel.row,) * 2, axis=2)),
-        unlayered(reward),
-        horizon=mdp.horizon,
-        start=mdp.start,
-        allowed=unlayered(allowed),
-    )
+    tables = layers(mdp.reward), layers(mdp.allowed)
+    reward, allowed = (unlayered(np.concatenate((table, table), axis=2)) for table in tables)
+    kernel = replace(mdp.kernel, row=np.concatenate((mdp.kernel.row, mdp.kernel.row), axis=2))
+    return MDP(kernel, reward, horizon=mdp.horizon, start=mdp.start, allowed=allowed)

@@ -76,8 +76,7 @@ class RFE(RewardFreeLearner):
 
     Examples
     --------
-    Explored once, planned for any budget: what each plan is worth in truth, after 500 episodes on
-    a map where the best flight takes two pieces of advice.
+    Explored once, planned for any budget: what each plan is worth in truth after 500 episodes.
 
     >>> from numpy.random import default_rng
     >>> from counsel import Simulator, evaluate, learn, make
@@ -218,9 +217,5 @@ class RFE(RewardFreeLearner):
 def _sort_by_row(key: Ints, times: Ints, states: int) -> SortedTransitions:
     """Lay sorted keys row · S + t out by row."""
     row, first = np.unique(key // states, return_index=True)
-    return SortedTransitions(
-        row=row,
-        indptr=np.append(first, key.size).astype(np.int64),
-        next_state=(key % states).astype(np.int32),
-        times=times,
-    )
+    indptr = np.append(first, key.size).astype(np.int64)
+    return SortedTransitions(row, indptr, (key % states).astype(np.int32), times)

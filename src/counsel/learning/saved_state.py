@@ -9,8 +9,6 @@ from counsel._arrays import generator_from
 from counsel.errors import CounselError
 from counsel.learning.live_play import EpisodeBuffer
 
-Check = Callable[[dict[str, Any]], bool]
-
 
 class SavedLearner(Protocol):
     """A learner that counts episodes, with a generator of its own or None."""
@@ -50,7 +48,9 @@ class SavedState:
             "moves": self._buffer.table(),
         }
 
-    def restore(self, state: dict[str, Any], is_consistent: Check | None = None) -> None:
+    def restore(
+        self, state: dict[str, Any], is_consistent: Callable[[dict[str, Any]], bool] | None = None
+    ) -> None:
         """Check the arrays of a saved state, then take it; if they are wrong nothing changes."""
         for name, field in self._owner.items():
             self._check(name, state[name], getattr(*field))

@@ -26,8 +26,7 @@ exponential family is Σ n_C KL(π̂_C ‖ π_C), at most the sum over the A + 1
 (``docs/explanation/exploring.md``). Where by chance θ̂ < π̂, advice is taken to change nothing.
 
 How fast it explores is measured, not proved: there d counts outcomes that were seen, the cap is out
-of reach, and one match and one refusal are added in θ̂, so that a path is not given up after one
-refusal.
+of reach, and one match and one refusal are added in θ̂.
 """
 
 import math
@@ -86,8 +85,7 @@ class Structured(RewardFreeLearner):
 
     Examples
     --------
-    How often the advice to wait, to check and to treat was matched, of that which tells something,
-    in 500 nights spent exploring:
+    The share of matches of each advice in 500 nights spent exploring:
 
     >>> from numpy.random import default_rng
     >>> from counsel import Simulator, learn, make
@@ -106,13 +104,13 @@ class Structured(RewardFreeLearner):
         *,
         rng: Generator,
         groups: ArrayLike | None = None,
+        reward: ArrayLike | None = None,
+        penalty: float = 0.0,
+        budget: float | None = None,
         delta: float = 0.1,
         epsilon: float | None = None,
         most_penalty: float = 0.0,
         scale: float = 1.0,
-        reward: ArrayLike | None = None,
-        penalty: float = 0.0,
-        budget: float | None = None,
     ) -> None:
         self._declared_groups = groups
         super().__init__(

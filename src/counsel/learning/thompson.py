@@ -19,8 +19,7 @@ from counsel.learning.adherence_learner import AdherenceLearner
 from counsel.learning.arguments import shared_parameters
 from counsel.model.problem import Setting
 
-GRID = 400
-"""Cells of the grid on which a shared lift is drawn."""
+GRID = 400  # cells of the grid on which a shared lift is drawn
 
 
 @shared_parameters
@@ -39,12 +38,11 @@ class Thompson(AdherenceLearner):
     Raises
     ------
     CounselError
-        If an argument is invalid, or the person does the same whatever is advised.
+        If the setting has no rewards, the person ignores all advice, or an argument is invalid.
 
     Examples
     --------
-    What was matched of each advice (to wait, to check, to treat) after 500 nights. The truth is
-    1, 0.8 and 0.65, and more in a crisis:
+    The share of matches of each advice after 500 nights; the truth is 1, 0.8 and 0.65 or more:
 
     >>> from numpy.random import default_rng
     >>> from counsel import Simulator, learn, make

@@ -1,7 +1,4 @@
-"""Counts of transitions: how often each row [h, s, x] was visited, and the states that followed.
-
-x is an action or a piece of advice. The layout is that of ``_transition_kernels.py``.
-"""
+"""Counts of transitions, laid out as ``_transition_kernels.py`` describes."""
 
 from typing import Any
 

@@ -56,9 +56,8 @@ class UCBAD(AdherenceLearner):
     rng
         The generator of live advice within a budget, where the best policy may be random.
     may_repel
-        Do not take for granted that advice never makes an action less likely (θ ≥ π): plan for the
-        better end of a two-sided interval. Then advice may be given because it repels. Goes with a
-        penalty, not with a budget.
+        Whether advice may make an action less likely (θ < π): plan for the better end of a
+        two-sided interval, and advise where that repels. Not with a budget.
 
     Raises
     ------
@@ -86,11 +85,11 @@ class UCBAD(AdherenceLearner):
         setting: Setting,
         *,
         bound: Bound | None = None,
+        groups: ArrayLike | None = None,
         penalty: float = 0.0,
         budget: float | None = None,
-        groups: ArrayLike | None = None,
-        rng: Generator | None = None,
         may_repel: bool = False,
+        rng: Generator | None = None,
     ) -> None:
         super().__init__(
             setting, penalty=penalty, budget=budget, groups=groups, rng=rng, may_repel=may_repel

@@ -27,8 +27,7 @@ def check_learner(make: Make, problem: AdviceProblem) -> None:
 
     The learner must give allowed advice only, depend on its seeds alone, keep its policy until it
     learns, learn the same live and in bulk, ignore an empty episode, pickle, resume where it was
-    suspended, run in ``learn``, and leave the problem unchanged. Whether it learns well is not
-    tested.
+    suspended, run in ``learn``, and leave the problem unchanged; it need not learn well.
 
     Parameters
     ----------
