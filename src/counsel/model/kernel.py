@@ -89,7 +89,8 @@ class Kernel:
             return cls.from_sparse(transition)
         array = rectangular("transition", transition, copy=False)
         if array.dtype.kind in "iu":
-            if array.ndim == 3 and array.shape[0] == array.shape[2] and _looks_certain(array):
+            is_square = array.ndim == 3 and array.shape[0] == array.shape[2]
+            if is_square and (array >= 0).all() and (array.sum(axis=-1) == 1).all():
                 raise CounselError(
                     "transition is integers that may be next states [h, s, a] or probabilities "
                     "[s, a, t]; give probabilities as floats, or use Kernel.from_next_states"
@@ -246,7 +247,7 @@ class Kernel:
         row, first_row, indptr, next_state, probability
             The attributes of the same names; copied.
         """
-        parts = (row, first_row, indptr, next_state, probability)
+        parts: tuple[Any, ...] = (row, first_row, indptr, next_state, probability)
         return cls._adopt(*(np.array(part, order="C") for part in parts))
 
     @classmethod
@@ -293,7 +294,8 @@ class Kernel:
             raise CounselError(
                 f"transition row {bad_row} is not a distribution over {S} states (sum {total:.10g})"
             )
-        parts = (row, first_row, indptr, next_state, probability, _shared(row, first_row, indptr))
+        shared = _shared(row, first_row, indptr)
+        parts: tuple[Any, ...] = (row, first_row, indptr, next_state, probability, shared)
         return cls(*map(sealed, parts))
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -399,11 +401,6 @@ def _check_sizes(layers: int, states: int, actions: int) -> None:
         raise CounselError(
             f"transition has {layers * states * actions} rows; at most 2,147,483,647 can be stored"
         )
-
-
-def _looks_certain(array: Ints) -> bool:
-    """Return whether integers could be probabilities: a single 1 in every row."""
-    return bool((array >= 0).all() and (array.sum(axis=-1) == 1).all())
 
 
 def _pair(row: int, shape: tuple[int, int, int], next_state: int | None = None) -> str:
