@@ -159,9 +159,12 @@ class Kernel:
             )
         L, A = len(layers), rows // S
         _check_sizes(L, S, A)
-        table = sp.vstack(layers, format="csr") if L > 1 else layers[0]
-        data = table.data.astype(np.float64, copy=False)
-        return cls._from_csr(table.indptr, table.indices, data, (L, S, A), tolerance)
+        index, data, lengths = (
+            np.concatenate(parts)
+            for parts in zip(*((m.indices, m.data, np.diff(m.indptr)) for m in layers), strict=True)
+        )
+        indptr = np.concatenate((np.zeros(1, np.int64), np.cumsum(lengths, dtype=np.int64)))
+        return cls._from_csr(indptr, index, data.astype(np.float64), (L, S, A), tolerance)
 
     @classmethod
     def from_next_states(cls, table: Ints) -> "Kernel":

@@ -332,7 +332,7 @@ class Policy:
         if len(chances) == 1:
             return next(iter(chances))
         if rng is None:
-            raise CounselError(f"advice{place('hs', (step, state))} is random; give an rng")
+            raise CounselError(f"advice{place('hs', (step, state))} is random; give rng")
         return int(rng.choice(list(chances), p=list(chances.values())))
 
     def __repr__(self) -> str:
