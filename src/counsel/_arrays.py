@@ -201,7 +201,11 @@ def read_labels(name: str, texts: Sequence[str] | None, count: int) -> tuple[str
         raise CounselError(f"{name} has {len(labels)} labels; give {count}")
     index_of: dict[str, int] = {}
     for i, label in enumerate(labels):
-        if not isinstance(label, str) or not label or not _is_unicode(label):
+        if (
+            not isinstance(label, str)
+            or not label
+            or label.encode(errors="ignore").decode() != label
+        ):
             raise CounselError(f"{name}[{i}] is {brief(label)}; a label must be a non-empty text")
         if label in index_of:
             raise CounselError(
@@ -209,11 +213,3 @@ def read_labels(name: str, texts: Sequence[str] | None, count: int) -> tuple[str
             )
         index_of[label] = i
     return labels
-
-
-def _is_unicode(text: str) -> bool:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True

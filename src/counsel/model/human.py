@@ -29,7 +29,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from counsel._arrays import (
-    Bools,
     Floats,
     Ints,
     check_distributions,
@@ -125,7 +124,11 @@ class Human:
             values = numbers("lift", lift)
             shared = _spread("lift", values, policy_lsa.shape)
             theta_lsa = _adherence_of(policy_lsa, shared)
-            lift_lsa = np.where(_certain(policy_lsa), 0.0, shared)
+            taken = policy_lsa > 0.0
+            certain = (
+                taken.sum(axis=-1, keepdims=True) - taken == 0
+            )  # all others have probability 0
+            lift_lsa = np.where(certain, 0.0, shared)
         else:
             raise CounselError("give either adherence or lift: a person has one of the two")
         fields: dict[str, Any] = {
@@ -279,13 +282,6 @@ def _adherence_of(policy_lsa: Floats, lift_lsa: Floats) -> Floats:
             f"{theta_lsa[where]:.10g}; adherence must lie in [0, 1] and lift must be at most 1"
         )
     return sealed(np.clip(theta_lsa, 0.0, 1.0))
-
-
-def _certain(policy_lsa: Floats) -> Bools:
-    """Return where the person is certain to take an action: all others have probability 0."""
-    taken = policy_lsa > 0.0
-    certain: Bools = taken.sum(axis=-1, keepdims=True) - taken == 0
-    return certain
 
 
 def _read_groups(group_numbers: ArrayLike, shared: Floats) -> Ints:

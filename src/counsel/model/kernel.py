@@ -89,7 +89,8 @@ class Kernel:
             return cls.from_sparse(transition)
         array = rectangular("transition", transition, copy=False)
         if array.dtype.kind in "iu":
-            if array.ndim == 3 and array.shape[0] == array.shape[2] and _looks_certain(array):
+            is_square = array.ndim == 3 and array.shape[0] == array.shape[2]
+            if is_square and (array >= 0).all() and (array.sum(axis=-1) == 1).all():
                 raise CounselError(
                     "transition is integers that may be next states [h, s, a] or probabilities "
                     "[s, a, t]; give probabilities as floats, or use Kernel.from_next_states"
@@ -158,9 +159,12 @@ class Kernel:
             )
         L, A = len(layers), rows // S
         _check_sizes(L, S, A)
-        table = sp.vstack(layers, format="csr") if L > 1 else layers[0]
-        data = table.data.astype(np.float64, copy=False)
-        return cls._from_csr(table.indptr, table.indices, data, (L, S, A), tolerance)
+        index, data, lengths = (
+            np.concatenate(parts)
+            for parts in zip(*((m.indices, m.data, np.diff(m.indptr)) for m in layers), strict=True)
+        )
+        indptr = np.concatenate((np.zeros(1, np.int64), np.cumsum(lengths, dtype=np.int64)))
+        return cls._from_csr(indptr, index, data.astype(np.float64), (L, S, A), tolerance)
 
     @classmethod
     def from_next_states(cls, table: Ints) -> "Kernel":
@@ -246,7 +250,7 @@ class Kernel:
         row, first_row, indptr, next_state, probability
             The attributes of the same names; copied.
         """
-        parts = (row, first_row, indptr, next_state, probability)
+        parts: tuple[Any, ...] = (row, first_row, indptr, next_state, probability)
         return cls._adopt(*(np.array(part, order="C") for part in parts))
 
     @classmethod
@@ -293,7 +297,8 @@ class Kernel:
             raise CounselError(
                 f"transition row {bad_row} is not a distribution over {S} states (sum {total:.10g})"
             )
-        parts = (row, first_row, indptr, next_state, probability, _shared(row, first_row, indptr))
+        shared = _shared(row, first_row, indptr)
+        parts: tuple[Any, ...] = (row, first_row, indptr, next_state, probability, shared)
         return cls(*map(sealed, parts))
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -399,11 +404,6 @@ def _check_sizes(layers: int, states: int, actions: int) -> None:
         raise CounselError(
             f"transition has {layers * states * actions} rows; at most 2,147,483,647 can be stored"
         )
-
-
-def _looks_certain(array: Ints) -> bool:
-    """Return whether integers could be probabilities: a single 1 in every row."""
-    return bool((array >= 0).all() and (array.sum(axis=-1) == 1).all())
 
 
 def _pair(row: int, shape: tuple[int, int, int], next_state: int | None = None) -> str:

@@ -321,16 +321,18 @@ class Policy:
 
         Parameters
         ----------
-        step, state, pieces_left
+        step, state
             As in ``at``.
         rng
             The random generator; may be None if the cell is not random.
+        pieces_left
+            As in ``at``.
         """
         chances = self.at(step, state, pieces_left)
         if len(chances) == 1:
             return next(iter(chances))
         if rng is None:
-            raise CounselError(f"advice{place('hs', (step, state))} is random; give an rng")
+            raise CounselError(f"advice{place('hs', (step, state))} is random; give rng")
         return int(rng.choice(list(chances), p=list(chances.values())))
 
     def __repr__(self) -> str:
@@ -431,21 +433,17 @@ def _check_random(random: RandomCells, shape: tuple[int, ...], n_actions: int) -
     for i in range(cell.size):
         part = slice(indptr[i], indptr[i + 1])
         chances = random.probability[part]
-        where = place("khs"[-len(shape) :], [int(n) for n in np.unravel_index(cell[i], shape)])
+        negative, total = chances[~(chances >= 0.0)], chances.sum()
+        fault = ""
         if len(set(advice[part].tolist())) < len(chances):
-            raise CounselError(
-                f"the random cell {where} lists an advice twice; add up its probabilities"
-            )
-        if not (chances >= 0.0).all():
-            raise CounselError(
-                f"the random cell {where} has probability {chances[~(chances >= 0.0)][0]:.10g}; "
-                "a probability must be 0 or more"
-            )
-        if not abs(chances.sum() - 1.0) <= ROW_TOLERANCE:
-            raise CounselError(
-                f"the random cell {where} has probabilities that sum to {chances.sum():.10g}; "
-                "they must sum to 1"
-            )
+            fault = "lists an advice twice; add up its probabilities"
+        elif negative.size:
+            fault = f"has probability {negative[0]:.10g}; a probability must be 0 or more"
+        elif not abs(total - 1.0) <= ROW_TOLERANCE:
+            fault = f"has probabilities that sum to {total:.10g}; they must sum to 1"
+        if fault:
+            where = place("khs"[-len(shape) :], np.unravel_index(cell[i], shape))
+            raise CounselError(f"the random cell {where} {fault}")
 
 
 def _read_advice(advice: ArrayLike, n_actions: int) -> Advice:

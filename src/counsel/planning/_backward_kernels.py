@@ -75,13 +75,14 @@ def step_tables(model: Model, h: int) -> tuple[Ints, Floats, Floats, Floats, Boo
 
 
 @inlined
-def expect_row(model: Model, row: int, V_s2: Floats) -> tuple[float, float]:
+def expect_row(
+    next_state: Ints, probability: Floats, begin: int, end: int, V_s2: Floats
+) -> tuple[float, float]:
     """Return Σ_t p(t) V(t) of one row for both values."""
-    begin = model.indptr[row]
-    t, p = np.uint32(model.next_state[begin]), model.probability[begin]
+    t, p = np.uint32(next_state[begin]), probability[begin]
     e0, e1 = p * V_s2[t, 0], p * V_s2[t, 1]
-    for j in range(begin + 1, model.indptr[row + 1]):
-        t, p = np.uint32(model.next_state[j]), model.probability[j]
+    for j in range(begin + 1, end):
+        t, p = np.uint32(next_state[j]), probability[j]
         e0 += p * V_s2[t, 0]
         e1 += p * V_s2[t, 1]
     return e0, e1
@@ -91,8 +92,10 @@ def expect_row(model: Model, row: int, V_s2: Floats) -> tuple[float, float]:
 def expect(model: Model, h: int, row: int, end: int, V_s2: Floats, E_r2: Floats) -> None:
     """Fill the expectations of rows ``row`` to ``end``; E starts at the first row of the layer."""
     offset = model.first_row_l[layer_of(model.first_row_l.size - 1, h)]
+    indptr, next_state, probability = model.indptr, model.next_state, model.probability
     for i in range(row, end):
-        E_r2[i - offset, 0], E_r2[i - offset, 1] = expect_row(model, i, V_s2)
+        e0, e1 = expect_row(next_state, probability, indptr[i], indptr[i + 1], V_s2)
+        E_r2[i - offset, 0], E_r2[i - offset, 1] = e0, e1
 
 
 @kernel
@@ -199,6 +202,7 @@ def choose(
     pull_sa = model.pull_lsa[layer_of(model.pull_lsa.shape[0], h)]
     n = layer_of(model.first_row_l.size - 1, h)
     offset, shared = model.first_row_l[n], model.shared_l[n]
+    indptr, next_state, probability = model.indptr, model.next_state, model.probability
     weight0, cost0, weight1, cost1 = aim.weight0, aim.cost0, aim.weight1, aim.cost1
     near = TIE * (A + 1) * aim.most0
     q_2a = np.zeros((2, A))
@@ -211,7 +215,7 @@ def choose(
             if shared:
                 e0, e1 = E_r2[i - offset, 0], E_r2[i - offset, 1]
             else:
-                e0, e1 = expect_row(model, i, next_s2)
+                e0, e1 = expect_row(next_state, probability, indptr[i], indptr[i + 1], next_s2)
             e0 += weight0 * reward_sa[s, a]
             e1 += weight1 * reward_sa[s, a]
             q_2a[0, a] = e0

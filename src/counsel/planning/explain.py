@@ -255,12 +255,10 @@ def explain(  # noqa: PLR0913 (a problem, a plan, a cell and its criticality)
 def _number_of(problem: AdviceProblem, state: int | str) -> int:
     """Return the number of a state from its number or label."""
     names = problem.mdp.state_labels or ()
-    if not isinstance(state, str):
-        return state
-    if state in names:
+    if isinstance(state, str) and state in names:
         return names.index(state)
     try:
-        return int(state)
+        return int(state) if isinstance(state, str) else state
     except ValueError:
         some = f" ({', '.join(names[:8])}{', …' if len(names) > 8 else ''})" if names else ""
         raise CounselError(

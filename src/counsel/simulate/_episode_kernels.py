@@ -131,23 +131,6 @@ def take_step(
     return a, t, scene.reward_lsa[layer_of(scene.reward_lsa.shape[0], h), s, a]
 
 
-@inlined
-def draw_decision(
-    scene: Scene, table: AdviceTable, h: int, plane: int, s: int, u_w: Floats, first: int
-) -> tuple[int, int, int, int]:
-    """Draw one decision from ``u_w[first:]``; return advice, action, next plane and next state."""
-    b, u = table.advice_phs[plane, h, s], u_w[first]
-    if b < 0:
-        b, u = draw_advice(table, -1 - b, u)
-    a = draw_action(scene.person_lsc, layer_of(scene.person_lsc.shape[0], h), s, b, u)
-    if b < scene.reward_lsa.shape[2]:
-        plane -= table.spends_p[plane]
-    t = as_int64(scene.leads_lsa[layer_of(scene.leads_lsa.shape[0], h), s, a])
-    if t < 0:
-        t = draw_row(scene, -1 - t, u_w[first + 1])
-    return as_int64(b), a, plane, t
-
-
 @kernel
 def count(
     scene: Scene, table: AdviceTable, u_nw: Floats, results: tuple[Ints, Floats, Ints]
@@ -165,17 +148,26 @@ def count(
             reward_n[first + i] = 0.0
             pieces_n[first + i] = 0
         for h in range(H):
+            l_person = layer_of(scene.person_lsc.shape[0], h)
             l_reward = layer_of(scene.reward_lsa.shape[0], h)
+            l_leads = layer_of(scene.leads_lsa.shape[0], h)
             l_over = layer_of(scene.over_ls.shape[0], h)
             for i in range(width):
-                s, u_w = state_i[i], u_nw[first + i]
+                p, s, u = plane_i[i], state_i[i], u_nw[first + i, 2 + draws * h]
                 live += not scene.over_ls[l_over, s]
-                b, a, plane_i[i], state_i[i] = draw_decision(
-                    scene, table, h, plane_i[i], s, u_w, 2 + draws * h
-                )
-                pieces_n[first + i] += b < A
+                b = table.advice_phs[p, h, s]
+                if b < 0:
+                    b, u = draw_advice(table, -1 - b, u)
+                a = draw_action(scene.person_lsc, l_person, s, b, u)
+                if b < A:
+                    pieces_n[first + i] += 1
+                    plane_i[i] = p - table.spends_p[p]
                 decisions_hsba[h, s, b, a] += 1
                 reward_n[first + i] += scene.reward_lsa[l_reward, s, a]
+                t = scene.leads_lsa[l_leads, s, a]
+                if t < 0:
+                    t = draw_row(scene, -1 - t, u_nw[first + i, 3 + draws * h])
+                state_i[i] = t
     return live
 
 
@@ -194,7 +186,8 @@ def record(
     ``first_n[n]`` up to ``first_n[n + 1]``; ``first_n[0]`` is set by the caller.
     """
     state, advice, action, reward, next_state = decisions
-    H, L = table.advice_phs.shape[1], scene.over_ls.shape[0]
+    A, L = scene.reward_lsa.shape[2], scene.over_ls.shape[0]
+    H = table.advice_phs.shape[1]
     draws = (u_nw.shape[1] - 2) // H
     plane_i = np.empty(BLOCK, np.int64)
     state_ih = np.empty((BLOCK, H + 1), np.int32)
@@ -205,11 +198,21 @@ def record(
             plane_i[i] = draw_policy(table, u_nw[first + i, 0])
             state_ih[i, 0] = draw_start(scene, u_nw[first + i, 1])
         for h in range(H):
+            l_person = layer_of(scene.person_lsc.shape[0], h)
+            l_leads = layer_of(scene.leads_lsa.shape[0], h)
             for i in range(width):
-                s, u_w = as_int64(state_ih[i, h]), u_nw[first + i]
-                advice_ih[i, h], action_ih[i, h], plane_i[i], state_ih[i, h + 1] = draw_decision(
-                    scene, table, h, plane_i[i], s, u_w, 2 + draws * h
-                )
+                p, s, u = plane_i[i], state_ih[i, h], u_nw[first + i, 2 + draws * h]
+                b = table.advice_phs[p, h, s]
+                if b < 0:
+                    b, u = draw_advice(table, -1 - b, u)
+                a = draw_action(scene.person_lsc, l_person, s, b, u)
+                if b < A:
+                    plane_i[i] = p - table.spends_p[p]
+                advice_ih[i, h], action_ih[i, h] = b, a
+                t = scene.leads_lsa[l_leads, s, a]
+                if t < 0:
+                    t = draw_row(scene, -1 - t, u_nw[first + i, 3 + draws * h])
+                state_ih[i, h + 1] = t
         for i in range(width):
             row = first_n[first + i]
             for h in range(H):

@@ -81,12 +81,8 @@ class Episodes:
             raise CounselError(
                 f"an episode has {self.lengths.max()} decisions; the problem has {horizon} steps"
             )
-        for name, most in (
-            ("state", n_states),
-            ("next_state", n_states),
-            ("advice", n_actions + 1),
-            ("action", n_actions),
-        ):
+        sizes = {"state": n_states, "next_state": n_states, "advice": n_actions + 1}
+        for name, most in (sizes | {"action": n_actions}).items():
             column = getattr(self, name)
             if column.size and not 0 <= column.min() <= column.max() < most:
                 i = int(np.flatnonzero((column < 0) | (column >= most))[0])

@@ -48,11 +48,6 @@ class Simulator:
     draws
         The number of random numbers per episode.
 
-    Raises
-    ------
-    CounselError
-        If ``problem`` is not an ``AdviceProblem``.
-
     Examples
     --------
     The mean of a thousand nights is close to the exact value, and the same seed gives the same
