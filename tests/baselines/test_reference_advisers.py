@@ -104,7 +104,7 @@ def test_a_fixed_adviser_says_what_its_policy_says():
     for advice, chance in policy.at(h, s).items():
         # Four standard errors of a share of 4000.
         assert np.mean(np.array(said) == advice) == pytest.approx(chance, abs=4 * 0.5 / 63)
-    with pytest.raises(counsel.CounselError, match=r"advice\[h=\d, s=\d\] is random; give an rng"):
+    with pytest.raises(counsel.CounselError, match=r"advice\[h=\d, s=\d\] is random; give rng"):
         Fixed(policy).advise(h, s)
     with pytest.raises(counsel.CounselError, match="policy is 3; give a Policy"):
         Fixed(3)

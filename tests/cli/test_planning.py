@@ -313,7 +313,7 @@ def test_a_folder_or_a_wrong_kind_of_policy_is_said_at_once(command, tmp_path):
     assert (done.returncode, "must be a file" in done.stderr) == (2, True)
     command("solve", "night-shift", "-o", "policy.csv", cwd=tmp_path)
     done = command("play-out", "night-shift", "--policy", "policy.csv", cwd=tmp_path)
-    assert (done.returncode, "write the policy as .npz" in done.stderr) == (2, True)
+    assert (done.returncode, "save the policy as .npz" in done.stderr) == (2, True)
 
 
 def test_a_file_with_the_name_of_a_world_does_not_hide_it(command, tmp_path):

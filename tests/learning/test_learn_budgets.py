@@ -73,7 +73,7 @@ def test_live_advice_within_a_budget_is_drawn_where_the_policy_is():
         error = 4 * np.sqrt(chance * (1 - chance) / 2000)
         assert (drawn == advice).mean() == pytest.approx(chance, abs=error)
     silent = UCBAD(problem.without_adherence(), budget=0.5)
-    with pytest.raises(counsel.CounselError, match="is random; give an rng"):
+    with pytest.raises(counsel.CounselError, match="is random; give rng"):
         silent.advise(step, state)
 
 

@@ -144,7 +144,7 @@ def test_episodes_of_another_problem_are_refused_before_anything_is_counted(name
     learner, other = LEARNERS[name](make("night-shift")), make("flappy-bird/safe")
     never = counsel.Policy.never(horizon=20, n_states=141, n_actions=3)
     batch = counsel.Simulator(other).play(never, episodes=3, rng=rng())
-    with pytest.raises(counsel.CounselError, match=r"decisions but|it runs from 0 to"):
+    with pytest.raises(counsel.CounselError, match=r"decisions; the problem has|it runs from 0 to"):
         learner.update(batch)
     for move in (
         Move(0, 99, 0, 0, 0.0, 0),

@@ -538,7 +538,7 @@ def test_models_that_would_take_for_ever_are_refused(client, keys, a_model):
 
     for content, what in (
         (changed(lambda header: header.update(horizon=10**9)), "are the most"),
-        (changed(lambda header: None, extra=1001), "parts"),
+        (changed(lambda header: None, extra=1001), "arrays; at most 1000"),
         (changed(lambda header: header["state_labels"].__setitem__(0, "x" * 201)), "labels have"),
     ):
         told = client.post("/v1/models", content=content, headers=bearing(keys["admin"]))
