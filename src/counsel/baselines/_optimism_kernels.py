@@ -9,13 +9,13 @@ from typing import NamedTuple
 import numpy as np
 
 from counsel._arrays import Bools, Floats, Ints
-from counsel._jit import inlined, kernel
+from counsel._jit import as_int64, inlined, kernel
 from counsel.learning._rfe_kernels import pick_top
 from counsel.learning._transition_kernels import Chains, count_transition
 from counsel.model._kernels import layer_of
 from counsel.planning._backward_kernels import Model
 from counsel.planning._forward_kernels import walk_forward
-from counsel.simulate._episode_kernels import Scene, draw_start, take_step
+from counsel.simulate._episode_kernels import Scene, draw_action, draw_row, draw_start
 
 HOEFFDING, FREEDMAN = range(2)
 
@@ -245,7 +245,12 @@ def play_and_count(
     totals.starts_s[s] += 1
     for h in range(H):
         b = advice_hs[h, s]
-        _, t, paid = take_step(scene, h, s, b, u_w, draws)
+        layer = layer_of(scene.person_lsc.shape[0], h)
+        a = draw_action(scene.person_lsc, layer, s, b, u_w[2 + draws * h])
+        t = as_int64(scene.leads_lsa[layer_of(scene.leads_lsa.shape[0], h), s, a])
+        if t < 0:
+            t = draw_row(scene, -1 - t, u_w[3 + draws * h])
+        paid = scene.reward_lsa[layer_of(scene.reward_lsa.shape[0], h), s, a]
         paid = (paid - totals.low) / totals.unit - totals.price * (b < B - 1)
         count_transition(model.chains, h, s, b, t)
         totals.unreachable_hs[h, s] = model.unreachable_hs[h, s] = False

@@ -11,12 +11,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from counsel._arrays import Bools, Floats, Ints
-from counsel._jit import kernel, rebuilt
+from counsel._jit import as_int64, kernel, rebuilt
 from counsel.estimate._bound_kernels import KL_LEVEL, Rule, upper_bound
 from counsel.model._kernels import layer_of
 from counsel.planning._backward_kernels import Aim
 from counsel.planning._cell_kernels import CellWorld, plan_cells, value_cells
-from counsel.simulate._episode_kernels import Scene, draw_start, take_step
+from counsel.simulate._episode_kernels import Scene, draw_action, draw_row, draw_start
 
 CUSTOM = Rule(KL_LEVEL, 0.0, 0.0)
 """The rule of a bound of one's own, which like ``KL()`` may change with the level."""
@@ -181,7 +181,11 @@ def ucb_episodes(
         s = draw_start(scene, u_nw[n, 1])
         for h in range(H):
             b = plan.advice_hs[h, s]
-            a, t, _ = take_step(scene, h, s, b, u_nw[n], draws)
+            layer = layer_of(scene.person_lsc.shape[0], h)
+            a = draw_action(scene.person_lsc, layer, s, b, u_nw[n, 2 + draws * h])
+            t = as_int64(scene.leads_lsa[layer_of(scene.leads_lsa.shape[0], h), s, a])
+            if t < 0:
+                t = draw_row(scene, -1 - t, u_nw[n, 3 + draws * h])
             if b < A:
                 i = groups.bin_lsa[layer_of(groups.bin_lsa.shape[0], h), s, b]
                 if i >= 0:

@@ -10,9 +10,9 @@ from typing import NamedTuple
 import numpy as np
 
 from counsel._arrays import Bools, Floats, Ints
-from counsel._jit import inlined, kernel
+from counsel._jit import as_int64, inlined, kernel
 from counsel.model._kernels import layer_of
-from counsel.simulate._episode_kernels import Scene, draw_start, take_step
+from counsel.simulate._episode_kernels import Scene, draw_action, draw_row, draw_start
 
 UNSEEN = 1e12
 """How uncertain a pair is that was never seen: more than anything that was."""
@@ -69,10 +69,9 @@ class RowCounts(NamedTuple):
 
 
 @inlined
-def row_uncertainty(counts: RowCounts, h: int, s: int, b: int) -> float:
-    """Return c 16 H² φ(n) / n of a row that was seen."""
-    n = counts.visits_hsb[h, s, b]
-    return float(counts.scale * phi(float(n), counts.base, counts.visits_hsb.shape[1]) / n)
+def row_uncertainty(n: int, scale: float, base: float, S: int) -> float:
+    """Return c 16 H² φ(n) / n of a row that was seen n times."""
+    return float(scale * phi(float(n), base, S) / n)
 
 
 @kernel
@@ -94,13 +93,21 @@ def explore(
             allowed_layer = layer_of(counts.allowed_lsb.shape[0], h)
             for b in range(B):
                 value_b[b] = UNSEEN if counts.allowed_lsb[allowed_layer, s, b] else -2.0
-                if counts.visits_hsb[h, s, b] > 0:
-                    value_b[b] = row_uncertainty(counts, h, s, b) + counts.ahead_hsb[h, s, b]
+                times = counts.visits_hsb[h, s, b]
+                if times > 0:
+                    value_b[b] = row_uncertainty(times, counts.scale, counts.base, S)
+                    value_b[b] += counts.ahead_hsb[h, s, b]
             b = pick_top(value_b, tie_nh[n, h])
-            a, t, reward = take_step(scene, h, s, b, u_nw[n], draws)
+            layer = layer_of(scene.person_lsc.shape[0], h)
+            a = draw_action(scene.person_lsc, layer, s, b, u_nw[n, 2 + draws * h])
+            t = as_int64(scene.leads_lsa[layer_of(scene.leads_lsa.shape[0], h), s, a])
+            if t < 0:
+                t = draw_row(scene, -1 - t, u_nw[n, 3 + draws * h])
             counts.visits_hsb[h, s, b] += 1
             counts.actions_hsba[h, s, b, a] += 1
-            counts.reward_hsb[h, s, b] += reward
+            counts.reward_hsb[h, s, b] += scene.reward_lsa[
+                layer_of(scene.reward_lsa.shape[0], h), s, a
+            ]
             key[n * H + h] = ((h * S + s) * B + b) * S + t
             s = t
 
@@ -142,8 +149,10 @@ def look_ahead(rows: SortedTransitions, counts: RowCounts) -> None:
         for s in range(S):
             top, whole = 0.0, True
             for b in range(B):
-                if counts.visits_hsb[h, s, b] > 0:
-                    top = max(top, row_uncertainty(counts, h, s, b) + counts.ahead_hsb[h, s, b])
+                times = counts.visits_hsb[h, s, b]
+                if times > 0:
+                    own = row_uncertainty(times, counts.scale, counts.base, S)
+                    top = max(top, own + counts.ahead_hsb[h, s, b])
                 elif counts.allowed_lsb[layer, s, b]:
                     whole = False
                     break
@@ -170,9 +179,10 @@ def clipped_uncertainty(rows: SortedTransitions, counts: RowCounts, most_hs: Flo
             top = 0.0
             for b in range(B):
                 if counts.allowed_lsb[layer, s, b]:
-                    W = float(H)
-                    if counts.visits_hsb[h, s, b] > 0:
-                        W = min(W, row_uncertainty(counts, h, s, b) + ahead_sb[s, b])
+                    W, times = float(H), counts.visits_hsb[h, s, b]
+                    if times > 0:
+                        own = row_uncertainty(times, counts.scale, counts.base, S)
+                        W = min(W, own + ahead_sb[s, b])
                     top = max(top, W)
             most_hs[h, s] = 0.0 if counts.ended_hs[h, s] else top
 

@@ -21,7 +21,7 @@ from counsel.learning._transition_kernels import (
 )
 from counsel.model._kernels import layer_of
 from counsel.planning._gain_kernels import gain
-from counsel.simulate._episode_kernels import Scene, draw_start, take_step
+from counsel.simulate._episode_kernels import Scene, draw_action, draw_row, draw_start
 
 
 class FactorCounts(NamedTuple):
@@ -247,7 +247,12 @@ def explore_factors(
             h = last
             fill_uncertainty(counts, structure, settings, ahead_hsa, h, s, value_b)
             b = pick_top(value_b, tie_nh[n, h])
-            a, t, paid = take_step(scene, h, s, b, u_nw[n], draws)
+            layer = layer_of(scene.person_lsc.shape[0], h)
+            a = draw_action(scene.person_lsc, layer, s, b, u_nw[n, 2 + draws * h])
+            t = as_int64(scene.leads_lsa[layer_of(scene.leads_lsa.shape[0], h), s, a])
+            if t < 0:
+                t = draw_row(scene, -1 - t, u_nw[n, 3 + draws * h])
+            paid = scene.reward_lsa[layer_of(scene.reward_lsa.shape[0], h), s, a]
             count_decision(counts, structure, h, s, b, a, paid)
             count_transition(counts.chains, h, s, a, t)
             state_h[h] = s

@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 from counsel._arrays import Floats
 from counsel.errors import CounselError
 from counsel.learning.learner import Learner, Move
-from counsel.simulate._episode_kernels import draw_start, take_step
+from counsel.model._kernels import layer_of
+from counsel.simulate._episode_kernels import draw_action, draw_row, draw_start
 from counsel.simulate.episodes import Episodes
 from counsel.simulate.simulator import Simulator
 
@@ -80,7 +81,14 @@ def play_live(learner: Learner, simulator: Simulator, *, episodes: int, rng: Gen
             h, s = 0, int(draw_start(scene, u_w[1]))
             while h < H and not is_over(h, s):
                 b = learner.advise(h, s)
-                a, t, reward = take_step(scene, h, s, b, u_w, draws)
-                learner.observe(Move(h, s, b, int(a), float(reward), int(t)))
-                h, s = h + 1, int(t)
+                # Kernels repeat these lines: a function that takes the scene slows their loops
+                # tenfold, because Numba then counts references to all its arrays at every step.
+                layer = layer_of(scene.person_lsc.shape[0], h)
+                a = draw_action(scene.person_lsc, layer, s, b, u_w[2 + draws * h])
+                t = int(scene.leads_lsa[layer_of(scene.leads_lsa.shape[0], h), s, a])
+                if t < 0:
+                    t = int(draw_row(scene, -1 - t, u_w[3 + draws * h]))
+                reward = scene.reward_lsa[layer_of(scene.reward_lsa.shape[0], h), s, a]
+                learner.observe(Move(h, s, b, int(a), float(reward), t))
+                h, s = h + 1, t
             learner.finish(terminated=is_over(h, s))

@@ -61,8 +61,11 @@ class Aim(NamedTuple):
     size1: float
 
 
+StepTables = tuple[Ints, Floats, Floats, Floats, Bools, Bools]
+
+
 @inlined
-def step_tables(model: Model, h: int) -> tuple[Ints, Floats, Floats, Floats, Bools, Bools]:
+def step_tables(model: Model, h: int) -> StepTables:
     """Return the rows, rewards, habit and lift [s, a], permitted advice and required cells."""
     return (
         model.row_lsa[layer_of(model.row_lsa.shape[0], h)],

@@ -10,7 +10,7 @@ import numpy as np
 
 from counsel._arrays import Bools, Floats, Ints
 from counsel._jit import inlined, kernel
-from counsel.planning._backward_kernels import Model, step_tables
+from counsel.planning._backward_kernels import Model, StepTables, step_tables
 from counsel.planning._gain_kernels import gain_by_differences
 
 STRAIGHT = 1e-13
@@ -172,9 +172,11 @@ def supremum(lines: Candidates, unit: float) -> float:
 
 
 @kernel
-def candidates_at(model: Model, h: int, s: int, functions: Functions, unit: float) -> Candidates:
+def candidates_at(
+    model: Model, tables: StepTables, s: int, functions: Functions, unit: float
+) -> Candidates:
     """Return the functions of each advice and of silence in one cell."""
-    row_sa, reward_sa, policy_sa, lift_sa, permitted_sa, _ = step_tables(model, h)
+    row_sa, reward_sa, policy_sa, lift_sa, permitted_sa, _ = tables
     A, grid = policy_sa.shape[1], np.zeros(1)
     for a in range(A):
         i = row_sa[s, a]
@@ -221,12 +223,13 @@ def step_back(
     Without any points if there would be more than ``most``.
     """
     S, A = model.policy_lsa.shape[1:]
-    required_s = step_tables(model, h)[5]
+    tables = step_tables(model, h)
+    required_s = tables[5]
     room, fill = max(16, 2 * functions.at.size), 0
     new_at, new_value = np.empty(room), np.empty(room)
     new_begin, new_last = np.empty(S + 1, np.int64), np.empty(S)
     for s in range(S):
-        lines = candidates_at(model, h, s, functions, unit)
+        lines = candidates_at(model, tables, s, functions, unit)
         critical_s[s] = np.inf if required_s[s] else supremum(lines, unit)
         lines.may_b[A] = not required_s[s]
         space = lines.grid.size * (A + 1) + 1

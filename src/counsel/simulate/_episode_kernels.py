@@ -118,19 +118,6 @@ def draw_action(person_lsc: Floats, layer: int, s: int, advice: int, u: float) -
     return last
 
 
-@inlined
-def take_step(
-    scene: Scene, h: int, s: int, b: int, u_w: Floats, draws: int
-) -> tuple[int, int, float]:
-    """Draw what the person does on advice b, and the next state; return both and the reward."""
-    layer = layer_of(scene.person_lsc.shape[0], h)
-    a = draw_action(scene.person_lsc, layer, s, b, u_w[2 + draws * h])
-    t = as_int64(scene.leads_lsa[layer_of(scene.leads_lsa.shape[0], h), s, a])
-    if t < 0:
-        t = draw_row(scene, -1 - t, u_w[3 + draws * h])
-    return a, t, scene.reward_lsa[layer_of(scene.reward_lsa.shape[0], h), s, a]
-
-
 @kernel
 def count(
     scene: Scene, table: AdviceTable, u_nw: Floats, results: tuple[Ints, Floats, Ints]
