@@ -17,6 +17,7 @@ extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.napoleon",
     "sphinx.ext.viewcode",
+    "source_links",
     "sphinx_copybutton",
     "sphinx_gallery.gen_gallery",
     "offline",

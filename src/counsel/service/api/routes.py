@@ -103,7 +103,7 @@ def add_routes(app: FastAPI, desk: Desk, key_check: ApiKeyCheck, counters: Count
         response_model_exclude_unset=True,
     )
     def summary(adviser: AdviserId, holder: Reader) -> dict[str, Any]:
-        """Summarise what an adviser did and learnt, as the dashboard shows it."""
+        """Return what an adviser did and learnt, as the dashboard shows it."""
         return summarise(desk, holder.tenant, adviser)
 
     files: dict[str, Any] = {"content": {kind.partition(";")[0]: {} for kind in FORMATS.values()}}
