@@ -8,6 +8,7 @@ import numpy as np
 import sqlalchemy as sa
 
 from counsel.learning.population import Limit
+from counsel.model.human import gain_of
 from counsel.model.problem import AdviceProblem
 from counsel.planning.gains import gains_at
 from counsel.service.core.episode import Episode
@@ -118,7 +119,7 @@ def _must_say_reason(
         "considered": advice,
         "lift": lift,
         "advantage": advantage,
-        "gain": None if advantage is None else lift * advantage,
+        "gain": None if advantage is None else float(gain_of(np.array(lift), np.array(advantage))),
     }
 
 
