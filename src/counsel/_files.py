@@ -30,7 +30,14 @@ DAMAGED = (
 )
 """Errors that NumPy, zipfile and JSON raise on a damaged file."""
 
-_FAULTY = (TypeError, IndexError, AttributeError, ValueError, ArithmeticError, NotImplementedError)
+_BAD_CONTENTS = (
+    TypeError,
+    IndexError,
+    AttributeError,
+    ValueError,
+    ArithmeticError,
+    NotImplementedError,
+)
 
 
 @contextmanager
@@ -44,7 +51,7 @@ def blaming(path: str | os.PathLike[str]) -> Iterator[None]:
         ) from None
     except CounselError as fault:
         raise CounselError(f"{path}: {fault}") from None
-    except _FAULTY:
+    except _BAD_CONTENTS:
         raise CounselError(f"{path} contains unusable arrays; the file is damaged") from None
 
 

@@ -1,4 +1,4 @@
-"""`counsel learn` and the folder it writes: what is in it, and that a run can be gone on with."""
+"""`counsel learn`: the folder it writes, and resuming a run."""
 
 import csv
 import json

@@ -1,4 +1,4 @@
-"""People at CartPole, and environments that show what they were told to do."""
+"""People who play CartPole, and environments that record their actions."""
 
 import gymnasium
 import numpy as np
@@ -44,7 +44,7 @@ class Noise(gymnasium.Env):
 class Counter(gymnasium.Env):
     """Actions are 5, 6 and 7; the reward is the action, the observation how often each was taken.
 
-    ``log`` keeps what it was told to do.
+    ``log`` records the actions.
     """
 
     action_space = spaces.Discrete(3, start=5)
