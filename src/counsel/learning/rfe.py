@@ -187,7 +187,7 @@ class RFE(RewardFreeLearner):
         return self._ends.uncertainty(most[0], scale * phi(float(n), base, self.shape.n_states) / n)
 
     def expected_reward(self) -> Floats:
-        """Return the mean observed rewards r̂^M [h, s, b], silence last; 0 where nothing was observed."""
+        """Return the mean observed rewards r̂^M [h, s, b], silence last; 0 where there are none."""
         n = np.maximum(self._visits, 1)
         if self.reward is None:
             return self._reward_sum / n
