@@ -22,7 +22,7 @@ from counsel.model.files import save_policy as save_policy
 from counsel.model.human import Human as Human
 from counsel.model.kernel import Kernel as Kernel
 from counsel.model.mdp import MDP as MDP
-from counsel.model.policy import Mixture as Mixture
+from counsel.model.mixture import Mixture as Mixture
 from counsel.model.policy import Policy as Policy
 from counsel.model.problem import AdviceProblem as AdviceProblem
 from counsel.model.problem import Shape as Shape

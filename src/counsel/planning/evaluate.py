@@ -15,7 +15,8 @@ import numpy as np
 
 from counsel._arrays import Floats, sealed
 from counsel.errors import CounselError
-from counsel.model.policy import Mixture, Policy
+from counsel.model.mixture import Mixture
+from counsel.model.policy import Policy
 from counsel.model.problem import AdviceProblem
 from counsel.planning._backward_kernels import Model
 from counsel.planning._forward_kernels import walk_forward

@@ -13,7 +13,8 @@ import numpy as np
 
 from counsel._arrays import sealed, whole
 from counsel.errors import CounselError
-from counsel.model.policy import Advice, Mixture, Policy
+from counsel.model.mixture import Mixture
+from counsel.model.policy import Advice, Policy
 from counsel.model.problem import AdviceProblem
 from counsel.planning._backward_kernels import plan_back_hard
 from counsel.planning.backward import model_of, penalised

@@ -6,7 +6,8 @@ import numpy as np
 
 from counsel._arrays import Floats, Ints, sealed
 from counsel.model.human import advantages
-from counsel.model.policy import Mixture, Policy
+from counsel.model.mixture import Mixture
+from counsel.model.policy import Policy
 from counsel.model.problem import AdviceProblem
 from counsel.planning._backward_kernels import Model, action_values
 from counsel.planning.constraints import Constraints

@@ -5,7 +5,8 @@ from numpy.typing import ArrayLike
 
 from counsel._arrays import not_negative, sealed, whole
 from counsel.errors import CounselError
-from counsel.model.policy import Mixture, Policy
+from counsel.model.mixture import Mixture
+from counsel.model.policy import Policy
 from counsel.model.problem import AdviceProblem
 from counsel.planning.backward import Planner
 from counsel.planning.budget import (

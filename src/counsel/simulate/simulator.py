@@ -15,7 +15,8 @@ import numpy as np
 
 from counsel._arrays import Floats, check_rng, layers, one_type, sealed, whole
 from counsel.errors import CounselError
-from counsel.model.policy import Mixture, Policy
+from counsel.model.mixture import Mixture
+from counsel.model.policy import Policy
 from counsel.model.problem import AdviceProblem
 from counsel.simulate._episode_kernels import (
     BLOCK,
