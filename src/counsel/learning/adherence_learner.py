@@ -96,10 +96,7 @@ class AdherenceLearner(metaclass=ABCMeta):
         self._due = True
 
     def advise(self, step: int, state: int) -> int:
-        policy = self.policy
-        if not isinstance(policy, Policy):
-            raise CounselError("a policy with a hard budget must know how many pieces are left")
-        return policy.draw(step, state, self.rng)
+        return self.policy.draw(step, state, self.rng)
 
     def observe(self, move: Move) -> None:
         self._buffer.add(move)
