@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+import counsel
 from tests.support.bad_input import HALF, INF, NAN, case, changed, check_refused, world
 
 WORLDS = [
@@ -108,3 +109,10 @@ WORLDS = [
 @pytest.mark.parametrize(("build", "fragments"), WORLDS)
 def test_bad_world_is_refused_in_one_line_that_says_what_where_and_how_much(build, fragments):
     check_refused(build, fragments)
+
+
+def test_a_masked_array_is_refused():
+    """Its mask was ignored without a word."""
+    masked = np.ma.masked_equal(np.full((2, 2, 2), 0.5), 0.5)
+    with pytest.raises(counsel.CounselError, match="transition is a masked array"):
+        counsel.MDP(masked, np.ones((2, 2)), horizon=2)

@@ -214,6 +214,17 @@ def test_what_must_be_said_is_said_when_the_budget_is_spent(opened, tenant):
         assert connection.scalar(sa.select(episodes.c.spent)) == 0
 
 
+def test_a_hard_budget_above_the_horizon_advises_with_a_reason(opened, tenant):
+    desk = opened()
+    adviser = desk.create(tenant, "alerts", settings(budget=20, hard=True))
+    episode = desk.start(tenant, adviser, "ann").id
+    for step in range(WARD.horizon):
+        decision = desk.advise(tenant, episode, step, DETERIORATING)
+        assert decision.advice is not None
+        assert decision.reason["left"] == 19 - step
+        assert decision.reason["gain"] > 0.0
+
+
 def test_a_tenant_sees_its_own_only(opened, tenant):
     desk = opened()
     stranger = tenant + 1
