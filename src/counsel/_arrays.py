@@ -34,9 +34,9 @@ def sealed(array: NDArray[_T]) -> NDArray[_T]:
 
 
 def one_type(arrays: _Arrays) -> _Arrays:
-    """Return a named tuple of read-only arrays in C order: kernels compile once, for that type."""
-    views = [np.ascontiguousarray(array).view() for array in arrays]
-    return type(arrays)(*map(sealed, views))
+    """Return a tuple of read-only arrays in C order: kernels compile once, for that type."""
+    views = [sealed(np.ascontiguousarray(array).view()) for array in arrays]
+    return type(arrays)(*views) if hasattr(arrays, "_fields") else type(arrays)(views)
 
 
 def place(axes: str, index: Iterable[int]) -> str:

@@ -19,9 +19,10 @@ import hashlib
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Executor, ThreadPoolExecutor
 from functools import lru_cache, partial, wraps
+from itertools import pairwise
 from pathlib import Path
 from types import FunctionType
 from typing import Any, TypeVar, cast
@@ -35,6 +36,7 @@ if sys.platform != "win32":
     import fcntl
 
 _F = TypeVar("_F", bound=Callable[..., Any])
+_R = TypeVar("_R")
 PATIENCE = 60.0  # seconds; the process that compiles may have been stopped
 
 
@@ -163,6 +165,19 @@ def cores() -> int:
 def thread_pool(threads: int) -> Executor:
     """Return the shared pool of ``threads`` threads."""
     return ThreadPoolExecutor(threads, thread_name_prefix="counsel")
+
+
+def split(begin: int, end: int, parts: int) -> list[tuple[int, int]]:
+    """Split a range into ``parts`` runs of nearly equal length."""
+    return list(pairwise(begin + (end - begin) * i // parts for i in range(parts + 1)))
+
+
+def run_jobs(threads: int, jobs: Iterable[Callable[[], _R]]) -> list[_R]:
+    """Run jobs on the shared threads, or here if there is to be one; return their results."""
+    if threads == 1:
+        return [job() for job in jobs]
+    futures = [thread_pool(threads).submit(job) for job in jobs]
+    return [future.result() for future in futures]
 
 
 if hasattr(os, "register_at_fork"):

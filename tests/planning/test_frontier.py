@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import counsel
-from counsel.planning import backward
+from counsel.planning import prepared_problem
 from tests.support import examples, oracles
 from tests.support.each import each, each_seed
 from tests.support.problems import adapt
@@ -248,8 +248,8 @@ def test_leaving_out_what_cannot_occur_changes_nothing(seed, per_step, monkeypat
     for masks in ({}, {"forbidden": forbidden_hs}, {"required": required_hs}):
         short = counsel.frontier(problem, **masks)
         with monkeypatch.context() as patch:
-            patch.setattr(backward, "reachable_problem", lambda *_: None)
-            full = counsel.frontier(problem, **masks)
+            patch.setattr(prepared_problem, "reachable_problem", lambda *_: None)
+            full = counsel.frontier(adapt(dense), **masks)
         assert len(full.vertices) >= 4
         np.testing.assert_allclose(points(short), points(full), rtol=1e-9, atol=1e-12)
         for vertex in short.vertices:
@@ -263,8 +263,10 @@ def test_from_a_single_start_it_changes_no_bit(seed, monkeypatch):
     dense = corridor(seed, per_step=False)
     problem = adapt(dense._replace(start_s=np.eye(len(dense.start_s))[0]))
     short = counsel.frontier(problem)
-    monkeypatch.setattr(backward, "reachable_problem", lambda *_: None)
-    assert points(short).tobytes() == points(counsel.frontier(problem)).tobytes()
+    assert prepared_problem.prepare(problem).reachable is not None
+    monkeypatch.setattr(prepared_problem, "reachable_problem", lambda *_: None)
+    again = counsel.AdviceProblem(problem.mdp, problem.human)
+    assert points(short).tobytes() == points(counsel.frontier(again)).tobytes()
 
 
 @pytest.mark.parametrize("per_step", [False, True])

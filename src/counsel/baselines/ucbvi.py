@@ -41,7 +41,7 @@ from counsel.learning.arguments import require_rewards
 from counsel.learning.learner import LIVE, Runner, documented_by, is_overridden
 from counsel.model.policy import Advice
 from counsel.model.problem import Shape
-from counsel.planning.backward import model_of
+from counsel.planning.prepared_problem import model_of
 from counsel.simulate.simulator import Simulator
 
 NUMBERS = 4_000_000  # random numbers drawn at a time

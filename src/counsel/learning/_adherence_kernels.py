@@ -14,8 +14,8 @@ from counsel._arrays import Bools, Floats, Ints
 from counsel._jit import as_int64, kernel, rebuilt
 from counsel.estimate._bound_kernels import KL_LEVEL, Rule, upper_bound
 from counsel.model._kernels import layer_of
-from counsel.planning._backward_kernels import Aim
 from counsel.planning._cell_kernels import CellWorld, plan_cells, value_cells
+from counsel.planning._choice_kernels import Aim
 from counsel.simulate._episode_kernels import Scene, draw_action, draw_row, draw_start
 
 CUSTOM = Rule(KL_LEVEL, 0.0, 0.0)

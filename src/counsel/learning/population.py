@@ -11,7 +11,7 @@ state is one where the person acts as they do when advised so, and nothing more 
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 import numpy as np
@@ -247,7 +247,7 @@ class Population:
             silent = np.broadcast_to(self._silent, (problem.horizon, self._silent.size))
             policy = always_best_action(problem).silent_where(silent)
             worth = evaluate(problem, policy)
-            plan = replace(plan, policy=policy, value=worth.value, advice_count=worth.advice_count)
+            plan = plan.with_policy(policy, worth.value, worth.advice_count)
         return PersonPlan(estimate, problem, plan, decisions)
 
     @property

@@ -21,9 +21,10 @@ from counsel.model.policy import Advice, Policy
 from counsel.model.problem import AdviceProblem
 from counsel.planning._backward_kernels import plan_back
 from counsel.planning._cell_kernels import plan_cells
-from counsel.planning.backward import Planner, penalised
+from counsel.planning.backward import Planner
 from counsel.planning.constraints import Constraints
 from counsel.planning.evaluate import evaluate
+from counsel.planning.prepared_problem import prepare
 from counsel.planning.reachable_cells import Cells, cell_world
 from counsel.planning.solve import solve
 
@@ -66,9 +67,9 @@ def plan_for(mdp: MDP, own_lsa: Floats, *, penalty: float) -> AdvicePlan:
     person = Human(own_lsa[0], 1.0) if stationary else Human(own_lsa, np.ones(own_lsa.shape))
     problem = AdviceProblem(mdp, person)
     planner = Planner(problem, Constraints.read(problem), threads=1, search=True)
-    if planner.cells is None:
+    if planner.part.cells is None:
         return LargePlan(planner, penalty=penalty)
-    return SmallPlan(problem, planner.cells, penalty=penalty)
+    return SmallPlan(problem, planner.part.cells, penalty=penalty)
 
 
 def within_budget(plan: AdvicePlan, mdp: MDP, own_lsa: Floats, budget: float) -> Policy:
@@ -93,7 +94,7 @@ class SmallPlan:
     def __init__(self, problem: AdviceProblem, cells: Cells, *, penalty: float) -> None:
         self.cells = cells
         self.world = cell_world(problem.mdp, problem.policy, cells)
-        self.aim = penalised(problem, penalty)
+        self.aim = prepare(problem).penalised(np.array([penalty]))
         C, A = self.world.own_ca.shape
         moves = self.world.allowed_ca & (problem.lift[cells.step, cells.states] != 0.0)
         self.pull_ca = np.where(moves, 1.0, np.nan)
@@ -149,14 +150,13 @@ class LargePlan:
 
     def __init__(self, planner: Planner, *, penalty: float) -> None:
         self.planner = planner
-        self.aim = penalised(planner.problem, penalty)
-        pull, allowed = planner.model.pull_lsa, layers(planner.problem.mdp.allowed)
+        self.aim = planner.prepared.penalised(np.array([penalty]))
+        self.model = planner.prepared.whole.model
+        pull, allowed = self.model.pull_lsa, layers(planner.problem.mdp.allowed)
         whole = np.broadcast_to(pull, np.broadcast_shapes(pull.shape, allowed.shape))
         self.pull_lsa = np.array(whole, order="C")
-        self.reward_lsa = np.array(planner.model.reward_lsa, order="C")
+        self.reward_lsa = np.array(self.model.reward_lsa, order="C")
         H, S, _ = planner.problem.policy.shape
-        rows = int(np.diff(planner.model.first_row_l).max())
-        self.E_r2, self.both_s2 = np.empty((rows, 2)), np.empty((2, S, 2))
         self.V_hs = np.empty((H + 1, S))
 
     @property
@@ -175,8 +175,9 @@ class LargePlan:
     def advise(self) -> Advice:
         H, S, _ = self.planner.problem.policy.shape
         advice: Advice = np.empty((H, S), dtype=np.int16)
-        model = self.planner.model._replace(pull_lsa=self.pull_lsa, reward_lsa=self.reward_lsa)
-        plan_back(one_type(model), self.aim, self.E_r2, self.V_hs, self.both_s2, advice)
+        model = self.model._replace(pull_lsa=self.pull_lsa, reward_lsa=self.reward_lsa)
+        start, arrays = self.planner.problem.mdp.start, one_type(model)
+        plan_back(arrays, self.aim, start, self.V_hs, advice, False)  # noqa: FBT003 (a kernel)
         return advice
 
     def cell_plan(self) -> None:

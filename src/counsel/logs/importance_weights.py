@@ -25,7 +25,7 @@ from counsel.model.human import advantages, gain_of
 from counsel.model.policy import Policy
 from counsel.model.problem import AdviceProblem
 from counsel.planning._backward_kernels import Model, action_values
-from counsel.planning.backward import model_of
+from counsel.planning.prepared_problem import model_of
 
 
 def logged_chances(rows: Decisions, problem: AdviceProblem) -> tuple[Floats, bool]:

@@ -24,7 +24,7 @@ NO_ROW = -1
 MOST_ACTIONS = 32_766
 """Advice is stored in two bytes, and silence has the index after the last action."""
 
-WORTH_SHARING = 4
+WORTH_SHARING = 3
 """A layer computes its rows first if its entries are used at least this many times on average."""
 
 
@@ -297,7 +297,7 @@ class Kernel:
             raise CounselError(
                 f"transition row {bad_row} is not a distribution over {S} states (sum {total:.10g})"
             )
-        shared = _shared(row, first_row, indptr)
+        shared = shared_layers(row, first_row, indptr)
         parts: tuple[Any, ...] = (row, first_row, indptr, next_state, probability, shared)
         return cls(*map(sealed, parts))
 
@@ -415,7 +415,7 @@ def _pair(row: int, shape: tuple[int, int, int], next_state: int | None = None) 
     return place(axes, index) if next_state is None else place(axes + "t", (*index, next_state))
 
 
-def _shared(row: Ints, first_row: Ints, indptr: Ints) -> Bools:
+def shared_layers(row: Ints, first_row: Ints, indptr: Ints) -> Bools:
     """Return for each layer whether its entries are used many times."""
     lengths = np.append(np.diff(indptr), 0)
     stored = indptr[first_row[1:]] - indptr[first_row[:-1]]

@@ -10,7 +10,7 @@ import numpy as np
 
 from counsel._arrays import Bools, Floats, Ints
 from counsel._jit import kernel
-from counsel.planning._backward_kernels import TIE, Aim, break_tie
+from counsel.planning._choice_kernels import TIE, Aim, break_tie
 from counsel.planning._gain_kernels import gain
 
 
@@ -57,7 +57,7 @@ def plan_cells(
 ) -> bool:
     """Plan all cells; return whether any advice has changed."""
     C, A = world.own_ca.shape
-    near = TIE * (A + 1) * aim.most0
+    near, price, cost_1a = TIE * (A + 1) * aim.most0, aim.price0_h[0], np.ones((1, A))
     changed = False
     V_c2[C, 0] = V_c2[C, 1] = 0.0
     for c in range(C - 1, -1, -1):
@@ -66,16 +66,18 @@ def plan_cells(
         for a in range(A):
             pull = pull_ca[c, a]
             if pull == pull:
-                net = gain(world.own_ca, c, a, pull, q_2a, 0, alone0) - aim.cost0
+                net = gain(world.own_ca, c, a, pull, q_2a, 0, alone0) - price
                 if net > top:
                     next_best, best, top = max(next_best, top), a, net
                 else:
                     next_best = max(next_best, net)
         if next_best >= top - near:
             alone = (alone0, alone1)
-            best, top, second = break_tie(world.own_ca, pull_ca, c, q_2a, alone, aim, top)
+            best, top, second = break_tie(
+                world.own_ca, pull_ca, cost_1a, c, q_2a, alone, aim, price, False
+            )
         elif best < A:
-            second = gain(world.own_ca, c, best, pull_ca[c, best], q_2a, 1, alone1) - aim.cost1
+            second = gain(world.own_ca, c, best, pull_ca[c, best], q_2a, 1, alone1) - aim.price1
         V_c2[c, 0] = alone0 + top
         V_c2[c, 1] = alone1 + second
         changed |= advice_c[c] != best

@@ -9,8 +9,10 @@ from typing import NamedTuple
 import numpy as np
 
 from counsel._arrays import Bools, Floats, Ints
-from counsel._jit import inlined, kernel
+from counsel._jit import as_int64, inlined, kernel
+from counsel.model._kernels import layer_of
 from counsel.planning._backward_kernels import Model, StepTables, step_tables
+from counsel.planning._choice_kernels import cost_of
 from counsel.planning._gain_kernels import gain_by_differences
 
 STRAIGHT = 1e-13
@@ -21,36 +23,36 @@ CLEAR = 1e-11
 
 
 class Functions(NamedTuple):
-    """The functions of all states of a step, one after the other.
+    """Functions, one after the other.
 
-    Function s has the points ``begin[s]`` up to ``begin[s + 1]`` of ``at`` (penalties) and
-    ``value``, and the slope ``last[s]`` after them.
+    Function n has the points ``begin[n]`` up to ``begin[n + 1]`` of ``at`` (penalties) and
+    ``value``; ``rise`` is the slope after each point.
     """
 
     begin: Ints
     at: Floats
     value: Floats
-    last: Floats
+    rise: Floats
 
 
 class Candidates(NamedTuple):
     """Functions on a common grid of penalties: one per advice and, last, silence.
 
-    ``y_bn`` are the values on the grid, ``last_b`` the slopes after it; ``may_b`` says which
-    candidates may be chosen.
+    ``y_bn`` are the values on the grid and ``rise_bn`` the slopes after each point; ``may_b`` says
+    which candidates may be chosen.
     """
 
     grid: Floats
     y_bn: Floats
-    last_b: Floats
+    rise_bn: Floats
     may_b: Bools
 
 
 @kernel
-def merge(grid: Floats, functions: Functions, s: int, unit: float) -> Floats:
-    """Merge a rising run of penalties with those of function ``s``, without repetitions."""
-    at, end = functions.at, functions.begin[s + 1]
-    i, j, n = 0, functions.begin[s], 0
+def merge(grid: Floats, functions: Functions, n: int, unit: float) -> Floats:
+    """Merge a rising run of penalties with those of function ``n``, without repetitions."""
+    at, end = functions.at, functions.begin[n + 1]
+    i, j, fill = 0, functions.begin[n], 0
     out = np.empty(grid.size + end - j)
     while i < grid.size or j < end:
         if j >= end or (i < grid.size and grid[i] <= at[j]):
@@ -59,33 +61,87 @@ def merge(grid: Floats, functions: Functions, s: int, unit: float) -> Floats:
         else:
             x = at[j]
             j += 1
-        if n == 0 or x > out[n - 1] + STRAIGHT * (unit + x):
-            out[n] = x
-            n += 1
-    return out[:n]
+        if fill == 0 or x > out[fill - 1] + STRAIGHT * (unit + x):
+            out[fill] = x
+            fill += 1
+    return out[:fill]
 
 
 @kernel
-def add(weight: float, functions: Functions, s: int, grid: Floats, out: Floats) -> None:
-    """Add ``weight`` times function ``s`` to ``out`` at the penalties of ``grid``."""
-    at, value = functions.at, functions.value
-    j, end = functions.begin[s], functions.begin[s + 1]
+def add(weight: float, functions: Functions, n: int, grid: Floats, out: Floats) -> None:
+    """Add ``weight`` times function ``n`` to ``out`` at the penalties of ``grid``."""
+    at, value, rise = functions.at, functions.value, functions.rise
+    j, end = functions.begin[n], functions.begin[n + 1]
     for i in range(grid.size):
         x = grid[i]
         while j + 1 < end and at[j + 1] <= x:
             j += 1
-        last = functions.last[s]
-        rise = (value[j + 1] - value[j]) / (at[j + 1] - at[j]) if j + 1 < end else last
-        out[i] += weight * (value[j] + rise * (x - at[j]))
+        out[i] += weight * (value[j] + rise[j] * (x - at[j]))
 
 
 @inlined
-def rise_of(lines: Candidates, b: int, i: int) -> float:
-    """Return the slope of candidate ``b`` after point ``i`` of the grid."""
-    grid, y_bn = lines.grid, lines.y_bn
-    if i == grid.size - 1:
-        return float(lines.last_b[b])
-    return float((y_bn[b, i + 1] - y_bn[b, i]) / (grid[i + 1] - grid[i]))
+def last_rise(functions: Functions, n: int) -> float:
+    """Return the slope of function ``n`` after its last point."""
+    rise: float = functions.rise[functions.begin[n + 1] - 1]
+    return rise
+
+
+@kernel
+def fill_rises(at: Floats, value: Floats, begin: int, end: int, last: float, rise: Floats) -> None:
+    """Fill the slopes between the points ``begin`` up to ``end``, and the last one."""
+    for j in range(begin, end - 1):
+        rise[j] = (value[j + 1] - value[j]) / (at[j + 1] - at[j])
+    rise[end - 1] = last
+
+
+@kernel
+def expect_function(
+    model: Model, i: int, functions: Functions, unit: float
+) -> tuple[Floats, Floats, float]:
+    """Return Σ_t p(t) V_t of one row as a function: its penalties, values and last slope."""
+    grid, last = np.zeros(1), 0.0
+    for j in range(model.indptr[i], model.indptr[i + 1]):
+        t = model.next_state[j]
+        if functions.begin[t + 1] - functions.begin[t] > 1:
+            grid = merge(grid, functions, t, unit)
+    value = np.zeros(grid.size)
+    for j in range(model.indptr[i], model.indptr[i + 1]):
+        t, p = model.next_state[j], model.probability[j]
+        add(p, functions, t, grid, value)
+        last += p * last_rise(functions, t)
+    return grid, value, last
+
+
+@kernel
+def expect_functions(
+    model: Model, rows: Ints, functions: Functions, limits: tuple[float, int]
+) -> Functions:
+    """Return the expectations of some rows; ``begin`` is empty if there are too many points."""
+    (unit, most), room, fill = limits, max(16, rows.size), 0
+    at, value, rise = np.empty(room), np.empty(room), np.empty(room)
+    begin = np.zeros(rows.size + 1, np.int64)
+    for n in range(rows.size):
+        if rows[n] >= 0:
+            grid, y, last = expect_function(model, rows[n], functions, unit)
+            end = fill + grid.size
+            if end > most:
+                return Functions(begin[:0], at[:0], value[:0], rise[:0])
+            if end > room:
+                room = 2 * end
+                at, value, rise = grown(at, room), grown(value, room), grown(rise, room)
+            at[fill:end], value[fill:end] = grid, y
+            fill_rises(at, value, fill, end, last, rise)
+            fill = end
+        begin[n + 1] = fill
+    return Functions(begin, at[:fill], value[:fill], rise[:fill])
+
+
+@kernel
+def grown(array: Floats, room: int) -> Floats:
+    """Return a longer copy of an array."""
+    longer = np.empty(room)
+    longer[: array.size] = array
+    return longer
 
 
 @kernel
@@ -97,7 +153,8 @@ def envelope(
     Between two penalties of the grid every candidate is a straight line, so the loop moves from
     crossing to crossing.
     """
-    grid, y_bn, may_b, B = lines.grid, lines.y_bn, lines.may_b, lines.may_b.size
+    grid, y_bn, rise_bn, may_b = lines.grid, lines.y_bn, lines.rise_bn, lines.may_b
+    B = may_b.size
     fill, best_slope = 0, 0.0
     for i in range(grid.size):
         x = grid[i]
@@ -107,7 +164,7 @@ def envelope(
             for b in range(B):
                 if not may_b[b]:
                     continue
-                rise = rise_of(lines, b, i)
+                rise = rise_bn[b, i]
                 y = y_bn[b, i] + rise * (x - grid[i])
                 near = STRAIGHT * (unit + x + abs(y))
                 if best < 0 or y > best_y + near or (y >= best_y - near and rise > best_slope):
@@ -119,7 +176,7 @@ def envelope(
             for b in range(B):
                 if not may_b[b]:
                     continue
-                rise = rise_of(lines, b, i)
+                rise = rise_bn[b, i]
                 if rise > best_slope + STRAIGHT * (abs(rise) + abs(best_slope)):
                     y = y_bn[b, i] + rise * (x - grid[i])
                     meet = x + (best_y - y) / (rise - best_slope)
@@ -149,7 +206,7 @@ def straighten(at: Floats, value: Floats, n: int, last: float, unit: float) -> i
 @kernel
 def supremum(lines: Candidates, unit: float) -> float:
     """Return the largest penalty below which some advice beats silence, 0 if none does."""
-    grid, y_bn, last_b, A = lines.grid, lines.y_bn, lines.last_b, lines.may_b.size - 1
+    grid, y_bn, rise_bn, A = lines.grid, lines.y_bn, lines.rise_bn, lines.may_b.size - 1
     top = 0.0
     for a in range(A):
         if not lines.may_b[a]:
@@ -157,7 +214,7 @@ def supremum(lines: Candidates, unit: float) -> float:
         for i in range(grid.size - 1, -1, -1):
             near = CLEAR * (unit + abs(y_bn[A, i]))
             gap = y_bn[a, i] - y_bn[A, i]
-            rise = last_b[a] - last_b[A]
+            rise = rise_bn[a, i] - rise_bn[A, i]
             if i < grid.size - 1:
                 rise = (y_bn[a, i + 1] - y_bn[A, i + 1] - gap) / (grid[i + 1] - grid[i])
             elif rise > STRAIGHT or (rise >= -STRAIGHT and gap > near):
@@ -173,80 +230,97 @@ def supremum(lines: Candidates, unit: float) -> float:
 
 @kernel
 def candidates_at(
-    model: Model, tables: StepTables, s: int, functions: Functions, unit: float
+    tables: StepTables, cost_sa: Floats, s: int, number_a: Ints, expected: Functions, unit: float
 ) -> Candidates:
-    """Return the functions of each advice and of silence in one cell."""
-    row_sa, reward_sa, policy_sa, lift_sa, permitted_sa, _ = tables
+    """Return the functions of each advice and of silence in one cell.
+
+    The expectation of action a is function ``number_a[a]`` of ``expected``; −1 if there is none.
+    """
+    _, reward_sa, policy_sa, lift_sa, permitted_sa, _ = tables
     A, grid = policy_sa.shape[1], np.zeros(1)
     for a in range(A):
-        i = row_sa[s, a]
-        if i < 0 or not (policy_sa[s, a] > 0.0 or permitted_sa[s, a]):
+        n = number_a[a]
+        if n < 0 or not (policy_sa[s, a] > 0.0 or permitted_sa[s, a]):
             continue
-        for j in range(model.indptr[i], model.indptr[i + 1]):
-            t = model.next_state[j]
-            if functions.begin[t + 1] - functions.begin[t] > 1:
-                grid = merge(grid, functions, t, unit)
-    n = grid.size
-    q_an, last_1a = np.zeros((A, n)), np.zeros((1, A))
-    y_bn, last_b, may_b = np.zeros((A + 1, n)), np.zeros(A + 1), np.ones(A + 1, np.bool_)
+        if expected.begin[n + 1] - expected.begin[n] > 1:
+            grid = merge(grid, expected, n, unit)
+    N = grid.size
+    q_na, last_1a = np.zeros((N, A)), np.zeros((1, A))
+    y_bn, rise_bn = np.zeros((A + 1, N)), np.zeros((A + 1, N))
+    last_b, may_b = np.zeros(A + 1), np.ones(A + 1, np.bool_)
     for a in range(A):
-        i = row_sa[s, a]
-        if i < 0:
-            continue
-        for k in range(n):
-            q_an[a, k] = reward_sa[s, a]
-        for j in range(model.indptr[i], model.indptr[i + 1]):
-            t, p = model.next_state[j], model.probability[j]
-            add(p, functions, t, grid, q_an[a])
-            last_1a[0, a] += p * functions.last[t]
+        if number_a[a] >= 0:
+            add(1.0, expected, number_a[a], grid, q_na[:, a])
+            for k in range(N):
+                q_na[k, a] += reward_sa[s, a]
+            last_1a[0, a] = last_rise(expected, number_a[a])
     for a in range(A):
         if policy_sa[s, a] > 0.0:
-            for k in range(n):
-                y_bn[A, k] += policy_sa[s, a] * q_an[a, k]
+            for k in range(N):
+                y_bn[A, k] += policy_sa[s, a] * q_na[k, a]
             last_b[A] += policy_sa[s, a] * last_1a[0, a]
     for a in range(A):
         may_b[a] = permitted_sa[s, a]
-        lift = lift_sa[s, a]
-        last_b[a] = last_b[A] + gain_by_differences(policy_sa, s, a, lift, last_1a, 0) - 1.0
-        for k in range(n):
-            more = gain_by_differences(policy_sa, s, a, lift, q_an.T, k)
-            y_bn[a, k] = y_bn[A, k] + more - grid[k]
-    return Candidates(grid, y_bn, last_b, may_b)
+        lift, cost = lift_sa[s, a], cost_of(cost_sa, s, a)
+        last_b[a] = last_b[A] + gain_by_differences(policy_sa, s, a, lift, last_1a, 0) - cost
+        for k in range(N):
+            more = gain_by_differences(policy_sa, s, a, lift, q_na, k)
+            y_bn[a, k] = y_bn[A, k] + more - cost * grid[k]
+    for b in range(A + 1):
+        fill_rises(grid, y_bn[b], as_int64(0), N, last_b[b], rise_bn[b])
+    return Candidates(grid, y_bn, rise_bn, may_b)
 
 
 @kernel
 def step_back(
-    model: Model, h: int, functions: Functions, unit: float, most: int, critical_s: Floats
+    model: Model,
+    h: int,
+    states: tuple[int, int],
+    functions: Functions,
+    expected: Functions,
+    limits: tuple[float, int],
+    critical_s: Floats,
 ) -> Functions:
-    """Return the functions of all states one step earlier; fill the criticality of the step.
+    """Return the functions of a run of states one step earlier; fill their criticality.
 
-    Without any points if there would be more than ``most``.
+    If the layer shares its rows, their expectations are in ``expected``; otherwise they are
+    computed here. ``limits`` are the unit and the largest number of points: if there are more,
+    ``begin`` is empty. No functions are needed before the first step.
     """
-    S, A = model.policy_lsa.shape[1:]
+    A, (unit, most) = model.policy_lsa.shape[2], limits
     tables = step_tables(model, h)
-    required_s = tables[5]
-    room, fill = max(16, 2 * functions.at.size), 0
-    new_at, new_value = np.empty(room), np.empty(room)
-    new_begin, new_last = np.empty(S + 1, np.int64), np.empty(S)
-    for s in range(S):
-        lines = candidates_at(model, tables, s, functions, unit)
+    row_sa, required_s = tables[0], tables[5]
+    cost_sa = model.cost_lsa[layer_of(model.cost_lsa.shape[0], h)]
+    layer = layer_of(model.first_row_l.size - 1, h)
+    first_row, shared = model.first_row_l[layer], model.shared_l[layer]
+    number_a = np.empty(A, np.int64)
+    room, fill = 16, 0
+    new_at, new_value, new_rise = np.empty(room), np.empty(room), np.empty(room)
+    new_begin = np.zeros(states[1] - states[0] + 1, np.int64)
+    for s in range(states[0], states[1]):
+        for a in range(A):
+            exists = row_sa[s, a] >= 0
+            number_a[a] = (row_sa[s, a] - first_row if shared else a) if exists else -1
+        if not shared:
+            expected = expect_functions(model, row_sa[s], functions, limits)
+        lines = candidates_at(tables, cost_sa, s, number_a, expected, unit)
         critical_s[s] = np.inf if required_s[s] else supremum(lines, unit)
+        if h == 0:
+            continue
         lines.may_b[A] = not required_s[s]
         space = lines.grid.size * (A + 1) + 1
         own_at, own_value = np.empty(space), np.empty(space)
-        length, new_last[s] = envelope(lines, unit, own_at, own_value)
-        length = straighten(own_at, own_value, length, new_last[s], unit)
-        new_begin[s] = fill
-        if fill + length > most:
-            return Functions(new_begin, np.empty(0), np.empty(0), new_last)
-        if fill + length > room:
-            room = 2 * (fill + length)
-            bigger_at, bigger_value = np.empty(room), np.empty(room)
-            for i in range(fill):
-                bigger_at[i], bigger_value[i] = new_at[i], new_value[i]
-            new_at, new_value = bigger_at, bigger_value
-        for i in range(length):
-            new_at[fill + i], new_value[fill + i] = own_at[i], own_value[i]
-        fill += length
-    new_begin[S] = fill
-    return Functions(new_begin, new_at[:fill], new_value[:fill], new_last)
+        length, last = envelope(lines, unit, own_at, own_value)
+        length = straighten(own_at, own_value, length, last, unit)
+        end = fill + length
+        if end > most:
+            return Functions(new_begin[:0], new_at[:0], new_value[:0], new_rise[:0])
+        if end > room:
+            room = 2 * end
+            new_at, new_value = grown(new_at, room), grown(new_value, room)
+            new_rise = grown(new_rise, room)
+        new_at[fill:end], new_value[fill:end] = own_at[:length], own_value[:length]
+        fill_rises(new_at, new_value, fill, end, last, new_rise)
+        fill = end
+        new_begin[s - states[0] + 1] = fill
+    return Functions(new_begin, new_at[:fill], new_value[:fill], new_rise[:fill])

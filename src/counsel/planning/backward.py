@@ -9,95 +9,60 @@ so the best advice costs O(A) per state once the rows' expectations are known, a
 kernel p^M is never built. With a penalty β per piece the plan advises iff the gain exceeds β.
 
 Among plans of equal value the plan with the fewest *expected* pieces of advice to the end wins,
-then silence, then the lowest index. So the expected pieces N are carried as well:
+then silence, then the lowest index:
 
     V_h(s) = max_b  Q^M_h(s, b) − β 1{b ≠ defer}
     N_h(s) = 1{b ≠ defer} + Σ_t p^M_h(t | s, b) N_{h+1}(t)      for the chosen b
 
-Silence now can cost two pieces later, so N breaks ties before silence does.
+Silence now can cost two pieces later, so N breaks ties before silence does. Only ties need N, so
+the backward pass carries V alone; where choices tie, N is computed from the last step up to there.
 
-The two values are carried as a pair (see ``Aim``): for a penalty β they are R − βN and −N. The same
-loop with −N first and R second yields the best plan among those with the least advice, the left end
-of the frontier.
+For a penalty β the first value is R − βN and the second −N (see ``Aim``). The same loop with −N
+first and R second yields the best plan among those with the least advice, the left end of the
+frontier.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from functools import partial
-from itertools import pairwise
+from typing import TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
-from counsel._arrays import Floats, layers, one_type
-from counsel._jit import cores, thread_pool
+from counsel._arrays import Floats
+from counsel._jit import cores, run_jobs, split
 from counsel.model.policy import Advice
 from counsel.model.problem import AdviceProblem
-from counsel.planning._backward_kernels import Aim, Model, choose, expect, plan_back
+from counsel.planning._backward_kernels import (
+    catch_up,
+    choose,
+    expect,
+    expect_start,
+    follow,
+    most_rows,
+    plan_back,
+    settle,
+)
+from counsel.planning._choice_kernels import Aim
 from counsel.planning.constraints import Constraints
-from counsel.planning.reachable_cells import Cells, reachable_problem
+from counsel.planning.prepared_problem import prepare
 
 WORTH_THREADS = 1_000_000
 """A step that reads fewer numbers is not worth the cost of threads."""
 
+_R = TypeVar("_R")
+_T = TypeVar("_T", bound=np.generic)
+_NO_ROWS = np.empty(0)
+
 RUNS = 8
 """Runs of work per thread in a step: a slow core then delays the step only a little."""
-
-LOST = 1e-3
-"""Accumulated rounding, relative to the largest reward of an episode, in units of TIE."""
-
-
-def penalised(problem: AdviceProblem, penalty: float) -> Aim:
-    """Return the aim to maximise reward minus ``penalty`` per piece, then to advise least."""
-    most = problem.horizon * problem.mdp.reward_size
-    return Aim(
-        weight0=1.0,
-        cost0=penalty,
-        size0=penalty + LOST * most,
-        most0=most + (problem.horizon + 1) * penalty,
-        weight1=0.0,
-        cost1=1.0,
-        size1=1.0,
-    )
-
-
-def least_advice(problem: AdviceProblem) -> Aim:
-    """Return the aim to advise as little as possible, then to maximise reward."""
-    return Aim(
-        weight0=0.0,
-        cost0=1.0,
-        size0=1.0,
-        most0=problem.horizon + 1.0,
-        weight1=1.0,
-        cost1=0.0,
-        size1=LOST * problem.horizon * problem.mdp.reward_size,
-    )
-
-
-def model_of(problem: AdviceProblem, constraints: Constraints | None = None) -> Model:
-    """Collect the arrays that compiled loops read; by default there are no constraints."""
-    constraints = constraints or Constraints.read(problem)
-    kernel = problem.mdp.kernel
-    model = Model(
-        row_lsa=kernel.row,
-        first_row_l=kernel.first_row,
-        indptr=kernel.indptr,
-        next_state=kernel.next_state,
-        probability=kernel.probability,
-        shared_l=kernel.shared,
-        reward_lsa=layers(problem.mdp.reward),
-        policy_lsa=problem.human.policy,
-        lift_lsa=problem.human.lift,
-        pull_lsa=constraints.pull,
-        permitted_lsa=constraints.permitted,
-        required_ls=constraints.required,
-    )
-    return one_type(model)
 
 
 class Planner:
     """Plans one problem repeatedly in the same working space.
 
-    ``values`` (with a row of zeros after the last step) and ``advice`` [h, s] are those of the last
-    plan. With ``search`` they cover only the reachable cells and are for internal use.
+    With ``search`` only the cells that can occur are planned, where they are few; then there are
+    no ``values`` and ``advice``.
     """
 
     def __init__(
@@ -110,66 +75,111 @@ class Planner:
     ) -> None:
         self.problem = problem
         self.constraints = constraints
-        self.model = model_of(problem, constraints)
-        self._start = problem.mdp.start
-        H = problem.horizon
-        reachable = reachable_problem(self.model, self._start, H) if search else None
-        self.cells: Cells | None = None
-        if reachable is not None:
-            self.model, self._start, self.cells = reachable
-        S = self._start.size
-        work = self.model.probability.size // len(self.model.row_lsa) + S * problem.n_actions
+        self.prepared = prepare(problem, constraints)
+        self.part = (search and self.prepared.reachable) or self.prepared.kinds
+        model, S, H = self.part.model, self.part.start.size, problem.horizon
+        work = model.probability.size // len(model.row_lsa) + S * problem.n_actions
         self.threads = 1 if work < WORTH_THREADS else threads or cores()
-        rows = np.diff(self.model.first_row_l)[self.model.shared_l].max(initial=0)
-        self._expected_r2 = np.empty((int(rows), 2))
-        self._both_s2 = np.empty((2, S, 2))
-        self.values: Floats = np.empty((H + 1, S))
-        self.advice: Advice = np.empty((H, S), dtype=np.int16)
+        self._V_hs: Floats = np.empty((H + 1, S))
+        self._advice_hs: Advice = np.empty((H, S), dtype=np.int16)
 
-    def run(self, aim: Aim) -> tuple[float, float]:
-        """Plan for ``aim``; return its two values at the start."""
+    @property
+    def values(self) -> Floats:
+        """The first values [h, s] of the last plan, with a row of zeros after the last step."""
+        return self.in_every_state(self._V_hs)
+
+    @property
+    def advice(self) -> Advice:
+        """The advice [h, s] of the last plan."""
+        return self.in_every_state(self._advice_hs)
+
+    def in_every_state(self, table_hk: NDArray[_T]) -> NDArray[_T]:
+        """Return a table [h, s] from one for each kind of state."""
+        if self.part.cells is not None:
+            raise AssertionError("only the cells that can occur were planned")
+        kind_s = self.part.kind_s
+        return table_hk if kind_s is None else table_hk.take(kind_s, axis=1, mode="clip")
+
+    def run(self, aim: Aim, *, with_second: bool = True) -> tuple[float, float]:
+        """Plan for ``aim``; return its first value at the start and, if wanted, its second."""
+        model, start_s = self.part.model, self.part.start
         if self.threads == 1:
-            plan_back(self.model, aim, self._expected_r2, self.values, self._both_s2, self.advice)
-        else:
-            self._run_in_threads(aim)
-        first, second = self._start @ self._both_s2[0]
-        return float(first), float(second)
+            return plan_back(model, aim, start_s, self._V_hs, self._advice_hs, with_second)
+        second_s = self._run_in_threads(aim, with_second=with_second)
+        first = expect_start(start_s, self._V_hs[0])
+        return first, np.nan if second_s is None else expect_start(start_s, second_s)
 
     def penalise(self, penalty: float) -> tuple[float, float]:
-        """Plan at a penalty; return the expected reward and the expected pieces of advice."""
-        net, minus_count = self.run(penalised(self.problem, penalty))
-        return net - penalty * minus_count, 0.0 - minus_count
+        """Plan at a penalty; return the expected reward and the expected cost of advice."""
+        net, minus_cost = self.run(self.prepared.penalised(np.array([penalty])))
+        return net - penalty * minus_cost, 0.0 - minus_cost
 
     def advise_least(self) -> tuple[float, float]:
-        """Plan to advise as little as possible; return the reward and the pieces of advice."""
-        minus_count, value = self.run(least_advice(self.problem))
-        return value, 0.0 - minus_count
+        """Plan to advise as little as possible; return the reward and the cost of advice."""
+        minus_cost, value = self.run(self.prepared.least_advice())
+        return value, 0.0 - minus_cost
 
-    def _run_in_threads(self, aim: Aim) -> None:
-        """Plan step by step; threads share the rows of a step, then its states."""
-        model, E_r2 = self.model, self._expected_r2
-        H, S = self.advice.shape
-        runs = RUNS * self.threads
-        self._both_s2[:] = 0.0
-        self.values[-1] = 0.0
+    def evaluate(self, weight: float, price: float) -> float:
+        """Return weight · reward − price · cost of the last plan, from the start."""
+        H, S = self._advice_hs.shape
+        V_js = np.zeros((2, S))
+        if self.threads == 1:
+            E_r = np.empty(most_rows(self.part.model))
+            terms, steps = (weight, price), (H, 0)
+            catch_up(self.part.model, terms, steps, self._advice_hs, E_r, V_js)
+        else:
+            self._catch_up((weight, price), (H, 0), V_js)
+        return expect_start(self.part.start, V_js[0])
+
+    def _run_in_threads(self, aim: Aim, *, with_second: bool) -> Floats | None:
+        """Plan step by step, as ``plan_back`` does; threads share the rows and states of a step.
+
+        Returns the second values at the first step, if wanted.
+        """
+        model, V_hs, advice_hs = self.part.model, self._V_hs, self._advice_hs
+        H, S = advice_hs.shape
+        tied_s, second_js, second_from = np.empty(S, dtype=np.bool_), np.zeros((2, 0)), H
+        terms = (aim.weight1, aim.price1)
+        V_hs[H] = 0.0
         for h in reversed(range(H)):
-            then_s2, now_s2 = self._both_s2[(h + 1) % 2], self._both_s2[h % 2]
-            n = h if len(model.shared_l) > 1 else 0
-            if model.shared_l[n]:
-                rows = _split(int(model.first_row_l[n]), int(model.first_row_l[n + 1]), runs)
-                self._run_jobs(partial(expect, model, h, *run, then_s2, E_r2) for run in rows)
-            out = (now_s2, self.values[h], self.advice[h])
-            states = _split(0, S, runs)
-            self._run_jobs(
-                partial(choose, model, aim, h, run, then_s2, E_r2, out) for run in states
-            )
+            E_r, out = self._expect(h, V_hs[h + 1]), (V_hs[h], advice_hs[h], tied_s)
+            choose_run = partial(choose, model, aim, h)
+            if any(self._in_runs(0, S, choose_run, V_hs[h + 1], E_r, out)):
+                second_js = second_js if second_js.size else np.zeros((2, S))
+                self._catch_up(terms, (second_from, h + 1), second_js)
+                second_from = h + 1
+                next_2s = (V_hs[h + 1], second_js[(h + 1) % 2])
+                self._in_runs(0, S, partial(settle, model, aim, h), next_2s, out)
+        if not with_second:
+            return None
+        second_js = second_js if second_js.size else np.zeros((2, S))
+        self._catch_up(terms, (second_from, 0), second_js)
+        second_s: Floats = second_js[0]
+        return second_s
 
-    def _run_jobs(self, jobs: Iterable[Callable[[], None]]) -> None:
-        """Run the jobs on the shared threads and wait for all of them."""
-        for future in [thread_pool(self.threads).submit(job) for job in jobs]:
-            future.result()
+    def _catch_up(self, terms: tuple[float, float], steps: tuple[int, int], V_js: Floats) -> None:
+        """Evaluate the last plan from one step back to another, as ``catch_up`` does."""
+        advice_hs = self._advice_hs
+        for h in reversed(range(steps[1], steps[0])):
+            then_s, now_s = V_js[(h + 1) % 2], V_js[h % 2]
+            E_r = self._expect(h, then_s)
+            follow_run = partial(follow, self.part.model, terms, h)
+            self._in_runs(0, now_s.size, follow_run, advice_hs[h], then_s, E_r, now_s)
 
+    def _expect(self, h: int, V_s: Floats) -> Floats:
+        """Return the expectations of the rows of a step, if its layer shares them."""
+        model = self.part.model
+        n = h if len(model.shared_l) > 1 else 0
+        if not model.shared_l[n]:
+            return _NO_ROWS
+        row, end = int(model.first_row_l[n]), int(model.first_row_l[n + 1])
+        E_r = np.empty(end - row)
+        self._in_runs(row, end, partial(expect, model, h), V_s, E_r)
+        return E_r
 
-def _split(begin: int, end: int, parts: int) -> Iterable[tuple[int, int]]:
-    """Split a range into ``parts`` runs of nearly equal length."""
-    return pairwise(begin + (end - begin) * i // parts for i in range(parts + 1))
+    def _in_runs(
+        self, begin: int, end: int, job: Callable[..., _R], *arguments: object
+    ) -> list[_R]:
+        """Call a job with each run of a range, several for each thread, and with the arguments."""
+        runs = split(begin, end, RUNS * self.threads)
+        return run_jobs(self.threads, [partial(job, run, *arguments) for run in runs])

@@ -23,9 +23,12 @@ import numpy as np
 from counsel._arrays import Floats, sealed
 from counsel.errors import CounselError
 from counsel.model.policy import Advice, Policy, RandomCells
-from counsel.planning._backward_kernels import under_advice
+from counsel.planning._backward_kernels import catch_up, most_rows
 from counsel.planning.backward import Planner
 from counsel.planning.evaluate import forward
+
+PIECES = (0.0, -1.0)
+"""Weights of reward and cost that make an evaluation count the cost of advice."""
 
 SAME_VALUE = 1e-12
 """A plan lies above the line between two vertices only by more than this share of their size."""
@@ -106,23 +109,22 @@ def advice_at(planner: Planner, point: Point) -> Advice:
 
 def one_random_cell(planner: Planner, low: Policy, high: Policy, budget: float) -> Policy:
     """Combine two neighbouring policies into one that spends ``budget``, with one random cell."""
-    problem, model = planner.problem, planner.model
+    problem, model = planner.problem, planner.prepared.whole.model
     (H, S), low_hs = low.advice.shape, low.advice
     low_outcome, high_outcome = (forward(problem, model, policy) for policy in (low, high))
     x_hs = low_outcome.occupancy
     switched_hs = sealed(np.where(high_outcome.occupancy > 0.0, high.advice, low_hs))
     spent_before = np.concatenate(([0.0], np.cumsum(low_outcome.advice_rate)))
-    rows = int(np.diff(model.first_row_l).max())
-    then_s2, now_s2, E_r2 = np.zeros((S, 2)), np.zeros((S, 2)), np.empty((rows, 2))
-    kept_s2 = np.zeros((S, 2))
+    E_r, spend_js, keep_js = np.empty(most_rows(model)), np.zeros((2, S)), np.zeros((2, S))
     for h in reversed(range(H)):
-        under_advice(model, h, switched_hs[h], then_s2, E_r2, now_s2)
-        if h == 0 or spent_before[h] + x_hs[h] @ now_s2[:, 1] >= budget:
+        catch_up(model, PIECES, (h + 1, h), switched_hs, E_r, spend_js)
+        if h == 0 or spent_before[h] + x_hs[h] @ spend_js[h % 2] >= budget:
             break
-        then_s2, now_s2 = now_s2, then_s2
-    under_advice(model, h, low_hs[h], then_s2, E_r2, kept_s2)
-    extra_s = x_hs[h] * (now_s2[:, 1] - kept_s2[:, 1])
-    need = budget - spent_before[h] - float(x_hs[h] @ kept_s2[:, 1])
+    keep_js[(h + 1) % 2] = spend_js[(h + 1) % 2]
+    catch_up(model, PIECES, (h + 1, h), low_hs, E_r, keep_js)
+    spend_s, keep_s = spend_js[h % 2], keep_js[h % 2]
+    extra_s = x_hs[h] * (spend_s - keep_s)
+    need = budget - spent_before[h] - float(x_hs[h] @ keep_s)
     advice_hs = np.concatenate((low_hs[:h], switched_hs[h:]))
     random = _switch_until_spent(advice_hs, low_hs, h, extra_s, need)
     return Policy(advice_hs, n_actions=problem.n_actions, random=random)

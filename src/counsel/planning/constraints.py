@@ -29,11 +29,12 @@ documented = share_parameters(
 """Parameters that ``solve``, ``criticality`` and ``frontier`` share."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class Constraints:
     """Permitted advice [layer, s, a] and cells that require advice [layer, s].
 
-    ``pull`` is the lift where advice is permitted and moves the person, NaN elsewhere.
+    ``pull`` is the lift where advice is permitted and either moves the person or is required, NaN
+    elsewhere.
     """
 
     permitted: Bools
@@ -70,7 +71,9 @@ class Constraints:
             only_reverse = required_ls & ~attracting.any(axis=-1)
             permitted = np.where(only_reverse[..., None], permitted, attracting)
         return cls(
-            sealed(np.ascontiguousarray(permitted)), sealed(required_ls), _pull(lift, permitted)
+            sealed(np.ascontiguousarray(permitted)),
+            sealed(required_ls),
+            _pull(lift, permitted, required_ls),
         )
 
 
@@ -82,13 +85,15 @@ def _unconstrained(problem: AdviceProblem) -> Constraints:
     if problem not in _UNCONSTRAINED:
         required = sealed(np.zeros((1, problem.n_states), dtype=np.bool_))
         allowed = layers(problem.mdp.allowed)
-        _UNCONSTRAINED[problem] = Constraints(allowed, required, _pull(problem.human.lift, allowed))
+        _UNCONSTRAINED[problem] = Constraints(
+            allowed, required, _pull(problem.human.lift, allowed, required)
+        )
     return _UNCONSTRAINED[problem]
 
 
-def _pull(lift: Floats, permitted: Bools) -> Floats:
-    """Return the lift itself where all advice is permitted and moves the person."""
-    usable = permitted & (lift != 0.0)
+def _pull(lift: Floats, permitted: Bools, required: Bools) -> Floats:
+    """Return the lift of advice that may be worth a piece, NaN elsewhere."""
+    usable = permitted & ((lift != 0.0) | required[..., None])
     return lift if usable.all() else sealed(np.where(usable, lift, np.nan))
 
 

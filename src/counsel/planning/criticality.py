@@ -12,15 +12,20 @@ advised at ``lower`` and silent at every grid penalty from ``upper`` on.
 """
 
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from counsel._arrays import Floats, layers, sealed, whole
+from counsel._jit import cores, run_jobs, split
 from counsel.model.problem import AdviceProblem
-from counsel.planning._piecewise_kernels import Functions, step_back
+from counsel.planning._piecewise_kernels import Functions, expect_functions, step_back
 from counsel.planning.backward import Planner
 from counsel.planning.constraints import Constraints, documented
+
+WORTH_THREADS = 50_000
+"""With fewer kinks in a step threads cost more than they save."""
 
 MOST_KINKS = 4_000_000
 """A grid is used if the functions of a step have more kinks in total."""
@@ -121,16 +126,45 @@ def criticality_from(planner: Planner, step: int, max_kinks: int, grid: int) -> 
 
 def _exact(planner: Planner, most: int, from_step: int) -> Floats | None:
     """Carry the functions V_β(h, s) backwards; None if they have more than ``most`` kinks."""
-    H, S = planner.advice.shape
+    model, H, S = planner.part.model, planner.problem.horizon, planner.part.start.size
     if most < S:
         return None
-    critical_hs, unit = np.zeros((H, S)), planner.problem.mdp.reward_size
-    functions = Functions(np.arange(S + 1), np.zeros(S), np.zeros(S), np.zeros(S))
+    critical_hs, limits = np.zeros((H, S)), (planner.problem.mdp.reward_size, most)
+    functions = Functions(np.arange(S + 1), *np.zeros((3, S)))
+    expected: Functions | None = functions
     for h in reversed(range(from_step, H)):
-        functions = step_back(planner.model, h, functions, unit, most, critical_hs[h])
-        if not functions.at.size:
+        threads = cores() if functions.at.size >= WORTH_THREADS else 1
+        layer = h if len(model.shared_l) > 1 else 0
+        if model.shared_l[layer]:
+            row, end = model.first_row_l[layer : layer + 2]
+            rows = np.arange(row, end, dtype=np.int32)
+            parts = [rows[slice(*run)] for run in split(0, rows.size, threads)]
+            jobs = [partial(expect_functions, model, part, functions, limits) for part in parts]
+            expected = _joined(run_jobs(threads, jobs), most)
+        if expected is None:
             return None
-    return critical_hs
+        arguments = (functions, expected, limits, critical_hs[h])
+        runs = split(0, S, threads)
+        back = run_jobs(threads, [partial(step_back, model, h, run, *arguments) for run in runs])
+        joined = _joined(back, most)
+        if joined is None:
+            return None
+        functions = joined
+    return planner.in_every_state(critical_hs)
+
+
+def _joined(parts: list[Functions], most: int) -> Functions | None:
+    """Return functions computed in runs, one after the other; None if they have too many kinks."""
+    if sum(part.at.size for part in parts) > most or not all(part.begin.size for part in parts):
+        return None
+    if len(parts) == 1:
+        return parts[0]
+    offset, begins = 0, [parts[0].begin[:1]]
+    for part in parts:
+        begins.append(part.begin[1:] + offset)
+        offset += part.at.size
+    points = (np.concatenate(arrays) for arrays in zip(*(part[1:] for part in parts), strict=True))
+    return Functions(np.concatenate(begins), *points)
 
 
 def _on_grid(planner: Planner, points: int) -> tuple[Floats, Floats]:
@@ -139,7 +173,7 @@ def _on_grid(planner: Planner, points: int) -> tuple[Floats, Floats]:
     Above the largest one-step gain over the person's own value no advice pays: the value of silence
     then satisfies the optimality equation.
     """
-    H, S = planner.advice.shape
+    H, S = planner.problem.horizon, planner.problem.n_states
     lower, upper = np.zeros((H, S)), np.zeros((H, S))
     step = _largest_gain(planner) / points
     for i in range(points + 1):
@@ -147,7 +181,7 @@ def _on_grid(planner: Planner, points: int) -> tuple[Floats, Floats]:
         advised = planner.advice < planner.problem.defer
         lower[advised] = i * step
         upper[advised] = (i + 1) * step if i < points else np.inf
-    required = np.broadcast_to(planner.model.required_ls, (H, S))
+    required = np.broadcast_to(planner.constraints.required, (H, S))
     if required.any():  # advice that avoids a later cell that requires advice may always pay
         upper[:] = np.inf
     lower[required] = np.inf
@@ -160,7 +194,7 @@ def _largest_gain(planner: Planner) -> float:
     No piece of advice can gain more than the range of the reward of an episode.
     """
     problem = planner.problem
-    optional = ~np.broadcast_to(planner.model.required_ls, planner.advice.shape)
+    optional = ~np.broadcast_to(planner.constraints.required, (problem.horizon, problem.n_states))
 
     def advises(penalty: float) -> bool:
         planner.penalise(penalty)

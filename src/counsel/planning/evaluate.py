@@ -20,7 +20,7 @@ from counsel.model.policy import Policy
 from counsel.model.problem import AdviceProblem
 from counsel.planning._backward_kernels import Model
 from counsel.planning._forward_kernels import walk_forward
-from counsel.planning.backward import model_of
+from counsel.planning.prepared_problem import model_of
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)

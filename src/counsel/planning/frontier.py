@@ -84,7 +84,7 @@ class Frontier:
         penalty
             The cost of each piece of advice, 0 or more.
         """
-        return solve_penalty(Planner(self.problem, self.constraints), penalty)
+        return solve_penalty(self.problem, self.constraints, penalty)
 
     def at_budget(self, budget: float) -> Plan:
         """Return the best plan within an expected budget, exact even if not complete.

@@ -14,8 +14,8 @@ from counsel._arrays import Floats, Ints
 from counsel.model.human import advantages, gain_of
 from counsel.model.problem import AdviceProblem
 from counsel.planning._backward_kernels import action_values
-from counsel.planning.backward import model_of
 from counsel.planning.plan import Plan
+from counsel.planning.prepared_problem import model_of
 
 
 class CellGains(NamedTuple):

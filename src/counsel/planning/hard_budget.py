@@ -16,10 +16,10 @@ from counsel.errors import CounselError
 from counsel.model.mixture import Mixture
 from counsel.model.policy import Advice, Policy
 from counsel.model.problem import AdviceProblem
-from counsel.planning._backward_kernels import plan_back_hard
-from counsel.planning.backward import model_of, penalised
+from counsel.planning._hard_budget_kernels import plan_back_hard
 from counsel.planning.constraints import Constraints
-from counsel.planning.plan import Plan, reverse_cells
+from counsel.planning.plan import Plan, PlanOutcome, PlanTable, plan_of, reverse_cells
+from counsel.planning.prepared_problem import prepare
 
 
 def solve_hard(problem: AdviceProblem, constraints: Constraints, budget: object) -> Plan:
@@ -30,16 +30,16 @@ def solve_hard(problem: AdviceProblem, constraints: Constraints, budget: object)
     if isinstance(budget, float | np.floating) and float(budget).is_integer():
         budget = int(budget)
     pieces = whole("a hard budget", budget, least=0)
-    model = model_of(problem, constraints)
+    prepared = prepare(problem, constraints)
+    model = prepared.whole.model
     H, S = problem.horizon, problem.n_states
     K = min(pieces, H) + 1
     rows = int(np.diff(model.first_row_l).max())
     values_khs = np.empty((K, H + 1, S))
     both_ks2 = np.empty((2, K, S, 2))
     advice_khs: Advice = np.empty((K, H, S), dtype=np.int16)
-    plan_back_hard(
-        model, penalised(problem, 0.0), np.zeros((2, rows, 2)), values_khs, both_ks2, advice_khs
-    )
+    aim = prepared.penalised(np.zeros(1))
+    plan_back_hard(model, aim, np.zeros((2, rows, 2)), values_khs, both_ks2, advice_khs)
     starts = np.nonzero(problem.mdp.start)[0]
     from_start_k2 = problem.mdp.start[starts] @ both_ks2[0, :, starts].swapaxes(0, 1)
     value, second = (float(number) for number in from_start_k2[-1])
@@ -50,14 +50,11 @@ def solve_hard(problem: AdviceProblem, constraints: Constraints, budget: object)
         )
     with_one_less = float(from_start_k2[-2, 0]) if K > 1 else -np.inf
     policy = Policy.trusted(advice_khs, n_actions=problem.n_actions)
-    return Plan(
-        value=value,
-        advice_count=0.0 - second,
-        penalty=0.0,
-        price=value - with_one_less if pieces < K else 0.0,
-        policy=policy,
-        mixture=Mixture((policy,), (1.0,)),
-        values=sealed(values_khs),
-        reverse=reverse_cells(problem, model, advice_khs, values_khs),
-        constraints=constraints,
+    price = value - with_one_less if pieces < K else 0.0
+    table = PlanTable(
+        policy,
+        Mixture((policy,), (1.0,)),
+        sealed(values_khs),
+        reverse_cells(problem, model, advice_khs, values_khs),
     )
+    return plan_of(value, 0.0, price, constraints, PlanOutcome(value, 0.0 - second), table)

@@ -1,6 +1,9 @@
 """The result of ``solve``: a policy of advice, its value and its price."""
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property, partial
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -12,34 +15,45 @@ from counsel.model.problem import AdviceProblem
 from counsel.planning._backward_kernels import Model, action_values
 from counsel.planning.constraints import Constraints
 
+_T = TypeVar("_T")
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+
+class PlanOutcome(NamedTuple):
+    """What a plan brings per episode: expected reward and pieces of advice."""
+
+    value: float
+    advice_count: float
+
+
+class PlanTable(NamedTuple):
+    """A plan in every cell."""
+
+    policy: Policy
+    mixture: Mixture
+    values: Floats
+    reverse: Ints
+
+
+@dataclass(frozen=True, eq=False, repr=False)
 class Plan:
     """The best advice: the result of ``solve``.
 
+    Numbers and tables that take another pass over the states are computed when they are first
+    asked for: the advice count, and the plan in cells that cannot be reached from the start.
+
     Attributes
     ----------
-    value
-        Expected reward per episode, without any penalty.
-    advice_count
-        Expected pieces of advice per episode.
+    net_value
+        The maximum that the plan attains: expected reward minus the penalty for all advice.
     penalty
         The penalty per piece; 0 if ``solve`` was called without a penalty.
     price
         The price of a piece: the penalty; the dual price of an expected budget; or, under a hard
         budget, the value that the last piece adds at the start (∞ if the budget is 0).
-    policy
-        A single policy with this value and count; Markov unless the budget is hard.
-    mixture
-        The same as a mixture of at most two policies without random cells.
-    values
-        Value to the end at ``price`` [h, s], or [pieces left, h, s] under a hard budget, with a
-        last step H of zeros.
-    reverse
-        Cells with reverse advice: rows of (step, state), or of (pieces left, step, state) under a
-        hard budget.
     constraints
         The checked ``forbidden``, ``required`` and ``allow_reverse``.
+    outcome_later, table_later
+        Compute the value and the advice count, and the plan in every cell.
 
     Examples
     --------
@@ -55,20 +69,65 @@ class Plan:
     {'stable': 0, 'drifting': 0, 'failing': 6, 'crisis': 0}
     """
 
-    value: float
-    advice_count: float
+    net_value: float
     penalty: float
     price: float
-    policy: Policy
-    mixture: Mixture
-    values: Floats
-    reverse: Ints
     constraints: Constraints
+    outcome_later: Callable[[], "PlanOutcome"] = field(repr=False)
+    table_later: Callable[[], "PlanTable"] = field(repr=False)
+
+    @cached_property
+    def _outcome(self) -> "PlanOutcome":
+        return self.outcome_later()
+
+    @cached_property
+    def _table(self) -> "PlanTable":
+        return self.table_later()
+
+    @property
+    def value(self) -> float:
+        """Expected reward per episode, without any penalty."""
+        return self._outcome.value if self.penalty else self.net_value
+
+    @property
+    def advice_count(self) -> float:
+        """Expected pieces of advice per episode."""
+        return self._outcome.advice_count
 
     @property
     def penalised_value(self) -> float:
-        """Expected reward minus the penalty for all advice."""
+        """Expected reward minus the penalty for all advice: ``net_value``, to rounding."""
         return self.value - self.penalty * self.advice_count
+
+    @property
+    def policy(self) -> Policy:
+        """A single policy with this value and count; Markov unless the budget is hard."""
+        return self._table.policy
+
+    @property
+    def mixture(self) -> Mixture:
+        """The same as a mixture of at most two policies without random cells."""
+        return self._table.mixture
+
+    @property
+    def values(self) -> Floats:
+        """Value to the end at ``price`` [h, s], or [pieces left, h, s] under a hard budget.
+
+        There is a last step H of zeros.
+        """
+        return self._table.values
+
+    @property
+    def reverse(self) -> Ints:
+        """Cells with reverse advice: rows of (step, state).
+
+        Under a hard budget, rows of (pieces left, step, state).
+        """
+        return self._table.reverse
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        numbers = (self.net_value, self.penalty, self.price)
+        return plan_of, (*numbers, self.constraints, self._outcome, self._table)
 
     @property
     def hard(self) -> bool:
@@ -80,11 +139,43 @@ class Plan:
         """The values as [k, h, s], one plane for each plane of the policy."""
         return self.values.reshape(-1, *self.values.shape[-2:])
 
+    def with_policy(self, policy: Policy, value: float, advice_count: float) -> "Plan":
+        """Return the plan with another policy in its place, and what that policy brings.
+
+        Parameters
+        ----------
+        policy
+            A policy for the same problem.
+        value, advice_count
+            Its expected reward and pieces of advice per episode.
+        """
+        table = self._table._replace(policy=policy, mixture=Mixture((policy,), (1.0,)))
+        net = value - self.penalty * advice_count
+        outcome = PlanOutcome(value, advice_count)
+        return plan_of(net, self.penalty, self.price, self.constraints, outcome, table)
+
     def __repr__(self) -> str:
         return (
             f"Plan(value {self.value:.6g}, advice count {self.advice_count:.4g}, "
             f"price {self.price:.4g})"
         )
+
+
+def plan_of(  # noqa: PLR0913 (the fields of a plan)
+    net_value: float,
+    penalty: float,
+    price: float,
+    constraints: Constraints,
+    outcome: PlanOutcome,
+    table: PlanTable,
+) -> Plan:
+    """Return a plan of which everything is known."""
+    later = (partial(_known, outcome), partial(_known, table))
+    return Plan(net_value, penalty, price, constraints, *later)
+
+
+def _known(result: _T) -> _T:
+    return result
 
 
 _NO_CELLS = sealed(np.zeros((0, 3), dtype=np.int64))

@@ -51,9 +51,10 @@ class Cells:
         """The number of each cell within its step."""
         return np.arange(self.begin[-1]) - self.begin[self.step]
 
-    def take(self, table: NDArray[_T]) -> NDArray[_T]:
-        """Return [h, number, …] of a table [layer, s, …]; 0 where a step has fewer cells."""
-        out = np.zeros((self.begin.size - 1, self.width, *table.shape[2:]), dtype=table.dtype)
+    def take(self, table: NDArray[_T], *, fill: int = 0) -> NDArray[_T]:
+        """Return [h, number, …] of a table [layer, s, …]; ``fill`` where a step has fewer cells."""
+        shape = (self.begin.size - 1, self.width, *table.shape[2:])
+        out = np.full(shape, fill, dtype=table.dtype)
         out[self.step, self.number] = table[self.step if len(table) > 1 else 0, self.states]
         return out
 
@@ -87,6 +88,8 @@ def reachable_problem(
         pull_lsa=cells.take(model.pull_lsa),
         permitted_lsa=cells.take(model.permitted_lsa),
         required_ls=cells.take(model.required_ls),
+        cost_lsa=cells.take(model.cost_lsa) if model.cost_lsa.shape[1] > 1 else model.cost_lsa,
+        same_ls=cells.take(model.same_ls, fill=-1),
     )
     renumber_rows(model, row_lsa, begin, cells.states, small)
     start = np.zeros(width)

@@ -21,7 +21,7 @@ from counsel.planning.budget import (
 from counsel.planning.constraints import Constraints, documented
 from counsel.planning.evaluate import forward
 from counsel.planning.hard_budget import solve_hard
-from counsel.planning.plan import Plan, reverse_cells
+from counsel.planning.plan import Plan, PlanOutcome, PlanTable, plan_of, reverse_cells
 
 
 @documented
@@ -89,8 +89,8 @@ def solve(  # noqa: PLR0913 (penalty or budget, the masks, and threads)
     if hard:
         return solve_hard(problem, constraints, budget)
     if budget is None:
-        planner = Planner(problem, constraints, threads=threads)
-        return solve_penalty(planner, 0.0 if penalty is None else penalty)
+        penalty = 0.0 if penalty is None else penalty
+        return solve_penalty(problem, constraints, penalty, threads=threads)
     amount = not_negative("budget", budget)
     search = Planner(problem, constraints, threads=threads, search=True)
     left, right = ends(search)
@@ -101,12 +101,32 @@ def solve(  # noqa: PLR0913 (penalty or budget, the masks, and threads)
     return solve_budget(Planner(problem, constraints, threads=threads), left, right, amount)
 
 
-def solve_penalty(planner: Planner, penalty: float) -> Plan:
-    """Return the best plan at a penalty; the plan takes over the planner's working space."""
+def solve_penalty(
+    problem: AdviceProblem,
+    constraints: Constraints,
+    penalty: float,
+    *,
+    threads: int | None = None,
+) -> Plan:
+    """Return the best plan at a penalty; where few cells can occur, only these are planned."""
     penalty = not_negative("penalty", penalty)
-    outcome = planner.penalise(penalty)
-    policy = Policy.trusted(planner.advice, n_actions=planner.problem.n_actions)
-    return _plan(planner, outcome, (penalty, penalty), policy, Mixture((policy,), (1.0,)))
+    planner = Planner(problem, constraints, threads=threads, search=True)
+    aim = planner.prepared.penalised(np.array([penalty]))
+    net, _ = planner.run(aim, with_second=False)
+
+    def outcome() -> PlanOutcome:
+        count = 0.0 - planner.evaluate(0.0, 1.0)
+        return PlanOutcome(net + penalty * count, count)
+
+    def table() -> PlanTable:
+        every = planner
+        if planner.part.cells is not None:
+            every = Planner(problem, constraints, threads=threads)
+            every.run(aim, with_second=False)
+        policy = Policy.trusted(every.advice, n_actions=problem.n_actions)
+        return _table(every, policy, Mixture((policy,), (1.0,)))
+
+    return Plan(net, penalty, penalty, constraints, outcome, table)
 
 
 def solve_budget(planner: Planner, left: Point, right: Point, budget: float) -> Plan:
@@ -130,30 +150,15 @@ def solve_budget(planner: Planner, left: Point, right: Point, budget: float) -> 
     count = (1.0 - share) * left.count + share * right.count
     planner.penalise(price)
     # In cells that the policy never visits, advise what is best at its price.
-    visited = forward(planner.problem, planner.model, policy).occupancy > 0.0
+    visited = forward(planner.problem, planner.prepared.whole.model, policy).occupancy > 0.0
     advice = np.where(visited, policy.advice, planner.advice)
     policy = Policy.trusted(advice, n_actions=A, random=policy.random)
-    return _plan(planner, (value, count), (0.0, price), policy, mixture)
+    table = _table(planner, policy, mixture)
+    return plan_of(value, 0.0, price, planner.constraints, PlanOutcome(value, count), table)
 
 
-def _plan(
-    planner: Planner,
-    outcome: tuple[float, float],
-    terms: tuple[float, float],
-    policy: Policy,
-    mixture: Mixture,
-) -> Plan:
-    """Return a plan for an outcome (value, count) and terms (penalty, price)."""
-    values = sealed(planner.values)
-    cells = reverse_cells(planner.problem, planner.model, policy.advice[None], values[None])
-    return Plan(
-        value=outcome[0],
-        advice_count=outcome[1],
-        penalty=terms[0],
-        price=terms[1],
-        policy=policy,
-        mixture=mixture,
-        values=values,
-        reverse=cells[:, 1:],
-        constraints=planner.constraints,
-    )
+def _table(planner: Planner, policy: Policy, mixture: Mixture) -> PlanTable:
+    """Return a policy with the values of the planner's last plan."""
+    values, model = sealed(planner.values), planner.prepared.whole.model
+    cells = reverse_cells(planner.problem, model, policy.advice[None], values[None])
+    return PlanTable(policy, mixture, values, cells[:, 1:])

@@ -1,0 +1,131 @@
+"""What planning reads of a problem, collected once: its arrays, and the smaller problems in it.
+
+Two smaller problems have the same best plan: the problem of the kinds of states
+(``alike_states.py``), and the problem of the cells that can occur (``reachable_cells.py``).
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+from weakref import WeakKeyDictionary
+
+import numpy as np
+from numpy.typing import NDArray
+
+from counsel._arrays import Floats, layers, one_type
+from counsel.model.problem import AdviceProblem
+from counsel.planning._backward_kernels import Model, find_same
+from counsel.planning._choice_kernels import Aim
+from counsel.planning.alike_states import kinds_of_states, model_of_kinds
+from counsel.planning.constraints import Constraints
+from counsel.planning.reachable_cells import Cells, reachable_problem
+
+LOST = 1e-3
+"""Accumulated rounding, relative to the largest reward of an episode, in units of TIE."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Part:
+    """A problem to plan: all states, their kinds, or only the cells that can occur."""
+
+    model: Model
+    start: Floats
+    kind_s: NDArray[np.int32] | None = None
+    cells: Cells | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class PreparedProblem:
+    """The arrays of a problem under constraints; smaller problems are searched for when needed."""
+
+    whole: Part
+    horizon: int
+    reward_size: float
+    most_cost: float = 1.0
+
+    @cached_property
+    def kinds(self) -> Part:
+        """One state per kind; the whole problem where most states are of a kind of their own."""
+        model = self.whole.model
+        kind_s = kinds_of_states(model)
+        if kind_s is None:
+            return self.whole
+        start: Floats = np.bincount(kind_s, weights=self.whole.start).astype(np.float64)
+        return Part(model_of_kinds(model, kind_s), start, kind_s=kind_s)
+
+    @cached_property
+    def reachable(self) -> Part | None:
+        """The cells that can occur; None where most cells can."""
+        found = reachable_problem(self.whole.model, self.whole.start, self.horizon)
+        return None if found is None else Part(found[0], found[1], cells=found[2])
+
+    def penalised(self, penalty_h: Floats) -> Aim:
+        """Return the aim to maximise reward minus the penalty, then to spend least.
+
+        ``penalty_h`` is per unit of cost: one penalty, or one per step.
+        """
+        most, dearest = self.horizon * self.reward_size, self.most_cost * float(penalty_h.max())
+        return Aim(
+            weight0=1.0,
+            price0_h=penalty_h,
+            size0=dearest + LOST * most,
+            most0=most + (self.horizon + 1) * dearest,
+            weight1=0.0,
+            price1=1.0,
+            size1=self.most_cost,
+        )
+
+    def least_advice(self) -> Aim:
+        """Return the aim to spend as little as possible, then to maximise reward."""
+        return Aim(
+            weight0=0.0,
+            price0_h=np.ones(1),
+            size0=self.most_cost,
+            most0=(self.horizon + 1.0) * self.most_cost,
+            weight1=1.0,
+            price1=0.0,
+            size1=LOST * self.horizon * self.reward_size,
+        )
+
+
+_PREPARED: WeakKeyDictionary[Constraints, PreparedProblem] = WeakKeyDictionary()
+
+
+def prepare(problem: AdviceProblem, constraints: Constraints | None = None) -> PreparedProblem:
+    """Return the arrays of a problem, by default without constraints; kept with the constraints."""
+    constraints = constraints or Constraints.read(problem)
+    if constraints not in _PREPARED:
+        _PREPARED[constraints] = PreparedProblem(
+            whole=Part(_model(problem, constraints), problem.mdp.start),
+            horizon=problem.horizon,
+            reward_size=problem.mdp.reward_size,
+        )
+    return _PREPARED[constraints]
+
+
+def model_of(problem: AdviceProblem, constraints: Constraints | None = None) -> Model:
+    """Return the arrays of all states."""
+    return prepare(problem, constraints).whole.model
+
+
+def _model(problem: AdviceProblem, constraints: Constraints) -> Model:
+    kernel, reward, human = problem.mdp.kernel, layers(problem.mdp.reward), problem.human
+    tables = (kernel.row, reward, human.policy, constraints.permitted)
+    same_ls = np.empty((max(len(table) for table in tables), problem.n_states), dtype=np.int16)
+    find_same(*one_type(tables), same_ls)
+    model = Model(
+        row_lsa=kernel.row,
+        first_row_l=kernel.first_row,
+        indptr=kernel.indptr,
+        next_state=kernel.next_state,
+        probability=kernel.probability,
+        shared_l=kernel.shared,
+        reward_lsa=reward,
+        policy_lsa=human.policy,
+        lift_lsa=human.lift,
+        pull_lsa=constraints.pull,
+        permitted_lsa=constraints.permitted,
+        required_ls=constraints.required,
+        cost_lsa=np.ones((1, 1, problem.n_actions)),
+        same_ls=same_ls,
+    )
+    return one_type(model)
