@@ -134,13 +134,14 @@ def learn(  # noqa: PLR0913 (who, where, how long, how often, and chance)
             yield ledger.record(first + size, float(gaps[-1]), float(counts[-1]))
         return
     played, shown = 0, 0
+    explorer = learner if isinstance(learner, Explorer) else None
     block = max(1, ledger.before) if every == DOUBLING else int(every)
     while played < episodes:
         size = min(block, episodes - played)
         policy = learner.policy
         gap, pieces = ledger.evaluate(policy)
-        if isinstance(learner, Explorer):
-            learner.explore(simulator, episodes=size, rng=rng)
+        if explorer is not None:
+            explorer.explore(simulator, episodes=size, rng=rng)
         else:
             learner.update(simulator.play(policy, episodes=size, rng=rng))
         played += size
@@ -168,7 +169,7 @@ class _Ledger:
 
     def evaluate(self, policy: Policy) -> tuple[float, float]:
         """Return the value gap of a policy and its expected pieces of advice."""
-        if self._last is None or self._last[0] is not policy:
+        if self._last is None or not _are_same(policy, self._last[0]):
             evaluation = evaluate(self._problem, policy)
             value = evaluation.value - self.penalty * evaluation.advice_count
             self._last = (policy, self.best - value, evaluation.advice_count)
@@ -178,3 +179,10 @@ class _Ledger:
         """Return the record after so many episodes."""
         seconds = time.perf_counter() - self._begin
         return Record(self.before + episode, gap, self.regret, pieces, seconds)
+
+
+def _are_same(policy: Policy, other: Policy) -> bool:
+    """Return whether two policies of a learner are known to give the same advice."""
+    if policy is other:
+        return True
+    return policy.random is other.random and np.array_equal(policy.advice, other.advice)
