@@ -19,7 +19,8 @@ from numpy.random import Generator
 from counsel._arrays import check_rng, whole
 from counsel.learning.learner import Explorer, Learner, Runner
 from counsel.model.policy import Policy
-from counsel.planning.evaluate import evaluate
+from counsel.planning.backward import model_of
+from counsel.planning.evaluate import forward
 from counsel.planning.solve import solve
 from counsel.simulate.simulator import Simulator
 
@@ -159,7 +160,8 @@ class _Ledger:
     def __init__(
         self, simulator: Simulator, penalty: float, budget: float | None, after: Record | None
     ) -> None:
-        self._problem, self.penalty = simulator.problem, penalty
+        self._problem, self._model = simulator.problem, model_of(simulator.problem)
+        self.penalty = penalty
         price = penalty if budget is None else None
         self.best = solve(self._problem, penalty=price, budget=budget).penalised_value
         self.before = 0 if after is None else after.episode
@@ -170,7 +172,7 @@ class _Ledger:
     def evaluate(self, policy: Policy) -> tuple[float, float]:
         """Return the value gap of a policy and its expected pieces of advice."""
         if self._last is None or not _are_same(policy, self._last[0]):
-            evaluation = evaluate(self._problem, policy)
+            evaluation = forward(self._problem, self._model, policy)
             value = evaluation.value - self.penalty * evaluation.advice_count
             self._last = (policy, self.best - value, evaluation.advice_count)
         return self._last[1:]
