@@ -7,6 +7,7 @@ lists, which are faster to look up than arrays.
 
 import math
 from bisect import bisect
+from functools import cached_property
 from random import Random
 
 import numpy as np
@@ -17,49 +18,75 @@ from counsel._arrays import Floats, Ints
 
 
 class Game:
-    """One episode at a time, step by step, in a world without chance."""
+    """One episode at a time, step by step."""
 
     def __init__(self, problem: counsel.AdviceProblem, seed: int) -> None:
         self.horizon, self.start = problem.horizon, int(problem.mdp.start.argmax())
-        self.upto_sba = np.cumsum(chances(problem), axis=2)[:, :, :-1].tolist()
-        self.next_sa = next_states(problem).tolist()
+        laws = [chances(problem, h) for h in range(number_of_layers(problem))]
+        tables = [np.cumsum(law, axis=2)[:, :, :-1].tolist() for law in laws]
+        self.upto_hsba = tables if len(tables) > 1 else tables * self.horizon
+        self.is_sure = has_no_chance(problem)
+        if self.is_sure:
+            self.next_sa = next_states(problem).tolist()
+        else:
+            matrix = problem.mdp.kernel.to_dense()
+            self.upto_sat = np.cumsum(matrix, axis=2)[:, :, :-1].tolist()
         self.reward_sa = problem.mdp.reward[0].tolist()
         self.over_s = problem.mdp.over[0].tolist()
         self.random = Random(seed).random
 
-    def step(self, s: int, b: int) -> tuple[int, int]:
+    def step(self, h: int, s: int, b: int) -> tuple[int, int]:
         """Return what the person does, and where it leads."""
-        a = bisect(self.upto_sba[s][b], self.random())
-        return a, self.next_sa[s][a]
+        a = bisect(self.upto_hsba[h][s][b], self.random())
+        return a, self.next_sa[s][a] if self.is_sure else bisect(self.upto_sat[s][a], self.random())
+
+
+def number_of_layers(problem: counsel.AdviceProblem) -> int:
+    """Return 1 if the person is the same at every step, else the number of steps."""
+    return max(len(problem.human.policy), len(problem.human.adherence))
+
+
+def has_no_chance(problem: counsel.AdviceProblem) -> bool:
+    """Return whether every state and action has only one next state."""
+    return bool((np.diff(problem.mdp.kernel.indptr) == 1).all())
 
 
 def next_states(problem: counsel.AdviceProblem) -> Ints:
     """Return the only next state of each state and action."""
     kernel = problem.mdp.kernel
-    if (np.diff(kernel.indptr) != 1).any():
-        raise ValueError("there is chance in this world")
     return kernel.next_state[kernel.row[0]].astype(np.int64)
 
 
 class PlainUCBAD:
     """UCB-AD with the bound ``KL()``: backward induction, and bounds where something was seen."""
 
-    def __init__(self, problem: counsel.AdviceProblem, *, seed: int) -> None:
-        mdp, self.own = problem.mdp, np.array(problem.human.policy[0])
+    def __init__(self, problem: counsel.AdviceProblem, *, seed: int, penalty: float = 0.0) -> None:
+        self.penalty = penalty
+        mdp, layers = problem.mdp, number_of_layers(problem)
+        self.own = np.array(problem.policy[:layers])
         self.reward, self.over, self.horizon = np.array(mdp.reward[0]), mdp.over[0], mdp.horizon
-        self.rng = np.random.default_rng(seed)
-        self.sure = bool((np.diff(mdp.kernel.indptr) == 1).all())
-        if self.sure:
-            self.next, self.game = next_states(problem), Game(problem, seed)
+        self.rng, self.seed, self.problem = np.random.default_rng(seed), seed, problem
+        self.is_sure = has_no_chance(problem)
+        if self.is_sure:
+            self.next = next_states(problem)
         else:
             self.matrix = mdp.kernel.to_sparse()
-            S, A = self.own.shape
-            silent = counsel.Policy.never(horizon=mdp.horizon, n_states=S, n_actions=A)
-            self.vectors = Vectors(problem, silent)
         self.given, self.matched = np.zeros(self.own.shape), np.zeros(self.own.shape)
         self.upper = np.ones(self.own.shape)
         self.moot = self.own >= 1.0  # advice that changes nothing
         self.changed, self.episode, self.power = np.zeros(self.own.shape, bool), 0, 0
+
+    @cached_property
+    def game(self) -> Game:
+        """Single episodes."""
+        return Game(self.problem, self.seed)
+
+    @cached_property
+    def vectors(self) -> Vectors:
+        """Many episodes at once, where the person is the same at every step."""
+        _, S, A = self.own.shape
+        silent = counsel.Policy.never(horizon=self.horizon, n_states=S, n_actions=A)
+        return Vectors(self.problem, silent)
 
     def bound(self) -> None:
         """Find the largest θ with n kl(k / n, θ) ≤ log(1 + t), by halving, where it has changed."""
@@ -81,31 +108,31 @@ class PlainUCBAD:
     def plan(self) -> tuple[Ints, Floats]:
         """Return the advice [h, s], and what it is hoped to be worth in each state."""
         self.bound()
-        S, A = self.own.shape
+        L, S, A = self.own.shape
         rest = np.where(self.moot, 1.0, 1.0 - self.own)
         lift = np.where(self.moot, 0.0, np.maximum((self.upper - self.own) / rest, 0.0))
         advice, V, each = np.empty((self.horizon, S), np.int64), np.zeros(S), np.arange(S)
         for h in reversed(range(self.horizon)):
-            onward = V[self.next] if self.sure else (self.matrix @ V).reshape(S, A)
-            Q = self.reward + onward
-            silent = np.einsum("sa,sa->s", self.own, Q)
-            gain = lift * (Q - silent[:, None])
+            onward = V[self.next] if self.is_sure else (self.matrix @ V).reshape(S, A)
+            Q, layer = self.reward + onward, h % L
+            silent = np.einsum("sa,sa->s", self.own[layer], Q)
+            gain = lift[layer] * (Q - silent[:, None])
             b = gain.argmax(axis=1)
-            top = gain[each, b]
+            top = gain[each, b] - self.penalty
             advice[h] = np.where(top > 0, b, A)
             V = np.where(self.over, 0.0, silent + np.maximum(top, 0.0))
         return advice, V
 
     def play(self, advice: Ints) -> None:
         """Play one episode and count matches."""
-        game, s, A = self.game, self.game.start, self.own.shape[1]
+        game, s, (L, _, A) = self.game, self.game.start, self.own.shape
         for h in range(self.horizon):
             b = int(advice[h, s])
-            a, t = game.step(s, b)
-            if b < A and not self.moot[s, b]:
-                self.given[s, b] += 1
-                self.matched[s, b] += a == b
-                self.changed[s, b] = True
+            a, t = game.step(h, s, b)
+            if b < A and not self.moot[h % L, s, b]:
+                self.given[h % L, s, b] += 1
+                self.matched[h % L, s, b] += a == b
+                self.changed[h % L, s, b] = True
             s = t
             if game.over_s[s]:
                 break
@@ -113,7 +140,7 @@ class PlainUCBAD:
 
     def play_many(self, advice: Ints, episodes: int) -> None:
         """Play many episodes and count matches."""
-        S, A = self.own.shape
+        _, S, A = self.own.shape
         self.vectors.advice_hs = advice
         for _, move in self.vectors.steps(episodes, self.rng):
             said = move.advice < A
@@ -121,8 +148,8 @@ class PlainUCBAD:
             hit = move.action[said] == move.advice[said]
             counted = ~self.moot.reshape(-1)[cell]
             cell, hit = cell[counted], hit[counted]
-            self.given += np.bincount(cell, minlength=S * A).reshape(S, A)
-            self.matched += np.bincount(cell[hit], minlength=S * A).reshape(S, A)
+            self.given[0] += np.bincount(cell, minlength=S * A).reshape(S, A)
+            self.matched[0] += np.bincount(cell[hit], minlength=S * A).reshape(S, A)
             self.changed.reshape(-1)[cell] = True
         self.episode += episodes
 
@@ -170,7 +197,7 @@ class PlainRFE:
             top = max(value)
             tied = [b for b, number in enumerate(value) if number == top]
             b = tied[0] if len(tied) == 1 else tied[int(random() * len(tied))]
-            _, t = game.step(s, b)
+            _, t = game.step(h, s, b)
             visits[b] += 1
             self.counts[h, s, b, t] += 1
             s = t
@@ -248,7 +275,7 @@ class PlainQLearning:
             top = max(Q)
             tied = [b for b, number in enumerate(Q) if number == top]
             b = tied[0] if len(tied) == 1 else tied[int(game.random() * len(tied))]
-            _, t = game.step(s, b)
+            _, t = game.step(h, s, b)
             over = game.over_s[t]
             onward = (H - h - 1) * self.rest if over else self.V[h + 1][t]
             self.visits[h][s][b] += 1
@@ -267,13 +294,15 @@ class PlainQLearning:
         return int(np.array(self.visits).sum())
 
 
-def regret(problem: counsel.AdviceProblem, policies: list[Ints]) -> float:
-    """Return the sum of the value gaps of the policies that were played, one an episode."""
-    best, total, judged = counsel.solve(problem).value, 0.0, dict[bytes, float]()
+def regret(problem: counsel.AdviceProblem, policies: list[Ints], *, penalty: float = 0.0) -> float:
+    """Return the sum of the value gaps of the policies that were played, one per episode."""
+    best, judged = counsel.solve(problem, penalty=penalty).penalised_value, dict[bytes, float]()
+    total = 0.0
     for advice in policies:
         key = advice.tobytes()
         if key not in judged:
             policy = counsel.Policy(advice, n_actions=problem.n_actions)
-            judged[key] = best - counsel.evaluate(problem, policy).value
+            worth = counsel.evaluate(problem, policy)
+            judged[key] = best - (worth.value - penalty * worth.advice_count)
         total += judged[key]
     return total

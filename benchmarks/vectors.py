@@ -91,9 +91,9 @@ class Vectors:
         return list(self.steps(episodes, rng))
 
 
-def chances(problem: counsel.AdviceProblem) -> Floats:
-    """Return P(a | s, b), silence last, by equation 1 of the paper: one table for all steps."""
-    own, theta = problem.human.policy[0], problem.human.adherence[0]
+def chances(problem: counsel.AdviceProblem, step: int = 0) -> Floats:
+    """Return P(a | s, b) at a step, silence last, by equation 1 of the paper."""
+    own, theta = problem.policy[step], problem.adherence[step]
     S, A = own.shape
     table = np.empty((S, A + 1, A))
     table[:, A] = own

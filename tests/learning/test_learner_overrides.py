@@ -15,7 +15,7 @@ BASELINES = (EULER, UCBVI, QLearning, RFExpress, UCFH, UCCFH, Fixed)
 
 
 SMALL = "flappy-bird-budget/greedy"
-"""A world in which few cells can occur, so that UCB-AD has a compiled loop."""
+"""A world small enough for the compiled loop of UCB-AD."""
 
 
 def rng(seed=0):

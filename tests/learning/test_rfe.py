@@ -78,6 +78,22 @@ def test_the_recursions_are_those_of_the_equation(seed):
 
 
 @each_seed(range(12))
+def test_transitions_are_counted_one_episode_at_a_time_as_all_at_once(seed):
+    problem, rng = adapt(draw(seed, most=(5, 3, 4))), np.random.default_rng(seed)
+    policy, simulator = counsel.solve(problem).policy, counsel.Simulator(problem)
+    batches = [simulator.play(policy, episodes=size, rng=rng) for size in (1, 1, 1, 3, 1, 40, 1, 1)]
+    learner = RFE(problem.shape, rng=rng)
+    H, S, A = problem.policy.shape
+    expected = np.zeros((H, S, A + 1, S), dtype=int)
+    for batch in batches:
+        learner.update(batch)
+        np.add.at(expected, (batch.step, batch.state, batch.advice, batch.next_state), 1)
+        np.testing.assert_array_equal(tables(learner)[1], expected)
+        assert (np.diff(learner._key) > 0).all()
+        np.testing.assert_array_equal(learner._rows.times, learner._times)
+
+
+@each_seed(range(12))
 def test_it_counts_what_happens_and_never_gives_advice_that_is_not_allowed(seed):
     problem = adapt(draw(seed, most=(5, 3, 4)))
     learner = explored(problem, episodes=300, seed=seed)

@@ -98,7 +98,7 @@ def test_a_valid_bound_promises_at_least_the_optimum_in_every_episode(bound, per
     best = counsel.solve(problem).value
     for _ in range(200):
         policy = learner.policy
-        promised = float(learner.matches.plan.V_c2[0, 0])
+        promised = float(learner.matches.plan.cells.V_c2[0, 0])
         assert promised >= best - 1e-9
         learner.update(simulator.play(policy, episodes=10, rng=rng))
 
@@ -180,14 +180,53 @@ def test_random_problems_are_learnt(seed):
     assert worth >= counsel.solve(problem).value - 0.05 * max(1.0, problem.mdp.reward_size)
 
 
-def test_worlds_where_most_cells_occur_are_planned_whole():
-    problem = make("night-shift")
-    learner = UCBAD(problem.without_adherence())
-    assert isinstance(learner.matches.plan, LargePlan)
-    rng = np.random.default_rng(0)
-    records = list(learn(learner, counsel.Simulator(problem), episodes=3000, every=50, rng=rng))
-    assert records[-1].value_gap < 0.02
-    assert isinstance(UCBAD(make("flappy-bird/safe").without_adherence()).matches.plan, SmallPlan)
+def test_large_worlds_are_planned_on_shared_rows_and_small_ones_cell_by_cell():
+    kinds = {
+        "car-driving/myopic": LargePlan,
+        "night-shift": SmallPlan,
+        "flappy-bird/safe": SmallPlan,
+    }
+    for world, kind in kinds.items():
+        learner = UCBAD(make(world).without_adherence())
+        assert isinstance(learner.matches.plan, kind)
+        assert learner.can_run == (kind is SmallPlan)
+
+
+def test_advice_is_planned_also_where_a_small_world_does_not_get():
+    # The patient is stable at first, but who asks about another state is answered.
+    learner = UCBAD(make("night-shift").without_adherence())
+    assert learner.policy.advice[0].tolist() == [0, 1, 2, 2]
+
+
+@pytest.mark.parametrize("world", ["night-shift", "ward"])
+@pytest.mark.parametrize("bound", BOUNDS, ids=str)
+@each("options", [{}, {"penalty": 0.05, "groups": [0, 1, 2]}])
+def test_in_small_worlds_the_compiled_loop_is_the_plain_one_to_the_last_bit(world, bound, options):
+    problem = make(world)
+    slow, fast = (UCBAD(problem.without_adherence(), bound=bound, **options) for _ in range(2))
+    gaps = plainly(slow, problem, episodes=300, every=1, seed=4)
+    records = compiled(fast, problem, episodes=300, every=1, seed=4)
+    assert [record.value_gap for record in records] == gaps.tolist()
+    assert [record.regret for record in records] == np.maximum(gaps, 0.0).cumsum().tolist()
+    for name in ("given", "matched"):
+        np.testing.assert_array_equal(getattr(slow, name), getattr(fast, name))
+    np.testing.assert_array_equal(slow.policy.advice, fast.policy.advice)
+
+
+@each_seed(range(30))
+def test_the_compiled_loop_is_the_plain_one_in_drawn_worlds(seed):
+    problem = adapt(draw(seed, most=(5, 5, 4)))
+    try:
+        slow, fast = (UCBAD(problem.without_adherence()) for _ in range(2))
+    except counsel.CounselError:
+        return  # this person does the same whatever is advised
+    every = 1 + seed % 3
+    gaps = plainly(slow, problem, episodes=60, every=every, seed=seed)
+    records = compiled(fast, problem, episodes=60, every=every, seed=seed)
+    np.testing.assert_allclose([r.value_gap for r in records], gaps[every - 1 :: every], atol=1e-9)
+    for name in ("given", "matched"):
+        np.testing.assert_array_equal(getattr(slow, name), getattr(fast, name))
+    np.testing.assert_array_equal(slow.policy.advice, fast.policy.advice)
 
 
 def test_an_unknown_schedule_or_groups_of_another_shape_are_refused():

@@ -116,9 +116,9 @@ def test_a_numba_function_may_depend_on_the_level():
 
 
 def test_a_numba_function_learns_where_there_is_no_compiled_loop():
-    own, last = run(OwnBonus(compiled=True), "night-shift")
+    own, last = run(OwnBonus(compiled=True), "night-shift", budget=2.0)
     assert not own.can_run
-    assert_same(((own, last), run(PaperBonus(), "night-shift")))
+    assert_same(((own, last), run(PaperBonus(), "night-shift", budget=2.0)))
 
 
 @pytest.mark.parametrize("bound", BOUNDS, ids=str)

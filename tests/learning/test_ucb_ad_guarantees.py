@@ -14,7 +14,6 @@ import pytest
 import counsel
 from counsel.estimate.bounds import KL, Theory, interval
 from counsel.learning.learn import learn
-from counsel.learning.replanning import SmallPlan
 from counsel.learning.rfe import RFE
 from counsel.learning.thompson import Thompson
 from counsel.learning.ucb_ad import UCBAD
@@ -65,10 +64,8 @@ def truth_of(learner, problem):
 
 def promise_of(learner):
     """The value that the learner's plan promises."""
-    plan = learner.matches.plan
-    if isinstance(plan, SmallPlan):
-        return float(plan.world.start @ plan.V_c2[:-1, 0])
-    return float(learner.setting.mdp.start @ plan.V_hs[0])
+    plan = learner.matches.plan.cells
+    return float(plan.world.start @ plan.V_c2[:-1, 0])
 
 
 def follow(learner, problem, *, updates, every, seed):

@@ -1,7 +1,7 @@
 """Compiled loops of learners of adherence, whose advice may change with every episode.
 
 ``ucb_episodes`` plays the world and the learner in turn. The learner's part reads what it saw and
-what it was built with; only the world's part and the value gap read the truth.
+what it was built with; only the world's part reads the truth.
 """
 
 from collections.abc import Callable
@@ -14,8 +14,7 @@ from counsel._arrays import Bools, Floats, Ints
 from counsel._jit import as_int64, kernel, rebuilt
 from counsel.estimate._bound_kernels import KL_LEVEL, Rule, upper_bound
 from counsel.model._kernels import layer_of
-from counsel.planning._cell_kernels import CellWorld, plan_cells, value_cells
-from counsel.planning._choice_kernels import Aim
+from counsel.planning._cell_kernels import CellPlan, replan_cells
 from counsel.simulate._episode_kernels import Scene, draw_action, draw_row, draw_start
 
 CUSTOM = Rule(KL_LEVEL, 0.0, 0.0)
@@ -53,28 +52,6 @@ class Belief(NamedTuple):
     matched: Ints
     upper: Floats
     dirty: Bools
-
-
-class GroundTruth(NamedTuple):
-    """The true lifts and the best value, read only to compute the value gap of a policy."""
-
-    lift_ca: Floats
-    best: float
-    penalty: float
-
-
-class CellPlan(NamedTuple):
-    """The learner's plan over cells, its working space, and its advice by step and state."""
-
-    world: CellWorld
-    aim: Aim
-    pull_ca: Floats
-    V_c2: Floats
-    q_2a: Floats
-    advice_c: Ints
-    step_c: Ints
-    state_c: Ints
-    advice_hs: Ints
 
 
 @kernel
@@ -120,16 +97,6 @@ def set_all(rule: Rule, groups: Groups, belief: Belief, level: float, pull: Floa
 
 
 @kernel
-def replan(plan: CellPlan) -> bool:
-    """Plan, and lay the advice out by state; return whether it has changed."""
-    changed = plan_cells(plan.world, plan.aim, plan.pull_ca, plan.V_c2, plan.q_2a, plan.advice_c)
-    if changed:
-        for c in range(plan.advice_c.size):
-            plan.advice_hs[plan.step_c[c], plan.state_c[c]] = plan.advice_c[c]
-    return changed
-
-
-@kernel
 def ucb_episodes(
     scene: Scene,
     u_nw: Floats,
@@ -137,19 +104,16 @@ def ucb_episodes(
     groups: Groups,
     belief: Belief,
     plan: CellPlan,
-    truth: GroundTruth,
     clock: Ints,
     every: int,
-    gap_n: Floats,
-    pieces_n: Floats,
-) -> None:
-    """Play episodes; after every ``every``, bound what was seen by then and plan again.
+    first: int,
+) -> int:
+    """Play episodes from ``first`` on; after every ``every``, bound what was seen and plan again.
 
+    Returns the first episode whose advice is new, before it is played, or the number of episodes.
     ``clock`` holds the episodes so far, what is due, and the last power of two. Due is nothing (0),
     or a plan and the bounds of the bins where something was seen, which ``dirty`` marks (1), or a
     plan and all bounds (2).
-    ``gap_n`` and ``pieces_n`` are what the policy of each episode, the one it began with, falls
-    short and says; on entry their first numbers hold the last known values.
     """
     H = plan.advice_hs.shape[0]
     A = scene.person_lsc.shape[2] // 2
@@ -159,9 +123,8 @@ def ucb_episodes(
         if listed[i]:
             dirty[n_dirty] = i
             n_dirty += 1
-    pull, true_c2 = plan.pull_ca.reshape(-1), np.empty_like(plan.V_c2)
-    gap, pieces = gap_n[0], pieces_n[0]
-    for n in range(u_nw.shape[0]):
+    pull = plan.pull_ca.reshape(-1)
+    for n in range(first, u_nw.shape[0]):
         if clock[1] and clock[0] % every == 0:
             level = np.log1p(float(clock[2]))
             if clock[1] == 2:
@@ -172,12 +135,8 @@ def ucb_episodes(
                 if clock[1] == 1 and set_bin(rule, groups, belief, i, level):
                     set_group(groups, belief, groups.group_of_bin[i], pull)
             n_dirty, clock[1] = 0, 0
-            if replan(plan):
-                value, pieces = value_cells(
-                    plan.world, truth.lift_ca, plan.advice_c, true_c2, plan.q_2a
-                )
-                gap = truth.best - (value - truth.penalty * pieces)
-        gap_n[n], pieces_n[n] = gap, pieces
+            if replan_cells(plan):
+                return n
         s = draw_start(scene, u_nw[n, 1])
         for h in range(H):
             b = plan.advice_hs[h, s]
@@ -203,6 +162,7 @@ def ucb_episodes(
             clock[2] = clock[0]
             if rule.kind == KL_LEVEL:
                 clock[1] = 2
+    return int(u_nw.shape[0])
 
 
 @lru_cache(maxsize=8)

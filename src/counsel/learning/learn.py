@@ -19,7 +19,8 @@ from numpy.random import Generator
 from counsel._arrays import check_rng, whole
 from counsel.learning.learner import Explorer, Learner, Runner
 from counsel.model.policy import Policy
-from counsel.planning.evaluate import evaluate
+from counsel.planning.evaluate import forward
+from counsel.planning.prepared_problem import model_of
 from counsel.planning.solve import solve
 from counsel.simulate.simulator import Simulator
 
@@ -134,13 +135,14 @@ def learn(  # noqa: PLR0913 (who, where, how long, how often, and chance)
             yield ledger.record(first + size, float(gaps[-1]), float(counts[-1]))
         return
     played, shown = 0, 0
+    explorer = learner if isinstance(learner, Explorer) else None
     block = max(1, ledger.before) if every == DOUBLING else int(every)
     while played < episodes:
         size = min(block, episodes - played)
         policy = learner.policy
         gap, pieces = ledger.evaluate(policy)
-        if isinstance(learner, Explorer):
-            learner.explore(simulator, episodes=size, rng=rng)
+        if explorer is not None:
+            explorer.explore(simulator, episodes=size, rng=rng)
         else:
             learner.update(simulator.play(policy, episodes=size, rng=rng))
         played += size
@@ -158,7 +160,8 @@ class _Ledger:
     def __init__(
         self, simulator: Simulator, penalty: float, budget: float | None, after: Record | None
     ) -> None:
-        self._problem, self.penalty = simulator.problem, penalty
+        self._problem, self._model = simulator.problem, model_of(simulator.problem)
+        self.penalty = penalty
         price = penalty if budget is None else None
         self.best = solve(self._problem, penalty=price, budget=budget).penalised_value
         self.before = 0 if after is None else after.episode
@@ -168,8 +171,8 @@ class _Ledger:
 
     def evaluate(self, policy: Policy) -> tuple[float, float]:
         """Return the value gap of a policy and its expected pieces of advice."""
-        if self._last is None or self._last[0] is not policy:
-            evaluation = evaluate(self._problem, policy)
+        if self._last is None or not _are_same(policy, self._last[0]):
+            evaluation = forward(self._problem, self._model, policy)
             value = evaluation.value - self.penalty * evaluation.advice_count
             self._last = (policy, self.best - value, evaluation.advice_count)
         return self._last[1:]
@@ -178,3 +181,10 @@ class _Ledger:
         """Return the record after so many episodes."""
         seconds = time.perf_counter() - self._begin
         return Record(self.before + episode, gap, self.regret, pieces, seconds)
+
+
+def _are_same(policy: Policy, other: Policy) -> bool:
+    """Return whether two policies of a learner are known to give the same advice."""
+    if policy is other:
+        return True
+    return policy.random is other.random and np.array_equal(policy.advice, other.advice)

@@ -1,9 +1,10 @@
 """Plans that are made again and again as the bounds of adherence change.
 
 A plan holds ``pull``, the lift of every piece of advice that may be given and moves the person, NaN
-elsewhere; its owner changes these lifts and asks for advice. Where few cells can occur, as on a map
-crossed from left to right, ``SmallPlan`` plans only those. Otherwise ``LargePlan`` plans all cells
-on the world's shared rows. ``TwoSidedPlan`` plans for the better end of an interval of each lift.
+elsewhere; its owner changes these lifts and asks for advice. ``SmallPlan`` plans cells one by one
+and again only where something has changed: the cells that can occur where these are few, as on a
+map crossed from left to right, or all cells of a small world. ``LargePlan`` plans all cells on the
+world's shared rows. ``TwoSidedPlan`` plans for the better end of an interval of each lift.
 """
 
 from dataclasses import replace
@@ -14,18 +15,17 @@ from numpy.typing import NDArray
 
 from counsel._arrays import Floats, layers, one_type, unlayered
 from counsel.errors import CounselError
-from counsel.learning._adherence_kernels import CellPlan
 from counsel.model.human import Human
 from counsel.model.mdp import MDP
 from counsel.model.policy import Advice, Policy
 from counsel.model.problem import AdviceProblem
 from counsel.planning._backward_kernels import plan_back
-from counsel.planning._cell_kernels import plan_cells
+from counsel.planning._cell_kernels import CellPlan, replan_cells, value_cells
 from counsel.planning.backward import Planner
 from counsel.planning.constraints import Constraints
 from counsel.planning.evaluate import evaluate
 from counsel.planning.prepared_problem import prepare
-from counsel.planning.reachable_cells import Cells, cell_world
+from counsel.planning.reachable_cells import Cells, all_cells, cell_world
 from counsel.planning.solve import solve
 
 _T = TypeVar("_T", bound=np.generic)
@@ -57,8 +57,9 @@ class AdvicePlan(Protocol):
     def advise(self) -> Advice:
         """Plan; return the advice [h, s]. Cells that cannot occur stay silent."""
 
-    def cell_plan(self) -> CellPlan | None:
-        """Return the arrays of the plan for compiled loops; None where all cells are planned."""
+    @property
+    def cells(self) -> CellPlan | None:
+        """The arrays of the plan for compiled loops; None if the world is too large for them."""
 
 
 def plan_for(mdp: MDP, own_lsa: Floats, *, penalty: float) -> AdvicePlan:
@@ -67,9 +68,10 @@ def plan_for(mdp: MDP, own_lsa: Floats, *, penalty: float) -> AdvicePlan:
     person = Human(own_lsa[0], 1.0) if stationary else Human(own_lsa, np.ones(own_lsa.shape))
     problem = AdviceProblem(mdp, person)
     planner = Planner(problem, Constraints.read(problem), threads=1, search=True)
-    if planner.part.cells is None:
+    cells = planner.part.cells or all_cells(mdp)
+    if cells is None:
         return LargePlan(planner, penalty=penalty)
-    return SmallPlan(problem, planner.part.cells, penalty=penalty)
+    return SmallPlan(problem, cells, penalty=penalty)
 
 
 def within_budget(plan: AdvicePlan, mdp: MDP, own_lsa: Floats, budget: float) -> Policy:
@@ -87,66 +89,71 @@ def silence_unexpected(problem: AdviceProblem, policy: Policy) -> Policy:
 
 
 class SmallPlan:
-    """A plan of the cells that can occur."""
+    """A plan of cells; after a change only the cells that it affects are planned again."""
 
     push = None
 
     def __init__(self, problem: AdviceProblem, cells: Cells, *, penalty: float) -> None:
-        self.cells = cells
-        self.world = cell_world(problem.mdp, problem.policy, cells)
-        self.aim = prepare(problem).penalised(np.array([penalty]))
-        C, A = self.world.own_ca.shape
-        moves = self.world.allowed_ca & (problem.lift[cells.step, cells.states] != 0.0)
-        self.pull_ca = np.where(moves, 1.0, np.nan)
-        self.V_c2, self.q_2a = np.empty((C + 1, 2)), np.empty((2, A))
-        self.advice_c: Advice = np.full(C, A, dtype=np.int16)
-        self.shape = problem.policy.shape
+        H, S, A = problem.policy.shape
+        world = cell_world(problem.mdp, problem.policy, cells)
+        moves = world.allowed_ca & (problem.lift[cells.step, cells.states] != 0.0)
+        self.cells = CellPlan(
+            world=world,
+            aim=prepare(problem).penalised(np.array([penalty])),
+            pull_ca=np.where(moves, 1.0, np.nan),
+            planned_ca=np.full(moves.shape, np.nan),
+            stale_c=np.ones(len(moves), dtype=np.bool_),
+            V_c2=np.zeros((len(moves) + 1, 2)),
+            q_2a=np.empty((2, A)),
+            step_c=cells.step,
+            state_c=cells.states,
+            advice_hs=np.full((H, S), A, dtype=np.int16),
+        )
 
     @property
     def pull(self) -> Floats:
-        return self.pull_ca.reshape(-1)
+        return self.cells.pull_ca.reshape(-1)
 
     def aligned(self, table_lsa: NDArray[_T]) -> NDArray[_T]:
-        step = self.cells.step if len(table_lsa) > 1 else 0
-        chosen: NDArray[_T] = table_lsa[step, self.cells.states]
+        step = self.cells.step_c if len(table_lsa) > 1 else 0
+        chosen: NDArray[_T] = table_lsa[step, self.cells.state_c]
         return chosen.reshape(-1)
 
     def lifts(self) -> Floats:
-        lift = np.zeros(self.shape)
-        lift[self.cells.step, self.cells.states] = np.nan_to_num(self.pull_ca)
+        H, S = self.cells.advice_hs.shape
+        lift = np.zeros((H, S, self.cells.pull_ca.shape[1]))
+        lift[self.cells.step_c, self.cells.state_c] = np.nan_to_num(self.cells.pull_ca)
         return lift
 
     def set_rewards(self, reward_lsa: Floats) -> None:
-        self.world.reward_ca[:] = self.aligned(reward_lsa).reshape(self.world.reward_ca.shape)
+        reward_ca = self.cells.world.reward_ca
+        reward_ca[:] = self.aligned(reward_lsa).reshape(reward_ca.shape)
+        self.cells.stale_c[:] = True
 
     def advise(self) -> Advice:
-        plan_cells(self.world, self.aim, self.pull_ca, self.V_c2, self.q_2a, self.advice_c)
-        return self._advice_table()
+        replan_cells(self.cells)
+        return np.array(self.cells.advice_hs)
 
-    def _advice_table(self) -> Advice:
-        H, S, A = self.shape
-        advice: Advice = np.full((H, S), A, dtype=np.int16)
-        advice[self.cells.step, self.cells.states] = self.advice_c
-        return advice
 
-    def cell_plan(self) -> CellPlan:
-        return CellPlan(
-            world=self.world,
-            aim=self.aim,
-            pull_ca=self.pull_ca,
-            V_c2=self.V_c2,
-            q_2a=self.q_2a,
-            advice_c=self.advice_c,
-            step_c=self.cells.step,
-            state_c=self.cells.states,
-            advice_hs=self._advice_table(),
-        )
+def value_of(plan: CellPlan, problem: AdviceProblem) -> tuple[float, float]:
+    """Return the expected reward and pieces of the planned advice for the truth.
+
+    Where few cells can occur only they are evaluated, which is faster than ``evaluate``.
+    """
+    C, A = plan.pull_ca.shape
+    if plan.advice_hs.size > C:
+        lift_ca = problem.lift[plan.step_c, plan.state_c]
+        return value_cells(plan, np.ascontiguousarray(lift_ca))
+    advice: Advice = np.array(plan.advice_hs, dtype=np.int16)
+    evaluation = evaluate(problem, Policy.trusted(advice, n_actions=A))
+    return evaluation.value, evaluation.advice_count
 
 
 class LargePlan:
-    """A plan of all cells."""
+    """A plan of all cells on the world's shared rows."""
 
     push = None
+    cells = None
 
     def __init__(self, planner: Planner, *, penalty: float) -> None:
         self.planner = planner
@@ -180,9 +187,6 @@ class LargePlan:
         plan_back(arrays, self.aim, start, self.V_hs, advice, False)  # noqa: FBT003 (a kernel)
         return advice
 
-    def cell_plan(self) -> None:
-        return None
-
 
 class TwoSidedPlan:
     """A plan for the better end of each interval of lifts: Q^M is linear in the lift.
@@ -193,6 +197,8 @@ class TwoSidedPlan:
     repels. The habit belongs to the second: a lower end may be far below 0, and ``gain`` keeps its
     digits where the action advised is almost certain.
     """
+
+    cells = None
 
     def __init__(self, mdp: MDP, own_lsa: Floats, *, penalty: float) -> None:
         own = np.concatenate((np.zeros(own_lsa.shape), own_lsa), axis=2)
@@ -217,9 +223,6 @@ class TwoSidedPlan:
         pulls[:, :A], pulls[:, A:] = self.pull.reshape(-1, A), self.push.reshape(-1, A)
         advice = self.within.advise()
         return np.where(advice == 2 * A, A, advice % A).astype(np.int16)
-
-    def cell_plan(self) -> None:
-        return None
 
 
 def _double_actions(mdp: MDP) -> MDP:

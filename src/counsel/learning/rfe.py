@@ -170,12 +170,15 @@ class RFE(RewardFreeLearner):
 
     def _count_transitions(self, key: Ints) -> None:
         """Count transitions, numbered row · S + next state, and keep them sorted."""
-        fresh, times = np.unique(key, return_counts=True)
-        both = np.concatenate((self._key, fresh))
-        self._key, where = np.unique(both, return_inverse=True)
-        counts = np.concatenate((self._times, times))
-        self._times = np.bincount(where, counts, minlength=self._key.size).astype(np.int64)
-        self._rows = _sort_by_row(self._key, self._times, self.shape.n_states)
+        seen, times = np.unique(key, return_counts=True)
+        place = np.searchsorted(self._key, seen)
+        is_new = np.searchsorted(self._key, seen, side="right") == place
+        if is_new.any():
+            self._key = np.insert(self._key, place[is_new], seen[is_new])
+            self._times = np.insert(self._times, place[is_new], 0)
+            self._rows = _sort_by_row(self._key, self._times, self.shape.n_states)
+            place = np.searchsorted(self._key, seen)
+        self._times[place] += times
 
     @property
     def uncertainty(self) -> float:

@@ -28,14 +28,14 @@ from counsel._jit import is_compiled
 from counsel.errors import CounselError
 from counsel.estimate._bound_kernels import Rule
 from counsel.estimate.bounds import KL, Bound, GroupBounds, level_at
-from counsel.learning._adherence_kernels import CUSTOM, GroundTruth, ucb_episodes, ucb_episodes_with
+from counsel.learning._adherence_kernels import CUSTOM, ucb_episodes, ucb_episodes_with
 from counsel.learning.adherence_learner import AdherenceLearner
 from counsel.learning.arguments import shared_parameters
 from counsel.learning.learner import LIVE, Runner, documented_by, is_overridden
 from counsel.learning.optimistic_rewards import OptimisticRewards
+from counsel.learning.replanning import value_of
 from counsel.model.mdp import MDP
 from counsel.model.problem import Setting
-from counsel.planning._cell_kernels import value_cells
 from counsel.simulate.simulator import Simulator
 
 
@@ -144,15 +144,15 @@ class UCBAD(AdherenceLearner):
     def can_run(self) -> bool:
         """Whether ``run`` can be used.
 
-        Few cells can occur, there is no budget, rewards are known, the bound is built in or a Numba
-        function, and no method that the loop stands for is overridden.
+        The cells fit into memory, there is no budget, rewards are known, the bound is built in or a
+        Numba function, and no method that the loop stands for is overridden.
         """
         return self._loop() is not None
 
     def _loop(self) -> Any:  # noqa: ANN401 (a compiled function)
         """Return the compiled loop; None if it cannot be used."""
         replaced = ("believe", "carry", "count", "world", "policy", "update", *LIVE)
-        is_small = self.matches.plan.cell_plan() is not None
+        is_small = self.matches.plan.cells is not None
         is_plain = self.budget is None and self.rewards is None
         if not (is_small and is_plain) or is_overridden(self, UCBAD, *replaced):
             return None
@@ -164,32 +164,28 @@ class UCBAD(AdherenceLearner):
     def run(
         self, simulator: Simulator, *, best: float, episodes: int, every: int, rng: Generator
     ) -> tuple[Floats, Floats]:
-        policy, loop = self.policy, self._loop()
-        plan = self.matches.plan.cell_plan()
+        loop, plan = self._loop(), self.matches.plan.cells
         if loop is None or plan is None:
             raise CounselError("this learner has no compiled loop here; use learn")
-        plan = plan._replace(advice_hs=np.array(policy.advice))
-        lift = simulator.problem.lift[plan.step_c, plan.state_c]
-        truth = GroundTruth(np.ascontiguousarray(lift), best, self.penalty)
-        value, pieces = value_cells(
-            plan.world, truth.lift_ca, plan.advice_c, np.empty_like(plan.V_c2), plan.q_2a
-        )
-        gap = truth.best - (value - truth.penalty * pieces)
+        self.policy  # noqa: B018 (makes the plan of the first episode)
         power = 2 ** (self.episode.bit_length() - 1) if self.episode else 0
         clock = np.array([self.episode, 0, power])
         rule = self._bounds.rule if isinstance(self._bounds.rule, Rule) else CUSTOM
-        learner = (rule, self.matches.groups, self.matches.belief, plan, truth, clock, every)
-        gaps, counts = [], []
+        learner = (rule, self.matches.groups, self.matches.belief, plan, clock, every)
+        gaps, counts, played = np.empty(episodes), np.empty(episodes), 0
+        value, pieces = value_of(plan, simulator.problem)
         for u_nw in simulator.batches(episodes, rng):
-            gap_n, pieces_n = np.empty(len(u_nw)), np.empty(len(u_nw))
-            gap_n[0], pieces_n[0] = gap, pieces
-            loop(simulator.scene, u_nw, *learner, gap_n, pieces_n)
-            gap, pieces = gap_n[-1], pieces_n[-1]
-            gaps.append(gap_n)
-            counts.append(pieces_n)
+            end = 0
+            while end < len(u_nw):
+                first, end = end, loop(simulator.scene, u_nw, *learner, end)
+                block = slice(played + first, played + end)
+                gaps[block], counts[block] = best - (value - self.penalty * pieces), pieces
+                if end < len(u_nw):
+                    value, pieces = value_of(plan, simulator.problem)
+            played += end
         self.matches.belief.dirty[:] = False
         self.episode, self._due = int(clock[0]), True
-        return np.concatenate(gaps), np.concatenate(counts)
+        return gaps, counts
 
     @property
     def rejected(self) -> Ints:

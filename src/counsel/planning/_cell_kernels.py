@@ -1,4 +1,4 @@
-"""Compiled plans over the cells that can occur, for callers that plan repeatedly.
+"""Compiled plans over cells, a step and a state each, for callers that plan repeatedly.
 
 Cells are numbered through all steps, so that the successors of a cell have larger numbers; the last
 number means after the end. The rules are those of ``choose`` in ``_backward_kernels.py``.
@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from counsel._arrays import Bools, Floats, Ints
-from counsel._jit import kernel
+from counsel._jit import inlined, kernel
 from counsel.planning._choice_kernels import TIE, Aim, break_tie
 from counsel.planning._gain_kernels import gain
 
@@ -18,7 +18,9 @@ class CellWorld(NamedTuple):
     """A world and a person's own policy over cells c.
 
     The successors of action a in cell c are entries ``first[c·A + a]`` to ``first[c·A + a + 1]`` of
-    ``cell`` and ``probability``. ``start`` is the probability of each cell at the first step.
+    ``cell`` and ``probability``; its predecessors are entries ``first_before[c]`` to
+    ``first_before[c + 1]`` of ``before``. ``start`` is the probability of each cell at the first
+    step.
     """
 
     own_ca: Floats
@@ -27,10 +29,12 @@ class CellWorld(NamedTuple):
     first: Ints
     cell: Ints
     probability: Floats
+    first_before: Ints
+    before: Ints
     start: Floats
 
 
-@kernel
+@inlined
 def look_ahead(
     world: CellWorld, c: int, V_c2: Floats, weights: tuple[float, float], q_2a: Floats
 ) -> tuple[float, float]:
@@ -51,16 +55,48 @@ def look_ahead(
     return alone0, alone1
 
 
+class CellPlan(NamedTuple):
+    """A plan over cells for lifts that change, and its working space.
+
+    ``pull_ca`` are the lifts to plan for, NaN for advice that is left out. ``planned_ca``, ``V_c2``
+    and ``advice_hs`` are the lifts, values and advice of the last plan. A cell that is ``stale_c``
+    is planned again even if its lifts are the same.
+    """
+
+    world: CellWorld
+    aim: Aim
+    pull_ca: Floats
+    planned_ca: Floats
+    stale_c: Bools
+    V_c2: Floats
+    q_2a: Floats
+    step_c: Ints
+    state_c: Ints
+    advice_hs: Ints
+
+
 @kernel
-def plan_cells(
-    world: CellWorld, aim: Aim, pull_ca: Floats, V_c2: Floats, q_2a: Floats, advice_c: Ints
-) -> bool:
-    """Plan all cells; return whether any advice has changed."""
+def replan_cells(plan: CellPlan) -> bool:
+    """Plan cells whose lifts have changed, or the values of whose successors; then none is stale.
+
+    All other cells would be planned as before. Returns whether any advice has changed.
+    """
+    world, aim, q_2a, stale_c = plan.world, plan.aim, plan.q_2a, plan.stale_c
+    pull_ca, planned_ca, V_c2 = plan.pull_ca, plan.planned_ca, plan.V_c2
+    step_c, state_c, advice_hs = plan.step_c, plan.state_c, plan.advice_hs
     C, A = world.own_ca.shape
     near, price, cost_1a = TIE * (A + 1) * aim.most0, aim.price0_h[0], np.ones((1, A))
     changed = False
     V_c2[C, 0] = V_c2[C, 1] = 0.0
     for c in range(C - 1, -1, -1):
+        for a in range(A):
+            pull, planned = pull_ca[c, a], planned_ca[c, a]
+            if pull != planned and (pull == pull or planned == planned):
+                planned_ca[c, a] = pull
+                stale_c[c] = True
+        if not stale_c[c]:
+            continue
+        stale_c[c] = False
         alone0, alone1 = look_ahead(world, c, V_c2, (aim.weight0, aim.weight1), q_2a)
         best, top, second, next_best = A, 0.0, 0.0, -np.inf
         for a in range(A):
@@ -78,24 +114,26 @@ def plan_cells(
             )
         elif best < A:
             second = gain(world.own_ca, c, best, pull_ca[c, best], q_2a, 1, alone1) - aim.price1
-        V_c2[c, 0] = alone0 + top
-        V_c2[c, 1] = alone1 + second
-        changed |= advice_c[c] != best
-        advice_c[c] = best
+        if advice_hs[step_c[c], state_c[c]] != best:
+            advice_hs[step_c[c], state_c[c]] = best
+            changed = True
+        if V_c2[c, 0] != alone0 + top or V_c2[c, 1] != alone1 + second:
+            V_c2[c, 0], V_c2[c, 1] = alone0 + top, alone1 + second
+            for j in range(world.first_before[c], world.first_before[c + 1]):
+                stale_c[world.before[j]] = True
     return changed
 
 
 @kernel
-def value_cells(
-    world: CellWorld, lift_ca: Floats, advice_c: Ints, V_c2: Floats, q_2a: Floats
-) -> tuple[float, float]:
-    """Return the expected reward and pieces of advice of a table of advice."""
+def value_cells(plan: CellPlan, lift_ca: Floats) -> tuple[float, float]:
+    """Return the expected reward and pieces of the planned advice, for other lifts."""
+    world, q_2a = plan.world, plan.q_2a
     C, A = world.own_ca.shape
-    V_c2[C, 0] = V_c2[C, 1] = 0.0
+    V_c2 = np.zeros((C + 1, 2))
     reward, pieces = 0.0, 0.0
     for c in range(C - 1, -1, -1):
         alone0, alone1 = look_ahead(world, c, V_c2, (1.0, 0.0), q_2a)
-        b = advice_c[c]
+        b = plan.advice_hs[plan.step_c[c], plan.state_c[c]]
         if b < A:
             lift = lift_ca[c, b]
             alone0 += gain(world.own_ca, c, b, lift, q_2a, 0, alone0)

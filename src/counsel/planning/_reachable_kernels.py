@@ -16,7 +16,8 @@ def list_cells(
 
     ``row_lsa`` is −1 for actions that are never taken. The states of step h go to
     ``states[begin[h] : begin[h + 1]]``, sorted. Returns the number of distinct rows and of entries
-    that they use, added up over the steps; −1 if ``states`` is too short.
+    that they use, added up over the steps; −1 if ``states`` is too short, or more than half of the
+    states can occur at one step, so that a search in a large world ends early.
     """
     L, S, A = row_lsa.shape
     indptr, next_state = model.indptr, model.next_state
@@ -29,6 +30,7 @@ def list_cells(
     for h in range(begin.size - 1):
         row_sa = row_lsa[layer_of(L, h)]
         then[:] = False
+        width = 0
         for s in range(S):
             if not now[s]:
                 continue
@@ -43,7 +45,10 @@ def list_cells(
                     rows += 1
                     entries += indptr[i + 1] - indptr[i]
                     for j in range(indptr[i], indptr[i + 1]):
+                        width += not then[next_state[j]]
                         then[next_state[j]] = True
+            if 2 * width > S:
+                return -1, -1
         now, then = then, now
         begin[h + 1] = fill
     return rows, entries

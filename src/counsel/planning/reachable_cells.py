@@ -97,6 +97,15 @@ def reachable_problem(
     return one_type(small), start, cells
 
 
+def all_cells(mdp: MDP) -> Cells | None:
+    """Return all cells of a world; None if their successors would take too much memory."""
+    H, (L, S, A) = mdp.horizon, mdp.kernel.row.shape
+    entries = np.append(np.diff(mdp.kernel.indptr), 0)[mdp.kernel.row].sum() * (H // L)
+    if entries + H * S * A > SMALL:
+        return None
+    return Cells(np.arange(H + 1) * S, np.tile(np.arange(S), H))
+
+
 def cell_world(mdp: MDP, policy_hsa: Floats, cells: Cells) -> CellWorld:
     """Return the world and the person's own policy over ``cells``, numbered through all steps."""
     H, S, A = policy_hsa.shape
@@ -106,7 +115,9 @@ def cell_world(mdp: MDP, policy_hsa: Floats, cells: Cells) -> CellWorld:
     kernel = mdp.kernel
     row = kernel.row[step if kernel.n_layers > 1 else 0, state].reshape(-1)
     first, entry = row_entries(kernel.indptr, row)
-    next_step = np.repeat(np.repeat(step + 1, A), np.diff(first))
+    origin = np.repeat(np.repeat(np.arange(C), A), np.diff(first))
+    successor = number_hs[step[origin] + 1, kernel.next_state[entry]]
+    moves = np.unique(successor.astype(np.int64) * C + origin)
     start = np.zeros(C)
     start[: cells.begin[1]] = mdp.start[state[: cells.begin[1]]]
     return CellWorld(
@@ -114,7 +125,9 @@ def cell_world(mdp: MDP, policy_hsa: Floats, cells: Cells) -> CellWorld:
         allowed_ca=np.ascontiguousarray(mdp.allowed[step, state]),
         reward_ca=np.ascontiguousarray(mdp.reward[step, state]),
         first=first,
-        cell=number_hs[next_step, kernel.next_state[entry]],
+        cell=successor,
         probability=kernel.probability[entry],
+        first_before=np.searchsorted(moves, np.arange(C + 1) * C),
+        before=moves % C,
         start=start,
     )
