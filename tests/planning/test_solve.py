@@ -194,7 +194,7 @@ def test_a_penalty_that_is_no_finite_number_from_zero_up_is_an_error(penalty):
         counsel.solve(case(7)[1], penalty=penalty)
 
 
-@pytest.mark.parametrize("given", ["much", "0.5", b"1", [0.1, 0.2], {}, 1j])
+@pytest.mark.parametrize("given", ["much", "0.5", b"1", {}, 1j])
 @pytest.mark.parametrize("name", ["penalty", "budget"])
 def test_a_penalty_or_budget_that_is_no_number_is_an_error(name, given):
     with pytest.raises(counsel.CounselError, match=f"{name} must be a number"):

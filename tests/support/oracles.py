@@ -318,11 +318,12 @@ def hard_budget(
     budget: int,
     forbidden_hs: Bools | None = None,
     required_hs: Bools | None = None,
+    cost_hsa: Floats | None = None,
 ) -> Floats:
     """Return V [D+1, H+1, S], the best value with at most k pieces on every path.
 
-    V(k, h, s) = max_b rᴹ(s, b) + Σₜ Pᴹ(t) V(k − 1[b ≠ defer], h + 1, t), advice only
-    if k > 0. A required cell with k = 0 is −∞.
+    V(k, h, s) = max_b rᴹ(s, b) + Σₜ Pᴹ(t) V(k − c(b), h + 1, t), with c = 1[b ≠ defer] if
+    no costs are given, and advice only if k ≥ c. A required cell with too small a k is −∞.
     """
     P_hsbt, r_hsb = machine(P_hsat, r_hsa, pi_hsa, theta_hsa)
     may_hsb = permitted(allowed_hsa, forbidden_hs, required_hs)
@@ -334,7 +335,8 @@ def hard_budget(
             return 0.0
         best = -np.inf
         for b in np.flatnonzero(may_hsb[h, s]):
-            left = k - int(b < B - 1)
+            price = 1 if cost_hsa is None or b == B - 1 else int(cost_hsa[h, s, b])
+            left = k - price * int(b < B - 1)
             if left >= 0:
                 p_t = P_hsbt[h, s, b]
                 later = sum(float(p_t[t]) * value(left, h + 1, t) for t in range(S) if p_t[t])
@@ -358,18 +360,22 @@ def occupancy_lp(
     forbidden_hs: Bools | None = None,
     required_hs: Bools | None = None,
     *,
-    penalty: float = 0.0,
+    penalty: float | Floats = 0.0,
+    cost_hsa: Floats | None = None,
 ) -> Solution:
-    """Maximise Σ x (rᴹ − β 1[b ≠ defer]) over occupancies x [H, S, A+1] by HiGHS.
+    """Maximise Σ x (rᴹ − β c) over occupancies x [H, S, A+1] by HiGHS.
 
+    Without costs c = 1[b ≠ defer].
     Σ_b xₕ₊₁(t, b) = Σ_{s, b} xₕ(s, b) Pᴹₕ(t | s, b), x₀ sums to the start, x = 0 where
-    not permitted, and Σ x 1[b ≠ defer] ≤ D, whose dual is the price: at a vertex of the
+    not permitted, and Σ x c ≤ D, whose dual is the price: at a vertex of the
     frontier any number between its two slopes. Infeasible: value −∞, price ∞.
     """
     P_hsbt, r_hsb = machine(P_hsat, r_hsa, pi_hsa, theta_hsa)
     may_hsb = permitted(allowed_hsa, forbidden_hs, required_hs)
     H, S, B = r_hsb.shape
     spoken_hsb = np.broadcast_to((np.arange(B) < B - 1).astype(float), (H, S, B))
+    if cost_hsa is not None:
+        spoken_hsb = np.concatenate((cost_hsa, np.zeros((H, S, 1))), axis=2)
     flow = np.zeros((H, S, H, S, B))
     for h, t in np.ndindex(H, S):
         flow[h, t, h, t] = 1.0
@@ -379,7 +385,7 @@ def occupancy_lp(
     inflow_hs[0] = start_s
     capped = np.isfinite(budget)
     answer = linprog(
-        (penalty * spoken_hsb - r_hsb).ravel(),
+        (np.reshape(penalty, (-1, 1, 1)) * spoken_hsb - r_hsb).ravel(),
         A_ub=spoken_hsb.reshape(1, -1) if capped else None,
         b_ub=[budget] if capped else None,
         A_eq=flow.reshape(H * S, -1),

@@ -273,9 +273,10 @@ def evaluate_advice(truth: Model, start_s: Floats, advice_hs: Ints) -> tuple[flo
     rows = 0
     for i in range(truth.first_row_l.size - 1):
         rows = max(rows, truth.first_row_l[i + 1] - truth.first_row_l[i])
-    reward_h, rate_h = np.zeros(H), np.zeros(H)
+    reward_h, rate_h, cost_h = np.zeros(H), np.zeros(H), np.zeros(H)
     advice_khs, random = advice_hs.reshape(1, H, S), (none, none, none, nothing)
-    results = (np.zeros((H, S)), reward_h, rate_h, np.zeros((S, truth.policy_lsa.shape[2])))
+    pieces_sa = np.zeros((S, truth.policy_lsa.shape[2]))
+    results = (np.zeros((H, S)), reward_h, rate_h, cost_h, pieces_sa)
     walk_forward(truth, advice_khs, random, x_jks, np.zeros((1, rows)), results)
     return reward_h.sum(), rate_h.sum()
 

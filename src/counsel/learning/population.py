@@ -29,7 +29,7 @@ from counsel.model.human import Human
 from counsel.model.policy import Policy
 from counsel.model.problem import AdviceProblem, Setting
 from counsel.planning.evaluate import evaluate
-from counsel.planning.plan import Plan
+from counsel.planning.plan import Plan, PlanOutcome
 from counsel.planning.reference_policies import always_best_action
 from counsel.planning.solve import solve
 from counsel.simulate.episodes import Episodes
@@ -247,7 +247,8 @@ class Population:
             silent = np.broadcast_to(self._silent, (problem.horizon, self._silent.size))
             policy = always_best_action(problem).silent_where(silent)
             worth = evaluate(problem, policy)
-            plan = plan.with_policy(policy, worth.value, worth.advice_count)
+            outcome = PlanOutcome(worth.value, worth.advice_count, worth.advice_cost)
+            plan = plan.with_policy(policy, outcome)
         return PersonPlan(estimate, problem, plan, decisions)
 
     @property

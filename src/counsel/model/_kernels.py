@@ -15,6 +15,13 @@ def layer_of(layers: int, h: int) -> int:
     return h if layers > 1 else 0
 
 
+@inlined
+def cost_of(cost_sa: Floats, s: int, a: int) -> float:
+    """Return the cost of a piece of advice from a table with one row, or one per state."""
+    cost: float = cost_sa[layer_of(cost_sa.shape[0], s), a]
+    return cost
+
+
 RUN = 64
 """Length of the runs that are sorted by insertion; longer rows are merged from runs."""
 

@@ -26,7 +26,7 @@ from counsel.model.human import Human
 from counsel.model.kernel import Kernel
 from counsel.model.mdp import MDP
 from counsel.model.policy import Policy, RandomCells
-from counsel.model.problem import AdviceProblem
+from counsel.model.problem import AdviceProblem, given_cost
 
 PROBLEM, POLICY = "counsel-problem", "counsel-policy"
 ROWS = ("row", "first_row", "indptr", "next_state", "probability")
@@ -86,6 +86,9 @@ def problem_parts(problem: AdviceProblem) -> tuple[dict[str, Any], dict[str, NDA
     }
     if human.input_groups is not None:
         arrays["groups"] = human.input_groups
+    cost = given_cost(problem.cost)
+    if cost.shape or cost != 1.0:
+        arrays["cost"] = cost
     return header, arrays
 
 
@@ -163,7 +166,7 @@ def _problem(
             **{scale: arrays["given"]},
             groups=arrays["groups"] if header["grouped"] else None,
         )
-        return AdviceProblem(mdp, human)
+        return AdviceProblem(mdp, human, arrays.get("cost", np.ones(())))
 
 
 def save_policy(

@@ -10,9 +10,11 @@ with the adherence law P of ``human.py``. Planning never builds p^M (see ``plann
 """
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import ArrayLike
 
 from counsel._arrays import (
     ROW_TOLERANCE,
@@ -23,6 +25,7 @@ from counsel._arrays import (
     first,
     index_in,
     layers,
+    numbers,
     place,
     real,
     sealed,
@@ -46,12 +49,15 @@ class AdviceProblem:
         The world.
     human
         The person: a habit and an adherence.
+    cost
+        What a piece of advice costs: a number for all advice, or numbers [a], [s, a] or [h, s, a],
+        0 or more. Penalties and budgets are in units of cost.
 
     Raises
     ------
     CounselError
-        If the two differ in states, actions or steps, or the person takes an action that is not
-        allowed.
+        If the two differ in states, actions or steps, the person takes an action that is not
+        allowed, or a cost is invalid.
 
     Examples
     --------
@@ -65,10 +71,17 @@ class AdviceProblem:
     [0.9, 0.1]
     >>> problem.law(step=0, state=0, advice=1).round(3).tolist()
     [0.4, 0.6]
+
+    A page costs three times as much as a nudge:
+
+    >>> problem = counsel.AdviceProblem(mdp, human, cost=[1.0, 3.0])
+    >>> problem.cost[0, 0].tolist()
+    [1.0, 3.0]
     """
 
     mdp: MDP
     human: Human
+    cost: Floats = 1.0  # type: ignore[assignment]  # a table [h, s, a] once built
 
     def __post_init__(self) -> None:
         mdp, human = self.mdp, self.human
@@ -97,6 +110,10 @@ class AdviceProblem:
                 f"policy{place('hsa', where)} is {mass:.10g} for an action that is not allowed; "
                 "allow the action or give it probability 0"
             )
+        object.__setattr__(self, "cost", read_cost(self.cost, (mdp.horizon, *world)))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return AdviceProblem, (self.mdp, self.human, given_cost(self.cost))
 
     @property
     def horizon(self) -> int:
@@ -161,6 +178,8 @@ class AdviceProblem:
         """
         H, S, A = self.horizon, self.n_states, self.n_actions
         policy.check_fits(H, S, A)
+        if policy.budget is not None and given_cost(self.cost).max() > 1.0:
+            self._check_affordable(policy)
         if self.mdp.allowed.all():
             return
         allowed = _with_silence(self.mdp.allowed).reshape(H * S, A + 1)
@@ -175,6 +194,24 @@ class AdviceProblem:
                 raise CounselError(
                     f"the policy advises an action that is not allowed at [h={h}, s={s}]; "
                     "allow the action or change the policy"
+                )
+
+    def _check_affordable(self, policy: Policy) -> None:
+        """Raise if a policy with a hard budget advises what costs more than is left."""
+        cost_hsb = np.pad(self.cost, ((0, 0), (0, 0), (0, 1)))
+        random = policy.random
+        for cell, advice in (
+            (np.arange(policy.planes.size), policy.planes.reshape(-1)),
+            (random.cell_of_entry, random.advice),
+        ):
+            k, h, s = np.unravel_index(cell, policy.planes.shape)
+            cost = cost_hsb[h, s, advice]
+            where = first(cost > k)
+            if where is not None:
+                n = where[0]
+                raise CounselError(
+                    f"the policy advises what costs {cost[n]:g} at [k={k[n]}, h={h[n]}, s={s[n]}], "
+                    "more than the budget that is left; advise what it can pay for"
                 )
 
     def repels(self) -> "Repels":
@@ -237,6 +274,7 @@ class AdviceProblem:
             policy=self.policy,
             groups=by_step(self.human.groups, self.horizon),
             shares_lift=self.human.shares_lift,
+            cost=given_cost(self.cost),
         )
 
     @property
@@ -249,6 +287,7 @@ class AdviceProblem:
             allowed=unlayered(layers(self.mdp.allowed)),
             reward_range=_range_of(self.mdp),
             start=int(self.mdp.start.argmax()) if self.mdp.start.max() == 1.0 else None,
+            cost=given_cost(self.cost),
         )
 
 
@@ -257,14 +296,15 @@ class Setting:
     """The world and the person's own policy, without the adherence.
 
     Pairs with the same number in ``groups`` [h, s, a] share one adherence, or one lift if
-    ``shares_lift``. ``reward_range`` is None if the rewards are known; otherwise the rewards of
-    ``mdp`` only show where the episode is over.
+    ``shares_lift``. ``cost`` is that of ``AdviceProblem``. ``reward_range`` is None if the rewards
+    are known; otherwise the rewards of ``mdp`` only show where the episode is over.
     """
 
     mdp: MDP
     policy: Floats
     groups: Ints
     shares_lift: bool
+    cost: Floats
     reward_range: tuple[float, float] | None = None
 
     def without_rewards(self) -> "Setting":
@@ -295,11 +335,13 @@ class Shape:
         Booleans [s, a] or [h, s, a]: the allowed advice. All advice by default.
     start
         The state in which every episode begins; None if it is drawn.
+    cost
+        What a piece of advice costs, as in ``AdviceProblem``.
 
     Raises
     ------
     CounselError
-        If a size, the range, the mask or the start is invalid.
+        If a size, the range, the mask, the start or a cost is invalid.
 
     Examples
     --------
@@ -323,6 +365,7 @@ class Shape:
     reward_range: tuple[float, float]
     allowed: Bools = None  # type: ignore[assignment]  # a mask once built
     start: int | None = None
+    cost: Floats = 1.0  # type: ignore[assignment]  # a table [h, s, a] once built
 
     def __post_init__(self) -> None:
         for name in ("horizon", "n_states", "n_actions"):
@@ -334,6 +377,8 @@ class Shape:
             index_in("start", self.start, self.n_states)
         mask = read_allowed(self.allowed, (self.horizon, self.n_states, self.n_actions))
         object.__setattr__(self, "allowed", by_step(mask, self.horizon))
+        shape = (self.horizon, self.n_states, self.n_actions)
+        object.__setattr__(self, "cost", read_cost(self.cost, shape))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -358,6 +403,38 @@ class Repels:
             f"Advice repels at {len(self.cells)} {pairs} of state and action: there θ < π, so more "
             f"adherence need not mean more value; the first is state {s}, action {a}."
         )
+
+
+def read_cost(cost: ArrayLike, shape: tuple[int, int, int]) -> Floats:
+    """Return checked costs of advice as a view [h, s, a], without copies along an axis."""
+    _, S, A = shape
+    table = numbers("cost", cost)
+    axes = {(): "", (A,): "a", (S, A): "sa", shape: "hsa"}.get(table.shape)
+    if axes is None:
+        raise CounselError(
+            f"cost has shape {table.shape}; expected a number, [a] = {(A,)}, [s, a] = {(S, A)} "
+            f"or [h, s, a] = {shape}"
+        )
+    where = first(~((table >= 0.0) & (table < np.inf)))
+    if where is not None:
+        raise CounselError(
+            f"cost{place(axes, where)} is {table[where]:.10g}; a cost must be a finite number of "
+            "at least 0"
+        )
+    return np.broadcast_to(sealed(table), shape)
+
+
+def given_cost(cost: Floats) -> Floats:
+    """Return costs [h, s, a] as they were given: a number, or [a], [s, a] or [h, s, a]."""
+    axis = next((axis for axis, stride in enumerate(cost.strides) if stride), cost.ndim)
+    given: Floats = cost[(0,) * axis]
+    return np.asarray(given)
+
+
+def cost_table(cost: Floats) -> Floats:
+    """Return costs [h, s, a] as [layer, s, a], with one row if they are the same in every state."""
+    table = layers(cost)
+    return table if table.strides[1] else table[:, :1]
 
 
 def machine_rewards(problem: AdviceProblem) -> Floats:

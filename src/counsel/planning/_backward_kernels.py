@@ -13,8 +13,8 @@ import numpy as np
 
 from counsel._arrays import Bools, Floats, Ints
 from counsel._jit import as_int64, inlined, kernel
-from counsel.model._kernels import layer_of
-from counsel.planning._choice_kernels import TIE, Aim, Pair, break_tie, cost_of
+from counsel.model._kernels import cost_of, layer_of
+from counsel.planning._choice_kernels import TIE, Aim, Pair, break_tie
 from counsel.planning._gain_kernels import gain
 
 

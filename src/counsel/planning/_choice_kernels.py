@@ -10,8 +10,8 @@ from typing import NamedTuple
 import numpy as np
 
 from counsel._arrays import Floats
-from counsel._jit import as_int64, inlined, kernel
-from counsel.model._kernels import layer_of
+from counsel._jit import as_int64, kernel
+from counsel.model._kernels import cost_of
 from counsel.planning._gain_kernels import gain
 
 Pair = tuple[float, float]
@@ -38,13 +38,6 @@ class Aim(NamedTuple):
     weight1: float
     price1: float
     size1: float
-
-
-@inlined
-def cost_of(cost_sa: Floats, s: int, a: int) -> float:
-    """Return the cost of a piece of advice from a table with one row, or one per state."""
-    cost: float = cost_sa[layer_of(cost_sa.shape[0], s), a]
-    return cost
 
 
 @kernel

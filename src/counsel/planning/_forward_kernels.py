@@ -7,7 +7,7 @@ import numpy as np
 
 from counsel._arrays import Floats, Ints
 from counsel._jit import kernel
-from counsel.model._kernels import layer_of
+from counsel.model._kernels import cost_of, layer_of
 from counsel.planning._backward_kernels import Model
 
 
@@ -43,15 +43,15 @@ def walk_forward(
     random: tuple[Ints, Ints, Ints, Floats],
     x_jks: Floats,
     mass_kr: Floats,
-    results: tuple[Floats, Floats, Floats, Floats],
+    results: tuple[Floats, Floats, Floats, Floats, Floats],
 ) -> None:
     """Compute the distribution over (pieces left, state) at all steps.
 
     ``x_jks[0]`` contains the start, ``random`` the fields of ``RandomCells``. Adds to the
-    occupancy, rewards, advice rate and pieces in ``results``. Advice leads from plane k to plane
-    k − 1; plane 0 is never left.
+    occupancy, rewards, advice rate, costs and pieces in ``results``. Advice of cost c leads from
+    plane k to plane k − c; plane 0 is never left.
     """
-    occupancy_hs, reward_h, rate_h, pieces_sa = results
+    occupancy_hs, reward_h, rate_h, cost_h, pieces_sa = results
     random_cell, random_indptr, random_advice, random_probability = random
     K, H, S = advice_khs.shape
     silence = model.policy_lsa.shape[2]
@@ -64,9 +64,9 @@ def walk_forward(
         then_ks[:] = 0.0
         n = layer_of(model.first_row_l.size - 1, h)
         row, row_end = model.first_row_l[n], model.first_row_l[n + 1]
+        cost_sa = model.cost_lsa[layer_of(model.cost_lsa.shape[0], h)]
         for k in range(K):
             cursor, first = cursor_k[k], (k * H + h) * S
-            after = max(k - 1, 0)
             for s in range(S):
                 x = now_ks[k, s]
                 if x == 0.0:
@@ -81,11 +81,14 @@ def walk_forward(
                     share, advice = x, advice_khs[k, h, s]
                     if is_random:
                         share, advice = x * random_probability[i], random_advice[i]
-                    then_k = after if advice < silence else k
-                    reward_h[h] += push_cell(model, h, s, advice, share, mass_kr[then_k], row)
+                    then_k = k
                     if advice < silence:
+                        cost = cost_of(cost_sa, s, advice)
+                        then_k = max(k - int(cost), 0) if k > 0 else 0
                         rate_h[h] += share
+                        cost_h[h] += share * cost
                         pieces_sa[s, advice] += share
+                    reward_h[h] += push_cell(model, h, s, advice, share, mass_kr[then_k], row)
             cursor_k[k] = cursor
         for k in range(K):
             for i in range(row, row_end):

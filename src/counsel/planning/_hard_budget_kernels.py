@@ -9,9 +9,9 @@ import numpy as np
 
 from counsel._arrays import Floats, Ints
 from counsel._jit import inlined, kernel
-from counsel.model._kernels import layer_of
+from counsel.model._kernels import cost_of, layer_of
 from counsel.planning._backward_kernels import Model, step_tables
-from counsel.planning._choice_kernels import TIE, Aim, advised, cost_of, pick
+from counsel.planning._choice_kernels import TIE, Aim, advised, pick
 
 
 @kernel

@@ -10,9 +10,8 @@ import numpy as np
 
 from counsel._arrays import Bools, Floats, Ints
 from counsel._jit import as_int64, inlined, kernel
-from counsel.model._kernels import layer_of
+from counsel.model._kernels import cost_of, layer_of
 from counsel.planning._backward_kernels import Model, StepTables, step_tables
-from counsel.planning._choice_kernels import cost_of
 from counsel.planning._gain_kernels import gain_by_differences
 
 STRAIGHT = 1e-13

@@ -42,7 +42,7 @@ class Point:
     """
 
     value: float
-    count: float
+    cost: float
     at: float
     low: float
     high: float
@@ -52,7 +52,7 @@ def ends(planner: Planner) -> tuple[Point, Point]:
     """Return the vertex with the least advice and the vertex with the most reward."""
     left = Point(*planner.advise_least(), np.inf, np.inf, np.inf)
     right = Point(*planner.penalise(0.0), 0.0, 0.0, 0.0)
-    if right.count <= left.count or not earns_more(right, left):
+    if right.cost <= left.cost or not earns_more(right, left):
         both = replace(left, low=0.0)
         return both, both
     return left, right
@@ -65,24 +65,24 @@ def earns_more(vertex: Point, other: Point) -> bool:
 
 def slope(left: Point, right: Point) -> float:
     """Return the reward of one more piece between two vertices, never below 0."""
-    return max((right.value - left.value) / (right.count - left.count), 0.0)
+    return max((right.value - left.value) / (right.cost - left.cost), 0.0)
 
 
 def between(planner: Planner, left: Point, right: Point) -> Point | None:
     """Plan at the slope between two vertices: return a vertex above their line, or None."""
     price = slope(left, right)
-    value, count = planner.penalise(price)
-    line = left.value - price * left.count
-    size = abs(left.value) + abs(right.value) + price * right.count
-    if value - price * count <= line + SAME_VALUE * size or not left.count < count < right.count:
+    value, cost = planner.penalise(price)
+    line = left.value - price * left.cost
+    size = abs(left.value) + abs(right.value) + price * right.cost
+    if value - price * cost <= line + SAME_VALUE * size or not left.cost < cost < right.cost:
         return None
-    return Point(value, count, price, price, price)
+    return Point(value, cost, price, price, price)
 
 
 def bracket(planner: Planner, left: Point, right: Point, budget: float) -> tuple[Point, Point]:
-    """Return the neighbouring vertices with left.count ≤ budget < right.count."""
+    """Return the neighbouring vertices with left.cost ≤ budget < right.cost."""
     while (new := between(planner, left, right)) is not None:
-        if new.count <= budget:
+        if new.cost <= budget:
             left = new
         else:
             right = new
@@ -114,7 +114,7 @@ def one_random_cell(planner: Planner, low: Policy, high: Policy, budget: float) 
     low_outcome, high_outcome = (forward(problem, model, policy) for policy in (low, high))
     x_hs = low_outcome.occupancy
     switched_hs = sealed(np.where(high_outcome.occupancy > 0.0, high.advice, low_hs))
-    spent_before = np.concatenate(([0.0], np.cumsum(low_outcome.advice_rate)))
+    spent_before = np.concatenate(([0.0], np.cumsum(low_outcome.cost)))
     E_r, spend_js, keep_js = np.empty(most_rows(model)), np.zeros((2, S)), np.zeros((2, S))
     for h in reversed(range(H)):
         catch_up(model, PIECES, (h + 1, h), switched_hs, E_r, spend_js)

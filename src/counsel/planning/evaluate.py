@@ -5,7 +5,7 @@ With x_h(s) the probability of being in s at step h and P the adherence law,
     value = Σ_h Σ_s x_h(s) Σ_a P_h(a | s, advice) r_h(s, a),    advice count = Σ_h P(advised at h)
     x_{h+1}(t) = Σ_s x_h(s) Σ_a P_h(a | s, advice) p_h(t | s, a)
 
-Under a hard budget the pieces left are part of the state.
+Under a hard budget the budget left is part of the state.
 """
 
 from dataclasses import dataclass, fields
@@ -33,6 +33,9 @@ class Evaluation:
         Expected reward per episode, without any penalty, and of each step [h].
     advice_count, advice_rate
         Expected pieces of advice per episode, and the probability of advice at each step [h].
+    advice_cost, cost
+        Expected cost of advice per episode, and of each step [h]; if every piece costs 1, the same
+        as the two above.
     occupancy
         Probability of each state at each step [h, s].
     pieces
@@ -54,8 +57,10 @@ class Evaluation:
 
     value: float
     advice_count: float
+    advice_cost: float
     reward: Floats
     advice_rate: Floats
+    cost: Floats
     occupancy: Floats
     pieces: Floats
 
@@ -109,17 +114,19 @@ def forward(problem: AdviceProblem, model: Model, policy: Policy | Mixture) -> E
     K, H, S = advice_khs.shape
     x_jks = np.zeros((2, K, S))
     x_jks[0, K - 1] = problem.mdp.start
-    occupancy_hs, reward_h, rate_h = np.zeros((H, S)), np.zeros(H), np.zeros(H)
+    occupancy_hs, (reward_h, rate_h, cost_h) = np.zeros((H, S)), np.zeros((3, H))
     pieces_sa = np.zeros((S, problem.n_actions))
     mass_kr = np.zeros((K, int(np.diff(model.first_row_l).max())))
     random_cells = (random.cell, random.indptr, random.advice, random.probability)
-    results = (occupancy_hs, reward_h, rate_h, pieces_sa)
+    results = (occupancy_hs, reward_h, rate_h, cost_h, pieces_sa)
     walk_forward(model, advice_khs, random_cells, x_jks, mass_kr, results)
     return Evaluation(
         value=float(reward_h.sum()),
         advice_count=float(rate_h.sum()),
+        advice_cost=float(cost_h.sum()),
         reward=sealed(reward_h),
         advice_rate=sealed(rate_h),
+        cost=sealed(cost_h),
         occupancy=sealed(occupancy_hs),
         pieces=sealed(pieces_sa),
     )

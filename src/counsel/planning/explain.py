@@ -8,14 +8,12 @@ price of an expected budget, or d_k − d_{k−1} under a hard budget.
 from dataclasses import dataclass
 from math import inf
 
-import numpy as np
-
 from counsel._arrays import Floats, by_step, index_in, sealed
 from counsel.errors import CounselError
 from counsel.model.problem import AdviceProblem
 from counsel.planning.backward import Planner
 from counsel.planning.criticality import Criticality, criticality_from
-from counsel.planning.gains import gains_at
+from counsel.planning.gains import gains_at, nearest_advice
 from counsel.planning.plan import Plan
 
 KINKS_FOR_ONE_CELL = 300_000
@@ -44,7 +42,10 @@ class Explanation:
     own
         The person's habit [a].
     lift, advantage, gain, price
-        gain = lift × advantage, compared with the price of a piece.
+        gain = lift × advantage, compared with the price of this piece.
+    cost
+        What this piece of advice costs: without a hard budget, its price is the cost times the
+        price of a unit.
     criticality
         Lower and upper bound on the largest penalty at which advising here still pays; equal if
         exact.
@@ -77,6 +78,7 @@ class Explanation:
     advantage: float
     gain: float
     price: float
+    cost: float
     criticality: tuple[float, float]
     reverse: bool
     must: bool
@@ -135,9 +137,12 @@ class Explanation:
 
     def _price(self) -> str:
         amount = _short(self.price)
-        if self.pieces_left is None:
-            return f"its price of {amount}"
-        return f"the {amount} a piece is worth later"
+        if self.pieces_left is not None:
+            what = "a piece is" if self.cost == 1.0 else f"its cost of {_short(self.cost)} is"
+            return f"the {amount} {what} worth later"
+        if self.cost not in (0.0, 1.0):
+            return f"its price of {_short(self.cost)} × {_short(self.price / self.cost)}"
+        return f"its price of {amount}"
 
     def _silence(self, name: str) -> str:
         if self.pieces_left == 0:
@@ -219,16 +224,17 @@ def explain(  # noqa: PLR0913 (a problem, a plan, a cell and its criticality)
     left = plan.policy.budget if pieces_left is None else pieces_left
     left = None if left is None else plan.policy.plane_of(left)
     problem.check_fits(plan.policy)
-    advantage_a, gain_a, price = gains_at(problem, plan, h, s, left)
+    advantage_a, gain_a, price_a = gains_at(problem, plan, h, s, left)
     permitted_a = by_step(plan.constraints.permitted, problem.horizon)[h, s]
     advice, probability = _likeliest_advice(plan.policy.at(h, s, left), problem.defer)
     considered = advice
     if advice is None and permitted_a.any():
-        considered = int(np.where(permitted_a, gain_a, -np.inf).argmax())
+        considered = nearest_advice(gain_a, price_a, permitted_a)
     lift = advantage = gain = 0.0
+    price, cost = plan.price_at(h), 1.0
     if considered is not None:
-        numbers_a = (problem.lift[h, s], advantage_a, gain_a)
-        lift, advantage, gain = (float(table[considered]) for table in numbers_a)
+        numbers_a = (problem.lift[h, s], advantage_a, gain_a, price_a, problem.cost[h, s])
+        lift, advantage, gain, price, cost = (float(table[considered]) for table in numbers_a)
     cells = criticality
     if cells is None:
         cells = criticality_from(Planner(problem, plan.constraints), h, KINKS_FOR_ONE_CELL, 16)
@@ -245,7 +251,8 @@ def explain(  # noqa: PLR0913 (a problem, a plan, a cell and its criticality)
         lift=lift,
         advantage=advantage,
         gain=gain,
-        price=float(price),
+        price=price,
+        cost=cost,
         criticality=(float(cells.lower[h, s]), float(cells.upper[h, s])),
         reverse=advice is not None and lift < 0.0 and advantage < 0.0,
         must=bool(by_step(plan.constraints.required, problem.horizon)[h, s]),

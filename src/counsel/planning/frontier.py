@@ -32,7 +32,9 @@ from counsel.planning.budget import (
     slope,
 )
 from counsel.planning.constraints import Constraints, documented
+from counsel.planning.evaluate import evaluate
 from counsel.planning.plan import Plan
+from counsel.planning.prepared_problem import prepare
 from counsel.planning.solve import solve_budget, solve_penalty
 
 
@@ -72,8 +74,8 @@ class Frontier:
         first, last = self.vertices[0], self.vertices[-1]
         state = "" if self.complete else ", not complete"
         return (
-            f"Frontier({len(self.vertices)} vertices, {first.advice_count:.4g} to "
-            f"{last.advice_count:.4g} pieces, value {first.value:.6g} to {last.value:.6g}{state})"
+            f"Frontier({len(self.vertices)} vertices, {first.advice_cost:.4g} to "
+            f"{last.advice_cost:.4g} pieces, value {first.value:.6g} to {last.value:.6g}{state})"
         )
 
     def at_penalty(self, penalty: float) -> Plan:
@@ -95,7 +97,7 @@ class Frontier:
             Pieces of advice per episode, on average.
         """
         amount, points = self._read_budget(budget)
-        i = int(np.searchsorted([point.count for point in points], amount, side="right")) - 1
+        i = int(np.searchsorted([point.cost for point in points], amount, side="right")) - 1
         left, right = points[max(i, 0)], points[min(max(i, 0) + 1, len(points) - 1)]
         if left is not right and not _proven(left, right):
             search = Planner(self.problem, self.constraints, search=True)
@@ -111,19 +113,19 @@ class Frontier:
             As in ``at_budget``.
         """
         amount, points = self._read_budget(budget)
-        counts, values = zip(*((point.count, point.value) for point in points), strict=True)
+        counts, values = zip(*((point.cost, point.value) for point in points), strict=True)
         lower = float(np.interp(amount, counts, values))
         upper = points[-1].value
         for point in points:
             for penalty in (point.low, point.high):
                 if penalty < np.inf:
-                    upper = min(upper, point.value + penalty * (amount - point.count))
+                    upper = min(upper, point.value + penalty * (amount - point.cost))
         return lower, max(lower, upper)
 
     def _read_budget(self, budget: float) -> tuple[float, list[Point]]:
         """Return the checked budget and the points of all vertices."""
         amount, points = not_negative("budget", budget), [vertex.point for vertex in self.vertices]
-        check_enough(amount, points[0].count)
+        check_enough(amount, points[0].cost)
         return amount, points
 
 
@@ -162,9 +164,16 @@ class Vertex:
         )
 
     @property
+    def advice_cost(self) -> float:
+        """Expected cost of advice per episode."""
+        return self.point.cost
+
+    @property
     def advice_count(self) -> float:
-        """Expected pieces of advice per episode."""
-        return self.point.count
+        """Expected pieces of advice per episode: the cost if every piece costs 1."""
+        if prepare(self.problem, self.constraints).unit_cost:
+            return self.point.cost
+        return evaluate(self.problem, self.policy).advice_count
 
     @property
     def value(self) -> float:
@@ -227,8 +236,8 @@ def frontier(
     )
     planner = Planner(problem, constraints, search=True)
     left, right = ends(planner)
-    points = {left.count: left, right.count: right}
-    waiting = [] if left is right else [(-_gap(left, right), left.count, right.count)]
+    points = {left.cost: left, right.cost: right}
+    waiting = [] if left is right else [(-_gap(left, right), left.cost, right.cost)]
     while waiting:
         _, here, there = heapq.heappop(waiting)
         left, right = points[here], points[there]
@@ -241,9 +250,9 @@ def frontier(
             continue
         if len(points) == most:
             break
-        points[new.count] = new
+        points[new.cost] = new
         for a, b in ((left, new), (new, right)):
-            heapq.heappush(waiting, (-_gap(a, b), a.count, b.count))
+            heapq.heappush(waiting, (-_gap(a, b), a.cost, b.cost))
     ordered = [points[count] for count in sorted(points)]
     while len(ordered) > 1 and not earns_more(ordered[-1], ordered[-2]):
         last = ordered.pop()  # at penalty 0 rounding hid that less advice earns as much
@@ -263,7 +272,7 @@ def _proven(left: Point, right: Point) -> bool:
 
 def _gap(left: Point, right: Point) -> float:
     """Return how far the frontier may still lie above the line between two vertices."""
-    width, rise = right.count - left.count, right.value - left.value
+    width, rise = right.cost - left.cost, right.value - left.value
     steep, flat = left.low, right.high
     if steep == np.inf:
         return rise - flat * width

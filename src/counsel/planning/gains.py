@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from counsel._arrays import Floats, Ints
+from counsel._arrays import Bools, Floats, Ints
 from counsel.model.human import advantages, gain_of
 from counsel.model.problem import AdviceProblem
 from counsel.planning._backward_kernels import action_values
@@ -19,11 +19,11 @@ from counsel.planning.prepared_problem import model_of
 
 
 class CellGains(NamedTuple):
-    """Advantage and gain of each advice [a] in one cell, and the price of a piece there."""
+    """Advantage and gain of each advice [a] in one cell, and the price of each piece there."""
 
     advantage: Floats
     gain: Floats
-    price: float
+    price: Floats
 
 
 def gains(problem: AdviceProblem, values: Floats) -> tuple[Floats, Floats]:
@@ -46,23 +46,39 @@ def gains_at(
 ) -> CellGains:
     """Return the gains in one cell under the values of ``plan``.
 
-    Under a hard budget with k pieces left, advantage and gain assume k − 1 pieces after this step,
-    and the price is what the k-th piece adds later if it is not spent here.
+    Under a hard budget with k left, advantage and gain of advice that costs c assume k − c left
+    after this step, and its price is what these c add later if they are not spent here (∞ if there
+    are fewer).
     """
-    plane = plan.policy.plane_of(pieces_left)
-    after = max(plane - 1, 0)
-    model = model_of(problem, plan.constraints)
-    q_ka = np.empty((2, problem.n_actions))
-    for i, k in enumerate((after, plane)):
-        then_s = plan.value_planes[k, step + 1]
-        action_values(model, step, then_s, np.array([state]), q_ka[i : i + 1])
-    advantage, gain = _gains(problem, step, state, q_ka[0])
+    plane, A = plan.policy.plane_of(pieces_left), problem.n_actions
+    model, cost_a = model_of(problem, plan.constraints), problem.cost[step, state]
+    q_ka = np.empty((len(plan.value_planes), A))
+    for k, values_hs in enumerate(plan.value_planes):
+        action_values(model, step, values_hs[step + 1], np.array([state]), q_ka[k : k + 1])
     if pieces_left is None:
-        return CellGains(advantage, gain, plan.price)
+        advantage, gain = _gains(problem, step, state, q_ka[0])
+        return CellGains(advantage, gain, plan.price_at(step) * cost_a)
     own_a = problem.policy[step, state]
     taken = own_a > 0.0
-    spent, kept = (float(own_a[taken] @ q_a[taken]) for q_a in q_ka)
-    return CellGains(advantage, gain, kept - spent if plane and spent > -np.inf else np.inf)
+    alone_k = q_ka[:, taken] @ own_a[taken]
+    advantage_a, gain_a, price_a = np.full(A, np.nan), np.zeros(A), np.full(A, np.inf)
+    for a in range(A):
+        after = max(plane - int(cost_a[a]), 0)
+        advantages_a, gains_a = _gains(problem, step, state, q_ka[after])
+        advantage_a[a], gain_a[a] = advantages_a[a], gains_a[a]
+        if cost_a[a] <= plane and alone_k[after] > -np.inf:
+            price_a[a] = alone_k[plane] - alone_k[after]
+    return CellGains(advantage_a, gain_a, price_a)
+
+
+def nearest_advice(gain_a: Floats, price_a: Floats, permitted_a: Bools) -> int:
+    """Return the advice whose gain exceeds its price by most, or falls short of it by least."""
+    affordable = permitted_a & (price_a < np.inf)
+    if not affordable.any():
+        return int(np.where(permitted_a, gain_a, -np.inf).argmax())
+    net_a = np.full(gain_a.size, -np.inf)
+    net_a[affordable] = gain_a[affordable] - price_a[affordable]
+    return int(net_a.argmax())
 
 
 def _gains(

@@ -6,18 +6,20 @@ The number k of pieces left becomes part of the state. With d_k the value of def
 
 so the plan advises iff the gain, lift · (Q_{k−1}(b) − d_{k−1}), exceeds d_k − d_{k−1}, the price of
 a piece in that cell. Required advice must be affordable on every path: a cell that requires advice
-is infeasible without a piece left, and so is every choice that may lead there.
+is infeasible without a piece left, and so is every choice that may lead there. A piece that costs
+c leads from k to k − c; costs are then whole numbers of at least 1.
 """
 
 import numpy as np
 
-from counsel._arrays import sealed, whole
+from counsel._arrays import first, place, sealed, whole
 from counsel.errors import CounselError
 from counsel.model.mixture import Mixture
 from counsel.model.policy import Advice, Policy
-from counsel.model.problem import AdviceProblem
+from counsel.model.problem import AdviceProblem, given_cost
 from counsel.planning._hard_budget_kernels import plan_back_hard
 from counsel.planning.constraints import Constraints
+from counsel.planning.evaluate import evaluate
 from counsel.planning.plan import Plan, PlanOutcome, PlanTable, plan_of, reverse_cells
 from counsel.planning.prepared_problem import prepare
 
@@ -30,16 +32,19 @@ def solve_hard(problem: AdviceProblem, constraints: Constraints, budget: object)
     if isinstance(budget, float | np.floating) and float(budget).is_integer():
         budget = int(budget)
     pieces = whole("a hard budget", budget, least=0)
+    most_cost = _check_whole_costs(problem)
     prepared = prepare(problem, constraints)
     model = prepared.whole.model
     H, S = problem.horizon, problem.n_states
-    K = min(pieces, H) + 1
+    K = min(pieces, H * most_cost) + 1
     rows = int(np.diff(model.first_row_l).max())
     values_khs = np.empty((K, H + 1, S))
     both_ks2 = np.empty((2, K, S, 2))
     advice_khs: Advice = np.empty((K, H, S), dtype=np.int16)
     aim = prepared.penalised(np.zeros(1))
-    plan_back_hard(model, aim, np.zeros((2, rows, 2)), values_khs, both_ks2, advice_khs)
+    plan_back_hard(
+        model, aim, np.zeros((min(most_cost, K) + 1, rows, 2)), values_khs, both_ks2, advice_khs
+    )
     starts = np.nonzero(problem.mdp.start)[0]
     from_start_k2 = problem.mdp.start[starts] @ both_ks2[0, :, starts].swapaxes(0, 1)
     value, second = (float(number) for number in from_start_k2[-1])
@@ -57,4 +62,20 @@ def solve_hard(problem: AdviceProblem, constraints: Constraints, budget: object)
         sealed(values_khs),
         reverse_cells(problem, model, advice_khs, values_khs),
     )
-    return plan_of(value, 0.0, price, constraints, PlanOutcome(value, 0.0 - second), table)
+    count = cost = 0.0 - second
+    if not prepared.unit_cost:
+        count = evaluate(problem, policy).advice_count
+    outcome = PlanOutcome(value, count, cost)
+    return plan_of(value, 0.0, price, constraints, outcome, table)
+
+
+def _check_whole_costs(problem: AdviceProblem) -> int:
+    """Return the largest cost; raise unless all costs are whole numbers of at least 1."""
+    cost = given_cost(problem.cost)
+    where = first((cost < 1.0) | (cost != np.floor(cost)) | (cost >= 2**31))
+    if where is not None:
+        raise CounselError(
+            f"cost{place('hsa'[3 - cost.ndim :], where)} is {cost[where]:g}; under a hard budget a "
+            "cost must be a whole number of at least 1"
+        )
+    return int(cost.max())

@@ -19,10 +19,11 @@ _T = TypeVar("_T")
 
 
 class PlanOutcome(NamedTuple):
-    """What a plan brings per episode: expected reward and pieces of advice."""
+    """What a plan brings per episode: expected reward, pieces of advice and their cost."""
 
     value: float
     advice_count: float
+    advice_cost: float
 
 
 class PlanTable(NamedTuple):
@@ -46,10 +47,12 @@ class Plan:
     net_value
         The maximum that the plan attains: expected reward minus the penalty for all advice.
     penalty
-        The penalty per piece; 0 if ``solve`` was called without a penalty.
+        The penalty per unit of cost, or one for each step [h]; 0 if ``solve`` was called without a
+        penalty.
     price
-        The price of a piece: the penalty; the dual price of an expected budget; or, under a hard
-        budget, the value that the last piece adds at the start (∞ if the budget is 0).
+        The price of a unit of cost, of a piece if every piece costs 1: the penalty (of the first
+        step); the dual price of an expected budget; or, under a hard budget, the value that the
+        last unit adds at the start (∞ if the budget is 0).
     constraints
         The checked ``forbidden``, ``required`` and ``allow_reverse``.
     outcome_later, table_later
@@ -70,7 +73,7 @@ class Plan:
     """
 
     net_value: float
-    penalty: float
+    penalty: float | Floats
     price: float
     constraints: Constraints
     outcome_later: Callable[[], "PlanOutcome"] = field(repr=False)
@@ -87,7 +90,7 @@ class Plan:
     @property
     def value(self) -> float:
         """Expected reward per episode, without any penalty."""
-        return self._outcome.value if self.penalty else self.net_value
+        return self._outcome.value if np.any(self.penalty) else self.net_value
 
     @property
     def advice_count(self) -> float:
@@ -95,9 +98,16 @@ class Plan:
         return self._outcome.advice_count
 
     @property
+    def advice_cost(self) -> float:
+        """Expected cost of advice per episode: the advice count if every piece costs 1."""
+        return self._outcome.advice_cost
+
+    @property
     def penalised_value(self) -> float:
         """Expected reward minus the penalty for all advice: ``net_value``, to rounding."""
-        return self.value - self.penalty * self.advice_count
+        if isinstance(self.penalty, float):
+            return self.value - self.penalty * self.advice_cost
+        return self.net_value
 
     @property
     def policy(self) -> Policy:
@@ -139,19 +149,28 @@ class Plan:
         """The values as [k, h, s], one plane for each plane of the policy."""
         return self.values.reshape(-1, *self.values.shape[-2:])
 
-    def with_policy(self, policy: Policy, value: float, advice_count: float) -> "Plan":
-        """Return the plan with another policy in its place, and what that policy brings.
+    def price_at(self, step: int) -> float:
+        """Return the price of a unit of cost at a step, without a hard budget.
+
+        Parameters
+        ----------
+        step
+            The step, counted from 0.
+        """
+        return self.price if isinstance(self.penalty, float) else float(self.penalty[step])
+
+    def with_policy(self, policy: Policy, outcome: PlanOutcome) -> "Plan":
+        """Return the plan with another policy in its place.
 
         Parameters
         ----------
         policy
             A policy for the same problem.
-        value, advice_count
-            Its expected reward and pieces of advice per episode.
+        outcome
+            What that policy brings per episode.
         """
         table = self._table._replace(policy=policy, mixture=Mixture((policy,), (1.0,)))
-        net = value - self.penalty * advice_count
-        outcome = PlanOutcome(value, advice_count)
+        net = outcome.value - float(np.max(self.penalty)) * outcome.advice_cost
         return plan_of(net, self.penalty, self.price, self.constraints, outcome, table)
 
     def __repr__(self) -> str:
@@ -163,7 +182,7 @@ class Plan:
 
 def plan_of(  # noqa: PLR0913 (the fields of a plan)
     net_value: float,
-    penalty: float,
+    penalty: float | Floats,
     price: float,
     constraints: Constraints,
     outcome: PlanOutcome,
@@ -196,8 +215,13 @@ def reverse_cells(
             states = states[lift_s < 0.0]
             if not states.size:
                 continue
+            after = np.maximum(k - problem.cost[h, states, advice_s[states]].astype(np.int64), 0)
             q_na = np.empty((states.size, A))
-            action_values(model, h, values_khs[max(k - 1, 0), h + 1], states, q_na)
+            for plane in np.unique(after):
+                here = np.nonzero(after == plane)[0]
+                q_here_na = np.empty((here.size, A))
+                action_values(model, h, values_khs[plane, h + 1], states[here], q_here_na)
+                q_na[here] = q_here_na
             advantage_na = advantages(problem.policy[h, states], q_na)
             worse = advantage_na[np.arange(states.size), advice_s[states]] < 0.0
             cells += [(k, h, int(s)) for s in states[worse]]

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from counsel._arrays import Floats, layers, one_type
-from counsel.model.problem import AdviceProblem
+from counsel.model.problem import AdviceProblem, cost_table, given_cost
 from counsel.planning._backward_kernels import Model, find_same
 from counsel.planning._choice_kernels import Aim
 from counsel.planning.alike_states import kinds_of_states, model_of_kinds
@@ -35,12 +35,16 @@ class Part:
 
 @dataclass(frozen=True, eq=False)
 class PreparedProblem:
-    """The arrays of a problem under constraints; smaller problems are searched for when needed."""
+    """The arrays of a problem under constraints; smaller problems are searched for when needed.
+
+    ``most_cost`` is the largest cost of a piece; with ``unit_cost`` every piece costs 1.
+    """
 
     whole: Part
     horizon: int
     reward_size: float
-    most_cost: float = 1.0
+    most_cost: float
+    unit_cost: bool
 
     @cached_property
     def kinds(self) -> Part:
@@ -98,6 +102,8 @@ def prepare(problem: AdviceProblem, constraints: Constraints | None = None) -> P
             whole=Part(_model(problem, constraints), problem.mdp.start),
             horizon=problem.horizon,
             reward_size=problem.mdp.reward_size,
+            most_cost=float(given_cost(problem.cost).max()),
+            unit_cost=bool((given_cost(problem.cost) == 1.0).all()),
         )
     return _PREPARED[constraints]
 
@@ -125,7 +131,7 @@ def _model(problem: AdviceProblem, constraints: Constraints) -> Model:
         pull_lsa=constraints.pull,
         permitted_lsa=constraints.permitted,
         required_ls=constraints.required,
-        cost_lsa=np.ones((1, 1, problem.n_actions)),
+        cost_lsa=cost_table(problem.cost),
         same_ls=same_ls,
     )
     return one_type(model)

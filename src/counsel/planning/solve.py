@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import ArrayLike
 
-from counsel._arrays import not_negative, sealed, whole
+from counsel._arrays import Floats, first, not_negative, numbers, place, sealed, whole
 from counsel.errors import CounselError
 from counsel.model.mixture import Mixture
 from counsel.model.policy import Policy
@@ -19,7 +19,7 @@ from counsel.planning.budget import (
     slope,
 )
 from counsel.planning.constraints import Constraints, documented
-from counsel.planning.evaluate import forward
+from counsel.planning.evaluate import evaluate, forward
 from counsel.planning.hard_budget import solve_hard
 from counsel.planning.plan import Plan, PlanOutcome, PlanTable, plan_of, reverse_cells
 
@@ -28,7 +28,7 @@ from counsel.planning.plan import Plan, PlanOutcome, PlanTable, plan_of, reverse
 def solve(  # noqa: PLR0913 (penalty or budget, the masks, and threads)
     problem: AdviceProblem,
     *,
-    penalty: float | None = None,
+    penalty: ArrayLike | None = None,
     budget: float | None = None,
     hard: bool = False,
     forbidden: ArrayLike | None = None,
@@ -41,11 +41,13 @@ def solve(  # noqa: PLR0913 (penalty or budget, the masks, and threads)
     Parameters
     ----------
     penalty
-        The cost of each piece of advice, in units of reward.
+        The penalty for each piece of advice, in units of reward; or one for each step [h]. A piece
+        that costs c is charged c times the penalty.
     budget
-        Pieces of advice per episode, on average (over the start distribution too).
+        Pieces of advice per episode, on average (over the start distribution too). A piece that
+        costs c counts c times.
     hard
-        Whether no episode may exceed the budget, which is then a whole number.
+        Whether no episode may exceed the budget; budget and costs are then whole numbers.
     threads
         The number of threads for a large problem, by default all cores. The plan does not depend
         on it.
@@ -94,8 +96,8 @@ def solve(  # noqa: PLR0913 (penalty or budget, the masks, and threads)
     amount = not_negative("budget", budget)
     search = Planner(problem, constraints, threads=threads, search=True)
     left, right = ends(search)
-    check_enough(amount, left.count)
-    if amount < right.count:
+    check_enough(amount, left.cost)
+    if amount < right.cost:
         left, right = bracket(search, left, right, amount)
     del search
     return solve_budget(Planner(problem, constraints, threads=threads), left, right, amount)
@@ -104,19 +106,25 @@ def solve(  # noqa: PLR0913 (penalty or budget, the masks, and threads)
 def solve_penalty(
     problem: AdviceProblem,
     constraints: Constraints,
-    penalty: float,
+    penalty: ArrayLike,
     *,
     threads: int | None = None,
 ) -> Plan:
     """Return the best plan at a penalty; where few cells can occur, only these are planned."""
-    penalty = not_negative("penalty", penalty)
+    penalty_h = read_penalty(penalty, problem.horizon)
     planner = Planner(problem, constraints, threads=threads, search=True)
-    aim = planner.prepared.penalised(np.array([penalty]))
+    aim = planner.prepared.penalised(penalty_h)
     net, _ = planner.run(aim, with_second=False)
 
     def outcome() -> PlanOutcome:
-        count = 0.0 - planner.evaluate(0.0, 1.0)
-        return PlanOutcome(net + penalty * count, count)
+        cost = 0.0 - planner.evaluate(0.0, 1.0)
+        value = net + float(penalty_h[0]) * cost
+        if penalty_h.size > 1:
+            value = planner.evaluate(1.0, 0.0)
+        count = cost
+        if not planner.prepared.unit_cost:
+            count = evaluate(problem, plan.policy).advice_count
+        return PlanOutcome(value, count, cost)
 
     def table() -> PlanTable:
         every = planner
@@ -126,7 +134,28 @@ def solve_penalty(
         policy = Policy.trusted(every.advice, n_actions=problem.n_actions)
         return _table(every, policy, Mixture((policy,), (1.0,)))
 
-    return Plan(net, penalty, penalty, constraints, outcome, table)
+    one = float(penalty_h[0])
+    plan = Plan(net, one if penalty_h.size == 1 else penalty_h, one, constraints, outcome, table)
+    return plan
+
+
+def read_penalty(penalty: ArrayLike, horizon: int) -> Floats:
+    """Return one penalty, or one per step; raise unless they are finite and not negative."""
+    if np.ndim(penalty) == 0:
+        return np.array([not_negative("penalty", penalty)])
+    penalty_h = numbers("penalty", penalty)
+    if penalty_h.shape != (horizon,):
+        raise CounselError(
+            f"penalty has shape {penalty_h.shape}; give a number, or one for each of the {horizon} "
+            "steps"
+        )
+    where = first(~((penalty_h >= 0.0) & (penalty_h < np.inf)))
+    if where is not None:
+        raise CounselError(
+            f"penalty{place('h', where)} is {penalty_h[where]:g}; it must be a finite number of at "
+            "least 0"
+        )
+    return sealed(penalty_h)
 
 
 def solve_budget(planner: Planner, left: Point, right: Point, budget: float) -> Plan:
@@ -135,26 +164,29 @@ def solve_budget(planner: Planner, left: Point, right: Point, budget: float) -> 
     The price is the reward per additional piece: at a vertex, the slope to its right.
     """
     A = planner.problem.n_actions
-    if budget >= right.count:
+    if budget >= right.cost:
         left = right
     low = Policy.trusted(advice_at(planner, left), n_actions=A)
-    if left is right or left.count == right.count:
+    if left is right or left.cost == right.cost:
         price, share, policy, mixture = 0.0, 0.0, low, Mixture((low,), (1.0,))
     else:
         price = slope(left, right)
-        share = max((budget - left.count) / (right.count - left.count), 0.0)
+        share = max((budget - left.cost) / (right.cost - left.cost), 0.0)
         high = Policy.trusted(advice_at(planner, right), n_actions=A)
         policy = one_random_cell(planner, low, high, budget) if share > 0.0 else low
         mixture = Mixture.of((low, high), (1.0 - share, share))
     value = (1.0 - share) * left.value + share * right.value
-    count = (1.0 - share) * left.count + share * right.count
+    cost = (1.0 - share) * left.cost + share * right.cost
     planner.penalise(price)
     # In cells that the policy never visits, advise what is best at its price.
     visited = forward(planner.problem, planner.prepared.whole.model, policy).occupancy > 0.0
     advice = np.where(visited, policy.advice, planner.advice)
     policy = Policy.trusted(advice, n_actions=A, random=policy.random)
-    table = _table(planner, policy, mixture)
-    return plan_of(value, 0.0, price, planner.constraints, PlanOutcome(value, count), table)
+    count = cost
+    if not planner.prepared.unit_cost:
+        count = evaluate(planner.problem, policy).advice_count
+    table, outcome = _table(planner, policy, mixture), PlanOutcome(value, count, cost)
+    return plan_of(value, 0.0, price, planner.constraints, outcome, table)
 
 
 def _table(planner: Planner, policy: Policy, mixture: Mixture) -> PlanTable:

@@ -13,7 +13,7 @@ import numpy as np
 
 from counsel._arrays import Bools, Floats, Ints
 from counsel._jit import as_int64, inlined, kernel
-from counsel.model._kernels import layer_of
+from counsel.model._kernels import cost_of, layer_of
 
 BLOCK = 64
 """The number of episodes that advance together; their numbers fit into the fastest cache."""
@@ -28,11 +28,13 @@ class Scene(NamedTuple):
     ``person_lsc`` contains π(a | s) of each action, then its θ(s, a) or ``IDLE``. ``leads_lsa`` is
     the only next state, or −1 − i if row i draws it. A row is an alias table: its entries
     ``indptr[i]`` up to ``indptr[i + 1]`` are equally likely, and entry j means ``next_state[j]``
-    with probability ``keep[j]``, else ``other[j]``. The last row draws the start.
+    with probability ``keep[j]``, else ``other[j]``. The last row draws the start. ``cost_lsa`` has
+    one row if it is the same in every state.
     """
 
     person_lsc: Floats
     reward_lsa: Floats
+    cost_lsa: Floats
     leads_lsa: Ints
     over_ls: Bools
     indptr: Ints
@@ -45,8 +47,8 @@ class AdviceTable(NamedTuple):
     """Policies as planes [plane, h, s] of one table.
 
     Advice is an action, silence, or −1 − i for random cell i. Policy j is drawn if ``upto_j`` is
-    the first to exceed u, and begins on plane ``first_j``. If ``spends_p`` is 1, a piece of advice
-    leads to the previous plane: one piece less under a hard budget.
+    the first to exceed u, and begins on plane ``first_j``. Under a hard budget ``spends_p`` is 1,
+    and a piece of advice of cost c leads c planes back.
     """
 
     advice_phs: Ints
@@ -138,6 +140,7 @@ def count(
             l_person = layer_of(scene.person_lsc.shape[0], h)
             l_reward = layer_of(scene.reward_lsa.shape[0], h)
             l_leads = layer_of(scene.leads_lsa.shape[0], h)
+            l_cost = layer_of(scene.cost_lsa.shape[0], h)
             l_over = layer_of(scene.over_ls.shape[0], h)
             for i in range(width):
                 p, s, u = plane_i[i], state_i[i], u_nw[first + i, 2 + draws * h]
@@ -148,7 +151,8 @@ def count(
                 a = draw_action(scene.person_lsc, l_person, s, b, u)
                 if b < A:
                     pieces_n[first + i] += 1
-                    plane_i[i] = p - table.spends_p[p]
+                    if table.spends_p[p]:
+                        plane_i[i] = p - int(cost_of(scene.cost_lsa[l_cost], s, b))
                 decisions_hsba[h, s, b, a] += 1
                 reward_n[first + i] += scene.reward_lsa[l_reward, s, a]
                 t = scene.leads_lsa[l_leads, s, a]
@@ -187,14 +191,15 @@ def record(
         for h in range(H):
             l_person = layer_of(scene.person_lsc.shape[0], h)
             l_leads = layer_of(scene.leads_lsa.shape[0], h)
+            l_cost = layer_of(scene.cost_lsa.shape[0], h)
             for i in range(width):
                 p, s, u = plane_i[i], state_ih[i, h], u_nw[first + i, 2 + draws * h]
                 b = table.advice_phs[p, h, s]
                 if b < 0:
                     b, u = draw_advice(table, -1 - b, u)
                 a = draw_action(scene.person_lsc, l_person, s, b, u)
-                if b < A:
-                    plane_i[i] = p - table.spends_p[p]
+                if b < A and table.spends_p[p]:
+                    plane_i[i] = p - int(cost_of(scene.cost_lsa[l_cost], s, b))
                 advice_ih[i, h], action_ih[i, h] = b, a
                 t = scene.leads_lsa[l_leads, s, a]
                 if t < 0:

@@ -17,7 +17,7 @@ from counsel._arrays import Floats, check_rng, layers, one_type, sealed, whole
 from counsel.errors import CounselError
 from counsel.model.mixture import Mixture
 from counsel.model.policy import Policy
-from counsel.model.problem import AdviceProblem
+from counsel.model.problem import AdviceProblem, cost_table
 from counsel.simulate._episode_kernels import (
     BLOCK,
     IDLE,
@@ -185,6 +185,7 @@ def _scene_of(problem: AdviceProblem) -> Scene:
     scene = Scene(
         person_lsc=np.concatenate((policy_lsa, theta_lsa), axis=2),
         reward_lsa=layers(mdp.reward),
+        cost_lsa=cost_table(problem.cost),
         leads_lsa=leads_lsa,
         over_ls=layers(mdp.over),
         indptr=indptr,

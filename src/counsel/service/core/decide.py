@@ -10,7 +10,7 @@ import sqlalchemy as sa
 from counsel.learning.population import Limit
 from counsel.model.human import gain_of
 from counsel.model.problem import AdviceProblem
-from counsel.planning.gains import gains_at
+from counsel.planning.gains import gains_at, nearest_advice
 from counsel.service.core.episode import Episode
 from counsel.service.core.explained_plan import ExplainedPlan
 
@@ -132,12 +132,15 @@ def _reason(
 ) -> dict[str, Any]:
     """Return the numbers behind a decision: of the advice given, or of the best one withheld."""
     plan = person_plan.plan
-    advantage, gain, price = person_plan.advantage[cell], person_plan.gain[cell], float(plan.price)
+    advantage, gain = person_plan.advantage[cell], person_plan.gain[cell]
+    price = plan.price_at(cell[0]) * person_plan.problem.cost[cell]
     if left is not None and left > 0:
         most = plan.policy.budget
         pieces = left if most is None else min(left, most)  # a plan has no more than its steps
         advantage, gain, price = gains_at(person_plan.problem, plan, *cell, pieces)
-    considered = int(gain.argmax()) if advice is None else advice
+    considered = advice
+    if advice is None:
+        considered = nearest_advice(gain, price, np.ones(gain.size, dtype=np.bool_))
     has_penalty = limit.penalty is not None
     if limit.always:
         why = "this adviser always speaks"
@@ -158,7 +161,7 @@ def _reason(
         "advantage": float(np.nan_to_num(advantage[considered])),
         "gain": float(gain[considered]),
         "criticality": None if criticality is None else float(criticality[cell]),
-        "price": price if np.isfinite(price) else None,
+        "price": float(price[considered]) if np.isfinite(price[considered]) else None,
     }
 
 
