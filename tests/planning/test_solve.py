@@ -201,6 +201,11 @@ def test_a_penalty_or_budget_that_is_no_number_is_an_error(name, given):
         counsel.solve(case(7)[1], **{name: given})
 
 
+def test_a_budget_for_each_step_is_an_error():
+    with pytest.raises(counsel.CounselError, match="budget must be a number"):
+        counsel.solve(case(7)[1], budget=[0.1, 0.2])
+
+
 def test_penalty_and_budget_together_are_an_error():
     with pytest.raises(counsel.CounselError, match="penalty or a budget, not both"):
         counsel.solve(case(7)[1], penalty=0.1, budget=1.0)
