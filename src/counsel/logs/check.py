@@ -133,8 +133,6 @@ def _check(
             rows=table.count(),
             rewards=table.raw_reward.count(),
             spoken=_count_true(spoken),
-            episodes=table.episode.nunique(),
-            states=table.state.nunique(),
             people=table.person.nunique() if log.has("person") else table.count(),
             advised=_count_true(seen),
             matched=_count_true(seen & (table.advice == table.action)),
@@ -154,14 +152,15 @@ def _check(
     if totals["spoken"] and not totals["advised"]:
         what = "no piece of advice was seen; adherence is unknown"
         findings.append(Finding(what, totals["spoken"], fatal=False))
-    longest, step_findings = _check_steps(log)
+    episodes, longest, step_findings = _check_steps(log)
     all_actions, advice_findings = _check_advice(log)
-    findings += [*step_findings, *advice_findings, *_check_states(log)]
+    states, state_findings = _check_states(log)
+    findings += [*step_findings, *advice_findings, *state_findings]
     return LogCheck(
         rows=totals["rows"],
-        episodes=totals["episodes"],
+        episodes=episodes,
         people=totals["people"] if log.has("person") else None,
-        states=totals["states"],
+        states=states,
         longest=longest,
         advised=totals["advised"],
         matched=totals["matched"],
@@ -176,7 +175,7 @@ def _row_tests(
     """Yield what may be wrong with a row: in words, whether it is fatal, and the condition."""
     table = log.table
     for role in ("episode", "step", "state", "action"):
-        raw = table.raw_step if role == "step" else table[role]
+        raw = table[{"step": "raw_step", "episode": log.episode_key}.get(role, role)]
         what = f"{role} is empty; every decision needs one"
         if role == "state" and log.bins:
             what = f"state is empty, or {', '.join(log.bins)} is not a number and cannot be binned"
@@ -223,17 +222,11 @@ def _row_tests(
         yield f"reward is not between {low:g} and {high:g}", True, off
 
 
-def _check_steps(log: Log) -> tuple[int, list[Finding]]:
-    """Check the order of rows within episodes; also return the size of the longest episode."""
-    import ibis
-
-    table = log.table
-    over = table.terminated.fill_null(False) if log.has("terminated") else None  # noqa: FBT003
-    pairs = table.group_by(["episode", "step"]).aggregate(
-        n=table.count(), over=ibis.literal(0) if over is None else over.ifelse(1, 0).max()
-    )
-    repeated = (pairs.n > 1) & pairs.episode.notnull() & pairs.step.notnull()
-    spans = pairs.group_by("episode").aggregate(
+def _check_steps(log: Log) -> tuple[int, int, list[Finding]]:
+    """Check the steps of episodes; also return how many there are, and the size of the longest."""
+    pairs = _steps_of_episodes(log)
+    repeated = (pairs.n > 1) & pairs.key.notnull() & pairs.step.notnull()
+    spans = pairs.group_by("key").aggregate(
         first=pairs.step.min(),
         last=pairs.step.max(),
         n=pairs.step.count(),
@@ -269,6 +262,7 @@ def _check_steps(log: Log) -> tuple[int, list[Finding]]:
     )
     totals = _first_row(
         spans.aggregate(
+            episodes=spans.key.count(),
             longest=spans.rows.max(),
             continues=_count_true(spans.ended < spans.last),
             repeated=spans.repeated.sum().fill_null(0),
@@ -281,12 +275,49 @@ def _check_steps(log: Log) -> tuple[int, list[Finding]]:
             what,
             int(totals[name]),
             fatal=name == "repeated",
-            examples=tuple(example.format(**row) for row in _first_rows(rows)),
+            examples=tuple(example.format(**row) for row in _first_rows(_name_episodes(rows))),
         )
         for name, rows, what, example in tests
         if totals[name]
     ]
-    return int(totals["longest"] or 0), findings
+    return totals["episodes"], int(totals["longest"] or 0), findings
+
+
+def _steps_of_episodes(log: Log) -> Any:  # noqa: ANN401
+    """Return each step of each episode: its number of rows, and whether one is terminated.
+
+    If the rows are in order, every row is a step of its own; rows need no grouping then.
+    """
+    import ibis
+
+    table = log.table
+    over = table.terminated.fill_null(False) if log.has("terminated") else ibis.literal(False)  # noqa: FBT003
+    rows = table.select("step", key=table[log.episode_key], n=1, over=over.ifelse(1, 0))
+    if _is_in_order(rows):
+        return rows
+    return rows.group_by(["key", "step"]).aggregate(n=rows.count(), over=rows.over.max())
+
+
+def _is_in_order(rows: Any) -> bool:  # noqa: ANN401
+    """Return whether the rows of each episode follow each other, with rising steps.
+
+    The first row of an episode rises above no other row of it. If there are as many rows that do
+    not rise as there are episodes, all other rows do, whatever order an engine reads rows in.
+    """
+    if rows.get_backend().name != "duckdb":  # other engines may have to move all rows to one place
+        return False
+    rows = rows.mutate(key_before=rows.key.lag(), step_before=rows.step.lag())
+    rises = (rows.key == rows.key_before) & (rows.step > rows.step_before)
+    totals = _first_row(
+        rows.aggregate(n=rows.count(), rising=_count_true(rises), episodes=rows.key.nunique())
+    )
+    return bool(totals["n"] - totals["rising"] == totals["episodes"])
+
+
+def _name_episodes(rows: Any) -> Any:  # noqa: ANN401
+    """Return rows by key with the name of each episode instead of its key."""
+    others = [name for name in rows.columns if name != "key"]
+    return rows.select(rows.key.cast("string").name("episode"), *others)
 
 
 def _check_advice(log: Log) -> tuple[tuple[str, ...], list[Finding]]:
@@ -331,24 +362,48 @@ def _check_advice(log: Log) -> tuple[tuple[str, ...], list[Finding]]:
     return actions, findings
 
 
-def _check_states(log: Log) -> Iterator[Finding]:
-    """Look for states where certain advice varies, and for states with few decisions."""
+def _check_states(log: Log) -> tuple[int, list[Finding]]:
+    """Check whether certain advice varies and where decisions are few; also count the states."""
+    import ibis
+
     table = log.table
-    groups = []
     if log.has("advice_probability"):
-        certain = table.filter(table.advice_probability >= 1.0)
-        kinds = certain.group_by("state").aggregate(kinds=certain.advice.fill_null("").nunique())
-        what = "states where advice_probability is 1 although the advice varies"
-        groups.append((what, kinds.filter(kinds.kinds > 1), "{state}"))
-    sizes = table.group_by("state").aggregate(n=table.count())
-    what = f"states with fewer than {THIN} decisions; estimates there rely on other states"
-    few = sizes.filter((sizes.n < THIN) & sizes.state.notnull())
-    groups.append((what, few, "{state}: {n} decisions"))
-    for what, states, example in groups:
-        count = int(states.count().to_pyarrow().as_py())
-        if count:
-            examples = tuple(example.format(**row) for row in _first_rows(states))
-            yield Finding(what, count, fatal=False, examples=examples)
+        is_certain = table.advice_probability >= 1.0
+        certain = is_certain.ifelse(table.advice.fill_null(""), None).nunique()
+    else:
+        certain = ibis.literal(0)
+    states = table.group_by("state").aggregate(n=table.count(), certain=certain)
+    varies, is_thin = states.certain > 1, (states.n < THIN) & states.state.notnull()
+    totals = _first_row(
+        states.aggregate(
+            states=states.state.count(), varying=_count_true(varies), thin=_count_true(is_thin)
+        )
+    )
+    tests = (
+        (
+            "varying",
+            varies,
+            "states where advice_probability is 1 although the advice varies",
+            "{state}",
+        ),
+        (
+            "thin",
+            is_thin,
+            f"states with fewer than {THIN} decisions; estimates there rely on other states",
+            "{state}: {n} decisions",
+        ),
+    )
+    findings = [
+        Finding(
+            what,
+            totals[name],
+            fatal=False,
+            examples=tuple(example.format(**row) for row in _first_rows(states.filter(where))),
+        )
+        for name, where, what, example in tests
+        if totals[name]
+    ]
+    return totals["states"], findings
 
 
 def _count_true(condition: Any) -> Any:  # noqa: ANN401
