@@ -13,7 +13,7 @@ from counsel._arrays import real
 from counsel.errors import CounselError
 from counsel.estimate.intervals import wilson
 from counsel.logs.casting import as_time, sort_key
-from counsel.logs.count import advice_flags
+from counsel.logs.count import advice_flags, count_true
 from counsel.logs.read import Log, report_engine_errors
 
 EXAMPLES = 3
@@ -132,11 +132,11 @@ def _check(
         table.aggregate(
             rows=table.count(),
             rewards=table.raw_reward.count(),
-            spoken=_count_true(spoken),
+            spoken=count_true(spoken),
             people=table.person.nunique() if log.has("person") else table.count(),
-            advised=_count_true(seen),
-            matched=_count_true(seen & (table.advice == table.action)),
-            **{f"test_{i}": _count_true(where) for i, (_, _, where) in enumerate(tests)},
+            advised=count_true(seen),
+            matched=count_true(seen & (table.advice == table.action)),
+            **{f"test_{i}": count_true(where) for i, (_, _, where) in enumerate(tests)},
         )
     )
     if totals["rows"] == 0:
@@ -224,16 +224,15 @@ def _row_tests(
 
 def _check_steps(log: Log) -> tuple[int, int, list[Finding]]:
     """Check the steps of episodes; also return how many there are, and the size of the longest."""
-    pairs = _steps_of_episodes(log)
-    repeated = (pairs.n > 1) & pairs.key.notnull() & pairs.step.notnull()
-    spans = pairs.group_by("key").aggregate(
-        first=pairs.step.min(),
-        last=pairs.step.max(),
-        n=pairs.step.count(),
-        rows=pairs.n.sum(),
-        repeated=_count_true(repeated),
-        ended=(pairs.over == 1).ifelse(pairs.step, None).min(),
-    )
+    import ibis
+
+    table = log.table
+    over = table.terminated.fill_null(False) if log.has("terminated") else ibis.literal(False)  # noqa: FBT003
+    pairs = table.select("step", key=table[log.episode_key], n=1, over=over.ifelse(1, 0))
+    spans, totals = _measure_spans(pairs)
+    if not _is_in_order(pairs, totals["episodes"]):  # otherwise every row is a step of its own
+        pairs = pairs.group_by(["key", "step"]).aggregate(n=pairs.count(), over=pairs.over.max())
+        spans, totals = _measure_spans(pairs)
     tests = (
         (
             "continues",
@@ -243,7 +242,7 @@ def _check_steps(log: Log) -> tuple[int, int, list[Finding]]:
         ),
         (
             "repeated",
-            pairs.filter(repeated),
+            pairs.filter(_is_repeated(pairs)),
             "several rows have the same step of the same episode",
             "episode {episode}, step {step}: {n} rows",
         ),
@@ -260,16 +259,6 @@ def _check_steps(log: Log) -> tuple[int, int, list[Finding]]:
             "episode {episode} begins at {first}",
         ),
     )
-    totals = _first_row(
-        spans.aggregate(
-            episodes=spans.key.count(),
-            longest=spans.rows.max(),
-            continues=_count_true(spans.ended < spans.last),
-            repeated=spans.repeated.sum().fill_null(0),
-            gaps=_count_true(spans.last - spans.first + 1 > spans.n),
-            late=_count_true(spans.first > 0),
-        )
-    )
     findings = [
         Finding(
             what,
@@ -283,35 +272,43 @@ def _check_steps(log: Log) -> tuple[int, int, list[Finding]]:
     return totals["episodes"], int(totals["longest"] or 0), findings
 
 
-def _steps_of_episodes(log: Log) -> Any:  # noqa: ANN401
-    """Return each step of each episode: its number of rows, and whether one is terminated.
+def _measure_spans(pairs: Any) -> tuple[Any, dict[str, Any]]:  # noqa: ANN401
+    """Return the span of each episode, and totals over all; ``pairs`` are episodes and steps."""
+    spans = pairs.group_by("key").aggregate(
+        first=pairs.step.min(),
+        last=pairs.step.max(),
+        n=pairs.step.count(),
+        rows=pairs.n.sum(),
+        repeated=count_true(_is_repeated(pairs)),
+        ended=(pairs.over == 1).ifelse(pairs.step, None).min(),
+    )
+    totals = spans.aggregate(
+        episodes=spans.key.count(),
+        longest=spans.rows.max(),
+        continues=count_true(spans.ended < spans.last),
+        repeated=spans.repeated.sum().fill_null(0),
+        gaps=count_true(spans.last - spans.first + 1 > spans.n),
+        late=count_true(spans.first > 0),
+    )
+    return spans, _first_row(totals)
 
-    If the rows are in order, every row is a step of its own; rows need no grouping then.
-    """
-    import ibis
 
-    table = log.table
-    over = table.terminated.fill_null(False) if log.has("terminated") else ibis.literal(False)  # noqa: FBT003
-    rows = table.select("step", key=table[log.episode_key], n=1, over=over.ifelse(1, 0))
-    if _is_in_order(rows):
-        return rows
-    return rows.group_by(["key", "step"]).aggregate(n=rows.count(), over=rows.over.max())
+def _is_repeated(pairs: Any) -> Any:  # noqa: ANN401
+    return (pairs.n > 1) & pairs.key.notnull() & pairs.step.notnull()
 
 
-def _is_in_order(rows: Any) -> bool:  # noqa: ANN401
+def _is_in_order(rows: Any, episodes: int) -> bool:  # noqa: ANN401
     """Return whether the rows of each episode follow each other, with rising steps.
 
-    The first row of an episode rises above no other row of it. If there are as many rows that do
-    not rise as there are episodes, all other rows do, whatever order an engine reads rows in.
+    The first row of an episode does not rise above the row before it. If there are only as many
+    such rows as episodes, all other rows rise, whatever order an engine reads rows in.
     """
     if rows.get_backend().name != "duckdb":  # other engines may have to move all rows to one place
         return False
     rows = rows.mutate(key_before=rows.key.lag(), step_before=rows.step.lag())
     rises = (rows.key == rows.key_before) & (rows.step > rows.step_before)
-    totals = _first_row(
-        rows.aggregate(n=rows.count(), rising=_count_true(rises), episodes=rows.key.nunique())
-    )
-    return bool(totals["n"] - totals["rising"] == totals["episodes"])
+    totals = _first_row(rows.aggregate(n=rows.count(), rising=count_true(rises)))
+    return bool(totals["n"] - totals["rising"] == episodes)
 
 
 def _name_episodes(rows: Any) -> Any:  # noqa: ANN401
@@ -324,7 +321,7 @@ def _check_advice(log: Log) -> tuple[tuple[str, ...], list[Finding]]:
     """Check what the log can show about advice and silence; also return all actions."""
     table = log.table
     counts = table.group_by(["advice", "action"]).aggregate(
-        n=table.count(), refused=_count_true(table.advice != table.action)
+        n=table.count(), refused=count_true(table.advice != table.action)
     )
     refusals, taken, silent = dict[str, int](), set[str](), 0
     for row in counts.to_pyarrow().to_pylist():
@@ -376,7 +373,7 @@ def _check_states(log: Log) -> tuple[int, list[Finding]]:
     varies, is_thin = states.certain > 1, (states.n < THIN) & states.state.notnull()
     totals = _first_row(
         states.aggregate(
-            states=states.state.count(), varying=_count_true(varies), thin=_count_true(is_thin)
+            states=states.state.count(), varying=count_true(varies), thin=count_true(is_thin)
         )
     )
     tests = (
@@ -404,11 +401,6 @@ def _check_states(log: Log) -> tuple[int, list[Finding]]:
         if totals[name]
     ]
     return totals["states"], findings
-
-
-def _count_true(condition: Any) -> Any:  # noqa: ANN401
-    """Return the number of rows in which a condition is true."""
-    return condition.ifelse(1, 0).sum().fill_null(0)
 
 
 def _first_row(table: Any) -> dict[str, Any]:  # noqa: ANN401

@@ -127,7 +127,7 @@ def count_seen_advice(log: Log, table: Any, key: Any, tally: Tally) -> SeenAdvic
     rows = table.select("state", "advice", "action", key=key, heard=heard)
     rows = rows.filter(rows.heard & rows.key.notnull())
     counts = rows.group_by(["key", "state", "advice"]).aggregate(
-        given=rows.count(), matched=(rows.advice == rows.action).ifelse(1, 0).sum()
+        given=rows.count(), matched=count_true(rows.advice == rows.action)
     )
     with report_engine_errors(log.name):
         groups = counts.to_pyarrow()
@@ -152,13 +152,19 @@ def advice_flags(log: Log, table: Any) -> tuple[Any, Any]:  # noqa: ANN401 (Ibis
     return spoken, spoken & table.seen.fill_null(True)  # noqa: FBT003 (Ibis has no name)
 
 
+def count_true(condition: Any) -> Any:  # noqa: ANN401 (Ibis ships no types)
+    """Return the number of rows in which a condition is true."""
+    return condition.ifelse(1, None).count()
+
+
 def link_decisions(log: Log, *, horizon: int) -> Any:  # noqa: ANN401 (Ibis ships no types)
     """Add to each decision its outcome and its place in the episode.
 
     The columns of ``DECISION_COLUMNS`` that the log has are kept. Added are: ``place`` (the step
     counted from the episode's first), ``spoken``, ``heard``, ``earlier`` (pieces of advice earlier
     in the episode), ``fate`` (0 if a state follows, else ``ENDED`` or ``CUT``), ``then`` (that
-    state), and ``apart`` (whether ``next_state`` differs from the next row's state).
+    state), and ``apart`` (whether ``next_state`` differs from the next row's state). Only a log
+    that does not say how episodes end needs the ``horizon``.
     """
     import ibis
 
@@ -171,7 +177,7 @@ def link_decisions(log: Log, *, horizon: int) -> Any:  # noqa: ANN401 (Ibis ship
         place=table.step - table.step.first().over(order),
         after=table.state.lead().over(order),
         gap=table.step.lead().over(order) - table.step,
-        earlier=table.spoken.ifelse(1, 0).sum().over(before).fill_null(0),
+        earlier=table.advice.count().over(before),
     )
     ends = _flag(log, table, "terminated")
     cut = _flag(log, table, "truncated")
@@ -204,11 +210,12 @@ def _flag(log: Log, table: Any, role: str) -> Any:  # noqa: ANN401
 def _count(log: Log, *, by_step: bool) -> tuple[Tally, SeenAdvice]:
     import ibis
 
-    horizon = _horizon(log)
+    says_ends = log.has("terminated") or log.has("truncated")
+    horizon = 0 if says_ends and not by_step else _horizon(log)  # else counted with the rest
     least, most = _measure(log, steps=horizon if by_step else None)
     table = link_decisions(log, horizon=horizon)
     table = table.mutate(
-        block=_md5(table.episode).substr(0, 2),
+        block=_md5(table[log.episode_key].cast("string")).substr(0, 2),
         at=table.place if by_step else ibis.literal(0),
         opens=table.place == 0,
         deaf=table.spoken & ~table.heard,
@@ -221,8 +228,9 @@ def _count(log: Log, *, by_step: bool) -> tuple[Tally, SeenAdvice]:
         priced=table.reward.count(),
         paid=above.sum().fill_null(0.0),
         paid_squares=(above * above).sum().fill_null(0.0),
-        between=((table.reward > least) & (table.reward < most)).ifelse(1, 0).sum(),
-        apart=table.apart.ifelse(1, 0).sum(),
+        between=count_true((table.reward > least) & (table.reward < most)),
+        apart=count_true(table.apart),
+        last=table.place.max(),
     )
     groups = counts.to_pyarrow()
     states, actions = (_labels(groups, *pair) for pair in (("state", "then"), ("action", "advice")))
@@ -232,7 +240,7 @@ def _count(log: Log, *, by_step: bool) -> tuple[Tally, SeenAdvice]:
     tally = Tally(
         states=states,
         actions=actions,
-        horizon=horizon,
+        horizon=int(groups["last"].to_numpy().max()) + 1,
         by_step=by_step,
         least=least,
         other=most if two_rewards else None,
