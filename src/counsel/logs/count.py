@@ -210,8 +210,9 @@ def _flag(log: Log, table: Any, role: str) -> Any:  # noqa: ANN401
 def _count(log: Log, *, by_step: bool) -> tuple[Tally, SeenAdvice]:
     import ibis
 
+    # Only a fit by step, and a log that does not say how episodes end, need the horizon beforehand.
     says_ends = log.has("terminated") or log.has("truncated")
-    horizon = 0 if says_ends and not by_step else _horizon(log)  # else counted with the rest
+    horizon = 0 if says_ends and not by_step else _horizon(log)
     least, most = _measure(log, steps=horizon if by_step else None)
     table = link_decisions(log, horizon=horizon)
     table = table.mutate(
