@@ -241,7 +241,7 @@ def _count(log: Log, *, by_step: bool) -> tuple[Tally, SeenAdvice]:
     tally = Tally(
         states=states,
         actions=actions,
-        horizon=int(groups["last"].to_numpy().max()) + 1,
+        horizon=int(np.nanmax(groups["last"].to_numpy())) + 1,
         by_step=by_step,
         least=least,
         other=most if two_rewards else None,
