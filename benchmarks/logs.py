@@ -28,8 +28,11 @@ SIZES = ((1, "parquet"), (5, "parquet"), (20, "parquet"), (1, "csv"))
 PANDAS_UP_TO = 5
 """Millions that pandas is given: it holds every row in memory."""
 
-ASKED = {(20, "parquet"): 60.0, (1, "csv"): 10.0}
-"""The most seconds that were asked for."""
+ASKED = {(20, "parquet"): {"ratio": 0.5}, (1, "csv"): {"most": 10.0}}
+"""Targets: at most twice the time of DuckDB's counts alone, or at most so many seconds."""
+
+ROUNDS = 2
+"""Counsel and its peers take turns; the fastest run of each counts."""
 
 PEAK = """
 import atexit, os, pathlib
@@ -88,26 +91,32 @@ def measured() -> Iterator[Row]:
             path = Path(folder) / f"log.{ending}"
             write(path, millions * 1_000_000)
             model = str(Path(folder) / "model.npz")
-            spent, used = run(COUNSEL, "fit", str(path), "-o", model)
+            scripts = {"DuckDB, counts only": SQL}
+            if millions <= PANDAS_UP_TO:
+                scripts["pandas, counts only"] = PANDAS
+            commands = {"Counsel": (COUNSEL, "fit", str(path), "-o", model)}
+            commands |= {peer: (code, str(path)) for peer, code in scripts.items()}
+            fastest = {name: (float("inf"), 0.0) for name in commands}
+            for _ in range(ROUNDS):
+                for name, command in commands.items():
+                    fastest[name] = min(fastest[name], run(*command))
+            spent, used = fastest["Counsel"]
             floor, _ = run(FLOOR, str(path))
             form = {"parquet": "Parquet", "csv": "CSV"}[ending]
             what = f"{millions} million decisions, {form}: fit"
             note = f"Reading the columns once takes {floor:.2f} s."
-            scripts = [("DuckDB, counts only", SQL)]
-            if millions <= PANDAS_UP_TO:
-                scripts.append(("pandas, counts only", PANDAS))
-            for i, (peer, code) in enumerate(scripts):
-                theirs, much = run(code, str(path))
-                most = None if i else ASKED.get((millions, ending))
+            for peer in scripts:
+                theirs, much = fastest[peer]
+                asked = ASKED.get((millions, ending), {}) if peer.startswith("DuckDB") else {}
                 yield against(
                     what, spent, "s", peer, theirs,
-                    most=most, memory=used, peer_memory=much, note=note,
+                    memory=used, peer_memory=much, note=note, **asked,
                 )  # fmt: skip
             fitted[millions, ending] = spent
             peak = max(peak, used)
             path.unlink()
     why = "it is asked of Counsel alone"
-    yield alone("Peak memory of a fit, largest of all", peak, "GB", why, most=4.0, memory=peak)
+    yield alone("Peak memory of a fit, largest of all", peak, "GB", why, most=3.0, memory=peak)
     growth = (fitted[20, "parquet"] - fitted[5, "parquet"]) / 15.0
     growth /= max((fitted[5, "parquet"] - fitted[1, "parquet"]) / 4.0, 1e-9)
     what = "Each further million from 5 to 20, against each from 1 to 5: time"

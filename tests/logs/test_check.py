@@ -1,5 +1,6 @@
 """`counsel check`: logs of every kind, and every fault named, counted and shown."""
 
+import dataclasses
 import gzip
 import json
 import sqlite3
@@ -13,8 +14,10 @@ import pyarrow.parquet as pq
 import pytest
 
 import counsel
+from counsel.logs import check
 from counsel.logs.check import check_log
 from counsel.logs.column_mapping import Columns
+from counsel.logs.count import count_log
 from counsel.logs.read import read_log
 from counsel.worlds import make
 from tests.support.faulty_logs import FAULTS, FINE, HEADER, malformed, written
@@ -92,6 +95,52 @@ def test_what_is_counted_is_what_is_there(simulated):
     assert found.advised == (rows.advice != "").sum()
     assert found.matched == ((rows.advice != "") & (rows.advice == rows.action)).sum()
     assert found.longest == rows.groupby("episode").size().max()
+
+
+def steps_log(*steps):
+    """Decisions with these episodes and steps, in this order."""
+    rows = [
+        {"episode": e, "step": h, "state": "calm", "advice": None, "action": "wait", "reward": h}
+        for e, h in steps
+    ]
+    return pd.DataFrame(rows).astype({"episode": "Int64", "step": "Int64", "reward": "Float64"})
+
+
+IN_ORDER = [(1, 0), (1, 1), (1, 2), (2, 0), (2, 3), (7, 4), (7, 5)]
+ORDERS = {
+    "in order": (IN_ORDER, True),
+    "the last episode first": (IN_ORDER[3:] + IN_ORDER[:3], True),
+    "steps fall": (IN_ORDER[::-1], False),
+    "an episode is interrupted": (IN_ORDER[:2] + IN_ORDER[3:] + IN_ORDER[2:3], False),
+    "a step twice, one after the other": ([*IN_ORDER[:2], (1, 1), *IN_ORDER[2:]], False),
+    "a step twice, far apart": ([*IN_ORDER, (1, 1)], False),
+    "a row without an episode": ([*IN_ORDER, (None, 6)], False),
+    "a row without a step": ([*IN_ORDER, (7, None)], False),
+}
+
+
+@pytest.mark.parametrize("name", ORDERS)
+def test_the_order_of_rows_changes_no_finding(name, monkeypatch):
+    steps, in_order = ORDERS[name]
+    log = read_log(steps_log(*steps))
+    rows = log.table.select("step", key=log.table[log.episode_key])
+    found = check_log(log)
+    assert check._is_in_order(rows, found.episodes) is in_order
+    assert found == check_log(read_log(steps_log(*sorted(steps, key=str))))
+    monkeypatch.setattr(check, "_is_in_order", lambda rows, episodes: False)
+    assert found == check_log(log)
+    repeated = [f.count for f in found.findings if "same step of the same episode" in f.what]
+    assert repeated == ([1] if "twice" in name else [])
+
+
+def test_episodes_may_be_numbers_or_texts(simulated):
+    rows = pd.read_csv(simulated)
+    numbered, named = read_log(rows), read_log(rows.astype({"episode": str}))
+    assert (numbered.episode_key, named.episode_key) == ("episode_number", "episode")
+    assert check_log(numbered) == check_log(named)
+    first, second = count_log(numbered), count_log(named)
+    for field in dataclasses.fields(first):
+        np.testing.assert_array_equal(getattr(first, field.name), getattr(second, field.name))
 
 
 @pytest.mark.parametrize("name", FAULTS)

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import counsel
+from counsel.logs import count
 from tests.support.drawn_tables import spoken, table
 from tests.support.later import Later
 
@@ -114,3 +115,40 @@ def test_what_happens_at_gaps_and_ends_is_noted():
     assert noted(fit, "decisions without a reward").count == 1
     assert noted(fit, "shorter than the longest (4 decisions)").count == 2
     assert fit.tally.episodes == 3
+
+
+def test_too_many_states_actions_and_cells_are_refused_before_they_are_counted(monkeypatch):
+    rows = pd.DataFrame(
+        {
+            "episode": [1, 1, 2],
+            "step": [0, 1, 0],
+            "state": ["a", "b", "c"],
+            "next_state": ["b", "d", None],
+            "advice": ["x", None, "y"],
+            "action": ["x", "y", "z"],
+            "reward": [0.0, 1.0, 0.5],
+        }
+    )
+    monkeypatch.setattr(count, "MOST_CELLS", 2 * 4 * 3)  # 5 labels of states, 5 of actions
+    monkeypatch.setattr(count, "MOST_ACTIONS", 3)
+    monkeypatch.setattr(count, "MOST_STATES", 3)
+    assert len(counsel.fit(rows, by_step=True).tally.states) == 4
+    monkeypatch.setattr(count, "link_decisions", None)
+    monkeypatch.setattr(count, "MOST_CELLS", 2 * 4 * 3 - 1)
+    with pytest.raises(counsel.CounselError, match="a fit by step has 2 × 4 × 3 numbers"):
+        counsel.fit(rows, by_step=True)
+    monkeypatch.setattr(count, "MOST_ACTIONS", 2)
+    with pytest.raises(counsel.CounselError, match="log has 3 different actions; the maximum is 2"):
+        counsel.fit(rows)
+    monkeypatch.setattr(count, "MOST_STATES", 2)
+    with pytest.raises(counsel.CounselError, match="log has more than 2 different states"):
+        counsel.fit(rows)
+
+
+def test_only_two_rewards_are_known_as_two():
+    rng = np.random.default_rng(3)
+    advice, action = spoken(rng, 90, [0.5, 0.2, 0.3], 0.5)
+    for rewards, other in (([2.0, 5.0], 5.0), ([2.0, 2.5, 5.0], None), ([2.0], None)):
+        rows = table(advice=advice, action=action, reward=np.resize(rewards, 90))
+        tally = counsel.fit(rows).tally
+        assert (tally.least, tally.other) == (2.0, other)

@@ -276,7 +276,9 @@ def test_timestamps_of_any_kind_stop_nothing(fitted, kind):
     )
     log = read_log(table)
     assert not check_log(log).fatal
-    trend = trend_over_time(log, fitted.estimates)  # no other part of a fit asks for timestamps
+    trend = trend_over_time(
+        log, fitted.tally, fitted.estimates
+    )  # no other part of a fit asks for timestamps
     assert (trend is None) == (kind in (pa.time32("s"), pa.bool_()))
 
 

@@ -7,7 +7,7 @@ of the advice that nobody heeds; so that only listening is compared, each key ha
     lift = λ̄ + (k − Σm) / (n − Σπ),     λ̄ = (k − Σπ) / (n − Σπ) over all keys
 
 the common lift plus the matches beyond expectation, with variance Σ m (1 − m) / (n − Σπ)².
-The engine counts by key, state and advice.
+The counts are by key, state and advice.
 """
 
 from dataclasses import dataclass
@@ -18,9 +18,9 @@ import numpy as np
 from counsel._arrays import Bools, Floats, Ints
 from counsel.estimate.intervals import Z, wilson
 from counsel.estimate.pooling import GRID, pool_estimates
-from counsel.logs.count import advice_flags, encode_labels
+from counsel.logs.count import SeenAdvice, Tally, count_seen_advice
 from counsel.logs.estimate import Estimates
-from counsel.logs.read import Log, report_engine_errors
+from counsel.logs.read import Log
 
 LEAST_ROOM = 0.5
 """With fewer expected decisions against the advice than this, a lift cannot be estimated."""
@@ -99,11 +99,11 @@ class People:
         return [float(lift) for lift in np.quantile(self.lift, shares)]
 
 
-def compare_people(log: Log, estimates: Estimates) -> People | None:
+def compare_people(log: Log, tally: Tally, estimates: Estimates) -> People | None:
     """Return how much each person listens; None if fewer than two people were advised."""
     if not log.has("person"):
         return None
-    by = break_down(log, log.table, log.table.person, estimates)
+    by = break_down(count_seen_advice(log, log.table, log.table.person, tally), estimates)
     if by is None or len(by.keys) < 2:
         return None
     pooled = pool_estimates(by.lift, by.error)
@@ -152,35 +152,19 @@ def _sum_over(estimates: Estimates, names: tuple[str, ...], axis: int | None) ->
     return AdherenceBreakdown(names[: given.size], *seen, given, anyway, own_lift, error)
 
 
-def break_down(log: Log, table: Any, key: Any, estimates: Estimates) -> AdherenceBreakdown | None:  # noqa: ANN401
-    """Break the advice that was seen down by a key of each row; None if there is none."""
-    import pyarrow as pa
-
-    _, heard = advice_flags(log, table)
-    rows = table.select("state", "advice", "action", key=key, heard=heard)
-    rows = rows.filter(rows.heard & rows.key.notnull())
-    counts = rows.group_by(["key", "state", "advice"]).aggregate(
-        given=rows.count(), matched=(rows.advice == rows.action).ifelse(1, 0).sum()
-    )
-    with report_engine_errors(log.name):
-        groups = counts.to_pyarrow()
+def break_down(seen: SeenAdvice, estimates: Estimates) -> AdherenceBreakdown | None:
+    """Break the advice that was seen down by key; None if the habit is known for none of it."""
     own_sb, likely_sb = _match_chances(estimates)
-    mdp = estimates.problem.mdp
-    s = encode_labels(groups["state"], mdp.state_labels or ())
-    b = encode_labels(groups["advice"], mdp.action_labels or ())
-    is_known = ~np.isnan(own_sb[s, b])
-    keys = groups["key"].combine_chunks().filter(pa.array(is_known)).dictionary_encode()
-    if not len(keys):
+    own, likely = own_sb[seen.state, seen.advice], likely_sb[seen.state, seen.advice]
+    is_known = ~np.isnan(own)
+    if not is_known.any():
         return None
-    order = np.argsort(keys.dictionary.to_numpy(zero_copy_only=False), kind="stable")
-    place = np.empty(order.size, dtype=np.int64)
-    place[order] = np.arange(order.size)
-    at = place[keys.indices.to_numpy(zero_copy_only=False)]
-    n, k = (groups[name].to_numpy().astype(np.float64)[is_known] for name in ("given", "matched"))
-    own, likely = own_sb[s, b][is_known], likely_sb[s, b][is_known]
+    used, at = np.unique(seen.key[is_known], return_inverse=True)
+    own, likely = own[is_known], likely[is_known]
+    n, k = seen.given[is_known], seen.matched[is_known]
 
     def total(column: Floats) -> Floats:
-        return np.bincount(at, column, order.size).astype(np.float64)
+        return np.bincount(at, column, used.size).astype(np.float64)
 
     given, matched, anyway = total(n), total(k), total(n * own)
     # A key whose advice would all have been taken anyway has no information of its own.
@@ -188,8 +172,8 @@ def break_down(log: Log, table: Any, key: Any, estimates: Estimates) -> Adherenc
     common = float((matched - anyway).sum() / room.sum())
     lift = common + (matched - total(n * likely)) / room
     error = np.sqrt(np.maximum(total(n * likely * (1.0 - likely)), 1e-12 * given)) / room
-    names = keys.dictionary.take(pa.array(order)).to_pylist()
-    return AdherenceBreakdown(tuple(names), given, matched, given, anyway, lift, error)
+    keys = tuple(seen.keys[key] for key in used.tolist())
+    return AdherenceBreakdown(keys, given, matched, given, anyway, lift, error)
 
 
 def _match_chances(estimates: Estimates) -> tuple[Floats, Floats]:

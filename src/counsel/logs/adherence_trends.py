@@ -8,15 +8,12 @@ from counsel._arrays import Floats
 from counsel.estimate.intervals import Z
 from counsel.logs.adherence_breakdown import AdherenceBreakdown, break_down
 from counsel.logs.casting import as_time
-from counsel.logs.count import pieces_before
+from counsel.logs.count import SeenAdvice, Tally, count_seen_advice
 from counsel.logs.estimate import Estimates
 from counsel.logs.read import Log, report_engine_errors
 
 SPANS = 12
 """Spans of equal length into which time is cut."""
-
-MOST_PIECES = 10
-"""Pieces of advice already given that are distinguished; larger numbers are one group."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -36,7 +33,7 @@ class Trend:
         return not self.slope_low <= 0.0 <= self.slope_high
 
 
-def trend_over_time(log: Log, estimates: Estimates) -> Trend | None:
+def trend_over_time(log: Log, tally: Tally, estimates: Estimates) -> Trend | None:
     """Return the trend over time, from the first timestamp (0) to the last (1)."""
     if not log.has("timestamp"):
         return None
@@ -55,16 +52,16 @@ def trend_over_time(log: Log, estimates: Estimates) -> Trend | None:
             return None
         place = (table.seconds - first) / (last - first) * SPANS
         span = place.floor().clip(upper=SPANS - 1).cast("int64")
-    by = break_down(log, table, span, estimates)
+    by = break_down(count_seen_advice(log, table, span, tally), estimates)
     if by is None or len(by.keys) < 2:
         return None
     at = (np.array(by.keys, dtype=np.float64) + 0.5) / SPANS
     return _fit_line(by, at, (str(ends["first_label"]), str(ends["last_label"])))
 
 
-def trend_over_advice(log: Log, estimates: Estimates) -> Trend | None:
+def trend_over_advice(seen: SeenAdvice, estimates: Estimates) -> Trend | None:
     """Return the trend over the pieces of advice already given in the episode."""
-    by = break_down(log, log.table, pieces_before(log.table).clip(upper=MOST_PIECES), estimates)
+    by = break_down(seen, estimates)
     if by is None or len(by.keys) < 2:
         return None
     return _fit_line(by, np.array(by.keys, dtype=np.float64))

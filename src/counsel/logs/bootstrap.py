@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from counsel._arrays import Floats, Ints
-from counsel.logs.count import Tally
+from counsel.logs.count import TALLY_COUNTS, Tally
 
 NOT_DRAWN = 1e-6
 """The weight of a block that was not drawn."""
@@ -43,8 +43,7 @@ def resample_tally(tally: Tally, rng: np.random.Generator) -> Tally:
     blocks = tally.n_blocks
     drawn = rng.multinomial(blocks, np.full(blocks, 1.0 / blocks))
     weight = np.where(drawn > 0, drawn, NOT_DRAWN)[tally.block]
-    counts = ("times", "priced", "paid", "paid_squares")
-    return replace(tally, **{name: getattr(tally, name) * weight for name in counts})
+    return replace(tally, **{name: getattr(tally, name) * weight for name in TALLY_COUNTS})
 
 
 def estimate_from_draws(value: float, draws: Floats, blocks: int) -> ValueEstimate:

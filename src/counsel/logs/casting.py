@@ -34,9 +34,19 @@ def as_text(column: Any) -> Any:  # noqa: ANN401 (Ibis ships no types)
     return as_whole(present).cast("string").fill_null(present.cast("string"))
 
 
-def as_whole(number: Any) -> Any:  # noqa: ANN401
-    """Return numbers as whole numbers, NULL where they are not whole."""
+def is_stripped(column: Any) -> bool:  # noqa: ANN401
+    """Return whether no text of a column is empty or has space around it."""
+    texts = column.name("text").as_table().distinct()
+    uneven = texts.filter((texts.text != texts.text.strip()) | (texts.text == ""))
+    return int(uneven.count().to_pyarrow().as_py()) == 0
+
+
+def as_whole(column: Any) -> Any:  # noqa: ANN401
+    """Return a column as whole numbers, NULL where a value is not a whole number."""
+    number = column if column.type().is_integer() else as_number(column)
     number = number.between(-LARGEST_STEP, LARGEST_STEP).ifelse(number, None)
+    if number.type().is_integer():
+        return number.cast("int64")
     return (number == number.floor()).ifelse(number, None).cast("int64")
 
 

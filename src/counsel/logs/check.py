@@ -13,7 +13,7 @@ from counsel._arrays import real
 from counsel.errors import CounselError
 from counsel.estimate.intervals import wilson
 from counsel.logs.casting import as_time, sort_key
-from counsel.logs.count import advice_flags
+from counsel.logs.count import advice_flags, count_true
 from counsel.logs.read import Log, report_engine_errors
 
 EXAMPLES = 3
@@ -132,13 +132,11 @@ def _check(
         table.aggregate(
             rows=table.count(),
             rewards=table.raw_reward.count(),
-            spoken=_count_true(spoken),
-            episodes=table.episode.nunique(),
-            states=table.state.nunique(),
+            spoken=count_true(spoken),
             people=table.person.nunique() if log.has("person") else table.count(),
-            advised=_count_true(seen),
-            matched=_count_true(seen & (table.advice == table.action)),
-            **{f"test_{i}": _count_true(where) for i, (_, _, where) in enumerate(tests)},
+            advised=count_true(seen),
+            matched=count_true(seen & (table.advice == table.action)),
+            **{f"test_{i}": count_true(where) for i, (_, _, where) in enumerate(tests)},
         )
     )
     if totals["rows"] == 0:
@@ -154,14 +152,15 @@ def _check(
     if totals["spoken"] and not totals["advised"]:
         what = "no piece of advice was seen; adherence is unknown"
         findings.append(Finding(what, totals["spoken"], fatal=False))
-    longest, step_findings = _check_steps(log)
+    episodes, longest, step_findings = _check_steps(log)
     all_actions, advice_findings = _check_advice(log)
-    findings += [*step_findings, *advice_findings, *_check_states(log)]
+    states, state_findings = _check_states(log)
+    findings += [*step_findings, *advice_findings, *state_findings]
     return LogCheck(
         rows=totals["rows"],
-        episodes=totals["episodes"],
+        episodes=episodes,
         people=totals["people"] if log.has("person") else None,
-        states=totals["states"],
+        states=states,
         longest=longest,
         advised=totals["advised"],
         matched=totals["matched"],
@@ -176,7 +175,7 @@ def _row_tests(
     """Yield what may be wrong with a row: in words, whether it is fatal, and the condition."""
     table = log.table
     for role in ("episode", "step", "state", "action"):
-        raw = table.raw_step if role == "step" else table[role]
+        raw = table[{"step": "raw_step", "episode": log.episode_key}.get(role, role)]
         what = f"{role} is empty; every decision needs one"
         if role == "state" and log.bins:
             what = f"state is empty, or {', '.join(log.bins)} is not a number and cannot be binned"
@@ -223,24 +222,17 @@ def _row_tests(
         yield f"reward is not between {low:g} and {high:g}", True, off
 
 
-def _check_steps(log: Log) -> tuple[int, list[Finding]]:
-    """Check the order of rows within episodes; also return the size of the longest episode."""
+def _check_steps(log: Log) -> tuple[int, int, list[Finding]]:
+    """Check the steps of episodes; also return how many there are, and the size of the longest."""
     import ibis
 
     table = log.table
-    over = table.terminated.fill_null(False) if log.has("terminated") else None  # noqa: FBT003
-    pairs = table.group_by(["episode", "step"]).aggregate(
-        n=table.count(), over=ibis.literal(0) if over is None else over.ifelse(1, 0).max()
-    )
-    repeated = (pairs.n > 1) & pairs.episode.notnull() & pairs.step.notnull()
-    spans = pairs.group_by("episode").aggregate(
-        first=pairs.step.min(),
-        last=pairs.step.max(),
-        n=pairs.step.count(),
-        rows=pairs.n.sum(),
-        repeated=_count_true(repeated),
-        ended=(pairs.over == 1).ifelse(pairs.step, None).min(),
-    )
+    over = table.terminated.fill_null(False) if log.has("terminated") else ibis.literal(False)  # noqa: FBT003
+    pairs = table.select("step", key=table[log.episode_key], n=1, over=over.ifelse(1, 0))
+    spans, totals = _measure_spans(pairs)
+    if not _is_in_order(pairs, totals["episodes"]):  # otherwise every row is a step of its own
+        pairs = pairs.group_by(["key", "step"]).aggregate(n=pairs.count(), over=pairs.over.max())
+        spans, totals = _measure_spans(pairs)
     tests = (
         (
             "continues",
@@ -250,7 +242,7 @@ def _check_steps(log: Log) -> tuple[int, list[Finding]]:
         ),
         (
             "repeated",
-            pairs.filter(repeated),
+            pairs.filter(_is_repeated(pairs)),
             "several rows have the same step of the same episode",
             "episode {episode}, step {step}: {n} rows",
         ),
@@ -267,33 +259,69 @@ def _check_steps(log: Log) -> tuple[int, list[Finding]]:
             "episode {episode} begins at {first}",
         ),
     )
-    totals = _first_row(
-        spans.aggregate(
-            longest=spans.rows.max(),
-            continues=_count_true(spans.ended < spans.last),
-            repeated=spans.repeated.sum().fill_null(0),
-            gaps=_count_true(spans.last - spans.first + 1 > spans.n),
-            late=_count_true(spans.first > 0),
-        )
-    )
     findings = [
         Finding(
             what,
             int(totals[name]),
             fatal=name == "repeated",
-            examples=tuple(example.format(**row) for row in _first_rows(rows)),
+            examples=tuple(example.format(**row) for row in _first_rows(_name_episodes(rows))),
         )
         for name, rows, what, example in tests
         if totals[name]
     ]
-    return int(totals["longest"] or 0), findings
+    return totals["episodes"], int(totals["longest"] or 0), findings
+
+
+def _measure_spans(pairs: Any) -> tuple[Any, dict[str, Any]]:  # noqa: ANN401
+    """Return the span of each episode, and totals over all; ``pairs`` are episodes and steps."""
+    spans = pairs.group_by("key").aggregate(
+        first=pairs.step.min(),
+        last=pairs.step.max(),
+        n=pairs.step.count(),
+        rows=pairs.n.sum(),
+        repeated=count_true(_is_repeated(pairs)),
+        ended=(pairs.over == 1).ifelse(pairs.step, None).min(),
+    )
+    totals = spans.aggregate(
+        episodes=spans.key.count(),
+        longest=spans.rows.max(),
+        continues=count_true(spans.ended < spans.last),
+        repeated=spans.repeated.sum().fill_null(0),
+        gaps=count_true(spans.last - spans.first + 1 > spans.n),
+        late=count_true(spans.first > 0),
+    )
+    return spans, _first_row(totals)
+
+
+def _is_repeated(pairs: Any) -> Any:  # noqa: ANN401
+    return (pairs.n > 1) & pairs.key.notnull() & pairs.step.notnull()
+
+
+def _is_in_order(rows: Any, episodes: int) -> bool:  # noqa: ANN401
+    """Return whether the rows of each episode follow each other, with rising steps.
+
+    The first row of an episode does not rise above the row before it. If there are only as many
+    such rows as episodes, all other rows rise, whatever order an engine reads rows in.
+    """
+    if rows.get_backend().name != "duckdb":  # other engines may have to move all rows to one place
+        return False
+    rows = rows.mutate(key_before=rows.key.lag(), step_before=rows.step.lag())
+    rises = (rows.key == rows.key_before) & (rows.step > rows.step_before)
+    totals = _first_row(rows.aggregate(n=rows.count(), rising=count_true(rises)))
+    return bool(totals["n"] - totals["rising"] == episodes)
+
+
+def _name_episodes(rows: Any) -> Any:  # noqa: ANN401
+    """Return rows by key with the name of each episode instead of its key."""
+    others = [name for name in rows.columns if name != "key"]
+    return rows.select(rows.key.cast("string").name("episode"), *others)
 
 
 def _check_advice(log: Log) -> tuple[tuple[str, ...], list[Finding]]:
     """Check what the log can show about advice and silence; also return all actions."""
     table = log.table
     counts = table.group_by(["advice", "action"]).aggregate(
-        n=table.count(), refused=_count_true(table.advice != table.action)
+        n=table.count(), refused=count_true(table.advice != table.action)
     )
     refusals, taken, silent = dict[str, int](), set[str](), 0
     for row in counts.to_pyarrow().to_pylist():
@@ -331,29 +359,48 @@ def _check_advice(log: Log) -> tuple[tuple[str, ...], list[Finding]]:
     return actions, findings
 
 
-def _check_states(log: Log) -> Iterator[Finding]:
-    """Look for states where certain advice varies, and for states with few decisions."""
+def _check_states(log: Log) -> tuple[int, list[Finding]]:
+    """Check whether certain advice varies and where decisions are few; also count the states."""
+    import ibis
+
     table = log.table
-    groups = []
     if log.has("advice_probability"):
-        certain = table.filter(table.advice_probability >= 1.0)
-        kinds = certain.group_by("state").aggregate(kinds=certain.advice.fill_null("").nunique())
-        what = "states where advice_probability is 1 although the advice varies"
-        groups.append((what, kinds.filter(kinds.kinds > 1), "{state}"))
-    sizes = table.group_by("state").aggregate(n=table.count())
-    what = f"states with fewer than {THIN} decisions; estimates there rely on other states"
-    few = sizes.filter((sizes.n < THIN) & sizes.state.notnull())
-    groups.append((what, few, "{state}: {n} decisions"))
-    for what, states, example in groups:
-        count = int(states.count().to_pyarrow().as_py())
-        if count:
-            examples = tuple(example.format(**row) for row in _first_rows(states))
-            yield Finding(what, count, fatal=False, examples=examples)
-
-
-def _count_true(condition: Any) -> Any:  # noqa: ANN401
-    """Return the number of rows in which a condition is true."""
-    return condition.ifelse(1, 0).sum().fill_null(0)
+        is_certain = table.advice_probability >= 1.0
+        certain = is_certain.ifelse(table.advice.fill_null(""), None).nunique()
+    else:
+        certain = ibis.literal(0)
+    states = table.group_by("state").aggregate(n=table.count(), certain=certain)
+    varies, is_thin = states.certain > 1, (states.n < THIN) & states.state.notnull()
+    totals = _first_row(
+        states.aggregate(
+            states=states.state.count(), varying=count_true(varies), thin=count_true(is_thin)
+        )
+    )
+    tests = (
+        (
+            "varying",
+            varies,
+            "states where advice_probability is 1 although the advice varies",
+            "{state}",
+        ),
+        (
+            "thin",
+            is_thin,
+            f"states with fewer than {THIN} decisions; estimates there rely on other states",
+            "{state}: {n} decisions",
+        ),
+    )
+    findings = [
+        Finding(
+            what,
+            totals[name],
+            fatal=False,
+            examples=tuple(example.format(**row) for row in _first_rows(states.filter(where))),
+        )
+        for name, where, what, example in tests
+        if totals[name]
+    ]
+    return totals["states"], findings
 
 
 def _first_row(table: Any) -> dict[str, Any]:  # noqa: ANN401

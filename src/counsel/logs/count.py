@@ -1,8 +1,8 @@
 """Count the decisions of a log, in the engine that holds it.
 
 A single query groups the decisions by everything that matters: the state, the advice and whether it
-was seen, the action, and the outcome. Only the groups reach Python. All estimates (habits, match
-rates, transitions, rewards) are sums over the groups.
+was seen, the pieces of advice before it, the action, and the outcome. Only the groups reach Python.
+All estimates (habits, match rates, transitions, rewards) are sums over the groups.
 
 Episodes are also put into up to 256 *blocks* by the first two digits of the MD5 of their name, the
 same on every engine. ``bootstrap.py`` draws blocks with replacement, which needs only the counts;
@@ -15,7 +15,7 @@ ended if it is shorter than the longest, and was cut off at the horizon otherwis
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -33,14 +33,21 @@ MOST_ACTIONS = 1000
 MOST_CELLS = 20_000_000
 """The most steps × states × actions of a fit by step."""
 
+MOST_PIECES = 10
+"""Pieces of advice already given that are distinguished; larger numbers are one group."""
+
 ENDED, CUT = -1, -2
 """Outcomes of a decision other than a state: the episode ended, or the outcome is unknown."""
 
 DECISION_COLUMNS = (
-    *("episode", "step", "state", "advice", "action", "reward"),
+    *("episode", "episode_number", "step", "state", "advice", "action", "reward"),
     *("next_state", "terminated", "truncated", "advice_probability"),
 )
 """The columns that ``link_decisions`` keeps."""
+
+TALLY_KEYS = ("block", "step", "state", "advice", "action", "then", "seen", "opens")
+TALLY_COUNTS = ("times", "priced", "paid", "paid_squares")
+"""The arrays of a tally: what distinguishes kinds of decisions, and what is counted of each."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -89,10 +96,52 @@ class Tally:
         return float(mean * self.times.sum() / max(self.episodes, 1.0))
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class SeenAdvice:
+    """Advice that was seen, by a key of each decision, state and advice; arrays are [group]."""
+
+    keys: tuple[Any, ...]  # people, spans of time, pieces of advice, …, in order
+    key: Ints  # the place among ``keys``
+    state: Ints
+    advice: Ints
+    given: Floats  # how often the advice was seen
+    matched: Floats
+
+
 def count_log(log: Log, *, by_step: bool = False) -> Tally:
     """Count the decisions of a log in which ``check_log`` finds no fault."""
+    return count_decisions(log, by_step=by_step)[0]
+
+
+def count_decisions(log: Log, *, by_step: bool = False) -> tuple[Tally, SeenAdvice]:
+    """Count decisions, and advice by the pieces of advice already given in the episode."""
     with report_engine_errors(log.name):
         return _count(log, by_step=by_step)
+
+
+def count_seen_advice(log: Log, table: Any, key: Any, tally: Tally) -> SeenAdvice:  # noqa: ANN401
+    """Count the advice that was seen by a key of each row of a log's table."""
+    import pyarrow as pa
+
+    _, heard = advice_flags(log, table)
+    rows = table.select("state", "advice", "action", key=key, heard=heard)
+    rows = rows.filter(rows.heard & rows.key.notnull())
+    counts = rows.group_by(["key", "state", "advice"]).aggregate(
+        given=rows.count(), matched=count_true(rows.advice == rows.action)
+    )
+    with report_engine_errors(log.name):
+        groups = counts.to_pyarrow()
+    keys = groups["key"].combine_chunks().dictionary_encode()
+    order = np.argsort(keys.dictionary.to_numpy(zero_copy_only=False), kind="stable")
+    place = np.argsort(order)
+    return SeenAdvice(
+        keys=tuple(keys.dictionary.take(pa.array(order)).to_pylist()),
+        key=place[keys.indices.to_numpy(zero_copy_only=False)],
+        state=encode_labels(groups["state"], tally.states),
+        advice=encode_labels(groups["advice"], tally.actions),
+        given=groups["given"].to_numpy().astype(np.float64),
+        matched=groups["matched"].to_numpy().astype(np.float64),
+    )
 
 
 def advice_flags(log: Log, table: Any) -> tuple[Any, Any]:  # noqa: ANN401 (Ibis ships no types)
@@ -103,12 +152,9 @@ def advice_flags(log: Log, table: Any) -> tuple[Any, Any]:  # noqa: ANN401 (Ibis
     return spoken, spoken & table.seen.fill_null(True)  # noqa: FBT003 (Ibis has no name)
 
 
-def pieces_before(table: Any) -> Any:  # noqa: ANN401 (Ibis ships no types)
-    """Return the number of pieces of advice earlier in the episode of each row."""
-    import ibis
-
-    before = ibis.window(group_by="episode", order_by="step", preceding=(None, 1))
-    return table.advice.notnull().ifelse(1, 0).sum().over(before).fill_null(0)
+def count_true(condition: Any) -> Any:  # noqa: ANN401 (Ibis ships no types)
+    """Return the number of rows in which a condition is true."""
+    return condition.ifelse(1, None).count()
 
 
 def link_decisions(log: Log, *, horizon: int) -> Any:  # noqa: ANN401 (Ibis ships no types)
@@ -117,19 +163,21 @@ def link_decisions(log: Log, *, horizon: int) -> Any:  # noqa: ANN401 (Ibis ship
     The columns of ``DECISION_COLUMNS`` that the log has are kept. Added are: ``place`` (the step
     counted from the episode's first), ``spoken``, ``heard``, ``earlier`` (pieces of advice earlier
     in the episode), ``fate`` (0 if a state follows, else ``ENDED`` or ``CUT``), ``then`` (that
-    state), and ``apart`` (whether ``next_state`` differs from the next row's state).
+    state), and ``apart`` (whether ``next_state`` differs from the next row's state). Only a log
+    that does not say how episodes end needs the ``horizon``.
     """
     import ibis
 
     spoken, heard = advice_flags(log, log.table)
     kept = [role for role in DECISION_COLUMNS if role in log.table.columns]
     table = log.table.select(*kept, spoken=spoken, heard=heard)
-    order = ibis.window(group_by="episode", order_by="step")
+    order = ibis.window(group_by=log.episode_key, order_by="step")
+    before = ibis.window(group_by=log.episode_key, order_by="step", preceding=(None, 1))
     table = table.mutate(
         place=table.step - table.step.first().over(order),
         after=table.state.lead().over(order),
         gap=table.step.lead().over(order) - table.step,
-        earlier=pieces_before(table),
+        earlier=table.advice.count().over(before),
     )
     ends = _flag(log, table, "terminated")
     cut = _flag(log, table, "truncated")
@@ -159,46 +207,74 @@ def _flag(log: Log, table: Any, role: str) -> Any:  # noqa: ANN401
     return table[role].fill_null(False)  # noqa: FBT003
 
 
-def _count(log: Log, *, by_step: bool) -> Tally:
+def _count(log: Log, *, by_step: bool) -> tuple[Tally, SeenAdvice]:
     import ibis
 
-    states, actions = _labels(log)
-    horizon = horizon_of(log)
-    if by_step and horizon * len(states) * len(actions) > MOST_CELLS:
-        raise CounselError(
-            f"a fit by step has {horizon} × {len(states)} × {len(actions)} numbers to estimate; "
-            "fit without --by-step"
-        )
+    # Only a fit by step, and a log that does not say how episodes end, need the horizon beforehand.
+    says_ends = log.has("terminated") or log.has("truncated")
+    horizon = 0 if says_ends and not by_step else _horizon(log)
+    least, most = _measure(log, steps=horizon if by_step else None)
     table = link_decisions(log, horizon=horizon)
     table = table.mutate(
-        block=_md5(table.episode).substr(0, 2),
+        block=_md5(table[log.episode_key].cast("string")).substr(0, 2),
         at=table.place if by_step else ibis.literal(0),
         opens=table.place == 0,
         deaf=table.spoken & ~table.heard,
+        pieces=table.earlier.clip(upper=MOST_PIECES),
     )
-    reward = log.table.reward
-    extremes = log.table.aggregate(least=reward.min(), most=reward.max(), kinds=reward.nunique())
-    least, most, kinds = extremes.to_pyarrow().to_pylist()[0].values()
-    least = 0.0 if least is None else float(least)
     above = table.reward - least
-    keys = ["block", "at", "state", "advice", "deaf", "action", "fate", "then", "opens"]
+    keys = ["block", "at", "state", "advice", "deaf", "action", "fate", "then", "opens", "pieces"]
     counts = table.group_by(keys).aggregate(
         times=table.count(),
         priced=table.reward.count(),
         paid=above.sum().fill_null(0.0),
         paid_squares=(above * above).sum().fill_null(0.0),
-        apart=table.apart.ifelse(1, 0).sum(),
+        between=count_true((table.reward > least) & (table.reward < most)),
+        apart=count_true(table.apart),
+        last=table.place.max(),
     )
     groups = counts.to_pyarrow()
-    return Tally(
+    states, actions = (_labels(groups, *pair) for pair in (("state", "then"), ("action", "advice")))
+    arrays = _as_arrays(groups, states, actions)
+    pieces = arrays.pop("pieces")
+    two_rewards = least < most and not groups["between"].to_numpy().any()
+    tally = Tally(
         states=states,
         actions=actions,
-        horizon=horizon,
+        horizon=int(np.nanmax(groups["last"].to_numpy())) + 1,
         by_step=by_step,
         least=least,
-        other=float(most) if kinds == 2 else None,
+        other=most if two_rewards else None,
         contradictions=int(groups["apart"].to_numpy().sum()),
-        **_as_arrays(groups, states, actions),
+        **arrays,
+    )
+    return _without_pieces(tally), _seen_by_pieces(tally, pieces)
+
+
+def _without_pieces(tally: Tally) -> Tally:
+    """Add up counts that differ only in the pieces of advice already given."""
+    keys = np.stack([getattr(tally, name) for name in TALLY_KEYS])
+    first = np.flatnonzero(np.append(True, (keys[:, 1:] != keys[:, :-1]).any(axis=0)))
+    kinds: dict[str, Any] = {name: sealed(getattr(tally, name)[first]) for name in TALLY_KEYS}
+    for name in TALLY_COUNTS:
+        kinds[name] = sealed(np.add.reduceat(getattr(tally, name), first))
+    return replace(tally, **kinds)
+
+
+def _seen_by_pieces(tally: Tally, pieces: Ints) -> SeenAdvice:
+    """Return the advice that was seen by the pieces of advice already given."""
+    S, A = len(tally.states), len(tally.actions)
+    seen = tally.heard < A
+    cell = ((pieces * S + tally.state) * A + tally.advice)[seen]
+    group, where = np.unique(cell, return_inverse=True)
+    times, same = tally.times[seen], (tally.advice == tally.action)[seen]
+    return SeenAdvice(
+        keys=tuple(range(MOST_PIECES + 1)),
+        key=group // (S * A),
+        state=group // A % S,
+        advice=group % A,
+        given=np.bincount(where, times, group.size).astype(np.float64),
+        matched=np.bincount(where, times * same, group.size).astype(np.float64),
     )
 
 
@@ -207,7 +283,7 @@ def _as_arrays(
     states: tuple[str, ...],
     actions: tuple[str, ...],
 ) -> dict[str, Any]:
-    """Return the groups as arrays of a tally, in an order that does not depend on the engine."""
+    """Return the groups as arrays, in an order that does not depend on the engine."""
     fate = groups["fate"].to_numpy()
     then = np.where(fate == 0, encode_labels(groups["then"], states, missing=0), fate)
     blocks = groups["block"].to_numpy(zero_copy_only=False).astype(str)
@@ -220,11 +296,11 @@ def _as_arrays(
         "then": then,
         "seen": ~groups["deaf"].to_numpy(zero_copy_only=False).astype(np.bool_),
         "opens": groups["opens"].to_numpy(zero_copy_only=False).astype(np.bool_),
+        "pieces": groups["pieces"].to_numpy().astype(np.int64),
     }
-    for name in ("times", "priced", "paid", "paid_squares"):
+    for name in TALLY_COUNTS:
         columns[name] = groups[name].to_numpy().astype(np.float64)
-    by = ("opens", "seen", "then", "action", "advice", "state", "step", "block")
-    order = np.lexsort([columns[name] for name in by])
+    order = np.lexsort([columns[name] for name in ("pieces", *reversed(TALLY_KEYS))])
     return {name: sealed(np.ascontiguousarray(column[order])) for name, column in columns.items()}
 
 
@@ -238,38 +314,61 @@ def _md5(column: Any) -> Any:  # noqa: ANN401
     return ibis.udf.scalar.builtin(md5)(column)
 
 
-def horizon_of(log: Log) -> int:
+def _horizon(log: Log) -> int:
     """Return the number of steps of the longest episode, gaps included."""
     table = log.table
-    ends = table.group_by("episode").aggregate(span=table.step.max() - table.step.min() + 1)
-    return int(ends.span.max().to_pyarrow().as_py())
+    spans = table.group_by(log.episode_key).aggregate(n=table.step.max() - table.step.min() + 1)
+    return int(spans.n.max().to_pyarrow().as_py())
 
 
-def _labels(log: Log) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return all states and all actions, sorted; raise an error if there are too many."""
+def _measure(log: Log, *, steps: int | None) -> tuple[float, float]:
+    """Return the least and the largest reward; raise an error if there is too much to count.
+
+    The number of different values in two columns is at most the sum of both numbers: the exact
+    number is needed only where the sum is too large.
+    """
     table = log.table
-    columns = [table.state] + ([table.next_state] if log.has("next_state") else [])
-    if log.has("next_state") and log.has("terminated"):
+    states, actions = [table.state], [table.action, table.advice]
+    if log.has("next_state"):
         # The next_state of the last decision is not a state: no decision follows.
-        live = ~table.terminated.fill_null(False)  # noqa: FBT003
-        columns[1] = live.ifelse(table.next_state, None)
-    states = set[str]()
-    for column in columns:
-        names = column.name("x").as_table().distinct().limit(MOST_STATES + 1).to_pyarrow()["x"]
-        if len(names) > MOST_STATES:
-            raise CounselError(
-                f"{log.name} has more than {MOST_STATES:,} different states; bin numbers with "
-                "--bins COLUMN=…, or use fewer columns for the state"
-            )
-        states |= set(names.to_pylist()) - {None}
-    pairs = table.select("action", "advice").distinct().to_pyarrow()
-    actions = {name for column in pairs.columns for name in column.unique().to_pylist()} - {None}
-    if len(actions) > MOST_ACTIONS:
+        states.append((~_flag(log, table, "terminated")).ifelse(table.next_state, None))
+    columns = [*states, *actions]
+    sizes = {f"size_{i}": column.nunique() for i, column in enumerate(columns)}
+    totals = table.aggregate(least=table.reward.min(), most=table.reward.max(), **sizes)
+    least, most, *counts = totals.to_pyarrow().to_pylist()[0].values()
+    if max(counts[: len(states)]) > MOST_STATES:
         raise CounselError(
-            f"{log.name} has {len(actions):,} different actions; the maximum is {MOST_ACTIONS:,}: "
+            f"{log.name} has more than {MOST_STATES:,} different states; bin numbers with "
+            "--bins COLUMN=…, or use fewer columns for the state"
+        )
+    S, A = sum(counts[: len(states)]), sum(counts[len(states) :])
+    if A > MOST_ACTIONS:
+        A = _count_distinct(actions)
+    if A > MOST_ACTIONS:
+        raise CounselError(
+            f"{log.name} has {A:,} different actions; the maximum is {MOST_ACTIONS:,}: "
             "merge rare actions"
         )
-    return tuple(sorted(states)), tuple(sorted(actions))
+    if steps is not None and steps * S * A > MOST_CELLS:
+        S, A = _count_distinct(states), _count_distinct(actions)
+        if steps * S * A > MOST_CELLS:
+            raise CounselError(
+                f"a fit by step has {steps} × {S} × {A} numbers to estimate; fit without --by-step"
+            )
+    return (0.0, 0.0) if least is None else (float(least), float(most))
+
+
+def _count_distinct(columns: Sequence[Any]) -> int:
+    """Return the number of different values in several columns."""
+    first, *others = (column.name("label").as_table() for column in columns)
+    labels = first.union(*others, distinct=True) if others else first
+    return int(labels.label.nunique().to_pyarrow().as_py())
+
+
+def _labels(groups: Any, *columns: str) -> tuple[str, ...]:  # noqa: ANN401 (an Arrow table)
+    """Return the labels in some columns, sorted."""
+    labels = {label for name in columns for label in groups[name].unique().to_pylist()}
+    return tuple(sorted(labels - {None}))
 
 
 def encode_labels(column: Any, labels: Sequence[str], missing: int = -1) -> Ints:  # noqa: ANN401

@@ -23,7 +23,7 @@ from counsel.logs.binning import Bins
 from counsel.logs.bootstrap import resample_tally
 from counsel.logs.check import Finding, LogCheck, check_log
 from counsel.logs.column_mapping import Columns
-from counsel.logs.count import Tally, count_log
+from counsel.logs.count import Tally, count_decisions
 from counsel.logs.estimate import Estimates, Sharing, estimate
 from counsel.logs.law_test import LawTest, check_adherence_law
 from counsel.logs.limitations import find_limitations
@@ -247,7 +247,7 @@ def fit(  # noqa: PLR0913 (reading and pooling have options of their own)
             f"{log.name} cannot be fitted: {fault.what}: {fault.count}{example}; "
             "`counsel check` lists all faults"
         )
-    tally = count_log(log, by_step=by_step)
+    tally, seen_by_pieces = count_decisions(log, by_step=by_step)
     estimates = estimate(tally, sharing)
     advised = bool(estimates.given.any())
     return Fit(
@@ -260,9 +260,9 @@ def fit(  # noqa: PLR0913 (reading and pooling have options of their own)
         check=check,
         notes=tuple(find_limitations(log, check, tally, estimates, sharing)),
         law=check_adherence_law(tally, np.random.default_rng(0)),
-        people=compare_people(log, estimates) if advised else None,
-        over_time=trend_over_time(log, estimates) if advised else None,
-        over_advice=trend_over_advice(log, estimates) if advised else None,
+        people=compare_people(log, tally, estimates) if advised else None,
+        over_time=trend_over_time(log, tally, estimates) if advised else None,
+        over_advice=trend_over_advice(seen_by_pieces, estimates) if advised else None,
     )
 
 
