@@ -68,7 +68,7 @@ def expect_row(next_state: Ints, probability: Floats, begin: int, end: int, V_s:
     return total
 
 
-@kernel
+@inlined
 def expect(model: Model, h: int, rows: tuple[int, int], V_s: Floats, E_r: Floats) -> None:
     """Fill the expectations of a run of rows; E starts at the first row of the layer."""
     offset = model.first_row_l[layer_of(model.first_row_l.size - 1, h)]
@@ -77,12 +77,13 @@ def expect(model: Model, h: int, rows: tuple[int, int], V_s: Floats, E_r: Floats
         E_r[i - offset] = expect_row(next_state, probability, indptr[i], indptr[i + 1], V_s)
 
 
-@kernel
+@inlined
 def choose(
     model: Model,
     aim: Aim,
     h: int,
     states: tuple[int, int],
+    q_2a: Floats,
     next_s: Floats,
     E_r: Floats,
     out: tuple[Floats, Ints, Bools],
@@ -92,7 +93,7 @@ def choose(
     ``out`` are the values, the advice, and whether the cell is left to ``settle``: its best
     choices tie, or advice is required. If the layer shares its rows, their expectations are in
     ``E_r``; otherwise they are computed here. Advice is compared by its gain over silence, and
-    advice without lift is never worth a piece.
+    advice without lift is never worth a piece. ``q_2a`` is working space.
     """
     A, (out_V_s, out_advice_s, out_tied_s) = model.policy_lsa.shape[2], out
     row_sa, reward_sa, policy_sa, _, _, required_s = step_tables(model, h)
@@ -103,9 +104,7 @@ def choose(
     indptr, next_state, probability = model.indptr, model.next_state, model.probability
     same_s = model.same_ls[layer_of(model.same_ls.shape[0], h)]
     weight, price = aim.weight0, aim.price0_h[layer_of(aim.price0_h.size, h)]
-    near = TIE * (A + 1) * aim.most0
-    q_1a = np.zeros((1, A))
-    ties = 0
+    near, ties = TIE * (A + 1) * aim.most0, 0
     for s in range(states[0], states[1]):
         alone, same = 0.0, same_s[s]
         if same >= 0 and not required_s[s]:
@@ -128,11 +127,11 @@ def choose(
             else:
                 q = expect_row(next_state, probability, indptr[i], indptr[i + 1], next_s)
             q += weight * reward_sa[s, a]
-            q_1a[0, a] = q
+            q_2a[0, a] = q
             alone += policy_sa[s, a] * q
         best, top, next_best = A, 0.0, -np.inf
         for a in range(A):
-            net = gain(policy_sa, s, a, pull_sa[s, a], q_1a, 0, alone)
+            net = gain(policy_sa, s, a, pull_sa[s, a], q_2a, 0, alone)
             net -= price * cost_of(cost_sa, s, a)
             # Selections, not branches: the processor cannot predict which advice is best.
             better = net > top
@@ -148,12 +147,13 @@ def choose(
     return ties
 
 
-@kernel
+@inlined
 def settle(
     model: Model,
     aim: Aim,
     h: int,
     states: tuple[int, int],
+    q_2a: Floats,
     next_2s: tuple[Floats, Floats],
     out: tuple[Floats, Ints, Bools],
 ) -> None:
@@ -165,7 +165,6 @@ def settle(
     indptr, next_state, probability = model.indptr, model.next_state, model.probability
     price = aim.price0_h[layer_of(aim.price0_h.size, h)]
     next0_s, next1_s = next_2s
-    q_2a = np.zeros((2, A))
     for s in range(states[0], states[1]):
         if not tied_s[s]:
             continue
@@ -189,12 +188,13 @@ def settle(
         out_advice_s[s] = best
 
 
-@kernel
+@inlined
 def follow(
     model: Model,
     terms: tuple[float, float],
     h: int,
     states: tuple[int, int],
+    q_2a: Floats,
     advice_s: Ints,
     next_s: Floats,
     E_r: Floats,
@@ -210,7 +210,6 @@ def follow(
     n = layer_of(model.first_row_l.size - 1, h)
     offset, shared = model.first_row_l[n], model.shared_l[n]
     indptr, next_state, probability = model.indptr, model.next_state, model.probability
-    q_1a = np.zeros((1, A))
     for s in range(states[0], states[1]):
         alone = 0.0
         for a in range(A):
@@ -222,16 +221,16 @@ def follow(
             else:
                 q = expect_row(next_state, probability, indptr[i], indptr[i + 1], next_s)
             q += weight * reward_sa[s, a]
-            q_1a[0, a] = q
+            q_2a[0, a] = q
             alone += policy_sa[s, a] * q
         a = advice_s[s]
         if a < A:
-            net = gain(policy_sa, s, a, lift_sa[s, a], q_1a, 0, alone)
+            net = gain(policy_sa, s, a, lift_sa[s, a], q_2a, 0, alone)
             alone += net - price * cost_of(cost_sa, s, a)
         out_s[s] = alone
 
 
-@kernel
+@inlined
 def catch_up(
     model: Model,
     terms: tuple[float, float],
@@ -241,13 +240,13 @@ def catch_up(
     V_js: Floats,
 ) -> None:
     """Evaluate fixed advice from one step back to another; step h is in ``V_js[h % 2]``."""
-    S = advice_hs.shape[1]
+    S, q_2a = advice_hs.shape[1], np.zeros((2, model.policy_lsa.shape[2]))
     for h in range(steps[0] - 1, steps[1] - 1, -1):
         now_s, then_s = V_js[h % 2], V_js[(h + 1) % 2]
         n = layer_of(model.first_row_l.size - 1, h)
         if model.shared_l[n]:
             expect(model, h, (model.first_row_l[n], model.first_row_l[n + 1]), then_s, E_r)
-        follow(model, terms, h, (as_int64(0), S), advice_hs[h], then_s, E_r, now_s)
+        follow(model, terms, h, (as_int64(0), S), q_2a, advice_hs[h], then_s, E_r, now_s)
 
 
 @kernel
@@ -257,7 +256,11 @@ def plan_back(
     """Plan all steps; return the first value at the start and, if wanted, the second."""
     H, S = advice_hs.shape
     rows = most_rows(model)
-    E_r, second_js = np.empty(rows), np.zeros((2, 0))
+    E_r, second_js, q_2a = (
+        np.empty(rows),
+        np.zeros((2, 0)),
+        np.zeros((2, model.policy_lsa.shape[2])),
+    )
     tied_s, second_from, terms = np.empty(S, np.bool_), H, (aim.weight1, aim.price1)
     V_hs[H] = 0.0
     for h in range(H - 1, -1, -1):
@@ -265,19 +268,48 @@ def plan_back(
         if model.shared_l[n]:
             expect(model, h, (model.first_row_l[n], model.first_row_l[n + 1]), V_hs[h + 1], E_r)
         out = (V_hs[h], advice_hs[h], tied_s)
-        if choose(model, aim, h, (as_int64(0), S), V_hs[h + 1], E_r, out) > 0:
+        if choose(model, aim, h, (as_int64(0), S), q_2a, V_hs[h + 1], E_r, out) > 0:
             if second_js.size == 0:
                 second_js = np.zeros((2, S))
             catch_up(model, terms, (second_from, h + 1), advice_hs, E_r, second_js)
             second_from = h + 1
             next_2s = (V_hs[h + 1], second_js[(h + 1) % 2])
-            settle(model, aim, h, (as_int64(0), S), next_2s, out)
+            settle(model, aim, h, (as_int64(0), S), q_2a, next_2s, out)
     if with_second:
         if second_js.size == 0:
             second_js = np.zeros((2, S))
         catch_up(model, terms, (second_from, as_int64(0)), advice_hs, E_r, second_js)
         return expect_start(start_s, V_hs[0]), expect_start(start_s, second_js[0])
     return expect_start(start_s, V_hs[0]), np.nan
+
+
+@kernel
+def plan_at_prices(
+    model: Model,
+    free: Aim,
+    cost: float,
+    price_n: Floats,
+    start_s: Floats,
+    space: tuple[Floats, Ints],
+    out_n2: Floats,
+) -> None:
+    """Plan at several prices and fill both values at the start; ``free`` is the aim at price 0.
+
+    ``cost`` is the largest cost of a piece; ``space`` are arrays for values and advice.
+    """
+    V_hs, advice_hs = space
+    for n in range(price_n.size):
+        dearest = cost * price_n[n]
+        aim = Aim(
+            free.weight0,
+            price_n[n : n + 1],
+            free.size0 + dearest,
+            free.most0 + (advice_hs.shape[0] + 1) * dearest,
+            free.weight1,
+            free.price1,
+            free.size1,
+        )
+        out_n2[n] = plan_back(model, aim, start_s, V_hs, advice_hs, True)
 
 
 @kernel

@@ -40,6 +40,7 @@ from counsel.planning._backward_kernels import (
     expect_start,
     follow,
     most_rows,
+    plan_at_prices,
     plan_back,
     settle,
 )
@@ -114,6 +115,17 @@ class Planner:
         net, minus_cost = self.run(self.prepared.penalised(np.array([penalty])))
         return net - penalty * minus_cost, 0.0 - minus_cost
 
+    def penalise_each(self, penalties: list[float]) -> list[tuple[float, float]]:
+        """Plan at several penalties, as ``penalise`` does."""
+        if self.threads > 1:
+            return [self.penalise(penalty) for penalty in penalties]
+        part, space, prepared = self.part, (self._V_hs, self._advice_hs), self.prepared
+        price_n, net_n2 = np.array(penalties), np.empty((len(penalties), 2))
+        free, cost = prepared.free, prepared.most_cost
+        plan_at_prices(part.model, free, cost, price_n, part.start, space, net_n2)
+        nets = zip(penalties, net_n2.tolist(), strict=True)
+        return [(net - penalty * minus, 0.0 - minus) for penalty, (net, minus) in nets]
+
     def advise_least(self) -> tuple[float, float]:
         """Plan to advise as little as possible; return the reward and the cost of advice."""
         minus_cost, value = self.run(self.prepared.least_advice())
@@ -143,13 +155,12 @@ class Planner:
         V_hs[H] = 0.0
         for h in reversed(range(H)):
             E_r, out = self._expect(h, V_hs[h + 1]), (V_hs[h], advice_hs[h], tied_s)
-            choose_run = partial(choose, model, aim, h)
-            if any(self._in_runs(0, S, choose_run, V_hs[h + 1], E_r, out)):
+            if any(self._for_states(partial(choose, model, aim, h), V_hs[h + 1], E_r, out)):
                 second_js = second_js if second_js.size else np.zeros((2, S))
                 self._catch_up(terms, (second_from, h + 1), second_js)
                 second_from = h + 1
                 next_2s = (V_hs[h + 1], second_js[(h + 1) % 2])
-                self._in_runs(0, S, partial(settle, model, aim, h), next_2s, out)
+                self._for_states(partial(settle, model, aim, h), next_2s, out)
         if not with_second:
             return None
         second_js = second_js if second_js.size else np.zeros((2, S))
@@ -164,7 +175,7 @@ class Planner:
             then_s, now_s = V_js[(h + 1) % 2], V_js[h % 2]
             E_r = self._expect(h, then_s)
             follow_run = partial(follow, self.part.model, terms, h)
-            self._in_runs(0, now_s.size, follow_run, advice_hs[h], then_s, E_r, now_s)
+            self._for_states(follow_run, advice_hs[h], then_s, E_r, now_s)
 
     def _expect(self, h: int, V_s: Floats) -> Floats:
         """Return the expectations of the rows of a step, if its layer shares them."""
@@ -174,12 +185,13 @@ class Planner:
             return _NO_ROWS
         row, end = int(model.first_row_l[n]), int(model.first_row_l[n + 1])
         E_r = np.empty(end - row)
-        self._in_runs(row, end, partial(expect, model, h), V_s, E_r)
+        runs = split(row, end, RUNS * self.threads)
+        run_jobs(self.threads, [partial(expect, model, h, run, V_s, E_r) for run in runs])
         return E_r
 
-    def _in_runs(
-        self, begin: int, end: int, job: Callable[..., _R], *arguments: object
-    ) -> list[_R]:
-        """Call a job with each run of a range, several for each thread, and with the arguments."""
-        runs = split(begin, end, RUNS * self.threads)
-        return run_jobs(self.threads, [partial(job, run, *arguments) for run in runs])
+    def _for_states(self, job: Callable[..., _R], *arguments: object) -> list[_R]:
+        """Call a job with runs of states, several for each thread, each with its working space."""
+        runs = split(0, self.part.start.size, RUNS * self.threads)
+        shape = (2, self.problem.n_actions)
+        jobs = [partial(job, run, np.zeros(shape), *arguments) for run in runs]
+        return run_jobs(self.threads, jobs)

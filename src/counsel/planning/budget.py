@@ -16,7 +16,7 @@ from N¹ ≤ D to N² ≥ D, so N passes D at some cell. There N is linear in th
 switching, because an episode visits a cell at most once.
 """
 
-from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -34,8 +34,7 @@ SAME_VALUE = 1e-12
 """A plan lies above the line between two vertices only by more than this share of their size."""
 
 
-@dataclass(frozen=True, slots=True)
-class Point:
+class Point(NamedTuple):
     """A vertex of the frontier and the penalties ``low`` to ``high`` at which it is known optimal.
 
     Planning at the penalty ``at`` gives its policy (∞: advise as little as possible).
@@ -53,7 +52,7 @@ def ends(planner: Planner) -> tuple[Point, Point]:
     left = Point(*planner.advise_least(), np.inf, np.inf, np.inf)
     right = Point(*planner.penalise(0.0), 0.0, 0.0, 0.0)
     if right.cost <= left.cost or not earns_more(right, left):
-        both = replace(left, low=0.0)
+        both = left._replace(low=0.0)
         return both, both
     return left, right
 
@@ -68,10 +67,9 @@ def slope(left: Point, right: Point) -> float:
     return max((right.value - left.value) / (right.cost - left.cost), 0.0)
 
 
-def between(planner: Planner, left: Point, right: Point) -> Point | None:
-    """Plan at the slope between two vertices: return a vertex above their line, or None."""
-    price = slope(left, right)
-    value, cost = planner.penalise(price)
+def between(left: Point, right: Point, price: float, plan: tuple[float, float]) -> Point | None:
+    """Return the plan at the slope between two vertices if it is a new vertex above their line."""
+    value, cost = plan
     line = left.value - price * left.cost
     size = abs(left.value) + abs(right.value) + price * right.cost
     if value - price * cost <= line + SAME_VALUE * size or not left.cost < cost < right.cost:
@@ -81,12 +79,15 @@ def between(planner: Planner, left: Point, right: Point) -> Point | None:
 
 def bracket(planner: Planner, left: Point, right: Point, budget: float) -> tuple[Point, Point]:
     """Return the neighbouring vertices with left.cost ≤ budget < right.cost."""
-    while (new := between(planner, left, right)) is not None:
+    while True:
+        price = slope(left, right)
+        new = between(left, right, price, planner.penalise(price))
+        if new is None:
+            return left, right
         if new.cost <= budget:
             left = new
         else:
             right = new
-    return left, right
 
 
 def check_enough(budget: float, least: float) -> None:

@@ -11,7 +11,7 @@ are optimal. The widest gap is narrowed first.
 """
 
 import heapq
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
@@ -239,24 +239,31 @@ def frontier(
     points = {left.cost: left, right.cost: right}
     waiting = [] if left is right else [(-_gap(left, right), left.cost, right.cost)]
     while waiting:
-        _, here, there = heapq.heappop(waiting)
-        left, right = points[here], points[there]
-        new = between(planner, left, right)
-        if new is None:
-            # Rounding may put the slope outside the known penalties of both.
-            price = min(max(slope(left, right), right.high), left.low)
-            points[here] = replace(left, low=price)
-            points[there] = replace(right, high=price)
-            continue
-        if len(points) == most:
-            break
-        points[new.cost] = new
-        for a, b in ((left, new), (new, right)):
-            heapq.heappush(waiting, (-_gap(a, b), a.cost, b.cost))
+        # All edges at once while there is room for a vertex on each; then the widest gap first.
+        many = len(waiting) if len(points) + len(waiting) <= most else 1
+        edges = [heapq.heappop(waiting)[1:] for _ in range(many)]
+        pairs = [(points[here], points[there]) for here, there in edges]
+        prices = [slope(left, right) for left, right in pairs]
+        plans = planner.penalise_each(prices)
+        for (here, there), price, plan in zip(edges, prices, plans, strict=True):
+            left, right = points[here], points[there]
+            new = between(left, right, price, plan)
+            if new is None:
+                # Rounding may put the slope outside the known penalties of both.
+                proven = min(max(price, right.high), left.low)
+                points[here] = left._replace(low=proven)
+                points[there] = right._replace(high=proven)
+                continue
+            if len(points) == most:
+                waiting.clear()
+                break
+            points[new.cost] = new
+            for a, b in ((left, new), (new, right)):
+                heapq.heappush(waiting, (-_gap(a, b), a.cost, b.cost))
     ordered = [points[count] for count in sorted(points)]
     while len(ordered) > 1 and not earns_more(ordered[-1], ordered[-2]):
         last = ordered.pop()  # at penalty 0 rounding hid that less advice earns as much
-        ordered[-1] = replace(ordered[-1], low=last.low)
+        ordered[-1] = ordered[-1]._replace(low=last.low)
     return Frontier(
         problem=problem,
         constraints=constraints,

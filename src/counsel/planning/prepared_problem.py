@@ -62,6 +62,11 @@ class PreparedProblem:
         found = reachable_problem(self.whole.model, self.whole.start, self.horizon)
         return None if found is None else Part(found[0], found[1], cells=found[2])
 
+    @cached_property
+    def free(self) -> Aim:
+        """The aim without a penalty."""
+        return self.penalised(np.zeros(1))
+
     def penalised(self, penalty_h: Floats) -> Aim:
         """Return the aim to maximise reward minus the penalty, then to spend least.
 
