@@ -28,6 +28,7 @@ def groups_of(low, high, reward, start):
         state,
         advice,
         np.broadcast_to(reward, (H, S, B)).reshape(-1),
+        (advice < B - 1).astype(float),
         np.arange(step.size + 1) * S,
         np.tile(np.arange(S), step.size),
         low.reshape(-1),

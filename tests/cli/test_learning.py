@@ -13,6 +13,7 @@ import psutil
 import pytest
 
 import counsel
+from counsel.cli.learning_output import print_run
 from counsel.drawing.regret import draw_learning
 from counsel.runs import run as runs
 from counsel.runs.algorithms import ALGORITHMS
@@ -378,3 +379,20 @@ def test_epsilon_far_beyond_the_rewards_makes_sense():
         learner = counsel.RFE(shape, rng=np.random.default_rng(0), epsilon=epsilon, delta=delta)
         assert np.isfinite(learner._bonus[1])
         assert learner._bonus[1] > 0.0
+
+
+def test_a_run_on_a_problem_with_costs_is_charged_and_told_in_units_of_cost(capsys):
+    shift = make("night-shift")
+    problem = counsel.AdviceProblem(shift.mdp, shift.human, cost=[0.5, 2.0, 1.0])
+    common = {"world": "shift", "algorithm": "ucb-ad", "share": "advice", "episodes": 300}
+    spec = Spec(**common, penalty=0.1)
+    result = run(spec, problem)
+    assert result.best == counsel.solve(problem, penalty=0.1).penalised_value
+    assert result.value <= result.best + 1e-9
+    assert result.advice_cost != result.advice_count
+    spec = Spec(**common, budget=1.5)
+    result = run(spec, problem)
+    assert result.best_advice_cost == pytest.approx(1.5)
+    print_run(spec, problem, result)
+    line = next(line for line in capsys.readouterr().out.splitlines() if "It gives" in line)
+    assert f"pieces of advice at a cost of {result.advice_cost:.3g}" in line

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import counsel
-from counsel import UCBAD, Structured, Thompson
+from counsel import UCBAD, CounselError, Structured, Thompson
 from counsel.learning import KL, Move, PaperBonus, Theory
 from counsel.learning.files import resume, suspend
 from counsel.learning.rfe import RFE
@@ -194,3 +194,26 @@ def test_a_file_of_another_learner_is_refused(tmp_path):
         resume(UCBAD(problem.without_adherence(), groups=[0, 1, 2]), tmp_path / "run.npz")
     with pytest.raises(counsel.CounselError, match="does not exist"):
         resume(learner, tmp_path / "none.npz")
+
+
+class TakesEveryPieceForOne(UCBAD):
+    """Fails where advice costs something else than 1."""
+
+    def update(self, batch):
+        if (self.setting.cost != 1.0).any():
+            raise CounselError("every piece costs 1 here")
+        super().update(batch)
+
+
+def test_a_learner_is_also_tried_where_advice_has_costs():
+    with pytest.raises(CounselError, match=r"^with costs of advice: every piece costs 1 here$"):
+        check_learner(lambda p: TakesEveryPieceForOne(p.without_adherence()), make("night-shift"))
+
+
+@pytest.mark.parametrize(
+    "name", ["ucb-ad, kl", "thompson", "rfe, rewards unknown", "structured, pooled"]
+)
+def test_learners_pass_with_costs_that_change_with_the_step(name):
+    problem = WORLDS["random"]()
+    cost = np.random.default_rng(0).random(problem.policy.shape) * 2.0
+    check_learner(LEARNERS[name], counsel.AdviceProblem(problem.mdp, problem.human, cost=cost))

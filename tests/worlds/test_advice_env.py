@@ -122,6 +122,7 @@ def test_info_has_the_same_keys_and_types_at_reset_and_at_every_step(env):
                 "action": int,
                 "matched": bool,
                 "deferred": bool,
+                "cost": float,
                 "action_mask": np.ndarray,
             }
             assert info["action_mask"].dtype == np.int8

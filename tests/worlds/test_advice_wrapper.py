@@ -192,6 +192,7 @@ def test_info_has_the_same_keys_and_types_at_reset_and_at_every_step():
             "action": int,
             "matched": bool,
             "deferred": bool,
+            "cost": float,
             "action_mask": np.ndarray,
         }
         assert info["action_mask"].dtype == np.int8

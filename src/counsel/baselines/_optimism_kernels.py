@@ -216,8 +216,8 @@ def plan_ucbvi(
 class EpisodeTotals(NamedTuple):
     """What is noted besides chains: rewards, their squares, first states, and where it ended.
 
-    ``low`` and ``unit`` are what rewards are counted from and in; a piece of advice costs
-    ``price`` in that unit.
+    ``low`` and ``unit`` are what rewards are counted from and in; ``charge_lsb`` is what advice is
+    charged in that unit.
     """
 
     paid_hsb: Floats
@@ -228,7 +228,7 @@ class EpisodeTotals(NamedTuple):
     unreachable_hs: Bools
     low: float
     unit: float
-    price: float
+    charge_lsb: Floats
 
 
 @kernel
@@ -236,7 +236,7 @@ def play_and_count(
     scene: Scene, u_w: Floats, advice_hs: Ints, model: EmpiricalMDP, totals: EpisodeTotals
 ) -> None:
     """Play one episode and note it, as ``count_advised`` does of one that was recorded."""
-    H, _, B = model.chains.visits_hsx.shape
+    H = model.chains.visits_hsx.shape[0]
     draws = (u_w.size - 2) // H
     s = draw_start(scene, u_w[1])
     if scene.over_ls[0, s]:
@@ -251,7 +251,8 @@ def play_and_count(
         if t < 0:
             t = draw_row(scene, -1 - t, u_w[3 + draws * h])
         paid = scene.reward_lsa[layer_of(scene.reward_lsa.shape[0], h), s, a]
-        paid = (paid - totals.low) / totals.unit - totals.price * (b < B - 1)
+        charge = totals.charge_lsb[layer_of(totals.charge_lsb.shape[0], h), s, b]
+        paid = (paid - totals.low) / totals.unit - charge
         count_transition(model.chains, h, s, b, t)
         totals.unreachable_hs[h, s] = model.unreachable_hs[h, s] = False
         totals.paid_hsb[h, s, b] += paid
@@ -264,8 +265,13 @@ def play_and_count(
 
 
 @kernel
-def evaluate_advice(truth: Model, start_s: Floats, advice_hs: Ints) -> tuple[float, float]:
-    """Return what advice is worth in truth, and how many pieces of it are expected."""
+def evaluate_advice(
+    truth: Model, start_s: Floats, advice_hs: Ints, penalty_h: Floats
+) -> tuple[float, float]:
+    """Return what advice is worth in truth less its charge, and its expected pieces.
+
+    ``penalty_h`` has one penalty per unit of cost, or one per step.
+    """
     H, S = advice_hs.shape
     none, nothing = np.zeros(0, np.int64), np.zeros(0)
     x_jks = np.zeros((2, 1, S))
@@ -278,7 +284,10 @@ def evaluate_advice(truth: Model, start_s: Floats, advice_hs: Ints) -> tuple[flo
     pieces_sa = np.zeros((S, truth.policy_lsa.shape[2]))
     results = (np.zeros((H, S)), reward_h, rate_h, cost_h, pieces_sa)
     walk_forward(truth, advice_khs, random, x_jks, np.zeros((1, rows)), results)
-    return reward_h.sum(), rate_h.sum()
+    charge = penalty_h[0] * cost_h.sum()
+    if penalty_h.size > 1:
+        charge = (penalty_h * cost_h).sum()
+    return reward_h.sum() - charge, rate_h.sum()
 
 
 @kernel
@@ -291,6 +300,7 @@ def ucbvi_episodes(
     totals: EpisodeTotals,
     truth: Model,
     start_s: Floats,
+    penalty_h: Floats,
     every: int,
     advice_hs: Ints,
     Q_hsb: Floats,
@@ -300,8 +310,9 @@ def ucbvi_episodes(
 ) -> None:
     """Play episodes and plan before each block of ``every``, the ties drawn from ``tie_khs``.
 
-    ``value_n`` and ``pieces_n`` receive what the policy of each episode is worth and says. Where
-    there is one plan less than blocks, the first block follows ``advice_hs`` as given.
+    ``value_n`` and ``pieces_n`` receive what the policy of each episode is worth, less its charge,
+    and says. Where there is one plan less than blocks, the first block follows ``advice_hs`` as
+    given.
     """
     N = u_nw.shape[0]
     given = -(-N // every) - tie_khs.shape[0]
@@ -310,6 +321,6 @@ def ucbvi_episodes(
         if n % every == 0:
             if n // every >= given:
                 plan_ucbvi(model, bonus, tie_khs[n // every - given], advice_hs, Q_hsb, V_hs)
-            value, pieces = evaluate_advice(truth, start_s, advice_hs)
+            value, pieces = evaluate_advice(truth, start_s, advice_hs, penalty_h)
         value_n[n], pieces_n[n] = value, pieces
         play_and_count(scene, u_nw[n], advice_hs, model, totals)

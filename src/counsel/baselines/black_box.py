@@ -1,9 +1,9 @@
 """The base of learners that treat the machine's world as a black box.
 
 Setting: the machine's MDP of ``problem.machine()``, whose actions are the advice and, last,
-silence. Nothing of the person is used: only state, advice, reward and next state are seen. A
-penalty β changes the rewards r^M_h(s, b) to r^M − β for all but silence. Formulas are for rewards
-in [0, 1]: inside, rewards count from low − β to high as 0 to 1.
+silence. Nothing of the person is used: only state, advice, reward and next state are seen. With a
+penalty β, advice of cost c changes the rewards r^M_h(s, b) to r^M − β c. Formulas are for rewards
+in [0, 1]: inside, rewards count from low minus the largest β c to high as 0 to 1.
 
 The terminal trap (``docs/explanation/baselines.md``): nothing is ever recorded after an episode's
 end, so an optimistic learner would believe in the best there and crash on purpose. Here states
@@ -42,6 +42,7 @@ from counsel.learning.arguments import (
     read_rewards,
     read_shape,
 )
+from counsel.learning.charges import charge_table
 from counsel.learning.learner import Learner, Move, Resumable, documented_by
 from counsel.learning.live_play import EpisodeBuffer
 from counsel.learning.saved_state import SavedState
@@ -60,7 +61,9 @@ shared_parameters = share_parameters(
             The machine's rewards [s, b] or [h, s, b], silence last: ``problem.machine().reward``;
             None if they are not known, where the signature allows it.""",
         "episodes": "The number of episodes to be played: the bonus depends on it.",
-        "penalty": "The cost of a piece of advice, in units of reward.",
+        "penalty": """
+            The penalty per unit of cost, in units of reward, or one for each step [h]. A piece of
+            advice costs 1 unless the problem says otherwise.""",
         "support": """
             Booleans [s, t], dense or sparse: which states can follow which. All when not given.""",
         "phases": "``Phases()`` for the paper's rule; without it all counts take effect at once.",
@@ -87,25 +90,27 @@ class BlackBoxLearner(metaclass=ABCMeta):
         reward: ArrayLike | None,
         delta: float,
         scale: float,
-        penalty: float = 0.0,
+        penalty: ArrayLike = 0.0,
         budget: float | None = None,
     ) -> None:
         self.shape = read_shape(shape)
         self.delta, self.scale = positive("delta", delta, 1.0), positive("scale", scale)
         check_rng(rng)
         self.rng = rng
-        self.penalty, self.budget = read_limit(penalty, budget)
+        self.penalty, self.budget = read_limit(penalty, budget, shape.horizon)
         H, S, A = self._sizes
         self._allowed = allowed_with_silence(shape)
         low, high = shape.reward_range
-        self._low, self._unit = low - self.penalty, (high - low) + self.penalty or 1.0
+        self._charge = charge_table(shape, self.penalty)
+        most = float(self._charge.max())
+        self._low, self._unit = low - most, (high - low) + most or 1.0
         self._reward: Floats | None = None
         if reward is not None:
             known = layers(read_rewards(reward, (H, S, A + 1), axes="sb"))
             known = np.where(self._allowed, known, low)  # forbidden advice has no known reward
             slack = 1e-9 * max(abs(low), abs(high))
             check_range("reward", known, "hsb", low - slack, high + slack)
-            paid = known - self.penalty * (np.arange(A + 1) < A)
+            paid = known - self._charge
             self._reward = np.clip((paid - self._low) / self._unit, 0.0, 1.0)
         self._known_zero = np.zeros((H + 1, S), dtype=np.bool_)
         self._unreachable = np.zeros((H + 1, S), dtype=np.bool_)
@@ -170,7 +175,8 @@ class BlackBoxLearner(metaclass=ABCMeta):
         batch.check_fits(*self._sizes)
         self._row_counts.check(batch)
         paid = (batch.reward - self._low) / self._unit
-        paid -= self.penalty / self._unit * (batch.advice < self.shape.n_actions)
+        layer = batch.step if len(self._charge) > 1 else 0
+        paid -= self._charge[layer, batch.state, batch.advice.astype(np.int64)] / self._unit
         self._unreachable[batch.step, batch.state] = False
         self._ends.count(batch)
         if self._add(batch, paid):

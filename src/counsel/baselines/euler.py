@@ -73,7 +73,7 @@ class EULER(BlackBoxLearner):
         reward: ArrayLike | None,
         delta: float = 0.1,
         scale: float = 1.0,
-        penalty: float = 0.0,
+        penalty: ArrayLike = 0.0,
         known_zero: ArrayLike | None = None,
     ) -> None:
         self.episodes = whole("episodes", episodes, least=1)

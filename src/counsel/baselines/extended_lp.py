@@ -6,7 +6,7 @@ and x_h(s, b) = Σ_t z_h(s, b, t). With intervals [low, high] of each p_h(t | s,
     max   Σ r_h(s, b) x_h(s, b) + Σ end_h(t) z_h(s, b, t)
     with  Σ_b x_h(s, b) = Σ_{s', b'} z_{h−1}(s', b', s)      (at h = 0: the chance to begin in s)
           low · x_h(s, b) ≤ z_h(s, b, t) ≤ high · x_h(s, b)
-          Σ_{b ≠ silence} x_h(s, b) ≤ D,   z, x ≥ 0
+          Σ_{b ≠ silence} c_h(s, b) x_h(s, b) ≤ D,   z, x ≥ 0
 
 Flows end in states where nothing more can happen; ``end`` is what the steps left pay there. Then
 π_h(b | s) = x_h(s, b) / Σ_b x_h(s, b), and in the world p̃_h(t | s, b) = z_h(s, b, t) / x_h(s, b)
@@ -33,15 +33,17 @@ NOTHING = 1e-9  # flows up to this are rounding
 class Flows(NamedTuple):
     """The rows (h, s, b) that can occur, and each flow out of them; rewards in any one unit.
 
-    Row g is ``step[g]``, ``state[g]``, ``advice[g]``; entries ``indptr[g]`` up to ``indptr[g + 1]``
-    of the other arrays are its flows: to ``follows``, with an interval from ``low`` to ``high``.
-    ``ends`` is what comes after where the flow ends, NaN where it goes on.
+    Row g is ``step[g]``, ``state[g]``, ``advice[g]``, which pays ``reward[g]`` and costs
+    ``cost[g]``; entries ``indptr[g]`` up to ``indptr[g + 1]`` of the other arrays are its flows: to
+    ``follows``, with an interval from ``low`` to ``high``. ``ends`` is what comes after where the
+    flow ends, NaN where it goes on.
     """
 
     step: Ints
     state: Ints
     advice: Ints
     reward: Floats
+    cost: Floats
     indptr: Ints
     follows: Ints
     low: Floats
@@ -54,6 +56,7 @@ class ExtendedSolution(NamedTuple):
 
     value: float
     advice_count: float
+    advice_cost: float
     price: float
     x: Floats
     z: Floats
@@ -64,7 +67,7 @@ def solve_extended(
 ) -> ExtendedSolution:
     """Return the best plan of the best world within the intervals; ``defer`` costs nothing."""
     if flows.step.size == 0:
-        return ExtendedSolution(0.0, 0.0, 0.0, np.zeros(0), np.zeros(0))
+        return ExtendedSolution(0.0, 0.0, 0.0, 0.0, np.zeros(0), np.zeros(0))
     model, rows = _model(flows, start_s, n_states, defer, budget)
     solver = highspy.Highs()  # type: ignore[no-untyped-call]
     solver.silent()
@@ -82,7 +85,8 @@ def solve_extended(
     x, value = column[:G], float(solver.getObjectiveValue())
     price = 0.0 if budget is None else abs(float(solution.row_dual[rows - 1]))
     count = float(x[flows.advice != defer].sum())
-    return ExtendedSolution(value, count, price, x, column[G:])
+    cost = float((flows.cost * x).sum())
+    return ExtendedSolution(value, count, cost, price, x, column[G:])
 
 
 def _run(solver: Any) -> None:  # noqa: ANN401 (highspy ships no types)
@@ -128,7 +132,7 @@ def _model(
     row_low = np.concatenate((first, np.zeros(G), np.full(U, -np.inf), np.zeros(L)))
     row_high = np.concatenate((first, np.zeros(G), np.zeros(U), np.full(L, np.inf)))
     if budget is not None:
-        entries.append((np.full(spoken.size, at[4]), spoken, np.ones(spoken.size)))
+        entries.append((np.full(spoken.size, at[4]), spoken, flows.cost[spoken]))
         row_low, row_high = np.append(row_low, -np.inf), np.append(row_high, budget)
     row, column, value = (np.concatenate(part) for part in zip(*entries, strict=True))
     matrix = sp.csc_matrix((value, (row, column)), shape=(row_low.size, G + Z))

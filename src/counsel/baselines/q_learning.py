@@ -116,7 +116,7 @@ class QLearning(BlackBoxLearner):
         bonus: Hoeffding | Bernstein | None = None,
         delta: float = 0.1,
         scale: float = 1.0,
-        penalty: float = 0.0,
+        penalty: ArrayLike = 0.0,
         known_zero: ArrayLike | None = None,
     ) -> None:
         self.bonus = read_bonus(bonus, Bernstein(), Hoeffding())

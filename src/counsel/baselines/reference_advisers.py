@@ -9,6 +9,7 @@ learners.
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from counsel._arrays import brief, check_rng, generator_from, unlayered
 from counsel.errors import CounselError
@@ -16,14 +17,14 @@ from counsel.learning.arguments import read_limit, shared_parameters
 from counsel.learning.learner import Learner, Move, Resumable, documented_by
 from counsel.model.human import Human
 from counsel.model.policy import Policy
-from counsel.model.problem import AdviceProblem
+from counsel.model.problem import AdviceProblem, given_cost
 from counsel.planning.solve import solve
 from counsel.simulate.episodes import Episodes
 
 
 @shared_parameters
 def as_if_all_listened(
-    problem: AdviceProblem, *, penalty: float | None = None, budget: float | None = None
+    problem: AdviceProblem, *, penalty: ArrayLike | None = None, budget: float | None = None
 ) -> Policy:
     """Return the best policy for the same person if they took all advice (θ = 1).
 
@@ -32,7 +33,7 @@ def as_if_all_listened(
     problem
         The world and the person, whose adherence does not matter.
     budget
-        The expected pieces of advice per episode if all were matched.
+        The expected cost of advice per episode if all were matched.
 
     Returns
     -------
@@ -56,7 +57,8 @@ def as_if_all_listened(
     Evaluation(value 11.2669, 1 pieces of advice)
     """
     listens = Human(unlayered(problem.human.policy), 1.0)
-    return solve(AdviceProblem(problem.mdp, listens), penalty=penalty, budget=budget).policy
+    imagined = AdviceProblem(problem.mdp, listens, given_cost(problem.cost))
+    return solve(imagined, penalty=penalty, budget=budget).policy
 
 
 @documented_by(Learner, Resumable)
@@ -69,7 +71,7 @@ class Fixed:
     policy
         The policy to advise by.
     budget
-        The expected pieces of advice per episode of the policy it is compared with; not with a
+        The expected cost of advice per episode of the policy it is compared with; not with a
         penalty.
     rng
         The generator of live advice; needed only where a policy is random.
@@ -101,7 +103,7 @@ class Fixed:
         self,
         policy: Policy,
         *,
-        penalty: float = 0.0,
+        penalty: ArrayLike = 0.0,
         budget: float | None = None,
         rng: np.random.Generator | None = None,
     ) -> None:
@@ -112,7 +114,7 @@ class Fixed:
         if rng is not None:
             check_rng(rng)
         self._policy, self.rng = policy, rng
-        self.penalty, self.budget = read_limit(penalty, budget)
+        self.penalty, self.budget = read_limit(penalty, budget, policy.planes.shape[1])
 
     @property
     def policy(self) -> Policy:

@@ -13,7 +13,7 @@ made to work: here all W are H until rows were seen some hundred thousand times,
 Deviates
 --------
 * Silence is explored as any advice is. The policy may be held for a block of episodes.
-* ε is counted in units of the rewards (penalty included).
+* ε is counted in units of the rewards (largest charge for advice included).
 * Where the first state is drawn, its law is one row more of W, seen in every episode.
 """
 
@@ -75,7 +75,7 @@ class RFExpress(BlackBoxLearner):
         delta: float = 0.1,
         epsilon: float | None = None,
         scale: float = 1.0,
-        penalty: float = 0.0,
+        penalty: ArrayLike = 0.0,
         known_zero: ArrayLike | None = None,
     ) -> None:
         self.epsilon = None if epsilon is None else positive("epsilon", epsilon)

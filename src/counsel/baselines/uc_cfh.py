@@ -12,7 +12,7 @@ budgets on p̂, without optimism.
 
 Deviates
 --------
-* The paper minimises costs; here rewards are maximised and a piece of advice costs 1.
+* The paper minimises costs; here rewards are maximised, and the cost is that of the advice.
 * Counts are those of a step, with δ₁ for that. The paper's m has a factor C more than UCFH's.
 * Every update counts, unless ``Phases`` are asked for. All rows that are ripe count at once.
 * Only rows that can occur enter the programme. Where the plan does not expect to come it is silent.
@@ -39,7 +39,7 @@ from counsel.learning.learnt_model import (
     plan_on_model,
 )
 from counsel.model.policy import Advice, Policy
-from counsel.model.problem import AdviceProblem, Shape
+from counsel.model.problem import AdviceProblem, Shape, given_cost
 
 BOUNDS = 4  # how many bounds the intervals are made of (k): two, each on both sides
 MOST_FLOWS = 400_000  # larger programmes are refused: they would run for minutes each
@@ -64,7 +64,7 @@ class UCCFH(BlackBoxLearner):
     rng
         The generator of live advice where the policy is random.
     budget
-        The expected pieces of advice per episode.
+        The expected cost of advice per episode: its pieces if each costs 1.
     epsilon
         The accuracy of an episode, in units of reward.
     scale
@@ -160,6 +160,7 @@ class UCCFH(BlackBoxLearner):
         return OptimisticPlan(
             value=value * self._unit + H * self._low,
             advice_count=float(x[flows.advice != A].sum()),
+            advice_cost=float((flows.cost * x).sum()),
             price=solution.price * self._unit,
             policy=self._policy_of(flows, solution),
             world=self._problem(table),
@@ -175,7 +176,8 @@ class UCCFH(BlackBoxLearner):
     def _problem(self, table: TransitionTable) -> AdviceProblem:
         law, idle = self._ends.law()
         least = self.shape.reward_range[0]
-        return empirical_problem(table, self._over, least, np.append(law, 0.0), idle=idle)
+        start, cost = np.append(law, 0.0), given_cost(self.shape.cost)
+        return empirical_problem(table, self._over, least, start, cost=cost, idle=idle)
 
     plan = plan_on_model
 
@@ -237,7 +239,8 @@ class UCCFH(BlackBoxLearner):
         ends = np.where(self._unreachable[after, to] | (after == H), 0.0, np.nan)
         ends = np.where(self._over[after, to], (H - after) * self._rest, ends)
         reward = self._scaled_reward[step, state, advice]
-        return Flows(step, state, advice, reward, indptr, to, low, high, ends)
+        cost = np.where(advice < A, self.shape.cost[step, state, np.minimum(advice, A - 1)], 0.0)
+        return Flows(step, state, advice, reward, cost, indptr, to, low, high, ends)
 
     def _policy_of(self, flows: Flows, solution: ExtendedSolution) -> Policy:
         """Return π = x / Σ x; silence where no flow comes."""

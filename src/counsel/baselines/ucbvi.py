@@ -88,7 +88,7 @@ class UCBVI(BlackBoxLearner):
         bonus: Hoeffding | Freedman | None = None,
         delta: float = 0.1,
         scale: float = 1.0,
-        penalty: float = 0.0,
+        penalty: ArrayLike = 0.0,
         known_zero: ArrayLike | None = None,
     ) -> None:
         require_rewards(reward)
@@ -127,7 +127,7 @@ class UCBVI(BlackBoxLearner):
         problem = simulator.problem
         H, S, _ = self._sizes
         advice = np.array(self.drawn.advice)
-        truth = model_of(problem)
+        truth, penalty_h = model_of(problem), np.array(self.penalty, ndmin=1)
         totals = EpisodeTotals(
             self._counts.paid,
             self._counts.square,
@@ -137,7 +137,7 @@ class UCBVI(BlackBoxLearner):
             self._unreachable,
             self._low,
             self._unit,
-            self.penalty / self._unit,
+            self._charge / self._unit,
         )
         gaps, counts, first = [], [], 1
         blocks = max(1, min(NUMBERS // (H * S), NUMBERS // (every * simulator.draws)))
@@ -148,10 +148,10 @@ class UCBVI(BlackBoxLearner):
             u_nw = rng.random((size, simulator.draws))
             ties = self.rng.random((-(-size // every) - first, H, S))
             model = self._empirical_mdp(self._counts)
-            known = u_nw, ties, self._bonus, model, totals, truth, problem.mdp.start
+            known = u_nw, ties, self._bonus, model, totals, truth, problem.mdp.start, penalty_h
             plan = advice, self._Q, self._V
             ucbvi_episodes(simulator.scene, *known, every, *plan, value_n, pieces_n)
-            gaps.append(best - (value_n - self.penalty * pieces_n))
+            gaps.append(best - value_n)
             counts.append(pieces_n)
             first = 0
         self.episode += episodes

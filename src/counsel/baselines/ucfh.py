@@ -78,7 +78,7 @@ class UCFH(BlackBoxLearner):
         epsilon: float = 1.0,
         delta: float = 0.1,
         scale: float = 1.0,
-        penalty: float = 0.0,
+        penalty: ArrayLike = 0.0,
         support: ArrayLike | None = None,
         phases: Phases | None = None,
         known_zero: ArrayLike | None = None,

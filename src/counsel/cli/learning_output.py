@@ -35,11 +35,12 @@ def print_run(spec: Spec, problem: AdviceProblem, result: Result) -> None:
         f"{short(cost / last.episode)} per episode."
     )
     if spec.budget is not None:
-        over = result.advice_count - spec.budget
+        over = result.advice_cost - spec.budget
         spent = f"{short(over)} above" if over > rounding else "within"
-        typer.echo(
-            f"It gives {pieces_of_advice(result.advice_count)} per episode, {spent} the budget."
-        )
+        pieces = pieces_of_advice(result.advice_count)
+        if abs(result.advice_cost - result.advice_count) > rounding:
+            pieces += f" at a cost of {short(result.advice_cost)}"
+        typer.echo(f"It gives {pieces} per episode, {spent} the budget.")
     if result.stopping_rule_fired:
         typer.echo("The stopping rule fired: exploration is complete.")
     if problem.human.repels:

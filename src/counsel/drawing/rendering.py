@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from counsel.drawing.canvas import pixels
 from counsel.drawing.maps import draw_bird
@@ -66,7 +66,7 @@ def _last_road(decisions: Sequence[Decision], state: int) -> int:
 def flappy_bird_env(
     *,
     render_mode: str | None = None,
-    penalty: float = 0.0,
+    penalty: ArrayLike = 0.0,
     map: str | os.PathLike[str] | GridMap = "three-phases",
     **overrides: object,
 ) -> AdviceEnv:
@@ -77,7 +77,7 @@ def flappy_bird_env(
 
 
 def car_driving_env(
-    *, render_mode: str | None = None, penalty: float = 0.0, **overrides: object
+    *, render_mode: str | None = None, penalty: ArrayLike = 0.0, **overrides: object
 ) -> AdviceEnv:
     """Return the environment of Car Driving; ``overrides`` go to ``make_car_driving``."""
     problem = make("car-driving/myopic", **overrides)

@@ -16,6 +16,7 @@ from counsel._arrays import Floats
 from counsel.baselines.uc_cfh import UCCFH
 from counsel.experiments.experiment import Size
 from counsel.experiments.rows import Rows, pad_columns, to_columns
+from counsel.learning.charges import net_value
 from counsel.learning.learn import learn
 from counsel.learning.reward_free import RewardFreeLearner
 from counsel.learning.rfe import RFE
@@ -141,8 +142,7 @@ class Discovery(Exploration):
 
         def value_gap(penalty: float, best: float) -> tuple[float, float]:
             evaluation = evaluate(problem, policy_at(penalty))
-            value = evaluation.value - penalty * evaluation.advice_count
-            return best - value, evaluation.advice_count
+            return best - net_value(evaluation, penalty), evaluation.advice_count
 
         for begin in range(0, self.episodes, self.every):
             size = min(self.every, self.episodes - begin)
@@ -182,7 +182,7 @@ class BudgetLearning(Exploration):
 
     Rows with ``when`` 0 hold the evaluation at the start and after each update, rows with ``when``
     1 that after the last update, for every budget: episode, budget, value_gap, advice_gap (the
-    budget less the expected pieces of advice).
+    budget less the expected cost of advice).
 
     ``learner`` is "rfe-cmdp" or "uc-cfh".
     """
@@ -202,7 +202,7 @@ class BudgetLearning(Exploration):
 
         def evaluate_at(when: int, episode: int, policy: Policy, budget: float) -> None:
             evaluation = evaluate(problem, policy)
-            gaps = best[budget] - evaluation.value, budget - evaluation.advice_count
+            gaps = best[budget] - evaluation.value, budget - evaluation.advice_cost
             lines.append((when, episode, budget, *gaps))
 
         for begin in range(0, self.episodes, self.every):

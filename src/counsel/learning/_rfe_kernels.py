@@ -11,7 +11,7 @@ import numpy as np
 
 from counsel._arrays import Bools, Floats, Ints
 from counsel._jit import as_int64, inlined, kernel
-from counsel.model._kernels import layer_of
+from counsel.model._kernels import cost_of, layer_of
 from counsel.simulate._episode_kernels import Scene, draw_action, draw_row, draw_start
 
 UNSEEN = 1e12
@@ -201,7 +201,8 @@ def plan_tried_advice(
     counts: RowCounts,
     reward_lsa: Floats,
     least: float,
-    penalty: float,
+    penalty_h: Floats,
+    cost_lsa: Floats,
     advice_hs: Ints,
 ) -> None:
     """Plan on what was seen: advice that was tried is compared where silence was tried too.
@@ -219,6 +220,8 @@ def plan_tried_advice(
     i = rows.row.size - 1
     for h in range(H - 1, -1, -1):
         layer = layer_of(reward_lsa.shape[0], h)
+        penalty = penalty_h[layer_of(penalty_h.size, h)]
+        cost_sa = cost_lsa[layer_of(cost_lsa.shape[0], h)]
         i = expect_step(rows, i, h, V_hs[h + 1], 1.0, Q_sb)
         for s in range(S):
             for b in range(B):
@@ -243,7 +246,7 @@ def plan_tried_advice(
                 top = Q_sb[s, B - 1]
                 for b in range(B - 1):
                     if visits_hsb[h, s, b] > 0:
-                        value = Q_sb[s, b] - penalty
+                        value = Q_sb[s, b] - penalty * cost_of(cost_sa, s, b)
                         if value > top + 1e-12 * (1.0 + abs(top)):
                             best, top = b, value
                 V_hs[h, s] = top

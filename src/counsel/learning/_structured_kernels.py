@@ -19,7 +19,7 @@ from counsel.learning._transition_kernels import (
     count_transition,
     expect_chain,
 )
-from counsel.model._kernels import layer_of
+from counsel.model._kernels import cost_of, layer_of
 from counsel.planning._gain_kernels import gain
 from counsel.simulate._episode_kernels import Scene, draw_action, draw_row, draw_start
 
@@ -271,7 +271,8 @@ def plan_factors(
     structure: KnownStructure,
     reward_lsa: Floats,
     least: float,
-    penalty: float,
+    penalty_h: Floats,
+    cost_lsa: Floats,
     advice_hs: Ints,
 ) -> None:
     """Plan by lift × advantage on what was seen; silence wherever nothing says otherwise.
@@ -285,6 +286,8 @@ def plan_factors(
     Q_1a, own_1a = np.empty((1, A)), np.empty((1, A))
     Q_a, own_a = Q_1a[0], own_1a[0]
     for h in range(H - 1, -1, -1):
+        penalty = penalty_h[layer_of(penalty_h.size, h)]
+        cost_sa = cost_lsa[layer_of(cost_lsa.shape[0], h)]
         for s in range(S):
             if not is_visited(counts, h, s):
                 V_hs[h, s] = 0.0 if structure.ended_hs[h, s] else (H - h) * least
@@ -302,7 +305,8 @@ def plan_factors(
                 alone += own_a[a] * Q_a[a]
             best, top = A, 0.0
             for b in range(A):
-                net = gain(own_1a, 0, b, lift_a[b], Q_1a, 0, alone) - penalty
+                charge = penalty * cost_of(cost_sa, s, b)
+                net = gain(own_1a, 0, b, lift_a[b], Q_1a, 0, alone) - charge
                 if lift_a[b] > 0.0 and net > top + 1e-12 * (1.0 + abs(alone)):
                     best, top = b, net
             V_hs[h, s] = alone + top

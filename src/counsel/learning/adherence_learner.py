@@ -35,7 +35,7 @@ class AdherenceLearner(metaclass=ABCMeta):
         self,
         setting: Setting,
         *,
-        penalty: float = 0.0,
+        penalty: ArrayLike = 0.0,
         budget: float | None = None,
         groups: ArrayLike | None = None,
         rng: Generator | None = None,
@@ -48,7 +48,7 @@ class AdherenceLearner(metaclass=ABCMeta):
         if groups is not None:
             H, S, A = setting.policy.shape
             self.setting = replace(setting, groups=by_step(read_groups(groups, (H, S, A)), H))
-        self.penalty, self.budget = read_limit(penalty, budget)
+        self.penalty, self.budget = read_limit(penalty, budget, setting.mdp.horizon)
         if may_repel and budget is not None:
             raise CounselError("may_repel goes with a penalty, not with a budget")
         self.matches = MatchCounts(self.setting, penalty=self.penalty, may_repel=may_repel)
@@ -78,7 +78,8 @@ class AdherenceLearner(metaclass=ABCMeta):
         if self.budget is None:
             advice = self.matches.plan.advise()
             return Policy.trusted(advice, n_actions=self.setting.policy.shape[2])
-        return within_budget(self.matches.plan, self.world(), self.matches.own_lsa, self.budget)
+        plan, own, cost = self.matches.plan, self.matches.own_lsa, self.setting.cost
+        return within_budget(plan, self.world(), own, cost, self.budget)
 
     def world(self) -> MDP:
         """Return the world that is planned on, with optimistic rewards if these are unknown."""

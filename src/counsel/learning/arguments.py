@@ -17,7 +17,9 @@ from counsel._arrays import (
 )
 from counsel._docstrings import share_parameters
 from counsel.errors import CounselError
+from counsel.learning.charges import Penalty
 from counsel.model.problem import Setting, Shape
+from counsel.planning.solve import read_penalty
 
 DESCRIPTIONS = {
     "shape": "The sizes of the problem: ``problem.shape``.",
@@ -25,10 +27,14 @@ DESCRIPTIONS = {
     "delta": "The probability of failure, between 0 and 1.",
     "epsilon": "The accuracy of the plan, in units of reward; without it exploration never stops.",
     "scale": "The factor of the bonus: 1 in theory.",
-    "most_penalty": "The largest penalty that will be planned for.",
+    "most_penalty": "The largest penalty that will be planned for, at any step: one number.",
     "reward": "Rewards of the person's actions, if they are known: [s, a] or [h, s, a].",
-    "penalty": "The cost of a piece of advice, in units of reward; not with a budget.",
-    "budget": "The most expected pieces of advice per episode; not with a penalty.",
+    "penalty": """
+        The penalty per unit of cost, in units of reward, or one for each step [h]; not with a
+        budget. A piece of advice costs 1 unless the problem says otherwise.""",
+    "budget": """
+        The largest expected cost of advice per episode, which is the number of pieces if each costs
+        1; not with a penalty.""",
     "groups": """
         Pairs that share one adherence, whole numbers [a], [s, a] or [h, s, a]: ``[0, 1, 2]`` is
         one for each of three pieces of advice. By default those of the setting, or one for each
@@ -77,16 +83,17 @@ def read_groups(groups: ArrayLike, shape: tuple[int, int, int]) -> Ints:
 
 
 def read_limit(
-    penalty: float, budget: float | None, *, name: str = "penalty"
-) -> tuple[float, float | None]:
-    """Return the penalty and the budget, of which at most one may be given."""
-    price = not_negative(name, penalty)
+    penalty: ArrayLike, budget: float | None, horizon: int
+) -> tuple[Penalty, float | None]:
+    """Return the penalty, a number or one for each step, and the budget; at most one is given."""
+    penalty_h = read_penalty(penalty, horizon)
+    price: Penalty = float(penalty_h[0]) if np.ndim(penalty) == 0 else penalty_h
     if budget is None:
         return price, None
-    pieces = not_negative("budget", budget)
-    if price > 0.0:
-        raise CounselError(f"penalty is {penalty} and budget {budget}; give one or the other")
-    return price, pieces
+    most = not_negative("budget", budget)
+    if penalty_h.any():
+        raise CounselError(f"penalty is {penalty!r} and budget {budget}; give one or the other")
+    return price, most
 
 
 def read_rewards(reward: ArrayLike, shape: tuple[int, int, int], *, axes: str = "sa") -> Floats:

@@ -1,12 +1,12 @@
 """The loop that runs learners, and what an episode is charged.
 
 What an episode costs is the *value gap* of the policy it began with: the value of the best policy
-less that of this one (both less the penalty, where there is one), computed exactly from the truth,
-which the learner never sees. Where the learner has a budget, the best policy is the best within it;
-a policy that spends more may beat it, and its gap is then negative. The *regret* is the sum of the
-gaps above 0. Every episode of a block is charged with the policy the block began with; charging the
-one planned after it would flatter learners that explore first. A learner that explores is charged
-with what it would advise, not with what it tries.
+less that of this one (both less the penalty times the cost of advice, where there is a penalty),
+computed exactly from the truth, which the learner never sees. Where the learner has a budget, the
+best policy is the best within it; a policy that spends more may beat it, and its gap is then
+negative. The *regret* is the sum of the gaps above 0. Every episode of a block is charged with the
+policy the block began with; charging the one planned after it would flatter learners that explore
+first. A learner that explores is charged with what it would advise, not with what it tries.
 """
 
 import time
@@ -17,6 +17,7 @@ import numpy as np
 from numpy.random import Generator
 
 from counsel._arrays import check_rng, whole
+from counsel.learning.charges import Penalty, net_value
 from counsel.learning.learner import Explorer, Learner, Runner
 from counsel.model.policy import Policy
 from counsel.planning.evaluate import forward
@@ -158,7 +159,7 @@ class _Ledger:
     """Computes the regret from the truth."""
 
     def __init__(
-        self, simulator: Simulator, penalty: float, budget: float | None, after: Record | None
+        self, simulator: Simulator, penalty: Penalty, budget: float | None, after: Record | None
     ) -> None:
         self._problem, self._model = simulator.problem, model_of(simulator.problem)
         self.penalty = penalty
@@ -173,8 +174,8 @@ class _Ledger:
         """Return the value gap of a policy and its expected pieces of advice."""
         if self._last is None or not _are_same(policy, self._last[0]):
             evaluation = forward(self._problem, self._model, policy)
-            value = evaluation.value - self.penalty * evaluation.advice_count
-            self._last = (policy, self.best - value, evaluation.advice_count)
+            gap = self.best - net_value(evaluation, self.penalty)
+            self._last = (policy, gap, evaluation.advice_count)
         return self._last[1:]
 
     def record(self, episode: int, gap: float, pieces: float) -> Record:

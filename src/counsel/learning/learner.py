@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
 from numpy.random import Generator
 
 from counsel._arrays import Floats
+from counsel.learning.charges import Penalty
 from counsel.model.policy import Policy
 from counsel.simulate.episodes import Episodes
 from counsel.simulate.simulator import Simulator
@@ -66,8 +67,8 @@ class Move(NamedTuple):
 class Learner(Protocol):
     """Gives advice and learns from how the person responds: what ``learn`` runs.
 
-    A learner that keeps within a budget has an attribute ``budget``, the expected pieces of advice
-    per episode.
+    A learner that keeps within a budget has an attribute ``budget``, the expected cost of advice in
+    an episode.
 
     Examples
     --------
@@ -79,8 +80,8 @@ class Learner(Protocol):
     """
 
     @property
-    def penalty(self) -> float:
-        """The cost of a piece of advice."""
+    def penalty(self) -> Penalty:
+        """The penalty per unit of cost: one number, or one for each step [h]."""
 
     @property
     def policy(self) -> Policy:
@@ -164,7 +165,7 @@ class Runner(Protocol):
         simulator
             The world and the person; the truth in it is read to compute value gaps only.
         best
-            The value of the best policy, less the penalty.
+            The value of the best policy, less the charge for its advice.
         episodes
             The number of episodes to play.
         every

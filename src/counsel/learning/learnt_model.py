@@ -9,6 +9,7 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import ArrayLike
 
 from counsel._arrays import Bools, Floats, Ints
 from counsel.learning.replanning import silence_unexpected
@@ -24,11 +25,13 @@ from counsel.planning.solve import solve
 class LearntPlan:
     """A policy for people, planned on the learnt model.
 
-    Its value, advice count and price are those of an episode in the learnt model, not in truth.
+    Its value, advice count, cost and price are those of an episode in the learnt model, not in
+    truth.
     """
 
     value: float
     advice_count: float
+    advice_cost: float
     price: float
     policy: Policy
 
@@ -45,7 +48,7 @@ class ModelLearner(Protocol):
 def plan_on_model(
     self: ModelLearner,
     *,
-    penalty: float | None = None,
+    penalty: ArrayLike | None = None,
     budget: float | None = None,
     hard: bool = False,
 ) -> LearntPlan:
@@ -56,9 +59,10 @@ def plan_on_model(
     Parameters
     ----------
     penalty
-        The cost of a piece of advice, in units of reward; not with a budget.
+        The penalty per unit of cost, in units of reward, or one for each step [h]; not with a
+        budget.
     budget
-        The expected pieces of advice per episode.
+        The expected cost of advice per episode: its pieces if each costs 1.
     hard
         Whether no episode may exceed the budget.
 
@@ -78,7 +82,7 @@ def plan_on_model(
     if budget is not None and not hard:
         policy = silence_unexpected(model, policy)
     policy = _for_people(policy, self.shape)
-    return LearntPlan(plan.value, plan.advice_count, plan.price, policy)
+    return LearntPlan(plan.value, plan.advice_count, plan.advice_cost, plan.price, policy)
 
 
 class TransitionTable(NamedTuple):
@@ -138,8 +142,14 @@ class TransitionTable(NamedTuple):
         return Kernel.from_sparse(matrices), reward
 
 
-def empirical_problem(
-    table: TransitionTable, ended: Bools, least: float, start: Floats, *, idle: float = 0.0
+def empirical_problem(  # noqa: PLR0913 (the parts of a problem)
+    table: TransitionTable,
+    ended: Bools,
+    least: float,
+    start: Floats,
+    *,
+    cost: Floats,
+    idle: float = 0.0,
 ) -> AdviceProblem:
     """Return the machine's world as far as it was seen, as a problem.
 
@@ -147,7 +157,8 @@ def empirical_problem(
     advised, and its person always listens. One state more stands for the unknown: all advice that
     was never tried leads there, and it pays ``least`` at every step. In ``ended`` [h, s] nothing
     more can happen. ``start`` is the chance to begin in each state, the unknown last, and ``idle``
-    the chance to begin where all is over; another state more stands for that.
+    the chance to begin where all is over; another state more stands for that. ``cost`` is that of
+    the advice, as ``given_cost`` returns it.
     """
     H, S, _ = table.visits.shape
     kernel, reward = table.world(ended, least, idle=idle > 0.0)
@@ -157,7 +168,14 @@ def empirical_problem(
     alone[:, -1] = 1.0
     law = start if idle == 0.0 else np.append(start, idle)
     mdp = MDP(kernel, reward, horizon=H, start=law, allowed=allowed)
-    return AdviceProblem(mdp, Human(alone, 1.0))
+    cost = extend_cost(cost, states=reward.shape[1] - S, actions=1)
+    return AdviceProblem(mdp, Human(alone, 1.0), cost)
+
+
+def extend_cost(cost: Floats, *, states: int, actions: int = 0) -> Floats:
+    """Return costs of advice with that many more states and actions, which cost as the last do."""
+    added = ((0, 0), (0, states), (0, actions))
+    return np.pad(cost, added[3 - cost.ndim :], mode="edge") if cost.ndim else cost
 
 
 def _for_people(policy: Policy, shape: Shape) -> Policy:

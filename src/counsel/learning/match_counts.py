@@ -11,6 +11,7 @@ import numpy as np
 from counsel._arrays import Floats, Ints, layers
 from counsel.errors import CounselError
 from counsel.learning._adherence_kernels import Belief, Groups, set_groups
+from counsel.learning.charges import Penalty
 from counsel.learning.replanning import AdvicePlan, TwoSidedPlan, plan_for
 from counsel.model._kernels import sum_others
 from counsel.model.problem import Setting
@@ -19,7 +20,7 @@ from counsel.model.problem import Setting
 class MatchCounts:
     """Counts of matches, the bounds they give, and the plan for these bounds."""
 
-    def __init__(self, setting: Setting, *, penalty: float, may_repel: bool = False) -> None:
+    def __init__(self, setting: Setting, *, penalty: Penalty, may_repel: bool = False) -> None:
         self._n_actions = setting.policy.shape[2]
         group = setting.groups
         if (group == group[:1]).all():
@@ -45,7 +46,7 @@ class MatchCounts:
         pair_of_bin = np.empty(bins.shape[1], dtype=np.int64)
         pair_of_bin[bin_of_pair.reshape(-1)] = np.flatnonzero(informative)
         build = TwoSidedPlan if may_repel else plan_for
-        self.plan: AdvicePlan = build(setting.mdp, own_lsa, penalty=penalty)
+        self.plan: AdvicePlan = build(setting.mdp, own_lsa, penalty=penalty, cost=setting.cost)
         self.own_lsa = own_lsa
         bin_of_cell = self.plan.aligned(bin_lsa)
         counted = (bin_of_cell >= 0) & self.plan.aligned(allowed)

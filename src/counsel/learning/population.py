@@ -16,12 +16,13 @@ from typing import Any
 
 import numpy as np
 from numpy.random import Generator
+from numpy.typing import ArrayLike
 
 from counsel._arrays import Bools, Floats, check_rng, layers, unlayered, whole
 from counsel.errors import CounselError
 from counsel.estimate.people_counts import DecisionCounts, PeopleCounts
 from counsel.estimate.person import PersonEstimate, PersonModel
-from counsel.learning.arguments import read_setting, shared_parameters
+from counsel.learning.arguments import read_limit, read_setting, shared_parameters
 from counsel.learning.learner import Learner, Move, Resumable, documented_by
 from counsel.learning.live_play import EpisodeBuffer
 from counsel.learning.saved_state import SavedState
@@ -40,12 +41,14 @@ GROWTH = 1.1  # a plan is renewed when decisions have grown by this factor since
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """What advice may cost: a penalty per piece, or a budget, hard or on average.
+    """What advice may cost: a penalty per unit of cost, or a budget, hard or on average.
+
+    The penalty is one number, or one for each step.
 
     ``always`` advises the best action at every step, whatever it costs and whoever listens.
     """
 
-    penalty: float | None = None
+    penalty: float | tuple[float, ...] | None = None
     budget: float | None = None
     hard: bool = False
     always: bool = False
@@ -140,7 +143,7 @@ class Population:
         self,
         person: int,
         *,
-        penalty: float = 0.0,
+        penalty: ArrayLike = 0.0,
         budget: float | None = None,
         hard: bool = False,
         rng: Generator | None = None,
@@ -161,9 +164,9 @@ class Population:
         CounselError
             If a number is out of range, or Thompson sampling has no ``rng``.
         """
-        if budget is not None and penalty:
-            raise CounselError(f"penalty is {penalty} and budget {budget}; give one or the other")
-        limit = Limit(None if budget is not None else penalty, budget, hard)
+        price, _ = read_limit(penalty, budget, self.setting.mdp.horizon)
+        own = price if isinstance(price, float) else tuple(price.tolist())
+        limit = Limit(None if budget is not None else own, budget, hard)
         return PersonLearner(self, whole("person", person, least=0), limit, rng)
 
     def estimate(self, person: int, rng: Generator | None = None) -> PersonEstimate:
@@ -213,7 +216,8 @@ class Population:
         # Where only actions that were never taken are allowed, people do as the setting says.
         fallback = self.setting.policy[: len(habit)]
         habit = np.where(total > 0.0, habit / np.where(total > 0.0, total, 1.0), fallback)
-        return AdviceProblem(mdp, Human(unlayered(habit), lift=unlayered(lift)))
+        person = Human(unlayered(habit), lift=unlayered(lift))
+        return AdviceProblem(mdp, person, self.setting.cost)
 
     def plan(self, person: int, limit: Limit, rng: Generator | None = None) -> PersonPlan:
         """Return the best plan for the estimate of a person.
@@ -302,7 +306,8 @@ class PersonLearner:
         elif population.algorithm == "thompson":
             raise CounselError("Thompson sampling draws lifts; give rng")
         self.population, self.person, self.rng = population, person, rng
-        self.penalty, self.budget = limit.penalty or 0.0, limit.budget
+        H = population.setting.mdp.horizon
+        self.penalty, self.budget = read_limit(limit.penalty or 0.0, limit.budget, H)
         self.episode = 0
         self._limit = limit
         self._plan: PersonPlan | None = None
@@ -327,8 +332,15 @@ class PersonLearner:
 
     def advise(self, step: int, state: int) -> int:
         policy = self.policy
-        spent = int((self._buffer.table()[:, 2] < policy.n_actions).sum())
-        return policy.draw(step, state, self.rng, pieces_left=policy.left_after(spent))
+        return policy.draw(step, state, self.rng, pieces_left=policy.left_after(self._spent()))
+
+    def _spent(self) -> int:
+        """Return the cost of the advice in the live episode, in whole units."""
+        H, S, A = self.population.setting.policy.shape
+        step, state, advice = self._buffer.table()[:, :3].astype(np.int64).T
+        said = advice < A
+        cost = np.broadcast_to(self.population.setting.cost, (H, S, A))
+        return int(cost[step[said], state[said], advice[said]].sum())
 
     def observe(self, move: Move) -> None:
         self._buffer.add(move)

@@ -11,10 +11,11 @@ from dataclasses import replace
 from typing import Protocol, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from counsel._arrays import Floats, layers, one_type, unlayered
 from counsel.errors import CounselError
+from counsel.learning.charges import Penalty, net_value
 from counsel.model.human import Human
 from counsel.model.mdp import MDP
 from counsel.model.policy import Advice, Policy
@@ -62,21 +63,26 @@ class AdvicePlan(Protocol):
         """The arrays of the plan for compiled loops; None if the world is too large for them."""
 
 
-def plan_for(mdp: MDP, own_lsa: Floats, *, penalty: float) -> AdvicePlan:
-    """Return a plan for a person of whom only the policy [layer, s, a] is known."""
+def plan_for(mdp: MDP, own_lsa: Floats, *, penalty: ArrayLike, cost: ArrayLike = 1.0) -> AdvicePlan:
+    """Return a plan for a person of whom only the policy [layer, s, a] is known.
+
+    ``penalty`` is one number per unit of cost, or one for each step.
+    """
     stationary = len(own_lsa) == 1
     person = Human(own_lsa[0], 1.0) if stationary else Human(own_lsa, np.ones(own_lsa.shape))
-    problem = AdviceProblem(mdp, person)
+    problem, penalty_h = AdviceProblem(mdp, person, np.asarray(cost)), np.atleast_1d(penalty)
     planner = Planner(problem, Constraints.read(problem), threads=1, search=True)
     cells = planner.part.cells or all_cells(mdp)
     if cells is None:
-        return LargePlan(planner, penalty=penalty)
-    return SmallPlan(problem, cells, penalty=penalty)
+        return LargePlan(planner, penalty_h)
+    return SmallPlan(problem, cells, penalty_h)
 
 
-def within_budget(plan: AdvicePlan, mdp: MDP, own_lsa: Floats, budget: float) -> Policy:
+def within_budget(
+    plan: AdvicePlan, mdp: MDP, own_lsa: Floats, cost: Floats, budget: float
+) -> Policy:
     """Return the best policy for the lifts of a plan within an expected budget."""
-    problem = AdviceProblem(mdp, Human(unlayered(own_lsa), lift=plan.lifts()))
+    problem = AdviceProblem(mdp, Human(unlayered(own_lsa), lift=plan.lifts()), cost)
     return silence_unexpected(problem, solve(problem, budget=budget).policy)
 
 
@@ -93,13 +99,13 @@ class SmallPlan:
 
     push = None
 
-    def __init__(self, problem: AdviceProblem, cells: Cells, *, penalty: float) -> None:
+    def __init__(self, problem: AdviceProblem, cells: Cells, penalty_h: Floats) -> None:
         H, S, A = problem.policy.shape
-        world = cell_world(problem.mdp, problem.policy, cells)
+        world = cell_world(problem, cells)
         moves = world.allowed_ca & (problem.lift[cells.step, cells.states] != 0.0)
         self.cells = CellPlan(
             world=world,
-            aim=prepare(problem).penalised(np.array([penalty])),
+            aim=prepare(problem).penalised(np.array(penalty_h)),
             pull_ca=np.where(moves, 1.0, np.nan),
             planned_ca=np.full(moves.shape, np.nan),
             stale_c=np.ones(len(moves), dtype=np.bool_),
@@ -135,18 +141,36 @@ class SmallPlan:
         return np.array(self.cells.advice_hs)
 
 
-def value_of(plan: CellPlan, problem: AdviceProblem) -> tuple[float, float]:
-    """Return the expected reward and pieces of the planned advice for the truth.
+class TrueOutcome:
+    """The expected outcome of the advice in a plan of cells, for the truth.
 
     Where few cells can occur only they are evaluated, which is faster than ``evaluate``.
     """
-    C, A = plan.pull_ca.shape
-    if plan.advice_hs.size > C:
-        lift_ca = problem.lift[plan.step_c, plan.state_c]
-        return value_cells(plan, np.ascontiguousarray(lift_ca))
-    advice: Advice = np.array(plan.advice_hs, dtype=np.int16)
-    evaluation = evaluate(problem, Policy.trusted(advice, n_actions=A))
-    return evaluation.value, evaluation.advice_count
+
+    def __init__(self, plan: CellPlan, problem: AdviceProblem, penalty: Penalty) -> None:
+        self._plan, self._problem, self._penalty = plan, problem, penalty
+        self._lift_ca = np.ascontiguousarray(problem.lift[plan.step_c, plan.state_c])
+        cost_ca = np.ascontiguousarray(problem.cost[plan.step_c, plan.state_c])
+        self._piece_ca, self._charge_ca, self._factor = np.ones(cost_ca.shape), cost_ca, 1.0
+        if isinstance(penalty, np.ndarray):
+            self._charge_ca = penalty[plan.step_c, None] * cost_ca
+        else:
+            self._factor = penalty
+        self._charges_pieces = bool((self._charge_ca == 1.0).all())
+
+    def now(self) -> tuple[float, float]:
+        """Return the expected reward less the charge for advice, and the pieces of advice."""
+        plan = self._plan
+        C, A = plan.pull_ca.shape
+        if plan.advice_hs.size <= C:
+            advice: Advice = np.array(plan.advice_hs, dtype=np.int16)
+            evaluation = evaluate(self._problem, Policy.trusted(advice, n_actions=A))
+            return net_value(evaluation, self._penalty), evaluation.advice_count
+        value, pieces = value_cells(plan, self._lift_ca, self._piece_ca)
+        charged = pieces
+        if not self._charges_pieces:
+            _, charged = value_cells(plan, self._lift_ca, self._charge_ca)
+        return value - self._factor * charged, pieces
 
 
 class LargePlan:
@@ -155,9 +179,9 @@ class LargePlan:
     push = None
     cells = None
 
-    def __init__(self, planner: Planner, *, penalty: float) -> None:
+    def __init__(self, planner: Planner, penalty_h: Floats) -> None:
         self.planner = planner
-        self.aim = planner.prepared.penalised(np.array([penalty]))
+        self.aim = planner.prepared.penalised(np.array(penalty_h))
         self.model = planner.prepared.whole.model
         pull, allowed = self.model.pull_lsa, layers(planner.problem.mdp.allowed)
         whole = np.broadcast_to(pull, np.broadcast_shapes(pull.shape, allowed.shape))
@@ -200,9 +224,12 @@ class TwoSidedPlan:
 
     cells = None
 
-    def __init__(self, mdp: MDP, own_lsa: Floats, *, penalty: float) -> None:
-        own = np.concatenate((np.zeros(own_lsa.shape), own_lsa), axis=2)
-        self.within = plan_for(_double_actions(mdp), own, penalty=penalty)
+    def __init__(
+        self, mdp: MDP, own_lsa: Floats, *, penalty: ArrayLike, cost: ArrayLike = 1.0
+    ) -> None:
+        own, cost = np.concatenate((np.zeros(own_lsa.shape), own_lsa), axis=2), np.asarray(cost)
+        twice = np.concatenate((cost, cost), axis=-1) if cost.ndim else cost
+        self.within = plan_for(_double_actions(mdp), own, penalty=penalty, cost=twice)
         self._n_actions = mdp.n_actions
         self.pull = np.full(self.within.pull.size // 2, np.nan)
         self.push = np.full(self.within.pull.size // 2, np.nan)

@@ -14,16 +14,28 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import ArrayLike
 
-from counsel._arrays import Floats, check_rng, index_in, layers, positive, sealed
+from counsel._arrays import (
+    Floats,
+    check_rng,
+    index_in,
+    layers,
+    not_negative,
+    one_type,
+    positive,
+    sealed,
+)
+from counsel.errors import CounselError
 from counsel.learning.arguments import read_limit, read_rewards, read_shape
+from counsel.learning.charges import most_cost
 from counsel.learning.learner import Explorer, Learner, Move, Resumable, documented_by
 from counsel.learning.learnt_model import plan_on_model
 from counsel.learning.live_play import EpisodeBuffer
 from counsel.learning.saved_state import SavedState
 from counsel.learning.starts_and_ends import StartsAndEnds
 from counsel.model.policy import Advice, Policy
-from counsel.model.problem import AdviceProblem, Shape
+from counsel.model.problem import AdviceProblem, Shape, cost_table
 from counsel.planning.frontier import Frontier, frontier
+from counsel.planning.solve import read_penalty
 from counsel.simulate.episodes import Episodes
 from counsel.simulate.simulator import Simulator
 
@@ -42,16 +54,16 @@ class RewardFreeLearner(metaclass=ABCMeta):
         most_penalty: float = 0.0,
         scale: float = 1.0,
         reward: ArrayLike | None = None,
-        penalty: float = 0.0,
+        penalty: ArrayLike = 0.0,
         budget: float | None = None,
     ) -> None:
         self.shape = read_shape(shape)
         check_rng(rng)
         self.rng = rng
-        self.penalty, self.budget = read_limit(penalty, budget)
+        self.penalty, self.budget = read_limit(penalty, budget, shape.horizon)
         self.delta, self.scale = positive("delta", delta, 1.0), positive("scale", scale)
         self.epsilon = None if epsilon is None else positive("epsilon", epsilon)
-        self.most_penalty, _ = read_limit(most_penalty, None, name="most_penalty")
+        self.most_penalty = _read_most(most_penalty)
         self.reward = None if reward is None else read_rewards(reward, self._sizes)
         self.episode = 0
         self._policy: Policy | None = None
@@ -87,8 +99,12 @@ class RewardFreeLearner(metaclass=ABCMeta):
         """W_1 at the start, capped at H; small when every policy can be evaluated."""
 
     @abstractmethod
-    def best_advice(self, penalty: float) -> Advice:
+    def best_advice(self, penalty: ArrayLike) -> Advice:
         """Return the best advice [h, s] for a penalty, silence the number of actions."""
+
+    def _prices(self, penalty: ArrayLike) -> tuple[Floats, Floats]:
+        """Return the penalty, one or one per step, and the cost of advice as kernels take them."""
+        return one_type((read_penalty(penalty, self.shape.horizon), cost_table(self.shape.cost)))
 
     @abstractmethod
     def _is_consistent(self, state: dict[str, Any]) -> bool:
@@ -124,7 +140,8 @@ class RewardFreeLearner(metaclass=ABCMeta):
         if self.epsilon is None or self.episode == 0:
             return False
         W, span = self.uncertainty, self._span
-        threshold = self.epsilon / span / (2.0 * (1.0 + self.most_penalty / span))
+        most_charge = self.most_penalty * most_cost(self.shape)
+        threshold = self.epsilon / span / (2.0 * (1.0 + most_charge / span))
         return W + 4.0 * math.e * math.sqrt(W) <= threshold
 
     plan = plan_on_model
@@ -153,3 +170,13 @@ class RewardFreeLearner(metaclass=ABCMeta):
         """The known rewards [l, s, a], read-only; no layer if rewards are not known."""
         _, S, A = self._sizes
         return sealed(np.zeros((0, S, A)) if self.reward is None else layers(self.reward).view())
+
+
+def _read_most(most_penalty: float) -> float:
+    """Return the largest penalty; the theorem needs one number for all steps."""
+    if np.ndim(most_penalty):
+        raise CounselError(
+            "most_penalty has one number for each step; give the largest of them, as the stopping "
+            "rule holds for every penalty up to one number"
+        )
+    return not_negative("most_penalty", most_penalty)

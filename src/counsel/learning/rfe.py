@@ -32,6 +32,7 @@ from typing import Any
 
 import numpy as np
 from numpy.random import Generator
+from numpy.typing import ArrayLike
 
 from counsel._arrays import Floats, Ints
 from counsel.learning._rfe_kernels import (
@@ -50,7 +51,7 @@ from counsel.learning.learnt_model import TransitionTable, empirical_problem
 from counsel.learning.live_play import play_live
 from counsel.learning.reward_free import RewardFreeLearner
 from counsel.model.policy import Advice
-from counsel.model.problem import AdviceProblem
+from counsel.model.problem import AdviceProblem, given_cost
 from counsel.simulate.episodes import Episodes
 from counsel.simulate.simulator import Simulator
 
@@ -67,7 +68,8 @@ class RFE(RewardFreeLearner):
     scale
         The factor of the bonus: 1 in theory, 0.1 in the paper's experiments.
     penalty
-        The cost of a piece of advice in ``policy``, in units of reward; not with a budget.
+        The penalty per unit of cost in ``policy``, in units of reward, or one for each step [h];
+        not with a budget.
 
     Raises
     ------
@@ -197,11 +199,11 @@ class RFE(RewardFreeLearner):
         share = self._actions / n[..., None]
         return np.asarray(np.einsum("hsba,hsa->hsb", share, self.reward))
 
-    def best_advice(self, penalty: float) -> Advice:
+    def best_advice(self, penalty: ArrayLike) -> Advice:
         H, S, A = self._sizes
         advice: Advice = np.full((H, S), A, dtype=np.int16)
-        least = self.shape.reward_range[0]
-        plan_tried_advice(self._rows, self._counts, self._known_reward, least, penalty, advice)
+        least, prices = self.shape.reward_range[0], self._prices(penalty)
+        plan_tried_advice(self._rows, self._counts, self._known_reward, least, *prices, advice)
         return advice
 
     def model(self) -> AdviceProblem:
@@ -214,7 +216,8 @@ class RFE(RewardFreeLearner):
         row, then = self._key // S, self._key % S
         table = TransitionTable(self._visits, self.expected_reward(), row, then, self._times)
         least, start = self.shape.reward_range[0], self._ends.law_with_unknown()
-        return empirical_problem(table.with_silence(), self._ends.ended, least, start)
+        world = table.with_silence(), self._ends.ended, least, start
+        return empirical_problem(*world, cost=given_cost(self.shape.cost))
 
 
 def _sort_by_row(key: Ints, times: Ints, states: int) -> SortedTransitions:

@@ -52,14 +52,14 @@ from counsel.learning._structured_kernels import (
 )
 from counsel.learning.arguments import read_groups, shared_parameters
 from counsel.learning.learner import LIVE, is_overridden
-from counsel.learning.learnt_model import TransitionTable
+from counsel.learning.learnt_model import TransitionTable, extend_cost
 from counsel.learning.live_play import play_live
 from counsel.learning.reward_free import RewardFreeLearner
 from counsel.learning.transition_counts import TransitionCounts, are_consistent
 from counsel.model.human import Human
 from counsel.model.mdp import MDP
 from counsel.model.policy import Advice
-from counsel.model.problem import AdviceProblem, Shape
+from counsel.model.problem import AdviceProblem, Shape, given_cost
 from counsel.simulate.episodes import Episodes
 from counsel.simulate.simulator import Simulator
 
@@ -76,7 +76,8 @@ class Structured(RewardFreeLearner):
     scale
         The factor of the uncertainty in the stopping rule: 1 in theory.
     penalty
-        The cost of a piece of advice in ``policy``, in units of reward; not with a budget.
+        The penalty per unit of cost in ``policy``, in units of reward, or one for each step [h];
+        not with a budget.
 
     Raises
     ------
@@ -105,7 +106,7 @@ class Structured(RewardFreeLearner):
         rng: Generator,
         groups: ArrayLike | None = None,
         reward: ArrayLike | None = None,
-        penalty: float = 0.0,
+        penalty: ArrayLike = 0.0,
         budget: float | None = None,
         delta: float = 0.1,
         epsilon: float | None = None,
@@ -240,11 +241,11 @@ class Structured(RewardFreeLearner):
             return self.reward
         return self._reward_sum / np.maximum(self._transitions.visits, 1)
 
-    def best_advice(self, penalty: float) -> Advice:
+    def best_advice(self, penalty: ArrayLike) -> Advice:
         H, S, A = self._sizes
         advice: Advice = np.full((H, S), A, dtype=np.int16)
-        least = self.shape.reward_range[0]
-        plan_factors(self._counts, self._structure, self._known_reward, least, penalty, advice)
+        least, prices = self.shape.reward_range[0], self._prices(penalty)
+        plan_factors(self._counts, self._structure, self._known_reward, least, *prices, advice)
         return advice
 
     def model(self) -> AdviceProblem:
@@ -265,4 +266,5 @@ class Structured(RewardFreeLearner):
         allowed[:, :S] = (visits > 0) | (own[:, :S] > 0.0)
         start = self._ends.law_with_unknown()
         mdp = MDP(kernel, reward, horizon=H, start=start, allowed=allowed)
-        return AdviceProblem(mdp, Human(own, lift=lift))
+        cost = extend_cost(given_cost(self.shape.cost), states=1)
+        return AdviceProblem(mdp, Human(own, lift=lift), cost)

@@ -61,7 +61,7 @@ class Thompson(AdherenceLearner):
         *,
         rng: Generator,
         prior: tuple[float, float] = (1.0, 1.0),
-        penalty: float = 0.0,
+        penalty: ArrayLike = 0.0,
         budget: float | None = None,
         groups: ArrayLike | None = None,
     ) -> None:

@@ -33,7 +33,7 @@ from counsel.learning.adherence_learner import AdherenceLearner
 from counsel.learning.arguments import shared_parameters
 from counsel.learning.learner import LIVE, Runner, documented_by, is_overridden
 from counsel.learning.optimistic_rewards import OptimisticRewards
-from counsel.learning.replanning import value_of
+from counsel.learning.replanning import TrueOutcome
 from counsel.model.mdp import MDP
 from counsel.model.problem import Setting
 from counsel.simulate.simulator import Simulator
@@ -86,7 +86,7 @@ class UCBAD(AdherenceLearner):
         *,
         bound: Bound | None = None,
         groups: ArrayLike | None = None,
-        penalty: float = 0.0,
+        penalty: ArrayLike = 0.0,
         budget: float | None = None,
         may_repel: bool = False,
         rng: Generator | None = None,
@@ -173,15 +173,16 @@ class UCBAD(AdherenceLearner):
         rule = self._bounds.rule if isinstance(self._bounds.rule, Rule) else CUSTOM
         learner = (rule, self.matches.groups, self.matches.belief, plan, clock, every)
         gaps, counts, played = np.empty(episodes), np.empty(episodes), 0
-        value, pieces = value_of(plan, simulator.problem)
+        outcome = TrueOutcome(plan, simulator.problem, self.penalty)
+        value, pieces = outcome.now()
         for u_nw in simulator.batches(episodes, rng):
             end = 0
             while end < len(u_nw):
                 first, end = end, loop(simulator.scene, u_nw, *learner, end)
                 block = slice(played + first, played + end)
-                gaps[block], counts[block] = best - (value - self.penalty * pieces), pieces
+                gaps[block], counts[block] = best - value, pieces
                 if end < len(u_nw):
-                    value, pieces = value_of(plan, simulator.problem)
+                    value, pieces = outcome.now()
             played += end
         self.matches.belief.dirty[:] = False
         self.episode, self._due = int(clock[0]), True

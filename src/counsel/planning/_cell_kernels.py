@@ -10,6 +10,7 @@ import numpy as np
 
 from counsel._arrays import Bools, Floats, Ints
 from counsel._jit import inlined, kernel
+from counsel.model._kernels import layer_of
 from counsel.planning._choice_kernels import TIE, Aim, break_tie
 from counsel.planning._gain_kernels import gain
 
@@ -20,12 +21,13 @@ class CellWorld(NamedTuple):
     The successors of action a in cell c are entries ``first[c·A + a]`` to ``first[c·A + a + 1]`` of
     ``cell`` and ``probability``; its predecessors are entries ``first_before[c]`` to
     ``first_before[c + 1]`` of ``before``. ``start`` is the probability of each cell at the first
-    step.
+    step, and ``cost_ca`` what each advice costs.
     """
 
     own_ca: Floats
     allowed_ca: Bools
     reward_ca: Floats
+    cost_ca: Floats
     first: Ints
     cell: Ints
     probability: Floats
@@ -85,7 +87,7 @@ def replan_cells(plan: CellPlan) -> bool:
     pull_ca, planned_ca, V_c2 = plan.pull_ca, plan.planned_ca, plan.V_c2
     step_c, state_c, advice_hs = plan.step_c, plan.state_c, plan.advice_hs
     C, A = world.own_ca.shape
-    near, price, cost_1a = TIE * (A + 1) * aim.most0, aim.price0_h[0], np.ones((1, A))
+    near, prices = TIE * (A + 1) * aim.most0, aim.price0_h.size
     changed = False
     V_c2[C, 0] = V_c2[C, 1] = 0.0
     for c in range(C - 1, -1, -1):
@@ -98,11 +100,12 @@ def replan_cells(plan: CellPlan) -> bool:
             continue
         stale_c[c] = False
         alone0, alone1 = look_ahead(world, c, V_c2, (aim.weight0, aim.weight1), q_2a)
+        price = aim.price0_h[layer_of(prices, step_c[c])]
         best, top, second, next_best = A, 0.0, 0.0, -np.inf
         for a in range(A):
             pull = pull_ca[c, a]
             if pull == pull:
-                net = gain(world.own_ca, c, a, pull, q_2a, 0, alone0) - price
+                net = gain(world.own_ca, c, a, pull, q_2a, 0, alone0) - price * world.cost_ca[c, a]
                 if net > top:
                     next_best, best, top = max(next_best, top), a, net
                 else:
@@ -110,10 +113,11 @@ def replan_cells(plan: CellPlan) -> bool:
         if next_best >= top - near:
             alone = (alone0, alone1)
             best, top, second = break_tie(
-                world.own_ca, pull_ca, cost_1a, c, q_2a, alone, aim, price, False
+                world.own_ca, pull_ca, world.cost_ca, c, q_2a, alone, aim, price, False
             )
         elif best < A:
-            second = gain(world.own_ca, c, best, pull_ca[c, best], q_2a, 1, alone1) - aim.price1
+            second = gain(world.own_ca, c, best, pull_ca[c, best], q_2a, 1, alone1)
+            second -= aim.price1 * world.cost_ca[c, best]
         if advice_hs[step_c[c], state_c[c]] != best:
             advice_hs[step_c[c], state_c[c]] = best
             changed = True
@@ -125,20 +129,23 @@ def replan_cells(plan: CellPlan) -> bool:
 
 
 @kernel
-def value_cells(plan: CellPlan, lift_ca: Floats) -> tuple[float, float]:
-    """Return the expected reward and pieces of the planned advice, for other lifts."""
+def value_cells(plan: CellPlan, lift_ca: Floats, amount_ca: Floats) -> tuple[float, float]:
+    """Return the expected reward of the planned advice, for other lifts, and its expected amount.
+
+    The amount of an advice is 1 to count pieces, or its cost.
+    """
     world, q_2a = plan.world, plan.q_2a
     C, A = world.own_ca.shape
     V_c2 = np.zeros((C + 1, 2))
-    reward, pieces = 0.0, 0.0
+    reward, amount = 0.0, 0.0
     for c in range(C - 1, -1, -1):
         alone0, alone1 = look_ahead(world, c, V_c2, (1.0, 0.0), q_2a)
         b = plan.advice_hs[plan.step_c[c], plan.state_c[c]]
         if b < A:
             lift = lift_ca[c, b]
             alone0 += gain(world.own_ca, c, b, lift, q_2a, 0, alone0)
-            alone1 += gain(world.own_ca, c, b, lift, q_2a, 1, alone1) + 1.0
+            alone1 += gain(world.own_ca, c, b, lift, q_2a, 1, alone1) + amount_ca[c, b]
         V_c2[c, 0], V_c2[c, 1] = alone0, alone1
         reward += world.start[c] * alone0
-        pieces += world.start[c] * alone1
-    return reward, pieces
+        amount += world.start[c] * alone1
+    return reward, amount

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from counsel._arrays import Floats, one_type
 from counsel.model.kernel import NO_ROW, row_entries
 from counsel.model.mdp import MDP
+from counsel.model.problem import AdviceProblem
 from counsel.planning._backward_kernels import Model
 from counsel.planning._cell_kernels import CellWorld
 from counsel.planning._reachable_kernels import list_cells, renumber_rows
@@ -106,8 +107,9 @@ def all_cells(mdp: MDP) -> Cells | None:
     return Cells(np.arange(H + 1) * S, np.tile(np.arange(S), H))
 
 
-def cell_world(mdp: MDP, policy_hsa: Floats, cells: Cells) -> CellWorld:
+def cell_world(problem: AdviceProblem, cells: Cells) -> CellWorld:
     """Return the world and the person's own policy over ``cells``, numbered through all steps."""
+    mdp, policy_hsa = problem.mdp, problem.policy
     H, S, A = policy_hsa.shape
     C, step, state = int(cells.begin[-1]), cells.step, cells.states
     number_hs = np.full((H + 1, S), C, dtype=np.int32)
@@ -124,6 +126,7 @@ def cell_world(mdp: MDP, policy_hsa: Floats, cells: Cells) -> CellWorld:
         own_ca=np.ascontiguousarray(policy_hsa[step, state]),
         allowed_ca=np.ascontiguousarray(mdp.allowed[step, state]),
         reward_ca=np.ascontiguousarray(mdp.reward[step, state]),
+        cost_ca=np.ascontiguousarray(problem.cost[step, state]),
         first=first,
         cell=successor,
         probability=kernel.probability[entry],

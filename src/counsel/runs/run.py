@@ -24,6 +24,7 @@ from counsel.drawing.canvas import save
 from counsel.drawing.regret import draw_learning
 from counsel.errors import CounselError
 from counsel.learning.adherence_learner import AdherenceLearner
+from counsel.learning.charges import net_value
 from counsel.learning.files import resume as restore
 from counsel.learning.files import suspend
 from counsel.learning.learn import Record, learn
@@ -57,15 +58,18 @@ class Result:
     """The result of a run.
 
     ``best`` and ``value`` are those of the best and of the learnt policy, within the budget or less
-    the penalty. ``matches`` holds how often each advice was matched and given; it is None if the
-    learner does not count each advice by itself. A run that is not ``finished`` was stopped.
+    the penalty times the cost of advice. ``matches`` holds how often each advice was matched and
+    given; it is None if the learner does not count each advice by itself. A run that is not
+    ``finished`` was stopped.
     """
 
     records: tuple[Record, ...]
     best: float
     best_advice_count: float
+    best_advice_cost: float
     value: float
     advice_count: float
+    advice_cost: float
     matches: tuple[Ints, Ints] | None
     finished: bool
     stopping_rule_fired: bool
@@ -138,8 +142,10 @@ def run(  # noqa: PLR0913 (six, two of which show progress)
             records=tuple(records),
             best=plan.penalised_value,
             best_advice_count=plan.advice_count,
-            value=evaluation.value - spec.penalty_or_zero * evaluation.advice_count,
+            best_advice_cost=plan.advice_cost,
+            value=net_value(evaluation, spec.penalty_or_zero),
             advice_count=evaluation.advice_count,
+            advice_cost=evaluation.advice_cost,
             matches=matches_by_advice(learner),
             finished=not stopped,
             stopping_rule_fired=fired,

@@ -122,6 +122,20 @@ class Episodes:
         advised = self.episode[self.advice != self.defer]
         return np.bincount(advised, minlength=len(self))
 
+    def costs(self, problem: AdviceProblem) -> Floats:
+        """Return the cost of the advice of each episode [episode]: its pieces if each costs 1.
+
+        Parameters
+        ----------
+        problem
+            The problem that the episodes are from.
+        """
+        self.check_fits(problem.horizon, problem.n_states, problem.n_actions)
+        said = np.flatnonzero(self.advice != self.defer)
+        cells = self.step[said], self.state[said], self.advice[said].astype(np.int64)
+        costs = np.bincount(self.episode[said], problem.cost[cells], minlength=len(self))
+        return costs.astype(np.float64)
+
     def __repr__(self) -> str:
         return f"Episodes({len(self)} episodes, {self.state.size} decisions)"
 

@@ -27,7 +27,8 @@ def check_learner(make: Make, problem: AdviceProblem) -> None:
 
     The learner must give allowed advice only, depend on its seeds alone, keep its policy until it
     learns, learn the same live and in bulk, ignore an empty episode, pickle, resume where it was
-    suspended, run in ``learn``, and leave the problem unchanged; it need not learn well.
+    suspended, run in ``learn``, and leave the problem unchanged; it need not learn well. It must
+    also run where some pieces of advice cost 2 instead of 1.
 
     Parameters
     ----------
@@ -69,6 +70,7 @@ def check_learner(make: Make, problem: AdviceProblem) -> None:
     ):
         check(make, problem, simulator)
     _require(pickle.dumps(problem) == before, "the learner changed the problem")
+    _check_costs(make, problem)
 
 
 def _require(holds: object, fault: str) -> None:
@@ -186,3 +188,15 @@ def _check_loop(make: Make, problem: AdviceProblem, simulator: Simulator) -> Non
             overspends or min(gaps) > -1e-9 * max(1.0, problem.mdp.reward_size),
             "a policy beats the best",
         )
+
+
+def _check_costs(make: Make, problem: AdviceProblem) -> None:
+    """Check the same person where every second piece of advice costs 2."""
+    cost = (1 + np.arange(problem.n_actions) % 2).astype(np.float64)
+    priced = AdviceProblem(problem.mdp, problem.human, cost=cost)
+    simulator = Simulator(priced)
+    try:
+        _check_live_and_bulk(make, priced, simulator)
+        _check_loop(make, priced, simulator)
+    except CounselError as fault:
+        raise CounselError(f"with costs of advice: {fault}") from fault

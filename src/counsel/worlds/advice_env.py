@@ -6,12 +6,13 @@ from typing import Any
 import gymnasium
 import numpy as np
 from gymnasium import spaces
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
-from counsel._arrays import brief, not_negative
+from counsel._arrays import Floats, brief
 from counsel.errors import CounselError
 from counsel.model.human import advised_law, draw_index
 from counsel.model.problem import AdviceProblem
+from counsel.planning.solve import read_penalty
 from counsel.worlds.catalogue import make
 from counsel.worlds.views import Decision, PictureView, TextView, View, sign_of
 
@@ -23,16 +24,17 @@ class AdviceEnv(gymnasium.Env[np.int64, np.int64]):
 
     Observations are states; actions are the advice 0 … A−1 and, last, to defer. The person then
     acts according to the adherence law (equation 1) and the world moves on. The reward is the
-    person's reward less ``penalty`` for each piece of advice. ``terminated`` means that the state
-    is absorbing and pays nothing (``MDP.over``); ``truncated`` means that the horizon was reached
-    first.
+    person's reward less ``penalty`` times the cost of the advice. ``terminated`` means that the
+    state is absorbing and pays nothing (``MDP.over``); ``truncated`` means that the horizon was
+    reached first.
 
     Parameters
     ----------
     problem
         The world and the person.
     penalty
-        The cost of each piece of advice, in units of reward.
+        The penalty per unit of cost, in units of reward, or one for each step [h]. A piece of
+        advice costs 1 unless the problem says otherwise.
     render_mode
         "ansi" for text, "rgb_array" for pixels if the view can draw.
     view
@@ -41,17 +43,18 @@ class AdviceEnv(gymnasium.Env[np.int64, np.int64]):
     Raises
     ------
     CounselError
-        If the penalty is negative or not finite, or the render mode is unknown; from ``step``, if
-        the advice is out of range or not allowed, or the episode is over.
+        If a penalty is negative or not finite, there are not as many as steps, or the render mode
+        is unknown; from ``step``, if the advice is out of range or not allowed, or the episode is
+        over.
 
     Notes
     -----
     ``info`` has the same keys after ``reset`` and ``step``: ``step``, ``advice``, ``action`` (what
-    the person did; −1 after reset), ``matched``, ``deferred`` and ``action_mask`` (the advice that
-    is allowed now). The best advice depends on the step, which is not in the observation. For
-    learners that need it there, wrap an environment made with ``max_episode_steps=`` its horizon in
-    Gymnasium's ``TimeAwareObservation(env, flatten=False)``. (In Flappy Bird the state determines
-    the step.)
+    the person did; −1 after reset), ``matched``, ``deferred``, ``cost`` (of the advice given, 0 for
+    silence) and ``action_mask`` (the advice that is allowed now). The best advice depends on the
+    step, which is not in the observation. For learners that need it there, wrap an environment made
+    with ``max_episode_steps=`` its horizon in Gymnasium's ``TimeAwareObservation(env,
+    flatten=False)``. (In Flappy Bird the state determines the step.)
 
     Examples
     --------
@@ -75,14 +78,15 @@ class AdviceEnv(gymnasium.Env[np.int64, np.int64]):
         self,
         problem: AdviceProblem,
         *,
-        penalty: float = 0.0,
+        penalty: ArrayLike = 0.0,
         render_mode: str | None = None,
         view: View | None = None,
     ) -> None:
         if not isinstance(problem, AdviceProblem):
             raise CounselError(f"problem is {brief(problem)}; give an AdviceProblem")
         self.problem = problem
-        self.penalty = not_negative("penalty", penalty)
+        penalty_h = read_penalty(penalty, problem.horizon)
+        self.penalty: float | Floats = float(penalty_h[0]) if np.ndim(penalty) == 0 else penalty_h
         self.view = TextView(problem) if view is None else view
         modes = ["ansi", "rgb_array"] if isinstance(self.view, PictureView) else ["ansi"]
         self.metadata = {"render_modes": modes, "render_fps": 4}
@@ -96,6 +100,7 @@ class AdviceEnv(gymnasium.Env[np.int64, np.int64]):
         self._over_hs, self._reward_hsa = problem.mdp.over, problem.mdp.reward
         self._own_hsa, self._adherence_hsa = problem.policy, problem.adherence
         self._allowed_hsa = problem.mdp.allowed
+        self._penalty_h = np.broadcast_to(penalty_h, problem.horizon)
         self._starts = np.flatnonzero(problem.mdp.start)
         self._start_upto = np.cumsum(problem.mdp.start[self._starts])
         self._state, self._step = 0, problem.horizon
@@ -153,14 +158,14 @@ class AdviceEnv(gymnasium.Env[np.int64, np.int64]):
         self._earned += reward
         decision = Decision(s, advice, did, self._state)
         self._decisions.append(decision)
-        if advice < problem.defer:
-            reward -= self.penalty
+        cost = self._cost_of(h, s, advice)
+        reward -= float(self._penalty_h[h]) * cost
         last = min(self._step, problem.horizon - 1)
         terminated = bool(self._over_hs[last, self._state])
         truncated = not terminated and self._step == problem.horizon
         if terminated:
             self._step = problem.horizon
-        return np.int64(self._state), reward, terminated, truncated, self._info(decision)
+        return np.int64(self._state), reward, terminated, truncated, self._info(decision, cost)
 
     def render(self) -> str | NDArray[np.uint8] | None:
         """Show the episode so far: as text or pixels [height, width, 3], or None without a mode."""
@@ -170,7 +175,13 @@ class AdviceEnv(gymnasium.Env[np.int64, np.int64]):
             return self.view.frame(self._decisions, self._state, self._caption())
         return None
 
-    def _info(self, decision: Decision | None) -> dict[str, Any]:
+    def _cost_of(self, step: int, state: int, advice: int) -> float:
+        """Return the cost of advice, 0 for silence."""
+        return (
+            0.0 if advice == self.problem.defer else float(self.problem.cost[step, state, advice])
+        )
+
+    def _info(self, decision: Decision | None, cost: float = 0.0) -> dict[str, Any]:
         mdp = self.problem.mdp
         advice = mdp.defer if decision is None else decision.advice
         action = NO_ACTION if decision is None else decision.action
@@ -181,6 +192,7 @@ class AdviceEnv(gymnasium.Env[np.int64, np.int64]):
             "action": action,
             "matched": advice == action,
             "deferred": decision is not None and advice == mdp.defer,
+            "cost": cost,
             "action_mask": np.append(allowed, True).astype(np.int8),
         }
 
@@ -198,7 +210,7 @@ class AdviceEnv(gymnasium.Env[np.int64, np.int64]):
 
 
 def night_shift_env(
-    *, render_mode: str | None = None, penalty: float = 0.0, **overrides: object
+    *, render_mode: str | None = None, penalty: ArrayLike = 0.0, **overrides: object
 ) -> AdviceEnv:
     """Return the environment of the night shift."""
     return AdviceEnv(make("night-shift", **overrides), penalty=penalty, render_mode=render_mode)

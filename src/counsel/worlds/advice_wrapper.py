@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike
 from counsel._arrays import Floats, brief, check_distributions, check_range, not_negative, numbers
 from counsel.errors import CounselError
 from counsel.model.human import advised_law, draw_index, drop_never
+from counsel.model.problem import read_cost
 
 Habit = Callable[[Any], "ArrayLike | int"]
 """Returns what the person does alone at an observation: an action, or a probability of each."""
@@ -42,21 +43,24 @@ class AdviceWrapper(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorArgs
         The probability that the person's action matches the advice: a number in [0, 1], one number
         per action, or a function of observation and advice.
     penalty
-        The cost of each piece of advice, in units of reward.
+        The penalty per unit of cost, in units of reward.
+    cost
+        What a piece of advice costs: a number of at least 0, or one per action.
 
     Raises
     ------
     CounselError
         If the actions of the environment are not ``Discrete``, ``human`` is not a function, or
-        adherence or penalty is out of range; from ``step``, if ``human`` or ``adherence`` returns
-        an invalid value, the advice is out of range, or ``reset`` was never called.
+        adherence, penalty or cost is out of range; from ``step``, if ``human`` or ``adherence``
+        returns an invalid value, the advice is out of range, or ``reset`` was never called.
 
     Notes
     -----
     The action space keeps the numbers of ``env`` and adds one more, to defer. The reward is that of
-    ``env``, less the penalty if advice was given. ``info`` gains ``advice``, ``action``,
-    ``matched``, ``deferred`` and ``action_mask``, after ``step`` and after ``reset`` (where
-    ``advice`` is to defer and ``action`` is one below the first action). The person has a generator
+    ``env``, less the penalty times the cost of the advice. ``info`` gains ``advice``, ``action``,
+    ``matched``, ``deferred``, ``cost`` (of the advice, 0 for silence) and ``action_mask``, after
+    ``step`` and after ``reset`` (where ``advice`` is to defer and ``action`` is one below the first
+    action). The person has a generator
     of their own, so the random stream of the world does not depend on the person.
 
     Examples
@@ -85,10 +89,16 @@ class AdviceWrapper(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorArgs
         adherence: ArrayLike | Adherence,
         *,
         penalty: float = 0.0,
+        cost: ArrayLike = 1.0,
     ) -> None:
         # Not copied: a person may be a large model, or hold objects that cannot be copied.
         RecordConstructorArgs.__init__(
-            self, _disable_deepcopy=True, human=human, adherence=adherence, penalty=penalty
+            self,
+            _disable_deepcopy=True,
+            human=human,
+            adherence=adherence,
+            penalty=penalty,
+            cost=cost,
         )
         super().__init__(env)
         space = env.action_space
@@ -101,6 +111,7 @@ class AdviceWrapper(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorArgs
         self.first, self.n_actions = int(space.start), int(space.n)
         self.action_space = spaces.Discrete(self.n_actions + 1, start=self.first)
         self.human, self.penalty = human, not_negative("penalty", penalty)
+        self.cost = _read_cost(cost, self.n_actions)
         self.adherence: Floats | Adherence = (
             adherence if callable(adherence) else _read_adherence(adherence, self.n_actions)
         )
@@ -149,8 +160,8 @@ class AdviceWrapper(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorArgs
         advice = int(action)
         did = self.first + draw_index(self._law(advice), self._rng)
         self._observation, reward, terminated, truncated, info = self.env.step(did)
-        net = float(reward) - (self.penalty if advice != self.defer else 0.0)
         info = self._info(info, advice, did, deferred=advice == self.defer)
+        net = float(reward) - self.penalty * info["cost"]
         return self._observation, net, terminated, truncated, info
 
     def _law(self, advice: int) -> Floats:
@@ -204,6 +215,7 @@ class AdviceWrapper(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorArgs
             "action": action,
             "matched": advice == action,
             "deferred": deferred,
+            "cost": 0.0 if advice == self.defer else float(self.cost[advice - self.first]),
             "action_mask": np.append(mask, np.int8(1)),
         }
 
@@ -217,3 +229,14 @@ def _read_adherence(adherence: ArrayLike, n_actions: int) -> Floats:
         )
     check_range("adherence", theta, "a"[: theta.ndim], 0.0, 1.0)
     return np.broadcast_to(theta, (n_actions,))
+
+
+def _read_cost(cost: ArrayLike, n_actions: int) -> Floats:
+    table = numbers("cost", cost)
+    if table.shape not in ((), (n_actions,)):
+        raise CounselError(
+            f"cost has shape {table.shape}; give a number, or one number for each of "
+            f"{n_actions} actions"
+        )
+    by_action: Floats = read_cost(table, (1, 1, n_actions))[0, 0]
+    return by_action

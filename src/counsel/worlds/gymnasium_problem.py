@@ -10,9 +10,9 @@ from typing import Any
 
 import gymnasium
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
-from counsel._arrays import brief, unlayered
+from counsel._arrays import brief, numbers, unlayered
 from counsel.errors import CounselError
 from counsel.model.human import Human
 from counsel.model.mdp import MDP
@@ -24,6 +24,7 @@ def from_gymnasium(
     *,
     horizon: int,
     human: Human | Callable[[MDP], Human],
+    cost: ArrayLike = 1.0,
     **options: Any,  # noqa: ANN401 (those of gymnasium.make)
 ) -> AdviceProblem:
     """Return the advice problem of a toy-text environment and a person in it.
@@ -37,6 +38,9 @@ def from_gymnasium(
     human
         The person, or a function of the world that returns the person. If the person covers only
         the states of the environment, they behave in the added last state as in the one before it.
+    cost
+        What a piece of advice costs, as in ``AdviceProblem``; also for the states of the
+        environment only.
     **options
         Passed to ``gymnasium.make``, e.g. ``is_slippery=False``.
 
@@ -48,8 +52,8 @@ def from_gymnasium(
     Raises
     ------
     CounselError
-        If there is no such environment, it has no table of transitions or no start distribution, or
-        ``human`` is neither a ``Human`` nor a function that returns one.
+        If there is no such environment, it has no table of transitions or no start distribution,
+        ``human`` is neither a ``Human`` nor a function that returns one, or a cost is invalid.
 
     Examples
     --------
@@ -91,7 +95,10 @@ def from_gymnasium(
         raise CounselError(f"human is {brief(human)}; give a Human, or a function that returns one")
     if person.n_states == mdp.n_states - 1:
         person = _with_end(person)
-    return AdviceProblem(mdp, person)
+    table = numbers("cost", cost)
+    if table.ndim >= 2 and table.shape[-2] == mdp.n_states - 1:
+        table = _with_last_state(table)
+    return AdviceProblem(mdp, person, table)
 
 
 def _make(name: str, options: dict[str, Any]) -> gymnasium.Env[Any, Any]:
@@ -126,11 +133,12 @@ def _stem(name: str) -> str:
 
 def _with_end(person: Human) -> Human:
     """Return the person with one more state, in which they behave as in the last."""
-
-    def extended(table: NDArray[Any]) -> NDArray[Any]:
-        return np.concatenate((table, table[..., -1:, :]), axis=-2) if table.ndim >= 2 else table
-
-    groups = None if person.input_groups is None else extended(person.input_groups)
+    groups = None if person.input_groups is None else _with_last_state(person.input_groups)
     scale = "lift" if person.shares_lift else "adherence"
-    policy = unlayered(extended(person.policy))
-    return Human(policy, **{scale: extended(person.input_values)}, groups=groups)
+    policy = unlayered(_with_last_state(person.policy))
+    return Human(policy, **{scale: _with_last_state(person.input_values)}, groups=groups)
+
+
+def _with_last_state(table: NDArray[Any]) -> NDArray[Any]:
+    """Return a table [..., s, a] with its last state once more; others unchanged."""
+    return np.concatenate((table, table[..., -1:, :]), axis=-2) if table.ndim >= 2 else table
