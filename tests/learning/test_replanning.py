@@ -95,3 +95,14 @@ def test_a_small_world_is_planned_in_every_cell_as_a_large_one_is(seed, monkeypa
         small.pull[:] = small.aligned(large.pull.reshape(problem.policy.shape))
         planned = small.cells.step_c, small.cells.state_c
         np.testing.assert_array_equal(small.advise()[planned], large.advise()[planned])
+
+
+def test_learnt_rewards_tell_apart_actions_that_lead_to_the_same_state(monkeypatch):
+    """A large plan took two actions for the same where only their old rewards were."""
+    monkeypatch.setattr(reachable_cells, "SMALL", 0)
+    mdp = counsel.MDP([[0, 0], [1, 1]], np.zeros((2, 2)), horizon=3)
+    plan = plan_for(mdp, np.full((1, 2, 2), 0.5), penalty=0.0)
+    assert isinstance(plan, LargePlan)
+    assert (plan.advise() == 2).all()
+    plan.set_rewards(np.array([[[0.0, 1.0], [1.0, 0.0]]]))
+    assert plan.advise().tolist() == [[1, 0]] * 3

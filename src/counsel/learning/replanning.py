@@ -101,11 +101,11 @@ class SmallPlan:
 
     def __init__(self, problem: AdviceProblem, cells: Cells, penalty_h: Floats) -> None:
         H, S, A = problem.policy.shape
-        world = cell_world(problem, cells)
+        world, prepared = cell_world(problem, cells), prepare(problem)
         moves = world.allowed_ca & (problem.lift[cells.step, cells.states] != 0.0)
         self.cells = CellPlan(
             world=world,
-            aim=prepare(problem).penalised(np.array(penalty_h)),
+            aim=prepared.at_price(prepared.free, np.array(penalty_h)),
             pull_ca=np.where(moves, 1.0, np.nan),
             planned_ca=np.full(moves.shape, np.nan),
             stale_c=np.ones(len(moves), dtype=np.bool_),
@@ -181,8 +181,11 @@ class LargePlan:
 
     def __init__(self, planner: Planner, penalty_h: Floats) -> None:
         self.planner = planner
-        self.aim = planner.prepared.penalised(np.array(penalty_h))
-        self.model = planner.prepared.whole.model
+        self.price_nh = np.array(penalty_h)[None]
+        # Rewards and lifts change: no two actions of a cell stay the same for sure.
+        n_states = planner.problem.n_states
+        same_ls = np.full((1, n_states), -1, dtype=np.int16)
+        self.model = planner.prepared.whole.model._replace(same_ls=same_ls)
         pull, allowed = self.model.pull_lsa, layers(planner.problem.mdp.allowed)
         whole = np.broadcast_to(pull, np.broadcast_shapes(pull.shape, allowed.shape))
         self.pull_lsa = np.array(whole, order="C")
@@ -207,8 +210,10 @@ class LargePlan:
         H, S, _ = self.planner.problem.policy.shape
         advice: Advice = np.empty((H, S), dtype=np.int16)
         model = self.model._replace(pull_lsa=self.pull_lsa, reward_lsa=self.reward_lsa)
-        start, arrays = self.planner.problem.mdp.start, one_type(model)
-        plan_back(arrays, self.aim, start, self.V_hs, advice, False)  # noqa: FBT003 (a kernel)
+        prepared, start = self.planner.prepared, self.planner.problem.mdp.start
+        out = (self.V_hs, advice, np.empty((1, 2)))
+        limits = (prepared.free, prepared.most_cost, self.price_nh)
+        plan_back(one_type(model), *limits, start, out, False)  # noqa: FBT003 (a kernel)
         return advice
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from counsel._arrays import Bools, Floats, Ints
 from counsel._jit import as_int64, inlined, kernel
 from counsel.model._kernels import cost_of, layer_of
-from counsel.planning._choice_kernels import TIE, Aim, Pair, break_tie
+from counsel.planning._choice_kernels import TIE, Aim, break_tie
 from counsel.planning._gain_kernels import gain
 
 
@@ -147,7 +147,7 @@ def choose(
     return ties
 
 
-@inlined
+@kernel
 def settle(
     model: Model,
     aim: Aim,
@@ -223,14 +223,14 @@ def follow(
             q += weight * reward_sa[s, a]
             q_2a[0, a] = q
             alone += policy_sa[s, a] * q
-        a = advice_s[s]
+        a = as_int64(advice_s[s])
         if a < A:
             net = gain(policy_sa, s, a, lift_sa[s, a], q_2a, 0, alone)
             alone += net - price * cost_of(cost_sa, s, a)
         out_s[s] = alone
 
 
-@inlined
+@kernel
 def catch_up(
     model: Model,
     terms: tuple[float, float],
@@ -251,65 +251,59 @@ def catch_up(
 
 @kernel
 def plan_back(
-    model: Model, aim: Aim, start_s: Floats, V_hs: Floats, advice_hs: Ints, with_second: bool
-) -> Pair:
-    """Plan all steps; return the first value at the start and, if wanted, the second."""
-    H, S = advice_hs.shape
-    rows = most_rows(model)
-    E_r, second_js, q_2a = (
-        np.empty(rows),
-        np.zeros((2, 0)),
-        np.zeros((2, model.policy_lsa.shape[2])),
-    )
-    tied_s, second_from, terms = np.empty(S, np.bool_), H, (aim.weight1, aim.price1)
-    V_hs[H] = 0.0
-    for h in range(H - 1, -1, -1):
-        n = layer_of(model.first_row_l.size - 1, h)
-        if model.shared_l[n]:
-            expect(model, h, (model.first_row_l[n], model.first_row_l[n + 1]), V_hs[h + 1], E_r)
-        out = (V_hs[h], advice_hs[h], tied_s)
-        if choose(model, aim, h, (as_int64(0), S), q_2a, V_hs[h + 1], E_r, out) > 0:
-            if second_js.size == 0:
-                second_js = np.zeros((2, S))
-            catch_up(model, terms, (second_from, h + 1), advice_hs, E_r, second_js)
-            second_from = h + 1
-            next_2s = (V_hs[h + 1], second_js[(h + 1) % 2])
-            settle(model, aim, h, (as_int64(0), S), q_2a, next_2s, out)
-    if with_second:
-        if second_js.size == 0:
-            second_js = np.zeros((2, S))
-        catch_up(model, terms, (second_from, as_int64(0)), advice_hs, E_r, second_js)
-        return expect_start(start_s, V_hs[0]), expect_start(start_s, second_js[0])
-    return expect_start(start_s, V_hs[0]), np.nan
-
-
-@kernel
-def plan_at_prices(
     model: Model,
     free: Aim,
-    cost: float,
-    price_n: Floats,
+    most_cost: float,
+    price_nh: Floats,
     start_s: Floats,
-    space: tuple[Floats, Ints],
-    out_n2: Floats,
+    out: tuple[Floats, Ints, Floats],
+    with_second: bool,
 ) -> None:
-    """Plan at several prices and fill both values at the start; ``free`` is the aim at price 0.
+    """Plan all steps, for each of several prices anew; ``free`` is the aim at a price of 0.
 
-    ``cost`` is the largest cost of a piece; ``space`` are arrays for values and advice.
+    ``out`` are the values and the advice of the last plan and, of every plan, the first value at
+    the start and, if wanted, the second.
     """
-    V_hs, advice_hs = space
-    for n in range(price_n.size):
-        dearest = cost * price_n[n]
-        aim = Aim(
-            free.weight0,
-            price_n[n : n + 1],
-            free.size0 + dearest,
-            free.most0 + (advice_hs.shape[0] + 1) * dearest,
-            free.weight1,
-            free.price1,
-            free.size1,
-        )
-        out_n2[n] = plan_back(model, aim, start_s, V_hs, advice_hs, True)
+    V_hs, advice_hs, start_n2 = out
+    H, S = advice_hs.shape
+    q_2a = np.zeros((2, model.policy_lsa.shape[2]))
+    E_r, second_js, tied_s = np.empty(most_rows(model)), np.zeros((2, 0)), np.empty(S, np.bool_)
+    for n in range(price_nh.shape[0]):
+        aim = priced(free, most_cost, price_nh[n], H)
+        second_from, terms = H, (aim.weight1, aim.price1)
+        for s in range(S):
+            V_hs[H, s] = 0.0
+        for s in range(second_js.shape[1]):
+            second_js[H % 2, s] = 0.0
+        for h in range(H - 1, -1, -1):
+            layer = layer_of(model.first_row_l.size - 1, h)
+            if model.shared_l[layer]:
+                rows = (model.first_row_l[layer], model.first_row_l[layer + 1])
+                expect(model, h, rows, V_hs[h + 1], E_r)
+            cells = (V_hs[h], advice_hs[h], tied_s)
+            ties = choose(model, aim, h, (as_int64(0), S), q_2a, V_hs[h + 1], E_r, cells)
+            if second_js.size == 0 and (ties > 0 or (with_second and h == 0)):
+                second_js = np.zeros((2, S))
+            if ties > 0:
+                catch_up(model, terms, (second_from, h + 1), advice_hs, E_r, second_js)
+                second_from = h + 1
+                next_2s = (V_hs[h + 1], second_js[(h + 1) % 2])
+                settle(model, aim, h, (as_int64(0), S), q_2a, next_2s, cells)
+        start_n2[n, 0] = expect_start(start_s, V_hs[0])
+        if with_second:
+            catch_up(model, terms, (second_from, as_int64(0)), advice_hs, E_r, second_js)
+            start_n2[n, 1] = expect_start(start_s, second_js[0])
+
+
+@inlined
+def priced(free: Aim, most_cost: float, price_h: Floats, horizon: int) -> Aim:
+    """Return the aim at a price: one for all steps, or one for each."""
+    top = 0.0
+    for h in range(price_h.size):
+        top = max(top, price_h[h])
+    dearest = most_cost * top
+    size0, most0 = free.size0 + dearest, free.most0 + (horizon + 1) * dearest
+    return Aim(free.weight0, price_h, size0, most0, free.weight1, free.price1, free.size1)
 
 
 @kernel

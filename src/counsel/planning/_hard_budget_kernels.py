@@ -71,28 +71,29 @@ def choose_hard(
     tables, weights = (row_sa, reward_sa, policy_sa), (aim.weight0, aim.weight1)
     q_2a, value_2a = np.zeros((2, A)), np.empty((2, A))
     for s in range(out_advice_s.size):
-        quiet0, quiet1 = action_pairs(tables, s, offset, E_jr2[k % J], weights, q_2a)
-        if required_s[s]:
-            quiet0 = -np.inf
-        size0, size1, last_cost = aim.size0, aim.size1, 0
-        alone0, alone1 = quiet0, quiet1
-        for a in range(A):
-            value_2a[0, a] = -np.inf
-            cost = int(cost_of(cost_sa, s, a))
-            if cost > k or not (permitted_sa[s, a] or policy_sa[s, a] > 0.0):
-                continue
+        quiet0, quiet1, alone0, alone1 = 0.0, 0.0, 0.0, 0.0
+        size0, size1, last_cost = aim.size0, aim.size1, -1
+        for b in range(-1, A):  # first silence, which costs nothing
+            cost = 0 if b < 0 else int(cost_of(cost_sa, s, b))
+            if b >= 0:
+                value_2a[0, b] = -np.inf
+                if cost > k or not (permitted_sa[s, b] or policy_sa[s, b] > 0.0):
+                    continue
             if cost != last_cost:
                 after_r2 = E_jr2[(k - cost) % J]
                 alone0, alone1 = action_pairs(tables, s, offset, after_r2, weights, q_2a)
                 last_cost = cost
-            if q_2a[0, a] > -np.inf:
-                size0 += abs(q_2a[0, a])
-                size1 += abs(q_2a[1, a])
-            if permitted_sa[s, a]:
-                lift = lift_sa[s, a]
-                value_2a[0, a] = advised(policy_sa, s, a, lift, q_2a, 0, alone0)
-                value_2a[1, a] = advised(policy_sa, s, a, lift, q_2a, 1, alone1)
-                value_2a[1, a] -= aim.price1 * cost
+            if b < 0:
+                quiet0, quiet1 = -np.inf if required_s[s] else alone0, alone1
+                continue
+            if q_2a[0, b] > -np.inf:
+                size0 += abs(q_2a[0, b])
+                size1 += abs(q_2a[1, b])
+            if permitted_sa[s, b]:
+                lift = lift_sa[s, b]
+                value_2a[0, b] = advised(policy_sa, s, b, lift, q_2a, 0, alone0)
+                value_2a[1, b] = advised(policy_sa, s, b, lift, q_2a, 1, alone1)
+                value_2a[1, b] -= aim.price1 * cost
         best = pick(value_2a, (quiet0, quiet1), (TIE * size0, TIE * size1))
         out_s2[s, 0] = quiet0 if best == A else value_2a[0, best]
         out_s2[s, 1] = quiet1 if best == A else value_2a[1, best]
@@ -108,8 +109,10 @@ def plan_back_hard(
     ``E_jr2`` is working space for the expectations of as many planes as the largest cost, plus one.
     """
     K, H, S = advice_khs.shape
-    both_ks2[:] = 0.0
-    V_khs[:, H] = 0.0
+    for k in range(K):
+        for s in range(S):
+            V_khs[k, H, s] = 0.0
+            both_ks2[H % 2, k, s, 0] = both_ks2[H % 2, k, s, 1] = 0.0
     for h in range(H - 1, -1, -1):
         for k in range(K):
             expect_pairs(model, h, both_ks2[(h + 1) % 2, k], E_jr2[k % E_jr2.shape[0]])

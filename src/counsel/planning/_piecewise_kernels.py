@@ -128,7 +128,8 @@ def expect_functions(
             if end > room:
                 room = 2 * end
                 at, value, rise = grown(at, room), grown(value, room), grown(rise, room)
-            at[fill:end], value[fill:end] = grid, y
+            for k in range(grid.size):
+                at[fill + k], value[fill + k] = grid[k], y[k]
             fill_rises(at, value, fill, end, last, rise)
             fill = end
         begin[n + 1] = fill
@@ -139,7 +140,8 @@ def expect_functions(
 def grown(array: Floats, room: int) -> Floats:
     """Return a longer copy of an array."""
     longer = np.empty(room)
-    longer[: array.size] = array
+    for i in range(array.size):
+        longer[i] = array[i]
     return longer
 
 
@@ -318,7 +320,8 @@ def step_back(
             room = 2 * end
             new_at, new_value = grown(new_at, room), grown(new_value, room)
             new_rise = grown(new_rise, room)
-        new_at[fill:end], new_value[fill:end] = own_at[:length], own_value[:length]
+        for k in range(length):
+            new_at[fill + k], new_value[fill + k] = own_at[k], own_value[k]
         fill_rises(new_at, new_value, fill, end, last, new_rise)
         fill = end
         new_begin[s - states[0] + 1] = fill

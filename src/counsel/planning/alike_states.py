@@ -73,5 +73,7 @@ def _bits(model: Model, name: str) -> NDArray[np.uint64]:
     if table.shape[1] != S:  # the same in every state
         return np.zeros((1, S, 0), dtype=np.uint64)
     numbers = table if table.dtype == np.float64 else table.astype(np.int64)
-    bits: NDArray[np.uint64] = numbers.reshape(len(table), S, -1).view(np.uint64)
+    bits: NDArray[np.uint64] = (
+        np.ascontiguousarray(numbers).reshape(len(table), S, -1).view(np.uint64)
+    )
     return bits

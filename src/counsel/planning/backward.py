@@ -40,7 +40,6 @@ from counsel.planning._backward_kernels import (
     expect_start,
     follow,
     most_rows,
-    plan_at_prices,
     plan_back,
     settle,
 )
@@ -101,34 +100,36 @@ class Planner:
         kind_s = self.part.kind_s
         return table_hk if kind_s is None else table_hk.take(kind_s, axis=1, mode="clip")
 
-    def run(self, aim: Aim, *, with_second: bool = True) -> tuple[float, float]:
-        """Plan for ``aim``; return its first value at the start and, if wanted, its second."""
-        model, start_s = self.part.model, self.part.start
+    def run(
+        self, aim: Aim, price_nh: Floats, *, with_second: bool = True
+    ) -> list[tuple[float, float]]:
+        """Plan for ``aim`` at each price, the last of which stays.
+
+        Returns the first value at the start and, if wanted, the second, at each price.
+        """
+        part, start_n2 = self.part, np.full((len(price_nh), 2), np.nan)
         if self.threads == 1:
-            return plan_back(model, aim, start_s, self._V_hs, self._advice_hs, with_second)
-        second_s = self._run_in_threads(aim, with_second=with_second)
-        first = expect_start(start_s, self._V_hs[0])
-        return first, np.nan if second_s is None else expect_start(start_s, second_s)
+            out = (self._V_hs, self._advice_hs, start_n2)
+            cost = self.prepared.most_cost
+            plan_back(part.model, aim, cost, price_nh, part.start, out, with_second)
+        else:
+            for n, price_h in enumerate(price_nh):
+                at_price = self.prepared.at_price(aim, price_h)
+                second_s = self._run_in_threads(at_price, with_second=with_second)
+                start_n2[n, 0] = expect_start(part.start, self._V_hs[0])
+                if second_s is not None:
+                    start_n2[n, 1] = expect_start(part.start, second_s)
+        return [(first, second) for first, second in start_n2.tolist()]
 
-    def penalise(self, penalty: float) -> tuple[float, float]:
-        """Plan at a penalty; return the expected reward and the expected cost of advice."""
-        net, minus_cost = self.run(self.prepared.penalised(np.array([penalty])))
-        return net - penalty * minus_cost, 0.0 - minus_cost
-
-    def penalise_each(self, penalties: list[float]) -> list[tuple[float, float]]:
-        """Plan at several penalties, as ``penalise`` does."""
-        if self.threads > 1:
-            return [self.penalise(penalty) for penalty in penalties]
-        part, space, prepared = self.part, (self._V_hs, self._advice_hs), self.prepared
-        price_n, net_n2 = np.array(penalties), np.empty((len(penalties), 2))
-        free, cost = prepared.free, prepared.most_cost
-        plan_at_prices(part.model, free, cost, price_n, part.start, space, net_n2)
-        nets = zip(penalties, net_n2.tolist(), strict=True)
-        return [(net - penalty * minus, 0.0 - minus) for penalty, (net, minus) in nets]
+    def penalise(self, *penalties: float) -> list[tuple[float, float]]:
+        """Plan at each penalty; return the expected reward and the expected cost of advice."""
+        nets = self.run(self.prepared.free, np.array(penalties)[:, None])
+        pairs = zip(penalties, nets, strict=True)
+        return [(net - penalty * minus, 0.0 - minus) for penalty, (net, minus) in pairs]
 
     def advise_least(self) -> tuple[float, float]:
         """Plan to advise as little as possible; return the reward and the cost of advice."""
-        minus_cost, value = self.run(self.prepared.least_advice())
+        [(minus_cost, value)] = self.run(self.prepared.frugal, np.ones((1, 1)))
         return value, 0.0 - minus_cost
 
     def evaluate(self, weight: float, price: float) -> float:

@@ -50,7 +50,7 @@ class Point(NamedTuple):
 def ends(planner: Planner) -> tuple[Point, Point]:
     """Return the vertex with the least advice and the vertex with the most reward."""
     left = Point(*planner.advise_least(), np.inf, np.inf, np.inf)
-    right = Point(*planner.penalise(0.0), 0.0, 0.0, 0.0)
+    right = Point(*planner.penalise(0.0)[0], 0.0, 0.0, 0.0)
     if right.cost <= left.cost or not earns_more(right, left):
         both = left._replace(low=0.0)
         return both, both
@@ -81,7 +81,7 @@ def bracket(planner: Planner, left: Point, right: Point, budget: float) -> tuple
     """Return the neighbouring vertices with left.cost ≤ budget < right.cost."""
     while True:
         price = slope(left, right)
-        new = between(left, right, price, planner.penalise(price))
+        new = between(left, right, price, planner.penalise(price)[0])
         if new is None:
             return left, right
         if new.cost <= budget:

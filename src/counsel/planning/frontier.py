@@ -244,7 +244,7 @@ def frontier(
         edges = [heapq.heappop(waiting)[1:] for _ in range(many)]
         pairs = [(points[here], points[there]) for here, there in edges]
         prices = [slope(left, right) for left, right in pairs]
-        plans = planner.penalise_each(prices)
+        plans = planner.penalise(*prices)
         for (here, there), price, plan in zip(edges, prices, plans, strict=True):
             left, right = points[here], points[there]
             new = between(left, right, price, plan)

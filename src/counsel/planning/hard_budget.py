@@ -41,7 +41,7 @@ def solve_hard(problem: AdviceProblem, constraints: Constraints, budget: object)
     values_khs = np.empty((K, H + 1, S))
     both_ks2 = np.empty((2, K, S, 2))
     advice_khs: Advice = np.empty((K, H, S), dtype=np.int16)
-    aim = prepared.penalised(np.zeros(1))
+    aim = prepared.free
     plan_back_hard(
         model, aim, np.zeros((min(most_cost, K) + 1, rows, 2)), values_khs, both_ks2, advice_khs
     )

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from counsel._arrays import Floats, layers, one_type
 from counsel.model.problem import AdviceProblem, cost_table, given_cost
-from counsel.planning._backward_kernels import Model, find_same
+from counsel.planning._backward_kernels import Model, find_same, priced
 from counsel.planning._choice_kernels import Aim
 from counsel.planning.alike_states import kinds_of_states, model_of_kinds
 from counsel.planning.constraints import Constraints
@@ -64,36 +64,34 @@ class PreparedProblem:
 
     @cached_property
     def free(self) -> Aim:
-        """The aim without a penalty."""
-        return self.penalised(np.zeros(1))
-
-    def penalised(self, penalty_h: Floats) -> Aim:
-        """Return the aim to maximise reward minus the penalty, then to spend least.
-
-        ``penalty_h`` is per unit of cost: one penalty, or one per step.
-        """
-        most, dearest = self.horizon * self.reward_size, self.most_cost * float(penalty_h.max())
+        """The aim to maximise reward, then to spend least: at a price of 0 per unit of cost."""
+        most = self.horizon * self.reward_size
         return Aim(
             weight0=1.0,
-            price0_h=penalty_h,
-            size0=dearest + LOST * most,
-            most0=most + (self.horizon + 1) * dearest,
+            price0_h=np.zeros(1),
+            size0=LOST * most,
+            most0=most,
             weight1=0.0,
             price1=1.0,
             size1=self.most_cost,
         )
 
-    def least_advice(self) -> Aim:
-        """Return the aim to spend as little as possible, then to maximise reward."""
+    @cached_property
+    def frugal(self) -> Aim:
+        """The aim to maximise reward only among plans that spend least, at a price of 1."""
         return Aim(
             weight0=0.0,
-            price0_h=np.ones(1),
-            size0=self.most_cost,
-            most0=(self.horizon + 1.0) * self.most_cost,
+            price0_h=np.zeros(1),
+            size0=0.0,
+            most0=0.0,
             weight1=1.0,
             price1=0.0,
             size1=LOST * self.horizon * self.reward_size,
         )
+
+    def at_price(self, aim: Aim, price_h: Floats) -> Aim:
+        """Return an aim at a price per unit of cost: one, or one for each step."""
+        return priced(aim, self.most_cost, price_h, self.horizon)
 
 
 _PREPARED: WeakKeyDictionary[Constraints, PreparedProblem] = WeakKeyDictionary()

@@ -113,8 +113,8 @@ def solve_penalty(
     """Return the best plan at a penalty; where few cells can occur, only these are planned."""
     penalty_h = read_penalty(penalty, problem.horizon)
     planner = Planner(problem, constraints, threads=threads, search=True)
-    aim = planner.prepared.penalised(penalty_h)
-    net, _ = planner.run(aim, with_second=False)
+    aim = planner.prepared.free
+    [(net, _)] = planner.run(aim, penalty_h[None], with_second=False)
 
     def outcome() -> PlanOutcome:
         cost = 0.0 - planner.evaluate(0.0, 1.0)
@@ -130,7 +130,7 @@ def solve_penalty(
         every = planner
         if planner.part.cells is not None:
             every = Planner(problem, constraints, threads=threads)
-            every.run(aim, with_second=False)
+            every.run(aim, penalty_h[None], with_second=False)
         policy = Policy.trusted(every.advice, n_actions=problem.n_actions)
         return _table(every, policy, Mixture((policy,), (1.0,)))
 
