@@ -257,8 +257,7 @@ def gather(
 ) -> float:
     """Sum p · V over a run of rows.
 
-    Each row has its own sum: in one long sum every product waits for the one before, which takes
-    twice as long as a plan.
+    Each row has its own sum, as in a plan: in one long sum every addition waits for the one before.
     """
     total = 0.0
     for i in range(row, end):

@@ -155,7 +155,7 @@ def record(
         The folder of all results, which has one folder per machine; None if a run is too short to
         be kept.
     """
-    begin, before = time.perf_counter(), processor_seconds()
+    begin, before, busy = time.perf_counter(), processor_seconds(), os.getloadavg()[0]
     kept = []
     for row in rows:
         print(line(row), flush=True)
@@ -171,6 +171,7 @@ def record(
         "date": f"{datetime.now(UTC):%Y-%m-%d}",
         "seconds": rounded(spent),
         "processor_seconds": rounded(processor_seconds() - before),
+        "load_before": rounded(busy),
         "machine": machine(),
         "versions": {name: version(name) for name in (*ALWAYS, *packages)},
         "all_hold": all(asked) if asked else None,

@@ -22,10 +22,15 @@ Area = dict[str, Any]
 
 
 class Machine(NamedTuple):
-    """A machine and its results: name, and areas in the order of the page."""
+    """A machine and its results: name, areas in the order of the page, and a remark.
+
+    The remark is the file ``remark.md`` in the machine's folder, if there is one: what a reader
+    must know about the runs, e.g. that other programs ran on the machine.
+    """
 
     name: str
     areas: dict[str, Area]
+    remark: str = ""
 
 
 class Chapter(NamedTuple):
@@ -169,7 +174,7 @@ def portrait(machine: Machine) -> str:
     return (
         f"**{machine.name}.** {tally(rows)} Measured on {dates(machine.areas)} in {spent:.0f} "
         f"minutes.{absent} Machine: {hardware(next(iter(areas)))}. Versions: "
-        f"{versions(machine.areas)}."
+        f"{versions(machine.areas)}. {machine.remark}".rstrip()
     )
 
 
@@ -200,6 +205,8 @@ def summary(machine: Machine, name: str) -> str:
     """Return what was found in an area on one machine, with every target that is missed."""
     area, first = machine.areas[name], next(iter(machine.areas.values()))
     text = f"{machine.name}, {area['date']}: {tally(area['rows'])}"
+    if area.get("load_before") is not None:
+        text += f" Load average before the run: {figure(area['load_before'])}."
     if area["machine"] != first["machine"]:
         text += f" Measured with another setup: {hardware(area)}."
     short = [row for row in area["rows"] if row["holds"] is False]
@@ -406,7 +413,9 @@ def read(folder: Path) -> list[Machine]:
             for row in area["rows"]:
                 row["what"] = RENAMED.get(row["what"], row["what"])
         if areas:
-            machines.append(Machine(title(next(iter(areas.values()))), areas))
+            note = own / "remark.md"
+            remark = " ".join(note.read_text("utf-8").split()) if note.exists() else ""
+            machines.append(Machine(title(next(iter(areas.values()))), areas, remark))
     for name in CHAPTERS:
         if not measured(machines, name):
             raise SystemExit(f"{name}.json is missing; run python -m benchmarks.{name}")
@@ -427,7 +436,11 @@ def table(folder: Path) -> str:
         newest = find(area, measured(machines, area)[-1].areas[area]["rows"], what, peer)
         shown = [brief(machine, area, key(newest)) for machine in machines]
         lines.append(cells((newest["what"], newest["peer"], *shown)))
-    days = "; ".join(f"{machine.name}: {dates(machine.areas)}" for machine in machines)
+    days = "; ".join(
+        f"{machine.name}: {dates(machine.areas)}"
+        + (" (read the remark about its runs on the benchmarks page)" if machine.remark else "")
+        for machine in machines
+    )
     return "\n".join([*lines, "", f"Measured on {days}."])
 
 

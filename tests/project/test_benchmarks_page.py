@@ -358,6 +358,13 @@ def test_machines_stand_side_by_side_the_newest_last(tmp_path):
     )
 
 
+def test_a_remark_about_the_runs_is_shown(tmp_path):
+    write(tmp_path / "one", [])
+    (tmp_path / "one" / "remark.md").write_text("Other programs\nran.\n")
+    assert "numpy 2. Other programs ran. ## Planning" in " ".join(docs.page(tmp_path).split())
+    assert "2026-01-02 (read the remark about its runs" in docs.table(tmp_path)
+
+
 def test_notes_that_differ_stand_with_their_machine(tmp_path):
     write(tmp_path / "one", [results.against("a", 2.0, "s", "peer", 4.0, note="First.")])
     write(tmp_path / "two", [results.against("a", 2.0, "s", "peer", 4.0, note="Second.")])
