@@ -28,7 +28,7 @@ help:
 	@echo "make check        check style, spelling, types and the direction of imports"
 	@echo "make hooks        run the pre-commit hooks on every file"
 	@echo "make docs         run the examples and build the documentation into docs/_build/html"
-	@echo "make bench        measure against peers (15 minutes) and write the benchmarks page"
+	@echo "make bench        measure against peers on this machine (15 minutes) and write the benchmarks page"
 	@echo "make dist         build and check the wheel and the sdist"
 	@echo "make lock         update the lock files (needs uv)"
 	@echo "make clean        remove the environments, caches and files that these targets create"
@@ -78,7 +78,7 @@ docs: $(READY)
 	$(BIN)/python tools/check_site.py docs/_build/html
 	@echo "Open docs/_build/html/index.html"
 
-# Six areas, one after the other (under 15 minutes on two cores), then the page and README's table.
+# Six areas, one after the other (under 15 minutes on two cores), then the page and README's table. Results are kept by machine.
 bench: $(VENV)/.bench
 	$(BIN)/python -m benchmarks.planning
 	$(BIN)/python -m benchmarks.simulation

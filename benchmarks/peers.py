@@ -17,6 +17,8 @@ Peer libraries are imported inside the functions that need them, so any one of
 them may be missing.
 """
 
+import contextlib
+import io
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -186,6 +188,28 @@ def storm_plan(matrix: SparseRows, reward: FloatArray, horizon: int) -> Plan:
     def solve() -> FloatArray:
         result = model_checking(model, formula, only_initial_states=False, engine=Engine.SPARSE)
         return np.array(result.get_value_vector())
+
+    return solve
+
+
+def mdptoolbox_plan(matrix: SparseRows, reward: FloatArray, horizon: int) -> Plan:
+    """Plan with ``mdptoolbox.mdp.FiniteHorizon`` of pymdptoolbox, which also records the policy.
+
+    The matrices are dense: at 141 states they are five times as fast as sparse ones. The library
+    checks its matrices in S x S numbers even if they are sparse, 28 GB for 59,050 states, so only
+    small problems fit.
+    """
+    from mdptoolbox.mdp import FiniteHorizon
+
+    states, actions = reward.shape
+    dense = matrix.toarray().reshape(states, actions, states)
+    transitions = np.ascontiguousarray(dense.swapaxes(0, 1))
+    with contextlib.redirect_stdout(io.StringIO()):  # it prints a remark on discount 1
+        model = FiniteHorizon(transitions, reward, 1.0, horizon)
+
+    def solve() -> FloatArray:
+        model.run()
+        return np.array(model.V[:, 0])
 
     return solve
 

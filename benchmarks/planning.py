@@ -21,55 +21,96 @@ from counsel._jit import cores, kernel
 from counsel.worlds import make
 
 VALUES_ONLY = "Scipy has one thread and finds values only, no policy."
+STORM = "Storm finds values only, no policy."
+START = "one plan from the start"
+EVERY = "one plan in every cell"
+REACHED = "The peer plans every cell."
+MILLION = "A million states"
+CACHE = "Depends on the cache: the values of a million states take 8 MB."
+SIZES = (100_000, 300_000, 1_000_000, 3_000_000)
 
 
 def main() -> None:
     """Measure, print and write everything."""
-    packages = ("quantecon", "stormpy", "highspy", "scipy")
-    record("planning", chain(small(), middle(), large()), packages=packages)
+    packages = ("quantecon", "stormpy", "pymdptoolbox", "highspy", "scipy")
+    rows = chain(small(), middle(), large(), growth())
+    record("planning", rows, packages=packages)
 
 
 def small() -> Iterator[Row]:
     """Compare on Flappy Bird with Policy Safe: 141 states, 3 actions, 20 steps."""
     problem = make("flappy-bird/safe")
-    yield from against_planners("Flappy Bird", problem, turns=40, burst=50)
+    asked = {"quantecon": 4.0, "storm": 1.0}
+    yield from against_planners("Flappy Bird", problem, asked, turns=40, burst=50)
     yield from against_lp(problem)
 
 
 def middle() -> Iterator[Row]:
     """Compare on Car Driving: 59,050 states, 3 actions, 27 successors, 10 steps."""
-    yield from against_planners("Car Driving", make("car-driving/myopic"), turns=7, burst=1)
+    problem = make("car-driving/myopic")
+    asked = {"quantecon": 12.0, "storm": 1.0}
+    yield from against_planners("Car Driving", problem, asked, turns=7, burst=1)
+    if not counsel.criticality(problem).exact:
+        raise AssertionError("Car Driving: the criticality is not exact")
+    seconds = race({"criticality": partial(counsel.criticality, problem)}, turns=3, burst=1)
+    yield alone(
+        "Car Driving: criticality of every cell, all cores",
+        seconds["criticality"],
+        "s",
+        "no other library computes it",
+        most=1.5,
+        note="Exact: no grid of penalties.",
+    )
 
 
 def against_planners(
-    name: str, problem: counsel.AdviceProblem, *, turns: int, burst: int
+    name: str, problem: counsel.AdviceProblem, asked: dict[str, float], *, turns: int, burst: int
 ) -> Iterator[Row]:
-    """Race ``solve`` against QuantEcon and Storm on the machine MDP, and check the values."""
+    """Race ``solve`` against other planners on the machine MDP, and check the values.
+
+    ``solve`` plans the cells that can occur from the start; the plan in every cell is computed when
+    the policy is asked for. Both are raced.
+    """
     machine = problem.machine()
     arrays = (machine.kernel.to_sparse(), np.ascontiguousarray(machine.reward[0]), machine.horizon)
     calls: dict[str, Callable[[], object]] = {
-        "counsel": partial(counsel.solve, problem, threads=1),
-        "counsel, all cores": partial(counsel.solve, problem),
+        START: partial(counsel.solve, problem, threads=1),
+        EVERY: lambda: counsel.solve(problem, threads=1).policy,
+        "all cores": lambda: counsel.solve(problem).policy,
         "quantecon": peers.quantecon_plan(*arrays),
         "storm": peers.storm_plan(*arrays),
         "scipy": peers.scipy_plan(*arrays),
     }
+    opponents = [("QuantEcon", "quantecon", ""), ("Storm", "storm", STORM)]
+    if problem.n_states < 1000:
+        calls["mdptoolbox"] = peers.mdptoolbox_plan(*arrays)
+        opponents.append(("pymdptoolbox", "mdptoolbox", ""))
+    opponents.append(("scipy", "scipy", VALUES_ONLY))
     ours = counsel.solve(problem).values[0]
-    for peer in ("quantecon", "storm"):
-        gap = float(np.abs(ours - calls[peer]()).max())  # type: ignore[operator]
+    for _, key, _ in opponents:
+        gap = float(np.abs(ours - calls[key]()).max())  # type: ignore[operator]
         if gap > 1e-9:
-            raise AssertionError(f"{name}: {peer} differs by {gap}")
+            raise AssertionError(f"{name}: {key} differs by {gap}")
     seconds = race(calls, turns=turns, burst=burst)
-    mine, what = 1e3 * seconds["counsel"], f"{name}: one plan, one thread"
-    for peer, key, least in (("QuantEcon", "quantecon", 5.0), ("Storm", "storm", 1.0)):
-        yield against(what, mine, "ms", peer, 1e3 * seconds[key], ratio=least)
-    yield against(what, mine, "ms", "scipy", 1e3 * seconds["scipy"], note=VALUES_ONLY)
+    for what, scope in ((START, REACHED), (EVERY, "")):
+        for peer, key, remark in opponents:
+            yield against(
+                f"{name}: {what}, one thread",
+                1e3 * seconds[what],
+                "ms",
+                peer,
+                1e3 * seconds[key],
+                ratio=asked.get(key),
+                spread=seconds.spread(key, what),
+                note=f"{scope} {remark}".strip(),
+            )
     yield against(
-        f"{name}: one plan, {cores()} cores",
-        1e3 * seconds["counsel, all cores"],
+        f"{name}: {EVERY}, all cores",
+        1e3 * seconds["all cores"],
         "ms",
         "QuantEcon",
         1e3 * seconds["quantecon"],
+        spread=seconds.spread("quantecon", "all cores"),
     )
 
 
@@ -97,7 +138,8 @@ def against_lp(problem: counsel.AdviceProblem) -> Iterator[Row]:
         "ms",
         "HiGHS, one budget",
         1e3 * seconds["lp"],
-        ratio=1.0,
+        ratio=5.0,
+        spread=seconds.spread("lp", "frontier"),
         note=f"{len(front.vertices)} vertices of the frontier against one linear programme.",
     )
     yield alone(
@@ -112,52 +154,84 @@ def against_lp(problem: counsel.AdviceProblem) -> Iterator[Row]:
 def large() -> Iterator[Row]:
     """Compare on a million states: scipy on the machine kernel, the wall, and memory."""
     problem = problems.random_sparse()
-    H, S = problem.horizon, problem.n_states
-    solve = partial(counsel.solve, problem)
+    yield peak_memory(problem)
+    machine, threads = problem.machine(), cores()
+    arrays = (machine.kernel.to_sparse(), np.ascontiguousarray(machine.reward[0]), problem.horizon)
+    calls: dict[str, Callable[[], object]] = {"scipy": peers.scipy_plan(*arrays)}
+    for count in sorted({1, threads}):
+        calls[f"counsel {count}"] = lambda n=count: counsel.solve(problem, threads=n).policy
+        calls[f"wall {count}"] = partial(wall, problem, count)
+    seconds = race(calls, turns=3, burst=1)
+    for name, count, least in (("one thread", 1, 4.0), ("all cores", threads, 7.0)):
+        yield against(
+            f"{MILLION}: {EVERY}, {name}",
+            seconds[f"counsel {count}"],
+            "s",
+            "scipy",
+            seconds["scipy"],
+            ratio=least,
+            spread=seconds.spread("scipy", f"counsel {count}"),
+            note=f"{VALUES_ONLY} {CACHE}",
+        )
+    for name, count in (("one thread", 1), ("all cores", threads)):
+        yield alone(
+            f"{MILLION}: {EVERY} / reading the kernel and gathering values, {name}",
+            seconds[f"counsel {count}"] / seconds[f"wall {count}"],
+            "times",
+            "a floor of the machine: the same loop without decisions",
+            most=1.5,
+            spread=seconds.spread(f"counsel {count}", f"wall {count}"),
+            note=f"The floor takes {seconds[f'wall {count}']:.3g} s. {CACHE}",
+        )
+
+
+def peak_memory(problem: counsel.AdviceProblem) -> Row:
+    """Compare the peak memory of a plan in every cell with what must be in memory."""
     tracemalloc.start()
     before = tracemalloc.get_traced_memory()[0]
-    plan = solve()
+    plan = counsel.solve(problem)
+    policy, values = plan.policy, plan.values
     extra = tracemalloc.get_traced_memory()[1] - before
     tracemalloc.stop()
     base = problem.mdp.kernel.nbytes
-    share = (base + extra) / (base + plan.values.nbytes + H * S * plan.policy.advice.itemsize)
-    yield alone(
-        "A million states: peak memory / (kernel + values + policy)",
-        share,
+    return alone(
+        f"{MILLION}: peak memory / (kernel + values + policy)",
+        (base + extra) / (base + values.nbytes + policy.advice.nbytes),
         "times",
         "what must be in memory is the measure",
         most=1.2,
         note=f"The kernel has {base / 1e6:.0f} MB; planning adds {extra / 1e6:.0f} MB.",
     )
-    # Each ratio comes from its own race, by turns and with equal tries.
-    floor = race({"counsel": solve, "wall": partial(wall, problem)}, turns=2, burst=1)
-    machine = problem.machine()
-    arrays = (machine.kernel.to_sparse(), np.ascontiguousarray(machine.reward[0]), H)
-    calls: dict[str, Callable[[], object]] = {
-        "scipy": peers.scipy_plan(*arrays),
-        "counsel, one thread": partial(counsel.solve, problem, threads=1),
-        "counsel": solve,
-    }
+
+
+def growth() -> Iterator[Row]:
+    """Compare the time per stored probability from a hundred thousand to three million states."""
+    calls, stored = dict[str, Callable[[], object]](), dict[str, int]()
+    for states in SIZES:
+        problem = problems.random_sparse(states)
+        stored[f"{states:,}"] = problem.mdp.kernel.probability.size * problem.horizon
+        calls[f"{states:,}"] = partial(plan_every_cell, problem)
     seconds = race(calls, turns=2, burst=1)
-    what, theirs = "A million states: one plan", seconds["scipy"]
-    mine = seconds["counsel"]
-    yield against(
-        f"{what}, {cores()} cores", mine, "s", "scipy", theirs, ratio=4.0, note=VALUES_ONLY
-    )
-    mine = seconds["counsel, one thread"]
-    yield against(f"{what}, one thread", mine, "s", "scipy", theirs, note=VALUES_ONLY)
+    each = {size: 1e9 * seconds[size] / stored[size] for size in calls}
+    told = ", ".join(f"{value:.2f} ns at {size}" for size, value in each.items())
     yield alone(
-        "A million states: one plan / reading the kernel and gathering values",
-        floor["counsel"] / floor["wall"],
+        "100,000 to 3,000,000 states: slowest / fastest time per stored probability, one thread",
+        max(each.values()) / min(each.values()),
         "times",
-        "a floor of the machine: nothing is faster",
-        most=1.5,
+        "growth is asked of Counsel alone",
+        most=2.0,
+        note=f"{told} states. Depends on the cache: the values take 0.8 to 24 MB.",
     )
 
 
-def wall(problem: counsel.AdviceProblem) -> None:
-    """Read the kernel's arrays and gather V once for each step, on all cores: nothing is faster."""
-    stored, threads = problem.mdp.kernel, cores()
+def plan_every_cell(problem: counsel.AdviceProblem) -> counsel.Policy:
+    """Plan every cell on one thread."""
+    return counsel.solve(problem, threads=1).policy
+
+
+def wall(problem: counsel.AdviceProblem, threads: int) -> None:
+    """Read the kernel's arrays and gather V once for each step, without deciding anything."""
+    stored = problem.mdp.kernel
     V_s = np.linspace(0.0, 1.0, problem.n_states)
     cuts = np.linspace(0, stored.n_rows, threads + 1).astype(int)
     with ThreadPoolExecutor(threads) as executor:
@@ -181,11 +255,16 @@ def wall(problem: counsel.AdviceProblem) -> None:
 def gather(
     indptr: Ints, next_state: Ints, probability: Floats, V_s: Floats, row: int, end: int
 ) -> float:
-    """Sum p · V over a run of rows."""
+    """Sum p · V over a run of rows.
+
+    Each row has its own sum, as in a plan: in one long sum every addition waits for the one before.
+    """
     total = 0.0
     for i in range(row, end):
+        expected = 0.0
         for j in range(indptr[i], indptr[i + 1]):
-            total += probability[j] * V_s[next_state[j]]
+            expected += probability[j] * V_s[next_state[j]]
+        total += expected
     return total
 
 

@@ -1,12 +1,14 @@
 """Results as data: rows are printed as they are measured, then written with their machine.
 
-Every module writes ``results/<area>.json`` in the same format; ``tools/benchmark_pages.py`` turns
-the files into a page and into the table of README.
+Every module writes ``results/<machine>/<area>.json`` in the same format, so that results of one
+machine never replace those of another; ``tools/benchmark_pages.py`` turns the files into a page and
+into the table of README.
 """
 
 import json
 import os
 import platform
+import re
 import resource
 import time
 from collections.abc import Iterable, Sequence
@@ -16,10 +18,12 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from benchmarks.timing import Spread
 from counsel._files import write_text
 from counsel._jit import cores
 
 FOLDER = Path(__file__).parent / "results"
+CACHES = Path("/sys/devices/system/cpu/cpu0/cache")
 ALWAYS = ("counsel", "numpy", "numba")
 """Packages whose versions are always recorded."""
 
@@ -41,6 +45,9 @@ class Row:
         The target, and whether it holds; None without a target.
     memory, peer_memory
         Peak memory in GB, if measured.
+    spread
+        The lowest, median and highest ratio of single turns, if timed by turns: how much the
+        machine wobbled. Without a peer, the same for Counsel's figure if that is a ratio.
     note
         A remark.
     """
@@ -56,6 +63,7 @@ class Row:
     holds: bool | None = None
     memory: float | None = None
     peer_memory: float | None = None
+    spread: Spread | None = None
     note: str = ""
 
 
@@ -114,6 +122,9 @@ def line(row: Row) -> str:
     if row.peer is not None and row.theirs is not None:
         text += f"; {row.peer} {figure(row.theirs)}, ratio "
         text += "∞" if row.ratio is None else figure(row.ratio)
+    if row.spread is not None:
+        low, median, high = (figure(value) for value in row.spread)
+        text += f" (turns {low} to {high}, median {median})"
     if row.memory is not None:
         text += f"; memory {row.memory:.2f} GB"
         text += "" if row.peer_memory is None else f" against {row.peer_memory:.2f} GB"
@@ -130,7 +141,7 @@ def figure(value: float) -> str:
 def record(
     area: str, rows: Iterable[Row], *, packages: Sequence[str] = (), folder: Path | None = FOLDER
 ) -> None:
-    """Print rows as they are measured, and write all of them when the last is there.
+    """Print rows as they are measured, and write all of them after the last.
 
     Parameters
     ----------
@@ -141,9 +152,10 @@ def record(
     packages
         Peers and others whose version matters.
     folder
-        Where to write; None where a run is not one to keep.
+        The folder of all results, which has one folder per machine; None if a run is too short to
+        be kept.
     """
-    begin, before = time.perf_counter(), processor_seconds()
+    begin, before, busy = time.perf_counter(), processor_seconds(), os.getloadavg()[0]
     kept = []
     for row in rows:
         print(line(row), flush=True)
@@ -159,19 +171,24 @@ def record(
         "date": f"{datetime.now(UTC):%Y-%m-%d}",
         "seconds": rounded(spent),
         "processor_seconds": rounded(processor_seconds() - before),
+        "load_before": rounded(busy),
         "machine": machine(),
         "versions": {name: version(name) for name in (*ALWAYS, *packages)},
         "all_hold": all(asked) if asked else None,
         "rows": [{k: rounded(v) for k, v in asdict(row).items()} for row in kept],
     }
-    folder.mkdir(exist_ok=True)
+    own = folder / slug(results["machine"])
+    own.mkdir(parents=True, exist_ok=True)
     content = json.dumps(results, indent=1, ensure_ascii=False, allow_nan=False)
-    write_text(folder / f"{area}.json", content + "\n")
-    print(f"Wrote benchmarks/results/{area}.json. Next: python tools/benchmark_pages.py")
+    write_text(own / f"{area}.json", content + "\n")
+    print(f"Wrote benchmarks/results/{own.name}/{area}.json.")
+    print("Next: python tools/benchmark_pages.py")
 
 
 def rounded(value: Any) -> Any:
     """Round numbers to four significant digits; return anything else unchanged."""
+    if isinstance(value, Spread):
+        return [rounded(ratio) for ratio in value]
     return float(f"{value:.4g}") if isinstance(value, float) else value
 
 
@@ -187,10 +204,30 @@ def machine() -> dict[str, Any]:
     return {
         "processor": processor(),
         "cores": cores(),
+        "l3_mb": l3_cache(),
         "memory_gb": round(memory / 2**30),
         "system": system(),
         "python": f"{platform.python_implementation()} {platform.python_version()}",
     }
+
+
+def slug(parts: dict[str, Any]) -> str:
+    """Return the name of a machine's folder: its processor and its cores."""
+    name = re.sub(r"\((r|tm)\)", "", f"{parts['processor']} {parts['cores']} cores".lower())
+    return re.sub(r"[^a-z0-9]+", "-", name).strip("-")
+
+
+def l3_cache(caches: Path = CACHES) -> float | None:
+    """Return the size of the level 3 cache in MB, or None if it is not known."""
+    for cache in sorted(caches.glob("index*")):
+        try:
+            level, size = ((cache / name).read_text().strip() for name in ("level", "size"))
+        except OSError:
+            continue
+        number = re.fullmatch(r"(\d+)([KM])", size)
+        if level == "3" and number:
+            return int(number[1]) / (1024 if number[2] == "K" else 1)
+    return None
 
 
 def processor() -> str:

@@ -54,7 +54,16 @@ def world(name: str, made: str, env_id: str, *, counted: float, kept: float) -> 
     looped = loop(env, policy) / 1e6 / seconds["loop"]
     for what, call, least in (("counts only", "count", counted), ("full records", "play", kept)):
         ours, peer = live / seconds[call], live / seconds[f"numpy {call}"]
-        yield against(f"{name}: {what}", ours, UNIT, "NumPy", peer, more=True, least=least)
+        yield against(
+            f"{name}: {what}",
+            ours,
+            UNIT,
+            "NumPy",
+            peer,
+            more=True,
+            least=least,
+            spread=seconds.spread(f"numpy {call}", call),
+        )
         yield against(
             f"{name}: {what}", ours, UNIT, "Gymnasium loop", looped, more=True, ratio=50.0
         )

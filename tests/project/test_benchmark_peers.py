@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import counsel
+from benchmarks.peers import mdptoolbox_plan, scipy_plan
 from benchmarks.plain import PlainRFE, PlainUCBAD
 from benchmarks.vectors import Vectors, chances
 from counsel.estimate.bounds import KL, interval
@@ -19,6 +20,17 @@ def test_the_person_of_the_peers_is_the_same(world):
     machine = np.einsum("sba,sat->sbt", chances(problem), moves)
     expected = problem.machine().kernel.to_dense()
     np.testing.assert_allclose(machine, expected.reshape(machine.shape), atol=1e-12)
+
+
+@pytest.mark.parametrize("world", ["flappy-bird/safe", "flappy-bird/greedy"])
+@pytest.mark.parametrize("peer", [scipy_plan, mdptoolbox_plan])
+def test_planning_peers_have_the_values_of_counsels(world, peer):
+    problem = make(world)
+    machine = problem.machine()
+    reward = np.ascontiguousarray(machine.reward[0])
+    solve = peer(machine.kernel.to_sparse(), reward, machine.horizon)
+    for _ in range(2):  # the same again
+        np.testing.assert_allclose(solve(), counsel.solve(problem).values[0], atol=1e-12)
 
 
 @pytest.mark.parametrize("world", ["flappy-bird/safe", "ward"])
