@@ -1,5 +1,6 @@
 """Options that several commands share, and how a user would type them."""
 
+import math
 from pathlib import Path
 from typing import Annotated
 
@@ -25,6 +26,14 @@ Penalty = Annotated[
 ]
 Budget = Annotated[float | None, typer.Option(help="Pieces of advice per episode, on average.")]
 Hard = Annotated[bool, typer.Option("--hard", help="Never exceed the budget in any episode.")]
+Cost = Annotated[
+    str | None,
+    typer.Option(
+        metavar="ADVICE=COST,…",
+        help="What a piece of each advice costs, e.g. page=3,nudge=0.5; 1 if not named. Budgets "
+        "and penalties are in units of cost.",
+    ),
+]
 Reverse = Annotated[
     bool, typer.Option("--allow-reverse", help="Allow advice that works by repelling.")
 ]
@@ -41,6 +50,29 @@ def check_output(output: Path | None, *endings: str) -> None:
         raise CounselError(f"-o {output} must be a file that ends in {' or '.join(endings)}")
     if output is not None and not output.parent.is_dir():
         raise CounselError(f"cannot write {output}: there is no folder {output.parent}")
+
+
+def read_costs(text: str | None) -> dict[str, float] | None:
+    """Parse ADVICE=COST,… and return the cost of each advice by its label."""
+    if text is None:
+        return None
+    costs = dict[str, float]()
+    for part in text.split(","):
+        label, _, amount = (piece.strip() for piece in part.rpartition("="))
+        try:
+            cost = float(amount)
+        except ValueError:
+            cost = math.nan
+        if not label or math.isnan(cost):
+            raise CounselError(
+                f"cost has {part.strip()!r}; write ADVICE=COST,…, each cost a number"
+            )
+        if label in costs:
+            raise CounselError(
+                f"cost has {label}={costs[label]:g} and {label}={cost:g}; name each advice once"
+            )
+        costs[label] = cost
+    return costs
 
 
 def planning_options(
