@@ -213,7 +213,8 @@ class Population:
         # Where only actions that were never taken are allowed, people do as the setting says.
         fallback = self.setting.policy[: len(habit)]
         habit = np.where(total > 0.0, habit / np.where(total > 0.0, total, 1.0), fallback)
-        return AdviceProblem(mdp, Human(unlayered(habit), lift=unlayered(lift)))
+        person = Human(unlayered(habit), lift=unlayered(lift))
+        return AdviceProblem(mdp, person, self.setting.cost)
 
     def plan(self, person: int, limit: Limit, rng: Generator | None = None) -> PersonPlan:
         """Return the best plan for the estimate of a person.
