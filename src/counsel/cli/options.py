@@ -24,6 +24,14 @@ Source = Annotated[
 Penalty = Annotated[
     float | None, typer.Option(help="Cost of each piece of advice, in units of reward.")
 ]
+Penalties = Annotated[
+    str | None,
+    typer.Option(
+        metavar="FLOAT,…",
+        help="Cost of each piece of advice, in units of reward; or one for each step, e.g. "
+        "0.1,0.1,0.3.",
+    ),
+]
 Budget = Annotated[float | None, typer.Option(help="Pieces of advice per episode, on average.")]
 Hard = Annotated[bool, typer.Option("--hard", help="Never exceed the budget in any episode.")]
 Cost = Annotated[
@@ -75,11 +83,25 @@ def read_costs(text: str | None) -> dict[str, float] | None:
     return costs
 
 
+def read_penalties(text: str | None) -> float | list[float] | None:
+    """Parse one penalty, or one for each step."""
+    if text is None:
+        return None
+    try:
+        penalties = [float(part) for part in text.split(",")]
+    except ValueError:
+        raise CounselError(
+            f"penalty is {text!r}; give a number, or one for each step, e.g. 0.1,0.1,0.3"
+        ) from None
+    return penalties if len(penalties) > 1 else penalties[0]
+
+
 def planning_options(
-    penalty: float | None, budget: float | None, *, hard: bool, allow_reverse: bool
+    penalty: float | list[float] | None, budget: float | None, *, hard: bool, allow_reverse: bool
 ) -> str:
     """Return the options of a plan as a user would type them."""
-    options = "" if penalty is None else f" --penalty {penalty:g}"
+    penalties = penalty if isinstance(penalty, list) else [penalty]
+    options = "" if penalty is None else f" --penalty {','.join(f'{p:g}' for p in penalties)}"
     if budget is not None:
         options += f" --budget {budget:g}" + (" --hard" if hard else "")
     return options + (" --allow-reverse" if allow_reverse else "")

@@ -21,7 +21,8 @@ def advice_costs(costs: Mapping[str, float], labels: tuple[str, ...]) -> Floats:
     for label, cost in costs.items():
         if label not in labels:
             some = ", ".join(labels[:8]) + (", …" if len(labels) > 8 else "")
-            raise CounselError(f"cost has {label}={cost}; there is no such advice, only {some}")
+            amount = f"{cost:g}" if isinstance(cost, int | float) else brief(cost)
+            raise CounselError(f"cost has {label}={amount}; there is no such advice, only {some}")
         cost_a[labels.index(label)] = not_negative(f"the cost of {label}", cost)
     return cost_a if (cost_a != 1.0).any() else np.ones(())
 

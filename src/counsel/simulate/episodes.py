@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from counsel._arrays import Bools, Floats, Ints, sealed
 from counsel.errors import CounselError
-from counsel.model.problem import AdviceProblem
+from counsel.model.problem import AdviceProblem, given_cost
 
 DECISION = ("state", "advice", "action", "reward", "next_state")
 
@@ -231,7 +231,7 @@ class EpisodeSummary:
 
     def __init__(self, problem: AdviceProblem) -> None:
         self.problem = problem
-        self.reward, self.pieces = RunningMean(), RunningMean()
+        self.reward, self.pieces, self.cost = RunningMean(), RunningMean(), RunningMean()
         self.decisions = self.ended = 0
         self.given_a = np.zeros(problem.n_actions, dtype=np.int64)
         self.matched_a = np.zeros(problem.n_actions, dtype=np.int64)
@@ -241,6 +241,7 @@ class EpisodeSummary:
         A = self.problem.n_actions
         self.reward.add(batch.rewards)
         self.pieces.add(batch.pieces.astype(np.float64))
+        self.cost.add(_costs(self.problem, batch))
         self.decisions += batch.state.size
         self.ended += int(batch.terminated.sum())
         self.given_a += np.bincount(batch.advice, minlength=A + 1)[:A]
@@ -250,3 +251,14 @@ class EpisodeSummary:
     def episodes(self) -> int:
         """The number of episodes."""
         return self.reward.count
+
+
+def _costs(problem: AdviceProblem, batch: Episodes) -> Floats:
+    """Return the cost of the advice in each episode."""
+    if (given_cost(problem.cost) == 1.0).all():
+        return batch.pieces.astype(np.float64)
+    episode = np.repeat(np.arange(len(batch)), np.diff(batch.first))
+    step = np.arange(episode.size) - batch.first[episode]
+    spoken = batch.advice < problem.n_actions
+    cell = (step[spoken], batch.state[spoken], batch.advice[spoken])
+    return np.bincount(episode[spoken], problem.cost[cell], len(batch)).astype(np.float64)
