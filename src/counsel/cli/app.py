@@ -16,6 +16,8 @@ import typer
 from counsel.errors import CounselError
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from counsel.model.problem import AdviceProblem
 
 
@@ -108,8 +110,15 @@ def options(
     """Work out what to advise a person, when to stay silent, and what advice is worth."""
 
 
-def read_problem(source: str) -> "AdviceProblem":
-    """Load a problem file, or build the world of this name."""
+def read_problem(source: str, costs: "Mapping[str, float] | None" = None) -> "AdviceProblem":
+    """Load a problem file, or build the world of this name; ``costs`` replace its costs."""
+    from counsel.model.advice_costs import with_costs
+
+    problem = _read_problem(source)
+    return problem if costs is None else with_costs(problem, costs)
+
+
+def _read_problem(source: str) -> "AdviceProblem":
     import counsel
     import counsel.worlds
 

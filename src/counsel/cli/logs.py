@@ -114,6 +114,7 @@ def fit(  # noqa: PLR0913 (one argument for each option)
     share: Share = "pair",
     scale: Scale = "lift",
     groups: Groups = None,
+    cost: options.Cost = None,
     as_json: options.Json = False,
 ) -> None:
     """Estimate how much people listen, what they do without advice, and which actions pay."""
@@ -131,6 +132,7 @@ def fit(  # noqa: PLR0913 (one argument for each option)
             share=share,
             scale=scale,
             groups=_groups(groups),
+            cost=options.read_costs(cost),
         )
     if output is not None:
         model.save(output)
@@ -148,6 +150,7 @@ def fit(  # noqa: PLR0913 (one argument for each option)
         share=None if share == "pair" else share,
         scale=None if scale == "lift" else scale,
         groups=groups,
+        cost=cost,
     )
     typer.echo(f"Next: counsel fit {shlex.quote(log)}{typed} -o model.npz")
 
@@ -196,7 +199,8 @@ def plan(  # noqa: PLR0913 (one argument for each option)
         typer.echo(f"Next: counsel plan {source}{typed} -o policy.csv")
         return
     typer.echo(f"Wrote {output}.")
-    like = "" if fitted.has_plain_columns else f" --like {source}"
+    is_plain = fitted.has_plain_columns and not result.has_costs
+    like = "" if is_plain else f" --like {source}"
     log, policy = shlex.quote(fitted.name), shlex.quote(str(output))
     typer.echo(f"Next: counsel evaluate {log} {policy}{like}")
 
@@ -213,8 +217,11 @@ def evaluate(  # noqa: PLR0913 (one argument for each option)
     bins: Bins = None,
     like: Annotated[
         Path | None,
-        typer.Option(metavar="MODEL", help="Read the log with the columns and bins of this model."),
+        typer.Option(
+            metavar="MODEL", help="Read the log with the columns, bins and costs of this model."
+        ),
     ] = None,
+    cost: options.Cost = None,
     model_only: Annotated[
         bool,
         typer.Option("--model-only", help="Accept the model's answer if the log cannot answer."),
@@ -225,10 +232,14 @@ def evaluate(  # noqa: PLR0913 (one argument for each option)
     from counsel.cli import logs_output as printing
     from counsel.cli.console import counting, print_json
     from counsel.logs.evaluate_log import MODELS, evaluate_policy
+    from counsel.logs.fit import load_fit
 
     source = _read(log, columns, bins, like)
+    costs = options.read_costs(cost)
+    if like is not None and costs is None:
+        costs = load_fit(like).costs
     with counting("Drawing episodes", MODELS) as show:
-        evaluation = evaluate_policy(source, policy, show=show)
+        evaluation = evaluate_policy(source, policy, cost=costs, show=show)
     if evaluation.refusal is not None and not model_only:
         raise CounselError(
             f"{log} cannot say what {policy} would have been worth: {evaluation.refusal}; "
@@ -239,7 +250,7 @@ def evaluate(  # noqa: PLR0913 (one argument for each option)
         return
     printing.print_evaluation(evaluation)
     if like is None:
-        typed = _options(columns, bins)
+        typed = _options(columns, bins, cost=cost)
         typer.echo(f"Next: counsel report {shlex.quote(log)}{typed} -o report.html")
 
 
@@ -258,6 +269,7 @@ def report(  # noqa: PLR0913 (one argument for each option)
     share: Share = "pair",
     scale: Scale = "lift",
     groups: Groups = None,
+    cost: options.Cost = None,
 ) -> None:
     """Write a page for decision makers: who listens, where advice pays, what a budget buys."""
     import numpy as np
@@ -274,7 +286,8 @@ def report(  # noqa: PLR0913 (one argument for each option)
     with waiting(f"Fitting {log}"):
         source = _read(log, columns, bins)
         sharing: dict[str, Any] = {"share": share, "scale": scale, "groups": _groups(groups)}
-        model = fit_log(source, by_step=by_step, **sharing)
+        costs = options.read_costs(cost)
+        model = fit_log(source, by_step=by_step, **sharing, cost=costs)
     with waiting("Planning"):
         rng = np.random.default_rng(0)
         if penalty is None and budget is None:

@@ -88,7 +88,8 @@ def fit_record(fit: Fit) -> dict[str, Any]:
         "horizon": tally.horizon,
         "states": tally.states,
         "actions": tally.actions,
-        "logged": {"value": fit.logged_value, "pieces": fit.logged_pieces},
+        "logged": _logged_record(fit),
+        "costs": fit.costs,
         "pairs": _pair_records(fit),
         "moves": _move_records(fit),
         "seen": dict(zip(tally.actions, fit.estimates.seen.tolist(), strict=True)),
@@ -98,6 +99,10 @@ def fit_record(fit: Fit) -> dict[str, Any]:
         "over_advice": None if fit.over_advice is None else _trend_record(fit.over_advice),
         "notes": [asdict(note) for note in fit.notes],
     }
+
+
+def _logged_record(fit: Fit) -> dict[str, float]:
+    return {"value": fit.logged_value, "pieces": fit.logged_pieces, "cost": fit.logged_cost}
 
 
 def _pair_records(fit: Fit) -> list[dict[str, Any]]:
@@ -177,13 +182,13 @@ def print_plan(plan: LogPlan) -> None:
     if not entries:
         typer.echo(f"{findings.plan_silence(plan)}.")
         return
-    table = new_table(
-        None, "in state", "advise", "at steps", "gain", "lift", "criticality", "support", left=3
-    )
-    for state, advice, steps, gain, lift, critical, support in entries[:ROWS]:
-        table.add_row(
-            *(state, advice, steps, short(gain), short(lift), short(critical), f"{support:,}")
-        )
+    costs = ("cost",) if plan.has_costs else ()
+    names = ("gain", "lift", "criticality", "support")
+    table = new_table(None, "in state", "advise", "at steps", *costs, *names, left=3)
+    for state, advice, steps, gain, lift, critical, support, cost in entries[:ROWS]:
+        costs = (short(cost),) if plan.has_costs else ()
+        numbers = (short(gain), short(lift), short(critical), f"{support:,}")
+        table.add_row(state, advice, steps, *costs, *numbers)
     print_table(table)
     if len(entries) > ROWS:
         typer.echo(f"… and {len(entries) - ROWS:,} more; -o writes all.")
@@ -197,9 +202,10 @@ def plan_record(plan: LogPlan) -> dict[str, Any]:
     return {
         "value": plan.plan.value,
         "advice_count": plan.plan.advice_count,
+        "advice_cost": plan.plan.advice_cost,
         "price": finite(plan.plan.price),
         "alone": plan.value_alone,
-        "logged": {"value": plan.fit.logged_value, "pieces": plan.fit.logged_pieces},
+        "logged": _logged_record(plan.fit),
         "cautious": plan.doubtful is not None,
         "cells": [row for table in plan_tables(plan) for row in table.to_pylist()],
     }
@@ -212,20 +218,25 @@ def print_evaluation(evaluation: LogEvaluation) -> None:
         typer.echo(warning)
     table = new_table(
         findings.evaluation_basis(evaluation),
-        *("", "pieces", "in the model", "weighted episodes", "doubly robust", "effective"),
+        *("", "pieces", *(("cost",) if evaluation.has_costs else ())),
+        *("in the model", "weighted episodes", "doubly robust", "effective"),
         left=1,
     )
+
+    def sent(pieces: float, cost: float) -> tuple[str, ...]:
+        return (short(pieces), short(cost)) if evaluation.has_costs else (short(pieces),)
+
     for estimate in (evaluation.policy, evaluation.never, evaluation.always):
         values = (estimate.model, estimate.weighted, estimate.doubly_robust)
         table.add_row(
             estimate.name,
-            short(estimate.pieces),
+            *sent(estimate.pieces, estimate.cost),
             *map(findings.value_interval, values),
             findings.effective_sample(estimate),
         )
     logged = findings.value_interval(evaluation.logged)
-    pieces = short(evaluation.logged_pieces)
-    table.add_row("as logged", pieces, "", logged, "", f"{evaluation.whole:,}")
+    pieces = sent(evaluation.logged_pieces, evaluation.logged_cost)
+    table.add_row("as logged", *pieces, "", logged, "", f"{evaluation.whole:,}")
     print_table(table)
 
 

@@ -21,9 +21,10 @@ if TYPE_CHECKING:
 def solve(  # noqa: PLR0913 (one argument for each option)
     source: options.Source,
     *,
-    penalty: options.Penalty = None,
+    penalty: options.Penalties = None,
     budget: options.Budget = None,
     hard: options.Hard = False,
+    cost: options.Cost = None,
     allow_reverse: options.Reverse = False,
     output: Annotated[
         Path | None,
@@ -37,9 +38,10 @@ def solve(  # noqa: PLR0913 (one argument for each option)
     from counsel.cli.console import print_json
 
     options.check_output(output, ".csv", ".parquet", ".npz")
-    problem = read_problem(source)
+    problem = read_problem(source, options.read_costs(cost))
+    penalties = options.read_penalties(penalty)
     plan = counsel.solve(
-        problem, penalty=penalty, budget=budget, hard=hard, allow_reverse=allow_reverse
+        problem, penalty=penalties, budget=budget, hard=hard, allow_reverse=allow_reverse
     )
     if output is not None:
         counsel.save_policy(plan.policy, output, problem=problem)
@@ -47,7 +49,8 @@ def solve(  # noqa: PLR0913 (one argument for each option)
         print_json(printing.plan_record(problem, plan, output))
         return
     printing.print_plan(problem, plan, reverse_left_out=not allow_reverse)
-    typed = options.planning_options(penalty, budget, hard=hard, allow_reverse=allow_reverse)
+    typed = options.planning_options(penalties, budget, hard=hard, allow_reverse=allow_reverse)
+    typed += _typed_cost(cost)
     if output is None:
         typer.echo(f"Next: counsel solve {shlex.quote(source)}{typed} -o policy.csv")
         return
@@ -57,12 +60,13 @@ def solve(  # noqa: PLR0913 (one argument for each option)
 
 
 @app.command()
-def frontier(
+def frontier(  # noqa: PLR0913 (one argument for each option)
     source: options.Source,
     *,
     max_vertices: Annotated[
         int, typer.Option(help="Largest number of vertices; the rest is bounded.")
     ] = 1000,
+    cost: options.Cost = None,
     allow_reverse: options.Reverse = False,
     output: Annotated[
         Path | None, typer.Option("-o", metavar="FILE", help="Write the vertices (.csv).")
@@ -75,7 +79,7 @@ def frontier(
     from counsel.cli.console import print_json
 
     options.check_output(output, ".csv")
-    problem = read_problem(source)
+    problem = read_problem(source, options.read_costs(cost))
     with waiting(f"Tracing up to {max_vertices} vertices (fewer with --max-vertices)"):
         front = counsel.frontier(problem, max_vertices=max_vertices, allow_reverse=allow_reverse)
     if output is not None:
@@ -88,7 +92,7 @@ def frontier(
     printing.print_frontier(front)
     if output is not None:
         typer.echo(f"Wrote {output}.")
-    typer.echo(f"Next: counsel solve {shlex.quote(source)} --budget 2")
+    typer.echo(f"Next: counsel solve {shlex.quote(source)} --budget 2{_typed_cost(cost)}")
 
 
 @app.command()
@@ -97,9 +101,10 @@ def explain(  # noqa: PLR0913 (one argument for each option)
     *,
     step: Annotated[int, typer.Option(help="Step, counted from 0.")],
     state: Annotated[str, typer.Option(help="Number or label of the state.")],
-    penalty: options.Penalty = None,
+    penalty: options.Penalties = None,
     budget: options.Budget = None,
     hard: options.Hard = False,
+    cost: options.Cost = None,
     allow_reverse: options.Reverse = False,
     pieces_left: Annotated[
         int | None, typer.Option(help="Pieces left under a hard budget. Default: all.")
@@ -111,9 +116,10 @@ def explain(  # noqa: PLR0913 (one argument for each option)
     from counsel.cli import planning_output as printing
     from counsel.cli.console import print_json
 
-    problem = read_problem(source)
+    problem = read_problem(source, options.read_costs(cost))
+    penalties = options.read_penalties(penalty)
     plan = counsel.solve(
-        problem, penalty=penalty, budget=budget, hard=hard, allow_reverse=allow_reverse
+        problem, penalty=penalties, budget=budget, hard=hard, allow_reverse=allow_reverse
     )
     explanation = counsel.explain(problem, plan, step=step, state=state, pieces_left=pieces_left)
     if as_json:
@@ -146,9 +152,10 @@ def play_out(  # noqa: PLR0913 (one argument for each option)
         str,
         typer.Option(help="A policy file (.npz), or best (the best advice), or never (silence)."),
     ] = "best",
-    penalty: options.Penalty = None,
+    penalty: options.Penalties = None,
     budget: options.Budget = None,
     hard: options.Hard = False,
+    cost: options.Cost = None,
     allow_reverse: options.Reverse = False,
     episodes: Annotated[int, typer.Option(help="Number of episodes.")] = 1000,
     seed: options.Seed = 0,
@@ -169,8 +176,9 @@ def play_out(  # noqa: PLR0913 (one argument for each option)
 
     options.check_output(output, ".csv", ".parquet")
     whole("--episodes", episodes, least=1)
-    problem = read_problem(source)
-    limit = {"penalty": penalty, "budget": budget, "hard": hard, "allow_reverse": allow_reverse}
+    problem = read_problem(source, options.read_costs(cost))
+    penalties = options.read_penalties(penalty)
+    limit = {"penalty": penalties, "budget": budget, "hard": hard, "allow_reverse": allow_reverse}
     chosen = _policy(problem, policy, **limit)
     simulator = counsel.Simulator(problem)
     played = EpisodeSummary(problem)
@@ -193,18 +201,23 @@ def play_out(  # noqa: PLR0913 (one argument for each option)
     # Played episodes end early; so must the policy whose exact value stands beside them.
     exact = counsel.evaluate(problem, chosen.silent_where(problem.mdp.over))
     if as_json:
-        settings = {"problem": source, "policy": policy, "seed": seed, "penalty": penalty}
+        settings = {"problem": source, "policy": policy, "seed": seed, "penalty": penalties}
         settings |= {"budget": budget, "hard": hard, "written": output and str(output)}
         print_json(settings | printing.play_out_record(played, exact))
         return
     printing.print_play_out(played, exact)
     if output is not None:
         typer.echo(f"Wrote {output}.")
-        typer.echo(f"Next: counsel frontier {shlex.quote(source)}")
+        typer.echo(f"Next: counsel frontier {shlex.quote(source)}{_typed_cost(cost)}")
         return
     again = f"counsel play-out {shlex.quote(source)} --policy {shlex.quote(policy)}"
-    again += options.planning_options(penalty, budget, hard=hard, allow_reverse=allow_reverse)
+    again += options.planning_options(penalties, budget, hard=hard, allow_reverse=allow_reverse)
+    again += _typed_cost(cost)
     typer.echo(f"Next: {again} --episodes {episodes} --seed {seed} -o log.csv")
+
+
+def _typed_cost(cost: str | None) -> str:
+    return "" if cost is None else f" --cost {shlex.quote(cost)}"
 
 
 def _policy(problem: "AdviceProblem", name: str, **limit: Any) -> "Policy":  # noqa: ANN401

@@ -10,6 +10,7 @@ import counsel
 from counsel._arrays import Ints
 from counsel.cli.console import ROWS, finite, new_table, print_table
 from counsel.estimate.intervals import Z, wilson
+from counsel.model.advice_costs import every_piece_costs_1
 from counsel.model.problem import AdviceProblem
 from counsel.planning.evaluate import Evaluation
 from counsel.planning.explain import Explanation
@@ -27,8 +28,8 @@ from counsel.report.number_format import (
 from counsel.simulate.episodes import EpisodeSummary
 from counsel.worlds.catalogue import World
 
-VERTEX = ("advice_count", "value", "penalty_low", "penalty_high")
-"""The numbers of a vertex in JSON and CSV."""
+VERTEX = ("advice_count", "advice_cost", "value", "penalty_low", "penalty_high")
+"""The numbers of a vertex in JSON, and in CSV unless every piece costs 1."""
 
 NOTHING = 5e-7
 """Pieces of advice per episode that count as none."""
@@ -37,7 +38,8 @@ NOTHING = 5e-7
 def print_plan(problem: AdviceProblem, plan: Plan, *, reverse_left_out: bool) -> None:
     """Print the value of a plan, and where and when it gives advice."""
     alone, outcome = value_alone(problem), counsel.evaluate(problem, plan.policy)
-    typer.echo(_headline(plan, alone))
+    has_costs = not every_piece_costs_1(problem)
+    typer.echo(_headline(plan, alone, plan.advice_cost if has_costs else None))
     if len(plan.reverse):
         typer.echo(
             f"At {count_of(len(plan.reverse), 'combination')} of step and state the advice works "
@@ -48,11 +50,17 @@ def print_plan(problem: AdviceProblem, plan: Plan, *, reverse_left_out: bool) ->
         typer.echo("Some advice repels this person and is left out; --allow-reverse would use it.")
     table = new_table(None, "per episode", "", left=1)
     table.add_row("expected reward", in_full(plan.value))
-    if plan.penalty:
+    if np.any(plan.penalty):
         table.add_row("reward less the penalty", in_full(plan.penalised_value))
     table.add_row("expected reward without advice", in_full(alone))
     table.add_row("pieces of advice", short(plan.advice_count))
-    table.add_row("price of a piece, in reward", short(plan.price))
+    if has_costs:
+        table.add_row("expected cost of advice", short(plan.advice_cost))
+    unit = "a unit of cost" if has_costs else "a piece"
+    prices = (plan.price, plan.price)
+    if isinstance(plan.penalty, np.ndarray):
+        prices = (float(plan.penalty.min()), float(plan.penalty.max()))
+    table.add_row(f"price of {unit}, in reward", _range(*prices))
     print_table(table)
     if plan.advice_count < NOTHING:
         return
@@ -73,16 +81,17 @@ def print_plan(problem: AdviceProblem, plan: Plan, *, reverse_left_out: bool) ->
         typer.echo(f"({problem.horizon - ROWS} more steps; --json has all)")
 
 
-def _headline(plan: Plan, value_alone: float) -> str:
-    """State the finding in one sentence."""
+def _headline(plan: Plan, value_alone: float, cost: float | None) -> str:
+    """State the finding in one sentence; ``cost`` is None if every piece costs 1."""
     gain, alone = plan.value - value_alone, in_full(value_alone)
     if gain > 1e-12 * max(1.0, abs(value_alone)):
-        limit = " on average" + (f", never more than {plan.policy.budget}," if plan.hard else "")
+        most = f"never {'more than' if cost is None else 'at a cost above'} {plan.policy.budget}"
+        limit = " on average" + (f", {most}," if plan.hard else "")
+        pieces = pieces_per_episode(plan.advice_count, "raise", limit, cost=cost)
         return (
-            f"{pieces_per_episode(plan.advice_count, 'raise', limit)} the expected reward from "
-            f"{alone} to {in_full(plan.value)} (+{short(gain)})."
+            f"{pieces} the expected reward from {alone} to {in_full(plan.value)} (+{short(gain)})."
         )
-    if plan.penalty:
+    if np.any(plan.penalty):
         return f"At this penalty silence is best: the person alone earns {alone} per episode."
     if plan.price > 0.0:
         return f"This budget allows no advice: the person alone earns {alone} per episode."
@@ -96,7 +105,8 @@ def plan_record(problem: AdviceProblem, plan: Plan, output: Path | None) -> dict
         "value": plan.value,
         "penalised_value": plan.penalised_value,
         "advice_count": plan.advice_count,
-        "penalty": plan.penalty,
+        "advice_cost": plan.advice_cost,
+        "penalty": plan.penalty if isinstance(plan.penalty, float) else plan.penalty.tolist(),
         "price": finite(plan.price),
         "value_alone": value_alone(problem),
         "hard": plan.hard,
@@ -118,24 +128,26 @@ def print_frontier(front: Frontier) -> None:
 
     if benefit <= 0.0:
         typer.echo(f"Advice never helps: the person alone earns {short(alone)} per episode.")
-    for pieces in (1.0, 2.0, 3.0):
-        if vertices[0].advice_count <= pieces < last.advice_count:
-            low, high = map(share, front.bounds(pieces))
+    has_costs = not every_piece_costs_1(front.problem)
+    for budget in (1.0, 2.0, 3.0):
+        if vertices[0].advice_cost <= budget < last.advice_cost:
+            low, high = map(share, front.bounds(budget))
             kept = percent(low) if high - low <= 0.005 else f"{100 * low:.0f} to {percent(high)}"
-            typer.echo(
-                f"{pieces_per_episode(pieces, 'keep')} {kept} of what unlimited advice is worth."
-            )
+            keeps = pieces_per_episode(budget, "keep")
+            if has_costs:
+                keeps = f"Advice at a cost of {short(budget)} per episode keeps"
+            typer.echo(f"{keeps} {kept} of what unlimited advice is worth.")
     title = f"The frontier, {count_of(len(vertices), 'vertex', 'vertices')}"
     if not front.complete:
         title += " (incomplete: raise --max-vertices; a budget is solved exactly nevertheless)"
-    table = new_table(
-        title, "pieces of advice", "expected reward", "of unlimited", "best at penalties"
-    )
+    counts = ("pieces of advice", "cost of advice")[: 1 + has_costs]
+    table = new_table(title, *counts, "expected reward", "of unlimited", "best at penalties")
     shown = np.linspace(0, len(vertices) - 1, min(len(vertices), ROWS)).round().astype(int)
     for i in shown:
-        pieces, value = vertices[i].advice_count, vertices[i].value
+        numbers = (vertices[i].advice_count, vertices[i].advice_cost)[: 1 + has_costs]
+        value = vertices[i].value
         cells = (f"{value:.6g}", percent(share(value), 1), _range(*vertices[i].penalties))
-        table.add_row(short(pieces), *cells)
+        table.add_row(*map(short, numbers), *cells)
     print_table(table)
     if len(vertices) > ROWS:
         typer.echo(f"({ROWS} of {len(vertices)} shown; --json and -o have all)")
@@ -156,12 +168,16 @@ def frontier_record(front: Frontier) -> dict[str, Any]:
 
 def frontier_csv(front: Frontier) -> str:
     """Return the vertices as CSV."""
-    rows = (",".join(map(repr, numbers)) for numbers in _vertex_numbers(front))
-    return "\n".join([",".join(VERTEX), *rows]) + "\n"
+    dropped = VERTEX.index("advice_cost") if every_piece_costs_1(front.problem) else len(VERTEX)
+    lines = [VERTEX, *(tuple(map(repr, numbers)) for numbers in _vertex_numbers(front))]
+    return "".join(",".join(row[:dropped] + row[dropped + 1 :]) + "\n" for row in lines)
 
 
 def _vertex_numbers(front: Frontier) -> list[tuple[float, ...]]:
-    return [(vertex.advice_count, vertex.value, *vertex.penalties) for vertex in front.vertices]
+    return [
+        (vertex.advice_count, vertex.advice_cost, vertex.value, *vertex.penalties)
+        for vertex in front.vertices
+    ]
 
 
 def print_explanation(explanation: Explanation) -> None:
@@ -174,6 +190,8 @@ def print_explanation(explanation: Explanation) -> None:
         table.add_row("lift", short(explanation.lift))
         table.add_row("advantage", short(explanation.advantage))
         table.add_row("gain = lift × advantage", short(explanation.gain))
+        if explanation.cost != 1.0:
+            table.add_row("cost", short(explanation.cost))
     table.add_row("price of a piece", short(explanation.price))
     table.add_row("criticality", _range(*explanation.criticality))
     print_table(table)
@@ -198,6 +216,7 @@ def explanation_record(explanation: Explanation) -> dict[str, Any]:
         "advantage": explanation.advantage,
         "gain": explanation.gain,
         "price": finite(explanation.price),
+        "cost": explanation.cost,
         "criticality": [finite(bound) for bound in explanation.criticality],
         "reverse": explanation.reverse,
         "must": explanation.must,
@@ -225,8 +244,10 @@ def worlds_record(catalogue: dict[str, World]) -> dict[str, Any]:
 
 def print_play_out(played: EpisodeSummary, exact: Evaluation) -> None:
     """Print the means of played episodes, beside their exact expectation."""
+    has_costs = not every_piece_costs_1(played.problem)
+    spent = (played.pieces.mean, *((played.cost.mean,) if has_costs else ()))
     typer.echo(
-        f"{count_of(played.episodes, 'episode')}: {pieces_of_advice(played.pieces.mean)} and a "
+        f"{count_of(played.episodes, 'episode')}: {pieces_of_advice(*spent)} and a "
         f"reward of {in_full(played.reward.mean)} per episode on average; without advice this "
         f"person earns {in_full(value_alone(played.problem))}."
     )
@@ -234,6 +255,7 @@ def print_play_out(played: EpisodeSummary, exact: Evaluation) -> None:
     for name, mean, expected in (
         ("reward", played.reward, exact.value),
         ("pieces of advice", played.pieces, exact.advice_count),
+        *((("cost of advice", played.cost, exact.advice_cost),) if has_costs else ()),
     ):
         table.add_row(name, in_full(mean.mean), short(Z * mean.error), in_full(expected))
     table.add_row("decisions", short(played.decisions / played.episodes), "", "")
@@ -263,10 +285,13 @@ def play_out_record(played: EpisodeSummary, exact: Evaluation) -> dict[str, Any]
         "reward_standard_error": finite(played.reward.error),
         "advice_count": played.pieces.mean,
         "advice_count_standard_error": finite(played.pieces.error),
+        "advice_cost": played.cost.mean,
+        "advice_cost_standard_error": finite(played.cost.error),
         "decisions": played.decisions,
         "ended": played.ended,
         "exact_value": exact.value,
         "exact_advice_count": exact.advice_count,
+        "exact_advice_cost": exact.advice_cost,
         "value_alone": value_alone(problem),
         "advice": [
             {

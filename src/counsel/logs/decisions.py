@@ -12,6 +12,8 @@ from counsel._arrays import Floats, Ints
 from counsel.logs.count import CUT, encode_labels, link_decisions
 from counsel.logs.fit import Fit
 from counsel.logs.read import Log, report_engine_errors
+from counsel.model.advice_costs import every_piece_costs_1
+from counsel.model.problem import AdviceProblem
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -22,7 +24,7 @@ class Decisions:
     place: Ints  # counted from the first decision of the episode
     state: Ints
     advice: Ints  # silence is the last advice
-    earlier: Ints  # pieces of advice earlier in the episode
+    earlier: Ints  # pieces of advice earlier in the episode, each counted by its cost
     reward: Floats  # the model's expectation if it is not recorded
     recorded: Floats  # the recorded probability of the advice or silence; NaN if there is none
     n_episodes: int
@@ -77,6 +79,8 @@ def _load(log: Log, fit: Fit) -> Decisions:
             }
         )
     rows = {name: np.concatenate([batch[name] for batch in batches]) for name in batches[0]}
+    if not every_piece_costs_1(problem):
+        rows["earlier"] = _earlier_cost(rows, problem)
     layer = np.where(tally.by_step, rows["place"], 0)
     expected = problem.mdp.reward[layer, rows["state"], rows["action"]]
     rows["reward"] = np.where(np.isnan(rows["reward"]), expected, rows["reward"])
@@ -91,3 +95,12 @@ def _load(log: Log, fit: Fit) -> Decisions:
         horizon=tally.horizon,
         **{name: rows[name][kept] for name in columns},
     )
+
+
+def _earlier_cost(rows: dict[str, Any], problem: AdviceProblem) -> Ints:
+    """Return the cost of the advice before each decision of its episode, in whole units."""
+    cost_hsb = np.pad(problem.cost, ((0, 0), (0, 0), (0, 1)))  # silence costs nothing
+    cost = cost_hsb[rows["place"], rows["state"], rows["advice"]].astype(np.int64)
+    before = np.cumsum(cost) - cost
+    starts = np.flatnonzero(np.diff(rows["episode"], prepend=-1))
+    return np.asarray(before - before[starts][rows["episode"]])

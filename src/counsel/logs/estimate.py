@@ -113,8 +113,13 @@ class Estimates:
         return (self.move_times / of, *wilson(self.move_times, of))
 
 
-def estimate(tally: Tally, sharing: Sharing, families: Floats | None = None) -> Estimates:
-    """Estimate a problem from counts; ``families`` are priors, by default estimated too."""
+def estimate(
+    tally: Tally, sharing: Sharing, families: Floats | None = None, cost: Floats | None = None
+) -> Estimates:
+    """Estimate a problem from counts; ``families`` are priors, by default estimated too.
+
+    ``cost`` is that of ``AdviceProblem``, by default 1.
+    """
     S, A = len(tally.states), len(tally.actions)
     L = tally.horizon if tally.by_step else 1
     cell, heard = tally.step * S + tally.state, tally.heard
@@ -165,7 +170,7 @@ def estimate(tally: Tally, sharing: Sharing, families: Floats | None = None) -> 
         "usable": usable,
     }
     return Estimates(
-        problem=AdviceProblem(world.mdp, person),
+        problem=AdviceProblem(world.mdp, person, np.ones(()) if cost is None else cost),
         habit=habit,
         sent=sent.reshape(L, S, A + 1),
         seen=seen,

@@ -30,7 +30,7 @@ without a reward has the reward of the model.
 
 import math
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -76,6 +76,7 @@ class PolicyEstimate:
 
     name: str
     pieces: float  # pieces of advice per episode, in the model
+    cost: float  # their cost
     model: ValueEstimate
     weighted: ValueEstimate | None
     doubly_robust: ValueEstimate | None
@@ -98,6 +99,7 @@ class LogEvaluation:
     always: PolicyEstimate
     logged: ValueEstimate | None
     logged_pieces: float
+    logged_cost: float
     episodes: int
     whole: int
     recorded: bool
@@ -108,12 +110,20 @@ class LogEvaluation:
         """Whether the effective sample is large enough for the intervals to cover."""
         return self.policy.effective >= TRUSTED_SAMPLE
 
+    @property
+    def has_costs(self) -> bool:
+        """Whether the cost of advice differs from the number of pieces."""
+        policies = (self.policy, self.never, self.always)
+        costs = ((self.logged_pieces, self.logged_cost), *((p.pieces, p.cost) for p in policies))
+        return any(pieces != cost for pieces, cost in costs)
 
-def evaluate_policy(
+
+def evaluate_policy(  # noqa: PLR0913 (a log, a policy, a model and how to draw)
     source: object,
     policy: Policy | str | os.PathLike[str],
     *,
     fitted: Fit | None = None,
+    cost: Mapping[str, float] | None = None,
     rng: np.random.Generator | None = None,
     show: Callable[[int], None] | None = None,
 ) -> LogEvaluation:
@@ -128,6 +138,8 @@ def evaluate_policy(
         A table written by ``counsel plan``, or a policy for the states and actions of the fit.
     fitted
         The model of this log, if there is one already.
+    cost
+        Without ``fitted``: what a piece of each advice costs, as in ``fit``.
     rng
         The random generator; by default the results are always the same.
     show
@@ -166,7 +178,7 @@ def evaluate_policy(
     log = as_log(source, None, None)
     if isinstance(policy, str | os.PathLike):
         check_exists(policy)
-    fitted = fit(log) if fitted is None else fitted
+    fitted = fit(log, cost=cost) if fitted is None else fitted
     problem = fitted.problem
     if isinstance(policy, str | os.PathLike):
         policy = read_policy(Path(policy), fitted)
@@ -194,6 +206,7 @@ def evaluate_policy(
         always=estimates[2],
         logged=evidence.mean_return(),
         logged_pieces=fitted.logged_pieces,
+        logged_cost=fitted.logged_cost,
         episodes=round(fitted.tally.episodes),
         whole=evidence.decisions.n_episodes,
         recorded=evidence.is_recorded,
@@ -279,6 +292,7 @@ def _estimate(
     name: str, policy: Policy, model: ValueEstimate, evidence: _Evidence
 ) -> PolicyEstimate:
     problem, rows, chance = evidence.fit.problem, evidence.decisions, evidence.chance
+    outcome = evaluate(problem, policy)
     weight = importance_weights(policy, rows, chance)
     effective = effective_sample_size(weight, policy, problem, rows, chance)
     weighted = robust = None
@@ -286,7 +300,8 @@ def _estimate(
         weighted, robust = _weighted_estimates(policy, weight, evidence)
     return PolicyEstimate(
         name=name,
-        pieces=evaluate(problem, policy).advice_count,
+        pieces=outcome.advice_count,
+        cost=outcome.advice_cost,
         model=model,
         weighted=weighted,
         doubly_robust=robust,

@@ -28,8 +28,9 @@ from counsel.logs.estimate import Estimates, Sharing, estimate
 from counsel.logs.law_test import LawTest, check_adherence_law
 from counsel.logs.limitations import find_limitations
 from counsel.logs.read import as_log
+from counsel.model.advice_costs import advice_costs
 from counsel.model.files import PROBLEM, load, problem_parts
-from counsel.model.problem import AdviceProblem
+from counsel.model.problem import AdviceProblem, given_cost
 
 TALLY = "tally_"
 """The prefix of the counts' names in a file."""
@@ -108,6 +109,20 @@ class Fit:
         return float(tally.times[spoken].sum() / tally.episodes)
 
     @property
+    def logged_cost(self) -> float:
+        """Cost of the advice sent per episode of the log, on average."""
+        tally, problem = self.tally, self.problem
+        spoken = tally.advice < len(tally.actions)
+        cell = (tally.step[spoken], tally.state[spoken], tally.advice[spoken])
+        return float((tally.times[spoken] * problem.cost[cell]).sum() / tally.episodes)
+
+    @property
+    def costs(self) -> dict[str, float]:
+        """What a piece of each advice costs, by its label, without advice that costs 1."""
+        pairs = zip(self.tally.actions, self.problem.cost[0, 0].tolist(), strict=True)
+        return {label: cost for label, cost in pairs if cost != 1.0}
+
+    @property
     def has_plain_columns(self) -> bool:
         """Whether the log has a column named after each role, and no bins."""
         plain = all(own == (role,) for role, own in self.columns.items())
@@ -170,7 +185,8 @@ class Fit:
         """
         for _ in range(draws):
             tally = resample_tally(self.tally, rng)
-            yield tally, estimate(tally, self.sharing, self.estimates.families)
+            cost = given_cost(self.problem.cost)
+            yield tally, estimate(tally, self.sharing, self.estimates.families, cost)
 
     def __repr__(self) -> str:
         return f"Fit({self.name}: {self.check.rows} decisions, {self.problem.mdp!r})"
@@ -187,6 +203,7 @@ def fit(  # noqa: PLR0913 (reading and pooling have options of their own)
     share: str = "pair",
     scale: str = "lift",
     groups: Mapping[str, str] | None = None,
+    cost: Mapping[str, float] | None = None,
 ) -> Fit:
     """Fit a problem to a table of decisions.
 
@@ -212,6 +229,9 @@ def fit(  # noqa: PLR0913 (reading and pooling have options of their own)
         The scale on which similar pairs are pooled: "lift" or "adherence".
     groups
         Instead of ``share``: the group of each advice by its label.
+    cost
+        What a piece of each advice costs, by its label; 1 if not named. Budgets and penalties of
+        plans are in units of cost.
 
     Returns
     -------
@@ -221,8 +241,8 @@ def fit(  # noqa: PLR0913 (reading and pooling have options of their own)
     Raises
     ------
     CounselError
-        If the log cannot be read or has faults (see ``counsel check``), or ``share``, ``scale`` or
-        ``groups`` is invalid.
+        If the log cannot be read or has faults (see ``counsel check``), or ``share``, ``scale``,
+        ``groups`` or ``cost`` is invalid.
 
     Examples
     --------
@@ -248,7 +268,8 @@ def fit(  # noqa: PLR0913 (reading and pooling have options of their own)
             "`counsel check` lists all faults"
         )
     tally, seen_by_pieces = count_decisions(log, by_step=by_step)
-    estimates = estimate(tally, sharing)
+    cost_a = advice_costs(cost or {}, tally.actions)
+    estimates = estimate(tally, sharing, cost=cost_a)
     advised = bool(estimates.given.any())
     return Fit(
         name=log.name,
@@ -318,8 +339,9 @@ def load_fit(path: str | os.PathLike[str]) -> Fit:
             if column.dtype.kind == "f" and not (np.isfinite(column) & (column >= 0.0)).all():
                 raise CounselError(f"its {name} are not counts; the file is damaged")
         sharing = Sharing(**stored["sharing"])
-        estimates = estimate(tally, sharing)
-        _check_same(load(path), estimates.problem)
+        problem = load(path)
+        estimates = estimate(tally, sharing, cost=given_cost(problem.cost))
+        _check_same(problem, estimates.problem)
         check = dict(stored["checked"])
         check["actions"] = tuple(check["actions"])
         check["findings"] = tuple(_finding(record) for record in check["findings"])

@@ -2,8 +2,8 @@
 
 The ratio of a decision is the probability of its advice (or silence) under the policy, given the
 advice before it, over its probability in the log. The weight of an episode up to a step is the
-product of the ratios so far. Under a hard budget the pieces left are part of the state; a policy
-without one has a single plane.
+product of the ratios so far. Under a hard budget the pieces left, each counted by its cost, are
+part of the state; a policy without one has a single plane.
 
 The effective sample size says how many episodes' worth of evidence is left. By the weights W of
 complete episodes it is (Σ W)² / Σ W². Weights of many steps multiply, so it shrinks fast with the
@@ -143,7 +143,9 @@ def _ahead(
         gain = gain_of(problem.lift[h], advantages(problem.policy[h], known))
         q_ksb[k, :, :A], q_ksb[k, :, A:] = alone + gain, alone
     if policy.budget is not None:
-        # A piece of advice leads to one piece less; with none left no advice is possible.
-        q_ksb[1:, :, :A] = q_ksb[:-1, :, :A].copy()
-        q_ksb[0, :, :A] = 0.0
+        # Advice that costs c leads from k to k − c; with less than c left it is not possible.
+        left_k = np.arange(len(values_ks))
+        after = left_k[:, None, None] - problem.cost[h].astype(np.int64)
+        later = np.take_along_axis(q_ksb[:, :, :A], np.maximum(after, 0), axis=0)
+        q_ksb[:, :, :A] = np.where(after >= 0, later, 0.0)
     return q_ksb

@@ -18,6 +18,7 @@ import numpy as np
 
 from counsel._arrays import Bools, check_rng
 from counsel.logs.fit import Fit
+from counsel.model.advice_costs import every_piece_costs_1
 from counsel.planning.criticality import Criticality, criticality
 from counsel.planning.gains import gains
 from counsel.planning.plan import Plan
@@ -45,6 +46,21 @@ class LogPlan:
     criticality: Criticality
     doubtful: Bools | None = None
     budget: float | None = None
+
+    @property
+    def has_costs(self) -> bool:
+        """Whether some advice costs more or less than 1."""
+        return not every_piece_costs_1(self.fit.problem)
+
+    @property
+    def advice_cost(self) -> float | None:
+        """The cost of advice per episode; None if every piece costs 1."""
+        return self.plan.advice_cost if self.has_costs else None
+
+    @property
+    def logged_cost(self) -> float | None:
+        """The cost of advice per episode of the log; None if every piece costs 1."""
+        return self.fit.logged_cost if self.has_costs else None
 
     @property
     def value_alone(self) -> float:
@@ -104,9 +120,10 @@ def plan_advice(  # noqa: PLR0913 (the options of solve, and caution)
     fit
         The model, from ``counsel.fit``.
     penalty
-        The cost of each piece of advice, in units of reward; not with a budget.
+        The penalty for each piece of advice, in units of reward; not with a budget. A piece that
+        costs c is charged c times.
     budget
-        Pieces of advice per episode, on average.
+        Pieces of advice per episode, on average. A piece that costs c counts c times.
     hard
         Whether no episode may exceed the budget, which is then a whole number.
     cautious

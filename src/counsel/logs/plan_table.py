@@ -12,6 +12,7 @@ from counsel._arrays import Floats
 from counsel._tables import Column, Table, arrow_table
 from counsel.logs.check import THIN
 from counsel.logs.plan import LogPlan
+from counsel.model.advice_costs import every_piece_costs_1
 from counsel.planning.gains import gains
 
 
@@ -27,10 +28,10 @@ def plan_tables(plan: LogPlan) -> Iterator[Any]:
     ------
     Table
         An Arrow table with one row per state and possible advice. Columns: ``pieces_left`` (under a
-        hard budget), ``step``, ``state``, ``advice`` (empty for silence), ``probability`` (below 1
-        if the plan mixes), ``gain``, ``lift`` and ``advantage`` (empty for silence),
-        ``criticality``, and ``support``: how often that advice was seen in that state, or for
-        silence the number of decisions.
+        hard budget; counted by cost), ``step``, ``state``, ``advice`` (empty for silence),
+        ``probability`` (below 1 if the plan mixes), ``cost`` (unless every piece costs 1),
+        ``gain``, ``lift`` and ``advantage`` (empty for silence), ``criticality``, and ``support``:
+        how often that advice was seen in that state, or for silence the number of decisions.
 
     Examples
     --------
@@ -63,6 +64,7 @@ class PlanEntry(NamedTuple):
     lift: float
     criticality: float
     support: int
+    cost: float
 
     @property
     def is_thin(self) -> bool:
@@ -79,7 +81,9 @@ def ranked_entries(plan: LogPlan) -> list[PlanEntry]:
                 rows_of.setdefault((row["state"], row["advice"]), []).append(row)
     entries = []
     for (state, advice), rows in rows_of.items():
-        largest = {name: max(row[name] for row in rows) for name in PlanEntry._fields[3:]}
+        numbers = ("gain", "lift", "criticality", "support")
+        largest = {name: max(row[name] for row in rows) for name in numbers}
+        largest["cost"] = max(row.get("cost", 1.0) for row in rows)
         steps = _step_ranges(sorted({row["step"] for row in rows}))
         entries.append(PlanEntry(state, advice, steps, **largest))
     return sorted(entries, key=lambda entry: -entry.criticality)
@@ -99,8 +103,8 @@ def _step_ranges(steps: list[int]) -> str:
 def _tables(plan: LogPlan, left: int | None) -> Iterator[Table]:
     fit, problem, policy = plan.fit, plan.fit.problem, plan.plan.policy
     A = problem.n_actions
-    after = max(policy.plane_of(left) - 1, 0)
-    advantage, gain = gains(problem, plan.plan.value_planes[after])
+    advantage, gain = _gains(plan, left)
+    has_costs = not every_piece_costs_1(problem)
     # How often each advice was seen [layer, s, b]; last, the number of decisions.
     seen, decisions = fit.estimates.given, fit.estimates.taken.sum(axis=2, keepdims=True)
     support = np.concatenate((seen, decisions), axis=2)
@@ -123,6 +127,10 @@ def _tables(plan: LogPlan, left: int | None) -> Iterator[Table]:
             "state": Column(s, fit.tally.states),
             "advice": Column(b, fit.tally.actions, silent),
             "probability": Column(chance.astype(np.float64)),
+        }
+        if has_costs:
+            columns["cost"] = Column(_round(problem.cost[h, s, spoken]), missing=silent)
+        columns |= {
             "gain": Column(_round(gain[h, s, spoken]), missing=silent),
             "lift": Column(_round(problem.lift[h, s, spoken]), missing=silent),
             "advantage": Column(_round(advantage[h, s, spoken]), missing=silent),
@@ -130,6 +138,21 @@ def _tables(plan: LogPlan, left: int | None) -> Iterator[Table]:
             "support": Column(support[layer, s, b].astype(np.int64)),
         }
         yield columns
+
+
+def _gains(plan: LogPlan, left: int | None) -> tuple[Floats, Floats]:
+    """Return advantages and gains [h, s, a]: under a hard budget, with what is left afterwards."""
+    problem, planes = plan.fit.problem, plan.plan.value_planes
+    plane = plan.plan.policy.plane_of(left)
+    if left is None:
+        return gains(problem, planes[plane])
+    shape = (problem.horizon, problem.n_states, problem.n_actions)
+    advantage, gain = np.full(shape, np.nan), np.zeros(shape)
+    for cost in np.unique(problem.cost):
+        here = problem.cost == cost
+        both = gains(problem, planes[max(plane - int(cost), 0)])
+        advantage[here], gain[here] = (table[here] for table in both)
+    return advantage, gain
 
 
 def _round(numbers: Floats) -> Floats:

@@ -1,10 +1,11 @@
 """Read policies from tables that people can read and edit (``plan_table.py`` writes them).
 
 Columns: ``step``, ``state``, ``advice`` (empty for silence), and optionally ``probability`` and
-``pieces_left``; ``state_label`` and ``advice_label``, if present, replace ``state`` and ``advice``.
-A state or step that the table does not name is silent.
+``pieces_left`` (each counted by its cost); ``state_label`` and ``advice_label``, if present,
+replace ``state`` and ``advice``. A state or step that the table does not name is silent.
 """
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +33,7 @@ def read_policy(path: Path, fit: Fit) -> Policy:
     planes = 1
     if left is not None:
         planes += max((_whole(path, "pieces_left", k, i) for i, k in enumerate(left)), default=0)
-        if planes > H + 1:
+        if planes > H * max(math.ceil(problem.cost.max()), 1) + 1:
             raise CounselError(f"{path} has {planes - 1} pieces left; an episode has {H} steps")
     chance = np.zeros((planes, H, problem.n_states, A + 1))
     for i, (step, state, advice) in enumerate(

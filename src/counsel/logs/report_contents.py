@@ -43,8 +43,8 @@ class ReportContents:
     added: ValueEstimate  # the reward per episode that the plan adds to silence
     share: float | None  # the share of the value of unlimited advice; None if that is 0
     logged: ValueEstimate  # the mean reward per episode of the log
-    always_pieces: float  # pieces of advice per episode if the best action is always advised
-    budgets: Floats  # the budgets at which the frontier is drawn
+    always_cost: float  # cost of advice per episode if the best action is always advised
+    budgets: Floats  # the budgets at which the frontier is drawn, in units of cost
     value: Floats
     low: Floats
     high: Floats
@@ -60,10 +60,10 @@ def choose_budget(fit: Fit) -> int:
     """Return the smallest whole budget that keeps 80 % of the value of unlimited advice."""
     front = frontier(fit.problem, max_vertices=VERTICES, allow_reverse=False)
     first, last = front.vertices[0], front.vertices[-1]
-    for pieces in range(1, math.ceil(last.advice_count)):
-        if front.bounds(pieces)[0] - first.value >= ENOUGH * (last.value - first.value):
-            return pieces
-    return max(1, math.ceil(last.advice_count))
+    for budget in range(1, math.ceil(last.advice_cost)):
+        if front.bounds(budget)[0] - first.value >= ENOUGH * (last.value - first.value):
+            return budget
+    return max(1, math.ceil(last.advice_cost))
 
 
 def prepare_report(
@@ -79,7 +79,7 @@ def prepare_report(
     front = frontier(problem, max_vertices=VERTICES, allow_reverse=False)
     last = front.vertices[-1]
     policies = (never_advise(problem), plan.plan.policy, always_best_action(problem))
-    top = max(last.advice_count, plan.plan.advice_count, fit.logged_pieces, 1e-9)
+    top = max(last.advice_cost, plan.plan.advice_cost, fit.logged_cost, 1e-9)
     budgets = np.linspace(0.0, top, POINTS) ** 2 / top  # closer together where budgets are small
     drawn_values, drawn_curves, drawn_returns = [], [], []
     for i, (tally, estimates) in enumerate(fit.resample(DRAWS, rng)):
@@ -106,7 +106,7 @@ def prepare_report(
         added=estimate(chosen.value - alone.value, values[:, 1] - values[:, 0]),
         share=share_of(chosen.value, alone.value, last.value),
         logged=estimate(fit.logged_value, np.array(drawn_returns)),
-        always_pieces=always.advice_count,
+        always_cost=always.advice_cost,
         budgets=budgets,
         value=_values_at(front, budgets),
         low=low,

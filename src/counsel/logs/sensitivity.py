@@ -20,7 +20,7 @@ from counsel.logs.estimate import least_lift
 from counsel.logs.fit import Fit
 from counsel.model.human import Human
 from counsel.model.policy import Policy
-from counsel.model.problem import AdviceProblem
+from counsel.model.problem import AdviceProblem, given_cost
 from counsel.planning.evaluate import evaluate
 from counsel.planning.reference_policies import value_alone
 
@@ -61,5 +61,5 @@ def _added_value(fit: Fit, policy: Policy, odds: float) -> float:
     lift[:, :S] = np.where(lift[:, :S] != 0.0, other_lift, 0.0)
     lift = np.clip(lift, least_lift(own), 1.0)
     person = Human(own if len(own) > 1 else own[0], lift=lift if len(lift) > 1 else lift[0])
-    other = AdviceProblem(problem.mdp, person)
+    other = AdviceProblem(problem.mdp, person, given_cost(problem.cost))
     return evaluate(other, policy).value - value_alone(other)

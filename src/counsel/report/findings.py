@@ -187,8 +187,11 @@ def plan_limit(plan: LogPlan) -> str:
     """Return the limit of a plan."""
     if plan.budget is None:
         penalty = plan.plan.penalty
-        return f"a penalty of {penalty:g} per piece" if penalty else "no limit"
+        unit = "unit of cost" if plan.has_costs else "piece"
+        return f"a penalty of {penalty:g} per {unit}" if penalty else "no limit"
     pieces = f"{plan.budget:g} piece{'' if plan.budget == 1 else 's'} of advice per episode"
+    if plan.has_costs:
+        pieces = f"a cost of {plan.budget:g} per episode"
     return f"at most {pieces}" if plan.plan.hard else f"{pieces} on average"
 
 
@@ -197,10 +200,11 @@ def plan_value(plan: LogPlan) -> str:
     share = plan.share_of_unlimited
     kept = "" if share is None else f", {percent(share)} of what unlimited advice is worth"
     return (
-        f"With {pieces_per_episode(plan.plan.advice_count)} the expected reward is "
+        f"With {pieces_per_episode(plan.plan.advice_count, cost=plan.advice_cost)} the expected "
+        "reward is "
         f"{in_full(plan.plan.value)} in the model, against {in_full(plan.value_alone)} without "
         f"advice{kept}. In the log it is {in_full(plan.fit.logged_value)} with "
-        f"{pieces_per_episode(plan.fit.logged_pieces)}."
+        f"{pieces_per_episode(plan.fit.logged_pieces, cost=plan.logged_cost)}."
     )
 
 
@@ -303,13 +307,14 @@ def headline(contents: ReportContents) -> str:
         return "No advice was seen: this log cannot show how much people listen"
     if contents.share is None or contents.added.value <= 0.0:
         return "Nothing in this log shows that advice would help"
-    pieces = pieces_per_episode(contents.plan.plan.advice_count, "keep")
+    plan = contents.plan
+    pieces = pieces_per_episode(plan.plan.advice_count, "keep", cost=plan.advice_cost)
     return f"{pieces} {percent(contents.share)} of what unlimited advice is worth"
 
 
 def today(contents: ReportContents) -> str:
     """Compare the log, silence and the plan."""
-    sent = pieces_per_episode(contents.fit.logged_pieces)
+    sent = pieces_per_episode(contents.fit.logged_pieces, cost=contents.plan.logged_cost)
     return (
         f"Today {sent} are sent and the reward per episode is {value_interval(contents.logged)}. "
         f"Without advice it would be {value_interval(contents.alone)}, with the plan "
@@ -322,7 +327,8 @@ def today(contents: ReportContents) -> str:
 def frontier_finding(contents: ReportContents) -> str:
     """Say what the plan adds, without a full stop."""
     kept = "" if contents.share is None else f", {percent(contents.share)} of what is possible"
-    pieces = pieces_per_episode(contents.plan.plan.advice_count, "add")
+    plan = contents.plan
+    pieces = pieces_per_episode(plan.plan.advice_count, "add", cost=plan.advice_cost)
     return f"{pieces} {added_value(contents.added)} to the reward{kept}"
 
 

@@ -63,10 +63,13 @@ def frontier_chart(contents: ReportContents) -> Chart:
     """Return the frontier with its band, beside silence, the log, the plan and the best action."""
     points = (
         ("never", 0.0, contents.alone, SILENCE_TEXT, "circle"),
-        ("as logged", contents.fit.logged_pieces, contents.logged, HARM, "diamond"),
-        ("the plan", contents.plan.plan.advice_count, contents.chosen, ADVICE, "triangle-up"),
-        ("always the best action", contents.always_pieces, contents.always, GOLD, "square"),
+        ("as logged", contents.fit.logged_cost, contents.logged, HARM, "diamond"),
+        ("the plan", contents.plan.plan.advice_cost, contents.chosen, ADVICE, "triangle-up"),
+        ("always the best action", contents.always_cost, contents.always, GOLD, "square"),
     )
+    unit, axis = "pieces", "pieces of advice per episode"
+    if contents.plan.has_costs:
+        unit, axis = "cost", "cost of advice per episode"
     x = contents.budgets.tolist()
     traces: list[dict[str, Any]] = [
         {
@@ -85,31 +88,31 @@ def frontier_chart(contents: ReportContents) -> Chart:
             "mode": "lines",
             "line": {"color": ADVICE, "width": 2.5},
             "name": "the frontier",
-            "hovertemplate": "%{x:.3g} pieces: %{y:.5g}<extra></extra>",
+            "hovertemplate": f"%{{x:.3g}} {unit}: %{{y:.5g}}<extra></extra>",
         },
     ]
-    for name, pieces, estimate, colour, symbol in points:
+    for name, amount, estimate, colour, symbol in points:
         traces.append(
             {
-                "x": [pieces],
+                "x": [amount],
                 "y": [estimate.value],
                 "error_y": _whiskers(estimate.value, estimate.low, estimate.high, SILENCE_TEXT),
                 "mode": "markers+text",
                 "text": [f"  {name}  "],
-                "textposition": "middle left" if pieces > 0.8 * x[-1] else "middle right",
+                "textposition": "middle left" if amount > 0.8 * x[-1] else "middle right",
                 "cliponaxis": False,
                 "marker": {"color": colour, "size": 12, "symbol": symbol},
                 "name": name,
-                "hovertemplate": f"{name}: %{{x:.3g}} pieces, %{{y:.5g}}<extra></extra>",
+                "hovertemplate": f"{name}: %{{x:.3g}} {unit}, %{{y:.5g}}<extra></extra>",
             }
         )
-    layout = _layout("pieces of advice per episode", "reward per episode", height=420)
+    layout = _layout(axis, "reward per episode", height=420)
     curve = (contents.budgets, contents.value, contents.low, contents.high)
     rows = [
         *(("frontier", *point) for point in zip(*curve, strict=True)),
-        *((name, pieces, e.value, e.low, e.high) for name, pieces, e, _, _ in points),
+        *((name, amount, e.value, e.low, e.high) for name, amount, e, _, _ in points),
     ]
-    return Chart("frontier", traces, layout, ("what", "pieces", "value", "low", "high"), rows)
+    return Chart("frontier", traces, layout, ("what", unit, "value", "low", "high"), rows)
 
 
 def breakdown_chart(name: str, by: AdherenceBreakdown) -> Chart:

@@ -108,6 +108,11 @@ def _three_numbers(contents: ReportContents) -> str:
     """Return the three numbers that readers ask for first."""
     plan = contents.plan
     limit = findings.plan_limit(plan)
+    today = "pieces of advice per episode today"
+    sends = short(plan.plan.advice_count)
+    if plan.logged_cost is not None and plan.advice_cost is not None:
+        today = f"pieces of advice that cost {short(plan.logged_cost)} per episode today"
+        sends += f" that cost {short(plan.advice_cost)}"
     numbers = (
         findings.match_rate_details(overall(contents.fit.estimates)),
         (
@@ -116,8 +121,7 @@ def _three_numbers(contents: ReportContents) -> str:
         ),
         (
             short(contents.fit.logged_pieces),
-            f"pieces of advice per episode today; the plan sends {short(plan.plan.advice_count)} "
-            f"(limit: {limit})",
+            f"{today}; the plan sends {sends} (limit: {limit})",
         ),
     )
     cells = (f"<div><b>{n}</b><span>{escape(text)}</span></div>" for n, text in numbers)
@@ -132,24 +136,34 @@ def _advice(contents: ReportContents, put: PutChart) -> Iterator[str]:
         return
     first = entries[0]
     yield f"<h2>Advice pays most in “{escape(first.state)}”: advise “{escape(first.advice)}”</h2>"
+    has_costs = contents.plan.has_costs
+    criticality = "the largest cost of a piece of advice at which it is still worth sending"
+    if has_costs:
+        criticality = "the largest penalty per unit of cost at which advice is still worth sending"
     yield (
-        "<p>Criticality is the largest cost of a piece of advice at which it is still worth "
-        "sending. Support is how often that advice was seen in that state.</p>"
+        f"<p>Criticality is {criticality}. Support is how often that advice was seen in that "
+        "state.</p>"
     )
     largest = max(entry.gain for entry in entries) or 1.0
     rows = "".join(
         f"<tr><td>{escape(state)}</td><td>{escape(advice)}</td><td>{escape(steps)}</td>"
+        f"{_number_cells(cost) if has_costs else ''}"
         f"<td class='number'>{short(gain)} {_bar(gain / largest)}</td>"
-        f"<td class='number'>{short(lift)}</td><td class='number'>{short(critical)}</td>"
+        f"{_number_cells(lift, critical)}"
         f"<td class='number'>{support:,}</td></tr>"
-        for state, advice, steps, gain, lift, critical, support in entries[:MOST_ROWS]
+        for state, advice, steps, gain, lift, critical, support, cost in entries[:MOST_ROWS]
     )
-    names = ("in state", "advise", "at steps", "gain", "lift", "criticality", "support")
-    yield table(table_head(*names, text=3), rows)
+    names = ("gain", "lift", "criticality", "support")
+    costs = ("cost",) if has_costs else ()
+    yield table(table_head("in state", "advise", "at steps", *costs, *names, text=3), rows)
     if len(entries) > MOST_ROWS:
         more = f"… and {len(entries) - MOST_ROWS:,} more"
         yield f"<p>{more}; <code>counsel plan</code> writes all.</p>"
     yield put(criticality_chart(contents))
+
+
+def _number_cells(*numbers: float) -> str:
+    return "".join(f"<td class='number'>{short(number)}</td>" for number in numbers)
 
 
 def _bar(share: float) -> str:
@@ -159,8 +173,9 @@ def _bar(share: float) -> str:
 def _frontier(contents: ReportContents, put: PutChart) -> Iterator[str]:
     """Yield what every budget buys."""
     yield f"<h2>{escape(findings.frontier_finding(contents))}</h2>"
+    what = "that cost of advice" if contents.plan.has_costs else "that many pieces of advice"
     yield (
-        "<p>Every point of the line is the best plan for that many pieces of advice; the band is "
+        f"<p>Every point of the line is the best plan for {what}; the band is "
         "its 95 % interval. The diamond is the log itself, which was measured, not planned.</p>"
     )
     yield put(frontier_chart(contents))

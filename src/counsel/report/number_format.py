@@ -27,13 +27,16 @@ def count_of(number: float, noun: str, plural: str | None = None) -> str:
     return f"{number:,.0f} {noun if number == 1 else plural or noun + 's'}"
 
 
-def pieces_of_advice(count: float) -> str:
-    """Return a number of pieces of advice: 1 piece of advice, 1.5 pieces of advice."""
+def pieces_of_advice(count: float, cost: float | None = None) -> str:
+    """Return a number of pieces of advice: 1 piece of advice, 1.5 pieces of advice that cost 3."""
     text = short(count)
-    return f"{text} piece{'' if text == '1' else 's'} of advice"
+    pieces, costs = ("piece", "costs") if text == "1" else ("pieces", "cost")
+    return f"{text} {pieces} of advice" + ("" if cost is None else f" that {costs} {short(cost)}")
 
 
-def pieces_per_episode(count: float, verb: str = "", limit: str = "") -> str:
+def pieces_per_episode(
+    count: float, verb: str = "", limit: str = "", *, cost: float | None = None
+) -> str:
     """Return the beginning of a sentence: 1 piece of advice per episode keeps …."""
-    text = f"{pieces_of_advice(count)} per episode{limit}"
+    text = f"{pieces_of_advice(count, cost)} per episode{limit}"
     return f"{text} {verb}{'s' if short(count) == '1' else ''}" if verb else text

@@ -245,7 +245,7 @@ class EpisodeSummary:
 
     def __init__(self, problem: AdviceProblem) -> None:
         self.problem = problem
-        self.reward, self.pieces = RunningMean(), RunningMean()
+        self.reward, self.pieces, self.cost = RunningMean(), RunningMean(), RunningMean()
         self.decisions = self.ended = 0
         self.given_a = np.zeros(problem.n_actions, dtype=np.int64)
         self.matched_a = np.zeros(problem.n_actions, dtype=np.int64)
@@ -255,6 +255,7 @@ class EpisodeSummary:
         A = self.problem.n_actions
         self.reward.add(batch.rewards)
         self.pieces.add(batch.pieces.astype(np.float64))
+        self.cost.add(batch.costs(self.problem))
         self.decisions += batch.state.size
         self.ended += int(batch.terminated.sum())
         self.given_a += np.bincount(batch.advice, minlength=A + 1)[:A]

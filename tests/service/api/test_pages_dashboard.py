@@ -310,6 +310,16 @@ SENTENCES = [
     ),
     ("limitBrings({pieces:[0,1],value:[2,2],marks:[]})", "Advice cannot add anything here"),
     (
+        "budgetUse({per_episode:2.1,low:1.9,high:2.3,budget:4,unit:'cost'})",
+        "A cost of 2.1 per episode [1.9, 2.3]: within the budget of 4",
+    ),
+    (
+        "limitBrings({pieces:[0,3],value:[1,2],unit:'cost',marks:["
+        "{name:'chosen',pieces:3,value:2},{name:'now',pieces:1.5,value:1.4}]})",
+        "A cost of 3 per episode can bring 100 % of what advice adds; now a cost of 1.5 brings a "
+        "reward of 1.4",
+    ),
+    (
         "recentAdvice([{advice:'a',shown:false},{advice:null,shown:true}])",
         "Of the last 2 decisions, 0 came with advice, 1 not shown",
     ),

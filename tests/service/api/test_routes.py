@@ -321,6 +321,40 @@ def test_an_uploaded_model_advises(client, keys, a_model):
     assert refused.status_code == 400
 
 
+def test_an_uploaded_model_with_costs_says_what_advice_costs(client, keys, tmp_path):
+    ward = counsel.make("ward")
+    costs = counsel.AdviceProblem(ward.mdp, ward.human, cost=[1.0, 2.0, 3.0])
+    counsel.save(costs, tmp_path / "ward.npz")
+    content, admin = (tmp_path / "ward.npz").read_bytes(), bearing(keys["admin"])
+    source = client.post("/v1/models", content=content, headers=admin).json()["id"]
+    spent, reasons = 0, []
+    adviser = an_adviser(client, keys, source=source, budget=4, hard=True, knows_habit=True)
+    episode = an_episode(client, keys, adviser)
+    for step in range(6):
+        answer = client.post(
+            f"/v1/episodes/{episode}/advice",
+            json={"step": step, "state": "deteriorating"},
+            headers=bearing(keys["advise"]),
+        ).json()
+        reason = answer["reason"]
+        assert reason["spent"] == spent
+        if answer["advice"] is not None:
+            assert reason.get("cost", 1) == {"assess": 2, "call doctor": 3}.get(answer["advice"], 1)
+            spent += reason.get("cost", 1)
+            assert reason["left"] == 4 - spent
+        reasons.append(reason)
+    assert 0 < spent <= 4
+    assert any("cost" in reason for reason in reasons)
+    summary = client.get(f"/v1/advisers/{adviser['id']}/summary", headers=admin).json()
+    assert summary["spending"]["per_episode"] == spent
+    assert summary["spending"]["unit"] == "cost"
+    told = [row["reason"] for row in summary["recent"] if row["episode"] == episode][::-1]
+    assert [reason.get("cost") for reason in told] == [reason.get("cost") for reason in reasons]
+    other = an_adviser(client, keys, source="ward")
+    plain = client.get(f"/v1/advisers/{other['id']}/summary", headers=admin).json()
+    assert "unit" not in plain["spending"]
+
+
 def test_files_that_are_no_models_are_refused(client, keys, a_model):
     whole = a_model
     bomb = io.BytesIO()

@@ -219,6 +219,8 @@ def _kind(decision: Decision) -> str:
 def _advice_out(decision: Decision, live: LiveAdviser) -> dict[str, Any]:
     advice = live.action_name(decision.advice)
     reason = {name: decision.reason.get(name) for name in REASON_FIELDS}
+    if reason["cost"] is None:
+        del reason["cost"]
     reason["considered"] = live.action_name(reason["considered"])
     return {
         "id": decision.id,

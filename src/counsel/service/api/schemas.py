@@ -16,6 +16,9 @@ PlayerName = Annotated[str, Field(min_length=1, max_length=100, pattern=NO_NUL)]
 Pieces = Annotated[int, Field(ge=0, le=100)]
 Cost = Annotated[float, Field(ge=0.0)]
 Number = float | None
+Unit = Literal["pieces", "cost"]
+
+UNIT = "``cost`` if some advice costs more or less than 1; missing otherwise."
 
 
 class Request(BaseModel):
@@ -81,9 +84,16 @@ class ReasonNumbers(BaseModel):
     gain: Number = Field(None, description="Lift times advantage.")
     criticality: Number = Field(None, description="The largest penalty at which advice pays here.")
     price: Number = Field(None, description="What a piece of advice is worth elsewhere.")
+    cost: Number = Field(
+        None,
+        description="What the considered advice costs; missing if that is 1. The price of a piece "
+        "is that of its whole cost.",
+    )
     drawn: Number = Field(None, description="The number that was drawn, where chance decided.")
-    spent: int | None = Field(None, description="Pieces spent in the episode before this decision.")
-    left: int | None = Field(None, description="Pieces of a hard budget left after it.")
+    spent: int | float | None = Field(
+        None, description="Pieces spent in the episode before this decision, counted by their cost."
+    )
+    left: int | None = Field(None, description="What is left of a hard budget after it.")
 
 
 class Reason(ReasonNumbers):
@@ -219,13 +229,14 @@ class Worth(Interval):
 
 
 class Spending(Interval):
-    """Pieces of advice per episode; null without episodes."""
+    """Pieces of advice per episode, each counted by its cost; null without episodes."""
 
     per_episode: Number = Field(description="Pieces per episode charged to the budget.")
     budget: Number = Field(description="The budget per episode, if any.")
     hard: bool = Field(description="Whether no episode may exceed the budget.")
     must_say: Number = Field(description="Must-say pieces per episode, which are not charged.")
     episodes: int = Field(description="Episodes behind these numbers: live, and not kept silent.")
+    unit: Unit = Field("pieces", description=UNIT)
 
 
 class TimeBin(MatchShare):
@@ -282,11 +293,15 @@ class FrontierMark(BaseModel):
 
 
 class Frontier(BaseModel):
-    """The best expected reward per episode for each number of pieces, as believed."""
+    """The best expected reward per episode for each number of pieces, as believed.
+
+    Pieces are counted by their cost.
+    """
 
     pieces: list[float] = Field(description="Pieces per episode; empty in large problems.")
     value: list[float] = Field(description="The reward per episode for each of them.")
     marks: list[FrontierMark] = Field(description="Points to compare.")
+    unit: Unit = Field("pieces", description=UNIT)
 
 
 class RecordedReason(ReasonNumbers):

@@ -13,6 +13,7 @@ from counsel.model.problem import AdviceProblem
 from counsel.planning.gains import gains_at, nearest_advice
 from counsel.service.core.episode import Episode
 from counsel.service.core.explained_plan import ExplainedPlan
+from counsel.service.db.queries import Amount
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +57,8 @@ def index_of_advice(advice: int | None, problem: AdviceProblem) -> int:
     return problem.defer if advice is None else advice
 
 
-def decide(request: DecisionRequest, spent: int) -> Decision:
-    """Decide on one step, given the pieces spent in the episode before."""
+def decide(request: DecisionRequest, spent: Amount) -> Decision:
+    """Decide on one step, given the cost of the advice in the episode before."""
     episode, person_plan = request.episode, request.person_plan
     settings, cell = episode.live.settings, (request.step, request.state)
     id_ = episode.decision_id(request.step)
@@ -66,24 +67,25 @@ def decide(request: DecisionRequest, spent: int) -> Decision:
             id_, None, shown=False, probability=1.0, reason={"why": "the adviser is off"}
         )
     is_live, limit = settings.mode == "live", episode.limit
-    left = None if not limit.hard or limit.budget is None else int(limit.budget) - spent
+    left = None if not limit.hard or limit.budget is None else int(limit.budget) - int(spent)
     account = {"spent": spent} if left is None else {"spent": spent, "left": left}
     must = episode.live.population.must_say.get(request.state)
     if must is not None:
-        reason = account | _must_say_reason(person_plan, cell, must)
+        reason = account | _must_say_reason(person_plan, cell, must) | _cost(request, must)
         return Decision(id_, must, is_live, 1.0, reason, must=True)
     defer = episode.live.mdp.defer
     chances = {defer: 1.0}
     if left is None or left > 0:
         policy = person_plan.plan.policy
-        chances = policy.at(request.step, request.state, policy.left_after(spent))
+        chances = policy.at(request.step, request.state, policy.left_after(int(spent)))
     index, probability = _pick(chances, request.draw)
     advice = None if index == defer else index
     reason = account | _reason(person_plan, cell, advice, limit, left)
+    reason |= _cost(request, reason["considered"])
     if probability < 1.0:
         reason["drawn"] = request.draw
     if left is not None:
-        reason["left"] = left - (advice is not None)
+        reason["left"] = left - episode.live.cost_of(*cell, advice)
         if left <= 0:
             reason["why"] = "the budget is spent" if limit.budget else "there is no budget"
     if episode.held_out:
@@ -101,6 +103,12 @@ def _pick(chances: dict[int, float], draw: float) -> tuple[int, float]:
         if draw < 0.0:
             break
     return picked
+
+
+def _cost(request: DecisionRequest, advice: int) -> dict[str, Amount]:
+    """Return what the considered advice costs, unless that is 1."""
+    cost = request.episode.live.cost_of(request.step, request.state, advice)
+    return {} if cost == 1 else {"cost": cost}
 
 
 def _must_say_reason(
@@ -141,16 +149,25 @@ def _reason(
     considered = advice
     if advice is None:
         considered = nearest_advice(gain, price, np.ones(gain.size, dtype=np.bool_))
+    cost = person_plan.problem.cost[cell]
+    if advice is None and left is not None and left > 0 and gain[considered] <= 0.0:
+        dear = np.where(cost > left, gain, 0.0)  # advice that helps but costs more than is left
+        considered = int(dear.argmax()) if dear.max() > 0.0 else considered
+    piece = "a piece" if cost[considered] == 1.0 else "its cost"
     has_penalty = limit.penalty is not None
     if limit.always:
         why = "this adviser always speaks"
     elif advice is not None:
-        price_of = "it costs" if has_penalty else "a piece is worth elsewhere"
+        price_of = "it costs" if has_penalty else f"{piece} is worth elsewhere"
         why = f"what it gains exceeds what {price_of}"
     elif gain[considered] <= 0.0:
         why = "no advice helps here"
     elif has_penalty:
         why = "advice costs more here than it gains"
+    elif left is not None and 0 < left < cost[considered]:
+        why = "it costs more than is left of the budget"
+    elif cost[considered] != 1.0:
+        why = "its cost is worth more elsewhere"
     else:
         why = "a piece of advice is worth more elsewhere"
     criticality = person_plan.criticality

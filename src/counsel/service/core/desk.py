@@ -5,7 +5,7 @@ this service and others on the same database write; a desk that is opened again 
 the last snapshot on and knows the same.
 
 A decision belongs to one step of one episode. Asked again for the same step, the desk gives the
-same answer. Decisions are made under the database's lock with the pieces spent in view, so a hard
+same answer. Decisions are made under the database's lock with the cost so far in view, so a hard
 budget is never exceeded, whichever service is asked. An expected budget is paced (``pacing.py``).
 """
 
@@ -358,10 +358,10 @@ class Desk:
         live, limit, count = self._live[key.adviser], key.limit, 0
         if limit.is_paced and limit.budget is not None and limit == live.settings.limit:
             with self.engine.connect() as connection:
-                count, pieces = queries.paced_counts(connection, key.adviser)
+                count, spent = queries.paced_counts(connection, key.adviser)
             last = self.plans.last(key)
-            aim = paced_budget(limit.budget, count, pieces, None if last is None else last.episodes)
-            limit = replace(limit, budget=min(aim, float(live.mdp.horizon)))
+            aim = paced_budget(limit.budget, count, spent, None if last is None else last.episodes)
+            limit = replace(limit, budget=min(aim, live.most_cost))
         plan = live.population.plan(key.person, limit, self._planning_rng)
         return explain_plan(live.population, plan, count)
 

@@ -1,11 +1,14 @@
 """An adviser in use: its settings, its problem, and the labels of states and actions."""
 
+import numpy as np
+
 from counsel.errors import CounselError
 from counsel.estimate.people_counts import PeopleCounts
 from counsel.learning.population import Population
 from counsel.model.mdp import MDP
 from counsel.model.problem import AdviceProblem
 from counsel.service.core.settings import AdviserSettings
+from counsel.service.db.queries import Amount, amount
 
 
 class LiveAdviser:
@@ -13,6 +16,7 @@ class LiveAdviser:
 
     ``state_names`` and ``action_names`` are labels by index, ``states`` and ``actions`` indices by
     label, and ``paced_episodes`` the episodes charged to the expected budget as far as known here.
+    ``cost`` [h, s, a] is what a piece of advice costs; ``has_costs`` unless every piece costs 1.
     """
 
     def __init__(
@@ -23,6 +27,18 @@ class LiveAdviser:
         self.state_names, self.action_names = _labels(self.mdp)
         self.states, self.actions = _indices(self.state_names), _indices(self.action_names)
         self.paced_episodes = 0
+        shape = (self.mdp.horizon, self.mdp.n_states, self.mdp.n_actions)
+        self.cost = np.broadcast_to(population.setting.cost, shape)
+        self.has_costs = bool((population.setting.cost != 1.0).any())
+
+    @property
+    def most_cost(self) -> float:
+        """The most that the advice of an episode can cost."""
+        return self.mdp.horizon * float(self.population.setting.cost.max())
+
+    def cost_of(self, step: int, state: int, advice: int | None) -> Amount:
+        """Return what a piece of advice costs; silence costs nothing."""
+        return 0 if advice is None else amount(self.cost[step, state, advice])
 
     def action_name(self, action: int | None) -> str | None:
         """Return the label of an action; None, which is silence or not reported, has none."""

@@ -38,8 +38,9 @@ ENOUGH = 5
 
 Z = 1.96
 
-HISTORY = ("held_out", "live", "started", "decisions", "shown", "must", "seen", "matched", "reward")
-"""The columns of the history, one row per episode."""
+COUNTS = ("decisions", "shown", "must", "seen", "matched")
+HISTORY = ("number", "held_out", "live", "started", *COUNTS, "reward", "cost", "must_cost")
+"""The columns of the history, one row per episode; the last two are of advice that was shown."""
 
 
 def summarise(desk: Desk, tenant: int, adviser: str) -> dict[str, Any]:
@@ -47,7 +48,7 @@ def summarise(desk: Desk, tenant: int, adviser: str) -> dict[str, Any]:
     live = desk.live(tenant, adviser)
     person_plan = desk.plans.of(PlanKey(adviser, NOBODY, live.settings.limit))
     with desk.engine.connect() as connection:
-        history = _history(connection, adviser)
+        history = _history(connection, live)
         recent = _recent(connection, live)
         totals = _totals(connection, adviser)
     _, everybody = live.population.counts_of(NOBODY)
@@ -91,9 +92,9 @@ def _last(adviser: str) -> sa.Subquery:
     return mine.order_by(episodes.c.number.desc()).limit(LAST).subquery()
 
 
-def _history(connection: sa.Connection, adviser: str) -> NDArray[Any]:
+def _history(connection: sa.Connection, live: LiveAdviser) -> NDArray[Any]:
     """Return the last episodes, oldest first, as an array with one row per episode."""
-    last = _last(adviser)
+    last = _last(live.id)
     has_advice = decisions.c.shown & decisions.c.advice.is_not(None)
     is_seen = has_advice & outcomes.c.seen
 
@@ -102,6 +103,7 @@ def _history(connection: sa.Connection, adviser: str) -> NDArray[Any]:
 
     query = (
         sa.select(
+            last.c.number,
             last.c.held_out,
             sa.case((last.c.mode == "live", 1), else_=0),
             last.c.started,
@@ -119,10 +121,31 @@ def _history(connection: sa.Connection, adviser: str) -> NDArray[Any]:
         .order_by(last.c.number)
     )
     rows = [
-        tuple(np.nan if value is None else float(value) for value in row)
+        (*(np.nan if value is None else float(value) for value in row), 0.0, 0.0)
         for row in connection.execute(query)
     ]
-    return np.array(rows, dtype=[(name, np.float64) for name in HISTORY])
+    history = np.array(rows, dtype=[(name, np.float64) for name in HISTORY])
+    history["cost"], history["must_cost"] = history["shown"], history["must"]
+    if live.has_costs:
+        _add_costs(connection, live, history)
+    return history
+
+
+def _add_costs(connection: sa.Connection, live: LiveAdviser, history: NDArray[Any]) -> None:
+    """Replace the pieces of each episode by their cost."""
+    last = _last(live.id)
+    cell = (decisions.c.step, decisions.c.state, decisions.c.advice)
+    query = (
+        sa.select(last.c.number, decisions.c.must, *cell)
+        .join(decisions, decisions.c.episode == last.c.number)
+        .where(decisions.c.shown & decisions.c.advice.is_not(None))
+    )
+    place = {int(number): i for i, number in enumerate(history["number"])}
+    costs = np.zeros((2, history.size))
+    for number, must, step, state, advice in connection.execute(query):
+        if number in place:
+            costs[int(must), place[number]] += live.cost[step, state, advice]
+    history["cost"], history["must_cost"] = costs
 
 
 def _share(matched: int, pieces: int) -> dict[str, Any]:
@@ -163,8 +186,8 @@ def _worth(history: NDArray[Any], person_plan: ExplainedPlan) -> dict[str, Any]:
 
 def _spending(history: NDArray[Any], live: LiveAdviser) -> dict[str, Any]:
     advised = _advised(history)
-    mean, error = _mean(advised["shown"])
-    must, _ = _mean(advised["must"])
+    mean, error = _mean(advised["cost"])
+    must, _ = _mean(advised["must_cost"])
     low = high = None
     if mean is not None and error is not None:
         low, high = max(mean - Z * error, 0.0), mean + Z * error
@@ -176,7 +199,13 @@ def _spending(history: NDArray[Any], live: LiveAdviser) -> dict[str, Any]:
         "hard": live.settings.hard,
         "must_say": must,
         "episodes": int(advised.size),
+        **_unit(live),
     }
+
+
+def _unit(live: LiveAdviser) -> dict[str, str]:
+    """Return the unit of budgets and spending, unless that is pieces."""
+    return {"unit": "cost"} if live.has_costs else {}
 
 
 def _over_time(history: NDArray[Any]) -> list[dict[str, Any]]:
@@ -195,7 +224,7 @@ def _over_time(history: NDArray[Any]) -> list[dict[str, Any]]:
                 "seen": sums["seen"],
                 **_share(sums["matched"], sums["seen"]),
                 "episodes": int(group.size),
-                "per_episode": _mean(_advised(group)["shown"])[0],
+                "per_episode": _mean(_advised(group)["cost"])[0],
             }
         )
     return bins
@@ -217,7 +246,11 @@ def _where(
     live: LiveAdviser, person_plan: ExplainedPlan, support: NDArray[np.int64]
 ) -> list[dict[str, Any]]:
     """Return the cells in which advice gains most per episode."""
-    best = person_plan.gain.argmax(axis=2)
+    net = person_plan.gain
+    if live.has_costs:
+        price = [person_plan.plan.price_at(step) for step in range(live.mdp.horizon)]
+        net = net - np.nan_to_num(price, posinf=0.0)[:, None, None] * live.cost
+    best = net.argmax(axis=2)
     gain = np.take_along_axis(person_plan.gain, best[..., None], axis=2)[..., 0]
     occupancy = evaluate(person_plan.problem, person_plan.plan.policy).occupancy
     order = np.argsort(-(occupancy * gain).reshape(-1), kind="stable")[:MOST]
@@ -249,24 +282,25 @@ def _frontier(
         {"name": name, "pieces": float(count), "value": float(value)}
         for name, value, count in (
             ("never", value_alone(problem), 0.0),
-            ("always", always.value, always.advice_count),
-            ("chosen", chosen.value, chosen.advice_count),
+            ("always", always.value, always.advice_cost),
+            ("chosen", chosen.value, chosen.advice_cost),
         )
     ]
     known = _advised(history)
     known = known[~np.isnan(known["reward"])]
     value, error = _mean(known["reward"])
     if value is not None:
-        now = {"name": "now", "pieces": float(known["shown"].mean()), "value": value}
+        now = {"name": "now", "pieces": float(known["cost"].mean()), "value": value}
         if error is not None:
             now |= {"low": value - Z * error, "high": value + Z * error}
         marks.append(now)
     is_small = problem.horizon * problem.n_states <= RANKED
     vertices = frontier(problem).vertices if is_small else ()
     return {
-        "pieces": [vertex.advice_count for vertex in vertices],
+        "pieces": [vertex.advice_cost for vertex in vertices],
         "value": [vertex.value for vertex in vertices],
         "marks": marks,
+        **_unit(live),
     }
 
 

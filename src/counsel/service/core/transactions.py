@@ -42,7 +42,8 @@ def decide_all(
     cells = [(request.episode.number, request.step) for request in requests]
     recorded = queries.decisions_at(connection, cells)
     accounts = queries.episode_accounts(connection, (number for number, _ in cells))
-    rows, spent, paced = list[dict[str, Any]](), dict[int, int](), dict[str, int]()
+    rows = list[dict[str, Any]]()
+    spent, paced = dict[int, queries.Amount](), dict[str, queries.Amount]()
     answers = list[Decision | Exception]()
     new = dict[queries.Cell, tuple[Decision, int]]()
     for request, cell in zip(requests, cells, strict=True):
@@ -64,11 +65,12 @@ def decide_all(
             answers.append(decision)
             rows.append(to_row(request, decision))
             if decision.advice is not None and not decision.must:
-                spent[episode.number] = spent.get(episode.number, 0) + 1
+                cost = episode.live.cost_of(request.step, request.state, decision.advice)
+                spent[episode.number] = spent.get(episode.number, 0) + cost
                 if decision.shown and episode.is_paced:
-                    paced[episode.live.id] = paced.get(episode.live.id, 0) + 1
+                    paced[episode.live.id] = paced.get(episode.live.id, 0) + cost
     queries.add_decisions(connection, rows, spent)
-    queries.add_paced_pieces(connection, paced)
+    queries.add_paced_cost(connection, paced)
     return answers
 
 

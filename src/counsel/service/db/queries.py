@@ -21,10 +21,14 @@ SAME_STEP = (decisions.c.episode == outcomes.c.episode) & (decisions.c.step == o
 """Joins an outcome to its decision."""
 
 
-class Account(NamedTuple):
-    """The pieces spent in an episode, and whether it has ended."""
+Amount = int | float
+"""A cost of advice: an int if it is whole, as it is if every piece costs 1."""
 
-    spent: int
+
+class Account(NamedTuple):
+    """The cost of the advice in an episode, and whether it has ended."""
+
+    spent: Amount
     ended: bool
 
 
@@ -48,7 +52,7 @@ _PERSON = sa.select(people.c.id).where(
 _PACED = sa.select(advisers.c.paced_episodes, advisers.c.paced_pieces).where(
     advisers.c.id == sa.bindparam("adviser")
 )
-_ADD_PACED_PIECES = (
+_ADD_PACED_COST = (
     sa.update(advisers)
     .where(advisers.c.id == sa.bindparam("which"))
     .values(paced_pieces=advisers.c.paced_pieces + sa.bindparam("more"))
@@ -83,7 +87,7 @@ def person_number(connection: sa.Connection, tenant: int, name: str) -> int | No
 def episode_accounts(connection: sa.Connection, numbers: Iterable[int]) -> dict[int, Account]:
     """Return the accounts of episodes, without those that do not exist."""
     return {
-        number: Account(spent, ended is not None)
+        number: Account(amount(spent), ended is not None)
         for number, spent, ended in connection.execute(_ACCOUNTS, {"numbers": list(set(numbers))})
     }
 
@@ -108,19 +112,19 @@ def _bounds(cells: Collection[Cell]) -> dict[str, list[int]]:
 
 
 def add_decisions(
-    connection: sa.Connection, rows: list[dict[str, Any]], spent: dict[int, int]
+    connection: sa.Connection, rows: list[dict[str, Any]], spent: Mapping[int, Amount]
 ) -> None:
-    """Add decisions, and the pieces they spend to the account of each episode."""
+    """Add decisions, and the cost of their advice to the account of each episode."""
     if rows:
         connection.execute(_ADD_DECISIONS, rows)
     if spent:
         _add(connection, _SPEND, spent)
 
 
-def paced_counts(connection: sa.Connection, adviser: str) -> tuple[int, int]:
-    """Return the episodes charged to an adviser's expected budget, and the pieces in them."""
-    counted, pieces = connection.execute(_PACED, {"adviser": adviser}).one()
-    return counted, pieces
+def paced_counts(connection: sa.Connection, adviser: str) -> tuple[int, Amount]:
+    """Return the episodes charged to an adviser's expected budget, and the cost of their advice."""
+    counted, cost = connection.execute(_PACED, {"adviser": adviser}).one()
+    return counted, amount(cost)
 
 
 def add_paced_episode(connection: sa.Connection, adviser: str) -> None:
@@ -129,13 +133,18 @@ def add_paced_episode(connection: sa.Connection, adviser: str) -> None:
     connection.execute(change.values(paced_episodes=advisers.c.paced_episodes + 1))
 
 
-def add_paced_pieces(connection: sa.Connection, pieces: dict[str, int]) -> None:
-    """Charge pieces to the expected budget of each adviser."""
-    if pieces:
-        _add(connection, _ADD_PACED_PIECES, pieces)
+def add_paced_cost(connection: sa.Connection, costs: Mapping[str, Amount]) -> None:
+    """Charge costs to the expected budget of each adviser."""
+    if costs:
+        _add(connection, _ADD_PACED_COST, costs)
 
 
-def _add(connection: sa.Connection, change: sa.Update, amounts: Mapping[Any, int]) -> None:
+def amount(cost: float) -> Amount:
+    """Return a cost as an int if it is whole."""
+    return int(cost) if float(cost).is_integer() else float(cost)
+
+
+def _add(connection: sa.Connection, change: sa.Update, amounts: Mapping[Any, Amount]) -> None:
     rows = [{"which": which, "more": more} for which, more in amounts.items()]
     connection.execute(change, rows)
 

@@ -3,7 +3,8 @@
 Everything belongs to a *tenant*, and a key gives access to one tenant only. ``decisions`` and
 ``outcomes`` are the log: rows are added and never changed, and what an adviser has learnt is a
 function of them alone. ``seq`` rises in the order in which rows become durable and is never used
-twice, so a reader who has read up to a number has missed nothing. Silence is NULL.
+twice, so a reader who has read up to a number has missed nothing. Silence is NULL. What was spent
+is a cost, which need not be whole: SQLite stores fractions in a column of integers, too.
 
 When a person is deleted, all their rows are; ``erasures`` has their number, so that every service
 forgets what it has learnt of them. ``snapshots`` only save time and may be deleted.
@@ -73,9 +74,9 @@ advisers = _table(
     _parent("tenant", "tenants.id", index=True),
     _needed("name", sa.String(200)),
     _needed("settings", sa.Text),
-    # Episodes charged to an expected budget, and the pieces of advice given in them.
+    # Episodes charged to an expected budget, and the cost of the advice given in them.
     _needed("paced_episodes", sa.BigInteger, default=0),
-    _needed("paced_pieces", sa.BigInteger, default=0),
+    _needed("paced_pieces", sa.Float().with_variant(sa.BigInteger, "sqlite"), default=0),
     _needed("created", sa.Float),
 )
 
@@ -108,7 +109,8 @@ episodes = _table(
     _needed("mode", sa.String(10)),
     # What advice may cost in this episode, where that differs from the adviser's limit.
     sa.Column("limit", sa.Text),
-    _needed("spent", sa.Integer),
+    # The cost of the advice so far: the number of pieces if every piece costs 1.
+    _needed("spent", sa.Float().with_variant(sa.Integer, "sqlite")),
     _needed("started", sa.Float),
     sa.Column("ended", sa.Float),
     sa.Column("terminated", sa.Boolean),

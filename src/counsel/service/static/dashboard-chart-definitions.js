@@ -55,17 +55,18 @@ const budget = {
   headline: ({ spending }) => sentences.budgetUse(spending),
   draw: ({ over_time: bins, spending }) => (width) => {
     const limit = spending.budget === null ? null : { value: spending.budget, name: `budget ${short(spending.budget)}` };
-    return columns({ bins: bins.map(budgetBin), format: short, limit, least: 0.1 }, width);
+    return columns({ bins: bins.map((bin, i) => budgetBin(bin, i, spending.unit)), format: short, limit, least: 0.1 }, width);
   },
   table: ({ over_time: bins, spending }) => ({
-    head: ["from", "to", "episodes", "pieces per episode", "budget"],
+    head: ["from", "to", "episodes", `${spending.unit ?? "pieces"} per episode`, "budget"],
     rows: bins.map((bin) => [...times(bin), bin.episodes, bin.per_episode, spending.budget]),
   }),
 };
 
-function budgetBin(bin, i) {
+function budgetBin(bin, i, unit) {
   const value = bin.episodes ? bin.per_episode : null;
-  return { ...markOf(bin, i), value, body: `${short(value)} pieces per episode in ${many(bin.episodes, "episode")}` };
+  const amount = unit === "cost" ? sentences.perEpisode(value, unit) : `${short(value)} pieces per episode`;
+  return { ...markOf(bin, i), value, body: `${amount} in ${many(bin.episodes, "episode")}` };
 }
 
 /** A figure with one whisker for each row of the summary that has pieces. */
@@ -133,15 +134,17 @@ export const FRONTIER = {
   isEmpty: ({ frontier: data }) => !data?.marks.length,
   headline: ({ frontier: data }) => sentences.limitBrings(data),
   draw: ({ frontier: data }) => (width) => frontier({ ...frontierPoints(data), format: short }, width),
-  table: ({ frontier: { pieces, value, marks } }) => ({
-    head: ["name", "pieces per episode", "reward per episode"],
+  table: ({ frontier: { pieces, value, marks, unit } }) => ({
+    head: ["name", `${unit ?? "pieces"} per episode`, "reward per episode"],
     rows: [...pieces.map((count, i) => ["frontier", count, value[i]]), ...marks.map((mark) => [mark.name, mark.pieces, mark.value])],
   }),
 };
 
-function frontierPoints({ pieces, value, marks }) {
-  const body = (count, worth) => `${short(count)} pieces per episode, reward ${short(worth)}`;
+function frontierPoints({ pieces, value, marks, unit }) {
+  const amount = (count) => (unit === "cost" ? sentences.perEpisode(count, unit) : `${short(count)} pieces per episode`);
+  const body = (count, worth) => `${amount(count)}, reward ${short(worth)}`;
   return {
+    axis: `${unit === "cost" ? "cost" : "pieces"} of advice per episode`,
     points: pieces.map((count, i) => ({ key: i, pieces: count, value: value[i], head: "frontier", body: body(count, value[i]) })),
     marks: marks.map((mark) => ({ ...mark, key: mark.name, head: mark.name, body: body(mark.pieces, mark.value) })),
   };

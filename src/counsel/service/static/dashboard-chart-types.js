@@ -135,7 +135,7 @@ const SHAPES = {
 };
 
 /** The reward of an episode against its pieces of advice, with named marks. */
-export function frontier({ points, marks: named, format }, width) {
+export function frontier({ points, marks: named, axis, format }, width) {
   const height = 300;
   const all = [...points, ...named];
   const rows = ticks(Math.min(...all.map((p) => p.low ?? p.value)), Math.max(...all.map((p) => p.high ?? p.value)), 4);
@@ -146,7 +146,7 @@ export function frontier({ points, marks: named, format }, width) {
     ...levels(rows, y, width, format),
     ...places.map((place) => text(format(place), x(place), height - 26, { anchor: "middle", kind: "scale" })),
     text("reward per episode", 4, 12, { kind: "scale" }),
-    text("pieces of advice per episode", width / 2, height - 8, { anchor: "middle", kind: "scale" }),
+    text(axis, width / 2, height - 8, { anchor: "middle", kind: "scale" }),
     path(points.map((p) => [x(p.pieces), y(p.value)]), "curve"),
   ];
   for (const { pieces, low, high } of named.filter((mark) => (mark.low ?? null) !== null)) {

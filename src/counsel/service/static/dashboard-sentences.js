@@ -88,9 +88,16 @@ function pays({ worth }) {
   };
 }
 
-function spends({ spending: { per_episode: rate, low, high, budget, must_say: must, episodes: behind }, episodes }) {
+/** "2 pieces per episode", or "a cost of 2 per episode" where some advice costs more or less than 1. */
+export function perEpisode(amount, unit) {
+  if (unit === "cost") return `a cost of ${short(amount)} per episode`;
+  return `${short(amount)} ${amount === 1 ? "piece" : "pieces"} per episode`;
+}
+
+function spends({ spending: { per_episode: rate, low, high, budget, must_say: must, episodes: behind, unit }, episodes }) {
   const limited = isKnown(budget);
-  const what = limited ? `pieces sent per episode, of ${short(budget)} in the budget` : "pieces sent per episode; there is no budget";
+  const sent = unit === "cost" ? "cost of the advice sent per episode" : "pieces sent per episode";
+  const what = limited ? `${sent}, of ${short(budget)} in the budget` : `${sent}; there is no budget`;
   if (!episodes || !isKnown(rate)) return { figure: "–", what, behind: "no episode yet" };
   const apart = must ? `; apart from ${short(must)} that must be said` : "";
   const most = Math.max(high ?? rate, budget ?? 0) || 1;
@@ -143,8 +150,9 @@ export function adviceRate(summary) {
 }
 
 /** The pieces sent against the budget. */
-export function budgetUse({ per_episode: sent, low, high, budget }) {
-  const pieces = `${short(sent)} ${sent === 1 ? "piece" : "pieces"} per episode${between(low, high)}`;
+export function budgetUse({ per_episode: sent, low, high, budget, unit }) {
+  const amount = `${perEpisode(sent, unit)}${between(low, high)}`;
+  const pieces = `${amount[0].toUpperCase()}${amount.slice(1)}`;
   if (!isKnown(budget)) return `${pieces}; there is no budget`;
   if (sent <= budget) return `${pieces}: within the budget of ${short(budget)}`;
   if (low <= budget) return `${pieces}: about the budget of ${short(budget)}`;
@@ -190,18 +198,18 @@ export function highestGain([first]) {
 }
 
 /** How much of what advice can add the chosen limit brings. */
-export function limitBrings({ value, marks }) {
+export function limitBrings({ value, marks, unit }) {
   const find = (name) => marks.find((mark) => mark.name === name);
   const never = find("never")?.value ?? value[0];
   const planned = marks.filter((mark) => mark.name !== "now");
   const all = Math.max(...value, ...planned.map((mark) => mark.value)) - never;
   if (!(all > 0)) return "Advice cannot add anything here";
   const portion = (mark) => percent((mark.value - never) / all);
-  const pieces = (mark) => `${short(mark.pieces)} ${mark.pieces === 1 ? "piece" : "pieces"} per episode`;
   const [chosen, now] = [find("chosen"), find("now")];
   if (!chosen) return `Advice can add up to ${short(all)} per episode`;
-  const today = now ? `; now ${short(now.pieces)} bring a reward of ${short(now.value)}` : "";
-  return `${pieces(chosen)} can bring ${portion(chosen)} of what advice adds${today}`;
+  const today = now ? `; now ${unit === "cost" ? `a cost of ${short(now.pieces)} brings` : `${short(now.pieces)} bring`} a reward of ${short(now.value)}` : "";
+  const amount = perEpisode(chosen.pieces, unit);
+  return `${amount[0].toUpperCase()}${amount.slice(1)} can bring ${portion(chosen)} of what advice adds${today}`;
 }
 
 export function recentAdvice(recent) {
@@ -218,7 +226,8 @@ export const reasonText = ({ why }) => (why ? `${why[0].toUpperCase()}${why.slic
 export function reasonNumbers(reason) {
   const rows = [
     ["considered", reason.considered ?? null], ["lift", share(reason.lift)], ["advantage", number(reason.advantage)],
-    ["gain", number(reason.gain)], ["criticality", number(reason.criticality)], ["price of a piece", number(reason.price)],
+    ["gain", number(reason.gain)], ["criticality", number(reason.criticality)], ["cost", number(reason.cost)],
+    ["price of a piece", number(reason.price)],
     ["spent before", number(reason.spent)], ["left", number(reason.left)],
   ];
   return rows.filter(([, text]) => text !== null);

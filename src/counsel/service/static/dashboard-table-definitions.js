@@ -51,12 +51,15 @@ export const RECENT = {
   },
   table: (rows) => ({
     head: ["at", "person", "episode", "step", "state", "advice", "shown", "must", "held_out", "action", "reward", "why", "considered", "lift", "advantage", "gain",
-      "criticality", "price", "spent", "left"],
+      "criticality", "price", "spent", "left", ...costColumn(rows)],
     rows: rows.map(({ at, person, episode, step, state, advice, shown, must, held_out: heldOut, action, reward, reason: why }) => [
       new Date(at * 1000).toISOString(), person, episode, step, state, advice, shown, must, heldOut, action, reward, why.why, why.considered, why.lift, why.advantage,
-      why.gain, why.criticality, why.price, why.spent, why.left]),
+      why.gain, why.criticality, why.price, why.spent, why.left, ...costColumn(rows).map(() => why.cost ?? 1)]),
   }),
 };
+
+/** The column of costs, where some advice costs more or less than 1. */
+const costColumn = (rows) => (rows.some(({ reason }) => "cost" in reason) ? ["cost"] : []);
 
 const stacked = (first, second) => element("div", {}, [first, element("span", { class: "soft below" }, [second])]);
 
