@@ -91,7 +91,10 @@ def real(name: str, value: object) -> float:
     """Return ``value`` as a float; it may be NaN or infinite."""
     if not isinstance(value, Real) or isinstance(value, bool):
         raise CounselError(f"{name} must be a number, not {brief(value)}")
-    return float(value)
+    try:
+        return float(value)
+    except OverflowError:
+        raise CounselError(f"{name} is {brief(value)}; it is too large") from None
 
 
 def positive(name: str, value: object, most: float = math.inf) -> float:

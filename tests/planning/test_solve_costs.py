@@ -198,6 +198,8 @@ def test_files_and_pickles_keep_costs(tmp_path):
         ([1.0, float("nan"), 1.0], r"cost\[a=1\] is nan; a cost must be a finite number"),
         ([1.0, 2.0], r"cost has shape \(2,\); expected a number, \[a\] = \(3,\)"),
         ("dear", "cost must be numbers"),
+        (True, "cost must be numbers, not bool"),
+        ([1.0, 1e-9, 2.0], "costs range from 1e-09 to 2; the largest may be at most 1e"),
     ],
 )
 def test_costs_that_are_none_are_named(cost, sentence):
@@ -213,6 +215,9 @@ def test_costs_that_are_none_are_named(cost, sentence):
         ([0.1] * 11 + [-1.0], r"penalty\[h=11\] is -1; it must be a finite number of at least 0"),
         ([0.1] * 11 + [float("nan")], r"penalty\[h=11\] is nan"),
         (float("inf"), "penalty is inf"),
+        ([True] * 12, "penalty must be numbers, not bool"),
+        ([[1.0], [1.0, 2.0]], "penalty is ragged"),
+        (10**400, "penalty is 1000000"),
     ],
 )
 def test_penalties_that_are_none_are_named(penalty, sentence):
@@ -234,3 +239,74 @@ def test_a_policy_may_not_spend_more_than_is_left():
     policy = counsel.solve(night, budget=1, hard=True).policy
     with pytest.raises(counsel.CounselError, match=r"advises what costs 2 at \[k=1, h="):
         counsel.evaluate(problem, policy)
+
+
+def small_problem(cost):
+    mdp = counsel.MDP([[0, 1], [0, 1]], [0.0, 1.0], horizon=3)
+    return counsel.AdviceProblem(mdp, counsel.Human([[0.9, 0.1]] * 2, 0.6), cost=cost)
+
+
+def test_a_policy_with_a_hard_budget_needs_whole_costs():
+    """With a cost of 2.5 the budget went down by 2 only, and was exceeded."""
+    advice = np.full((4, 3, 2), 2)
+    advice[3, 0], advice[1, 1] = 0, 1
+    policy = counsel.Policy(advice, n_actions=2)
+    with pytest.raises(counsel.CounselError, match=r"cost\[a=0\] is 2.5; under a hard budget"):
+        counsel.evaluate(small_problem([2.5, 1.0]), policy)
+    with pytest.raises(counsel.CounselError, match=r"cost\[a=0\] is 0.5; under a hard budget"):
+        counsel.Simulator(small_problem([0.5, 1.0])).play(
+            policy, episodes=1, rng=np.random.default_rng(0)
+        )
+
+
+def test_a_piece_that_the_rest_of_the_budget_cannot_pay_for_is_explained():
+    problem = small_problem(3.0)
+    plan = counsel.solve(problem, budget=5, hard=True)
+    sentence = str(counsel.explain(problem, plan, step=0, state=0, pieces_left=1))
+    assert "costs 3, and only 1 is left" in sentence
+    assert sentence.endswith("per unit of cost.")
+
+
+@pytest.mark.parametrize("penalty", [1e6, 1e9, 1e12])
+def test_a_large_penalty_leaves_the_value_its_digits(penalty):
+    problem = small_problem(1.0)
+    plan = counsel.solve(problem, penalty=penalty, required=[True, True])
+    assert plan.value == pytest.approx(counsel.evaluate(problem, plan.policy).value, abs=1e-12)
+
+
+@each("cost", [1.0, 0.1, 0.01])
+def test_the_grid_of_criticality_reaches_the_penalties_of_cheap_advice(cost):
+    problem = small_problem(cost)
+    exact, rough = counsel.criticality(problem), counsel.criticality(problem, max_kinks=0)
+    assert (rough.lower <= exact.lower + 1e-9).all()
+    assert (rough.upper >= exact.upper - 1e-9).all()
+    assert np.isfinite(rough.upper).all()
+
+
+def test_a_price_of_a_step_that_does_not_exist_is_an_error():
+    plan = counsel.solve(small_problem(1.0), penalty=[0.1, 0.5, 0.2])
+    assert [plan.price_at(step) for step in range(3)] == [0.1, 0.5, 0.2]
+    with pytest.raises(counsel.CounselError, match="step is 9; it runs from 0 to 2"):
+        plan.price_at(9)
+
+
+def test_a_plan_that_does_not_fit_into_memory_is_refused():
+    with pytest.raises(counsel.CounselError, match="a hard budget of 2000000000 takes a plan of"):
+        counsel.solve(small_problem([1.0, 1e8]), budget=2_000_000_000, hard=True)
+
+
+@pytest.mark.parametrize("name", ["hard", "allow_reverse"])
+def test_a_switch_that_is_neither_true_nor_false_is_an_error(name):
+    for value in ("no", float("nan"), np.array([True, False])):
+        with pytest.raises(counsel.CounselError, match=f"{name} is .*; give True or False"):
+            counsel.solve(small_problem(1.0), budget=2, **{name: value})
+
+
+def test_an_explanation_takes_a_problem_and_its_own_criticality():
+    problem, longer = small_problem(1.0), counsel.make("night-shift")
+    plan, other = counsel.solve(problem), counsel.criticality(longer)
+    for given, sentence in ((3, "expected a Criticality, not int"), (other, "is for 12 steps")):
+        with pytest.raises(counsel.CounselError, match=sentence):
+            counsel.explain(problem, plan, step=0, state=0, criticality=given)
+    with pytest.raises(counsel.CounselError, match="expected an AdviceProblem, not NoneType"):
+        counsel.explain(None, plan, step=0, state=0)

@@ -10,7 +10,6 @@ import counsel
 from counsel._arrays import Ints
 from counsel.cli.console import ROWS, finite, new_table, print_table
 from counsel.estimate.intervals import Z, wilson
-from counsel.model.advice_costs import every_piece_costs_1
 from counsel.model.problem import AdviceProblem
 from counsel.planning.evaluate import Evaluation
 from counsel.planning.explain import Explanation
@@ -38,7 +37,7 @@ NOTHING = 5e-7
 def print_plan(problem: AdviceProblem, plan: Plan, *, reverse_left_out: bool) -> None:
     """Print the value of a plan, and where and when it gives advice."""
     alone, outcome = value_alone(problem), counsel.evaluate(problem, plan.policy)
-    has_costs = not every_piece_costs_1(problem)
+    has_costs = not problem.has_unit_cost
     typer.echo(_headline(plan, alone, plan.advice_cost if has_costs else None))
     if len(plan.reverse):
         typer.echo(
@@ -128,7 +127,7 @@ def print_frontier(front: Frontier) -> None:
 
     if benefit <= 0.0:
         typer.echo(f"Advice never helps: the person alone earns {short(alone)} per episode.")
-    has_costs = not every_piece_costs_1(front.problem)
+    has_costs = not front.problem.has_unit_cost
     for budget in (1.0, 2.0, 3.0):
         if vertices[0].advice_cost <= budget < last.advice_cost:
             low, high = map(share, front.bounds(budget))
@@ -168,7 +167,7 @@ def frontier_record(front: Frontier) -> dict[str, Any]:
 
 def frontier_csv(front: Frontier) -> str:
     """Return the vertices as CSV."""
-    dropped = VERTEX.index("advice_cost") if every_piece_costs_1(front.problem) else len(VERTEX)
+    dropped = VERTEX.index("advice_cost") if front.problem.has_unit_cost else len(VERTEX)
     lines = [VERTEX, *(tuple(map(repr, numbers)) for numbers in _vertex_numbers(front))]
     return "".join(",".join(row[:dropped] + row[dropped + 1 :]) + "\n" for row in lines)
 
@@ -244,7 +243,7 @@ def worlds_record(catalogue: dict[str, World]) -> dict[str, Any]:
 
 def print_play_out(played: EpisodeSummary, exact: Evaluation) -> None:
     """Print the means of played episodes, beside their exact expectation."""
-    has_costs = not every_piece_costs_1(played.problem)
+    has_costs = not played.problem.has_unit_cost
     spent = (played.pieces.mean, *((played.cost.mean,) if has_costs else ()))
     typer.echo(
         f"{count_of(played.episodes, 'episode')}: {pieces_of_advice(*spent)} and a "

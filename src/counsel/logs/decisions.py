@@ -12,7 +12,6 @@ from counsel._arrays import Floats, Ints
 from counsel.logs.count import CUT, encode_labels, link_decisions
 from counsel.logs.fit import Fit
 from counsel.logs.read import Log, report_engine_errors
-from counsel.model.advice_costs import every_piece_costs_1
 from counsel.model.problem import AdviceProblem
 
 
@@ -79,7 +78,7 @@ def _load(log: Log, fit: Fit) -> Decisions:
             }
         )
     rows = {name: np.concatenate([batch[name] for batch in batches]) for name in batches[0]}
-    if not every_piece_costs_1(problem):
+    if not problem.has_unit_cost:
         rows["earlier"] = _earlier_cost(rows, problem)
     layer = np.where(tally.by_step, rows["place"], 0)
     expected = problem.mdp.reward[layer, rows["state"], rows["action"]]

@@ -18,7 +18,6 @@ import numpy as np
 
 from counsel._arrays import Bools, check_rng
 from counsel.logs.fit import Fit
-from counsel.model.advice_costs import every_piece_costs_1
 from counsel.planning.criticality import Criticality, criticality
 from counsel.planning.gains import gains
 from counsel.planning.plan import Plan
@@ -50,7 +49,7 @@ class LogPlan:
     @property
     def has_costs(self) -> bool:
         """Whether some advice costs more or less than 1."""
-        return not every_piece_costs_1(self.fit.problem)
+        return not self.fit.problem.has_unit_cost
 
     @property
     def advice_cost(self) -> float | None:

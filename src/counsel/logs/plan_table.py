@@ -12,7 +12,6 @@ from counsel._arrays import Floats
 from counsel._tables import Column, Table, arrow_table
 from counsel.logs.check import THIN
 from counsel.logs.plan import LogPlan
-from counsel.model.advice_costs import every_piece_costs_1
 from counsel.planning.gains import gains
 
 
@@ -104,7 +103,7 @@ def _tables(plan: LogPlan, left: int | None) -> Iterator[Table]:
     fit, problem, policy = plan.fit, plan.fit.problem, plan.plan.policy
     A = problem.n_actions
     advantage, gain = _gains(plan, left)
-    has_costs = not every_piece_costs_1(problem)
+    has_costs = not problem.has_unit_cost
     # How often each advice was seen [layer, s, b]; last, the number of decisions.
     seen, decisions = fit.estimates.given, fit.estimates.taken.sum(axis=2, keepdims=True)
     support = np.concatenate((seen, decisions), axis=2)

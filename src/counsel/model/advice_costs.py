@@ -7,7 +7,7 @@ import numpy as np
 from counsel._arrays import Floats, brief, not_negative
 from counsel.errors import CounselError
 from counsel.model.mdp import MDP
-from counsel.model.problem import AdviceProblem, given_cost
+from counsel.model.problem import AdviceProblem
 
 
 def advice_costs(costs: Mapping[str, float], labels: tuple[str, ...]) -> Floats:
@@ -34,8 +34,3 @@ def with_costs(problem: AdviceProblem, costs: Mapping[str, float]) -> AdviceProb
 
 def _labels(mdp: MDP) -> tuple[str, ...]:
     return mdp.action_labels or tuple(map(str, range(mdp.n_actions)))
-
-
-def every_piece_costs_1(problem: AdviceProblem) -> bool:
-    """Return whether the cost of advice is the number of pieces."""
-    return bool((given_cost(problem.cost) == 1.0).all())

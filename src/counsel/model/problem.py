@@ -38,6 +38,9 @@ from counsel.model.kernel import Kernel
 from counsel.model.mdp import MDP, read_allowed
 from counsel.model.policy import Policy
 
+MOST_COST_RATIO = 1e8
+"""Costs further apart than this drown in rounding: plans could not tell the small ones from 0."""
+
 
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class AdviceProblem:
@@ -178,7 +181,7 @@ class AdviceProblem:
         """
         H, S, A = self.horizon, self.n_states, self.n_actions
         policy.check_fits(H, S, A)
-        if policy.budget is not None and given_cost(self.cost).max() > 1.0:
+        if policy.budget is not None and not self.has_unit_cost:
             self._check_affordable(policy)
         if self.mdp.allowed.all():
             return
@@ -198,6 +201,7 @@ class AdviceProblem:
 
     def _check_affordable(self, policy: Policy) -> None:
         """Raise if a policy with a hard budget advises what costs more than is left."""
+        self.whole_costs()
         cost_hsb = np.pad(self.cost, ((0, 0), (0, 0), (0, 1)))
         random = policy.random
         for cell, advice in (
@@ -213,6 +217,22 @@ class AdviceProblem:
                     f"the policy advises what costs {cost[n]:g} at [k={k[n]}, h={h[n]}, s={s[n]}], "
                     "more than the budget that is left; advise what it can pay for"
                 )
+
+    @property
+    def has_unit_cost(self) -> bool:
+        """Whether every piece of advice costs 1."""
+        return bool((given_cost(self.cost) == 1.0).all())
+
+    def whole_costs(self) -> int:
+        """Return the largest cost; raise unless all costs are whole numbers of at least 1."""
+        cost = given_cost(self.cost)
+        where = first((cost < 1.0) | (cost != np.floor(cost)) | (cost >= 2**31))
+        if where is not None:
+            raise CounselError(
+                f"cost{place('hsa'[3 - cost.ndim :], where)} is {cost[where]:g}; under a hard "
+                "budget a cost must be a whole number of at least 1"
+            )
+        return int(cost.max())
 
     def repels(self) -> "Repels":
         """Return where θ < π, so that Proposition 2 (more adherence, more value) may fail.
@@ -408,6 +428,8 @@ class Repels:
 def read_cost(cost: ArrayLike, shape: tuple[int, int, int]) -> Floats:
     """Return checked costs of advice as a view [h, s, a], without copies along an axis."""
     _, S, A = shape
+    if np.asarray(cost).dtype == np.bool_:
+        raise CounselError("cost must be numbers, not bool")
     table = numbers("cost", cost)
     axes = {(): "", (A,): "a", (S, A): "sa", shape: "hsa"}.get(table.shape)
     if axes is None:
@@ -420,6 +442,12 @@ def read_cost(cost: ArrayLike, shape: tuple[int, int, int]) -> Floats:
         raise CounselError(
             f"cost{place(axes, where)} is {table[where]:.10g}; a cost must be a finite number of "
             "at least 0"
+        )
+    least, most = table[table > 0.0].min(initial=np.inf), table.max()
+    if most > MOST_COST_RATIO * least:
+        raise CounselError(
+            f"costs range from {least:g} to {most:g}; the largest may be at most "
+            f"{MOST_COST_RATIO:g} times the smallest above 0"
         )
     return np.broadcast_to(sealed(table), shape)
 

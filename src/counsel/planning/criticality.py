@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike
 
 from counsel._arrays import Floats, layers, sealed, whole
 from counsel._jit import cores, run_jobs, split
-from counsel.model.problem import AdviceProblem
+from counsel.model.problem import AdviceProblem, given_cost
 from counsel.planning._piecewise_kernels import Functions, expect_functions, step_back
 from counsel.planning.backward import Planner
 from counsel.planning.constraints import Constraints, documented
@@ -191,7 +191,8 @@ def _on_grid(planner: Planner, points: int) -> tuple[Floats, Floats]:
 def _largest_gain(planner: Planner) -> float:
     """Return a penalty at which only required advice is given, within a factor of two.
 
-    No piece of advice can gain more than the range of the reward of an episode.
+    No piece of advice can gain more than the range of the reward of an episode. Advice that costs
+    nothing is given at every penalty.
     """
     problem = planner.problem
     optional = ~np.broadcast_to(planner.constraints.required, (problem.horizon, problem.n_states))
@@ -202,7 +203,9 @@ def _largest_gain(planner: Planner) -> float:
 
     if not advises(0.0):
         return 0.0
-    penalty = max(float(np.ptp(layers(problem.mdp.reward))), 1e-300) * problem.horizon
+    cost = given_cost(problem.cost)
+    least_cost = float(cost[cost > 0.0].min(initial=1.0))
+    penalty = max(float(np.ptp(layers(problem.mdp.reward))), 1e-300) * problem.horizon / least_cost
     while not advises(penalty / 2):
         penalty /= 2
     return penalty

@@ -147,6 +147,8 @@ class Explanation:
     def _silence(self, name: str) -> str:
         if self.pieces_left == 0:
             return "no piece of advice is left"
+        if self.pieces_left is not None and self.cost > self.pieces_left:
+            return f"{name} costs {_short(self.cost)}, and only {self.pieces_left} is left"
         if self.price == inf:
             return "every piece left is needed for required advice"
         if self.gain <= 0.0 or self.price == 0.0:
@@ -165,7 +167,8 @@ class Explanation:
         limit = f"of {_short(low)}"
         if low != high:
             limit = f"between {_short(low)} and {_short(high)}"
-        return f"; advice here stays worthwhile up to a penalty {limit} per piece"
+        unit = "piece" if self.cost == 1.0 else "unit of cost"
+        return f"; advice here stays worthwhile up to a penalty {limit} per {unit}"
 
 
 def explain(  # noqa: PLR0913 (a problem, a plan, a cell and its criticality)
@@ -217,8 +220,11 @@ def explain(  # noqa: PLR0913 (a problem, a plan, a cell and its criticality)
     advice, treat, would gain 0.0593 (lift 0.125 × advantage 0.474), no more than its price of 0.3;
     advice here stays worthwhile up to a penalty of 0.0536 per piece.
     """
+    if not isinstance(problem, AdviceProblem):
+        raise CounselError(f"expected an AdviceProblem, not {type(problem).__name__}")
     if not isinstance(plan, Plan):
         raise CounselError(f"expected a Plan from solve, not {type(plan).__name__}")
+    _check_criticality(problem, criticality)
     h = index_in("step", step, problem.horizon)
     s = index_in("state", _number_of(problem, state), problem.n_states)
     left = plan.policy.budget if pieces_left is None else pieces_left
@@ -257,6 +263,20 @@ def explain(  # noqa: PLR0913 (a problem, a plan, a cell and its criticality)
         reverse=advice is not None and lift < 0.0 and advantage < 0.0,
         must=bool(by_step(plan.constraints.required, problem.horizon)[h, s]),
     )
+
+
+def _check_criticality(problem: AdviceProblem, criticality: Criticality | None) -> None:
+    """Raise unless a criticality, if given, is that of a problem of this size."""
+    if criticality is None:
+        return
+    if not isinstance(criticality, Criticality):
+        raise CounselError(f"expected a Criticality, not {type(criticality).__name__}")
+    if criticality.lower.shape != (problem.horizon, problem.n_states):
+        H, S = criticality.lower.shape
+        raise CounselError(
+            f"the criticality is for {H} steps and {S} states; the problem has {problem.horizon} "
+            f"and {problem.n_states}"
+        )
 
 
 def _number_of(problem: AdviceProblem, state: int | str) -> int:

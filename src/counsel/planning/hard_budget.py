@@ -12,16 +12,19 @@ c leads from k to k − c; costs are then whole numbers of at least 1.
 
 import numpy as np
 
-from counsel._arrays import first, place, sealed, whole
+from counsel._arrays import sealed, whole
 from counsel.errors import CounselError
 from counsel.model.mixture import Mixture
 from counsel.model.policy import Advice, Policy
-from counsel.model.problem import AdviceProblem, given_cost
+from counsel.model.problem import AdviceProblem
 from counsel.planning._hard_budget_kernels import plan_back_hard
 from counsel.planning.constraints import Constraints
 from counsel.planning.evaluate import evaluate
 from counsel.planning.plan import Plan, PlanOutcome, PlanTable, plan_of, reverse_cells
 from counsel.planning.prepared_problem import prepare
+
+MOST_BYTES = 2**35
+"""A plan that takes more memory is refused."""
 
 
 def solve_hard(problem: AdviceProblem, constraints: Constraints, budget: object) -> Plan:
@@ -32,11 +35,17 @@ def solve_hard(problem: AdviceProblem, constraints: Constraints, budget: object)
     if isinstance(budget, float | np.floating) and float(budget).is_integer():
         budget = int(budget)
     pieces = whole("a hard budget", budget, least=0)
-    most_cost = _check_whole_costs(problem)
+    most_cost = problem.whole_costs()
     prepared = prepare(problem, constraints)
     model = prepared.whole.model
     H, S = problem.horizon, problem.n_states
     K = min(pieces, H * most_cost) + 1
+    size = 8.0 * K * S * (2 * H + 5)
+    if size > MOST_BYTES:
+        raise CounselError(
+            f"a hard budget of {pieces} takes a plan of {K} × {H} × {S} cells, "
+            f"{size / 2**30:.0f} GB; give a smaller budget, or costs in larger units"
+        )
     rows = int(np.diff(model.first_row_l).max())
     values_khs = np.empty((K, H + 1, S))
     both_ks2 = np.empty((2, K, S, 2))
@@ -67,15 +76,3 @@ def solve_hard(problem: AdviceProblem, constraints: Constraints, budget: object)
         count = evaluate(problem, policy).advice_count
     outcome = PlanOutcome(value, count, cost)
     return plan_of(value, 0.0, price, constraints, outcome, table)
-
-
-def _check_whole_costs(problem: AdviceProblem) -> int:
-    """Return the largest cost; raise unless all costs are whole numbers of at least 1."""
-    cost = given_cost(problem.cost)
-    where = first((cost < 1.0) | (cost != np.floor(cost)) | (cost >= 2**31))
-    if where is not None:
-        raise CounselError(
-            f"cost{place('hsa'[3 - cost.ndim :], where)} is {cost[where]:g}; under a hard budget a "
-            "cost must be a whole number of at least 1"
-        )
-    return int(cost.max())

@@ -7,7 +7,8 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from counsel._arrays import Floats, Ints, sealed
+from counsel._arrays import Floats, Ints, index_in, sealed
+from counsel.errors import CounselError
 from counsel.model.human import advantages
 from counsel.model.mixture import Mixture
 from counsel.model.policy import Policy
@@ -116,7 +117,7 @@ class Plan:
 
     @property
     def mixture(self) -> Mixture:
-        """The same as a mixture of at most two policies without random cells."""
+        """A mixture of at most two policies without random cells, of the same value and cost."""
         return self._table.mixture
 
     @property
@@ -157,7 +158,9 @@ class Plan:
         step
             The step, counted from 0.
         """
-        return self.price if isinstance(self.penalty, float) else float(self.penalty[step])
+        if isinstance(self.penalty, float):
+            return self.price
+        return float(self.penalty[index_in("step", step, len(self.penalty))])
 
     def with_policy(self, policy: Policy, outcome: PlanOutcome) -> "Plan":
         """Return the plan with another policy in its place.
@@ -170,7 +173,9 @@ class Plan:
             What that policy brings per episode.
         """
         table = self._table._replace(policy=policy, mixture=Mixture((policy,), (1.0,)))
-        net = outcome.value - float(np.max(self.penalty)) * outcome.advice_cost
+        if not isinstance(self.penalty, float):
+            raise CounselError("a plan with a penalty for each step keeps its policy")
+        net = outcome.value - self.penalty * outcome.advice_cost
         return plan_of(net, self.penalty, self.price, self.constraints, outcome, table)
 
     def __repr__(self) -> str:

@@ -106,7 +106,7 @@ def prepare(problem: AdviceProblem, constraints: Constraints | None = None) -> P
             horizon=problem.horizon,
             reward_size=problem.mdp.reward_size,
             most_cost=float(given_cost(problem.cost).max()),
-            unit_cost=bool((given_cost(problem.cost) == 1.0).all()),
+            unit_cost=problem.has_unit_cost,
         )
     return _PREPARED[constraints]
 

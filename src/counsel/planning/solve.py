@@ -3,7 +3,17 @@
 import numpy as np
 from numpy.typing import ArrayLike
 
-from counsel._arrays import Floats, first, not_negative, numbers, place, sealed, whole
+from counsel._arrays import (
+    Floats,
+    brief,
+    first,
+    not_negative,
+    numbers,
+    place,
+    rectangular,
+    sealed,
+    whole,
+)
 from counsel.errors import CounselError
 from counsel.model.mixture import Mixture
 from counsel.model.policy import Policy
@@ -22,6 +32,9 @@ from counsel.planning.constraints import Constraints, documented
 from counsel.planning.evaluate import evaluate, forward
 from counsel.planning.hard_budget import solve_hard
 from counsel.planning.plan import Plan, PlanOutcome, PlanTable, plan_of, reverse_cells
+
+LOST_DIGITS = 1e3
+"""If the charge for advice exceeds the value by this factor, the value is computed by itself."""
 
 
 @documented
@@ -79,6 +92,9 @@ def solve(  # noqa: PLR0913 (penalty or budget, the masks, and threads)
     >>> counsel.solve(problem)
     Plan(value 11.4606, advice count 11.19, price 0)
     """
+    for name, value in (("hard", hard), ("allow_reverse", allow_reverse)):
+        if not isinstance(value, bool | np.bool_):
+            raise CounselError(f"{name} is {brief(value)}; give True or False")
     if penalty is not None and budget is not None:
         raise CounselError("give a penalty or a budget, not both: a budget sets its own price")
     if hard and budget is None:
@@ -119,7 +135,7 @@ def solve_penalty(
     def outcome() -> PlanOutcome:
         cost = 0.0 - planner.evaluate(0.0, 1.0)
         value = net + float(penalty_h[0]) * cost
-        if penalty_h.size > 1:
+        if penalty_h.size > 1 or abs(value) * LOST_DIGITS < float(penalty_h[0]) * cost:
             value = planner.evaluate(1.0, 0.0)
         count = cost
         if not planner.prepared.unit_cost:
@@ -141,9 +157,12 @@ def solve_penalty(
 
 def read_penalty(penalty: ArrayLike, horizon: int) -> Floats:
     """Return one penalty, or one per step; raise unless they are finite and not negative."""
-    if np.ndim(penalty) == 0:
+    table = rectangular("penalty", penalty)
+    if table.ndim == 0:
         return np.array([not_negative("penalty", penalty)])
-    penalty_h = numbers("penalty", penalty)
+    if table.dtype == np.bool_:
+        raise CounselError("penalty must be numbers, not bool")
+    penalty_h = numbers("penalty", table)
     if penalty_h.shape != (horizon,):
         raise CounselError(
             f"penalty has shape {penalty_h.shape}; give a number, or one for each of the {horizon} "
