@@ -1,6 +1,8 @@
 """Files that version 0.1 wrote are read as it read them."""
 
+import csv
 import json
+import re
 import shutil
 
 import numpy as np
@@ -17,6 +19,7 @@ from tests.support.paths import ROOT
 pytestmark = pytest.mark.slow
 
 FILES = ROOT / "tests" / "project" / "files_of_0_1"
+NUMBER = re.compile(r"-?\d+(\.\d+)?(e-?\d+)?")
 EXPECTED = json.loads((FILES / "expected.json").read_text(encoding="utf-8"))
 
 LEARNERS = {
@@ -91,13 +94,29 @@ def test_runs_resume(kind, command, tmp_path):
     assert not (tmp_path / "run" / "record.parquet").exists()
 
 
+def read_table(path):
+    """Return the rows of a CSV file; what is a number becomes one."""
+    with path.open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    return [
+        {name: float(text) if NUMBER.fullmatch(text) else text for name, text in row.items()}
+        for row in rows
+    ]
+
+
 def test_models_of_logs_load_and_judge_the_plan_that_was_made_on_them(command, tmp_path):
     for name in ("ward.csv", "ward.npz", "ward-plan.csv"):
         shutil.copy(FILES / name, tmp_path)
     ended = command("plan", "ward.npz", "--budget", "1", "-o", "again.csv", cwd=tmp_path)
     assert ended.returncode == 0, ended.stderr
-    plan, again = ((tmp_path / name).read_text() for name in ("ward-plan.csv", "again.csv"))
-    assert plan == again
+    plan, again = (read_table(tmp_path / name) for name in ("ward-plan.csv", "again.csv"))
+    assert len(plan) == len(again) > 20
+    for old, new in zip(plan, again, strict=True):
+        # The order of sums has changed since: numbers may differ in their last digit.
+        assert new.keys() == old.keys()
+        for name, value in old.items():
+            same = pytest.approx(value, rel=1e-12, abs=0.0) if isinstance(value, float) else value
+            assert new[name] == same
     ended = command("evaluate", "ward.csv", "ward-plan.csv", "--model-only", cwd=tmp_path)
     assert ended.returncode == 0, ended.stderr
 
