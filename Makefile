@@ -19,7 +19,7 @@ export PYTHONDONTWRITEBYTECODE =
 help:
 	@echo "make demo         learn to advise two players of a game and write a page that shows the result"
 	@echo "make install      install everything into $(VENV) from the lock file"
-	@echo "make test         run the quick tests (about four minutes on two cores the first time, then three)"
+	@echo "make test         run the quick tests (about five minutes on two cores the first time, then four)"
 	@echo "make test-slow    run the slow tests: statistics, processes, browser, database, reproductions"
 	@echo "make test-all     run the quick and the slow tests"
 	@echo "make test-lowest  run make test with the lowest versions of all dependencies"
