@@ -39,8 +39,8 @@ KNOWS_MORE = ("ucb-ad", "ucb-ad, shared", "thompson")
 
 FIXED = {
     "never": ("never advising", "It knows nothing and learns nothing."),
-    "best-action": ("always advising the best action", "It is told the world; it learns nothing."),
-    "all-listen": ("the plan as if all listened", "It is told the world; it learns nothing."),
+    "best-action": ("always advising the best action", "It knows the world and does not learn."),
+    "all-listen": ("the plan as if all listened", "It knows the world and does not learn."),
 }
 """Policies that learn nothing."""
 

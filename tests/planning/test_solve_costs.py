@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import counsel
+from counsel.planning.plan import PlanOutcome
 from tests.support import oracles
 from tests.support.each import each, each_seed
 from tests.support.strategies import case
@@ -310,3 +311,27 @@ def test_an_explanation_takes_a_problem_and_its_own_criticality():
             counsel.explain(problem, plan, step=0, state=0, criticality=given)
     with pytest.raises(counsel.CounselError, match="expected an AdviceProblem, not NoneType"):
         counsel.explain(None, plan, step=0, state=0)
+
+
+def test_the_mixture_of_a_plan_has_its_value_and_its_cost():
+    """Its count of pieces may differ from that of the policy where costs differ."""
+    mdp = counsel.MDP([[0, 0]], [[[0.0, 2.0]], [[0.0, 1.0]]], horizon=2)
+    human = counsel.Human([[1.0, 0.0]], lift=1.0)
+    problem = counsel.AdviceProblem(mdp, human, cost=[[[1.0, 2.0]], [[1.0, 1.0]]])
+    plan = counsel.solve(problem, budget=1.5)
+    for part in (plan.policy, plan.mixture):
+        outcome = counsel.evaluate(problem, part)
+        assert outcome.value == pytest.approx(plan.value, abs=1e-12)
+        assert outcome.advice_cost == pytest.approx(plan.advice_cost, abs=1e-12)
+    assert plan.advice_count == counsel.evaluate(problem, plan.policy).advice_count
+
+
+def test_a_plan_with_a_penalty_for_each_step_keeps_its_policy():
+    """It was charged the largest penalty at every step."""
+    plan = counsel.solve(small_problem(1.0), penalty=[0.1, 0.5, 0.2])
+    outcome = PlanOutcome(plan.value, plan.advice_count, plan.advice_cost)
+    with pytest.raises(counsel.CounselError, match="a penalty for each step keeps its policy"):
+        plan.with_policy(plan.policy, outcome)
+    single = counsel.solve(small_problem(1.0), penalty=0.1)
+    outcome = PlanOutcome(single.value, single.advice_count, single.advice_cost)
+    assert single.with_policy(single.policy, outcome).net_value == pytest.approx(single.net_value)
