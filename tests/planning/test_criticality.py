@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given, settings
 
 import counsel
+from counsel.planning import criticality
 from tests.support import examples, oracles
 from tests.support.each import each, each_seed
 from tests.support.problems import adapt
@@ -327,3 +328,22 @@ def test_the_grid_leaves_open_how_much_sparing_a_must_say_cell_can_bear():
     assert not grid.exact
     assert (grid.lower <= exact.lower).all()
     assert (grid.upper >= exact.upper).all()
+
+
+@each("per_step", [False, True])
+def test_functions_of_rows_computed_first_or_state_by_state_give_the_same_bits(
+    per_step, monkeypatch
+):
+    rng = np.random.default_rng(5)
+    rows = rng.dirichlet(np.full(6, 0.5), size=(4 if per_step else 1, 3))
+    transition = rows[:, rng.integers(3, size=(6, 2))]
+    mdp = counsel.MDP(
+        transition if per_step else transition[0], rng.random((6, 2)), horizon=4, start=2
+    )
+    problem = counsel.AdviceProblem(mdp, counsel.Human(rng.dirichlet([1, 1], size=6), 0.7))
+    results = []
+    for worth in (0, 1_000_000):
+        monkeypatch.setattr(criticality, "WORTH_SHARING", worth)
+        results.append(counsel.criticality(problem).lower)
+    assert results[0].tobytes() == results[1].tobytes()
+    assert (results[0] > 0.0).any()
