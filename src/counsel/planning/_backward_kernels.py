@@ -376,3 +376,15 @@ def action_values(model: Model, h: int, next_s: Floats, states: Ints, q_na: Floa
                 for j in range(model.indptr[i], model.indptr[i + 1]):
                     q += model.probability[j] * next_s[model.next_state[j]]
                 q_na[n, a] = reward_sa[s, a] + q
+
+
+@kernel
+def list_repelled(advice_s: Ints, lift_sa: Floats, out: Ints) -> int:
+    """List the states whose advice has a lift below 0; return how many there are."""
+    n, A = 0, lift_sa.shape[1]
+    for s in range(advice_s.size):
+        a = advice_s[s]
+        if a < A and lift_sa[s, a] < 0.0:
+            out[n] = s
+            n += 1
+    return n
