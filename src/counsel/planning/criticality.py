@@ -139,10 +139,10 @@ def _exact(planner: Planner, most: int, from_step: int) -> Floats | None:
         return None
     critical_hs, limits = np.zeros((H, S)), (planner.problem.mdp.reward_size, most)
     functions = Functions(np.arange(S + 1), *np.zeros((3, S)))
-    expected: Functions | None = Functions(np.arange(0), *np.zeros((3, 0)))
-    by_row_l = _rows_first(model)
+    no_functions, by_row_l = Functions(np.arange(0), *np.zeros((3, 0))), _rows_first(model)
     for h in reversed(range(from_step, H)):
         threads = cores() if functions.at.size >= WORTH_THREADS else 1
+        expected: Functions | None = no_functions
         if by_row_l[layer_of(by_row_l.size, h)]:
             rows = np.arange(*rows_of(model, h), dtype=np.int32)
             parts = [rows[slice(*run)] for run in split(0, rows.size, threads)]
