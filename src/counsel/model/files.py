@@ -174,7 +174,7 @@ def _problem(
             groups=arrays["groups"] if header["grouped"] else None,
         )
         law = header.get("reward_law")
-        if law is not None and law not in LAWS:
+        if law is not None and (not isinstance(law, str) or law not in LAWS):
             raise CounselError(f"reward_law is {brief(law)}; it must be one of {', '.join(LAWS)}")
         return AdviceProblem(
             mdp,

@@ -40,6 +40,7 @@ from counsel.model.rewards import (
     Range,
     RewardCells,
     RewardLaw,
+    bernoulli,
     check_law,
     check_means,
     check_observed,
@@ -359,6 +360,16 @@ class AdviceProblem:
             cost=given_cost(self.cost),
             reward_range=self.reward_range or range_of_means(self.mdp),
         )
+
+    def with_random_rewards(self) -> "AdviceProblem":
+        """Return the problem whose rewards are the least or the largest of their range.
+
+        Their means, and so all plans and values, stay the same (``counsel.simulate.bernoulli``). A
+        problem with a ``reward_law`` is returned as it is.
+        """
+        if self.reward_law is not None:
+            return self
+        return replace(self, reward_range=self.shape.reward_range, reward_law=bernoulli)
 
     @property
     def shape(self) -> "Shape":

@@ -41,7 +41,8 @@ class Simulator:
     Parameters
     ----------
     problem
-        The world and the person.
+        The world and the person. If it has a ``reward_law``, rewards are drawn from that law, by
+        one more random number per step; else they are ``mdp.reward``.
 
     Attributes
     ----------
