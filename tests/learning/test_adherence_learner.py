@@ -224,6 +224,12 @@ def test_they_pass_what_every_learner_must(name, world):
     check_learner(MORE[name], make(world))
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["rewards unknown", "rewards unknown, budget"])
+def test_they_pass_it_with_random_rewards_too(name):
+    check_learner(MORE[name], make("night-shift", random_rewards=True))
+
+
 def test_thompson_refuses_a_setting_without_rewards():
     setting = make("night-shift").without_adherence().without_rewards()
     with pytest.raises(counsel.CounselError, match="rewards that are known"):

@@ -15,6 +15,7 @@ from counsel.learning._rfe_kernels import phi
 from counsel.learning._structured_kernels import fill_uncertainty
 from counsel.model.human import advised_law
 from counsel.simulate import bernoulli
+from counsel.testing import check_learner
 from counsel.worlds import make
 from tests.support.each import each
 
@@ -117,6 +118,12 @@ def test_explorers_and_baselines_refuse_a_reward_outside_the_range(kind):
         with pytest.raises(counsel.CounselError, match=message):
             learner.explore(counsel.Simulator(problem), episodes=5, rng=rng())
     assert learner.episode == 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", KINDS)
+def test_they_pass_what_every_learner_must_with_random_rewards(kind):
+    check_learner(lambda p: kind(p.shape, rng=rng(3)), make("night-shift", random_rewards=True))
 
 
 def coin_divergence(p, q):
