@@ -136,7 +136,7 @@ def count(
     """Draw whole episodes; fill counts of decisions, rewards and pieces; return live decisions."""
     decisions_hsba, reward_n, pieces_n = results
     H, _, _, A = decisions_hsba.shape
-    draws, live = (u_nw.shape[1] - 2) // H, 0
+    draws, live, is_random = (u_nw.shape[1] - 2) // H, 0, scene.ends.size > 0
     plane_i, state_i = np.empty(BLOCK, np.int64), np.empty(BLOCK, np.int64)
     for first in range(0, u_nw.shape[0], BLOCK):
         width = min(BLOCK, u_nw.shape[0] - first)
@@ -153,8 +153,7 @@ def count(
             l_over = layer_of(scene.over_ls.shape[0], h)
             for i in range(width):
                 p, s, u = plane_i[i], state_i[i], u_nw[first + i, 2 + draws * h]
-                is_live = not scene.over_ls[l_over, s]
-                live += is_live
+                live += not scene.over_ls[l_over, s]
                 b = table.advice_phs[p, h, s]
                 if b < 0:
                     b, u = draw_advice(table, -1 - b, u)
@@ -165,7 +164,7 @@ def count(
                         plane_i[i] = p - int(cost_of(scene.cost_lsa[l_cost], s, b))
                 decisions_hsba[h, s, b, a] += 1
                 reward = scene.reward_lsa[l_reward, s, a]
-                if scene.ends.size and is_live:
+                if is_random and not scene.over_ls[l_over, s]:
                     reward = draw_reward(scene.ends, reward, u_nw[first + i, 1 + draws * (h + 1)])
                 reward_n[first + i] += reward
                 t = scene.leads_lsa[l_leads, s, a]
