@@ -126,7 +126,8 @@ def learn(  # noqa: PLR0913 (who, where, how long, how often, and chance)
     step = max(1, (ledger.before + episodes) // records)
     if every != DOUBLING:
         step = -(-step // int(every)) * int(every)
-    if isinstance(learner, Runner) and learner.can_run and every != DOUBLING:
+    is_plain = simulator.is_compiled and every != DOUBLING
+    if isinstance(learner, Runner) and learner.can_run and is_plain:
         best, every = ledger.best, int(every)
         for first in range(0, episodes, step):
             size = min(step, episodes - first)

@@ -88,7 +88,8 @@ def play_live(learner: Learner, simulator: Simulator, *, episodes: int, rng: Gen
                 t = int(scene.leads_lsa[layer_of(scene.leads_lsa.shape[0], h), s, a])
                 if t < 0:
                     t = int(draw_row(scene, -1 - t, u_w[3 + draws * h]))
-                reward = scene.reward_lsa[layer_of(scene.reward_lsa.shape[0], h), s, a]
-                learner.observe(Move(h, s, b, int(a), float(reward), t))
+                cell = np.array([h]), np.array([s]), np.array([a])
+                reward = simulator.problem.draw_rewards(*cell, u_w[[simulator.reward_draw(h)]])
+                learner.observe(Move(h, s, b, int(a), float(reward[0]), t))
                 h, s = h + 1, t
             learner.finish(terminated=is_over(h, s))

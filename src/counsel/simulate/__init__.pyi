@@ -1,2 +1,4 @@
+from counsel.model.rewards import RewardCells as RewardCells
+from counsel.model.rewards import bernoulli as bernoulli
 from counsel.simulate.episodes import Counts as Counts
 from counsel.simulate.episodes import Episodes as Episodes
