@@ -204,6 +204,8 @@ def test_a_logarithmic_axis_has_numbers_or_powers_and_never_both():
     x = np.array([10.0, 300.0, 90_000.0])
     axes = chart([2.0, 1e5, 3e13], x=x, logarithmic="xy")
     assert labels(axes.xaxis) == ["10", "100", "1,000", "10,000", "100,000"]
+    million = chart([1.0, 2.0, 3.0], x=np.array([5e3, 1e5, 8e5]), logarithmic="x")
+    assert labels(million.xaxis) == ["10,000", "100,000", "1,000,000"]
     assert labels(axes.yaxis)
     assert all(text.startswith("10") and "," not in text for text in labels(axes.yaxis))
     narrow = chart([2.0, 3.0, 9.0], x=np.array([1e6, 3e6, 8e6]), logarithmic="x")

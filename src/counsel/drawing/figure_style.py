@@ -72,7 +72,7 @@ def style_axes(axes: "Axes") -> "Axes":
     axes.set_facecolor(WHITE)
     axes.grid(visible=True, color=LINES, linewidth=0.8)
     axes.set_axisbelow(True)
-    axes.tick_params(colors=INK, labelsize=8, length=0)
+    axes.tick_params(colors=INK, labelsize=8, length=0, pad=5)
     for side, spine in axes.spines.items():
         spine.set_visible(side in ("left", "bottom"))
         spine.set_color(LINES)
@@ -89,7 +89,7 @@ def name_axes(axes: "Axes", x: str, y: str, title: str) -> None:
 
 def format_ticks(axes: "Axes") -> None:
     """Choose the ticks of both axes, and write their numbers in one way."""
-    room = 4 if axes.get_xlim()[1] >= 1e5 else 5  # long numbers need more room side by side
+    room = 4 if axes.get_xlim()[1] >= 1e4 else 5  # long numbers need more room side by side
     for axis, most in ((axes.xaxis, room), (axes.yaxis, 7)):
         if axis.get_scale() == "linear":
             _linear_ticks(axis, most, whole=axis is axes.xaxis and _has_whole_x(axes))
@@ -123,7 +123,7 @@ def _logarithmic_ticks(axis: "Axis") -> None:
 
     low, high = axis.get_view_interval()
     is_wide = high > 50.0 * low
-    write = write_power if is_wide and high > 1e6 else write_number
+    write = write_power if is_wide and high >= 1e7 else write_number
     axis.set_major_locator(LogLocator(subs=(1.0,) if is_wide else (1.0, 2.0, 5.0)))
     axis.set_major_formatter(FuncFormatter(lambda number, _: write(number)))
     axis.set_minor_locator(NullLocator())
