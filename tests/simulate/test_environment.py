@@ -84,6 +84,15 @@ def test_the_same_generator_gives_the_same_episodes():
     assert len(set(first.lengths.tolist())) > 1
 
 
+def test_attributes_of_other_environments_mean_what_their_authors_want():
+    # An environment may have a problem, a penalty and a cost of its own.
+    env = walker(cost=2.0)
+    env.unwrapped.problem, env.unwrapped.penalty, env.unwrapped.cost = "balance", 3.0, "high"
+    shown = TransformObservation(env, lambda seen: seen, env.observation_space)
+    assert (world(shown).shape.cost == 2.0).all()
+    assert play(world(shown), always(RIGHT)).rewards.tolist() == [1.0]
+
+
 @pytest.mark.slow
 def test_playing_a_plan_in_the_lake_earns_its_value():
     rng = np.random.default_rng(4)

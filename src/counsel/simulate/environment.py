@@ -20,7 +20,7 @@ from counsel._arrays import brief, check_rng, whole
 from counsel.errors import CounselError
 from counsel.model.mixture import Mixture
 from counsel.model.policy import Policy
-from counsel.model.problem import Shape
+from counsel.model.problem import AdviceProblem, Shape
 from counsel.simulate.episodes import Episodes
 
 if TYPE_CHECKING:
@@ -104,7 +104,7 @@ class Environment:
 
         if not isinstance(env, Env):
             raise CounselError(f"env is {brief(env)}; give a Gymnasium environment")
-        if env.has_wrapper_attr("problem"):
+        if isinstance(getattr(env.unwrapped, "problem", None), AdviceProblem):
             raise CounselError(
                 "env is an AdviceEnv, whose problem is known; use "
                 "counsel.Simulator(env.unwrapped.problem) and counsel.learn"
@@ -119,10 +119,10 @@ class Environment:
                 f"the observations of env are {brief(states)}; turn them into Discrete cells with "
                 "gymnasium.wrappers.TransformObservation"
             )
-        if np.any(_attribute(env, "penalty", 0.0)):
+        penalty, cost = _charges(env)
+        if penalty:
             raise CounselError(
-                f"env charges a penalty of {_attribute(env, 'penalty', 0.0)}; give the penalty to "
-                "the learner instead"
+                f"env charges a penalty of {penalty}; give the penalty to the learner instead"
             )
         self.env = env
         self._first_advice, self._first_state = int(advice.start), int(states.start)
@@ -131,7 +131,7 @@ class Environment:
             n_states=int(states.n) + 1,
             n_actions=int(advice.n) - 1,
             reward_range=reward_range,
-            cost=_attribute(env, "cost", 1.0),
+            cost=cost,
         )
 
     @property
@@ -161,7 +161,7 @@ class Environment:
         """
         state = self._state(self.env.reset(seed=seed)[0])
         for step in range(self.shape.horizon):
-            advice = advise(step, state)
+            advice = int(advise(step, state))
             observation, reward, terminated, truncated, info = self.env.step(
                 self._first_advice + advice
             )
@@ -257,8 +257,16 @@ def draw_seed(rng: Generator) -> int:
     return int(rng.integers(2**31))
 
 
-def _attribute(env: "gymnasium.Env[Any, Any]", name: str, default: float) -> Any:  # noqa: ANN401
-    return env.get_wrapper_attr(name) if env.has_wrapper_attr(name) else default
+def _charges(env: "gymnasium.Env[Any, Any]") -> tuple[float, Any]:
+    """Return penalty and cost of the wrapper that puts a person into the environment, if any."""
+    from gymnasium import Wrapper
+
+    while isinstance(env, Wrapper):
+        settings = vars(env)
+        if {"human", "adherence", "penalty", "cost"} <= settings.keys():
+            return settings["penalty"], settings["cost"]
+        env = env.env
+    return 0.0, 1.0
 
 
 class _PolicyAdviser:
