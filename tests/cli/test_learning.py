@@ -305,6 +305,13 @@ def test_the_picture_needs_something_to_draw_and_shows_what_was_found():
     above, below = figure.axes
     np.testing.assert_array_equal(above.lines[0].get_ydata(), range(9))
     assert above.get_ylim()[0] == below.get_ylim()[0] == 0.0
+    # A large regret is written like other numbers, and the title stays on the picture.
+    figure = draw_learning([counsel.learning.Record(1_600_000, 0.5, 1_234_567.0, 2.0, 0.1)])
+    figure.draw_without_rendering()
+    (title,) = figure.texts
+    assert title.get_text().startswith("Learning cost 1,235,000 over 1,600,000 episodes, half of")
+    assert title.get_window_extent().x1 < figure.bbox.x1
+    assert "1,000,000" in [text.get_text() for text in figure.axes[0].get_yticklabels()]
     best = draw_learning([counsel.learning.Record(1, 0.0, 0.0, 2.0, 0.1)])
     assert best.texts[0].get_text() == "The advice was the best from the start"
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from counsel.baselines.reference_advisers import as_if_all_listened
-from counsel.drawing.figure_style import name_axes, subplots
+from counsel.drawing.figure_style import name_axes, show_zero, subplots
 from counsel.drawing.palette import ADVICE, DARK_GOLD, HARM, INK
 from counsel.experiments.experiment import Claim, Experiment, Picture, Run, Size
 from counsel.experiments.paper.penalty import ENOUGH
@@ -86,8 +86,8 @@ def pictures(rows: RowsByRun) -> tuple[Picture, ...]:
             point = (run["adviser_pieces"][i], run["adviser_value"][i])
             axes.plot(*point, marker, color=colour, markersize=6, label=name)
         axes.plot([], [], color=ADVICE, label="frontier")
+        show_zero(axes, 0.0, float(axes.dataLim.y1))
         name_axes(axes, "pieces of advice per episode", "reward", PEOPLE[person])
-        axes.set_ylim(0.0)
         axes.legend(fontsize=7.5, frameon=False, loc="lower right")
     caption = "The best value for every number of pieces of advice."
     return (Picture.of("frontier", figure, caption, claims(rows)),)

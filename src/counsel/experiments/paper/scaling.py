@@ -198,8 +198,9 @@ def pictures(rows: RowsByRun) -> tuple[Picture, ...]:
             axes.plot(x[~held], y[~held], color=style.colour, **marks)
             axes.plot(x[held], y[held], color=style.colour, markerfacecolor=WHITE, **marks)
             ends.append((float(y[-1]), label, style.colour))
-        name_axes(axes, f"{axis} (logarithmic)", "episodes (logarithmic)" if axis == "H" else "")
-        axes.minorticks_off()
+        label = "episodes (logarithmic)" if axis == "H" else ""
+        title = f"Pilots on generated maps, by {axis}"
+        name_axes(axes, f"{axis} (logarithmic)", label, title)
         axes.set_xticks(x, [f"{size:g}" for size in x])
         if axis == "1/ε":
             label_ends(axes, ends)
