@@ -1,7 +1,6 @@
 """All experiments end to end at a tiny scale: rows, pictures, claims, files."""
 
 import json
-import math
 import re
 import shutil
 
@@ -12,6 +11,7 @@ import pytest
 import counsel
 from counsel.experiments import reproduce as whole
 from counsel.experiments import workers as pool
+from counsel.experiments.claim import Verdict
 from counsel.experiments.experiment import Size, settings_of
 from counsel.experiments.paper import EXPERIMENTS, budget
 from counsel.experiments.store import RunResult, Store
@@ -55,8 +55,9 @@ def test_every_experiment_runs_and_every_file_is_there(everything):
         assert {f"{expected}.png", f"{expected}.svg"} <= names
     claims = json.loads((folder / "claims.json").read_text())
     assert {claim["experiment"] for claim in claims} == set(EXPERIMENTS)
-    assert all(isinstance(claim["holds"], bool) for claim in claims)
-    assert len(claims) == len(outcome.verdicts)
+    verdicts = {str(verdict) for verdict in Verdict}
+    assert {claim["verdict"] for claim in claims} <= verdicts
+    assert len(claims) == len(outcome.findings)
 
 
 def test_the_report_is_one_page_that_asks_nobody(everything):
@@ -64,10 +65,10 @@ def test_the_report_is_one_page_that_asks_nobody(everything):
     page = (folder / "report.html").read_text()
     assert "<script" not in page
     assert not re.findall(r"""(?:src|href)\s*=\s*['"](?!data:|#)""", page)
-    for verdict in outcome.verdicts:
-        assert verdict.experiment in page
+    for finding in outcome.findings:
+        assert finding.experiment in page
     assert page.count("<figure") == len(list((folder / "figures").glob("*.svg")))
-    assert page.count("holds</td>") + page.count("does not hold</td>") == len(outcome.verdicts)
+    assert sum(page.count(f" {v}</td>") for v in Verdict) == len(outcome.findings)
 
 
 def test_manifests_say_settings_seed_versions_and_time(everything):
@@ -86,9 +87,7 @@ def test_figures_can_be_drawn_alone(everything):
     folder, first = everything
     files = {path: path.read_bytes() for path in (folder / "figures").iterdir()}
     drawn = whole.redraw(folder)
-    assert {v.claim.text: v.claim.holds for v in drawn.verdicts} == {
-        v.claim.text: v.claim.holds for v in first.verdicts
-    }
+    assert drawn.findings == first.findings
     for path, data in files.items():
         assert path.read_bytes() == data
 
@@ -96,16 +95,16 @@ def test_figures_can_be_drawn_alone(everything):
 @pytest.mark.slow
 def test_finished_runs_are_skipped_and_what_was_there_before_is_still_published(few):
     first = whole.reproduce(["worlds"], TINY, few, workers=1)
-    assert {v.experiment for v in first.verdicts} == {"budget-learning", "worlds"}
+    assert {v.experiment for v in first.findings} == {"budget-learning", "worlds"}
     again = whole.reproduce(["worlds"], TINY, few, workers=1)
     assert (again.done, again.skipped) == (0, first.done)
-    assert [v.experiment for v in again.verdicts] == [v.experiment for v in first.verdicts]
+    assert [v.experiment for v in again.findings] == [v.experiment for v in first.findings]
 
 
 def test_ids_are_for_ever_and_mean_one_thing():
     seen = {}
     for experiment in EXPERIMENTS.values():
-        for run in experiment.runs(Size()):
+        for run in experiment.runs(experiment.at(Size())):
             assert re.fullmatch(r"[a-z-]+/[a-z0-9.x-]+#\d+", run.id)
             assert seen.setdefault(run.id, settings_of(run)) == settings_of(run)
     # The paper's own scale, for those whose numbers it prints.
@@ -222,14 +221,14 @@ def test_figures_of_a_folder_without_any_are_refused(tmp_path):
 
 def test_a_single_seed_has_no_interval_and_its_pictures_no_band(tmp_path):
     outcome = whole.reproduce(["budget-learning"], Size(0.05, 1), tmp_path, workers=1)
-    assert all(math.isnan(v.claim.value.low) for v in outcome.verdicts)
+    assert {f.claim.verdict for f in outcome.findings} == {Verdict.UNKNOWN}
     assert "nan" not in (tmp_path / "report.html").read_text().split("<h2 id='how'")[0].lower()
 
 
 def test_readme_and_page_tell_of_every_experiment_and_claim(everything):
     claims = json.loads((ROOT / "docs" / "claims.json").read_text())
     told = [(claim["experiment"], claim["claim"]) for claim in claims]
-    assert told == [(v.experiment, v.claim.text) for v in everything[1].verdicts]
+    assert told == [(v.experiment, v.claim.text) for v in everything[1].findings]
     readme = (ROOT / "README.md").read_text()
     for claim in claims:
         verdict = "holds" if claim["holds"] else "**does not hold**"
@@ -247,11 +246,11 @@ def test_an_unfinished_experiment_is_left_out_and_named(few):
     victim.unlink()
     outcome = whole.reproduce(["worlds"], TINY, few, workers=1)
     assert outcome.unfinished == {"budget-learning": (3, 4)}
-    assert {v.experiment for v in outcome.verdicts} == {"worlds"}
+    assert {v.experiment for v in outcome.findings} == {"worlds"}
     assert "budget-learning is left out: 3 of its 4 runs" in (few / "report.html").read_text()
     again = whole.reproduce(["budget-learning"], TINY, few, workers=1)
     assert (again.done, again.unfinished) == (1, {})
-    assert {v.experiment for v in again.verdicts} == {"worlds", "budget-learning"}
+    assert {v.experiment for v in again.findings} == {"worlds", "budget-learning"}
 
 
 @pytest.mark.slow
@@ -259,7 +258,7 @@ def test_seeds_may_be_added_to_one_experiment_without_losing_another(few):
     whole.reproduce(["misjudged"], TINY, few, workers=1)
     outcome = whole.reproduce(["budget-learning"], Size(TINY.scale, 3), few, workers=1)
     assert (outcome.done, outcome.skipped) == (2, 4)
-    assert {v.experiment for v in outcome.verdicts} == {"misjudged", "budget-learning"}
+    assert {v.experiment for v in outcome.findings} == {"misjudged", "budget-learning"}
     told = json.loads((few / "manifest.json").read_text())
     assert told["experiments"] == {"misjudged": 2, "budget-learning": 3}
     fewer = whole.reproduce(["budget-learning"], Size(TINY.scale, 2), few, workers=1)
@@ -286,5 +285,6 @@ def test_the_report_says_with_what_the_runs_were_made(tmp_path):
 def test_experiments_without_a_claim_of_the_paper_are_not_said_to_hold_0_of_0(tmp_path):
     # "0 of 0 claims of the paper hold." stood over experiments that have claims of their own only.
     outcome = whole.reproduce(["misjudged"], TINY, tmp_path / "ours", workers=1)
-    assert whole.headline(outcome.verdicts)[0] == "2 of 2 claims of our own hold"
+    title, _ = whole.headline([finding.claim for finding in outcome.findings])
+    assert title == "2 of 2 claims of our own hold"
     assert "0 of 0" not in (tmp_path / "ours" / "report.html").read_text()

@@ -77,7 +77,7 @@ def learning_runs(
     """Return the runs of a learner with every seed."""
     return [
         Learning(id=f"{name}#{seed}", spec=replace(spec, seed=seed), adherence=adherence)
-        for seed in range(size.seeds)
+        for seed in size.repeats
     ]
 
 
@@ -104,7 +104,7 @@ class Exploration:
         episodes, every = size.episodes(full), size.every(every, full)
         return tuple(
             cls(id=f"{name}#{seed}", episodes=episodes, every=every, seed=seed, **settings)
-            for seed in range(size.seeds)
+            for seed in size.repeats
         )
 
 

@@ -10,7 +10,8 @@ from dataclasses import replace
 import numpy as np
 
 from counsel.drawing.figure_style import Line, draw_lines, subplots
-from counsel.experiments.experiment import Claim, Experiment, Picture, Run, Size
+from counsel.experiments.claim import Claim
+from counsel.experiments.experiment import Experiment, Picture, Run, Size
 from counsel.experiments.paper.regret import PEOPLE
 from counsel.experiments.rows import RowsByRun, series
 from counsel.experiments.run_types import Discovery, learning_runs
@@ -88,13 +89,13 @@ def claims(rows: RowsByRun) -> tuple[Claim, ...]:
 def _claim(rows: RowsByRun, person: str, better: str, worse: str, text: str) -> Claim:
     """Compare the final regret of two learners."""
     less, more = (regret_of(rows, f"{person}-{key}")[1][:, -1] for key in (better, worse))
-    return Claim.of(
-        f"{PEOPLE[person]}: {text}, on average.",
-        f"{less.mean():,.1f} against {more.mean():,.1f}",
-        "regret saved",
-        more - less,
-        less.mean() < more.mean(),
-        "ours",
+    return Claim.median(
+        f"{PEOPLE[person]}: {text}, in the median run.",
+        "the first regret less the second",
+        less - more,
+        below=0.0,
+        source="ours",
+        note=f"medians {np.median(less):,.1f} against {np.median(more):,.1f}",
     )
 
 

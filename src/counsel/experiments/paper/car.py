@@ -12,7 +12,8 @@ import numpy as np
 
 from counsel.baselines.reference_advisers import as_if_all_listened
 from counsel.drawing.figure_style import Line, draw_lines, subplots
-from counsel.experiments.experiment import Claim, Experiment, Picture, Run, Size
+from counsel.experiments.claim import Claim
+from counsel.experiments.experiment import Experiment, Picture, Run, Size
 from counsel.experiments.paper.regret import ucb_ad
 from counsel.experiments.rows import Rows, RowsByRun, last_of, seeds_of, series
 from counsel.experiments.run_types import Discovery, learning_runs
@@ -75,32 +76,29 @@ def claims(rows: RowsByRun) -> tuple[Claim, ...]:
     """Test which learner is faster, how soon it is good, and whether the conjecture holds."""
     ucb = last_of(rows, "car-regret/ucb-ad", "regret")
     rfe = without_penalty(rows, "regret")[1][:, -1]
-    episodes, gap = series(rows, "car-regret/ucb-ad", "value_gap")
+    _, gap = series(rows, "car-regret/ucb-ad", "value_gap")
     early = gap[:, min(1, gap.shape[1] - 1)]
     (naive,) = seeds_of(rows, "car-regret/all-listen")
     best, short = float(naive["best"][0]), float(naive["best"][0] - naive["value"][0])
     return (
-        Claim.less(
-            "UCB-AD has less regret than RFE-AD, for every seed.",
-            "regret of RFE-AD less that of UCB-AD",
-            ucb,
-            rfe,
-            "{:,.1f}",
+        Claim.median(
+            "UCB-AD has less regret than RFE-AD.",
+            "the regret of UCB-AD less that of RFE-AD",
+            ucb - rfe,
+            below=0.0,
         ),
-        Claim.of(
+        Claim.median(
             "UCB-AD is near-optimal at a very early stage: within 1 % of the best after its first "
             "update.",
-            f"{early.mean():.4f} short of {best:.3f} after {episodes[0]:,.0f} episodes",
-            "value gap after the first update",
+            "the value gap after the first update",
             early,
-            (early < 0.01 * best).all(),
+            below=0.01 * best,
         ),
-        Claim.below(
+        Claim.exact(
             "That is because the plan as if everybody listened is the best plan here.",
-            "value gap of that plan",
-            np.array([short]),
-            1e-9,
-            f"it is {{:.4f}} short of {best:.3f}",
+            "the value gap of that plan",
+            short,
+            below=1e-9,
         ),
     )
 
@@ -130,12 +128,11 @@ def penalty_claims(rows: RowsByRun) -> tuple[Claim, ...]:
     _, best, learnt = by_penalty(rows)
     short = ((best - learnt) / best).max(axis=1)
     return (
-        Claim.below(
-            "Values of the learnt policies track the best for β = 0.1 … 1: within 5 %, every seed.",
-            "largest shortfall, as a share of the best",
+        Claim.median(
+            "Values of the learnt policies track the best for β = 0.1 … 1: within 5 %.",
+            "the largest shortfall, as a share of the best",
             short,
-            0.05,
-            "at most {:.1%} short",
+            below=0.05,
         ),
     )
 

@@ -11,7 +11,8 @@ import numpy as np
 from counsel.baselines.reference_advisers import as_if_all_listened
 from counsel.drawing.figure_style import name_axes, subplots
 from counsel.drawing.palette import ADVICE, DARK_GOLD, HARM, INK
-from counsel.experiments.experiment import Claim, Experiment, Picture, Run, Size
+from counsel.experiments.claim import Claim
+from counsel.experiments.experiment import Experiment, Picture, Run, Size
 from counsel.experiments.paper.penalty import ENOUGH
 from counsel.experiments.paper.regret import PEOPLE, explorer_runs, per_person
 from counsel.experiments.rows import Rows, RowsByRun, pad_columns, seeds_of
@@ -100,14 +101,14 @@ def claims(rows: RowsByRun, person: str) -> Claim:
     x, y = learnt_points(rows, person)
     short = (np.interp(x, pieces, value) - y).max(axis=1)
     naive = np.interp(run["adviser_pieces"][1], pieces, value) - run["adviser_value"][1]
-    return Claim.of(
+    return Claim.share(
         f"{PEOPLE[person]}: the policies that RFE learnt for β = 0, 0.2, 0.4 lie within {ENOUGH} "
-        "of the frontier, and the plan as if all listened lies farther below it.",
-        f"at most {short.max():.4f} below; as if all listened {naive:.2f} below",
-        "farthest below the frontier",
+        "of the frontier.",
+        "the farthest distance below the frontier",
         short,
-        (short < ENOUGH).all() and naive > ENOUGH and (x[:, 0] > 0.0).all(),
-        "ours",
+        below=ENOUGH,
+        source="ours",
+        note=f"the plan as if all listened lies {naive:.2f} below",
     )
 
 

@@ -11,7 +11,8 @@ import numpy as np
 
 from counsel.drawing.figure_style import name_axes, subplots
 from counsel.drawing.palette import HARM, INK, WHITE
-from counsel.experiments.experiment import Claim, Experiment, Picture, Run, Size
+from counsel.experiments.claim import Claim
+from counsel.experiments.experiment import Experiment, Picture, Run, Size
 from counsel.experiments.paper.regret import PEOPLE, per_person
 from counsel.experiments.rows import Rows, RowsByRun, seeds_of, to_columns
 from counsel.planning.evaluate import evaluate
@@ -86,14 +87,12 @@ def claims(rows: RowsByRun, person: str) -> Claim:
     (run,) = seeds_of(rows, f"misjudged/{person}")
     lost = lost_by(run)
     worst = float(lost[:, -1].max())
-    return Claim.of(
-        f"{PEOPLE[person]}: planning for the true θ loses nothing, planning as if all listened "
-        "loses reward for some θ.",
-        f"up to {worst:.2f} per episode",
-        "largest loss",
-        [worst],
-        np.abs(np.diag(lost)).max() < 1e-9 and lost.min() > -1e-9 and worst > 1e-9,
-        "ours",
+    return Claim.exact(
+        f"{PEOPLE[person]}: planning as if all listened loses reward for some θ.",
+        "the largest loss",
+        worst,
+        above=1e-9,
+        source="ours",
     )
 
 

@@ -8,7 +8,8 @@ import numpy as np
 
 from counsel.drawing.figure_style import Line, draw_lines, subplots
 from counsel.drawing.maps import draw_map
-from counsel.experiments.experiment import Claim, Experiment, Picture, Run, Size
+from counsel.experiments.claim import Claim
+from counsel.experiments.experiment import Experiment, Picture, Run, Size
 from counsel.experiments.paper.regret import PENALTIES, PEOPLE, SHOWN, explorer_runs, per_person
 from counsel.experiments.rows import Rows, RowsByRun, seeds_of, series
 from counsel.experiments.run_types import flight_of
@@ -51,8 +52,8 @@ def pictures(rows: RowsByRun) -> tuple[Picture, ...]:
 def claims(rows: RowsByRun, person: str) -> Claim:
     """Test that the gap closes for every penalty."""
     last = np.stack([gaps(rows, person, b)[1][:, -1] for b in PENALTIES]).max(axis=0)
-    text = f"{PEOPLE[person]}: the gap ends below {ENOUGH} for every β and seed."
-    return Claim.below(text, "largest gap over β", last, ENOUGH, "at most {:.4f}")
+    text = f"{PEOPLE[person]}: the gap ends below {ENOUGH} for every β."
+    return Claim.share(text, "the largest gap over β", last, below=ENOUGH)
 
 
 def by_phase(run: Rows) -> dict[int, float]:
@@ -80,13 +81,13 @@ def trajectory_claims(rows: RowsByRun, person: str) -> Claim:
     pieces = [by_phase(run) for run in seeds_of(rows, f"regret-{person}/rfe-ad")]
     share = np.array([p[quiet] / max(sum(p.values()), 1e-12) for p in pieces])
     first, second = (n for n in PHASES if n != quiet)
-    return Claim.of(
+    return Claim.share(
         f"{PEOPLE[person]} at β = {SHOWN}: almost all advice comes in phases {first} and {second}, "
         f"less than a tenth of it in phase {quiet}.",
-        ", ".join(f"{np.mean([p[n] for p in pieces]):.2f} in phase {n}" for n in PHASES),
-        f"share of advice in phase {quiet}",
+        f"the share of advice in phase {quiet}",
         share,
-        (share < 0.1).all() and all(sum(p.values()) > 0.1 for p in pieces),
+        below=0.1,
+        note=", ".join(f"{np.mean([p[n] for p in pieces]):.2f} in phase {n}" for n in PHASES),
     )
 
 

@@ -14,7 +14,8 @@ from functools import partial
 import numpy as np
 
 from counsel.drawing.figure_style import Line, draw_lines, subplots
-from counsel.experiments.experiment import Claim, Experiment, Picture, Run, Size
+from counsel.experiments.claim import Claim
+from counsel.experiments.experiment import Experiment, Picture, Run, Size
 from counsel.experiments.rows import RowsByRun, last_of, series
 from counsel.experiments.run_types import Discovery, learning_runs
 from counsel.runs.spec import Spec
@@ -100,20 +101,18 @@ def claims(person: str, rows: RowsByRun) -> tuple[Claim, ...]:
     ucb = last_of(rows, f"regret-{person}/ucb-ad", "regret")
     rfe = without_penalty(rows, person)[1][:, -1]
     euler = last_of(rows, f"regret-{person}/euler", "regret")
-    means = f"{ucb.mean():,.0f}, {rfe.mean():,.0f} and {euler.mean():,.0f} on average"
-    order = Claim.of(
-        "UCB-AD has less regret than RFE-AD, and RFE-AD less than EULER, for every seed.",
-        means,
-        "regret of RFE-AD less that of UCB-AD",
-        rfe - ucb,
-        ((ucb < rfe) & (rfe < euler)).all(),
+    order = Claim.share(
+        "UCB-AD has less regret than RFE-AD, and RFE-AD less than EULER.",
+        "the larger of the two differences",
+        np.maximum(ucb - rfe, rfe - euler),
+        below=0.0,
+        note=f"medians {np.median(ucb):,.0f}, {np.median(rfe):,.0f} and {np.median(euler):,.0f}",
     )
-    tailored = Claim.below(
+    tailored = Claim.share(
         "Both tailored algorithms are much more efficient than EULER: less than half its regret.",
-        "larger of the two regrets, over that of EULER",
+        "the larger of the two regrets, over that of EULER,",
         np.maximum(ucb, rfe) / euler,
-        0.5,
-        "at most {:.3f} of EULER's regret",
+        below=0.5,
     )
     return order, tailored
 
@@ -150,7 +149,8 @@ def adherence_claims(rows: RowsByRun, person: str) -> Claim:
     """Test whether a higher adherence means less regret."""
     high, low = (last_of(rows, f"regret-adherence/{person}-{level}", "regret") for level in LEVELS)
     text = f"{PEOPLE[person]}: regret is smaller with θ = 0.8 than with θ = 0.4."
-    return Claim.less(text, "regret at θ = 0.4 less that at 0.8", high, low)
+    quantity = "the regret at θ = 0.8 less that at 0.4"
+    return Claim.median(text, quantity, high - low, below=0.0)
 
 
 REGRET = tuple(

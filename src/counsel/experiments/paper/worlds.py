@@ -6,7 +6,8 @@ import numpy as np
 
 from counsel.drawing.maps import draw_map
 from counsel.drawing.roads import draw_road
-from counsel.experiments.experiment import Claim, Experiment, Picture, Run, Size
+from counsel.experiments.claim import Claim
+from counsel.experiments.experiment import Experiment, Picture, Run, Size
 from counsel.experiments.rows import Rows, RowsByRun, seeds_of
 from counsel.experiments.run_types import flight_of, most_common_flight
 from counsel.planning.evaluate import evaluate
@@ -67,12 +68,11 @@ def claims(rows: RowsByRun) -> tuple[Claim, ...]:
     (run,) = seeds_of(rows, "worlds/budget")
     pieces = int((run["advice"] < len(MOVES)).sum())
     return (
-        Claim.of(
+        Claim.exact(
             "On the budget map the best flight without a limit is advised at least twice.",
-            f"{pieces} times on the most common flight",
-            "pieces of advice",
-            [float(pieces)],
-            pieces >= 2,
+            "pieces of advice on the most common flight",
+            pieces,
+            above=2.0,
         ),
     )
 
