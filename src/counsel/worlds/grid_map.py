@@ -230,13 +230,13 @@ def generate_map(
     rows, columns = whole("rows", rows, least=1), whole("columns", columns, least=1)
     check_rng(rng)
     filled = np.stack([_by_column("stars", stars, columns), _by_column("walls", walls, columns)])
-    total = filled.sum(axis=0)
-    if not (filled.min() >= 0.0 and total.max() <= 1.0 + ROW_TOLERANCE):
+    if not (filled.min() >= 0.0 and filled.sum(axis=0).max() <= 1.0 + ROW_TOLERANCE):
         raise CounselError(
             f"stars is {brief(stars)} and walls is {brief(walls)}; give shares of at least 0 that "
             "sum to at most 1"
         )
-    shares = np.vstack([np.maximum(1.0 - total, 0.0), filled]).cumsum(axis=0)
+    empty = np.maximum(1.0 - filled.sum(axis=0), 0.0)
+    shares = np.vstack([empty, filled]).cumsum(axis=0)
     bounds = shares / shares[-1]  # [kind, column]
     cells = (rng.random((rows, columns)) >= bounds[:-1, None]).sum(axis=0).astype(np.uint8)
     cells[:, 0] = EMPTY
