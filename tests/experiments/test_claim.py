@@ -167,7 +167,7 @@ def test_a_claim_says_what_was_compared_with_what():
     assert claim.measured == "96% of 24 runs [73%, 100%]; more"
     assert claim.sentence.startswith("It ends well. Whether this holds cannot be told: 96% of 24")
     median = Claim.median("Text.", "regret", np.arange(24.0), below=100.0, unit="maps")
-    assert median.stated == "median of regret: below 100"
+    assert median.stated == "median over maps of regret: below 100"
     assert median.measured == "median 11.5 [5, 18], 24 maps"
     assert median.sentence.endswith("This holds: median 11.5 [5, 18], 24 maps.")
     exact = Claim.exact("Text.", "the gap", 0.0376, below=1e-9)

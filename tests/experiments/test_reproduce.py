@@ -50,11 +50,11 @@ def test_every_experiment_runs_and_every_file_is_there(everything):
         "regret-greedy", "regret-safe", "regret-adherence", "value-gap-penalty", "budget-learning",
         "budget-transfer", "trajectories-greedy", "trajectories-safe", "car-regret", "car-penalty",
         "worlds-three-phases", "worlds-budget", "worlds-car", "frontier", "beyond", "misjudged",
-        "scaling",
+        "scaling", "equal-terms",
     ):  # fmt: skip
         assert {f"{expected}.png", f"{expected}.svg"} <= names
     claims = json.loads((folder / "claims.json").read_text())
-    assert {claim["experiment"] for claim in claims} == set(EXPERIMENTS)
+    assert {claim["experiment"] for claim in claims} == set(EXPERIMENTS) - {"worlds"}
     verdicts = {str(verdict) for verdict in Verdict}
     assert {claim["verdict"] for claim in claims} <= verdicts
     assert len(claims) == len(outcome.findings)
@@ -94,9 +94,9 @@ def test_figures_can_be_drawn_alone(everything):
 
 @pytest.mark.slow
 def test_finished_runs_are_skipped_and_what_was_there_before_is_still_published(few):
-    first = whole.reproduce(["worlds"], TINY, few, workers=1)
-    assert {v.experiment for v in first.findings} == {"budget-learning", "worlds"}
-    again = whole.reproduce(["worlds"], TINY, few, workers=1)
+    first = whole.reproduce(["misjudged"], TINY, few, workers=1)
+    assert {v.experiment for v in first.findings} == {"budget-learning", "misjudged"}
+    again = whole.reproduce(["misjudged"], TINY, few, workers=1)
     assert (again.done, again.skipped) == (0, first.done)
     assert [v.experiment for v in again.findings] == [v.experiment for v in first.findings]
 
@@ -107,7 +107,9 @@ def test_ids_are_for_ever_and_mean_one_thing():
         for run in experiment.runs(experiment.at(Size())):
             assert re.fullmatch(r"[a-z-]+/[a-z0-9.x-]+#\d+", run.id)
             assert seen.setdefault(run.id, settings_of(run)) == settings_of(run)
-    # The paper's own scale, for those whose numbers it prints.
+    # The paper's own scale, for those whose numbers it prints, on its own map and on random ones.
+    assert seen["regret-greedy/maps-ucb-ad#23"]["spec"]["episodes"] == 800_000
+    assert seen["regret-greedy/maps-ucb-ad#23"]["family"] == "three-phase"
     assert seen["regret-greedy/ucb-ad#0"]["spec"]["episodes"] == 800_000
     assert seen["regret-greedy/ucb-ad#0"]["spec"]["every"] == 5000
     assert seen["regret-safe/euler#4"]["spec"]["episodes"] == 200_000
@@ -148,10 +150,10 @@ def test_a_damaged_file_is_found_and_only_that_run_is_done_again(few, fault):
         told["settings"]["episodes"] += 1
         table = table.replace_schema_metadata({b"counsel": json.dumps(told).encode()})
         pq.write_table(table, victim)
-    with pytest.raises(counsel.CounselError, match="budget-learning has 3 of 4 runs"):
+    with pytest.raises(counsel.CounselError, match="budget-learning has 19 of 20 runs"):
         whole.redraw(few)
     again = whole.reproduce(["budget-learning"], TINY, few, workers=1)
-    assert (again.done, again.skipped) == (1, 3)
+    assert (again.done, again.skipped) == (1, 19)
     assert hashes(few) == before
 
 
@@ -187,6 +189,11 @@ def test_one_number_that_changes_is_noticed(tmp_path):
         (["worlds", "-o", "file"], "cannot create the folder file"),
         (["worlds", "-o", "file/below"], "cannot create the folder file/below"),
         (["worlds", "-o", "there"], "there holds results at scale 0.5, not 1"),
+        (
+            ["worlds", "-o", "there", "--scale", "0.5", "--first-seed", "9"],
+            "there holds results from seed 0, not 9",
+        ),
+        (["--first-seed", "-1"], "first_seed must be a whole number of at least 0"),
         (["worlds", "-o", "foreign"], "is not a manifest of experiments"),
     ],
 )
@@ -226,16 +233,26 @@ def test_a_single_seed_has_no_interval_and_its_pictures_no_band(tmp_path):
 
 
 def test_readme_and_page_tell_of_every_experiment_and_claim(everything):
-    claims = json.loads((ROOT / "docs" / "claims.json").read_text())
-    told = [(claim["experiment"], claim["claim"]) for claim in claims]
-    assert told == [(v.experiment, v.claim.text) for v in everything[1].findings]
+    claims = json.loads((ROOT / "docs" / "reference" / "verdicts.json").read_text())
+    published = [(claim["experiment"], claim["claim"]) for claim in claims]
+    assert published == [(f.experiment, f.claim.text) for f in everything[1].findings]
     readme = (ROOT / "README.md").read_text()
     for claim in claims:
-        verdict = "holds" if claim["holds"] else "**does not hold**"
-        assert f"{claim['measured']} | {verdict} |" in readme
+        verdict = claim["verdict"] if claim["verdict"] == "holds" else f"**{claim['verdict']}**"
+        assert f"{claim['blocks'][0]['measured']} | {verdict} |" in readme
     page = (ROOT / "docs" / "reference" / "experiments.md").read_text()
     for name in EXPERIMENTS:
         assert name in page
+
+
+def test_tables_are_in_the_report_and_beside_it(few):
+    whole.redraw(few)
+    text = (few / "tables" / "budget-constants.md").read_text()
+    assert text.startswith("| learner | factor | mean value gap |")
+    assert text.count("UC-CFH") == len(budget.SCALES["uc-cfh"])
+    page = (few / "report.html").read_text()
+    assert "<th>factor</th>" in page
+    assert "<td>0.1 (paper)</td>" in page
 
 
 # A folder that several calls share.
@@ -244,20 +261,20 @@ def test_readme_and_page_tell_of_every_experiment_and_claim(everything):
 def test_an_unfinished_experiment_is_left_out_and_named(few):
     victim = few / "runs" / "budget-learning" / "uc-cfh#1.parquet"
     victim.unlink()
-    outcome = whole.reproduce(["worlds"], TINY, few, workers=1)
-    assert outcome.unfinished == {"budget-learning": (3, 4)}
-    assert {v.experiment for v in outcome.findings} == {"worlds"}
-    assert "budget-learning is left out: 3 of its 4 runs" in (few / "report.html").read_text()
+    outcome = whole.reproduce(["misjudged"], TINY, few, workers=1)
+    assert outcome.unfinished == {"budget-learning": (19, 20)}
+    assert {v.experiment for v in outcome.findings} == {"misjudged"}
+    assert "budget-learning is left out: 19 of its 20 runs" in (few / "report.html").read_text()
     again = whole.reproduce(["budget-learning"], TINY, few, workers=1)
     assert (again.done, again.unfinished) == (1, {})
-    assert {v.experiment for v in again.findings} == {"worlds", "budget-learning"}
+    assert {v.experiment for v in again.findings} == {"misjudged", "budget-learning"}
 
 
 @pytest.mark.slow
 def test_seeds_may_be_added_to_one_experiment_without_losing_another(few):
     whole.reproduce(["misjudged"], TINY, few, workers=1)
     outcome = whole.reproduce(["budget-learning"], Size(TINY.scale, 3), few, workers=1)
-    assert (outcome.done, outcome.skipped) == (2, 4)
+    assert (outcome.done, outcome.skipped) == (10, 20)  # eight on maps, two on the shipped one
     assert {v.experiment for v in outcome.findings} == {"misjudged", "budget-learning"}
     told = json.loads((few / "manifest.json").read_text())
     assert told["experiments"] == {"misjudged": 2, "budget-learning": 3}
@@ -285,6 +302,9 @@ def test_the_report_says_with_what_the_runs_were_made(tmp_path):
 def test_experiments_without_a_claim_of_the_paper_are_not_said_to_hold_0_of_0(tmp_path):
     # "0 of 0 claims of the paper hold." stood over experiments that have claims of their own only.
     outcome = whole.reproduce(["misjudged"], TINY, tmp_path / "ours", workers=1)
-    title, _ = whole.headline([finding.claim for finding in outcome.findings])
-    assert title == "2 of 2 claims of our own hold"
+    title, lead = whole.headline([finding.claim for finding in outcome.findings])
+    assert title == "0 of 4 claims of our own hold"
+    assert lead.endswith("Of all 4 claims, 0 do not hold and 4 cannot be told.")  # two seeds
+    whole.reproduce(["worlds"], TINY, tmp_path / "drawn", workers=1)
+    assert "0 of 0" not in (tmp_path / "drawn" / "report.html").read_text()
     assert "0 of 0" not in (tmp_path / "ours" / "report.html").read_text()

@@ -82,7 +82,7 @@ def print_outcome(outcome: Outcome) -> None:
         table.add_row(
             finding.experiment,
             claim.text if claim.source == "paper" else f"{claim.text} (ours)",
-            f"{claim.measured} ({claim.stated})",
+            claim.measured,
             str(claim.verdict),
         )
     print_table(table)

@@ -69,10 +69,10 @@ class Share:
         high = float(betaincinv(most + 1, n - most, 1.0 - tail)) if most < n else 1.0
         return Estimate(hits / known.size if known.size else math.nan, low, high)
 
-    def name(self, quantity: str) -> str:
+    def name(self, quantity: str, unit: str) -> str:
         """Return the statistic in words."""
         side = "at least" if self.above else "below"
-        return f"share of runs in which {quantity} is {side} {digits(self.bound)}"
+        return f"share of {unit} in which {quantity} is {side} {digits(self.bound)}"
 
     def show(self, estimate: Estimate, unit: str, count: int) -> str:
         """Return the estimate in words."""
@@ -103,9 +103,9 @@ class Median:
         high = np.sort(np.nan_to_num(values, nan=np.inf, posinf=np.inf, neginf=-np.inf))[n - j]
         return Estimate(float(np.median(known)), float(low), float(high))
 
-    def name(self, quantity: str) -> str:
+    def name(self, quantity: str, unit: str) -> str:
         """Return the statistic in words."""
-        return f"median of {quantity}"
+        return f"median over {unit} of {quantity}"
 
     def show(self, estimate: Estimate, unit: str, count: int) -> str:
         """Return the estimate in words."""
@@ -125,7 +125,7 @@ class Exact:
             return Estimate(value, -math.inf, math.inf)
         return Estimate(value, value, value)
 
-    def name(self, quantity: str) -> str:
+    def name(self, quantity: str, unit: str) -> str:
         """Return the statistic in words."""
         return f"{quantity} (computed exactly)"
 
@@ -248,7 +248,7 @@ class Claim:
         """The statistic and its limit in words."""
         shown = f"{self.limit:.0%}" if isinstance(self.statistic, Share) else digits(self.limit)
         side = "at least" if self.above else "below"
-        return f"{self.statistic.name(self.quantity)}: {side} {shown}"
+        return f"{self.statistic.name(self.quantity, self.unit)}: {side} {shown}"
 
     @property
     def measured(self) -> str:

@@ -45,9 +45,9 @@ class Size:
         return range(self.first_seed, self.first_seed + (self.seeds or SEEDS))
 
     @property
-    def few(self) -> range:
-        """The first seeds, for runs that are drawn or shown but decide no claim."""
-        return self.repeats[:FEW]
+    def few(self) -> "Size":
+        """The size with fewer seeds, for runs that are drawn or shown but decide no claim."""
+        return replace(self, seeds=min(FEW, len(self.repeats)))
 
     def episodes(self, full: int) -> int:
         """Return the number of episodes at this scale: at least ten."""

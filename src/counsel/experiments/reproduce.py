@@ -192,7 +192,9 @@ def headline(claims: Sequence[Claim]) -> tuple[str, str]:
     ours = [claim.verdict for claim in claims if claim.source == "ours"]
     lead = "Adherence-aware advice: the paper's experiments, run again. "
     title = f"{papers.count(Verdict.HOLDS)} of {len(papers)} claims of the paper hold"
-    if ours and not papers:
+    if not claims:
+        title = "Figures without claims"
+    elif not papers:
         title = f"{ours.count(Verdict.HOLDS)} of {len(ours)} claims of our own hold"
     elif ours:
         lead += f"Of {len(ours)} claims of our own, {ours.count(Verdict.HOLDS)} hold. "
