@@ -3,7 +3,7 @@
 10,000 episodes on random maps of three phases (claims) and on the shipped map (figures). Learners
 are compared only with others that know as much and plan as often:
 
-* The world and the person's habit are known, adherence is not: UCB-AD with the paper's bonus, UCB-AD
+* The world and the person's habit are known, adherence is not: UCB-AD with the paper's bonus and
   with Kullback–Leibler bounds, and Thompson sampling. Plans are made after every 1, 50 and 1000
   episodes (Thompson sampling: 50 and 1000, because every plan draws all adherences).
 * Nothing is known but sizes and rewards: RFE-AD and structured exploration, which learns person and
@@ -11,9 +11,10 @@ are compared only with others that know as much and plan as often:
 
 *Pooled* learners also know that adherence depends on the advice alone, and are labelled so.
 
-Regrets are skewed: where the paper's bonus is planned with after every episode, a few early refusals
-may silence an advice for good. Tables therefore have medians, means and the worst run. Explorers
-have two regrets: every block charged with the policy before it, or with the policy planned after it.
+Regrets are skewed: with the paper's bonus and a new plan after every episode, a few early refusals
+may silence an advice for good. The table therefore has medians, means and the worst run. There are
+two readings of a regret: every block is charged with the policy before it, or with the policy that
+is planned after it.
 """
 
 from dataclasses import replace
@@ -180,7 +181,8 @@ def _less(  # noqa: PLR0913 (what is compared)
 def _both(less: Floats, more: Floats) -> str:
     """Return medians and means in words."""
     medians, means = (
-        f"{digits(float(of(less)))} against {digits(float(of(more)))}" for of in (np.median, np.mean)
+        f"{digits(float(of(less)))} against {digits(float(of(more)))}"
+        for of in (np.median, np.mean)
     )
     return f"medians {medians}, means {means}"
 
@@ -188,7 +190,7 @@ def _both(less: Floats, more: Floats) -> str:
 def tables(rows: RowsByRun) -> tuple[Table, ...]:
     """Return the regrets of all learners on all schedules."""
     head = ("person", "learner", "plans every", "maps", "runs", "median", "mean", "worst")
-    lines = [(*head, "median, charged after")]
+    lines: list[tuple[str, ...]] = [(*head, "median, charged after")]
     for person in PEOPLE:
         for name, entry in (OF_ADHERENCE | EXPLORERS).items():
             label = f"UCB-AD, {entry.label}" if name.startswith(("paper", "kl")) else entry.label
@@ -205,7 +207,7 @@ def tables(rows: RowsByRun) -> tuple[Table, ...]:
     caption = (
         f"Regret after {EPISODES:,} episodes. The last column charges every block with the policy "
         "planned after it, the others with the policy it begins with. Learners of adherence "
-        "(UCB-AD, Thompson) know the world and the habit, the others nothing but sizes and rewards; "
+        "(UCB-AD, Thompson) know the world and the habit, the others only sizes and rewards; "
         "pooled learners also know that adherence depends on the advice alone."
     )
     return (Table("beyond", caption, tuple(lines)),)

@@ -17,6 +17,7 @@ and the constant that only the lemma prints:
 
 import math
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 
@@ -87,6 +88,7 @@ class Stopping:
         return times
 
 
+@cache
 def equal_counts_time(rule: Rule, H: int, S: int, epsilon: float, *, factor: float = 1.0) -> float:
     """Return the episodes after which a rule fires if all rows of a step have equal counts."""
     B = CHOICES
