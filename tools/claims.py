@@ -1,54 +1,84 @@
-"""Copy claims and figures of a full reproduction into README: ``python tools/claims.py DIR``.
+"""Publish verdicts, figures and tables: ``python tools/claims.py DIR``.
 
-DIR is the folder of ``counsel reproduce``. The table is written between two marks in README.md.
+DIR is the folder of ``tools/verdict_blocks.py``. README.md receives the table of claims,
+docs/reference/experiments.md the tables of the experiments, each between two marks;
+docs/reference/verdicts.json and the figures in docs/figures are copied.
 """
 
 import json
 import shutil
 import sys
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
 SHOWN = ("regret-greedy", "frontier", "trajectories-safe")
-BEGIN, END = "<!-- claims -->", "<!-- end of claims -->"
+VERDICTS = ROOT / "docs" / "reference" / "verdicts.json"
+HOLDS, FAILS, UNKNOWN = "holds", "does not hold", "cannot be told"
 
 
-def summary(claims: list[dict[str, object]]) -> str:
-    """Return the claims as Markdown: a table of those that fail, and a folded table of all."""
+def summary(claims: list[dict[str, Any]]) -> str:
+    """Return the claims as Markdown: those that do not hold or cannot be told, then all, folded."""
     paper = [claim for claim in claims if claim["source"] == "paper"]
     ours = [claim for claim in claims if claim["source"] != "paper"]
-    failed = [claim for claim in claims if not claim["holds"]]
-    held = [sum(bool(claim["holds"]) for claim in some) for some in (paper, ours)]
+    failed, unknown = ([c for c in claims if c["verdict"] == v] for v in (FAILS, UNKNOWN))
     return (
-        f"In a full run with five seeds, {held[0]} of the paper's {len(paper)} claims and "
-        f"{held[1]} of our own {len(ours)} claims hold. The claims that do not hold:\n\n"
-        f"{table(failed)}\n\n"
+        "Every claim has a stated statistic and a 99 % interval, and is tested on four disjoint "
+        "blocks of seeds; where the four verdicts differ, it cannot be told. Of the paper's "
+        f"{count(paper)}. Of our own {count(ours)}. The numbers are those of the first block. The "
+        f"claims that do not hold:\n\n{table(failed)}\n\nThe claims that cannot be told:\n\n"
+        f"{table(unknown)}\n\n"
         f"<details><summary>All {len(claims)} claims</summary>\n\n{table(claims)}\n\n</details>"
     )
 
 
-def table(claims: list[dict[str, object]]) -> str:
+def count(claims: list[dict[str, Any]]) -> str:
+    """Return how many claims have which verdict."""
+    held, failed, unknown = (
+        sum(claim["verdict"] == verdict for claim in claims) for verdict in (HOLDS, FAILS, UNKNOWN)
+    )
+    return f"{len(claims)} claims, {held} hold, {failed} do not hold and {unknown} cannot be told"
+
+
+def table(claims: list[dict[str, Any]]) -> str:
     """Return claims as a table."""
-    lines = ["| experiment | claim | measured | |", "|---|---|---|---|"]
-    for claim in claims:
-        source = "" if claim["source"] == "paper" else " *(ours)*"
-        verdict = "holds" if claim["holds"] else "**does not hold**"
-        row = (claim["experiment"], f"{claim['claim']}{source}", claim["measured"], verdict)
-        lines.append("| " + " | ".join(str(cell) for cell in row) + " |")
+    lines = ["| experiment | claim | measured [99 % interval] | |", "|---|---|---|---|"]
+    lines += [f"| {' | '.join(row(claim))} |" for claim in claims]
     return "\n".join(lines)
 
 
+def row(claim: dict[str, Any]) -> tuple[str, str, str, str]:
+    """Return the cells of a claim."""
+    source = "" if claim["source"] == "paper" else " *(ours)*"
+    verdict = claim["verdict"] if claim["verdict"] == HOLDS else f"**{claim['verdict']}**"
+    measured = claim["blocks"][0]["measured"]
+    return claim["experiment"], f"{claim['claim']}{source}", measured, verdict
+
+
+def replace_between(page: Path, name: str, text: str) -> None:
+    """Replace the text between the marks of this name."""
+    begin, end = f"<!-- {name} -->", f"<!-- end of {name} -->"
+    before, mark, rest = page.read_text(encoding="utf-8").partition(begin)
+    _, end_mark, after = rest.partition(end)
+    if not mark or not end_mark:
+        sys.exit(f"{page} lacks the marks {begin} and {end}; add them where the text belongs")
+    page.write_text(f"{before}{begin}\n{text}\n{end}{after}", encoding="utf-8")
+
+
 def main(folder: Path) -> None:
-    """Copy the claims and the figures, and replace the table."""
-    claims = json.loads((folder / "claims.json").read_text(encoding="utf-8"))
-    shutil.copy(folder / "claims.json", ROOT / "docs" / "claims.json")
+    """Copy verdicts and figures, and replace the tables."""
+    shutil.copy(folder / "verdicts.json", VERDICTS)
+    first = folder / "block-0"
     for name in SHOWN:
-        shutil.copy(folder / "figures" / f"{name}.png", ROOT / "docs" / "figures" / f"{name}.png")
-    page = ROOT / "README.md"
-    before, _, rest = page.read_text(encoding="utf-8").partition(BEGIN)
-    _, _, after = rest.partition(END)
-    told = f"{summary(claims)}\n\n`python tools/claims.py reproduction` writes this section."
-    page.write_text(f"{before}{BEGIN}\n{told}\n{END}{after}", encoding="utf-8")
+        shutil.copy(first / "figures" / f"{name}.png", ROOT / "docs" / "figures" / f"{name}.png")
+    claims = json.loads(VERDICTS.read_text(encoding="utf-8"))
+    command = "`python tools/verdict_blocks.py blocks && python tools/claims.py blocks`"
+    replace_between(
+        ROOT / "README.md", "claims", f"{summary(claims)}\n\n{command} writes this section."
+    )
+    for path in sorted((first / "tables").glob("*.md")):
+        page = ROOT / "docs" / "reference" / "experiments.md"
+        replace_between(page, path.stem, path.read_text(encoding="utf-8").rstrip())
 
 
 if __name__ == "__main__":

@@ -1,7 +1,6 @@
 """All experiments end to end at a tiny scale: rows, pictures, claims, files."""
 
 import json
-import math
 import re
 import shutil
 
@@ -13,6 +12,7 @@ from PIL import Image
 import counsel
 from counsel.experiments import reproduce as whole
 from counsel.experiments import workers as pool
+from counsel.experiments.claim import Verdict
 from counsel.experiments.experiment import Size, settings_of
 from counsel.experiments.paper import EXPERIMENTS, budget
 from counsel.experiments.store import RunResult, Store
@@ -51,13 +51,14 @@ def test_every_experiment_runs_and_every_file_is_there(everything):
         "regret-greedy", "regret-safe", "regret-adherence", "value-gap-penalty", "budget-learning",
         "budget-transfer", "trajectories-greedy", "trajectories-safe", "car-regret", "car-penalty",
         "worlds-three-phases", "worlds-budget", "worlds-car", "frontier", "beyond", "misjudged",
-        "scaling",
+        "scaling", "equal-terms",
     ):  # fmt: skip
         assert {f"{expected}.png", f"{expected}.svg"} <= names
     claims = json.loads((folder / "claims.json").read_text())
-    assert {claim["experiment"] for claim in claims} == set(EXPERIMENTS)
-    assert all(isinstance(claim["holds"], bool) for claim in claims)
-    assert len(claims) == len(outcome.verdicts)
+    assert {claim["experiment"] for claim in claims} == set(EXPERIMENTS) - {"worlds"}
+    verdicts = {str(verdict) for verdict in Verdict}
+    assert {claim["verdict"] for claim in claims} <= verdicts
+    assert len(claims) == len(outcome.findings)
 
 
 def test_the_report_is_one_page_that_asks_nobody(everything):
@@ -65,10 +66,10 @@ def test_the_report_is_one_page_that_asks_nobody(everything):
     page = (folder / "report.html").read_text()
     assert "<script" not in page
     assert not re.findall(r"""(?:src|href)\s*=\s*['"](?!data:|#)""", page)
-    for verdict in outcome.verdicts:
-        assert verdict.experiment in page
+    for finding in outcome.findings:
+        assert finding.experiment in page
     assert page.count("<figure") == len(list((folder / "figures").glob("*.svg")))
-    assert page.count("holds</td>") + page.count("does not hold</td>") == len(outcome.verdicts)
+    assert sum(page.count(f" {v}</td>") for v in Verdict) == len(outcome.findings)
 
 
 def test_manifests_say_settings_seed_versions_and_time(everything):
@@ -87,9 +88,7 @@ def test_figures_can_be_drawn_alone(everything):
     folder, first = everything
     files = {path: path.read_bytes() for path in (folder / "figures").iterdir()}
     drawn = whole.redraw(folder)
-    assert {v.claim.text: v.claim.holds for v in drawn.verdicts} == {
-        v.claim.text: v.claim.holds for v in first.verdicts
-    }
+    assert drawn.findings == first.findings
     for path, data in files.items():
         assert path.read_bytes() == data
 
@@ -118,20 +117,22 @@ def test_charts_name_the_person_include_zero_and_have_200_dots_an_inch(everythin
 
 @pytest.mark.slow
 def test_finished_runs_are_skipped_and_what_was_there_before_is_still_published(few):
-    first = whole.reproduce(["worlds"], TINY, few, workers=1)
-    assert {v.experiment for v in first.verdicts} == {"budget-learning", "worlds"}
-    again = whole.reproduce(["worlds"], TINY, few, workers=1)
+    first = whole.reproduce(["misjudged"], TINY, few, workers=1)
+    assert {v.experiment for v in first.findings} == {"budget-learning", "misjudged"}
+    again = whole.reproduce(["misjudged"], TINY, few, workers=1)
     assert (again.done, again.skipped) == (0, first.done)
-    assert [v.experiment for v in again.verdicts] == [v.experiment for v in first.verdicts]
+    assert [v.experiment for v in again.findings] == [v.experiment for v in first.findings]
 
 
 def test_ids_are_for_ever_and_mean_one_thing():
     seen = {}
     for experiment in EXPERIMENTS.values():
-        for run in experiment.runs(Size()):
+        for run in experiment.runs(experiment.at(Size())):
             assert re.fullmatch(r"[a-z-]+/[a-z0-9.x-]+#\d+", run.id)
             assert seen.setdefault(run.id, settings_of(run)) == settings_of(run)
-    # The paper's own scale, for those whose numbers it prints.
+    # The paper's own scale, for those whose numbers it prints, on its own map and on random ones.
+    assert seen["regret-greedy/maps-ucb-ad#23"]["spec"]["episodes"] == 800_000
+    assert seen["regret-greedy/maps-ucb-ad#23"]["family"] == "three-phase"
     assert seen["regret-greedy/ucb-ad#0"]["spec"]["episodes"] == 800_000
     assert seen["regret-greedy/ucb-ad#0"]["spec"]["every"] == 5000
     assert seen["regret-safe/euler#4"]["spec"]["episodes"] == 200_000
@@ -172,10 +173,10 @@ def test_a_damaged_file_is_found_and_only_that_run_is_done_again(few, fault):
         told["settings"]["episodes"] += 1
         table = table.replace_schema_metadata({b"counsel": json.dumps(told).encode()})
         pq.write_table(table, victim)
-    with pytest.raises(counsel.CounselError, match="budget-learning has 3 of 4 runs"):
+    with pytest.raises(counsel.CounselError, match="budget-learning has 19 of 20 runs"):
         whole.redraw(few)
     again = whole.reproduce(["budget-learning"], TINY, few, workers=1)
-    assert (again.done, again.skipped) == (1, 3)
+    assert (again.done, again.skipped) == (1, 19)
     assert hashes(few) == before
 
 
@@ -211,6 +212,11 @@ def test_one_number_that_changes_is_noticed(tmp_path):
         (["worlds", "-o", "file"], "cannot create the folder file"),
         (["worlds", "-o", "file/below"], "cannot create the folder file/below"),
         (["worlds", "-o", "there"], "there holds results at scale 0.5, not 1"),
+        (
+            ["worlds", "-o", "there", "--scale", "0.5", "--first-seed", "9"],
+            "there holds results from seed 0, not 9",
+        ),
+        (["--first-seed", "-1"], "first_seed must be a whole number of at least 0"),
         (["worlds", "-o", "foreign"], "is not a manifest of experiments"),
     ],
 )
@@ -245,21 +251,31 @@ def test_figures_of_a_folder_without_any_are_refused(tmp_path):
 
 def test_a_single_seed_has_no_interval_and_its_pictures_no_band(tmp_path):
     outcome = whole.reproduce(["budget-learning"], Size(0.05, 1), tmp_path, workers=1)
-    assert all(math.isnan(v.claim.value.low) for v in outcome.verdicts)
+    assert {f.claim.verdict for f in outcome.findings} == {Verdict.UNKNOWN}
     assert "nan" not in (tmp_path / "report.html").read_text().split("<h2 id='how'")[0].lower()
 
 
 def test_readme_and_page_tell_of_every_experiment_and_claim(everything):
-    claims = json.loads((ROOT / "docs" / "claims.json").read_text())
-    told = [(claim["experiment"], claim["claim"]) for claim in claims]
-    assert told == [(v.experiment, v.claim.text) for v in everything[1].verdicts]
+    claims = json.loads((ROOT / "docs" / "reference" / "verdicts.json").read_text())
+    published = [(claim["experiment"], claim["claim"]) for claim in claims]
+    assert published == [(f.experiment, f.claim.text) for f in everything[1].findings]
     readme = (ROOT / "README.md").read_text()
     for claim in claims:
-        verdict = "holds" if claim["holds"] else "**does not hold**"
-        assert f"{claim['measured']} | {verdict} |" in readme
+        verdict = claim["verdict"] if claim["verdict"] == "holds" else f"**{claim['verdict']}**"
+        assert f"{claim['blocks'][0]['measured']} | {verdict} |" in readme
     page = (ROOT / "docs" / "reference" / "experiments.md").read_text()
     for name in EXPERIMENTS:
         assert name in page
+
+
+def test_tables_are_in_the_report_and_beside_it(few):
+    whole.redraw(few)
+    text = (few / "tables" / "budget-constants.md").read_text()
+    assert text.startswith("| learner | factor | mean value gap |")
+    assert text.count("UC-CFH") == len(budget.SCALES["uc-cfh"])
+    page = (few / "report.html").read_text()
+    assert "<th>factor</th>" in page
+    assert "<td>0.1 (paper)</td>" in page
 
 
 # A folder that several calls share.
@@ -268,21 +284,21 @@ def test_readme_and_page_tell_of_every_experiment_and_claim(everything):
 def test_an_unfinished_experiment_is_left_out_and_named(few):
     victim = few / "runs" / "budget-learning" / "uc-cfh#1.parquet"
     victim.unlink()
-    outcome = whole.reproduce(["worlds"], TINY, few, workers=1)
-    assert outcome.unfinished == {"budget-learning": (3, 4)}
-    assert {v.experiment for v in outcome.verdicts} == {"worlds"}
-    assert "budget-learning is left out: 3 of its 4 runs" in (few / "report.html").read_text()
+    outcome = whole.reproduce(["misjudged"], TINY, few, workers=1)
+    assert outcome.unfinished == {"budget-learning": (19, 20)}
+    assert {v.experiment for v in outcome.findings} == {"misjudged"}
+    assert "budget-learning is left out: 19 of its 20 runs" in (few / "report.html").read_text()
     again = whole.reproduce(["budget-learning"], TINY, few, workers=1)
     assert (again.done, again.unfinished) == (1, {})
-    assert {v.experiment for v in again.verdicts} == {"worlds", "budget-learning"}
+    assert {v.experiment for v in again.findings} == {"misjudged", "budget-learning"}
 
 
 @pytest.mark.slow
 def test_seeds_may_be_added_to_one_experiment_without_losing_another(few):
     whole.reproduce(["misjudged"], TINY, few, workers=1)
     outcome = whole.reproduce(["budget-learning"], Size(TINY.scale, 3), few, workers=1)
-    assert (outcome.done, outcome.skipped) == (2, 4)
-    assert {v.experiment for v in outcome.verdicts} == {"misjudged", "budget-learning"}
+    assert (outcome.done, outcome.skipped) == (10, 20)  # eight on maps, two on the shipped one
+    assert {v.experiment for v in outcome.findings} == {"misjudged", "budget-learning"}
     told = json.loads((few / "manifest.json").read_text())
     assert told["experiments"] == {"misjudged": 2, "budget-learning": 3}
     fewer = whole.reproduce(["budget-learning"], Size(TINY.scale, 2), few, workers=1)
@@ -309,5 +325,9 @@ def test_the_report_says_with_what_the_runs_were_made(tmp_path):
 def test_experiments_without_a_claim_of_the_paper_are_not_said_to_hold_0_of_0(tmp_path):
     # "0 of 0 claims of the paper hold." stood over experiments that have claims of their own only.
     outcome = whole.reproduce(["misjudged"], TINY, tmp_path / "ours", workers=1)
-    assert whole.headline(outcome.verdicts)[0] == "2 of 2 claims of our own hold"
+    title, lead = whole.headline([finding.claim for finding in outcome.findings])
+    assert title == "0 of 4 claims of our own hold"
+    assert lead.endswith("Of all 4 claims, 0 do not hold and 4 cannot be told.")  # two seeds
+    whole.reproduce(["worlds"], TINY, tmp_path / "drawn", workers=1)
+    assert "0 of 0" not in (tmp_path / "drawn" / "report.html").read_text()
     assert "0 of 0" not in (tmp_path / "ours" / "report.html").read_text()

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import counsel
 from counsel import CounselError
 from counsel.worlds import GridMap, generate_map, make_flappy_bird
-from counsel.worlds.grid_map import map_names
+from counsel.worlds.grid_map import EMPTY, STAR, WALL, map_names
 from tests.support.each import each
 from tests.support.paths import ROOT
 
@@ -413,3 +413,15 @@ def test_what_no_map_can_be_drawn_from_is_refused_in_one_sentence(wrong):
     with pytest.raises(CounselError) as fault:
         generate_map(told.pop("rows"), told.pop("columns"), **told)
     assert any(name in one_sentence(fault) for name in wrong)
+
+
+def test_shares_may_differ_from_column_to_column():
+    grid = generate_map(
+        6, 4, rng=np.random.default_rng(0), stars=[0.0, 1.0, 0.0, 0.0], walls=[0.0, 0.0, 1.0, 0.0]
+    )
+    assert (grid.cells[:, 1] == STAR).all()
+    assert (grid.cells[:, 2] == WALL).sum() == 5  # the flight stays free
+    assert (grid.cells[:, 3] == EMPTY).all()
+    for wrong in ({"stars": [0.1, 0.2]}, {"walls": [[0.1] * 4]}, {"stars": [0.9] * 4}):
+        with pytest.raises(CounselError, match=r"stars|walls"):
+            generate_map(6, 4, rng=np.random.default_rng(0), **wrong)

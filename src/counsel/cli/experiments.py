@@ -21,7 +21,14 @@ def reproduce(  # noqa: PLR0913 (one argument for each option)
     ] = None,
     *,
     scale: Annotated[float, typer.Option(help="Factor of the paper's numbers of episodes.")] = 1.0,
-    seeds: Annotated[int, typer.Option(help="Number of repetitions of each run.")] = 5,
+    seeds: Annotated[
+        int | None,
+        typer.Option(help="Number of seeds. Default: as many as each experiment needs."),
+    ] = None,
+    first_seed: Annotated[
+        int,
+        typer.Option(help="First seed, e.g. 1000 for runs with other seeds."),
+    ] = 0,
     workers: Annotated[
         int | None, typer.Option(help="Number of processes. Default: one per core.")
     ] = None,
@@ -42,7 +49,7 @@ def reproduce(  # noqa: PLR0913 (one argument for each option)
 
     if workers is not None:
         whole("workers", workers, least=1)
-    size = Size(scale, seeds)
+    size = Size(scale, seeds, first_seed)
     try:
         with board() as progress:
             outcome = run_all(

@@ -17,7 +17,7 @@ from rich.progress import (
 
 from counsel.cli.console import new_table, print_table
 from counsel.experiments.experiment import Run
-from counsel.experiments.reproduce import Outcome, cost, headline, number, record_of
+from counsel.experiments.reproduce import Outcome, cost, headline, record_of
 from counsel.experiments.reproduce import Progress as RunProgress
 from counsel.experiments.store import RunResult
 
@@ -73,18 +73,17 @@ def board() -> Iterator[Board]:
 
 
 def print_outcome(outcome: Outcome) -> None:
-    """Print every claim and whether it holds."""
-    title, _ = headline(outcome.verdicts)
+    """Print every claim and the verdict on it."""
+    title, _ = headline([finding.claim for finding in outcome.findings])
     typer.echo(f"{title}.")
-    table = new_table(None, "experiment", "claim", "measured", "mean [95 %]", "verdict", left=5)
-    for verdict in outcome.verdicts:
-        claim = verdict.claim
+    table = new_table(None, "experiment", "claim", "measured [99 % interval]", "verdict", left=4)
+    for finding in outcome.findings:
+        claim = finding.claim
         table.add_row(
-            verdict.experiment,
+            finding.experiment,
             claim.text if claim.source == "paper" else f"{claim.text} (ours)",
             claim.measured,
-            f"{number(claim)} ({claim.quantity})",
-            "holds" if claim.holds else "does not hold",
+            str(claim.verdict),
         )
     print_table(table)
     typer.echo(
@@ -102,7 +101,7 @@ def print_outcome(outcome: Outcome) -> None:
 def outcome_record(outcome: Outcome) -> dict[str, Any]:
     """Return claims and files for JSON."""
     return {
-        "claims": [record_of(verdict) for verdict in outcome.verdicts],
+        "claims": [record_of(finding) for finding in outcome.findings],
         "unfinished": outcome.unfinished,
         "done": outcome.done,
         "skipped": outcome.skipped,

@@ -5,30 +5,49 @@ the learner, and the seed. Its ``rows`` depend only on its fields. *Pictures* an
 from saved rows alone, so both can be made again without running anything.
 """
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterable
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
-from counsel._arrays import Floats, real, whole
+from counsel._arrays import real, whole
 from counsel.errors import CounselError
-from counsel.estimate.intervals import Interval, interval
+from counsel.experiments.claim import SEEDS, Claim
 from counsel.experiments.rows import Rows, RowsByRun
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+FEW = 5  # the seeds of runs that are drawn or shown but decide no claim
+
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """A factor on the paper's numbers of episodes, and the number of repetitions of each run."""
+    """A factor on the paper's numbers of episodes, and the seeds of each run.
+
+    ``seeds`` is their number; None stands for the number that each experiment declares. The first
+    is ``first_seed``: sizes whose seeds do not overlap have different runs.
+    """
 
     scale: float = 1.0
-    seeds: int = 5
+    seeds: int | None = None
+    first_seed: int = 0
 
     def __post_init__(self) -> None:
-        whole("seeds", self.seeds, least=1)
+        if self.seeds is not None:
+            whole("seeds", self.seeds, least=1)
+        whole("first_seed", self.first_seed, least=0)
         if not 0.0 < real("scale", self.scale) <= 1000.0:
             raise CounselError(f"scale is {self.scale}; it must be above 0 and at most 1000")
+
+    @property
+    def repeats(self) -> range:
+        """The seeds of runs that decide claims."""
+        return range(self.first_seed, self.first_seed + (self.seeds or SEEDS))
+
+    @property
+    def few(self) -> "Size":
+        """The size with fewer seeds, for runs that are drawn or shown but decide no claim."""
+        return replace(self, seeds=min(FEW, len(self.repeats)))
 
     def episodes(self, full: int) -> int:
         """Return the number of episodes at this scale: at least ten."""
@@ -59,55 +78,6 @@ def settings_of(run: Run) -> dict[str, Any]:
 
 
 @dataclass(frozen=True, slots=True)
-class Claim:
-    """A claim of one sentence, the measurement behind it in words, and whether it holds.
-
-    ``source`` is "paper" or "ours"; ``quantity`` names the number ``value``, a mean over seeds.
-    """
-
-    text: str
-    source: str
-    measured: str
-    quantity: str
-    value: Interval
-    holds: bool
-
-    @classmethod
-    def of(  # noqa: PLR0913 (the fields)
-        cls,
-        text: str,
-        measured: str,
-        quantity: str,
-        values: Sequence[float] | Floats,
-        holds: object,
-        source: str = "paper",
-    ) -> "Claim":
-        """Return a claim with the mean and the interval of values over seeds."""
-        return cls(text, source, measured, quantity, interval(values), bool(holds))
-
-    @classmethod
-    def below(
-        cls, text: str, quantity: str, values: Floats, limit: float, form: str = "at most {:.3f}"
-    ) -> "Claim":
-        """Claim for the paper that a value is below a limit for every seed; show the largest."""
-        return cls.of(text, form.format(values.max()), quantity, values, (values < limit).all())
-
-    @classmethod
-    def less(
-        cls, text: str, quantity: str, less: Floats, more: Floats, form: str = "{:,.0f}"
-    ) -> "Claim":
-        """Claim for the paper that one value is below another for every seed; show both means."""
-        means = f"{form.format(less.mean())} against {more.mean():,.0f} on average"
-        return cls.of(text, means, quantity, more - less, (less < more).all())
-
-    @property
-    def sentence(self) -> str:
-        """The claim and whether it holds, for a caption."""
-        verdict = "This holds" if self.holds else "This does not hold"
-        return f"{self.text} {verdict}: {self.measured}."
-
-
-@dataclass(frozen=True, slots=True)
 class Picture:
     """A figure, the name of its file, and its caption."""
 
@@ -122,10 +92,20 @@ class Picture:
 
 
 @dataclass(frozen=True, slots=True)
-class Experiment:
-    """An experiment: its runs for a size, and pictures and claims as functions of their rows.
+class Table:
+    """A table of text: its name, its caption, and its rows, of which the first is the head."""
 
-    ``name`` is the name on the command line, ``title`` the subject in the report.
+    name: str
+    caption: str
+    rows: tuple[tuple[str, ...], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Experiment:
+    """An experiment: its runs for a size; pictures, claims and tables as functions of their rows.
+
+    ``name`` is the name on the command line, ``title`` the subject in the report, and ``seeds`` the
+    number of seeds that its claims need.
     """
 
     name: str
@@ -133,3 +113,9 @@ class Experiment:
     runs: Callable[[Size], tuple[Run, ...]]
     pictures: Callable[[RowsByRun], tuple[Picture, ...]]
     claims: Callable[[RowsByRun], tuple[Claim, ...]]
+    seeds: int = SEEDS
+    tables: Callable[[RowsByRun], tuple[Table, ...]] = lambda _: ()
+
+    def at(self, size: Size) -> Size:
+        """Return the size with the number of seeds that this experiment needs, unless it is set."""
+        return replace(size, seeds=self.seeds) if size.seeds is None else size

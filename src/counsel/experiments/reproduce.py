@@ -1,8 +1,8 @@
 """Experiments in a folder: execute missing runs, draw figures, test claims, write the report.
 
 Pictures, claims and the report are made from the stored runs and can be made again (``publish``).
-A folder has one scale; experiments and seeds may be added. The report leaves out unfinished
-experiments and names them.
+A folder has one scale and one first seed; experiments and seeds may be added. The report leaves out
+unfinished experiments and names them.
 """
 
 import json
@@ -17,18 +17,26 @@ from counsel._files import make_folder, write_text
 from counsel._jit import cores
 from counsel.drawing.canvas import save
 from counsel.errors import CounselError
-from counsel.experiments.experiment import Claim, Experiment, Run, Size, settings_of
+from counsel.experiments.claim import Claim, Verdict
+from counsel.experiments.experiment import Experiment, Run, Size, Table, settings_of
 from counsel.experiments.paper import EXPERIMENTS
 from counsel.experiments.store import RunResult, Store
 from counsel.experiments.workers import open_workers
-from counsel.report.reproduction_page import PageClaim, PagePicture, Section, reproduction_page
+from counsel.report.reproduction_page import (
+    PageClaim,
+    PagePicture,
+    PageTable,
+    Section,
+    reproduction_page,
+)
 
-MANIFEST, CLAIMS, REPORT, FIGURES = "manifest.json", "claims.json", "report.html", "figures"
+MANIFEST, CLAIMS, REPORT = "manifest.json", "claims.json", "report.html"
+FIGURES, TABLES = "figures", "tables"
 KIND = "counsel-reproduction"
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class Finding:
     """A claim and the experiment it belongs to."""
 
     experiment: str
@@ -43,7 +51,7 @@ class Outcome:
     ``done`` and ``skipped`` count the runs executed now and those stored before.
     """
 
-    verdicts: tuple[Verdict, ...]
+    findings: tuple[Finding, ...]
     unfinished: dict[str, tuple[int, int]]
     done: int
     skipped: int
@@ -79,7 +87,7 @@ def choose_experiments(names: Sequence[str]) -> tuple[Experiment, ...]:
 
 def all_runs(experiments: Sequence[Experiment], size: Size) -> list[Run]:
     """Return every run of the experiments once; some experiments share runs."""
-    runs = {run.id: run for experiment in experiments for run in experiment.runs(size)}
+    runs = {run.id: run for e in experiments for run in e.runs(e.at(size))}
     return list(runs.values())
 
 
@@ -126,13 +134,13 @@ def publish(folder: Path, *, seconds: float) -> Outcome:
     ``seconds`` is the time the runs took, for the report; NaN if nothing was run.
     """
     manifest, store = read_manifest(folder), Store(folder)
-    sections, verdicts, used = list[Section](), list[Verdict](), list[dict[str, str]]()
+    sections, findings, used = list[Section](), list[Finding](), list[dict[str, str]]()
     unfinished, skipped = dict[str, tuple[int, int]](), 0
     figures = folder / FIGURES
     for experiment in EXPERIMENTS.values():
         if experiment.name not in manifest["experiments"]:
             continue
-        runs = experiment.runs(Size(manifest["scale"], manifest["experiments"][experiment.name]))
+        runs = experiment.runs(_size_of(manifest, experiment.name))
         stored = {run.id: store.read(run) for run in runs}
         done = {key: result for key, result in stored.items() if result is not None}
         skipped += len(done)
@@ -141,7 +149,11 @@ def publish(folder: Path, *, seconds: float) -> Outcome:
             continue
         rows = {key: result.rows for key, result in done.items()}
         claims, pictures = experiment.claims(rows), experiment.pictures(rows)
-        verdicts += [Verdict(experiment.name, claim) for claim in claims]
+        findings += [Finding(experiment.name, claim) for claim in claims]
+        tables = experiment.tables(rows)
+        for table in tables:
+            make_folder(folder / TABLES)
+            write_text(folder / TABLES / f"{table.name}.md", markdown(table))
         used += [result.versions for result in done.values()]
         make_folder(figures)
         for picture in pictures:
@@ -155,10 +167,8 @@ def publish(folder: Path, *, seconds: float) -> Outcome:
                     PagePicture(p.name, (figures / f"{p.name}.svg").read_text("utf-8"), p.caption)
                     for p in pictures
                 ],
-                [
-                    PageClaim(c.text, c.source, c.measured, number(c), c.quantity, c.holds)
-                    for c in claims
-                ],
+                [PageClaim(c.text, c.source, c.stated, c.measured, c.verdict) for c in claims],
+                [PageTable(table.caption, table.rows) for table in tables],
                 [(run.id, _settings(run), f"{done[run.id].seconds:.1f}") for run in runs],
             )
         )
@@ -168,58 +178,48 @@ def publish(folder: Path, *, seconds: float) -> Outcome:
             f"{folder} holds no finished experiment: {name} has {there} of {total} runs; "
             "finish it with counsel reproduce"
         )
-    write_text(folder / CLAIMS, json.dumps([record_of(v) for v in verdicts], indent=2) + "\n")
-    title, lead = headline(verdicts)
+    write_text(folder / CLAIMS, json.dumps([record_of(f) for f in findings], indent=1) + "\n")
+    title, lead = headline([finding.claim for finding in findings])
     notes = _notes(manifest, unfinished, used, seconds)
     write_text(folder / REPORT, reproduction_page(title, lead, notes, sections))
     files = (folder / REPORT, folder / CLAIMS, figures)
-    return Outcome(tuple(verdicts), unfinished, 0, skipped, seconds, files)
+    return Outcome(tuple(findings), unfinished, 0, skipped, seconds, files)
 
 
-def headline(verdicts: Sequence[Verdict]) -> tuple[str, str]:
+def headline(claims: Sequence[Claim]) -> tuple[str, str]:
     """Return the title and the first paragraph of the report."""
-    papers = [v.claim for v in verdicts if v.claim.source == "paper"]
-    ours = [v.claim for v in verdicts if v.claim.source == "ours"]
-    held, own = sum(claim.holds for claim in papers), sum(claim.holds for claim in ours)
+    papers = [claim.verdict for claim in claims if claim.source == "paper"]
+    ours = [claim.verdict for claim in claims if claim.source == "ours"]
     lead = "Adherence-aware advice: the paper's experiments, run again. "
-    title = f"{held} of {len(papers)} claims of the paper hold"
-    if ours and not papers:
-        title = f"{own} of {len(ours)} claims of our own hold"
+    title = f"{papers.count(Verdict.HOLDS)} of {len(papers)} claims of the paper hold"
+    if not claims:
+        title = "Figures without claims"
+    elif not papers:
+        title = f"{ours.count(Verdict.HOLDS)} of {len(ours)} claims of our own hold"
     elif ours:
-        lead += f"Of {len(ours)} claims of our own, {own} hold. "
-    if held + own < len(verdicts):
-        lead += "The table below marks those that do not hold."
+        lead += f"Of {len(ours)} claims of our own, {ours.count(Verdict.HOLDS)} hold. "
+    failed, unknown = ((papers + ours).count(v) for v in (Verdict.FAILS, Verdict.UNKNOWN))
+    if failed + unknown:
+        lead += f"Of all {len(claims)} claims, {failed} do not hold and {unknown} cannot be told."
     return title, lead.rstrip()
 
 
-def number(claim: Claim) -> str:
-    """Return the number behind a claim, with its interval."""
-    mean, low, high = claim.value
-    if math.isnan(mean):
-        return "–"
-    if math.isnan(low):
-        return _three_digits(mean)
-    return f"{_three_digits(mean)} [{_three_digits(low)}, {_three_digits(high)}]"
-
-
-def _three_digits(x: float) -> str:
-    """Return three significant digits, without powers of ten; rounding errors become 0."""
-    if abs(x) < 1e-9:
-        return "0"
-    if abs(x) < 1e-3:
-        return f"{x:.4f}"
-    return f"{float(f'{x:.3g}'):,.0f}" if abs(x) >= 100.0 else f"{x:.3g}"
+def markdown(table: Table) -> str:
+    """Return a table as Markdown, with its caption below."""
+    head, *rows = table.rows
+    lines = [head, ("---",) * len(head), *rows]
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in lines) + f"\n\n{table.caption}\n"
 
 
 def read_manifest(folder: Path) -> dict[str, Any]:
-    """Return the scale of a folder, and its experiments with their numbers of seeds."""
+    """Return the scale and first seed of a folder, and its experiments with numbers of seeds."""
     try:
-        manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
+        manifest = {"first_seed": 0} | json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
         if manifest["kind"] != KIND or not manifest["experiments"]:
             raise ValueError(manifest["kind"])
-        for name, seeds in manifest["experiments"].items():
+        for name in manifest["experiments"]:
             choose_experiments([name])
-            Size(manifest["scale"], seeds)
+            _size_of(manifest, name)
     except FileNotFoundError:
         raise CounselError(f"{folder} holds no experiments; run counsel reproduce first") from None
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError, CounselError):
@@ -229,25 +229,35 @@ def read_manifest(folder: Path) -> dict[str, Any]:
     return dict(manifest)
 
 
+def _size_of(manifest: dict[str, Any], name: str) -> Size:
+    """Return the size of an experiment in a folder."""
+    return Size(manifest["scale"], manifest["experiments"][name], manifest["first_seed"])
+
+
 def _check_folder(folder: Path, size: Size) -> None:
-    """Refuse the current folder, and a folder with results at another scale."""
+    """Refuse the current folder, and a folder with results at another scale or first seed."""
     if str(folder) in ("", "."):
         raise CounselError("results would be mixed with this folder; name another with --out")
     if (folder / MANIFEST).exists():
-        scale = read_manifest(folder)["scale"]
-        if scale != size.scale:
-            raise CounselError(
-                f"{folder} holds results at scale {scale:g}, not {size.scale:g}; choose "
-                "another folder with --out"
-            )
+        manifest = read_manifest(folder)
+        for name, there, here in (
+            ("at scale", manifest["scale"], size.scale),
+            ("from seed", manifest["first_seed"], size.first_seed),
+        ):
+            if there != here:
+                raise CounselError(
+                    f"{folder} holds results {name} {there:g}, not {here:g}; choose another "
+                    "folder with --out"
+                )
 
 
 def _extend_manifest(folder: Path, experiments: Sequence[Experiment], size: Size) -> None:
     """Add the experiments to the manifest of the folder."""
     make_folder(folder)
     before = read_manifest(folder)["experiments"] if (folder / MANIFEST).exists() else {}
-    added = {experiment.name: size.seeds for experiment in experiments}
-    manifest = {"kind": KIND, "scale": size.scale, "experiments": before | added}
+    added = {experiment.name: experiment.at(size).seeds for experiment in experiments}
+    start = {"kind": KIND, "scale": size.scale, "first_seed": size.first_seed}
+    manifest = start | {"experiments": before | added}
     write_text(folder / MANIFEST, json.dumps(manifest, indent=2) + "\n")
 
 
@@ -273,20 +283,9 @@ def _is_set(value: object) -> bool:
     return not (value is None or value is False or (isinstance(value, float) and math.isnan(value)))
 
 
-def record_of(verdict: Verdict) -> dict[str, Any]:
-    """Return a verdict for JSON."""
-    claim = verdict.claim
-    ends = [None if math.isnan(x) else x for x in claim.value]
-    return {
-        "experiment": verdict.experiment,
-        "claim": claim.text,
-        "source": claim.source,
-        "measured": claim.measured,
-        "quantity": claim.quantity,
-        "mean": ends[0],
-        "interval": None if ends[1] is None else ends[1:],
-        "holds": claim.holds,
-    }
+def record_of(finding: Finding) -> dict[str, Any]:
+    """Return a finding for JSON."""
+    return {"experiment": finding.experiment} | finding.claim.record()
 
 
 def _notes(
@@ -301,9 +300,12 @@ def _notes(
     counts = sorted(set(manifest["experiments"].values()))
     seeds = " or ".join(str(n) for n in counts) + (" seed" if counts == [1] else " seeds")
     notes = [
-        f"Runs are at {much}; every random run was repeated with {seeds}.",
-        "Numbers are means over seeds with a 95 % interval (Student's t). A number without an "
-        "interval comes from a run without randomness or from a single seed.",
+        f"Runs are at {much}; claims rest on {seeds}, from seed {manifest['first_seed']} on.",
+        "A claim holds, or does not hold, if the whole 99 % interval of its statistic lies on one "
+        "side of its limit and each quarter of the runs agrees; otherwise it cannot be told. "
+        "Intervals of shares are exact (Clopper and Pearson), those of medians lie between two "
+        "ordered values. Numbers that are computed exactly have no interval.",
+        "Lines in figures are means over seeds, bands their 95 % intervals (Student's t).",
     ]
     if not math.isnan(seconds):
         notes.append(f"The last call took {seconds:,.0f} seconds; stored runs were not repeated.")

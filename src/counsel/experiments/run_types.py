@@ -4,6 +4,7 @@ Each run learns or plans, and returns columns. Value gaps are exact: the shortfa
 against the best policy, for the same penalty or within the same budget.
 """
 
+import math
 from collections import Counter
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -15,9 +16,11 @@ from numpy.random import Generator
 from counsel._arrays import Floats
 from counsel.baselines.uc_cfh import UCCFH
 from counsel.experiments.experiment import Size
+from counsel.experiments.map_families import problem_of
 from counsel.experiments.rows import Rows, pad_columns, to_columns
 from counsel.learning.charges import net_value
 from counsel.learning.learn import learn
+from counsel.learning.learner import Learner
 from counsel.learning.reward_free import RewardFreeLearner
 from counsel.learning.rfe import RFE
 from counsel.learning.structured import Structured
@@ -28,7 +31,6 @@ from counsel.planning.solve import solve
 from counsel.runs.spec import Spec
 from counsel.simulate.episodes import Episodes
 from counsel.simulate.simulator import Simulator
-from counsel.worlds.catalogue import make
 from counsel.worlds.flappy_bird import next_column
 from counsel.worlds.grid_map import MOVES
 
@@ -39,19 +41,65 @@ FLIGHT = ("state", "advice", "action", "next_state")  # the columns of a flight
 class Learning:
     """A learner evaluated at every update: episode, value_gap, regret, advice_count.
 
-    ``adherence`` replaces that of the world; there are about ``records`` rows.
+    The same in every row are ``first_gap`` and ``end_gap``, the value gaps before the first and
+    after the last episode; ``regret_after``, the final regret if every block is charged with the
+    policy planned after it; ``burn_in_regret``, what the episodes before the run lost; and
+    ``reverse``, how much the best advice that never repels loses per episode.
+
+    ``family`` replaces the map of the world by the map of this seed, ``adherence`` the adherence;
+    there are about ``records`` rows.
     """
 
     id: str
     spec: Spec
+    family: str = ""
     adherence: str | None = None
     records: int = 200
 
     def rows(self) -> Rows:
+        spec = self.spec
         overrides = {} if self.adherence is None else {"adherence": self.adherence}
-        problem = make(self.spec.world, **overrides)
+        problem = problem_of(spec.world, self.family, spec.seed, **overrides)
+        best = solve(problem, penalty=spec.penalty).penalised_value
+
+        def gap(policy: Policy) -> float:
+            return best - net_value(evaluate(problem, policy), spec.penalty_or_zero)
+
+        learner, rng = spec.build(problem)
+        first = gap(learner.policy)
         names = ("episode", "value_gap", "regret", "advice_count")
-        return learn_columns(self.spec, problem, names, self.records)
+        columns = play_columns(learner, spec, problem, rng, names, self.records)
+        end = gap(learner.policy)
+        no_reverse = solve(problem, penalty=spec.penalty, allow_reverse=False).penalised_value
+        same = {
+            "first_gap": first,
+            "end_gap": end,
+            "regret_after": _charged_after(columns, spec, first, end),
+            "burn_in_regret": (spec.burn_in or 0) * gap(uniform_advice(problem)),
+            "reverse": best - no_reverse,
+        }
+        size = columns["regret"].size
+        return columns | {name: np.full(size, value) for name, value in same.items()}
+
+
+def _charged_after(columns: Rows, spec: Spec, first: float, end: float) -> float:
+    """Return the final regret if every block is charged with the policy planned after it.
+
+    ``first`` and ``end`` are the value gaps before the first and after the last block. All blocks
+    but the last have the same size; NaN for blocks that grow.
+    """
+    if isinstance(spec.schedule, str):
+        return math.nan
+    every = min(spec.schedule, spec.episodes)
+    last = (spec.episodes - 1) % every + 1
+    gaps = np.maximum([first, columns["value_gap"][-1], end], 0.0)
+    return float(columns["regret"][-1] + gaps @ [-every, every - last, last])
+
+
+def uniform_advice(problem: AdviceProblem) -> Policy:
+    """Return the policy that draws its advice, or silence, uniformly."""
+    H, S, A = problem.mdp.reward.shape
+    return Policy.from_probabilities(np.full((H, S, A + 1), 1.0 / (A + 1)))
 
 
 def learn_columns(
@@ -59,6 +107,18 @@ def learn_columns(
 ) -> dict[str, Floats]:
     """Run a learner, and return these columns of about so many records."""
     learner, rng = spec.build(problem)
+    return play_columns(learner, spec, problem, rng, names, records)
+
+
+def play_columns(  # noqa: PLR0913 (a learner, its settings, and what to record)
+    learner: Learner,
+    spec: Spec,
+    problem: AdviceProblem,
+    rng: Generator,
+    names: tuple[str, ...],
+    records: int,
+) -> dict[str, Floats]:
+    """Run a learner that is built, and return these columns of about so many records."""
     blocks = learn(
         learner,
         Simulator(problem),
@@ -72,24 +132,36 @@ def learn_columns(
 
 
 def learning_runs(
-    name: str, spec: Spec, size: Size, *, adherence: str | None = None
+    name: str, spec: Spec, size: Size, *, family: str = "", adherence: str | None = None
 ) -> list[Learning]:
-    """Return the runs of a learner with every seed."""
+    """Return the runs of a learner with every seed; with a family, each on the map of its seed."""
     return [
-        Learning(id=f"{name}#{seed}", spec=replace(spec, seed=seed), adherence=adherence)
-        for seed in range(size.seeds)
+        Learning(
+            id=f"{name}#{seed}",
+            spec=replace(spec, seed=seed),
+            family=family,
+            adherence=adherence,
+        )
+        for seed in size.repeats
     ]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exploration:
-    """A learner of person and world, planned every so many episodes."""
+    """A learner of person and world, planned every so many episodes.
+
+    ``family`` replaces the map of the world by the map of this seed.
+    """
 
     id: str
     world: str
     episodes: int
     every: int
     seed: int
+    family: str = ""
+
+    def problem(self) -> AdviceProblem:
+        return problem_of(self.world, self.family, self.seed)
 
     @classmethod
     def repeat(
@@ -104,7 +176,7 @@ class Exploration:
         episodes, every = size.episodes(full), size.every(every, full)
         return tuple(
             cls(id=f"{name}#{seed}", episodes=episodes, every=every, seed=seed, **settings)
-            for seed in range(size.seeds)
+            for seed in size.repeats
         )
 
 
@@ -131,7 +203,7 @@ class Discovery(Exploration):
     shown: float = float("nan")
 
     def rows(self) -> Rows:
-        problem = make(self.world)
+        problem = self.problem()
         learner_rng, episode_rng, flight_rng = np.random.default_rng(self.seed).spawn(3)
         learner, simulator = self.build(problem, learner_rng), Simulator(problem)
         best = {b: solve(problem, penalty=b).penalised_value for b in self.penalties}
@@ -184,17 +256,18 @@ class BudgetLearning(Exploration):
     1 that after the last update, for every budget: episode, budget, value_gap, advice_gap (the
     budget less the expected cost of advice).
 
-    ``learner`` is "rfe-cmdp" or "uc-cfh".
+    ``learner`` is "rfe-cmdp" or "uc-cfh", ``scale`` the factor on its bonus.
     """
 
     kind: ClassVar[str] = "Budgeted"
 
     learner: str
+    scale: float
     budget: float = 1.0
     others: tuple[float, ...] = (2.0, 3.0, 4.0, 5.0)
 
     def rows(self) -> Rows:
-        problem = make(self.world)
+        problem = self.problem()
         own, play = np.random.default_rng(self.seed).spawn(2)
         learner, simulator = self.build(problem, own), Simulator(problem)
         best = {d: solve(problem, budget=d).value for d in (self.budget, *self.others)}
@@ -226,10 +299,11 @@ class BudgetLearning(Exploration):
                 budget=self.budget,
                 epsilon=1.0,
                 delta=0.5,
+                scale=self.scale,
                 support=next_column(problem),
             )
         reward = problem.mdp.reward
-        return RFE(problem.shape, rng=rng, scale=0.1, reward=reward, budget=self.budget)
+        return RFE(problem.shape, rng=rng, scale=self.scale, reward=reward, budget=self.budget)
 
 
 def most_common_flight(flights: Episodes, prefix: str = "") -> dict[str, np.ndarray]:

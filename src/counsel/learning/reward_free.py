@@ -171,7 +171,7 @@ class RewardFreeLearner(metaclass=ABCMeta):
         W, span = self.uncertainty, self._span
         most_charge = self.most_penalty * most_cost(self.shape)
         threshold = self.epsilon / span / (2.0 * (1.0 + most_charge / span))
-        return W + 4.0 * math.e * math.sqrt(W) <= threshold
+        return error_bound(W) <= threshold
 
     plan = plan_on_model
 
@@ -215,6 +215,11 @@ class RewardFreeLearner(metaclass=ABCMeta):
         """The known rewards [l, s, a], read-only; no layer if rewards are not known."""
         _, S, A = self._sizes
         return sealed(np.zeros((0, S, A)) if self.reward is None else layers(self.reward).view())
+
+
+def error_bound(W: float) -> float:
+    """Return W + 4 e √W, which bounds the error of every policy's value."""
+    return W + 4.0 * math.e * math.sqrt(W)
 
 
 def _read_most(most_penalty: float) -> float:

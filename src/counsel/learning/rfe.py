@@ -101,8 +101,7 @@ class RFE(RewardFreeLearner):
         H, S, A = self._sizes
         B = A + 1
         unit = 1.0 if self.epsilon is None else min(1.0, self.epsilon / self._span)
-        base = 6.0 * (math.log(4.0 * S * B * H) + 1.0 - math.log(unit) - math.log(self.delta))
-        self._bonus = (16.0 * H * H * self.scale, base)
+        self._bonus = bonus_constants((H, S, B), epsilon=unit, delta=self.delta, scale=self.scale)
         self._allowed = allowed_with_silence(self.shape)
         self._visits = np.zeros((H, S, B), dtype=np.int64)
         self._actions = np.zeros((H, S, B, A), dtype=np.int32)
@@ -227,6 +226,15 @@ class RFE(RewardFreeLearner):
         least, start = self.shape.reward_range[0], self._ends.law_with_unknown()
         world = table.with_silence(), self._ends.ended, least, start
         return empirical_problem(*world, cost=given_cost(self.shape.cost))
+
+
+def bonus_constants(
+    rows: tuple[int, int, int], *, epsilon: float, delta: float, scale: float
+) -> tuple[float, float]:
+    """Return c 16 H² and 6 log(4 e S B H / (ε δ)); ``rows`` are H, S and B."""
+    H, S, B = rows
+    base = 6.0 * (math.log(4.0 * S * B * H) + 1.0 - math.log(epsilon) - math.log(delta))
+    return 16.0 * H * H * scale, base
 
 
 def _sort_by_row(key: Ints, times: Ints, states: int) -> SortedTransitions:

@@ -22,24 +22,35 @@ class PagePicture:
 
 @dataclass(frozen=True, slots=True)
 class PageClaim:
-    """A claim in words: text, source, measurement, number with its interval, and verdict."""
+    """A claim in words: text, source, statistic with its limit, measurement, and verdict.
+
+    The verdict is "holds", "does not hold" or "cannot be told".
+    """
 
     text: str
     source: str
+    stated: str
     measured: str
-    number: str
-    quantity: str
-    holds: bool
+    verdict: str
+
+
+@dataclass(frozen=True, slots=True)
+class PageTable:
+    """A table of text, of which the first row is the head, and its caption."""
+
+    caption: str
+    rows: Sequence[Sequence[str]]
 
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """One experiment: name, title, pictures, claims, and settings by run."""
+    """One experiment: name, title, pictures, claims, tables, and settings by run."""
 
     name: str
     title: str
     pictures: Sequence[PagePicture]
     claims: Sequence[PageClaim]
+    tables: Sequence[PageTable]
     settings: Sequence[tuple[str, str, str]]
 
 
@@ -48,9 +59,9 @@ nav ul {{ padding: 0; display: flex; flex-wrap: wrap; gap: .3rem 1.1rem; list-st
 figure {{ margin: 1.2rem 0; }}
 figure img {{ max-width: 100%; height: auto; display: block; }}
 figcaption {{ font-size: .92rem; margin-top: .5rem; max-width: 52rem; }}
-.whole {{ white-space: nowrap; }}
 .holds {{ color: var(--advice); font-weight: 600; white-space: nowrap; }}
 .fails {{ color: var(--harm); font-weight: 600; white-space: nowrap; }}
+.unknown {{ font-weight: 600; white-space: nowrap; }}
 details {{ margin: .8rem 0; font-size: .9rem; }}
 summary {{ cursor: pointer; color: var(--advice); }}
 code {{ font-size: .85em; overflow-wrap: anywhere; }}
@@ -58,8 +69,9 @@ code {{ font-size: .85em; overflow-wrap: anywhere; }}
 """
 
 VERDICTS = {
-    True: "<td class='holds'>▲ holds</td>",
-    False: "<td class='fails'>● does not hold</td>",
+    "holds": "<td class='holds'>▲ holds</td>",
+    "does not hold": "<td class='fails'>● does not hold</td>",
+    "cannot be told": "<td class='unknown'>? cannot be told</td>",
 }
 
 
@@ -85,6 +97,7 @@ def reproduction_page(
 
 def _section(section: Section) -> str:
     pictures = "\n".join(_figure(picture) for picture in section.pictures)
+    tables = "\n".join(_table(table) for table in section.tables)
     rows = "".join(
         f"<tr><td><code>{escape(key)}</code></td><td><code>{escape(settings)}</code></td>"
         f"<td class='number'>{escape(seconds)}</td></tr>"
@@ -92,7 +105,7 @@ def _section(section: Section) -> str:
     )
     head = table_head("run", "settings", "seconds", text=2)
     return (
-        f"<section><h2 id='{escape(section.name)}'>{escape(section.title)}</h2>{pictures}"
+        f"<section><h2 id='{escape(section.name)}'>{escape(section.title)}</h2>{pictures}{tables}"
         f"<details><summary>{len(section.settings)} runs and their settings</summary>"
         f"{table(head, rows)}</details></section>"
     )
@@ -106,14 +119,21 @@ def _figure(picture: PagePicture) -> str:
     )
 
 
+def _table(content: PageTable) -> str:
+    head, *rows = content.rows
+    cells = "".join(
+        f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>" for row in rows
+    )
+    names = table_head(*map(escape, head), text=len(head))
+    return f"{table(names, cells)}<p>{escape(content.caption)}</p>"
+
+
 def _claims(claims: Sequence[tuple[str, PageClaim]]) -> str:
     rows = "".join(
         f"<tr><td><a href='#{escape(name)}'>{escape(name)}</a></td><td>{escape(claim.text)}</td>"
-        f"<td>{escape(claim.source)}</td><td>{escape(claim.measured)}</td>"
-        f"<td><span class='whole'>{escape(claim.number)}</span><br>"
-        f"<small>{escape(claim.quantity)}</small></td>"
-        f"{VERDICTS[claim.holds]}</tr>"
+        f"<td>{escape(claim.source)}</td><td>{escape(claim.measured)}<br>"
+        f"<small>{escape(claim.stated)}</small></td>{VERDICTS[claim.verdict]}</tr>"
         for name, claim in claims
     )
-    names = ("experiment", "claim", "source", "measured", "mean over seeds [95 %]", "verdict")
+    names = ("experiment", "claim", "source", "measured [99 % interval]", "verdict")
     return table(table_head(*names, text=len(names)), rows)

@@ -15,8 +15,19 @@ from importlib import resources
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from counsel._arrays import ROW_TOLERANCE, Bytes, brief, check_rng, real, rectangular, sealed, whole
+from counsel._arrays import (
+    ROW_TOLERANCE,
+    Bytes,
+    Floats,
+    brief,
+    check_rng,
+    numbers,
+    rectangular,
+    sealed,
+    whole,
+)
 from counsel.errors import CounselError
 
 EMPTY, STAR, WALL = 0, 1, 2
@@ -171,7 +182,12 @@ def map_names() -> tuple[str, ...]:
 
 
 def generate_map(
-    rows: int, columns: int, *, rng: np.random.Generator, stars: float = 0.2, walls: float = 0.2
+    rows: int,
+    columns: int,
+    *,
+    rng: np.random.Generator,
+    stars: ArrayLike = 0.2,
+    walls: ArrayLike = 0.2,
 ) -> GridMap:
     """Draw a random map; each cell after the first column may be a star or a wall.
 
@@ -185,7 +201,8 @@ def generate_map(
     rng
         The random generator.
     stars, walls
-        The probabilities that a cell is a star or a wall; together at most 1.
+        The probabilities that a cell is a star or a wall, for all columns or [column]; together
+        at most 1.
 
     Returns
     -------
@@ -212,15 +229,16 @@ def generate_map(
     """
     rows, columns = whole("rows", rows, least=1), whole("columns", columns, least=1)
     check_rng(rng)
-    filled = [real("stars", stars), real("walls", walls)]
-    if not (min(filled) >= 0.0 and sum(filled) <= 1.0 + ROW_TOLERANCE):
+    filled = np.stack([_by_column("stars", stars, columns), _by_column("walls", walls, columns)])
+    if not (filled.min() >= 0.0 and filled.sum(axis=0).max() <= 1.0 + ROW_TOLERANCE):
         raise CounselError(
-            f"stars is {stars} and walls is {walls}; give shares of at least 0 that sum to at "
-            "most 1"
+            f"stars is {brief(stars)} and walls is {brief(walls)}; give shares of at least 0 that "
+            "sum to at most 1"
         )
-    cells = rng.choice(3, size=(rows, columns), p=[max(1.0 - sum(filled), 0.0), *filled]).astype(
-        np.uint8
-    )
+    empty = np.maximum(1.0 - filled.sum(axis=0), 0.0)
+    shares = np.vstack([empty, filled]).cumsum(axis=0)
+    bounds = shares / shares[-1]  # [kind, column]
+    cells = (rng.random((rows, columns)) >= bounds[:-1, None]).sum(axis=0).astype(np.uint8)
     cells[:, 0] = EMPTY
     row = rows // 2
     for column in range(1, columns):
@@ -231,6 +249,14 @@ def generate_map(
         if cells[row, column] == WALL:
             cells[row, column] = EMPTY
     return GridMap(cells)
+
+
+def _by_column(name: str, share: ArrayLike, columns: int) -> Floats:
+    """Return a share for each column."""
+    given = numbers(name, share)
+    if given.shape not in ((), (columns,)):
+        raise CounselError(f"{name} has shape {given.shape}; give a number or {columns} of them")
+    return np.broadcast_to(given, (columns,))
 
 
 def _folder() -> "resources.abc.Traversable":

@@ -5,6 +5,7 @@ from counsel.experiments.paper import (
     beyond,
     budget,
     car,
+    equal_terms,
     frontier,
     misjudged,
     penalty,
@@ -17,6 +18,7 @@ EXPERIMENTS: dict[str, Experiment] = {
     experiment.name: experiment
     for experiment in (
         *regret.REGRET,
+        equal_terms.EQUAL_TERMS,
         regret.ADHERENCE,
         penalty.VALUE_GAP,
         budget.LEARNING,

@@ -1,8 +1,10 @@
-"""Car Driving (figure 5): car-regret and car-penalty.
+"""Car Driving (figure 7): car-regret and car-penalty.
 
 4·10⁵ episodes, planned every 8000; UCB-AD and RFE as on Flappy Bird. The runs of RFE are evaluated
 for β = 0.1 … 1 at the end. The paper conjectures that UCB-AD does so well here because the
-optimistic policy happens to be the best; that is tested too.
+optimistic policy happens to be the best; that is tested too. The first plan of UCB-AD, before any
+episode, is the plan as if everybody listened. It is within 1 % of the best, so being that close
+early says nothing about learning: the claim is that learning halves what is missing.
 """
 
 from dataclasses import dataclass
@@ -12,8 +14,9 @@ import numpy as np
 
 from counsel.baselines.reference_advisers import as_if_all_listened
 from counsel.drawing.figure_style import Line, draw_lines, subplots
-from counsel.experiments.experiment import Claim, Experiment, Picture, Run, Size
-from counsel.experiments.paper.regret import ucb_ad
+from counsel.experiments.claim import Claim, digits
+from counsel.experiments.experiment import Experiment, Picture, Run, Size
+from counsel.experiments.paper.regret import medians, regret_after, ucb_ad
 from counsel.experiments.rows import Rows, RowsByRun, last_of, seeds_of, series
 from counsel.experiments.run_types import Discovery, learning_runs
 from counsel.planning.evaluate import evaluate
@@ -23,6 +26,8 @@ from counsel.worlds.catalogue import make
 WORLD, EPISODES, EVERY = "car-driving/myopic", 400_000, 8000
 ASKED = tuple(i / 10 for i in range(1, 11))
 DRIVER = "Myopic driver"
+EARLY = 0.1  # the share of the episodes that counts as early
+SEEDS = 12  # medians need fewer seeds than shares of runs
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,36 +79,62 @@ def pictures(rows: RowsByRun) -> tuple[Picture, ...]:
 
 def claims(rows: RowsByRun) -> tuple[Claim, ...]:
     """Test which learner is faster, how soon it is good, and whether the conjecture holds."""
-    ucb = last_of(rows, "car-regret/ucb-ad", "regret")
+    ucb, ucb_after, first, end = (
+        last_of(rows, "car-regret/ucb-ad", name)
+        for name in ("regret", "regret_after", "first_gap", "end_gap")
+    )
     rfe = without_penalty(rows, "regret")[1][:, -1]
-    episodes, gap = series(rows, "car-regret/ucb-ad", "value_gap")
-    early = gap[:, min(1, gap.shape[1] - 1)]
+    rfe_after = np.array([regret_after(run) for run in seeds_of(rows, "car-regret/rfe-ad")])
+    gaps = [gap_after(run, EARLY) for run in seeds_of(rows, "car-regret/ucb-ad")]
     (naive,) = seeds_of(rows, "car-regret/all-listen")
     best, short = float(naive["best"][0]), float(naive["best"][0] - naive["value"][0])
     return (
-        Claim.less(
-            "UCB-AD has less regret than RFE-AD, for every seed.",
-            "regret of RFE-AD less that of UCB-AD",
-            ucb,
-            rfe,
-            "{:,.1f}",
+        Claim.median(
+            "UCB-AD has less regret than RFE-AD.",
+            "the regret of UCB-AD less that of RFE-AD",
+            ucb - rfe,
+            below=0.0,
+            note=f"medians {medians(ucb, rfe)}",
         ),
-        Claim.of(
-            "UCB-AD is near-optimal at a very early stage: within 1 % of the best after its first "
-            "update.",
-            f"{early.mean():.4f} short of {best:.3f} after {episodes[0]:,.0f} episodes",
-            "value gap after the first update",
-            early,
-            (early < 0.01 * best).all(),
+        Claim.median(
+            "UCB-AD has less regret than RFE-AD also if every block is charged with the policy "
+            "planned after it, not before it.",
+            "the regret of UCB-AD less that of RFE-AD",
+            ucb_after - rfe_after,
+            below=0.0,
+            source="ours",
+            note=f"medians {medians(ucb_after, rfe_after)}",
         ),
-        Claim.below(
+        Claim.exact(
+            "UCB-AD is near-optimal at a very early stage, within 1 % of the best: already before "
+            "the first episode.",
+            "the value gap of its first plan, as a share of the best",
+            float(first[0]) / best,
+            below=0.01,
+            note="no learning is needed for this",
+        ),
+        Claim.median(
+            "Learning halves that gap within a tenth of the episodes.",
+            "the value gap after a tenth of the episodes, divided by that before the first,",
+            np.array(gaps) / first,
+            below=0.5,
+            source="ours",
+            note=f"at the end {digits(float(np.median(end / first)))}",
+        ),
+        Claim.exact(
             "That is because the plan as if everybody listened is the best plan here.",
-            "value gap of that plan",
-            np.array([short]),
-            1e-9,
-            f"it is {{:.4f}} short of {best:.3f}",
+            "the value gap of that plan",
+            short,
+            below=1e-9,
+            note=f"the best is {best:.3f}",
         ),
     )
+
+
+def gap_after(run: Rows, share: float) -> float:
+    """Return the value gap of the policy in use after a share of the episodes."""
+    late = run["episode"] > share * run["episode"][-1]
+    return float(run["value_gap"][late][0])
 
 
 def by_penalty(rows: RowsByRun) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -131,22 +162,24 @@ def penalty_claims(rows: RowsByRun) -> tuple[Claim, ...]:
     """Test that values track the best for every penalty."""
     _, best, learnt = by_penalty(rows)
     short = ((best - learnt) / best).max(axis=1)
+    mean = ((best - learnt) / best).mean(axis=1)
     return (
-        Claim.below(
-            "Values of the learnt policies track the best for β = 0.1 … 1: within 5 %, every seed.",
-            "largest shortfall, as a share of the best",
+        Claim.median(
+            "Values of the learnt policies track the best for β = 0.1 … 1: within 5 %.",
+            "the largest shortfall, as a share of the best",
             short,
-            0.05,
-            "at most {:.1%} short",
+            below=0.05,
+            note=f"on average over β {digits(float(np.median(mean)))}",
         ),
     )
 
 
-REGRET = Experiment("car-regret", "Learning to advise a driver", runs, pictures, claims)
+REGRET = Experiment("car-regret", "Learning to advise a driver", runs, pictures, claims, SEEDS)
 PENALTY = Experiment(
     "car-penalty",
     "Advising a driver at ten penalties",
     explorer_runs,
     penalty_pictures,
     penalty_claims,
+    SEEDS,
 )

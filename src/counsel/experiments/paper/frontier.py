@@ -1,7 +1,8 @@
 """Reward against advice: frontier (ours).
 
-The best value for every number of pieces of advice; on this frontier lie the policies that RFE
-learnt for three penalties, and below it advisers that ignore how much people listen.
+The best value for every number of pieces of advice; near this frontier lie the policies that RFE
+learnt for three penalties, and below it advisers that ignore how much people listen. The figure
+shows the shipped map, claims are about random maps.
 """
 
 from dataclasses import dataclass
@@ -11,14 +12,15 @@ import numpy as np
 from counsel.baselines.reference_advisers import as_if_all_listened
 from counsel.drawing.figure_style import name_axes, show_zero, subplots
 from counsel.drawing.palette import ADVICE, DARK_GOLD, HARM, INK
-from counsel.experiments.experiment import Claim, Experiment, Picture, Run, Size
+from counsel.experiments.claim import Claim
+from counsel.experiments.experiment import Experiment, Picture, Run, Size
+from counsel.experiments.map_families import problem_of
 from counsel.experiments.paper.penalty import ENOUGH
-from counsel.experiments.paper.regret import PEOPLE, explorer_runs, per_person
+from counsel.experiments.paper.regret import FAMILY, PEOPLE, explorer_runs
 from counsel.experiments.rows import Rows, RowsByRun, pad_columns, seeds_of
 from counsel.planning.evaluate import evaluate
 from counsel.planning.frontier import frontier
 from counsel.planning.reference_policies import always_best_action, never_advise
-from counsel.worlds.catalogue import make
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,9 +34,11 @@ class Front:
 
     id: str
     world: str
+    family: str = ""
+    seed: int = 0
 
     def rows(self) -> Rows:
-        problem = make(self.world)
+        problem = problem_of(self.world, self.family, self.seed)
         vertices = frontier(problem).vertices
         advisers = (never_advise, as_if_all_listened, always_best_action)
         evaluations = [evaluate(problem, adviser(problem)) for adviser in advisers]
@@ -50,36 +54,42 @@ class Front:
 
 def runs(size: Size) -> tuple[Run, ...]:
     """Return the frontiers of both people, and the runs of RFE."""
-    fronts = [Front(id=f"frontier/{p}#0", world=f"flappy-bird/{p}") for p in PEOPLE]
+    fronts = []
+    for person in PEOPLE:
+        world = f"flappy-bird/{person}"
+        fronts.append(Front(id=f"frontier/{person}#0", world=world))
+        fronts += [
+            Front(id=f"frontier/maps-{person}#{seed}", world=world, family=FAMILY, seed=seed)
+            for seed in size.repeats
+        ]
     return (*fronts, *explorer_runs(size, *PEOPLE))
 
 
-def learnt_points(rows: RowsByRun, person: str) -> tuple[np.ndarray, np.ndarray]:
-    """Return pieces and values of the policies that RFE learnt [seed, penalty]."""
-    pieces, values = [], []
-    for run in seeds_of(rows, f"regret-{person}/rfe-ad"):
-        end = run["when"] == 1
-        count = run["advice_count"][end]
-        pieces.append(count)
-        values.append(run["best"][end] - run["value_gap"][end] + run["penalty"][end] * count)
-    return np.stack(pieces), np.stack(values)
+def learnt_points(run: Rows) -> tuple[np.ndarray, np.ndarray]:
+    """Return pieces and values of the policies that a run of RFE learnt [penalty]."""
+    end = run["when"] == 1
+    count = run["advice_count"][end]
+    return count, run["best"][end] - run["value_gap"][end] + run["penalty"][end] * count
 
 
-def front_of(rows: RowsByRun, person: str) -> tuple[Rows, np.ndarray, np.ndarray]:
-    """Return the run, and pieces and values of the vertices of the frontier."""
-    (run,) = seeds_of(rows, f"frontier/{person}")
-    is_vertex = ~np.isnan(run["pieces"])
-    return run, run["pieces"][is_vertex], run["value"][is_vertex]
+def below(front: Rows, pieces: np.ndarray, values: np.ndarray) -> np.ndarray:
+    """Return how far points lie below the frontier."""
+    is_vertex = ~np.isnan(front["pieces"])
+    short: np.ndarray = (
+        np.interp(pieces, front["pieces"][is_vertex], front["value"][is_vertex]) - values
+    )
+    return short
 
 
 def pictures(rows: RowsByRun) -> tuple[Picture, ...]:
     """Draw the frontier, the learnt policies on it, and the advisers below it."""
     figure, panels = subplots(2)
     for axes, person in zip(panels, PEOPLE, strict=True):
-        run, pieces, value = front_of(rows, person)
-        axes.plot(pieces, value, color=ADVICE, linewidth=1.8)
-        x, y = learnt_points(rows, person)
-        axes.plot(x.ravel(), y.ravel(), "D", color=DARK_GOLD, markersize=4.5, label="RFE, learnt")
+        (run,) = seeds_of(rows, f"frontier/{person}")
+        axes.plot(run["pieces"], run["value"], color=ADVICE, linewidth=1.8)
+        learnt = [learnt_points(rfe) for rfe in seeds_of(rows, f"regret-{person}/rfe-ad")]
+        x, y = np.concatenate(learnt, axis=1)
+        axes.plot(x, y, "D", color=DARK_GOLD, markersize=4.5, label="RFE, learnt")
         for i, (name, marker, colour) in enumerate(
             (("never", "o", INK), ("as if all listened", "s", HARM), ("always", "v", HARM))
         ):
@@ -89,26 +99,45 @@ def pictures(rows: RowsByRun) -> tuple[Picture, ...]:
         show_zero(axes, 0.0, float(axes.dataLim.y1))
         name_axes(axes, "pieces of advice per episode", "reward", PEOPLE[person])
         axes.legend(fontsize=7.5, frameon=False, loc="lower right")
-    caption = "The best value for every number of pieces of advice."
+    caption = "The best value for every number of pieces of advice, on the shipped map."
     return (Picture.of("frontier", figure, caption, claims(rows)),)
 
 
-@per_person
-def claims(rows: RowsByRun, person: str) -> Claim:
-    """Test that learnt policies lie on the frontier, and the plan as if all listened below."""
-    run, pieces, value = front_of(rows, person)
-    x, y = learnt_points(rows, person)
-    short = (np.interp(x, pieces, value) - y).max(axis=1)
-    naive = np.interp(run["adviser_pieces"][1], pieces, value) - run["adviser_value"][1]
-    return Claim.of(
-        f"{PEOPLE[person]}: the policies that RFE learnt for β = 0, 0.2, 0.4 lie within {ENOUGH} "
-        "of the frontier, and the plan as if all listened lies farther below it.",
-        f"at most {short.max():.4f} below; as if all listened {naive:.2f} below",
-        "farthest below the frontier",
-        short,
-        (short < ENOUGH).all() and naive > ENOUGH and (x[:, 0] > 0.0).all(),
-        "ours",
+def claims(rows: RowsByRun) -> tuple[Claim, ...]:
+    """Test that learnt policies lie near the frontier, and the plan as if all listened below it."""
+    return tuple(claim for person in PEOPLE for claim in _claims(rows, person))
+
+
+def _claims(rows: RowsByRun, person: str) -> tuple[Claim, Claim]:
+    fronts = seeds_of(rows, f"frontier/maps-{person}")
+    learnt = [learnt_points(run) for run in seeds_of(rows, f"regret-{person}/maps-rfe-ad")]
+    short = [below(front, *points).max() for front, points in zip(fronts, learnt, strict=True)]
+    return (
+        Claim.share(
+            f"{PEOPLE[person]}: the policies that RFE learnt for β = 0, 0.2, 0.4 lie within "
+            f"{ENOUGH} of the frontier, on most maps.",
+            "the largest distance below the frontier",
+            short,
+            below=ENOUGH,
+            source="ours",
+            unit="maps",
+        ),
+        Claim.share(
+            f"{PEOPLE[person]}: the plan as if all listened lies at least {ENOUGH} below it, on "
+            "most maps.",
+            "the distance of that plan below the frontier",
+            [_naive(front) for front in fronts],
+            above=ENOUGH,
+            source="ours",
+            unit="maps",
+            note=f"on the shipped map {_naive(seeds_of(rows, f'frontier/{person}')[0]):.2f}",
+        ),
     )
+
+
+def _naive(front: Rows) -> float:
+    """Return how far the plan as if all listened lies below the frontier."""
+    return float(below(front, front["adviser_pieces"][1], front["adviser_value"][1]))
 
 
 FRONTIER = Experiment(

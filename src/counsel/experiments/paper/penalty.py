@@ -1,22 +1,25 @@
-"""Value gaps of RFE-β for several penalties (figure 3a): value-gap-penalty; and trajectories (4).
+"""Value gaps of RFE-β for several penalties (figures 3a and 5), and trajectories (figure 4).
 
 RFE explores without rewards, so these are the runs of the regret experiments, evaluated at β = 0,
-0.2 and 0.4, and at the end shown at β = 0.3.
+0.2 and 0.4, and at the end shown at β = 0.3. Figures show the shipped map, claims are about random
+maps. Where advice is given depends on the map: what the paper shows is true of the shipped map and
+of few random maps of the same kind.
 """
+
+import math
 
 import numpy as np
 
 from counsel.drawing.figure_style import Line, draw_lines, subplots
 from counsel.drawing.maps import draw_map
-from counsel.experiments.experiment import Claim, Experiment, Picture, Run, Size
+from counsel.experiments.claim import Claim, digits
+from counsel.experiments.experiment import Experiment, Picture, Run, Size
+from counsel.experiments.map_families import PHASES
 from counsel.experiments.paper.regret import PENALTIES, PEOPLE, SHOWN, explorer_runs, per_person
 from counsel.experiments.rows import Rows, RowsByRun, seeds_of, series
 from counsel.experiments.run_types import flight_of
 
 ENOUGH = 0.05  # a smaller value gap counts as none
-PHASES = {1: (0, 7), 2: (7, 14), 3: (14, 20)}
-"""The columns of the phases of our map (stars, walls, both); column and step are equal."""
-
 PHASE_STARTS = {
     f"phase {n}: {name}": PHASES[n][0] for n, name in ((1, "stars"), (2, "walls"), (3, "both"))
 }
@@ -29,9 +32,8 @@ def runs(size: Size) -> tuple[Run, ...]:
     return explorer_runs(size, *PEOPLE)
 
 
-def gaps(rows: RowsByRun, person: str, penalty: float) -> tuple[np.ndarray, np.ndarray]:
+def gaps(rows: RowsByRun, name: str, penalty: float) -> tuple[np.ndarray, np.ndarray]:
     """Return the numbers of explored episodes, and the value gaps of the plans [seed, update]."""
-    name = f"regret-{person}/rfe-ad"
     x, y = series(rows, name, "value_gap", over="explored", when=0, penalty=penalty)
     last, end = series(rows, name, "value_gap", over="explored", when=1, penalty=penalty)
     return np.append(x[1:], last), np.concatenate((y[:, 1:], end), axis=1)
@@ -42,11 +44,12 @@ def pictures(rows: RowsByRun) -> tuple[Picture, ...]:
     figure, panels = subplots(2)
     for axes, person in zip(panels, PEOPLE, strict=True):
         axes.set_xscale("log")
-        lines = [Line(f"β = {b:g}", *gaps(rows, person, b)) for b in PENALTIES]
+        lines = [Line(f"β = {b:g}", *gaps(rows, f"regret-{person}/rfe-ad", b)) for b in PENALTIES]
         draw_lines(axes, lines, "episodes (logarithmic)", "value gap", PEOPLE[person])
     caption = (
         "Value gaps of the advice of RFE-β after so many explored episodes, from its first update "
-        "on. The axis of episodes is logarithmic because most of the change is early."
+        "on, on the shipped map. The axis of episodes is logarithmic because most of the change is "
+        "early."
     )
     return (Picture.of("value-gap-penalty", figure, caption, claims(rows)),)
 
@@ -54,15 +57,33 @@ def pictures(rows: RowsByRun) -> tuple[Picture, ...]:
 @per_person
 def claims(rows: RowsByRun, person: str) -> Claim:
     """Test that the gap closes for every penalty."""
-    last = np.stack([gaps(rows, person, b)[1][:, -1] for b in PENALTIES]).max(axis=0)
-    text = f"{PEOPLE[person]}: the gap ends below {ENOUGH} for every β and seed."
-    return Claim.below(text, "largest gap over β", last, ENOUGH, "at most {:.4f}")
+    last, shipped = (
+        np.stack([gaps(rows, f"regret-{person}/{name}", b)[1][:, -1] for b in PENALTIES]).max(
+            axis=0
+        )
+        for name in ("maps-rfe-ad", "rfe-ad")
+    )
+    return Claim.share(
+        f"{PEOPLE[person]}: the gap ends below {ENOUGH} for every β, on most maps.",
+        "the largest gap over β",
+        last,
+        below=ENOUGH,
+        unit="maps",
+        note=f"at most {digits(last.max())}, on the shipped map {digits(shipped.max())}",
+    )
 
 
 def by_phase(run: Rows) -> dict[int, float]:
     """Return the expected pieces of advice in each phase."""
     rate = run["advice_rate"][~np.isnan(run["advice_rate"])]
     return {name: float(rate[first:last].sum()) for name, (first, last) in PHASES.items()}
+
+
+def share_in(run: Rows, phase: int) -> float:
+    """Return the share of advice in a phase; NaN if there is hardly any advice."""
+    pieces = by_phase(run)
+    total = sum(pieces.values())
+    return pieces[phase] / total if total > 0.1 else math.nan
 
 
 def trajectory_pictures(rows: RowsByRun) -> tuple[Picture, ...]:
@@ -73,7 +94,7 @@ def trajectory_pictures(rows: RowsByRun) -> tuple[Picture, ...]:
         title = f"{PEOPLE[person]}, advised by RFE-β at β = {SHOWN}"
         flight = flight_of(run, "flight_")
         figure = draw_map("three-phases", episodes=flight, title=title, phases=PHASE_STARTS)
-        caption = f"The most common flight of {PEOPLE[person]} (first seed)."
+        caption = f"The most common flight of {PEOPLE[person]} on the shipped map (first seed)."
         pictures.append(Picture.of(f"trajectories-{person}", figure, caption, [claim]))
     return tuple(pictures)
 
@@ -82,16 +103,19 @@ def trajectory_pictures(rows: RowsByRun) -> tuple[Picture, ...]:
 def trajectory_claims(rows: RowsByRun, person: str) -> Claim:
     """Test in which phases advice is given."""
     quiet = QUIET_PHASE[person]
-    pieces = [by_phase(run) for run in seeds_of(rows, f"regret-{person}/rfe-ad")]
-    share = np.array([p[quiet] / max(sum(p.values()), 1e-12) for p in pieces])
+    share, shipped = (
+        np.array([share_in(run, quiet) for run in seeds_of(rows, f"regret-{person}/{name}")])
+        for name in ("maps-rfe-ad", "rfe-ad")
+    )
     first, second = (n for n in PHASES if n != quiet)
-    return Claim.of(
+    return Claim.share(
         f"{PEOPLE[person]} at β = {SHOWN}: almost all advice comes in phases {first} and {second}, "
-        f"less than a tenth of it in phase {quiet}.",
-        ", ".join(f"{np.mean([p[n] for p in pieces]):.2f} in phase {n}" for n in PHASES),
-        f"share of advice in phase {quiet}",
+        f"less than a tenth of it in phase {quiet}, on most maps.",
+        f"the share of advice in phase {quiet}",
         share,
-        (share < 0.1).all() and all(sum(p.values()) > 0.1 for p in pieces),
+        below=0.1,
+        unit="maps",
+        note=f"on the shipped map at most {shipped.max():.2f} of the advice in phase {quiet}",
     )
 
 
