@@ -77,19 +77,22 @@ def row_uncertainty(n: int, scale: float, base: float, S: int) -> float:
 @kernel
 def explore(
     scene: Scene, u_nw: Floats, tie_nh: Floats, counts: RowCounts, start_s: Ints, key: Ints
-) -> None:
+) -> int:
     """Play episodes, always advising where most is uncertain, by live counts.
 
-    What lies ahead is as of the last update. Ties are broken by ``tie_nh``. ``key`` receives
-    (row, next state) as row · S + t.
+    What lies ahead is as of the last update. Ties are broken by ``tie_nh``. An episode ends where
+    it is over, which ``counts.ended_hs`` receives. ``key`` receives (row, next state) as row · S +
+    t; return their number.
     """
     H, S, B = counts.visits_hsb.shape
     draws = (u_nw.shape[1] - 2) // H
     value_b = np.empty(B)
+    used = 0
     for n in range(u_nw.shape[0]):
         s = draw_start(scene, u_nw[n, 1])
         start_s[s] += 1
-        for h in range(H):
+        h = as_int64(0)
+        while h < H and not scene.over_ls[layer_of(scene.over_ls.shape[0], h), s]:
             allowed_layer = layer_of(counts.allowed_lsb.shape[0], h)
             for b in range(B):
                 value_b[b] = UNSEEN if counts.allowed_lsb[allowed_layer, s, b] else -2.0
@@ -108,8 +111,13 @@ def explore(
             counts.reward_hsb[h, s, b] += scene.reward_lsa[
                 layer_of(scene.reward_lsa.shape[0], h), s, a
             ]
-            key[n * H + h] = ((h * S + s) * B + b) * S + t
-            s = t
+            key[used] = ((h * S + s) * B + b) * S + t
+            used += 1
+            h, s = h + 1, t
+        if scene.over_ls[layer_of(scene.over_ls.shape[0], min(h, H - 1)), s]:
+            for later in range(h, H + 1):
+                counts.ended_hs[later, s] = True
+    return used
 
 
 @kernel

@@ -124,8 +124,8 @@ class RFE(RewardFreeLearner):
         for u_nw in simulator.batches(episodes, rng):
             key = np.empty(len(u_nw) * H, dtype=np.int64)
             ties = self.rng.random((len(u_nw), H))
-            explore(simulator.scene, u_nw, ties, self._counts, self._ends.starts, key)
-            self._count_transitions(key)
+            used = explore(simulator.scene, u_nw, ties, self._counts, self._ends.starts, key)
+            self._count_transitions(key[:used])
         self._look_ahead(episodes)
 
     def update(self, batch: Episodes) -> None:
