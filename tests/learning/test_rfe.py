@@ -91,6 +91,12 @@ def test_transitions_are_counted_one_episode_at_a_time_as_all_at_once(seed):
         np.testing.assert_array_equal(tables(learner)[1], expected)
         assert (np.diff(learner._key) > 0).all()
         np.testing.assert_array_equal(learner._rows.times, learner._times)
+        seen = learner._visits > 0
+        np.testing.assert_array_equal(learner._rows.row, np.flatnonzero(seen))
+        np.testing.assert_array_equal(learner._rows.cell, np.flatnonzero(seen.any(axis=2)))
+        np.testing.assert_array_equal(
+            np.add.reduceat(learner._times, learner._rows.indptr[:-1]), learner._visits[seen]
+        )
 
 
 @each_seed(range(12))
@@ -307,7 +313,7 @@ def ending_toy(start=(1.0, 0.0, 0.0)):
 
 def last_episode(problem, before, after):
     """Return the episode by which one state of a learner differs from the state before."""
-    H, S, A = problem.policy.shape
+    S, A = problem.n_states, problem.n_actions
     taken = after["_actions"] - before["_actions"]
     keys = np.repeat(after["_key"], after["_times"]).tolist()
     for key in np.repeat(before["_key"], before["_times"]).tolist():

@@ -244,7 +244,7 @@ def _check_pickling(make: Make, problem: AdviceProblem, simulator: Simulator) ->
 def _check_own_loop(make: Make, problem: AdviceProblem, simulator: Simulator) -> None:
     """Check that ``run`` does what ``policy`` and ``update`` do in turn."""
     learner, plain = make(problem), make(problem)
-    if not (isinstance(learner, Runner) and learner.can_run):
+    if not _has_own_loop(learner):
         return
     rng = np.random.default_rng(6)
     gaps, _ = learner.run(simulator, best=0.0, episodes=EPISODES, every=1, rng=rng)
@@ -259,6 +259,10 @@ def _check_own_loop(make: Make, problem: AdviceProblem, simulator: Simulator) ->
         "run does something else than policy and update in turn; if a subclass overrides a method "
         "that run stands for, can_run must be False",
     )
+
+
+def _has_own_loop(learner: Any) -> bool:  # noqa: ANN401
+    return isinstance(learner, Runner) and learner.can_run
 
 
 def _check_exploring(make: Make, problem: AdviceProblem, simulator: Simulator) -> None:
