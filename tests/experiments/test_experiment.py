@@ -7,7 +7,7 @@ import pytest
 
 import counsel
 from counsel.experiments.experiment import Size
-from counsel.experiments.paper import EXPERIMENTS, scaling
+from counsel.experiments.paper import EXPERIMENTS
 from counsel.experiments.rows import pad_columns, seeds_of
 from counsel.experiments.run_types import most_common
 from counsel.worlds import make
@@ -56,42 +56,6 @@ def test_seeds_come_in_order_of_their_number():
     assert [int(run["x"][0]) for run in seeds_of(rows, "a/b")] == [1, 2, 10]
     with pytest.raises(counsel.CounselError, match="no rows of a/c"):
         seeds_of(rows, "a/c")
-
-
-def test_episodes_that_are_not_epsilon_optimal_are_counted_by_block():
-    run = {"block": np.array([1, 1, 2, 4]), "value_gap": np.array([0.5, 0.0, 0.2, 0.05])}
-    assert scaling.count_late(run, 0.1) == (3.0, False)
-    assert scaling.count_late(run, 0.01) == (7.0, True)
-
-
-def test_exponents_are_fitted_where_nothing_is_censored():
-    clear, held = np.array([False, False]), np.array([False, True])
-    powers = [scaling.Point(x, np.full(2, 3.0 * x**2), clear) for x in (2.0, 4.0, 8.0)]
-    assert scaling.exponent(powers) == pytest.approx(2.0)
-    censored = scaling.Point(16.0, np.ones(2), held)
-    assert scaling.exponent([*powers, censored]) == pytest.approx(2.0)
-    assert math.isnan(scaling.exponent(powers[:2]))
-
-
-def test_the_computed_stopping_time_is_the_first_at_which_the_rule_fires():
-    # The rule itself, on counts that are all alike.
-    H, height, epsilon = 3, 3, 2.0
-    found = scaling.stopping_time(H, height, epsilon)
-    rows = height * 4
-
-    def fires(n):
-        S = height * H + 1
-        phi = 6 * math.log(4 * math.e * S * 4 * H / (epsilon * 0.1)) + S * math.log(
-            8 * math.e * (n + 1)
-        )
-        W = 0.0
-        for _ in range(H):
-            W = 16 * H**2 * phi / n + (1 + 1 / H) * W
-        return W + 4 * math.e * math.sqrt(W) <= epsilon / 2
-
-    assert fires(found / rows * 1.0001)
-    assert not fires(found / rows * 0.9999)
-    assert scaling.stopping_time(H, height, epsilon / 2) > 3 * found
 
 
 def test_the_commonest_flight_is_the_one_that_came_most_often():

@@ -9,7 +9,10 @@ B = A + 1 (with silence),
 
 measures what is uncertain from there on. Exploration may stop when W_1 + 4 e √W_1 at the start is
 at most ε / (2 (1 + β)), β the largest penalty that will be asked for; then with probability 1 − δ
-(and c = 1) the plan is ε-optimal for every penalty up to β (Theorem 2).
+(and c = 1) the plan is ε-optimal for every penalty up to β (Theorem 2). Rewards may be unknown and
+random: a part of 4 e √W_1 + W_1 is for them, which needs |r̂^M − r^M| ≤ √(φ(n) / n), in units of
+their declared range. That holds for all rows and n at once: 2 n (r̂ − r)² ≤ n kl(r̂, r), which with
+probability 1 − δ / 4 never exceeds log(4 H S B (n + 1) / δ) ≤ 2 φ(n) (``optimistic_rewards.py``).
 
 Deviates
 --------
@@ -24,7 +27,8 @@ The reasons are in ``docs/explanation/exploring.md``.
 * Planning compares only advice that was tried, and only where silence was tried too; elsewhere it
   is silent, and what follows is taken to be what followed on average.
 * An episode's end is a state where nothing is uncertain any more, once it was reported as such.
-* Rewards that are known enter as Σ_a P̂(a | advice) r(s, a); else their averages do.
+* Rewards that are known enter as Σ_a P̂(a | advice) r(s, a); else their averages do. The paper's
+  bound on rewards holds up to a large number of episodes, this one for any number.
 """
 
 import math
@@ -97,8 +101,7 @@ class RFE(RewardFreeLearner):
         H, S, A = self._sizes
         B = A + 1
         unit = 1.0 if self.epsilon is None else min(1.0, self.epsilon / self._span)
-        base = 6.0 * (math.log(4.0 * S * B * H) + 1.0 - math.log(unit) - math.log(self.delta))
-        self._bonus = (16.0 * H * H * self.scale, base)
+        self._bonus = bonus_constants((H, S, B), epsilon=unit, delta=self.delta, scale=self.scale)
         self._allowed = allowed_with_silence(self.shape)
         self._visits = np.zeros((H, S, B), dtype=np.int64)
         self._actions = np.zeros((H, S, B, A), dtype=np.int32)
@@ -117,7 +120,8 @@ class RFE(RewardFreeLearner):
         return RowCounts(*tables, self._allowed, self._ends.ended, *self._bonus)
 
     def explore(self, simulator: Simulator, *, episodes: int, rng: Generator) -> None:
-        if is_overridden(self, RFE, "update", *LIVE):
+        self._check_range(simulator)
+        if not simulator.is_compiled or is_overridden(self, RFE, "update", *LIVE):
             play_live(self, simulator, episodes=episodes, rng=rng)
             return
         H = self.shape.horizon
@@ -129,7 +133,7 @@ class RFE(RewardFreeLearner):
         self._look_ahead(episodes)
 
     def update(self, batch: Episodes) -> None:
-        batch.check_fits(*self._sizes)
+        self._check_batch(batch)
         step, state, advice = batch.step, batch.state, batch.advice.astype(np.int64)
         np.add.at(self._visits, (step, state, advice), 1)
         np.add.at(self._actions, (step, state, advice, batch.action.astype(np.int64)), 1)
@@ -191,6 +195,10 @@ class RFE(RewardFreeLearner):
         n, (scale, base) = max(1, self.episode), self._bonus
         return self._ends.uncertainty(most[0], scale * phi(float(n), base, self.shape.n_states) / n)
 
+    @property
+    def _row_visits(self) -> Ints:
+        return self._visits
+
     def expected_reward(self) -> Floats:
         """Return the mean observed rewards r̂^M [h, s, b], silence last; 0 where there are none."""
         n = np.maximum(self._visits, 1)
@@ -218,6 +226,15 @@ class RFE(RewardFreeLearner):
         least, start = self.shape.reward_range[0], self._ends.law_with_unknown()
         world = table.with_silence(), self._ends.ended, least, start
         return empirical_problem(*world, cost=given_cost(self.shape.cost))
+
+
+def bonus_constants(
+    rows: tuple[int, int, int], *, epsilon: float, delta: float, scale: float
+) -> tuple[float, float]:
+    """Return c 16 H² and 6 log(4 e S B H / (ε δ)); ``rows`` are H, S and B."""
+    H, S, B = rows
+    base = 6.0 * (math.log(4.0 * S * B * H) + 1.0 - math.log(epsilon) - math.log(delta))
+    return 16.0 * H * H * scale, base
 
 
 def _sort_by_row(key: Ints, times: Ints, states: int) -> SortedTransitions:

@@ -17,7 +17,6 @@ import numpy as np
 
 from counsel._arrays import Floats
 from counsel.drawing.figure_style import Line, draw_lines, subplots
-from counsel.drawing.palette import INK
 from counsel.experiments.claim import Claim, digits
 from counsel.experiments.experiment import Experiment, Picture, Run, Size, Table
 from counsel.experiments.paper.penalty import ENOUGH
@@ -93,9 +92,10 @@ def _draw_gaps(x: str, of: Callable[[str, str], tuple[np.ndarray, np.ndarray]]) 
     """Draw value gap and unspent budget of both learners; ``of`` returns a learner's column."""
     figure, panels = subplots(2)
     labels = {"value_gap": "value gap", "advice_gap": "budget less pieces of advice"}
+    title = "Policy Greedy, budget map"
     for axes, (column, label) in zip(panels, labels.items(), strict=True):
-        draw_lines(axes, [Line(name, *of(key, column)) for name, key in LEARNERS.items()], x, label)
-        axes.axhline(0.0, color=INK, linewidth=0.8)
+        lines = [Line(name, *of(key, column)) for name, key in LEARNERS.items()]
+        draw_lines(axes, lines, x, label, title, signed=True)
     return figure
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from counsel.baselines.reference_advisers import as_if_all_listened
-from counsel.drawing.figure_style import name_axes, subplots
+from counsel.drawing.figure_style import name_axes, show_zero, subplots
 from counsel.drawing.palette import ADVICE, DARK_GOLD, HARM, INK
 from counsel.experiments.claim import Claim
 from counsel.experiments.experiment import Experiment, Picture, Run, Size
@@ -96,8 +96,8 @@ def pictures(rows: RowsByRun) -> tuple[Picture, ...]:
             point = (run["adviser_pieces"][i], run["adviser_value"][i])
             axes.plot(*point, marker, color=colour, markersize=6, label=name)
         axes.plot([], [], color=ADVICE, label="frontier")
+        show_zero(axes, 0.0, float(axes.dataLim.y1))
         name_axes(axes, "pieces of advice per episode", "reward", PEOPLE[person])
-        axes.set_ylim(0.0)
         axes.legend(fontsize=7.5, frameon=False, loc="lower right")
     caption = "The best value for every number of pieces of advice, on the shipped map."
     return (Picture.of("frontier", figure, caption, claims(rows)),)

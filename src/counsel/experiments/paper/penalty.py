@@ -27,6 +27,10 @@ from counsel.experiments.rows import Rows, RowsByRun, seeds_of, series
 from counsel.experiments.run_types import flight_of
 
 ENOUGH = 0.05  # a smaller value gap counts as none
+PHASE_STARTS = {
+    f"phase {n}: {name}": PHASES[n][0] for n, name in ((1, "stars"), (2, "walls"), (3, "both"))
+}
+
 QUIET_PHASE = {"greedy": 1, "safe": 2}  # the phase in which each person does well without advice
 
 
@@ -95,7 +99,8 @@ def trajectory_pictures(rows: RowsByRun) -> tuple[Picture, ...]:
     for person, claim in zip(PEOPLE, trajectory_claims(rows), strict=True):
         run = seeds_of(rows, f"regret-{person}/rfe-ad")[0]
         title = f"{PEOPLE[person]}, advised by RFE-β at β = {SHOWN}"
-        figure = draw_map("three-phases", episodes=flight_of(run, "flight_"), title=title)
+        flight = flight_of(run, "flight_")
+        figure = draw_map("three-phases", episodes=flight, title=title, phases=PHASE_STARTS)
         caption = f"The most common flight of {PEOPLE[person]} on the shipped map (first seed)."
         pictures.append(Picture.of(f"trajectories-{person}", figure, caption, [claim]))
     return tuple(pictures)

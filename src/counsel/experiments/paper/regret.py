@@ -100,8 +100,8 @@ def pictures(person: str, rows: RowsByRun) -> tuple[Picture, ...]:
     }
     figure, (left, right) = subplots(2)
     lines = [Line(name, *points) for name, points in regret.items()]
-    draw_lines(left, lines, "episodes", "regret", "all")
-    draw_lines(right, lines[:2], "episodes", "regret", "without EULER")
+    draw_lines(left, lines, "episodes", "regret", PEOPLE[person])
+    draw_lines(right, lines[:2], "episodes", "regret", f"{PEOPLE[person]}, without EULER")
     caption = (
         f"Regret of learning to advise {PEOPLE[person]} on the shipped map. Lines are means over "
         "seeds, bands 95 % intervals."
