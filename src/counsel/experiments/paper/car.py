@@ -27,7 +27,7 @@ WORLD, EPISODES, EVERY = "car-driving/myopic", 400_000, 8000
 ASKED = tuple(i / 10 for i in range(1, 11))
 DRIVER = "Myopic driver"
 EARLY = 0.1  # the share of the episodes that counts as early
-SEEDS = 12  # medians need fewer seeds than shares of runs
+SEEDS = 10  # medians need fewer seeds than shares of runs
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

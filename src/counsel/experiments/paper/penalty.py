@@ -15,7 +15,14 @@ from counsel.drawing.maps import draw_map
 from counsel.experiments.claim import Claim, digits
 from counsel.experiments.experiment import Experiment, Picture, Run, Size
 from counsel.experiments.map_families import PHASES
-from counsel.experiments.paper.regret import PENALTIES, PEOPLE, SHOWN, explorer_runs, per_person
+from counsel.experiments.paper.regret import (
+    MAPS,
+    PENALTIES,
+    PEOPLE,
+    SHOWN,
+    explorer_runs,
+    per_person,
+)
 from counsel.experiments.rows import Rows, RowsByRun, seeds_of, series
 from counsel.experiments.run_types import flight_of
 
@@ -120,7 +127,7 @@ def trajectory_claims(rows: RowsByRun, person: str) -> Claim:
 
 
 VALUE_GAP = Experiment(
-    "value-gap-penalty", "Value gaps of RFE-β for several penalties", runs, pictures, claims
+    "value-gap-penalty", "Value gaps of RFE-β for several penalties", runs, pictures, claims, MAPS
 )
 TRAJECTORIES = Experiment(
     "trajectories",
@@ -128,4 +135,5 @@ TRAJECTORIES = Experiment(
     runs,
     trajectory_pictures,
     trajectory_claims,
+    MAPS,
 )
