@@ -25,7 +25,7 @@ from counsel.model.mdp import MDP as MDP
 from counsel.model.mixture import Mixture as Mixture
 from counsel.model.policy import Policy as Policy
 from counsel.model.problem import AdviceProblem as AdviceProblem
-from counsel.model.problem import Shape as Shape
+from counsel.model.setting import Shape as Shape
 from counsel.planning.criticality import criticality as criticality
 from counsel.planning.evaluate import evaluate as evaluate
 from counsel.planning.explain import explain as explain

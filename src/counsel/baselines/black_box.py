@@ -54,8 +54,8 @@ from counsel.learning.live_play import EpisodeBuffer
 from counsel.learning.saved_state import SavedState
 from counsel.learning.starts_and_ends import StartsAndEnds
 from counsel.model.policy import Advice, Policy, RandomCells
-from counsel.model.problem import Shape
 from counsel.model.rewards import check_observed
+from counsel.model.setting import Shape
 from counsel.simulate.episodes import Episodes
 from counsel.simulate.simulator import Simulator
 

@@ -32,7 +32,7 @@ from counsel.baselines.advice_counts import AdviceCounts
 from counsel.errors import CounselError
 from counsel.learning.saved_state import SavedState
 from counsel.learning.transition_counts import TransitionCounts, are_consistent
-from counsel.model.problem import Shape
+from counsel.model.setting import Shape
 from counsel.simulate.episodes import Episodes
 
 

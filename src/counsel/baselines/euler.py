@@ -30,7 +30,7 @@ from counsel.baselines._optimism_kernels import plan_euler
 from counsel.baselines.advice_counts import AdviceCounts
 from counsel.baselines.black_box import BlackBoxLearner, shared_parameters
 from counsel.model.policy import Advice
-from counsel.model.problem import Shape
+from counsel.model.setting import Shape
 
 
 @shared_parameters

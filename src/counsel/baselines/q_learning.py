@@ -41,7 +41,7 @@ from counsel.baselines.black_box import BlackBoxLearner, shared_parameters
 from counsel.baselines.bonuses import Bernstein, Hoeffding, read_bonus
 from counsel.learning.saved_state import SavedState
 from counsel.model.policy import Advice
-from counsel.model.problem import Shape
+from counsel.model.setting import Shape
 from counsel.simulate.episodes import Episodes
 
 

@@ -31,7 +31,7 @@ from counsel.learning._rfe_kernels import phi
 from counsel.learning.learner import LIVE, Explorer, documented_by, is_overridden
 from counsel.learning.live_play import play_live
 from counsel.model.policy import Advice, Policy
-from counsel.model.problem import Shape
+from counsel.model.setting import Shape
 from counsel.simulate.simulator import Simulator
 
 

@@ -38,8 +38,10 @@ from counsel.learning.learnt_model import (
     empirical_problem,
     plan_on_model,
 )
+from counsel.model.advice_costs import given_cost
 from counsel.model.policy import Advice, Policy
-from counsel.model.problem import AdviceProblem, Shape, given_cost
+from counsel.model.problem import AdviceProblem
+from counsel.model.setting import Shape
 
 BOUNDS = 4  # how many bounds the intervals are made of (k): two, each on both sides
 MOST_FLOWS = 400_000  # larger programmes are refused: they would run for minutes each

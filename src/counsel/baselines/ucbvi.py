@@ -46,7 +46,7 @@ from counsel.learning.learner import (
     is_overridden,
 )
 from counsel.model.policy import Advice
-from counsel.model.problem import Shape
+from counsel.model.setting import Shape
 from counsel.planning.prepared_problem import model_of
 from counsel.simulate.simulator import Simulator
 

@@ -27,7 +27,7 @@ from counsel.learning.match_counts import MatchCounts
 from counsel.learning.replanning import within_budget
 from counsel.model.mdp import MDP
 from counsel.model.policy import Policy
-from counsel.model.problem import Setting
+from counsel.model.setting import Setting
 from counsel.simulate.episodes import Episodes
 
 SAVED = ("given", "matched", "upper")  # the arrays of the belief that are saved

@@ -18,7 +18,7 @@ from counsel._arrays import (
 from counsel._docstrings import share_parameters
 from counsel.errors import CounselError
 from counsel.learning.charges import Penalty
-from counsel.model.problem import Setting, Shape
+from counsel.model.setting import Setting, Shape
 from counsel.planning.solve import read_penalty
 
 DESCRIPTIONS = {

@@ -3,7 +3,8 @@
 import numpy as np
 
 from counsel._arrays import Floats
-from counsel.model.problem import Shape, cost_table, given_cost
+from counsel.model.advice_costs import cost_table, given_cost
+from counsel.model.setting import Shape
 from counsel.planning.evaluate import Evaluation
 
 Penalty = float | Floats

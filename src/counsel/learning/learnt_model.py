@@ -17,7 +17,8 @@ from counsel.model.human import Human
 from counsel.model.kernel import Kernel
 from counsel.model.mdp import MDP
 from counsel.model.policy import Policy
-from counsel.model.problem import AdviceProblem, Shape
+from counsel.model.problem import AdviceProblem
+from counsel.model.setting import Shape
 from counsel.planning.solve import solve
 
 

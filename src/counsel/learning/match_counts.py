@@ -14,7 +14,7 @@ from counsel.learning._adherence_kernels import Belief, Groups, set_groups
 from counsel.learning.charges import Penalty
 from counsel.learning.replanning import AdvicePlan, TwoSidedPlan, plan_for
 from counsel.model._kernels import sum_others
-from counsel.model.problem import Setting
+from counsel.model.setting import Setting
 
 
 class MatchCounts:

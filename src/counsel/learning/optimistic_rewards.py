@@ -17,8 +17,8 @@ import numpy as np
 from counsel._arrays import Floats, Ints, layers, unlayered
 from counsel.estimate.bounds import KL, Bound, GroupBounds, Theory, level_at
 from counsel.model.mdp import MDP
-from counsel.model.problem import Setting
 from counsel.model.rewards import check_observed
+from counsel.model.setting import Setting
 
 
 class OptimisticRewards:

@@ -28,7 +28,8 @@ from counsel.learning.live_play import EpisodeBuffer
 from counsel.learning.saved_state import SavedState
 from counsel.model.human import Human
 from counsel.model.policy import Policy
-from counsel.model.problem import AdviceProblem, Setting
+from counsel.model.problem import AdviceProblem
+from counsel.model.setting import Setting
 from counsel.planning.evaluate import evaluate
 from counsel.planning.plan import Plan, PlanOutcome
 from counsel.planning.reference_policies import always_best_action

@@ -34,9 +34,11 @@ from counsel.learning.learnt_model import plan_on_model
 from counsel.learning.live_play import EpisodeBuffer
 from counsel.learning.saved_state import SavedState
 from counsel.learning.starts_and_ends import StartsAndEnds
+from counsel.model.advice_costs import cost_table
 from counsel.model.policy import Advice, Policy
-from counsel.model.problem import AdviceProblem, Shape, cost_table
+from counsel.model.problem import AdviceProblem
 from counsel.model.rewards import check_observed
+from counsel.model.setting import Shape
 from counsel.planning.frontier import Frontier, frontier
 from counsel.planning.solve import read_penalty
 from counsel.simulate.episodes import Episodes

@@ -57,8 +57,9 @@ from counsel.learning.learner import LIVE, is_overridden
 from counsel.learning.learnt_model import TransitionTable, empirical_problem
 from counsel.learning.live_play import play_live
 from counsel.learning.reward_free import RewardFreeLearner
+from counsel.model.advice_costs import given_cost
 from counsel.model.policy import Advice
-from counsel.model.problem import AdviceProblem, given_cost
+from counsel.model.problem import AdviceProblem
 from counsel.simulate.episodes import Episodes
 from counsel.simulate.simulator import Simulator
 
@@ -239,4 +240,3 @@ def bonus_constants(
     H, S, B = rows
     base = 6.0 * (math.log(4.0 * S * B * H) + 1.0 - math.log(epsilon) - math.log(delta))
     return 16.0 * H * H * scale, base
-

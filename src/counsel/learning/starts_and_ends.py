@@ -5,7 +5,7 @@ import numpy as np
 from counsel._arrays import Floats
 from counsel.learning._rfe_kernels import mark_ends
 from counsel.learning.saved_state import SavedState
-from counsel.model.problem import Shape
+from counsel.model.setting import Shape
 from counsel.simulate.episodes import Episodes
 
 

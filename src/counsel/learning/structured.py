@@ -65,10 +65,12 @@ from counsel.learning.learnt_model import TransitionTable, extend_cost
 from counsel.learning.live_play import play_live
 from counsel.learning.reward_free import RewardFreeLearner
 from counsel.learning.transition_counts import TransitionCounts, are_consistent
+from counsel.model.advice_costs import given_cost
 from counsel.model.human import Human
 from counsel.model.mdp import MDP
 from counsel.model.policy import Advice
-from counsel.model.problem import AdviceProblem, Shape, given_cost
+from counsel.model.problem import AdviceProblem
+from counsel.model.setting import Shape
 from counsel.simulate.episodes import Episodes
 from counsel.simulate.simulator import Simulator
 

@@ -17,7 +17,7 @@ from counsel._arrays import Floats, check_rng, real
 from counsel.errors import CounselError
 from counsel.learning.adherence_learner import AdherenceLearner
 from counsel.learning.arguments import shared_parameters
-from counsel.model.problem import Setting
+from counsel.model.setting import Setting
 
 GRID = 400  # cells of the grid on which a shared lift is drawn
 

@@ -42,7 +42,7 @@ from counsel.learning.learner import (
 from counsel.learning.optimistic_rewards import OptimisticRewards
 from counsel.learning.replanning import TrueOutcome
 from counsel.model.mdp import MDP
-from counsel.model.problem import Setting
+from counsel.model.setting import Setting
 from counsel.simulate.simulator import Simulator
 
 

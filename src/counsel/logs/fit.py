@@ -28,9 +28,9 @@ from counsel.logs.estimate import Estimates, Sharing, estimate
 from counsel.logs.law_test import LawTest, check_adherence_law
 from counsel.logs.limitations import find_limitations
 from counsel.logs.read import as_log
-from counsel.model.advice_costs import advice_costs
+from counsel.model.advice_costs import advice_costs, given_cost
 from counsel.model.files import PROBLEM, load, problem_parts
-from counsel.model.problem import AdviceProblem, given_cost
+from counsel.model.problem import AdviceProblem
 
 TALLY = "tally_"
 """The prefix of the counts' names in a file."""

@@ -18,9 +18,10 @@ import numpy as np
 from counsel.estimate.habit import chance_of_others
 from counsel.logs.estimate import least_lift
 from counsel.logs.fit import Fit
+from counsel.model.advice_costs import given_cost
 from counsel.model.human import Human
 from counsel.model.policy import Policy
-from counsel.model.problem import AdviceProblem, given_cost
+from counsel.model.problem import AdviceProblem
 from counsel.planning.evaluate import evaluate
 from counsel.planning.reference_policies import value_alone
 

@@ -22,11 +22,12 @@ from counsel._arrays import brief, layers, unlayered
 from counsel._files import DAMAGED, blaming, read_npz, read_stream, write_npz
 from counsel._tables import TABLES, Column, Table, write_tables
 from counsel.errors import CounselError
+from counsel.model.advice_costs import given_cost
 from counsel.model.human import Human
 from counsel.model.kernel import Kernel
 from counsel.model.mdp import MDP
 from counsel.model.policy import Policy, RandomCells
-from counsel.model.problem import AdviceProblem, given_cost
+from counsel.model.problem import AdviceProblem
 from counsel.model.rewards import RewardLaw, bernoulli
 
 PROBLEM, POLICY = "counsel-problem", "counsel-policy"

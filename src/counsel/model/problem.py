@@ -1,4 +1,4 @@
-"""The advice problem: a world and a person, the machine's view, and what a learner may know.
+"""The advice problem: a world and a person, and the machine's view of both.
 
 From the machine's side a piece of advice is an action that leads to t with
 
@@ -6,7 +6,7 @@ From the machine's side a piece of advice is an action that leads to t with
 
 with the adherence law P of ``human.py``. Planning never builds p^M (see ``planning/backward.py``);
 ``AdviceProblem.machine`` builds it for algorithms that need a plain MDP. ``machine_rewards`` and
-``support_of`` are what a black-box learner may know of it.
+``support_of`` are what a black-box learner may know of it (``setting.py``).
 """
 
 from dataclasses import dataclass, replace
@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import ArrayLike
 
 from counsel._arrays import (
     ROW_TOLERANCE,
@@ -25,16 +24,15 @@ from counsel._arrays import (
     first,
     index_in,
     layers,
-    numbers,
     place,
     sealed,
     unlayered,
-    whole,
 )
 from counsel.errors import CounselError
+from counsel.model.advice_costs import given_cost, read_cost
 from counsel.model.human import Human, advantages, advised_law, gain_of
 from counsel.model.kernel import Kernel
-from counsel.model.mdp import MDP, read_allowed
+from counsel.model.mdp import MDP
 from counsel.model.policy import Policy
 from counsel.model.rewards import (
     Range,
@@ -47,9 +45,7 @@ from counsel.model.rewards import (
     range_of_means,
     read_range,
 )
-
-MOST_COST_RATIO = 1e8
-"""Costs further apart than this drown in rounding: plans could not tell the small ones from 0."""
+from counsel.model.setting import Setting, Shape
 
 
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
@@ -386,100 +382,6 @@ class AdviceProblem:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Setting:
-    """The world and the person's own policy, without the adherence.
-
-    Pairs with the same number in ``groups`` [h, s, a] share one adherence, or one lift if
-    ``shares_lift``. ``cost`` is that of ``AdviceProblem``; ``reward_range`` is the declared one, or
-    that of the rewards. Unless ``knows_rewards``, the rewards of ``mdp`` only show where the
-    episode is over.
-    """
-
-    mdp: MDP
-    policy: Floats
-    groups: Ints
-    shares_lift: bool
-    cost: Floats
-    reward_range: Range
-    knows_rewards: bool = True
-
-    def without_rewards(self) -> "Setting":
-        """Return the setting with the range of the rewards instead of the rewards.
-
-        Declare the range on the problem, ``AdviceProblem(reward_range=…)``, if rewards are random
-        or if their range must not be read off the truth.
-        """
-        mdp, high = self.mdp, self.reward_range[1]
-        L = max(len(layers(mdp.reward)), len(layers(mdp.over)))
-        hidden = np.where(mdp.over[:L, :, None], 0.0, high)
-        blank = np.broadcast_to(hidden, (L, mdp.n_states, mdp.n_actions))
-        world = mdp.paying(unlayered(blank))
-        return replace(self, mdp=world, knows_rewards=False)
-
-
-@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class Shape:
-    """The sizes of a problem, the allowed advice, and the range of its rewards.
-
-    This is what a learner may know of a black-box world such as a Gymnasium environment.
-
-    Parameters
-    ----------
-    horizon
-        The number of steps per episode.
-    n_states, n_actions
-        The number of states and of actions.
-    reward_range
-        The least and the largest reward.
-    allowed
-        Booleans [s, a] or [h, s, a]: the allowed advice. All advice by default.
-    start
-        The state in which every episode begins; None if it is drawn.
-    cost
-        What a piece of advice costs, as in ``AdviceProblem``.
-
-    Raises
-    ------
-    CounselError
-        If a size, the range, the mask, the start or a cost is invalid.
-
-    Examples
-    --------
-    An explorer for a world of two states, of which nothing else is known:
-
-    >>> from numpy.random import default_rng
-    >>> import counsel
-    >>> shape = counsel.Shape(horizon=5, n_states=2, n_actions=3, reward_range=(0.0, 1.0))
-    >>> counsel.RFE(shape, rng=default_rng(0)).advise(0, 1) in range(4)
-    True
-
-    The shape of a known problem:
-
-    >>> counsel.make("night-shift").shape.horizon
-    12
-    """
-
-    horizon: int
-    n_states: int
-    n_actions: int
-    reward_range: Range
-    allowed: Bools = None  # type: ignore[assignment]  # a mask once built
-    start: int | None = None
-    cost: Floats = 1.0  # type: ignore[assignment]  # a table [h, s, a] once built
-
-    def __post_init__(self) -> None:
-        for name in ("horizon", "n_states", "n_actions"):
-            whole(name, getattr(self, name), least=1)
-        object.__setattr__(self, "reward_range", read_range(self.reward_range))
-        if self.start is not None:
-            index_in("start", self.start, self.n_states)
-        mask = read_allowed(self.allowed, (self.horizon, self.n_states, self.n_actions))
-        object.__setattr__(self, "allowed", by_step(mask, self.horizon))
-        shape = (self.horizon, self.n_states, self.n_actions)
-        object.__setattr__(self, "cost", read_cost(self.cost, shape))
-
-
-@dataclass(frozen=True, slots=True, eq=False)
 class Repels:
     """Where advice makes the advised action less likely.
 
@@ -501,46 +403,6 @@ class Repels:
             f"Advice repels at {len(self.cells)} {pairs} of state and action: there θ < π, so more "
             f"adherence need not mean more value; the first is state {s}, action {a}."
         )
-
-
-def read_cost(cost: ArrayLike, shape: tuple[int, int, int]) -> Floats:
-    """Return checked costs of advice as a view [h, s, a], without copies along an axis."""
-    _, S, A = shape
-    if np.asarray(cost).dtype == np.bool_:
-        raise CounselError("cost must be numbers, not bool")
-    table = numbers("cost", cost)
-    axes = {(): "", (A,): "a", (S, A): "sa", shape: "hsa"}.get(table.shape)
-    if axes is None:
-        raise CounselError(
-            f"cost has shape {table.shape}; expected a number, [a] = {(A,)}, [s, a] = {(S, A)} "
-            f"or [h, s, a] = {shape}"
-        )
-    where = first(~((table >= 0.0) & (table < np.inf)))
-    if where is not None:
-        raise CounselError(
-            f"cost{place(axes, where)} is {table[where]:.10g}; a cost must be a finite number of "
-            "at least 0"
-        )
-    least, most = table[table > 0.0].min(initial=np.inf), table.max()
-    if most > MOST_COST_RATIO * least:
-        raise CounselError(
-            f"costs range from {least:g} to {most:g}; the largest may be at most "
-            f"{MOST_COST_RATIO:g} times the smallest above 0"
-        )
-    return np.broadcast_to(sealed(table), shape)
-
-
-def given_cost(cost: Floats) -> Floats:
-    """Return costs [h, s, a] as they were given: a number, or [a], [s, a] or [h, s, a]."""
-    axis = next((axis for axis, stride in enumerate(cost.strides) if stride), cost.ndim)
-    given: Floats = cost[(0,) * axis]
-    return np.asarray(given)
-
-
-def cost_table(cost: Floats) -> Floats:
-    """Return costs [h, s, a] as [layer, s, a], with one row if they are the same in every state."""
-    table = layers(cost)
-    return table if table.strides[1] else table[:, :1]
 
 
 def machine_rewards(problem: AdviceProblem) -> Floats:

@@ -20,7 +20,8 @@ from numpy.typing import ArrayLike
 from counsel._arrays import Bools, Floats, layers, sealed, whole
 from counsel._jit import cores, run_jobs, split
 from counsel.model._kernels import layer_of
-from counsel.model.problem import AdviceProblem, given_cost
+from counsel.model.advice_costs import given_cost
+from counsel.model.problem import AdviceProblem
 from counsel.planning._backward_kernels import Model, rows_of
 from counsel.planning._piecewise_kernels import Functions, expect_functions, step_back
 from counsel.planning.backward import Planner

@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from counsel._arrays import Floats, layers, one_type
-from counsel.model.problem import AdviceProblem, cost_table, given_cost
+from counsel.model.advice_costs import cost_table, given_cost
+from counsel.model.problem import AdviceProblem
 from counsel.planning._backward_kernels import Model, find_same, priced
 from counsel.planning._choice_kernels import Aim
 from counsel.planning.alike_states import kinds_of_states, model_of_kinds

@@ -20,7 +20,8 @@ from counsel._arrays import brief, check_rng, whole
 from counsel.errors import CounselError
 from counsel.model.mixture import Mixture
 from counsel.model.policy import Policy
-from counsel.model.problem import AdviceProblem, Shape
+from counsel.model.problem import AdviceProblem
+from counsel.model.setting import Shape
 from counsel.simulate.episodes import Episodes
 
 if TYPE_CHECKING:

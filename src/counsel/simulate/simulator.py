@@ -15,9 +15,10 @@ import numpy as np
 
 from counsel._arrays import Floats, Ints, check_rng, layers, one_type, sealed, whole
 from counsel.errors import CounselError
+from counsel.model.advice_costs import cost_table
 from counsel.model.mixture import Mixture
 from counsel.model.policy import Policy
-from counsel.model.problem import AdviceProblem, cost_table
+from counsel.model.problem import AdviceProblem
 from counsel.model.rewards import bernoulli
 from counsel.simulate._episode_kernels import (
     BLOCK,

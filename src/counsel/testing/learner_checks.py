@@ -16,9 +16,10 @@ from counsel.learning.charges import net_value
 from counsel.learning.files import resume, suspend
 from counsel.learning.learn import Record, learn
 from counsel.learning.learner import Explorer, Move, Runner
+from counsel.model.advice_costs import given_cost
 from counsel.model.human import Human
 from counsel.model.mdp import MDP
-from counsel.model.problem import AdviceProblem, given_cost
+from counsel.model.problem import AdviceProblem
 from counsel.planning.evaluate import evaluate
 from counsel.simulate.episodes import Episodes
 from counsel.simulate.simulator import Simulator

@@ -16,8 +16,8 @@ from numpy.typing import ArrayLike
 
 from counsel._arrays import Floats, brief, check_distributions, check_range, not_negative, numbers
 from counsel.errors import CounselError
+from counsel.model.advice_costs import read_cost
 from counsel.model.human import advised_law, draw_index, drop_never
-from counsel.model.problem import read_cost
 
 Habit = Callable[[Any], "ArrayLike | int"]
 """Returns what the person does alone at an observation: an action, or a probability of each."""
