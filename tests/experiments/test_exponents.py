@@ -99,3 +99,8 @@ def test_counts_of_0_never_favour_the_learner_that_is_said_to_have_fewer():
     nothing, ten = powers(0.0, factor=0.0), powers(0.0, factor=10.0)
     np.testing.assert_allclose(np.exp(log_ratio(nothing, ten)), 0.1)  # 0 counts as 1
     assert np.isnan(log_ratio(ten, nothing)).all()
+
+
+def test_learners_with_different_numbers_of_seeds_are_compared_on_the_seeds_of_both():
+    more = [Counts(c.size, c.episodes[:5], c.censored[:5]) for c in powers(0.0, factor=100.0)]
+    np.testing.assert_allclose(np.exp(log_ratio(powers(0.0, factor=10.0), more)), [0.1] * 5)

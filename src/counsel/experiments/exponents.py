@@ -60,15 +60,17 @@ def slopes(size: Sequence[float] | Floats, count: Floats) -> Floats:
 
 
 def log_ratio(less: Sequence[Counts], more: Sequence[Counts]) -> Floats:
-    """Return the mean over sizes of log(count / count) for each seed.
+    """Return the mean over sizes of log(count / count) for each seed that both have.
 
     A censored count in ``more`` makes it an upper bound, which is NaN unless it is below 0; a
     censored count in ``less``, or a count of 0 in ``more``, makes it NaN. A count of 0 in ``less``
     is taken for 1.
     """
-    a, b = (np.stack([counts.episodes for counts in along]) for along in (less, more))
-    is_unknown = np.stack([counts.censored for counts in less]) | (b == 0.0)
+    seeds = min(less[0].episodes.size, more[0].episodes.size)
+    a, b = (np.stack([counts.episodes[:seeds] for counts in along]) for along in (less, more))
+    less_bound, more_bound = (
+        np.stack([counts.censored[:seeds] for counts in along]) for along in (less, more)
+    )
     ratio = np.log(np.maximum(a, 1.0)) - np.log(np.maximum(b, 1.0))
-    mean = np.where(is_unknown, np.nan, ratio).mean(axis=0)
-    is_bound = np.stack([counts.censored for counts in more]).any(axis=0)
-    return np.asarray(np.where(is_bound & ~(mean < 0.0), np.nan, mean))
+    mean = np.where(less_bound | (b == 0.0), np.nan, ratio).mean(axis=0)
+    return np.asarray(np.where(more_bound.any(axis=0) & ~(mean < 0.0), np.nan, mean))

@@ -123,5 +123,5 @@ def test_pictures_have_a_panel_for_each_person_and_schedule():
     assert len(known.figure.axes) == 6
     assert len(unknown.figure.axes) == 4
     titles = [axes.get_title(loc="left") for axes in known.figure.axes]
-    assert titles[0] == "Policy Greedy, planned after every episode"
-    assert titles[5] == "Policy Safe, planned every 1,000 episodes"
+    assert titles[0] == "Policy Greedy, a plan after every episode"
+    assert titles[5] == "Policy Safe, a plan every 1,000 episodes"

@@ -207,14 +207,20 @@ def test_runs_isolate_one_size_at_a_time():
 
 
 def test_every_learner_meets_the_same_worlds():
-    runs = scaling_runs.runs(Size(seeds=2))
     worlds = {}
-    for run in runs:
+    for run in scaling_runs.runs(Size(seeds=2)):
         if isinstance(run, GateLearning):
             world = (run.horizon, run.states, run.epsilon, run.episodes, run.seed)
             worlds.setdefault(run.learner, set()).add(world)
     assert set(worlds) == set(LEARNERS)
     assert len(set(map(frozenset, worlds.values()))) == 1
+
+
+def test_claims_have_the_seeds_they_need():
+    ids = [run.id for run in scaling_runs.runs(Size(seeds=24))]
+    seeds = {name: sum(f"{name}-h8-s9-e0.63#" in run for run in ids) for name in LEARNERS}
+    assert seeds == dict.fromkeys(LEARNERS, 24) | {"q-learning": 12}
+    assert sum("rfe-h4-s4-e1#" in run for run in ids) == 12
 
 
 def test_counts_are_read_along_each_axis():

@@ -239,21 +239,26 @@ def pictures(rows: RowsByRun) -> tuple[Picture, ...]:
 
 def _draw(rows: RowsByRun, learners: dict[str, Entry], schedules: tuple[int, ...]) -> "Figure":
     """Draw one row of panels for each person, one column for each schedule."""
-    figure = new_figure(3.9 * len(schedules), 6.6, layout="constrained")
+    figure = new_figure(3.9 * len(schedules), 6.8, layout="constrained")
     grid = figure.subplots(len(PEOPLE), len(schedules), squeeze=False, sharey=True)
+    labels: list[tuple[Axes, list[tuple[float, str, str]]]] = []
     for panels, person in zip(grid, PEOPLE, strict=True):
         for axes, every in zip(panels, schedules, strict=True):
-            style_axes(axes)
-            axes.set_yscale("log")
+            style_axes(axes).set_yscale("log")
             ends = []
             for style, (name, entry) in zip(LINE_STYLES, learners.items(), strict=False):
                 if every in entry.schedules:
                     key = _key("", person, name, every)
                     ends.append((_draw_line(axes, rows, key, style), entry.label, style.colour))
+            labels.append((axes, ends))
             first = every == schedules[0]
-            title = f"{PEOPLE[person]}, planned {_words(every)}"
+            title = f"{PEOPLE[person]}, a plan {_words(every)}"
             name_axes(axes, "episodes", "regret (logarithmic)" if first else "", title)
-            label_ends(axes, ends)
+            axes.minorticks_off()
+    _, top = grid[0, 0].get_ylim()
+    grid[0, 0].set_ylim(top=2.0 * top)  # room for labels below the titles
+    for axes, ends in labels:  # all panels have the same scale only now
+        label_ends(axes, ends)
     return figure
 
 

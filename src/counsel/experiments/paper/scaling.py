@@ -51,7 +51,11 @@ def claims(rows: RowsByRun) -> tuple[Claim, ...]:
     return (
         *(_order_of_theorem_1(rows, axis) for axis in AXES),
         *(_fewer(rows, "ucb-ad", other, "paper") for other in ("ucfh", "q-learning")),
-        *(_fewer(rows, "ucb-ad-kl", other, "ours") for other in ("ucfh-0.1", "q-learning-0.1")),
+        *(
+            _fewer(rows, own, other, "ours")
+            for own in ("ucb-ad", "ucb-ad-kl")
+            for other in ("ucfh-0.1", "q-learning-0.1")
+        ),
         *(_slower(rows, "ucb-ad", other) for other in ("ucfh", "q-learning-0.1")),
         *(_order_of_stopping(rows, rule) for rule in RULES),
         _penalties_cost(rows),
