@@ -18,6 +18,7 @@ from benchmarks.results import Row, against, alone, record
 from benchmarks.timing import race
 from counsel._arrays import Floats, Ints
 from counsel._jit import cores, kernel
+from counsel.planning._backward_kernels import expect_far_row
 from counsel.worlds import make
 
 VALUES_ONLY = "Scipy has one thread and finds values only, no policy."
@@ -255,16 +256,13 @@ def wall(problem: counsel.AdviceProblem, threads: int) -> None:
 def gather(
     indptr: Ints, next_state: Ints, probability: Floats, V_s: Floats, row: int, end: int
 ) -> float:
-    """Sum p · V over a run of rows.
+    """Sum p · V over a run of rows, with the same prefetching as a plan.
 
     Each row has its own sum, as in a plan: in one long sum every addition waits for the one before.
     """
     total = 0.0
     for i in range(row, end):
-        expected = 0.0
-        for j in range(indptr[i], indptr[i + 1]):
-            expected += probability[j] * V_s[next_state[j]]
-        total += expected
+        total += expect_far_row(next_state, probability, indptr[i], indptr[i + 1], V_s)
     return total
 
 

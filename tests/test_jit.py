@@ -6,6 +6,8 @@ import sys
 import threading
 from typing import NamedTuple
 
+import numba
+import numpy as np
 import pytest
 from numba.core.caching import IndexDataCacheFile
 
@@ -24,6 +26,19 @@ def test_code_that_two_processes_keep_at_once_stays_apart(tmp_path):
     del file._load_index
     assert file.load("for integers") == "code for integers"
     assert file._load_data(file._data_name(_jit.stable_hash("for floats"))) == "code for floats"
+
+
+@pytest.mark.parametrize("ask", [_jit.prefetch, _jit.stream], ids=["prefetch", "stream"])
+def test_prefetching_beyond_the_end_of_an_array_changes_nothing(ask):
+    def add_up(numbers):
+        total = 0.0
+        for i in range(numbers.size):
+            ask(numbers, np.uint32(i + 64))
+            ask(numbers, i - 64)
+            total += numbers[i]
+        return total
+
+    assert numba.njit(add_up)(np.arange(100.0)) == 4950.0
 
 
 class Gone(NamedTuple):

@@ -17,17 +17,18 @@ VERDICTS = ROOT / "docs" / "reference" / "verdicts.json"
 HOLDS, FAILS, UNKNOWN = "holds", "does not hold", "cannot be told"
 
 
-def summary(claims: list[dict[str, Any]]) -> str:
+def summary(scale: float, claims: list[dict[str, Any]]) -> str:
     """Return the claims as Markdown: those that do not hold or cannot be told, then all, folded."""
+    much = "at the paper's scale" if scale == 1.0 else f"at {scale:g} of the paper's scale"
     paper = [claim for claim in claims if claim["source"] == "paper"]
     ours = [claim for claim in claims if claim["source"] != "paper"]
     failed, unknown = ([c for c in claims if c["verdict"] == v] for v in (FAILS, UNKNOWN))
     return (
         "Every claim has a stated statistic and a 99 % interval, and is tested on four disjoint "
-        "blocks of seeds; where the four verdicts differ, it cannot be told. Of the paper's "
-        f"{count(paper)}. Of our own {count(ours)}. The numbers are those of the first block. The "
-        f"claims that do not hold:\n\n{table(failed)}\n\nThe claims that cannot be told:\n\n"
-        f"{table(unknown)}\n\n"
+        f"blocks of seeds, {much}; where the four verdicts differ, it cannot be told. Of the "
+        f"paper's {count(paper)}. Of our own {count(ours)}. The numbers are those of the first "
+        f"block.\n\nThe claims that do not hold:\n\n{table(failed)}\n\n"
+        f"The claims that cannot be told:\n\n{table(unknown)}\n\n"
         f"<details><summary>All {len(claims)} claims</summary>\n\n{table(claims)}\n\n</details>"
     )
 
@@ -71,11 +72,10 @@ def main(folder: Path) -> None:
     first = folder / "block-0"
     for name in SHOWN:
         shutil.copy(first / "figures" / f"{name}.png", ROOT / "docs" / "figures" / f"{name}.png")
-    claims = json.loads(VERDICTS.read_text(encoding="utf-8"))
+    published = json.loads(VERDICTS.read_text(encoding="utf-8"))
     command = "`python tools/verdict_blocks.py blocks && python tools/claims.py blocks`"
-    replace_between(
-        ROOT / "README.md", "claims", f"{summary(claims)}\n\n{command} writes this section."
-    )
+    text = summary(published["scale"], published["claims"])
+    replace_between(ROOT / "README.md", "claims", f"{text}\n\n{command} writes this section.")
     for path in sorted((first / "tables").glob("*.md")):
         page = ROOT / "docs" / "reference" / "experiments.md"
         replace_between(page, path.stem, path.read_text(encoding="utf-8").rstrip())

@@ -12,6 +12,8 @@ from counsel.drawing.roads import draw_road
 from counsel.worlds import make
 from counsel.worlds.car_driving import state_of
 
+PHASES = {"phase 1: stars": 0, "phase 2: walls": 7, "phase 3: both": 14}
+
 
 def main(folder: Path) -> None:
     """Write all pictures."""
@@ -24,12 +26,14 @@ def main(folder: Path) -> None:
             folder / f"flappy-bird-{person}.png",
             episodes=counsel.Simulator(problem).play(policy, episodes=200, rng=rng),
             title=f"Policy {person.title()}, 200 flights at a penalty of 0.3 per piece of advice",
+            phases=PHASES,
         )
     draw_map(
         "three-phases",
         folder / "criticality-safe.png",
         criticality=counsel.criticality(make("flappy-bird/safe")),
         title="Policy Safe: the largest penalty at which advice still pays in each cell",
+        phases=PHASES,
     )
     problem = make("flappy-bird-budget/greedy")
     policy = counsel.solve(problem).policy

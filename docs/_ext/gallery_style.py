@@ -7,7 +7,7 @@ def reset(gallery_conf: dict[str, Any], name: str) -> None:
     """Reset the style before every example."""
     import matplotlib
 
-    from counsel.drawing.canvas import DOTS
+    from counsel.drawing.canvas import DOTS, PRINT_DOTS
     from counsel.drawing.palette import ADVICE, DARK_GOLD, INK, LINES, PAPER, STONES
 
     matplotlib.rcdefaults()
@@ -15,7 +15,7 @@ def reset(gallery_conf: dict[str, Any], name: str) -> None:
         {
             "figure.figsize": (7.2, 3.6),
             "figure.dpi": DOTS,
-            "savefig.dpi": DOTS,
+            "savefig.dpi": PRINT_DOTS,
             "figure.facecolor": PAPER,
             "savefig.facecolor": PAPER,
             "figure.constrained_layout.use": True,

@@ -29,8 +29,11 @@ from typing import Any, TypeVar, cast
 
 import numba
 import numpy as np
+from llvmlite import ir
+from numba.core import cgutils
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.dispatcher import Dispatcher
+from numba.extending import intrinsic
 
 if sys.platform != "win32":
     import fcntl
@@ -154,6 +157,41 @@ def rebuilt(function: _F, **names: object) -> _F:
 def as_int64(number: int) -> int:
     """Return a number as int64, so that callees are compiled for one type and no literal value."""
     return int(np.int64(number))
+
+
+def _prefetcher(locality: int) -> Callable[[Any, Any], None]:
+    """Return a function that asks the processor for an array's element and does not wait for it.
+
+    ``locality`` is that of LLVM: 3 keeps the element in every cache, 0 in as few as possible. An
+    index beyond the end does no harm. Without compilation nothing happens.
+    """
+
+    def ask(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:  # noqa: ANN401
+        array_type, index_type = signature.args
+        array = context.make_array(array_type)(context, builder, arguments[0])
+        index = context.cast(builder, arguments[1], index_type, numba.types.intp)
+        get_pointer: Any = cgutils.get_item_pointer
+        place = get_pointer(context, builder, array_type, array, [index])
+        number, pointer = ir.IntType(32), ir.IntType(8).as_pointer()
+        kind = ir.FunctionType(ir.VoidType(), [pointer, number, number, number])
+        llvm = builder.module.declare_intrinsic("llvm.prefetch", [pointer], kind)
+        to_read, data = number(0), number(1)
+        builder.call(llvm, [builder.bitcast(place, pointer), to_read, number(locality), data])
+        return context.get_dummy_value()
+
+    def prefetch(_context: object, array: Any, index: Any) -> Any:  # noqa: ANN401
+        return numba.types.void(array, index), ask
+
+    if getattr(numba.config, "DISABLE_JIT", 0):
+        return lambda _array, _index: None
+    return cast("Callable[[Any, Any], None]", intrinsic(prefetch))
+
+
+prefetch = _prefetcher(3)
+"""Ask for an element that will be read soon."""
+
+stream = _prefetcher(0)
+"""Ask for an element that is read once, so that it does not displace others from the caches."""
 
 
 def cores() -> int:

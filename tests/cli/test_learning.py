@@ -17,6 +17,7 @@ from counsel.cli.learning_output import print_run
 from counsel.drawing.regret import draw_learning
 from counsel.runs import run as runs
 from counsel.runs.algorithms import ALGORITHMS
+from counsel.runs.manifest import problem_fingerprint
 from counsel.runs.run import run
 from counsel.runs.spec import Spec
 from counsel.worlds import make
@@ -123,8 +124,10 @@ def test_the_records_are_those_of_the_library(tmp_path):
         ("ucb-ad", {"unknown_rewards": True}),  # the plan used to come back without the rewards
         ("ucb-ad", {"may_repel": True}),  # … or without the lower ends
         ("ucb-ad", {"budget": 1.0}),
+        ("ucb-ad", {"unknown_rewards": True, "random_rewards": True}),
         ("thompson", {}),
         ("structured", {}),
+        ("structured", {"unknown_rewards": True, "random_rewards": True}),
         ("rfe-ad", {}),
     ],
 )
@@ -302,6 +305,13 @@ def test_the_picture_needs_something_to_draw_and_shows_what_was_found():
     above, below = figure.axes
     np.testing.assert_array_equal(above.lines[0].get_ydata(), range(9))
     assert above.get_ylim()[0] == below.get_ylim()[0] == 0.0
+    # A large regret is written like other numbers, and the title stays on the picture.
+    figure = draw_learning([counsel.learning.Record(1_600_000, 0.5, 1_234_567.0, 2.0, 0.1)])
+    figure.draw_without_rendering()
+    (title,) = figure.texts
+    assert title.get_text().startswith("Learning cost 1,235,000 over 1,600,000 episodes, half of")
+    assert title.get_window_extent().x1 < figure.bbox.x1
+    assert "1,000,000" in [text.get_text() for text in figure.axes[0].get_yticklabels()]
     best = draw_learning([counsel.learning.Record(1, 0.0, 0.0, 2.0, 0.1)])
     assert best.texts[0].get_text() == "The advice was the best from the start"
 
@@ -396,3 +406,32 @@ def test_a_run_on_a_problem_with_costs_is_charged_and_told_in_units_of_cost(caps
     print_run(spec, problem, result)
     line = next(line for line in capsys.readouterr().out.splitlines() if "It gives" in line)
     assert f"pieces of advice at a cost of {result.advice_cost:.3g}" in line
+
+
+def test_random_rewards_are_named_in_the_next_command(command, tmp_path):
+    words = ("--random-rewards", "--unknown-rewards", "--episodes", "60")
+    done = command("learn", "night-shift", *words, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "--unknown-rewards --random-rewards -o night-shift-ucb-ad" in done.stdout
+    done = command("learn", "night-shift", *words, "-o", "out", cwd=tmp_path)
+    assert done.stdout.rstrip().endswith("--policy out/policy.npz --random-rewards")
+    settings = json.loads((tmp_path / "out" / "manifest.json").read_text())["settings"]
+    assert settings["random_rewards"] is True
+
+
+def test_random_rewards_make_another_problem_and_another_run(tmp_path):
+    problem = make("night-shift")
+    gaps = []
+    for random_rewards in (False, True):
+        spec = Spec(
+            world="night-shift",
+            algorithm="ucb-ad",
+            episodes=60,
+            unknown_rewards=True,
+            random_rewards=random_rewards,
+        )
+        gaps.append(run(spec, problem).records[-1].regret)
+    assert gaps[0] != gaps[1]
+    wider = replace(problem, reward_range=(-1.0, 1.0))
+    prints = {problem_fingerprint(p) for p in (problem, wider, wider.with_random_rewards())}
+    assert len(prints) == 3

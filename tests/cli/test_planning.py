@@ -334,3 +334,12 @@ def test_a_log_of_another_problem_is_refused(tmp_path):
         with pytest.raises(counsel.CounselError):
             counsel.save_log(wrong, tmp_path / "log.csv", problem=problem)
     assert not list(tmp_path.iterdir())
+
+
+def test_random_rewards_are_played_and_written(command, tmp_path):
+    words = ("play-out", "night-shift", "--random-rewards", "--episodes", "50")
+    done = command(*words, cwd=tmp_path)
+    assert "--random-rewards --episodes 50" in done.stdout
+    assert command(*words, "-o", "log.csv", cwd=tmp_path).returncode == 0
+    with (tmp_path / "log.csv").open(newline="") as file:
+        assert {row["reward"] for row in csv.DictReader(file)} == {"-0.2", "1"}

@@ -11,7 +11,7 @@ import pytest
 from PIL import Image
 
 from counsel.drawing import draw_map
-from counsel.drawing.canvas import DOTS, pixels, save
+from counsel.drawing.canvas import DOTS, PRINT_DOTS, pixels, save
 from counsel.drawing.palette import ADVICE, GOLD, INK, SILENCE
 from tests.support.later import Later
 from tests.support.map_pictures import DEFER, MIXED, UP, flights, read_png, refused, same_file
@@ -33,12 +33,14 @@ def test_png_and_svg_are_what_they_say(tmp_path, played):
     assert sorted(os.listdir(tmp_path)) == ["flight.png", "flight.svg"]
     assert png.read_bytes()[:8] == b"\x89PNG\r\n\x1a\n"
     height, width, _ = read_png(png).shape
+    with Image.open(png) as image:
+        assert image.info["dpi"] == pytest.approx((200, 200), abs=0.01)
     root = ET.parse(svg).getroot()
     assert root.tag == "{http://www.w3.org/2000/svg}svg"
     # SVG counts in points, 72 an inch; PNG cuts a part of a dot off.
     for side, dots in (("width", width), ("height", height)):
         points = float(root.get(side).removesuffix("pt"))
-        assert round(points / 72 * DOTS, 6) == pytest.approx(dots, abs=1)
+        assert round(points / 72 * PRINT_DOTS, 6) == pytest.approx(dots, abs=1)
     paint = svg.read_text().lower()
     for colour in (ADVICE, SILENCE, GOLD, INK):
         assert colour.lower() in paint
@@ -70,9 +72,14 @@ def test_a_saved_picture_does_not_depend_on_what_was_done_with_the_figure(tmp_pa
     assert same_file(tmp_path / f"one.{kind}", tmp_path / f"two.{kind}")
 
 
-def test_a_png_is_what_pixels_gives(tmp_path):
+def test_a_png_is_what_pixels_gives_with_twice_as_many_dots(tmp_path):
     figure = draw_map(MIXED, tmp_path / "map.png", title="Alike")
+    screen = pixels(figure)
+    figure.set_dpi(PRINT_DOTS)
     np.testing.assert_array_equal(read_png(tmp_path / "map.png"), pixels(figure))
+    assert PRINT_DOTS == 2 * DOTS
+    figure.set_dpi(DOTS)
+    np.testing.assert_array_equal(pixels(figure), screen)
 
 
 @pytest.mark.parametrize("name", ["map.jpg", "map.pdf", "map", "map.png.txt", ".png", "png"])

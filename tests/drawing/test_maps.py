@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
+from counsel import CounselError
 from counsel.drawing import draw_map
-from counsel.drawing.canvas import CELL, DOTS, pixels
+from counsel.drawing.canvas import CELL, DOTS, PRINT_DOTS, pixels
 from counsel.drawing.palette import ADVICE, GOLD, INK, SILENCE
 from counsel.worlds import GridMap, generate_map
 from tests.support.each import each
@@ -50,15 +51,15 @@ def test_the_size_is_a_frame_and_so_many_dots_a_cell(tmp_path, rows, columns):
     grid = generate_map(rows, columns, rng=np.random.default_rng(0))
     figure = draw_map(grid, tmp_path / "map.png")
     height, width, _ = read_png(tmp_path / "map.png").shape
+    # A frame of 0.12 inches on each side; a part of a dot is cut off.
+    assert width == pytest.approx((columns * CELL + 0.24) * PRINT_DOTS, abs=1)
+    assert height == pytest.approx((rows * CELL + 0.24) * PRINT_DOTS, abs=1)
     cell = CELL * DOTS
     assert cell == 45.0
-    # A frame of 0.12 inches on each side; a part of a dot is cut off.
-    assert width == pytest.approx(columns * cell + 0.24 * DOTS, abs=1)
-    assert height == pytest.approx(rows * cell + 0.24 * DOTS, abs=1)
     top, left = pixel_of(figure, -0.5, -0.5)
     bottom, right = pixel_of(figure, rows - 0.5, columns - 0.5)
     assert (bottom - top, right - left) == pytest.approx((rows * cell, columns * cell), abs=1)
-    assert pixels(figure).shape == (height, width, 3)
+    assert pixels(figure).shape == pytest.approx((height / 2, width / 2, 3), abs=1)
 
 
 def test_a_title_makes_room_for_itself_and_leaves_the_map_as_it_is():
@@ -75,6 +76,7 @@ def test_a_title_makes_room_for_itself_and_leaves_the_map_as_it_is():
 def test_walls_are_ink_empty_cells_white_and_stars_gold(tmp_path):
     for grid in (MIXED, GridMap.named("three-phases"), GridMap.named("budget")):
         figure = draw_map(grid, tmp_path / "map.png")
+        figure.set_dpi(PRINT_DOTS)
         image = read_png(tmp_path / "map.png")
         wanted = {0: WHITE, 1: rgb(GOLD), 2: rgb(INK)}
         for (row, column), kind in np.ndenumerate(grid.cells):
@@ -254,3 +256,36 @@ def test_drawing_many_flights_does_not_depend_on_their_order():
     forth, back = (pixels(draw_map(OPEN, episodes=flights(OPEN, *w))) for w in (ways, ways[::-1]))
     # Where lines cross the last one lies on top; nothing else may differ.
     assert (forth != back).any(axis=-1).mean() < 0.01
+
+
+# Phases.
+
+
+def test_phases_are_named_above_the_map_and_separated_by_lines():
+    bare, figure = draw_map(OPEN), draw_map(OPEN, phases={"stars": 0, "walls": 5, "both": 9})
+    axes = figure.axes[0]
+    assert [text.get_text() for text in axes.texts] == ["stars", "walls", "both"]
+    bounds = [line.get_xdata()[0] for line in axes.lines if not line.get_clip_on()]
+    assert bounds == [4.5, 8.5]
+    image = pixels(figure)
+    top = pixel_of(figure, -0.5, 0)[0]
+    for text in axes.texts:
+        box = text.get_window_extent()
+        assert image.shape[0] - box.y0 <= top  # above the map
+        assert box.y1 <= image.shape[0]
+    # The map itself has the same size as without phases.
+    assert image.shape[1] == pixels(bare).shape[1]
+    assert image.shape[0] - pixels(bare).shape[0] == pytest.approx(0.22 * DOTS, abs=1)
+
+
+@pytest.mark.parametrize(
+    ("phases", "fault"),
+    [
+        ({"late": 12}, r"phases\['late'\] is 12; it runs from 0 to 11"),
+        ({"half": 1.5}, r"phases\['half'\] must be a whole number, not 1.5"),
+        ([0, 5], r"phases is \[0, 5\]; give Mapping"),
+    ],
+)
+def test_phases_that_are_not_columns_are_refused(phases, fault):
+    with pytest.raises(CounselError, match=fault):
+        draw_map(OPEN, phases=phases)

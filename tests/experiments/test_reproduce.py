@@ -7,6 +7,7 @@ import shutil
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
+from PIL import Image
 
 import counsel
 from counsel.experiments import reproduce as whole
@@ -94,6 +95,28 @@ def test_figures_can_be_drawn_alone(everything):
     assert claims[0] == claims[1]
     for path, data in files.items():
         assert path.read_bytes() == data
+
+
+@pytest.mark.slow
+def test_charts_name_the_person_include_zero_and_have_200_dots_an_inch(everything):
+    # Found by looking at every figure: panels without a person, bands of regret below zero.
+    folder, _ = everything
+    charts = 0
+    for experiment in EXPERIMENTS.values():
+        stored = {run.id: Store(folder).read(run) for run in experiment.runs(TINY)}
+        for picture in experiment.pictures({key: result.rows for key, result in stored.items()}):
+            with Image.open(folder / "figures" / f"{picture.name}.png") as image:
+                assert image.info["dpi"] == pytest.approx((200, 200), abs=0.01)
+            for axes in (axes for axes in picture.figure.axes if axes.get_xlabel()):
+                title = axes.get_title(loc="left")
+                assert re.search("Policy (Greedy|Safe)|driver|[Pp]ilots", title), picture.name
+                if axes.lines and axes.get_yscale() == "linear":
+                    low, high = axes.get_ylim()
+                    assert low <= 0.0 < high, picture.name
+                    may_be_negative = picture.name.startswith("budget")
+                    assert low == 0.0 or may_be_negative, picture.name
+                    charts += 1
+    assert charts >= 14
 
 
 @pytest.mark.slow
@@ -237,7 +260,7 @@ def test_a_single_seed_has_no_interval_and_its_pictures_no_band(tmp_path):
 
 
 def test_readme_and_page_tell_of_every_experiment_and_claim(everything):
-    claims = json.loads((ROOT / "docs" / "reference" / "verdicts.json").read_text())
+    claims = json.loads((ROOT / "docs" / "reference" / "verdicts.json").read_text())["claims"]
     published = [(claim["experiment"], claim["claim"]) for claim in claims]
     assert published == [(f.experiment, f.claim.text) for f in everything[1].findings]
     readme = (ROOT / "README.md").read_text()

@@ -10,7 +10,7 @@ from counsel import UCBAD, Thompson
 from counsel.estimate._bound_kernels import fill_upper
 from counsel.learning import KL, PaperBonus, Theory
 from counsel.learning.replanning import TwoSidedPlan
-from counsel.simulate.episodes import Episodes
+from counsel.simulate import bernoulli
 from counsel.testing import check_learner
 from counsel.worlds import make
 from tests.support.each import each_seed
@@ -115,26 +115,15 @@ def test_where_advice_never_repels_both_sides_end_with_the_same_policy():
     assert last.value_gap < 1e-3
 
 
-def paying(problem, policy, *, episodes, random):
-    """Play, and pay 0 or 1 with the reward as probability."""
-    batch = counsel.Simulator(problem).play(policy, episodes=episodes, rng=random)
-    paid = (random.random(batch.reward.size) < batch.reward).astype(float)
-    fields = {name: getattr(batch, name) for name in Episodes.__slots__}
-    return Episodes(**(fields | {"reward": paid}))
-
-
 @pytest.mark.parametrize("bound", [KL(), KL(delta=0.1), Theory(delta=0.1, episodes=10**5)], ids=str)
 def test_random_rewards_that_are_unknown_are_learnt(bound):
     mdp = counsel.MDP([[0, 0, 0]], [[0.3, 0.5, 0.8]], horizon=3)
-    problem = counsel.AdviceProblem(mdp, counsel.Human([[0.4, 0.3, 0.3]], [0.9, 0.9, 0.6]))
-    # The range that is known: a payment is 0 or 1.
-    wide = counsel.AdviceProblem(
-        counsel.MDP([[0, 0, 0]], [[0.0, 0.5, 1.0]], horizon=3), problem.human
-    )
-    learner = UCBAD(wide.without_adherence().without_rewards(), bound=bound, groups=[0, 1, 2])
-    random = rng(3)
+    person = counsel.Human([[0.4, 0.3, 0.3]], [0.9, 0.9, 0.6])
+    problem = counsel.AdviceProblem(mdp, person, reward_range=(0, 1), reward_law=bernoulli)
+    learner = UCBAD(problem.without_adherence().without_rewards(), bound=bound, groups=[0, 1, 2])
+    simulator, random = counsel.Simulator(problem), rng(3)
     for _ in range(60):
-        learner.update(paying(problem, learner.policy, episodes=200, random=random))
+        learner.update(simulator.play(learner.policy, episodes=200, rng=random))
     gap = counsel.solve(problem).value - counsel.evaluate(problem, learner.policy).value
     assert gap < 1e-9
 
@@ -143,10 +132,10 @@ def test_with_unknown_rewards_a_valid_bound_still_promises_the_optimum():
     # Adherence and rewards each fail with probability δ: 25 runs at 2 δ = 0.1 hold 21 and more with
     # probability 0.9; none failed when this was written.
     mdp = counsel.MDP([[1, 0], [0, 1]], [[0.2, 0.9], [0.6, 0.1]], horizon=4)
-    problem = counsel.AdviceProblem(mdp, counsel.Human([[0.7, 0.3], [0.3, 0.7]], 0.75))
-    zero_one = counsel.MDP([[1, 0], [0, 1]], [[0.0, 1.0], [1.0, 0.0]], horizon=4)
-    setting = counsel.AdviceProblem(zero_one, problem.human).without_adherence().without_rewards()
-    best, failed = counsel.solve(problem).value, 0
+    person = counsel.Human([[0.7, 0.3], [0.3, 0.7]], 0.75)
+    problem = counsel.AdviceProblem(mdp, person, reward_range=(0, 1), reward_law=bernoulli)
+    setting = problem.without_adherence().without_rewards()
+    best, simulator, failed = counsel.solve(problem).value, counsel.Simulator(problem), 0
     for seed in range(25):
         learner, random = UCBAD(setting, bound=KL(delta=0.05)), rng(seed)
         for _ in range(50):
@@ -154,7 +143,7 @@ def test_with_unknown_rewards_a_valid_bound_still_promises_the_optimum():
             if promise(learner.matches.plan) < best - 1e-9:
                 failed += 1
                 break
-            learner.update(paying(problem, policy, episodes=10, random=random))
+            learner.update(simulator.play(policy, episodes=10, rng=random))
     assert failed <= 4
 
 
@@ -233,6 +222,12 @@ MORE = {
 @pytest.mark.parametrize("name", MORE)
 def test_they_pass_what_every_learner_must(name, world):
     check_learner(MORE[name], make(world))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["rewards unknown", "rewards unknown, budget"])
+def test_they_pass_it_with_random_rewards_too(name):
+    check_learner(MORE[name], make("night-shift", random_rewards=True))
 
 
 def test_thompson_refuses_a_setting_without_rewards():

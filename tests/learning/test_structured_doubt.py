@@ -37,14 +37,19 @@ def all_n(n, log, d):
     return log + (d * math.log(math.e * (1 + n / d)) if d > 0 else 0.0)
 
 
-def logs_of(learner):
-    """Logarithms of the three confidence sets: a third of δ each, over all rows, cells, groups."""
+def logs_of(learner, *, sure):
+    """Logarithms of the confidence sets over all rows, cells, groups and rewards; δ is shared.
+
+    Rewards have one in the stopping rule, where they are not known; else theirs is None.
+    """
     H, S, A = learner._transitions.visits.shape
-    third = learner.delta / 3
+    learns_rewards = sure and learner.reward is None
+    share = learner.delta / (4 if learns_rewards else 3)
     return (
-        math.log((S * A * H + 1) / third),
-        math.log(S * (A + 1) * H / third),
-        math.log(learner._given.size / third),
+        math.log((S * A * H + 1) / share),
+        math.log(S * (A + 1) * H / share),
+        math.log(learner._given.size / share),
+        math.log(S * A * H / share) if learns_rewards else None,
     )
 
 
@@ -61,7 +66,7 @@ def slow_uncertainty(learner, *, sure):
     follows_hsat, group = tables(learner), group_table(learner)
     allowed = np.broadcast_to(learner.shape.allowed, (H, S, A))
     matched, given = (learner.matched, learner.given)
-    moves, habits, heeds = logs_of(learner)
+    moves, habits, heeds, rewards = logs_of(learner, sure=sure)
     cap, scale = (H, 16 * H * H * learner.scale) if sure else (UNSEEN, 1.0)
     W, phi = np.full((H, S, A + 1), -1.0), np.full((H, S, A + 1), np.inf)
     most = np.zeros((H + 1, S))
@@ -72,7 +77,10 @@ def slow_uncertainty(learner, *, sure):
             doubt_a, behind_a = np.full(A, np.inf), np.full(A, float(cap))
             for a in np.flatnonzero(n_a):
                 kinds = S if sure else np.count_nonzero(follows_hsat[h, s, a])
-                doubt_a[a] = all_n(n_a[a], moves, kinds - 1) / n_a[a]
+                most_a = all_n(n_a[a], moves, kinds - 1)
+                if rewards is not None:
+                    most_a = max(most_a, all_n(n_a[a], rewards, 1))
+                doubt_a[a] = most_a / n_a[a]
                 ahead = follows_hsat[h, s, a] / n_a[a] @ most[h + 1]
                 behind_a[a] = scale * doubt_a[a] + (1 + 1 / H) * ahead
             kinds = A if sure else np.count_nonzero(own)
@@ -111,7 +119,7 @@ def before_the_start(learner, most_s):
     H, S, _ = learner._transitions.visits.shape
     if learner.shape.start is not None:
         return most_s[learner.shape.start]
-    n, moves = learner.episode, logs_of(learner)[0]
+    n, moves = learner.episode, logs_of(learner, sure=True)[0]
     own = 16 * H * H * learner.scale * all_n(n, moves, S - 1) / n
     return min(H, own + (1 + 1 / H) * float(learner._ends.starts @ most_s) / n)
 
@@ -223,7 +231,7 @@ def test_the_divergence_of_what_advice_leads_to_is_at_most_that_of_its_three_fac
 def shares_of_bounds(learner, problem):
     """The largest n · divergence / f(n) of moves, silence, refusals and heeds: 1 where it fails."""
     _, S, A = learner._transitions.visits.shape
-    moves, habits, heeds = logs_of(learner)
+    moves, habits, heeds, _ = logs_of(learner, sure=True)
 
     def f(n, log, d):
         return log + d * np.log(np.e * (1 + n / d))

@@ -170,7 +170,7 @@ def test_all_forms_store_the_same_arrays(seed):
     P_hsat = (table[..., None] == np.arange(4)).astype(float)
     one = Kernel.read(P_hsat)
     for other in (Kernel.read(table), Kernel.read([sp.coo_matrix(matrix(P)) for P in P_hsat])):
-        for name in ("row", "first_row", "indptr", "next_state", "probability", "shared"):
+        for name in ("row", "first_row", "indptr", "next_state", "probability"):
             np.testing.assert_array_equal(getattr(one, name), getattr(other, name))
 
 
@@ -282,15 +282,8 @@ def test_sizes_are_those_of_the_array():
 
 def test_bytes_are_those_of_all_arrays():
     kernel = Kernel.read(draw(3))
-    names = ("row", "first_row", "indptr", "next_state", "probability", "shared")
+    names = ("row", "first_row", "indptr", "next_state", "probability")
     assert kernel.nbytes == sum(getattr(kernel, name).nbytes for name in names)
-
-
-def test_rows_used_many_times_over_are_marked_as_shared_layer_by_layer():
-    S = 40
-    own = np.arange(S).reshape(S, 1)
-    kernel = Kernel.from_next_states(np.stack([own, own % 7, own % 20]))
-    assert kernel.shared.tolist() == [False, True, False]
 
 
 def test_an_unused_row_does_not_shift_the_table_of_next_states():

@@ -8,7 +8,6 @@ from PIL import Image
 
 from counsel import CounselError
 from counsel.drawing import draw_map
-from counsel.drawing.canvas import DOTS
 from counsel.planning import Criticality
 from counsel.simulate import Episodes
 from counsel.worlds import GridMap
@@ -38,7 +37,7 @@ def read_png(path):
 def pixel_of(figure, row, column):
     """Where on the picture a place of the map is: pixels from the top, from the left."""
     x, y = figure.axes[0].transData.transform((column, row))
-    height = figure.get_size_inches()[1] * DOTS
+    height = figure.get_size_inches()[1] * figure.dpi
     return round(height - y), round(x)
 
 

@@ -367,3 +367,11 @@ def test_an_id_may_name_its_module():
     human = counsel.Human(np.full((16, 4), 0.25), 0.5)
     problem = from_gymnasium("gymnasium:FrozenLake-v1", horizon=5, human=human)
     assert problem.n_states == 17
+
+
+def test_the_range_of_rewards_is_that_of_the_table_not_of_the_means():
+    # On slippery ice the goal is reached one time in three: the mean is 1/3, what is paid is 1.
+    problem = from_gymnasium("FrozenLake", horizon=8, human=anybody)
+    assert problem.mdp.reward.max() == pytest.approx(1 / 3)
+    assert problem.shape.reward_range == (0.0, 1.0)
+    assert from_gymnasium("CliffWalking", horizon=8, human=anybody).reward_range == (-100.0, 0.0)

@@ -15,7 +15,7 @@ from counsel.learning._transition_kernels import Chains, count_transition
 from counsel.model._kernels import layer_of
 from counsel.planning._backward_kernels import Model
 from counsel.planning._forward_kernels import walk_forward
-from counsel.simulate._episode_kernels import Scene, draw_action, draw_row, draw_start
+from counsel.simulate._episode_kernels import Scene, draw_action, draw_reward, draw_row, draw_start
 
 HOEFFDING, FREEDMAN = range(2)
 
@@ -251,6 +251,8 @@ def play_and_count(
         if t < 0:
             t = draw_row(scene, -1 - t, u_w[3 + draws * h])
         paid = scene.reward_lsa[layer_of(scene.reward_lsa.shape[0], h), s, a]
+        if scene.ends.size:
+            paid = draw_reward(scene.ends, paid, u_w[1 + draws * (h + 1)])
         charge = totals.charge_lsb[layer_of(totals.charge_lsb.shape[0], h), s, b]
         paid = (paid - totals.low) / totals.unit - charge
         count_transition(model.chains, h, s, b, t)

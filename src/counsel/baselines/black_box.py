@@ -49,6 +49,7 @@ from counsel.learning.saved_state import SavedState
 from counsel.learning.starts_and_ends import StartsAndEnds
 from counsel.model.policy import Advice, Policy, RandomCells
 from counsel.model.problem import Shape
+from counsel.model.rewards import check_observed
 from counsel.simulate.episodes import Episodes
 from counsel.simulate.simulator import Simulator
 
@@ -174,6 +175,9 @@ class BlackBoxLearner(metaclass=ABCMeta):
     def update(self, batch: Episodes) -> None:
         batch.check_fits(*self._sizes)
         self._row_counts.check(batch)
+        if self._reward is None:
+            cells = batch.step, batch.state, batch.action
+            check_observed(*cells, batch.reward, self.shape.reward_range)
         paid = (batch.reward - self._low) / self._unit
         layer = batch.step if len(self._charge) > 1 else 0
         paid -= self._charge[layer, batch.state, batch.advice.astype(np.int64)] / self._unit

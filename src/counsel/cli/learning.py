@@ -74,6 +74,7 @@ def learn(  # noqa: PLR0913 (one argument for each option)
     unknown_rewards: Annotated[
         bool, typer.Option("--unknown-rewards", help="Learn the rewards too.")
     ] = False,
+    random_rewards: options.RandomRewards = False,
     may_repel: Annotated[
         bool, typer.Option("--may-repel", help="Allow for advice that repels (ucb-ad).")
     ] = False,
@@ -121,6 +122,7 @@ def learn(  # noqa: PLR0913 (one argument for each option)
         "epsilon": epsilon,
         "scale": scale,
         "unknown_rewards": unknown_rewards or None,
+        "random_rewards": random_rewards or None,
         "may_repel": may_repel or None,
         "burn_in": burn_in,
         "known_support": known_support or None,
@@ -162,7 +164,8 @@ def learn(  # noqa: PLR0913 (one argument for each option)
         return
     typer.echo("Wrote " + ", ".join(str(path) for path in result.files) + ".")
     policy = shlex.quote(str(output / "policy.npz"))
-    typer.echo(f"Next: counsel play-out {shlex.quote(spec.world)} --policy {policy}")
+    paid = " --random-rewards" if spec.random_rewards else ""
+    typer.echo(f"Next: counsel play-out {shlex.quote(spec.world)} --policy {policy}{paid}")
 
 
 def _number_or_word(text: str | None) -> int | str | None:

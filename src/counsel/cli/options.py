@@ -49,6 +49,13 @@ Seed = Annotated[
     int,
     typer.Option(help="Random seed; the same seed gives the same results.", callback=_check_seed),
 ]
+RandomRewards = Annotated[
+    bool,
+    typer.Option(
+        "--random-rewards",
+        help="Pay the least or the largest reward of the range at random, with the same means.",
+    ),
+]
 Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 
 

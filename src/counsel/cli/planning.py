@@ -156,6 +156,7 @@ def play_out(  # noqa: PLR0913 (one argument for each option)
     budget: options.Budget = None,
     hard: options.Hard = False,
     cost: options.Cost = None,
+    random_rewards: options.RandomRewards = False,
     allow_reverse: options.Reverse = False,
     episodes: Annotated[int, typer.Option(help="Number of episodes.")] = 1000,
     seed: options.Seed = 0,
@@ -177,6 +178,8 @@ def play_out(  # noqa: PLR0913 (one argument for each option)
     options.check_output(output, ".csv", ".parquet")
     whole("--episodes", episodes, least=1)
     problem = read_problem(source, options.read_costs(cost))
+    if random_rewards:
+        problem = problem.with_random_rewards()
     penalties = options.read_penalties(penalty)
     limit = {"penalty": penalties, "budget": budget, "hard": hard, "allow_reverse": allow_reverse}
     chosen = _policy(problem, policy, **limit)
@@ -212,7 +215,7 @@ def play_out(  # noqa: PLR0913 (one argument for each option)
         return
     again = f"counsel play-out {shlex.quote(source)} --policy {shlex.quote(policy)}"
     again += options.planning_options(penalties, budget, hard=hard, allow_reverse=allow_reverse)
-    again += _typed_cost(cost)
+    again += _typed_cost(cost) + (" --random-rewards" if random_rewards else "")
     typer.echo(f"Next: {again} --episodes {episodes} --seed {seed} -o log.csv")
 
 

@@ -24,7 +24,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 CELL = 0.45  # inches per cell
-DOTS = 100  # dots per inch
+DOTS = 100  # dots per inch on a screen
+PRINT_DOTS = 200  # dots per inch of PNG files
 DASHES = (0, (3, 2))
 
 LEGEND, CAPTION, LETTER = 3.6, 4.3, 0.075  # inches: the legend, the longest caption, a letter
@@ -84,7 +85,7 @@ def save(figure: "Figure", output: str | os.PathLike[str]) -> None:
         kind = path.suffix[1:]
         _agg(figure)
         dateless = {"Date": None} if kind == "svg" else None
-        figure.savefig(unfinished, format=kind, dpi=DOTS, facecolor=PAPER, metadata=dateless)
+        figure.savefig(unfinished, format=kind, dpi=PRINT_DOTS, facecolor=PAPER, metadata=dateless)
 
 
 def _agg(figure: "Figure"):  # type: ignore[no-untyped-def]  # noqa: ANN202
@@ -93,23 +94,24 @@ def _agg(figure: "Figure"):  # type: ignore[no-untyped-def]  # noqa: ANN202
     return FigureCanvasAgg(figure)
 
 
-def cell_axes(
+def cell_axes(  # noqa: PLR0913 (the sizes of a picture)
     shape: tuple[int, int],
     title: str | None,
     *,
     cell: float = CELL,
     least: float = 0.0,
     foot: float = MARGIN,
+    names: float = 0.0,
 ) -> "Axes":
     """Return axes for a grid of rows and columns, with a title above it.
 
-    In inches: ``cell`` is the side of a cell, ``least`` the least width of the picture, and
-    ``foot`` the room below the cells.
+    In inches: ``cell`` is the side of a cell, ``least`` the least width of the picture, ``foot``
+    the room below the cells, and ``names`` the room for names between title and cells.
     """
     rows, columns = shape
     width = max(columns * cell, least) + 2 * MARGIN
     lines = textwrap.wrap(title, int((width - 2 * MARGIN) / LETTER)) if title else []
-    head = 0.32 + 0.17 * len(lines) if lines else MARGIN
+    head = names + (0.32 + 0.17 * len(lines) if lines else MARGIN)
     height = rows * cell + head + foot
     figure = new_figure(width, height)
     axes = figure.add_axes(

@@ -7,12 +7,12 @@ is marked as in ``canvas.py``.
 
 import os
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from counsel._arrays import brief
+from counsel._arrays import brief, index_in
 from counsel.drawing.canvas import (
     CAPTION,
     CELL,
@@ -27,7 +27,7 @@ from counsel.drawing.canvas import (
     paint_mark,
     save,
 )
-from counsel.drawing.palette import ADVICE, GOLD, HARM, INK, LINES, SILENCE, WHITE
+from counsel.drawing.palette import ADVICE, GOLD, HARM, INK, LINES, SILENCE, SILENCE_TEXT, WHITE
 from counsel.errors import CounselError
 from counsel.planning.criticality import Criticality
 from counsel.planning.evaluate import Evaluation
@@ -42,6 +42,7 @@ if TYPE_CHECKING:
 
 
 NEVER = 1e-9  # smaller probabilities count as 0
+PHASE_NAMES = 0.22  # inches for the names of phases above a map
 
 
 def draw_map(  # noqa: PLR0913 (each of these may be drawn)
@@ -53,6 +54,7 @@ def draw_map(  # noqa: PLR0913 (each of these may be drawn)
     evaluation: Evaluation | None = None,
     title: str | None = None,
     legend: bool = True,
+    phases: Mapping[str, int] | None = None,
 ) -> "Figure":
     """Draw a map, and on it flights, the criticality of each cell, or the advice of a policy.
 
@@ -75,6 +77,9 @@ def draw_map(  # noqa: PLR0913 (each of these may be drawn)
         A line above the picture.
     legend
         Whether to explain the marks of flights below the map.
+    phases
+        Parts of the map to separate by lines and to name above it: the first column of each by
+        name, e.g. ``{"stars": 0, "walls": 7}``.
 
     Returns
     -------
@@ -109,12 +114,19 @@ def draw_map(  # noqa: PLR0913 (each of these may be drawn)
         ("criticality", criticality, Criticality),
         ("evaluation", evaluation, Evaluation),
         ("title", title, str),
+        ("phases", phases, Mapping),
     ):
         if value is not None and not isinstance(value, kind):
             raise CounselError(f"{name} is {brief(value)}; give {kind.__name__}")
     over = grid.rows * grid.columns
     room = {"least": LEGEND, "foot": 0.55} if episodes is not None and legend else {}
+    if phases:
+        for name, first in phases.items():
+            index_in(f"phases[{name!r}]", first, grid.columns)
+        room["names"] = PHASE_NAMES
     axes = cell_axes((grid.rows, grid.columns), title, **room)
+    if phases:
+        _paint_phases(axes, phases)
     if criticality is not None:
         _fits(criticality.lower.shape[1], over, "criticality")
         _shade(axes, grid, criticality)
@@ -162,6 +174,25 @@ def _check_flights(grid: GridMap, episodes: Episodes) -> None:
     fits = episodes.defer == len(MOVES) and bool((episodes.state < len(leads)).all())
     if not fits or (leads[episodes.state, episodes.action] != episodes.next_state).any():
         raise CounselError("episodes are not flights over this map; play them on this map")
+
+
+def _paint_phases(axes: "Axes", phases: Mapping[str, int]) -> None:
+    """Draw a line where each phase begins, up to the name of the phase above the map."""
+    top = -0.5 - PHASE_NAMES / CELL
+    style: dict[str, Any] = {"linewidth": 1.2, "linestyle": (0, (1, 1.5)), "clip_on": False}
+    for name, first in phases.items():
+        if first > 0:
+            bottom = axes.get_ylim()[0]
+            axes.plot([first - 0.5] * 2, [top, bottom], color=SILENCE_TEXT, zorder=3.5, **style)
+        axes.text(
+            first - 0.5 + 0.12 * (first > 0),
+            (top - 0.5) / 2.0,
+            name,
+            color=SILENCE_TEXT,
+            fontsize=9,
+            va="center",
+            parse_math=False,
+        )
 
 
 def _paint_map(axes: "Axes", grid: GridMap) -> None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from counsel.drawing.canvas import new_figure
-from counsel.drawing.figure_style import style_axes
+from counsel.drawing.figure_style import format_ticks, show_zero, style_axes, write_number
 from counsel.drawing.palette import ADVICE, HARM, INK
 from counsel.errors import CounselError
 from counsel.learning.learn import Record
@@ -23,28 +23,25 @@ def draw_learning(records: Sequence[Record], *, title: str | None = None) -> "Fi
     regret = np.array([record.regret for record in records])
     gap = np.array([record.value_gap for record in records])
     figure = new_figure(7.2, 5.4)
-    from matplotlib.ticker import FuncFormatter, MaxNLocator
-
     above = figure.add_axes((0.11, 0.44, 0.84, 0.40))
     below = figure.add_axes((0.11, 0.11, 0.84, 0.24), sharex=above)
-    above.plot(np.append(0, episode), np.append(0.0, regret), color=HARM, linewidth=1.8)
+    above.plot(np.append(0, episode), np.append(0.0, regret), color=HARM, linewidth=1.8, zorder=3)
     # A record holds the gap of the policy with which its last block of episodes began.
-    below.step(np.append(0, episode), np.append(gap[0], gap), color=ADVICE, linewidth=1.2)
+    gaps = np.append(gap[0], gap)
+    below.step(np.append(0, episode), gaps, color=ADVICE, linewidth=1.2, zorder=3)
     for axes, name, lowest in (
         (above, "regret", 0.0),
         (below, "value gap", min(0.0, float(gap.min()))),
     ):
         style_axes(axes).tick_params(labelsize=9)
         axes.set_ylabel(name, color=INK, fontsize=9)
-        top = float(axes.dataLim.y1)
-        axes.set_ylim(1.08 * lowest, 1.08 * top if top > 1e-9 else 1.0)
-        axes.yaxis.set_major_locator(MaxNLocator(4))
+        show_zero(axes, lowest, float(axes.dataLim.y1))
     above.set_xlim(0, float(episode[-1]))
     above.tick_params(labelbottom=False)
-    below.xaxis.set_major_locator(MaxNLocator(5, integer=True))
-    below.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:,.0f}"))
+    for axes in (above, below):
+        format_ticks(axes)
     below.set_xlabel("episodes", color=INK, fontsize=9)
-    _write(figure, 0.955, _finding(records), 12)
+    _write(figure, 0.955, _finding(records), 11)
     if title:
         _write(figure, 0.895, title, 9)
     return figure
@@ -57,7 +54,7 @@ def _finding(records: Sequence[Record]) -> str:
     if cost < 1e-9:
         return "The advice was the best from the start"
     return (
-        f"Learning cost {cost:,.4g} over {last.episode:,} episodes, "
+        f"Learning cost {write_number(float(f'{cost:.4g}'))} over {last.episode:,} episodes, "
         f"half of it by episode {half.episode:,}"
     )
 

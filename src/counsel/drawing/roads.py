@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 from counsel.drawing.canvas import CAPTION, CELL, DASHES, cell_axes, mark_of, paint_mark
-from counsel.drawing.palette import DARK_GOLD, GOLD, HARM, INK, ROAD, STONES, WHITE
+from counsel.drawing.palette import DARK_GOLD, GOLD, HARM, INK, PAPER, ROAD, STONES, WHITE
 from counsel.worlds.car_driving import CAR, STONE, TURNS, road_of
 from counsel.worlds.views import Decision
 
@@ -68,7 +68,7 @@ def _paint_road_cell(axes: "Axes", x: float, y: float, kind: int) -> None:
         Rectangle((x - 0.5, y - 0.5), 1, 1, facecolor=ROAD, edgecolor=WHITE, lw=3, zorder=1)
     )
     if kind == STONE:
-        for dx, dy, size in ((-0.3, 0.1, 0.26), (0.3, 0.14, 0.22), (0.02, -0.36, 0.2)):
+        for dx, dy, size in ((-0.3, 0.1, 0.26), (0.3, 0.14, 0.22), (-0.26, -0.3, 0.2)):
             axes.add_patch(
                 Ellipse((x + dx, y + dy), size, 0.75 * size, facecolor=STONES, ec=INK, lw=0.6)
             )
@@ -102,4 +102,13 @@ def _frame(axes: "Axes", top: float, colour: str, text: str) -> None:
     style: dict[str, Any] = {"fill": False, "edgecolor": colour, "linestyle": line, "lw": 2.5}
     corner = (-0.48 + inset, top - 0.98 + inset)
     axes.add_patch(Rectangle(corner, width, height, zorder=9, **style))
-    axes.text(-0.42, top - 0.9 + inset, text, color=colour, fontsize=9, va="center", zorder=10)
+    axes.text(  # on the frame, where no stone can be
+        -0.4,
+        corner[1],
+        text,
+        color=colour,
+        fontsize=9,
+        va="center",
+        zorder=10,
+        bbox={"facecolor": PAPER, "edgecolor": "none", "pad": 1.5},
+    )

@@ -20,7 +20,7 @@ from counsel.experiments.reproduce import CLAIMS, SILENT, Progress, reproduce
 
 BLOCKS = 4
 STRIDE = 1000  # the distance between the first seeds of two blocks
-VERDICTS = "verdicts.json"
+VERDICTS, KIND = "verdicts.json", "counsel-verdicts"
 BY_BLOCK = ("verdict", "measured", "estimate", "interval", "note", "values")
 """The fields of a claim that differ between blocks."""
 
@@ -35,7 +35,7 @@ def reproduce_blocks(
 ) -> list[dict[str, Any]]:
     """Reproduce experiments in four blocks of seeds, and write and return the published verdicts.
 
-    Stored runs are not repeated.
+    ``verdicts.json`` holds the scale and a list of claims. Stored runs are not repeated.
     """
     if size.seeds is not None and size.seeds > STRIDE:
         raise CounselError(f"seeds is {size.seeds}; blocks of more than {STRIDE} seeds overlap")
@@ -48,7 +48,8 @@ def reproduce_blocks(
     ]
     records = publish(blocks)
     lines = ",\n".join(json.dumps(record, ensure_ascii=False) for record in records)
-    write_text(folder / VERDICTS, f"[\n{lines}\n]\n")
+    head = f'"kind": "{KIND}", "scale": {size.scale:g}, "claims"'
+    write_text(folder / VERDICTS, f"{{{head}: [\n{lines}\n]}}\n")
     return records
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from counsel._arrays import Bools, Floats, Ints
 from counsel._jit import as_int64, inlined, kernel
 from counsel.model._kernels import cost_of, layer_of
-from counsel.simulate._episode_kernels import Scene, draw_action, draw_row, draw_start
+from counsel.simulate._episode_kernels import Scene, draw_action, draw_reward, draw_row, draw_start
 
 UNSEEN = 1e12
 """How uncertain a pair is that was never seen: more than anything that was."""
@@ -105,9 +105,10 @@ def explore(
                 t = draw_row(scene, -1 - t, u_nw[n, 3 + draws * h])
             counts.visits_hsb[h, s, b] += 1
             counts.actions_hsba[h, s, b, a] += 1
-            counts.reward_hsb[h, s, b] += scene.reward_lsa[
-                layer_of(scene.reward_lsa.shape[0], h), s, a
-            ]
+            paid = scene.reward_lsa[layer_of(scene.reward_lsa.shape[0], h), s, a]
+            if scene.ends.size and not scene.over_ls[layer_of(scene.over_ls.shape[0], h), s]:
+                paid = draw_reward(scene.ends, paid, u_nw[n, 1 + draws * (h + 1)])
+            counts.reward_hsb[h, s, b] += paid
             key[n * H + h] = ((h * S + s) * B + b) * S + t
             s = t
 

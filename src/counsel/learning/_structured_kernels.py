@@ -21,7 +21,7 @@ from counsel.learning._transition_kernels import (
 )
 from counsel.model._kernels import cost_of, layer_of
 from counsel.planning._gain_kernels import gain
-from counsel.simulate._episode_kernels import Scene, draw_action, draw_row, draw_start
+from counsel.simulate._episode_kernels import Scene, draw_action, draw_reward, draw_row, draw_start
 
 
 class FactorCounts(NamedTuple):
@@ -44,18 +44,20 @@ class FactorCounts(NamedTuple):
 
 
 class UncertaintySettings(NamedTuple):
-    """How uncertain counts leave the three factors.
+    """How uncertain counts leave the three factors, and rewards.
 
-    ``transition_log``, ``habit_log`` and ``adherence_log`` are the logarithms of their confidence
-    sets, ``scale`` multiplies all, ``cap`` is the uncertainty of what was never tried.
-    ``pseudo_count`` is added to matches and to refusals. A set has as many dimensions as there are
-    other states, or actions, if ``all_outcomes``, else as many as were seen.
+    ``transition_log``, ``habit_log``, ``adherence_log`` and ``reward_log`` are the logarithms of
+    their confidence sets (the last is 0 where rewards are known), ``scale`` multiplies all, ``cap``
+    is the uncertainty of what was never tried. ``pseudo_count`` is added to matches and to
+    refusals. A set has as many dimensions as there are other states, or actions, if
+    ``all_outcomes``, else as many as were seen.
     """
 
     scale: float
     transition_log: float
     habit_log: float
     adherence_log: float
+    reward_log: float
     cap: float
     pseudo_count: float
     all_outcomes: bool
@@ -132,9 +134,10 @@ def fill_uncertainty(
         uncertainty_a[a] = settings.cap
         if n > 0.0:
             free = S - 1 if settings.all_outcomes else count_successors(counts.chains, h, s, a) - 1
-            uncertainty_a[a] = (
-                settings.scale * width(n, settings.transition_log, free) + ahead_hsa[h, s, a]
-            )
+            own = width(n, settings.transition_log, free)
+            if settings.reward_log > 0.0:
+                own = max(own, width(n, settings.reward_log, 1))
+            uncertainty_a[a] = settings.scale * own + ahead_hsa[h, s, a]
         if counts.own_hsa[h, s, a] > 0.0:
             kinds += 1
             alone += counts.own_hsa[h, s, a] * uncertainty_a[a]
@@ -253,6 +256,8 @@ def explore_factors(
             if t < 0:
                 t = draw_row(scene, -1 - t, u_nw[n, 3 + draws * h])
             paid = scene.reward_lsa[layer_of(scene.reward_lsa.shape[0], h), s, a]
+            if scene.ends.size:
+                paid = draw_reward(scene.ends, paid, u_nw[n, 1 + draws * (h + 1)])
             count_decision(counts, structure, h, s, b, a, paid)
             count_transition(counts.chains, h, s, a, t)
             state_h[h] = s

@@ -16,7 +16,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.random import Generator
 
-from counsel._arrays import check_rng, whole
+from counsel._arrays import brief, check_rng, whole
+from counsel.errors import CounselError
 from counsel.learning.charges import Penalty, net_value
 from counsel.learning.learner import Explorer, Learner, Runner
 from counsel.model.policy import Policy
@@ -121,12 +122,18 @@ def learn(  # noqa: PLR0913 (who, where, how long, how often, and chance)
     check_rng(rng)
     if every != DOUBLING:
         whole("every", every, least=1)
+    if not isinstance(simulator, Simulator):
+        raise CounselError(
+            f"simulator is {brief(simulator)}; give a Simulator, or in a Gymnasium environment use "
+            "counsel.learning.learn_live"
+        )
     simulator.problem.check_fits(learner.policy)
     ledger = _Ledger(simulator, learner.penalty, getattr(learner, "budget", None), after)
     step = max(1, (ledger.before + episodes) // records)
     if every != DOUBLING:
         step = -(-step // int(every)) * int(every)
-    if isinstance(learner, Runner) and learner.can_run and every != DOUBLING:
+    is_plain = simulator.is_compiled and every != DOUBLING
+    if isinstance(learner, Runner) and learner.can_run and is_plain:
         best, every = ledger.best, int(every)
         for first in range(0, episodes, step):
             size = min(step, episodes - first)

@@ -1,17 +1,19 @@
 """Episodes step by step: the moves that a learner has yet to learn from, and how it is played."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from counsel._arrays import Floats
+from counsel._arrays import Floats, brief, check_rng, whole
 from counsel.errors import CounselError
 from counsel.learning.learner import Learner, Move
 from counsel.model._kernels import layer_of
 from counsel.simulate._episode_kernels import draw_action, draw_row, draw_start
+from counsel.simulate.environment import Environment, draw_seed
 from counsel.simulate.episodes import Episodes
 from counsel.simulate.simulator import Simulator
 
@@ -88,7 +90,116 @@ def play_live(learner: Learner, simulator: Simulator, *, episodes: int, rng: Gen
                 t = int(scene.leads_lsa[layer_of(scene.leads_lsa.shape[0], h), s, a])
                 if t < 0:
                     t = int(draw_row(scene, -1 - t, u_w[3 + draws * h]))
-                reward = scene.reward_lsa[layer_of(scene.reward_lsa.shape[0], h), s, a]
-                learner.observe(Move(h, s, b, int(a), float(reward), t))
+                cell = np.array([h]), np.array([s]), np.array([a])
+                reward = simulator.problem.draw_rewards(*cell, u_w[[simulator.reward_draw(h)]])
+                learner.observe(Move(h, s, b, int(a), float(reward[0]), t))
                 h, s = h + 1, t
             learner.finish(terminated=is_over(h, s))
+
+
+@dataclass(frozen=True, slots=True)
+class LiveRecord:
+    """One episode in which a learner advised and learnt, as ``learn_live`` yields it.
+
+    Attributes
+    ----------
+    episode
+        Episodes played so far, including this one.
+    reward
+        The total reward of the episode.
+    steps
+        The number of decisions.
+    advice_count
+        The pieces of advice given.
+    matched
+        The pieces of advice that the person's actions matched.
+    terminated
+        Whether the environment ended the episode, rather than the horizon.
+
+    Examples
+    --------
+    >>> from counsel.learning import LiveRecord
+    >>> record = LiveRecord(1, reward=31.0, steps=31, advice_count=20, matched=16, terminated=True)
+    >>> record.matched / record.advice_count
+    0.8
+    """
+
+    episode: int
+    reward: float
+    steps: int
+    advice_count: int
+    matched: int
+    terminated: bool
+
+
+def learn_live(
+    learner: Learner, environment: Environment, *, episodes: int, rng: Generator
+) -> Iterator[LiveRecord]:
+    """Let a learner advise in a Gymnasium environment, and yield a record of each episode.
+
+    The best advice in an environment is not known, so unlike ``learn`` there is no regret. Learners
+    such as ``RFE`` and ``Structured`` advise what they want to try, not their policy: measure the
+    policy with ``environment.play(learner.policy, ...)``.
+
+    Parameters
+    ----------
+    learner
+        A learner built from ``environment.shape``.
+    environment
+        The environment, with a person in it.
+    episodes
+        The number of episodes to play, at least 1.
+    rng
+        The generator of the seed of the environment.
+
+    Yields
+    ------
+    LiveRecord
+        The reward, the steps and the pieces of advice of each episode.
+
+    Raises
+    ------
+    CounselError
+        At the first record, if an argument is invalid or the learner does not fit the environment.
+
+    Examples
+    --------
+    A person in the frozen lake who walks at random, and ten episodes of learning to guide them:
+
+    >>> import gymnasium
+    >>> import counsel
+    >>> from counsel.simulate import Environment
+    >>> from numpy.random import default_rng
+    >>> lake = gymnasium.make("FrozenLake-v1", is_slippery=False)
+    >>> env = counsel.worlds.AdviceWrapper(lake, human=lambda cell: [0.25] * 4, adherence=0.9)
+    >>> environment = Environment(env, horizon=30, reward_range=(0.0, 1.0))
+    >>> learner = counsel.Structured(environment.shape, rng=default_rng(0))
+    >>> records = list(learn_live(learner, environment, episodes=10, rng=default_rng(1)))
+    >>> sum(record.steps for record in records), learner.episode
+    (70, 10)
+    """
+    if not isinstance(environment, Environment):
+        raise CounselError(
+            f"environment is {brief(environment)}; give counsel.simulate.Environment(env, ...)"
+        )
+    whole("episodes", episodes, least=1)
+    check_rng(rng)
+    environment.check_fits(learner.policy)
+    silence = environment.shape.n_actions
+    seed: int | None = draw_seed(rng)
+    for episode in range(1, episodes + 1):
+        moves = []
+        for decision in environment.decide(learner.advise, seed=seed):
+            moves.append(Move(*decision))
+            learner.observe(moves[-1])
+        terminated = moves[-1].next_state == environment.over
+        learner.finish(terminated=terminated)
+        yield LiveRecord(
+            episode,
+            reward=sum(move.reward for move in moves),
+            steps=len(moves),
+            advice_count=sum(move.advice != silence for move in moves),
+            matched=sum(move.advice == move.action for move in moves),
+            terminated=terminated,
+        )
+        seed = None

@@ -18,16 +18,16 @@ from counsel._arrays import Floats, Ints, layers, unlayered
 from counsel.estimate.bounds import KL, Bound, GroupBounds, Theory, level_at
 from counsel.model.mdp import MDP
 from counsel.model.problem import Setting
+from counsel.model.rewards import check_observed
 
 
 class OptimisticRewards:
     """How often each action [layer, s, a] was taken, and its total reward in units of the range."""
 
     def __init__(self, setting: Setting, bound: Bound) -> None:
-        if setting.reward_range is None:
-            raise ValueError("these rewards are known")
-        self._low, high = setting.reward_range
-        self._span = high - self._low
+        self._range = setting.reward_range
+        self._low = self._range[0]
+        self._span = self._range[1] - self._low
         self._mdp = setting.mdp
         shape = layers(setting.mdp.reward).shape
         self.times, self.paid = np.zeros(shape, dtype=np.int64), np.zeros(shape)
@@ -39,6 +39,7 @@ class OptimisticRewards:
 
     def count(self, step: Ints, state: Ints, action: Ints, reward: Floats) -> None:
         """Add the rewards of some decisions."""
+        check_observed(step, state, action, reward, self._range)
         where = (step if len(self.times) > 1 else np.zeros_like(step), state, action)
         np.add.at(self.times, where, 1)
         np.add.at(self.paid, where, (reward - self._low) / self._span if self._span else 0.0)

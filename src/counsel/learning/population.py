@@ -126,7 +126,7 @@ class Population:
     _silent: Bools = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        if read_setting(self.setting).reward_range is not None:
+        if not read_setting(self.setting).knows_rewards:
             raise CounselError("a population needs rewards that are known; UCBAD learns them")
         policy = self.setting.policy
         if self.knows_habit and np.ptp(policy, axis=0).any():

@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike
 
 from counsel._arrays import (
     Floats,
+    Ints,
     check_rng,
     index_in,
     layers,
@@ -25,6 +26,7 @@ from counsel._arrays import (
     sealed,
 )
 from counsel.errors import CounselError
+from counsel.estimate.bounds import KL, GroupBounds
 from counsel.learning.arguments import read_limit, read_rewards, read_shape
 from counsel.learning.charges import most_cost
 from counsel.learning.learner import Explorer, Learner, Move, Resumable, documented_by
@@ -34,6 +36,7 @@ from counsel.learning.saved_state import SavedState
 from counsel.learning.starts_and_ends import StartsAndEnds
 from counsel.model.policy import Advice, Policy
 from counsel.model.problem import AdviceProblem, Shape, cost_table
+from counsel.model.rewards import check_observed
 from counsel.planning.frontier import Frontier, frontier
 from counsel.planning.solve import read_penalty
 from counsel.simulate.episodes import Episodes
@@ -102,6 +105,28 @@ class RewardFreeLearner(metaclass=ABCMeta):
     def best_advice(self, penalty: ArrayLike) -> Advice:
         """Return the best advice [h, s] for a penalty, silence the number of actions."""
 
+    @abstractmethod
+    def expected_reward(self) -> Floats:
+        """Return the estimated mean reward [h, s, x] of each row."""
+
+    @property
+    @abstractmethod
+    def _row_visits(self) -> Ints:
+        """How often each row [h, s, x] was visited, x an action or an advice."""
+
+    def reward_bounds(self) -> tuple[Floats, Floats]:
+        """Return the lower and the upper ends of confidence intervals of the mean rewards.
+
+        Rows are those of ``expected_reward``. With probability 1 − ``delta`` / 4 all intervals
+        contain the true means at all times, if no reward leaves the declared range.
+        """
+        n, low = self._row_visits, self.shape.reward_range[0]
+        share = np.clip((self.expected_reward() - low) / self._span, 0.0, 1.0)
+        bounds = GroupBounds(KL(delta=self.delta / 4.0), groups=n.size, horizon=len(n))
+        upper = bounds.upper(share * n, n, 0.0)
+        lower = 1.0 - bounds.upper((1.0 - share) * n, n, 0.0)
+        return low + self._span * lower, low + self._span * upper
+
     def _prices(self, penalty: ArrayLike) -> tuple[Floats, Floats]:
         """Return the penalty, one or one per step, and the cost of advice as kernels take them."""
         return one_type((read_penalty(penalty, self.shape.horizon), cost_table(self.shape.cost)))
@@ -136,7 +161,11 @@ class RewardFreeLearner(metaclass=ABCMeta):
 
     @property
     def done(self) -> bool:
-        """Whether the stopping rule has fired; never without ``epsilon``."""
+        """Whether the stopping rule has fired; never without ``epsilon``.
+
+        Then, with probability 1 − ``delta`` and ``scale`` 1, every plan is ``epsilon``-optimal,
+        also if rewards are unknown and random, as long as none leaves the declared range.
+        """
         if self.epsilon is None or self.episode == 0:
             return False
         W, span = self.uncertainty, self._span
@@ -164,6 +193,22 @@ class RewardFreeLearner(metaclass=ABCMeta):
         """Return a step and a state that compiled loops may trust; raise if out of range."""
         H, S, _ = self._sizes
         return index_in("step", step, H), index_in("state", state, S)
+
+    def _check_batch(self, batch: Episodes) -> None:
+        """Raise unless the learner can learn from these episodes."""
+        batch.check_fits(*self._sizes)
+        if self.reward is None:
+            cells = batch.step, batch.state, batch.action
+            check_observed(*cells, batch.reward, self.shape.reward_range)
+
+    def _check_range(self, simulator: Simulator) -> None:
+        """Raise if a compiled loop may draw unknown rewards outside their range."""
+        (low, high), ends = self.shape.reward_range, simulator.problem.shape.reward_range
+        if self.reward is None and not low <= ends[0] <= ends[1] <= high:
+            raise CounselError(
+                f"the simulator pays from {ends[0]:g} to {ends[1]:g}, outside reward_range "
+                f"({low:g}, {high:g}); declare a range that contains every reward"
+            )
 
     @property
     def _known_reward(self) -> Floats:

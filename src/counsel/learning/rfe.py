@@ -9,7 +9,10 @@ B = A + 1 (with silence),
 
 measures what is uncertain from there on. Exploration may stop when W_1 + 4 e √W_1 at the start is
 at most ε / (2 (1 + β)), β the largest penalty that will be asked for; then with probability 1 − δ
-(and c = 1) the plan is ε-optimal for every penalty up to β (Theorem 2).
+(and c = 1) the plan is ε-optimal for every penalty up to β (Theorem 2). Rewards may be unknown and
+random: a part of 4 e √W_1 + W_1 is for them, which needs |r̂^M − r^M| ≤ √(φ(n) / n), in units of
+their declared range. That holds for all rows and n at once: 2 n (r̂ − r)² ≤ n kl(r̂, r), which with
+probability 1 − δ / 4 never exceeds log(4 H S B (n + 1) / δ) ≤ 2 φ(n) (``optimistic_rewards.py``).
 
 Deviates
 --------
@@ -24,7 +27,8 @@ The reasons are in ``docs/explanation/exploring.md``.
 * Planning compares only advice that was tried, and only where silence was tried too; elsewhere it
   is silent, and what follows is taken to be what followed on average.
 * An episode's end is a state where nothing is uncertain any more, once it was reported as such.
-* Rewards that are known enter as Σ_a P̂(a | advice) r(s, a); else their averages do.
+* Rewards that are known enter as Σ_a P̂(a | advice) r(s, a); else their averages do. The paper's
+  bound on rewards holds up to a large number of episodes, this one for any number.
 """
 
 import math
@@ -116,7 +120,8 @@ class RFE(RewardFreeLearner):
         return RowCounts(*tables, self._allowed, self._ends.ended, *self._bonus)
 
     def explore(self, simulator: Simulator, *, episodes: int, rng: Generator) -> None:
-        if is_overridden(self, RFE, "update", *LIVE):
+        self._check_range(simulator)
+        if not simulator.is_compiled or is_overridden(self, RFE, "update", *LIVE):
             play_live(self, simulator, episodes=episodes, rng=rng)
             return
         H = self.shape.horizon
@@ -128,7 +133,7 @@ class RFE(RewardFreeLearner):
         self._look_ahead(episodes)
 
     def update(self, batch: Episodes) -> None:
-        batch.check_fits(*self._sizes)
+        self._check_batch(batch)
         step, state, advice = batch.step, batch.state, batch.advice.astype(np.int64)
         np.add.at(self._visits, (step, state, advice), 1)
         np.add.at(self._actions, (step, state, advice, batch.action.astype(np.int64)), 1)
@@ -189,6 +194,10 @@ class RFE(RewardFreeLearner):
         clipped_uncertainty(self._rows, self._counts, most)
         n, (scale, base) = max(1, self.episode), self._bonus
         return self._ends.uncertainty(most[0], scale * phi(float(n), base, self.shape.n_states) / n)
+
+    @property
+    def _row_visits(self) -> Ints:
+        return self._visits
 
     def expected_reward(self) -> Floats:
         """Return the mean observed rewards r̂^M [h, s, b], silence last; 0 where there are none."""

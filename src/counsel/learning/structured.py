@@ -25,6 +25,15 @@ exponential family is Σ n_C KL(π̂_C ‖ π_C), at most the sum over the A + 1
 ``done`` keeps the promise of Theorem 2 with scale 1, where θ ≥ π and the groups are right
 (``docs/explanation/exploring.md``). Where by chance θ̂ < π̂, advice is taken to change nothing.
 
+Rewards that are not known may be random. For them the theorem needs |r̂^M − r^M| ≤ √Φ too, with
+rewards in units of their range and r̂^M = Σ_a P̂(a) r̂_a. So in the stopping rule f(n_a) is at least
+log(4 S A H (n_a + 1) / δ), the reward term, and the four kinds of sets share δ. For all rows and
+counts at once n_a kl(r̂_a, r_a) is at most the reward term (``optimistic_rewards.py``); hence, by
+Pinsker and Jensen, and as √x + √y ≤ √(2 (x + y)),
+
+    |r̂^M − r^M| ≤ Σ_a P̂(a) |r̂_a − r_a| + |Σ_a (P̂(a) − P(a)) r_a|
+               ≤ √(Σ_a P̂(a) f(n_a) / (2 n_a)) + √(KL(P̂ ‖ P) / 2) ≤ √Φ.
+
 How fast it explores is measured, not proved: there d counts outcomes that were seen, the cap is out
 of reach, and one match and one refusal are added in θ̂.
 """
@@ -134,17 +143,25 @@ class Structured(RewardFreeLearner):
         self._group: Ints = group_of_pair.reshape(-1, S, A)
         self._allowed = np.ascontiguousarray(layers(self.shape.allowed))
         third = 3.0 / self.delta
-        logs = (
-            math.log(third * (S * A * H + 1)),
-            math.log(third * S * (A + 1) * H),
-            math.log(third * ids.size),
-        )
         self._exploration = UncertaintySettings(
-            1.0, *logs, cap=UNSEEN, pseudo_count=1.0, all_outcomes=False
+            scale=1.0,
+            transition_log=math.log(third * (S * A * H + 1)),
+            habit_log=math.log(third * S * (A + 1) * H),
+            adherence_log=math.log(third * ids.size),
+            reward_log=0.0,
+            cap=UNSEEN,
+            pseudo_count=1.0,
+            all_outcomes=False,
         )
-        self._stopping = UncertaintySettings(
-            16.0 * H * H * self.scale, *logs, cap=float(H), pseudo_count=0.0, all_outcomes=True
+        scale = 16.0 * H * H * self.scale
+        self._stopping = self._exploration._replace(
+            scale=scale, cap=float(H), pseudo_count=0.0, all_outcomes=True
         )
+        if self.reward is None:  # a fourth of δ for rewards and for each factor
+            logs = ("transition_log", "habit_log", "adherence_log")
+            fourths = {name: getattr(self._stopping, name) + math.log(4.0 / 3.0) for name in logs}
+            fourths["reward_log"] = math.log(4.0 / self.delta * S * A * H)
+            self._stopping = self._stopping._replace(**fourths)
         self._transitions = TransitionCounts((H, S, A))
         self._actions = np.zeros((H, S, A + 1, A), dtype=np.int32)
         self._reward_sum = np.zeros((H, S, A))
@@ -169,7 +186,8 @@ class Structured(RewardFreeLearner):
         return KnownStructure(sealed(self._allowed.view()), self._group, self._ends.ended)
 
     def explore(self, simulator: Simulator, *, episodes: int, rng: Generator) -> None:
-        if is_overridden(self, Structured, "update", *LIVE):
+        self._check_range(simulator)
+        if not simulator.is_compiled or is_overridden(self, Structured, "update", *LIVE):
             play_live(self, simulator, episodes=episodes, rng=rng)
             return
         H = self.shape.horizon
@@ -183,7 +201,7 @@ class Structured(RewardFreeLearner):
         self._look_ahead(episodes)
 
     def update(self, batch: Episodes) -> None:
-        batch.check_fits(*self._sizes)
+        self._check_batch(batch)
         self._transitions.make_room(batch.state.size)
         columns = (batch.state, batch.advice, batch.action, batch.reward, batch.next_state)
         count_episodes(batch.first, *columns, self._counts, self._structure)
@@ -234,6 +252,15 @@ class Structured(RewardFreeLearner):
     def matched(self) -> Ints:
         """The matches among them [group]."""
         return self._matched.copy()
+
+    @property
+    def _row_visits(self) -> Ints:
+        return self._transitions.visits
+
+    def reward_bounds(self) -> tuple[Floats, Floats]:
+        if self.reward is not None:
+            return self.reward, self.reward
+        return super().reward_bounds()
 
     def expected_reward(self) -> Floats:
         """Return the rewards [h, s, a] of actions: known ones, or averages; 0 if nothing is."""

@@ -65,7 +65,7 @@ class Thompson(AdherenceLearner):
         budget: float | None = None,
         groups: ArrayLike | None = None,
     ) -> None:
-        if isinstance(setting, Setting) and setting.reward_range is not None:
+        if isinstance(setting, Setting) and not setting.knows_rewards:
             raise CounselError("Thompson sampling needs rewards that are known; UCBAD learns them")
         super().__init__(setting, penalty=penalty, budget=budget, groups=groups, rng=rng)
         check_rng(rng)

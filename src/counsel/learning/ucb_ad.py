@@ -99,7 +99,7 @@ class UCBAD(AdherenceLearner):
             self.bound, groups=self.matches.n_bins, horizon=self.setting.mdp.horizon
         )
         self.rewards = None
-        if self.setting.reward_range is not None:
+        if not self.setting.knows_rewards:
             self.rewards = OptimisticRewards(self.setting, self.bound)
 
     def believe(self) -> None:

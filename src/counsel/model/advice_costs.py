@@ -1,6 +1,7 @@
 """Costs of advice by its label, as logs and the command line give them."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import numpy as np
 
@@ -29,7 +30,7 @@ def advice_costs(costs: Mapping[str, float], labels: tuple[str, ...]) -> Floats:
 
 def with_costs(problem: AdviceProblem, costs: Mapping[str, float]) -> AdviceProblem:
     """Return the problem with these costs instead of its own, by label or number of the advice."""
-    return AdviceProblem(problem.mdp, problem.human, advice_costs(costs, _labels(problem.mdp)))
+    return replace(problem, cost=advice_costs(costs, _labels(problem.mdp)))
 
 
 def _labels(mdp: MDP) -> tuple[str, ...]:

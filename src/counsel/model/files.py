@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from counsel._arrays import layers, unlayered
+from counsel._arrays import brief, layers, unlayered
 from counsel._files import DAMAGED, blaming, read_npz, read_stream, write_npz
 from counsel._tables import TABLES, Column, Table, write_tables
 from counsel.errors import CounselError
@@ -27,10 +27,12 @@ from counsel.model.kernel import Kernel
 from counsel.model.mdp import MDP
 from counsel.model.policy import Policy, RandomCells
 from counsel.model.problem import AdviceProblem, given_cost
+from counsel.model.rewards import RewardLaw, bernoulli
 
 PROBLEM, POLICY = "counsel-problem", "counsel-policy"
 ROWS = ("row", "first_row", "indptr", "next_state", "probability")
 RANDOM = ("cell", "indptr", "random_advice", "random_probability")
+LAWS: dict[str, RewardLaw] = {"bernoulli": bernoulli}  # the laws of rewards that files can name
 MOST_PARTS = 1000
 """The largest number of arrays in an uploaded file."""
 
@@ -48,7 +50,8 @@ def save(problem: AdviceProblem, path: str | os.PathLike[str]) -> None:
     Raises
     ------
     CounselError
-        If ``problem`` is not an ``AdviceProblem``, or the file cannot be written.
+        If ``problem`` is not an ``AdviceProblem``, its ``reward_law`` is a function of your own, or
+        the file cannot be written.
 
     Examples
     --------
@@ -69,7 +72,7 @@ def save(problem: AdviceProblem, path: str | os.PathLike[str]) -> None:
 def problem_parts(problem: AdviceProblem) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
     """Return the header and the arrays of a problem's file."""
     mdp, human, kernel = problem.mdp, problem.human, problem.mdp.kernel
-    header = {
+    header: dict[str, Any] = {
         "horizon": mdp.horizon,
         "state_labels": mdp.state_labels,
         "action_labels": mdp.action_labels,
@@ -84,6 +87,10 @@ def problem_parts(problem: AdviceProblem) -> tuple[dict[str, Any], dict[str, NDA
         "policy": human.policy,
         "given": human.input_values,
     }
+    if problem.reward_range is not None:
+        header["reward_range"] = problem.reward_range
+    if problem.reward_law is not None:
+        header["reward_law"] = _law_name(problem.reward_law)
     if human.input_groups is not None:
         arrays["groups"] = human.input_groups
     cost = given_cost(problem.cost)
@@ -166,7 +173,27 @@ def _problem(
             **{scale: arrays["given"]},
             groups=arrays["groups"] if header["grouped"] else None,
         )
-        return AdviceProblem(mdp, human, arrays.get("cost", np.ones(())))
+        law = header.get("reward_law")
+        if law is not None and (not isinstance(law, str) or law not in LAWS):
+            raise CounselError(f"reward_law is {brief(law)}; it must be one of {', '.join(LAWS)}")
+        return AdviceProblem(
+            mdp,
+            human,
+            arrays.get("cost", np.ones(())),
+            reward_range=header.get("reward_range"),
+            reward_law=None if law is None else LAWS[law],
+        )
+
+
+def _law_name(law: RewardLaw) -> str:
+    """Return the name of a law of rewards in a file."""
+    for name, known in LAWS.items():
+        if law is known:
+            return name
+    raise CounselError(
+        f"reward_law is {brief(law)}, which cannot be saved; save the problem without a law and "
+        "give the law again after loading"
+    )
 
 
 def save_policy(

@@ -3,8 +3,7 @@
 Most worlds repeat themselves: in the car world 1,459 distinct rows stand behind 177,150 pairs of
 state and action. So a kernel keeps the distinct rows of each layer in compressed sparse form and a
 table ``row[layer, state, action]`` that points to them. A world that is the same at every step has
-one layer. Where many pairs share a row, planners compute the expectation of each row once, before
-they visit states; elsewhere they compute it per pair, while the processor waits for memory anyway.
+one layer. Planners compute the expectation of each row once, before they visit states.
 """
 
 from dataclasses import dataclass
@@ -14,7 +13,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from counsel._arrays import ROW_TOLERANCE, Bools, Floats, Ints, first, place, rectangular, sealed
+from counsel._arrays import ROW_TOLERANCE, Floats, Ints, first, place, rectangular, sealed
 from counsel.errors import CounselError
 from counsel.model._kernels import BAD_NUMBER, GOOD, check_rows, keep_rows, share_rows, tidy_rows
 
@@ -23,9 +22,6 @@ NO_ROW = -1
 
 MOST_ACTIONS = 32_766
 """Advice is stored in two bytes, and silence has the index after the last action."""
-
-WORTH_SHARING = 3
-"""A layer computes its rows first if its entries are used at least this many times on average."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -45,8 +41,6 @@ class Kernel:
         Rows ``first_row[l]`` up to ``first_row[l + 1]`` belong to layer ``l``: [layer + 1].
     indptr, next_state, probability
         Row ``i`` holds entries ``indptr[i]`` up to ``indptr[i + 1]`` of the other two.
-    shared
-        Whether the rows of each layer are shared so often that planners compute them first.
 
     Examples
     --------
@@ -68,7 +62,6 @@ class Kernel:
     indptr: NDArray[np.int64]
     next_state: NDArray[np.int32]
     probability: Floats
-    shared: Bools
 
     @classmethod
     def read(cls, transition: object) -> "Kernel":
@@ -297,8 +290,7 @@ class Kernel:
             raise CounselError(
                 f"transition row {bad_row} is not a distribution over {S} states (sum {total:.10g})"
             )
-        shared = shared_layers(row, first_row, indptr)
-        parts: tuple[Any, ...] = (row, first_row, indptr, next_state, probability, shared)
+        parts: tuple[Any, ...] = (row, first_row, indptr, next_state, probability)
         return cls(*map(sealed, parts))
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -413,12 +405,3 @@ def _pair(row: int, shape: tuple[int, int, int], next_state: int | None = None) 
     if shape[0] == 1:
         index, axes = index[1:], axes[1:]
     return place(axes, index) if next_state is None else place(axes + "t", (*index, next_state))
-
-
-def shared_layers(row: Ints, first_row: Ints, indptr: Ints) -> Bools:
-    """Return for each layer whether its entries are used many times."""
-    lengths = np.append(np.diff(indptr), 0)
-    stored = indptr[first_row[1:]] - indptr[first_row[:-1]]
-    used = np.array([lengths[layer].sum() for layer in row])
-    shared: Bools = used >= WORTH_SHARING * np.maximum(stored, 1)
-    return shared

@@ -27,7 +27,6 @@ from counsel._arrays import (
     layers,
     numbers,
     place,
-    real,
     sealed,
     unlayered,
     whole,
@@ -37,6 +36,17 @@ from counsel.model.human import Human, advantages, advised_law, gain_of
 from counsel.model.kernel import Kernel
 from counsel.model.mdp import MDP, read_allowed
 from counsel.model.policy import Policy
+from counsel.model.rewards import (
+    Range,
+    RewardCells,
+    RewardLaw,
+    bernoulli,
+    check_law,
+    check_means,
+    check_observed,
+    range_of_means,
+    read_range,
+)
 
 MOST_COST_RATIO = 1e8
 """Costs further apart than this drown in rounding: plans could not tell the small ones from 0."""
@@ -55,12 +65,19 @@ class AdviceProblem:
     cost
         What a piece of advice costs: a number for all advice, or numbers [a], [s, a] or [h, s, a],
         0 or more. Penalties and budgets are in units of cost.
+    reward_range
+        The least and the largest reward that can be paid: what a learner is told of rewards that
+        it does not know. By default rewards are certain, and the range is that of ``mdp.reward``.
+    reward_law
+        How random rewards with the means ``mdp.reward`` are drawn: ``counsel.simulate.bernoulli``,
+        or a function of ``counsel.simulate.RewardCells`` and uniform numbers. Only with a
+        ``reward_range``; certain rewards by default.
 
     Raises
     ------
     CounselError
         If the two differ in states, actions or steps, the person takes an action that is not
-        allowed, or a cost is invalid.
+        allowed, a cost is invalid, or a mean reward lies outside ``reward_range``.
 
     Examples
     --------
@@ -80,11 +97,21 @@ class AdviceProblem:
     >>> problem = counsel.AdviceProblem(mdp, human, cost=[1.0, 3.0])
     >>> problem.cost[0, 0].tolist()
     [1.0, 3.0]
+
+    Every reward is 0 or 1:
+
+    >>> problem = counsel.AdviceProblem(
+    ...     mdp, human, reward_range=(0, 1), reward_law=counsel.simulate.bernoulli
+    ... )
+    >>> problem.shape.reward_range
+    (0.0, 1.0)
     """
 
     mdp: MDP
     human: Human
     cost: Floats = 1.0  # type: ignore[assignment]  # a table [h, s, a] once built
+    reward_range: Range | None = None
+    reward_law: RewardLaw | None = None
 
     def __post_init__(self) -> None:
         mdp, human = self.mdp, self.human
@@ -114,9 +141,14 @@ class AdviceProblem:
                 "allow the action or give it probability 0"
             )
         object.__setattr__(self, "cost", read_cost(self.cost, (mdp.horizon, *world)))
+        if self.reward_range is not None:
+            object.__setattr__(self, "reward_range", read_range(self.reward_range))
+            check_means(mdp, self.reward_range)
+        check_law(self.reward_law, self.reward_range)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return AdviceProblem, (self.mdp, self.human, given_cost(self.cost))
+        rewards = self.reward_range, self.reward_law
+        return AdviceProblem, (self.mdp, self.human, given_cost(self.cost), *rewards)
 
     @property
     def horizon(self) -> int:
@@ -170,6 +202,37 @@ class AdviceProblem:
         if advice == self.defer:
             return own
         return advised_law(own, advice, float(self.adherence[step, state, advice]))
+
+    def draw_rewards(self, step: Ints, state: Ints, action: Ints, u: Floats) -> Floats:
+        """Return the rewards of decisions [decision]; without a law these are ``mdp.reward``.
+
+        For decisions before an episode is over; afterwards nothing is paid.
+
+        Parameters
+        ----------
+        step, state, action
+            The cell of each decision.
+        u
+            A number for each decision, uniform in [0, 1), that draws its reward.
+
+        Raises
+        ------
+        CounselError
+            If the law of rewards returns other than one number for each decision, or a reward
+            outside ``reward_range``.
+        """
+        mean: Floats = self.mdp.reward[step, state, action]
+        if self.reward_law is None or self.reward_range is None:
+            return mean
+        cells = RewardCells(step, state, action, mean, *self.reward_range)
+        reward = np.asarray(self.reward_law(cells, u), dtype=np.float64)
+        if reward.shape != mean.shape:
+            raise CounselError(
+                f"reward_law returned an array of shape {reward.shape} for {mean.size} decisions; "
+                "return one reward for each decision"
+            )
+        check_observed(step, state, action, reward, self.reward_range)
+        return reward
 
     def check_fits(self, policy: Policy) -> None:
         """Raise unless the policy has the problem's sizes and advises only allowed actions.
@@ -295,7 +358,18 @@ class AdviceProblem:
             groups=by_step(self.human.groups, self.horizon),
             shares_lift=self.human.shares_lift,
             cost=given_cost(self.cost),
+            reward_range=self.reward_range or range_of_means(self.mdp),
         )
+
+    def with_random_rewards(self) -> "AdviceProblem":
+        """Return the problem whose rewards are the least or the largest of their range.
+
+        Their means, and so all plans and values, stay the same (``counsel.simulate.bernoulli``). A
+        problem with a ``reward_law`` is returned as it is.
+        """
+        if self.reward_law is not None:
+            return self
+        return replace(self, reward_range=self.shape.reward_range, reward_law=bernoulli)
 
     @property
     def shape(self) -> "Shape":
@@ -305,7 +379,7 @@ class AdviceProblem:
             n_states=self.n_states,
             n_actions=self.n_actions,
             allowed=unlayered(layers(self.mdp.allowed)),
-            reward_range=_range_of(self.mdp),
+            reward_range=self.reward_range or range_of_means(self.mdp),
             start=int(self.mdp.start.argmax()) if self.mdp.start.max() == 1.0 else None,
             cost=given_cost(self.cost),
         )
@@ -316,8 +390,9 @@ class Setting:
     """The world and the person's own policy, without the adherence.
 
     Pairs with the same number in ``groups`` [h, s, a] share one adherence, or one lift if
-    ``shares_lift``. ``cost`` is that of ``AdviceProblem``. ``reward_range`` is None if the rewards
-    are known; otherwise the rewards of ``mdp`` only show where the episode is over.
+    ``shares_lift``. ``cost`` is that of ``AdviceProblem``; ``reward_range`` is the declared one, or
+    that of the rewards. Unless ``knows_rewards``, the rewards of ``mdp`` only show where the
+    episode is over.
     """
 
     mdp: MDP
@@ -325,16 +400,21 @@ class Setting:
     groups: Ints
     shares_lift: bool
     cost: Floats
-    reward_range: tuple[float, float] | None = None
+    reward_range: Range
+    knows_rewards: bool = True
 
     def without_rewards(self) -> "Setting":
-        """Return the setting with the range of the rewards instead of the rewards."""
-        mdp, (low, high) = self.mdp, _range_of(self.mdp)
+        """Return the setting with the range of the rewards instead of the rewards.
+
+        Declare the range on the problem, ``AdviceProblem(reward_range=…)``, if rewards are random
+        or if their range must not be read off the truth.
+        """
+        mdp, high = self.mdp, self.reward_range[1]
         L = max(len(layers(mdp.reward)), len(layers(mdp.over)))
         hidden = np.where(mdp.over[:L, :, None], 0.0, high)
         blank = np.broadcast_to(hidden, (L, mdp.n_states, mdp.n_actions))
         world = mdp.paying(unlayered(blank))
-        return replace(self, mdp=world, reward_range=(low, high))
+        return replace(self, mdp=world, knows_rewards=False)
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -382,7 +462,7 @@ class Shape:
     horizon: int
     n_states: int
     n_actions: int
-    reward_range: tuple[float, float]
+    reward_range: Range
     allowed: Bools = None  # type: ignore[assignment]  # a mask once built
     start: int | None = None
     cost: Floats = 1.0  # type: ignore[assignment]  # a table [h, s, a] once built
@@ -390,9 +470,7 @@ class Shape:
     def __post_init__(self) -> None:
         for name in ("horizon", "n_states", "n_actions"):
             whole(name, getattr(self, name), least=1)
-        low, high = (real("reward_range", end) for end in self.reward_range)
-        if not -np.inf < low <= high < np.inf:
-            raise CounselError(f"reward_range is ({low:g}, {high:g}); give the least reward first")
+        object.__setattr__(self, "reward_range", read_range(self.reward_range))
         if self.start is not None:
             index_in("start", self.start, self.n_states)
         mask = read_allowed(self.allowed, (self.horizon, self.n_states, self.n_actions))
@@ -487,12 +565,3 @@ def support_of(problem: AdviceProblem) -> "sp.csr_matrix":
 def _with_silence(allowed: Bools) -> Bools:
     """Append silence, which is always allowed, to a mask [layer, s, a]."""
     return np.pad(allowed, ((0, 0), (0, 0), (0, 1)), constant_values=True)
-
-
-def _range_of(mdp: MDP) -> tuple[float, float]:
-    """Return the least and the largest reward of an action that is allowed."""
-    reward, allowed = mdp.reward, mdp.allowed
-    return (
-        float(np.min(reward, where=allowed, initial=np.inf)),
-        float(np.max(reward, where=allowed, initial=-np.inf)),
-    )

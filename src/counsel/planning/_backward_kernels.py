@@ -12,10 +12,23 @@ from typing import NamedTuple
 import numpy as np
 
 from counsel._arrays import Bools, Floats, Ints
-from counsel._jit import as_int64, inlined, kernel
+from counsel._jit import as_int64, inlined, kernel, prefetch, stream
 from counsel.model._kernels import cost_of, layer_of
 from counsel.planning._choice_kernels import TIE, Aim, break_tie
 from counsel.planning._gain_kernels import gain
+
+FAR = 50_000
+"""From this many states on, values do not fit the nearest caches, and prefetching is worthwhile."""
+
+VALUES_AHEAD, ENTRIES_AHEAD = 64, 256
+"""How many entries ahead of their use values, and the entries themselves, are asked for.
+
+Measured on an AMD EPYC: a million states take less than half the time, mostly because entries,
+which are read once per step, no longer displace values from the last cache.
+"""
+
+LINE = 8
+"""Probabilities in one line of the cache."""
 
 
 class Model(NamedTuple):
@@ -32,7 +45,6 @@ class Model(NamedTuple):
     indptr: Ints
     next_state: Ints
     probability: Floats
-    shared_l: Bools
     reward_lsa: Floats
     policy_lsa: Floats
     lift_lsa: Floats
@@ -69,12 +81,31 @@ def expect_row(next_state: Ints, probability: Floats, begin: int, end: int, V_s:
 
 
 @inlined
+def expect_far_row(
+    next_state: Ints, probability: Floats, begin: int, end: int, V_s: Floats
+) -> float:
+    """Return Σ_t p(t) V(t) of one row; ask early for entries and values of the rows after it."""
+    total, last = 0.0, next_state.size - 1
+    for j in range(begin, end, LINE):
+        stream(probability, j + ENTRIES_AHEAD)
+        stream(next_state, j + 2 * ENTRIES_AHEAD)
+    for j in range(begin, end):
+        prefetch(V_s, np.uint32(next_state[min(j + VALUES_AHEAD, last)]))
+        total += probability[j] * V_s[np.uint32(next_state[j])]
+    return total
+
+
+@inlined
 def expect(model: Model, h: int, rows: tuple[int, int], V_s: Floats, E_r: Floats) -> None:
     """Fill the expectations of a run of rows; E starts at the first row of the layer."""
     offset = model.first_row_l[layer_of(model.first_row_l.size - 1, h)]
     indptr, next_state, probability = model.indptr, model.next_state, model.probability
-    for i in range(rows[0], rows[1]):
-        E_r[i - offset] = expect_row(next_state, probability, indptr[i], indptr[i + 1], V_s)
+    if V_s.size >= FAR:
+        for i in range(rows[0], rows[1]):
+            E_r[i - offset] = expect_far_row(next_state, probability, indptr[i], indptr[i + 1], V_s)
+    else:
+        for i in range(rows[0], rows[1]):
+            E_r[i - offset] = expect_row(next_state, probability, indptr[i], indptr[i + 1], V_s)
 
 
 @inlined
@@ -84,36 +115,28 @@ def choose(
     h: int,
     states: tuple[int, int],
     q_2a: Floats,
-    next_s: Floats,
     E_r: Floats,
     out: tuple[Floats, Ints, Bools],
 ) -> int:
     """Choose the best advice in a run of states by the first value; return how many are tied.
 
     ``out`` are the values, the advice, and whether the cell is left to ``settle``: its best
-    choices tie, or advice is required. If the layer shares its rows, their expectations are in
-    ``E_r``; otherwise they are computed here. Advice is compared by its gain over silence, and
-    advice without lift is never worth a piece. ``q_2a`` is working space.
+    choices tie, or advice is required. ``E_r`` are the expectations of the step's rows. Advice is
+    compared by its gain over silence, and advice without lift is never worth a piece. ``q_2a`` is
+    working space.
     """
     A, (out_V_s, out_advice_s, out_tied_s) = model.policy_lsa.shape[2], out
     row_sa, reward_sa, policy_sa, _, _, required_s = step_tables(model, h)
     pull_sa = model.pull_lsa[layer_of(model.pull_lsa.shape[0], h)]
     cost_sa = model.cost_lsa[layer_of(model.cost_lsa.shape[0], h)]
-    n = layer_of(model.first_row_l.size - 1, h)
-    offset, shared = model.first_row_l[n], model.shared_l[n]
-    indptr, next_state, probability = model.indptr, model.next_state, model.probability
+    offset = model.first_row_l[layer_of(model.first_row_l.size - 1, h)]
     same_s = model.same_ls[layer_of(model.same_ls.shape[0], h)]
     weight, price = aim.weight0, aim.price0_h[layer_of(aim.price0_h.size, h)]
     near, ties = TIE * (A + 1) * aim.most0, 0
     for s in range(states[0], states[1]):
         alone, same = 0.0, same_s[s]
         if same >= 0 and not required_s[s]:
-            i = row_sa[s, same]
-            if shared:
-                q = E_r[i - offset]
-            else:
-                q = expect_row(next_state, probability, indptr[i], indptr[i + 1], next_s)
-            q += weight * reward_sa[s, same]
+            q = E_r[row_sa[s, same] - offset] + weight * reward_sa[s, same]
             for a in range(A):
                 alone += policy_sa[s, a] * q
             out_V_s[s], out_advice_s[s], out_tied_s[s] = alone, A, False
@@ -122,11 +145,7 @@ def choose(
             i = row_sa[s, a]
             if i < 0:
                 continue
-            if shared:
-                q = E_r[i - offset]
-            else:
-                q = expect_row(next_state, probability, indptr[i], indptr[i + 1], next_s)
-            q += weight * reward_sa[s, a]
+            q = E_r[i - offset] + weight * reward_sa[s, a]
             q_2a[0, a] = q
             alone += policy_sa[s, a] * q
         best, top, next_best = A, 0.0, -np.inf
@@ -196,31 +215,24 @@ def follow(
     states: tuple[int, int],
     q_2a: Floats,
     advice_s: Ints,
-    next_s: Floats,
     E_r: Floats,
     out_s: Floats,
 ) -> None:
     """Evaluate fixed advice one step back: weight · reward − price · cost, for ``terms`` of both.
 
-    If the layer shares its rows, their expectations are in ``E_r``.
+    ``E_r`` are the expectations of the step's rows.
     """
     A, (weight, price) = model.policy_lsa.shape[2], terms
     row_sa, reward_sa, policy_sa, lift_sa, _, _ = step_tables(model, h)
     cost_sa = model.cost_lsa[layer_of(model.cost_lsa.shape[0], h)]
-    n = layer_of(model.first_row_l.size - 1, h)
-    offset, shared = model.first_row_l[n], model.shared_l[n]
-    indptr, next_state, probability = model.indptr, model.next_state, model.probability
+    offset = model.first_row_l[layer_of(model.first_row_l.size - 1, h)]
     for s in range(states[0], states[1]):
         alone = 0.0
         for a in range(A):
             i = row_sa[s, a]
             if i < 0:
                 continue
-            if shared:
-                q = E_r[i - offset]
-            else:
-                q = expect_row(next_state, probability, indptr[i], indptr[i + 1], next_s)
-            q += weight * reward_sa[s, a]
+            q = E_r[i - offset] + weight * reward_sa[s, a]
             q_2a[0, a] = q
             alone += policy_sa[s, a] * q
         a = as_int64(advice_s[s])
@@ -243,10 +255,8 @@ def catch_up(
     S, q_2a = advice_hs.shape[1], np.zeros((2, model.policy_lsa.shape[2]))
     for h in range(steps[0] - 1, steps[1] - 1, -1):
         now_s, then_s = V_js[h % 2], V_js[(h + 1) % 2]
-        n = layer_of(model.first_row_l.size - 1, h)
-        if model.shared_l[n]:
-            expect(model, h, (model.first_row_l[n], model.first_row_l[n + 1]), then_s, E_r)
-        follow(model, terms, h, (as_int64(0), S), q_2a, advice_hs[h], then_s, E_r, now_s)
+        expect(model, h, rows_of(model, h), then_s, E_r)
+        follow(model, terms, h, (as_int64(0), S), q_2a, advice_hs[h], E_r, now_s)
 
 
 @kernel
@@ -276,12 +286,9 @@ def plan_back(
         for s in range(second_js.shape[1]):
             second_js[H % 2, s] = 0.0
         for h in range(H - 1, -1, -1):
-            layer = layer_of(model.first_row_l.size - 1, h)
-            if model.shared_l[layer]:
-                rows = (model.first_row_l[layer], model.first_row_l[layer + 1])
-                expect(model, h, rows, V_hs[h + 1], E_r)
+            expect(model, h, rows_of(model, h), V_hs[h + 1], E_r)
             cells = (V_hs[h], advice_hs[h], tied_s)
-            ties = choose(model, aim, h, (as_int64(0), S), q_2a, V_hs[h + 1], E_r, cells)
+            ties = choose(model, aim, h, (as_int64(0), S), q_2a, E_r, cells)
             if second_js.size == 0 and (ties > 0 or (with_second and h == 0)):
                 second_js = np.zeros((2, S))
             if ties > 0:
@@ -317,12 +324,18 @@ def expect_start(start_s: Floats, V_s: Floats) -> float:
 
 
 @inlined
+def rows_of(model: Model, h: int) -> tuple[int, int]:
+    """Return the first row of a step and the end of its rows."""
+    n = layer_of(model.first_row_l.size - 1, h)
+    return model.first_row_l[n], model.first_row_l[n + 1]
+
+
+@inlined
 def most_rows(model: Model) -> int:
-    """Return the largest number of rows of a layer that shares them."""
+    """Return the largest number of rows of a layer."""
     rows = 0
-    for n in range(model.shared_l.size):
-        if model.shared_l[n]:
-            rows = max(rows, model.first_row_l[n + 1] - model.first_row_l[n])
+    for n in range(model.first_row_l.size - 1):
+        rows = max(rows, model.first_row_l[n + 1] - model.first_row_l[n])
     return rows
 
 
@@ -363,3 +376,15 @@ def action_values(model: Model, h: int, next_s: Floats, states: Ints, q_na: Floa
                 for j in range(model.indptr[i], model.indptr[i + 1]):
                     q += model.probability[j] * next_s[model.next_state[j]]
                 q_na[n, a] = reward_sa[s, a] + q
+
+
+@kernel
+def list_repelled(advice_s: Ints, lift_sa: Floats, out: Ints) -> int:
+    """List the states whose advice has a lift below 0; return how many there are."""
+    n, A = 0, lift_sa.shape[1]
+    for s in range(advice_s.size):
+        a = advice_s[s]
+        if a < A and lift_sa[s, a] < 0.0:
+            out[n] = s
+            n += 1
+    return n

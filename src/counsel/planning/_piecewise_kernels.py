@@ -284,16 +284,16 @@ def step_back(
 ) -> Functions:
     """Return the functions of a run of states one step earlier; fill their criticality.
 
-    If the layer shares its rows, their expectations are in ``expected``; otherwise they are
-    computed here. ``limits`` are the unit and the largest number of points: if there are more,
+    ``expected`` are the expectations of the step's rows; where it is empty, they are computed here,
+    state by state. ``limits`` are the unit and the largest number of points: if there are more,
     ``begin`` is empty. No functions are needed before the first step.
     """
     A, (unit, most) = model.policy_lsa.shape[2], limits
     tables = step_tables(model, h)
     row_sa, required_s = tables[0], tables[5]
     cost_sa = model.cost_lsa[layer_of(model.cost_lsa.shape[0], h)]
-    layer = layer_of(model.first_row_l.size - 1, h)
-    first_row, shared = model.first_row_l[layer], model.shared_l[layer]
+    first_row = model.first_row_l[layer_of(model.first_row_l.size - 1, h)]
+    by_row = expected.begin.size > 0
     number_a = np.empty(A, np.int64)
     room, fill = 16, 0
     new_at, new_value, new_rise = np.empty(room), np.empty(room), np.empty(room)
@@ -301,8 +301,8 @@ def step_back(
     for s in range(states[0], states[1]):
         for a in range(A):
             exists = row_sa[s, a] >= 0
-            number_a[a] = (row_sa[s, a] - first_row if shared else a) if exists else -1
-        if not shared:
+            number_a[a] = (row_sa[s, a] - first_row if by_row else a) if exists else -1
+        if not by_row:
             expected = expect_functions(model, row_sa[s], functions, limits)
         lines = candidates_at(tables, cost_sa, s, number_a, expected, unit)
         critical_s[s] = np.inf if required_s[s] else supremum(lines, unit)

@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from counsel._arrays import Ints, one_type
-from counsel.model.kernel import shared_layers
 from counsel.planning._alike_kernels import hash_states
 from counsel.planning._backward_kernels import Model
 
@@ -57,14 +56,7 @@ def model_of_kinds(model: Model, kind_s: Ints) -> Model:
         name: table[:, representative] if table.shape[1] == kind_s.size else table
         for name, table in tables.items()
     }
-    row_lka = small["row_lsa"]
-    return one_type(
-        model._replace(
-            **small,
-            next_state=kind_s[model.next_state],
-            shared_l=shared_layers(row_lka, model.first_row_l, model.indptr),
-        )
-    )
+    return one_type(model._replace(**small, next_state=kind_s[model.next_state]))
 
 
 def _bits(model: Model, name: str) -> NDArray[np.uint64]:

@@ -41,6 +41,7 @@ from counsel.planning._backward_kernels import (
     follow,
     most_rows,
     plan_back,
+    rows_of,
     settle,
 )
 from counsel.planning._choice_kernels import Aim
@@ -52,7 +53,6 @@ WORTH_THREADS = 1_000_000
 
 _R = TypeVar("_R")
 _T = TypeVar("_T", bound=np.generic)
-_NO_ROWS = np.empty(0)
 
 RUNS = 8
 """Runs of work per thread in a step: a slow core then delays the step only a little."""
@@ -82,6 +82,7 @@ class Planner:
         self.threads = 1 if work < WORTH_THREADS else threads or cores()
         self._V_hs: Floats = np.empty((H + 1, S))
         self._advice_hs: Advice = np.empty((H, S), dtype=np.int16)
+        self._E_r: Floats = np.empty(most_rows(model) if self.threads > 1 else 0)
 
     @property
     def values(self) -> Floats:
@@ -156,7 +157,7 @@ class Planner:
         V_hs[H] = 0.0
         for h in reversed(range(H)):
             E_r, out = self._expect(h, V_hs[h + 1]), (V_hs[h], advice_hs[h], tied_s)
-            if any(self._for_states(partial(choose, model, aim, h), V_hs[h + 1], E_r, out)):
+            if any(self._for_states(partial(choose, model, aim, h), E_r, out)):
                 second_js = second_js if second_js.size else np.zeros((2, S))
                 self._catch_up(terms, (second_from, h + 1), second_js)
                 second_from = h + 1
@@ -176,17 +177,12 @@ class Planner:
             then_s, now_s = V_js[(h + 1) % 2], V_js[h % 2]
             E_r = self._expect(h, then_s)
             follow_run = partial(follow, self.part.model, terms, h)
-            self._for_states(follow_run, advice_hs[h], then_s, E_r, now_s)
+            self._for_states(follow_run, advice_hs[h], E_r, now_s)
 
     def _expect(self, h: int, V_s: Floats) -> Floats:
-        """Return the expectations of the rows of a step, if its layer shares them."""
-        model = self.part.model
-        n = h if len(model.shared_l) > 1 else 0
-        if not model.shared_l[n]:
-            return _NO_ROWS
-        row, end = int(model.first_row_l[n]), int(model.first_row_l[n + 1])
-        E_r = np.empty(end - row)
-        runs = split(row, end, RUNS * self.threads)
+        """Fill and return the expectations of the rows of a step."""
+        model, E_r = self.part.model, self._E_r
+        runs = split(*rows_of(model, h), RUNS * self.threads)
         run_jobs(self.threads, [partial(expect, model, h, run, V_s, E_r) for run in runs])
         return E_r
 

@@ -17,15 +17,23 @@ from functools import partial
 import numpy as np
 from numpy.typing import ArrayLike
 
-from counsel._arrays import Floats, layers, sealed, whole
+from counsel._arrays import Bools, Floats, layers, sealed, whole
 from counsel._jit import cores, run_jobs, split
+from counsel.model._kernels import layer_of
 from counsel.model.problem import AdviceProblem, given_cost
+from counsel.planning._backward_kernels import Model, rows_of
 from counsel.planning._piecewise_kernels import Functions, expect_functions, step_back
 from counsel.planning.backward import Planner
 from counsel.planning.constraints import Constraints, documented
 
 WORTH_THREADS = 50_000
 """With fewer kinks in a step threads cost more than they save."""
+
+WORTH_SHARING = 3
+"""Functions of rows are computed first if entries are used at least this often on average.
+
+Elsewhere they are computed state by state, which takes less memory.
+"""
 
 MOST_KINKS = 4_000_000
 """A grid is used if the functions of a step have more kinks in total."""
@@ -131,13 +139,12 @@ def _exact(planner: Planner, most: int, from_step: int) -> Floats | None:
         return None
     critical_hs, limits = np.zeros((H, S)), (planner.problem.mdp.reward_size, most)
     functions = Functions(np.arange(S + 1), *np.zeros((3, S)))
-    expected: Functions | None = functions
+    no_functions, by_row_l = Functions(np.arange(0), *np.zeros((3, 0))), _rows_first(model)
     for h in reversed(range(from_step, H)):
         threads = cores() if functions.at.size >= WORTH_THREADS else 1
-        layer = h if len(model.shared_l) > 1 else 0
-        if model.shared_l[layer]:
-            row, end = model.first_row_l[layer : layer + 2]
-            rows = np.arange(row, end, dtype=np.int32)
+        expected: Functions | None = no_functions
+        if by_row_l[layer_of(by_row_l.size, h)]:
+            rows = np.arange(*rows_of(model, h), dtype=np.int32)
             parts = [rows[slice(*run)] for run in split(0, rows.size, threads)]
             jobs = [partial(expect_functions, model, part, functions, limits) for part in parts]
             expected = _joined(run_jobs(threads, jobs), most)
@@ -151,6 +158,15 @@ def _exact(planner: Planner, most: int, from_step: int) -> Floats | None:
             return None
         functions = joined
     return planner.in_every_state(critical_hs)
+
+
+def _rows_first(model: Model) -> Bools:
+    """Return for each layer whether its entries are used so often that rows are computed first."""
+    lengths, first_row_l = np.append(np.diff(model.indptr), 0), model.first_row_l
+    stored = model.indptr[first_row_l[1:]] - model.indptr[first_row_l[:-1]]
+    used = np.array([lengths[row_sa].sum() for row_sa in model.row_lsa])
+    by_row: Bools = used >= WORTH_SHARING * np.maximum(stored, 1)
+    return by_row
 
 
 def _joined(parts: list[Functions], most: int) -> Functions | None:

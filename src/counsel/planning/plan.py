@@ -9,11 +9,12 @@ import numpy as np
 
 from counsel._arrays import Floats, Ints, index_in, sealed
 from counsel.errors import CounselError
+from counsel.model._kernels import layer_of
 from counsel.model.human import advantages
 from counsel.model.mixture import Mixture
 from counsel.model.policy import Policy
 from counsel.model.problem import AdviceProblem
-from counsel.planning._backward_kernels import Model, action_values
+from counsel.planning._backward_kernels import Model, action_values, list_repelled
 from counsel.planning.constraints import Constraints
 
 _T = TypeVar("_T")
@@ -211,16 +212,15 @@ def reverse_cells(
     """List the cells [n, (k, h, s)] that advise an action worse than silence because it repels."""
     if not problem.human.repels:
         return _NO_CELLS
-    A, cells = problem.n_actions, []
+    A, cells, repelled = problem.n_actions, [], np.empty(problem.n_states, dtype=np.int64)
     for h in range(problem.horizon):
-        for k in range(len(advice_khs)):
-            advice_s = advice_khs[k, h].astype(np.int64)
-            states = np.nonzero(advice_s < A)[0]
-            lift_s = problem.lift[h, states, advice_s[states]]
-            states = states[lift_s < 0.0]
+        lift_sa = model.lift_lsa[layer_of(len(model.lift_lsa), h)]
+        for k, advice_hs in enumerate(sealed(advice_khs.view())):
+            states = repelled[: list_repelled(advice_hs[h], lift_sa, repelled)].copy()
             if not states.size:
                 continue
-            after = np.maximum(k - problem.cost[h, states, advice_s[states]].astype(np.int64), 0)
+            advice_n = advice_hs[h, states]
+            after = np.maximum(k - problem.cost[h, states, advice_n].astype(np.int64), 0)
             q_na = np.empty((states.size, A))
             for plane in np.unique(after):
                 here = np.nonzero(after == plane)[0]
@@ -228,6 +228,6 @@ def reverse_cells(
                 action_values(model, h, values_khs[plane, h + 1], states[here], q_here_na)
                 q_na[here] = q_here_na
             advantage_na = advantages(problem.policy[h, states], q_na)
-            worse = advantage_na[np.arange(states.size), advice_s[states]] < 0.0
+            worse = advantage_na[np.arange(states.size), advice_n] < 0.0
             cells += [(k, h, int(s)) for s in states[worse]]
     return sealed(np.array(cells, dtype=np.int64).reshape(-1, 3))

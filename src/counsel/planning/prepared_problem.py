@@ -127,7 +127,6 @@ def _model(problem: AdviceProblem, constraints: Constraints) -> Model:
         indptr=kernel.indptr,
         next_state=kernel.next_state,
         probability=kernel.probability,
-        shared_l=kernel.shared,
         reward_lsa=reward,
         policy_lsa=human.policy,
         lift_lsa=human.lift,

@@ -82,7 +82,6 @@ def reachable_problem(
         indptr=np.empty(rows + 1, dtype=np.int64),
         next_state=np.empty(entries, dtype=np.int32),
         probability=np.empty(entries),
-        shared_l=np.broadcast_to(model.shared_l, horizon),
         reward_lsa=cells.take(model.reward_lsa),
         policy_lsa=cells.take(model.policy_lsa),
         lift_lsa=cells.take(model.lift_lsa),

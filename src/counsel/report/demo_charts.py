@@ -3,7 +3,9 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from counsel.drawing.figure_style import label_ends, name_axes, subplots
+import numpy as np
+
+from counsel.drawing.figure_style import Line, draw_lines, name_axes, subplots
 from counsel.drawing.palette import ADVICE, DARK_GOLD, HARM, INK, SILENCE
 from counsel.report.demo_player import Player
 
@@ -18,18 +20,16 @@ WIDTH, HEIGHT = 4.6, 3.1
 def draw_regret(players: Sequence[Player]) -> "Figure":
     """Draw the regret of learning to advise each player."""
     figure, (axes,) = subplots(width=WIDTH, height=HEIGHT)
-    styles = ((DARK_GOLD, "-"), (INK, (0, (4, 2))))
-    ends = []
-    for i, player in enumerate(players):
-        colour, dashes = styles[i % len(styles)]
-        x = [0, *(record.episode for record in player.records)]
-        y = [0.0, *(record.regret for record in player.records)]
-        axes.plot(x, y, color=colour, linestyle=dashes, linewidth=2.0)
-        ends.append((y[-1], player.name.removeprefix("Policy "), colour))
-    axes.set_xlim(0, players[0].records[-1].episode)
-    axes.set_ylim(0.0, max(1.08 * max(player.cost for player in players), 1e-3))
-    _finish(axes, "flights", "regret (stars)")
-    label_ends(axes, ends)
+    lines = [
+        Line(
+            player.name.removeprefix("Policy "),
+            np.array([0, *(record.episode for record in player.records)], dtype=np.float64),
+            np.array([[0.0, *(record.regret for record in player.records)]]),
+        )
+        for player in players
+    ]
+    draw_lines(axes, lines, "flights", "regret (stars)", "Learning to advise both players")
+    _enlarge(axes)
     return figure
 
 
@@ -51,12 +51,13 @@ def draw_frontier(player: Player, penalty: float) -> "Figure":
         )
     axes.set_xlim(-0.6, 1.04 * max(player.always.pieces, player.frontier[-1].pieces, 1.0))
     axes.set_ylim(0.0, 1.15 * max(player.frontier[-1].value, player.always.value, 1.0))
-    _finish(axes, "pieces of advice per flight", "stars per flight")
+    name_axes(axes, "pieces of advice per flight", "stars per flight", player.name)
+    _enlarge(axes)
     return figure
 
 
-def _finish(axes: "Axes", x: str, y: str) -> None:
-    name_axes(axes, x, y)
+def _enlarge(axes: "Axes") -> None:
+    """Make the numbers and names of the axes large enough for a phone."""
     axes.tick_params(labelsize=9.5)
     for label in (axes.xaxis.label, axes.yaxis.label):
         label.set_fontsize(10)

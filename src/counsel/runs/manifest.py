@@ -19,6 +19,8 @@ from counsel.runs.spec import Spec
 
 MANIFEST = "manifest.json"
 
+ADDED = {"random_rewards"}  # settings that manifests of older runs lack
+
 PACKAGES = ("counsel", "numpy", "scipy", "numba", "pyarrow", "highspy")
 """Packages whose versions may affect results."""
 
@@ -36,7 +38,9 @@ def read_manifest(folder: Path) -> dict[str, Any]:
     try:
         manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
         names = {field.name for field in fields(Spec)}
-        if set(manifest["settings"]) == names and isinstance(manifest["problem"], str):
+        if names - ADDED <= set(manifest["settings"]) <= names and isinstance(
+            manifest["problem"], str
+        ):
             return dict(manifest)
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
         pass
@@ -44,12 +48,15 @@ def read_manifest(folder: Path) -> dict[str, Any]:
 
 
 def problem_fingerprint(problem: AdviceProblem) -> str:
-    """Return a hash of all numbers of a problem."""
+    """Return a hash of all numbers of a problem, and of the name of its law of rewards."""
     mdp, human, kernel = problem.mdp, problem.human, problem.mdp.kernel
     arrays: list[NDArray[Any]] = [kernel.row, kernel.indptr, kernel.next_state, kernel.probability]
     arrays += [layers(mdp.reward), layers(mdp.allowed), mdp.start]
     arrays += [human.policy, human.adherence, human.groups]
     digest = hashlib.sha256(f"{problem.horizon}".encode())
+    if problem.reward_range is not None:
+        law = getattr(problem.reward_law, "__qualname__", "")
+        digest.update(f"{problem.reward_range}{law}".encode())
     for array in arrays:
         digest.update(f"{array.shape}{array.dtype}".encode())
         digest.update(np.ascontiguousarray(array).tobytes())

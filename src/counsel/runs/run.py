@@ -99,6 +99,8 @@ def run(  # noqa: PLR0913 (six, two of which show progress)
     ``resume`` continues the run in the folder; its settings must be the same, but for more
     episodes. ``show`` is called with every record, ``say`` with messages about the run.
     """
+    if spec.random_rewards:
+        problem = problem.with_random_rewards()
     learner, rng = spec.build(problem)
     records: list[Record] = []
     if resume:

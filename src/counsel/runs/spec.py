@@ -35,6 +35,8 @@ class Spec:
     * ``share`` says which pairs share an adherence: "pair" (none), "advice" (all states of an
       advice), or "all";
     * ``scale`` is a factor on the bonus;
+    * ``random_rewards`` replaces certain rewards by the least or the largest of their range, with
+      the same means;
     * ``burn_in`` is a number of episodes of random advice before the run, without regret; states
       that they do not reach count as unreachable;
     * ``known_support`` tells the learner which states can follow which.
@@ -53,6 +55,7 @@ class Spec:
     epsilon: float | None = None
     scale: float | None = None
     unknown_rewards: bool = False
+    random_rewards: bool = False
     may_repel: bool = False
     burn_in: int | None = None
     known_support: bool = False

@@ -2,9 +2,10 @@
 
 The episodes of a block advance together step by step, so that their memory accesses overlap. Each
 episode has its own row of numbers u, uniform in [0, 1): the first draws the policy, the second the
-start; at each step one number draws advice and action and, in a world with chance, another draws
-the next state. A number that decides twice is stretched: if u fell into [x, y), the number
-(u − x) / (y − x) is uniform in [0, 1) again. Kernels trust their input.
+start; at each step one number draws advice and action, in a world with chance another draws the
+next state, and where rewards are random the last number of the step draws the reward. A number that
+decides twice is stretched: if u fell into [x, y), the number (u − x) / (y − x) is uniform in [0, 1)
+again. Kernels trust their input.
 """
 
 from typing import NamedTuple
@@ -29,7 +30,8 @@ class Scene(NamedTuple):
     the only next state, or −1 − i if row i draws it. A row is an alias table: its entries
     ``indptr[i]`` up to ``indptr[i + 1]`` are equally likely, and entry j means ``next_state[j]``
     with probability ``keep[j]``, else ``other[j]``. The last row draws the start. ``cost_lsa`` has
-    one row if it is the same in every state.
+    one row if it is the same in every state. ``ends`` is empty, or the least and the largest reward
+    if rewards are one or the other with means ``reward_lsa`` (``model.rewards.bernoulli``).
     """
 
     person_lsc: Floats
@@ -41,6 +43,7 @@ class Scene(NamedTuple):
     next_state: Ints
     keep: Floats
     other: Ints
+    ends: Floats
 
 
 class AdviceTable(NamedTuple):
@@ -120,6 +123,12 @@ def draw_action(person_lsc: Floats, layer: int, s: int, advice: int, u: float) -
     return last
 
 
+@inlined
+def draw_reward(ends: Floats, mean: float, u: float) -> float:
+    """Draw the least or the largest reward, with this mean."""
+    return float(ends[1] if u * (ends[1] - ends[0]) < mean - ends[0] else ends[0])
+
+
 @kernel
 def count(
     scene: Scene, table: AdviceTable, u_nw: Floats, results: tuple[Ints, Floats, Ints]
@@ -127,7 +136,7 @@ def count(
     """Draw whole episodes; fill counts of decisions, rewards and pieces; return live decisions."""
     decisions_hsba, reward_n, pieces_n = results
     H, _, _, A = decisions_hsba.shape
-    draws, live = (u_nw.shape[1] - 2) // H, 0
+    draws, live, is_random = (u_nw.shape[1] - 2) // H, 0, scene.ends.size > 0
     plane_i, state_i = np.empty(BLOCK, np.int64), np.empty(BLOCK, np.int64)
     for first in range(0, u_nw.shape[0], BLOCK):
         width = min(BLOCK, u_nw.shape[0] - first)
@@ -154,7 +163,10 @@ def count(
                     if table.spends_p[p]:
                         plane_i[i] = p - int(cost_of(scene.cost_lsa[l_cost], s, b))
                 decisions_hsba[h, s, b, a] += 1
-                reward_n[first + i] += scene.reward_lsa[l_reward, s, a]
+                reward = scene.reward_lsa[l_reward, s, a]
+                if is_random and not scene.over_ls[l_over, s]:
+                    reward = draw_reward(scene.ends, reward, u_nw[first + i, 1 + draws * (h + 1)])
+                reward_n[first + i] += reward
                 t = scene.leads_lsa[l_leads, s, a]
                 if t < 0:
                     t = draw_row(scene, -1 - t, u_nw[first + i, 3 + draws * h])
@@ -171,7 +183,7 @@ def record(
     decisions: tuple[Ints, Ints, Ints, Floats, Ints],
     terminated_n: Bools,
 ) -> None:
-    """Draw whole episodes and write their live decisions, one episode after another.
+    """Draw whole episodes and write their live decisions with mean rewards, one after another.
 
     ``decisions`` are the states, advice, actions, rewards and next states. Rows of episode n are
     ``first_n[n]`` up to ``first_n[n + 1]``; ``first_n[0]`` is set by the caller.

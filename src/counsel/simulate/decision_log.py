@@ -16,6 +16,7 @@ from counsel._arrays import Ints, brief
 from counsel._tables import Column, Table, write_tables
 from counsel.errors import CounselError
 from counsel.model.problem import AdviceProblem
+from counsel.model.rewards import check_observed
 from counsel.simulate.episodes import Episodes
 
 DECISION_COLUMNS: dict[str, type | str] = {
@@ -120,12 +121,15 @@ def _check_origin(batch: object, problem: AdviceProblem) -> None:
     """Raise unless the episodes may come from this problem."""
     if not isinstance(batch, Episodes):
         raise CounselError(f"episodes contains {brief(batch)}; give results of Simulator.play")
-    reward_hsa = problem.mdp.reward
     fits = batch.defer == problem.n_actions and batch.step.max(initial=0) < problem.horizon
     for states in (batch.state, batch.next_state):
         fits = fits and states.max(initial=0) < problem.n_states
-    if not fits or (reward_hsa[batch.step, batch.state, batch.action] != batch.reward).any():
+    cells = batch.step, batch.state, batch.action
+    if fits and problem.reward_law is None:
+        fits = bool((problem.mdp.reward[cells] == batch.reward).all())
+    if not fits:
         raise CounselError("the episodes are not from this problem; give the problem they are from")
+    check_observed(*cells, batch.reward, problem.shape.reward_range)
 
 
 def _named(codes: Ints, labels: tuple[str, ...] | None, *, empty: int | None = None) -> Column:

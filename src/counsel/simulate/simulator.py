@@ -13,11 +13,12 @@ from typing import Any
 
 import numpy as np
 
-from counsel._arrays import Floats, check_rng, layers, one_type, sealed, whole
+from counsel._arrays import Floats, Ints, check_rng, layers, one_type, sealed, whole
 from counsel.errors import CounselError
 from counsel.model.mixture import Mixture
 from counsel.model.policy import Policy
 from counsel.model.problem import AdviceProblem, cost_table
+from counsel.model.rewards import bernoulli
 from counsel.simulate._episode_kernels import (
     BLOCK,
     IDLE,
@@ -40,7 +41,8 @@ class Simulator:
     Parameters
     ----------
     problem
-        The world and the person.
+        The world and the person. If it has a ``reward_law``, rewards are drawn from that law, by
+        one more random number per step; else they are ``mdp.reward``.
 
     Attributes
     ----------
@@ -78,6 +80,7 @@ class Simulator:
             raise CounselError(f"expected an AdviceProblem, not {type(problem).__name__}")
         scene = _scene_of(problem)
         per_step = 2 if bool((scene.leads_lsa < 0).any()) else 1
+        per_step += problem.reward_law is not None
         object.__setattr__(self, "problem", problem)
         object.__setattr__(self, "scene", scene)
         object.__setattr__(self, "draws", 2 + per_step * problem.horizon)
@@ -132,12 +135,21 @@ class Simulator:
             rewards.append(np.empty(len(u_nw)))
             pieces.append(np.empty(len(u_nw), dtype=np.int32))
             live += count(self.scene, table, u_nw, (decisions, rewards[-1], pieces[-1]))
+            if not self.is_compiled:
+                lengths, *columns = self._record(table, u_nw)
+                episode = np.repeat(np.arange(len(u_nw)), lengths)
+                rewards[-1][:] = np.bincount(episode, columns[DECISION.index("reward")], len(u_nw))
         return Counts(
             decisions=sealed(decisions),
             rewards=sealed(np.concatenate(rewards)),
             pieces=sealed(np.concatenate(pieces)),
             live=live,
         )
+
+    @property
+    def is_compiled(self) -> bool:
+        """Whether compiled loops draw the rewards: these are certain, or least or largest."""
+        return self.problem.reward_law is None or self.problem.reward_law is bernoulli
 
     def batches(self, episodes: int, rng: np.random.Generator) -> Iterator[Floats]:
         """Yield batches of random numbers [episode, draw] in [0, 1); each overwrites the last.
@@ -164,7 +176,25 @@ class Simulator:
         types = (np.int32, np.int16, np.int16, np.float64, np.int32)
         decisions: Any = tuple(np.empty(most, dtype=dtype) for dtype in types)
         record(self.scene, table, u_nw, first, decisions, terminated)
-        return np.diff(first), *(column[: first[-1]].copy() for column in decisions), terminated
+        columns = [column[: first[-1]].copy() for column in decisions]
+        lengths = np.diff(first)
+        if self.problem.reward_law is not None:
+            step = np.arange(first[-1]) - np.repeat(first[:-1], lengths)
+            state, _, action, _, _ = columns
+            u = u_nw[np.repeat(np.arange(n), lengths), self.reward_draw(step)]
+            rewards = self.problem.draw_rewards(step, state, action.astype(np.int64), u)
+            columns[DECISION.index("reward")] = rewards
+        return lengths, *columns, terminated
+
+    def reward_draw(self, step: int | Ints) -> Any:  # noqa: ANN401 (of the type of step)
+        """Return which number of an episode draws the reward of a step: the last of the step.
+
+        Parameters
+        ----------
+        step
+            The step, from 0.
+        """
+        return 1 + (self.draws - 2) // self.problem.horizon * (step + 1)
 
 
 def _scene_of(problem: AdviceProblem) -> Scene:
@@ -192,6 +222,7 @@ def _scene_of(problem: AdviceProblem) -> Scene:
         next_state=next_state,
         keep=keep,
         other=other,
+        ends=np.array(problem.reward_range if problem.reward_law is bernoulli else ()),
     )
     return one_type(scene)
 

@@ -4,6 +4,7 @@ import copy
 import pickle
 import tempfile
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -193,7 +194,7 @@ def _check_loop(make: Make, problem: AdviceProblem, simulator: Simulator) -> Non
 def _check_costs(make: Make, problem: AdviceProblem) -> None:
     """Check the same person where every second piece of advice costs 2."""
     cost = (1 + np.arange(problem.n_actions) % 2).astype(np.float64)
-    priced = AdviceProblem(problem.mdp, problem.human, cost=cost)
+    priced = replace(problem, cost=cost)
     simulator = Simulator(priced)
     try:
         _check_live_and_bulk(make, priced, simulator)

@@ -26,7 +26,7 @@ class AdviceEnv(gymnasium.Env[np.int64, np.int64]):
     acts according to the adherence law (equation 1) and the world moves on. The reward is the
     person's reward less ``penalty`` times the cost of the advice. ``terminated`` means that the
     state is absorbing and pays nothing (``MDP.over``); ``truncated`` means that the horizon was
-    reached first.
+    reached first. Where the problem has a ``reward_law``, rewards are drawn from it.
 
     Parameters
     ----------
@@ -151,9 +151,12 @@ class AdviceEnv(gymnasium.Env[np.int64, np.int64]):
         if advice < problem.defer:
             law = advised_law(law, advice, float(self._adherence_hsa[h, s, advice]))
         did = draw_index(law, self.np_random)
-        reward = float(self._reward_hsa[h, s, did])
         states, chances = problem.mdp.kernel.successors(h, s, did)
         self._state = int(states[draw_index(chances, self.np_random)])
+        reward = float(self._reward_hsa[h, s, did])
+        if problem.reward_law is not None and not self._over_hs[h, s]:
+            cell = np.array([h]), np.array([s]), np.array([did])
+            reward = float(problem.draw_rewards(*cell, self.np_random.random(1))[0])
         self._step = h + 1
         self._earned += reward
         decision = Decision(s, advice, did, self._state)

@@ -17,6 +17,7 @@ from counsel.errors import CounselError
 from counsel.model.human import Human
 from counsel.model.mdp import MDP
 from counsel.model.problem import AdviceProblem
+from counsel.model.toy_text import ToyText
 
 
 def from_gymnasium(
@@ -48,6 +49,7 @@ def from_gymnasium(
     -------
     AdviceProblem
         Its world has one more state than the environment: the last, in which an episode is over.
+        Its rewards are expected ones; its ``reward_range`` is that of the rewards in the table.
 
     Raises
     ------
@@ -98,7 +100,7 @@ def from_gymnasium(
     table = numbers("cost", cost)
     if table.ndim >= 2 and table.shape[-2] == mdp.n_states - 1:
         table = _with_last_state(table)
-    return AdviceProblem(mdp, person, table)
+    return AdviceProblem(mdp, person, table, reward_range=_rewards_of(plain.P))
 
 
 def _make(name: str, options: dict[str, Any]) -> gymnasium.Env[Any, Any]:
@@ -124,6 +126,13 @@ def _newest_id(name: str) -> str:
                 return newest
             raise CounselError(f"Gymnasium has no environment {name!r}; {newest!r} is installed")
     raise CounselError(f"Gymnasium has no environment {name!r}")
+
+
+def _rewards_of(transitions: ToyText) -> tuple[float, float]:
+    """Return the least and the largest reward of a table P, and of the end, which pays 0."""
+    lists = (moves for actions in transitions.values() for moves in actions.values())
+    rewards = [0.0, *(float(reward) for moves in lists for _, _, reward, _ in moves)]
+    return min(rewards), max(rewards)
 
 
 def _stem(name: str) -> str:

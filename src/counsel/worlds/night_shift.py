@@ -19,8 +19,11 @@ ACTIONS = ("wait", "check", "treat")
 HOURS = 12
 
 
-def night_shift() -> AdviceProblem:
-    """Return a tired nurse, a patient who may slip, and an alarm that is not always taken."""
+def night_shift(*, random_rewards: bool = False) -> AdviceProblem:
+    """Return a tired nurse, a patient who may slip, and an alarm that is not always taken.
+
+    With ``random_rewards`` every hour pays −0.2 or 1, with the same means.
+    """
     transition = np.array(
         [
             # from stable
@@ -51,4 +54,5 @@ def night_shift() -> AdviceProblem:
         action_labels=ACTIONS,
     )
     adherence = np.maximum([1.0, 0.8, 0.65], (1.0 - tired) * alert + tired * drowsy)
-    return AdviceProblem(mdp, Human((1.0 - tired) * alert + tired * drowsy, adherence))
+    problem = AdviceProblem(mdp, Human((1.0 - tired) * alert + tired * drowsy, adherence))
+    return problem.with_random_rewards() if random_rewards else problem

@@ -36,5 +36,5 @@ def test_learnt_policies_lie_near_the_frontier_and_the_naive_plan_below():
     assert verdicts(frontier.claims(rows_of(1.8, 0.01))) == [HOLDS] * 4
     assert verdicts(frontier.claims(rows_of(1.99, 0.06))) == [FAILS] * 4
     rows = rows_of(1.8, 0.01)
-    rows |= over_seeds("frontier/maps-safe", lambda seed: front(2.0 if seed == 3 else 1.8))
+    rows |= over_seeds("frontier/maps-safe", lambda seed: front(2.0 if seed % 2 else 1.8))
     assert verdicts(frontier.claims(rows)) == [HOLDS, HOLDS, HOLDS, UNKNOWN]

@@ -22,6 +22,7 @@ from counsel.planning.evaluate import evaluate
 from counsel.planning.solve import solve
 
 GRID = tuple(i / 10 for i in range(1, 11))
+MAPS = 150  # nothing is learnt, so maps are cheap
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,5 +142,5 @@ def over_less_under(lost: np.ndarray) -> float:
 
 
 MISJUDGED = Experiment(
-    "misjudged", "The cost of planning with a wrong adherence", runs, pictures, claims
+    "misjudged", "The cost of planning with a wrong adherence", runs, pictures, claims, MAPS
 )

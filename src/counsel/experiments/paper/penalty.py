@@ -15,11 +15,22 @@ from counsel.drawing.maps import draw_map
 from counsel.experiments.claim import Claim, digits
 from counsel.experiments.experiment import Experiment, Picture, Run, Size
 from counsel.experiments.map_families import PHASES
-from counsel.experiments.paper.regret import PENALTIES, PEOPLE, SHOWN, explorer_runs, per_person
+from counsel.experiments.paper.regret import (
+    MAPS,
+    PENALTIES,
+    PEOPLE,
+    SHOWN,
+    explorer_runs,
+    per_person,
+)
 from counsel.experiments.rows import Rows, RowsByRun, seeds_of, series
 from counsel.experiments.run_types import flight_of
 
 ENOUGH = 0.05  # a smaller value gap counts as none
+PHASE_STARTS = {
+    f"phase {n}: {name}": PHASES[n][0] for n, name in ((1, "stars"), (2, "walls"), (3, "both"))
+}
+
 QUIET_PHASE = {"greedy": 1, "safe": 2}  # the phase in which each person does well without advice
 
 
@@ -88,7 +99,8 @@ def trajectory_pictures(rows: RowsByRun) -> tuple[Picture, ...]:
     for person, claim in zip(PEOPLE, trajectory_claims(rows), strict=True):
         run = seeds_of(rows, f"regret-{person}/rfe-ad")[0]
         title = f"{PEOPLE[person]}, advised by RFE-β at β = {SHOWN}"
-        figure = draw_map("three-phases", episodes=flight_of(run, "flight_"), title=title)
+        flight = flight_of(run, "flight_")
+        figure = draw_map("three-phases", episodes=flight, title=title, phases=PHASE_STARTS)
         caption = f"The most common flight of {PEOPLE[person]} on the shipped map (first seed)."
         pictures.append(Picture.of(f"trajectories-{person}", figure, caption, [claim]))
     return tuple(pictures)
@@ -115,7 +127,7 @@ def trajectory_claims(rows: RowsByRun, person: str) -> Claim:
 
 
 VALUE_GAP = Experiment(
-    "value-gap-penalty", "Value gaps of RFE-β for several penalties", runs, pictures, claims
+    "value-gap-penalty", "Value gaps of RFE-β for several penalties", runs, pictures, claims, MAPS
 )
 TRAJECTORIES = Experiment(
     "trajectories",
@@ -123,4 +135,5 @@ TRAJECTORIES = Experiment(
     runs,
     trajectory_pictures,
     trajectory_claims,
+    MAPS,
 )

@@ -11,6 +11,7 @@ import numpy as np
 from counsel.drawing.maps import draw_map
 from counsel.drawing.roads import draw_road
 from counsel.experiments.experiment import Experiment, Picture, Run, Size
+from counsel.experiments.paper.penalty import PHASE_STARTS
 from counsel.experiments.rows import Rows, RowsByRun, seeds_of
 from counsel.experiments.run_types import flight_of, most_common_flight
 from counsel.planning.evaluate import evaluate
@@ -48,19 +49,27 @@ def pictures(rows: RowsByRun) -> tuple[Picture, ...]:
     return (
         Picture(
             "worlds-three-phases",
-            draw_map("three-phases", title="Flappy Bird: stars, then walls, then both"),
+            draw_map(
+                "three-phases",
+                title="Flappy Bird: stars, then walls, then both",
+                phases=PHASE_STARTS,
+            ),
             "The map of three phases. The paper does not publish its maps; these are ours.",
         ),
         Picture(
             "worlds-budget",
-            draw_map("budget", episodes=flight_of(run), title="The budget map and its best flight"),
+            draw_map(
+                "budget",
+                episodes=flight_of(run),
+                title="Policy Greedy, its best flight on the budget map",
+            ),
             "The budget map with the most common flight of Policy Greedy under the best advice "
             f"without a limit: {run['advice_count'][0]:.3g} expected pieces of advice. The map was "
             "drawn so that the best flight is advised twice.",
         ),
         Picture(
             "worlds-car",
-            draw_road(road, None, "Car Driving", sight=True),
+            draw_road(road, None, "Car Driving, the myopic driver", sight=True),
             "The road: the machine sees three rows, the driver only the next row.",
         ),
     )
