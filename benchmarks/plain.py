@@ -157,7 +157,7 @@ class PlainUCBAD:
 class PlainRFE:
     """RFE: explore where most is uncertain, with dense counts of what followed.
 
-    Like Counsel's it is not told where an episode is over, and plays on there.
+    It looks ahead as Counsel's does, and does not plan a policy.
     """
 
     UNSEEN = 1e12
@@ -168,6 +168,7 @@ class PlainRFE:
         self.counts = np.zeros((H, S, B, S))
         self.visits = np.zeros((H, S, B), np.int64).tolist()
         self.ahead = np.zeros((H, S, B)).tolist()
+        self.ended = np.zeros((H + 1, S), bool)
         self.base = 6.0 * (math.log(4.0 * S * B * H) + 1.0 - math.log(0.1))
         self.scale = 16.0 * H * H * scale
 
@@ -181,6 +182,7 @@ class PlainRFE:
             ahead[h] = (1.0 + 1.0 / H) * (self.counts[h] @ most) / N
             own = self.scale * (self.base + S * (np.log(8.0 * (N + 1.0)) + 1.0)) / N
             most = np.where((n > 0).all(axis=1), (own + ahead[h]).max(axis=1), self.UNSEEN)
+            most[self.ended[h]] = 0.0
         self.ahead = ahead.tolist()
 
     def play(self) -> None:
@@ -201,6 +203,9 @@ class PlainRFE:
             visits[b] += 1
             self.counts[h, s, b, t] += 1
             s = t
+            if game.over_s[s]:
+                self.ended[h + 1 :, s] = True
+                break
 
 
 class PlainUCBVI:

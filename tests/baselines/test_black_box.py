@@ -31,7 +31,7 @@ def rng(seed=0):
 
 
 def built(kind, problem, **options):
-    planned = {"episodes": 1000} if kind in (EULER, UCBVI, QLearning) else {}
+    planned = {"episodes": 1001} if kind in (EULER, UCBVI, QLearning) else {}
     if kind is UCCFH:
         planned["budget"] = 0.5
     reward = machine_rewards(problem)

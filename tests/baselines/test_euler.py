@@ -270,7 +270,7 @@ def test_a_crash_looks_best_for_ever_where_its_end_is_not_noted():
 
 def test_burning_in_keeps_counts_and_declares_the_rest_unreachable():
     problem = make("flappy-bird-budget/greedy")
-    learner = learners(problem, episodes=1000)["euler"]
+    learner = learners(problem, episodes=3000)["euler"]
     learner.burn_in(counsel.Simulator(problem), episodes=3000, rng=rng(6))
     assert learner.episode == 3000
     seen = learner.state()["_visits"].sum(axis=2) > 0

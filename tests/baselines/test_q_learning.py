@@ -149,7 +149,7 @@ def test_it_never_promises_less_than_there_is(bonus, seed):
 
 def test_a_crash_is_worth_nothing_to_it_from_the_first_time_on():
     problem = make("flappy-bird-budget/greedy")
-    learner = built(problem, Hoeffding(), scale=0.001)
+    learner = built(problem, Hoeffding(), episodes=20_000, scale=0.001)
     *_, last = counsel.learn(
         learner, counsel.Simulator(problem), episodes=20_000, every=10, rng=rng(5)
     )

@@ -84,14 +84,21 @@ def test_they_pass_what_every_learner_must(world):
             ),
             always_best_action(problem),
             as_if_all_listened(problem),
-            counsel.solve(problem, budget=0.7).policy,
         )
 
-    for i in range(4):
+    for i in range(3):
         check_learner(
             lambda p, i=i: Fixed(policies(p)[i], penalty=0.1, rng=np.random.default_rng(0)),
             make(world),
         )
+
+
+def test_the_best_policy_is_no_learner():
+    def optimum(problem):
+        return Fixed(counsel.solve(problem, budget=0.7).policy, rng=np.random.default_rng(0))
+
+    with pytest.raises(counsel.CounselError, match="true adherence and on the true world"):
+        check_learner(optimum, make("night-shift"))
 
 
 def test_a_fixed_adviser_says_what_its_policy_says():

@@ -267,3 +267,50 @@ def test_what_is_printed_of_lemma_2_has_counterexamples():
     zeta1, zeta2, bar = 0.9, 0.9, 0.5
     p = zeta1 * bar + zeta2
     assert zeta1 * bar * (1 - bar) > p * (1 - p)
+
+
+# Theorem 1 with KL(delta=…): the inequalities of docs/explanation/adherence-learning.md.
+
+KL_COUNTS = [*range(1, 60), 100, 300, 1000, 2000]
+
+
+@each("groups", [1, 12, 10_000])
+@each("delta", [0.001, 0.1, 0.9])
+def test_the_kl_interval_is_as_narrow_as_theorem_1_needs(delta, groups):
+    for n in KL_COUNTS:
+        low, high = ends(KL(delta=delta), n, groups=groups)
+        share, c = np.arange(n + 1) / n, math.log(groups * (n + 1) / delta) / n
+        # Around either of two points with kl(p, q) ≤ c: |p − q| ≤ √(2 c y (1 − y)) + 2 c.
+        for end in (low, high):
+            for y in (share, end):
+                most = np.sqrt(2.0 * c * y * (1.0 - y)) + 2.0 * c
+                assert (np.abs(end - share) <= most + 1e-12).all()
+        # Across the interval, from its upper end: |θ̄ − θ| ≤ √(8 c θ̄ (1 − θ̄)) + 6 c.
+        assert (high - low <= np.sqrt(8.0 * c * high * (1.0 - high)) + 6.0 * c + 1e-12).all()
+
+
+def test_the_width_of_the_kl_interval_is_of_the_order_that_theorem_1_needs():
+    # The inequality above is not empty: at 2,000 pieces the width is a tenth, and most of it is due
+    # to the first term, which has the right constant to a factor of 1.5 (two ends of √(2 c v)).
+    n, c = 2000, math.log(2001 / 0.1) / 2000
+    low, high = ends(KL(delta=0.1), n)
+    width, first = (high - low)[n // 2], math.sqrt(8.0 * c * 0.25)
+    assert 0.09 < width < 0.21
+    assert 1 / 1.5 < width / first < 1.5
+
+
+@settings(max_examples=500, derandomize=True, deadline=None)
+@given(advised_states())
+def test_lemma_2_holds_with_the_kl_bound(drawn):
+    own_a, P_at, a, k, n, where, delta = drawn
+    L = math.log(len(own_a) * (n + 1) / delta)
+    sizes = {"groups": len(own_a), "horizon": 1, "episode": 1}
+    low, high = interval(KL(delta=delta), np.array([k]), np.array([n]), **sizes)
+    theta = float(low[0] + where * (high[0] - low[0]))
+    p_t, zeta1_t, _ = transitions(own_a, P_at, a, theta)
+    pbar_t, _, _ = transitions(own_a, P_at, a, float(high[0]))
+    variance_t = np.maximum(pbar_t * (1.0 - pbar_t), 0.0)
+    # The law of total variance, then Lemma 2 with 6 for 26 n / 3 (n − 1); 1e-12 is rounding.
+    assert (zeta1_t**2 * high[0] * (1.0 - high[0]) <= variance_t + 1e-12).all()
+    most_t = np.sqrt(8.0 * variance_t * L / n) + 6.0 * L / n
+    assert (np.abs(p_t - pbar_t) <= most_t + 1e-12).all()

@@ -91,6 +91,12 @@ def test_transitions_are_counted_one_episode_at_a_time_as_all_at_once(seed):
         np.testing.assert_array_equal(tables(learner)[1], expected)
         assert (np.diff(learner._key) > 0).all()
         np.testing.assert_array_equal(learner._rows.times, learner._times)
+        seen = learner._visits > 0
+        np.testing.assert_array_equal(learner._rows.row, np.flatnonzero(seen))
+        np.testing.assert_array_equal(learner._rows.cell, np.flatnonzero(seen.any(axis=2)))
+        np.testing.assert_array_equal(
+            np.add.reduceat(learner._times, learner._rows.indptr[:-1]), learner._visits[seen]
+        )
 
 
 @each_seed(range(12))
@@ -169,7 +175,7 @@ def test_it_sees_every_pair_that_can_be_seen():
     learner = explored(problem, episodes=4000)
     lives = counsel.Policy.from_probabilities(np.full((8, 57, 4), 0.25))
     reached = counsel.evaluate(problem, lives).occupancy > 1e-3
-    assert (learner._visits[reached] > 0).all()
+    assert (learner._visits[reached & ~problem.mdp.over] > 0).all()
 
 
 def test_the_stopping_rule_fires_at_horizon_one_and_the_policy_is_good_enough():
@@ -292,3 +298,73 @@ def test_moves_with_a_gap_are_refused_and_not_learnt_as_other_steps(kind):
         learner.finish()
     np.testing.assert_array_equal(learner.state()["_visits"], before)
     learner.finish()
+
+
+def ending_toy(start=(1.0, 0.0, 0.0)):
+    """Three steps; the second action may end the episode, which then pays nothing more."""
+    P = [
+        [[0.3, 0.7, 0.0], [0.0, 0.4, 0.6]],
+        [[0.8, 0.2, 0.0], [0.1, 0.0, 0.9]],
+        [[0.0, 0.0, 1.0], [0.0, 0.0, 1.0]],
+    ]
+    mdp = counsel.MDP(P, [[0.2, 1.0], [0.5, 0.0], [0.0, 0.0]], horizon=3, start=start)
+    return counsel.AdviceProblem(mdp, counsel.Human([[0.6, 0.4]] * 3, adherence=0.8))
+
+
+def last_episode(problem, before, after):
+    """Return the episode by which one state of a learner differs from the state before."""
+    S, A = problem.n_states, problem.n_actions
+    taken = after["_actions"] - before["_actions"]
+    keys = np.repeat(after["_key"], after["_times"]).tolist()
+    for key in np.repeat(before["_key"], before["_times"]).tolist():
+        keys.remove(key)
+    paid = after["_reward_sum"] - before["_reward_sum"]
+    moves = [
+        (state, advice, action, paid[step, state, advice], keys[i] % S)
+        for i, (step, state, advice, action) in enumerate(np.argwhere(taken).tolist())
+        if not problem.mdp.over[step, state]
+    ]
+    columns = [np.array(column) for column in zip(*moves, strict=True)]
+    types = (np.int32, np.int16, np.int16, np.float64, np.int32)
+    state, advice, action, reward, then = (c.astype(t) for c, t in zip(columns, types, strict=True))
+    over = np.append(problem.mdp.over, problem.mdp.over[-1:], axis=0)[len(moves), then[-1]]
+    return counsel.simulate.Episodes(
+        first=np.array([0, len(moves)]),
+        state=state,
+        advice=advice,
+        action=action,
+        reward=reward,
+        next_state=then,
+        terminated=np.array([over]),
+        defer=A,
+    )
+
+
+@pytest.mark.parametrize("world", ["toy", "flappy-bird/safe"])
+def test_exploring_notes_the_ends_of_episodes_as_update_does(world):
+    # RFE.explore played on in states where the episode was over: it counted what "followed" there,
+    # and took these states to be uncertain for ever.
+    problem = ending_toy() if world == "toy" else make(world)
+    explorer, updated = (RFE(problem.shape, rng=np.random.default_rng(0), scale=1e-6) for _ in "12")
+    simulator, rng = counsel.Simulator(problem), np.random.default_rng(1)
+    for _ in range(200):
+        before = explorer.state()
+        explorer.explore(simulator, episodes=1, rng=rng)
+        updated.update(last_episode(problem, before, explorer.state()))
+    assert explorer.uncertainty == updated.uncertainty
+    assert explorer._ends.ended.any()
+    mine, other = explorer.state(), updated.state()
+    for name in ("_visits", "_actions", "_key", "_times", "_ahead", "_starts", "_ended"):
+        np.testing.assert_array_equal(mine[name], other[name], err_msg=name)
+    np.testing.assert_array_equal(explorer.policy.advice, updated.policy.advice)
+
+
+def test_episodes_that_begin_where_they_are_over_say_nothing_of_advice():
+    problem = ending_toy(start=(0.5, 0.2, 0.3))
+    learner = RFE(problem.shape, rng=np.random.default_rng(0))
+    learner.explore(counsel.Simulator(problem), episodes=1000, rng=np.random.default_rng(1))
+    assert learner._visits[:, 2].sum() == 0
+    assert learner._ends.ended[:, 2].all()
+    np.testing.assert_allclose(learner._ends.starts / 1000, [0.5, 0.2, 0.3], atol=0.05)
+    # 1,000 draws: three standard deviations are 0.047.
+    assert learner.model().mdp.start[2] == learner._ends.starts[2] / 1000

@@ -1,5 +1,7 @@
 """An expected budget: exact, within the budget, random in one cell at most, and its price."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -192,6 +194,49 @@ def test_the_price_at_a_vertex_is_the_slope_to_its_right(seed):
         plan = counsel.solve(problem, budget=vertex.advice_count)
         assert plan.price == pytest.approx(slope, abs=1e-9)
         assert random_cells(plan.policy) == 0
+
+
+def advised_by_chance(share, steps):
+    """Return a problem whose vertices spend 0, share × steps and steps pieces.
+
+    Each state is drawn anew at each step. Advice is worth 1/2 in one state, which has this share,
+    and 1/12 in the other.
+    """
+    law = [1.0 - share, share]
+    mdp = counsel.MDP(
+        np.broadcast_to(law, (2, 2, 2)), [[0, 1 / 12], [0, 0.5]], horizon=steps, start=law
+    )
+    return counsel.AdviceProblem(mdp, counsel.Human([[1.0, 0.0]] * 2, adherence=1.0))
+
+
+CHANCES = [(0.1, 30), (0.2, 15), (0.3, 10), (0.05, 60), (0.6, 5), (0.7, 10), (0.14, 50)]
+"""Vertices that lie above, below and exactly at a whole number of pieces, by rounding."""
+
+
+@each(("share", "steps"), CHANCES)
+def test_the_price_at_a_vertex_does_not_depend_on_its_rounding(share, steps):
+    # The vertex at 3.000000000000002 pieces had the price of the edge before it with D = 3: 0.5.
+    problem, budget = advised_by_chance(share, steps), round(share * steps)
+    front = counsel.frontier(problem)
+    for solve in (partial(counsel.solve, problem), lambda *, budget: front.at_budget(budget)):
+        for rounding in (-3e-13, -2e-16, 0.0, 2e-16, 3e-13):
+            plan = solve(budget=budget * (1.0 + rounding))
+            assert plan.price == pytest.approx(1 / 12, rel=1e-12)
+            assert random_cells(plan.policy) == 0
+            assert plan.advice_count == pytest.approx(budget, rel=1e-12)
+        for beyond, price in ((-3e-12, 0.5), (3e-12, 1 / 12)):  # three times the tolerance
+            plan = solve(budget=budget * (1.0 + beyond))
+            assert plan.price == pytest.approx(price, rel=1e-12)
+            assert plan.advice_count == pytest.approx(budget * (1.0 + beyond), rel=1e-14)
+        assert solve(budget=steps * (1.0 - 3e-12)).price == pytest.approx(1 / 12, rel=1e-12)
+        assert solve(budget=steps * (1.0 - 3e-13)).price == 0.0
+
+
+def test_rounding_makes_vertices_above_and_below_their_true_count():
+    # The test above would say little if every vertex were exact.
+    spent = [counsel.frontier(advised_by_chance(*c)).vertices[1].advice_count for c in CHANCES]
+    true = [round(share * steps) for share, steps in CHANCES]
+    assert {np.sign(a - b) for a, b in zip(spent, true, strict=True)} == {-1.0, 0.0, 1.0}
 
 
 @each_seed(range(20))

@@ -68,11 +68,12 @@ def seen(visits, problem):
 
 @pytest.mark.parametrize("person", ["safe", "greedy"])
 def test_plain_rfe_finds_as_much_as_counsels(person):
-    # An early version of the peer was told where episodes end and found a quarter more.
+    # Both end episodes where they are over. When only the peer did, it found a quarter more. One
+    # run varies by some 8 %, the mean of 12 by some 2 %: 8 % is three times that of a difference.
     problem = make(f"flappy-bird/{person}")
     simulator, known = counsel.Simulator(problem), {"scale": 0.1, "reward": problem.mdp.reward}
     found, theirs = 0, 0
-    for seed in range(3):
+    for seed in range(12):
         peer, rng = PlainRFE(problem, scale=0.1, seed=seed), np.random.default_rng(100 + seed)
         learner = counsel.RFE(problem.shape, rng=np.random.default_rng(seed), **known)
         for episode in range(500):

@@ -6,6 +6,7 @@ import pytest
 import counsel
 from counsel import UCBAD, CounselError, Structured, Thompson
 from counsel.learning import KL, Move, PaperBonus, Theory
+from counsel.learning._adherence_kernels import ucb_episodes
 from counsel.learning.files import resume, suspend
 from counsel.learning.rfe import RFE
 from counsel.testing import check_learner
@@ -119,6 +120,69 @@ class Chances:
 def test_a_learner_with_a_fault_does_not_pass(build, fault):
     with pytest.raises(counsel.CounselError, match=fault):
         check_learner(build, make("flappy-bird/greedy"))
+
+
+class Peeks(UCBAD):
+    """Plans on the true problem, from the start or once it has been asked ten times."""
+
+    def __init__(self, problem, *, after):
+        super().__init__(problem.without_adherence())
+        self.truth, self.after = counsel.solve(problem).policy, after
+
+    @property
+    def policy(self):
+        return self.truth if self.episode >= self.after else super().policy
+
+
+class Spies(RFE):
+    """Explores honestly, and plans on the problem that the simulator holds."""
+
+    def explore(self, simulator, *, episodes, rng):
+        super().explore(simulator, episodes=episodes, rng=rng)
+        self._policy = counsel.solve(simulator.problem).policy
+
+
+@pytest.mark.parametrize("after", [0, 10])
+@pytest.mark.parametrize("world", ["night-shift", "flappy-bird-budget/greedy"])
+def test_a_learner_that_plans_on_the_true_problem_does_not_pass(world, after):
+    # It passed: every other check compares it with itself.
+    with pytest.raises(CounselError, match="depends on the true adherence and on the true world"):
+        check_learner(lambda p: Peeks(p, after=after), make(world))
+
+
+def test_an_explorer_that_plans_on_the_simulators_problem_does_not_pass():
+    with pytest.raises(CounselError, match=r"explore reads the adherence from simulator\.problem"):
+        check_learner(lambda p: Spies(p.shape, rng=rng()), make("night-shift"))
+
+
+class Ignores(UCBAD):
+    """Overrides what it believes, and keeps the compiled loop, which knows nothing of that."""
+
+    def believe(self):
+        super().believe()
+        self.matches.plan.pull[:] = np.minimum(self.matches.plan.pull, 0.3)
+
+    def _loop(self):
+        return ucb_episodes
+
+
+class IgnoresLive(RFE):
+    """Overrides what to try, and keeps the compiled loop that does not ask."""
+
+    def advise(self, step, state):
+        return self.shape.n_actions
+
+
+def test_a_loop_that_ignores_an_overridden_method_is_named_as_the_fault():
+    # It was reported as a fault of suspending: only there the method was called, and it differed.
+    with pytest.raises(CounselError, match=r"^run does something else than policy and update"):
+        check_learner(lambda p: Ignores(p.without_adherence()), make("flappy-bird/greedy"))
+
+
+def test_an_explorer_that_ignores_an_overridden_method_is_named(monkeypatch):
+    monkeypatch.setattr("counsel.learning.rfe.is_overridden", lambda *_: False)
+    with pytest.raises(CounselError, match=r"^explore ignores advise, which IgnoresLive overrides"):
+        check_learner(lambda p: IgnoresLive(p.shape, rng=rng()), make("night-shift"))
 
 
 def test_a_suspended_run_goes_on_bit_for_bit_in_the_compiled_loop(tmp_path):

@@ -43,7 +43,13 @@ from counsel.learning.arguments import (
     read_shape,
 )
 from counsel.learning.charges import charge_table
-from counsel.learning.learner import Learner, Move, Resumable, documented_by
+from counsel.learning.learner import (
+    Learner,
+    Move,
+    Resumable,
+    check_episodes_left,
+    documented_by,
+)
 from counsel.learning.live_play import EpisodeBuffer
 from counsel.learning.saved_state import SavedState
 from counsel.learning.starts_and_ends import StartsAndEnds
@@ -61,7 +67,9 @@ shared_parameters = share_parameters(
         "reward": """
             The machine's rewards [s, b] or [h, s, b], silence last: ``problem.machine().reward``;
             None if they are not known, where the signature allows it.""",
-        "episodes": "The number of episodes to be played: the bonus depends on it.",
+        "episodes": """
+            The largest number of episodes to learn from, with a burn-in: the bonus depends on it,
+            and the learner refuses more.""",
         "penalty": """
             The penalty per unit of cost, in units of reward, or one for each step [h]. A piece of
             advice costs 1 unless the problem says otherwise.""",
@@ -82,6 +90,8 @@ class BlackBoxLearner(metaclass=ABCMeta):
     A plan breaks ties by chance, so it is drawn once, kept until something is learnt, and saved
     with the rest of the state.
     """
+
+    episodes: int | None = None  # the declared number of episodes, where the bonus depends on it
 
     def __init__(  # noqa: PLR0913 (what the machine may know)
         self,
@@ -148,6 +158,11 @@ class BlackBoxLearner(metaclass=ABCMeta):
             )
         self._known_zero[:H] = table
 
+    @property
+    def most_episodes(self) -> int | None:
+        """The number of episodes that the bonus was declared for; None if it holds for any."""
+        return self.episodes
+
     def draw(self) -> Policy:
         """Plan, with ties drawn; return the policy to play until something is learnt."""
         return Policy.trusted(self.best_advice(), n_actions=self.shape.n_actions)
@@ -174,6 +189,7 @@ class BlackBoxLearner(metaclass=ABCMeta):
 
     def update(self, batch: Episodes) -> None:
         batch.check_fits(*self._sizes)
+        check_episodes_left(self, len(batch))
         self._row_counts.check(batch)
         if self._reward is None:
             cells = batch.step, batch.state, batch.action
@@ -189,7 +205,7 @@ class BlackBoxLearner(metaclass=ABCMeta):
 
     def burn_in(self, simulator: Simulator, *, episodes: int, rng: Generator) -> None:
         """Play uniformly random advice, learn from it, and declare unvisited states unreachable."""
-        whole("episodes", episodes, least=1)
+        check_episodes_left(self, whole("episodes", episodes, least=1))
         H, S, A = self._sizes
         chance = np.broadcast_to(self._allowed, (H, S, A + 1)).astype(np.float64)
         uniform = Policy.from_probabilities(chance / chance.sum(axis=2, keepdims=True))

@@ -38,7 +38,13 @@ from counsel.baselines.advice_counts import AdviceCounts
 from counsel.baselines.black_box import BlackBoxLearner, shared_parameters
 from counsel.baselines.bonuses import Freedman, Hoeffding, read_bonus
 from counsel.learning.arguments import require_rewards
-from counsel.learning.learner import LIVE, Runner, documented_by, is_overridden
+from counsel.learning.learner import (
+    LIVE,
+    Runner,
+    check_episodes_left,
+    documented_by,
+    is_overridden,
+)
 from counsel.model.policy import Advice
 from counsel.model.problem import Shape
 from counsel.planning.prepared_problem import model_of
@@ -124,6 +130,7 @@ class UCBVI(BlackBoxLearner):
     def run(
         self, simulator: Simulator, *, best: float, episodes: int, every: int, rng: Generator
     ) -> tuple[Floats, Floats]:
+        check_episodes_left(self, episodes)
         problem = simulator.problem
         H, S, _ = self._sizes
         advice = np.array(self.drawn.advice)

@@ -51,6 +51,8 @@ class UpperEnd(Protocol):
 class Bound(Protocol):
     """A confidence bound of adherence: ``KL``, ``Theory``, ``PaperBonus``, or one of your own.
 
+    A bound that holds for a number of episodes only has an attribute ``episodes``, that number.
+
     Examples
     --------
     A bound that adds a fixed width, for a learner with known rewards:
@@ -85,7 +87,8 @@ class Theory(Bound):
     delta
         The probability that it ever fails: between 0 and 1.
     episodes
-        Over how many episodes it holds, at least 1. A run must not be longer.
+        The number of episodes over which it holds, at least 1. ``UCBAD`` refuses to learn from
+        more.
 
     Raises
     ------

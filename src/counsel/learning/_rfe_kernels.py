@@ -2,7 +2,8 @@
 
 A *row* is a step, a state and an advice (or silence): number (h·S + s)·B + b with B = A + 1. What
 was seen to follow rows is kept sorted: row ``row[i]`` has entries ``indptr[i]`` up to
-``indptr[i + 1]`` of ``next_state`` and ``times``; rows that were never seen are not there.
+``indptr[i + 1]`` of ``next_state`` and ``times``; rows that were never seen are not there. A *cell*
+is a step and a state: number h·S + s. Most cells are never seen, so loops visit those that were.
 """
 
 from typing import NamedTuple
@@ -19,8 +20,9 @@ UNSEEN = 1e12
 
 
 class SortedTransitions(NamedTuple):
-    """What was seen to follow each row."""
+    """What was seen to follow each row, and the cells that were seen, in order."""
 
+    cell: Ints
     row: Ints
     indptr: Ints
     next_state: Ints
@@ -77,19 +79,22 @@ def row_uncertainty(n: int, scale: float, base: float, S: int) -> float:
 @kernel
 def explore(
     scene: Scene, u_nw: Floats, tie_nh: Floats, counts: RowCounts, start_s: Ints, key: Ints
-) -> None:
+) -> int:
     """Play episodes, always advising where most is uncertain, by live counts.
 
-    What lies ahead is as of the last update. Ties are broken by ``tie_nh``. ``key`` receives
-    (row, next state) as row · S + t.
+    What lies ahead is as of the last update. Ties are broken by ``tie_nh``. An episode ends where
+    it is over, which ``counts.ended_hs`` receives. ``key`` receives (row, next state) as row · S +
+    t; return their number.
     """
     H, S, B = counts.visits_hsb.shape
     draws = (u_nw.shape[1] - 2) // H
     value_b = np.empty(B)
+    used = 0
     for n in range(u_nw.shape[0]):
         s = draw_start(scene, u_nw[n, 1])
         start_s[s] += 1
-        for h in range(H):
+        h = as_int64(0)
+        while h < H and not scene.over_ls[layer_of(scene.over_ls.shape[0], h), s]:
             allowed_layer = layer_of(counts.allowed_lsb.shape[0], h)
             for b in range(B):
                 value_b[b] = UNSEEN if counts.allowed_lsb[allowed_layer, s, b] else -2.0
@@ -106,11 +111,72 @@ def explore(
             counts.visits_hsb[h, s, b] += 1
             counts.actions_hsba[h, s, b, a] += 1
             paid = scene.reward_lsa[layer_of(scene.reward_lsa.shape[0], h), s, a]
-            if scene.ends.size and not scene.over_ls[layer_of(scene.over_ls.shape[0], h), s]:
+            if scene.ends.size:
                 paid = draw_reward(scene.ends, paid, u_nw[n, 1 + draws * (h + 1)])
             counts.reward_hsb[h, s, b] += paid
-            key[n * H + h] = ((h * S + s) * B + b) * S + t
-            s = t
+            key[used] = ((h * S + s) * B + b) * S + t
+            used += 1
+            h, s = h + 1, t
+        if scene.over_ls[layer_of(scene.over_ls.shape[0], min(h, H - 1)), s]:
+            for later in range(h, H + 1):
+                counts.ended_hs[later, s] = True
+    return used
+
+
+@kernel
+def count_known(key: Ints, times: Ints, batch: Ints) -> int:
+    """Count the transitions of a batch that are among the sorted keys.
+
+    All the others are moved to the front of the batch; return their number.
+    """
+    unknown = 0
+    for i in range(batch.size):
+        j = np.searchsorted(key, batch[i])
+        if j < key.size and key[j] == batch[i]:
+            times[j] += 1
+        else:
+            batch[unknown] = batch[i]
+            unknown += 1
+    return unknown
+
+
+@kernel
+def merge_keys(key: Ints, times: Ints, new: Ints) -> tuple[Ints, Ints]:
+    """Return sorted keys and how often each came, with new keys, sorted too, that may repeat."""
+    merged, counts = (
+        np.empty(key.size + new.size, np.int64),
+        np.empty(key.size + new.size, np.int64),
+    )
+    i, j, n = 0, 0, 0
+    while i < key.size or j < new.size:
+        if j == new.size or (i < key.size and key[i] < new[j]):
+            merged[n], counts[n] = key[i], times[i]
+            i += 1
+        else:
+            merged[n], counts[n] = new[j], 0
+            while j < new.size and new[j] == merged[n]:
+                counts[n] += 1
+                j += 1
+        n += 1
+    return merged[:n].copy(), counts[:n].copy()
+
+
+@kernel
+def lay_out_rows(key: Ints, S: int, B: int) -> tuple[Ints, Ints, Ints, Ints]:
+    """Return cells, rows, first entry of each row and next states of sorted keys row · S + t."""
+    cell, row = np.empty(key.size, np.int64), np.empty(key.size, np.int64)
+    indptr, next_state = np.empty(key.size + 1, np.int64), np.empty(key.size, np.int32)
+    m, n = 0, 0
+    for j in range(key.size):
+        next_state[j] = key[j] % S
+        if n == 0 or row[n - 1] != key[j] // S:
+            row[n], indptr[n] = key[j] // S, j
+            if m == 0 or cell[m - 1] != row[n] // B:
+                cell[m] = row[n] // B
+                m += 1
+            n += 1
+    indptr[n] = key.size
+    return cell[:m].copy(), row[:n].copy(), indptr[: n + 1].copy(), next_state
 
 
 @kernel
@@ -141,13 +207,16 @@ def look_ahead(rows: SortedTransitions, counts: RowCounts) -> None:
     W of a row is its own uncertainty plus what lies ahead; of a pair never seen it is ``UNSEEN``.
     """
     H, S, B = counts.visits_hsb.shape
-    most_hs = np.full((H + 1, S), UNSEEN)
-    most_hs[H] = 0.0
-    i = rows.row.size - 1
+    most_hs = np.zeros((H + 1, S))
+    i, j = rows.row.size - 1, rows.cell.size - 1
     for h in range(H - 1, -1, -1):
         layer = layer_of(counts.allowed_lsb.shape[0], h)
         i = expect_step(rows, i, h, most_hs[h + 1], 1.0 + 1.0 / H, counts.ahead_hsb[h])
         for s in range(S):
+            if not counts.ended_hs[h, s]:
+                most_hs[h, s] = UNSEEN
+        while j >= 0 and rows.cell[j] >= h * S:
+            s, j = rows.cell[j] - h * S, j - 1
             top, whole = 0.0, True
             for b in range(B):
                 times = counts.visits_hsb[h, s, b]
@@ -157,9 +226,7 @@ def look_ahead(rows: SortedTransitions, counts: RowCounts) -> None:
                 elif counts.allowed_lsb[layer, s, b]:
                     whole = False
                     break
-            if counts.ended_hs[h, s]:
-                most_hs[h, s] = 0.0
-            elif whole:
+            if whole and not counts.ended_hs[h, s]:
                 most_hs[h, s] = top
 
 
@@ -218,14 +285,20 @@ def plan_tried_advice(
     visits_hsb, A = counts.visits_hsb, counts.actions_hsba.shape[3]
     H, S, B = visits_hsb.shape
     V_hs, Q_sb = np.zeros((H + 1, S)), np.empty((S, B))
-    i = rows.row.size - 1
+    i, j = rows.row.size - 1, rows.cell.size - 1
     for h in range(H - 1, -1, -1):
         layer = layer_of(reward_lsa.shape[0], h)
         penalty = penalty_h[layer_of(penalty_h.size, h)]
         cost_sa = cost_lsa[layer_of(cost_lsa.shape[0], h)]
         i = expect_step(rows, i, h, V_hs[h + 1], 1.0, Q_sb)
         for s in range(S):
+            advice_hs[h, s] = B - 1
+            V_hs[h, s] = 0.0 if counts.ended_hs[h, s] else (H - h) * least
+        while j >= 0 and rows.cell[j] >= h * S:
+            s, j = rows.cell[j] - h * S, j - 1
+            total, times = 0.0, 0
             for b in range(B):
+                times += visits_hsb[h, s, b]
                 if visits_hsb[h, s, b] > 0:
                     earned = counts.reward_hsb[h, s, b]
                     if reward_lsa.size > 0:
@@ -233,22 +306,14 @@ def plan_tried_advice(
                         for a in range(A):
                             earned += counts.actions_hsba[h, s, b, a] * reward_lsa[layer, s, a]
                     Q_sb[s, b] = earned / visits_hsb[h, s, b] + Q_sb[s, b]
-        for s in range(S):
-            best, total, times = B - 1, 0.0, 0
-            for b in range(B):
-                if visits_hsb[h, s, b] > 0:
-                    times += visits_hsb[h, s, b]
                     total += visits_hsb[h, s, b] * Q_sb[s, b]
-            if times == 0:
-                V_hs[h, s] = 0.0 if counts.ended_hs[h, s] else (H - h) * least
-            elif visits_hsb[h, s, B - 1] == 0:
+            if visits_hsb[h, s, B - 1] == 0:
                 V_hs[h, s] = total / times
-            else:
-                top = Q_sb[s, B - 1]
-                for b in range(B - 1):
-                    if visits_hsb[h, s, b] > 0:
-                        value = Q_sb[s, b] - penalty * cost_of(cost_sa, s, b)
-                        if value > top + 1e-12 * (1.0 + abs(top)):
-                            best, top = b, value
-                V_hs[h, s] = top
-            advice_hs[h, s] = best
+                continue
+            top = Q_sb[s, B - 1]
+            for b in range(B - 1):
+                if visits_hsb[h, s, b] > 0:
+                    value = Q_sb[s, b] - penalty * cost_of(cost_sa, s, b)
+                    if value > top + 1e-12 * (1.0 + abs(top)):
+                        advice_hs[h, s], top = b, value
+            V_hs[h, s] = top

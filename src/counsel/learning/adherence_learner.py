@@ -15,7 +15,13 @@ from numpy.typing import ArrayLike
 from counsel._arrays import Floats, Ints, by_step, check_rng, first, generator_from, sealed
 from counsel.errors import CounselError
 from counsel.learning.arguments import read_groups, read_limit, read_setting
-from counsel.learning.learner import Learner, Move, Resumable, documented_by
+from counsel.learning.learner import (
+    Learner,
+    Move,
+    Resumable,
+    check_episodes_left,
+    documented_by,
+)
 from counsel.learning.live_play import EpisodeBuffer
 from counsel.learning.match_counts import MatchCounts
 from counsel.learning.replanning import within_budget
@@ -92,6 +98,7 @@ class AdherenceLearner(metaclass=ABCMeta):
     def update(self, batch: Episodes) -> None:
         H, S, A = self.setting.policy.shape
         batch.check_fits(H, S, A)
+        check_episodes_left(self, len(batch))
         self.count(batch.step, batch.state, batch.advice, batch.action, batch.reward)
         self.episode += len(batch)
         self._due = True
@@ -113,6 +120,7 @@ class AdherenceLearner(metaclass=ABCMeta):
                 raise CounselError(
                     f"{name} was {column.min()} to {column.max()}; it runs from 0 to {size - 1}"
                 )
+        check_episodes_left(self, 1)
         self.count(step, state, advice, action, reward.astype(np.float64))
         self.episode += 1
         self._due = True

@@ -19,7 +19,7 @@ from numpy.random import Generator
 from counsel._arrays import brief, check_rng, whole
 from counsel.errors import CounselError
 from counsel.learning.charges import Penalty, net_value
-from counsel.learning.learner import Explorer, Learner, Runner
+from counsel.learning.learner import Explorer, Learner, Runner, check_episodes_left
 from counsel.model.policy import Policy
 from counsel.planning.evaluate import forward
 from counsel.planning.prepared_problem import model_of
@@ -102,7 +102,8 @@ def learn(  # noqa: PLR0913 (who, where, how long, how often, and chance)
     Raises
     ------
     CounselError
-        At the first record, if an argument is invalid or the learner does not fit the simulator.
+        At the first record, if an argument is invalid, the learner does not fit the simulator, or
+        its guarantee was declared for fewer episodes.
 
     Examples
     --------
@@ -127,6 +128,7 @@ def learn(  # noqa: PLR0913 (who, where, how long, how often, and chance)
             f"simulator is {brief(simulator)}; give a Simulator, or in a Gymnasium environment use "
             "counsel.learning.learn_live"
         )
+    check_episodes_left(learner, episodes)
     simulator.problem.check_fits(learner.policy)
     ledger = _Ledger(simulator, learner.penalty, getattr(learner, "budget", None), after)
     step = max(1, (ledger.before + episodes) // records)
@@ -195,4 +197,8 @@ def _are_same(policy: Policy, other: Policy) -> bool:
     """Return whether two policies of a learner are known to give the same advice."""
     if policy is other:
         return True
-    return policy.random is other.random and np.array_equal(policy.advice, other.advice)
+    return (
+        policy.random is other.random
+        and policy.advice.shape == other.advice.shape
+        and policy.advice.tobytes() == other.advice.tobytes()
+    )

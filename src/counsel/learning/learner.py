@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
 from numpy.random import Generator
 
 from counsel._arrays import Floats
+from counsel.errors import CounselError
 from counsel.learning.charges import Penalty
 from counsel.model.policy import Policy
 from counsel.simulate.episodes import Episodes
@@ -68,7 +69,9 @@ class Learner(Protocol):
     """Gives advice and learns from how the person responds: what ``learn`` runs.
 
     A learner that keeps within a budget has an attribute ``budget``, the expected cost of advice in
-    an episode.
+    an episode. A learner whose guarantee holds for a number of episodes only has an attribute
+    ``most_episodes``, that number, and ``episode``, how many it has learnt from: ``learn`` refuses
+    to go beyond.
 
     Examples
     --------
@@ -217,6 +220,17 @@ def documented_by(*protocols: type) -> Callable[[_T], _T]:
         return learner
 
     return document
+
+
+def check_episodes_left(learner: object, more: int) -> None:
+    """Raise if a learner is to learn from more episodes than its guarantee was declared for."""
+    most, so_far = getattr(learner, "most_episodes", None), getattr(learner, "episode", 0)
+    if most is not None and so_far + more > most:
+        raise CounselError(
+            f"episodes is {most} but {type(learner).__name__} has learnt from {so_far} and is to "
+            f"learn from {more} more; its bounds hold for the declared number only, so declare "
+            f"episodes={so_far + more} or more"
+        )
 
 
 def is_overridden(learner: object, owner: type, *names: str) -> bool:

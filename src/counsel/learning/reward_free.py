@@ -70,6 +70,7 @@ class RewardFreeLearner(metaclass=ABCMeta):
         self.reward = None if reward is None else read_rewards(reward, self._sizes)
         self.episode = 0
         self._policy: Policy | None = None
+        self._last_prices: tuple[ArrayLike, tuple[Floats, Floats]] | None = None
         self._buffer = EpisodeBuffer(shape.n_actions)
         self._ends = StartsAndEnds(shape)
         self._saved = SavedState(self, self._buffer)
@@ -129,7 +130,13 @@ class RewardFreeLearner(metaclass=ABCMeta):
 
     def _prices(self, penalty: ArrayLike) -> tuple[Floats, Floats]:
         """Return the penalty, one or one per step, and the cost of advice as kernels take them."""
-        return one_type((read_penalty(penalty, self.shape.horizon), cost_table(self.shape.cost)))
+        if self._last_prices is None or self._last_prices[0] is not penalty:
+            prices = read_penalty(penalty, self.shape.horizon), cost_table(self.shape.cost)
+            self._last_prices = penalty, one_type(prices)
+        return self._last_prices[1]
+
+    def __getstate__(self) -> dict[str, Any]:  # pickled arrays would no longer be read-only
+        return vars(self) | {"_last_prices": None}
 
     @abstractmethod
     def _is_consistent(self, state: dict[str, Any]) -> bool:

@@ -44,8 +44,11 @@ from counsel.learning._rfe_kernels import (
     RowCounts,
     SortedTransitions,
     clipped_uncertainty,
+    count_known,
     explore,
+    lay_out_rows,
     look_ahead,
+    merge_keys,
     phi,
     plan_tried_advice,
 )
@@ -112,7 +115,7 @@ class RFE(RewardFreeLearner):
         own = ("_visits", "_actions", "_reward_sum", "_ahead")
         self._saved.add(self, {name: name for name in own})
         self._saved.add(self, {"_key": "_key", "_times": "_times"}, growing=True)
-        self._rows = _sort_by_row(self._key, self._times, S)
+        self._lay_out()
 
     @property
     def _counts(self) -> RowCounts:
@@ -124,12 +127,12 @@ class RFE(RewardFreeLearner):
         if not simulator.is_compiled or is_overridden(self, RFE, "update", *LIVE):
             play_live(self, simulator, episodes=episodes, rng=rng)
             return
-        H = self.shape.horizon
+        H, counts = self.shape.horizon, self._counts
         for u_nw in simulator.batches(episodes, rng):
             key = np.empty(len(u_nw) * H, dtype=np.int64)
             ties = self.rng.random((len(u_nw), H))
-            explore(simulator.scene, u_nw, ties, self._counts, self._ends.starts, key)
-            self._count_transitions(key)
+            used = explore(simulator.scene, u_nw, ties, counts, self._ends.starts, key)
+            self._count_transitions(key[:used])
         self._look_ahead(episodes)
 
     def update(self, batch: Episodes) -> None:
@@ -172,19 +175,20 @@ class RFE(RewardFreeLearner):
 
     def restore(self, state: dict[str, Any]) -> None:
         super().restore(state)
-        self._rows = _sort_by_row(self._key, self._times, self.shape.n_states)
+        self._lay_out()
 
     def _count_transitions(self, key: Ints) -> None:
         """Count transitions, numbered row · S + next state, and keep them sorted."""
-        seen, times = np.unique(key, return_counts=True)
-        place = np.searchsorted(self._key, seen)
-        is_new = np.searchsorted(self._key, seen, side="right") == place
-        if is_new.any():
-            self._key = np.insert(self._key, place[is_new], seen[is_new])
-            self._times = np.insert(self._times, place[is_new], 0)
-            self._rows = _sort_by_row(self._key, self._times, self.shape.n_states)
-            place = np.searchsorted(self._key, seen)
-        self._times[place] += times
+        key.sort()
+        new = count_known(self._key, self._times, key)
+        if new > 0:
+            self._key, self._times = merge_keys(self._key, self._times, key[:new])
+            self._lay_out()
+
+    def _lay_out(self) -> None:
+        """Lay the sorted transitions out by row, as kernels take them."""
+        _, S, A = self._sizes
+        self._rows = SortedTransitions(*lay_out_rows(self._key, S, A + 1), self._times)
 
     @property
     def uncertainty(self) -> float:
@@ -236,9 +240,3 @@ def bonus_constants(
     base = 6.0 * (math.log(4.0 * S * B * H) + 1.0 - math.log(epsilon) - math.log(delta))
     return 16.0 * H * H * scale, base
 
-
-def _sort_by_row(key: Ints, times: Ints, states: int) -> SortedTransitions:
-    """Lay sorted keys row · S + t out by row."""
-    row, first = np.unique(key // states, return_index=True)
-    indptr = np.append(first, key.size).astype(np.int64)
-    return SortedTransitions(row, indptr, (key % states).astype(np.int32), times)

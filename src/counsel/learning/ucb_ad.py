@@ -4,8 +4,9 @@ Setting: environment 1. The world (p, r, H) and the person's own policy π are k
 is not. A bound on the matches of each group gives an optimistic θ̄ ≥ θ, and the policy of the next
 episode is the best one for a person with adherence θ̄. As more adherence never makes the optimal
 value smaller (Proposition 2), it falls short only where something is left to learn. Guarantee: with
-a valid bound (``Theory``, ``KL(delta=…)``) all but Õ(H² S² A / ε²) policies are ε-optimal with
-probability 1 − δ (Theorem 1). See ``docs/explanation/adherence-learning.md``.
+``Theory(delta=δ, …)`` all but Õ(H² S² A / ε²) policies are ε-optimal with probability 1 − δ
+(Theorem 1). So are they with ``KL(delta=δ / 2)``, for any number of episodes: the proof is in
+``docs/explanation/adherence-learning.md``.
 
 Deviates
 --------
@@ -31,7 +32,13 @@ from counsel.estimate.bounds import KL, Bound, GroupBounds, level_at
 from counsel.learning._adherence_kernels import CUSTOM, ucb_episodes, ucb_episodes_with
 from counsel.learning.adherence_learner import AdherenceLearner
 from counsel.learning.arguments import shared_parameters
-from counsel.learning.learner import LIVE, Runner, documented_by, is_overridden
+from counsel.learning.learner import (
+    LIVE,
+    Runner,
+    check_episodes_left,
+    documented_by,
+    is_overridden,
+)
 from counsel.learning.optimistic_rewards import OptimisticRewards
 from counsel.learning.replanning import TrueOutcome
 from counsel.model.mdp import MDP
@@ -102,6 +109,12 @@ class UCBAD(AdherenceLearner):
         if not self.setting.knows_rewards:
             self.rewards = OptimisticRewards(self.setting, self.bound)
 
+    @property
+    def most_episodes(self) -> int | None:
+        """The number of episodes that the bound was declared for; None if it holds for any."""
+        most: int | None = getattr(self.bound, "episodes", None)
+        return most
+
     def believe(self) -> None:
         groups, belief = self.matches.groups, self.matches.belief
         plan, level = self.matches.plan, level_at(self.episode)
@@ -167,6 +180,7 @@ class UCBAD(AdherenceLearner):
         loop, plan = self._loop(), self.matches.plan.cells
         if loop is None or plan is None:
             raise CounselError("this learner has no compiled loop here; use learn")
+        check_episodes_left(self, episodes)
         self.policy  # noqa: B018 (makes the plan of the first episode)
         power = 2 ** (self.episode.bit_length() - 1) if self.episode else 0
         clock = np.array([self.episode, 0, power])

@@ -27,6 +27,7 @@ from counsel.planning.budget import (
     between,
     bracket,
     check_enough,
+    covers,
     earns_more,
     ends,
     slope,
@@ -97,8 +98,8 @@ class Frontier:
             Pieces of advice per episode, on average.
         """
         amount, points = self._read_budget(budget)
-        i = int(np.searchsorted([point.cost for point in points], amount, side="right")) - 1
-        left, right = points[max(i, 0)], points[min(max(i, 0) + 1, len(points) - 1)]
+        i = max(sum(covers(amount, point.cost) for point in points) - 1, 0)
+        left, right = points[i], points[min(i + 1, len(points) - 1)]
         if left is not right and not _proven(left, right):
             search = Planner(self.problem, self.constraints, search=True)
             left, right = bracket(search, left, right, amount)

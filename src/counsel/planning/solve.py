@@ -24,6 +24,7 @@ from counsel.planning.budget import (
     advice_at,
     bracket,
     check_enough,
+    covers,
     ends,
     one_random_cell,
     slope,
@@ -113,7 +114,7 @@ def solve(  # noqa: PLR0913 (penalty or budget, the masks, and threads)
     search = Planner(problem, constraints, threads=threads, search=True)
     left, right = ends(search)
     check_enough(amount, left.cost)
-    if amount < right.cost:
+    if not covers(amount, right.cost):
         left, right = bracket(search, left, right, amount)
     del search
     return solve_budget(Planner(problem, constraints, threads=threads), left, right, amount)
@@ -180,17 +181,19 @@ def read_penalty(penalty: ArrayLike, horizon: int) -> Floats:
 def solve_budget(planner: Planner, left: Point, right: Point, budget: float) -> Plan:
     """Return the best plan within a budget between two neighbouring vertices.
 
-    The price is the reward per additional piece: at a vertex, the slope to its right.
+    The price is the reward per additional piece: at a vertex, the slope to its right. A budget that
+    equals the cost of a vertex to rounding is that of the vertex.
     """
     A = planner.problem.n_actions
-    if budget >= right.cost:
+    if covers(budget, right.cost):
         left = right
     low = Policy.trusted(advice_at(planner, left), n_actions=A)
     if left is right or left.cost == right.cost:
         price, share, policy, mixture = 0.0, 0.0, low, Mixture((low,), (1.0,))
     else:
         price = slope(left, right)
-        share = max((budget - left.cost) / (right.cost - left.cost), 0.0)
+        is_vertex = covers(left.cost, budget)
+        share = 0.0 if is_vertex else (budget - left.cost) / (right.cost - left.cost)
         high = Policy.trusted(advice_at(planner, right), n_actions=A)
         policy = one_random_cell(planner, low, high, budget) if share > 0.0 else low
         mixture = Mixture.of((low, high), (1.0 - share, share))

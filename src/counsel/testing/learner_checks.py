@@ -10,11 +10,16 @@ from typing import Any
 
 import numpy as np
 
+from counsel._arrays import layers, sealed, unlayered
 from counsel.errors import CounselError
+from counsel.learning.charges import net_value
 from counsel.learning.files import resume, suspend
 from counsel.learning.learn import Record, learn
-from counsel.learning.learner import Move
-from counsel.model.problem import AdviceProblem
+from counsel.learning.learner import Explorer, Move, Runner
+from counsel.model.human import Human
+from counsel.model.mdp import MDP
+from counsel.model.problem import AdviceProblem, given_cost
+from counsel.planning.evaluate import evaluate
 from counsel.simulate.episodes import Episodes
 from counsel.simulate.simulator import Simulator
 
@@ -26,10 +31,14 @@ Make = Callable[[AdviceProblem], Any]
 def check_learner(make: Make, problem: AdviceProblem) -> None:
     """Check on one problem that a kind of learner can be trusted in the loop and in a service.
 
-    The learner must give allowed advice only, depend on its seeds alone, keep its policy until it
-    learns, learn the same live and in bulk, ignore an empty episode, pickle, resume where it was
-    suspended, run in ``learn``, and leave the problem unchanged; it need not learn well. It must
-    also run where some pieces of advice cost 2 instead of 1.
+    The learner must give allowed advice only, depend on its seeds alone, not see the truth, keep
+    its policy until it learns, learn the same live and in bulk, ignore an empty episode, pickle, do
+    the same in a loop of its own, resume where it was suspended, run in ``learn``, and leave the
+    problem unchanged; it need not learn well. It must also run where some pieces of advice cost 2
+    instead of 1. A learner whose guarantee is for a number of episodes must declare at least 60.
+
+    A learner that is built for another person or another world, and given the same episodes, must
+    advise the same in at least one of the two cases: one that sees both plans on the truth.
 
     Parameters
     ----------
@@ -63,9 +72,12 @@ def check_learner(make: Make, problem: AdviceProblem) -> None:
         _check_advice,
         _check_seeds,
         _check_stable_policy,
+        _check_secret,
         _check_live_and_bulk,
         _check_empty_episode,
         _check_pickling,
+        _check_own_loop,
+        _check_exploring,
         _check_suspension,
         _check_loop,
     ):
@@ -120,6 +132,76 @@ def _check_seeds(make: Make, problem: AdviceProblem, simulator: Simulator) -> No
     _require(alike, "two learners with the same seeds advise differently")
 
 
+def _check_secret(make: Make, problem: AdviceProblem, simulator: Simulator) -> None:
+    """Check that a learner does not see the whole truth.
+
+    It may know the world, or the machine's rewards, which the adherence is part of. So its advice
+    may depend, other than through the episodes, on the world or on the adherence: not on both.
+    """
+    people = [_with_adherence(problem, share) for share in (0.0, 1.0)]
+    sees_person = any(_tells_apart(make, problem, other, simulator) for other in people)
+    if sees_person and _tells_apart(make, problem, _with_other_moves(problem), simulator):
+        raise CounselError(
+            "the policy depends on the true adherence and on the true world, not on the episodes "
+            "alone; build the learner from problem.without_adherence() or problem.shape: it must "
+            "not see more"
+        )
+    if isinstance(make(problem), Explorer):
+        for other in people:
+            disguised = copy.copy(simulator)
+            object.__setattr__(disguised, "problem", other)
+            learners = make(problem), make(problem)
+            for learner, played in zip(learners, (simulator, disguised), strict=True):
+                learner.explore(played, episodes=20, rng=np.random.default_rng(9))
+            _require(
+                _same_policy(learners[0].policy, learners[1].policy),
+                "explore reads the adherence from simulator.problem; it must learn from the "
+                "episodes only",
+            )
+
+
+def _tells_apart(
+    make: Make, problem: AdviceProblem, other: AdviceProblem, simulator: Simulator
+) -> bool:
+    """Return whether learners built for two problems advise differently after the same episodes."""
+    learner, twin, rng = make(problem), make(other), np.random.default_rng(9)
+    for episodes in (1, 1, 8, 30):
+        if not _same_policy(learner.policy, twin.policy):
+            return True
+        batch = simulator.play(learner.policy, episodes=episodes, rng=rng)
+        learner.update(batch)
+        twin.update(batch)
+    return not _same_policy(learner.policy, twin.policy)
+
+
+def _with_adherence(problem: AdviceProblem, share: float) -> AdviceProblem:
+    """Return the same problem with a person whose adherence, or lift, is this in every cell."""
+    human = problem.human
+    scale = "lift" if human.shares_lift else "adherence"
+    values = {scale: np.full_like(human.input_values, share)}
+    twin = Human(unlayered(human.policy), groups=human.input_groups, **values)
+    return AdviceProblem(problem.mdp, twin, given_cost(problem.cost))
+
+
+def _with_other_moves(problem: AdviceProblem) -> AdviceProblem:
+    """Return the same problem in a world where every move leads to the state after the true one."""
+    mdp, kernel = problem.mdp, problem.mdp.kernel
+    row = np.repeat(np.arange(kernel.n_rows), np.diff(kernel.indptr))
+    after = ((kernel.next_state + 1) % problem.n_states).astype(np.int32)
+    order = np.lexsort((after, row))
+    moved = replace(
+        kernel, next_state=sealed(after[order]), probability=sealed(kernel.probability[order])
+    )
+    world = MDP(
+        moved,
+        unlayered(layers(mdp.reward)),
+        horizon=mdp.horizon,
+        start=mdp.start,
+        allowed=unlayered(layers(mdp.allowed)),
+    )
+    return AdviceProblem(world, problem.human, given_cost(problem.cost))
+
+
 def _check_stable_policy(make: Make, problem: AdviceProblem, simulator: Simulator) -> None:
     learner = make(problem)
     _play(learner, simulator, episodes=5, seed=2)
@@ -157,6 +239,66 @@ def _check_pickling(make: Make, problem: AdviceProblem, simulator: Simulator) ->
     for twin in twins:
         _play(twin, simulator, episodes=5, seed=6)
         _require(_same_policy(twin.policy, learner.policy), "a pickled learner goes on differently")
+
+
+def _check_own_loop(make: Make, problem: AdviceProblem, simulator: Simulator) -> None:
+    """Check that ``run`` does what ``policy`` and ``update`` do in turn."""
+    learner, plain = make(problem), make(problem)
+    if not _has_own_loop(learner):
+        return
+    rng = np.random.default_rng(6)
+    gaps, _ = learner.run(simulator, best=0.0, episodes=EPISODES, every=1, rng=rng)
+    rng, values = np.random.default_rng(6), []
+    for _ in range(EPISODES):
+        values.append(net_value(evaluate(problem, plain.policy), plain.penalty))
+        plain.update(simulator.play(plain.policy, episodes=1, rng=rng))
+    size = max(1.0, problem.mdp.reward_size)
+    _require(
+        _same_policy(learner.policy, plain.policy)
+        and np.allclose(-gaps, values, rtol=0.0, atol=1e-9 * size),
+        "run does something else than policy and update in turn; if a subclass overrides a method "
+        "that run stands for, can_run must be False",
+    )
+
+
+def _has_own_loop(learner: Any) -> bool:  # noqa: ANN401
+    return isinstance(learner, Runner) and learner.can_run
+
+
+def _check_exploring(make: Make, problem: AdviceProblem, simulator: Simulator) -> None:
+    """Check that an inherited ``explore`` calls the methods that a subclass overrides."""
+    kind = type(make(problem))
+    if not isinstance(make(problem), Explorer):
+        return
+    for name in ("advise", "update"):
+        owner, explorer = (_owner(kind, method) for method in (name, "explore"))
+        if owner is explorer or not issubclass(owner, explorer):
+            continue
+        learner = make(problem)
+        calls = _count_calls(learner, name)
+        learner.explore(simulator, episodes=5, rng=np.random.default_rng(6))
+        _require(
+            calls,
+            f"explore ignores {name}, which {owner.__name__} overrides; call it, or override "
+            "explore too",
+        )
+
+
+def _owner(kind: type, name: str) -> type:
+    """Return the class that a method comes from."""
+    return next(base for base in kind.__mro__ if name in vars(base))
+
+
+def _count_calls(learner: Any, name: str) -> list[str]:  # noqa: ANN401
+    """Put a method that counts its calls into the place of one of the learner; return the calls."""
+    calls, original = list[str](), getattr(learner, name)
+
+    def counted(*arguments: Any, **named: Any) -> Any:  # noqa: ANN401 (stands for a method)
+        calls.append(name)
+        return original(*arguments, **named)
+
+    setattr(learner, name, counted)
+    return calls
 
 
 def _check_suspension(make: Make, problem: AdviceProblem, simulator: Simulator) -> None:
