@@ -239,4 +239,3 @@ def bonus_constants(
     H, S, B = rows
     base = 6.0 * (math.log(4.0 * S * B * H) + 1.0 - math.log(epsilon) - math.log(delta))
     return 16.0 * H * H * scale, base
-
