@@ -88,7 +88,11 @@ def test_figures_can_be_drawn_alone(everything):
     folder, first = everything
     files = {path: path.read_bytes() for path in (folder / "figures").iterdir()}
     drawn = whole.redraw(folder)
-    assert drawn.findings == first.findings
+    claims = [  # as records: an exponent that cannot be fitted is NaN
+        [(finding.experiment, finding.claim.record()) for finding in outcome.findings]
+        for outcome in (drawn, first)
+    ]
+    assert claims[0] == claims[1]
     for path, data in files.items():
         assert path.read_bytes() == data
 

@@ -102,7 +102,7 @@ def test_a_learner_whose_counts_are_censored_has_no_exponent():
 
 
 def test_fewer_than_a_censored_count_holds_and_more_than_it_cannot_be_told():
-    start = "UCB-AD (Theorem 1) has fewer episodes that are not ε-optimal than Q-learning"
+    start = "UCB-AD (Theorem 1) has fewer episodes that are not ε-optimal than Q-learning."
     assert verdict_on(invented(censored=("q-learning",)), start) == "holds"
     few = FACTORS | {"q-learning": 1e-9}
     assert verdict_on(invented(factors=few, censored=("q-learning",)), start) == "cannot be told"
