@@ -7,7 +7,7 @@ proved (``scaling_worlds.py``), so that every count rests on hundreds of episode
 on the same schedule: whenever the episodes have grown by a tenth. UCB-AD runs with the bound of
 Theorem 1 and with Kullback–Leibler bounds; the others with their own constants and with a tenth.
 
-A run ends when all policies of its second half are ε-optimal, or after 1.2·10⁵ episodes. Its count
+A run ends when all policies of its second half are ε-optimal, or after 1.6·10⁵ episodes. Its count
 is *censored* if a policy of the last quarter is not ε-optimal.
 
 Theorem 2 bounds the episodes after which exploration stops (``stopping.py``): for RFE-AD by

@@ -17,7 +17,7 @@ from counsel.runs.spec import Spec
 from counsel.simulate.simulator import Simulator
 
 AXES = ("H", "S", "1/ε")
-MOST, MOST_EXPLORED = 120_000, 250_000
+MOST, MOST_EXPLORED = 160_000, 250_000
 GROWTH = 0.1  # learners plan whenever the episodes have grown by this share
 FEWER_SEEDS = 12
 """The seeds of stopping times, which hardly differ, and of Q-learning with its own constants, which
