@@ -90,10 +90,10 @@ def learners(problem):
     """
     known, shape, reward = problem.without_adherence(), problem.shape, machine_rewards(problem)
     lifted = counsel.AdviceProblem(problem.mdp, counsel.Human(problem.policy[0], lift=0.5))
-    paid = {"reward": reward, "episodes": 20}
+    paid = {"reward": reward, "episodes": 40}
     yield "UCBAD", counsel.UCBAD(known)
     yield "UCBAD paper", counsel.UCBAD(known, bound=PaperBonus())
-    yield "UCBAD theory", counsel.UCBAD(known, bound=Theory(delta=0.1, episodes=20))
+    yield "UCBAD theory", counsel.UCBAD(known, bound=Theory(delta=0.1, episodes=40))
     yield "UCBAD lift", counsel.UCBAD(lifted.without_adherence())
     yield "UCBAD repel", counsel.UCBAD(known, may_repel=True)
     yield "UCBAD rewards", counsel.UCBAD(known.without_rewards())

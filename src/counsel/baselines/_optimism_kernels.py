@@ -234,14 +234,17 @@ class EpisodeTotals(NamedTuple):
 @kernel
 def play_and_count(
     scene: Scene, u_w: Floats, advice_hs: Ints, model: EmpiricalMDP, totals: EpisodeTotals
-) -> None:
-    """Play one episode and note it, as ``count_advised`` does of one that was recorded."""
+) -> bool:
+    """Play one episode and note it, as ``count_advised`` does of one that was recorded.
+
+    Return whether there was a decision.
+    """
     H = model.chains.visits_hsx.shape[0]
     draws = (u_w.size - 2) // H
     s = draw_start(scene, u_w[1])
     if scene.over_ls[0, s]:
         totals.idle[0] += 1
-        return
+        return False
     totals.starts_s[s] += 1
     for h in range(H):
         b = advice_hs[h, s]
@@ -263,7 +266,8 @@ def play_and_count(
         if scene.over_ls[min(h + 1, last), t]:
             for later in range(h + 1, H + 1):
                 totals.ended_hs[later, t] = model.over_hs[later, t] = True
-            return
+            break
+    return True
 
 
 @kernel
@@ -309,20 +313,21 @@ def ucbvi_episodes(
     V_hs: Floats,
     value_n: Floats,
     pieces_n: Floats,
-) -> None:
-    """Play episodes and plan before each block of ``every``, the ties drawn from ``tie_khs``.
+    is_due: bool,
+) -> tuple[int, bool]:
+    """Play episodes, and plan before each block of ``every`` if something was learnt.
 
-    ``value_n`` and ``pieces_n`` receive what the policy of each episode is worth, less its charge,
-    and says. Where there is one plan less than blocks, the first block follows ``advice_hs`` as
-    given.
+    Each plan draws its ties from the next of ``tie_khs``. ``is_due`` is whether something was
+    learnt since the plan ``advice_hs``. ``value_n`` and ``pieces_n`` receive what the policy of
+    each episode is worth, less its charge, and says. Return the number of plans, and ``is_due``.
     """
-    N = u_nw.shape[0]
-    given = -(-N // every) - tie_khs.shape[0]
-    value, pieces = 0.0, 0.0
-    for n in range(N):
+    value, pieces, plans = 0.0, 0.0, 0
+    for n in range(u_nw.shape[0]):
         if n % every == 0:
-            if n // every >= given:
-                plan_ucbvi(model, bonus, tie_khs[n // every - given], advice_hs, Q_hsb, V_hs)
+            if is_due:
+                plan_ucbvi(model, bonus, tie_khs[plans], advice_hs, Q_hsb, V_hs)
+                plans, is_due = plans + 1, False
             value, pieces = evaluate_advice(truth, start_s, advice_hs, penalty_h)
         value_n[n], pieces_n[n] = value, pieces
-        play_and_count(scene, u_nw[n], advice_hs, model, totals)
+        is_due |= play_and_count(scene, u_nw[n], advice_hs, model, totals)
+    return plans, is_due

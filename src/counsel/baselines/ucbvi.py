@@ -45,7 +45,7 @@ from counsel.learning.learner import (
     documented_by,
     is_overridden,
 )
-from counsel.model.policy import Advice
+from counsel.model.policy import Advice, Policy
 from counsel.model.setting import Shape
 from counsel.planning.prepared_problem import model_of
 from counsel.simulate.simulator import Simulator
@@ -146,23 +146,27 @@ class UCBVI(BlackBoxLearner):
             self._unit,
             self._charge / self._unit,
         )
-        gaps, counts, first = [], [], 1
+        gaps, counts, is_due = [], [], False
         blocks = max(1, min(NUMBERS // (H * S), NUMBERS // (every * simulator.draws)))
         for begin in range(0, episodes, blocks * every):
             size = min(blocks * every, episodes - begin)
             self._counts.transitions.make_room(size * H)
             value_n, pieces_n = np.empty(size), np.empty(size)
             u_nw = rng.random((size, simulator.draws))
-            ties = self.rng.random((-(-size // every) - first, H, S))
+            before, most = self.rng.bit_generator.state, -(-size // every) - (not is_due)
+            ties = self.rng.random((most, H, S))
             model = self._empirical_mdp(self._counts)
             known = u_nw, ties, self._bonus, model, totals, truth, problem.mdp.start, penalty_h
             plan = advice, self._Q, self._V
-            ucbvi_episodes(simulator.scene, *known, every, *plan, value_n, pieces_n)
+            played = every, *plan, value_n, pieces_n, is_due
+            plans, is_due = ucbvi_episodes(simulator.scene, *known, *played)
+            if plans < most:  # ties that no plan needed are drawn again later
+                self.rng.bit_generator.state = before
+                self.rng.random((plans, H, S))
             gaps.append(best - value_n)
             counts.append(pieces_n)
-            first = 0
         self.episode += episodes
-        self._forget_plans()
+        self._drawn_policy = None if is_due else Policy(advice, n_actions=self.shape.n_actions)
         return np.concatenate(gaps), np.concatenate(counts)
 
     @property
