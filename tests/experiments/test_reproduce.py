@@ -109,7 +109,7 @@ def test_charts_name_the_person_include_zero_and_have_200_dots_an_inch(everythin
                 assert image.info["dpi"] == pytest.approx((200, 200), abs=0.01)
             for axes in (axes for axes in picture.figure.axes if axes.get_xlabel()):
                 title = axes.get_title(loc="left")
-                assert re.search("Policy (Greedy|Safe)|driver|[Pp]ilots", title), picture.name
+                assert re.search("Policy (Greedy|Safe)|driver|Drawn people", title), picture.name
                 if axes.lines and axes.get_yscale() == "linear":
                     low, high = axes.get_ylim()
                     assert low <= 0.0 < high, picture.name

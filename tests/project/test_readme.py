@@ -53,7 +53,7 @@ def test_every_command_and_every_block_of_code_runs(command, tmp_path, monkeypat
         # At full scale it takes minutes. All experiments together are run in test_reproduce.py:
         # here the command, as it stands, finds two.
         scale = ["--scale", "0.0005", "--seeds", "1", "--workers", "1"]
-        few = {name: EXPERIMENTS[name] for name in ("budget-learning", "worlds")}
+        few = {name: EXPERIMENTS[name] for name in ("budget-learning", "misjudged")}
         with monkeypatch.context() as patch:
             patch.setattr("counsel.experiments.reproduce.EXPERIMENTS", few)
             ended = command(*words[1:], *scale, cwd=tmp_path)

@@ -19,7 +19,7 @@ from counsel.runs.spec import Spec
 
 MANIFEST = "manifest.json"
 
-ADDED = {"random_rewards"}  # settings that manifests of older runs lack
+ADDED = {"random_rewards": False}  # settings that manifests of older runs lack
 
 PACKAGES = ("counsel", "numpy", "scipy", "numba", "pyarrow", "highspy")
 """Packages whose versions may affect results."""
@@ -38,10 +38,9 @@ def read_manifest(folder: Path) -> dict[str, Any]:
     try:
         manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
         names = {field.name for field in fields(Spec)}
-        if names - ADDED <= set(manifest["settings"]) <= names and isinstance(
-            manifest["problem"], str
-        ):
-            return dict(manifest)
+        settings = ADDED | manifest["settings"]
+        if set(settings) == names and isinstance(manifest["problem"], str):
+            return {**manifest, "settings": settings}
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
         pass
     raise CounselError(f"{folder / MANIFEST} is not the manifest of a run; choose another folder")

@@ -324,7 +324,7 @@ def _finish(axes: "Axes", axis: str, grid: Grid, label: str) -> None:
     axes.set_yscale("log")
     first = axis == AXES[0]
     y = f"{label} (logarithmic)" if first else ""
-    name_axes(axes, f"{axis} (logarithmic)", y, f"Drawn worlds, by {axis}")
+    name_axes(axes, f"{axis} (logarithmic)", y, f"Drawn people, by {axis}")
     axes.minorticks_off()
     sizes = [world.along(axis) for world in grid[axis]]
     axes.set_xticks(sizes, [f"{size:.3g}" for size in sizes])
