@@ -28,9 +28,13 @@ def summary(scale: float, claims: list[dict[str, Any]]) -> str:
         f"blocks of seeds, {much}; where the four verdicts differ, it cannot be told. Of the "
         f"paper's {count(paper)}. Of our own {count(ours)}. The numbers are those of the first "
         f"block.\n\nThe claims that do not hold:\n\n{table(failed)}\n\n"
-        f"The claims that cannot be told:\n\n{table(unknown)}\n\n"
-        f"<details><summary>All {len(claims)} claims</summary>\n\n{table(claims)}\n\n</details>"
+        f"{folded('claims that cannot be told', unknown)}\n\n{folded('claims in all', claims)}"
     )
+
+
+def folded(title: str, claims: list[dict[str, Any]]) -> str:
+    """Return a table that opens on a click."""
+    return f"<details><summary>{len(claims)} {title}</summary>\n\n{table(claims)}\n\n</details>"
 
 
 def count(claims: list[dict[str, Any]]) -> str:
@@ -38,7 +42,11 @@ def count(claims: list[dict[str, Any]]) -> str:
     held, failed, unknown = (
         sum(claim["verdict"] == verdict for claim in claims) for verdict in (HOLDS, FAILS, UNKNOWN)
     )
-    return f"{len(claims)} claims, {held} hold, {failed} do not hold and {unknown} cannot be told"
+    hold, fail = ("holds" if held == 1 else "hold"), ("does" if failed == 1 else "do")
+    return (
+        f"{len(claims)} claims, {held} {hold}, {failed} {fail} not hold and {unknown} cannot be "
+        "told"
+    )
 
 
 def table(claims: list[dict[str, Any]]) -> str:
