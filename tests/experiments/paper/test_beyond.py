@@ -3,7 +3,6 @@
 import re
 
 import numpy as np
-import pytest
 
 from counsel.experiments.experiment import Size
 from counsel.experiments.paper import beyond
@@ -117,7 +116,6 @@ def test_the_table_has_medians_means_and_the_worst_run():
     assert len(table.rows) == 1 + 2 * (2 * (4 * 3 + 3 * 2) + 2 * 2)
 
 
-@pytest.mark.slow
 def test_pictures_have_a_panel_for_each_person_and_schedule():
     known, unknown = beyond.pictures(invented())
     assert len(known.figure.axes) == 6

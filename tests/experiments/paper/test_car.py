@@ -63,3 +63,13 @@ def test_values_must_track_the_best_for_every_penalty():
     rows = rows_of(driver(1.0, np.zeros(20)), explorer(2.0, 0.04))
     rows |= over_seeds("car-regret/rfe-ad", lambda s: explorer(2.0, 0.04 + 0.02 * (s % 2)), 12)
     assert verdicts(car.penalty_claims(rows)) == [UNKNOWN]
+
+
+def test_the_pictures_of_the_driver_show_both_learners_and_end_with_the_verdicts():
+    rows = rows_of(driver(1.0, np.full(20, 0.005)), explorer(2.0, 0.04))
+    (regret,), (penalties,) = car.pictures(rows), car.penalty_pictures(rows)
+    words = {text.get_text() for axes in regret.figure.axes for text in axes.texts}
+    assert {"UCB-AD", "RFE-AD"} <= words
+    assert len(penalties.figure.axes) == 2
+    for picture, claims in ((regret, car.claims(rows)), (penalties, car.penalty_claims(rows))):
+        assert all(claim.sentence in picture.caption for claim in claims)

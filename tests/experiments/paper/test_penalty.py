@@ -55,3 +55,12 @@ def test_who_says_nothing_has_shown_nothing():
     silent = rows_of(lambda _: explored(1, rate=np.zeros(20)))
     assert verdicts(penalty.trajectory_claims(silent)) == [UNKNOWN, UNKNOWN]
     assert math.isnan(penalty.share_in(explored(1, rate=np.zeros(20)), 1))
+
+
+def test_the_picture_has_a_line_for_each_penalty():
+    rows = rows_of(lambda _: explored(1, (0.0, 0.01, 0.04)))
+    (picture,) = penalty.pictures(rows)
+    for axes in picture.figure.axes:
+        words = {text.get_text() for text in axes.texts}
+        assert {"β = 0", "β = 0.2", "β = 0.4"} <= words
+    assert all(claim.sentence in picture.caption for claim in penalty.claims(rows))

@@ -227,3 +227,13 @@ def test_counts_are_read_along_each_axis():
     rows = invented()
     assert [counts.size for counts in counts_of(rows, "ucfh", "H")] == [8.0, 12.0, 16.0, 24.0]
     assert [counts.size for counts in counts_of(rows, "rfe-ad", "1/ε")][::4] == [1.0, 4.0]
+
+
+def test_the_pictures_have_a_panel_for_each_size():
+    rows = invented()
+    pictures = scaling.pictures(rows)
+    assert pictures
+    for picture in pictures:
+        titles = [axes.get_title(loc="left") for axes in picture.figure.axes]
+        assert titles == [f"Drawn people, by {axis}" for axis in scaling.AXES]
+    assert all(len(table.rows) > 1 for table in scaling.tables(rows))
