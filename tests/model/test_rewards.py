@@ -66,17 +66,17 @@ def test_without_a_declared_range_rewards_are_certain_and_the_range_is_theirs():
 
 
 def test_a_declared_range_says_nothing_of_the_truth():
-    # Two worlds with other means but the same range: a learner is told the same of both.
-    told = []
+    # Two worlds with other means but the same range look the same to a learner.
+    views = []
     for seed in range(2):
         means = np.random.default_rng(seed).uniform(0.2, 0.8, (3, 2, 2))
         problem = paying(means, reward_range=(0, 1))
         assert problem.shape.reward_range == (0.0, 1.0)
         setting = problem.without_adherence().without_rewards()
         assert not setting.knows_rewards
-        told.append((setting.mdp.reward, setting.reward_range))
-    np.testing.assert_array_equal(told[0][0], told[1][0])
-    assert told[0][1] == told[1][1] == (0.0, 1.0)
+        views.append((setting.mdp.reward, setting.reward_range))
+    np.testing.assert_array_equal(views[0][0], views[1][0])
+    assert views[0][1] == views[1][1] == (0.0, 1.0)
 
 
 def test_bernoulli_pays_either_end_with_the_mean_of_the_cell():

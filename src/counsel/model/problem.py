@@ -62,8 +62,8 @@ class AdviceProblem:
         What a piece of advice costs: a number for all advice, or numbers [a], [s, a] or [h, s, a],
         0 or more. Penalties and budgets are in units of cost.
     reward_range
-        The least and the largest reward that can be paid: what a learner is told of rewards that
-        it does not know. By default rewards are certain, and the range is that of ``mdp.reward``.
+        The least and the largest reward that can be paid: all that a learner knows of unknown
+        rewards. By default rewards are certain, and the range is that of ``mdp.reward``.
     reward_law
         How random rewards with the means ``mdp.reward`` are drawn: ``counsel.simulate.bernoulli``,
         or a function of ``counsel.simulate.RewardCells`` and uniform numbers. Only with a

@@ -89,14 +89,14 @@ def test_what_grows_faster_than_theorem_1_does_not_hold():
 
 def test_an_exponent_too_close_to_the_theorems_cannot_be_told():
     rows = invented(FITS | {"ucb-ad": 2.0}, spread=0.5)
-    told = [c.verdict.value for c in scaling.claims(rows) if c.text.startswith("Theorem 1")]
-    assert told == ["cannot be told"] * 3
+    decided = [c.verdict.value for c in scaling.claims(rows) if c.text.startswith("Theorem 1")]
+    assert decided == ["cannot be told"] * 3
 
 
 def test_a_learner_whose_counts_are_censored_has_no_exponent():
     rows = invented(censored=("ucb-ad",))
-    told = [c.verdict.value for c in scaling.claims(rows) if c.text.startswith("Theorem 1")]
-    assert told == ["cannot be told"] * 3
+    decided = [c.verdict.value for c in scaling.claims(rows) if c.text.startswith("Theorem 1")]
+    assert decided == ["cannot be told"] * 3
     (table,) = scaling.tables(rows)
     assert table.rows[1][:4] == ("UCB-AD (Theorem 1)", "–", "–", "–")
 
