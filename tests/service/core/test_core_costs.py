@@ -55,11 +55,14 @@ def play(desk, adviser, shifts, rng, person="ann"):
     costs, said = [], []
     live = desk.live(1, adviser)
     for _ in range(shifts):
-        episode, state = desk.start(1, adviser, person).id, draw_index(WARD.mdp.start, rng)
+        episode, state = desk.start(1, adviser, person), draw_index(WARD.mdp.start, rng)
         costs.append(0.0)
         for step in range(WARD.horizon):
-            desk.plans.settle()  # plans are made in the background: wait, to be the same each time
-            decision = desk.advise(1, episode, step, state)
+            # A plan made in the background counts what is spent before or after this decision is
+            # durable: only a plan made after it is the same each time.
+            desk.plans.renew(episode.plan_key)
+            desk.plans.settle()
+            decision = desk.advise(1, episode.id, step, state)
             desk.plans.settle()
             said.append(decision)
             heard = WARD.defer if decision.shown_advice is None else decision.advice
@@ -70,7 +73,7 @@ def play(desk, adviser, shifts, rng, person="ann"):
             state = draw_index(MOVES[state, action], rng)
             desk.report(1, [Outcome(decision.id, action, reward)])
             desk.catch_up()
-        desk.end(1, episode, terminated=False)
+        desk.end(1, episode.id, terminated=False)
     return costs, said
 
 
