@@ -35,81 +35,12 @@ from counsel.service.db.tables import decisions, episodes, outcomes, people, sna
 from tests.support import postgres
 from tests.support.services import free_port
 
+ROOT = Path(__file__).parents[1]
 CALLERS = 50
 MILLION = 1_000_000
 WORLD = {"name": "birds", "source": "flappy-bird/safe", "budget": 2, "hard": True}
 
 COUNSEL = "from counsel.cli import main; main()"
-
-PEER = """
-import json, sqlite3, sys, threading, uuid
-import uvicorn
-from fastapi import FastAPI
-from pydantic import BaseModel
-
-class Situation(BaseModel):
-    step: int
-    state: str
-
-class Outcome(BaseModel):
-    advice_id: str
-    action: str
-    reward: float
-
-class Outcomes(BaseModel):
-    outcomes: list[Outcome]
-
-class Person(BaseModel):
-    person: str
-
-class EpisodeEnd(BaseModel):
-    terminated: bool
-
-app, here = FastAPI(), threading.local()
-
-def database():
-    if not hasattr(here, "database"):
-        here.database = sqlite3.connect(sys.argv[1], timeout=30)
-        here.database.executescript(
-            "pragma journal_mode = wal; pragma synchronous = full;"
-            "create table if not exists decisions (id text primary key, episode text, step, state);"
-            "create table if not exists outcomes (id text primary key, action, reward);")
-    return here.database
-
-@app.get("/healthz")
-def healthz():
-    database()
-    return {}
-
-@app.post("/v1/advisers")
-def adviser(new: dict):
-    return {"id": "peer"}
-
-@app.post("/v1/advisers/{adviser}/episodes")
-def start(adviser: str, person: Person):
-    return {"id": uuid.uuid4().hex}
-
-@app.post("/v1/episodes/{episode}/advice")
-def advise(episode: str, at: Situation):
-    id_ = f"{episode}-{at.step}"
-    with database() as transaction:
-        transaction.execute(
-            "insert into decisions values (?, ?, ?, ?)", (id_, episode, at.step, at.state))
-    return {"id": id_, "advice": None, "reason": {}}
-
-@app.post("/v1/outcomes")
-def report(told: Outcomes):
-    with database() as transaction:
-        transaction.executemany("insert or ignore into outcomes values (?, ?, ?)",
-            [(one.advice_id, one.action, one.reward) for one in told.outcomes])
-    return {"taken": len(told.outcomes)}
-
-@app.post("/v1/episodes/{episode}/end")
-def end(episode: str, how: End):
-    return {}
-
-uvicorn.run(app, port=int(sys.argv[2]), log_level="error")
-"""
 
 
 def main() -> None:
@@ -154,7 +85,7 @@ def on_sqlite(one: Load, plain: Load, lost: int, memory: list[tuple[int, float]]
     yield alone(f"{where}: events lost", float(lost), "events", why, most=0.0)
     (early, before), (late, after) = memory[3], memory[-1]
     growth = (after - before) * 200_000 / max(late - early, 1)
-    told = ", ".join(f"{mb:.0f} MB after {events:,}" for events, mb in memory)
+    sizes = ", ".join(f"{mb:.0f} MB after {events:,}" for events, mb in memory)
     what = f"{where}: growth of memory over 200,000 events"
     yield alone(
         what,
@@ -163,7 +94,7 @@ def on_sqlite(one: Load, plain: Load, lost: int, memory: list[tuple[int, float]]
         why,
         most=20.0,
         memory=max(mb for _, mb in memory) / 1e3,
-        note=f"{told}.",
+        note=f"{sizes}.",
     )
 
 
@@ -277,7 +208,8 @@ def kept(url: str) -> int:
 def peer(path: str, seconds: float) -> Load:
     """Let callers call a plain service."""
     port = free_port()
-    with subprocess.Popen([sys.executable, "-c", PEER, path, str(port)]) as process:
+    command = [sys.executable, "-m", "benchmarks.service_peer", path, str(port)]
+    with subprocess.Popen(command, cwd=ROOT) as process:
         wait(port)
         load = call(port, made(port), callers=CALLERS, seconds=seconds)
         process.kill()
@@ -290,8 +222,8 @@ def fill(url: str) -> None:
     with write_transaction(engine) as connection:
         tenant = tenant_of(connection, "local")
     desk = Desk(engine, ProblemSources(engine, {}), rng)
-    told = {name: value for name, value in WORLD.items() if name != "name"}
-    adviser = desk.create(tenant, "birds", AdviserSettings(**told))
+    settings = {name: value for name, value in WORLD.items() if name != "name"}
+    adviser = desk.create(tenant, "birds", AdviserSettings(**settings))
     desk.close()
     with write_transaction(engine) as connection:
         rows = [{"id": i + 1, "tenant": tenant, "name": f"p{i}", "created": 0.0} for i in range(50)]

@@ -7,7 +7,7 @@ import pytest
 
 import counsel
 from counsel import RFE, Structured
-from counsel.learning.learner import Move
+from counsel.learning import Move
 from counsel.worlds import make
 from tests.support import oracles
 from tests.support.each import each

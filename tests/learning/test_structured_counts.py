@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 
 import counsel
+from counsel.learning import Move
 from counsel.learning._structured_kernels import (
     back_up,
     count_decision,
     fill_uncertainty,
 )
 from counsel.learning._transition_kernels import count_transition
-from counsel.learning.learner import Move
 from counsel.simulate import simulator as simulating
 from counsel.simulate._episode_kernels import draw_action, draw_row, draw_start
 from tests.support.structured import (

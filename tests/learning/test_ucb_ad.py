@@ -5,8 +5,8 @@ import pytest
 
 import counsel
 from counsel.estimate.bounds import KL, PaperBonus, Theory
+from counsel.learning import Move
 from counsel.learning.learn import Record, learn
-from counsel.learning.learner import Move
 from counsel.learning.replanning import LargePlan, SmallPlan
 from counsel.learning.ucb_ad import UCBAD
 from counsel.worlds import generate_map, make, make_flappy_bird

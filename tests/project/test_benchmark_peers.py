@@ -84,3 +84,12 @@ def test_plain_rfe_finds_as_much_as_counsels(person):
         found += seen(learner.state()["_visits"], problem)
         theirs += seen(peer.visits, problem)
     assert theirs == pytest.approx(found, rel=0.08)
+
+
+@pytest.mark.slow
+def test_the_plain_service_answers_every_call_of_the_callers(tmp_path):
+    from benchmarks.service import peer
+
+    load = peer(str(tmp_path / "peer.db"), 1.0)
+    assert load.acknowledged > 0
+    assert not load.faults

@@ -45,7 +45,6 @@ from counsel.learning.arguments import (
 from counsel.learning.charges import charge_table
 from counsel.learning.learner import (
     Learner,
-    Move,
     Resumable,
     check_episodes_left,
     documented_by,
@@ -57,6 +56,7 @@ from counsel.model.policy import Advice, Policy, RandomCells
 from counsel.model.rewards import check_observed
 from counsel.model.setting import Shape
 from counsel.simulate.episodes import Episodes
+from counsel.simulate.move import Move
 from counsel.simulate.simulator import Simulator
 
 RANDOM = tuple(field.name for field in fields(RandomCells))
@@ -195,8 +195,9 @@ class BlackBoxLearner(metaclass=ABCMeta):
             cells = batch.step, batch.state, batch.action
             check_observed(*cells, batch.reward, self.shape.reward_range)
         paid = (batch.reward - self._low) / self._unit
-        layer = batch.step if len(self._charge) > 1 else 0
-        paid -= self._charge[layer, batch.state, batch.advice.astype(np.int64)] / self._unit
+        if self._charge.any():
+            layer = batch.step if len(self._charge) > 1 else 0
+            paid -= self._charge[layer, batch.state, batch.advice.astype(np.int64)] / self._unit
         self._unreachable[batch.step, batch.state] = False
         self._ends.count(batch)
         if self._add(batch, paid):

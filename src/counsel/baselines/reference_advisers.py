@@ -14,13 +14,14 @@ from numpy.typing import ArrayLike
 from counsel._arrays import brief, check_rng, generator_from, unlayered
 from counsel.errors import CounselError
 from counsel.learning.arguments import read_limit, shared_parameters
-from counsel.learning.learner import Learner, Move, Resumable, documented_by
+from counsel.learning.learner import Learner, Resumable, documented_by
 from counsel.model.advice_costs import given_cost
 from counsel.model.human import Human
 from counsel.model.policy import Policy
 from counsel.model.problem import AdviceProblem
 from counsel.planning.solve import solve
 from counsel.simulate.episodes import Episodes
+from counsel.simulate.move import Move
 
 
 @shared_parameters

@@ -235,7 +235,7 @@ def label_ends(axes: "Axes", ends: Sequence[tuple[float, str, str]]) -> None:
     for i in range(1, len(heights)):
         heights[i] = max(heights[i], heights[i - 1] + gap)
     for i in range(len(heights) - 1, -1, -1):
-        most = 1.02 if i == len(heights) - 1 else heights[i + 1] - gap
+        most = 0.97 if i == len(heights) - 1 else heights[i + 1] - gap
         heights[i] = min(heights[i], most)
     for height, (_, label, colour) in zip(heights, placed, strict=True):
         axes.annotate(

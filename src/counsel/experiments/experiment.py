@@ -46,8 +46,12 @@ class Size:
 
     @property
     def few(self) -> "Size":
-        """The size with fewer seeds, for runs that are drawn or shown but decide no claim."""
-        return replace(self, seeds=min(FEW, len(self.repeats)))
+        """The size with few seeds, for runs that are drawn or shown but decide no claim."""
+        return self.at_most(FEW)
+
+    def at_most(self, seeds: int) -> "Size":
+        """Return the size with at most so many seeds."""
+        return replace(self, seeds=min(seeds, len(self.repeats)))
 
     def episodes(self, full: int) -> int:
         """Return the number of episodes at this scale: at least ten."""

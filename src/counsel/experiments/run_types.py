@@ -57,7 +57,7 @@ class Learning:
     records: int = 200
 
     def rows(self) -> Rows:
-        spec = self.spec
+        spec, burn_in = self.spec, self.spec.burn_in or 0
         overrides = {} if self.adherence is None else {"adherence": self.adherence}
         problem = problem_of(spec.world, self.family, spec.seed, **overrides)
         best = solve(problem, penalty=spec.penalty).penalised_value
@@ -75,7 +75,7 @@ class Learning:
             "first_gap": first,
             "end_gap": end,
             "regret_after": _charged_after(columns, spec, first, end),
-            "burn_in_regret": (spec.burn_in or 0) * gap(uniform_advice(problem)),
+            "burn_in_regret": burn_in * gap(uniform_advice(problem)) if burn_in else 0.0,
             "reverse": best - no_reverse,
         }
         size = columns["regret"].size

@@ -17,7 +17,6 @@ from counsel.errors import CounselError
 from counsel.learning.arguments import read_groups, read_limit, read_setting
 from counsel.learning.learner import (
     Learner,
-    Move,
     Resumable,
     check_episodes_left,
     documented_by,
@@ -29,6 +28,7 @@ from counsel.model.mdp import MDP
 from counsel.model.policy import Policy
 from counsel.model.setting import Setting
 from counsel.simulate.episodes import Episodes
+from counsel.simulate.move import Move
 
 SAVED = ("given", "matched", "upper")  # the arrays of the belief that are saved
 

@@ -10,11 +10,12 @@ from numpy.typing import NDArray
 
 from counsel._arrays import Floats, brief, check_rng, whole
 from counsel.errors import CounselError
-from counsel.learning.learner import Learner, Move
+from counsel.learning.learner import Learner
 from counsel.model._kernels import layer_of
 from counsel.simulate._episode_kernels import draw_action, draw_row, draw_start
 from counsel.simulate.environment import Environment, draw_seed
 from counsel.simulate.episodes import Episodes
+from counsel.simulate.move import Move
 from counsel.simulate.simulator import Simulator
 
 
@@ -189,9 +190,9 @@ def learn_live(
     seed: int | None = draw_seed(rng)
     for episode in range(1, episodes + 1):
         moves = []
-        for decision in environment.decide(learner.advise, seed=seed):
-            moves.append(Move(*decision))
-            learner.observe(moves[-1])
+        for move in environment.decide(learner.advise, seed=seed):
+            moves.append(move)
+            learner.observe(move)
         terminated = moves[-1].next_state == environment.over
         learner.finish(terminated=terminated)
         yield LiveRecord(

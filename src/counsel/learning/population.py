@@ -23,7 +23,7 @@ from counsel.errors import CounselError
 from counsel.estimate.people_counts import DecisionCounts, PeopleCounts
 from counsel.estimate.person import PersonEstimate, PersonModel
 from counsel.learning.arguments import read_limit, read_setting, shared_parameters
-from counsel.learning.learner import Learner, Move, Resumable, documented_by
+from counsel.learning.learner import Learner, Resumable, documented_by
 from counsel.learning.live_play import EpisodeBuffer
 from counsel.learning.saved_state import SavedState
 from counsel.model.human import Human
@@ -35,6 +35,7 @@ from counsel.planning.plan import Plan, PlanOutcome
 from counsel.planning.reference_policies import always_best_action
 from counsel.planning.solve import solve
 from counsel.simulate.episodes import Episodes
+from counsel.simulate.move import Move
 
 NOBODY = -1  # a person of whom nothing was observed
 GROWTH = 1.1  # a plan is renewed when decisions have grown by this factor since it was made

@@ -29,7 +29,7 @@ from counsel.errors import CounselError
 from counsel.estimate.bounds import KL, GroupBounds
 from counsel.learning.arguments import read_limit, read_rewards, read_shape
 from counsel.learning.charges import most_cost
-from counsel.learning.learner import Explorer, Learner, Move, Resumable, documented_by
+from counsel.learning.learner import Explorer, Learner, Resumable, documented_by
 from counsel.learning.learnt_model import plan_on_model
 from counsel.learning.live_play import EpisodeBuffer
 from counsel.learning.saved_state import SavedState
@@ -42,6 +42,7 @@ from counsel.model.setting import Shape
 from counsel.planning.frontier import Frontier, frontier
 from counsel.planning.solve import read_penalty
 from counsel.simulate.episodes import Episodes
+from counsel.simulate.move import Move
 from counsel.simulate.simulator import Simulator
 
 

@@ -159,6 +159,8 @@ class RFE(RewardFreeLearner):
         return int(self.rng.choice(np.flatnonzero(value == value.max())))
 
     def _look_ahead(self, episodes: int) -> None:
+        if self._rows.next_state.size < self._key.size:
+            self._lay_out()
         look_ahead(self._rows, self._counts)
         self.episode += episodes
         self._policy = None
@@ -184,7 +186,6 @@ class RFE(RewardFreeLearner):
         new = count_known(self._key, self._times, key)
         if new > 0:
             self._key, self._times = merge_keys(self._key, self._times, key[:new])
-            self._lay_out()
 
     def _lay_out(self) -> None:
         """Lay the sorted transitions out by row, as kernels take them."""

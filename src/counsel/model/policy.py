@@ -360,20 +360,26 @@ def _check_random(random: RandomCells, shape: tuple[int, ...], n_actions: int) -
             "the random cells of the policy do not fit together; list cells in order, each with "
             f"entries indptr[i] up to indptr[i + 1] and advice from 0 to {n_actions}"
         )
-    for i in range(cell.size):
+    if cell.size == 0:
+        return
+    owner = np.repeat(np.arange(cell.size), np.diff(indptr))  # the cell of each entry
+    entry, times = np.unique(owner * (n_actions + 1) + advice, return_counts=True)
+    total = np.add.reduceat(random.probability, indptr[:-1])
+    is_bad = ~(np.abs(total - 1.0) <= ROW_TOLERANCE)
+    is_bad[owner[~(random.probability >= 0.0)]] = True
+    is_bad[entry[times > 1] // (n_actions + 1)] = True
+    if is_bad.any():
+        i = int(is_bad.argmax())
         part = slice(indptr[i], indptr[i + 1])
-        chances = random.probability[part]
-        negative, total = chances[~(chances >= 0.0)], chances.sum()
-        fault = ""
-        if len(set(advice[part].tolist())) < len(chances):
+        negative = random.probability[part][~(random.probability[part] >= 0.0)]
+        if len(set(advice[part].tolist())) < advice[part].size:
             fault = "lists an advice twice; add up its probabilities"
         elif negative.size:
             fault = f"has probability {negative[0]:.10g}; a probability must be 0 or more"
-        elif not abs(total - 1.0) <= ROW_TOLERANCE:
-            fault = f"has probabilities that sum to {total:.10g}; they must sum to 1"
-        if fault:
-            where = place("khs"[-len(shape) :], np.unravel_index(cell[i], shape))
-            raise CounselError(f"the random cell {where} {fault}")
+        else:
+            fault = f"has probabilities that sum to {total[i]:.10g}; they must sum to 1"
+        where = place("khs"[-len(shape) :], np.unravel_index(cell[i], shape))
+        raise CounselError(f"the random cell {where} {fault}")
 
 
 def _read_advice(advice: ArrayLike, n_actions: int) -> Advice:

@@ -11,7 +11,7 @@ cell. The learner then never mixes up the cell of a fallen pole with that of a l
 
 import operator
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.random import Generator
@@ -23,23 +23,13 @@ from counsel.model.policy import Policy
 from counsel.model.problem import AdviceProblem
 from counsel.model.setting import Shape
 from counsel.simulate.episodes import Episodes
+from counsel.simulate.move import Move
 
 if TYPE_CHECKING:
     import gymnasium
 
 Advise = Callable[[int, int], int]
 """Returns the advice at a step in a state."""
-
-
-class Decision(NamedTuple):
-    """One decision in an environment, in the order of ``counsel.learning.Move``."""
-
-    step: int
-    state: int
-    advice: int
-    action: int
-    reward: float
-    next_state: int
 
 
 class Environment:
@@ -150,7 +140,7 @@ class Environment:
         """
         policy.check_fits(self.shape.horizon, self.shape.n_states, self.shape.n_actions)
 
-    def decide(self, advise: Advise, *, seed: int | None = None) -> Iterator[Decision]:
+    def decide(self, advise: Advise, *, seed: int | None = None) -> Iterator[Move]:
         """Play one episode and yield its decisions; the last leads to ``over`` if it ended.
 
         Parameters
@@ -168,7 +158,7 @@ class Environment:
             )
             next_state = self.over if terminated else self._state(observation)
             action, paid = self._action(info), self._reward(reward, step, state)
-            yield Decision(step, state, advice, action, paid, next_state)
+            yield Move(step, state, advice, action, paid, next_state)
             if terminated or truncated:
                 return
             state = next_state
@@ -194,7 +184,7 @@ class Environment:
                 raise CounselError(f"policy is {brief(policy)}; give a Policy or a Mixture")
             self.check_fits(part)
         weights = policy.weights if isinstance(policy, Mixture) else (1.0,)
-        lengths, decisions, terminated = [0], list[Decision](), list[bool]()
+        lengths, decisions, terminated = [0], list[Move](), list[bool]()
         seed: int | None = draw_seed(rng)
         for _ in range(episodes):
             adviser = _PolicyAdviser(parts[int(rng.choice(len(parts), p=weights))], rng)

@@ -15,13 +15,14 @@ from counsel.errors import CounselError
 from counsel.learning.charges import net_value
 from counsel.learning.files import resume, suspend
 from counsel.learning.learn import Record, learn
-from counsel.learning.learner import Explorer, Move, Runner
+from counsel.learning.learner import Explorer, Runner
 from counsel.model.advice_costs import given_cost
 from counsel.model.human import Human
 from counsel.model.mdp import MDP
 from counsel.model.problem import AdviceProblem
 from counsel.planning.evaluate import evaluate
 from counsel.simulate.episodes import Episodes
+from counsel.simulate.move import Move
 from counsel.simulate.simulator import Simulator
 
 EPISODES = 60

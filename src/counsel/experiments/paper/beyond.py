@@ -27,9 +27,9 @@ from counsel.drawing.canvas import new_figure
 from counsel.drawing.figure_style import LINE_STYLES, LineStyle, label_ends, name_axes, style_axes
 from counsel.drawing.palette import WHITE
 from counsel.experiments.claim import Claim, digits
-from counsel.experiments.experiment import Experiment, Picture, Run, Size, Table
-from counsel.experiments.paper.regret import FAMILY, PEOPLE, regret_after, without_penalty
-from counsel.experiments.rows import RowsByRun, last_of, seeds_of, series
+from counsel.experiments.experiment import FEW, Experiment, Picture, Run, Size, Table
+from counsel.experiments.paper.regret import FAMILY, PEOPLE, final_regret, without_penalty
+from counsel.experiments.rows import RowsByRun, seeds_of, series
 from counsel.experiments.run_types import Discovery, learning_runs
 from counsel.runs.spec import Spec
 
@@ -39,6 +39,8 @@ if TYPE_CHECKING:
 
 EPISODES = 10_000
 SCHEDULES = (1, 50, 1000)
+SEEDS = 20  # medians need fewer seeds than shares of runs
+SHOWN = 12  # seeds on the shipped map, where the mean is compared with the median
 PLACES = {"maps-": "random maps", "": "shipped map"}
 
 
@@ -91,7 +93,7 @@ def _adherence_runs(person: str, place: str, size: Size) -> list[Run]:
         spec = Spec(world=f"flappy-bird/{person}", episodes=episodes, **entry.settings)  # type: ignore[arg-type]
         for every in entry.schedules:
             planned = replace(spec, every=size.every(every, EPISODES))
-            seeds = size if entry.decides else size.few
+            seeds = size if place else size.at_most(SHOWN if entry.decides else FEW)
             family = FAMILY if place else ""
             runs += learning_runs(_key(place, person, name, every), planned, seeds, family=family)
     return runs
@@ -115,16 +117,6 @@ def _explorer_runs(person: str, place: str, size: Size) -> list[Run]:
 
 def _key(place: str, person: str, name: str, every: int) -> str:
     return f"beyond/{place}{person}-{name}-{every}"
-
-
-def final_regret(rows: RowsByRun, key: str, *, after: bool = False) -> Floats:
-    """Return the regret of each seed; ``after`` charges blocks with the policy planned after."""
-    runs = seeds_of(rows, key)
-    if "when" not in runs[0]:
-        return last_of(rows, key, "regret_after" if after else "regret")
-    if after:
-        return np.array([regret_after(run) for run in runs])
-    return without_penalty(rows, key)[1][:, -1]
 
 
 def claims(rows: RowsByRun) -> tuple[Claim, ...]:
@@ -281,5 +273,6 @@ BEYOND = Experiment(
     runs,
     pictures,
     claims,
+    SEEDS,
     tables=tables,
 )

@@ -30,6 +30,7 @@ from counsel.experiments.paper.scaling_runs import (
     GATES,
     LEARNERS,
     MIXING,
+    SEEDS,
     Grid,
     counts_of,
     runs,
@@ -336,5 +337,6 @@ SCALING = Experiment(
     runs,
     pictures,
     claims,
+    SEEDS,
     tables=tables,
 )
