@@ -3,9 +3,14 @@
 DIR is the folder of ``tools/verdict_blocks.py``. README.md receives the table of claims,
 docs/reference/experiments.md the tables of the experiments, each between two marks;
 docs/reference/verdicts.json and the figures in docs/figures are copied.
+
+A number in a sentence is followed by a comment that says which cell it repeats: the table, cells of
+the row and the column, as in ``128<!-- beyond; Policy Greedy; UCB-AD, KL; 50; median -->``. These
+numbers are written too.
 """
 
 import json
+import re
 import shutil
 import sys
 from pathlib import Path
@@ -14,6 +19,11 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[1]
 SHOWN = ("regret-greedy", "frontier", "trajectories-safe")
 VERDICTS = ROOT / "docs" / "reference" / "verdicts.json"
+TABLES = ROOT / "docs" / "reference" / "experiments.md"
+EXPLAINED = ("paper", "repel", "adherence-learning")
+PAGES = (TABLES, *(ROOT / "docs" / "explanation" / f"{name}.md" for name in EXPLAINED))
+"""The pages whose sentences repeat numbers of the tables."""
+QUOTED = re.compile(r"([\d.,−]*\d)<!-- ([^;>]+; [^>]+?) -->")
 HOLDS, FAILS, UNKNOWN = "holds", "does not hold", "cannot be told"
 
 
@@ -74,8 +84,32 @@ def replace_between(page: Path, name: str, text: str) -> None:
     page.write_text(f"{before}{begin}\n{text}\n{end}{after}", encoding="utf-8")
 
 
+def cell_of(mark: str, tables: str) -> str:
+    """Return the cell of a table that a mark names; ``tables`` is the page that has them all."""
+    name, *cells, column = mark.split("; ")
+    text = tables.partition(f"<!-- {name} -->")[2].partition(f"<!-- end of {name} -->")[0]
+    lines = [
+        [cell.strip() for cell in line.strip("|").split("|")]
+        for line in text.splitlines()
+        if line.startswith("|")
+    ]
+    if not lines or column not in lines[0]:
+        sys.exit(f"the mark {mark!r} names no table of {TABLES.name} with that column")
+    rows = [line for line in lines[2:] if not set(cells) - set(line)]
+    if len(rows) != 1:
+        sys.exit(f"the mark {mark!r} fits {len(rows)} rows; name the cells of one")
+    return rows[0][lines[0].index(column)]
+
+
+def quote_numbers(text: str, tables: str) -> str:
+    """Return a text in which every marked number is that of its cell, without an interval."""
+    return QUOTED.sub(
+        lambda found: f"{cell_of(found[2], tables).split(' ')[0]}<!-- {found[2]} -->", text
+    )
+
+
 def main(folder: Path) -> None:
-    """Copy verdicts and figures, and replace the tables."""
+    """Copy verdicts and figures, and replace the tables and the numbers in sentences."""
     shutil.copy(folder / "verdicts.json", VERDICTS)
     first = folder / "block-0"
     for name in SHOWN:
@@ -85,8 +119,11 @@ def main(folder: Path) -> None:
     text = summary(published["scale"], published["claims"])
     replace_between(ROOT / "README.md", "claims", f"{text}\n\n{command} writes this section.")
     for path in sorted((first / "tables").glob("*.md")):
-        page = ROOT / "docs" / "reference" / "experiments.md"
-        replace_between(page, path.stem, path.read_text(encoding="utf-8").rstrip())
+        replace_between(TABLES, path.stem, path.read_text(encoding="utf-8").rstrip())
+    tables = TABLES.read_text(encoding="utf-8")
+    for page in PAGES:
+        text = page.read_text(encoding="utf-8")
+        page.write_text(quote_numbers(text, tables), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 """tools/claims.py: README's table of claims, from verdicts that four blocks share."""
 
 import importlib.util
+import re
 
 import pytest
 
@@ -57,5 +58,59 @@ def test_only_the_text_between_the_marks_is_replaced(tool, tmp_path):
 
 def test_every_table_of_an_experiment_has_its_place_on_the_page():
     page = (ROOT / "docs" / "reference" / "experiments.md").read_text(encoding="utf-8")
-    for name in ("equal-terms", "budget-constants", "beyond", "scaling"):
+    for name in ("equal-terms", "regret-adherence", "budget-constants", "beyond", "scaling"):
         assert page.count(f"<!-- {name} -->") == page.count(f"<!-- end of {name} -->") == 1
+
+
+TABLE = """<!-- speed -->
+| who | map | median | mean |
+| --- | --- | --- | --- |
+| Ann | random | 1,280 [1,100, 1,400] | 3 |
+| Ann | shipped | 12.5 | 4 |
+<!-- end of speed -->"""
+
+
+def test_numbers_in_sentences_are_those_of_the_cells_that_they_name(tool):
+    text = "It has 7<!-- speed; Ann; random; median --> and 8.25<!-- speed; shipped; mean -->."
+    expected = "It has 1,280<!-- speed; Ann; random; median --> and 4<!-- speed; shipped; mean -->."
+    assert tool.quote_numbers(text, TABLE) == expected
+    assert tool.quote_numbers(expected, TABLE) == expected
+
+
+@pytest.mark.parametrize(
+    ("mark", "fault"),
+    [
+        ("slow; Ann; random; median", "names no table"),
+        ("speed; Ann; random; mode", "names no table of experiments.md with that column"),
+        ("speed; Ann; median", "fits 2 rows"),
+        ("speed; Bob; median", "fits 0 rows"),
+    ],
+)
+def test_a_mark_that_names_no_single_cell_is_refused(tool, mark, fault):
+    with pytest.raises(SystemExit, match=fault):
+        tool.quote_numbers(f"It has 7<!-- {mark} -->.", TABLE)
+
+
+def test_every_number_in_the_pages_is_that_of_its_cell(tool):
+    tables = tool.TABLES.read_text(encoding="utf-8")
+    quoted = 0
+    for page in tool.PAGES:
+        text = page.read_text(encoding="utf-8")
+        assert tool.quote_numbers(text, tables) == text, page.name
+        quoted += len(tool.QUOTED.findall(text))
+    assert quoted >= 20
+
+
+def sentences(text):
+    """The text of a page without code, formulas, tables, headings and marked numbers."""
+    text = re.sub(r"```.*?```", "", text, flags=re.DOTALL)
+    text = re.sub(r"`[^`]*`|\$[^$]*\$", "", text)
+    lines = [line for line in text.splitlines() if not line.startswith(("|", "#"))]
+    return re.sub(r"[\d.,−]*\d<!-- .*? -->|<!-- .*? -->", "", " ".join(lines))
+
+
+def test_no_sentence_about_the_experiments_has_a_result_without_a_mark(tool):
+    settings = r"[θβδεD] = [\d.]+|(every|and) 1,000|10,000 (episodes|games)"
+    for page in tool.PAGES[:2]:
+        text = re.sub(settings, "", sentences(page.read_text(encoding="utf-8")))
+        assert not re.findall(r"\S*\d+\.\d+\S*|\S*\d{3,}\S*", text), page.name
