@@ -9,6 +9,7 @@ from counsel.experiments import blocks
 from counsel.experiments.claim import Claim, Verdict, settle
 from counsel.experiments.experiment import Size
 from counsel.experiments.paper import EXPERIMENTS
+from counsel.experiments.paper.scaling_runs import FEWER_SEEDS
 from tests.support.paths import ROOT
 
 FILE = json.loads((ROOT / "docs" / "reference" / "verdicts.json").read_text(encoding="utf-8"))
@@ -73,7 +74,12 @@ def test_published_blocks_have_different_seeds_and_as_many_as_each_experiment_ne
         if saved["statistic"]["kind"] == "exact":
             assert len(set(values)) == 1
         elif FILE["scale"] == 1.0:
-            assert {len(block) for block in values} == {EXPERIMENTS[saved["experiment"]].seeds}
+            enough = {EXPERIMENTS[saved["experiment"]].seeds}
+            # Stopping times, and Q-learning with its own constants, are run with fewer seeds.
+            enough |= {FEWER_SEEDS} if saved["experiment"] == "scaling" else set()
+            sizes = {len(block) for block in values}
+            assert len(sizes) == 1
+            assert sizes <= enough
     # Chance differs between blocks: of most claims no two blocks have the same values.
     differ = [len({tuple(b["values"]) for b in saved["blocks"]}) == 4 for saved in PUBLISHED]
     assert sum(differ) > len(PUBLISHED) / 2
