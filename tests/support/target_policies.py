@@ -40,6 +40,7 @@ def rows_of(problem, batch, recorded=np.nan):
         reward=batch.reward,
         recorded=np.full(batch.state.size, recorded),
         n_episodes=len(batch),
+        all_episodes=len(batch),
         horizon=problem.horizon,
     )
 

@@ -212,7 +212,7 @@ def _count(log: Log, *, by_step: bool) -> tuple[Tally, SeenAdvice]:
 
     # Only a fit by step, and a log that does not say how episodes end, need the horizon beforehand.
     says_ends = log.has("terminated") or log.has("truncated")
-    horizon = 0 if says_ends and not by_step else _horizon(log)
+    horizon = 0 if says_ends and not by_step else count_steps(log)
     least, most = _measure(log, steps=horizon if by_step else None)
     table = link_decisions(log, horizon=horizon)
     table = table.mutate(
@@ -314,7 +314,7 @@ def _md5(column: Any) -> Any:  # noqa: ANN401
     return ibis.udf.scalar.builtin(md5)(column)
 
 
-def _horizon(log: Log) -> int:
+def count_steps(log: Log) -> int:
     """Return the number of steps of the longest episode, gaps included."""
     table = log.table
     spans = table.group_by(log.episode_key).aggregate(n=table.step.max() - table.step.min() + 1)

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from counsel._arrays import Floats, Ints
-from counsel.logs.count import CUT, encode_labels, link_decisions
+from counsel.errors import CounselError
+from counsel.logs.count import CUT, count_steps, encode_labels, link_decisions
 from counsel.logs.fit import Fit
 from counsel.logs.read import Log, report_engine_errors
 from counsel.model.problem import AdviceProblem
@@ -27,7 +28,32 @@ class Decisions:
     reward: Floats  # the model's expectation if it is not recorded
     recorded: Floats  # the recorded probability of the advice or silence; NaN if there is none
     n_episodes: int
+    all_episodes: int  # also those that are not complete
     horizon: int
+
+
+def refuse_unknown(log: Log, fit: Fit) -> None:
+    """Raise an error if a log has a step, state or action that a model does not know."""
+    tally, table = fit.tally, log.table
+    known = {"state": tally.states, "advice": tally.actions, "action": tally.actions}
+    with report_engine_errors(log.name):
+        longest = count_steps(log)
+        labels = {
+            role: table.select(label=table[role]).distinct().to_pyarrow()["label"].to_pylist()
+            for role in known
+        }
+    if longest > tally.horizon:
+        raise CounselError(
+            f"{log.name} has an episode of {longest} steps, the model's have at most "
+            f"{tally.horizon}; fit a model to this log"
+        )
+    for role, names in known.items():
+        unknown = sorted(set(labels[role]) - {None, *names})
+        if unknown:
+            raise CounselError(
+                f"{log.name} has the {role} {unknown[0]!r}, which the model does not have; fit a "
+                "model to this log"
+            )
 
 
 def load_decisions(log: Log, fit: Fit) -> Decisions:
@@ -91,6 +117,7 @@ def _load(log: Log, fit: Fit) -> Decisions:
     return Decisions(
         episode=number[rows["episode"][kept]],
         n_episodes=int(is_complete.sum()),
+        all_episodes=is_complete.size,
         horizon=tally.horizon,
         **{name: rows[name][kept] for name in columns},
     )

@@ -40,8 +40,9 @@ from counsel._arrays import Floats, brief
 from counsel._files import check_exists
 from counsel.errors import CounselError
 from counsel.logs.bootstrap import BlockDraws, ValueEstimate, estimate_from_draws
-from counsel.logs.decisions import Decisions, load_decisions
-from counsel.logs.fit import Fit, fit
+from counsel.logs.check import check_log
+from counsel.logs.decisions import Decisions, load_decisions, refuse_unknown
+from counsel.logs.fit import Fit, fit, refuse_faults
 from counsel.logs.importance_weights import (
     effective_sample_size,
     importance_weights,
@@ -137,7 +138,7 @@ def evaluate_policy(  # noqa: PLR0913 (a log, a policy, a model and how to draw)
     policy
         A table written by ``counsel plan``, or a policy for the states and actions of the fit.
     fitted
-        The model of this log, if there is one already.
+        The model to judge the policy in, by default fitted to this log.
     cost
         Without ``fitted``: what a piece of each advice costs, as in ``fit``.
     rng
@@ -178,7 +179,11 @@ def evaluate_policy(  # noqa: PLR0913 (a log, a policy, a model and how to draw)
     log = as_log(source, None, None)
     if isinstance(policy, str | os.PathLike):
         check_exists(policy)
-    fitted = fit(log, cost=cost) if fitted is None else fitted
+    if fitted is None:
+        fitted = fit(log, cost=cost)
+    else:
+        refuse_faults(log, check_log(log))
+        refuse_unknown(log, fitted)
     problem = fitted.problem
     if isinstance(policy, str | os.PathLike):
         policy = read_policy(Path(policy), fitted)
@@ -205,9 +210,9 @@ def evaluate_policy(  # noqa: PLR0913 (a log, a policy, a model and how to draw)
         never=estimates[1],
         always=estimates[2],
         logged=evidence.mean_return(),
-        logged_pieces=fitted.logged_pieces,
-        logged_cost=fitted.logged_cost,
-        episodes=round(fitted.tally.episodes),
+        logged_pieces=evidence.mean_pieces(1.0),
+        logged_cost=evidence.mean_pieces(problem.cost),
+        episodes=evidence.decisions.all_episodes,
         whole=evidence.decisions.n_episodes,
         recorded=evidence.is_recorded,
         refusal=_refusal(estimates[0], evidence),
@@ -255,9 +260,18 @@ class _Evidence:
         return self.draws.estimate(sums, lambda total: total[..., 0] / total[..., 1])
 
 
+    def mean_pieces(self, cost: Floats | float) -> float:
+        """Return the pieces of advice per complete episode, each counted by its cost [h, s, b]."""
+        rows = self.decisions
+        spoken = rows.advice < self.fit.problem.n_actions
+        cell = (rows.place[spoken], rows.state[spoken], rows.advice[spoken])
+        each = np.broadcast_to(cost, self.fit.problem.cost.shape)[cell]
+        return float(each.sum() / max(rows.n_episodes, 1))
+
+
 def _refusal(estimate: PolicyEstimate, evidence: _Evidence) -> str | None:
     """Return why the log cannot answer, in one sentence."""
-    complete, episodes = evidence.decisions.n_episodes, round(evidence.fit.tally.episodes)
+    complete, episodes = evidence.decisions.n_episodes, evidence.decisions.all_episodes
     if complete == 0:
         return f"none of the {episodes:,} episodes is complete (without gaps, to its end)"
     if estimate.new > MOST_NEW:

@@ -7,6 +7,8 @@ A model on disk is a problem file that also holds the counts: ``solve``, ``front
 ``explain`` read it like any problem; ``load_fit`` restores the whole fit.
 """
 
+import hashlib
+import json
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, fields
@@ -23,11 +25,11 @@ from counsel.logs.binning import Bins
 from counsel.logs.bootstrap import resample_tally
 from counsel.logs.check import Finding, LogCheck, check_log
 from counsel.logs.column_mapping import Columns
-from counsel.logs.count import Tally, count_decisions
+from counsel.logs.count import TALLY_KEYS, Tally, count_decisions
 from counsel.logs.estimate import Estimates, Sharing, estimate
 from counsel.logs.law_test import LawTest, check_adherence_law
 from counsel.logs.limitations import find_limitations
-from counsel.logs.read import as_log
+from counsel.logs.read import Log, as_log, read_log
 from counsel.model.advice_costs import advice_costs, given_cost
 from counsel.model.files import PROBLEM, load, problem_parts
 from counsel.model.problem import AdviceProblem
@@ -123,10 +125,37 @@ class Fit:
         return {label: cost for label, cost in pairs if cost != 1.0}
 
     @property
-    def has_plain_columns(self) -> bool:
-        """Whether the log has a column named after each role, and no bins."""
-        plain = all(own == (role,) for role, own in self.columns.items())
-        return plain and not self.bins
+    def fingerprint(self) -> str:
+        """Twelve digits that two fits share only if their counts and settings are the same.
+
+        A plan's table holds the fingerprint of the model it was planned on.
+        """
+        tally = self.tally
+        # Engines add up rewards in any order, so their last digits do not count.
+        rewards = [f"{getattr(tally, name).sum():.6g}" for name in ("paid", "paid_squares")]
+        words = [self._settings(), rewards, self.costs]
+        digest = hashlib.sha256(json.dumps(words, sort_keys=True).encode())
+        for name in (*TALLY_KEYS, "times", "priced"):
+            digest.update(np.ascontiguousarray(getattr(tally, name)).tobytes())
+        return digest.hexdigest()[:12]
+
+    def _settings(self) -> dict[str, Any]:
+        """Return how the log was read and what was pooled, for JSON."""
+        tally, sharing = self.tally, self.sharing
+        return {
+            "states": tally.states,
+            "actions": tally.actions,
+            "by_step": tally.by_step,
+            "least": tally.least,
+            "other": tally.other,
+            "sharing": {
+                "share": sharing.share,
+                "scale": sharing.scale,
+                "groups": None if sharing.groups is None else dict(sharing.groups),
+            },
+            "columns": {role: list(own) for role, own in self.columns.items()},
+            "bins": {column: list(cuts) for column, cuts in self.bins.items()},
+        }
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Save the model as a problem file with its counts, without the names of people.
@@ -142,26 +171,14 @@ class Fit:
             If the file cannot be written.
         """
         header, arrays = problem_parts(self.problem)
-        tally = self.tally
         header["fit"] = {
             "name": self.name,
-            "states": tally.states,
-            "actions": tally.actions,
-            "by_step": tally.by_step,
-            "least": tally.least,
-            "other": tally.other,
-            "sharing": {
-                "share": self.sharing.share,
-                "scale": self.sharing.scale,
-                "groups": None if self.sharing.groups is None else dict(self.sharing.groups),
-            },
-            "columns": {role: list(own) for role, own in self.columns.items()},
-            "bins": {column: list(cuts) for column, cuts in self.bins.items()},
+            **self._settings(),
             "checked": asdict(self.check),
             "notes": [asdict(note) for note in self.notes],
             "law": None if self.law is None else asdict(self.law),
         }
-        arrays |= {TALLY + name: getattr(tally, name) for name in _array_names()}
+        arrays |= {TALLY + name: getattr(self.tally, name) for name in _array_names()}
         write_npz(Path(path), PROBLEM, header, arrays)
 
     def resample(self, draws: int, rng: np.random.Generator) -> Iterator[tuple[Tally, Estimates]]:
@@ -261,12 +278,7 @@ def fit(  # noqa: PLR0913 (reading and pooling have options of their own)
     sharing = Sharing(share, scale, groups)
     log = as_log(source, columns, bins)
     check = check_log(log, actions=actions, reward_range=reward_range)
-    for fault in check.faults:
-        example = f" (first: {fault.examples[0]})" if fault.examples else ""
-        raise CounselError(
-            f"{log.name} cannot be fitted: {fault.what}: {fault.count}{example}; "
-            "`counsel check` lists all faults"
-        )
+    refuse_faults(log, check)
     tally, seen_by_pieces = count_decisions(log, by_step=by_step)
     cost_a = advice_costs(cost or {}, tally.actions)
     estimates = estimate(tally, sharing, cost=cost_a)
@@ -285,6 +297,40 @@ def fit(  # noqa: PLR0913 (reading and pooling have options of their own)
         over_time=trend_over_time(log, tally, estimates) if advised else None,
         over_advice=trend_over_advice(seen_by_pieces, estimates) if advised else None,
     )
+
+
+def read_like(source: str, saved: Fit) -> Log:
+    """Open a log with the columns and bins of a model."""
+    names = {role: own[0] for role, own in saved.columns.items() if role != "state"}
+    return read_log(source, Columns(names, saved.columns["state"]), Bins(dict(saved.bins)))
+
+
+def fit_like(log: Log, saved: Fit, path: str | os.PathLike[str]) -> Fit:
+    """Fit the log of a saved model again, with its settings: with people and trends.
+
+    Raises
+    ------
+    CounselError
+        If the log is not the one that the model in ``path`` was fitted to.
+    """
+    sharing = asdict(saved.sharing)
+    again = fit(log, by_step=saved.tally.by_step, **sharing, cost=saved.costs)
+    if again.fingerprint != saved.fingerprint:
+        raise CounselError(
+            f"{log.name} is not the log that {path} was fitted to ({again.fingerprint} and "
+            f"{saved.fingerprint}); fit it: counsel fit {log.name} -o model.npz"
+        )
+    return again
+
+
+def refuse_faults(log: Log, check: LogCheck) -> None:
+    """Raise an error that names the first fault of a log, if there is one."""
+    for fault in check.faults:
+        example = f" (first: {fault.examples[0]})" if fault.examples else ""
+        raise CounselError(
+            f"{log.name} cannot be fitted: {fault.what}: {fault.count}{example}; "
+            "`counsel check` lists all faults"
+        )
 
 
 def load_fit(path: str | os.PathLike[str]) -> Fit:
