@@ -90,7 +90,7 @@ def test_every_next_line_can_be_typed(run, tmp_path, monkeypatch):
         assert told == ""
         words = next_of(said)
     assert done == ["demo-log", "fit", "plan", "evaluate"]
-    assert words == ["report", "my log.csv", "-o", "report.html"]
+    assert words == ["report", "my log.csv", "--model", "model.npz", "-o", "report.html"]
     assert {p.name for p in tmp_path.iterdir()} == {"my log.csv", "model.npz", "policy.csv"}
     code, said, told = run("check", "my log.csv")
     assert code == 0

@@ -282,6 +282,7 @@ def report(  # noqa: PLR0913 (one argument for each option)
     from counsel.logs.fit import fit_like, load_fit, read_like
     from counsel.logs.plan import plan_advice
     from counsel.logs.report_contents import DRAWS, choose_budget, prepare_report
+    from counsel.report.findings import contradiction
     from counsel.report.log_page import log_page
 
     options.check_output(output, ".html")
@@ -298,6 +299,11 @@ def report(  # noqa: PLR0913 (one argument for each option)
             saved = load_fit(model)
             source = read_like(log, saved)
             fitted = fit_like(source, saved, model)
+    if fitted.self_check is not None and not fitted.is_trusted:
+        raise CounselError(
+            f"{contradiction(fitted.self_check)} There is nothing to report; `counsel evaluate` "
+            "weights the episodes of the log instead"
+        )
     with waiting("Planning"):
         rng = np.random.default_rng(0)
         if penalty is None and budget is None:

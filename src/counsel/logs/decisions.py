@@ -10,7 +10,7 @@ import numpy as np
 
 from counsel._arrays import Floats, Ints
 from counsel.errors import CounselError
-from counsel.logs.count import CUT, count_steps, encode_labels, link_decisions
+from counsel.logs.count import count_steps, encode_labels, link_decisions
 from counsel.logs.fit import Fit
 from counsel.logs.read import Log, report_engine_errors
 from counsel.model.problem import AdviceProblem
@@ -69,7 +69,7 @@ def _load(log: Log, fit: Fit) -> Decisions:
     table = link_decisions(log, horizon=tally.horizon)
     recorded = table.advice_probability if log.has("advice_probability") else ibis.null("float64")
     table = table.select(
-        *("episode", "place", "state", "advice", "action", "earlier", "reward", "fate"),
+        *("episode", "place", "state", "advice", "action", "earlier", "reward", "breaks"),
         recorded=recorded,
     ).order_by(["episode", "place"])
     states, actions = tally.states, tally.actions
@@ -99,7 +99,7 @@ def _load(log: Log, fit: Fit) -> Decisions:
                 "action": encode_labels(batch.column("action"), actions),
                 "earlier": numbers("earlier", np.int64),
                 "reward": numbers("reward", np.float64),
-                "fate": numbers("fate", np.int64),
+                "breaks": numbers("breaks", np.bool_),
                 "recorded": numbers("recorded", np.float64),
             }
         )
@@ -109,7 +109,7 @@ def _load(log: Log, fit: Fit) -> Decisions:
     layer = np.where(tally.by_step, rows["place"], 0)
     expected = problem.mdp.reward[layer, rows["state"], rows["action"]]
     rows["reward"] = np.where(np.isnan(rows["reward"]), expected, rows["reward"])
-    cut = (rows["fate"] == CUT) & (rows["place"] < tally.horizon - 1)
+    cut = rows["breaks"] & (rows["place"] < tally.horizon - 1)
     is_complete = np.bincount(rows["episode"], cut, last_episode + 1) == 0
     kept = is_complete[rows["episode"]]
     number = np.cumsum(is_complete) - 1

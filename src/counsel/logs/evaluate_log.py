@@ -51,6 +51,7 @@ from counsel.logs.importance_weights import (
 )
 from counsel.logs.read import Log, as_log
 from counsel.logs.read_policy import read_policy
+from counsel.logs.self_check import SelfCheck
 from counsel.model.policy import Policy
 from counsel.planning.evaluate import evaluate
 from counsel.planning.reference_policies import always_best_action, never_advise
@@ -72,13 +73,14 @@ MODELS = 200
 class PolicyEstimate:
     """Estimates of the value of one policy.
 
-    The weighted and the doubly robust estimates are None if the effective sample is below 50.
+    The weighted and the doubly robust estimates are None if the effective sample is below 50, the
+    model-based one if the model contradicts its log.
     """
 
     name: str
     pieces: float  # pieces of advice per episode, in the model
     cost: float  # their cost
-    model: ValueEstimate
+    model: ValueEstimate | None
     weighted: ValueEstimate | None
     doubly_robust: ValueEstimate | None
     effective: float  # the effective sample size, in episodes
@@ -105,6 +107,12 @@ class LogEvaluation:
     whole: int
     recorded: bool
     refusal: str | None
+    self_check: SelfCheck | None = None  # the model confronted with the log it was fitted to
+
+    @property
+    def model_is_trusted(self) -> bool:
+        """Whether the log does not contradict the model."""
+        return self.self_check is None or self.self_check.is_trusted
 
     @property
     def is_trusted(self) -> bool:
@@ -200,7 +208,9 @@ def evaluate_policy(  # noqa: PLR0913 (a log, a policy, a model and how to draw)
         _estimate(
             name,
             policies[name],
-            estimate_from_draws(drawn[0], drawn[1:], fitted.tally.n_blocks),
+            estimate_from_draws(drawn[0], drawn[1:], fitted.tally.n_blocks)
+            if fitted.is_trusted
+            else None,
             evidence,
         )
         for name, drawn in zip(policies, values.T, strict=True)
@@ -216,6 +226,7 @@ def evaluate_policy(  # noqa: PLR0913 (a log, a policy, a model and how to draw)
         whole=evidence.decisions.n_episodes,
         recorded=evidence.is_recorded,
         refusal=_refusal(estimates[0], evidence),
+        self_check=fitted.self_check,
     )
 
 
@@ -258,7 +269,6 @@ class _Evidence:
         sums = np.zeros((self.draws.n_blocks, 2))
         np.add.at(sums, self.draws.block, np.stack((returns, np.ones(returns.size)), axis=1))
         return self.draws.estimate(sums, lambda total: total[..., 0] / total[..., 1])
-
 
     def mean_pieces(self, cost: Floats | float) -> float:
         """Return the pieces of advice per complete episode, each counted by its cost [h, s, b]."""
@@ -303,7 +313,7 @@ def _values_in_models(
 
 
 def _estimate(
-    name: str, policy: Policy, model: ValueEstimate, evidence: _Evidence
+    name: str, policy: Policy, model: ValueEstimate | None, evidence: _Evidence
 ) -> PolicyEstimate:
     problem, rows, chance = evidence.fit.problem, evidence.decisions, evidence.chance
     outcome = evaluate(problem, policy)

@@ -11,12 +11,14 @@ import hashlib
 import json
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from counsel._arrays import Floats
 from counsel._files import blaming, read_npz, write_npz
 from counsel.errors import CounselError
 from counsel.logs.adherence_breakdown import People, compare_people
@@ -25,11 +27,12 @@ from counsel.logs.binning import Bins
 from counsel.logs.bootstrap import resample_tally
 from counsel.logs.check import Finding, LogCheck, check_log
 from counsel.logs.column_mapping import Columns
-from counsel.logs.count import TALLY_KEYS, Tally, count_decisions
+from counsel.logs.count import MOST_CELLS, TALLY_COUNTS, TALLY_KEYS, Tally, count_decisions
 from counsel.logs.estimate import Estimates, Sharing, estimate
 from counsel.logs.law_test import LawTest, check_adherence_law
 from counsel.logs.limitations import find_limitations
 from counsel.logs.read import Log, as_log, read_log
+from counsel.logs.self_check import SelfCheck, confront, logged_return
 from counsel.model.advice_costs import advice_costs, given_cost
 from counsel.model.files import PROBLEM, load, problem_parts
 from counsel.model.problem import AdviceProblem
@@ -38,7 +41,7 @@ TALLY = "tally_"
 """The prefix of the counts' names in a file."""
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Fit:
     """A problem fitted to a log; ``fit`` and ``load_fit`` return it.
 
@@ -65,6 +68,9 @@ class Fit:
     over_time, over_advice
         The trends of the lift over time, and with the pieces of advice already given in the
         episode; None likewise.
+    pooled
+        If endings, or everything, are fitted by step because the log contradicts the model that
+        pools steps: the comparison of that model with the log. None otherwise.
 
     Examples
     --------
@@ -92,6 +98,17 @@ class Fit:
     people: People | None = None
     over_time: Trend | None = None
     over_advice: Trend | None = None
+    pooled: SelfCheck | None = None
+
+    @cached_property
+    def self_check(self) -> SelfCheck | None:
+        """The model confronted with its log; None for a file of the first version."""
+        return confront(self.tally, self.problem) if self.tally.has_steps else None
+
+    @property
+    def is_trusted(self) -> bool:
+        """Whether the log does not contradict the model's return and endings."""
+        return self.self_check is None or self.self_check.is_trusted
 
     @property
     def problem(self) -> AdviceProblem:
@@ -100,8 +117,12 @@ class Fit:
 
     @property
     def logged_value(self) -> float:
-        """The mean reward per episode in the log; a missing reward counts as the mean."""
-        return self.tally.mean_return
+        """The mean reward per episode in the log, over the whole horizon.
+
+        A missing reward counts as the mean of its step; episodes that were cut off count up to
+        where they were cut.
+        """
+        return logged_return(self.tally)
 
     @property
     def logged_pieces(self) -> float:
@@ -146,6 +167,7 @@ class Fit:
             "states": tally.states,
             "actions": tally.actions,
             "by_step": tally.by_step,
+            "endings_by_step": tally.endings_by_step,
             "least": tally.least,
             "other": tally.other,
             "sharing": {
@@ -281,7 +303,7 @@ def fit(  # noqa: PLR0913 (reading and pooling have options of their own)
     refuse_faults(log, check)
     tally, seen_by_pieces = count_decisions(log, by_step=by_step)
     cost_a = advice_costs(cost or {}, tally.actions)
-    estimates = estimate(tally, sharing, cost=cost_a)
+    tally, estimates, pooled = _fit_by_step_where_needed(tally, sharing, cost_a)
     advised = bool(estimates.given.any())
     return Fit(
         name=log.name,
@@ -296,7 +318,28 @@ def fit(  # noqa: PLR0913 (reading and pooling have options of their own)
         people=compare_people(log, tally, estimates) if advised else None,
         over_time=trend_over_time(log, tally, estimates) if advised else None,
         over_advice=trend_over_advice(seen_by_pieces, estimates) if advised else None,
+        pooled=pooled,
     )
+
+
+def _fit_by_step_where_needed(
+    tally: Tally, sharing: Sharing, cost: Floats
+) -> tuple[Tally, Estimates, SelfCheck | None]:
+    """Estimate with steps pooled; where the log contradicts that, endings or all by step.
+
+    Return also the comparison of the pooled model with the log if another one is used.
+    """
+    estimates = estimate(tally, sharing, cost=cost)
+    check = confront(tally, estimates.problem)
+    cells = tally.horizon * len(tally.states) * len(tally.actions)
+    is_possible = tally.n_steps == tally.horizon and cells <= MOST_CELLS
+    if check.is_trusted or tally.by_step or not is_possible:
+        return tally, estimates, None
+    for other in (replace(tally, endings_by_step=True), replace(tally, by_step=True)):
+        again = estimate(other, sharing, cost=cost)
+        if confront(other, again.problem).is_trusted:
+            return other, again, check
+    return tally, estimates, None
 
 
 def read_like(source: str, saved: Fit) -> Log:
@@ -377,6 +420,8 @@ def load_fit(path: str | os.PathLike[str]) -> Fit:
             actions=tuple(stored["actions"]),
             horizon=int(header["horizon"]),
             by_step=bool(stored["by_step"]),
+            endings_by_step=bool(stored.get("endings_by_step", False)),
+            has_steps="endings_by_step" in stored or bool(stored["by_step"]),
             least=float(stored["least"]),
             other=None if stored["other"] is None else float(stored["other"]),
             **counts,
@@ -417,8 +462,7 @@ def _check_same(stored: AdviceProblem, again: AdviceProblem) -> None:
 
 def _array_names() -> list[str]:
     """Return the fields of a tally that are arrays."""
-    plain = ("states", "actions", "horizon", "by_step", "least", "other", "contradictions")
-    return [field.name for field in fields(Tally) if field.name not in plain]
+    return [*TALLY_KEYS, *TALLY_COUNTS]
 
 
 def _finding(record: dict[str, Any]) -> Finding:
