@@ -39,6 +39,7 @@ def rows_of(problem, batch, recorded=np.nan):
         earlier=earlier,
         reward=batch.reward,
         recorded=np.full(batch.state.size, recorded),
+        cluster=np.arange(len(batch)),
         n_episodes=len(batch),
         all_episodes=len(batch),
         horizon=problem.horizon,

@@ -97,9 +97,10 @@ class Tally:
 
     @property
     def ends(self) -> Bools:
-        """Whether the episode ended early: an end at the last step is the horizon."""
+        """Whether the episode ended; if all ends are at the last step, they are the horizon."""
         ended: Bools = self.then == ENDED
-        return ended & (self.step < self.n_steps - 1) if self.has_steps else ended
+        is_early = self.step[ended] < self.n_steps - 1
+        return ended if is_early.any() or not self.has_steps else np.zeros_like(ended)
 
     @property
     def n_blocks(self) -> int:
@@ -245,7 +246,7 @@ def _count(log: Log, *, by_step: bool) -> tuple[Tally, SeenAdvice]:
     groups = horizon if by_step else min(horizon, MOST_STEPS)
     table = link_decisions(log, horizon=horizon)
     table = table.mutate(
-        block=_md5(_cluster(log, table, people)).substr(0, 2),
+        block=_md5(cluster_of(log, table, people)).substr(0, 2),
         at=group_steps(table.place, horizon, groups).cast("int64"),
         opens=table.place == 0,
         deaf=table.spoken & ~table.heard,
@@ -350,7 +351,7 @@ def count_steps(log: Log) -> int:
     return int(spans.n.max().to_pyarrow().as_py())
 
 
-def _cluster(log: Log, table: Any, people: int) -> Any:  # noqa: ANN401
+def cluster_of(log: Log, table: Any, people: int) -> Any:  # noqa: ANN401
     """Return what is drawn with replacement: the person, or the episode if there is only one."""
     episode = table[log.episode_key].cast("string")
     return table.person.cast("string").fill_null(episode) if people > 1 else episode

@@ -10,7 +10,7 @@ import numpy as np
 
 from counsel._arrays import Floats, Ints
 from counsel.errors import CounselError
-from counsel.logs.count import count_steps, encode_labels, link_decisions
+from counsel.logs.count import cluster_of, count_steps, encode_labels, link_decisions
 from counsel.logs.fit import Fit
 from counsel.logs.read import Log, report_engine_errors
 from counsel.model.problem import AdviceProblem
@@ -27,6 +27,7 @@ class Decisions:
     earlier: Ints  # pieces of advice earlier in the episode, each counted by its cost
     reward: Floats  # the model's expectation if it is not recorded
     recorded: Floats  # the recorded probability of the advice or silence; NaN if there is none
+    cluster: Ints  # the number of the person of each episode; of the episode if unknown [episode]
     n_episodes: int
     all_episodes: int  # also those that are not complete
     horizon: int
@@ -64,6 +65,7 @@ def load_decisions(log: Log, fit: Fit) -> Decisions:
 
 def _load(log: Log, fit: Fit) -> Decisions:
     import ibis
+    import pyarrow as pa
 
     tally, problem = fit.tally, fit.problem
     table = link_decisions(log, horizon=tally.horizon)
@@ -71,9 +73,12 @@ def _load(log: Log, fit: Fit) -> Decisions:
     table = table.select(
         *("episode", "place", "state", "advice", "action", "earlier", "reward", "breaks"),
         recorded=recorded,
+        cluster=cluster_of(log, table, _count_people(log)),
     ).order_by(["episode", "place"])
     states, actions = tally.states, tally.actions
     batches: list[dict[str, Any]] = []
+    number_of: dict[str, int] = {}
+    cluster = list[int]()
     last_name: object = None
     last_episode = -1
     for batch in table.to_pyarrow_batches(chunk_size=1_000_000):
@@ -88,6 +93,8 @@ def _load(log: Log, fit: Fit) -> Decisions:
         is_new[1:] = names[1:] != names[:-1]
         is_new[0] = names[0] != last_name
         last_name = names[-1]
+        for name in batch.column("cluster").filter(pa.array(is_new)).to_pylist():
+            cluster.append(number_of.setdefault(name, len(number_of)))
         episode = last_episode + np.cumsum(is_new)
         last_episode = int(episode[-1])
         batches.append(
@@ -116,11 +123,19 @@ def _load(log: Log, fit: Fit) -> Decisions:
     columns = ("place", "state", "advice", "earlier", "reward", "recorded")
     return Decisions(
         episode=number[rows["episode"][kept]],
+        cluster=np.unique(np.array(cluster)[is_complete], return_inverse=True)[1],
         n_episodes=int(is_complete.sum()),
         all_episodes=is_complete.size,
         horizon=tally.horizon,
         **{name: rows[name][kept] for name in columns},
     )
+
+
+def _count_people(log: Log) -> int:
+    """Return the number of people that a log names."""
+    if not log.has("person"):
+        return 0
+    return int(log.table.person.nunique().to_pyarrow().as_py())
 
 
 def _earlier_cost(rows: dict[str, Any], problem: AdviceProblem) -> Ints:

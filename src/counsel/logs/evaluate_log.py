@@ -20,7 +20,7 @@ Three estimates that fail in different ways:
 
   Valid if either the model or the probabilities are.
 
-95 % intervals are bootstrapped over episodes (``bootstrap.py``). Where the effective sample size
+95 % intervals are bootstrapped over people (``bootstrap.py``). Where the effective sample size
 (``importance_weights.py``) is too small, or the policy advises what the log never advised, the
 log cannot say what the policy is worth, and the evaluation gives the reason instead of a number.
 
@@ -257,7 +257,7 @@ class _Evidence:
     def load(cls, log: Log, fitted: Fit, rng: np.random.Generator) -> "_Evidence":
         decisions = load_decisions(log, fitted)
         chance, is_recorded = logged_chances(decisions, fitted.problem)
-        draws = BlockDraws.draw(decisions.n_episodes, rng)
+        draws = BlockDraws.draw(decisions.cluster, rng)
         return cls(fitted, decisions, chance, is_recorded, draws)
 
     def mean_return(self) -> ValueEstimate | None:
