@@ -51,7 +51,7 @@ def test_a_log_is_planned_with_its_costs_from_end_to_end(run, shop, tmp_path, mo
     pieces, cost = f"{plan.advice_count:.3g}", f"{plan.advice_cost:.3g}"
     assert f"With {pieces} pieces of advice that cost {cost} per episode" in said
     assert "cost" in said.splitlines()[1] + said.splitlines()[2]
-    words = ("evaluate", log, "policy.csv", "--like", "model.npz", "--model-only")
+    words = ("evaluate", log, "policy.csv", "--model", "model.npz", "--model-only")
     evaluation = json.loads(run(*words, "--json"))
     assert evaluation["policy"]["cost"] == pytest.approx(plan.advice_cost)
     assert evaluation["logged_cost"] > evaluation["logged_pieces"]
@@ -65,7 +65,7 @@ def test_the_next_lines_keep_the_costs(run, shop, tmp_path, monkeypatch):
     log = str(shop / "log.csv")
     assert f"--cost '{COSTS}' -o model.npz" in run("fit", log, "--cost", COSTS)
     run("fit", log, "--cost", COSTS, "-o", "model.npz")
-    assert "--like model.npz" in run("plan", "model.npz", "--budget", "2", "-o", "policy.csv")
+    assert "--model model.npz" in run("plan", "model.npz", "--budget", "2", "-o", "policy.csv")
     said = run("solve", "ward", "--cost", COSTS, "--penalty", "0.1,0.1,0.1,0.2,0.2,0.3")
     assert said.endswith(
         f"Next: counsel solve ward --penalty 0.1,0.1,0.1,0.2,0.2,0.3 --cost '{COSTS}' "

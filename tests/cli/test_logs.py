@@ -90,7 +90,7 @@ def test_every_next_line_can_be_typed(run, tmp_path, monkeypatch):
         assert told == ""
         words = next_of(said)
     assert done == ["demo-log", "fit", "plan", "evaluate"]
-    assert words == ["report", "my log.csv", "-o", "report.html"]
+    assert words == ["report", "my log.csv", "--model", "model.npz", "-o", "report.html"]
     assert {p.name for p in tmp_path.iterdir()} == {"my log.csv", "model.npz", "policy.csv"}
     code, said, told = run("check", "my log.csv")
     assert code == 0
@@ -188,7 +188,7 @@ def test_fit_takes_all_its_options(run, here):
     assert run(*next_of(said))[0] == 0
     # A policy on bins is judged with the log read in the same way.
     assert run("plan", "n.npz", "--budget", "1", "-o", "p.csv")[0] == 0
-    asked = ["--like", "n.npz", "--model-only", "--json"]
+    asked = ["--model", "n.npz", "--model-only", "--json"]
     code, said, told = run("evaluate", "numbers.csv", "p.csv", *asked)
     assert code == 0, told
     assert json.loads(said)["policy"]["pieces"] == pytest.approx(1.0, abs=1e-6)
@@ -309,8 +309,8 @@ BAD = {
     "plan a word": ["plan model.npz --budget many -o p.csv", ""],
     "evaluate nothing": ["evaluate log.csv nothing.csv", "nothing.csv does not exist"],
     "evaluate no log": ["evaluate nothing.csv p.csv", "nothing.csv does not exist"],
-    "evaluate like nothing": ["evaluate log.csv p.csv --like nothing.npz", "does not exist"],
-    "like and columns": ["evaluate log.csv p.csv --like model.npz --columns a=b", "leave out"],
+    "evaluate with no model": ["evaluate log.csv p.csv --model nothing.npz", "does not exist"],
+    "model and columns": ["evaluate log.csv p.csv --model model.npz --columns a=b", "leave out"],
     "demo ending": ["demo-log -o d.txt", "must be a file that ends in"],
     "demo folder": ["demo-log --shifts 1 -o nowhere/d.csv", "cannot write"],
     "demo seed": ["demo-log --seed -1 -o d.csv", "--seed is -1"],

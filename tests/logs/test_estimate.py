@@ -98,7 +98,7 @@ def labels(tally):
 def test_a_tally_holds_what_a_loop_over_rows_counts(kept, by_step):
     with_seen = len(kept) % 2 == 0
     rows = draw_log(COLUMNS.index(kept), kept, with_seen=with_seen)
-    slow = slow_logs.totals(pd.DataFrame(rows, dtype=object), by_step=by_step)
+    slow = slow_logs.totals(pd.DataFrame(rows, dtype=object), by_step=True)
     tally = count_log(read(rows), by_step=by_step)
     assert tally.horizon == slow.horizon
     assert tally.states == tuple(sorted(slow.states))

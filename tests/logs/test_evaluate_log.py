@@ -226,7 +226,9 @@ def test_a_log_without_a_whole_episode_is_refused(ward, monkeypatch):
     assert found.refusal.startswith("none of the 300 episodes is complete")
     assert found.policy.weighted is found.policy.doubly_robust is found.logged is None
     assert found.policy.effective == 0.0
-    assert np.isfinite(found.policy.model.value)
+    # Nobody saw what follows what: the model is a guess, and contradicts the log.
+    assert not found.model_is_trusted
+    assert found.policy.model is None
 
 
 def test_what_was_never_said_cannot_be_judged(ward, monkeypatch):

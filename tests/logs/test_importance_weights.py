@@ -75,7 +75,8 @@ def every_cell(problem, times, mu, earlier=0):
     n = h.size
     return Decisions(
         episode=np.arange(n), place=h, state=s, advice=b, earlier=np.full(n, earlier),
-        reward=np.zeros(n), recorded=mu[h, s, b], n_episodes=n, horizon=H,
+        reward=np.zeros(n), recorded=mu[h, s, b], cluster=np.arange(n), n_episodes=n,
+        all_episodes=n, horizon=H,
     )  # fmt: skip
 
 

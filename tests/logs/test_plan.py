@@ -48,7 +48,7 @@ def test_a_table_has_a_row_for_everything_that_may_be_said(kind, ward):
     planned = plan_advice(ward, **LIMITS[kind])
     rows = rows_of(planned)
     columns = ["step", "state", "advice", "probability", "gain", "lift", "advantage"]
-    columns = ["pieces_left"] * (kind == "hard") + columns + ["criticality", "support"]
+    columns = ["pieces_left"] * (kind == "hard") + columns + ["criticality", "support", "model"]
     assert rows.columns.tolist() == columns
     by = ["pieces_left"] * (kind == "hard") + ["step", "state"]
     total = rows.groupby(by).probability.sum()

@@ -376,7 +376,7 @@ def test_next_commands_say_how_the_log_was_read(command, tmp_path):
     counsel.fit(tmp_path / "log.csv", columns="state=ward").save(tmp_path / "model.npz")
     done = command("plan", "model.npz", "--budget", "1", "-o", "policy.csv", cwd=tmp_path)
     assert done.returncode == 0
-    assert done.stdout.splitlines()[-1].endswith("policy.csv --like model.npz")
+    assert done.stdout.splitlines()[-1].endswith("policy.csv --model model.npz")
 
 
 @pytest.fixture(scope="module")

@@ -53,10 +53,9 @@ def tally_of(problem, batch, *, by_step=False):
     a[batch.defer] = len(actions)
     # save_log records where the last decision led, so only ``terminated`` is an end.
     then = np.where(ended, ENDED, s[batch.next_state])
-    step = batch.step if by_step else np.zeros_like(batch.step)
     one = blocks(len(batch))[batch.episode]
     said, did = a[batch.advice], a[batch.action]
-    keys = (one, step, s[batch.state], said, did, then - CUT, batch.step == 0)
+    keys = (one, batch.step, s[batch.state], said, did, then - CUT, batch.step == 0)
     sizes = [int(key.max()) + 1 for key in keys]
     groups, where = np.unique(np.ravel_multi_index(keys, sizes), return_inverse=True)
     block, step, state, advice, action, then, opens = np.unravel_index(groups, sizes)

@@ -39,7 +39,9 @@ def rows_of(problem, batch, recorded=np.nan):
         earlier=earlier,
         reward=batch.reward,
         recorded=np.full(batch.state.size, recorded),
+        cluster=np.arange(len(batch)),
         n_episodes=len(batch),
+        all_episodes=len(batch),
         horizon=problem.horizon,
     )
 

@@ -65,6 +65,13 @@ Groups = Annotated[
         metavar="GROUP=A+B,…", help="Groups of advice that share a lift, e.g. urgent=page+call."
     ),
 ]
+Model = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="MODEL",
+        help="Use this model, written by `counsel fit`, with its columns, bins and costs.",
+    ),
+]
 Cautious = Annotated[
     bool, typer.Option("--cautious", help="Give only advice that helps in 95 % of resampled logs.")
 ]
@@ -147,8 +154,8 @@ def fit(  # noqa: PLR0913 (one argument for each option)
     typed = _options(columns, bins, actions=actions, rewards=rewards)
     typed += " --by-step" if by_step else ""
     typed += _typed(
-        share=None if share == "pair" else share,
-        scale=None if scale == "lift" else scale,
+        share=_unless("pair", share),
+        scale=_unless("lift", scale),
         groups=groups,
         cost=cost,
     )
@@ -199,10 +206,8 @@ def plan(  # noqa: PLR0913 (one argument for each option)
         typer.echo(f"Next: counsel plan {source}{typed} -o policy.csv")
         return
     typer.echo(f"Wrote {output}.")
-    is_plain = fitted.has_plain_columns and not result.has_costs
-    like = "" if is_plain else f" --like {source}"
     log, policy = shlex.quote(fitted.name), shlex.quote(str(output))
-    typer.echo(f"Next: counsel evaluate {log} {policy}{like}")
+    typer.echo(f"Next: counsel evaluate {log} {policy} --model {source}")
 
 
 @app.command()
@@ -215,12 +220,7 @@ def evaluate(  # noqa: PLR0913 (one argument for each option)
     *,
     columns: Columns = None,
     bins: Bins = None,
-    like: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="MODEL", help="Read the log with the columns, bins and costs of this model."
-        ),
-    ] = None,
+    model: Model = None,
     cost: options.Cost = None,
     model_only: Annotated[
         bool,
@@ -232,14 +232,14 @@ def evaluate(  # noqa: PLR0913 (one argument for each option)
     from counsel.cli import logs_output as printing
     from counsel.cli.console import counting, print_json
     from counsel.logs.evaluate_log import MODELS, evaluate_policy
-    from counsel.logs.fit import load_fit
+    from counsel.logs.fit import load_fit, read_like
 
-    source = _read(log, columns, bins, like)
+    _refuse_beside_model(model, columns=columns, bins=bins, cost=cost)
+    fitted = None if model is None else load_fit(model)
+    source = _read(log, columns, bins) if fitted is None else read_like(log, fitted)
     costs = options.read_costs(cost)
-    if like is not None and costs is None:
-        costs = load_fit(like).costs
     with counting("Drawing episodes", MODELS) as show:
-        evaluation = evaluate_policy(source, policy, cost=costs, show=show)
+        evaluation = evaluate_policy(source, policy, fitted=fitted, cost=costs, show=show)
     if evaluation.refusal is not None and not model_only:
         raise CounselError(
             f"{log} cannot say what {policy} would have been worth: {evaluation.refusal}; "
@@ -249,8 +249,8 @@ def evaluate(  # noqa: PLR0913 (one argument for each option)
         print_json(printing.evaluation_record(evaluation))
         return
     printing.print_evaluation(evaluation)
-    if like is None:
-        typed = _options(columns, bins, cost=cost)
+    if fitted is None or fitted.name == log:  # a report is about the log of its model
+        typed = _options(columns, bins, cost=cost, model=None if model is None else str(model))
         typer.echo(f"Next: counsel report {shlex.quote(log)}{typed} -o report.html")
 
 
@@ -263,6 +263,7 @@ def report(  # noqa: PLR0913 (one argument for each option)
     budget: options.Budget = None,
     hard: options.Hard = False,
     cautious: Cautious = False,
+    model: Model = None,
     columns: Columns = None,
     bins: Bins = None,
     by_step: ByStep = False,
@@ -278,27 +279,42 @@ def report(  # noqa: PLR0913 (one argument for each option)
     from counsel.cli.console import counting
     from counsel.logs.evaluate_log import evaluate_by_episodes
     from counsel.logs.fit import fit as fit_log
+    from counsel.logs.fit import fit_like, load_fit, read_like
     from counsel.logs.plan import plan_advice
     from counsel.logs.report_contents import DRAWS, choose_budget, prepare_report
+    from counsel.report.findings import contradiction
     from counsel.report.log_page import log_page
 
     options.check_output(output, ".html")
+    pooled = {"by-step": by_step or None, "share": _unless("pair", share), "groups": groups}
+    given = {"columns": columns, "bins": bins, "cost": cost, "scale": _unless("lift", scale)}
+    _refuse_beside_model(model, **given, **pooled)
     with waiting(f"Fitting {log}"):
-        source = _read(log, columns, bins)
-        sharing: dict[str, Any] = {"share": share, "scale": scale, "groups": _groups(groups)}
-        costs = options.read_costs(cost)
-        model = fit_log(source, by_step=by_step, **sharing, cost=costs)
+        if model is None:
+            source = _read(log, columns, bins)
+            sharing: dict[str, Any] = {"share": share, "scale": scale, "groups": _groups(groups)}
+            costs = options.read_costs(cost)
+            fitted = fit_log(source, by_step=by_step, **sharing, cost=costs)
+        else:
+            saved = load_fit(model)
+            source = read_like(log, saved)
+            fitted = fit_like(source, saved, model)
+    if fitted.self_check is not None and not fitted.is_trusted:
+        raise CounselError(
+            f"{contradiction(fitted.self_check)} There is nothing to report; `counsel evaluate` "
+            "weights the episodes of the log instead"
+        )
     with waiting("Planning"):
         rng = np.random.default_rng(0)
         if penalty is None and budget is None:
-            budget = float(choose_budget(model))
+            budget = float(choose_budget(fitted))
         limit: dict[str, Any] = {"penalty": penalty, "budget": budget, "hard": hard}
-        plan = plan_advice(model, **limit, cautious=cautious, rng=rng)
+        plan = plan_advice(fitted, **limit, cautious=cautious, rng=rng)
     with counting("Drawing episodes", DRAWS) as show:
         contents = prepare_report(plan, rng=rng, show=show)
     with waiting(f"Weighting the episodes of {log}"):
         policy, rng = plan.plan.policy, np.random.default_rng(0)
-        evaluation = evaluate_by_episodes(source, policy, model, rng)
+        evaluation = evaluate_by_episodes(source, policy, fitted, rng)
     write_text(output, log_page(contents, evaluation))
     typer.echo(f"Wrote {output}.")
     typer.echo(f"Next: open {shlex.quote(str(output))} in a browser")
@@ -326,22 +342,25 @@ def demo_log(
     typer.echo(f"Next: counsel fit {shlex.quote(str(output))} -o model.npz")
 
 
-def _read(log: str, columns: str | None, bins: list[str] | None, like: Path | None = None) -> "Log":
+def _read(log: str, columns: str | None, bins: list[str] | None) -> "Log":
     """Open a log with its columns and bins."""
     from counsel.logs.binning import Bins
     from counsel.logs.column_mapping import Columns
-    from counsel.logs.fit import load_fit
     from counsel.logs.read import read_log
 
-    if like is None:
-        return read_log(log, Columns.parse(columns), Bins.parse(bins or []))
-    if columns is not None or bins:
-        raise CounselError(
-            "--like already sets the columns and bins; leave out --columns and --bins"
-        )
-    model = load_fit(like)
-    names = {role: own[0] for role, own in model.columns.items() if role != "state"}
-    return read_log(log, Columns(names, model.columns["state"]), Bins(dict(model.bins)))
+    return read_log(log, Columns.parse(columns), Bins.parse(bins or []))
+
+
+def _refuse_beside_model(model: Path | None, **others: object) -> None:
+    """Raise an error if a model is given beside options that it already holds."""
+    given = [name for name, value in others.items() if value]
+    if model is not None and given:
+        raise CounselError(f"--model already sets --{given[0]}; leave out --{given[0]}")
+
+
+def _unless(default: str, value: str) -> str | None:
+    """Return a value that is not the default, else None."""
+    return None if value == default else value
 
 
 def _options(columns: str | None, bins: list[str] | None, **others: str | None) -> str:

@@ -52,6 +52,8 @@ def check_record(check: LogCheck) -> dict[str, Any]:
 def print_fit(fit: Fit) -> None:
     """Print how much people listen, and what the data cannot tell."""
     typer.echo(f"The log holds {findings.log_size(fit.check)}.")
+    for sentence in findings.model_and_log(fit):
+        typer.echo(sentence)
     everything = overall(fit.estimates)
     if everything.given[0]:
         typer.echo(f"{findings.overall_match_rate(everything)} {findings.overall_lift(everything)}")
@@ -89,6 +91,7 @@ def fit_record(fit: Fit) -> dict[str, Any]:
         "states": tally.states,
         "actions": tally.actions,
         "logged": _logged_record(fit),
+        "self_check": _self_check_record(fit),
         "costs": fit.costs,
         "pairs": _pair_records(fit),
         "moves": _move_records(fit),
@@ -103,6 +106,18 @@ def fit_record(fit: Fit) -> dict[str, Any]:
 
 def _logged_record(fit: Fit) -> dict[str, float]:
     return {"value": fit.logged_value, "pieces": fit.logged_pieces, "cost": fit.logged_cost}
+
+
+def _self_check_record(fit: Fit) -> dict[str, Any] | None:
+    check = fit.self_check
+    if check is None:
+        return None
+    return {
+        "trusted": check.is_trusted,
+        "steps": "all" if fit.tally.by_step else "endings" if fit.tally.endings_by_step else "none",
+        "cause": check.cause or None,
+        "comparisons": _replace_infinities(asdict(check)),
+    }
 
 
 def _pair_records(fit: Fit) -> list[dict[str, Any]]:
@@ -175,6 +190,8 @@ def _trend_record(trend: Trend) -> dict[str, Any]:
 
 def print_plan(plan: LogPlan) -> None:
     """Print the advice of a plan, and what it is worth."""
+    if plan.fit.self_check is not None and not plan.fit.is_trusted:
+        typer.echo(findings.contradiction(plan.fit.self_check))
     typer.echo(findings.plan_value(plan))
     if plan.doubtful is not None:
         typer.echo(findings.plan_caution(plan))
@@ -198,13 +215,15 @@ def print_plan(plan: LogPlan) -> None:
 
 
 def plan_record(plan: LogPlan) -> dict[str, Any]:
-    """Return a plan for JSON."""
+    """Return a plan for JSON; values are None if the model contradicts its log."""
+    trusted = plan.fit.is_trusted
     return {
-        "value": plan.plan.value,
-        "advice_count": plan.plan.advice_count,
-        "advice_cost": plan.plan.advice_cost,
+        "value": plan.plan.value if trusted else None,
+        "advice_count": plan.plan.advice_count if trusted else None,
+        "advice_cost": plan.plan.advice_cost if trusted else None,
         "price": finite(plan.plan.price),
-        "alone": plan.value_alone,
+        "alone": plan.value_alone if trusted else None,
+        "self_check": _self_check_record(plan.fit),
         "logged": _logged_record(plan.fit),
         "cautious": plan.doubtful is not None,
         "cells": [row for table in plan_tables(plan) for row in table.to_pylist()],
@@ -228,9 +247,10 @@ def print_evaluation(evaluation: LogEvaluation) -> None:
 
     for estimate in (evaluation.policy, evaluation.never, evaluation.always):
         values = (estimate.model, estimate.weighted, estimate.doubly_robust)
+        in_model = sent(estimate.pieces, estimate.cost)
         table.add_row(
             estimate.name,
-            *sent(estimate.pieces, estimate.cost),
+            *(in_model if evaluation.model_is_trusted else ("–",) * len(in_model)),
             *map(findings.value_interval, values),
             findings.effective_sample(estimate),
         )

@@ -1,7 +1,9 @@
-"""Bootstrap over episodes: draw episodes with replacement, and repeat an estimate on each draw.
+"""Bootstrap over people: draw people with replacement, and repeat an estimate on each draw.
 
-Episodes are drawn by blocks, so that only sums over blocks are needed: counts of a log by the
-blocks of its tally (see ``count.py``), weighted episodes by up to 500 random blocks.
+Episodes of one person are alike, so people are drawn with all their episodes; a log that does not
+name people, or names only one, is drawn by episodes. Only sums over blocks of people are needed:
+counts of a log by the blocks of its tally (see ``count.py``), weighted episodes by up to 500 random
+blocks.
 """
 
 from collections.abc import Callable
@@ -26,7 +28,7 @@ DRAWS, BLOCKS = 2000, 500
 class ValueEstimate:
     """An estimate of the reward per episode, with its 95 % interval.
 
-    The interval is infinite if there are too few episodes to draw from.
+    The interval is infinite if there are fewer than ten people, or episodes, to draw from.
     """
 
     value: float
@@ -60,7 +62,7 @@ def estimate_from_draws(value: float, draws: Floats, blocks: int) -> ValueEstima
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BlockDraws:
-    """Episodes in random blocks, and bootstrap draws of the blocks.
+    """People, or episodes, in random blocks, and bootstrap draws of the blocks.
 
     The same draws serve all policies: policies that agree get the same intervals.
     """
@@ -69,10 +71,11 @@ class BlockDraws:
     times: Ints  # how often each draw contains each block [draw, block]
 
     @classmethod
-    def draw(cls, episodes: int, rng: np.random.Generator) -> "BlockDraws":
-        """Put episodes into blocks and draw the blocks."""
-        block = rng.permutation(episodes) % BLOCKS
-        blocks = max(min(episodes, BLOCKS), 1)
+    def draw(cls, cluster: Ints, rng: np.random.Generator) -> "BlockDraws":
+        """Put the clusters of episodes [episode] into blocks and draw the blocks."""
+        clusters = int(cluster.max(initial=-1)) + 1
+        block = (rng.permutation(clusters) % BLOCKS)[cluster]
+        blocks = max(min(clusters, BLOCKS), 1)
         return cls(block, rng.multinomial(blocks, np.full(blocks, 1.0 / blocks), size=DRAWS))
 
     @property

@@ -4,9 +4,9 @@ A single query groups the decisions by everything that matters: the state, the a
 was seen, the pieces of advice before it, the action, and the outcome. Only the groups reach Python.
 All estimates (habits, match rates, transitions, rewards) are sums over the groups.
 
-Episodes are also put into up to 256 *blocks* by the first two digits of the MD5 of their name, the
-same on every engine. ``bootstrap.py`` draws blocks with replacement, which needs only the counts;
-with few episodes nearly every block holds a single one.
+People, or episodes if the log does not name people, are also put into up to 256 *blocks* by the
+first two digits of the MD5 of their name, the same on every engine. ``bootstrap.py`` draws blocks
+with replacement, which needs only the counts; with few people nearly every block holds one.
 
 The outcome of a decision is, in this order: the end of the episode if ``terminated``;
 ``next_state``; the state of the next row, if its step is the next. Before a gap, and where
@@ -33,6 +33,9 @@ MOST_ACTIONS = 1000
 MOST_CELLS = 20_000_000
 """The most steps × states × actions of a fit by step."""
 
+MOST_STEPS = 64
+"""Steps of longer episodes are counted in so many groups, of which the last is the last step."""
+
 MOST_PIECES = 10
 """Pieces of advice already given that are distinguished; larger numbers are one group."""
 
@@ -41,7 +44,7 @@ ENDED, CUT = -1, -2
 
 DECISION_COLUMNS = (
     *("episode", "episode_number", "step", "state", "advice", "action", "reward"),
-    *("next_state", "terminated", "truncated", "advice_probability"),
+    *("next_state", "terminated", "truncated", "advice_probability", "person"),
 )
 """The columns that ``link_decisions`` keeps."""
 
@@ -58,7 +61,7 @@ class Tally:
     actions: tuple[str, ...]
     horizon: int  # the number of steps of the longest episode
     block: Ints
-    step: Ints  # 0 unless counted by step
+    step: Ints  # from 0; a group of steps if episodes are long (``step_group``)
     state: Ints
     advice: Ints  # the number of actions for silence
     action: Ints
@@ -69,10 +72,35 @@ class Tally:
     priced: Floats  # the number of decisions with a reward
     paid: Floats  # the sum of these rewards above the least reward
     paid_squares: Floats  # the sum of the squares of these
-    by_step: bool
+    by_step: bool  # whether estimates may differ from step to step
+    endings_by_step: bool = False  # whether the chance to end may
+    has_steps: bool = True  # false in files of the first version: their steps are all 0
     least: float = 0.0  # the least reward
     other: float | None = None  # the other reward, if there are only two
     contradictions: int = 0  # rows whose ``next_state`` is not the state of the next row
+
+    @property
+    def n_steps(self) -> int:
+        """The number of steps, or of groups of steps, that are counted."""
+        return self.horizon if self.by_step else min(self.horizon, MOST_STEPS)
+
+    @property
+    def layer(self) -> Ints:
+        """The layer of the estimates: the step, or 0 if steps are pooled."""
+        return self.step if self.by_step else np.zeros_like(self.step)
+
+    @property
+    def step_group(self) -> Ints:
+        """The number that ``step`` has for each step of an episode [h]."""
+        group: Ints = group_steps(np.arange(self.horizon), self.horizon, self.n_steps)
+        return group
+
+    @property
+    def ends(self) -> Bools:
+        """Whether the episode ended; if all ends are at the last step, they are the horizon."""
+        ended: Bools = self.then == ENDED
+        is_early = self.step[ended] < self.n_steps - 1
+        return ended if is_early.any() or not self.has_steps else np.zeros_like(ended)
 
     @property
     def n_blocks(self) -> int:
@@ -89,12 +117,6 @@ class Tally:
         """The number of episodes."""
         return float(self.times[self.opens].sum())
 
-    @property
-    def mean_return(self) -> float:
-        """The mean reward per episode; a missing reward counts as the mean of the others."""
-        mean = self.least + self.paid.sum() / max(self.priced.sum(), 1.0)
-        return float(mean * self.times.sum() / max(self.episodes, 1.0))
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SeenAdvice:
@@ -106,6 +128,11 @@ class SeenAdvice:
     advice: Ints
     given: Floats  # how often the advice was seen
     matched: Floats
+
+
+def group_steps(step: Any, horizon: int, groups: int) -> Any:  # noqa: ANN401 (also of an Ibis column)
+    """Return the group of each step; the last group is the last step."""
+    return step if groups >= horizon else step * (groups - 1) // (horizon - 1)
 
 
 def count_log(log: Log, *, by_step: bool = False) -> Tally:
@@ -163,8 +190,9 @@ def link_decisions(log: Log, *, horizon: int) -> Any:  # noqa: ANN401 (Ibis ship
     The columns of ``DECISION_COLUMNS`` that the log has are kept. Added are: ``place`` (the step
     counted from the episode's first), ``spoken``, ``heard``, ``earlier`` (pieces of advice earlier
     in the episode), ``fate`` (0 if a state follows, else ``ENDED`` or ``CUT``), ``then`` (that
-    state), and ``apart`` (whether ``next_state`` differs from the next row's state). Only a log
-    that does not say how episodes end needs the ``horizon``.
+    state), ``breaks`` (whether the record breaks off here: before a gap, or without an end) and
+    ``apart`` (whether ``next_state`` differs from the next row's state). Only a log that does not
+    say how episodes end needs the ``horizon``.
     """
     import ibis
 
@@ -194,6 +222,7 @@ def link_decisions(log: Log, *, horizon: int) -> Any:  # noqa: ANN401 (Ibis ship
     apart = (table.gap == 1) & recorded.notnull() & (recorded != table.after) & ~ends
     return table.mutate(
         fate=fate.cast("int64"),
+        breaks=((last & (fate != ENDED)) | (table.gap > 1)).fill_null(False),  # noqa: FBT003
         then=(fate == 0).ifelse(then, None),
         apart=apart.fill_null(False),  # noqa: FBT003
     )
@@ -208,16 +237,17 @@ def _flag(log: Log, table: Any, role: str) -> Any:  # noqa: ANN401
 
 
 def _count(log: Log, *, by_step: bool) -> tuple[Tally, SeenAdvice]:
-    import ibis
-
-    # Only a fit by step, and a log that does not say how episodes end, need the horizon beforehand.
+    # A fit by step, long episodes and a log that does not say how they end need the horizon first.
     says_ends = log.has("terminated") or log.has("truncated")
-    horizon = 0 if says_ends and not by_step else _horizon(log)
-    least, most = _measure(log, steps=horizon if by_step else None)
+    horizon = 0 if says_ends and not by_step else count_steps(log)
+    least, most, longest, people = _measure(log, steps=horizon if by_step else None)
+    if not by_step and longest > MOST_STEPS:
+        horizon = horizon or count_steps(log)
+    groups = horizon if by_step else min(horizon, MOST_STEPS)
     table = link_decisions(log, horizon=horizon)
     table = table.mutate(
-        block=_md5(table[log.episode_key].cast("string")).substr(0, 2),
-        at=table.place if by_step else ibis.literal(0),
+        block=_md5(cluster_of(log, table, people)).substr(0, 2),
+        at=group_steps(table.place, horizon, groups).cast("int64"),
         opens=table.place == 0,
         deaf=table.spoken & ~table.heard,
         pieces=table.earlier.clip(upper=MOST_PIECES),
@@ -314,19 +344,29 @@ def _md5(column: Any) -> Any:  # noqa: ANN401
     return ibis.udf.scalar.builtin(md5)(column)
 
 
-def _horizon(log: Log) -> int:
+def count_steps(log: Log) -> int:
     """Return the number of steps of the longest episode, gaps included."""
     table = log.table
     spans = table.group_by(log.episode_key).aggregate(n=table.step.max() - table.step.min() + 1)
     return int(spans.n.max().to_pyarrow().as_py())
 
 
-def _measure(log: Log, *, steps: int | None) -> tuple[float, float]:
-    """Return the least and the largest reward; raise an error if there is too much to count.
+def cluster_of(log: Log, table: Any, people: int) -> Any:  # noqa: ANN401
+    """Return what is drawn with replacement: the person, or the episode if there is only one."""
+    episode = table[log.episode_key].cast("string")
+    return table.person.cast("string").fill_null(episode) if people > 1 else episode
+
+
+def _measure(log: Log, *, steps: int | None) -> tuple[float, float, int, int]:
+    """Return the least and largest reward, the span of steps and the number of people.
+
+    Raise an error if there is too much to count.
 
     The number of different values in two columns is at most the sum of both numbers: the exact
     number is needed only where the sum is too large.
     """
+    import ibis
+
     table = log.table
     states, actions = [table.state], [table.action, table.advice]
     if log.has("next_state"):
@@ -334,8 +374,11 @@ def _measure(log: Log, *, steps: int | None) -> tuple[float, float]:
         states.append((~_flag(log, table, "terminated")).ifelse(table.next_state, None))
     columns = [*states, *actions]
     sizes = {f"size_{i}": column.nunique() for i, column in enumerate(columns)}
-    totals = table.aggregate(least=table.reward.min(), most=table.reward.max(), **sizes)
-    least, most, *counts = totals.to_pyarrow().to_pylist()[0].values()
+    span = table.step.max() - table.step.min() + 1
+    people = table.person.nunique() if log.has("person") else ibis.literal(0)
+    ends = {"least": table.reward.min(), "most": table.reward.max(), "span": span}
+    totals = table.aggregate(**ends, people=people, **sizes)
+    least, most, longest, persons, *counts = totals.to_pyarrow().to_pylist()[0].values()
     if max(counts[: len(states)]) > MOST_STATES:
         raise CounselError(
             f"{log.name} has more than {MOST_STATES:,} different states; bin numbers with "
@@ -355,7 +398,8 @@ def _measure(log: Log, *, steps: int | None) -> tuple[float, float]:
             raise CounselError(
                 f"a fit by step has {steps} × {S} × {A} numbers to estimate; fit without --by-step"
             )
-    return (0.0, 0.0) if least is None else (float(least), float(most))
+    lowest, highest = (0.0, 0.0) if least is None else (float(least), float(most))
+    return lowest, highest, int(longest), int(persons)
 
 
 def _count_distinct(columns: Sequence[Any]) -> int:

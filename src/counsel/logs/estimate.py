@@ -26,7 +26,7 @@ from counsel.errors import CounselError
 from counsel.estimate.habit import Habit, chance_of_others, estimate_habit
 from counsel.estimate.intervals import student, wilson
 from counsel.estimate.pooling import AdviceCounts, PooledLifts, pool
-from counsel.logs.count import CUT, ENDED, Tally
+from counsel.logs.count import CUT, Tally
 from counsel.model.human import Human
 from counsel.model.mdp import MDP
 from counsel.model.problem import AdviceProblem
@@ -122,7 +122,7 @@ def estimate(
     """
     S, A = len(tally.states), len(tally.actions)
     L = tally.horizon if tally.by_step else 1
-    cell, heard = tally.step * S + tally.state, tally.heard
+    cell, heard = tally.layer * S + tally.state, tally.heard
     shape, n = (L * S, A), tally.times
 
     def sum_by(where: Bools, column: Ints, weight: Floats = n, width: int = A) -> Floats:
@@ -261,9 +261,9 @@ def least_lift(own: Floats) -> Floats:
 
 def _moves(tally: Tally, cell: Ints, S: int, A: int) -> tuple[Ints, Ints, Floats]:
     """Return how often each outcome followed each pair, the end as state S."""
-    known = (tally.then != CUT) & (tally.times > 0.0)
+    known = ((tally.then >= 0) | tally.ends) & (tally.times > 0.0)
     row = (cell * A + tally.action)[known]
-    then = np.where(tally.then == ENDED, S, tally.then)[known]
+    then = np.where(tally.ends, S, tally.then)[known]
     key, where = np.unique(row * (S + 1) + then, return_inverse=True)
     times = np.bincount(where, tally.times[known], key.size).astype(np.float64)
     return key // (S + 1), key % (S + 1), times
@@ -283,7 +283,7 @@ class _WorldBuilder:
         S, A = len(tally.states), len(tally.actions)
         L = len(taken) // S
         row, then, times = moves
-        over = bool((tally.then == ENDED).any())
+        over = bool(tally.ends.any())
         T = S + over
         self.L, self.S, self.A, self.T = L, S, A, T
         taken_lsa = taken.reshape(L, S, A)
@@ -299,7 +299,7 @@ class _WorldBuilder:
         start = np.zeros(T)
         np.add.at(start, tally.state[tally.opens], tally.times[tally.opens])
         self.mdp = MDP(
-            self._kernel(row, then, times),
+            self._kernel(row, then, times, tally),
             self._reward(priced.reshape(L, S, A), paid.reshape(L, S, A)),
             horizon=tally.horizon,
             start=start / start.sum(),
@@ -308,7 +308,7 @@ class _WorldBuilder:
             action_labels=tally.actions,
         )
 
-    def _kernel(self, row: Ints, then: Ints, times: Floats) -> object:
+    def _kernel(self, row: Ints, then: Ints, times: Floats, tally: Tally) -> object:
         """Return shares of outcomes by step, else over all steps, else over all actions there."""
         L, S, A, T = self.L, self.S, self.A, self.T
         cell, action = row // A, row % A
@@ -334,8 +334,36 @@ class _WorldBuilder:
         total = np.asarray(counts.sum(axis=1)).reshape(-1)
         counts.data /= np.repeat(total, np.diff(counts.indptr))
         size = T * A
+        if tally.endings_by_step and L == 1 and T > S:
+            return [self._with_endings(counts, tally, h) for h in range(tally.horizon)]
         layers = [counts[i * size : (i + 1) * size] for i in range(L)]
         return layers if L > 1 else layers[0]
+
+    def _with_endings(self, pooled: sp.csr_matrix, tally: Tally, h: int) -> sp.csr_matrix:
+        """Return the pooled outcomes with the endings of one step.
+
+        The chance to end is that of the state and action at this step, with one more observation
+        that has the chance of all decisions at the step.
+        """
+        S, A, T = self.S, self.A, self.T
+        here = (tally.step == h) & (tally.then != CUT)
+        pair = (tally.state * A + tally.action)[here]
+        weight, ended = tally.times[here], tally.ends[here]
+        known = np.bincount(pair, weight, S * A)
+        ends = np.bincount(pair, weight * ended, S * A)
+        usual = ends.sum() / max(known.sum(), 1e-300)
+        chance = np.append((ends + usual) / (known + 1.0), np.zeros((T - S) * A))
+        going = pooled.tolil()
+        going[: S * A, S] = 0.0
+        going = going.tocsr()
+        left = np.asarray(going.sum(axis=1)).reshape(-1)
+        chance[: S * A][left[: S * A] == 0.0] = 1.0  # nothing else ever followed
+        scale = np.divide(1.0 - chance, left, out=np.zeros_like(left), where=left > 0.0)
+        row = np.flatnonzero(chance)
+        end = sp.csr_matrix((chance[row], (row, np.full(row.size, S))), shape=pooled.shape)
+        layer = (sp.diags(scale) @ going + end).tocsr()
+        layer.eliminate_zeros()
+        return layer
 
     def _reward(self, priced: Floats, paid: Floats) -> Floats:
         """Return mean rewards by step, else over all steps, else of the state, else of all."""

@@ -20,7 +20,7 @@ Three estimates that fail in different ways:
 
   Valid if either the model or the probabilities are.
 
-95 % intervals are bootstrapped over episodes (``bootstrap.py``). Where the effective sample size
+95 % intervals are bootstrapped over people (``bootstrap.py``). Where the effective sample size
 (``importance_weights.py``) is too small, or the policy advises what the log never advised, the
 log cannot say what the policy is worth, and the evaluation gives the reason instead of a number.
 
@@ -40,8 +40,9 @@ from counsel._arrays import Floats, brief
 from counsel._files import check_exists
 from counsel.errors import CounselError
 from counsel.logs.bootstrap import BlockDraws, ValueEstimate, estimate_from_draws
-from counsel.logs.decisions import Decisions, load_decisions
-from counsel.logs.fit import Fit, fit
+from counsel.logs.check import check_log
+from counsel.logs.decisions import Decisions, load_decisions, refuse_unknown
+from counsel.logs.fit import Fit, fit, refuse_faults
 from counsel.logs.importance_weights import (
     effective_sample_size,
     importance_weights,
@@ -50,6 +51,7 @@ from counsel.logs.importance_weights import (
 )
 from counsel.logs.read import Log, as_log
 from counsel.logs.read_policy import read_policy
+from counsel.logs.self_check import SelfCheck
 from counsel.model.policy import Policy
 from counsel.planning.evaluate import evaluate
 from counsel.planning.reference_policies import always_best_action, never_advise
@@ -71,13 +73,14 @@ MODELS = 200
 class PolicyEstimate:
     """Estimates of the value of one policy.
 
-    The weighted and the doubly robust estimates are None if the effective sample is below 50.
+    The weighted and the doubly robust estimates are None if the effective sample is below 50, the
+    model-based one if the model contradicts its log.
     """
 
     name: str
     pieces: float  # pieces of advice per episode, in the model
     cost: float  # their cost
-    model: ValueEstimate
+    model: ValueEstimate | None
     weighted: ValueEstimate | None
     doubly_robust: ValueEstimate | None
     effective: float  # the effective sample size, in episodes
@@ -104,6 +107,12 @@ class LogEvaluation:
     whole: int
     recorded: bool
     refusal: str | None
+    self_check: SelfCheck | None = None  # the model confronted with the log it was fitted to
+
+    @property
+    def model_is_trusted(self) -> bool:
+        """Whether the log does not contradict the model."""
+        return self.self_check is None or self.self_check.is_trusted
 
     @property
     def is_trusted(self) -> bool:
@@ -137,7 +146,7 @@ def evaluate_policy(  # noqa: PLR0913 (a log, a policy, a model and how to draw)
     policy
         A table written by ``counsel plan``, or a policy for the states and actions of the fit.
     fitted
-        The model of this log, if there is one already.
+        The model to judge the policy in, by default fitted to this log.
     cost
         Without ``fitted``: what a piece of each advice costs, as in ``fit``.
     rng
@@ -178,7 +187,11 @@ def evaluate_policy(  # noqa: PLR0913 (a log, a policy, a model and how to draw)
     log = as_log(source, None, None)
     if isinstance(policy, str | os.PathLike):
         check_exists(policy)
-    fitted = fit(log, cost=cost) if fitted is None else fitted
+    if fitted is None:
+        fitted = fit(log, cost=cost)
+    else:
+        refuse_faults(log, check_log(log))
+        refuse_unknown(log, fitted)
     problem = fitted.problem
     if isinstance(policy, str | os.PathLike):
         policy = read_policy(Path(policy), fitted)
@@ -195,7 +208,9 @@ def evaluate_policy(  # noqa: PLR0913 (a log, a policy, a model and how to draw)
         _estimate(
             name,
             policies[name],
-            estimate_from_draws(drawn[0], drawn[1:], fitted.tally.n_blocks),
+            estimate_from_draws(drawn[0], drawn[1:], fitted.tally.n_blocks)
+            if fitted.is_trusted
+            else None,
             evidence,
         )
         for name, drawn in zip(policies, values.T, strict=True)
@@ -205,12 +220,13 @@ def evaluate_policy(  # noqa: PLR0913 (a log, a policy, a model and how to draw)
         never=estimates[1],
         always=estimates[2],
         logged=evidence.mean_return(),
-        logged_pieces=fitted.logged_pieces,
-        logged_cost=fitted.logged_cost,
-        episodes=round(fitted.tally.episodes),
+        logged_pieces=evidence.mean_pieces(1.0),
+        logged_cost=evidence.mean_pieces(problem.cost),
+        episodes=evidence.decisions.all_episodes,
         whole=evidence.decisions.n_episodes,
         recorded=evidence.is_recorded,
         refusal=_refusal(estimates[0], evidence),
+        self_check=fitted.self_check,
     )
 
 
@@ -241,7 +257,7 @@ class _Evidence:
     def load(cls, log: Log, fitted: Fit, rng: np.random.Generator) -> "_Evidence":
         decisions = load_decisions(log, fitted)
         chance, is_recorded = logged_chances(decisions, fitted.problem)
-        draws = BlockDraws.draw(decisions.n_episodes, rng)
+        draws = BlockDraws.draw(decisions.cluster, rng)
         return cls(fitted, decisions, chance, is_recorded, draws)
 
     def mean_return(self) -> ValueEstimate | None:
@@ -254,10 +270,18 @@ class _Evidence:
         np.add.at(sums, self.draws.block, np.stack((returns, np.ones(returns.size)), axis=1))
         return self.draws.estimate(sums, lambda total: total[..., 0] / total[..., 1])
 
+    def mean_pieces(self, cost: Floats | float) -> float:
+        """Return the pieces of advice per complete episode, each counted by its cost [h, s, b]."""
+        rows = self.decisions
+        spoken = rows.advice < self.fit.problem.n_actions
+        cell = (rows.place[spoken], rows.state[spoken], rows.advice[spoken])
+        each = np.broadcast_to(cost, self.fit.problem.cost.shape)[cell]
+        return float(each.sum() / max(rows.n_episodes, 1))
+
 
 def _refusal(estimate: PolicyEstimate, evidence: _Evidence) -> str | None:
     """Return why the log cannot answer, in one sentence."""
-    complete, episodes = evidence.decisions.n_episodes, round(evidence.fit.tally.episodes)
+    complete, episodes = evidence.decisions.n_episodes, evidence.decisions.all_episodes
     if complete == 0:
         return f"none of the {episodes:,} episodes is complete (without gaps, to its end)"
     if estimate.new > MOST_NEW:
@@ -289,7 +313,7 @@ def _values_in_models(
 
 
 def _estimate(
-    name: str, policy: Policy, model: ValueEstimate, evidence: _Evidence
+    name: str, policy: Policy, model: ValueEstimate | None, evidence: _Evidence
 ) -> PolicyEstimate:
     problem, rows, chance = evidence.fit.problem, evidence.decisions, evidence.chance
     outcome = evaluate(problem, policy)

@@ -7,14 +7,18 @@ A model on disk is a problem file that also holds the counts: ``solve``, ``front
 ``explain`` read it like any problem; ``load_fit`` restores the whole fit.
 """
 
+import hashlib
+import json
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from counsel._arrays import Floats
 from counsel._files import blaming, read_npz, write_npz
 from counsel.errors import CounselError
 from counsel.logs.adherence_breakdown import People, compare_people
@@ -23,11 +27,12 @@ from counsel.logs.binning import Bins
 from counsel.logs.bootstrap import resample_tally
 from counsel.logs.check import Finding, LogCheck, check_log
 from counsel.logs.column_mapping import Columns
-from counsel.logs.count import Tally, count_decisions
+from counsel.logs.count import MOST_CELLS, TALLY_COUNTS, TALLY_KEYS, Tally, count_decisions
 from counsel.logs.estimate import Estimates, Sharing, estimate
 from counsel.logs.law_test import LawTest, check_adherence_law
 from counsel.logs.limitations import find_limitations
-from counsel.logs.read import as_log
+from counsel.logs.read import Log, as_log, read_log
+from counsel.logs.self_check import SelfCheck, confront, logged_return
 from counsel.model.advice_costs import advice_costs, given_cost
 from counsel.model.files import PROBLEM, load, problem_parts
 from counsel.model.problem import AdviceProblem
@@ -36,7 +41,7 @@ TALLY = "tally_"
 """The prefix of the counts' names in a file."""
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Fit:
     """A problem fitted to a log; ``fit`` and ``load_fit`` return it.
 
@@ -63,6 +68,9 @@ class Fit:
     over_time, over_advice
         The trends of the lift over time, and with the pieces of advice already given in the
         episode; None likewise.
+    pooled
+        If endings, or everything, are fitted by step because the log contradicts the model that
+        pools steps: the comparison of that model with the log. None otherwise.
 
     Examples
     --------
@@ -90,6 +98,17 @@ class Fit:
     people: People | None = None
     over_time: Trend | None = None
     over_advice: Trend | None = None
+    pooled: SelfCheck | None = None
+
+    @cached_property
+    def self_check(self) -> SelfCheck | None:
+        """The model confronted with its log; None for a file of the first version."""
+        return confront(self.tally, self.problem) if self.tally.has_steps else None
+
+    @property
+    def is_trusted(self) -> bool:
+        """Whether the log does not contradict the model's return and endings."""
+        return self.self_check is None or self.self_check.is_trusted
 
     @property
     def problem(self) -> AdviceProblem:
@@ -98,8 +117,12 @@ class Fit:
 
     @property
     def logged_value(self) -> float:
-        """The mean reward per episode in the log; a missing reward counts as the mean."""
-        return self.tally.mean_return
+        """The mean reward per episode in the log, over the whole horizon.
+
+        A missing reward counts as the mean of its step; episodes that were cut off count up to
+        where they were cut.
+        """
+        return logged_return(self.tally)
 
     @property
     def logged_pieces(self) -> float:
@@ -123,10 +146,38 @@ class Fit:
         return {label: cost for label, cost in pairs if cost != 1.0}
 
     @property
-    def has_plain_columns(self) -> bool:
-        """Whether the log has a column named after each role, and no bins."""
-        plain = all(own == (role,) for role, own in self.columns.items())
-        return plain and not self.bins
+    def fingerprint(self) -> str:
+        """Twelve digits that two fits share only if their counts and settings are the same.
+
+        A plan's table holds the fingerprint of the model it was planned on.
+        """
+        tally = self.tally
+        # Engines add up rewards in any order, so their last digits do not count.
+        rewards = [f"{getattr(tally, name).sum():.6g}" for name in ("paid", "paid_squares")]
+        words = [self._settings(), rewards, self.costs]
+        digest = hashlib.sha256(json.dumps(words, sort_keys=True).encode())
+        for name in (*TALLY_KEYS, "times", "priced"):
+            digest.update(np.ascontiguousarray(getattr(tally, name)).tobytes())
+        return digest.hexdigest()[:12]
+
+    def _settings(self) -> dict[str, Any]:
+        """Return how the log was read and what was pooled, for JSON."""
+        tally, sharing = self.tally, self.sharing
+        return {
+            "states": tally.states,
+            "actions": tally.actions,
+            "by_step": tally.by_step,
+            "endings_by_step": tally.endings_by_step,
+            "least": tally.least,
+            "other": tally.other,
+            "sharing": {
+                "share": sharing.share,
+                "scale": sharing.scale,
+                "groups": None if sharing.groups is None else dict(sharing.groups),
+            },
+            "columns": {role: list(own) for role, own in self.columns.items()},
+            "bins": {column: list(cuts) for column, cuts in self.bins.items()},
+        }
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Save the model as a problem file with its counts, without the names of people.
@@ -142,26 +193,14 @@ class Fit:
             If the file cannot be written.
         """
         header, arrays = problem_parts(self.problem)
-        tally = self.tally
         header["fit"] = {
             "name": self.name,
-            "states": tally.states,
-            "actions": tally.actions,
-            "by_step": tally.by_step,
-            "least": tally.least,
-            "other": tally.other,
-            "sharing": {
-                "share": self.sharing.share,
-                "scale": self.sharing.scale,
-                "groups": None if self.sharing.groups is None else dict(self.sharing.groups),
-            },
-            "columns": {role: list(own) for role, own in self.columns.items()},
-            "bins": {column: list(cuts) for column, cuts in self.bins.items()},
+            **self._settings(),
             "checked": asdict(self.check),
             "notes": [asdict(note) for note in self.notes],
             "law": None if self.law is None else asdict(self.law),
         }
-        arrays |= {TALLY + name: getattr(tally, name) for name in _array_names()}
+        arrays |= {TALLY + name: getattr(self.tally, name) for name in _array_names()}
         write_npz(Path(path), PROBLEM, header, arrays)
 
     def resample(self, draws: int, rng: np.random.Generator) -> Iterator[tuple[Tally, Estimates]]:
@@ -261,15 +300,10 @@ def fit(  # noqa: PLR0913 (reading and pooling have options of their own)
     sharing = Sharing(share, scale, groups)
     log = as_log(source, columns, bins)
     check = check_log(log, actions=actions, reward_range=reward_range)
-    for fault in check.faults:
-        example = f" (first: {fault.examples[0]})" if fault.examples else ""
-        raise CounselError(
-            f"{log.name} cannot be fitted: {fault.what}: {fault.count}{example}; "
-            "`counsel check` lists all faults"
-        )
+    refuse_faults(log, check)
     tally, seen_by_pieces = count_decisions(log, by_step=by_step)
     cost_a = advice_costs(cost or {}, tally.actions)
-    estimates = estimate(tally, sharing, cost=cost_a)
+    tally, estimates, pooled = _fit_by_step_where_needed(tally, sharing, cost_a)
     advised = bool(estimates.given.any())
     return Fit(
         name=log.name,
@@ -284,7 +318,62 @@ def fit(  # noqa: PLR0913 (reading and pooling have options of their own)
         people=compare_people(log, tally, estimates) if advised else None,
         over_time=trend_over_time(log, tally, estimates) if advised else None,
         over_advice=trend_over_advice(seen_by_pieces, estimates) if advised else None,
+        pooled=pooled,
     )
+
+
+def _fit_by_step_where_needed(
+    tally: Tally, sharing: Sharing, cost: Floats
+) -> tuple[Tally, Estimates, SelfCheck | None]:
+    """Estimate with steps pooled; where the log contradicts that, endings or all by step.
+
+    Return also the comparison of the pooled model with the log if another one is used.
+    """
+    estimates = estimate(tally, sharing, cost=cost)
+    check = confront(tally, estimates.problem)
+    cells = tally.horizon * len(tally.states) * len(tally.actions)
+    is_possible = tally.n_steps == tally.horizon and cells <= MOST_CELLS
+    if check.is_trusted or tally.by_step or not is_possible:
+        return tally, estimates, None
+    for other in (replace(tally, endings_by_step=True), replace(tally, by_step=True)):
+        again = estimate(other, sharing, cost=cost)
+        if confront(other, again.problem).is_trusted:
+            return other, again, check
+    return tally, estimates, None
+
+
+def read_like(source: str, saved: Fit) -> Log:
+    """Open a log with the columns and bins of a model."""
+    names = {role: own[0] for role, own in saved.columns.items() if role != "state"}
+    return read_log(source, Columns(names, saved.columns["state"]), Bins(dict(saved.bins)))
+
+
+def fit_like(log: Log, saved: Fit, path: str | os.PathLike[str]) -> Fit:
+    """Fit the log of a saved model again, with its settings: with people and trends.
+
+    Raises
+    ------
+    CounselError
+        If the log is not the one that the model in ``path`` was fitted to.
+    """
+    sharing = asdict(saved.sharing)
+    again = fit(log, by_step=saved.tally.by_step, **sharing, cost=saved.costs)
+    if again.fingerprint != saved.fingerprint:
+        raise CounselError(
+            f"{log.name} is not the log that {path} was fitted to ({again.fingerprint} and "
+            f"{saved.fingerprint}); fit it: counsel fit {log.name} -o model.npz"
+        )
+    return again
+
+
+def refuse_faults(log: Log, check: LogCheck) -> None:
+    """Raise an error that names the first fault of a log, if there is one."""
+    for fault in check.faults:
+        example = f" (first: {fault.examples[0]})" if fault.examples else ""
+        raise CounselError(
+            f"{log.name} cannot be fitted: {fault.what}: {fault.count}{example}; "
+            "`counsel check` lists all faults"
+        )
 
 
 def load_fit(path: str | os.PathLike[str]) -> Fit:
@@ -331,6 +420,8 @@ def load_fit(path: str | os.PathLike[str]) -> Fit:
             actions=tuple(stored["actions"]),
             horizon=int(header["horizon"]),
             by_step=bool(stored["by_step"]),
+            endings_by_step=bool(stored.get("endings_by_step", False)),
+            has_steps="endings_by_step" in stored or bool(stored["by_step"]),
             least=float(stored["least"]),
             other=None if stored["other"] is None else float(stored["other"]),
             **counts,
@@ -371,8 +462,7 @@ def _check_same(stored: AdviceProblem, again: AdviceProblem) -> None:
 
 def _array_names() -> list[str]:
     """Return the fields of a tally that are arrays."""
-    plain = ("states", "actions", "horizon", "by_step", "least", "other", "contradictions")
-    return [field.name for field in fields(Tally) if field.name not in plain]
+    return [*TALLY_KEYS, *TALLY_COUNTS]
 
 
 def _finding(record: dict[str, Any]) -> Finding:

@@ -90,7 +90,7 @@ def _free_choices(tally: Tally) -> tuple[Floats, np.ndarray]:
     S, A = len(tally.states), len(tally.actions)
     L = tally.horizon if tally.by_step else 1
     free = tally.heard != tally.action
-    key = (((tally.step * S + tally.state) * (A + 1) + tally.heard) * A + tally.action)[free]
+    key = (((tally.layer * S + tally.state) * (A + 1) + tally.heard) * A + tally.action)[free]
     choice, where = np.unique(key, return_inverse=True)
     times = np.bincount(where, tally.times[free], choice.size)
     cell = choice // (A * (A + 1))

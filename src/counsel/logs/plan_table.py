@@ -29,8 +29,9 @@ def plan_tables(plan: LogPlan) -> Iterator[Any]:
         An Arrow table with one row per state and possible advice. Columns: ``pieces_left`` (under a
         hard budget; counted by cost), ``step``, ``state``, ``advice`` (empty for silence),
         ``probability`` (below 1 if the plan mixes), ``cost`` (unless every piece costs 1),
-        ``gain``, ``lift`` and ``advantage`` (empty for silence), ``criticality``, and ``support``:
-        how often that advice was seen in that state, or for silence the number of decisions.
+        ``gain``, ``lift`` and ``advantage`` (empty for silence), ``criticality``, ``support``:
+        how often that advice was seen in that state, or for silence the number of decisions; and
+        ``model``, the fingerprint of the model.
 
     Examples
     --------
@@ -103,7 +104,7 @@ def _tables(plan: LogPlan, left: int | None) -> Iterator[Table]:
     fit, problem, policy = plan.fit, plan.fit.problem, plan.plan.policy
     A = problem.n_actions
     advantage, gain = _gains(plan, left)
-    has_costs = not problem.has_unit_cost
+    has_costs, model = not problem.has_unit_cost, fit.fingerprint
     # How often each advice was seen [layer, s, b]; last, the number of decisions.
     seen, decisions = fit.estimates.given, fit.estimates.taken.sum(axis=2, keepdims=True)
     support = np.concatenate((seen, decisions), axis=2)
@@ -135,6 +136,7 @@ def _tables(plan: LogPlan, left: int | None) -> Iterator[Table]:
             "advantage": Column(_round(advantage[h, s, spoken]), missing=silent),
             "criticality": Column(_round(plan.criticality.lower[h, s])),
             "support": Column(support[layer, s, b].astype(np.int64)),
+            "model": Column(np.zeros(s.size, dtype=np.int64), (model,)),
         }
         yield columns
 

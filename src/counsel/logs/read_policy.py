@@ -2,7 +2,8 @@
 
 Columns: ``step``, ``state``, ``advice`` (empty for silence), and optionally ``probability`` and
 ``pieces_left`` (each counted by its cost); ``state_label`` and ``advice_label``, if present,
-replace ``state`` and ``advice``. A state or step that the table does not name is silent.
+replace ``state`` and ``advice``. A state or step that the table does not name is silent. A column
+``model`` holds the fingerprint of the model that the policy was planned on; it must be the fit's.
 """
 
 import math
@@ -24,6 +25,7 @@ def read_policy(path: Path, fit: Fit) -> Policy:
     if path.suffix not in TABLES:
         return load_policy(path)
     columns = _read_columns(path)
+    _check_model(path, columns, fit)
     problem, tally = fit.problem, fit.tally
     H, A = problem.horizon, problem.n_actions
     states = {name: i for i, name in enumerate(tally.states)}
@@ -69,6 +71,16 @@ def read_policy(path: Path, fit: Fit) -> Policy:
     return Policy.from_probabilities(chance[0] if left is None else chance)
 
 
+def _check_model(path: Path, columns: dict[str, list[Any]], fit: Fit) -> None:
+    """Raise an error if the policy was planned on another model."""
+    others = {name for name in columns.get("model", []) if name is not None} - {fit.fingerprint}
+    if others:
+        raise CounselError(
+            f"{path} was planned on the model {min(map(str, others))}, and this is the model "
+            f"{fit.fingerprint}; give the model of the plan (--model), or remove the column 'model'"
+        )
+
+
 def _read_columns(path: Path) -> dict[str, list[Any]]:
     """Return the columns of a table as lists."""
     import pyarrow as pa
@@ -80,7 +92,7 @@ def _read_columns(path: Path) -> dict[str, list[Any]]:
         if path.suffix == ".parquet":
             table = pyarrow.parquet.read_table(path)
         else:
-            labels = ("state", "advice", "state_label", "advice_label")
+            labels = ("state", "advice", "state_label", "advice_label", "model")
             as_text = pyarrow.csv.ConvertOptions(
                 column_types=dict.fromkeys(labels, pa.string()),
                 strings_can_be_null=True,

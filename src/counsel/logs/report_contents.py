@@ -10,6 +10,7 @@ from counsel._arrays import Floats, check_rng
 from counsel.logs.bootstrap import ValueEstimate, estimate_from_draws
 from counsel.logs.fit import Fit
 from counsel.logs.plan import LogPlan, share_of
+from counsel.logs.self_check import logged_return
 from counsel.logs.sensitivity import SensitivityRange, sensitivity_ranges
 from counsel.planning.evaluate import evaluate
 from counsel.planning.frontier import Frontier, frontier
@@ -87,7 +88,7 @@ def prepare_report(
         drawn_values.append([evaluate(resampled, policy).value for policy in policies])
         curve = frontier(resampled, max_vertices=60, allow_reverse=False)
         drawn_curves.append(_values_at(curve, budgets))
-        drawn_returns.append(tally.mean_return)
+        drawn_returns.append(logged_return(tally))
         if show is not None:
             show(i + 1)
     values, curves = np.array(drawn_values), np.array(drawn_curves)

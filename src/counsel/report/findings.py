@@ -17,6 +17,7 @@ from counsel.logs.law_test import LawTest
 from counsel.logs.plan import LogPlan
 from counsel.logs.plan_table import PlanEntry
 from counsel.logs.report_contents import ReportContents
+from counsel.logs.self_check import CAUSES, Comparison, SelfCheck
 from counsel.logs.sensitivity import SensitivityRange
 from counsel.report.number_format import count_of, in_full, percent, pieces_per_episode, short
 
@@ -109,6 +110,62 @@ def _percent_range(low: float, high: float, digits: int = 0) -> str:
     return f"{100 * low:.{digits}f} to {percent(high, digits)}"
 
 
+# The model beside its log.
+
+
+def model_and_log(fit: Fit) -> Iterator[str]:
+    """Say whether the model repeats its log; what it contradicts comes first."""
+    check = fit.self_check
+    if check is None:
+        return
+    if fit.pooled is not None:
+        what = "Everything is" if fit.tally.by_step else "The ends of episodes are"
+        yield f"{what} fitted step by step: with all steps pooled, {_both(fit.pooled)}."
+    if not check.is_trusted:
+        yield contradiction(check)
+    elif fit.pooled is None:
+        yield f"The model repeats its log: {_both(check)}."
+    for comparison in check.contradictions:
+        if comparison.what not in ("return", "endings"):
+            yield _differs(comparison)
+
+
+def contradiction(check: SelfCheck) -> str:
+    """Say that a model contradicts its log, with both numbers and the likely cause."""
+    cause = f" Probably {check.cause}." if check.cause else ""
+    return (
+        f"The model contradicts its log: {_both(check)}.{cause} Values in the model are withheld."
+    )
+
+
+def _both(check: SelfCheck) -> str:
+    """Return the return, or else the share of episodes that last, in the model and in the log."""
+    if check.endings.contradicts and not check.value.contradicts:
+        return (
+            f"{percent(check.endings.model)} of episodes last to {check.endings.where} in the "
+            f"model and {percent(check.endings.logged)} in the log"
+        )
+    return (
+        f"the advice of the log brings {in_full(check.value.model)} per episode in the model and "
+        f"{in_full(check.value.logged)} ± {short(1.96 * check.value.error)} in the log"
+    )
+
+
+def _differs(comparison: Comparison) -> str:
+    """Say how a number at some step differs between model and log."""
+    of = {
+        "reward": "The mean reward at {}",
+        "states": "The share of {}",
+        "actions": "The share of {}",
+        "matches": "The share of advice that is matched at {}",
+    }[comparison.what].format(comparison.where)
+    show = short if comparison.what == "reward" else percent
+    return (
+        f"{of} is {show(comparison.model)} in the model and {show(comparison.logged)} in the log: "
+        f"{CAUSES[comparison.what]}."
+    )
+
+
 # The law, people and trends.
 
 
@@ -197,6 +254,12 @@ def plan_limit(plan: LogPlan) -> str:
 
 def plan_value(plan: LogPlan) -> str:
     """Say what a plan is worth in the model, beside silence and the log."""
+    if not plan.fit.is_trusted:
+        return (
+            "What the plan is worth is withheld. The log brings "
+            f"{in_full(plan.fit.logged_value)} per episode with "
+            f"{pieces_per_episode(plan.fit.logged_pieces, cost=plan.logged_cost)}."
+        )
     share = plan.share_of_unlimited
     kept = "" if share is None else f", {percent(share)} of what unlimited advice is worth"
     return (
@@ -256,6 +319,8 @@ def _ends(estimate: ValueEstimate, digits: str) -> str:
 
 def evaluation_warning(evaluation: LogEvaluation) -> str | None:
     """Say what is wrong with an evaluation; None if nothing is."""
+    if not evaluation.model_is_trusted and evaluation.self_check is not None:
+        return contradiction(evaluation.self_check)
     if evaluation.refusal is not None:
         return (
             f"The log cannot answer: {evaluation.refusal}. The model's answer relies on the model."
