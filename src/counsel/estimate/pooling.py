@@ -82,21 +82,18 @@ class PooledLifts:
     families: Floats
 
 
-def pool(counts: AdviceCounts, families: Floats | None = None) -> PooledLifts:
-    """Pool the units of each family, whose density [family, grid] may be known beforehand."""
+def pool(counts: AdviceCounts) -> PooledLifts:
+    """Pool the units of each family."""
     own, error = likeliest(counts)
     n_families = int(counts.family.max(initial=-1)) + 1
-    density = np.empty((n_families, GRID.size)) if families is None else families
+    density = np.empty((n_families, GRID.size))
     moments = np.empty((3, counts.family.size))
     likelihoods = _Likelihoods(counts, own, error)
     for f in range(n_families):
         mine = np.flatnonzero(counts.family == f)
-        if families is None:
-            sample = _sample(mine[np.isfinite(error[mine])])
-            net, weight = _net(likelihoods.of(sample), own[sample], error[sample])
-            density[f] = weight @ net
-        else:
-            net, weight = density[f][None], np.ones(1)
+        sample = _sample(mine[np.isfinite(error[mine])])
+        net, weight = _net(likelihoods.of(sample), own[sample], error[sample])
+        density[f] = weight @ net
         _fill_moments(moments, mine, likelihoods.of, net, weight)
     mean, low, high = moments
     fine = error < 2.0 * STEP

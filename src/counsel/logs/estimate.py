@@ -92,7 +92,6 @@ class Estimates:
     lift_low: Floats
     lift_high: Floats
     seen: Floats  # the share of each advice that was seen [b]
-    families: Floats  # the prior of a lift in each family: densities over ``pooling.GRID``
     move_row: Ints  # (layer · S + s) · A + a of each kind of move
     move_then: Ints  # the state that followed, or the number of states for the end
     move_times: Floats  # how often it followed
@@ -113,13 +112,8 @@ class Estimates:
         return (self.move_times / of, *wilson(self.move_times, of))
 
 
-def estimate(
-    tally: Tally, sharing: Sharing, families: Floats | None = None, cost: Floats | None = None
-) -> Estimates:
-    """Estimate a problem from counts; ``families`` are priors, by default estimated too.
-
-    ``cost`` is that of ``AdviceProblem``, by default 1.
-    """
+def estimate(tally: Tally, sharing: Sharing, cost: Floats | None = None) -> Estimates:
+    """Estimate a problem from counts; ``cost`` is that of ``AdviceProblem``, by default 1."""
     S, A = len(tally.states), len(tally.actions)
     L = tally.horizon if tally.by_step else 1
     cell, heard = tally.layer * S + tally.state, tally.heard
@@ -139,7 +133,7 @@ def estimate(
     habit = estimate_habit(silent, sum_by(advised & ~same, tally.action), given - matched, taken)
     sent = sum_by(everything, tally.advice, width=A + 1)
     pooled, unit, usable = _pool_lifts(
-        (given, matched), habit, sharing.units(tally, L * S), sharing, families
+        (given, matched), habit, sharing.units(tally, L * S), sharing
     )
     lift, low, high = _lifts(sharing, pooled, unit, usable, habit)
     total = sent[:, :A].sum(axis=0)
@@ -174,7 +168,6 @@ def estimate(
         habit=habit,
         sent=sent.reshape(L, S, A + 1),
         seen=seen,
-        families=pooled.families,
         move_row=row,
         move_then=then,
         move_times=times,
@@ -211,7 +204,6 @@ def _pool_lifts(
     habit: Habit,
     units: tuple[Ints, Ints],
     sharing: Sharing,
-    families: Floats | None,
 ) -> tuple[PooledLifts, Ints, Bools]:
     """Return pooled lifts by unit, the unit of each pair, and where a lift is known."""
     (given, matched), (unit, family) = counts, units
@@ -229,7 +221,7 @@ def _pool_lifts(
         habit=habit.policy.reshape(-1)[pair] if on_lift else np.zeros(pair.size),
         size=habit.size.reshape(-1)[pair] if on_lift else np.full(pair.size, np.inf),
     )
-    pooled = pool(seen, families)
+    pooled = pool(seen)
     known = np.isfinite(pooled.own_error)
     if sharing.share == "pair" and sharing.groups is None:
         family_known = np.zeros(int(family.max(initial=0)) + 1, dtype=np.bool_)

@@ -204,9 +204,10 @@ class Fit:
         write_npz(Path(path), PROBLEM, header, arrays)
 
     def resample(self, draws: int, rng: np.random.Generator) -> Iterator[tuple[Tally, Estimates]]:
-        """Yield counts of episodes drawn with replacement, and the estimates from them.
+        """Yield counts of people drawn with replacement, and the estimates from them.
 
-        The priors of the lifts stay those of the whole log.
+        Everything is estimated anew on each draw, the priors of the lifts too. Episodes are drawn
+        where the log names no people, or one.
 
         Parameters
         ----------
@@ -225,7 +226,7 @@ class Fit:
         for _ in range(draws):
             tally = resample_tally(self.tally, rng)
             cost = given_cost(self.problem.cost)
-            yield tally, estimate(tally, self.sharing, self.estimates.families, cost)
+            yield tally, estimate(tally, self.sharing, cost)
 
     def __repr__(self) -> str:
         return f"Fit({self.name}: {self.check.rows} decisions, {self.problem.mdp!r})"
