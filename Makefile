@@ -14,13 +14,14 @@ export PIP_DISABLE_PIP_VERSION_CHECK = 1
 # Test workers share compiled bytecode.
 export PYTHONDONTWRITEBYTECODE =
 
-.PHONY: help demo install test test-slow test-all test-lowest fuzz coverage check hooks docs bench dist build-and-check lock clean
+.PHONY: help demo install test test-slow spark test-all test-lowest fuzz coverage check hooks docs bench dist build-and-check lock clean
 
 help:
 	@echo "make demo         learn to advise two players of a game and write a page that shows the result"
 	@echo "make install      install everything into $(VENV) from the lock file"
 	@echo "make test         run the quick tests (about five minutes on two cores the first time, then four)"
 	@echo "make test-slow    run the slow tests: statistics, processes, browser, database, reproductions"
+	@echo "make spark        install Spark, so that the slow tests run on it too (430 MB; needs Java)"
 	@echo "make test-all     run the quick and the slow tests"
 	@echo "make test-lowest  run make test with the lowest versions of all dependencies"
 	@echo "make fuzz         test the claims that hold for any seed with fresh seeds (MINUTES=60 for an hour)"
@@ -46,6 +47,9 @@ test: $(READY)
 
 test-slow: $(READY)
 	$(PYTEST) -m "slow and not docs"
+
+# Spark has 430 MB and needs Java: its tests are skipped where it is not installed.
+spark: $(VENV)/.spark
 
 test-all: test test-slow
 
@@ -116,6 +120,10 @@ $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit("Counsel needs Python 3.11 or newer; this is " + sys.version.split()[0] + ": run make with e.g. PYTHON=python3.12" if sys.version_info < (3, 11) else 0)'
 	@$(PYTHON) -m venv $(VENV)
 
+$(VENV)/.spark: $(READY) tests/spark.lock
+	@$(BIN)/python -m pip install --quiet --no-deps --require-hashes -r tests/spark.lock
+	@touch $@
+
 $(VENV)/.bench: $(READY) benchmarks/requirements.lock
 	@$(BIN)/python -m pip install --quiet --require-hashes -r benchmarks/requirements.lock
 	@touch $@
@@ -130,6 +138,7 @@ lock:
 	$(COMPILE) --python-version 3.11 --python-platform linux --resolution lowest-direct $(EXTRAS) --group dev --group docs --group lowest pyproject.toml -o requirements-lowest.lock
 	$(COMPILE) --universal benchmarks/requirements.in -o benchmarks/requirements.lock
 	$(COMPILE) --universal tools/release.in -o tools/release.lock
+	$(COMPILE) --universal tests/spark.in -o tests/spark.lock
 
 clean:
 	rm -rf $(VENV) .venv-lowest .venv-release demo dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage*

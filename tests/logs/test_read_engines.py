@@ -478,6 +478,7 @@ warnings_of_spark = pytest.mark.filterwarnings(
 )
 
 
+@pytest.mark.slow
 @warnings_of_spark
 @pytest.mark.parametrize("name", ["all columns", "no optional column"])
 def test_spark_counts_alike(spark, name, tmp_path):
@@ -486,6 +487,7 @@ def test_spark_counts_alike(spark, name, tmp_path):
     assert_same(told(spark.read_parquet(path)), told(path))
 
 
+@pytest.mark.slow
 @warnings_of_spark
 def test_spark_reads_text_alike(spark, tmp_path):
     columns = zip(NAMES[:6], zip(*UNREADABLE, strict=True), strict=True)
