@@ -25,7 +25,7 @@ OPTIONS = {
 @pytest.fixture(scope="module")
 def log(tmp_path_factory):
     path = tmp_path_factory.mktemp("ward") / "ward.csv"
-    write_tables(path, [ward_table(shifts=800, rng=np.random.default_rng(1))])
+    write_tables(path, [ward_table(shifts=300, rng=np.random.default_rng(1))])
     return path
 
 
