@@ -139,6 +139,7 @@ def test_one_penalty_for_all_steps_is_that_of_every_step(name):
         assert first.value_gap == pytest.approx(second.value_gap, abs=1e-10)
 
 
+@pytest.mark.slow
 @each("penalty", [0.06, np.linspace(0.12, 0.0, 12)])
 @each("build", [
     lambda p, b: UCBAD(p.without_adherence(), groups=[0, 1, 2], penalty=b),

@@ -53,6 +53,7 @@ def shortfall(table):
     return likeliest(table)[0] - log_likelihood(table, settled(table))
 
 
+@pytest.mark.slow
 def test_the_habit_is_the_likeliest_where_each_action_is_mostly_seen_in_silence():
     worst = 0.0
     for table in count_tables(1500, seed=0):

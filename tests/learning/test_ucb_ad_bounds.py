@@ -101,6 +101,7 @@ def test_it_does_so_with_every_setting(options):
     assert_same(runs)
 
 
+@pytest.mark.slow
 def test_a_numba_function_runs_in_the_compiled_loop():
     for every in (1, 7):
         own, last = run(OwnBonus(compiled=True), SMALL, every=every)
@@ -133,6 +134,7 @@ def test_the_interval_of_a_bound_of_ones_own(bound):
         np.testing.assert_array_equal(own, expected)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("compiled", [False, True])
 def test_a_learner_with_a_bound_of_ones_own_passes_what_every_learner_must(compiled):
     bound = OwnBonus(compiled)

@@ -48,6 +48,7 @@ def test_a_plan_is_worth_in_evaluate_what_it_promises(log, tmp_path, options):
     assert estimate.cost == pytest.approx(plan.plan.advice_cost, abs=1e-9)
 
 
+@pytest.mark.slow
 def test_every_option_of_fit_has_its_own_fingerprint_and_files_keep_it(log, tmp_path):
     seen = set()
     for options in OPTIONS.values():

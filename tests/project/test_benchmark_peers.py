@@ -66,6 +66,7 @@ def seen(visits, problem):
     return int((np.array(visits)[:, ~problem.mdp.over[0]] > 0).sum())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("person", ["safe", "greedy"])
 def test_plain_rfe_finds_as_much_as_counsels(person):
     # Both end episodes where they are over. When only the peer did, it found a quarter more. One
