@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import counsel
-from counsel.logs import evaluate_policy, plan_advice
+from counsel.logs import evaluate_policy, plan_advice, self_check
 from counsel.logs.self_check import confront, logged_return, logged_rule
 from counsel.report import findings
 from tests.support.later import Later
@@ -206,6 +206,14 @@ def test_long_episodes_are_counted_in_groups_of_steps():
     assert logged_return(tally) == pytest.approx(by_pandas(rows), rel=1e-9)
     assert tally.times[tally.step == 63].sum() == 40  # the last group is the last step
     assert counsel.fit(rows).is_trusted
+
+
+def test_a_model_that_is_too_large_to_play_is_not_confronted(monkeypatch):
+    monkeypatch.setattr(self_check, "MOST_CELLS", 10 * 3 * 3 - 1)
+    fit = counsel.fit(games(ten, n=50))
+    assert fit.self_check is None
+    assert fit.is_trusted
+    assert not list(findings.model_and_log(fit))
 
 
 @pytest.mark.slow

@@ -27,12 +27,12 @@ from counsel.logs.binning import Bins
 from counsel.logs.bootstrap import resample_tally
 from counsel.logs.check import Finding, LogCheck, check_log
 from counsel.logs.column_mapping import Columns
-from counsel.logs.count import MOST_CELLS, TALLY_COUNTS, TALLY_KEYS, Tally, count_decisions
+from counsel.logs.count import TALLY_COUNTS, TALLY_KEYS, Tally, count_decisions
 from counsel.logs.estimate import Estimates, Sharing, estimate
 from counsel.logs.law_test import LawTest, check_adherence_law
 from counsel.logs.limitations import find_limitations
 from counsel.logs.read import Log, as_log, read_log
-from counsel.logs.self_check import SelfCheck, confront, logged_return
+from counsel.logs.self_check import SelfCheck, can_confront, confront, logged_return
 from counsel.model.advice_costs import advice_costs, given_cost
 from counsel.model.files import PROBLEM, load, problem_parts
 from counsel.model.problem import AdviceProblem
@@ -102,8 +102,11 @@ class Fit:
 
     @cached_property
     def self_check(self) -> SelfCheck | None:
-        """The model confronted with its log; None for a file of the first version."""
-        return confront(self.tally, self.problem) if self.tally.has_steps else None
+        """The model confronted with its log.
+
+        None for a file of the first version, and for a model of more than twenty million cells.
+        """
+        return confront(self.tally, self.problem) if can_confront(self.tally) else None
 
     @property
     def is_trusted(self) -> bool:
@@ -331,10 +334,10 @@ def _fit_by_step_where_needed(
     Return also the comparison of the pooled model with the log if another one is used.
     """
     estimates = estimate(tally, sharing, cost=cost)
+    if not can_confront(tally):
+        return tally, estimates, None
     check = confront(tally, estimates.problem)
-    cells = tally.horizon * len(tally.states) * len(tally.actions)
-    is_possible = tally.n_steps == tally.horizon and cells <= MOST_CELLS
-    if check.is_trusted or tally.by_step or not is_possible:
+    if check.is_trusted or tally.by_step or tally.n_steps < tally.horizon:
         return tally, estimates, None
     for other in (replace(tally, endings_by_step=True), replace(tally, by_step=True)):
         again = estimate(other, sharing, cost=cost)

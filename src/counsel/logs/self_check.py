@@ -21,7 +21,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from counsel._arrays import Floats, Ints
-from counsel.logs.count import CUT, ENDED, Tally
+from counsel.logs.count import CUT, ENDED, MOST_CELLS, Tally
 from counsel.model.policy import Policy
 from counsel.model.problem import AdviceProblem
 from counsel.planning.evaluate import evaluate
@@ -114,6 +114,12 @@ def confront(tally: Tally, problem: AdviceProblem) -> SelfCheck:
             for what, numbers in logged.items()
         )
     )
+
+
+def can_confront(tally: Tally) -> bool:
+    """Whether steps were counted, and the rule of the log is not too large to play."""
+    cells = tally.horizon * len(tally.states) * (len(tally.actions) + 1)
+    return tally.has_steps and cells <= MOST_CELLS
 
 
 def logged_rule(tally: Tally, problem: AdviceProblem) -> Policy:
