@@ -383,3 +383,45 @@ def test_all_columns_that_are_missing_are_named_at_once(command, tmp_path):
     done = command("check", "hints.csv", cwd=tmp_path)
     assert done.returncode == 2
     assert done.stderr.endswith("--columns episode=…,step=…,advice=…,action=…,reward=…\n")
+
+
+def nagging(n=1500, seed=0):
+    """A log in which advice is random, makes people act, and costs more than acting brings."""
+    rng = np.random.default_rng(seed)
+    rows = []
+    for i in range(n):
+        advice = "walk" if rng.random() < 0.5 else None
+        walks = rng.random() < (0.7 if advice else 0.3)
+        reward = 1.0 * walks - 0.8 * (advice is not None) + rng.normal(0.0, 0.3)
+        rows.append((f"e{i}", 0, "home", advice, "walk" if walks else "stay", reward))
+    return pd.DataFrame(rows, columns=["episode", "step", "state", "advice", "action", "reward"])
+
+
+def test_where_model_and_episodes_disagree_the_output_begins_with_the_episodes(run, tmp_path):
+    # Advice that annoys: acting pays, so the model wants advice, which in truth loses 0.4.
+    path = tmp_path / "log.csv"
+    nagging().to_csv(path, index=False)
+    policy = tmp_path / "policy.csv"
+    policy.write_text("step,state,advice\n0,home,walk\n")
+    code, said, told = run("evaluate", str(path), str(policy))
+    assert code == 0, told
+    first, *_ = said.splitlines()
+    assert first.startswith("The model and the episodes of the log disagree about “policy”: ")
+    assert "doubly robust" in first
+    head = next(line for line in said.splitlines() if "weighted episodes" in line)
+    assert head.index("doubly robust") < head.index("weighted") < head.index("in the model")
+    record = json.loads(run("evaluate", str(path), str(policy), "--json")[1])
+    model, robust = (record["policy"][name]["value"] for name in ("model", "doubly_robust"))
+    assert robust == pytest.approx(-0.1, abs=0.05)
+    assert model > 0.2
+
+
+def test_a_report_that_the_log_contradicts_begins_with_the_contradiction(run, tmp_path):
+    path = tmp_path / "log.csv"
+    nagging().to_csv(path, index=False)
+    code, _, told = run("report", str(path), "-o", str(tmp_path / "page.html"))
+    assert code == 0, told
+    page = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert "<h1>The model and the episodes of the log disagree</h1>" in page
+    assert "class='three'" not in page
+    assert "The model repeats its log" in page

@@ -232,13 +232,19 @@ def plan_record(plan: LogPlan) -> dict[str, Any]:
 
 def print_evaluation(evaluation: LogEvaluation) -> None:
     """Print the estimates of a policy, of silence, of the best action and of the log."""
+    for disputed in evaluation.disputed:
+        typer.echo(findings.dispute(disputed))
     warning = findings.evaluation_warning(evaluation)
     if warning is not None:
         typer.echo(warning)
+    kinds = {"model": "in the model", "weighted": "weighted episodes"}
+    kinds |= {"doubly_robust": "doubly robust"}
+    if evaluation.disputed:  # what is to be believed comes first
+        kinds = {name: kinds[name] for name in ("doubly_robust", "weighted", "model")}
     table = new_table(
         findings.evaluation_basis(evaluation),
         *("", "pieces", *(("cost",) if evaluation.has_costs else ())),
-        *("in the model", "weighted episodes", "doubly robust", "effective"),
+        *(*kinds.values(), "effective"),
         left=1,
     )
 
@@ -246,7 +252,7 @@ def print_evaluation(evaluation: LogEvaluation) -> None:
         return (short(pieces), short(cost)) if evaluation.has_costs else (short(pieces),)
 
     for estimate in (evaluation.policy, evaluation.never, evaluation.always):
-        values = (estimate.model, estimate.weighted, estimate.doubly_robust)
+        values = [getattr(estimate, name) for name in kinds]
         in_model = sent(estimate.pieces, estimate.cost)
         table.add_row(
             estimate.name,
@@ -256,7 +262,8 @@ def print_evaluation(evaluation: LogEvaluation) -> None:
         )
     logged = findings.value_interval(evaluation.logged)
     pieces = sent(evaluation.logged_pieces, evaluation.logged_cost)
-    table.add_row("as logged", *pieces, "", logged, "", f"{evaluation.whole:,}")
+    values = [logged if name == "weighted" else "" for name in kinds]
+    table.add_row("as logged", *pieces, *values, f"{evaluation.whole:,}")
     print_table(table)
 
 

@@ -86,6 +86,14 @@ class PolicyEstimate:
     effective: float  # the effective sample size, in episodes
     new: float  # the share of decisions whose advice, or silence, never occurs in that state
 
+    @property
+    def is_disputed(self) -> bool:
+        """Whether the intervals of the model-based and the doubly robust estimate are disjoint."""
+        if self.model is None or self.doubly_robust is None:
+            return False
+        one, other = self.model, self.doubly_robust
+        return one.high < other.low or other.high < one.low
+
 
 @dataclass(frozen=True, slots=True)
 class LogEvaluation:
@@ -108,6 +116,11 @@ class LogEvaluation:
     recorded: bool
     refusal: str | None
     self_check: SelfCheck | None = None  # the model confronted with the log it was fitted to
+
+    @property
+    def disputed(self) -> tuple[PolicyEstimate, ...]:
+        """The policies about which the model and the episodes of the log disagree."""
+        return tuple(p for p in (self.policy, self.never, self.always) if p.is_disputed)
 
     @property
     def model_is_trusted(self) -> bool:

@@ -317,6 +317,20 @@ def _ends(estimate: ValueEstimate, digits: str) -> str:
     return f"{estimate.low:{digits}}, {estimate.high:{digits}}"
 
 
+DISPUTE = "The model and the episodes of the log disagree"
+"""The headline where the log does not confirm what the model says of a plan."""
+
+
+def dispute(estimate: PolicyEstimate) -> str:
+    """Say how the model and the episodes of the log disagree about a policy."""
+    return (
+        f"{DISPUTE} about “{estimate.name}”: {value_interval(estimate.doubly_robust)} doubly "
+        f"robust, {value_interval(estimate.model)} in the model. Believe the first: the model "
+        "takes for granted that states hold all that matters, and that advice works only through "
+        "the action."
+    )
+
+
 def evaluation_warning(evaluation: LogEvaluation) -> str | None:
     """Say what is wrong with an evaluation; None if nothing is."""
     if not evaluation.model_is_trusted and evaluation.self_check is not None:

@@ -9,6 +9,7 @@ import csv
 import io
 import json
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from html import escape
 from urllib.parse import quote
 
@@ -57,7 +58,8 @@ METHOD = (
     "Lift is the share of the people who would have done otherwise that the advice moves; where "
     "data are thin it is pooled with the same advice in other states.",
     "The plan is the exact optimum of the fitted model within the limit.",
-    "Intervals come from drawing episodes with replacement and repeating every estimate.",
+    "Intervals come from drawing people (episodes, if the log names no people) with replacement "
+    "and repeating every estimate.",
 )
 
 
@@ -71,11 +73,18 @@ def log_page(contents: ReportContents, evaluation: tuple[PolicyEstimate, str | N
         charts.append(chart)
         return _chart(chart)
 
-    headline = findings.headline(contents)
+    plan = replace(evaluation[0], name="the plan", model=contents.chosen)
+    if plan.is_disputed:
+        headline, lead = findings.DISPUTE, findings.dispute(plan)
+        numbers = ""  # of the model
+    else:
+        headline, lead = findings.headline(contents), findings.today(contents)
+        numbers = _three_numbers(contents)
     body = [
-        f"<h1>{escape(headline)}</h1><p class='lead'>{escape(findings.today(contents))}</p>",
+        f"<h1>{escape(headline)}</h1><p class='lead'>{escape(lead)}</p>",
         f"<p>{escape(findings.confirmation(*evaluation))}</p>",
-        _three_numbers(contents),
+        numbers,
+        *(f"<p>{escape(line)}</p>" for line in findings.model_and_log(contents.fit)),
         *_advice(contents, put),
         *_frontier(contents, put),
         *_listening(contents, put),
