@@ -213,7 +213,7 @@ class RewardFreeLearner(metaclass=ABCMeta):
 
     def _check_range(self, simulator: Simulator) -> None:
         """Raise if a compiled loop may draw unknown rewards outside their range."""
-        (low, high), ends = self.shape.reward_range, simulator.problem.shape.reward_range
+        (low, high), ends = self.shape.reward_range, simulator.reward_range
         if self.reward is None and not low <= ends[0] <= ends[1] <= high:
             raise CounselError(
                 f"the simulator pays from {ends[0]:g} to {ends[1]:g}, outside reward_range "

@@ -19,7 +19,7 @@ from counsel.model.advice_costs import cost_table
 from counsel.model.mixture import Mixture
 from counsel.model.policy import Policy
 from counsel.model.problem import AdviceProblem
-from counsel.model.rewards import bernoulli
+from counsel.model.rewards import bernoulli, range_of_means
 from counsel.simulate._episode_kernels import (
     BLOCK,
     IDLE,
@@ -51,6 +51,8 @@ class Simulator:
         The arrays that the compiled loops read.
     draws
         The number of random numbers per episode.
+    reward_range
+        The least and the largest reward that may be paid.
 
     Examples
     --------
@@ -75,6 +77,7 @@ class Simulator:
     problem: AdviceProblem
     scene: Scene
     draws: int
+    reward_range: tuple[float, float]
 
     def __init__(self, problem: AdviceProblem) -> None:
         if not isinstance(problem, AdviceProblem):
@@ -85,6 +88,8 @@ class Simulator:
         object.__setattr__(self, "problem", problem)
         object.__setattr__(self, "scene", scene)
         object.__setattr__(self, "draws", 2 + per_step * problem.horizon)
+        paid = problem.reward_range or range_of_means(problem.mdp)
+        object.__setattr__(self, "reward_range", paid)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Simulator, (self.problem,)
