@@ -424,4 +424,6 @@ def test_a_report_that_the_log_contradicts_begins_with_the_contradiction(run, tm
     page = (tmp_path / "page.html").read_text(encoding="utf-8")
     assert "<h1>The model and the episodes of the log disagree</h1>" in page
     assert "class='three'" not in page
+    assert "Advice pays most" not in page
+    assert "adds +" not in page
     assert "The model repeats its log" in page

@@ -31,7 +31,7 @@ POINTS = 41
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ReportContents:
-    """The numbers of a report, with 95 % intervals over resampled episodes.
+    """The numbers of a report, with 95 % intervals over resampled people or episodes.
 
     The first four estimates are the reward per episode in the model.
     """

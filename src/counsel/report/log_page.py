@@ -76,17 +76,17 @@ def log_page(contents: ReportContents, evaluation: tuple[PolicyEstimate, str | N
     plan = replace(evaluation[0], name="the plan", model=contents.chosen)
     if plan.is_disputed:
         headline, lead = findings.DISPUTE, findings.dispute(plan)
-        numbers = ""  # of the model
+        numbers = plans = ""  # of the model
     else:
         headline, lead = findings.headline(contents), findings.today(contents)
         numbers = _three_numbers(contents)
+        plans = "\n".join((*_advice(contents, put), *_frontier(contents, put)))
     body = [
         f"<h1>{escape(headline)}</h1><p class='lead'>{escape(lead)}</p>",
         f"<p>{escape(findings.confirmation(*evaluation))}</p>",
         numbers,
         *(f"<p>{escape(line)}</p>" for line in findings.model_and_log(contents.fit)),
-        *_advice(contents, put),
-        *_frontier(contents, put),
+        plans,
         *_listening(contents, put),
         *_limitations(contents),
         _method(contents),
