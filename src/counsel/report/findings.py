@@ -399,7 +399,7 @@ def today(contents: ReportContents) -> str:
         f"Without advice it would be {value_interval(contents.alone)}, with the plan "
         f"{value_interval(contents.chosen)}. These numbers come from "
         f"{log_size(contents.fit.check)}. Square brackets are 95 % intervals over resampled "
-        "episodes."
+        "people or episodes."
     )
 
 
