@@ -14,7 +14,7 @@ from counsel.learning.structured import Structured as Structured
 from counsel.learning.thompson import Thompson as Thompson
 from counsel.learning.ucb_ad import UCBAD as UCBAD
 from counsel.logs.fit import fit as fit
-from counsel.logs.fit import load_fit as load_fit
+from counsel.logs.saved_model import load_fit as load_fit
 from counsel.model.files import load as load
 from counsel.model.files import load_policy as load_policy
 from counsel.model.files import save as save

@@ -180,9 +180,9 @@ def plan(  # noqa: PLR0913 (one argument for each option)
     from counsel._tables import write_tables
     from counsel.cli import logs_output as printing
     from counsel.cli.console import counting, print_json
-    from counsel.logs.fit import load_fit
     from counsel.logs.plan import DRAWS, plan_advice
     from counsel.logs.plan_table import plan_columns
+    from counsel.logs.saved_model import load_fit
 
     options.check_output(output, ".csv", ".parquet")
     if model.suffix != ".npz":
@@ -232,7 +232,7 @@ def evaluate(  # noqa: PLR0913 (one argument for each option)
     from counsel.cli import logs_output as printing
     from counsel.cli.console import counting, print_json
     from counsel.logs.evaluate_log import MODELS, evaluate_policy
-    from counsel.logs.fit import load_fit, read_like
+    from counsel.logs.saved_model import load_fit, read_like
 
     _refuse_beside_model(model, columns=columns, bins=bins, cost=cost)
     fitted = None if model is None else load_fit(model)
@@ -279,9 +279,9 @@ def report(  # noqa: PLR0913 (one argument for each option)
     from counsel.cli.console import counting
     from counsel.logs.evaluate_log import evaluate_by_episodes
     from counsel.logs.fit import fit as fit_log
-    from counsel.logs.fit import fit_like, load_fit, read_like
     from counsel.logs.plan import plan_advice
     from counsel.logs.report_contents import DRAWS, choose_budget, prepare_report
+    from counsel.logs.saved_model import fit_like, load_fit, read_like
     from counsel.report.findings import contradiction
     from counsel.report.log_page import log_page
 

@@ -6,8 +6,8 @@ import pytest
 import counsel
 from counsel._tables import write_tables
 from counsel.logs import evaluate_policy, plan_advice
-from counsel.logs.fit import fit_like, read_like
 from counsel.logs.plan_table import plan_columns
+from counsel.logs.saved_model import fit_like, read_like
 from counsel.worlds.ward import ward_table
 
 OPTIONS = {

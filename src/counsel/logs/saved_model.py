@@ -1,0 +1,134 @@
+"""Models on disk: load a fit, and read or fit a log as a saved model did."""
+
+import os
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from counsel._files import blaming, read_npz
+from counsel.errors import CounselError
+from counsel.logs.binning import Bins
+from counsel.logs.check import Finding, LogCheck
+from counsel.logs.column_mapping import Columns
+from counsel.logs.count import Tally
+from counsel.logs.estimate import Sharing, estimate
+from counsel.logs.fit import TALLY, Fit, array_names, fit
+from counsel.logs.law_test import LawTest
+from counsel.logs.read import Log, read_log
+from counsel.model.advice_costs import given_cost
+from counsel.model.files import PROBLEM, load
+from counsel.model.problem import AdviceProblem
+
+
+def load_fit(path: str | os.PathLike[str]) -> Fit:
+    """Load a fitted model; its estimates are computed from its counts.
+
+    Parameters
+    ----------
+    path
+        A file written by ``Fit.save`` or ``counsel fit``.
+
+    Returns
+    -------
+    Fit
+        The fit without people and trends, which a file does not hold.
+
+    Raises
+    ------
+    CounselError
+        If the file does not exist or is damaged, or holds a problem without counts.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from counsel import fit
+    >>> from counsel.logs.example_log import alarm_log
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     fit(alarm_log()).save(Path(folder) / "model.npz")
+    ...     model = load_fit(Path(folder) / "model.npz")
+    >>> model.check.rows, model.tally.states, model.tally.actions
+    (400, ('alarm', 'quiet'), ('check', 'wait'))
+    """
+    header, arrays = read_npz(Path(path), PROBLEM)
+    stored = header.get("fit")
+    if not isinstance(stored, dict):
+        raise CounselError(f"{path} is a problem without counts; fit one with `counsel fit LOG`")
+    with blaming(path):
+        counts: dict[str, Any] = {name: arrays[TALLY + name] for name in array_names()}
+        sizes = {column.shape for column in counts.values()}
+        if len(sizes) != 1:
+            raise CounselError("its counts do not fit together; the file is damaged")
+        tally = Tally(
+            states=tuple(stored["states"]),
+            actions=tuple(stored["actions"]),
+            horizon=int(header["horizon"]),
+            by_step=bool(stored["by_step"]),
+            endings_by_step=bool(stored.get("endings_by_step", False)),
+            has_steps="endings_by_step" in stored or bool(stored["by_step"]),
+            least=float(stored["least"]),
+            other=None if stored["other"] is None else float(stored["other"]),
+            **counts,
+        )
+        for name, column in counts.items():
+            if column.dtype.kind == "f" and not (np.isfinite(column) & (column >= 0.0)).all():
+                raise CounselError(f"its {name} are not counts; the file is damaged")
+        sharing = Sharing(**stored["sharing"])
+        problem = load(path)
+        estimates = estimate(tally, sharing, cost=given_cost(problem.cost))
+        _check_same(problem, estimates.problem)
+        check = dict(stored["checked"])
+        check["actions"] = tuple(check["actions"])
+        check["findings"] = tuple(_finding(record) for record in check["findings"])
+        return Fit(
+            name=stored["name"],
+            tally=tally,
+            estimates=estimates,
+            sharing=sharing,
+            columns={role: tuple(own) for role, own in stored["columns"].items()},
+            bins={column: tuple(cuts) for column, cuts in stored["bins"].items()},
+            check=LogCheck(**check),
+            notes=tuple(_finding(record) for record in stored["notes"]),
+            law=None if stored["law"] is None else LawTest(**stored["law"]),
+        )
+
+
+def _check_same(stored: AdviceProblem, again: AdviceProblem) -> None:
+    """Raise an error unless the problem in a file follows from its counts."""
+    for what, here, there in (
+        ("policy", stored.human.policy, again.human.policy),
+        ("lift", stored.human.lift, again.human.lift),
+        ("rewards", stored.mdp.reward, again.mdp.reward),
+    ):
+        if here.shape != there.shape or not np.allclose(here, there, rtol=1e-6, atol=1e-9):
+            raise CounselError(f"its counts and its {what} disagree; the file is damaged")
+
+
+def read_like(source: str, saved: Fit) -> Log:
+    """Open a log with the columns and bins of a model."""
+    names = {role: own[0] for role, own in saved.columns.items() if role != "state"}
+    return read_log(source, Columns(names, saved.columns["state"]), Bins(dict(saved.bins)))
+
+
+def fit_like(log: Log, saved: Fit, path: str | os.PathLike[str]) -> Fit:
+    """Fit the log of a saved model again, with its settings: with people and trends.
+
+    Raises
+    ------
+    CounselError
+        If the log is not the one that the model in ``path`` was fitted to.
+    """
+    sharing = asdict(saved.sharing)
+    again = fit(log, by_step=saved.tally.by_step, **sharing, cost=saved.costs)
+    if again.fingerprint != saved.fingerprint:
+        raise CounselError(
+            f"{log.name} is not the log that {path} was fitted to ({again.fingerprint} and "
+            f"{saved.fingerprint}); fit it: counsel fit {log.name} -o model.npz"
+        )
+    return again
+
+
+def _finding(record: dict[str, Any]) -> Finding:
+    return Finding(**{**record, "examples": tuple(record["examples"])})
