@@ -50,7 +50,7 @@ def test_a_log_is_planned_with_its_costs_from_end_to_end(run, shop, tmp_path, mo
     said = run("plan", "model.npz", *limit)
     pieces, cost = f"{plan.advice_count:.3g}", f"{plan.advice_cost:.3g}"
     assert f"With {pieces} pieces of advice that cost {cost} per episode" in said
-    assert "cost" in said.splitlines()[1] + said.splitlines()[2]
+    assert "cost" in said.splitlines()[2] + said.splitlines()[3]
     words = ("evaluate", log, "policy.csv", "--model", "model.npz", "--model-only")
     evaluation = json.loads(run(*words, "--json"))
     assert evaluation["policy"]["cost"] == pytest.approx(plan.advice_cost)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import counsel
-from counsel.logs import evaluate_log
+from counsel.logs import assumptions, evaluate_log
 from counsel.worlds import make
 from tests.support.faulty_logs import FAULTS, FINE, HEADER, malformed, written
 from tests.support.later import Later
@@ -347,7 +347,7 @@ POLICIES = {
 
 @pytest.mark.parametrize("name", POLICIES)
 def test_policies_that_make_no_sense_are_refused_in_one_line(name, run, here, fitted, monkeypatch):
-    monkeypatch.setattr(evaluate_log, "fit", lambda log, cost: fitted)  # made once
+    monkeypatch.setattr(evaluate_log, "fit", lambda log, cost, unit: fitted)  # made once
     text, told = POLICIES[name]
     (here / "p.csv").write_text(text)
     kept = {"log.csv", "model.npz", "p.csv"}
@@ -397,7 +397,7 @@ def nagging(n=1500, seed=0):
     return pd.DataFrame(rows, columns=["episode", "step", "state", "advice", "action", "reward"])
 
 
-def test_where_model_and_episodes_disagree_the_output_begins_with_the_episodes(run, tmp_path):
+def test_where_model_and_episodes_disagree_the_output_begins_with_that(run, tmp_path, monkeypatch):
     # Advice that annoys: acting pays, so the model wants advice, which in truth loses 0.4.
     path = tmp_path / "log.csv"
     nagging().to_csv(path, index=False)
@@ -405,6 +405,15 @@ def test_where_model_and_episodes_disagree_the_output_begins_with_the_episodes(r
     policy.write_text("step,state,advice\n0,home,walk\n")
     code, said, told = run("evaluate", str(path), str(policy))
     assert code == 0, told
+    first, *_ = said.splitlines()
+    assert first.startswith("In the same state and after the same action, rewards with advice diff")
+    assert "Values in the model are withheld." in first
+    record = json.loads(run("evaluate", str(path), str(policy), "--json")[1])
+    assert record["policy"]["model"] is None
+    assert record["assumptions"][0]["name"] == "reward"
+    # Without the tests of what the model takes for granted, the numbers still contradict it.
+    monkeypatch.setattr(assumptions, "LEVEL", 0.0)
+    code, said, told = run("evaluate", str(path), str(policy))
     first, *_ = said.splitlines()
     assert first.startswith("The model and the episodes of the log disagree about “policy”: ")
     assert "doubly robust" in first
@@ -416,14 +425,25 @@ def test_where_model_and_episodes_disagree_the_output_begins_with_the_episodes(r
     assert model > 0.2
 
 
-def test_a_report_that_the_log_contradicts_begins_with_the_contradiction(run, tmp_path):
-    path = tmp_path / "log.csv"
-    nagging().to_csv(path, index=False)
-    code, _, told = run("report", str(path), "-o", str(tmp_path / "page.html"))
-    assert code == 0, told
-    page = (tmp_path / "page.html").read_text(encoding="utf-8")
+def test_a_report_that_the_log_contradicts_begins_with_the_contradiction(
+    run, tmp_path, monkeypatch
+):
+    path, out = tmp_path / "log.csv", tmp_path / "page.html"
+
+    def page_of(log):
+        log.to_csv(path, index=False)
+        code, _, told = run("report", str(path), "-o", str(out))
+        assert code == 0, told
+        page = out.read_text(encoding="utf-8")
+        assert "Advice pays most" not in page
+        return page
+
+    # Whether advice annoys or went to those who do worse, only recorded probabilities tell.
+    page = page_of(nagging())
+    assert "<h1>What a plan would bring cannot be told from this log</h1>" in page
+    page = page_of(nagging().assign(advice_probability=0.5))
+    assert "<h1>The plan brings less per episode than today: -0." in page
+    monkeypatch.setattr(assumptions, "LEVEL", 0.0)
+    page = page_of(nagging())
     assert "<h1>The model and the episodes of the log disagree</h1>" in page
-    assert "class='three'" not in page
-    assert "Advice pays most" not in page
-    assert "adds +" not in page
     assert "The model repeats its log" in page

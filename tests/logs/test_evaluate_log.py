@@ -6,10 +6,9 @@ import pytest
 import counsel
 from counsel.logs import bootstrap, evaluate_log
 from counsel.logs.decisions import load_decisions
-from counsel.logs.evaluate_log import _estimate, _Evidence
-from counsel.logs.importance_weights import (
-    logged_chances,
-)
+from counsel.logs.evaluate_log import _Judged
+from counsel.logs.evidence import Evidence
+from counsel.logs.importance_weights import censoring_weights, logged_paths
 from counsel.logs.read import read_log
 from counsel.worlds import make
 from tests.support.drawn_logs import drawn, fit_of, tally_of, uniform
@@ -21,12 +20,18 @@ pd = Later("pandas")
 pytestmark = pytest.mark.usefixtures("few_draws")
 
 
+def _model(log):
+    """The counts and the problem of a log."""
+    fit = counsel.fit(log)
+    return fit.tally, fit.problem
+
+
 def test_rows_of_a_batch_are_those_of_the_written_log(tmp_path):
     problem = make("ward", horizon=5)
     batch = drawn(problem, 200, 3)
     counsel.save_log(batch, tmp_path / "log.parquet", problem=problem)
     log = read_log(str(tmp_path / "log.parquet"))
-    told, made = load_decisions(log, counsel.fit(log)), rows_of(problem, batch)
+    told, made = load_decisions(log, *_model(log)), rows_of(problem, batch)
     assert told.n_episodes == made.n_episodes == 200
     # The log's episodes go by their names, in the order of text.
     order = np.argsort([str(i) for i in range(200)], kind="stable")
@@ -62,14 +67,14 @@ def test_weighted_intervals_hold_as_often_as_they_say(horizon, episodes, target,
         batch = drawn(problem, episodes, 5000 + seed)
         fit = fit_of(tally_of(problem, batch))
         rows = rows_of(problem, batch, recorded)
-        chance, _ = logged_chances(rows, fit.problem)
+        paths, told = logged_paths(rows, fit.problem)
         blocks = np.random.default_rng(seed).permutation(episodes) % bootstrap.BLOCKS
         here = in_fit_order(problem, fit, policy)
         draws = bootstrap.BlockDraws(blocks, times)
-        evidence = _Evidence(fit, rows, chance, not np.isnan(recorded), draws)
-        found = _estimate("policy", here, np.zeros(3), evidence)
+        evidence = Evidence(fit, rows, paths, censoring_weights(rows), told, draws)
+        found = _Judged.by(here, None, evidence)
         sizes.append(found.effective)
-        both = (found.weighted, found.doubly_robust)
+        both = (found.weighted.estimate, found.robust.estimate)
         held.append([one.low <= truth <= one.high for one in both])
         off.append([one.value - truth for one in both])
     assert np.median(sizes) > 200.0
@@ -94,11 +99,8 @@ def test_intervals_of_the_model_hold_as_often_as_they_say(monkeypatch):
         fit = fit_of(tally_of(problem, drawn(problem, 1500, seed)))
         asked = [in_fit_order(problem, fit, one) for one in (policy, never)]
         values = evaluate_log._values_in_models(fit, asked, np.random.default_rng(seed), None)
-        assert values.shape == (41, 2)
-        ends = [
-            bootstrap.estimate_from_draws(column[0], column[1:], fit.tally.n_blocks)
-            for column in values.T
-        ]
+        assert [drawn.draws.size for drawn in values] == [40] * 3
+        ends = [drawn.estimate for drawn in values[:2]]
         held.append([end.low <= at <= end.high for end, at in zip(ends, truth, strict=True)])
     assert (np.mean(held, axis=0) > 0.95 - 3 * 0.034).all(), np.mean(held, axis=0)
 
@@ -190,7 +192,7 @@ def test_the_whole_answer_holds_the_truth_and_what_was_logged(ward, monkeypatch)
     assert again.policy == found.policy
 
 
-def test_episodes_with_gaps_are_left_out_and_counted(ward, monkeypatch):
+def test_episodes_with_gaps_count_up_to_the_gap(ward, monkeypatch):
     monkeypatch.setattr(evaluate_log, "MODELS", 5)
     _, rows = ward
     names = rows.episode.unique()
@@ -204,12 +206,16 @@ def test_episodes_with_gaps_are_left_out_and_counted(ward, monkeypatch):
     found = counsel.logs.evaluate_policy(kept, never, fitted=fit)
     assert found.episodes == names.size
     assert found.whole == names.size - 80
-    whole = rows[~rows.episode.isin(long.union(cut))]
-    assert found.logged.value == pytest.approx(whole.groupby("episode").reward.sum().mean())
-    alone = (whole.advice != "").groupby(whole.episode).sum() == 0
-    if found.never.weighted is not None:
-        paid = whole[whole.episode.isin(alone.index[alone])].groupby("episode").reward.sum()
-        assert found.never.weighted.value == pytest.approx(paid.mean(), abs=0.1)
+    # They count up to the gap, and those that went on count for them too.
+    paid, alive = 0.0, 1.0
+    known = kept[~(kept.episode.isin(long) & (kept.step == 2))]
+    for step in range(3):
+        here = known[known.step == step]
+        paid += alive * here.reward.mean()
+        alive *= 1.0 - here.terminated.mean()
+    assert found.logged.value == pytest.approx(paid, abs=1e-9)
+    whole = rows.groupby("episode").reward.sum()
+    assert abs(paid - whole.mean()) < 3 * whole.std() * np.sqrt(80 / 4000 / 4000)
 
 
 def test_a_log_without_a_whole_episode_is_refused(ward, monkeypatch):

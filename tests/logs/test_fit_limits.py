@@ -37,7 +37,7 @@ def test_without_silence_and_refusals_of_one_advice_nothing_is_planned():
     assert noted(fit, "nobody was left without advice").examples == ("only",)
     assert not fit.problem.lift.any()
     assert not fit.estimates.usable.any()
-    assert alike(fit) == {3}
+    assert alike(fit) == {1}, "what was done is kept: nobody knows what silence brings"
     # A few silent decisions tell the habit, and the plan speaks.
     quiet = table(advice=[None] * 40, action=["a"] * 20 + ["b"] * 8 + ["c"] * 12, reward=0.0)
     quiet = quiet.assign(episode="q" + quiet.episode, reward=paying(quiet.action))
@@ -63,7 +63,8 @@ def test_with_two_actions_refusals_tell_nothing():
     fit = counsel.fit(table(advice=advice, action=action, reward=paying(action)))
     assert noted(fit, "nobody was left without advice").count == 1
     assert not fit.problem.lift.any()
-    assert alike(fit) == {2}
+    often = int(np.mean([x == "b" for x in advice]) > 0.5)
+    assert alike(fit) == {often}, "what was done most is kept"
 
 
 def test_what_was_never_advised_is_not_planned():

@@ -1,7 +1,7 @@
 """Importance weights and values of policies, against all episodes one by one."""
 
 import itertools
-from types import SimpleNamespace
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -74,9 +74,11 @@ def every_cell(problem, times, mu, earlier=0):
     h, s, b = (np.repeat(x.ravel(), times) for x in np.indices((H, S, B)))
     n = h.size
     return Decisions(
-        episode=np.arange(n), place=h, state=s, advice=b, earlier=np.full(n, earlier),
-        reward=np.zeros(n), recorded=mu[h, s, b], cluster=np.arange(n), n_episodes=n,
-        all_episodes=n, horizon=H,
+        episode=np.arange(n), place=h, state=s, advice=b, action=np.zeros(n, dtype=int),
+        earlier=np.full(n, earlier), pieces=np.full(n, earlier), reward=np.zeros(n),
+        heard=b < B - 1, since=np.full(n, np.nan), recorded=mu[h, s, b], people=(),
+        person=np.full(n, -1), cluster=np.arange(n), block=np.arange(n) % 256,
+        complete=np.ones(n, dtype=bool), horizon=H,
     )  # fmt: skip
 
 
@@ -181,11 +183,9 @@ def test_probabilities_that_are_estimated_are_those_on_record():
     assert np.unique(chance[said]).tolist() == [said.sum() / here.sum()]
     # Where all are on record they are taken as they are, and else none is.
     some = np.where(np.arange(true.size) == 7, np.nan, true)
-    full = SimpleNamespace(recorded=true, place=rows.place)
+    full = replace(rows, recorded=true)
     told, known = logged_chances(full, fit.problem)
     assert known
     np.testing.assert_array_equal(told, true)
-    lack = Decisions(
-        **{n: getattr(rows, n) for n in Decisions.__slots__ if n != "recorded"}, recorded=some
-    )
+    lack = replace(rows, recorded=some)
     assert np.array_equal(logged_chances(lack, fit.problem)[0], chance)

@@ -126,7 +126,7 @@ def test_a_table_of_a_plan_with_costs_is_read_back(fitted, tmp_path):
 def test_weights_count_what_was_spent_by_its_cost(log, fitted):
     """Along each episode, V is Q of what the policy does there, with what is left there."""
     plan = plan_advice(fitted, budget=4, hard=True).plan
-    rows = load_decisions(as_log(log, None, None), fitted)
+    rows = load_decisions(as_log(log, None, None), fitted.tally, fitted.problem)
     cost_b = np.append(fitted.problem.cost[0, 0], 0.0)
     for episode in range(20):
         mine = np.flatnonzero(rows.episode == episode)

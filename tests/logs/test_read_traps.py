@@ -17,8 +17,9 @@ from counsel import CounselError
 from counsel.estimate.habit import estimate_habit
 from counsel.logs import Bins, check_log, evaluate_policy, plan_advice, read_log
 from counsel.logs.adherence_breakdown import by_advice, by_state
-from counsel.logs.adherence_trends import trend_over_time
-from counsel.logs.bootstrap import estimate_from_draws
+from counsel.logs.bootstrap import Draws
+from counsel.logs.decisions import load_decisions
+from counsel.logs.listening import Listening
 from counsel.logs.read_policy import read_policy
 from counsel.worlds.ward import ward_log
 from tests.support.each import each
@@ -188,11 +189,11 @@ def test_what_is_done_anyway_is_a_share_of_what_is_known():
     rows += [("lit", "x", a) for a in ["x"] * 75 + ["y"] * 25] + [("dark", "x", "x")] * 300
     log = pd.DataFrame(rows, columns=["state", "advice", "action"])
     log = log.assign(episode=range(len(log)), step=0, reward=1.0)
-    estimates = counsel.fit(log).estimates
-    advice = by_advice(estimates)
+    fit = counsel.fit(log)
+    advice = by_advice(fit.tally, fit.estimates)
     assert advice.given[0] == 400
     assert advice.anyway_share[0] == pytest.approx(0.5)
-    assert np.isnan(by_state(estimates).anyway_share[0])
+    assert np.isnan(by_state(fit.tally, fit.estimates).anyway_share[0])
 
 
 def test_where_nothing_could_have_gone_otherwise_no_lift_is_claimed():
@@ -201,7 +202,8 @@ def test_where_nothing_could_have_gone_otherwise_no_lift_is_claimed():
         [("e", 0, "s", "b", "a", 1.0), ("e", 1, "s", "", "b", 0.0)],
         columns=["episode", "step", "state", "advice", "action", "reward"],
     )
-    found = by_advice(counsel.fit(log).estimates)
+    fit = counsel.fit(log)
+    found = by_advice(fit.tally, fit.estimates)
     assert np.isinf(found.error).all()
 
 
@@ -276,9 +278,8 @@ def test_timestamps_of_any_kind_stop_nothing(fitted, kind):
     )
     log = read_log(table)
     assert not check_log(log).fatal
-    trend = trend_over_time(
-        log, fitted.tally, fitted.estimates
-    )  # no other part of a fit asks for timestamps
+    rows = load_decisions(log, fitted.tally, fitted.problem)
+    trend = Listening.of(rows, fitted.estimates).over_time()
     assert (trend is None) == (kind in (pa.time32("s"), pa.bool_()))
 
 
@@ -315,7 +316,7 @@ def test_a_model_whose_counts_were_changed_is_damaged(tmp_path, fitted):
 @pytest.mark.usefixtures("few_draws")
 def test_few_episodes_have_no_interval():
     """One row gave an interval of no width."""
-    estimate = estimate_from_draws(1.0, np.ones(200), 3)
+    estimate = Draws(1.0, np.ones(200), 3).estimate
     assert (estimate.low, estimate.high) == (-np.inf, np.inf)
     fit = counsel.fit(log_of(3, state="s"))
     never = counsel.Policy.never(horizon=1, n_states=1, n_actions=2)

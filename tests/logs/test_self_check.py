@@ -114,20 +114,27 @@ def test_a_model_that_cannot_be_repaired_is_withheld(command, tmp_path):
     assert record["value"] is record["alone"] is record["advice_count"] is None
     assert record["self_check"]["trusted"] is False
     done = command("report", "log.csv", "-o", "page.html", cwd=tmp_path)
-    assert done.returncode == 2
-    assert "The model contradicts its log" in done.stderr
-    assert not (tmp_path / "page.html").exists()
+    assert done.returncode == 0
+    page = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert "<h1>What a plan would bring cannot be told from this log</h1>" in page
+    assert "The model contradicts its log" in page
+    assert "criticality" not in page[page.index("<h1>") :]
     words = ("evaluate", "log.csv", "policy.csv", "--model", "model.npz", "--model-only")
     judged = command(*words, cwd=tmp_path)
     assert "The model contradicts its log" in judged.stdout.splitlines()[0]
     assert json.loads(command(*words, "--json", cwd=tmp_path).stdout)["policy"]["model"] is None
 
 
-def test_rewards_that_rise_with_the_step_are_noticed():
+def test_rewards_that_rise_with_the_step_are_noticed_and_fitted_by_step():
     fit = counsel.fit(games(ten, fair=False))
-    assert fit.self_check.reward.contradicts
-    assert "reward" in [comparison.what for comparison in fit.self_check.contradictions]
-    assert any(line.startswith("The mean reward at step") for line in findings.model_and_log(fit))
+    assert fit.pooled.reward.contradicts
+    assert "reward" in [comparison.what for comparison in fit.pooled.contradictions]
+    assert fit.tally.by_step
+    assert not fit.self_check.contradictions
+    first = next(findings.model_and_log(fit))
+    assert first == "Everything is fitted step by step: what follows depends on the step."
+    few = counsel.fit(games(ten, fair=False, n=30))
+    assert not few.tally.by_step, "too few to estimate every step"
 
 
 def slow_numbers(rows, horizon):
@@ -136,8 +143,7 @@ def slow_numbers(rows, horizon):
     for step in range(horizon):
         here = rows[rows.step == step]
         value += alive[-1] * here.reward.mean()
-        known = here[~here.truncated]
-        alive.append(alive[-1] * (1.0 - known.terminated.mean()))
+        alive.append(alive[-1] * (1.0 - here.terminated.mean()))  # what is cut has not ended
     return alive[:-1], value
 
 

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from counsel.logs.adherence_breakdown import AdherenceBreakdown
-from counsel.logs.adherence_trends import Trend
 from counsel.logs.bootstrap import ValueEstimate
 from counsel.logs.check import Finding, LogCheck
 from counsel.logs.law_test import LawTest
+from counsel.logs.listening import Trend
 from counsel.report import findings
 
 
@@ -52,15 +52,16 @@ def test_how_much_people_listen():
     [
         (0.3, "People listen more over time: lift +0.3 from the first to the last timestamp"),
         (-0.3, "People listen less over time: lift -0.3"),
-        (0.05, "Lift does not measurably change over time: +0.05"),
+        (0.05, "No change of listening can be told over time: lift +0.05"),
     ],
 )
 def test_trends(slope, words):
-    trend = Trend(breakdown(), np.array([0.0]), slope, slope - 0.1, slope + 0.1)
+    p = 0.01 if abs(slope) > 0.1 else 0.3
+    trend = Trend(breakdown(), np.array([0.0]), slope, slope - 0.1, slope + 0.1, p)
     sentence = findings.time_trend(trend)
     assert sentence.startswith(words)
     assert sentence.endswith(
-        f"(95 % interval {slope - 0.1:+.2g} to {slope + 0.1:+.2g}; 1,200 pieces)"
+        f"(95 % interval {slope - 0.1:+.2g} to {slope + 0.1:+.2g}; p = {p}; 1,200 pieces)"
     )
 
 

@@ -11,7 +11,7 @@ import pyarrow.csv
 import pytest
 
 import counsel
-from counsel.logs.evaluate_log import evaluate_by_episodes, evaluate_policy
+from counsel.logs.evidence import Evidence
 from counsel.logs.plan import plan_advice
 from counsel.logs.read import as_log
 from counsel.logs.report_contents import choose_budget, prepare_report
@@ -41,25 +41,21 @@ def ward(shifts):
 
 
 @pytest.fixture(scope="module")
-def contents(ward):
-    return prepare_report(plan_advice(ward, budget=1))
+def contents(shifts, ward):
+    return report_of(shifts, ward, budget=1)
 
 
 @pytest.fixture(scope="module")
-def page(shifts, contents):
-    return page_of(shifts, contents)
+def page(contents):
+    return log_page(contents)
 
 
-def default_report(fit):
-    """The report for the budget that is chosen where none is given."""
-    return prepare_report(plan_advice(fit, budget=choose_budget(fit)))
-
-
-def page_of(log, contents):
-    policy, rng = contents.plan.plan.policy, np.random.default_rng(0)
-    return log_page(
-        contents, evaluate_by_episodes(as_log(log, None, None), policy, contents.fit, rng)
-    )
+def report_of(log, fit=None, budget=None):
+    """The report of a log; without a budget, for the one that is chosen where none is given."""
+    fit = counsel.fit(log) if fit is None else fit
+    plan = plan_advice(fit, budget=choose_budget(fit) if budget is None else budget)
+    evidence = Evidence.load(as_log(log, None, None), fit, np.random.default_rng(0))
+    return prepare_report(plan, evidence)
 
 
 def rendered(page, folder):
@@ -92,22 +88,22 @@ def test_the_numbers_of_a_study_are_those_of_the_model(shifts, ward, contents):
     never = counsel.evaluate(
         problem, counsel.Policy.never(horizon=6, n_states=problem.n_states, n_actions=3)
     )
-    assert contents.chosen.value == pytest.approx(counsel.evaluate(problem, plan.policy).value)
     assert contents.alone.value == pytest.approx(never.value)
-    assert contents.unlimited.value == pytest.approx(best.value)
     expected = (plan.value - never.value) / (best.value - never.value)
     assert contents.share == pytest.approx(expected)
     rows = shifts.to_pandas()
-    assert contents.logged.value == pytest.approx(rows.reward.sum() / 1500)
+    assert contents.today.value == pytest.approx(rows.reward.sum() / 1500)
     assert ward.logged_pieces == pytest.approx(rows.advice.notna().sum() / 1500)
-    for worth in (
-        contents.alone,
-        contents.chosen,
-        contents.added,
-        contents.logged,
-        contents.always,
-    ):
-        assert worth.low < worth.value < worth.high
+    worth = contents.worth
+    model = (worth.value.model, worth.beyond_today.model, worth.beyond_silence.model)
+    for one in (contents.alone, contents.today, contents.always, *model):
+        assert one.low < one.value < one.high
+    # Chosen on one half and judged on the other: near what the model says of it, and not above by
+    # more than chance.
+    assert worth.value.model.value == pytest.approx(plan.value, abs=0.05)
+    assert worth.beyond_today.model.value == pytest.approx(
+        worth.value.model.value - contents.today.value, abs=0.01
+    )
 
 
 def test_the_frontier_of_a_study_is_the_best_there_is(ward, contents):
@@ -120,20 +116,22 @@ def test_the_frontier_of_a_study_is_the_best_there_is(ward, contents):
 
 
 @pytest.mark.usefixtures("few_draws")
-def test_a_budget_that_is_not_given_keeps_four_fifths(ward):
-    chosen = default_report(ward)
+def test_a_budget_that_is_not_given_keeps_four_fifths(shifts, ward):
+    chosen = report_of(shifts, ward)
     pieces = chosen.plan.plan.advice_count
     assert chosen.share >= 0.8
     if pieces > 1.0:
         less = counsel.solve(ward.problem, budget=round(pieces) - 1, allow_reverse=False).value
-        assert less - chosen.alone.value < 0.8 * (chosen.unlimited.value - chosen.alone.value)
+        best = counsel.solve(ward.problem, allow_reverse=False).value
+        assert less - chosen.alone.value < 0.8 * (best - chosen.alone.value)
 
 
 def test_sensitivity_is_no_range_at_one_and_grows(ward, contents):
     ranges = sensitivity_ranges(ward, contents.plan.plan.policy)
     assert ranges[0].odds == 1.0
-    assert ranges[0].low == pytest.approx(contents.added.value, rel=1e-6)
-    assert ranges[0].high == pytest.approx(contents.added.value, rel=1e-6)
+    added = contents.plan.plan.value - contents.alone.value
+    assert ranges[0].low == pytest.approx(added, rel=1e-6)
+    assert ranges[0].high == pytest.approx(added, rel=1e-6)
     lows, highs = [r.low for r in ranges], [r.high for r in ranges]
     assert lows == sorted(lows, reverse=True)
     assert highs == sorted(highs)
@@ -190,7 +188,7 @@ def test_a_page_shows_its_charts_and_finding(page, contents, tmp_path):
     assert drawn == places
     share = f"{100 * contents.share:.0f} % of what unlimited advice is worth"
     assert share in told
-    assert f"{contents.added.value:+.3g}" in told
+    assert f"{contents.gain.value:+.3g}" in told
 
 
 def test_names_of_people_are_nowhere_on_the_page(page):
@@ -201,29 +199,24 @@ def test_names_of_people_are_nowhere_on_the_page(page):
 @pytest.mark.usefixtures("few_draws")
 def test_the_page_says_what_the_log_says_without_the_model():
     # Found by a newcomer: the page was surer of a plan than `counsel evaluate`.
-    log = ward_log(shifts=3000, rng=np.random.default_rng(0))
-    contents = prepare_report(plan_advice(counsel.fit(log), budget=1))
-    policy = contents.plan.plan.policy
-    judged, refusal = evaluate_by_episodes(
-        as_log(log, None, None), policy, contents.fit, np.random.default_rng(0)
-    )
-    told = evaluate_policy(log, policy, fitted=contents.fit).policy
-    assert refusal is None
-    assert judged.effective == told.effective
-    assert judged.weighted.value == pytest.approx(told.weighted.value, rel=1e-9)
-    assert judged.doubly_robust.value == pytest.approx(told.doubly_robust.value, rel=1e-9)
-    page = log_page(contents, (judged, refusal))
-    assert f"(effective sample {judged.effective:,.0f} episodes), it is" in page
+    contents = report_of(ward_log(shifts=8000, rng=np.random.default_rng(0)), budget=1)
+    worth = contents.worth
+    assert contents.refusal is None
+    assert worth.effective > 200.0
+    assert contents.gain == worth.beyond_today.model, "it agrees with the episodes, and is surer"
+    page = log_page(contents)
+    assert f"(effective sample {worth.effective:,.0f} episodes; " in page
+    assert f"The plan brings more per episode than today: {contents.gain.value:+.3g} [" in page
 
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("few_draws")
 def test_the_page_says_that_a_log_cannot_confirm_its_plan():
-    log = ward_log(shifts=200, rng=np.random.default_rng(1))
-    contents = prepare_report(plan_advice(counsel.fit(log), budget=1))
-    refusal = evaluate_policy(log, contents.plan.plan.policy, fitted=contents.fit).refusal
-    assert "the effective sample is" in refusal
-    assert f"The log alone cannot confirm it: {refusal}." in page_of(log, contents)
+    contents = report_of(ward_log(shifts=200, rng=np.random.default_rng(1)), budget=1)
+    assert "the effective sample is" in contents.refusal
+    page = log_page(contents)
+    assert f"cannot be told without the model: {contents.refusal}." in page
+    assert "and cannot confirm what it says of the plan" in page
 
 
 def hostile_log():
@@ -248,7 +241,7 @@ def hostile_log():
 @pytest.mark.slow
 @pytest.mark.usefixtures("few_draws")
 def test_labels_are_shown_as_text_whatever_they_hold(tmp_path):
-    page = page_of(hostile_log(), prepare_report(plan_advice(counsel.fit(hostile_log()), budget=1)))
+    page = log_page(report_of(hostile_log(), budget=1))
     told = rendered(page, tmp_path)
     title = re.search(r"<title>(.*?)</title>", told).group(1)
     assert title != "taken"
@@ -262,7 +255,7 @@ def test_labels_are_shown_as_text_whatever_they_hold(tmp_path):
 def test_a_log_without_advice_says_so():
     log = ward_log(shifts=50, rng=np.random.default_rng(0)).to_pandas()
     log["advice"] = None
-    page = page_of(log, default_report(counsel.fit(log)))
+    page = log_page(report_of(log))
     assert "No advice was seen" in page
     assert "The plan gives no advice" in page
 
@@ -271,11 +264,11 @@ def test_real_people_and_advice_that_was_right_or_wrong():
     if not REAL_LOG.exists():
         pytest.skip("the data set is not here")
     log = as_log(REAL_LOG, None, None)
-    found = default_report(counsel.fit(log))
+    found = report_of(log)
     # Alone 47 % are right (the data set's own description); advice that is always right helps.
     assert found.alone.value == pytest.approx(0.47, abs=0.01)
-    assert found.added.low > 0.2
-    page = page_of(log, found)
+    assert found.worth.beyond_silence.best.low > 0.2
+    page = log_page(found)
     assert "The data cannot test whether people who refuse" in page, (
         "two actions cannot test the law"
     )

@@ -36,6 +36,7 @@ class Totals(NamedTuple):
     sent: Counter  # (step, state, advice or None)
     moves: Counter  # (step, state, action, state or ENDED or CUT)
     starts: Counter  # state
+    idle: Counter  # of the moves, ends that say nothing about ending
     priced: Counter  # (step, state, action)
     paid: dict  # (step, state, action)
     squares: dict  # (step, state, action)
@@ -44,11 +45,18 @@ class Totals(NamedTuple):
 def totals(frame: pd.DataFrame, *, by_step: bool) -> Totals:
     """Count a log row by row."""
     names = ("taken", "given", "matched", "refusing", "silent", "sent", "moves", "starts", "priced")
+    names += ("idle",)
     out = {name: Counter() for name in names}
     paid, squares = defaultdict(float), defaultdict(float)
     states, actions = set(), set()
     episodes = [rows.sort_values("step").to_dict("records") for _, rows in frame.groupby("episode")]
     horizon = max(rows[-1]["step"] - rows[0]["step"] + 1 for rows in episodes)
+    # Of the last decisions only the end may be known: then it says nothing about ending.
+    last_is_open = any(
+        rows[-1]["step"] - rows[0]["step"] == horizon - 1
+        and what_followed(rows[-1], None, rows[0]["step"], horizon) == CUT
+        for rows in episodes
+    )
     for rows in episodes:
         first = rows[0]["step"]
         out["starts"][rows[0]["state"]] += 1
@@ -63,7 +71,10 @@ def totals(frame: pd.DataFrame, *, by_step: bool) -> Totals:
                 states.add(followed)
             out["sent"][step, state, advice] += 1
             out["taken"][step, state, action] += 1
+            is_last = row["step"] - first == horizon - 1
             out["moves"][step, state, action, followed] += 1
+            if is_last and last_is_open and followed == ENDED:
+                out["idle"][step, state, action, followed] += 1
             if advice is None or _value(row, "seen") is False:
                 out["silent"][step, state, action] += 1
             else:

@@ -73,7 +73,22 @@ Model = Annotated[
     ),
 ]
 Cautious = Annotated[
-    bool, typer.Option("--cautious", help="Give only advice that helps in 95 % of resampled logs.")
+    bool,
+    typer.Option("--cautious", help="Give only advice whose gain chance does not explain."),
+]
+Cluster = Annotated[
+    str | None,
+    typer.Option(
+        metavar="COLUMN",
+        help="Column of what is alike, if not people: a ward, a clinic. Errors are by its values.",
+    ),
+]
+Unit = Annotated[
+    str,
+    typer.Option(
+        help="What advice was assigned to: decision, or episode or person if some of these were "
+        "left without any advice on purpose."
+    ),
 ]
 
 
@@ -122,6 +137,8 @@ def fit(  # noqa: PLR0913 (one argument for each option)
     scale: Scale = "lift",
     groups: Groups = None,
     cost: options.Cost = None,
+    cluster: Cluster = None,
+    unit: Unit = "decision",
     as_json: options.Json = False,
 ) -> None:
     """Estimate how much people listen, what they do without advice, and which actions pay."""
@@ -132,7 +149,7 @@ def fit(  # noqa: PLR0913 (one argument for each option)
     options.check_output(output, ".npz")
     with waiting(f"Fitting {log}"):
         model = fit_log(
-            _read(log, columns, bins),
+            _read(log, columns, bins, cluster),
             actions=_names(actions),
             reward_range=_range(rewards),
             by_step=by_step,
@@ -140,6 +157,7 @@ def fit(  # noqa: PLR0913 (one argument for each option)
             scale=scale,
             groups=_groups(groups),
             cost=options.read_costs(cost),
+            unit=unit,
         )
     if output is not None:
         model.save(output)
@@ -158,6 +176,8 @@ def fit(  # noqa: PLR0913 (one argument for each option)
         scale=_unless("lift", scale),
         groups=groups,
         cost=cost,
+        cluster=cluster,
+        unit=_unless("decision", unit),
     )
     typer.echo(f"Next: counsel fit {shlex.quote(log)}{typed} -o model.npz")
 
@@ -217,11 +237,17 @@ def evaluate(  # noqa: PLR0913 (one argument for each option)
         Path,
         typer.Argument(metavar="POLICY", help="Plan written by `counsel plan` (.csv or .parquet)."),
     ],
+    other: Annotated[
+        Path | None,
+        typer.Argument(metavar="[OTHER]", help="Second plan to compare the first with."),
+    ] = None,
     *,
     columns: Columns = None,
     bins: Bins = None,
     model: Model = None,
     cost: options.Cost = None,
+    cluster: Cluster = None,
+    unit: Unit = "decision",
     model_only: Annotated[
         bool,
         typer.Option("--model-only", help="Accept the model's answer if the log cannot answer."),
@@ -234,12 +260,13 @@ def evaluate(  # noqa: PLR0913 (one argument for each option)
     from counsel.logs.evaluate_log import MODELS, evaluate_policy
     from counsel.logs.saved_model import load_fit, read_like
 
-    _refuse_beside_model(model, columns=columns, bins=bins, cost=cost)
+    design = {"cluster": cluster, "unit": _unless("decision", unit)}
+    _refuse_beside_model(model, columns=columns, bins=bins, cost=cost, **design)
     fitted = None if model is None else load_fit(model)
-    source = _read(log, columns, bins) if fitted is None else read_like(log, fitted)
-    costs = options.read_costs(cost)
+    source = _read(log, columns, bins, cluster) if fitted is None else read_like(log, fitted)
+    settings: dict[str, Any] = {"fitted": fitted, "cost": options.read_costs(cost), "unit": unit}
     with counting("Drawing episodes", MODELS) as show:
-        evaluation = evaluate_policy(source, policy, fitted=fitted, cost=costs, show=show)
+        evaluation = evaluate_policy(source, policy, other=other, **settings, show=show)
     if evaluation.refusal is not None and not model_only:
         raise CounselError(
             f"{log} cannot say what {policy} would have been worth: {evaluation.refusal}; "
@@ -250,7 +277,8 @@ def evaluate(  # noqa: PLR0913 (one argument for each option)
         return
     printing.print_evaluation(evaluation)
     if fitted is None or fitted.name == log:  # a report is about the log of its model
-        typed = _options(columns, bins, cost=cost, model=None if model is None else str(model))
+        named = None if model is None else str(model)
+        typed = _options(columns, bins, cost=cost, model=named, **design)
         typer.echo(f"Next: counsel report {shlex.quote(log)}{typed} -o report.html")
 
 
@@ -271,51 +299,47 @@ def report(  # noqa: PLR0913 (one argument for each option)
     scale: Scale = "lift",
     groups: Groups = None,
     cost: options.Cost = None,
+    cluster: Cluster = None,
+    unit: Unit = "decision",
 ) -> None:
     """Write a page for decision makers: who listens, where advice pays, what a budget buys."""
     import numpy as np
 
     from counsel._files import write_text
     from counsel.cli.console import counting
-    from counsel.logs.evaluate_log import evaluate_by_episodes
+    from counsel.logs.evidence import Evidence
     from counsel.logs.fit import fit as fit_log
     from counsel.logs.plan import plan_advice
     from counsel.logs.report_contents import DRAWS, choose_budget, prepare_report
     from counsel.logs.saved_model import fit_like, load_fit, read_like
-    from counsel.report.findings import contradiction
     from counsel.report.log_page import log_page
 
     options.check_output(output, ".html")
     pooled = {"by-step": by_step or None, "share": _unless("pair", share), "groups": groups}
     given = {"columns": columns, "bins": bins, "cost": cost, "scale": _unless("lift", scale)}
+    given |= {"cluster": cluster, "unit": _unless("decision", unit)}
     _refuse_beside_model(model, **given, **pooled)
     with waiting(f"Fitting {log}"):
         if model is None:
-            source = _read(log, columns, bins)
+            source = _read(log, columns, bins, cluster)
             sharing: dict[str, Any] = {"share": share, "scale": scale, "groups": _groups(groups)}
             costs = options.read_costs(cost)
-            fitted = fit_log(source, by_step=by_step, **sharing, cost=costs)
+            fitted = fit_log(source, by_step=by_step, **sharing, cost=costs, unit=unit)
         else:
             saved = load_fit(model)
             source = read_like(log, saved)
             fitted = fit_like(source, saved, model)
-    if fitted.self_check is not None and not fitted.is_trusted:
-        raise CounselError(
-            f"{contradiction(fitted.self_check)} There is nothing to report; `counsel evaluate` "
-            "weights the episodes of the log instead"
-        )
     with waiting("Planning"):
         rng = np.random.default_rng(0)
         if penalty is None and budget is None:
             budget = float(choose_budget(fitted))
         limit: dict[str, Any] = {"penalty": penalty, "budget": budget, "hard": hard}
         plan = plan_advice(fitted, **limit, cautious=cautious, rng=rng)
-    with counting("Drawing episodes", DRAWS) as show:
-        contents = prepare_report(plan, rng=rng, show=show)
     with waiting(f"Weighting the episodes of {log}"):
-        policy, rng = plan.plan.policy, np.random.default_rng(0)
-        evaluation = evaluate_by_episodes(source, policy, fitted, rng)
-    write_text(output, log_page(contents, evaluation))
+        evidence = Evidence.load(source, fitted, np.random.default_rng(0))
+    with counting("Drawing episodes", DRAWS) as show:
+        contents = prepare_report(plan, evidence, rng=rng, show=show)
+    write_text(output, log_page(contents))
     typer.echo(f"Wrote {output}.")
     typer.echo(f"Next: open {shlex.quote(str(output))} in a browser")
 
@@ -342,13 +366,15 @@ def demo_log(
     typer.echo(f"Next: counsel fit {shlex.quote(str(output))} -o model.npz")
 
 
-def _read(log: str, columns: str | None, bins: list[str] | None) -> "Log":
+def _read(
+    log: str, columns: str | None, bins: list[str] | None, cluster: str | None = None
+) -> "Log":
     """Open a log with its columns and bins."""
     from counsel.logs.binning import Bins
     from counsel.logs.column_mapping import Columns
     from counsel.logs.read import read_log
 
-    return read_log(log, Columns.parse(columns), Bins.parse(bins or []))
+    return read_log(log, Columns.parse(columns).also("cluster", cluster), Bins.parse(bins or []))
 
 
 def _refuse_beside_model(model: Path | None, **others: object) -> None:

@@ -1,6 +1,6 @@
 """Print logs, the models fitted to them, plans on these models, and evaluations."""
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 import numpy as np
@@ -9,15 +9,15 @@ import typer
 from counsel.cli.console import ROWS, finite, new_table, print_table
 from counsel.logs.adherence_breakdown import (
     AdherenceBreakdown,
-    People,
     by_advice,
     by_state,
     overall,
 )
-from counsel.logs.adherence_trends import Trend
 from counsel.logs.check import Finding, LogCheck
+from counsel.logs.cross_fit import CrossFit
 from counsel.logs.evaluate_log import LogEvaluation
 from counsel.logs.fit import Fit
+from counsel.logs.listening import People, Trend
 from counsel.logs.plan import LogPlan
 from counsel.logs.plan_table import plan_tables, ranked_entries
 from counsel.report import findings
@@ -54,11 +54,11 @@ def print_fit(fit: Fit) -> None:
     typer.echo(f"The log holds {findings.log_size(fit.check)}.")
     for sentence in findings.model_and_log(fit):
         typer.echo(sentence)
-    everything = overall(fit.estimates)
+    everything = overall(fit.tally, fit.estimates)
     if everything.given[0]:
         typer.echo(f"{findings.overall_match_rate(everything)} {findings.overall_lift(everything)}")
-        _print_breakdown("By advice", by_advice(fit.estimates))
-        _print_breakdown("By state", by_state(fit.estimates))
+        _print_breakdown("By advice", by_advice(fit.tally, fit.estimates))
+        _print_breakdown("By state", by_state(fit.tally, fit.estimates))
     for sentence in findings.fit_findings(fit):
         typer.echo(sentence)
     if fit.notes:
@@ -92,16 +92,27 @@ def fit_record(fit: Fit) -> dict[str, Any]:
         "actions": tally.actions,
         "logged": _logged_record(fit),
         "self_check": _self_check_record(fit),
+        "assumptions": [asdict(test) | {"rejected": test.is_rejected} for test in fit.assumptions],
         "costs": fit.costs,
         "pairs": _pair_records(fit),
         "moves": _move_records(fit),
-        "seen": dict(zip(tally.actions, fit.estimates.seen.tolist(), strict=True)),
+        "seen": dict(zip(tally.actions, _seen_shares(fit), strict=True)),
+        "seen_by_state": {
+            advice: dict(zip(tally.states, shares, strict=True))
+            for advice, shares in zip(tally.actions, fit.estimates.seen.T.tolist(), strict=True)
+        },
         "law": None if fit.law is None else asdict(fit.law),
         "people": None if fit.people is None else _people_record(fit.people),
         "over_time": None if fit.over_time is None else _trend_record(fit.over_time),
         "over_advice": None if fit.over_advice is None else _trend_record(fit.over_advice),
         "notes": [asdict(note) for note in fit.notes],
     }
+
+
+def _seen_shares(fit: Fit) -> list[float]:
+    """Return the share of each advice that was seen."""
+    seen, sent = fit.estimates.given.sum(axis=(0, 1)), fit.estimates.sent[..., :-1].sum(axis=(0, 1))
+    return [float(k / n) if n else 1.0 for k, n in zip(seen, sent, strict=True)]
 
 
 def _logged_record(fit: Fit) -> dict[str, float]:
@@ -173,6 +184,7 @@ def _people_record(people: People) -> dict[str, Any]:
     return {
         "count": len(people.by.keys),
         "spread": people.spread,
+        "p_value": people.p_value,
         "lift_quantiles": {f"{q:g}": lift for q, lift in zip(QUANTILES, lifts, strict=True)},
     }
 
@@ -180,6 +192,7 @@ def _people_record(people: People) -> dict[str, Any]:
 def _trend_record(trend: Trend) -> dict[str, Any]:
     return {
         "slope": [trend.slope, trend.slope_low, trend.slope_high],
+        "p_value": trend.p_value,
         "at": trend.at.tolist(),
         "given": trend.by.given.tolist(),
         "matched": trend.by.matched.tolist(),
@@ -190,9 +203,11 @@ def _trend_record(trend: Trend) -> dict[str, Any]:
 
 def print_plan(plan: LogPlan) -> None:
     """Print the advice of a plan, and what it is worth."""
-    if plan.fit.self_check is not None and not plan.fit.is_trusted:
-        typer.echo(findings.contradiction(plan.fit.self_check))
+    if not plan.fit.is_trusted:
+        typer.echo(findings.contradiction(plan.fit))
     typer.echo(findings.plan_value(plan))
+    if plan.fit.is_trusted:
+        typer.echo(findings.honest_value(plan_halves(plan)))
     if plan.doubtful is not None:
         typer.echo(findings.plan_caution(plan))
     entries = ranked_entries(plan)
@@ -214,10 +229,19 @@ def print_plan(plan: LogPlan) -> None:
         typer.echo(thin)
 
 
+def plan_halves(plan: LogPlan) -> CrossFit:
+    """Plan on each half of the log, always in the same way."""
+    return CrossFit.of(plan, np.random.default_rng(0))
+
+
 def plan_record(plan: LogPlan) -> dict[str, Any]:
     """Return a plan for JSON; values are None if the model contradicts its log."""
     trusted = plan.fit.is_trusted
+    crossed: tuple[float | None, ...] = (None, None, None)
+    if trusted:
+        crossed = plan_halves(plan).in_models(plan.fit.tally)
     return {
+        "cross_fitted": dict(zip(("value", "alone", "logged"), crossed, strict=True)),
         "value": plan.plan.value if trusted else None,
         "advice_count": plan.plan.advice_count if trusted else None,
         "advice_cost": plan.plan.advice_cost if trusted else None,
@@ -232,10 +256,7 @@ def plan_record(plan: LogPlan) -> dict[str, Any]:
 
 def print_evaluation(evaluation: LogEvaluation) -> None:
     """Print the estimates of a policy, of silence, of the best action and of the log."""
-    for disputed in evaluation.disputed:
-        typer.echo(findings.dispute(disputed))
-    warning = findings.evaluation_warning(evaluation)
-    if warning is not None:
+    for warning in findings.evaluation_warnings(evaluation):
         typer.echo(warning)
     kinds = {"model": "in the model", "weighted": "weighted episodes"}
     kinds |= {"doubly_robust": "doubly robust"}
@@ -251,7 +272,7 @@ def print_evaluation(evaluation: LogEvaluation) -> None:
     def sent(pieces: float, cost: float) -> tuple[str, ...]:
         return (short(pieces), short(cost)) if evaluation.has_costs else (short(pieces),)
 
-    for estimate in (evaluation.policy, evaluation.never, evaluation.always):
+    for estimate in evaluation.policies:
         values = [getattr(estimate, name) for name in kinds]
         in_model = sent(estimate.pieces, estimate.cost)
         table.add_row(
@@ -265,11 +286,23 @@ def print_evaluation(evaluation: LogEvaluation) -> None:
     values = [logged if name == "weighted" else "" for name in kinds]
     table.add_row("as logged", *pieces, *values, f"{evaluation.whole:,}")
     print_table(table)
+    given = (evaluation.policy,) if evaluation.other is None else evaluation.policies[:2]
+    for estimate in given:
+        typer.echo(findings.difference(estimate.name, "today", estimate.beyond_today))
+        typer.echo(findings.difference(estimate.name, "silence", estimate.beyond_silence))
+    if evaluation.other is not None and evaluation.beyond_other is not None:
+        names = (evaluation.policy.name, evaluation.other.name)
+        typer.echo(findings.difference(*names, evaluation.beyond_other))
 
 
 def evaluation_record(evaluation: LogEvaluation) -> dict[str, Any]:
     """Return an evaluation for JSON."""
-    return {name: _replace_infinities(value) for name, value in asdict(evaluation).items()}
+    record = asdict(replace(evaluation, fit=None))
+    record.pop("fit")
+    fit = evaluation.fit
+    record["self_check"] = None if fit is None else _self_check_record(fit)
+    record["assumptions"] = [] if fit is None else [asdict(test) for test in fit.assumptions]
+    return {name: _replace_infinities(value) for name, value in record.items()}
 
 
 def _replace_infinities(value: Any) -> Any:  # noqa: ANN401 (whatever a record holds)

@@ -20,7 +20,7 @@ A unit whose λ is known more precisely than the grid keeps its own estimate and
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -91,16 +91,38 @@ def pool(counts: AdviceCounts) -> PooledLifts:
     likelihoods = _Likelihoods(counts, own, error)
     for f in range(n_families):
         mine = np.flatnonzero(counts.family == f)
-        sample = _sample(mine[np.isfinite(error[mine])])
-        net, weight = _net(likelihoods.of(sample), own[sample], error[sample])
+        known = np.isfinite(error[mine])
+        sample, of = _sample(mine[known]), likelihoods.of
+        if mine.size <= SAMPLE:  # all at once, once
+            like = likelihoods.of(mine)
+            net, weight = _net(like[known], own[sample], error[sample])
+
+            def of(units: Ints, like: Floats = like, mine: Ints = mine) -> Floats:
+                return like[np.searchsorted(mine, units)]
+
+        else:
+            net, weight = _net(of(sample), own[sample], error[sample])
         density[f] = weight @ net
-        _fill_moments(moments, mine, likelihoods.of, net, weight)
+        _fill_moments(moments, mine, of, net, weight)
     mean, low, high = moments
     fine = error < 2.0 * STEP
     mean[fine] = own[fine]
     low[fine] = np.maximum(own[fine] - Z * error[fine], -1.0)
     high[fine] = np.minimum(own[fine] + Z * error[fine], 1.0)
     return PooledLifts(own, error, mean, low, high, density)
+
+
+def pool_not(counts: AdviceCounts) -> PooledLifts:
+    """Return the lift of each unit by its own data; a unit without any has that of its family."""
+    own, error = likeliest(counts)
+    of_family = replace(
+        counts,
+        unit=counts.family[counts.unit],
+        family=np.zeros(int(counts.family.max(initial=-1)) + 1, dtype=np.int64),
+    )
+    common = np.nan_to_num(likeliest(of_family)[0])
+    lift = np.where(np.isfinite(error), own, common[counts.family])
+    return PooledLifts(own, error, lift, lift, lift, np.empty((0, GRID.size)))
 
 
 def pool_estimates(own: Floats, error: Floats) -> PooledLifts:

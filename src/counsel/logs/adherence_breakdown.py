@@ -1,13 +1,8 @@
-"""How much people listen, by person, by advice, by state or by any other key.
+"""How much people listen, by advice, by state and overall.
 
-Advice was matched k times in n, would have been matched Σπ times anyway, and is expected to be
-matched Σm times, m = λ + (1 − λ) π with the lift λ of each state and advice. Some keys receive more
-of the advice that nobody heeds; so that only listening is compared, each key has
-
-    lift = λ̄ + (k − Σm) / (n − Σπ),     λ̄ = (k − Σπ) / (n − Σπ) over all keys
-
-the common lift plus the matches beyond expectation, with variance Σ m (1 − m) / (n − Σπ)².
-The counts are by key, state and advice.
+Advice was matched k times in n and would have been matched Σπ times anyway, so its lift is
+(k − Σπ) / (n − Σπ). Errors are by blocks of people (``lift_errors.py``). ``listening.py`` compares
+people, and times.
 """
 
 from dataclasses import dataclass
@@ -17,10 +12,16 @@ import numpy as np
 
 from counsel._arrays import Bools, Floats, Ints
 from counsel.estimate.intervals import Z, wilson
-from counsel.estimate.pooling import GRID, pool_estimates
-from counsel.logs.count import SeenAdvice, Tally, count_seen_advice
+from counsel.logs.bootstrap import few_blocks_factor
+from counsel.logs.count import Tally
 from counsel.logs.estimate import Estimates
-from counsel.logs.read import Log
+from counsel.logs.lift_errors import (
+    LiftCounts,
+    decision_variances,
+    fits_in_memory,
+    lift_variances,
+    match_variances,
+)
 
 LEAST_ROOM = 0.5
 """With fewer expected decisions against the advice than this, a lift cannot be estimated."""
@@ -37,11 +38,13 @@ class AdherenceBreakdown:
     anyway: Floats  # how often it would have been matched there anyway
     lift: Floats  # by the key's own data, adjusted for which advice the key received
     error: Floats  # the standard error of the lift; infinite if the lift is unknown
+    design: Floats | float = 1.0  # by how much less than independent ones decisions say of matches
 
     @property
     def match_rate(self) -> tuple[Floats, Floats, Floats]:
         """The share of advice that was matched, with the ends of its 95 % interval."""
-        return self.matched / np.maximum(self.given, 1.0), *wilson(self.matched, self.given)
+        ends = wilson(self.matched / self.design, self.given / self.design)
+        return self.matched / np.maximum(self.given, 1.0), *ends
 
     @property
     def anyway_share(self) -> Floats:
@@ -78,112 +81,53 @@ class AdherenceBreakdown:
         return int(lifts.argmax()) if self.has_lift.any() else None
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class People:
-    """How much each person listens, and how much people differ; arrays are [person]."""
-
-    by: AdherenceBreakdown  # the data of each person; the keys are their names
-    lift: Floats  # after partial pooling
-    low: Floats
-    high: Floats
-    spread: float  # the standard deviation of lift between people
-
-    @property
-    def adherence(self) -> Floats:
-        """The share of the advice they received that each person would match."""
-        theta: Floats = self.lift + (1.0 - self.lift) * self.by.anyway_share
-        return np.clip(theta, 0.0, 1.0)
-
-    def lift_quantiles(self, *shares: float) -> list[float]:
-        """Return quantiles of the lift between people, one per share of people below it."""
-        return [float(lift) for lift in np.quantile(self.lift, shares)]
-
-
-def compare_people(log: Log, tally: Tally, estimates: Estimates) -> People | None:
-    """Return how much each person listens; None if fewer than two people were advised."""
-    if not log.has("person"):
-        return None
-    by = break_down(count_seen_advice(log, log.table, log.table.person, tally), estimates)
-    if by is None or len(by.keys) < 2:
-        return None
-    pooled = pool_estimates(by.lift, by.error)
-    density = pooled.families[0]
-    centre = float(density @ GRID)
-    spread = float(np.sqrt(max(density @ (GRID - centre) ** 2, 0.0)))
-    return People(by, pooled.mean, pooled.low, pooled.high, spread)
-
-
-def by_advice(estimates: Estimates) -> AdherenceBreakdown:
+def by_advice(tally: Tally, estimates: Estimates) -> AdherenceBreakdown:
     """Return how much people listen to each advice, over all states."""
-    return _sum_over(estimates, estimates.problem.mdp.action_labels or (), axis=2)
+    return _sum_over(tally, estimates, tally.actions, axis=2)
 
 
-def by_state(estimates: Estimates) -> AdherenceBreakdown:
+def by_state(tally: Tally, estimates: Estimates) -> AdherenceBreakdown:
     """Return how much people listen in each state, over all advice."""
-    return _sum_over(estimates, estimates.problem.mdp.state_labels or (), axis=1)
+    return _sum_over(tally, estimates, tally.states, axis=1)
 
 
-def overall(estimates: Estimates) -> AdherenceBreakdown:
+def overall(tally: Tally, estimates: Estimates) -> AdherenceBreakdown:
     """Return how much people listen to all advice together."""
-    return _sum_over(estimates, ("all advice",), axis=None)
+    return _sum_over(tally, estimates, ("all advice",), axis=None)
 
 
-def _sum_over(estimates: Estimates, names: tuple[str, ...], axis: int | None) -> AdherenceBreakdown:
-    """Sum over all axes [layer, s, b] but one; the error includes the uncertainty of the habit."""
-    own = estimates.habit.policy.reshape(estimates.lift.shape)
-    size = estimates.habit.size.reshape(own.shape)
-    lift, n = estimates.lift, np.where(estimates.usable, estimates.given, 0.0)
-    m = estimates.adherence
-    uncertainty = np.divide(own * (1.0 - own), size, out=np.zeros(own.shape), where=size > 0.0)
-    away = tuple(i for i in range(3) if i != axis)
-
-    def total(column: Floats) -> Floats:
-        return np.atleast_1d(column.sum(axis=away))
-
-    given, anyway = total(n), total(n * own)
-    matched = total(np.where(estimates.usable, estimates.matched, 0.0))
-    room = given - anyway
-    some = room >= LEAST_ROOM
-    own_lift = np.divide(matched - anyway, room, out=np.zeros(given.shape), where=some)
-    variance = total(n * m * (1.0 - m)) + total(((1.0 - lift) * n) ** 2 * uncertainty)
-    error = np.full(given.shape, np.inf)
-    error[some] = np.sqrt(variance[some]) / room[some]
-    seen = (total(estimates.given), total(estimates.matched))
-    return AdherenceBreakdown(names[: given.size], *seen, given, anyway, own_lift, error)
-
-
-def break_down(seen: SeenAdvice, estimates: Estimates) -> AdherenceBreakdown | None:
-    """Break the advice that was seen down by key; None if the habit is known for none of it."""
-    own_sb, likely_sb = _match_chances(estimates)
-    own, likely = own_sb[seen.state, seen.advice], likely_sb[seen.state, seen.advice]
-    is_known = ~np.isnan(own)
-    if not is_known.any():
-        return None
-    used, at = np.unique(seen.key[is_known], return_inverse=True)
-    own, likely = own[is_known], likely[is_known]
-    n, k = seen.given[is_known], seen.matched[is_known]
-
-    def total(column: Floats) -> Floats:
-        return np.bincount(at, column, used.size).astype(np.float64)
-
-    given, matched, anyway = total(n), total(k), total(n * own)
-    # A key whose advice would all have been taken anyway has no information of its own.
-    room = np.maximum(given - anyway, LEAST_ROOM)
-    common = float((matched - anyway).sum() / room.sum())
-    lift = common + (matched - total(n * likely)) / room
-    error = np.sqrt(np.maximum(total(n * likely * (1.0 - likely)), 1e-12 * given)) / room
-    keys = tuple(seen.keys[key] for key in used.tolist())
-    return AdherenceBreakdown(keys, given, matched, given, anyway, lift, error)
-
-
-def _match_chances(estimates: Estimates) -> tuple[Floats, Floats]:
-    """Return the chance of a match without and with advice [s, b]; NaN if it is unknown."""
-    weight = np.where(estimates.usable, estimates.given, 0.0)
-    total = weight.sum(axis=0)
-    own_lsb = estimates.habit.policy.reshape(weight.shape)
-    unknown = np.full(total.shape, np.nan)
-    own, lift = (
-        np.divide((values * weight).sum(axis=0), total, out=unknown.copy(), where=total > 0.0)
-        for values in (own_lsb, estimates.lift)
+def _sum_over(
+    tally: Tally, estimates: Estimates, names: tuple[str, ...], axis: int | None
+) -> AdherenceBreakdown:
+    """Sum over all axes [layer, s, b] but one; errors are by blocks of people."""
+    shape, keys = estimates.lift.shape, len(names)
+    place = np.zeros(shape, dtype=np.int64) if axis is None else np.indices(shape)[axis]
+    key = place.reshape(-1, shape[2])
+    usable = estimates.usable.reshape(key.shape)
+    given, matched = (table.reshape(key.shape) for table in (estimates.given, estimates.matched))
+    counts = LiftCounts(
+        np.where(usable, given, 0.0), np.where(usable, matched, 0.0), estimates.habit
     )
-    return own, lift + (1.0 - lift) * own
+
+    def total(column: Floats) -> Floats:
+        return np.bincount(key.reshape(-1), column.reshape(-1), keys).astype(np.float64)
+
+    lift, room = counts.lifts(key, keys)
+    some = room >= LEAST_ROOM
+    alone = decision_variances(counts, key, keys)
+    share = total(matched) / np.maximum(total(given), 1e-300)
+    match_alone = share * (1.0 - share) / np.maximum(total(given), 1e-300)
+    variance, design = alone * estimates.design.max(initial=1.0), np.ones(keys)
+    if fits_in_memory(tally, keys):
+        variance = np.fmax(lift_variances(tally, counts, key, keys), alone)
+        by_block = match_variances(tally, key, keys)
+        np.divide(by_block, match_alone, out=design, where=match_alone > 0.0)
+    wider = few_blocks_factor(max(tally.n_blocks, 2))
+    error = np.where(some, np.sqrt(variance) * wider, np.inf)
+    return AdherenceBreakdown(
+        *(names, total(given), total(matched), total(counts.given)),
+        anyway=total(counts.given * estimates.habit.policy),
+        lift=np.where(some, lift, 0.0),
+        error=error,
+        design=np.maximum(design, 1.0) * wider**2,
+    )

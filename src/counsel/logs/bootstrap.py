@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from counsel._arrays import Floats, Ints
+from counsel.estimate.intervals import Z
 from counsel.logs.count import TALLY_COUNTS, Tally
 
 NOT_DRAWN = 1e-6
@@ -26,7 +27,7 @@ DRAWS, BLOCKS = 2000, 500
 
 @dataclass(frozen=True, slots=True)
 class ValueEstimate:
-    """An estimate of the reward per episode, with its 95 % interval.
+    """An estimate of the reward per episode, or of a difference, with its 95 % interval.
 
     The interval is infinite if there are fewer than ten people, or episodes, to draw from.
     """
@@ -35,29 +36,78 @@ class ValueEstimate:
     low: float
     high: float
 
+    @property
+    def excludes_zero(self) -> bool:
+        """Whether the interval lies on one side of 0."""
+        return self.low > 0.0 or self.high < 0.0
 
-def resample_tally(tally: Tally, rng: np.random.Generator) -> Tally:
-    """Return the counts of as many blocks, drawn with replacement.
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Draws:
+    """A number, and the same number on each draw of so many blocks.
+
+    The difference of two numbers from the same draws is paired: what both have in common cancels.
+    """
+
+    value: float
+    draws: Floats
+    blocks: int
+    parts: int = 1  # into which the blocks are put, each with estimates of its own
+
+    def __sub__(self, other: "Draws") -> "Draws":
+        return Draws(self.value - other.value, self.draws - other.draws, self.blocks, self.parts)
+
+    @property
+    def estimate(self) -> ValueEstimate:
+        """The number with its 95 % interval.
+
+        The interval is the middle 95 % of the draws, by Weibull's quantiles (the k-th of n draws
+        lies at k / (n + 1)), stretched away from the number: draws of few blocks vary too little,
+        by √((B − 1) / B) for B blocks in a part, and their own spread is uncertain, so Student's
+        quantile stands in for the normal one.
+        """
+        if self.blocks < FEWEST_BLOCKS:
+            return ValueEstimate(float(self.value), -np.inf, np.inf)
+        low, high = np.quantile(self.draws, (0.025, 0.975), method="weibull")
+        wider = few_blocks_factor(self.blocks, self.parts)
+        ends = (self.value + wider * (end - self.value) for end in (low, high))
+        return ValueEstimate(float(self.value), *map(float, ends))
+
+
+def few_blocks_factor(blocks: int, parts: int = 1) -> float:
+    """Return how much wider than the normal interval of a bootstrap one over few blocks must be."""
+    from scipy.special import stdtrit
+
+    return float(stdtrit(blocks - parts, 0.975) / Z * np.sqrt(blocks / (blocks - parts)))
+
+
+def half_of(block: Ints) -> Ints:
+    """Return the half of the log, 0 or 1, that each block belongs to."""
+    return block % 2
+
+
+def keep_half(tally: Tally, half: int) -> Tally:
+    """Return the counts of one half of the blocks; the others count a millionth."""
+    return _weigh(tally, np.where(half_of(np.arange(tally.n_blocks)) == half, 1.0, NOT_DRAWN))
+
+
+def resample_tally(tally: Tally, rng: np.random.Generator, half: int | None = None) -> Tally:
+    """Return the counts of as many blocks, drawn with replacement, of all or of one half.
 
     A block that is not drawn counts a millionth: a pair of state and action that occurs in no drawn
     block keeps the estimate of the whole log instead of becoming unknown.
     """
-    blocks = tally.n_blocks
-    drawn = rng.multinomial(blocks, np.full(blocks, 1.0 / blocks))
-    weight = np.where(drawn > 0, drawn, NOT_DRAWN)[tally.block]
-    return replace(tally, **{name: getattr(tally, name) * weight for name in TALLY_COUNTS})
+    blocks = np.arange(tally.n_blocks)
+    mine = blocks if half is None else blocks[half_of(blocks) == half]
+    drawn = np.zeros(blocks.size)
+    drawn[mine] = rng.multinomial(mine.size, np.full(mine.size, 1.0 / mine.size))
+    return _weigh(tally, np.where(drawn > 0.0, drawn, NOT_DRAWN))
 
 
-def estimate_from_draws(value: float, draws: Floats, blocks: int) -> ValueEstimate:
-    """Return an estimate with the middle 95 % of its bootstrap draws as its interval.
-
-    The quantiles are Weibull's: the k-th of n draws lies at k / (n + 1), so that the interval of
-    few draws is not too narrow.
-    """
-    if blocks < FEWEST_BLOCKS:
-        return ValueEstimate(float(value), -np.inf, np.inf)
-    low, high = np.quantile(draws, (0.025, 0.975), method="weibull")
-    return ValueEstimate(float(value), float(low), float(high))
+def _weigh(tally: Tally, weight: Floats) -> Tally:
+    """Return the counts with each block weighted."""
+    each = weight[tally.block]
+    return replace(tally, **{name: getattr(tally, name) * each for name in TALLY_COUNTS})
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -83,8 +133,7 @@ class BlockDraws:
         """The number of blocks."""
         return int(self.times.shape[1])
 
-    def estimate(self, sums: Floats, statistic: Callable[[Floats], Floats]) -> ValueEstimate:
-        """Return a statistic of sums over blocks [block, …], with its interval over draws."""
+    def of(self, sums: Floats, statistic: Callable[[Floats], Floats]) -> Draws:
+        """Return a statistic of sums over blocks [block, …], also on each draw."""
         drawn = (self.times @ sums.reshape(len(sums), -1)).reshape(len(self.times), *sums.shape[1:])
-        value = float(statistic(sums.sum(axis=0)))
-        return estimate_from_draws(value, statistic(drawn), len(sums))
+        return Draws(float(statistic(sums.sum(axis=0))), statistic(drawn), len(sums))

@@ -17,6 +17,7 @@ label. Empty advice is silence; an empty action is a fault.
 ``terminated``         true if the episode ended with this decision (optional)
 ``truncated``          true if only the recording ended (optional)
 ``timestamp``          the time of the decision (optional)
+``cluster``            what is alike, if not the person: a ward (optional; only if it is named)
 =====================  =====================================================================
 """
 
@@ -34,7 +35,11 @@ OPTIONAL = (
     "terminated",
     "truncated",
     "timestamp",
+    "cluster",
 )
+NAMED = ("cluster",)
+"""Roles that no column has by its name alone."""
+
 ROLES = (*REQUIRED, *OPTIONAL)
 
 EXCLUSIVE = ("state", "advice", "action", "reward", "next_state", "advice_probability", "seen")
@@ -104,6 +109,32 @@ class Columns:
                 names[role] = column
         return cls(names, state)
 
+    def also(self, role: str, column: str | None) -> "Columns":
+        """Return the mapping with one more column.
+
+        Parameters
+        ----------
+        role
+            A role that is not mapped yet.
+        column
+            Its column; None to change nothing.
+
+        Returns
+        -------
+        Columns
+            The mapping.
+
+        Raises
+        ------
+        CounselError
+            If the role is mapped already.
+        """
+        if column is None:
+            return self
+        if role in self.names:
+            raise CounselError(f"columns names {role} twice; name it once")
+        return Columns({**self.names, role: column}, self.state)
+
     def of(self, role: str) -> str:
         """Return the column of a role other than the state.
 
@@ -141,6 +172,8 @@ class Columns:
         """
         columns_of: dict[str, tuple[str, ...]] = {}
         for role in ROLES:
+            if role in NAMED and role not in self.names:
+                continue
             columns = self.state if role == "state" else (self.of(role),)
             missing = [column for column in columns if column not in available]
             if missing and (role in REQUIRED or role in self.names):

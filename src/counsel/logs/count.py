@@ -1,12 +1,13 @@
 """Count the decisions of a log, in the engine that holds it.
 
-A single query groups the decisions by everything that matters: the state, the advice and whether it
-was seen, the pieces of advice before it, the action, and the outcome. Only the groups reach Python.
+A single query groups the decisions by everything that matters: the step, the state, the advice and
+whether it was seen, the action, and the outcome. Only the groups reach Python.
 All estimates (habits, match rates, transitions, rewards) are sums over the groups.
 
-People, or episodes if the log does not name people, are also put into up to 256 *blocks* by the
-first two digits of the MD5 of their name, the same on every engine. ``bootstrap.py`` draws blocks
-with replacement, which needs only the counts; with few people nearly every block holds one.
+People (clusters if the log names them, episodes if it names nobody) are also put into up to 256
+*blocks* by the first two digits of the MD5 of their name, the same on every engine.
+``bootstrap.py`` draws blocks with replacement, which needs only the counts; with few people nearly
+every block holds one.
 
 The outcome of a decision is, in this order: the end of the episode if ``terminated``;
 ``next_state``; the state of the next row, if its step is the next. Before a gap, and where
@@ -15,7 +16,7 @@ ended if it is shorter than the longest, and was cut off at the horizon otherwis
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -36,15 +37,20 @@ MOST_CELLS = 20_000_000
 MOST_STEPS = 64
 """Steps of longer episodes are counted in so many groups, of which the last is the last step."""
 
-MOST_PIECES = 10
-"""Pieces of advice already given that are distinguished; larger numbers are one group."""
-
 ENDED, CUT = -1, -2
 """Outcomes of a decision other than a state: the episode ended, or the outcome is unknown."""
 
 DECISION_COLUMNS = (
     *("episode", "episode_number", "step", "state", "advice", "action", "reward"),
-    *("next_state", "terminated", "truncated", "advice_probability", "person"),
+    *(
+        "next_state",
+        "terminated",
+        "truncated",
+        "advice_probability",
+        "person",
+        "cluster",
+        "timestamp",
+    ),
 )
 """The columns that ``link_decisions`` keeps."""
 
@@ -97,10 +103,25 @@ class Tally:
 
     @property
     def ends(self) -> Bools:
-        """Whether the episode ended; if all ends are at the last step, they are the horizon."""
+        """Whether the episode ended; if all ends are at the last step, they are the horizon.
+
+        Where only the end of a last decision is known and not what would have followed, it says
+        nothing: those that would have gone on are unknown.
+        """
         ended: Bools = self.then == ENDED
-        is_early = self.step[ended] < self.n_steps - 1
-        return ended if is_early.any() or not self.has_steps else np.zeros_like(ended)
+        if not self.has_steps:
+            return ended
+        last = self.step == self.n_steps - 1
+        if not (ended & ~last).any():
+            return np.zeros_like(ended)
+        early: Bools = ended & ~last
+        return early if (last & (self.then == CUT)).any() else ended
+
+    @property
+    def goes_on(self) -> Bools:
+        """Whether the episode went on but what followed is unknown: the record broke off."""
+        cut: Bools = (self.then == CUT) & (self.step < self.n_steps - 1)
+        return cut
 
     @property
     def n_blocks(self) -> int:
@@ -118,18 +139,6 @@ class Tally:
         return float(self.times[self.opens].sum())
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class SeenAdvice:
-    """Advice that was seen, by a key of each decision, state and advice; arrays are [group]."""
-
-    keys: tuple[Any, ...]  # people, spans of time, pieces of advice, …, in order
-    key: Ints  # the place among ``keys``
-    state: Ints
-    advice: Ints
-    given: Floats  # how often the advice was seen
-    matched: Floats
-
-
 def group_steps(step: Any, horizon: int, groups: int) -> Any:  # noqa: ANN401 (also of an Ibis column)
     """Return the group of each step; the last group is the last step."""
     return step if groups >= horizon else step * (groups - 1) // (horizon - 1)
@@ -137,38 +146,8 @@ def group_steps(step: Any, horizon: int, groups: int) -> Any:  # noqa: ANN401 (a
 
 def count_log(log: Log, *, by_step: bool = False) -> Tally:
     """Count the decisions of a log in which ``check_log`` finds no fault."""
-    return count_decisions(log, by_step=by_step)[0]
-
-
-def count_decisions(log: Log, *, by_step: bool = False) -> tuple[Tally, SeenAdvice]:
-    """Count decisions, and advice by the pieces of advice already given in the episode."""
     with report_engine_errors(log.name):
         return _count(log, by_step=by_step)
-
-
-def count_seen_advice(log: Log, table: Any, key: Any, tally: Tally) -> SeenAdvice:  # noqa: ANN401
-    """Count the advice that was seen by a key of each row of a log's table."""
-    import pyarrow as pa
-
-    _, heard = advice_flags(log, table)
-    rows = table.select("state", "advice", "action", key=key, heard=heard)
-    rows = rows.filter(rows.heard & rows.key.notnull())
-    counts = rows.group_by(["key", "state", "advice"]).aggregate(
-        given=rows.count(), matched=count_true(rows.advice == rows.action)
-    )
-    with report_engine_errors(log.name):
-        groups = counts.to_pyarrow()
-    keys = groups["key"].combine_chunks().dictionary_encode()
-    order = np.argsort(keys.dictionary.to_numpy(zero_copy_only=False), kind="stable")
-    place = np.argsort(order)
-    return SeenAdvice(
-        keys=tuple(keys.dictionary.take(pa.array(order)).to_pylist()),
-        key=place[keys.indices.to_numpy(zero_copy_only=False)],
-        state=encode_labels(groups["state"], tally.states),
-        advice=encode_labels(groups["advice"], tally.actions),
-        given=groups["given"].to_numpy().astype(np.float64),
-        matched=groups["matched"].to_numpy().astype(np.float64),
-    )
 
 
 def advice_flags(log: Log, table: Any) -> tuple[Any, Any]:  # noqa: ANN401 (Ibis ships no types)
@@ -236,24 +215,23 @@ def _flag(log: Log, table: Any, role: str) -> Any:  # noqa: ANN401
     return table[role].fill_null(False)  # noqa: FBT003
 
 
-def _count(log: Log, *, by_step: bool) -> tuple[Tally, SeenAdvice]:
+def _count(log: Log, *, by_step: bool) -> Tally:
     # A fit by step, long episodes and a log that does not say how they end need the horizon first.
     says_ends = log.has("terminated") or log.has("truncated")
     horizon = 0 if says_ends and not by_step else count_steps(log)
-    least, most, longest, people = _measure(log, steps=horizon if by_step else None)
+    least, most, longest = _measure(log, steps=horizon if by_step else None)
     if not by_step and longest > MOST_STEPS:
         horizon = horizon or count_steps(log)
     groups = horizon if by_step else min(horizon, MOST_STEPS)
     table = link_decisions(log, horizon=horizon)
     table = table.mutate(
-        block=_md5(cluster_of(log, table, people)).substr(0, 2),
+        block=block_of(cluster_of(log, table)),
         at=group_steps(table.place, horizon, groups).cast("int64"),
         opens=table.place == 0,
         deaf=table.spoken & ~table.heard,
-        pieces=table.earlier.clip(upper=MOST_PIECES),
     )
     above = table.reward - least
-    keys = ["block", "at", "state", "advice", "deaf", "action", "fate", "then", "opens", "pieces"]
+    keys = ["block", "at", "state", "advice", "deaf", "action", "fate", "then", "opens"]
     counts = table.group_by(keys).aggregate(
         times=table.count(),
         priced=table.reward.count(),
@@ -266,9 +244,8 @@ def _count(log: Log, *, by_step: bool) -> tuple[Tally, SeenAdvice]:
     groups = counts.to_pyarrow()
     states, actions = (_labels(groups, *pair) for pair in (("state", "then"), ("action", "advice")))
     arrays = _as_arrays(groups, states, actions)
-    pieces = arrays.pop("pieces")
     two_rewards = least < most and not groups["between"].to_numpy().any()
-    tally = Tally(
+    return Tally(
         states=states,
         actions=actions,
         horizon=int(np.nanmax(groups["last"].to_numpy())) + 1,
@@ -277,34 +254,6 @@ def _count(log: Log, *, by_step: bool) -> tuple[Tally, SeenAdvice]:
         other=most if two_rewards else None,
         contradictions=int(groups["apart"].to_numpy().sum()),
         **arrays,
-    )
-    return _without_pieces(tally), _seen_by_pieces(tally, pieces)
-
-
-def _without_pieces(tally: Tally) -> Tally:
-    """Add up counts that differ only in the pieces of advice already given."""
-    keys = np.stack([getattr(tally, name) for name in TALLY_KEYS])
-    first = np.flatnonzero(np.append(True, (keys[:, 1:] != keys[:, :-1]).any(axis=0)))
-    kinds: dict[str, Any] = {name: sealed(getattr(tally, name)[first]) for name in TALLY_KEYS}
-    for name in TALLY_COUNTS:
-        kinds[name] = sealed(np.add.reduceat(getattr(tally, name), first))
-    return replace(tally, **kinds)
-
-
-def _seen_by_pieces(tally: Tally, pieces: Ints) -> SeenAdvice:
-    """Return the advice that was seen by the pieces of advice already given."""
-    S, A = len(tally.states), len(tally.actions)
-    seen = tally.heard < A
-    cell = ((pieces * S + tally.state) * A + tally.advice)[seen]
-    group, where = np.unique(cell, return_inverse=True)
-    times, same = tally.times[seen], (tally.advice == tally.action)[seen]
-    return SeenAdvice(
-        keys=tuple(range(MOST_PIECES + 1)),
-        key=group // (S * A),
-        state=group // A % S,
-        advice=group % A,
-        given=np.bincount(where, times, group.size).astype(np.float64),
-        matched=np.bincount(where, times * same, group.size).astype(np.float64),
     )
 
 
@@ -326,22 +275,21 @@ def _as_arrays(
         "then": then,
         "seen": ~groups["deaf"].to_numpy(zero_copy_only=False).astype(np.bool_),
         "opens": groups["opens"].to_numpy(zero_copy_only=False).astype(np.bool_),
-        "pieces": groups["pieces"].to_numpy().astype(np.int64),
     }
     for name in TALLY_COUNTS:
         columns[name] = groups[name].to_numpy().astype(np.float64)
-    order = np.lexsort([columns[name] for name in ("pieces", *reversed(TALLY_KEYS))])
+    order = np.lexsort([columns[name] for name in reversed(TALLY_KEYS)])
     return {name: sealed(np.ascontiguousarray(column[order])) for name, column in columns.items()}
 
 
-def _md5(column: Any) -> Any:  # noqa: ANN401
-    """Return the hexadecimal MD5 of a text, a function of this name in every engine."""
+def block_of(cluster: Any) -> Any:  # noqa: ANN401 (Ibis ships no types)
+    """Return the block of a person or episode: two digits of an MD5, the same in every engine."""
     import ibis
 
     def md5(text: str) -> str:  # type: ignore[empty-body]
         ...
 
-    return ibis.udf.scalar.builtin(md5)(column)
+    return ibis.udf.scalar.builtin(md5)(cluster).substr(0, 2)
 
 
 def count_steps(log: Log) -> int:
@@ -351,22 +299,36 @@ def count_steps(log: Log) -> int:
     return int(spans.n.max().to_pyarrow().as_py())
 
 
-def cluster_of(log: Log, table: Any, people: int) -> Any:  # noqa: ANN401
-    """Return what is drawn with replacement: the person, or the episode if there is only one."""
+def cluster_of(log: Log, table: Any) -> Any:  # noqa: ANN401
+    """Return what is drawn with replacement: the cluster, the person, or the episode."""
     episode = table[log.episode_key].cast("string")
-    return table.person.cast("string").fill_null(episode) if people > 1 else episode
+    kind = cluster_role(log)
+    return episode if kind == "episode" else table[kind].cast("string").fill_null(episode)
 
 
-def _measure(log: Log, *, steps: int | None) -> tuple[float, float, int, int]:
-    """Return the least and largest reward, the span of steps and the number of people.
+def cluster_role(log: Log) -> str:
+    """Return what is drawn with replacement: a cluster if named, else people if there are two."""
+    for role in ("cluster", "person"):
+        if log.has(role):
+            several = int(log.table[role].nunique().to_pyarrow().as_py()) > 1
+            if several:
+                return role
+            if role == "cluster":
+                raise CounselError(
+                    f"{log.name}: column {log.roles[role][0]!r} has one value for all decisions; "
+                    "name a cluster that has several, or leave it out"
+                )
+    return "episode"
+
+
+def _measure(log: Log, *, steps: int | None) -> tuple[float, float, int]:
+    """Return the least and the largest reward, and the span of steps.
 
     Raise an error if there is too much to count.
 
     The number of different values in two columns is at most the sum of both numbers: the exact
     number is needed only where the sum is too large.
     """
-    import ibis
-
     table = log.table
     states, actions = [table.state], [table.action, table.advice]
     if log.has("next_state"):
@@ -375,10 +337,9 @@ def _measure(log: Log, *, steps: int | None) -> tuple[float, float, int, int]:
     columns = [*states, *actions]
     sizes = {f"size_{i}": column.nunique() for i, column in enumerate(columns)}
     span = table.step.max() - table.step.min() + 1
-    people = table.person.nunique() if log.has("person") else ibis.literal(0)
     ends = {"least": table.reward.min(), "most": table.reward.max(), "span": span}
-    totals = table.aggregate(**ends, people=people, **sizes)
-    least, most, longest, persons, *counts = totals.to_pyarrow().to_pylist()[0].values()
+    totals = table.aggregate(**ends, **sizes)
+    least, most, longest, *counts = totals.to_pyarrow().to_pylist()[0].values()
     if max(counts[: len(states)]) > MOST_STATES:
         raise CounselError(
             f"{log.name} has more than {MOST_STATES:,} different states; bin numbers with "
@@ -399,7 +360,7 @@ def _measure(log: Log, *, steps: int | None) -> tuple[float, float, int, int]:
                 f"a fit by step has {steps} × {S} × {A} numbers to estimate; fit without --by-step"
             )
     lowest, highest = (0.0, 0.0) if least is None else (float(least), float(most))
-    return lowest, highest, int(longest), int(persons)
+    return lowest, highest, int(longest)
 
 
 def _count_distinct(columns: Sequence[Any]) -> int:

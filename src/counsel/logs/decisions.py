@@ -1,41 +1,76 @@
-"""Load the decisions of a log's complete episodes as arrays, for off-policy evaluation.
+"""Load the decisions of a log as arrays, for off-policy evaluation.
 
-A complete episode has no gaps, and ends or reaches the horizon.
+An episode counts up to where its record breaks off: a gap, or a last row that is not its end. It is
+*complete* if it ends or reaches the horizon without a break.
 """
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from counsel._arrays import Floats, Ints
+from counsel._arrays import Bools, Floats, Ints
 from counsel.errors import CounselError
-from counsel.logs.count import cluster_of, count_steps, encode_labels, link_decisions
-from counsel.logs.fit import Fit
+from counsel.logs.casting import as_time
+from counsel.logs.count import (
+    Tally,
+    block_of,
+    cluster_of,
+    count_steps,
+    encode_labels,
+    link_decisions,
+)
 from counsel.logs.read import Log, report_engine_errors
 from counsel.model.problem import AdviceProblem
+
+ROW_ARRAYS = (
+    *("episode", "place", "state", "advice", "action", "earlier", "pieces", "reward", "heard"),
+    *("since", "recorded"),
+)
+"""The arrays of decisions that have one entry for each."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Decisions:
-    """The decisions of complete episodes, in order."""
+    """The decisions of episodes in order, each up to where its record breaks off."""
 
     episode: Ints
     place: Ints  # counted from the first decision of the episode
     state: Ints
     advice: Ints  # silence is the last advice
+    action: Ints
     earlier: Ints  # pieces of advice earlier in the episode, each counted by its cost
     reward: Floats  # the model's expectation if it is not recorded
+    heard: Bools  # whether there was advice and it was seen
+    since: Floats  # the time since the person's first decision; NaN if it is unknown
     recorded: Floats  # the recorded probability of the advice or silence; NaN if there is none
-    cluster: Ints  # the number of the person of each episode; of the episode if unknown [episode]
-    n_episodes: int
-    all_episodes: int  # also those that are not complete
+    pieces: Ints  # pieces of advice earlier in the episode
+    people: tuple[str, ...]  # their names
+    person: Ints  # the number of the person of each episode; −1 if unknown [episode]
+    cluster: Ints  # the number of what is drawn with replacement, mostly the person [episode]
+    block: Ints  # the block of the fit's counts that the episode belongs to [episode]
+    complete: Bools  # whether nothing is missing [episode]
     horizon: int
 
+    @property
+    def n_episodes(self) -> int:
+        """The number of episodes."""
+        return self.complete.size
 
-def refuse_unknown(log: Log, fit: Fit) -> None:
+    def select(self, kept: Bools) -> "Decisions":
+        """Return some of the decisions, of the same episodes."""
+        return replace(self, **{name: getattr(self, name)[kept] for name in ROW_ARRAYS})
+
+    @property
+    def last(self) -> Ints:
+        """The place of the last decision of each episode [episode]."""
+        return np.bincount(self.episode, minlength=self.n_episodes) - 1
+
+
+def refuse_unknown(log: Log, tally: Tally) -> None:
     """Raise an error if a log has a step, state or action that a model does not know."""
-    tally, table = fit.tally, log.table
+    table = log.table
     known = {"state": tally.states, "advice": tally.actions, "action": tally.actions}
     with report_engine_errors(log.name):
         longest = count_steps(log)
@@ -57,28 +92,65 @@ def refuse_unknown(log: Log, fit: Fit) -> None:
             )
 
 
-def load_decisions(log: Log, fit: Fit) -> Decisions:
-    """Load the decisions of complete episodes."""
+def load_decisions(
+    log: Log, tally: Tally, problem: AdviceProblem, most: float = math.inf
+) -> Decisions:
+    """Load the decisions of a log; if there are more than ``most``, those of some people."""
     with report_engine_errors(log.name):
-        return _load(log, fit)
+        return _load(log, tally, problem, most)
 
 
-def _load(log: Log, fit: Fit) -> Decisions:
+def _load(log: Log, tally: Tally, problem: AdviceProblem, most: float) -> Decisions:
     import ibis
-    import pyarrow as pa
 
-    tally, problem = fit.tally, fit.problem
+    decisions = float(tally.times.sum())
+    if decisions > most:
+        blocks = f"{int(256 * most / decisions):02x}"
+        block = block_of(cluster_of(log, log.table))
+        log = replace(log, table=log.table.filter(block < blocks))
     table = link_decisions(log, horizon=tally.horizon)
     recorded = table.advice_probability if log.has("advice_probability") else ibis.null("float64")
+    cluster = cluster_of(log, table)
     table = table.select(
-        *("episode", "place", "state", "advice", "action", "earlier", "reward", "breaks"),
+        *("episode", "place", "state", "advice", "action", "earlier", "reward", "breaks", "heard"),
         recorded=recorded,
-        cluster=cluster_of(log, table, _count_people(log)),
+        since=_own_clock(log, table),
+        person=table.person.cast("string") if log.has("person") else ibis.null("string"),
+        cluster=cluster,
+        block=block_of(cluster),
     ).order_by(["episode", "place"])
+    rows, names = _read_batches(table, tally)
+    rows["pieces"] = rows["earlier"]
+    if not problem.has_unit_cost:
+        rows["earlier"] = _earlier_cost(rows, problem)
+    layer = np.where(tally.by_step, rows["place"], 0)
+    expected = problem.mdp.reward[layer, rows["state"], rows["action"]]
+    rows["reward"] = np.where(np.isnan(rows["reward"]), expected, rows["reward"])
+    cut = rows["breaks"] & (rows["place"] < tally.horizon - 1)
+    # After a break nothing is known.
+    before = np.cumsum(cut) - cut
+    starts = np.flatnonzero(np.diff(rows["episode"], prepend=-1))
+    kept = before == before[starts][rows["episode"]]
+    who = sorted({name for name in names["person"] if name is not None})
+    number = {name: i for i, name in enumerate(who)} | {None: -1}
+    return Decisions(
+        people=tuple(who),
+        person=np.array([number[name] for name in names["person"]], dtype=np.int64),
+        cluster=np.unique(names["cluster"], return_inverse=True)[1],
+        block=np.unique(names["block"], return_inverse=True)[1],
+        complete=np.bincount(rows["episode"], cut, starts.size) == 0,
+        horizon=tally.horizon,
+        **{name: rows[name][kept] for name in ROW_ARRAYS},
+    )
+
+
+def _read_batches(table: Any, tally: Tally) -> tuple[dict[str, Any], dict[str, list[Any]]]:  # noqa: ANN401
+    """Return the columns of a table [row], and of its names those of each episode [episode]."""
+    import pyarrow as pa
+
     states, actions = tally.states, tally.actions
     batches: list[dict[str, Any]] = []
-    number_of: dict[str, int] = {}
-    cluster = list[int]()
+    names: dict[str, list[Any]] = {"person": [], "cluster": [], "block": []}
     last_name: object = None
     last_episode = -1
     for batch in table.to_pyarrow_batches(chunk_size=1_000_000):
@@ -86,56 +158,41 @@ def _load(log: Log, fit: Fit) -> Decisions:
         def numbers(column: str, kind: type, batch: Any = batch) -> Any:  # noqa: ANN401
             return batch.column(column).to_numpy(zero_copy_only=False).astype(kind)
 
-        names = batch.column("episode").to_numpy(zero_copy_only=False)
-        if not names.size:
+        episodes = batch.column("episode").to_numpy(zero_copy_only=False)
+        if not episodes.size:
             continue
-        is_new = np.empty(names.size, dtype=np.bool_)
-        is_new[1:] = names[1:] != names[:-1]
-        is_new[0] = names[0] != last_name
-        last_name = names[-1]
-        for name in batch.column("cluster").filter(pa.array(is_new)).to_pylist():
-            cluster.append(number_of.setdefault(name, len(number_of)))
+        is_new = np.empty(episodes.size, dtype=np.bool_)
+        is_new[1:] = episodes[1:] != episodes[:-1]
+        is_new[0] = episodes[0] != last_name
+        last_name = episodes[-1]
+        opening = batch.filter(pa.array(is_new))
+        for column, found in names.items():
+            found += opening.column(column).to_pylist()
         episode = last_episode + np.cumsum(is_new)
         last_episode = int(episode[-1])
         batches.append(
             {
                 "episode": episode,
-                "place": numbers("place", np.int64),
                 "state": encode_labels(batch.column("state"), states),
                 "advice": encode_labels(batch.column("advice"), actions, len(actions)),
                 "action": encode_labels(batch.column("action"), actions),
-                "earlier": numbers("earlier", np.int64),
-                "reward": numbers("reward", np.float64),
-                "breaks": numbers("breaks", np.bool_),
-                "recorded": numbers("recorded", np.float64),
+                **{name: numbers(name, np.int64) for name in ("place", "earlier")},
+                **{name: numbers(name, np.float64) for name in ("reward", "since", "recorded")},
+                **{name: numbers(name, np.bool_) for name in ("breaks", "heard")},
             }
         )
-    rows = {name: np.concatenate([batch[name] for batch in batches]) for name in batches[0]}
-    if not problem.has_unit_cost:
-        rows["earlier"] = _earlier_cost(rows, problem)
-    layer = np.where(tally.by_step, rows["place"], 0)
-    expected = problem.mdp.reward[layer, rows["state"], rows["action"]]
-    rows["reward"] = np.where(np.isnan(rows["reward"]), expected, rows["reward"])
-    cut = rows["breaks"] & (rows["place"] < tally.horizon - 1)
-    is_complete = np.bincount(rows["episode"], cut, last_episode + 1) == 0
-    kept = is_complete[rows["episode"]]
-    number = np.cumsum(is_complete) - 1
-    columns = ("place", "state", "advice", "earlier", "reward", "recorded")
-    return Decisions(
-        episode=number[rows["episode"][kept]],
-        cluster=np.unique(np.array(cluster)[is_complete], return_inverse=True)[1],
-        n_episodes=int(is_complete.sum()),
-        all_episodes=is_complete.size,
-        horizon=tally.horizon,
-        **{name: rows[name][kept] for name in columns},
-    )
+    return {name: np.concatenate([batch[name] for batch in batches]) for name in batches[0]}, names
 
 
-def _count_people(log: Log) -> int:
-    """Return the number of people that a log names."""
-    if not log.has("person"):
-        return 0
-    return int(log.table.person.nunique().to_pyarrow().as_py())
+def _own_clock(log: Log, table: Any) -> Any:  # noqa: ANN401 (Ibis ships no types)
+    """Return the time since the person's first decision; since the log's if it names nobody."""
+    import ibis
+
+    if not log.has("timestamp"):
+        return ibis.null("float64")
+    time = as_time(table.timestamp)
+    people = ibis.window(group_by="person") if log.has("person") else ibis.window()
+    return (time - time.min().over(people)).cast("float64")
 
 
 def _earlier_cost(rows: dict[str, Any], problem: AdviceProblem) -> Ints:

@@ -25,8 +25,9 @@ from counsel._arrays import Bools, Floats, Ints
 from counsel.errors import CounselError
 from counsel.estimate.habit import Habit, chance_of_others, estimate_habit
 from counsel.estimate.intervals import student, wilson
-from counsel.estimate.pooling import AdviceCounts, PooledLifts, pool
-from counsel.logs.count import CUT, Tally
+from counsel.estimate.pooling import AdviceCounts, PooledLifts, pool, pool_not
+from counsel.logs.count import Tally
+from counsel.logs.lift_errors import design_effects
 from counsel.model.human import Human
 from counsel.model.mdp import MDP
 from counsel.model.problem import AdviceProblem
@@ -91,7 +92,8 @@ class Estimates:
     lift: Floats  # of advice that is seen, after pooling
     lift_low: Floats
     lift_high: Floats
-    seen: Floats  # the share of each advice that was seen [b]
+    seen: Floats  # the share of each advice that is seen [s, b]
+    design: Floats  # by how much decisions of alike people say less than others [b]
     move_row: Ints  # (layer · S + s) · A + a of each kind of move
     move_then: Ints  # the state that followed, or the number of states for the end
     move_times: Floats  # how often it followed
@@ -112,8 +114,20 @@ class Estimates:
         return (self.move_times / of, *wilson(self.move_times, of))
 
 
-def estimate(tally: Tally, sharing: Sharing, cost: Floats | None = None) -> Estimates:
-    """Estimate a problem from counts; ``cost`` is that of ``AdviceProblem``, by default 1."""
+def estimate(
+    tally: Tally,
+    sharing: Sharing,
+    cost: Floats | None = None,
+    design: Floats | None = None,
+    *,
+    shrink: bool = True,
+) -> Estimates:
+    """Estimate a problem from counts; ``cost`` is that of ``AdviceProblem``, by default 1.
+
+    ``design`` [b] is how much less the decisions of alike people say than independent ones
+    (``lift_errors.py``), by default estimated. Without ``shrink`` each unit keeps the lift of its
+    own data, right on average though less precise, and intervals are left out.
+    """
     S, A = len(tally.states), len(tally.actions)
     L = tally.horizon if tally.by_step else 1
     cell, heard = tally.layer * S + tally.state, tally.heard
@@ -132,20 +146,23 @@ def estimate(tally: Tally, sharing: Sharing, cost: Floats | None = None) -> Esti
     silent = sum_by(~advised, tally.action)
     habit = estimate_habit(silent, sum_by(advised & ~same, tally.action), given - matched, taken)
     sent = sum_by(everything, tally.advice, width=A + 1)
+    if design is None:
+        design = design_effects(tally, habit, given, matched)
     pooled, unit, usable = _pool_lifts(
-        (given, matched), habit, sharing.units(tally, L * S), sharing
+        (given, matched), habit, design, sharing.units(tally, L * S), sharing, shrink=shrink
     )
     lift, low, high = _lifts(sharing, pooled, unit, usable, habit)
-    total = sent[:, :A].sum(axis=0)
-    seen = np.divide(given.sum(axis=0), total, out=np.ones(A), where=total > 0.0)
+    seen = _seen_shares(given.reshape(L, S, A).sum(axis=0), sent.reshape(L, S, A + 1).sum(axis=0))
     priced = sum_by(everything, tally.action, tally.priced)
     above = sum_by(everything, tally.action, tally.paid)
     squares = sum_by(everything, tally.action, tally.paid_squares)
     paid = above + tally.least * priced
     reward = np.divide(paid, priced, out=np.zeros(shape), where=priced > 0.0)
     row, then, times = _moves(tally, cell, S, A)
-    world = _WorldBuilder(tally, taken, priced, paid, (row, then, times))
-    person = _build_person(world, habit, lift * seen)
+    going = sum_by(tally.goes_on, tally.action).reshape(-1)
+    moves = (row, then, _with_cuts(row, then == S, times, going))
+    world = _WorldBuilder(tally, taken, priced, paid, moves)
+    person = _build_person(world, habit, (lift.reshape(L, S, A) * seen).reshape(shape))
     reward_low, reward_high = _reward_intervals(tally, priced, above, squares)
     theta_low, theta_high = wilson(matched, given)
     by_pair: dict[str, Any] = {
@@ -168,6 +185,7 @@ def estimate(tally: Tally, sharing: Sharing, cost: Floats | None = None) -> Esti
         habit=habit,
         sent=sent.reshape(L, S, A + 1),
         seen=seen,
+        design=design,
         move_row=row,
         move_then=then,
         move_times=times,
@@ -175,6 +193,31 @@ def estimate(tally: Tally, sharing: Sharing, cost: Floats | None = None) -> Esti
         unknown_states=world.unknown,
         **{name: table.reshape(L, S, A) for name, table in by_pair.items()},
     )
+
+
+def _seen_shares(seen_sb: Floats, sent_sb: Floats) -> Floats:
+    """Return the share of each advice that is seen, by state as far as states differ [s, b].
+
+    A state's own share counts as much as its pieces, the common share as much as so many pieces
+    that the spread between states beyond chance decides: if there is none, all states share it.
+    """
+    sent = sent_sb[:, : seen_sb.shape[1]]
+    total = sent.sum(axis=0)
+    common = np.divide(seen_sb.sum(axis=0), total, out=np.ones(total.size), where=total > 0.0)
+    share = np.divide(seen_sb, sent, out=np.zeros_like(sent), where=sent > 0.0)
+    chance = common * (1.0 - common)
+    # Under one share, Σ n (share − common)² is (K − 1) times the chance variance on average.
+    spread = (sent * (share - common) ** 2).sum(axis=0) - ((sent > 0.0).sum(axis=0) - 1) * chance
+    room = total - np.divide(
+        (sent**2).sum(axis=0), total, out=np.zeros_like(total), where=total > 0
+    )
+    between = np.divide(spread, room, out=np.zeros_like(total), where=room > 0.0)
+    differ = between > 0.0
+    prior = np.maximum(np.divide(chance, between, out=np.ones_like(total), where=differ) - 1.0, 0.0)
+    known = sent + prior
+    own = np.divide(seen_sb + prior * common, known, out=np.zeros_like(sent), where=known > 0.0)
+    shares: Floats = np.where(differ & (known > 0.0), own, common)
+    return shares
 
 
 def _reward_intervals(
@@ -199,11 +242,14 @@ def _groups(groups: Mapping[str, str], actions: tuple[str, ...]) -> Ints:
     return np.array([order[name] for name in named], dtype=np.int64)
 
 
-def _pool_lifts(
+def _pool_lifts(  # noqa: PLR0913 (all that decides on a lift)
     counts: tuple[Floats, Floats],
     habit: Habit,
+    design: Floats,
     units: tuple[Ints, Ints],
     sharing: Sharing,
+    *,
+    shrink: bool,
 ) -> tuple[PooledLifts, Ints, Bools]:
     """Return pooled lifts by unit, the unit of each pair, and where a lift is known."""
     (given, matched), (unit, family) = counts, units
@@ -213,15 +259,16 @@ def _pool_lifts(
     if on_lift:
         informative &= habit.known[:, None]
     pair = np.flatnonzero(informative.reshape(-1))
+    alike = np.broadcast_to(design, given.shape).reshape(-1)[pair]
     seen = AdviceCounts(
         unit=unit.reshape(-1)[pair],
         family=family,
-        given=given.reshape(-1)[pair],
-        matched=matched.reshape(-1)[pair],
+        given=given.reshape(-1)[pair] / alike,
+        matched=matched.reshape(-1)[pair] / alike,
         habit=habit.policy.reshape(-1)[pair] if on_lift else np.zeros(pair.size),
-        size=habit.size.reshape(-1)[pair] if on_lift else np.full(pair.size, np.inf),
+        size=habit.size.reshape(-1)[pair] / alike if on_lift else np.full(pair.size, np.inf),
     )
-    pooled = pool(seen)
+    pooled = pool(seen) if shrink else pool_not(seen)
     known = np.isfinite(pooled.own_error)
     if sharing.share == "pair" and sharing.groups is None:
         family_known = np.zeros(int(family.max(initial=0)) + 1, dtype=np.bool_)
@@ -259,6 +306,18 @@ def _moves(tally: Tally, cell: Ints, S: int, A: int) -> tuple[Ints, Ints, Floats
     key, where = np.unique(row * (S + 1) + then, return_inverse=True)
     times = np.bincount(where, tally.times[known], key.size).astype(np.float64)
     return key // (S + 1), key % (S + 1), times
+
+
+def _with_cuts(row: Ints, ends: Bools, times: Floats, going: Floats) -> Floats:
+    """Return counts of moves in which records that broke off count as going on.
+
+    Such a decision did not end the episode, and what followed is unknown: the other moves of its
+    pair stand in.
+    """
+    known = np.bincount(row, times * ~ends, going.size)
+    scale = np.divide(known + going, known, out=np.ones(going.size), where=known > 0.0)
+    counts: Floats = np.where(ends, times, times * scale[row])
+    return counts
 
 
 class _WorldBuilder:
@@ -338,7 +397,7 @@ class _WorldBuilder:
         that has the chance of all decisions at the step.
         """
         S, A, T = self.S, self.A, self.T
-        here = (tally.step == h) & (tally.then != CUT)
+        here = (tally.step == h) & (tally.ends | (tally.then >= 0) | tally.goes_on)
         pair = (tally.state * A + tally.action)[here]
         weight, ended = tally.times[here], tally.ends[here]
         known = np.bincount(pair, weight, S * A)

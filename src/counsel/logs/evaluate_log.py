@@ -20,38 +20,33 @@ Three estimates that fail in different ways:
 
   Valid if either the model or the probabilities are.
 
-95 % intervals are bootstrapped over people (``bootstrap.py``). Where the effective sample size
-(``importance_weights.py``) is too small, or the policy advises what the log never advised, the
-log cannot say what the policy is worth, and the evaluation gives the reason instead of a number.
+95 % intervals are bootstrapped over people (``bootstrap.py``), and so are differences: all policies
+have the same draws. Where the effective sample size (``importance_weights.py``) is too small, or
+the policy advises what the log never advised, the log cannot say what the policy is worth, and the
+evaluation gives the reason instead of a number.
 
-Only complete episodes are weighted: those without gaps that end or reach the horizon. A decision
-without a reward has the reward of the model.
+Episodes that were cut off count up to where they were cut. A decision without a reward has the
+reward of the model.
 """
 
-import math
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
-from counsel._arrays import Floats, brief
+from counsel._arrays import brief
 from counsel._files import check_exists
 from counsel.errors import CounselError
-from counsel.logs.bootstrap import BlockDraws, ValueEstimate, estimate_from_draws
+from counsel.logs.bootstrap import Draws, ValueEstimate
 from counsel.logs.check import check_log
-from counsel.logs.decisions import Decisions, load_decisions, refuse_unknown
+from counsel.logs.decisions import refuse_unknown
+from counsel.logs.evidence import Evidence
 from counsel.logs.fit import Fit, fit, refuse_faults
-from counsel.logs.importance_weights import (
-    effective_sample_size,
-    importance_weights,
-    logged_chances,
-    policy_values,
-)
-from counsel.logs.read import Log, as_log
+from counsel.logs.read import as_log
 from counsel.logs.read_policy import read_policy
-from counsel.logs.self_check import SelfCheck
+from counsel.logs.self_check import logged_return
 from counsel.model.policy import Policy
 from counsel.planning.evaluate import evaluate
 from counsel.planning.reference_policies import always_best_action, never_advise
@@ -65,8 +60,42 @@ TRUSTED_SAMPLE = 200.0
 MOST_NEW = 0.02
 """The largest share of a policy's decisions that may be new to the log."""
 
-MODELS = 200
+MODELS = 100
 """Models of resampled logs behind the interval of the model-based estimate."""
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """By how much one policy brings more than another, or than the log; None if it is unknown."""
+
+    model: ValueEstimate | None
+    doubly_robust: ValueEstimate | None
+
+    @classmethod
+    def between(
+        cls, one: Sequence[Draws | None], other: Sequence[Draws | None] | None = None
+    ) -> "Difference":
+        """Return the difference of two values, each by model and doubly robust; or one value."""
+        if other is None:
+            return cls(*(None if number is None else number.estimate for number in one))
+        pairs = zip(one, other, strict=True)
+        return cls(*(None if a is None or b is None else (a - b).estimate for a, b in pairs))
+
+    @property
+    def is_disputed(self) -> bool:
+        """Whether the two intervals are disjoint."""
+        one, other = self.model, self.doubly_robust
+        if one is None or other is None:
+            return False
+        return one.high < other.low or other.high < one.low
+
+    @property
+    def best(self) -> ValueEstimate | None:
+        """The estimate to believe: the doubly robust one if they disagree, else the narrower."""
+        one, other = self.model, self.doubly_robust
+        if one is None or other is None or self.is_disputed:
+            return one if other is None else other
+        return one if one.high - one.low < other.high - other.low else other
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +103,7 @@ class PolicyEstimate:
     """Estimates of the value of one policy.
 
     The weighted and the doubly robust estimates are None if the effective sample is below 50, the
-    model-based one if the model contradicts its log.
+    model-based one if the log contradicts the model, or the policy does what the log never does.
     """
 
     name: str
@@ -85,24 +114,23 @@ class PolicyEstimate:
     doubly_robust: ValueEstimate | None
     effective: float  # the effective sample size, in episodes
     new: float  # the share of decisions whose advice, or silence, never occurs in that state
+    beyond_today: Difference = Difference(None, None)  # beyond the log
+    beyond_silence: Difference = Difference(None, None)  # beyond no advice
 
     @property
     def is_disputed(self) -> bool:
         """Whether the intervals of the model-based and the doubly robust estimate are disjoint."""
-        if self.model is None or self.doubly_robust is None:
-            return False
-        one, other = self.model, self.doubly_robust
-        return one.high < other.low or other.high < one.low
+        return Difference(self.model, self.doubly_robust).is_disputed
 
 
 @dataclass(frozen=True, slots=True)
 class LogEvaluation:
     """Estimates of a policy, beside silence, the best action at all times, and the log itself.
 
-    ``whole`` episodes have no gaps and run to their end or the horizon; ``logged`` is their mean
-    reward, None if there are none. ``recorded`` says whether the log holds the probability of its
-    advice; otherwise the probability is estimated by state and step. ``refusal`` is why the log
-    cannot say what the policy is worth; None if it can.
+    ``whole`` episodes have no gaps and run to their end or the horizon; ``logged`` is the mean
+    return of all over the whole horizon, None if no episode is whole. ``recorded`` says whether the
+    log holds the probability of its advice; otherwise the probability is estimated by state and
+    step. ``refusal`` is why the log cannot say what the policy is worth; None if it can.
     """
 
     policy: PolicyEstimate
@@ -115,17 +143,26 @@ class LogEvaluation:
     whole: int
     recorded: bool
     refusal: str | None
-    self_check: SelfCheck | None = None  # the model confronted with the log it was fitted to
+    fit: Fit | None = None  # the model
+    is_fair: bool = True  # whether episodes with and without advice can be compared
+    other: PolicyEstimate | None = None  # a second policy
+    beyond_other: Difference | None = None  # by how much the policy brings more than the second
 
     @property
     def disputed(self) -> tuple[PolicyEstimate, ...]:
         """The policies about which the model and the episodes of the log disagree."""
-        return tuple(p for p in (self.policy, self.never, self.always) if p.is_disputed)
+        return tuple(p for p in self.policies if p.is_disputed)
+
+    @property
+    def policies(self) -> tuple[PolicyEstimate, ...]:
+        """All policies, the one in question first."""
+        given = (self.policy,) if self.other is None else (self.policy, self.other)
+        return (*given, self.never, self.always)
 
     @property
     def model_is_trusted(self) -> bool:
         """Whether the log does not contradict the model."""
-        return self.self_check is None or self.self_check.is_trusted
+        return self.fit is None or self.fit.is_trusted
 
     @property
     def is_trusted(self) -> bool:
@@ -135,8 +172,8 @@ class LogEvaluation:
     @property
     def has_costs(self) -> bool:
         """Whether the cost of advice differs from the number of pieces."""
-        policies = (self.policy, self.never, self.always)
-        costs = ((self.logged_pieces, self.logged_cost), *((p.pieces, p.cost) for p in policies))
+        sent = ((p.pieces, p.cost) for p in self.policies)
+        costs = ((self.logged_pieces, self.logged_cost), *sent)
         return any(pieces != cost for pieces, cost in costs)
 
 
@@ -144,8 +181,10 @@ def evaluate_policy(  # noqa: PLR0913 (a log, a policy, a model and how to draw)
     source: object,
     policy: Policy | str | os.PathLike[str],
     *,
+    other: Policy | str | os.PathLike[str] | None = None,
     fitted: Fit | None = None,
     cost: Mapping[str, float] | None = None,
+    unit: str = "decision",
     rng: np.random.Generator | None = None,
     show: Callable[[int], None] | None = None,
 ) -> LogEvaluation:
@@ -158,14 +197,18 @@ def evaluate_policy(  # noqa: PLR0913 (a log, a policy, a model and how to draw)
         and bins.
     policy
         A table written by ``counsel plan``, or a policy for the states and actions of the fit.
+    other
+        A second policy to compare the first with.
     fitted
         The model to judge the policy in, by default fitted to this log.
     cost
         Without ``fitted``: what a piece of each advice costs, as in ``fit``.
+    unit
+        Without ``fitted``: what advice was assigned to, as in ``fit``.
     rng
         The random generator; by default the results are always the same.
     show
-        Called with the number of resampled models that are done, of 200.
+        Called with the number of resampled models that are done, of 100.
 
     Returns
     -------
@@ -195,117 +238,116 @@ def evaluate_policy(  # noqa: PLR0913 (a log, a policy, a model and how to draw)
     >>> round(estimate.effective), round(estimate.pieces, 2)
     (200, 0.5)
     """
-    if not isinstance(policy, Policy | str | os.PathLike):
-        raise CounselError(f"policy is {brief(policy)}; give a policy or the path of its table")
+    given = {"policy": policy} if other is None else {"policy": policy, "other": other}
+    for role, one in given.items():
+        if not isinstance(one, Policy | str | os.PathLike):
+            raise CounselError(f"{role} is {brief(one)}; give a policy or the path of its table")
+        if not isinstance(one, Policy):
+            check_exists(one)
     log = as_log(source, None, None)
-    if isinstance(policy, str | os.PathLike):
-        check_exists(policy)
     if fitted is None:
-        fitted = fit(log, cost=cost)
+        fitted = fit(log, cost=cost, unit=unit)
     else:
         refuse_faults(log, check_log(log))
-        refuse_unknown(log, fitted)
+        refuse_unknown(log, fitted.tally)
     problem = fitted.problem
-    if isinstance(policy, str | os.PathLike):
-        policy = read_policy(Path(policy), fitted)
-    problem.check_fits(policy)
+    policies = {_name(role, one): _as_policy(one, fitted) for role, one in given.items()}
+    names = list(policies)
+    policies |= {"never advise": never_advise(problem)}
+    policies |= {"always the best action": always_best_action(problem)}
     rng = np.random.default_rng(0) if rng is None else rng
-    policies: dict[str, Policy] = {
-        "policy": policy,
-        "never advise": never_advise(problem),
-        "always the best action": always_best_action(problem),
+    in_models = _values_in_models(fitted, list(policies.values()), rng, show)
+    evidence = Evidence.load(log, fitted, rng)
+    trusted = {
+        name: fitted.is_trusted and share_new(policy, fitted) <= MOST_NEW
+        for name, policy in policies.items()
     }
-    values = _values_in_models(fitted, list(policies.values()), rng, show)
-    evidence = _Evidence.load(log, fitted, rng)
-    estimates = [
-        _estimate(
-            name,
-            policies[name],
-            estimate_from_draws(drawn[0], drawn[1:], fitted.tally.n_blocks)
-            if fitted.is_trusted
-            else None,
-            evidence,
-        )
-        for name, drawn in zip(policies, values.T, strict=True)
-    ]
+    judged = {
+        name: _Judged.by(policy, model if trusted[name] else None, evidence)
+        for (name, policy), model in zip(policies.items(), in_models[:-1], strict=True)
+    }
+    today = _Judged(in_models[-1] if fitted.is_trusted else None, None, evidence.today(), np.inf)
+    quiet = judged["never advise"]
+    estimates = {
+        name: _estimate(name, policies[name], judged[name], today, quiet, evidence)
+        for name in policies
+    }
+    has_other = other is not None
     return LogEvaluation(
-        policy=estimates[0],
-        never=estimates[1],
-        always=estimates[2],
-        logged=evidence.mean_return(),
+        policy=estimates[names[0]],
+        other=estimates[names[1]] if has_other else None,
+        beyond_other=judged[names[0]].beyond(judged[names[1]]) if has_other else None,
+        never=estimates["never advise"],
+        always=estimates["always the best action"],
+        logged=evidence.today().estimate if evidence.rows.complete.any() else None,
         logged_pieces=evidence.mean_pieces(1.0),
         logged_cost=evidence.mean_pieces(problem.cost),
-        episodes=evidence.decisions.all_episodes,
-        whole=evidence.decisions.n_episodes,
+        episodes=evidence.rows.n_episodes,
+        whole=int(evidence.rows.complete.sum()),
         recorded=evidence.is_recorded,
-        refusal=_refusal(estimates[0], evidence),
-        self_check=fitted.self_check,
+        refusal=refusal_of(estimates[names[0]].new, estimates[names[0]].effective, evidence),
+        fit=fitted,
+        is_fair=evidence.is_fair,
     )
 
 
-def evaluate_by_episodes(
-    log: Log, policy: Policy, fitted: Fit, rng: np.random.Generator
-) -> tuple[PolicyEstimate, str | None]:
-    """Estimate one policy from the episodes of its log; also return why they cannot, or None.
+def _name(role: str, policy: Policy | str | os.PathLike[str]) -> str:
+    """Return the name of a policy in tables: its file's, if it has one and there are two."""
+    return role if isinstance(policy, Policy) or role == "policy" else Path(policy).stem
 
-    No models are resampled, so the model-based estimate has no interval.
-    """
-    evidence = _Evidence.load(log, fitted, rng)
-    model = ValueEstimate(evaluate(fitted.problem, policy).value, math.nan, math.nan)
-    estimate = _estimate("policy", policy, model, evidence)
-    return estimate, _refusal(estimate, evidence)
+
+def _as_policy(policy: Policy | str | os.PathLike[str], fitted: Fit) -> Policy:
+    """Return a policy, read from its table if need be, that fits a model."""
+    if not isinstance(policy, Policy):
+        policy = read_policy(Path(policy), fitted)
+    fitted.problem.check_fits(policy)
+    return policy
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Evidence:
-    """A fitted log, its complete episodes, the probabilities of their advice, and their draws."""
+class _Judged:
+    """The values of one policy with their draws, and the effective sample behind the last two."""
 
-    fit: Fit
-    decisions: Decisions
-    chance: Floats
-    is_recorded: bool
-    draws: BlockDraws
+    model: Draws | None
+    weighted: Draws | None
+    robust: Draws | None
+    effective: float
 
     @classmethod
-    def load(cls, log: Log, fitted: Fit, rng: np.random.Generator) -> "_Evidence":
-        decisions = load_decisions(log, fitted)
-        chance, is_recorded = logged_chances(decisions, fitted.problem)
-        draws = BlockDraws.draw(decisions.cluster, rng)
-        return cls(fitted, decisions, chance, is_recorded, draws)
+    def by(cls, policy: Policy, model: Draws | None, evidence: Evidence) -> "_Judged":
+        everyone = evidence.everyone()
+        effective = evidence.sample_size([policy], [everyone])
+        weighted = robust = None
+        if effective >= LEAST_SAMPLE:
+            sums = evidence.sums(policy, evidence.fit.problem, everyone)
+            weighted, robust = evidence.values(sums)
+        return cls(model, weighted, robust, effective)
 
-    def mean_return(self) -> ValueEstimate | None:
-        """Return the mean reward per complete episode; None if there are none."""
-        rows = self.decisions
-        if not rows.n_episodes:
-            return None
-        returns = np.bincount(rows.episode, rows.reward, rows.n_episodes)
-        sums = np.zeros((self.draws.n_blocks, 2))
-        np.add.at(sums, self.draws.block, np.stack((returns, np.ones(returns.size)), axis=1))
-        return self.draws.estimate(sums, lambda total: total[..., 0] / total[..., 1])
-
-    def mean_pieces(self, cost: Floats | float) -> float:
-        """Return the pieces of advice per complete episode, each counted by its cost [h, s, b]."""
-        rows = self.decisions
-        spoken = rows.advice < self.fit.problem.n_actions
-        cell = (rows.place[spoken], rows.state[spoken], rows.advice[spoken])
-        each = np.broadcast_to(cost, self.fit.problem.cost.shape)[cell]
-        return float(each.sum() / max(rows.n_episodes, 1))
+    def beyond(self, other: "_Judged") -> Difference:
+        """Return the differences to another policy."""
+        return Difference.between((self.model, self.robust), (other.model, other.robust))
 
 
-def _refusal(estimate: PolicyEstimate, evidence: _Evidence) -> str | None:
-    """Return why the log cannot answer, in one sentence."""
-    complete, episodes = evidence.decisions.n_episodes, evidence.decisions.all_episodes
+def refusal_of(
+    new: float, effective: float, evidence: Evidence, least: float = LEAST_SAMPLE
+) -> str | None:
+    """Return why the log cannot judge a policy, in one sentence; None if it can.
+
+    ``new`` is the share of its decisions that are new to the log, ``least`` the effective sample
+    that is needed.
+    """
+    complete, episodes = int(evidence.rows.complete.sum()), evidence.rows.n_episodes
     if complete == 0:
         return f"none of the {episodes:,} episodes is complete (without gaps, to its end)"
-    if estimate.new > MOST_NEW:
+    if new > MOST_NEW:
         return (
-            f"{estimate.new:.0%} of the policy's decisions give advice, or stay silent, where the "
+            f"{new:.0%} of the policy's decisions give advice, or stay silent, where the "
             "log never does so in that state"
         )
-    if estimate.effective < LEAST_SAMPLE:
+    if effective < least:
         return (
-            f"the effective sample is {estimate.effective:.3g} of {complete:,} episodes (at least "
-            f"{LEAST_SAMPLE:g} are needed): too few episodes went as the policy would have advised"
+            f"the effective sample is {effective:.3g} of {episodes:,} episodes (at least "
+            f"{least:g} are needed): too few episodes went as the policy would have advised"
         )
     return None
 
@@ -315,26 +357,32 @@ def _values_in_models(
     policies: list[Policy],
     rng: np.random.Generator,
     show: Callable[[int], None] | None,
-) -> Floats:
-    """Return the value of each policy in the model, first, and in models of resampled logs."""
+) -> list[Draws]:
+    """Return the value of each policy in the model and in models of resampled logs.
+
+    Last comes the return of the log itself, and of the resampled logs.
+    """
     values = [[evaluate(fitted.problem, policy).value for policy in policies]]
-    for i, (_, resampled) in enumerate(fitted.resample(MODELS, rng)):
+    values[0].append(logged_return(fitted.tally))
+    for i, (tally, resampled) in enumerate(fitted.resample(MODELS, rng)):
         values.append([evaluate(resampled.problem, policy).value for policy in policies])
+        values[-1].append(logged_return(tally))
         if show is not None:
             show(i + 1)
-    return np.array(values)
+    return [Draws(drawn[0], drawn[1:], fitted.tally.n_blocks) for drawn in np.array(values).T]
 
 
-def _estimate(
-    name: str, policy: Policy, model: ValueEstimate | None, evidence: _Evidence
+def _estimate(  # noqa: PLR0913 (a policy, and all it is compared with)
+    name: str,
+    policy: Policy,
+    judged: _Judged,
+    today: _Judged,
+    quiet: _Judged,
+    evidence: Evidence,
 ) -> PolicyEstimate:
-    problem, rows, chance = evidence.fit.problem, evidence.decisions, evidence.chance
-    outcome = evaluate(problem, policy)
-    weight = importance_weights(policy, rows, chance)
-    effective = effective_sample_size(weight, policy, problem, rows, chance)
-    weighted = robust = None
-    if effective >= LEAST_SAMPLE:
-        weighted, robust = _weighted_estimates(policy, weight, evidence)
+    outcome = evaluate(evidence.fit.problem, policy)
+    values = (judged.model, judged.weighted, judged.robust)
+    model, weighted, robust = (None if one is None else one.estimate for one in values)
     return PolicyEstimate(
         name=name,
         pieces=outcome.advice_count,
@@ -342,40 +390,14 @@ def _estimate(
         model=model,
         weighted=weighted,
         doubly_robust=robust,
-        effective=effective,
-        new=_share_new(policy, evidence.fit),
+        effective=judged.effective,
+        new=share_new(policy, evidence.fit),
+        beyond_today=judged.beyond(today),
+        beyond_silence=judged.beyond(quiet),
     )
 
 
-def _weighted_estimates(
-    policy: Policy, weight: Floats, evidence: _Evidence
-) -> tuple[ValueEstimate, ValueEstimate]:
-    """Return the weighted and the doubly robust estimate from sums over blocks."""
-    rows, draws = evidence.decisions, evidence.draws
-    q, v = policy_values(evidence.fit.problem, policy, rows)
-    before = np.concatenate((np.ones((rows.n_episodes, 1)), weight[:, :-1]), axis=1)
-    now, then = weight[rows.episode, rows.place], before[rows.episode, rows.place]
-    sums = np.zeros((draws.n_blocks, 5, rows.horizon))
-    where = (draws.block[rows.episode], rows.place)
-    for i, column in enumerate((now * rows.reward, now * q, then * v)):
-        np.add.at(sums[:, i], where, column)
-    np.add.at(sums[:, 3], draws.block, weight)
-    np.add.at(sums[:, 4], draws.block, before)
-
-    def importance_sampling(total: Floats) -> Floats:
-        paid: Floats = (total[..., 0, :] / np.maximum(total[..., 3, :], 1e-300)).sum(axis=-1)
-        return paid
-
-    def doubly_robust(total: Floats) -> Floats:
-        error = (total[..., 0, :] - total[..., 1, :]) / np.maximum(total[..., 3, :], 1e-300)
-        predicted = total[..., 2, :] / np.maximum(total[..., 4, :], 1e-300)
-        value: Floats = (error + predicted).sum(axis=-1)
-        return value
-
-    return draws.estimate(sums, importance_sampling), draws.estimate(sums, doubly_robust)
-
-
-def _share_new(policy: Policy, fitted: Fit) -> float:
+def share_new(policy: Policy, fitted: Fit) -> float:
     """Return the share of the policy's decisions that never occur in that state of the log."""
     occurs_sb = fitted.estimates.sent.sum(axis=0) > 0.0
     S = len(occurs_sb)

@@ -21,21 +21,29 @@ import numpy as np
 from counsel._arrays import Floats
 from counsel._files import write_npz
 from counsel.errors import CounselError
-from counsel.logs.adherence_breakdown import People, compare_people
-from counsel.logs.adherence_trends import Trend, trend_over_advice, trend_over_time
+from counsel.logs.assumptions import AssumptionTest, check_assumptions
 from counsel.logs.binning import Bins
 from counsel.logs.bootstrap import resample_tally
 from counsel.logs.check import Finding, LogCheck, check_log
 from counsel.logs.column_mapping import Columns
-from counsel.logs.count import TALLY_COUNTS, TALLY_KEYS, Tally, count_decisions
+from counsel.logs.count import TALLY_COUNTS, TALLY_KEYS, Tally, count_log
+from counsel.logs.decisions import load_decisions
 from counsel.logs.estimate import Estimates, Sharing, estimate
+from counsel.logs.importance_weights import UNITS
 from counsel.logs.law_test import LawTest, check_adherence_law
 from counsel.logs.limitations import find_limitations
+from counsel.logs.listening import Listening, People, Trend
 from counsel.logs.read import Log, as_log
 from counsel.logs.self_check import SelfCheck, can_confront, confront, logged_return
 from counsel.model.advice_costs import advice_costs, given_cost
 from counsel.model.files import PROBLEM, problem_parts
 from counsel.model.problem import AdviceProblem
+
+MOST_TESTED = 300_000
+"""The most decisions on which assumptions are tested and people are compared."""
+
+ENOUGH_BY_STEP = 20
+"""Decisions per step, state and action from which on a fit by step is tried."""
 
 TALLY = "tally_"
 """The prefix of the counts' names in a file."""
@@ -66,8 +74,12 @@ class Fit:
     people
         How much each person listens; None if unknown, and in a model that was loaded from a file.
     over_time, over_advice
-        The trends of the lift over time, and with the pieces of advice already given in the
-        episode; None likewise.
+        The trends of the lift with time in the study, and with the pieces of advice already given
+        in the episode; None likewise.
+    assumptions
+        Tests of what the model takes for granted; those that the data cannot do are left out.
+    unit
+        What advice was assigned to: each decision, or all decisions of an episode or a person.
     pooled
         If endings, or everything, are fitted by step because the log contradicts the model that
         pools steps: the comparison of that model with the log. None otherwise.
@@ -81,7 +93,7 @@ class Fit:
     >>> model = fit(alarm_log())
     >>> lift, low, high = model.estimates.lift, model.estimates.lift_low, model.estimates.lift_high
     >>> print(f"lift {lift[0, 0, 0]:.2f}, between {low[0, 0, 0]:.2f} and {high[0, 0, 0]:.2f}")
-    lift 0.66, between 0.54 and 0.76
+    lift 0.66, between 0.53 and 0.77
     >>> print(model.notes[0].what.partition(":")[0], model.notes[0].examples)
     actions that were never advised ('wait',)
     """
@@ -99,6 +111,8 @@ class Fit:
     over_time: Trend | None = None
     over_advice: Trend | None = None
     pooled: SelfCheck | None = None
+    assumptions: tuple[AssumptionTest, ...] = ()
+    unit: str = "decision"
 
     @cached_property
     def self_check(self) -> SelfCheck | None:
@@ -110,8 +124,14 @@ class Fit:
 
     @property
     def is_trusted(self) -> bool:
-        """Whether the log does not contradict the model's return and endings."""
-        return self.self_check is None or self.self_check.is_trusted
+        """Whether the log contradicts neither the model's return and ends nor what it assumes."""
+        repeats = self.self_check is None or self.self_check.is_trusted
+        return repeats and not self.rejected
+
+    @property
+    def rejected(self) -> tuple[AssumptionTest, ...]:
+        """The assumptions of the model that the log contradicts."""
+        return tuple(test for test in self.assumptions if test.is_rejected)
 
     @property
     def problem(self) -> AdviceProblem:
@@ -180,6 +200,7 @@ class Fit:
             },
             "columns": {role: list(own) for role, own in self.columns.items()},
             "bins": {column: list(cuts) for column, cuts in self.bins.items()},
+            "unit": self.unit,
         }
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -202,6 +223,7 @@ class Fit:
             "checked": asdict(self.check),
             "notes": [asdict(note) for note in self.notes],
             "law": None if self.law is None else asdict(self.law),
+            "assumptions": [asdict(test) for test in self.assumptions],
         }
         arrays |= {TALLY + name: getattr(self.tally, name) for name in array_names()}
         write_npz(Path(path), PROBLEM, header, arrays)
@@ -228,8 +250,25 @@ class Fit:
         """
         for _ in range(draws):
             tally = resample_tally(self.tally, rng)
-            cost = given_cost(self.problem.cost)
-            yield tally, estimate(tally, self.sharing, cost)
+            yield tally, self.estimate(tally)
+
+    def estimate(self, tally: Tally, *, shrink: bool = True) -> Estimates:
+        """Return the estimates from other counts of the same log, with the settings of the fit.
+
+        Parameters
+        ----------
+        tally
+            Counts of drawn people, or of one half of them.
+        shrink
+            Whether lifts are pooled; otherwise each is that of its own data.
+
+        Returns
+        -------
+        Estimates
+            The estimates.
+        """
+        cost, design = given_cost(self.problem.cost), self.estimates.design
+        return estimate(tally, self.sharing, cost, design, shrink=shrink)
 
     def __repr__(self) -> str:
         return f"Fit({self.name}: {self.check.rows} decisions, {self.problem.mdp!r})"
@@ -247,6 +286,7 @@ def fit(  # noqa: PLR0913 (reading and pooling have options of their own)
     scale: str = "lift",
     groups: Mapping[str, str] | None = None,
     cost: Mapping[str, float] | None = None,
+    unit: str = "decision",
 ) -> Fit:
     """Fit a problem to a table of decisions.
 
@@ -275,6 +315,9 @@ def fit(  # noqa: PLR0913 (reading and pooling have options of their own)
     cost
         What a piece of each advice costs, by its label; 1 if not named. Budgets and penalties of
         plans are in units of cost.
+    unit
+        What advice was assigned to: each "decision"; or "episode" or "person", if some episodes or
+        people were left without any advice on purpose.
 
     Returns
     -------
@@ -285,7 +328,7 @@ def fit(  # noqa: PLR0913 (reading and pooling have options of their own)
     ------
     CounselError
         If the log cannot be read or has faults (see ``counsel check``), or ``share``, ``scale``,
-        ``groups`` or ``cost`` is invalid.
+        ``groups``, ``cost`` or ``unit`` is invalid.
 
     Examples
     --------
@@ -302,13 +345,24 @@ def fit(  # noqa: PLR0913 (reading and pooling have options of their own)
     (0.5, 0.62)
     """
     sharing = Sharing(share, scale, groups)
+    if unit not in UNITS:
+        raise CounselError(f"unit is {unit!r}; it must be one of {', '.join(UNITS)}")
     log = as_log(source, columns, bins)
     check = check_log(log, actions=actions, reward_range=reward_range)
     refuse_faults(log, check)
-    tally, seen_by_pieces = count_decisions(log, by_step=by_step)
+    tally = count_log(log, by_step=by_step)
     cost_a = advice_costs(cost or {}, tally.actions)
     tally, estimates, pooled = _fit_by_step_where_needed(tally, sharing, cost_a)
-    advised = bool(estimates.given.any())
+    rows = load_decisions(log, tally, estimates.problem, MOST_TESTED)
+    tests = check_assumptions(tally, estimates.problem, rows, unit)
+    if any(test.is_rejected for test in tests if test.name == "step") and can_fit_by_step(tally):
+        before = pooled or confront(tally, estimates.problem)
+        other = replace(tally, by_step=True)
+        again = estimate(other, sharing, cost=cost_a)
+        if confront(other, again.problem).is_trusted:
+            tally, estimates, pooled = other, again, before
+            tests = check_assumptions(tally, estimates.problem, rows, unit)
+    listening = Listening.of(rows, estimates)
     return Fit(
         name=log.name,
         tally=tally,
@@ -317,13 +371,22 @@ def fit(  # noqa: PLR0913 (reading and pooling have options of their own)
         columns=log.roles,
         bins=log.bins,
         check=check,
-        notes=tuple(find_limitations(log, check, tally, estimates, sharing)),
+        notes=tuple(find_limitations(log, check, tally, estimates, sharing, rows)),
         law=check_adherence_law(tally, np.random.default_rng(0)),
-        people=compare_people(log, tally, estimates) if advised else None,
-        over_time=trend_over_time(log, tally, estimates) if advised else None,
-        over_advice=trend_over_advice(seen_by_pieces, estimates) if advised else None,
+        people=None if listening is None else listening.people(),
+        over_time=None if listening is None else listening.over_time(),
+        over_advice=None if listening is None else listening.over_advice(),
         pooled=pooled,
+        assumptions=tests,
+        unit=unit,
     )
+
+
+def can_fit_by_step(tally: Tally) -> bool:
+    """Whether steps are pooled, and each could have estimates of its own."""
+    cells = tally.horizon * len(tally.states) * len(tally.actions)
+    enough = float(tally.times.sum()) >= ENOUGH_BY_STEP * cells
+    return not tally.by_step and tally.n_steps == tally.horizon and can_confront(tally) and enough
 
 
 def _fit_by_step_where_needed(

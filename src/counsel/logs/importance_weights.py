@@ -21,25 +21,99 @@ import numpy as np
 
 from counsel._arrays import Floats, Ints, one_type
 from counsel.logs.decisions import Decisions
+from counsel.logs.recorded_probabilities import find_miscalibration
 from counsel.model.human import advantages, gain_of
 from counsel.model.policy import Policy
 from counsel.model.problem import AdviceProblem
 from counsel.planning._backward_kernels import Model, action_values
 from counsel.planning.prepared_problem import model_of
 
+UNITS = ("decision", "episode", "person")
+"""What a log's advice was assigned to: each decision, or all decisions of an episode or person."""
+
+ROUNDS = 200
+"""The most rounds in which the shares of the arms are estimated."""
+
 
 def logged_chances(rows: Decisions, problem: AdviceProblem) -> tuple[Floats, bool]:
     """Return the probability of the logged advice, and whether it is recorded.
 
-    Unless every decision records it, it is estimated as a share by state and step.
+    Unless every decision records it, and in accordance with what was said, it is estimated as a
+    share by state and step.
     """
-    if rows.recorded.size and not np.isnan(rows.recorded).any():
+    is_recorded = rows.recorded.size and not np.isnan(rows.recorded).any()
+    if is_recorded and find_miscalibration(rows, problem.n_actions) is None:
         return rows.recorded, True
+    return _shares(rows, problem, np.ones(rows.place.size)), False
+
+
+def _shares(rows: Decisions, problem: AdviceProblem, weight: Floats) -> Floats:
+    """Return the weighted share of the logged advice in its state and step."""
     S, B = problem.n_states, problem.n_actions + 1
     cell = rows.place * S + rows.state
-    of = np.bincount(cell, minlength=rows.horizon * S)
-    times = np.bincount(cell * B + rows.advice, minlength=rows.horizon * S * B)
-    return times[cell * B + rows.advice] / np.maximum(of[cell], 1), False
+    of = np.bincount(cell, weight, rows.horizon * S)
+    times = np.bincount(cell * B + rows.advice, weight, rows.horizon * S * B)
+    share: Floats = times[cell * B + rows.advice] / np.maximum(of[cell], 1e-300)
+    return share
+
+
+def logged_paths(
+    rows: Decisions, problem: AdviceProblem, unit: str = "decision"
+) -> tuple[Floats, bool]:
+    """Return the probability of an episode's advice up to each step [episode, h].
+
+    Also return whether it is recorded. If advice was assigned to decisions, it is a product over
+    decisions. If it was assigned to episodes or people, some of them form an *arm* without any
+    advice: then a path is as likely as in both arms together, and the share of the silent arm and
+    the chances in the other are estimated in turns, since an episode without advice may belong to
+    either.
+    """
+    if unit == "decision":
+        chance, is_recorded = logged_chances(rows, problem)
+        return _product(rows, chance), is_recorded
+    arm = np.arange(rows.n_episodes) if unit == "episode" else rows.cluster
+    spoken = rows.advice < problem.n_actions
+    arms = int(arm.max()) + 1
+    silent = np.bincount(arm[rows.episode], spoken, arms) == 0
+    mine = silent.astype(np.float64)  # how likely each belongs to the silent arm
+    for _ in range(ROUNDS):
+        share = mine.mean()
+        chance = _shares(rows, problem, 1.0 - mine[arm[rows.episode]])
+        log = np.log(np.maximum(chance, 1e-300))
+        other = (1.0 - share) * np.exp(np.bincount(arm[rows.episode], log, arms))
+        before, mine = mine, np.where(silent, share / np.maximum(share + other, 1e-300), 0.0)
+        if np.abs(mine - before).max() < 1e-9:
+            break
+    quiet = _product(rows, np.where(spoken, 0.0, 1.0))
+    paths: Floats = mine.mean() * quiet + (1.0 - mine.mean()) * _product(rows, chance)
+    return paths, False
+
+
+def _product(rows: Decisions, chance: Floats) -> Floats:
+    """Return products of a number of each decision up to each step [episode, h]."""
+    path: Floats = np.ones((rows.n_episodes, rows.horizon))
+    path[rows.episode, rows.place] = chance
+    np.cumprod(path, axis=1, out=path)
+    return path
+
+
+def censoring_weights(rows: Decisions) -> Floats:
+    """Return what each episode counts at each step for those that were cut before [episode, h].
+
+    An episode that is still observed stands for all that would have come so far: its weight is one
+    over the chance to be observed, the product over steps of the share of episodes that went on of
+    those not cut. An episode that has ended keeps the weight of its last step, one that was cut has
+    none. Cuts may depend on the step and on nothing else.
+    """
+    H, last = rows.horizon, rows.last
+    at_risk = np.bincount(rows.place, minlength=H).astype(np.float64)
+    at_risk -= np.bincount(last[rows.complete], minlength=H)  # what ends cannot be cut
+    cuts = np.bincount(last[~rows.complete], minlength=H)
+    kept = 1.0 - np.divide(cuts, at_risk, out=np.zeros(H), where=at_risk > 0.0)
+    observed = np.concatenate(([1.0], np.cumprod(kept[:-1])))
+    step = np.arange(H)
+    weight: Floats = 1.0 / np.maximum(observed, 1e-300)[np.minimum(step, last[:, None])]
+    return np.where(rows.complete[:, None] | (step <= last[:, None]), weight, 0.0)
 
 
 def policy_chances(policy: Policy, rows: Decisions) -> Floats:
@@ -54,26 +128,30 @@ def policy_chances(policy: Policy, rows: Decisions) -> Floats:
     return chance
 
 
-def importance_weights(policy: Policy, rows: Decisions, chance: Floats) -> Floats:
-    """Return the weight of each episode up to each step [episode, h]."""
-    weight: Floats = np.ones((rows.n_episodes, rows.horizon))
-    weight[rows.episode, rows.place] = policy_chances(policy, rows) / chance
-    np.cumprod(weight, axis=1, out=weight)
+def importance_weights(policy: Policy, rows: Decisions, paths: Floats) -> Floats:
+    """Return the weight of each episode up to each step [episode, h].
+
+    ``paths`` is the result of ``logged_paths``.
+    """
+    weight: Floats = _product(rows, policy_chances(policy, rows)) / paths
     return weight
 
 
 def effective_sample_size(
-    weight: Floats, policy: Policy, problem: AdviceProblem, rows: Decisions, chance: Floats
+    weight: Floats, policy: Policy, problem: AdviceProblem, rows: Decisions, chance: Floats | None
 ) -> float:
     """Return the effective sample size, in episodes; 0 if no episode has a weight.
 
-    ``weight`` is [episode, h], ``chance`` the probability of each decision's advice in the log.
+    ``weight`` is [episode, h], ``chance`` the probability of each decision's advice in the log,
+    None if advice was not assigned to decisions: then the model does not say what to expect.
     """
     final = weight[:, -1]
     if not final.any():
         return 0.0
-    expected = rows.n_episodes / second_moment(policy, problem, rows, chance)
-    return min(float(final.sum() ** 2 / (final**2).sum()), expected)
+    found = float(final.sum() ** 2 / (final**2).sum())
+    if chance is None:
+        return found
+    return min(found, rows.n_episodes / second_moment(policy, problem, rows, chance))
 
 
 def second_moment(policy: Policy, problem: AdviceProblem, rows: Decisions, chance: Floats) -> float:
@@ -149,3 +227,15 @@ def _ahead(
         later = np.take_along_axis(q_ksb[:, :, :A], np.maximum(after, 0), axis=0)
         q_ksb[:, :, :A] = np.where(after >= 0, later, 0.0)
     return q_ksb
+
+
+def values_of_rule(problem: AdviceProblem, policy: Policy) -> tuple[Floats, Floats]:
+    """Return V [h, s] and Q [h, s, a] of a policy in the model; V has one row after the last."""
+    model, states = _model(problem), np.arange(problem.n_states)
+    v_hs = np.zeros((problem.horizon + 1, states.size))
+    q_hsa = np.zeros((problem.horizon, states.size, problem.n_actions))
+    for h in range(problem.horizon - 1, -1, -1):
+        action_values(model, h, v_hs[h + 1], states, q_hsa[h])
+        q_hsb = _ahead(problem, model, policy, h, v_hs[h + 1][None])[0]
+        v_hs[h] = (_advice_chances(policy, h)[0] * q_hsb).sum(axis=1)
+    return v_hs, np.where(np.isinf(q_hsa), 0.0, q_hsa)

@@ -6,14 +6,30 @@ import numpy as np
 
 from counsel.logs.check import EXAMPLES, Finding, LogCheck
 from counsel.logs.count import Tally
+from counsel.logs.decisions import Decisions
 from counsel.logs.estimate import Estimates, Sharing
 from counsel.logs.read import Log
+from counsel.logs.recorded_probabilities import find_miscalibration
 
 
-def find_limitations(
-    log: Log, check: LogCheck, tally: Tally, estimates: Estimates, sharing: Sharing
+def find_limitations(  # noqa: PLR0913 (a log, and all that was made of it)
+    log: Log,
+    check: LogCheck,
+    tally: Tally,
+    estimates: Estimates,
+    sharing: Sharing,
+    rows: Decisions,
 ) -> Iterator[Finding]:
     """Yield what the data cannot tell, each as a finding with its consequence."""
+    off = find_miscalibration(rows, len(tally.actions))
+    if off is not None:
+        yield Finding(
+            "advice_probability does not fit how often advice was sent; probabilities are "
+            "estimated instead",
+            0,
+            fatal=False,
+            examples=(f"in {tally.states[off.state]} {off.words}",),
+        )
     if not estimates.given.any():
         yield Finding(
             "no advice was seen: the model assumes that advice has no effect, and plans none",
@@ -46,8 +62,8 @@ def _gaps(tally: Tally, estimates: Estimates, sharing: Sharing) -> Iterator[tupl
         return [f"{actions[a]} in {states[s]}" for s, a in np.argwhere(where)]
 
     yield (
-        "states where nobody was left without advice, so the habit is unknown; no advice is "
-        "planned there",
+        "states where nobody was left without advice, so the habit is unknown; plans keep what was "
+        "done there",
         [states[s] for s in np.flatnonzero(visited & ~known)],
     )
     yield (

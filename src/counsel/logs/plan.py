@@ -1,10 +1,11 @@
 """Plan advice on a fitted model.
 
-*Cautious* plans advise only where the data leave little doubt that advice helps: episodes are drawn
+*Cautious* plans advise only where the data leave little doubt that advice helps: people are drawn
 with replacement (``bootstrap.py``), the model is fitted and planned at the same price on each draw,
-and a piece of advice is given only if its gain is above 0 in at least 95 % of the draws. A draw
-without that advice in that state counts against it: a single lucky case would otherwise win in
-every draw that contains it, and a third of the draws do not.
+and advice is given where its gain is larger than chance explains. Many pieces are judged at once,
+and the luckiest of many looks good without any effect; so the limit is the one that the *largest*
+of all gains, each in units of its standard error over the draws, exceeds by chance in one log of
+twenty. Advice that one draw in twenty lacks in a state is not given there.
 
 Reverse advice, which works by repelling, is given only on request: a table of past decisions does
 not justify it.
@@ -16,19 +17,27 @@ from typing import Any
 
 import numpy as np
 
-from counsel._arrays import Bools, check_rng
+from counsel._arrays import Bools, Floats, check_rng
+from counsel.errors import CounselError
+from counsel.logs.bootstrap import few_blocks_factor, keep_half, resample_tally
 from counsel.logs.fit import Fit
+from counsel.model.policy import Policy
+from counsel.model.problem import AdviceProblem
 from counsel.planning.criticality import Criticality, criticality
+from counsel.planning.evaluate import evaluate
 from counsel.planning.gains import gains
 from counsel.planning.plan import Plan
-from counsel.planning.reference_policies import value_alone
+from counsel.planning.reference_policies import never_advise
 from counsel.planning.solve import solve
 
 DRAWS = 200
 """Draws of the episodes behind a cautious plan."""
 
 DOUBT = 0.05
-"""The share of draws in which advice may fail to help."""
+"""The share of logs without any effect in which a cautious plan may advise at all."""
+
+MOST_GAINS = 50_000_000
+"""The most gains that are kept of all draws: of longer episodes, only some steps are drawn."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -45,6 +54,7 @@ class LogPlan:
     criticality: Criticality
     doubtful: Bools | None = None
     budget: float | None = None
+    allow_reverse: bool = False
 
     @property
     def has_costs(self) -> bool:
@@ -63,8 +73,20 @@ class LogPlan:
 
     @property
     def value_alone(self) -> float:
-        """The reward per episode without advice, in the model."""
-        return value_alone(self.fit.problem)
+        """The reward per episode without advice, in the model.
+
+        Where nobody was left without advice, what was done there is kept.
+        """
+        return evaluate(self.fit.problem, quiet_policy(self.fit)).value
+
+    @property
+    def keeps_states(self) -> tuple[str, ...]:
+        """The states where nobody was left without advice, so that the plan keeps what was done."""
+        required = kept_advice(self.fit).get("required")
+        if required is None:
+            return ()
+        states = np.flatnonzero(required.any(axis=0)).tolist()
+        return tuple(self.fit.tally.states[s] for s in states)
 
     @property
     def share_of_unlimited(self) -> float | None:
@@ -85,13 +107,13 @@ class LogPlan:
         if not self.fit.estimates.usable.any():
             return "the data do not show that any advice moves people"
         if self.doubtful is not None and self.doubtful.all():
-            return "no advice helps in 95 % of resampled logs"
+            return "chance may explain the gain of every piece of advice"
         if self._unlimited().advice_count > 0.0:
             return "within this limit silence is best"
         return "silence is best everywhere"
 
     def _unlimited(self) -> Plan:
-        return solve(self.fit.problem, allow_reverse=False)
+        return solve(self.fit.problem, allow_reverse=False, **kept_advice(self.fit))
 
 
 def share_of(value: float, alone: float, best: float) -> float | None:
@@ -126,7 +148,7 @@ def plan_advice(  # noqa: PLR0913 (the options of solve, and caution)
     hard
         Whether no episode may exceed the budget, which is then a whole number.
     cautious
-        Whether to give only advice that helps in 95 % of resampled logs; takes 200 fits.
+        Whether to give only advice whose gain chance does not explain; takes 200 fits.
     allow_reverse
         Whether to give advice that works by repelling, as in ``solve``.
     rng
@@ -159,37 +181,136 @@ def plan_advice(  # noqa: PLR0913 (the options of solve, and caution)
     """
     limit: dict[str, Any] = {"penalty": penalty, "budget": budget, "hard": hard}
     limit["allow_reverse"] = allow_reverse
-    best = solve(fit.problem, **limit)
+    rng = np.random.default_rng(0) if rng is None else rng
+    check_rng(rng)
+    masks = kept_advice(fit)
+    _check_enough(fit, masks, budget)
+    best = solve(fit.problem, **limit, **masks)
     doubtful = None
     if cautious:
-        rng = np.random.default_rng(0) if rng is None else rng
-        check_rng(rng)
-        price = 0.0 if best.hard else best.price
-        doubtful = _doubtful_advice(fit, price, rng, show, allow_reverse=allow_reverse)
-        best = solve(fit.problem, **limit, forbidden=doubtful)
-    critical = criticality(fit.problem, allow_reverse=allow_reverse, forbidden=doubtful)
-    return LogPlan(fit, best, critical, doubtful, budget)
+        doubtful = _doubtful_advice(fit, best, rng, show, allow_reverse=allow_reverse)
+        masks = _with_doubt(masks, doubtful)
+        best = solve(fit.problem, **limit, **masks)
+    critical = criticality(fit.problem, allow_reverse=allow_reverse, **masks)
+    return LogPlan(fit, best, critical, doubtful, budget, allow_reverse)
 
 
-def _doubtful_advice(
+def _check_enough(fit: Fit, masks: dict[str, Any], budget: float | None) -> None:
+    """Raise an error if a budget is too small for the advice that is kept."""
+    if not masks or not isinstance(budget, int | float):
+        return
+    cost = evaluate(fit.problem, quiet_policy(fit)).advice_cost
+    if budget < cost:
+        state = fit.tally.states[int(np.flatnonzero(masks["required"].any(axis=0))[0])]
+        raise CounselError(
+            f"budget is {budget:g}, and keeping the advice where nobody was left without any (for "
+            f"example in {state!r}) costs {cost:.3g} per episode; raise the budget, or leave some "
+            "people there without advice to learn what they do"
+        )
+
+
+def _with_doubt(masks: dict[str, Any], doubtful: Bools) -> dict[str, Any]:
+    """Return masks that also forbid doubtful advice, except where advice is kept."""
+    if not masks:
+        return {"forbidden": doubtful}
+    here = masks["required"][..., None]
+    return {**masks, "forbidden": np.where(here, masks["forbidden"], doubtful)}
+
+
+def quiet_policy(fit: Fit) -> Policy:
+    """Return silence, except where nobody was left without advice: there what was done is kept."""
+    masks = kept_advice(fit)
+    if not masks:
+        return never_advise(fit.problem)
+    A = fit.problem.n_actions
+    advice = np.where(masks["required"], (~masks["forbidden"]).argmax(axis=2), A)
+    return Policy(advice, n_actions=A)
+
+
+def kept_advice(fit: Fit) -> dict[str, Any]:
+    """Return where a plan must keep what was done: masks for ``solve``, empty if nowhere.
+
+    Where nobody was left without advice, what silence brings is unknown, so the advice that was
+    sent most is required there and any other is forbidden.
+    """
+    estimates, problem = fit.estimates, fit.problem
+    L, S, A = estimates.lift.shape
+    allowed = problem.mdp.allowed[:, :S]
+    sent = np.broadcast_to(estimates.sent, (problem.horizon if L > 1 else L, S, A + 1))
+    known = estimates.habit.known.reshape(L, S)
+    advised = np.where(allowed[:L], sent[..., :A], 0.0)
+    kept = ~known.any(axis=0) & (advised.sum(axis=2) > 0.0)
+    if not kept.any():
+        return {}
+    required = np.zeros((problem.horizon, problem.n_states), dtype=np.bool_)
+    required[:, :S] = kept
+    forbidden = np.zeros((problem.horizon, problem.n_states, A), dtype=np.bool_)
+    other = np.arange(A) != advised.argmax(axis=2)[..., None]
+    forbidden[:, :S] = kept[..., None] & other
+    return {"required": required, "forbidden": forbidden}
+
+
+def choose_advice(
+    plan: LogPlan, half: int, problem: AdviceProblem, rng: np.random.Generator
+) -> Policy:
+    """Return what one half of the log, with its own model, suggests within the limit of a plan."""
+    limit: dict[str, Any] = {"allow_reverse": plan.allow_reverse, "hard": plan.plan.hard}
+    limit |= {"penalty": plan.plan.penalty} if plan.budget is None else {"budget": plan.budget}
+    masks = kept_advice(plan.fit)
+    best = solve(problem, **limit, **masks)
+    if plan.doubtful is not None:
+        allow_reverse = plan.allow_reverse
+        doubtful = _doubtful_advice(plan.fit, best, rng, allow_reverse=allow_reverse, half=half)
+        best = solve(problem, **limit, **_with_doubt(masks, doubtful))
+    return best.policy
+
+
+def _doubtful_advice(  # noqa: PLR0913 (a fit, its plan, and how to draw)
     fit: Fit,
-    price: float,
+    best: Plan,
     rng: np.random.Generator,
-    show: Callable[[int], None] | None,
+    show: Callable[[int], None] | None = None,
     *,
     allow_reverse: bool,
+    half: int | None = None,
 ) -> Bools:
-    """Return the advice [h, s, a] that fails to help in more than one draw in twenty."""
-    problem = fit.problem
-    fails = np.zeros((problem.horizon, problem.n_states, problem.n_actions), dtype=np.int32)
-    S = len(fit.tally.states)
-    for i, (_, resampled) in enumerate(fit.resample(DRAWS, rng)):
-        values = solve(resampled.problem, penalty=price, allow_reverse=allow_reverse).values
-        helps = gains(resampled.problem, values)[1] > 0.0
-        # A pair without an observation in the draw does not count as helping.
-        helps[:, :S] &= resampled.given > 0.5
-        fails += ~helps
+    """Return the advice [h, s, a] of which the draws do not show that it helps."""
+    tally = fit.tally if half is None else keep_half(fit.tally, half)
+    own = fit.estimate(tally)
+    price = 0.0 if best.hard else best.price
+
+    def gain_of_advice(problem: AdviceProblem) -> Floats:
+        values = solve(problem, penalty=price, allow_reverse=allow_reverse).values
+        return gains(problem, values)[1]
+
+    S, H = len(fit.tally.states), fit.problem.horizon
+    given = np.broadcast_to(own.given, (len(own.given), S, fit.problem.n_actions)) > 0.5
+    most = int(np.clip(MOST_GAINS // (DRAWS * max(int(given.sum()), 1)), 1, H))
+    steps = np.unique(np.linspace(0, H - 1, most).astype(np.int64))
+    layer = steps if len(given) > 1 else np.zeros_like(steps)
+    cells = np.nonzero(given[layer] & fit.problem.mdp.allowed[steps, :S])
+    pairs = (layer[cells[0]], cells[1], cells[2])
+    cells = (steps[cells[0]], cells[1], cells[2])
+    doubtful: Bools = np.ones(fit.problem.mdp.allowed.shape, dtype=np.bool_)
+    if not cells[0].size:
+        return doubtful
+    found = gain_of_advice(own.problem)
+    drawn = np.empty((DRAWS, cells[0].size), dtype=np.float32)
+    missing = np.zeros(cells[0].size)
+    for i in range(DRAWS):
+        resampled = fit.estimate(resample_tally(tally, rng))
+        drawn[i] = gain_of_advice(resampled.problem)[cells]
+        missing += resampled.given[pairs] < 0.5
         if show is not None:
             show(i + 1)
-    doubtful: Bools = fails > DOUBT * DRAWS
-    return doubtful
+    apart = drawn - found[cells]
+    error = np.maximum(apart.std(axis=0, ddof=1), 1e-12)
+    largest = (apart / error).max(axis=1)
+    blocks = tally.n_blocks if half is None else tally.n_blocks // 2
+    limit = np.quantile(largest, 1.0 - DOUBT, method="weibull") * few_blocks_factor(max(blocks, 2))
+    # Steps between those that were drawn have the error of the last one before.
+    least = np.full((len(steps), *found.shape[1:]), np.inf)
+    at = (np.searchsorted(steps, cells[0]), cells[1], cells[2])
+    least[at] = np.where(missing <= DOUBT * DRAWS, limit * error, np.inf)
+    near = np.searchsorted(steps, np.arange(H), side="right") - 1
+    return np.asarray(found <= least[near])

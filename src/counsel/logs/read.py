@@ -415,7 +415,7 @@ def _assign_roles(
         column = table[own[0]]
         if role == "state":
             cast[role] = _state_labels(table, own, cuts, cast_text)
-        elif role in ("episode", "person", "next_state", "advice", "action"):
+        elif role in ("episode", "person", "cluster", "next_state", "advice", "action"):
             cast[role] = cast_text(column)
             if role == "episode" and column.type().is_integer():
                 cast["episode_number"] = column  # engines group numbers faster than their texts

@@ -7,14 +7,17 @@ from dataclasses import dataclass
 import numpy as np
 
 from counsel._arrays import Floats, check_rng
-from counsel.logs.bootstrap import ValueEstimate, estimate_from_draws
+from counsel.logs.bootstrap import Draws, ValueEstimate
+from counsel.logs.cross_fit import CrossFit, PlanWorth
+from counsel.logs.evaluate_log import TRUSTED_SAMPLE, refusal_of, share_new
+from counsel.logs.evidence import Evidence
+from counsel.logs.excursion import ExcursionEffect, excursion_effects
 from counsel.logs.fit import Fit
-from counsel.logs.plan import LogPlan, share_of
-from counsel.logs.self_check import logged_return
+from counsel.logs.plan import LogPlan, kept_advice, quiet_policy, share_of
 from counsel.logs.sensitivity import SensitivityRange, sensitivity_ranges
 from counsel.planning.evaluate import evaluate
 from counsel.planning.frontier import Frontier, frontier
-from counsel.planning.reference_policies import always_best_action, never_advise
+from counsel.planning.reference_policies import always_best_action
 
 ENOUGH = 0.8
 """The share of the value of unlimited advice that the default budget keeps."""
@@ -31,24 +34,23 @@ POINTS = 41
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ReportContents:
-    """The numbers of a report, with 95 % intervals over resampled people or episodes.
-
-    The first four estimates are the reward per episode in the model.
-    """
+    """The numbers of a report, with 95 % intervals over resampled people or episodes."""
 
     plan: LogPlan
-    alone: ValueEstimate  # of silence
-    chosen: ValueEstimate  # of the plan
-    unlimited: ValueEstimate  # of the best advice without a limit
+    worth: PlanWorth  # of the plan, chosen on one half of the log and judged on the other
+    today: ValueEstimate  # the mean return of the log
+    alone: ValueEstimate  # the return of silence in the model
     always: ValueEstimate  # of the best action at all times
-    added: ValueEstimate  # the reward per episode that the plan adds to silence
     share: float | None  # the share of the value of unlimited advice; None if that is 0
-    logged: ValueEstimate  # the mean reward per episode of the log
     always_cost: float  # cost of advice per episode if the best action is always advised
     budgets: Floats  # the budgets at which the frontier is drawn, in units of cost
     value: Floats
     low: Floats
     high: Floats
+    effects: tuple[ExcursionEffect, ...]  # of sending advice, at once and without a model
+    refusal: str | None  # why the episodes of the log cannot judge the plan; None if they can
+    is_fair: bool  # whether episodes with and without advice can be compared
+    is_recorded: bool  # whether the log holds the probabilities of its advice
     sensitivity: tuple[SensitivityRange, ...]  # if advice depended on unrecorded facts
 
     @property
@@ -56,12 +58,22 @@ class ReportContents:
         """The model."""
         return self.plan.fit
 
+    @property
+    def is_disputed(self) -> bool:
+        """Whether model and episodes contradict each other about what the plan adds to today."""
+        return self.worth.beyond_today.is_disputed
+
+    @property
+    def gain(self) -> ValueEstimate | None:
+        """By how much the plan brings more than today, as far as it can be told."""
+        return self.worth.beyond_today.best
+
 
 def choose_budget(fit: Fit) -> int:
     """Return the smallest whole budget that keeps 80 % of the value of unlimited advice."""
-    front = frontier(fit.problem, max_vertices=VERTICES, allow_reverse=False)
+    front = frontier(fit.problem, max_vertices=VERTICES, allow_reverse=False, **kept_advice(fit))
     first, last = front.vertices[0], front.vertices[-1]
-    for budget in range(1, math.ceil(last.advice_cost)):
+    for budget in range(max(1, math.ceil(first.advice_cost)), math.ceil(last.advice_cost)):
         if front.bounds(budget)[0] - first.value >= ENOUGH * (last.value - first.value):
             return budget
     return max(1, math.ceil(last.advice_cost))
@@ -69,6 +81,7 @@ def choose_budget(fit: Fit) -> int:
 
 def prepare_report(
     plan: LogPlan,
+    evidence: Evidence,
     *,
     rng: np.random.Generator | None = None,
     show: Callable[[int], None] | None = None,
@@ -76,45 +89,47 @@ def prepare_report(
     """Compute the contents of a report; ``show`` is called with the number of draws so far."""
     rng = np.random.default_rng(0) if rng is None else rng
     check_rng(rng)
-    fit, problem = plan.fit, plan.fit.problem
-    front = frontier(problem, max_vertices=VERTICES, allow_reverse=False)
+    fit, problem, masks = plan.fit, plan.fit.problem, kept_advice(plan.fit)
+    crossed = CrossFit.of(plan, rng)
+    front = frontier(problem, max_vertices=VERTICES, allow_reverse=False, **masks)
     last = front.vertices[-1]
-    policies = (never_advise(problem), plan.plan.policy, always_best_action(problem))
+    policies = (quiet_policy(fit), always_best_action(problem))
     top = max(last.advice_cost, plan.plan.advice_cost, fit.logged_cost, 1e-9)
     budgets = np.linspace(0.0, top, POINTS) ** 2 / top  # closer together where budgets are small
-    drawn_values, drawn_curves, drawn_returns = [], [], []
+    budgets = np.maximum(budgets, front.vertices[0].advice_cost)
+    judged, values, curves = [], [], []
     for i, (tally, estimates) in enumerate(fit.resample(DRAWS, rng)):
-        resampled = estimates.problem
-        drawn_values.append([evaluate(resampled, policy).value for policy in policies])
-        curve = frontier(resampled, max_vertices=60, allow_reverse=False)
-        drawn_curves.append(_values_at(curve, budgets))
-        drawn_returns.append(logged_return(tally))
+        judged.append(crossed.in_models(tally))
+        values.append([evaluate(estimates.problem, policy).value for policy in policies])
+        curve = frontier(estimates.problem, max_vertices=60, allow_reverse=False, **masks)
+        curves.append(_values_at(curve, budgets))
         if show is not None:
             show(i + 1)
-    values, curves = np.array(drawn_values), np.array(drawn_curves)
-
-    def estimate(value: float, draws: Floats) -> ValueEstimate:
-        return estimate_from_draws(value, draws, fit.tally.n_blocks)
-
-    alone, chosen, always = (evaluate(problem, policy) for policy in policies)
-    low, high = np.quantile(curves, (0.025, 0.975), axis=0, method="weibull")
+    alone, always = (evaluate(problem, policy) for policy in policies)
+    drawn, blocks = np.array(values), fit.tally.n_blocks
+    low, high = np.quantile(np.array(curves), (0.025, 0.975), axis=0, method="weibull")
+    worth, new = crossed.worth(evidence, judged), share_new(plan.plan.policy, fit)
     return ReportContents(
         plan=plan,
-        alone=estimate(alone.value, values[:, 0]),
-        chosen=estimate(chosen.value, values[:, 1]),
-        unlimited=estimate(last.value, curves[:, -1]),
-        always=estimate(always.value, values[:, 2]),
-        added=estimate(chosen.value - alone.value, values[:, 1] - values[:, 0]),
-        share=share_of(chosen.value, alone.value, last.value),
-        logged=estimate(fit.logged_value, np.array(drawn_returns)),
+        worth=worth,
+        today=evidence.today().estimate,
+        alone=Draws(alone.value, drawn[:, 0], blocks).estimate,
+        always=Draws(always.value, drawn[:, 1], blocks).estimate,
+        share=share_of(plan.plan.value, alone.value, last.value),
         always_cost=always.advice_cost,
         budgets=budgets,
         value=_values_at(front, budgets),
         low=low,
         high=high,
+        effects=excursion_effects(evidence.rows, problem),
+        refusal=refusal_of(new, worth.effective, evidence, TRUSTED_SAMPLE),
+        is_fair=evidence.is_fair,
+        is_recorded=evidence.is_recorded,
         sensitivity=sensitivity_ranges(fit, plan.plan.policy),
     )
 
 
 def _values_at(front: Frontier, budgets: Floats) -> Floats:
-    return np.array([front.bounds(budget)[0] for budget in budgets])
+    """Return the value of the best plan for each budget, or of what must be sent at least."""
+    least = front.vertices[0].advice_cost
+    return np.array([front.bounds(max(float(budget), least))[0] for budget in budgets])

@@ -9,6 +9,7 @@ import numpy as np
 
 from counsel._files import blaming, read_npz
 from counsel.errors import CounselError
+from counsel.logs.assumptions import AssumptionTest
 from counsel.logs.binning import Bins
 from counsel.logs.check import Finding, LogCheck
 from counsel.logs.column_mapping import Columns
@@ -92,6 +93,8 @@ def load_fit(path: str | os.PathLike[str]) -> Fit:
             check=LogCheck(**check),
             notes=tuple(_finding(record) for record in stored["notes"]),
             law=None if stored["law"] is None else LawTest(**stored["law"]),
+            unit=stored.get("unit", "decision"),
+            assumptions=tuple(AssumptionTest(**test) for test in stored.get("assumptions", ())),
         )
 
 
@@ -121,7 +124,7 @@ def fit_like(log: Log, saved: Fit, path: str | os.PathLike[str]) -> Fit:
         If the log is not the one that the model in ``path`` was fitted to.
     """
     sharing = asdict(saved.sharing)
-    again = fit(log, by_step=saved.tally.by_step, **sharing, cost=saved.costs)
+    again = fit(log, by_step=saved.tally.by_step, **sharing, cost=saved.costs, unit=saved.unit)
     if again.fingerprint != saved.fingerprint:
         raise CounselError(
             f"{log.name} is not the log that {path} was fitted to ({again.fingerprint} and "

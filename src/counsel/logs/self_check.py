@@ -11,8 +11,9 @@ limit of 3 standard errors is raised where many numbers are compared, so that a 
 is blamed in about 3 of 1,000 logs for each of the six comparisons.
 
 Episodes that were cut off count up to where they were cut: the share of episodes that last to a
-step is the product of the shares of those observed that went on (Kaplan and Meier), so the return
-of a log is that of whole episodes if cuts depend on nothing else than the step.
+step is the product of the shares of those observed that went on (Kaplan and Meier; a record that
+breaks off after a decision says that the episode did not end with it), so the return of a log is
+that of whole episodes if cuts depend on nothing else than the step.
 """
 
 import math
@@ -21,7 +22,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from counsel._arrays import Floats, Ints
-from counsel.logs.count import CUT, ENDED, MOST_CELLS, Tally
+from counsel.logs.count import ENDED, MOST_CELLS, Tally
 from counsel.model.policy import Policy
 from counsel.model.problem import AdviceProblem
 from counsel.planning.evaluate import evaluate
@@ -173,8 +174,7 @@ def _lasting(tally: Tally, kept_jb: Floats) -> tuple[Floats, Floats]:
         return total
 
     ended = sums(tally.times * (tally.then == ENDED))
-    known = sums(tally.times * (tally.then != CUT))
-    goes_on = 1.0 - _ratio(ended, known, 0.0)[:, group[:-1]]
+    goes_on = 1.0 - _ratio(ended, sums(tally.times), 0.0)[:, group[:-1]]
     alive = np.concatenate((np.ones((len(kept_jb), 1)), np.cumprod(goes_on, axis=1)), axis=1)
     reward = tally.least + _ratio(sums(tally.paid), sums(tally.priced), 0.0)
     return _mean_by_group(alive.T, group).T, (alive * reward[:, group]).sum(axis=1)

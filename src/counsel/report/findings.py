@@ -7,13 +7,16 @@ Every function turns a result of ``counsel.logs`` into text. Numbers come with t
 import math
 from collections.abc import Iterator, Sequence
 
-from counsel.logs.adherence_breakdown import AdherenceBreakdown, People
-from counsel.logs.adherence_trends import Trend
+from counsel.logs.adherence_breakdown import AdherenceBreakdown
+from counsel.logs.assumptions import ASSUMPTIONS, AssumptionTest
 from counsel.logs.bootstrap import ValueEstimate
 from counsel.logs.check import THIN, Finding, LogCheck
-from counsel.logs.evaluate_log import TRUSTED_SAMPLE, LogEvaluation, PolicyEstimate
+from counsel.logs.cross_fit import CrossFit
+from counsel.logs.evaluate_log import TRUSTED_SAMPLE, Difference, LogEvaluation, PolicyEstimate
+from counsel.logs.excursion import Effect, ExcursionEffect
 from counsel.logs.fit import Fit
 from counsel.logs.law_test import LawTest
+from counsel.logs.listening import People, Trend
 from counsel.logs.plan import LogPlan
 from counsel.logs.plan_table import PlanEntry
 from counsel.logs.report_contents import ReportContents
@@ -116,26 +119,65 @@ def _percent_range(low: float, high: float, digits: int = 0) -> str:
 def model_and_log(fit: Fit) -> Iterator[str]:
     """Say whether the model repeats its log; what it contradicts comes first."""
     check = fit.self_check
-    if check is None:
-        return
-    if fit.pooled is not None:
+    if fit.pooled is not None and check is not None:
         what = "Everything is" if fit.tally.by_step else "The ends of episodes are"
-        yield f"{what} fitted step by step: with all steps pooled, {_both(fit.pooled)}."
-    if not check.is_trusted:
-        yield contradiction(check)
-    elif fit.pooled is None:
+        reason = f"with all steps pooled, {_both(fit.pooled)}"
+        if fit.pooled.is_trusted:
+            reason = "what follows depends on the step"
+        yield f"{what} fitted step by step: {reason}."
+    if not fit.is_trusted:
+        yield contradiction(fit)
+    elif fit.pooled is None and check is not None:
         yield f"The model repeats its log: {_both(check)}."
-    for comparison in check.contradictions:
+    for comparison in () if check is None else check.contradictions:
         if comparison.what not in ("return", "endings"):
             yield _differs(comparison)
 
 
-def contradiction(check: SelfCheck) -> str:
-    """Say that a model contradicts its log, with both numbers and the likely cause."""
-    cause = f" Probably {check.cause}." if check.cause else ""
-    return (
-        f"The model contradicts its log: {_both(check)}.{cause} Values in the model are withheld."
-    )
+def contradiction(fit: Fit) -> str:
+    """Say why a model is not to be believed: its return, or what it takes for granted."""
+    check, withheld = fit.self_check, "Values in the model are withheld."
+    if check is not None and not check.is_trusted:
+        cause = f" Probably {check.cause}." if check.cause else ""
+        return f"The model contradicts its log: {_both(check)}.{cause} {withheld}"
+    return f"{' '.join(map(_rejected, fit.rejected))} {withheld}"
+
+
+REJECTED = {
+    "reward": "In the same state and after the same action, rewards with advice differ from those "
+    "in silence: advice acts by itself, or went to decisions that differ in what is not recorded",
+    "next state": "In the same state and after the same action, what follows with advice differs "
+    "from what follows in silence: advice acts by itself, or went to decisions that differ in what "
+    "is not recorded",
+    "direct effect": "What advice changes is not what the actions explain: people who act may "
+    "differ from others in what is not recorded",
+    "memory": "What follows depends on the state before, not only on the state and the action: "
+    "something that matters is not in the state",
+    "step": "What follows depends on the step, not only on the state and the action",
+    "assignment": "Whether advice was sent depends on what happened before, not only on the state "
+    "and the step",
+}
+"""What it means that an assumption is rejected."""
+
+
+def _rejected(test: AssumptionTest) -> str:
+    """Say that the log contradicts an assumption."""
+    return f"{REJECTED[test.name]} ({_p_value(test.p_value)}; {decisions_tested(test)})."
+
+
+def assumption_cells(test: AssumptionTest) -> tuple[str, str, str]:
+    """Return an assumption, whether it holds, and the evidence, for a table."""
+    verdict = "contradicted" if test.is_rejected else "not contradicted"
+    return ASSUMPTIONS[test.name], verdict, f"{_p_value(test.p_value)}; {decisions_tested(test)}"
+
+
+def decisions_tested(test: AssumptionTest) -> str:
+    """Return the number of decisions behind a test."""
+    return count_of(test.decisions, "decision")
+
+
+def _p_value(p: float) -> str:
+    return "p < 0.001" if p < 0.001 else f"p = {p:.2g}"
 
 
 def _both(check: SelfCheck) -> str:
@@ -203,6 +245,12 @@ def adherence_law(law: LawTest | None) -> str:
 
 def people_differ(people: People) -> str:
     """Say how much people differ, without a full stop."""
+    if not people.differ:
+        return (
+            "No difference between people can be told: "
+            f"{count_of(len(people.by.keys), 'person', 'people')}, each compared with their own "
+            f"silence ({_p_value(people.p_value)})"
+        )
     low, high = people.lift_quantiles(0.1, 0.9)
     return (
         f"People differ: the middle 80 % of {count_of(len(people.by.keys), 'person', 'people')} "
@@ -212,6 +260,9 @@ def people_differ(people: People) -> str:
 
 def time_trend(trend: Trend) -> str:
     """Say how listening changes over time, without a full stop."""
+    if trend.is_own_clock:
+        unit = "from the beginning to the end of people's time in the log"
+        return _trend(trend, "the longer they are in the log", unit)
     return _trend(trend, "over time", "from the first to the last timestamp")
 
 
@@ -223,11 +274,42 @@ def advice_trend(trend: Trend) -> str:
 def _trend(trend: Trend, when: str, unit: str) -> str:
     change = (
         f"{trend.slope:+.2g} {unit} (95 % interval {trend.slope_low:+.2g} to "
-        f"{trend.slope_high:+.2g}; {count_of(float(trend.by.given.sum()), 'piece')})"
+        f"{trend.slope_high:+.2g}; {_p_value(trend.p_value)}; "
+        f"{count_of(float(trend.by.given.sum()), 'piece')})"
     )
     if not trend.is_clear:
-        return f"Lift does not measurably change {when}: {change}"
+        return f"No change of listening can be told {when}: lift {change}"
     return f"People listen {'more' if trend.slope > 0.0 else 'less'} {when}: lift {change}"
+
+
+OUTCOMES = {"reward": "the reward of the decision", "match": "the share of matching actions"}
+"""What an excursion effect is about."""
+
+
+def excursion(effect: ExcursionEffect) -> str:
+    """Say what sending advice changes at once, without a model."""
+    what = OUTCOMES[effect.outcome]
+    text = (
+        f"Sending advice changes {what} by {_effect(effect.average)}, from {short(effect.silent)}"
+    )
+    if not effect.average.is_clear:
+        text = (
+            f"Whether sending advice changes {what} at once cannot be told: "
+            f"{_effect(effect.average)}, from {short(effect.silent)}"
+        )
+    text += f" in silence ({count_of(effect.decisions, 'decision')})."
+    if effect.at_start is not None and effect.change is not None:
+        told = "it changes by" if effect.change.is_clear else "no change can be told:"
+        text += (
+            f" At the beginning of people's time in the log it is {_effect(effect.at_start)}; "
+            f"until the end of it {told} {_effect(effect.change)}."
+        )
+    return text
+
+
+def _effect(effect: Effect) -> str:
+    ends = f"{effect.low:+.2g}, {effect.high:+.2g}"
+    return f"{effect.value:+.2g} [{ends}; {_p_value(effect.p_value)}]"
 
 
 def limitation(finding: Finding) -> str:
@@ -262,12 +344,25 @@ def plan_value(plan: LogPlan) -> str:
         )
     share = plan.share_of_unlimited
     kept = "" if share is None else f", {percent(share)} of what unlimited advice is worth"
+    alone = "without advice"
+    if plan.keeps_states:
+        alone = "if advice is sent only where nobody was ever left without any"
     return (
         f"With {pieces_per_episode(plan.plan.advice_count, cost=plan.advice_cost)} the expected "
         "reward is "
-        f"{in_full(plan.plan.value)} in the model, against {in_full(plan.value_alone)} without "
-        f"advice{kept}. In the log it is {in_full(plan.fit.logged_value)} with "
+        f"{in_full(plan.plan.value)} in the model, against {in_full(plan.value_alone)} {alone}"
+        f"{kept}. In the log it is {in_full(plan.fit.logged_value)} with "
         f"{pieces_per_episode(plan.fit.logged_pieces, cost=plan.logged_cost)}."
+    )
+
+
+def honest_value(crossed: CrossFit) -> str:
+    """Say what a plan is worth when it is chosen on one half of the log, judged on the other."""
+    chosen, alone, logged = crossed.in_models(crossed.plan.fit.tally)
+    return (
+        f"Chosen on one half of the log and judged on the other, it brings {in_full(chosen)}, "
+        f"{chosen - logged:+.3g} beyond today and {chosen - alone:+.3g} beyond silence; `counsel "
+        "report` gives the intervals."
     )
 
 
@@ -275,7 +370,7 @@ def plan_caution(plan: LogPlan) -> str:
     """Say what a cautious plan leaves out."""
     kept, cells = plan.kept_cells
     return (
-        "The plan is cautious and gives only advice that helps in 95 % of resampled logs; it can "
+        "The plan is cautious and gives only advice whose gain chance does not explain; it can "
         f"advise in {kept:,} of {cells:,} combinations of step and state."
     )
 
@@ -292,7 +387,7 @@ def thin_support(entries: Sequence[PlanEntry]) -> str | None:
         return None
     return (
         f"{count_of(thin, 'row rests', 'rows rest')} on fewer than {THIN} observations of that "
-        " advice in that state; --cautious keeps only what resampled logs confirm."
+        "advice in that state; --cautious keeps only what chance does not explain."
     )
 
 
@@ -331,28 +426,50 @@ def dispute(estimate: PolicyEstimate) -> str:
     )
 
 
-def evaluation_warning(evaluation: LogEvaluation) -> str | None:
-    """Say what is wrong with an evaluation; None if nothing is."""
-    if not evaluation.model_is_trusted and evaluation.self_check is not None:
-        return contradiction(evaluation.self_check)
+def evaluation_warnings(evaluation: LogEvaluation) -> Iterator[str]:
+    """Say what is wrong with an evaluation, the worst first."""
+    for policy in evaluation.disputed:
+        yield dispute(policy)
+    if not evaluation.model_is_trusted and evaluation.fit is not None:
+        yield contradiction(evaluation.fit)
+    if not evaluation.is_fair:
+        yield (
+            "Episodes with and without advice may differ in what is not recorded, and so may the "
+            "weighted estimates: only recorded probabilities of advice (advice_probability) would "
+            "tell."
+        )
     if evaluation.refusal is not None:
-        return (
+        yield (
             f"The log cannot answer: {evaluation.refusal}. The model's answer relies on the model."
         )
-    if evaluation.is_trusted:
-        return None
-    return (
-        f"The effective sample is {short(evaluation.policy.effective)} episodes; below "
-        f"{TRUSTED_SAMPLE:g} the intervals of the weighted estimates may be too narrow."
-    )
+    elif not evaluation.is_trusted:
+        yield (
+            f"The effective sample is {short(evaluation.policy.effective)} episodes; below "
+            f"{TRUSTED_SAMPLE:g} the intervals of the weighted estimates may be too narrow."
+        )
+
+
+def difference(name: str, other: str, found: Difference) -> str:
+    """Say whether one policy brings more than another, or than today."""
+    best = found.best
+    if best is None:
+        return f"Whether {name} brings more than {other} cannot be told."
+    kinds = {"in the model": found.model, "doubly robust": found.doubly_robust}
+    order = sorted(kinds, key=lambda kind: kinds[kind] is not best)  # what is believed comes first
+    shown = ((kind, kinds[kind]) for kind in order)
+    numbers = ", ".join(f"{added_value(one)} {kind}" for kind, one in shown if one is not None)
+    if not best.excludes_zero:
+        return f"Whether {name} brings more than {other} cannot be told: {numbers}."
+    return f"{name} brings {'more' if best.value > 0.0 else 'less'} than {other}: {numbers}."
 
 
 def evaluation_basis(evaluation: LogEvaluation) -> str:
     """Say what an evaluation is based on, without a full stop."""
     source = "as recorded" if evaluation.recorded else "estimated by state and step"
+    whole = "" if evaluation.whole == evaluation.episodes else f" ({evaluation.whole:,} to the end)"
     return (
-        f"Reward per episode [95 % interval], from {evaluation.whole:,} complete episodes of "
-        f"{evaluation.episodes:,}; probabilities of advice {source}"
+        f"Reward per episode [95 % interval], from {evaluation.episodes:,} episodes{whole}; "
+        f"probabilities of advice {source}"
     )
 
 
@@ -361,54 +478,127 @@ def effective_sample(estimate: PolicyEstimate) -> str:
     return f"{estimate.effective:,.0f}" if estimate.effective >= 1.0 else "< 1"
 
 
-def confirmation(estimate: PolicyEstimate, refusal: str | None) -> str:
-    """Say whether the episodes of a log confirm the value of its plan without the model."""
-    if refusal is not None or estimate.weighted is None or estimate.doubly_robust is None:
-        return (
-            "The value of the plan relies on the fitted model. The log alone cannot confirm it: "
-            f"{refusal}."
-        )
-    return (
-        "The value of the plan is computed in the fitted model. Without the model, by weighting "
-        "the episodes that went as the plan would have advised (effective sample "
-        f"{count_of(estimate.effective, 'episode')}), it is {value_interval(estimate.weighted)}; "
-        "the doubly robust estimate, which combines both, is "
-        f"{value_interval(estimate.doubly_robust)}."
-    )
-
-
 # The report.
 
 
 def headline(contents: ReportContents) -> str:
     """State the main finding of a report, without a full stop."""
+    gain = contents.gain
     if not contents.fit.estimates.given.any():
         return "No advice was seen: this log cannot show how much people listen"
-    if contents.share is None or contents.added.value <= 0.0:
-        return "Nothing in this log shows that advice would help"
-    plan = contents.plan
-    pieces = pieces_per_episode(plan.plan.advice_count, "keep", cost=plan.advice_cost)
-    return f"{pieces} {percent(contents.share)} of what unlimited advice is worth"
+    if contents.is_disputed:
+        return DISPUTE
+    if gain is None:
+        return "What a plan would bring cannot be told from this log"
+    if not gain.excludes_zero:
+        return f"Whether the plan brings more than today cannot be told: {added_value(gain)}"
+    more = "more" if gain.value > 0.0 else "less"
+    return f"The plan brings {more} per episode than today: {added_value(gain)}"
 
 
-def today(contents: ReportContents) -> str:
-    """Compare the log, silence and the plan."""
-    sent = pieces_per_episode(contents.fit.logged_pieces, cost=contents.plan.logged_cost)
+def lead(contents: ReportContents) -> str:
+    """Say what the headline rests on: today, the plan, and how the plan was judged."""
+    plan, worth = contents.plan, contents.worth
+    sent = pieces_per_episode(contents.fit.logged_pieces, cost=plan.logged_cost)
+    text = f"Today {sent} are sent, and an episode brings {value_interval(contents.today)}."
+    if contents.is_disputed:
+        text += (
+            f" The plan adds {_by_episodes(worth.beyond_today)} by the episodes of the log and "
+            f"{_in_model(worth.beyond_today)} in the model. Believe the first: the model takes for "
+            "granted that states hold all that matters, and that advice works only through the "
+            "action."
+        )
+    elif contents.gain is None:
+        text += f" {why_unknown(contents)}"
+    else:
+        spent = pieces_per_episode(plan.plan.advice_count, cost=plan.advice_cost)
+        text += (
+            f" The plan sends {spent} and brings {value_interval(worth.value.best)}. It was chosen "
+            "on one half of the log and judged on the other, so that it is not praised for luck."
+        )
     return (
-        f"Today {sent} are sent and the reward per episode is {value_interval(contents.logged)}. "
-        f"Without advice it would be {value_interval(contents.alone)}, with the plan "
-        f"{value_interval(contents.chosen)}. These numbers come from "
-        f"{log_size(contents.fit.check)}. Square brackets are 95 % intervals over resampled "
-        "people or episodes."
+        f"{text} These numbers come from {log_size(contents.fit.check)}. Square brackets are 95 % "
+        "intervals over resampled people or episodes."
     )
 
 
+def why_unknown(contents: ReportContents) -> str:
+    """Say why neither the model nor the episodes of a log can say what a plan brings."""
+    reasons = [] if contents.fit.is_trusted else [contradiction(contents.fit)]
+    if not contents.is_fair:
+        reasons.append(
+            "The episodes cannot be compared either: those with advice may differ from the others "
+            "in what is not recorded."
+        )
+    elif contents.refusal is not None:
+        reasons.append(f"Without the model the log cannot answer: {contents.refusal}.")
+    return " ".join(reasons)
+
+
+def without_model(contents: ReportContents) -> Iterator[str]:
+    """Say what is known of the plan without a model of the world."""
+    worth = contents.worth
+    if contents.refusal is not None:
+        yield f"What the plan is worth cannot be told without the model: {contents.refusal}."
+    elif worth.value.doubly_robust is None:
+        yield why_unknown(contents)
+    else:
+        source = "recorded" if contents.is_recorded else "estimated by state and step"
+        yield (
+            f"By the episodes that went as the plan would have advised (effective sample "
+            f"{count_of(worth.effective, 'episode')}; probabilities of advice {source}) it brings "
+            f"{value_interval(worth.value.doubly_robust)}, {_by_episodes(worth.beyond_today)} "
+            f"beyond today and {_by_episodes(worth.beyond_silence)} beyond "
+            f"{_silence(contents)}."
+        )
+    yield from map(excursion, contents.effects)
+
+
+def with_model(contents: ReportContents) -> str:
+    """Say what the model adds."""
+    worth = contents.worth
+    if worth.value.model is None:
+        return contradiction(contents.fit)
+    return (
+        f"In the model the plan brings {value_interval(worth.value.model)}, "
+        f"{_in_model(worth.beyond_today)} beyond today and {_in_model(worth.beyond_silence)} "
+        f"beyond {_silence(contents)}."
+    )
+
+
+def agreement(contents: ReportContents) -> str:
+    """Say whether the model and the episodes of the log agree, without a full stop."""
+    worth = contents.worth.beyond_today
+    if contents.is_disputed:
+        return DISPUTE
+    if worth.model is None:
+        return "The log contradicts the model"
+    if worth.doubly_robust is None:
+        return "The log does not contradict the model, and cannot confirm what it says of the plan"
+    return "The model and the episodes of the log agree"
+
+
+def _silence(contents: ReportContents) -> str:
+    if not contents.plan.keeps_states:
+        return "silence"
+    return "silence (kept as today where nobody was ever left without advice)"
+
+
+def _by_episodes(found: Difference) -> str:
+    return "an unknown amount" if found.doubly_robust is None else added_value(found.doubly_robust)
+
+
+def _in_model(found: Difference) -> str:
+    return "an unknown amount" if found.model is None else added_value(found.model)
+
+
 def frontier_finding(contents: ReportContents) -> str:
-    """Say what the plan adds, without a full stop."""
-    kept = "" if contents.share is None else f", {percent(contents.share)} of what is possible"
+    """Say what share of unlimited advice the plan keeps, without a full stop."""
     plan = contents.plan
-    pieces = pieces_per_episode(plan.plan.advice_count, "add", cost=plan.advice_cost)
-    return f"{pieces} {added_value(contents.added)} to the reward{kept}"
+    pieces = pieces_per_episode(plan.plan.advice_count, "keep", cost=plan.advice_cost)
+    if contents.share is None:
+        return "In the model no budget buys more than silence"
+    return f"In the model {pieces} {percent(contents.share)} of what unlimited advice is worth"
 
 
 def sensitivity_case(case: SensitivityRange) -> tuple[str, str]:

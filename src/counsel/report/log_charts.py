@@ -12,7 +12,7 @@ from counsel._arrays import Floats
 from counsel.drawing.palette import ADVICE, GOLD, HARM, INK, LINES, SILENCE_TEXT, STONES, WHITE
 from counsel.estimate.intervals import Z
 from counsel.logs.adherence_breakdown import AdherenceBreakdown
-from counsel.logs.adherence_trends import Trend
+from counsel.logs.listening import Trend
 from counsel.logs.report_contents import ReportContents
 
 Numbers = float | Floats
@@ -61,12 +61,16 @@ def criticality_chart(contents: ReportContents) -> Chart | None:
 
 def frontier_chart(contents: ReportContents) -> Chart:
     """Return the frontier with its band, beside silence, the log, the plan and the best action."""
-    points = (
-        ("never", 0.0, contents.alone, SILENCE_TEXT, "circle"),
-        ("as logged", contents.fit.logged_cost, contents.logged, HARM, "diamond"),
-        ("the plan", contents.plan.plan.advice_cost, contents.chosen, ADVICE, "triangle-up"),
+    quiet, chosen = ("never", "as little as known"), contents.worth.value.model
+    first = float(contents.budgets[0])
+    points = [
+        (quiet[first > 0.0], first, contents.alone, SILENCE_TEXT, "circle"),
+        ("as logged", contents.fit.logged_cost, contents.today, HARM, "diamond"),
         ("always the best action", contents.always_cost, contents.always, GOLD, "square"),
-    )
+    ]
+    if chosen is not None:
+        spent = contents.plan.plan.advice_cost
+        points.insert(2, ("the plan, cross-fitted", spent, chosen, ADVICE, "triangle-up"))
     unit, axis = "pieces", "pieces of advice per episode"
     if contents.plan.has_costs:
         unit, axis = "cost", "cost of advice per episode"
@@ -172,12 +176,6 @@ def trend_chart(name: str, trend: Trend, title: str) -> Chart:
     }
     layout = _layout(title, "lift", height=320)
     layout["yaxis"]["rangemode"] = "tozero"
-    if trend.ends is not None:
-        layout["xaxis"] |= {
-            "tickvals": [0, 1],
-            "ticktext": [_plain(end[:10]) for end in trend.ends],
-            "range": [-0.05, 1.05],
-        }
     rows = list(zip(at, by.given.tolist(), by.matched.tolist(), by.lift.tolist(), strict=True))
     return Chart(name, [trace], layout, ("at", "seen", "matched", "lift"), rows)
 

@@ -9,14 +9,12 @@ import csv
 import io
 import json
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from html import escape
 from urllib.parse import quote
 
-from counsel.drawing.palette import ADVICE
+from counsel.drawing.palette import ADVICE, LINES
 from counsel.errors import CounselError
 from counsel.logs.adherence_breakdown import by_advice, by_state, overall
-from counsel.logs.evaluate_log import PolicyEstimate
 from counsel.logs.plan_table import ranked_entries
 from counsel.logs.report_contents import ReportContents
 from counsel.report import findings
@@ -39,6 +37,9 @@ STYLE = f"""{COMMON_STYLE}
 .three span {{ display: block; font-size: .92rem; }}
 .chart {{ width: 100%; }}
 .data {{ font-size: .85rem; margin: 0 0 1rem; }}
+.check {{ border: 1px solid {LINES}; border-left: 4px solid {ADVICE}; padding: 0 1.25rem;
+  margin: 2rem 0; }}
+.check h2 {{ font-size: 1.15rem; margin-top: 1rem; }}
 .bar {{ display: inline-block; height: .7rem; background: {ADVICE}; vertical-align: baseline; }}
 @media print {{ h2 + p {{ break-after: avoid; }} .chart, .three {{ break-inside: avoid; }}
   .data, .modebar {{ display: none; }} }}
@@ -57,14 +58,15 @@ METHOD = (
     "adherence law are draws from their habit without the advised action.",
     "Lift is the share of the people who would have done otherwise that the advice moves; where "
     "data are thin it is pooled with the same advice in other states.",
-    "The plan is the exact optimum of the fitted model within the limit.",
+    "The plan is the exact optimum of the fitted model within the limit. What it is worth is "
+    "cross-fitted: each half of the people has its own model and plan, judged on the other half.",
     "Intervals come from drawing people (episodes, if the log names no people) with replacement "
     "and repeating every estimate.",
 )
 
 
-def log_page(contents: ReportContents, evaluation: tuple[PolicyEstimate, str | None]) -> str:
-    """Return the whole page; the evaluation is the result of ``evaluate_by_episodes``."""
+def log_page(contents: ReportContents) -> str:
+    """Return the whole page."""
     charts: list[Chart] = []
 
     def put(chart: Chart | None) -> str:
@@ -73,20 +75,13 @@ def log_page(contents: ReportContents, evaluation: tuple[PolicyEstimate, str | N
         charts.append(chart)
         return _chart(chart)
 
-    plan = replace(evaluation[0], name="the plan", model=contents.chosen)
-    if plan.is_disputed:
-        headline, lead = findings.DISPUTE, findings.dispute(plan)
-        numbers = plans = ""  # of the model
-    else:
-        headline, lead = findings.headline(contents), findings.today(contents)
-        numbers = _three_numbers(contents)
-        plans = "\n".join((*_advice(contents, put), *_frontier(contents, put)))
+    headline = findings.headline(contents)
+    believed = contents.fit.is_trusted and not contents.is_disputed
     body = [
-        f"<h1>{escape(headline)}</h1><p class='lead'>{escape(lead)}</p>",
-        f"<p>{escape(findings.confirmation(*evaluation))}</p>",
-        numbers,
-        *(f"<p>{escape(line)}</p>" for line in findings.model_and_log(contents.fit)),
-        plans,
+        f"<h1>{escape(headline)}</h1><p class='lead'>{escape(findings.lead(contents))}</p>",
+        _three_numbers(contents),
+        *_known(contents),
+        *((*_advice(contents, put), *_frontier(contents, put)) if believed else ()),
         *_listening(contents, put),
         *_limitations(contents),
         _method(contents),
@@ -100,6 +95,24 @@ def log_page(contents: ReportContents, evaluation: tuple[PolicyEstimate, str | N
         "     [['toImage', 'zoom2d', 'pan2d', 'resetScale2d']]});</script>",
     ]
     return whole_page(headline, STYLE, body, policy=POLICY, script=_plotly())
+
+
+def _known(contents: ReportContents) -> Iterator[str]:
+    """Yield what is known without a model, what the model adds, and whether they agree."""
+    yield "<h2>What is known without a model</h2>"
+    for line in findings.without_model(contents):
+        yield f"<p>{escape(line)}</p>"
+    yield f"<h2>What the model adds</h2><p>{escape(findings.with_model(contents))}</p>"
+    rows = "".join(
+        f"<tr><td>{escape(what)}</td><td>{escape(verdict)}</td><td>{escape(evidence)}</td></tr>"
+        for what, verdict, evidence in map(findings.assumption_cells, contents.fit.assumptions)
+    )
+    yield f"<section class='check'><h2>{escape(findings.agreement(contents))}</h2>"
+    for line in findings.model_and_log(contents.fit):
+        yield f"<p>{escape(line)}</p>"
+    if rows:
+        yield table(table_head("the model takes for granted that", "the log", "test", text=3), rows)
+    yield "</section>"
 
 
 def _plotly() -> str:
@@ -122,15 +135,17 @@ def _three_numbers(contents: ReportContents) -> str:
     if plan.logged_cost is not None and plan.advice_cost is not None:
         today = f"pieces of advice that cost {short(plan.logged_cost)} per episode today"
         sends += f" that cost {short(plan.advice_cost)}"
+    gain, beyond = contents.gain, "reward per episode that the plan brings beyond today"
     numbers = (
-        findings.match_rate_details(overall(contents.fit.estimates)),
-        (
-            f"{contents.added.value:+.3g}",
-            f"reward per episode that the plan adds: {findings.added_value(contents.added)}",
-        ),
+        ("–", f"{beyond}: cannot be told")
+        if gain is None or contents.is_disputed
+        else (f"{gain.value:+.3g}", f"{beyond}: {findings.added_value(gain)}"),
+        findings.match_rate_details(overall(contents.fit.tally, contents.fit.estimates)),
         (
             short(contents.fit.logged_pieces),
-            f"{today}; the plan sends {sends} (limit: {limit})",
+            f"{today}; the plan sends {sends} (limit: {limit})"
+            if contents.fit.is_trusted
+            else today,
         ),
     )
     cells = (f"<div><b>{n}</b><span>{escape(text)}</span></div>" for n, text in numbers)
@@ -195,7 +210,7 @@ def _listening(contents: ReportContents, put: PutChart) -> Iterator[str]:
     fit = contents.fit
     if not fit.estimates.given.any():
         return
-    advice = by_advice(fit.estimates)
+    advice = by_advice(fit.tally, fit.estimates)
     yield f"<h2>{escape(findings.strongest_advice(advice))}</h2>"
     yield (
         "<p>Matched is how often people did what was advised. The grey mark is how often they "
@@ -203,20 +218,21 @@ def _listening(contents: ReportContents, put: PutChart) -> Iterator[str]:
     )
     yield put(breakdown_chart("by-advice", advice))
     yield "<h2>How much people listen by state</h2>"
-    yield put(breakdown_chart("by-state", by_state(fit.estimates)))
+    yield put(breakdown_chart("by-state", by_state(fit.tally, fit.estimates)))
     if fit.over_time is not None:
         yield f"<h2>{escape(findings.time_trend(fit.over_time))}</h2>"
-        yield put(trend_chart("over-time", fit.over_time, "time"))
+        yield put(trend_chart("over-time", fit.over_time, "share of the time in the log"))
     if fit.over_advice is not None:
         yield f"<h2>{escape(findings.advice_trend(fit.over_advice))}</h2>"
         yield put(trend_chart("over-advice", fit.over_advice, "pieces of advice already given"))
     if fit.people is not None:
-        yield (
-            f"<h2>{escape(findings.people_differ(fit.people))}</h2>"
-            "<p>Each person's lift is partially pooled: it relies on everybody's data where the "
-            "person's own are few.</p>"
-        )
-        yield put(people_chart(fit.people.lift))
+        yield f"<h2>{escape(findings.people_differ(fit.people))}</h2>"
+        if fit.people.differ:
+            yield (
+                "<p>Each person is compared with their own silence. Their lift is partially "
+                "pooled: it relies on everybody's data where the person's own are few.</p>"
+            )
+            yield put(people_chart(fit.people.lift))
 
 
 def _limitations(contents: ReportContents) -> Iterator[str]:
@@ -227,10 +243,15 @@ def _limitations(contents: ReportContents) -> Iterator[str]:
     lines = [
         *(findings.limitation(finding) for finding in dict.fromkeys((*fit.notes, *warnings))),
         findings.adherence_law(fit.law),
-        "All estimates assume that advice did not depend on facts that are not recorded. If it "
-        "did, the value that the plan adds lies in the range below.",
     ]
+    if fit.is_trusted:
+        lines.append(
+            "All estimates assume that advice did not depend on facts that are not recorded. If it "
+            "did, the value that the plan adds to silence in the model lies in the range below."
+        )
     yield "<ul>" + "".join(f"<li>{escape(line)}</li>" for line in lines) + "</ul>"
+    if not fit.is_trusted:
+        return
     rows = "".join(
         f"<tr><td>{how}</td><td class='number'>{added}</td></tr>"
         for how, added in map(findings.sensitivity_case, contents.sensitivity)
