@@ -36,7 +36,7 @@ from pathlib import Path
 
 import numpy as np
 
-from counsel._arrays import brief
+from counsel._arrays import Bools, brief
 from counsel._files import check_exists
 from counsel.errors import CounselError
 from counsel.logs.bootstrap import Draws, ValueEstimate
@@ -259,7 +259,7 @@ def evaluate_policy(  # noqa: PLR0913 (a log, a policy, a model and how to draw)
     in_models = _values_in_models(fitted, list(policies.values()), rng, show)
     evidence = Evidence.load(log, fitted, rng)
     trusted = {
-        name: fitted.is_trusted and share_new(policy, fitted) <= MOST_NEW
+        name: fitted.is_trusted and _share_unknown(policy, fitted) <= MOST_NEW
         for name, policy in policies.items()
     }
     judged = {
@@ -399,10 +399,28 @@ def _estimate(  # noqa: PLR0913 (a policy, and all it is compared with)
 
 def share_new(policy: Policy, fitted: Fit) -> float:
     """Return the share of the policy's decisions that never occur in that state of the log."""
-    occurs_sb = fitted.estimates.sent.sum(axis=0) > 0.0
-    S = len(occurs_sb)
+    return _share_without(policy, fitted, fitted.estimates.sent.sum(axis=0) > 0.0)
+
+
+def _share_unknown(policy: Policy, fitted: Fit) -> float:
+    """Return the share of the policy's decisions whose effect the model does not know.
+
+    It does not know what silence brings where the habit is unknown, nor what advice brings that was
+    never sent there and has no lift.
+    """
+    estimates = fitted.estimates
+    L, S, _ = estimates.lift.shape
+    habit_known: Bools = np.asarray(estimates.habit.known.reshape(L, S).any(axis=0))
+    known = np.concatenate((estimates.usable.any(axis=0), habit_known[:, None]), axis=1)
+    known[:, :-1] |= estimates.sent[..., :-1].sum(axis=0) > 0.0
+    return _share_without(policy, fitted, known)
+
+
+def _share_without(policy: Policy, fitted: Fit, known_sb: Bools) -> float:
+    """Return the share of the policy's decisions that are not among the known ones [s, b]."""
+    S = len(known_sb)
     outcome = evaluate(fitted.problem, policy)
     decisions = float(outcome.occupancy[:, :S].sum())
     silent = outcome.occupancy[:, :S].sum(axis=0) - outcome.pieces[:S].sum(axis=1)
     given = np.concatenate((outcome.pieces[:S], np.maximum(silent, 0.0)[:, None]), axis=1)
-    return float(given[~occurs_sb].sum()) / max(decisions, 1e-300)
+    return float(given[~known_sb].sum()) / max(decisions, 1e-300)
