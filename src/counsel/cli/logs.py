@@ -1,4 +1,4 @@
-"""Commands for tables of past decisions: check, fit, plan, evaluate, report, demo-log."""
+"""Commands for tables of past decisions: check, fit, plan, evaluate, power, report, demo-log."""
 
 import shlex
 from pathlib import Path
@@ -280,6 +280,80 @@ def evaluate(  # noqa: PLR0913 (one argument for each option)
         named = None if model is None else str(model)
         typed = _options(columns, bins, cost=cost, model=named, **design)
         typer.echo(f"Next: counsel report {shlex.quote(log)}{typed} -o report.html")
+
+
+@app.command()
+def power(  # noqa: PLR0913 (one argument for each option)
+    log: Source,
+    *,
+    output: Annotated[
+        Path | None,
+        typer.Option("-o", metavar="SCHEDULE", help="Write the schedule of a trial (.json)."),
+    ] = None,
+    lift: Annotated[
+        float | None, typer.Option(help="Lift to be told from 0: how many people does it take?")
+    ] = None,
+    difference: Annotated[
+        float | None,
+        typer.Option(help="Reward per episode to be told from 0: how many people does it take?"),
+    ] = None,
+    budget: Annotated[
+        float | None, typer.Option(help="Pieces of advice per episode of the trial, on average.")
+    ] = None,
+    least: Annotated[
+        float, typer.Option(help="Least probability of advice, and of silence, in the trial.")
+    ] = 0.1,
+    model: Model = None,
+    columns: Columns = None,
+    bins: Bins = None,
+    cluster: Cluster = None,
+    as_json: options.Json = False,
+) -> None:
+    """Say what a log of this size can tell, and how to collect a better one."""
+    import json
+
+    import numpy as np
+
+    from counsel._files import write_text
+    from counsel.cli import logs_output as printing
+    from counsel.cli.console import print_json
+    from counsel.logs.evidence import Evidence
+    from counsel.logs.fit import fit as fit_log
+    from counsel.logs.power import find_power, make_schedule
+    from counsel.logs.saved_model import fit_like, load_fit, read_like
+
+    options.check_output(output, ".json")
+    for name, value in (("lift", lift), ("difference", difference)):
+        if value is not None and not value > 0.0:
+            raise CounselError(f"{name} is {value:g}; it must be above 0")
+    _refuse_beside_model(model, columns=columns, bins=bins, cluster=cluster)
+    with waiting(f"Fitting {log}"):
+        if model is None:
+            source = _read(log, columns, bins, cluster)
+            fitted = fit_log(source)
+        else:
+            saved = load_fit(model)
+            source = read_like(log, saved)
+            fitted = fit_like(source, saved, model)
+    schedule = make_schedule(fitted, budget=budget, least=least)
+    with waiting("Drawing people"):
+        evidence = Evidence.load(source, fitted, np.random.default_rng(0))
+        found = find_power(fitted, evidence)
+    if output is not None:
+        write_text(output, json.dumps(schedule.settings(), ensure_ascii=False, indent=1) + "\n")
+    if as_json:
+        record = printing.power_record(found, schedule, lift, difference)
+        print_json(record | {"written": output and str(output)})
+        return
+    printing.print_power(found, schedule, lift, difference)
+    if output is not None:
+        typer.echo(f"Wrote {output}.")
+        typer.echo("Next: counsel serve, and create an adviser with these settings")
+        return
+    named = None if model is None else str(model)
+    typed = _options(columns, bins, cluster=cluster, model=named)
+    typed += "" if budget is None else f" --budget {budget:g}"
+    typer.echo(f"Next: counsel power {shlex.quote(log)}{typed} -o schedule.json")
 
 
 @app.command()

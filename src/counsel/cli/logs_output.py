@@ -20,6 +20,7 @@ from counsel.logs.fit import Fit
 from counsel.logs.listening import People, Trend
 from counsel.logs.plan import LogPlan
 from counsel.logs.plan_table import plan_tables, ranked_entries
+from counsel.logs.power import Power, Schedule
 from counsel.report import findings
 from counsel.report.number_format import percent, short
 
@@ -252,6 +253,42 @@ def plan_record(plan: LogPlan) -> dict[str, Any]:
         "cautious": plan.doubtful is not None,
         "cells": [row for table in plan_tables(plan) for row in table.to_pylist()],
     }
+
+
+def print_power(
+    power: Power, schedule: Schedule, lift: float | None, difference: float | None
+) -> None:
+    """Print what a log can tell, and the schedule of a trial."""
+    for sentence in findings.power(power, lift, difference):
+        typer.echo(sentence)
+    if power.by_advice:
+        table = new_table("Lift of each advice", "", "lift", "error", "smallest", left=1)
+        for effect in power.by_advice:
+            numbers = (effect.found, effect.error, effect.smallest)
+            table.add_row(effect.what, *(f"{number:.3f}" for number in numbers))
+        print_table(table)
+    typer.echo(findings.schedule(schedule))
+    table = new_table(None, "in state", "advise", "with probability", left=2)
+    for s in np.flatnonzero(schedule.advice >= 0)[:ROWS]:
+        advice = schedule.actions[schedule.advice[s]]
+        table.add_row(schedule.states[s], advice, f"{schedule.probability[s]:.2f}")
+    print_table(table)
+
+
+def power_record(
+    power: Power, schedule: Schedule, lift: float | None, difference: float | None
+) -> dict[str, Any]:
+    """Return what a log can tell for JSON."""
+    wanted = {
+        name: {"size": size, "times_as_many": effect.factor(size)}
+        for name, size, effect in (
+            ("lift", lift, power.lift),
+            ("difference", difference, power.trial),
+        )
+        if size is not None and effect is not None
+    }
+    record: dict[str, Any] = _replace_infinities(asdict(power))
+    return record | {"wanted": wanted, "schedule": schedule.settings()}
 
 
 def print_evaluation(evaluation: LogEvaluation) -> None:

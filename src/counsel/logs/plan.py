@@ -11,6 +11,7 @@ Reverse advice, which works by repelling, is given only on request: a table of p
 not justify it.
 """
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -254,15 +255,28 @@ def choose_advice(
     plan: LogPlan, half: int, problem: AdviceProblem, rng: np.random.Generator
 ) -> Policy:
     """Return what one half of the log, with its own model, suggests within the limit of a plan."""
-    limit: dict[str, Any] = {"allow_reverse": plan.allow_reverse, "hard": plan.plan.hard}
-    limit |= {"penalty": plan.plan.penalty} if plan.budget is None else {"budget": plan.budget}
-    masks = kept_advice(plan.fit)
-    best = solve(problem, **limit, **masks)
+    best = best_plan(plan, problem)
     if plan.doubtful is not None:
         allow_reverse = plan.allow_reverse
         doubtful = _doubtful_advice(plan.fit, best, rng, allow_reverse=allow_reverse, half=half)
-        best = solve(problem, **limit, **_with_doubt(masks, doubtful))
+        best = best_plan(plan, problem, doubtful)
     return best.policy
+
+
+def best_plan(plan: LogPlan, problem: AdviceProblem, doubtful: Bools | None = None) -> Plan:
+    """Return the best plan in another model of the same log, within the limit of a plan."""
+    masks = kept_advice(plan.fit)
+    if doubtful is None:
+        doubtful = plan.doubtful
+    if doubtful is not None:
+        masks = _with_doubt(masks, doubtful)
+    limit: dict[str, Any] = {"allow_reverse": plan.allow_reverse, "hard": plan.plan.hard}
+    limit |= {"penalty": plan.plan.penalty} if plan.budget is None else {"budget": plan.budget}
+    if plan.budget is not None and "required" in masks:
+        # What must be kept may cost a little more in this model.
+        least = evaluate(problem, quiet_policy(plan.fit)).advice_cost
+        limit["budget"] = max(plan.budget, math.ceil(least) if plan.plan.hard else least + 1e-9)
+    return solve(problem, **limit, **masks)
 
 
 def _doubtful_advice(  # noqa: PLR0913 (a fit, its plan, and how to draw)

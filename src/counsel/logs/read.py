@@ -144,6 +144,8 @@ def read_log(source: object, columns: Columns | None = None, bins: Bins | None =
         # Keep text files in the engine: otherwise every query would parse them again.
         is_kept = name.partition("::")[0].lower().endswith((*TEXT, *LINES))
         engine = table.get_backend()
+        if engine.name == "duckdb":
+            engine.con.execute("SET enable_progress_bar = false")  # it draws on standard output
         cast_text = as_text if is_kept or engine.name != "duckdb" else _as_text_in_duckdb
         log = _assign_roles(table, columns or Columns(), bins or Bins(), name, cast_text)
         if is_kept:

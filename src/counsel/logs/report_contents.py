@@ -99,7 +99,7 @@ def prepare_report(
     budgets = np.maximum(budgets, front.vertices[0].advice_cost)
     judged, values, curves = [], [], []
     for i, (tally, estimates) in enumerate(fit.resample(DRAWS, rng)):
-        judged.append(crossed.in_models(tally))
+        judged.append(crossed.in_models(tally, replan=True))
         values.append([evaluate(estimates.problem, policy).value for policy in policies])
         curve = frontier(estimates.problem, max_vertices=60, allow_reverse=False, **masks)
         curves.append(_values_at(curve, budgets))

@@ -19,6 +19,7 @@ from counsel.logs.law_test import LawTest
 from counsel.logs.listening import People, Trend
 from counsel.logs.plan import LogPlan
 from counsel.logs.plan_table import PlanEntry
+from counsel.logs.power import Power, Schedule
 from counsel.logs.report_contents import ReportContents
 from counsel.logs.self_check import CAUSES, Comparison, SelfCheck
 from counsel.logs.sensitivity import SensitivityRange
@@ -476,6 +477,47 @@ def evaluation_basis(evaluation: LogEvaluation) -> str:
 def effective_sample(estimate: PolicyEstimate) -> str:
     """Return the effective sample size, for a table."""
     return f"{estimate.effective:,.0f}" if estimate.effective >= 1.0 else "< 1"
+
+
+# What a log can tell.
+
+
+def power(found: Power, lift: float | None, difference: float | None) -> Iterator[str]:
+    """Say what a log of this size can tell, and how many people other effects take."""
+    who = count_of(found.episodes, "episode")
+    if found.people is not None:
+        who += f" by {count_of(found.people, 'person', 'people')}"
+    told = "no lift" if found.lift is None else f"a lift of {short(found.lift.smallest)}"
+    yield (
+        f"{who} can tell {told} from 0, and a difference of {short(found.trial.smallest)} per "
+        "episode between two halves with different rules (in 80 % of such logs, at the 5 % level)."
+    )
+    if found.difference is not None:
+        yield (
+            "In the model, what a plan brings beyond today can be told from "
+            f"{short(found.difference.smallest)} on."
+        )
+    for what, size, effect in (
+        ("a lift", lift, found.lift),
+        ("a difference", difference, found.trial),
+    ):
+        if size is not None and effect is not None:
+            times = effect.factor(size)
+            people = (
+                ""
+                if found.people is None
+                else f"{count_of(math.ceil(times * found.people), 'person', 'people')} with "
+            )
+            episodes = count_of(math.ceil(times * found.episodes), "episode")
+            yield f"To tell {what} of {size:g} takes {people}{episodes} like these."
+
+
+def schedule(trial: Schedule) -> str:
+    """Say what the schedule of a trial is."""
+    return (
+        "A trial that learns most sends advice at random, with these probabilities by state "
+        f"({short(trial.pieces)} pieces per episode):"
+    )
 
 
 # The report.

@@ -109,7 +109,8 @@ class Client:
         **settings
             As in the API: ``penalty``, or ``budget`` and ``hard``, or ``always``; ``algorithm``
             ("ucb-ad" or "thompson"), ``mode`` ("live", "shadow" or "off"), ``knows_habit``,
-            ``holdout`` (the share of episodes kept silent) and ``must_say`` (advice by state).
+            ``holdout`` (the share of episodes kept silent), ``explore`` and ``schedule`` (a trial)
+            and ``must_say`` (advice by state).
 
         Returns
         -------

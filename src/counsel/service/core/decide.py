@@ -78,10 +78,13 @@ def decide(request: DecisionRequest, spent: Amount) -> Decision:
     if left is None or left > 0:
         policy = person_plan.plan.policy
         chances = policy.at(request.step, request.state, policy.left_after(int(spent)))
-    index, probability = _pick(chances, request.draw)
+    explored = _explore(chances, request, left)
+    index, probability = _pick(explored, request.draw)
     advice = None if index == defer else index
     reason = account | _reason(person_plan, cell, advice, limit, left)
     reason |= _cost(request, reason["considered"])
+    if explored is not chances:
+        reason["why"] = "this decision is left to chance, to learn what advice is worth"
     if probability < 1.0:
         reason["drawn"] = request.draw
     if left is not None:
@@ -91,8 +94,26 @@ def decide(request: DecisionRequest, spent: Amount) -> Decision:
     if episode.held_out:
         reason["why"] = "this episode is kept silent to measure what advice is worth"
         if is_live:
-            reason["silence"] = chances.get(defer, 0.0)
+            reason["silence"] = explored.get(defer, 0.0)
     return Decision(id_, advice, is_live and not episode.held_out, probability, reason)
+
+
+def _explore(
+    chances: dict[int, float], request: DecisionRequest, left: int | None
+) -> dict[int, float]:
+    """Return the probabilities of a plan mixed with those of a trial; the same without a trial."""
+    live = request.episode.live
+    schedule, share = live.schedule.get(request.state), live.settings.explore
+    if not schedule or share == 0.0:
+        return chances
+    mixed = {option: (1.0 - share) * chance for option, chance in chances.items()}
+    silence = share
+    for advice, chance in schedule.items():
+        if left is None or live.cost_of(request.step, request.state, advice) <= left:
+            mixed[advice] = mixed.get(advice, 0.0) + share * chance
+            silence -= share * chance
+    mixed[live.mdp.defer] = mixed.get(live.mdp.defer, 0.0) + max(silence, 0.0)
+    return {option: chance for option, chance in mixed.items() if chance > 0.0}
 
 
 def _pick(chances: dict[int, float], draw: float) -> tuple[int, float]:

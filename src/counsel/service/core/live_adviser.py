@@ -26,10 +26,26 @@ class LiveAdviser:
         self.population, self.mdp = population, population.setting.mdp
         self.state_names, self.action_names = _labels(self.mdp)
         self.states, self.actions = _indices(self.state_names), _indices(self.action_names)
+        self.schedule = self._read_schedule()
         self.paced_episodes = 0
         shape = (self.mdp.horizon, self.mdp.n_states, self.mdp.n_actions)
         self.cost = np.broadcast_to(population.setting.cost, shape)
         self.has_costs = bool((population.setting.cost != 1.0).any())
+
+    def _read_schedule(self) -> dict[int, dict[int, float]]:
+        """Return the probabilities of a trial by the indices of states and advice."""
+        schedule = dict[int, dict[int, float]]()
+        for state, chances in self.settings.schedule.items():
+            for advice, chance in chances.items():
+                if state not in self.states or advice not in self.actions:
+                    raise CounselError(
+                        f"schedule has {state!r}: {advice!r}; give labels of a state and an action"
+                    )
+                s, a = self.states[state], self.actions[advice]
+                if not self.mdp.allowed[:, s, a].any():
+                    raise CounselError(f"schedule advises {advice} in {state}, where it is masked")
+                schedule.setdefault(s, {})[a] = chance
+        return schedule
 
     @property
     def most_cost(self) -> float:

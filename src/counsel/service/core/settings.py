@@ -4,9 +4,9 @@ The request that creates an adviser, the answer that shows it and the JSON in th
 derive from ``AdviserSettings``.
 """
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from counsel._arrays import brief
 from counsel.errors import CounselError
@@ -44,11 +44,29 @@ class AdviserSettings(BaseModel):
     """Whether the source's person is taken as known; otherwise the habit is learnt."""
     holdout: Annotated[float, Field(ge=0.0, le=1.0)] = 0.0
     """The share of episodes kept silent, so that the worth of advice can be measured."""
+    explore: Annotated[float, Field(ge=0.0, le=1.0)] = 0.0
+    """The share of decisions that ``schedule`` makes instead of the plan, for a trial."""
+    schedule: Annotated[
+        dict[Label, dict[Label, Annotated[float, Field(gt=0.0, le=1.0)]]],
+        Field(max_length=1000, json_schema_extra={"additionalProperties": False}),
+    ] = Field(default_factory=dict)
+    """By state and advice, both by label, the probability to send it; silence has the rest."""
     must_say: Annotated[
         dict[Label, Label],
         Field(max_length=1000, json_schema_extra={"additionalProperties": False}),
     ] = Field(default_factory=dict)
     """Advice by state, both by label, that is given regardless of the budget."""
+
+    @model_validator(mode="after")
+    def _check_schedule(self) -> Self:
+        if self.explore > 0.0 and not self.schedule:
+            raise ValueError(
+                "explore needs a schedule of probabilities by state; `counsel power` writes one"
+            )
+        for state, chances in self.schedule.items():
+            if sum(chances.values()) > 1.0 + 1e-9:
+                raise ValueError(f"the probabilities of schedule in {state!r} exceed 1")
+        return self
 
     @property
     def limit(self) -> Limit:
@@ -67,5 +85,7 @@ class AdviserSettings(BaseModel):
         except ValidationError as fault:
             wrong = fault.errors()[0]
             name = ".".join(str(part) for part in wrong["loc"])
+            if not name:  # several values together
+                raise CounselError(wrong["msg"].removeprefix("Value error, ")) from None
             rule = wrong["msg"].replace("Input should", "it must")
             raise CounselError(f"{name} is {brief(wrong['input'])}; {rule}") from None

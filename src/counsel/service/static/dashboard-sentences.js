@@ -51,13 +51,14 @@ function worthText(worth) {
 
 /** The settings of an adviser in one line. */
 export function about({ name, settings }) {
-  const { source, penalty, budget, hard, always, mode, holdout } = settings;
+  const { source, penalty, budget, hard, always, mode, holdout, explore } = settings;
   const parts = [name, source];
   if (isKnown(budget)) parts.push(`budget ${short(budget)} per episode${hard ? ", hard" : " on average"}`);
   else if (isKnown(penalty)) parts.push(`penalty ${short(penalty)} per piece`);
   else if (always) parts.push("always advises");
   parts.push({ live: "live", shadow: "in shadow: nothing is shown", off: "off" }[mode] ?? mode);
   if (holdout) parts.push(`${percent(holdout)} of episodes kept silent`);
+  if (explore) parts.push(`${percent(explore)} of decisions left to a trial's schedule`);
   return parts.join(" · ");
 }
 
