@@ -5,8 +5,10 @@ from functools import cache, partial
 import numpy as np
 
 import counsel
-from counsel.logs import plan_advice, report_contents
+from counsel.logs import plan_advice
 from counsel.logs.adherence_breakdown import overall
+from counsel.logs.bootstrap import resample_tally
+from counsel.logs.cross_fit import CrossFit
 from counsel.logs.evidence import Evidence
 from counsel.logs.read import read_log
 from tests.support.log_scenarios import (
@@ -58,14 +60,14 @@ def one_log(name, seed):
     fit = counsel.fit(log, unit=unit)
     budget = None if scenario.deterministic else BUDGET
     plan = plan_advice(fit, budget=budget)
-    before, report_contents.DRAWS = report_contents.DRAWS, DRAWS
-    evidence = Evidence.load(log, fit, np.random.default_rng(seed))
-    contents = report_contents.prepare_report(plan, evidence)
-    report_contents.DRAWS = before
+    rng = np.random.default_rng(seed)
+    evidence, crossed = Evidence.load(log, fit, rng), CrossFit.of(plan, rng)
+    drawn = [crossed.in_models(resample_tally(fit.tally, rng), replan=True) for _ in range(DRAWS)]
+    worth = crossed.worth(evidence, drawn)
     today, quiet, lift = true_values(name)
     chances = plan.plan.policy.probabilities()[:, :3]
     value = truth(scenario, chances, episodes=200_000)
-    by, worth = overall(fit.tally, fit.estimates), contents.worth
+    by = overall(fit.tally, fit.estimates)
     held = {"lift": bool(by.low[0] <= lift <= by.high[0]) if by.has_lift[0] else None}
     for what, found, true in (
         ("value", worth.value, value),
@@ -76,7 +78,8 @@ def one_log(name, seed):
         held[what] = None if best is None else bool(best.low <= true <= best.high)
     gain = worth.beyond_silence.best
     held["significant"] = None if gain is None else gain.excludes_zero
-    held["flagged"] = not fit.is_trusted or contents.is_disputed or bool(plan.keeps_states)
+    is_disputed = worth.beyond_today.is_disputed
+    held["flagged"] = not fit.is_trusted or is_disputed or bool(plan.keeps_states)
     held["missed"] = held["today"] is False and not held["flagged"]
     return held
 

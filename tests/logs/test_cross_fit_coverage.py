@@ -7,27 +7,27 @@ from tests.support.coverage import WHAT, one_log
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("few_draws")]
 
-LOGS = 16
+LOGS = 12
 
 
-@pytest.mark.parametrize("name", ["twenty people", "by step", "cut at random", "arms"])
+@pytest.mark.parametrize("name", ["twenty people", "by step", "cut at random"])
 def test_the_intervals_of_a_report_hold_the_truth(name):
-    # 16 logs, four intervals each: of 0.93 fewer than 12 of 16 hold once in 200.
+    # 12 logs, four intervals each: of 0.93 fewer than 9 of 12 hold once in 200.
     logs = [one_log(name, seed) for seed in range(LOGS)]
     for what in WHAT:
         known = [log[what] for log in logs if log[what] is not None]
         assert len(known) >= LOGS - 3, what
-        assert sum(known) >= 12, what
+        assert sum(known) >= len(known) - 3, what
 
 
 def test_without_any_effect_nothing_is_significant():
-    # At 5 % four or more of 16 are once in 140.
+    # At 5 % four or more of 12 are once in 450.
     logs = [one_log("no effect", seed) for seed in range(LOGS)]
     assert sum(bool(log["significant"]) for log in logs) < 4
 
 
 @pytest.mark.parametrize("name", ["nagging", "endogenous", "deterministic"])
 def test_what_breaks_the_model_is_flagged_and_no_headline_errs(name):
-    logs = [one_log(name, seed) for seed in range(8)]
+    logs = [one_log(name, seed) for seed in range(6)]
     assert np.mean([log["flagged"] for log in logs]) >= 0.9
     assert not any(log["missed"] for log in logs)
