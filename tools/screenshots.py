@@ -1,4 +1,4 @@
-"""Take the two screenshots of README: the playground during a game, and the dashboard.
+"""Take the screenshots of README: the playground during a game, the dashboard, and a report.
 
     python tools/screenshots.py
 
@@ -8,6 +8,7 @@ It needs Chromium. Simulated people use the service meanwhile, so the screenshot
 import shutil
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -36,10 +37,22 @@ def main() -> None:
             page.locator("#recent-decisions, [id^=recent]").first.wait_for()
             time.sleep(1.0)
             page.screenshot(path=FIGURES / "dashboard.png")
+            report(browser.new_page(viewport={"width": 1000, "height": 1500}))
             browser.close()
     finally:
         service.terminate()
         service.wait()
+
+
+def report(page: Page) -> None:
+    """Write the report of the example log, and save the top of it."""
+    with tempfile.TemporaryDirectory() as folder:
+        for words in ("demo-log -o ward.csv", "report ward.csv --budget 1 -o report.html"):
+            command = [sys.executable, "-c", "from counsel.cli import main; main()", *words.split()]
+            subprocess.run(command, cwd=folder, check=True, stdout=subprocess.DEVNULL)
+        page.goto((Path(folder) / "report.html").as_uri())
+        page.locator(".js-plotly-plot").first.wait_for()
+        page.screenshot(path=FIGURES / "report.png")
 
 
 def play(page: Page) -> None:

@@ -39,7 +39,7 @@ from counsel.model.advice_costs import advice_costs, given_cost
 from counsel.model.files import PROBLEM, problem_parts
 from counsel.model.problem import AdviceProblem
 
-MOST_TESTED = 300_000
+MOST_TESTED = 150_000
 """The most decisions on which assumptions are tested and people are compared."""
 
 ENOUGH_BY_STEP = 20

@@ -300,10 +300,10 @@ def excursion(effect: ExcursionEffect) -> str:
         )
     text += f" in silence ({count_of(effect.decisions, 'decision')})."
     if effect.at_start is not None and effect.change is not None:
-        told = "it changes by" if effect.change.is_clear else "no change can be told:"
+        told = "it changes by" if effect.change.is_clear else "no change of it can be told:"
         text += (
             f" At the beginning of people's time in the log it is {_effect(effect.at_start)}; "
-            f"until the end of it {told} {_effect(effect.change)}."
+            f"until the end, {told} {_effect(effect.change)}."
         )
     return text
 
