@@ -114,3 +114,18 @@ def test_pieces_as_logged_are_those_of_the_log_that_is_evaluated(log, tmp_path):
     advice = table["advice"]
     assert evaluation.logged_pieces == pytest.approx((~advice.missing).sum() / 50)
     assert evaluation.episodes == 50
+
+
+def test_a_log_without_an_optional_column_of_the_model_is_read(log, tmp_path):
+    # Found on the way: it was told to use --columns, which --model refuses.
+    model, _, policy = planned(log, tmp_path)
+    lines = log.read_text(encoding="utf-8").splitlines()
+    names = lines[0].split(",")
+    at = names.index("person")
+    (tmp_path / "nobody.csv").write_text(
+        "\n".join(",".join(v for i, v in enumerate(row.split(",")) if i != at) for row in lines),
+        encoding="utf-8",
+    )
+    other = read_like(str(tmp_path / "nobody.csv"), model)
+    assert not other.has("person")
+    assert evaluate_policy(other, policy, fitted=model).episodes == 300

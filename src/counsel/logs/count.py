@@ -120,7 +120,7 @@ class Tally:
     @property
     def goes_on(self) -> Bools:
         """Whether the episode went on but what followed is unknown: the record broke off."""
-        cut: Bools = (self.then == CUT) & (self.step < self.n_steps - 1)
+        cut: Bools = (self.then == CUT) & (self.step < self.n_steps - 1) & self.has_steps
         return cut
 
     @property

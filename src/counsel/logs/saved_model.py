@@ -12,7 +12,7 @@ from counsel.errors import CounselError
 from counsel.logs.assumptions import AssumptionTest
 from counsel.logs.binning import Bins
 from counsel.logs.check import Finding, LogCheck
-from counsel.logs.column_mapping import Columns
+from counsel.logs.column_mapping import REQUIRED, Columns
 from counsel.logs.count import Tally
 from counsel.logs.estimate import Sharing, estimate
 from counsel.logs.fit import TALLY, Fit, array_names, fit
@@ -110,8 +110,15 @@ def _check_same(stored: AdviceProblem, again: AdviceProblem) -> None:
 
 
 def read_like(source: str, saved: Fit) -> Log:
-    """Open a log with the columns and bins of a model."""
-    names = {role: own[0] for role, own in saved.columns.items() if role != "state"}
+    """Open a log with the columns and bins of a model.
+
+    An optional column that the model's log had under the name of its role may be missing.
+    """
+    names = {
+        role: own[0]
+        for role, own in saved.columns.items()
+        if role != "state" and (role in REQUIRED or role != own[0])
+    }
     return read_log(source, Columns(names, saved.columns["state"]), Bins(dict(saved.bins)))
 
 
