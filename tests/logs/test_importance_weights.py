@@ -77,8 +77,8 @@ def every_cell(problem, times, mu, earlier=0):
         episode=np.arange(n), place=h, state=s, advice=b, action=np.zeros(n, dtype=int),
         earlier=np.full(n, earlier), pieces=np.full(n, earlier), reward=np.zeros(n),
         heard=b < B - 1, since=np.full(n, np.nan), recorded=mu[h, s, b], people=(),
-        person=np.full(n, -1), cluster=np.arange(n), block=np.arange(n) % 256,
-        complete=np.ones(n, dtype=bool), horizon=H,
+        person=np.full(n, -1), context=np.zeros(n, dtype=int), cluster=np.arange(n),
+        block=np.arange(n) % 256, complete=np.ones(n, dtype=bool), horizon=H,
     )  # fmt: skip
 
 

@@ -45,6 +45,7 @@ def rows_of(problem, batch, recorded=np.nan):
         recorded=np.full(batch.state.size, recorded),
         people=(),
         person=np.full(len(batch), -1),
+        context=np.zeros(len(batch), dtype=int),
         cluster=np.arange(len(batch)),
         block=np.arange(len(batch)) % 256,
         complete=np.ones(len(batch), dtype=bool),

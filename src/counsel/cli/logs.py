@@ -83,6 +83,18 @@ Cluster = Annotated[
         help="Column of what is alike, if not people: a ward, a clinic. Errors are by its values.",
     ),
 ]
+Context = Annotated[
+    str | None,
+    typer.Option(
+        metavar="COLUMN",
+        help="Column of what changes how much people listen, and nothing else: lifts and plans "
+        "are by its values.",
+    ),
+]
+In = Annotated[
+    str | None,
+    typer.Option("--in", metavar="CONTEXT", help="The context, if the model has contexts."),
+]
 Unit = Annotated[
     str,
     typer.Option(
@@ -138,6 +150,7 @@ def fit(  # noqa: PLR0913 (one argument for each option)
     groups: Groups = None,
     cost: options.Cost = None,
     cluster: Cluster = None,
+    context: Context = None,
     unit: Unit = "decision",
     as_json: options.Json = False,
 ) -> None:
@@ -149,7 +162,7 @@ def fit(  # noqa: PLR0913 (one argument for each option)
     options.check_output(output, ".npz")
     with waiting(f"Fitting {log}"):
         model = fit_log(
-            _read(log, columns, bins, cluster),
+            _read(log, columns, bins, cluster, context),
             actions=_names(actions),
             reward_range=_range(rewards),
             by_step=by_step,
@@ -177,6 +190,7 @@ def fit(  # noqa: PLR0913 (one argument for each option)
         groups=groups,
         cost=cost,
         cluster=cluster,
+        context=context,
         unit=_unless("decision", unit),
     )
     typer.echo(f"Next: counsel fit {shlex.quote(log)}{typed} -o model.npz")
@@ -191,6 +205,7 @@ def plan(  # noqa: PLR0913 (one argument for each option)
     hard: options.Hard = False,
     cautious: Cautious = False,
     allow_reverse: options.Reverse = False,
+    context: In = None,
     output: Annotated[
         Path | None, typer.Option("-o", metavar="POLICY", help="Write the plan (.csv or .parquet).")
     ] = None,
@@ -209,25 +224,36 @@ def plan(  # noqa: PLR0913 (one argument for each option)
         command = f"counsel fit {shlex.quote(str(model))} -o model.npz"
         raise CounselError(f"{model} is not a model (.npz); fit a table with: {command}")
     fitted = load_fit(model)
-    with counting("Drawing episodes", DRAWS if cautious else 0) as show:
-        limit: dict[str, Any] = {"penalty": penalty, "budget": budget, "hard": hard}
-        rules: dict[str, Any] = {"cautious": cautious, "allow_reverse": allow_reverse}
-        result = plan_advice(fitted, **limit, **rules, show=show)
+    every = fitted.tally.contexts if context is None else (context,)
+    fits = [fitted.in_context(label) for label in every] or [fitted]
+    limit: dict[str, Any] = {"penalty": penalty, "budget": budget, "hard": hard}
+    rules: dict[str, Any] = {"cautious": cautious, "allow_reverse": allow_reverse}
+    with counting("Drawing episodes", len(fits) * DRAWS if cautious else 0) as show:
+        results = [plan_advice(one, **limit, **rules, show=show) for one in fits]
     if output is not None:
-        write_tables(output, plan_columns(result))
+        write_tables(output, (table for result in results for table in plan_columns(result)))
     if as_json:
-        print_json(printing.plan_record(result) | {"written": output and str(output)})
+        records = [printing.plan_record(result) for result in results]
+        record = (
+            records[0]
+            if len(records) == 1
+            else {"contexts": dict(zip(every, records, strict=True))}
+        )
+        print_json(record | {"written": output and str(output)})
         return
-    printing.print_plan(result)
+    for result in results:
+        printing.print_plan(result)
     source = shlex.quote(str(model))
     if output is None:
         typed = options.planning_options(penalty, budget, hard=hard, allow_reverse=allow_reverse)
         typed += " --cautious" if cautious else ""
+        typed += _typed(**{"in": context})
         typer.echo(f"Next: counsel plan {source}{typed} -o policy.csv")
         return
     typer.echo(f"Wrote {output}.")
     log, policy = shlex.quote(fitted.name), shlex.quote(str(output))
-    typer.echo(f"Next: counsel evaluate {log} {policy} --model {source}")
+    typed = _typed(**{"in": every[0]}) if every else ""
+    typer.echo(f"Next: counsel evaluate {log} {policy} --model {source}{typed}")
 
 
 @app.command()
@@ -248,6 +274,7 @@ def evaluate(  # noqa: PLR0913 (one argument for each option)
     cost: options.Cost = None,
     cluster: Cluster = None,
     unit: Unit = "decision",
+    context: In = None,
     model_only: Annotated[
         bool,
         typer.Option("--model-only", help="Accept the model's answer if the log cannot answer."),
@@ -264,6 +291,7 @@ def evaluate(  # noqa: PLR0913 (one argument for each option)
     _refuse_beside_model(model, columns=columns, bins=bins, cost=cost, **design)
     fitted = None if model is None else load_fit(model)
     source = _read(log, columns, bins, cluster) if fitted is None else read_like(log, fitted)
+    fitted, source = _in_context(fitted, source, context)
     settings: dict[str, Any] = {"fitted": fitted, "cost": options.read_costs(cost), "unit": unit}
     with counting("Drawing episodes", MODELS) as show:
         evaluation = evaluate_policy(source, policy, other=other, **settings, show=show)
@@ -278,7 +306,7 @@ def evaluate(  # noqa: PLR0913 (one argument for each option)
     printing.print_evaluation(evaluation)
     if fitted is None or fitted.name == log:  # a report is about the log of its model
         named = None if model is None else str(model)
-        typed = _options(columns, bins, cost=cost, model=named, **design)
+        typed = _options(columns, bins, cost=cost, model=named, **design, **{"in": context})
         typer.echo(f"Next: counsel report {shlex.quote(log)}{typed} -o report.html")
 
 
@@ -375,6 +403,7 @@ def report(  # noqa: PLR0913 (one argument for each option)
     cost: options.Cost = None,
     cluster: Cluster = None,
     unit: Unit = "decision",
+    context: In = None,
 ) -> None:
     """Write a page for decision makers: who listens, where advice pays, what a budget buys."""
     import numpy as np
@@ -403,6 +432,7 @@ def report(  # noqa: PLR0913 (one argument for each option)
             saved = load_fit(model)
             source = read_like(log, saved)
             fitted = fit_like(source, saved, model)
+        fitted, source = _in_context(fitted, source, context)
     with waiting("Planning"):
         rng = np.random.default_rng(0)
         if penalty is None and budget is None:
@@ -441,14 +471,37 @@ def demo_log(
 
 
 def _read(
-    log: str, columns: str | None, bins: list[str] | None, cluster: str | None = None
+    log: str,
+    columns: str | None,
+    bins: list[str] | None,
+    cluster: str | None = None,
+    context: str | None = None,
 ) -> "Log":
     """Open a log with its columns and bins."""
     from counsel.logs.binning import Bins
     from counsel.logs.column_mapping import Columns
     from counsel.logs.read import read_log
 
-    return read_log(log, Columns.parse(columns).also("cluster", cluster), Bins.parse(bins or []))
+    roles = Columns.parse(columns).also("cluster", cluster).also("context", context)
+    return read_log(log, roles, Bins.parse(bins or []))
+
+
+def _in_context(
+    fitted: Any,  # noqa: ANN401 (a fit, or None)
+    source: "Log",
+    context: str | None,
+) -> tuple[Any, "Log"]:
+    """Return a model and its log in one context; unchanged without contexts."""
+    from counsel.logs.saved_model import only_context
+
+    contexts = () if fitted is None else fitted.tally.contexts
+    if context is None and contexts:
+        raise CounselError(f"the model has the contexts {', '.join(contexts)}; say which with --in")
+    if context is None or fitted is None:
+        if context is not None:
+            raise CounselError("--in needs a model with contexts (--model)")
+        return fitted, source
+    return fitted.in_context(context), only_context(source, context)
 
 
 def _refuse_beside_model(model: Path | None, **others: object) -> None:

@@ -9,6 +9,7 @@ import typer
 from counsel.cli.console import ROWS, finite, new_table, print_table
 from counsel.logs.adherence_breakdown import (
     AdherenceBreakdown,
+    ByContext,
     by_advice,
     by_state,
     overall,
@@ -60,6 +61,10 @@ def print_fit(fit: Fit) -> None:
         typer.echo(f"{findings.overall_match_rate(everything)} {findings.overall_lift(everything)}")
         _print_breakdown("By advice", by_advice(fit.tally, fit.estimates))
         _print_breakdown("By state", by_state(fit.tally, fit.estimates))
+    contexts = fit.by_context
+    if contexts is not None:
+        _print_breakdown("By context", contexts.by)
+        typer.echo(f"{findings.contexts_differ(contexts)}.")
     for sentence in findings.fit_findings(fit):
         typer.echo(sentence)
     if fit.notes:
@@ -103,6 +108,7 @@ def fit_record(fit: Fit) -> dict[str, Any]:
             for advice, shares in zip(tally.actions, fit.estimates.seen.T.tolist(), strict=True)
         },
         "law": None if fit.law is None else asdict(fit.law),
+        "contexts": None if fit.by_context is None else _contexts_record(fit.by_context),
         "people": None if fit.people is None else _people_record(fit.people),
         "over_time": None if fit.over_time is None else _trend_record(fit.over_time),
         "over_advice": None if fit.over_advice is None else _trend_record(fit.over_advice),
@@ -179,6 +185,15 @@ def _move_records(fit: Fit) -> list[dict[str, Any]]:
     ]
 
 
+def _contexts_record(contexts: ByContext) -> dict[str, Any]:
+    by = contexts.by
+    lifts = {
+        str(name): [finite(float(x)) for x in (by.lift[i], by.low[i], by.high[i])]
+        for i, name in enumerate(by.keys)
+    }
+    return {"p_value": contexts.p_value, "lift": lifts}
+
+
 def _people_record(people: People) -> dict[str, Any]:
     """Return how much people listen, without their names."""
     lifts = people.lift_quantiles(*QUANTILES)
@@ -204,6 +219,8 @@ def _trend_record(trend: Trend) -> dict[str, Any]:
 
 def print_plan(plan: LogPlan) -> None:
     """Print the advice of a plan, and what it is worth."""
+    if plan.fit.context is not None:
+        typer.echo(f"In the context {plan.fit.context!r}:")
     if not plan.fit.is_trusted:
         typer.echo(findings.contradiction(plan.fit))
     typer.echo(findings.plan_value(plan))

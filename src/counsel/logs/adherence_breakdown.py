@@ -5,6 +5,7 @@ Advice was matched k times in n and would have been matched Σπ times anyway, s
 people, and times.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -94,6 +95,35 @@ def by_state(tally: Tally, estimates: Estimates) -> AdherenceBreakdown:
 def overall(tally: Tally, estimates: Estimates) -> AdherenceBreakdown:
     """Return how much people listen to all advice together."""
     return _sum_over(tally, estimates, ("all advice",), axis=None)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ByContext:
+    """How much people listen in each context, and whether contexts differ."""
+
+    by: AdherenceBreakdown  # the keys are the contexts
+    p_value: float  # of contexts in which people listen alike
+
+
+def by_context(fit_of: Mapping[str, tuple[Tally, Estimates]]) -> ByContext:
+    """Return how much people listen in each context, given its counts and estimates.
+
+    The test compares lifts in units of their errors (Cochran's Q). Contexts share one habit, whose
+    error they have in common, so it errs on the safe side.
+    """
+    from scipy.special import chdtrc
+
+    parts = [overall(*both) for both in fit_of.values()]
+    names = ("given", "matched", "known", "anyway", "lift", "error", "design")
+    columns = {name: np.concatenate([getattr(part, name) for part in parts]) for name in names}
+    by = AdherenceBreakdown(tuple(fit_of), **columns)
+    some = by.has_lift
+    if some.sum() < 2:
+        return ByContext(by, 1.0)
+    weight = 1.0 / by.error[some] ** 2
+    middle = float((weight * by.lift[some]).sum() / weight.sum())
+    apart = float((weight * (by.lift[some] - middle) ** 2).sum())
+    return ByContext(by, float(chdtrc(some.sum() - 1.0, apart)))
 
 
 def _sum_over(

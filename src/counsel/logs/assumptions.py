@@ -47,6 +47,9 @@ ENOUGH = 20
 MOST_BEFORE = 8
 """Of the states before, so many are told apart: the most frequent."""
 
+ROUNDING = 1e-9
+"""Smaller shares of a value are errors of rounding."""
+
 ASSUMPTIONS = {
     "reward": "advice changes the reward only through the action",
     "next state": "advice changes what follows only through the action",
@@ -126,7 +129,9 @@ class _Facts:
         worth = np.where(is_next, v_hs[rows.place + 1, np.roll(rows.state, -1)], 0.0)
         reward = problem.mdp.reward[at]
         known = is_next | (rows.complete[rows.episode] & (rows.place < rows.horizon - 1))
-        after = np.where(known, worth - (q_hsa[at] - reward), np.nan)
+        surprise = worth - (q_hsa[at] - reward)
+        surprise[np.abs(surprise) < ROUNDING * (1.0 + np.abs(worth))] = 0.0
+        after = np.where(known, surprise, np.nan)
         before = np.where(rows.place > 0, np.arange(n) - 1, -1)
         spoken = rows.advice < len(tally.actions)
         cluster = rows.cluster[rows.episode]
@@ -162,7 +167,8 @@ def _tests(facts: _Facts, unit: str) -> Iterator[tuple[str, ScoreTest | None, in
     arm = rows.cluster if unit == "person" else np.arange(rows.n_episodes)
     spoke = np.bincount(arm[rows.episode], facts.spoken) > 0.0
     in_arm = spoke[arm[rows.episode]] if unit != "decision" else everything
-    yield "assignment", *test(said, np.column_stack((past, did, earned)), states, later & in_arm)
+    contexts = _with_step(states * (int(rows.context.max()) + 1) + rows.context[rows.episode], rows)
+    yield "assignment", *test(said, np.column_stack((past, did, earned)), contexts, later & in_arm)
 
 
 def _with_step(cell: Ints, rows: Decisions) -> Ints:

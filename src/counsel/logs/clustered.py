@@ -79,6 +79,8 @@ def score_test(y: Floats, x: Floats, cell: Ints, cluster: Ints) -> ScoreTest | N
     if not y.size or not x.shape[1]:
         return None
     away_x, away_y = centre(x, cell), centre(y, cell)
+    if not away_y.any():
+        return None  # y is the same everywhere
     used = np.abs(away_x).any(axis=1)
     away_x, away_y = away_x[used], away_y[used]
     if not used.any():

@@ -18,6 +18,7 @@ label. Empty advice is silence; an empty action is a fault.
 ``truncated``          true if only the recording ended (optional)
 ``timestamp``          the time of the decision (optional)
 ``cluster``            what is alike, if not the person: a ward (optional; only if it is named)
+``context``            what changes listening and nothing else (optional; only if it is named)
 =====================  =====================================================================
 """
 
@@ -36,8 +37,9 @@ OPTIONAL = (
     "truncated",
     "timestamp",
     "cluster",
+    "context",
 )
-NAMED = ("cluster",)
+NAMED = ("cluster", "context")
 """Roles that no column has by its name alone."""
 
 ROLES = (*REQUIRED, *OPTIONAL)

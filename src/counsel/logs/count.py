@@ -41,16 +41,8 @@ ENDED, CUT = -1, -2
 """Outcomes of a decision other than a state: the episode ended, or the outcome is unknown."""
 
 DECISION_COLUMNS = (
-    *("episode", "episode_number", "step", "state", "advice", "action", "reward"),
-    *(
-        "next_state",
-        "terminated",
-        "truncated",
-        "advice_probability",
-        "person",
-        "cluster",
-        "timestamp",
-    ),
+    *("episode", "episode_number", "step", "state", "advice", "action", "reward", "next_state"),
+    *("terminated", "truncated", "advice_probability", "person", "cluster", "context", "timestamp"),
 )
 """The columns that ``link_decisions`` keeps."""
 
@@ -84,6 +76,8 @@ class Tally:
     least: float = 0.0  # the least reward
     other: float | None = None  # the other reward, if there are only two
     contradictions: int = 0  # rows whose ``next_state`` is not the state of the next row
+    contexts: tuple[str, ...] = ()  # what changes listening and nothing else
+    context: Ints | None = None  # the place among ``contexts``; None if there are none
 
     @property
     def n_steps(self) -> int:
@@ -232,6 +226,9 @@ def _count(log: Log, *, by_step: bool) -> Tally:
     )
     above = table.reward - least
     keys = ["block", "at", "state", "advice", "deaf", "action", "fate", "then", "opens"]
+    if log.has("context"):
+        _check_contexts(log)
+        keys.append("context")
     counts = table.group_by(keys).aggregate(
         times=table.count(),
         priced=table.reward.count(),
@@ -253,6 +250,7 @@ def _count(log: Log, *, by_step: bool) -> Tally:
         least=least,
         other=most if two_rewards else None,
         contradictions=int(groups["apart"].to_numpy().sum()),
+        contexts=_labels(groups, "context") if log.has("context") else (),
         **arrays,
     )
 
@@ -278,7 +276,11 @@ def _as_arrays(
     }
     for name in TALLY_COUNTS:
         columns[name] = groups[name].to_numpy().astype(np.float64)
-    order = np.lexsort([columns[name] for name in reversed(TALLY_KEYS)])
+    sorted_by = [columns[name] for name in reversed(TALLY_KEYS)]
+    if "context" in groups.column_names:
+        columns["context"] = encode_labels(groups["context"], _labels(groups, "context"))
+        sorted_by.insert(0, columns["context"])
+    order = np.lexsort(sorted_by)
     return {name: sealed(np.ascontiguousarray(column[order])) for name, column in columns.items()}
 
 
@@ -290,6 +292,23 @@ def block_of(cluster: Any) -> Any:  # noqa: ANN401 (Ibis ships no types)
         ...
 
     return ibis.udf.scalar.builtin(md5)(cluster).substr(0, 2)
+
+
+def _check_contexts(log: Log) -> None:
+    """Raise an error unless every episode has one context."""
+    table = log.table
+    kinds = table.group_by("episode").aggregate(
+        first=table.context.min(), last=table.context.max(), lack=count_true(table.context.isnull())
+    )
+    wrong = (
+        kinds.filter((kinds.first != kinds.last) | (kinds.lack > 0)).order_by("episode").limit(1)
+    )
+    for row in wrong.to_pyarrow().to_pylist():
+        what = "is empty in a decision" if row["lack"] else f"is {row['first']} and {row['last']}"
+        raise CounselError(
+            f"{log.name}: the context {what} of episode {row['episode']}; it must be one and the "
+            "same in all decisions of an episode"
+        )
 
 
 def count_steps(log: Log) -> int:

@@ -82,7 +82,7 @@ class CrossFit:
         values = np.zeros(3)
         for half, problem, policy in zip(halves, problems, reversed(policies), strict=True):
             played = (evaluate(problem, one).value for one in (policy, quiet))
-            values += (*played, logged_return(half))
+            values += (*played, logged_return(fit.of_context(half)))
         chosen, alone, logged = values / len(HALVES)
         return float(chosen), float(alone), float(logged)
 

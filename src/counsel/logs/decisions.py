@@ -49,6 +49,7 @@ class Decisions:
     people: tuple[str, ...]  # their names
     person: Ints  # the number of the person of each episode; −1 if unknown [episode]
     cluster: Ints  # the number of what is drawn with replacement, mostly the person [episode]
+    context: Ints  # the number of the context; 0 without contexts [episode]
     block: Ints  # the block of the fit's counts that the episode belongs to [episode]
     complete: Bools  # whether nothing is missing [episode]
     horizon: int
@@ -116,6 +117,7 @@ def _load(log: Log, tally: Tally, problem: AdviceProblem, most: float) -> Decisi
         recorded=recorded,
         since=_own_clock(log, table),
         person=table.person.cast("string") if log.has("person") else ibis.null("string"),
+        context=table.context if log.has("context") else ibis.literal(""),
         cluster=cluster,
         block=block_of(cluster),
     ).order_by(["episode", "place"])
@@ -136,6 +138,7 @@ def _load(log: Log, tally: Tally, problem: AdviceProblem, most: float) -> Decisi
     return Decisions(
         people=tuple(who),
         person=np.array([number[name] for name in names["person"]], dtype=np.int64),
+        context=np.unique(names["context"], return_inverse=True)[1],
         cluster=np.unique(names["cluster"], return_inverse=True)[1],
         block=np.unique(names["block"], return_inverse=True)[1],
         complete=np.bincount(rows["episode"], cut, starts.size) == 0,
@@ -150,7 +153,7 @@ def _read_batches(table: Any, tally: Tally) -> tuple[dict[str, Any], dict[str, l
 
     states, actions = tally.states, tally.actions
     batches: list[dict[str, Any]] = []
-    names: dict[str, list[Any]] = {"person": [], "cluster": [], "block": []}
+    names: dict[str, list[Any]] = {"person": [], "context": [], "cluster": [], "block": []}
     last_name: object = None
     last_episode = -1
     for batch in table.to_pyarrow_batches(chunk_size=1_000_000):

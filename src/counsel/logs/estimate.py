@@ -114,19 +114,21 @@ class Estimates:
         return (self.move_times / of, *wilson(self.move_times, of))
 
 
-def estimate(
+def estimate(  # noqa: PLR0913 (counts, and what to make of them)
     tally: Tally,
     sharing: Sharing,
     cost: Floats | None = None,
     design: Floats | None = None,
     *,
     shrink: bool = True,
+    context: int | None = None,
 ) -> Estimates:
     """Estimate a problem from counts; ``cost`` is that of ``AdviceProblem``, by default 1.
 
     ``design`` [b] is how much less the decisions of alike people say than independent ones
     (``lift_errors.py``), by default estimated. Without ``shrink`` each unit keeps the lift of its
-    own data, right on average though less precise, and intervals are left out.
+    own data, right on average though less precise, and intervals are left out. With a ``context``
+    lifts are those of advice in this context; everything else is that of the whole log.
     """
     S, A = len(tally.states), len(tally.actions)
     L = tally.horizon if tally.by_step else 1
@@ -142,9 +144,10 @@ def estimate(
     everything = np.ones(n.size, dtype=np.bool_)
     advised, same = heard < A, heard == tally.action
     taken = sum_by(everything, tally.action)
-    given, matched = sum_by(advised, heard), sum_by(advised & same, heard)
-    silent = sum_by(~advised, tally.action)
-    habit = estimate_habit(silent, sum_by(advised & ~same, tally.action), given - matched, taken)
+    silent, refused = sum_by(~advised, tally.action), sum_by(advised & ~same, heard)
+    habit = estimate_habit(silent, sum_by(advised & ~same, tally.action), refused, taken)
+    here = advised if context is None else advised & (tally.context == context)
+    given, matched = sum_by(here, heard), sum_by(here & same, heard)
     sent = sum_by(everything, tally.advice, width=A + 1)
     if design is None:
         design = design_effects(tally, habit, given, matched)
@@ -152,7 +155,9 @@ def estimate(
         (given, matched), habit, design, sharing.units(tally, L * S), sharing, shrink=shrink
     )
     lift, low, high = _lifts(sharing, pooled, unit, usable, habit)
-    seen = _seen_shares(given.reshape(L, S, A).sum(axis=0), sent.reshape(L, S, A + 1).sum(axis=0))
+    told = tally.advice < A if context is None else (tally.advice < A) & (tally.context == context)
+    shown = sum_by(told, tally.advice).reshape(L, S, A).sum(axis=0)
+    seen = _seen_shares(given.reshape(L, S, A).sum(axis=0), shown)
     priced = sum_by(everything, tally.action, tally.priced)
     above = sum_by(everything, tally.action, tally.paid)
     squares = sum_by(everything, tally.action, tally.paid_squares)
@@ -195,13 +200,12 @@ def estimate(
     )
 
 
-def _seen_shares(seen_sb: Floats, sent_sb: Floats) -> Floats:
+def _seen_shares(seen_sb: Floats, sent: Floats) -> Floats:
     """Return the share of each advice that is seen, by state as far as states differ [s, b].
 
     A state's own share counts as much as its pieces, the common share as much as so many pieces
     that the spread between states beyond chance decides: if there is none, all states share it.
     """
-    sent = sent_sb[:, : seen_sb.shape[1]]
     total = sent.sum(axis=0)
     common = np.divide(seen_sb.sum(axis=0), total, out=np.ones(total.size), where=total > 0.0)
     share = np.divide(seen_sb, sent, out=np.zeros_like(sent), where=sent > 0.0)

@@ -363,10 +363,10 @@ def _values_in_models(
     Last comes the return of the log itself, and of the resampled logs.
     """
     values = [[evaluate(fitted.problem, policy).value for policy in policies]]
-    values[0].append(logged_return(fitted.tally))
+    values[0].append(fitted.logged_value)
     for i, (tally, resampled) in enumerate(fitted.resample(MODELS, rng)):
         values.append([evaluate(resampled.problem, policy).value for policy in policies])
-        values[-1].append(logged_return(tally))
+        values[-1].append(logged_return(fitted.of_context(tally)))
         if show is not None:
             show(i + 1)
     return [Draws(drawn[0], drawn[1:], fitted.tally.n_blocks) for drawn in np.array(values).T]

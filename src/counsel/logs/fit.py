@@ -21,6 +21,7 @@ import numpy as np
 from counsel._arrays import Floats
 from counsel._files import write_npz
 from counsel.errors import CounselError
+from counsel.logs.adherence_breakdown import ByContext, by_context
 from counsel.logs.assumptions import AssumptionTest, check_assumptions
 from counsel.logs.binning import Bins
 from counsel.logs.bootstrap import resample_tally
@@ -80,6 +81,8 @@ class Fit:
         Tests of what the model takes for granted; those that the data cannot do are left out.
     unit
         What advice was assigned to: each decision, or all decisions of an episode or a person.
+    context
+        The context whose lifts these are; None for all contexts together, or without contexts.
     pooled
         If endings, or everything, are fitted by step because the log contradicts the model that
         pools steps: the comparison of that model with the log. None otherwise.
@@ -113,6 +116,7 @@ class Fit:
     pooled: SelfCheck | None = None
     assumptions: tuple[AssumptionTest, ...] = ()
     unit: str = "decision"
+    context: str | None = None
 
     @cached_property
     def self_check(self) -> SelfCheck | None:
@@ -145,19 +149,19 @@ class Fit:
         A missing reward counts as the mean of its step; episodes that were cut off count up to
         where they were cut.
         """
-        return logged_return(self.tally)
+        return logged_return(self.of_context(self.tally))
 
     @property
     def logged_pieces(self) -> float:
         """Pieces of advice sent per episode of the log, on average."""
-        tally = self.tally
+        tally = self.of_context(self.tally)
         spoken = tally.advice < len(tally.actions)
         return float(tally.times[spoken].sum() / tally.episodes)
 
     @property
     def logged_cost(self) -> float:
         """Cost of the advice sent per episode of the log, on average."""
-        tally, problem = self.tally, self.problem
+        tally, problem = self.of_context(self.tally), self.problem
         spoken = tally.advice < len(tally.actions)
         cell = (tally.step[spoken], tally.state[spoken], tally.advice[spoken])
         return float((tally.times[spoken] * problem.cost[cell]).sum() / tally.episodes)
@@ -179,7 +183,8 @@ class Fit:
         rewards = [f"{getattr(tally, name).sum():.6g}" for name in ("paid", "paid_squares")]
         words = [self._settings(), rewards, self.costs]
         digest = hashlib.sha256(json.dumps(words, sort_keys=True).encode())
-        for name in (*TALLY_KEYS, "times", "priced"):
+        contexts = () if tally.context is None else ("context",)
+        for name in (*TALLY_KEYS, *contexts, "times", "priced"):
             digest.update(np.ascontiguousarray(getattr(tally, name)).tobytes())
         return digest.hexdigest()[:12]
 
@@ -201,6 +206,7 @@ class Fit:
             "columns": {role: list(own) for role, own in self.columns.items()},
             "bins": {column: list(cuts) for column, cuts in self.bins.items()},
             "unit": self.unit,
+            "contexts": tally.contexts,
         }
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -226,6 +232,8 @@ class Fit:
             "assumptions": [asdict(test) for test in self.assumptions],
         }
         arrays |= {TALLY + name: getattr(self.tally, name) for name in array_names()}
+        if self.tally.context is not None:
+            arrays[TALLY + "context"] = self.tally.context
         write_npz(Path(path), PROBLEM, header, arrays)
 
     def resample(self, draws: int, rng: np.random.Generator) -> Iterator[tuple[Tally, Estimates]]:
@@ -268,7 +276,87 @@ class Fit:
             The estimates.
         """
         cost, design = given_cost(self.problem.cost), self.estimates.design
-        return estimate(tally, self.sharing, cost, design, shrink=shrink)
+        settings: dict[str, Any] = {"shrink": shrink, "context": self._context_index}
+        return estimate(tally, self.sharing, cost, design, **settings)
+
+    @property
+    def _context_index(self) -> int | None:
+        return None if self.context is None else self.tally.contexts.index(self.context)
+
+    def in_context(self, label: str) -> "Fit":
+        """Return the fit with the lifts of one context; habit, moves and rewards are shared.
+
+        Parameters
+        ----------
+        label
+            The context: a value of the log's context column.
+
+        Returns
+        -------
+        Fit
+            The fit of this context.
+
+        Raises
+        ------
+        CounselError
+            If the model has no such context.
+        """
+        contexts = self.tally.contexts
+        if label not in contexts:
+            told = f"it has {', '.join(contexts)}" if contexts else "fit it with --context COLUMN"
+            raise CounselError(f"the model has no context {label!r}; {told}")
+        cost = given_cost(self.problem.cost)
+        index = contexts.index(label)
+        estimates = estimate(self.tally, self.sharing, cost, context=index)
+        fit = replace(self, estimates=estimates, context=label)
+        fit.__dict__["self_check"] = self.self_check  # the model's, with the advice of all contexts
+        return fit
+
+    @property
+    def by_context(self) -> ByContext | None:
+        """How much people listen in each context; None without contexts."""
+        contexts = self.tally.contexts
+        if not contexts or self.context is not None:
+            return None
+        fits = {label: self.in_context(label) for label in contexts}
+        return by_context(
+            {label: (fit.listened(fit.tally), fit.estimates) for label, fit in fits.items()}
+        )
+
+    def listened(self, tally: Tally) -> Tally:
+        """Return counts without the advice of other contexts than the fit's.
+
+        Parameters
+        ----------
+        tally
+            The counts of the log.
+
+        Returns
+        -------
+        Tally
+            The counts.
+        """
+        spoken = tally.heard < len(tally.actions)
+        kept = ~spoken | (tally.context == self._context_index)
+        return replace(tally, **{name: getattr(tally, name) * kept for name in TALLY_COUNTS})
+
+    def of_context(self, tally: Tally) -> Tally:
+        """Return counts of the episodes in the fit's context; all counts without one.
+
+        Parameters
+        ----------
+        tally
+            The counts of the log, or drawn from it.
+
+        Returns
+        -------
+        Tally
+            The counts.
+        """
+        if self.context is None:
+            return tally
+        here = tally.context == self._context_index
+        return replace(tally, **{name: getattr(tally, name) * here for name in TALLY_COUNTS})
 
     def __repr__(self) -> str:
         return f"Fit({self.name}: {self.check.rows} decisions, {self.problem.mdp!r})"

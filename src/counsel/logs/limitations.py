@@ -37,6 +37,16 @@ def find_limitations(  # noqa: PLR0913 (a log, and all that was made of it)
             fatal=False,
         )
         return
+    silent = [
+        name
+        for i, name in enumerate(tally.contexts)
+        if not tally.times[(tally.heard < len(tally.actions)) & (tally.context == i)].any()
+    ]
+    if silent:
+        what = (
+            "contexts in which nobody was advised; their lifts are unknown, so nothing is planned"
+        )
+        yield Finding(what, len(silent), fatal=False, examples=tuple(silent[:EXAMPLES]))
     for what, names in _gaps(tally, estimates, sharing):
         if names:
             yield Finding(what, len(names), fatal=False, examples=tuple(names[:EXAMPLES]))

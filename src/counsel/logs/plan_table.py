@@ -26,12 +26,12 @@ def plan_tables(plan: LogPlan) -> Iterator[Any]:
     Yields
     ------
     Table
-        An Arrow table with one row per state and possible advice. Columns: ``pieces_left`` (under a
-        hard budget; counted by cost), ``step``, ``state``, ``advice`` (empty for silence),
-        ``probability`` (below 1 if the plan mixes), ``cost`` (unless every piece costs 1),
-        ``gain``, ``lift`` and ``advantage`` (empty for silence), ``criticality``, ``support``:
-        how often that advice was seen in that state, or for silence the number of decisions; and
-        ``model``, the fingerprint of the model.
+        An Arrow table with one row per state and possible advice. Columns: ``context`` (if the plan
+        is for one), ``pieces_left`` (under a hard budget; counted by cost), ``step``, ``state``,
+        ``advice`` (empty for silence), ``probability`` (below 1 if the plan mixes), ``cost``
+        (unless every piece costs 1), ``gain``, ``lift`` and ``advantage`` (empty for silence),
+        ``criticality``, ``support``: how often that advice was seen in that state, or for silence
+        the number of decisions; and ``model``, the fingerprint of the model.
 
     Examples
     --------
@@ -119,6 +119,8 @@ def _tables(plan: LogPlan, left: int | None) -> Iterator[Table]:
         silent = b == A
         spoken = np.where(silent, 0, b)
         columns: dict[str, Column] = {}
+        if fit.context is not None:
+            columns["context"] = Column(np.zeros(s.size, dtype=np.int64), (fit.context,))
         if left is not None:
             columns["pieces_left"] = Column(np.full(s.size, left, dtype=np.int32))
         layer = h if len(support) > 1 else 0

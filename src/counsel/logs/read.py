@@ -37,7 +37,7 @@ from counsel.logs.casting import (
     as_written,
     is_stripped,
 )
-from counsel.logs.column_mapping import Columns
+from counsel.logs.column_mapping import NAMED, Columns
 
 TEXT = (".csv", ".csv.gz", ".tsv", ".tsv.gz")
 LINES = (".jsonl", ".ndjson")
@@ -417,7 +417,7 @@ def _assign_roles(
         column = table[own[0]]
         if role == "state":
             cast[role] = _state_labels(table, own, cuts, cast_text)
-        elif role in ("episode", "person", "cluster", "next_state", "advice", "action"):
+        elif role in (*NAMED, "episode", "person", "next_state", "advice", "action"):
             cast[role] = cast_text(column)
             if role == "episode" and column.type().is_integer():
                 cast["episode_number"] = column  # engines group numbers faster than their texts

@@ -24,7 +24,7 @@ def read_policy(path: Path, fit: Fit) -> Policy:
     """Read a policy (.csv, .parquet, .npz) for the states and actions of a fit."""
     if path.suffix not in TABLES:
         return load_policy(path)
-    columns = _read_columns(path)
+    columns = _in_context(path, _read_columns(path), fit)
     _check_model(path, columns, fit)
     problem, tally = fit.problem, fit.tally
     H, A = problem.horizon, problem.n_actions
@@ -71,6 +71,22 @@ def read_policy(path: Path, fit: Fit) -> Policy:
     return Policy.from_probabilities(chance[0] if left is None else chance)
 
 
+def _in_context(path: Path, columns: dict[str, list[Any]], fit: Fit) -> dict[str, list[Any]]:
+    """Return the rows of the fit's context."""
+    if "context" not in columns:
+        return columns
+    known = sorted({str(name) for name in columns["context"]})
+    if fit.context is None or fit.context not in known:
+        raise CounselError(
+            f"{path} is for the contexts {_first_few(tuple(known))}; say which with --in"
+        )
+    kept = [name == fit.context for name in columns["context"]]
+    return {
+        name: [value for value, keep in zip(column, kept, strict=True) if keep]
+        for name, column in columns.items()
+    }
+
+
 def _check_model(path: Path, columns: dict[str, list[Any]], fit: Fit) -> None:
     """Raise an error if the policy was planned on another model."""
     others = {name for name in columns.get("model", []) if name is not None} - {fit.fingerprint}
@@ -92,7 +108,7 @@ def _read_columns(path: Path) -> dict[str, list[Any]]:
         if path.suffix == ".parquet":
             table = pyarrow.parquet.read_table(path)
         else:
-            labels = ("state", "advice", "state_label", "advice_label", "model")
+            labels = ("state", "advice", "state_label", "advice_label", "model", "context")
             as_text = pyarrow.csv.ConvertOptions(
                 column_types=dict.fromkeys(labels, pa.string()),
                 strings_can_be_null=True,

@@ -1,7 +1,7 @@
 """Models on disk: load a fit, and read or fit a log as a saved model did."""
 
 import os
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -62,7 +62,10 @@ def load_fit(path: str | os.PathLike[str]) -> Fit:
         sizes = {column.shape for column in counts.values()}
         if len(sizes) != 1:
             raise CounselError("its counts do not fit together; the file is damaged")
+        contexts = tuple(stored.get("contexts", ()))
         tally = Tally(
+            contexts=contexts,
+            context=arrays[TALLY + "context"] if contexts else None,
             states=tuple(stored["states"]),
             actions=tuple(stored["actions"]),
             horizon=int(header["horizon"]),
@@ -120,6 +123,13 @@ def read_like(source: str, saved: Fit) -> Log:
         if role != "state" and (role in REQUIRED or role != own[0])
     }
     return read_log(source, Columns(names, saved.columns["state"]), Bins(dict(saved.bins)))
+
+
+def only_context(log: Log, label: str) -> Log:
+    """Return the episodes of a log in one context."""
+    if not log.has("context"):
+        raise CounselError(f"{log.name} is read without a context; the model must have one")
+    return replace(log, table=log.table.filter(log.table.context == label))
 
 
 def fit_like(log: Log, saved: Fit, path: str | os.PathLike[str]) -> Fit:

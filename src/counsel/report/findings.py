@@ -7,7 +7,7 @@ Every function turns a result of ``counsel.logs`` into text. Numbers come with t
 import math
 from collections.abc import Iterator, Sequence
 
-from counsel.logs.adherence_breakdown import AdherenceBreakdown
+from counsel.logs.adherence_breakdown import AdherenceBreakdown, ByContext
 from counsel.logs.assumptions import ASSUMPTIONS, AssumptionTest
 from counsel.logs.bootstrap import ValueEstimate
 from counsel.logs.check import THIN, Finding, LogCheck
@@ -16,7 +16,7 @@ from counsel.logs.evaluate_log import TRUSTED_SAMPLE, Difference, LogEvaluation,
 from counsel.logs.excursion import Effect, ExcursionEffect
 from counsel.logs.fit import Fit
 from counsel.logs.law_test import LawTest
-from counsel.logs.listening import People, Trend
+from counsel.logs.listening import CLEAR, People, Trend
 from counsel.logs.plan import LogPlan
 from counsel.logs.plan_table import PlanEntry
 from counsel.logs.power import Power, Schedule
@@ -242,6 +242,14 @@ def adherence_law(law: LawTest | None) -> str:
         f"“{law.advice}” in “{law.state}”, {percent(law.share)} choose “{law.action}” instead of "
         f"the expected {percent(law.expected)}. Gains are therefore approximate."
     )
+
+
+def contexts_differ(contexts: ByContext) -> str:
+    """Say whether people listen differently in different contexts, without a full stop."""
+    count = count_of(len(contexts.by.keys), "context")
+    if contexts.p_value < CLEAR:
+        return f"People listen differently in {count} ({_p_value(contexts.p_value)})"
+    return f"No difference of listening between {count} can be told ({_p_value(contexts.p_value)})"
 
 
 def people_differ(people: People) -> str:
