@@ -347,6 +347,8 @@ def print_evaluation(evaluation: LogEvaluation) -> None:
     if evaluation.other is not None and evaluation.beyond_other is not None:
         names = (evaluation.policy.name, evaluation.other.name)
         typer.echo(findings.difference(*names, evaluation.beyond_other))
+    for effect in evaluation.effects:
+        typer.echo(findings.excursion(effect))
 
 
 def evaluation_record(evaluation: LogEvaluation) -> dict[str, Any]:

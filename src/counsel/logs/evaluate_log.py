@@ -43,6 +43,7 @@ from counsel.logs.bootstrap import Draws, ValueEstimate
 from counsel.logs.check import check_log
 from counsel.logs.decisions import refuse_unknown
 from counsel.logs.evidence import Evidence
+from counsel.logs.excursion import ExcursionEffect, excursion_effects
 from counsel.logs.fit import Fit, fit, refuse_faults
 from counsel.logs.read import as_log
 from counsel.logs.read_policy import read_policy
@@ -145,6 +146,7 @@ class LogEvaluation:
     refusal: str | None
     fit: Fit | None = None  # the model
     is_fair: bool = True  # whether episodes with and without advice can be compared
+    effects: tuple[ExcursionEffect, ...] = ()  # of sending advice, at once
     other: PolicyEstimate | None = None  # a second policy
     beyond_other: Difference | None = None  # by how much the policy brings more than the second
 
@@ -288,6 +290,7 @@ def evaluate_policy(  # noqa: PLR0913 (a log, a policy, a model and how to draw)
         refusal=refusal_of(estimates[names[0]].new, estimates[names[0]].effective, evidence),
         fit=fitted,
         is_fair=evidence.is_fair,
+        effects=excursion_effects(evidence.rows, problem),
     )
 
 
