@@ -9,6 +9,9 @@ from counsel.logs import evaluate_policy, plan_advice
 from counsel.logs.plan_table import plan_columns
 from counsel.logs.saved_model import fit_like, read_like
 from counsel.worlds.ward import ward_table
+from tests.support.later import Later
+
+pd = Later("pandas")
 
 OPTIONS = {
     "default": {},
@@ -119,13 +122,7 @@ def test_pieces_as_logged_are_those_of_the_log_that_is_evaluated(log, tmp_path):
 def test_a_log_without_an_optional_column_of_the_model_is_read(log, tmp_path):
     # Found on the way: it was told to use --columns, which --model refuses.
     model, _, policy = planned(log, tmp_path)
-    lines = log.read_text(encoding="utf-8").splitlines()
-    names = lines[0].split(",")
-    at = names.index("person")
-    (tmp_path / "nobody.csv").write_text(
-        "\n".join(",".join(v for i, v in enumerate(row.split(",")) if i != at) for row in lines),
-        encoding="utf-8",
-    )
+    pd.read_csv(log).drop(columns="person").to_csv(tmp_path / "nobody.csv", index=False)
     other = read_like(str(tmp_path / "nobody.csv"), model)
     assert not other.has("person")
     assert evaluate_policy(other, policy, fitted=model).episodes == 300
