@@ -122,13 +122,15 @@ def estimate(  # noqa: PLR0913 (counts, and what to make of them)
     *,
     shrink: bool = True,
     context: int | None = None,
+    seen_by_state: bool = True,
 ) -> Estimates:
     """Estimate a problem from counts; ``cost`` is that of ``AdviceProblem``, by default 1.
 
     ``design`` [b] is how much less the decisions of alike people say than independent ones
     (``lift_errors.py``), by default estimated. Without ``shrink`` each unit keeps the lift of its
     own data, right on average though less precise, and intervals are left out. With a ``context``
-    lifts are those of advice in this context; everything else is that of the whole log.
+    lifts are those of advice in this context; everything else is that of the whole log. Unless
+    ``seen_by_state``, as in older files, all states share the share of an advice that is seen.
     """
     S, A = len(tally.states), len(tally.actions)
     L = tally.horizon if tally.by_step else 1
@@ -157,7 +159,10 @@ def estimate(  # noqa: PLR0913 (counts, and what to make of them)
     lift, low, high = _lifts(sharing, pooled, unit, usable, habit)
     told = tally.advice < A if context is None else (tally.advice < A) & (tally.context == context)
     shown = sum_by(told, tally.advice).reshape(L, S, A).sum(axis=0)
-    seen = _seen_shares(given.reshape(L, S, A).sum(axis=0), shown)
+    found = given.reshape(L, S, A).sum(axis=0)
+    if not seen_by_state:
+        found, shown = (np.tile(table.sum(axis=0), (S, 1)) for table in (found, shown))
+    seen = _seen_shares(found, shown)
     priced = sum_by(everything, tally.action, tally.priced)
     above = sum_by(everything, tally.action, tally.paid)
     squares = sum_by(everything, tally.action, tally.paid_squares)

@@ -81,7 +81,11 @@ def load_fit(path: str | os.PathLike[str]) -> Fit:
                 raise CounselError(f"its {name} are not counts; the file is damaged")
         sharing = Sharing(**stored["sharing"])
         problem = load(path)
-        estimates = estimate(tally, sharing, cost=given_cost(problem.cost))
+        # Older files pooled lifts as if all decisions were independent.
+        is_new = "assumptions" in stored
+        design = None if is_new else np.ones(len(tally.actions))
+        cost = given_cost(problem.cost)
+        estimates = estimate(tally, sharing, cost, design, seen_by_state=is_new)
         _check_same(problem, estimates.problem)
         check = dict(stored["checked"])
         check["actions"] = tuple(check["actions"])

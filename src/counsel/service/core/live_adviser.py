@@ -34,8 +34,14 @@ class LiveAdviser:
 
     def _read_schedule(self) -> dict[int, dict[int, float]]:
         """Return the probabilities of a trial by the indices of states and advice."""
+        if self.settings.explore > 0.0 and not self.settings.schedule:
+            raise CounselError(
+                "explore needs a schedule of probabilities by state; `counsel power` writes one"
+            )
         schedule = dict[int, dict[int, float]]()
         for state, chances in self.settings.schedule.items():
+            if sum(chances.values()) > 1.0 + 1e-9:
+                raise CounselError(f"the probabilities of schedule in {state!r} exceed 1")
             for advice, chance in chances.items():
                 if state not in self.states or advice not in self.actions:
                     raise CounselError(

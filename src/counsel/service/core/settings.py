@@ -4,9 +4,9 @@ The request that creates an adviser, the answer that shows it and the JSON in th
 derive from ``AdviserSettings``.
 """
 
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from counsel._arrays import brief
 from counsel.errors import CounselError
@@ -57,17 +57,6 @@ class AdviserSettings(BaseModel):
     ] = Field(default_factory=dict)
     """Advice by state, both by label, that is given regardless of the budget."""
 
-    @model_validator(mode="after")
-    def _check_schedule(self) -> Self:
-        if self.explore > 0.0 and not self.schedule:
-            raise ValueError(
-                "explore needs a schedule of probabilities by state; `counsel power` writes one"
-            )
-        for state, chances in self.schedule.items():
-            if sum(chances.values()) > 1.0 + 1e-9:
-                raise ValueError(f"the probabilities of schedule in {state!r} exceed 1")
-        return self
-
     @property
     def limit(self) -> Limit:
         """What advice may cost."""
@@ -85,7 +74,5 @@ class AdviserSettings(BaseModel):
         except ValidationError as fault:
             wrong = fault.errors()[0]
             name = ".".join(str(part) for part in wrong["loc"])
-            if not name:  # several values together
-                raise CounselError(wrong["msg"].removeprefix("Value error, ")) from None
             rule = wrong["msg"].replace("Input should", "it must")
             raise CounselError(f"{name} is {brief(wrong['input'])}; {rule}") from None
