@@ -5,8 +5,10 @@ fields where a value is missing, and numbers with as many digits as they need to
 exactly. Files are written atomically.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+import io
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
+from itertools import chain
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
@@ -67,20 +69,52 @@ def write_tables(path: Path, tables: Iterable[Table]) -> None:
 
 def write_stream(stream: BinaryIO, suffix: str, first: Table, rest: Iterable[Table] = ()) -> None:
     """Write tables into an open file, in the format of ``suffix``."""
+    for chunk in table_chunks(suffix, chain((first,), rest)):
+        stream.write(chunk)
+
+
+def table_chunks(suffix: str, tables: Iterable[Table]) -> Iterator[bytes]:
+    """Yield a file in the format of ``suffix``, one part for each table, of which there is one."""
+    rest = iter(tables)
+    first = next(rest)
     if suffix == ".csv":
-        stream.write((",".join(_quoted(name) for name in first) + "\n").encode())
-        stream.write(_csv_rows(first))
-        for table in rest:
-            stream.write(_csv_rows(table))
+        yield (",".join(_quoted(name) for name in first) + "\n").encode() + _csv_rows(first)
+        yield from map(_csv_rows, rest)
         return
     need_pyarrow()
     import pyarrow.parquet
 
-    arrow = arrow_table(first)
-    with pyarrow.parquet.ParquetWriter(stream, arrow.schema) as writer:
+    arrow, parts = arrow_table(first), _Parts()
+    with pyarrow.parquet.ParquetWriter(parts, arrow.schema) as writer:
         writer.write_table(arrow)
         for table in rest:
+            yield parts.take()
             writer.write_table(arrow_table(table))
+    yield parts.take()
+
+
+class _Parts(io.RawIOBase):
+    """A file that is taken away part by part while it is written."""
+
+    def __init__(self) -> None:
+        self._written, self._parts = 0, list[bytes]()
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, content: Any) -> int:  # noqa: ANN401 (any buffer)
+        self._parts.append(bytes(content))
+        self._written += len(content)
+        return len(content)
+
+    def tell(self) -> int:
+        return self._written
+
+    def take(self) -> bytes:
+        """Return what was written since the last call."""
+        part = b"".join(self._parts)
+        self._parts.clear()
+        return part
 
 
 def arrow_table(table: Table) -> Any:  # noqa: ANN401 (pyarrow ships no types)

@@ -44,7 +44,7 @@ def test_the_order_of_decisions_does_not_matter(seed):
 def test_arrays_hold_every_decision_once(seed):
     decisions = list(drawn_decisions(seed))
     counts = counted(decisions)
-    own, everybody = counts.arrays(1, S, A)
+    own, everybody = counts.arrays(1, np.ones((S, A), dtype=np.bool_))
     for arrays, cells in (
         (own, [cell for person, cell in decisions if person == 1]),
         (everybody, [cell for _, cell in decisions]),

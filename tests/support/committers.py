@@ -68,4 +68,16 @@ def a_decision(step, episode=1):
 
 
 def an_outcome(step, episode=1):
-    return {"episode": episode, "step": step, "action": 1, "reward": 1.0, "seen": True, "at": 0.0}
+    return {
+        "episode": episode,
+        "step": step,
+        "action": 1,
+        "reward": 1.0,
+        "next_state": None,
+        "seen": True,
+        "reason_code": None,
+        "comment": None,
+        "at": 0.0,
+        "version": 1,
+        "replaces": None,
+    }

@@ -15,6 +15,7 @@ MATRIX = [
     ("GET", "/v1/people", "read"),
     ("GET", "/v1/people/{person}", "read"),
     ("DELETE", "/v1/people/{person}", "admin"),
+    ("POST", "/v1/erasures", "admin"),
     ("GET", "/v1/play", "advise"),
     ("POST", "/v1/play/games", "advise"),
     ("GET", "/v1/play/games/{game}", "advise"),
@@ -30,6 +31,7 @@ BODIES = {
     "/v1/outcomes": {"outcomes": []},
     "/v1/episodes/{episode}/end": {},
     "/v1/advisers/{adviser}": {"mode": "shadow"},
+    "/v1/erasures": {"person": "ann"},
     "/v1/play/games": {"map": "budget", "budget": 1, "player": "me"},
     "/v1/play/games/{game}/moves": {"step": 0, "action": "Up"},
 }

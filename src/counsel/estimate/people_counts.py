@@ -44,10 +44,12 @@ class SparseCounts:
         self.decisions += times
         self.pieces += times if cell[1] is not None else 0
 
-    def arrays(self, n_states: int, n_actions: int) -> DecisionCounts:
-        """Return the counts as arrays [s, a]."""
-        counts = DecisionCounts(*(np.zeros((n_states, n_actions), np.int64) for _ in range(4)))
+    def arrays(self, possible: NDArray[np.bool_]) -> DecisionCounts:
+        """Return the counts as arrays [s, a], without actions that are not ``possible`` [s, a]."""
+        counts = DecisionCounts(*(np.zeros(possible.shape, np.int64) for _ in range(4)))
         for (state, advice, action), times in self.cells.items():
+            if not possible[state, action]:
+                continue
             if advice is None:
                 counts.silent[state, action] += times
                 continue
@@ -93,12 +95,21 @@ class PeopleCounts:
         return twin
 
     def arrays(
-        self, person: int, n_states: int, n_actions: int
+        self, person: int, possible: NDArray[np.bool_]
     ) -> tuple[DecisionCounts, DecisionCounts]:
-        """Return the counts of a person and of everybody, both of one moment."""
+        """Return the counts of a person and of everybody, both of one moment.
+
+        Actions that are not ``possible`` [s, a] are left out.
+        """
         with self.lock:
-            own = self.people.get(person, SparseCounts()).arrays(n_states, n_actions)
-            return own, self.everybody.arrays(n_states, n_actions)
+            own = self.people.get(person, SparseCounts()).arrays(possible)
+            return own, self.everybody.arrays(possible)
+
+    def count_impossible(self, possible: NDArray[np.bool_]) -> int:
+        """Return how many decisions ended in an action that is not ``possible`` [s, a]."""
+        with self.lock:
+            cells = self.everybody.cells.items()
+            return sum(times for (state, _, action), times in cells if not possible[state, action])
 
     def decisions(self, person: int) -> tuple[int, int]:
         """Return how many decisions of a person were counted, and of everybody."""

@@ -186,12 +186,19 @@ class Population:
     def counts_of(self, person: int) -> tuple[DecisionCounts, DecisionCounts]:
         """Return what a person did, and what everybody did, as arrays [s, a].
 
+        Actions that the world rules out are left out: nothing can be learnt of them.
+
         Parameters
         ----------
         person
             The person's number.
         """
-        return self.counts.arrays(person, self.setting.mdp.n_states, self.setting.mdp.n_actions)
+        return self.counts.arrays(person, self.possible)
+
+    @property
+    def possible(self) -> Bools:
+        """Where an action is possible at some step, as an array [s, a]."""
+        return np.asarray(layers(self.setting.mdp.allowed).any(axis=0))
 
     def population_lift(self) -> tuple[Floats, Floats]:
         """Return the lift [b] of each advice over all people, and its exposure [b]."""

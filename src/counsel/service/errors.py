@@ -1,4 +1,4 @@
-"""Errors that the HTTP API answers with 404 and 409."""
+"""Errors that the HTTP API answers with 404, 409 and 503."""
 
 from counsel.errors import CounselError
 
@@ -9,3 +9,7 @@ class NotFoundError(CounselError):
 
 class ConflictError(CounselError):
     """A request contradicts the record, or its episode has ended."""
+
+
+class BusyError(CounselError):
+    """The service cannot answer now; the caller may try again."""

@@ -5,59 +5,78 @@ Each of several processes makes its own app, from the environment variable ``COU
 
 import gc
 import json
+import logging
 import os
 import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 
 import numpy as np
 from fastapi import FastAPI
+from sqlalchemy.exc import SQLAlchemyError
 
+from counsel._arrays import brief
+from counsel.errors import CounselError
 from counsel.learning.population import NOBODY, Limit, Population
 from counsel.service.api.app import make_app
 from counsel.service.core.desk import Desk
+from counsel.service.core.erasure import finish_erasures
 from counsel.service.core.explained_plan import explain_plan
 from counsel.service.core.problem_sources import ProblemSources
 from counsel.service.db.api_keys import tenant_of
 from counsel.service.db.engine import open_engine, write_transaction
 from counsel.service.playground.rules import PROBLEMS_BY_PREFIX
+from counsel.service.settings import ServiceSettings
 from counsel.service.simulated_people import Demo
 from counsel.worlds.ward import ward
+
+LOG = logging.getLogger("counsel.service")
 
 ENVIRONMENT = "COUNSEL_SERVICE"
 
 
 @dataclass(frozen=True, slots=True)
 class ServiceProcess:
-    """What one process serves: a database, whether with keys and with simulated people."""
+    """What one process serves: a database, whether with keys and with simulated people, and how."""
 
     database: str
     auth: bool = True
     demo: bool = False
+    settings: ServiceSettings = field(default_factory=ServiceSettings.from_environment)
 
     def app(self) -> FastAPI:
         """Open the database and return the app, which closes the desk when it stops."""
-        engine = open_engine(self.database)
+        engine = open_engine(self.database, self.settings)
+        reading = open_engine(self.database, self.settings, is_reading=True)
         tenant = None
         if not self.auth:
             with write_transaction(engine) as connection:
                 tenant = tenant_of(connection, "local")
-        desk = Desk(engine, ProblemSources(engine, PROBLEMS_BY_PREFIX), np.random.default_rng())
+        desk = Desk(
+            engine,
+            ProblemSources(engine, PROBLEMS_BY_PREFIX),
+            np.random.default_rng(),
+            settings=self.settings,
+            reading=reading,
+        )
         threading.Thread(target=_warm_up, daemon=True).start()
+        threading.Thread(target=_finish_erasures, args=(desk,), daemon=True).start()
         demo = None
         if self.demo and tenant is not None:
             demo = Demo(desk, tenant, np.random.default_rng())
 
         @asynccontextmanager
-        async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        async def lifespan(app: FastAPI) -> AsyncIterator[None]:
             if demo is not None:
                 demo.start()
             yield
             if demo is not None:
                 demo.close()
+            app.state.lanes.close()
             desk.close()
             engine.dispose()
+            reading.dispose()
 
         return make_app(desk, tenant=tenant, lifespan=lifespan)
 
@@ -80,6 +99,16 @@ def _warm_up() -> None:
     gc.set_threshold(20_000, 20, 20)
 
 
+def _finish_erasures(desk: Desk) -> None:
+    """Finish erasures that a crash interrupted; the next start tries again if this one cannot."""
+    try:
+        finish_erasures(desk)
+    except (SQLAlchemyError, CounselError) as fault:
+        LOG.warning("an erasure is not finished: %s", brief(str(getattr(fault, "orig", fault))))
+
+
 def app_from_environment() -> FastAPI:
     """Return the app of a worker process."""
-    return ServiceProcess(**json.loads(os.environ[ENVIRONMENT])).app()
+    given = json.loads(os.environ[ENVIRONMENT])
+    settings = ServiceSettings(**given.pop("settings"))
+    return ServiceProcess(**given, settings=settings).app()

@@ -104,7 +104,7 @@ def test_a_whole_episode_over_http(client, keys):
         taken = client.post(
             "/v1/outcomes", json={"outcomes": [outcome] * 2}, headers=bearing(keys["advise"])
         )
-        assert taken.json() == {"taken": 2}
+        assert taken.json() == {"taken": 2, "corrected": 0}
     assert sum(one is not None for one in spoken) == 2
     done = client.post(f"/v1/episodes/{episode}/end", json={}, headers=bearing(keys["advise"]))
     assert done.status_code == 204

@@ -33,7 +33,7 @@ def test_a_plan_that_is_used_outlives_those_that_are_not(made):
     # out the plan for everybody, and the next newcomer had to wait until it was made again.
     kept, keys = made
     for person in range(6):
-        assert kept.of(key(person)).person == NOBODY  # a newcomer is advised as everybody is
+        assert kept.wait_for(key(person)).person == NOBODY  # a newcomer is advised as everybody is
         kept.settle()
         assert kept.of(key(person)).person == person
     assert keys == [NOBODY, 0, 1, 2, 3, 4, 5]
@@ -44,5 +44,5 @@ def test_a_plan_that_is_used_outlives_those_that_are_not(made):
 def test_one_plan_is_kept_however_large_it_is(made, monkeypatch):
     kept, _ = made
     monkeypatch.setattr(plans, "MOST_BYTES", 1)
-    assert kept.of(key(NOBODY)).person == NOBODY
+    assert kept.wait_for(key(NOBODY)).person == NOBODY
     assert kept.last(key(NOBODY))

@@ -50,8 +50,8 @@ def lived(desk, **changes):
 def test_it_is_what_a_slow_count_of_the_log_says(desk):
     adviser = lived(desk, must_say={"critical": "call doctor"})
     told = summarise(desk, 1, adviser)
+    rows = pd.read_csv(io.BytesIO(b"".join(export_log(desk, desk.live(1, adviser), "csv"))))
     with desk.engine.connect() as connection:
-        rows = pd.read_csv(io.BytesIO(export_log(connection, desk.live(1, adviser), "csv")))
         held = set(
             connection.scalars(sa.select(episodes.c.id).where(episodes.c.held_out.is_(True)))
         )

@@ -181,12 +181,14 @@ def test_a_job_that_fails_takes_nobody_with_it(committer, engine):
 @pytest.mark.parametrize("url", ["sqlite"], indirect=True)
 def test_no_statement_of_a_decision_looks_through_the_whole_record(engine):
     """Found by its growth: pairs in a list made SQLite read every decision for each group."""
-    values = {"numbers": [1, 2], "steps": [3, 4], "after": 5}
+    values = {"numbers": [1, 2], "steps": [3, 4], "after": 5, "last": 9}
     for statement in (
         queries._ACCOUNTS,
         queries._DECISIONS,
         queries._DECIDED_CELLS,
+        queries._REPORTED,
         queries._OUTCOMES_SINCE,
+        queries._REPLACED_SINCE,
     ):
         named = {name: one for name, one in values.items() if name in str(statement)}
         options = {"literal_binds": True, "render_postcompile": True}
@@ -196,14 +198,13 @@ def test_no_statement_of_a_decision_looks_through_the_whole_record(engine):
         assert not [row for row in told if row[3].startswith("SCAN")], told
 
 
-def test_what_is_sent_again_is_there_once(committer, engine):
+def test_a_version_of_an_outcome_is_there_once(committer, engine):
     committer.submit(an_episode).result()
     enqueue(committer, "decision", a_decision(0)).result()
     first = enqueue(committer, "outcome", an_outcome(0))
-    again = enqueue(committer, "outcome", an_outcome(0) | {"action": 0})
     first.result(timeout=PATIENCE)
-    again.result(timeout=PATIENCE)
-    enqueue(committer, "outcome", an_outcome(0) | {"action": 0}).result(timeout=PATIENCE)
+    with pytest.raises(sa.exc.IntegrityError):
+        enqueue(committer, "outcome", an_outcome(0) | {"action": 0}).result(timeout=PATIENCE)
     with engine.connect() as connection:
         assert connection.execute(sa.select(outcomes.c.action)).scalars().all() == [1]
 

@@ -69,7 +69,7 @@ def test_what_was_acknowledged_under_load_survives_kills_once_and_is_what_was_le
     with services.open_desk(url) as desk:
         rows = on_record(desk.engine)
         check_record(rows, known)
-        check_learnt(rows, desk._counts[adviser].everybody.cells)
+        check_learnt(rows, desk.learnt.of(adviser).everybody.cells)
 
 
 def on_record(engine):

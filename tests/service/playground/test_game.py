@@ -209,7 +209,7 @@ def test_players_and_simulated_people_are_learnt_apart(playground, desk):
     played(playground, begin(playground, person="deaf"))
     ids = {live.name: id_ for id_, live in desk._live.items()}
     assert set(ids) == {"Playground: three-phases", "Playground: three-phases, simulated"}
-    assert all(len(desk._counts[id_].people) == 1 for id_ in ids.values())
+    assert all(len(desk.learnt.of(id_).people) == 1 for id_ in ids.values())
 
 
 @pytest.mark.slow

@@ -1,21 +1,23 @@
-"""The service as one app: routes, pages, health check and metrics.
+"""The service as one app: routes, pages, health checks and metrics.
 
 Every path of the API needs a key as ``Authorization: Bearer …`` unless the app was made for one
-tenant; pages, ``/healthz`` and ``/metrics`` need none.
+tenant; pages, ``/healthz``, ``/readyz`` and ``/metrics`` need none.
 """
 
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from typing import Any
 
-import sqlalchemy as sa
 from fastapi import FastAPI, Response
 from fastapi.routing import APIRoute
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 
 from counsel import __version__
 from counsel.service.api.auth import ApiKeyCheck
+from counsel.service.api.deadlines import DeadlineMiddleware
 from counsel.service.api.errors import PROBLEMS, add_error_handlers
+from counsel.service.api.health import add_health
+from counsel.service.api.lanes import Lanes
 from counsel.service.api.pages import add_pages
 from counsel.service.api.play_routes import add_play_routes
 from counsel.service.api.routes import Counters, add_routes
@@ -43,19 +45,16 @@ def make_app(
     )
     counters = Counters()
     add_error_handlers(app)
+    lanes = app.state.lanes = Lanes(desk.settings)
+    app.add_middleware(DeadlineMiddleware, settings=desk.settings)
     app.add_middleware(SecurityMiddleware, local_only=tenant is not None)
-    key_check = ApiKeyCheck(desk.engine, tenant)
-    add_routes(app, desk, key_check, counters)
-    add_play_routes(app, desk, key_check)
+    key_check = ApiKeyCheck(desk.engine, lanes.advising, tenant)
+    add_routes(app, desk, key_check, counters, lanes)
+    add_play_routes(app, desk, key_check, lanes)
     add_pages(app)
+    add_health(app, desk)
     if tenant is None:
         _document_roles(app)
-
-    @app.get("/healthz", include_in_schema=False)
-    def healthz() -> dict[str, str]:
-        with desk.engine.connect() as connection:
-            connection.execute(sa.select(1))
-        return {"status": "ok", "version": __version__}
 
     @app.get("/metrics", include_in_schema=False)
     def metrics() -> Response:

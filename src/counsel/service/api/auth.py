@@ -5,9 +5,9 @@ from collections.abc import Awaitable, Callable
 
 import sqlalchemy as sa
 from fastapi import Request
-from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 
+from counsel.service.api.lanes import Lane
 from counsel.service.db.api_keys import KeyHolder, holder_of
 
 TRUSTED_SECONDS = 5.0
@@ -20,8 +20,8 @@ class ApiKeyCheck:
     With a ``tenant``, every request is that tenant's and needs no key.
     """
 
-    def __init__(self, engine: sa.Engine, tenant: int | None) -> None:
-        self.engine, self.tenant = engine, tenant
+    def __init__(self, engine: sa.Engine, lane: Lane, tenant: int | None) -> None:
+        self.engine, self.lane, self.tenant = engine, lane, tenant
         self._trusted: dict[str, tuple[float, KeyHolder]] = {}
 
     def __call__(self, role: str) -> Callable[[Request], Awaitable[KeyHolder]]:
@@ -47,7 +47,7 @@ class ApiKeyCheck:
         until, known = self._trusted.get(key, (0.0, None))
         if time.monotonic() < until:
             return known
-        holder = await run_in_threadpool(self._look_up, key)
+        holder = await self.lane.run(self._look_up, key)
         if holder is not None:
             if len(self._trusted) > 10_000:
                 self._trusted.clear()

@@ -16,7 +16,7 @@ from starlette.routing import Match, Route
 from counsel._arrays import brief
 from counsel.errors import CounselError
 from counsel.service.api import schemas
-from counsel.service.errors import ConflictError, NotFoundError
+from counsel.service.errors import BusyError, ConflictError, NotFoundError
 
 LOG = logging.getLogger("counsel.service")
 
@@ -29,6 +29,9 @@ PROBLEMS: dict[int | str, dict[str, Any]] = {
 }
 """The error responses in the OpenAPI document."""
 
+RETRY_AFTER = (b"retry-after", b"1")
+"""The header of answers that ask to try again, in seconds."""
+
 
 def problem_details(status: int, detail: str) -> dict[str, Any]:
     """Return problem details."""
@@ -40,17 +43,17 @@ def add_error_handlers(app: FastAPI) -> None:
     """Answer errors with problem details."""
 
     def problem(status: int, detail: str, headers: Mapping[str, str] | None = None) -> JSONResponse:
-        challenge = {"WWW-Authenticate": "Bearer"} if status == 401 else {}
+        own = {401: {"WWW-Authenticate": "Bearer"}, 503: {"Retry-After": RETRY_AFTER[1].decode()}}
         return JSONResponse(
             problem_details(status, detail),
             status,
-            headers={**(headers or {}), **challenge},
+            headers={**(headers or {}), **own.get(status, {})},
             media_type="application/problem+json",
         )
 
     @app.exception_handler(CounselError)
     async def on_counsel_error(_: Request, fault: CounselError) -> JSONResponse:
-        statuses = {NotFoundError: 404, ConflictError: 409}
+        statuses = {NotFoundError: 404, ConflictError: 409, BusyError: 503}
         return problem(statuses.get(type(fault), 400), str(fault))
 
     @app.exception_handler(sa.exc.DataError)

@@ -6,32 +6,32 @@ serves many callers.
 """
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping
 from typing import Annotated, Any, Literal
 
-import sqlalchemy as sa
-from fastapi import Depends, FastAPI, Path, Query, Request, Response
-from fastapi.responses import JSONResponse
+from fastapi import Depends, FastAPI, Header, Path, Query, Request, Response
+from fastapi.responses import JSONResponse, StreamingResponse
 from prometheus_client import CollectorRegistry, Counter
-from starlette.concurrency import run_in_threadpool
+from starlette.convertors import Convertor, register_url_convertor
 
 from counsel.errors import CounselError
 from counsel.service.api import schemas
 from counsel.service.api.auth import ApiKeyCheck
 from counsel.service.api.fast_routes import fast_post
+from counsel.service.api.lanes import Lane, Lanes
 from counsel.service.core.decide import Decision
 from counsel.service.core.desk import Desk
 from counsel.service.core.episode import Episode
+from counsel.service.core.erasure import erase_person
 from counsel.service.core.export import FORMATS, export_log
+from counsel.service.core.listings import list_people, page_of_advisers
 from counsel.service.core.live_adviser import LiveAdviser
-from counsel.service.core.outcomes import Outcome
-from counsel.service.core.person_beliefs import describe_person, list_people
+from counsel.service.core.outcomes import Outcome, OutcomeReceipt
+from counsel.service.core.person_beliefs import describe_person
 from counsel.service.core.problem_sources import add_model, check_model
 from counsel.service.core.settings import AdviserSettings
 from counsel.service.core.summary import summarise
 from counsel.service.db.api_keys import KeyHolder
-from counsel.service.db.engine import read
-from counsel.service.db.tables import advisers
 
 FILE_BODY = {
     "requestBody": {
@@ -46,6 +46,36 @@ EpisodeId = Annotated[str, Path(description="The id of an episode.")]
 PersonName = Annotated[str, Path(description="The name of a person.")]
 Format = Annotated[Literal["csv", "parquet"], Query(description="The format of the file.")]
 ModelName = Annotated[str, Query(description="A name for the model.")]
+Limit = Annotated[int, Query(ge=1, le=1000, description="Rows on a page, at most.")]
+After = Annotated[
+    str | None, Query(description="The last row of the page before, from its ``Link`` header.")
+]
+IdempotencyKey = Annotated[
+    str | None,
+    Header(
+        min_length=1,
+        max_length=200,
+        description="Any text of yours: a start that is sent again with the same key returns the "
+        "episode that it started, and no other.",
+    ),
+]
+PAGE = 100
+"""Rows on a page, unless the caller says otherwise."""
+
+
+class _AnyText(Convertor[str]):
+    """A part of an address that may be any text, line breaks and slashes included."""
+
+    regex = "(?s:.+)"
+
+    def convert(self, value: str) -> str:
+        return value
+
+    def to_string(self, value: str) -> str:
+        return value
+
+
+register_url_convertor("text", _AnyText())
 
 REASON_FIELDS = tuple(schemas.Reason.model_fields)
 
@@ -60,13 +90,17 @@ class Counters:
         self.outcomes = Counter("counsel_outcomes_total", "Outcomes taken in.", registry=registry)
 
 
-def add_routes(app: FastAPI, desk: Desk, key_check: ApiKeyCheck, counters: Counters) -> None:
+def add_routes(
+    app: FastAPI, desk: Desk, key_check: ApiKeyCheck, counters: Counters, lanes: Lanes
+) -> None:
     """Add the routes of the API."""
+    advising, reading, changing = lanes.advising, lanes.reading, lanes.changing
     Reader = Annotated[KeyHolder, Depends(key_check("read"))]
     Caller = Annotated[KeyHolder, Depends(key_check("advise"))]
     Admin = Annotated[KeyHolder, Depends(key_check("admin"))]
 
     @app.post("/v1/advisers", status_code=201)
+    @changing
     def create_adviser(new: schemas.NewAdviser, holder: Admin) -> schemas.AdviserOut:
         """Create an adviser for a world or an uploaded model."""
         settings = AdviserSettings(**new.model_dump(exclude={"name"}))
@@ -74,22 +108,34 @@ def add_routes(app: FastAPI, desk: Desk, key_check: ApiKeyCheck, counters: Count
         return _adviser_out(desk.live(holder.tenant, id_))
 
     @app.get("/v1/advisers")
-    def list_advisers(holder: Reader) -> list[schemas.AdviserRow]:
-        """List the advisers, without their states and actions."""
-        query = sa.select(advisers.c.id).where(advisers.c.tenant == holder.tenant)
-        rows = read(desk.engine, query.order_by(advisers.c.created, advisers.c.id))
-        listed = [desk.live(holder.tenant, row.id) for row in rows]
+    @reading
+    def list_advisers(
+        request: Request,
+        response: Response,
+        holder: Reader,
+        limit: Limit = PAGE,
+        after: After = None,
+    ) -> list[schemas.AdviserRow]:
+        """List the advisers, without their states and actions; ``Link`` has the next page."""
+        rows = page_of_advisers(desk, holder.tenant, after, limit)
+        _link_next(request, response, [row.id for row in rows], limit)
         return [
-            schemas.AdviserRow(id=live.id, name=live.name, settings=live.settings)
-            for live in listed
+            schemas.AdviserRow(
+                id=row.id,
+                name=row.name,
+                settings=AdviserSettings.model_validate_json(row.settings),
+            )
+            for row in rows
         ]
 
     @app.get("/v1/advisers/{adviser}")
+    @reading
     def show_adviser(adviser: AdviserId, holder: Reader) -> schemas.AdviserOut:
         """Show one adviser."""
         return _adviser_out(desk.live(holder.tenant, adviser))
 
     @app.patch("/v1/advisers/{adviser}")
+    @changing
     def change_adviser(
         adviser: AdviserId, change: schemas.ModeChange, holder: Admin
     ) -> schemas.AdviserOut:
@@ -102,6 +148,7 @@ def add_routes(app: FastAPI, desk: Desk, key_check: ApiKeyCheck, counters: Count
         response_model=schemas.Summary,
         response_model_exclude_unset=True,
     )
+    @reading
     def summary(adviser: AdviserId, holder: Reader) -> dict[str, Any]:
         """Return what an adviser did and learnt, as the dashboard shows it."""
         return summarise(desk, holder.tenant, adviser)
@@ -109,25 +156,30 @@ def add_routes(app: FastAPI, desk: Desk, key_check: ApiKeyCheck, counters: Count
     files: dict[str, Any] = {"content": {kind.partition(";")[0]: {} for kind in FORMATS.values()}}
 
     @app.get("/v1/advisers/{adviser}/log", response_class=Response, responses={200: files})
-    def export(adviser: AdviserId, holder: Reader, format: Format = "csv") -> Response:
+    async def export(adviser: AdviserId, holder: Reader, format: Format = "csv") -> Response:
         """Return the log of an adviser as CSV or Parquet, which `counsel fit` reads."""
-        live = desk.live(holder.tenant, adviser)
-        with desk.engine.connect() as connection:
-            content = export_log(connection, live, format)
-        return Response(content, media_type=FORMATS[format])
+        live = await reading.run(desk.live, holder.tenant, adviser)
+        return await stream(reading, export_log(desk, live, format), FORMATS[format])
 
     @app.post("/v1/advisers/{adviser}/episodes", status_code=201)
+    @advising
     def start_episode(
-        adviser: AdviserId, new: schemas.NewEpisode, holder: Caller
+        adviser: AdviserId,
+        new: schemas.NewEpisode,
+        holder: Caller,
+        idempotency_key: IdempotencyKey = None,
     ) -> schemas.EpisodeOut:
         """Start an episode with a person, who is added on first use."""
-        return schemas.EpisodeOut(id=desk.start(holder.tenant, adviser, new.person).id)
+        episode = desk.start(holder.tenant, adviser, new.person, request=idempotency_key)
+        return schemas.EpisodeOut(id=episode.id)
 
     @fast_post(app, "/v1/episodes/{episode}/advice", response_model=schemas.AdviceOut)
     async def advise(episode: EpisodeId, at: schemas.Situation, holder: Caller) -> Response:
         """Decide what to advise at a step, or to stay silent; a step is decided only once."""
-        begun = await _episode(desk, holder.tenant, episode)
+        begun = await _episode(desk, advising, holder.tenant, episode)
         state = _index("state", at.state, begun.live.states)
+        if not desk.has_plan(begun):
+            await advising.run(desk.prepare, begun)
         done: asyncio.Future[Decision] = asyncio.get_running_loop().create_future()
         desk.submit_request(begun, at.step, state, done)
         decision = await done
@@ -136,41 +188,57 @@ def add_routes(app: FastAPI, desk: Desk, key_check: ApiKeyCheck, counters: Count
 
     @fast_post(app, "/v1/outcomes", response_model=schemas.OutcomeReceipt)
     async def report(body: schemas.OutcomesIn, holder: Caller) -> Response:
-        """Record outcomes by advice id; they may come late, repeated and out of order."""
+        """Record outcomes by advice id; late, repeated, corrected, in any order."""
         located = []
         for reported in body.outcomes:
-            episode, step = await _locate(desk, holder.tenant, reported.advice_id)
+            episode, step = await _locate(desk, advising, holder.tenant, reported.advice_id)
             located.append((episode, step, _outcome(reported, episode.live)))
-        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        done: asyncio.Future[OutcomeReceipt] = asyncio.get_running_loop().create_future()
         desk.submit_outcomes(located, done)
-        await done
+        receipt = await done
         counters.outcomes.inc(len(located))
-        return JSONResponse({"taken": len(located)})
+        return JSONResponse({"taken": receipt.taken, "corrected": receipt.corrected})
 
     @fast_post(app, "/v1/episodes/{episode}/end", status_code=204)
     async def end_episode(episode: EpisodeId, how: schemas.EpisodeEnd, holder: Caller) -> Response:
         """End an episode; ending it again changes nothing."""
-        begun = await _episode(desk, holder.tenant, episode)
+        begun = await _episode(desk, advising, holder.tenant, episode)
         done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         desk.submit_end(begun, done, terminated=how.terminated)
         await done
         return Response(status_code=204)
 
     @app.get("/v1/people")
-    def people(holder: Reader) -> list[schemas.PersonRow]:
-        """List the people, ordered by name."""
-        return [schemas.PersonRow(**row) for row in list_people(desk, holder.tenant)]
+    @reading
+    def people(
+        request: Request,
+        response: Response,
+        holder: Reader,
+        limit: Limit = PAGE,
+        after: After = None,
+    ) -> list[schemas.PersonRow]:
+        """List the people, ordered by name; ``Link`` has the next page."""
+        rows = list_people(desk, holder.tenant, after, limit)
+        _link_next(request, response, [row["name"] for row in rows], limit)
+        return [schemas.PersonRow(**row) for row in rows]
 
-    @app.get("/v1/people/{person:path}")
+    @app.get("/v1/people/{person:text}")
+    @reading
     def show_person(person: PersonName, holder: Reader) -> schemas.PersonOut:
         """Show what each adviser of a person believes of them."""
         return schemas.PersonOut(**describe_person(desk, holder.tenant, person))
 
-    @app.delete("/v1/people/{person:path}", status_code=204)
-    def delete_person(person: PersonName, holder: Admin) -> Response:
+    @app.delete("/v1/people/{person:text}")
+    @changing
+    def delete_person(person: PersonName, holder: Admin) -> schemas.Erasure:
         """Delete a person with all their data, and forget what was learnt of them."""
-        desk.forget(holder.tenant, person)
-        return Response(status_code=204)
+        return schemas.Erasure(remains=erase_person(desk, holder.tenant, person))
+
+    @app.post("/v1/erasures")
+    @changing
+    def erase(erased: schemas.NewErasure, holder: Admin) -> schemas.Erasure:
+        """Delete a person as ``DELETE /v1/people/{person}`` does, the name in the body."""
+        return schemas.Erasure(remains=erase_person(desk, holder.tenant, erased.person))
 
     @app.post("/v1/models", status_code=201, openapi_extra=FILE_BODY)
     async def upload_model(
@@ -180,23 +248,43 @@ def add_routes(app: FastAPI, desk: Desk, key_check: ApiKeyCheck, counters: Count
         if not 1 <= len(name) <= 200:
             raise CounselError("name must have 1 to 200 characters")
         content = await request.body()
-        await run_in_threadpool(check_model, content)
+        await changing.run(check_model, content)
         added = desk.committer.submit(lambda c: add_model(c, holder.tenant, name, content))
         return schemas.ModelOut(id=await asyncio.wrap_future(added), name=name)
 
 
-async def _episode(desk: Desk, tenant: int, id_: str) -> Episode:
+async def stream(lane: Lane, parts: Iterator[bytes], media_type: str) -> Response:
+    """Answer with a file part by part; a fault before the first part is an error as usual."""
+    first = await lane.run(next, parts, b"")
+
+    async def content() -> AsyncIterator[bytes]:
+        part = first
+        while part is not None:
+            yield part
+            part = await lane.run(next, parts, None)
+
+    return StreamingResponse(content(), media_type=media_type)
+
+
+def _link_next(request: Request, response: Response, keys: list[str], limit: int) -> None:
+    """Link to the next page, if this one is full."""
+    if len(keys) == limit:
+        following = request.url.include_query_params(after=keys[-1])
+        response.headers["Link"] = f'<{following.path}?{following.query}>; rel="next"'
+
+
+async def _episode(desk: Desk, lane: Lane, tenant: int, id_: str) -> Episode:
     """Look up an episode, in another thread where that takes the database."""
     if desk.is_cached(id_):
         return desk.episode(tenant, id_)
-    return await run_in_threadpool(desk.episode, tenant, id_)
+    return await lane.run(desk.episode, tenant, id_)
 
 
-async def _locate(desk: Desk, tenant: int, decision: str) -> tuple[Episode, int]:
+async def _locate(desk: Desk, lane: Lane, tenant: int, decision: str) -> tuple[Episode, int]:
     """Look up the episode and the step of a decision, as ``_episode`` does."""
     if desk.is_cached(decision.rpartition("-")[0]):
         return desk.locate(tenant, decision)
-    return await run_in_threadpool(desk.locate, tenant, decision)
+    return await lane.run(desk.locate, tenant, decision)
 
 
 def _adviser_out(live: LiveAdviser) -> schemas.AdviserOut:
@@ -241,6 +329,7 @@ def _outcome(reported: schemas.OutcomeIn, live: LiveAdviser) -> Outcome:
         seen=reported.seen,
         reason_code=reported.reason_code,
         comment=reported.comment,
+        version=reported.version,
     )
 
 

@@ -8,7 +8,8 @@ from counsel.service.core.outcomes import LARGEST_REWARD
 from counsel.service.core.settings import NO_NUL, AdviserSettings, Label, Mode
 
 Id = Annotated[str, Field(min_length=1, max_length=64, pattern=NO_NUL)]
-Step = Annotated[int, Field(ge=0, le=1_000_000)]
+Step = Annotated[int, Field(strict=True, ge=0, le=1_000_000)]
+Version = Annotated[int, Field(strict=True, ge=1, le=1_000_000)]
 Reward = Annotated[float, Field(ge=-LARGEST_REWARD, le=LARGEST_REWARD)]
 Code = Annotated[str, Field(max_length=100, pattern=NO_NUL)]
 Comment = Annotated[str, Field(max_length=1000, pattern=NO_NUL)]
@@ -126,10 +127,15 @@ class OutcomeIn(Request):
     seen: bool = Field(default=True, description="False where shown advice was not seen.")
     reason_code: Code | None = Field(None, description="The person's reason, as a code of yours.")
     comment: Comment | None = Field(None, description="The person's reason in their own words.")
+    version: Version | None = Field(
+        None,
+        description="1 for the first outcome of a decision, 2 for its correction, and so on. If "
+        "missing, an outcome that differs from the last one is its correction.",
+    )
 
 
 class OutcomesIn(Request):
-    """Outcomes in any order; only the first outcome of a decision counts."""
+    """Outcomes in any order; of several versions of an outcome the last counts."""
 
     outcomes: list[OutcomeIn] = Field(max_length=1000, description="At most a thousand.")
 
@@ -138,6 +144,7 @@ class OutcomeReceipt(BaseModel):
     """How many outcomes were received."""
 
     taken: int = Field(description="The number of outcomes, including those recorded before.")
+    corrected: int = Field(description="How many of them replace an earlier version.")
 
 
 class EpisodeEnd(Request):
@@ -162,6 +169,21 @@ class PersonRow(BaseModel):
     name: str = Field(description="The name given in NewEpisode.")
     created: float = Field(description="When the person was added, in seconds since 1970.")
     episodes: int = Field(description="The number of their episodes.")
+
+
+class NewErasure(Request):
+    """A person to erase."""
+
+    person: Label = Field(description="The name given in NewEpisode.")
+
+
+class Erasure(BaseModel):
+    """A person was erased."""
+
+    remains: list[str] = Field(
+        description="What may remain in the files of the database, and what to do about it; empty "
+        "if nothing does. Backups are yours to delete."
+    )
 
 
 class LiftInterval(BaseModel):
@@ -334,6 +356,10 @@ class Summary(BaseModel):
     episodes: int = Field(description="All episodes of the adviser.")
     people: int = Field(description="All people of these episodes.")
     decisions: int = Field(description="Decisions with an outcome.")
+    impossible: int = Field(
+        description="Outcomes with an action that the model rules out in its state; they are kept "
+        "on record and not learnt from."
+    )
     considered: int = Field(
         description="The last episodes, on which rewards and spending are based."
     )

@@ -16,6 +16,9 @@ LOOPBACK = ("127.0.0.1", "::1", "localhost")
 LARGEST = 1_000_000
 """The largest request, in bytes."""
 
+DIGITS = 15
+"""Digits of a Content-Length, at most."""
+
 HEADERS = {
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
@@ -41,7 +44,10 @@ class SecurityMiddleware:
         headers = dict(scope["headers"])
         most = LARGEST_MODEL if scope["path"] == "/v1/models" else LARGEST
         declared = headers.get(b"content-length", b"0")
-        if not declared.isdigit() or int(declared) > most:
+        if not declared.isdigit() or len(declared) > DIGITS:
+            await _refuse(send, 400, "Content-Length is not a number of bytes")
+            return
+        if int(declared) > most:
             await _refuse(send, 413, f"the request is larger than {most} bytes")
             return
         if "\x00" in scope["path"] or b"%00" in scope["query_string"]:
@@ -75,10 +81,13 @@ def _is_local(headers: Mapping[bytes, bytes]) -> bool:
 
     A page of another host could make its host name resolve to this machine.
     """
-    host = urlsplit("//" + headers.get(b"host", b"").decode("latin-1"))
-    origin = headers.get(b"origin")
-    is_own = origin is None or urlsplit(origin.decode("latin-1")).netloc == host.netloc
-    return is_own and host.hostname in LOOPBACK
+    try:
+        host = urlsplit("//" + headers.get(b"host", b"").decode("latin-1"))
+        origin = headers.get(b"origin")
+        is_own = origin is None or urlsplit(origin.decode("latin-1")).netloc == host.netloc
+        return is_own and host.hostname in LOOPBACK
+    except ValueError:  # e.g. "[", which begins an address that does not end
+        return False
 
 
 async def _refuse(send: Callable[[Message], Awaitable[None]], status: int, detail: str) -> None:

@@ -41,11 +41,12 @@ class Decision:
 class DecisionRequest:
     """A step of an episode on which to decide.
 
-    ``draw`` is uniform on [0, 1) and settles decisions left to chance.
+    ``draw`` is uniform on [0, 1) and settles decisions left to chance. ``person_plan`` is None if
+    no plan can be made.
     """
 
     episode: Episode
-    person_plan: ExplainedPlan
+    person_plan: ExplainedPlan | None
     step: int
     state: int
     draw: float
@@ -73,6 +74,9 @@ def decide(request: DecisionRequest, spent: Amount) -> Decision:
     if must is not None:
         reason = account | _must_say_reason(person_plan, cell, must) | _cost(request, must)
         return Decision(id_, must, is_live, 1.0, reason, must=True)
+    if person_plan is None:
+        reason = account | {"why": "no plan can be made at present; only what must be said is said"}
+        return Decision(id_, None, shown=False, probability=1.0, reason=reason)
     defer = episode.live.mdp.defer
     chances = {defer: 1.0}
     if left is None or left > 0:
@@ -133,13 +137,15 @@ def _cost(request: DecisionRequest, advice: int) -> dict[str, Amount]:
 
 
 def _must_say_reason(
-    person_plan: ExplainedPlan, cell: tuple[int, int], advice: int
+    person_plan: ExplainedPlan | None, cell: tuple[int, int], advice: int
 ) -> dict[str, Any]:
     """Return the numbers behind must-say advice.
 
     In the planner's world the person already acts as advised there. From that advantage, A', the
-    advantage over being left alone is A' / (1 − λ).
+    advantage over being left alone is A' / (1 − λ). Without a plan there are no numbers.
     """
+    if person_plan is None:
+        return {"why": "this must be said", "considered": advice}
     lift = float(person_plan.estimate.planned_lift[advice])
     folded = float(np.nan_to_num(person_plan.advantage[(*cell, advice)]))
     advantage = folded / (1.0 - lift) if lift < 1.0 else None

@@ -7,8 +7,11 @@ the last snapshot on and knows the same.
 A decision belongs to one step of one episode. Asked again for the same step, the desk gives the
 same answer. Decisions are made under the database's lock with the cost so far in view, so a hard
 budget is never exceeded, whichever service is asked. An expected budget is paced (``pacing.py``).
+
+No data silences an adviser: one whose plan cannot be made still says what must be said.
 """
 
+import hashlib
 import json
 import logging
 import threading
@@ -23,15 +26,15 @@ import numpy as np
 import sqlalchemy as sa
 
 from counsel._arrays import brief, index_in
-from counsel.estimate.people_counts import PeopleCounts
+from counsel.errors import CounselError
 from counsel.learning.population import NOBODY, Limit
 from counsel.model.problem import AdviceProblem
-from counsel.service.core.count_snapshot import pack, unpack
 from counsel.service.core.decide import Decision, DecisionRequest
 from counsel.service.core.episode import Episode
 from counsel.service.core.explained_plan import ExplainedPlan, explain_plan
+from counsel.service.core.learnt_counts import LearntCounts
 from counsel.service.core.live_adviser import LiveAdviser, make_population
-from counsel.service.core.outcomes import Outcome
+from counsel.service.core.outcomes import Outcome, OutcomeReceipt
 from counsel.service.core.pacing import paced_budget
 from counsel.service.core.plan_cache import PlanCache, PlanKey
 from counsel.service.core.settings import AdviserSettings
@@ -39,8 +42,9 @@ from counsel.service.core.transactions import decide_all, record_all, start_epis
 from counsel.service.db import queries
 from counsel.service.db.engine import read
 from counsel.service.db.group_commit import Batch, Committer, Waiter
-from counsel.service.db.tables import advisers, episodes, erasures, outcomes, people, snapshots
+from counsel.service.db.tables import advisers, episodes
 from counsel.service.errors import NotFoundError
+from counsel.service.settings import ServiceSettings
 
 LOG = logging.getLogger("counsel.service")
 
@@ -65,38 +69,41 @@ class Desk:
         engine: sa.Engine,
         problems: Callable[[int, str], AdviceProblem],
         rng: np.random.Generator,
+        *,
+        settings: ServiceSettings | None = None,
+        reading: sa.Engine | None = None,
     ) -> None:
         self.engine, self.problems, self._rng = engine, problems, rng
+        self.reading = reading or engine
+        self.settings = settings or ServiceSettings()
         self._planning_rng = rng.spawn(1)[0]
         self._live: dict[str, LiveAdviser] = {}
-        self._counts: dict[str, PeopleCounts] = {}
         self._episodes: dict[str, Episode] = {}
-        self._read_up_to = self._erased_up_to = 0
         self._lock, self._loading = threading.Lock(), threading.Lock()
         self.plans = PlanCache(self._make_plan, self._is_stale)
-        with engine.connect() as connection:
-            self._load_snapshot(connection)
-            self._read_log(connection)()
-        self._saved_up_to = self._read_up_to
+        self.learnt = LearntCounts(self._forget_person)
+        with self.reading.connect() as connection:
+            self.learnt.load(connection)
         batches: dict[str, Batch] = {"decision": decide_all, "outcomes": record_all}
-        self.committer = Committer(engine, batches, self._read_log)
+        self.committer = Committer(engine, batches, self.learnt.read, self.settings.queue)
         self._stopping = threading.Event()
         self._poller = threading.Thread(target=self._poll, name="poller", daemon=True)
         self._poller.start()
 
     def close(self) -> None:
-        """Write what was submitted, save a snapshot, and stop."""
+        """Write what was submitted, save a snapshot, and stop, within ``stop_seconds``."""
         if self._stopping.is_set():
             return
+        deadline = time.monotonic() + self.settings.stop_seconds
         self._stopping.set()
-        self._poller.join()
-        self.plans.close()
+        self._poller.join(self.settings.stop_seconds / 4.0)
+        self.plans.close(self.settings.stop_seconds / 4.0)
         try:
-            if self._read_up_to > self._saved_up_to:
-                self.save_snapshot().result()
-        except sa.exc.SQLAlchemyError as fault:
+            if self.learnt.read_up_to > self.learnt.saved_up_to:
+                self.save_snapshot().result(max(deadline - time.monotonic(), 0.1))
+        except (sa.exc.SQLAlchemyError, TimeoutError) as fault:
             LOG.warning("no snapshot was saved: %s", brief(str(getattr(fault, "orig", fault))))
-        self.committer.close()
+        self.committer.close(max(deadline - time.monotonic(), 0.1))
 
     # Advisers
 
@@ -118,13 +125,22 @@ class Desk:
         return id_
 
     def set_mode(self, tenant: int, adviser: str, mode: str) -> None:
-        """Switch an adviser off, to shadow or live."""
-        live = self.live(tenant, adviser)
-        settings = live.settings.with_mode(mode)
-        mine = sa.update(advisers).where(advisers.c.id == adviser)
-        change = mine.values(settings=settings.model_dump_json())
-        self.committer.submit(lambda connection: connection.execute(change)).result()
-        live.settings = settings
+        """Switch an adviser off, to shadow or live, though its plan may be impossible to make."""
+        mine = (advisers.c.id == adviser) & (advisers.c.tenant == tenant)
+
+        def change(connection: sa.Connection) -> AdviserSettings:
+            stored = connection.scalar(sa.select(advisers.c.settings).where(mine))
+            if stored is None:
+                raise NotFoundError(f"there is no adviser {adviser[:40]!r}")
+            settings = AdviserSettings.model_validate_json(stored).with_mode(mode)
+            text = settings.model_dump_json()
+            connection.execute(sa.update(advisers).where(mine).values(settings=text))
+            return settings
+
+        settings = self.committer.submit(change).result()
+        live = self._live.get(adviser)
+        if live is not None:
+            live.settings = settings
 
     def live(self, tenant: int, adviser: str) -> LiveAdviser:
         """Return an adviser of a tenant, created here or by another service."""
@@ -136,7 +152,7 @@ class Desk:
                     live = self._live.get(adviser)
                     if live is None:
                         settings = AdviserSettings.model_validate_json(row.settings)
-                        live = self._load(adviser, tenant, row.name, settings)
+                        live = self._wake(adviser, tenant, row.name, settings)
                         self._live[adviser] = live
         if live is None or live.tenant != tenant:
             raise NotFoundError(f"there is no adviser {adviser[:40]!r}")
@@ -144,10 +160,18 @@ class Desk:
 
     # Episodes
 
-    def start(self, tenant: int, adviser: str, person: str, limit: Limit | None = None) -> Episode:
+    def start(
+        self,
+        tenant: int,
+        adviser: str,
+        person: str,
+        limit: Limit | None = None,
+        request: str | None = None,
+    ) -> Episode:
         """Start an episode with a person, who is added if the tenant has nobody of that name.
 
-        ``limit`` is what advice may cost, if that differs from the adviser's limit.
+        ``limit`` is what advice may cost, if that differs from the adviser's limit. A start that is
+        sent again with the same ``request`` returns the same episode.
         """
         live = self.live(tenant, adviser)
         with self._lock:
@@ -160,8 +184,12 @@ class Desk:
             "limit": None if limit is None else json.dumps(asdict(limit)),
             "spent": 0,
             "started": time.time(),
+            "request": None if request is None else hashlib.sha256(request.encode()).hexdigest(),
         }
-        self.plans.of(PlanKey(adviser, NOBODY, limit or live.settings.limit))
+        if limit is None:
+            self.plans.wait_for(PlanKey(adviser, NOBODY, live.settings.limit))
+        else:  # a limit that makes no sense is refused here
+            self.plans.require(PlanKey(adviser, NOBODY, limit))
         episode: Episode = self.committer.submit(
             lambda connection: start_episode(connection, row, person, live)
         ).result()
@@ -183,16 +211,26 @@ class Desk:
             mine = query.where(episodes.c.id == id_, advisers.c.tenant == tenant)
             for row in read(self.engine, mine):
                 episode = Episode.from_row(row, self.live(tenant, row.adviser))
-                self.plans.of(episode.plan_key._replace(person=NOBODY))
+                self.plans.wait_for(episode.plan_key._replace(person=NOBODY))
                 self._cache_episode(episode)
         if episode is None or episode.live.tenant != tenant:
             raise NotFoundError(f"there is no episode {id_[:40]!r}")
         return episode
 
+    def has_plan(self, episode: Episode) -> bool:
+        """Whether an episode can be advised without making a plan first."""
+        return self.plans.of(episode.plan_key) is not None
+
+    def prepare(self, episode: Episode) -> None:
+        """Make the plan that an episode needs, if it can be made."""
+        self.plans.wait_for(episode.plan_key)
+
     def advise(self, tenant: int, episode: str, step: int, state: int) -> Decision:
         """Decide what to advise at a step, or to stay silent, and record the decision."""
         done: Future[Decision] = Future()
-        self.submit_request(self.episode(tenant, episode), step, state, done)
+        begun = self.episode(tenant, episode)
+        self.prepare(begun)
+        self.submit_request(begun, step, state, done)
         return done.result()
 
     def submit_request(self, episode: Episode, step: int, state: int, done: Waiter) -> None:
@@ -206,12 +244,12 @@ class Desk:
         request = DecisionRequest(episode, person_plan, step, state, draw, time.time())
         self.committer.enqueue("decision", request, done)
 
-    def report(self, tenant: int, reported: Iterable[Outcome]) -> None:
-        """Record outcomes, which may be late, repeated or out of order."""
-        done: Future[None] = Future()
+    def report(self, tenant: int, reported: Iterable[Outcome]) -> OutcomeReceipt:
+        """Record outcomes, which may be late, repeated, corrected or out of order."""
+        done: Future[OutcomeReceipt] = Future()
         located = [(*self.locate(tenant, outcome.decision), outcome) for outcome in reported]
         self.submit_outcomes(located, done)
-        done.result()
+        return done.result()
 
     def submit_outcomes(
         self, located: Iterable[tuple[Episode, int, Outcome]], done: Waiter
@@ -254,105 +292,62 @@ class Desk:
             raise NotFoundError(f"there is no person {name[:40]!r}")
         return number
 
-    def forget(self, tenant: int, name: str) -> None:
-        """Delete a person with all their data; every service forgets them."""
-        number = self.person(tenant, name)
-
-        def erase(connection: sa.Connection) -> None:
-            connection.execute(sa.delete(people).where(people.c.id == number))
-            connection.execute(sa.delete(snapshots))
-            connection.execute(sa.insert(erasures), {"person": number, "at": time.time()})
-
-        self.committer.submit(erase).result()
-
     # Learning
 
     def save_snapshot(self) -> "Future[None]":
         """Save what was learnt, so that the next start need not read the whole log."""
-
-        def write(connection: sa.Connection) -> None:
-            erased, _ = queries.erased_since(connection, self._erased_up_to)
-            saved = connection.scalar(sa.select(sa.func.max(snapshots.c.up_to))) or 0
-            if erased != self._erased_up_to or saved >= self._read_up_to:
-                return  # it has somebody in it who must be forgotten, or is saved already
-            numbers = {"up_to": self._read_up_to, "erased": self._erased_up_to, "at": time.time()}
-            connection.execute(sa.delete(snapshots))
-            connection.execute(sa.insert(snapshots), numbers | {"content": pack(self._counts)})
-
-        self._saved_up_to = self._read_up_to
-        return self.committer.submit(write)
+        return self.committer.submit(self.learnt.save)
 
     def catch_up(self) -> None:
         """Learn everything that is durable by now, from this service and others."""
         self.committer.submit(lambda _: None).result()
 
-    def _load_snapshot(self, connection: sa.Connection) -> None:
-        query = sa.select(snapshots).order_by(snapshots.c.up_to.desc()).limit(1)
-        row = connection.execute(query).first()
-        if row is not None:
-            self._read_up_to, self._erased_up_to = row.up_to, row.erased
-            for adviser, person, cell, times in unpack(row.content):
-                self._counts_of(adviser).add(person, cell, times)
+    def _forget_person(self, person: int, affected: list[str]) -> None:
+        for adviser in affected:
+            self.plans.refresh(adviser)
+        self._drop_episodes(lambda episode: episode.person == person)
 
-    def _read_log(self, connection: sa.Connection) -> Callable[[], None]:
-        """Read what is new in the log; the function returned learns it once it is durable."""
-        read, rows = queries.outcomes_since(connection, self._read_up_to)
-        erased, forgotten = queries.erased_since(connection, self._erased_up_to)
-
-        def learn() -> None:
-            self._read_up_to, self._erased_up_to = read, erased
-            for adviser, person, state, heard, action, times, _ in rows:
-                self._counts_of(adviser).add(person, (state, heard, action), times)
-            for person in forgotten:
-                self._forget_person(person)
-
-        return learn
-
-    def _forget_person(self, person: int) -> None:
-        for adviser, seen in self._counts.items():
-            if seen.forget(person):
-                self.plans.refresh(adviser)
+    def _drop_episodes(self, is_dropped: Callable[[Episode], bool]) -> None:
         with self._lock:
-            self._episodes = {
-                id_: episode for id_, episode in self._episodes.items() if episode.person != person
-            }
+            kept = {id_: one for id_, one in self._episodes.items() if not is_dropped(one)}
+            self._episodes = kept
 
     def _poll(self) -> None:
         """Take over what other services on this database have changed, and save snapshots."""
         while not self._stopping.wait(POLL_SECONDS):
             try:
                 self.committer.submit(self._take_over_changes).result()
-                if self._read_up_to - self._saved_up_to >= SNAPSHOT_EVERY:
+                if self.learnt.read_up_to - self.learnt.saved_up_to >= SNAPSHOT_EVERY:
                     self.save_snapshot().result()
-            except sa.exc.SQLAlchemyError as fault:
+            except (sa.exc.SQLAlchemyError, CounselError) as fault:
                 reason = brief(str(getattr(fault, "orig", fault)))
                 LOG.warning("the database does not answer: %s", reason)
 
     def _take_over_changes(self, connection: sa.Connection) -> None:
         """Take over changes of advisers; the log is read at the end of every transaction."""
-        for row in connection.execute(sa.select(advisers)):
-            live = self._live.get(row.id)
-            if live is not None:
-                live.settings = AdviserSettings.model_validate_json(row.settings)
-                live.paced_episodes = row.paced_episodes
-        last = connection.scalar(sa.select(sa.func.max(outcomes.c.seq))) or 0
-        if last < self._read_up_to:
-            # People were deleted, or the database lost what it had acknowledged: count again.
-            for seen in self._counts.values():
-                seen.clear()
-            self._read_up_to = 0
+        mine = sa.select(advisers).where(advisers.c.id.in_(list(self._live)))
+        for row in connection.execute(mine):
+            live = self._live[row.id]
+            live.settings = AdviserSettings.model_validate_json(row.settings)
+            live.paced_episodes = row.paced_episodes
+        if queries.highest_seq(connection) < self.learnt.read_up_to:
+            LOG.warning("the database has fewer outcomes than it had: everything is counted again")
+            with self.reading.connect() as reader:
+                self.learnt.recount(reader)
 
     # Planning
 
     def _load(self, id_: str, tenant: int, name: str, settings: AdviserSettings) -> LiveAdviser:
-        """Put an adviser to use; settings that make no sense are refused here."""
-        problem = self.problems(tenant, settings.source)
-        population = make_population(settings, problem, self._counts_of(id_))
-        population.plan(NOBODY, settings.limit, np.random.default_rng(0))
-        return LiveAdviser(id_, tenant, name, settings, population)
+        """Put a new adviser to use; settings that make no sense are refused here."""
+        live = self._wake(id_, tenant, name, settings)
+        live.population.plan(NOBODY, settings.limit, np.random.default_rng(0))
+        return live
 
-    def _counts_of(self, adviser: str) -> PeopleCounts:
-        return self._counts.setdefault(adviser, PeopleCounts())
+    def _wake(self, id_: str, tenant: int, name: str, settings: AdviserSettings) -> LiveAdviser:
+        """Put an adviser to use, whatever is on record of its people."""
+        problem = self.problems(tenant, settings.source)
+        population = make_population(settings, problem, self.learnt.of(id_))
+        return LiveAdviser(id_, tenant, name, settings, population)
 
     def _make_plan(self, key: PlanKey) -> ExplainedPlan:
         live, limit, count = self._live[key.adviser], key.limit, 0

@@ -3,7 +3,7 @@
 There is one row per decision with an outcome. Advice that was not shown (shadow mode, silent
 episodes) is silence; advice that was shown but not seen has ``seen`` false. An episode that ended
 by itself is ``terminated`` at its last row if the outcome of its last decision was reported; every
-other episode is ``truncated`` there.
+other episode is ``truncated`` there. An outcome that was corrected has a ``version`` above 1.
 
 ``advice_probability`` is the probability of what was shown, given what was shown before in the
 episode. A share η of episodes is kept silent, so at first an episode is silent with probability η.
@@ -14,84 +14,102 @@ After silence that plans would have kept with probabilities q₁, q₂, … that
 Each row mixes both: the product over an episode is the probability of everything shown in it.
 """
 
-import io
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
-from itertools import groupby
+from itertools import chain, groupby
 from typing import Any
 
 import sqlalchemy as sa
 
-from counsel._tables import column, need_pyarrow, write_stream
+from counsel._tables import column, need_pyarrow, table_chunks
 from counsel.errors import CounselError
 from counsel.service.core.desk import Desk
 from counsel.service.core.live_adviser import LiveAdviser
 from counsel.service.core.settings import AdviserSettings
-from counsel.service.db.queries import SAME_STEP
-from counsel.service.db.tables import decisions, episodes, outcomes, people
+from counsel.service.db.engine import read
+from counsel.service.db.queries import LAST_OUTCOME, REMARK
+from counsel.service.db.tables import decisions, episodes, outcomes, people, remarks
 from counsel.simulate.decision_log import DECISION_COLUMNS
 
 FORMATS = {"csv": "text/csv; charset=utf-8", "parquet": "application/vnd.apache.parquet"}
 
-BATCH = 20_000
-"""Rows per batch, at least."""
+BATCH = 200
+"""Episodes per batch."""
+
+COLUMNS: dict[str, type | str] = DECISION_COLUMNS | {
+    "version": "int32",
+    "reason_code": str,
+    "comment": str,
+}
+"""The columns of a log: those of every log, the version of the outcome, and what was said."""
 
 
-def export_log(connection: sa.Connection, live: LiveAdviser, format_: str) -> bytes:
-    """Return the log of an adviser as a file."""
+def export_log(desk: Desk, live: LiveAdviser, format_: str) -> Iterator[bytes]:
+    """Yield the log of an adviser as a file, part by part."""
     if format_ not in FORMATS:
         raise CounselError(f"format is {format_[:20]!r}; it must be one of {', '.join(FORMATS)}")
     if format_ == "parquet":
         need_pyarrow()
-    return _file(_batches(connection, live), format_)
+    return _file(_batches(desk, live), format_)
 
 
-def export_person(desk: Desk, tenant: int, person: int) -> bytes:
-    """Return all decisions of one person as CSV, over all advisers."""
+def export_person(desk: Desk, tenant: int, person: int) -> Iterator[bytes]:
+    """Yield all decisions of one person as CSV, over all advisers."""
     query = sa.select(episodes.c.adviser).where(episodes.c.person == person).distinct()
-    with desk.engine.connect() as connection:
-        advisers = [desk.live(tenant, id_) for id_ in sorted(connection.scalars(query))]
-        batches = (batch for live in advisers for batch in _batches(connection, live, person))
-        return _file(batches, "csv")
+    advisers = sorted(row.adviser for row in read(desk.reading, query))
+    batches = (_batches(desk, desk.live(tenant, id_), person) for id_ in advisers)
+    return _file(chain.from_iterable(batches), "csv")
 
 
-def _file(batches: Iterable[list[dict[str, object]]], format_: str) -> bytes:
-    sink = io.BytesIO()
-    kinds = DECISION_COLUMNS.items()
+def _file(batches: Iterable[list[dict[str, object]]], format_: str) -> Iterator[bytes]:
+    kinds = COLUMNS.items()
     tables = (
         {name: column([row[name] for row in batch], kind) for name, kind in kinds}
         for batch in batches
     )
-    write_stream(sink, f".{format_}", next(tables), tables)
-    return sink.getvalue()
+    return table_chunks(f".{format_}", tables)
 
 
 def _batches(
-    connection: sa.Connection, live: LiveAdviser, person: int | None = None
+    desk: Desk, live: LiveAdviser, person: int | None = None
 ) -> Iterator[list[dict[str, object]]]:
-    """Yield the rows of an adviser, or of one person with it, in batches of whole episodes."""
+    """Yield the rows of an adviser, or of one person with it, in batches of whole episodes.
+
+    Each batch is a query of its own: a caller who reads slowly keeps no transaction open.
+    """
     which = episodes.c.adviser == live.id
     if person is not None:
         which &= episodes.c.person == person
-    query = (
+    mine = sa.select(episodes.c.number).where(which, episodes.c.number > sa.bindparam("after"))
+    some = mine.order_by(episodes.c.number).limit(BATCH)
+    after = 0
+    while True:
+        numbers = [row.number for row in read(desk.reading, some.params(after=after))]
+        rows: list[dict[str, object]] = []
+        recorded = read(desk.reading, _record(numbers)) if numbers else []
+        for _, episode in groupby(recorded, key=lambda row: row.id):
+            rows += _logged(list(episode), live)
+        yield rows
+        if len(numbers) < BATCH:
+            return
+        after = numbers[-1]
+
+
+def _record(numbers: list[int]) -> sa.Select[Any]:
+    """Return the query for everything on record of some episodes."""
+    return (
         sa.select(decisions, episodes.c.id, episodes.c.terminated, people.c.name)
         .add_columns(outcomes.c.action, outcomes.c.reward, outcomes.c.next_state, outcomes.c.seen)
+        .add_columns(outcomes.c.version, remarks.c.reason_code, remarks.c.comment)
         .select_from(episodes)
         .join(people, people.c.id == episodes.c.person)
         .join(decisions, decisions.c.episode == episodes.c.number)
-        .join(outcomes, SAME_STEP, isouter=True)
-        .where(which)
+        .join(outcomes, LAST_OUTCOME, isouter=True)
+        .join(remarks, REMARK, isouter=True)
+        .where(episodes.c.number.in_(numbers))
         .order_by(episodes.c.number, decisions.c.step)
     )
-    rows: list[dict[str, object]] = []
-    recorded = connection.execution_options(yield_per=10_000).execute(query)
-    for _, episode in groupby(recorded, key=lambda row: row.id):
-        rows += _logged(list(episode), live)
-        if len(rows) >= BATCH:
-            yield rows
-            rows = []
-    yield rows
 
 
 def _logged(episode: Sequence[Any], live: LiveAdviser) -> Iterator[dict[str, object]]:
@@ -117,6 +135,9 @@ def _logged(episode: Sequence[Any], live: LiveAdviser) -> Iterator[dict[str, obj
             "next_state": None if row.next_state is None else states[row.next_state],
             "terminated": is_last and ended,
             "truncated": is_last and not ended,
+            "version": row.version,
+            "reason_code": row.reason_code,
+            "comment": row.comment,
         }
 
 

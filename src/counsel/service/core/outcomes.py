@@ -12,8 +12,19 @@ LARGEST_REWARD = 1e12
 
 
 @dataclass(frozen=True, slots=True)
+class OutcomeReceipt:
+    """How many outcomes of a report were taken, and how many of them correct an earlier one."""
+
+    taken: int
+    corrected: int
+
+
+@dataclass(frozen=True, slots=True)
 class Outcome:
-    """What a person did after a decision, which is named by its id."""
+    """What a person did after a decision, which is named by its id.
+
+    Without a ``version``, an outcome that differs from the last one is its next version.
+    """
 
     decision: str
     action: int
@@ -22,6 +33,7 @@ class Outcome:
     seen: bool = True
     reason_code: str | None = None
     comment: str | None = None
+    version: int | None = None
 
     def to_row(self, episode: Episode, step: int, at: float) -> dict[str, Any]:
         """Check the outcome of a step against the problem and return its row in the database."""
@@ -42,5 +54,6 @@ class Outcome:
             "seen": self.seen,
             "reason_code": self.reason_code,
             "comment": self.comment,
+            "version": self.version,
             "at": at,
         }

@@ -1,4 +1,4 @@
-"""The people of a tenant, and what each adviser believes of a person."""
+"""What each adviser believes of a person."""
 
 from typing import Any
 
@@ -11,25 +11,10 @@ from counsel.estimate.person import POPULATION_WEIGHT
 from counsel.service.core.desk import Desk
 from counsel.service.core.live_adviser import LiveAdviser
 from counsel.service.db.engine import read
-from counsel.service.db.tables import episodes, people
+from counsel.service.db.tables import episodes
 
 COVERAGE = 0.95
 """The probability of an interval."""
-
-
-def list_people(desk: Desk, tenant: int) -> list[dict[str, Any]]:
-    """Return the people of a tenant, each with their number of episodes."""
-    query = (
-        sa.select(people.c.name, people.c.created, sa.func.count(episodes.c.number))
-        .join(episodes, episodes.c.person == people.c.id, isouter=True)
-        .where(people.c.tenant == tenant)
-        .group_by(people.c.id, people.c.name, people.c.created)
-        .order_by(people.c.name)
-    )
-    return [
-        {"name": name, "created": created, "episodes": count}
-        for name, created, count in read(desk.engine, query)
-    ]
 
 
 def describe_person(desk: Desk, tenant: int, name: str) -> dict[str, Any]:
@@ -42,7 +27,7 @@ def describe_person(desk: Desk, tenant: int, name: str) -> dict[str, Any]:
         .order_by(episodes.c.adviser)
     )
     beliefs = []
-    for adviser, count in read(desk.engine, query):
+    for adviser, count in read(desk.reading, query):
         live = desk.live(tenant, adviser)
         belief = {"id": adviser, "name": live.name, "episodes": count}
         beliefs.append(belief | {"listening": lift_estimates(live, number)})

@@ -24,8 +24,9 @@ from counsel.service.core.explained_plan import RANKED, ExplainedPlan
 from counsel.service.core.live_adviser import LiveAdviser
 from counsel.service.core.person_beliefs import lift_rows
 from counsel.service.core.plan_cache import PlanKey
-from counsel.service.db.queries import SAME_STEP
+from counsel.service.db.queries import LAST_OUTCOME
 from counsel.service.db.tables import decisions, episodes, outcomes, people
+from counsel.service.errors import BusyError
 
 LAST = 1000
 """Episodes that are read row by row."""
@@ -46,19 +47,23 @@ HISTORY = ("number", "held_out", "live", "started", *COUNTS, "reward", "cost", "
 def summarise(desk: Desk, tenant: int, adviser: str) -> dict[str, Any]:
     """Return the numbers behind the dashboard of an adviser."""
     live = desk.live(tenant, adviser)
-    person_plan = desk.plans.of(PlanKey(adviser, NOBODY, live.settings.limit))
-    with desk.engine.connect() as connection:
+    person_plan = desk.plans.wait_for(PlanKey(adviser, NOBODY, live.settings.limit))
+    if person_plan is None:
+        raise BusyError("no plan can be made at present; the log of the service says why")
+    with desk.reading.connect() as connection:
         history = _history(connection, live)
         recent = _recent(connection, live)
         totals = _totals(connection, adviser)
     _, everybody = live.population.counts_of(NOBODY)
     given, matched = everybody.given, everybody.matched
     support = (everybody.silent + everybody.refusing + matched).sum(axis=1)
+    impossible = live.population.counts.count_impossible(live.population.possible)
     shown, decided = history["shown"].sum(), history["decisions"].sum()
     states = np.argsort(-given.sum(axis=1), kind="stable")[:MOST]
     return {
         **totals,
         "decisions": int(support.sum()),
+        "impossible": impossible,
         "considered": int(history.size),
         "listening": _share(int(matched.sum()), int(given.sum())),
         "worth": _worth(history, person_plan),
@@ -75,7 +80,7 @@ def summarise(desk: Desk, tenant: int, adviser: str) -> dict[str, Any]:
         "where": _where(live, person_plan, support),
         "frontier": _frontier(history, live, person_plan),
         "recent": recent,
-        "unknown": _unknown(given, history),
+        "unknown": _unknown(given, history, impossible),
     }
 
 
@@ -116,7 +121,7 @@ def _history(connection: sa.Connection, live: LiveAdviser) -> NDArray[Any]:
         )
         .select_from(last)
         .join(decisions, decisions.c.episode == last.c.number, isouter=True)
-        .join(outcomes, SAME_STEP, isouter=True)
+        .join(outcomes, LAST_OUTCOME, isouter=True)
         .group_by(last.c.number, last.c.held_out, last.c.mode, last.c.started)
         .order_by(last.c.number)
     )
@@ -311,7 +316,7 @@ def _recent(connection: sa.Connection, live: LiveAdviser) -> list[dict[str, Any]
         sa.select(decisions, last.c.id, last.c.held_out, who, outcomes.c.action, outcomes.c.reward)
         .join(last, last.c.number == decisions.c.episode)
         .join(people, people.c.id == last.c.person)
-        .join(outcomes, SAME_STEP, isouter=True)
+        .join(outcomes, LAST_OUTCOME, isouter=True)
         .order_by(decisions.c.seq.desc())
         .limit(50)
     )
@@ -339,9 +344,15 @@ def _recent(connection: sa.Connection, live: LiveAdviser) -> list[dict[str, Any]
     return recent
 
 
-def _unknown(given: NDArray[np.int64], history: NDArray[Any]) -> list[str]:
+def _unknown(given: NDArray[np.int64], history: NDArray[Any], impossible: int) -> list[str]:
     """Return in sentences what the data does not show."""
     sentences = []
+    if impossible:
+        outcomes = "1 outcome reports" if impossible == 1 else f"{impossible} outcomes report"
+        sentences.append(
+            f"{outcomes} an action that the model rules out in its state: kept on record, and not "
+            "learnt from."
+        )
     pieces = given.sum(axis=1)
     if few := int(((pieces > 0) & (pieces < ENOUGH)).sum()):
         states = "1 state has" if few == 1 else f"{few} states have"

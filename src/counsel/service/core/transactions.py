@@ -3,6 +3,7 @@
 The caller holds the database's lock, so what is read stays true until it is written.
 """
 
+from collections.abc import Mapping
 from typing import Any
 
 import sqlalchemy as sa
@@ -10,6 +11,7 @@ import sqlalchemy as sa
 from counsel.service.core.decide import Decision, DecisionRequest, decide, from_row, to_row
 from counsel.service.core.episode import Episode
 from counsel.service.core.live_adviser import LiveAdviser
+from counsel.service.core.outcomes import OutcomeReceipt
 from counsel.service.db import queries
 from counsel.service.db.tables import episodes, people
 from counsel.service.errors import ConflictError, NotFoundError
@@ -21,7 +23,11 @@ def start_episode(
     """Start an episode, whose ``row`` lacks the person, who is added if the name is new."""
     mine = sa.select(episodes).where(episodes.c.id == row["id"])
     known = connection.execute(mine).first()
-    if known is not None:  # committed before, though the database's answer was lost
+    if known is None and row["request"] is not None:
+        known = queries.find_started(connection, live.id, row["request"])
+        if known is not None and queries.person_name(connection, known.person) != person:
+            raise ConflictError("this Idempotency-Key started an episode of another person")
+    if known is not None:  # started before, though the caller did not hear of it
         return Episode.from_row(known, live)
     number = queries.person_number(connection, live.tenant, person)
     if number is None:
@@ -76,20 +82,62 @@ def decide_all(
 
 def record_all(
     connection: sa.Connection, reports: list[list[dict[str, Any]]]
-) -> list[Exception | None]:
+) -> list[Exception | OutcomeReceipt]:
     """Record outcomes, report by report: all outcomes of a report or none."""
-    cells = {(row["episode"], row["step"]) for rows in reports for row in rows}
+    cells = {_cell(row) for rows in reports for row in rows}
     known = queries.decided_cells(connection, cells) if cells else set()
-    answers, accepted = list[Exception | None](), list[dict[str, Any]]()
+    versions = queries.reported_outcomes(connection, cells) if cells else {}
+    answers, new = list[Exception | OutcomeReceipt](), list[dict[str, Any]]()
     for rows in reports:
-        missing = [row["step"] for row in rows if (row["episode"], row["step"]) not in known]
+        missing = [row["step"] for row in rows if _cell(row) not in known]
         if missing:
             answers.append(NotFoundError(f"no decision was asked for at step {missing[0]}"))
-        else:
-            answers.append(None)
-            accepted += rows
-    queries.add_outcomes(connection, accepted)
+            continue
+        try:
+            added = _new_versions(rows, versions)
+        except ConflictError as fault:
+            answers.append(fault)
+            continue
+        for row in added:
+            versions.setdefault(_cell(row), []).append(row)
+        new += added
+        corrected = sum(row["version"] > 1 for row in added)
+        answers.append(OutcomeReceipt(len(rows), corrected))
+    queries.add_outcomes(connection, new)
     return answers
+
+
+def _new_versions(
+    rows: list[dict[str, Any]], versions: Mapping[queries.Cell, list[Mapping[str, Any]]]
+) -> list[dict[str, Any]]:
+    """Return those outcomes of a report that are new, each with its version.
+
+    An outcome that repeats the last version, or the one whose number it has, is not new.
+    """
+    added = list[dict[str, Any]]()
+    for row in rows:
+        cell = (row["episode"], row["step"])
+        of_cell = [*versions.get(cell, ()), *(new for new in added if _cell(new) == cell)]
+        last = of_cell[-1]["version"] if of_cell else 0
+        number = row["version"]
+        is_repeat = any(
+            all(known[name] == row[name] for name in queries.CONTENT)
+            for known in of_cell
+            if known["version"] == (number or last)
+        )
+        if is_repeat:
+            continue
+        if number is not None and number <= last:
+            raise ConflictError(
+                f"the outcome of step {row['step']} is on record as version {last}, and version "
+                f"{number} is another one; give version {last + 1} to correct it"
+            )
+        added.append(row | {"version": number or last + 1, "replaces": last or None})
+    return added
+
+
+def _cell(row: Mapping[str, Any]) -> queries.Cell:
+    return row["episode"], row["step"]
 
 
 def _other_state(request: DecisionRequest) -> ConflictError:

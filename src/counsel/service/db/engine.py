@@ -2,11 +2,15 @@
 
 On PostgreSQL several services may write at the same time. Each transaction takes one lock first, so
 rows become visible in the order of their ``seq``, and nobody who reads the log misses a row.
+
+Nothing waits for ever (``settings.py``): connecting, the lock, a statement, a server that does not
+answer, and a transaction whose service was frozen all have a deadline.
 """
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,37 +18,33 @@ import sqlalchemy as sa
 from alembic.util import CommandError
 
 from counsel.errors import CounselError
+from counsel.service.settings import ServiceSettings
 
-KEPT_OPEN, MORE_OPEN = 5, 45
-"""Connections that stay open, and further ones for as many threads as may ask at once."""
+KEPT_OPEN, MORE_OPEN = 5, 15
+"""Connections that stay open, and further ones for threads that ask at once."""
 
 LOCK = 0x636F756E73656C
 """The advisory lock that services on one PostgreSQL database take before they write."""
 
 
-def open_engine(url: str) -> sa.Engine:
+def open_engine(
+    url: str, settings: ServiceSettings | None = None, *, is_reading: bool = False
+) -> sa.Engine:
     """Connect to a database and bring its tables up to date.
 
     ``url`` is ``sqlite:///counsel.db``, the path of a SQLite file, or ``postgresql+psycopg://…``.
+    An engine for reading has connections of its own, with time for long queries, and changes
+    nothing.
     """
-    address = _address(url)
+    address, settings = _address(url), settings or ServiceSettings()
     try:
         is_sqlite = address.get_backend_name() == "sqlite"
         if is_sqlite and address.database not in (None, "", ":memory:"):
             # The file says what people did: no other user of the machine may read it.
             os.close(os.open(str(address.database), os.O_CREAT | os.O_RDWR, 0o600))
-        options: dict[str, Any] = {"pool_size": KEPT_OPEN, "max_overflow": MORE_OPEN}
-        if not is_sqlite:
-            # A transaction that waited for the lock must see what was committed meanwhile.
-            options |= {"pool_pre_ping": True, "isolation_level": "READ COMMITTED"}
-        engine = sa.create_engine(address, hide_parameters=True, **options)
-        if is_sqlite:
-            sa.event.listen(engine, "connect", _prepare_sqlite)
-        try:
-            migrate(engine)
-        except BaseException:
-            engine.dispose()
-            raise
+        if not is_reading:
+            _migrate(address, settings)
+        return _engine(address, settings, is_reading=is_reading)
     except (sa.exc.SQLAlchemyError, OSError, CommandError) as fault:
         reason = " ".join(str(getattr(fault, "orig", None) or fault).split())
         if isinstance(fault, CommandError):
@@ -52,7 +52,60 @@ def open_engine(url: str) -> sa.Engine:
         raise CounselError(
             f"the database {_shown(address)} cannot be opened: {reason[:300]}"
         ) from None
-    return engine
+
+
+def _engine(address: sa.URL, settings: ServiceSettings, *, is_reading: bool) -> sa.Engine:
+    options: dict[str, Any] = {"pool_timeout": settings.lock_seconds, "hide_parameters": True}
+    options |= {"pool_size": KEPT_OPEN, "max_overflow": MORE_OPEN}
+    if is_reading:
+        options |= {"pool_size": settings.reading_threads, "max_overflow": 2}
+    if address.get_backend_name() == "sqlite":
+        engine = sa.create_engine(address, **options)
+        sa.event.listen(engine, "connect", partial(_prepare_sqlite, settings))
+        return engine
+    statement = settings.reading_seconds if is_reading else settings.statement_seconds
+    limits = {
+        "lock_timeout": settings.lock_seconds,
+        "statement_timeout": statement,
+        "idle_in_transaction_session_timeout": max(statement, settings.transaction_seconds)
+        if is_reading
+        else settings.transaction_seconds,
+    }
+    # A transaction that waited for the lock must see what was committed meanwhile.
+    options |= {"pool_pre_ping": True, "isolation_level": "READ COMMITTED"}
+    return sa.create_engine(address, connect_args=_reach(address, settings, limits), **options)
+
+
+def _reach(
+    address: sa.URL, settings: ServiceSettings, limits: Mapping[str, float]
+) -> dict[str, Any]:
+    """Return how PostgreSQL is connected to, and what it may take how long."""
+    silent = settings.statement_seconds
+    own = " ".join(f"-c {name}={round(1000 * seconds)}" for name, seconds in limits.items())
+    given = address.query.get("options", "")
+    return {
+        "connect_timeout": max(round(settings.connect_seconds), 2),  # libpq takes no less than 2
+        "tcp_user_timeout": round(1000 * silent),
+        "keepalives_idle": max(round(silent), 1),
+        "keepalives_interval": 1,
+        "keepalives_count": 2,
+        "options": f"{own} {given if isinstance(given, str) else ' '.join(given)}".strip(),
+    }
+
+
+def _migrate(address: sa.URL, settings: ServiceSettings) -> None:
+    """Bring the tables up to date, however long that takes."""
+    is_sqlite = address.get_backend_name() == "sqlite"
+    reach = {} if is_sqlite else _reach(address, settings, {})
+    engine = sa.create_engine(
+        address, poolclass=sa.NullPool, hide_parameters=True, connect_args=reach
+    )
+    if is_sqlite:
+        sa.event.listen(engine, "connect", partial(_prepare_sqlite, settings))
+    try:
+        migrate(engine)
+    finally:
+        engine.dispose()
 
 
 def without_password(url: str) -> str:
@@ -121,16 +174,18 @@ def _address(url: str) -> sa.URL:
     return address
 
 
-def _prepare_sqlite(connection: Any, _: object) -> None:  # noqa: ANN401 (the driver's own)
+def _prepare_sqlite(settings: ServiceSettings, connection: Any, _: object) -> None:  # noqa: ANN401
     """Set up a connection: write-ahead log, full sync, foreign keys, and a busy timeout.
 
-    Transactions are started explicitly: the driver would start them too late for the migrations.
+    What is deleted is overwritten. Transactions are started explicitly: the driver would start them
+    too late for the migrations.
     """
     connection.isolation_level = None
     for pragma in (
+        f"busy_timeout = {round(1000 * settings.lock_seconds)}",
         "journal_mode = WAL",
         "synchronous = FULL",
         "foreign_keys = ON",
-        "busy_timeout = 10000",
+        "secure_delete = ON",
     ):
         connection.execute(f"PRAGMA {pragma}")

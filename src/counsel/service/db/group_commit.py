@@ -2,13 +2,15 @@
 
 Many callers wait for their row to be on disk, and writing to disk is cheapest once for all of them.
 The *committer* is one thread that writes everything that is waiting in one transaction, and only
-then lets the callers continue. When a group fails, its items are written one by one, so that a
-faulty item affects no other.
+then lets the callers continue. When a group fails because of an item, its items are written one by
+one, so that a faulty item affects no other; when the database fails, the whole group does at once.
+Callers who have given up waiting are not written for.
 """
 
 import asyncio
 import queue
 import threading
+import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from typing import Any, NamedTuple, TypeVar
@@ -17,6 +19,7 @@ import sqlalchemy as sa
 
 from counsel.errors import CounselError
 from counsel.service.db.engine import write_transaction
+from counsel.service.errors import BusyError
 
 Waiter = Future[Any] | asyncio.Future[Any]
 """The future of a caller, in a thread or in an event loop."""
@@ -26,6 +29,14 @@ _T = TypeVar("_T")
 
 MOST = 1000
 """Items per transaction, at most."""
+
+DATABASE_FAULTS = (
+    sa.exc.OperationalError,
+    sa.exc.InternalError,
+    sa.exc.InterfaceError,
+    sa.exc.TimeoutError,
+)
+"""Raised by a database that does not answer, is locked, full or read-only: no fault of an item."""
 
 
 class _Submission(NamedTuple):
@@ -42,7 +53,8 @@ class Committer:
     ``batches`` has a function for each kind of items, which takes all items of one transaction and
     returns the result of each, an exception where an item is refused. Jobs come first, then this
     order. ``after`` is called at the end of each transaction. The function it returns is called
-    once the transaction is durable, before any caller continues.
+    once the transaction is durable, before any caller continues. ``observe`` is called with the
+    seconds and the items of each group; submissions beyond ``most_waiting`` are refused.
     """
 
     def __init__(
@@ -50,9 +62,12 @@ class Committer:
         engine: sa.Engine,
         batches: Mapping[str, Batch] | None = None,
         after: Callable[[sa.Connection], Callable[[], None]] | None = None,
+        most_waiting: int = 100_000,
     ) -> None:
-        self.engine = engine
-        self.transactions = 0
+        self.engine, self.most_waiting = engine, most_waiting
+        self.transactions = self.failed = 0
+        self.observe: Callable[[float, int], None] = lambda _seconds, _items: None
+        self._writing_since: float | None = None
         self._batches: dict[str, Batch] = {"job": _do_jobs, **(batches or {})}
         self._after = after
         self._queue: queue.SimpleQueue[_Submission | None] = queue.SimpleQueue()
@@ -70,14 +85,32 @@ class Committer:
         """Submit an item of a kind; ``done`` gets the result once it is durable."""
         if self._closed:
             raise CounselError("the service is stopping and accepts no more requests")
+        if self.waiting >= self.most_waiting:
+            raise BusyError("too many requests wait for the database; try again")
         self._queue.put(_Submission(kind, item, done))
 
-    def close(self) -> None:
-        """Write what was submitted, and stop."""
+    @property
+    def waiting(self) -> int:
+        """How many items wait to be written."""
+        return self._queue.qsize()
+
+    @property
+    def writing_for(self) -> float:
+        """For how many seconds the transaction under way has lasted; 0 if there is none."""
+        since = self._writing_since
+        return 0.0 if since is None else time.monotonic() - since
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether the thread that writes is there."""
+        return self._thread.is_alive()
+
+    def close(self, timeout: float | None = None) -> None:
+        """Write what was submitted, and stop; give up after ``timeout`` seconds."""
         if not self._closed:
             self._closed = True
             self._queue.put(None)
-            self._thread.join()
+            self._thread.join(timeout)
 
     def _work(self) -> None:
         stopping = False
@@ -90,13 +123,23 @@ class Committer:
                     break
                 submission = self._queue.get()
             stopping = submission is None
+            group = [submission for submission in group if not submission.done.cancelled()]
             if group:
+                self._writing_since = time.monotonic()
                 self._write(group)
+                self.observe(time.monotonic() - self._writing_since, len(group))
+                self._writing_since = None
 
     def _write(self, group: list[_Submission]) -> None:
-        """Write a group at once, or one by one if that fails."""
+        """Write a group at once, or one by one if an item fails."""
         try:
             results = self._transact(group)
+        except DATABASE_FAULTS as fault:
+            self.failed += 1
+            if not is_lock_timeout(fault):
+                # Connections that were opened while the database was read-only stay so.
+                self.engine.dispose()
+            results = [(submission, fault) for submission in group]
         except Exception as fault:
             if len(group) > 1:
                 for submission in group:
@@ -127,6 +170,13 @@ class Committer:
         if finish:
             finish()
         return results
+
+
+def is_lock_timeout(fault: BaseException) -> bool:
+    """Whether a fault is that another service, or program, has the database's lock."""
+    cause = getattr(fault, "orig", None)
+    is_locked = getattr(cause, "sqlstate", None) == "55P03"  # PostgreSQL's lock_not_available
+    return is_locked or "database is locked" in str(cause)
 
 
 def _resolve(results: list[tuple[Waiter, Any]]) -> None:

@@ -7,18 +7,39 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import Any, NamedTuple
 
 import sqlalchemy as sa
-from sqlalchemy.dialects import postgresql, sqlite
 
-from counsel.service.db.tables import advisers, decisions, episodes, erasures, outcomes, people
+from counsel.service.db.tables import (
+    advisers,
+    decisions,
+    episodes,
+    erasures,
+    outcomes,
+    people,
+    remarks,
+)
 
 Cell = tuple[int, int]
 """A step of an episode: (number of the episode, step)."""
 
-Observed = tuple[str, int, int, int | None, int, int, int]
-"""Adviser, person, state, advice heard (None for silence), action, how often, last ``seq``."""
+Observed = tuple[str, int, int, int | None, int, int]
+"""Adviser, person, state, advice heard (None for silence), action, and how often.
 
-SAME_STEP = (decisions.c.episode == outcomes.c.episode) & (decisions.c.step == outcomes.c.step)
-"""Joins an outcome to its decision."""
+A negative number takes back outcomes that were replaced by another version.
+"""
+
+LAST_OUTCOME = (
+    (decisions.c.episode == outcomes.c.episode)
+    & (decisions.c.step == outcomes.c.step)
+    & outcomes.c.replaced_by.is_(None)
+)
+"""Joins a decision to the last version of its outcome."""
+
+REMARK = (
+    (remarks.c.episode == outcomes.c.episode)
+    & (remarks.c.step == outcomes.c.step)
+    & (remarks.c.version == outcomes.c.version)
+)
+"""Joins an outcome to what was said about it."""
 
 
 Amount = int | float
@@ -58,20 +79,53 @@ _ADD_PACED_COST = (
     .values(paced_pieces=advisers.c.paced_pieces + sa.bindparam("more"))
 )
 _ADD_DECISIONS = sa.insert(decisions)
-_ADD_OUTCOMES = {
-    "postgresql": postgresql.insert(outcomes).on_conflict_do_nothing(),
-    "sqlite": sqlite.insert(outcomes).on_conflict_do_nothing(),
-}
+_ADD_OUTCOMES = sa.insert(outcomes)
+_ADD_REMARKS = sa.insert(remarks)
+_REPORTED = (
+    sa.select(outcomes, remarks.c.reason_code, remarks.c.comment)
+    .join(remarks, REMARK, isouter=True)
+    .where(
+        outcomes.c.episode.in_(sa.bindparam("numbers", expanding=True)),
+        outcomes.c.step.in_(sa.bindparam("steps", expanding=True)),
+    )
+    .order_by(outcomes.c.version)
+)
+_REPLACE = (
+    sa.update(outcomes)
+    .where(
+        outcomes.c.episode == sa.bindparam("number"),
+        outcomes.c.step == sa.bindparam("at_step"),
+        outcomes.c.version == sa.bindparam("old"),
+    )
+    .values(replaced_by=sa.bindparam("new"))
+)
 _HEARD = sa.case((decisions.c.shown & outcomes.c.seen, decisions.c.advice)).label("heard")
 _OBSERVED = (episodes.c.adviser, episodes.c.person, decisions.c.state, _HEARD, outcomes.c.action)
-_OUTCOMES_SINCE = (
-    sa.select(*_OBSERVED, sa.func.count(), sa.func.max(outcomes.c.seq))
+_AFTER: sa.BindParameter[int] = sa.bindparam("after")
+_LAST: sa.BindParameter[int] = sa.bindparam("last")
+_OBSERVATIONS = (
+    sa.select(*_OBSERVED, sa.func.count())
     .select_from(outcomes)
-    .join(decisions, SAME_STEP)
+    .join(
+        decisions,
+        (decisions.c.episode == outcomes.c.episode) & (decisions.c.step == outcomes.c.step),
+    )
     .join(episodes, episodes.c.number == outcomes.c.episode)
-    .where(outcomes.c.seq > sa.bindparam("after"))
     .group_by(*_OBSERVED)
 )
+_OUTCOMES_SINCE = _OBSERVATIONS.where(
+    outcomes.c.seq > _AFTER,
+    outcomes.c.seq <= _LAST,
+    outcomes.c.replaced_by.is_(None) | (outcomes.c.replaced_by > _LAST),
+)
+_REPLACED_SINCE = _OBSERVATIONS.where(
+    outcomes.c.replaced_by > _AFTER, outcomes.c.replaced_by <= _LAST, outcomes.c.seq <= _AFTER
+)
+_LAST_SEQ = sa.select(sa.func.max(outcomes.c.seq))
+_HIGHEST_SEQ = {
+    "sqlite": sa.text("SELECT seq FROM sqlite_sequence WHERE name = 'outcomes'"),
+    "postgresql": sa.text("SELECT last_value FROM outcomes_seq_seq"),
+}
 _ERASED = (
     sa.select(erasures.c.seq, erasures.c.person)
     .where(erasures.c.seq > sa.bindparam("after"))
@@ -79,9 +133,20 @@ _ERASED = (
 )
 
 
+def find_started(connection: sa.Connection, adviser: str, request: str) -> sa.Row[Any] | None:
+    """Return the episode that an earlier request with the same digest started, if any."""
+    mine = (episodes.c.adviser == adviser) & (episodes.c.request == request)
+    return connection.execute(sa.select(episodes).where(mine)).first()
+
+
 def person_number(connection: sa.Connection, tenant: int, name: str) -> int | None:
     """Return the number of a person of a tenant, or None if there is nobody of that name."""
     return connection.scalar(_PERSON, {"tenant": tenant, "name": name})
+
+
+def person_name(connection: sa.Connection, number: int) -> str | None:
+    """Return the name of a person."""
+    return connection.scalar(sa.select(people.c.name).where(people.c.id == number))
 
 
 def episode_accounts(connection: sa.Connection, numbers: Iterable[int]) -> dict[int, Account]:
@@ -149,16 +214,66 @@ def _add(connection: sa.Connection, change: sa.Update, amounts: Mapping[Any, Amo
     connection.execute(change, rows)
 
 
+CONTENT = ("action", "reward", "next_state", "seen", "reason_code", "comment")
+"""The fields in which two versions of an outcome may differ."""
+
+
+def reported_outcomes(
+    connection: sa.Connection, cells: Collection[Cell]
+) -> dict[Cell, list[Mapping[str, Any]]]:
+    """Return all versions of the outcomes of some cells, and perhaps of others, oldest first."""
+    versions = dict[Cell, list[Mapping[str, Any]]]()
+    for row in connection.execute(_REPORTED, _bounds(cells)).mappings():
+        versions.setdefault((row["episode"], row["step"]), []).append(dict(row))
+    return versions
+
+
 def add_outcomes(connection: sa.Connection, rows: list[dict[str, Any]]) -> None:
-    """Add outcomes, except where the decision has an outcome already: that was sent twice."""
-    if rows:
-        connection.execute(_ADD_OUTCOMES[connection.dialect.name], rows)
+    """Add outcomes with their versions, and what was said about them.
+
+    ``replaces`` is the version that an outcome corrects, None for the first one.
+    """
+    names = [column.name for column in outcomes.c if column.name not in ("seq", "replaced_by")]
+    first = [row for row in rows if row["replaces"] is None]
+    if first:
+        connection.execute(_ADD_OUTCOMES, [{name: row[name] for name in names} for row in first])
+    for row in rows:
+        if row["replaces"] is not None:
+            added = connection.execute(_ADD_OUTCOMES, {name: row[name] for name in names})
+            place = {"number": row["episode"], "at_step": row["step"], "old": row["replaces"]}
+            connection.execute(_REPLACE, place | {"new": _number(added)})
+    said = [
+        {column.name: row[column.name] for column in remarks.c}
+        for row in rows
+        if row["reason_code"] is not None or row["comment"] is not None
+    ]
+    if said:
+        connection.execute(_ADD_REMARKS, said)
+
+
+def _number(added: sa.CursorResult[Any]) -> int:
+    """Return the number of the row that was added."""
+    key = added.inserted_primary_key
+    return int(key[0]) if key is not None else 0
 
 
 def outcomes_since(connection: sa.Connection, after: int) -> tuple[int, list[Observed]]:
-    """Return the sequence number of the last outcome, and what was observed after a number."""
-    rows: list[Any] = list(connection.execute(_OUTCOMES_SINCE, {"after": after}))
-    return max((row[-1] for row in rows), default=after), rows
+    """Return the sequence number of the last outcome, and what was observed after a number.
+
+    Outcomes that become durable meanwhile are left for the next time.
+    """
+    last = connection.scalar(_LAST_SEQ) or 0
+    if last <= after:
+        return after, []
+    values = {"after": after, "last": last}
+    rows: list[Any] = list(connection.execute(_OUTCOMES_SINCE, values))
+    replaced = connection.execute(_REPLACED_SINCE, values)
+    return last, rows + [(*row[:-1], -row[-1]) for row in replaced]
+
+
+def highest_seq(connection: sa.Connection) -> int:
+    """Return the largest sequence number that an outcome ever had, though it may be deleted."""
+    return int(connection.scalar(_HIGHEST_SEQ[connection.dialect.name]) or 0)
 
 
 def erased_since(connection: sa.Connection, after: int) -> tuple[int, list[int]]:

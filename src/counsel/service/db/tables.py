@@ -1,13 +1,17 @@
 """The tables of the service, one set for SQLite and PostgreSQL.
 
 Everything belongs to a *tenant*, and a key gives access to one tenant only. ``decisions`` and
-``outcomes`` are the log: rows are added and never changed, and what an adviser has learnt is a
-function of them alone. ``seq`` rises in the order in which rows become durable and is never used
-twice, so a reader who has read up to a number has missed nothing. Silence is NULL. What was spent
-is a cost, which need not be whole: SQLite stores fractions in a column of integers, too.
+``outcomes`` are the log: rows are added, and what an adviser has learnt is a function of them
+alone. ``seq`` rises in the order in which rows become durable and is never used twice, so a reader
+who has read up to a number has missed nothing. A corrected outcome is a new row with the next
+``version``; the row before keeps its values, and ``replaced_by`` is the ``seq`` of the new one.
+Silence is NULL. What was spent is a cost, which need not be whole: SQLite stores fractions in a
+column of integers, too.
 
 When a person is deleted, all their rows are; ``erasures`` has their number, so that every service
-forgets what it has learnt of them. ``snapshots`` only save time and may be deleted.
+forgets what it has learnt of them. What people wrote (``people.name``, ``remarks``) is in small
+tables of its own, which can be written anew when somebody is erased. ``snapshots`` only save time
+and may be deleted. ``audit`` says which key changed what, without names of people.
 """
 
 from typing import Any
@@ -57,6 +61,8 @@ keys = _table(
     _needed("digest", sa.String(64), unique=True),
     _needed("created", sa.Float),
     sa.Column("revoked", sa.Float),
+    sa.Column("expires", sa.Float),
+    sa.Column("last_used", sa.Float),
 )
 
 models = _table(
@@ -66,6 +72,7 @@ models = _table(
     _needed("name", sa.String(200)),
     _needed("content", sa.LargeBinary),
     _needed("created", sa.Float),
+    sa.Column("archived", sa.Float),
 )
 
 advisers = _table(
@@ -78,6 +85,7 @@ advisers = _table(
     _needed("paced_episodes", sa.BigInteger, default=0),
     _needed("paced_pieces", sa.Float().with_variant(sa.BigInteger, "sqlite"), default=0),
     _needed("created", sa.Float),
+    sa.Column("archived", sa.Float),
 )
 
 people = _table(
@@ -114,7 +122,10 @@ episodes = _table(
     _needed("started", sa.Float),
     sa.Column("ended", sa.Float),
     sa.Column("terminated", sa.Boolean),
+    # The digest of the caller's idempotency key: a start that is sent again is the same episode.
+    sa.Column("request", sa.String(64)),
     sa.Index("ix_episodes_adviser_number", "adviser", "number"),
+    sa.Index("ix_episodes_request", "adviser", "request", unique=True),
     sqlite_autoincrement=True,
 )
 
@@ -135,6 +146,8 @@ decisions = _table(
     sqlite_autoincrement=True,
 )
 
+IS_REPLACED = sa.text("replaced_by IS NOT NULL")
+
 outcomes = _table(
     "outcomes",
     _counter("seq"),
@@ -144,15 +157,51 @@ outcomes = _table(
     sa.Column("reward", sa.Float),
     sa.Column("next_state", sa.Integer),
     _needed("seen", sa.Boolean),
-    sa.Column("reason_code", sa.String(100)),
-    sa.Column("comment", sa.String(1000)),
     _needed("at", sa.Float),
-    sa.UniqueConstraint("episode", "step"),
+    _needed("version", sa.Integer, server_default="1"),
+    sa.Column("replaced_by", sa.BigInteger),
+    sa.UniqueConstraint("episode", "step", "version"),
     sa.ForeignKeyConstraint(
         ["episode", "step"], ["decisions.episode", "decisions.step"], ondelete="CASCADE"
     ),
+    sa.Index(
+        "ix_outcomes_replaced_by",
+        "replaced_by",
+        sqlite_where=IS_REPLACED,
+        postgresql_where=IS_REPLACED,
+    ),
     sqlite_autoincrement=True,
 )
+
+remarks = _table(
+    "remarks",
+    sa.Column("episode", Sequence, primary_key=True, autoincrement=False),
+    sa.Column("step", sa.Integer, primary_key=True, autoincrement=False),
+    sa.Column("version", sa.Integer, primary_key=True, autoincrement=False),
+    sa.Column("reason_code", sa.String(100)),
+    sa.Column("comment", sa.String(1000)),
+    sa.ForeignKeyConstraint(
+        ["episode", "step", "version"],
+        ["outcomes.episode", "outcomes.step", "outcomes.version"],
+        ondelete="CASCADE",
+    ),
+)
+
+audit = _table(
+    "audit",
+    _counter("seq"),
+    _needed("at", sa.Float),
+    sa.Column("tenant", sa.BigInteger),
+    sa.Column("key", sa.BigInteger),
+    _needed("action", sa.String(40)),
+    _needed("target", sa.String(64)),
+    sa.Column("details", sa.Text),
+    sa.Index("ix_audit_tenant_seq", "tenant", "seq"),
+    sqlite_autoincrement=True,
+)
+
+probes = _table("probes", sa.Column("at", sa.Float, primary_key=True, autoincrement=False))
+"""Written by the readiness check, and read by nobody."""
 
 snapshots = _table(
     "snapshots",

@@ -7,6 +7,7 @@ and the game ends in the last column, so that nobody has to fly out of the map.
 
 import hashlib
 import json
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -26,9 +27,9 @@ from counsel.service.core.outcomes import Outcome
 from counsel.service.core.person_beliefs import lift_estimates
 from counsel.service.core.settings import AdviserSettings
 from counsel.service.db.engine import read
-from counsel.service.db.queries import SAME_STEP
+from counsel.service.db.queries import LAST_OUTCOME
 from counsel.service.db.tables import decisions, episodes, outcomes, people
-from counsel.service.errors import NotFoundError
+from counsel.service.errors import BusyError, ConflictError, NotFoundError
 from counsel.service.playground import rules
 from counsel.service.playground.rules import PEOPLE, SOURCE, Move
 from counsel.service.playground.sentences import advice_line, result_sentence
@@ -121,7 +122,9 @@ class Playground:
             raise CounselError(f"action is {str(action)[:40]!r}; it must be one of {names}")
         reward = float(rules.lands_on_star(game.grid, now.state, chosen))
         then = game.next_state(now, chosen)
-        self.desk.report(tenant, [Outcome(game.episode.decision_id(step), chosen, reward, then)])
+        id_ = game.episode.decision_id(step)
+        with suppress(ConflictError):  # another move was faster, and a move cannot be corrected
+            self.desk.report(tenant, [Outcome(id_, chosen, reward, then, version=1)])
         return self._show(game)
 
     def show(self, tenant: int, id_: str) -> dict[str, Any]:
@@ -133,7 +136,9 @@ class Playground:
         moves = self._moves(game)
         last, limit, kind = moves[-1], episode.limit, rules.kind_of(episode.limit)
         over = last.action is not None
-        person_plan = self.desk.plans.of(episode.plan_key)
+        person_plan = self.desk.plans.wait_for(episode.plan_key)
+        if person_plan is None:
+            raise BusyError("no plan can be made at present; try again")
         state, ending = last.state, None
         if last.action is not None:
             state, ending = game.next_state(last, last.action), "through"
@@ -209,7 +214,7 @@ class Playground:
     def _recorded_moves(self, episode: Episode) -> list[Move]:
         query = (
             sa.select(decisions, outcomes.c.action, outcomes.c.reward, outcomes.c.seen)
-            .join(outcomes, SAME_STEP, isouter=True)
+            .join(outcomes, LAST_OUTCOME, isouter=True)
             .where(decisions.c.episode == episode.number)
             .order_by(decisions.c.step)
         )
@@ -238,6 +243,7 @@ class Playground:
             sa.select(sa.func.sum(outcomes.c.reward), episodes.c.spent)
             .join(outcomes, outcomes.c.episode == episodes.c.number)
             .where(
+                outcomes.c.replaced_by.is_(None),
                 episodes.c.person == episode.person,
                 episodes.c.adviser == episode.live.id,
                 episodes.c.ended.is_not(None),

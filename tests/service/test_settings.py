@@ -1,0 +1,32 @@
+"""The settings of a service: defaults, the environment, and what is refused."""
+
+import pytest
+
+from counsel import CounselError
+from counsel.service.settings import ServiceSettings
+
+
+def test_an_option_goes_before_the_environment_and_that_before_the_default():
+    variables = {"COUNSEL_REQUEST_SECONDS": "2", "COUNSEL_QUEUE": "7", "COUNSEL_ACCESS_LOG": "on"}
+    settings = ServiceSettings.from_environment(variables)
+    assert (settings.request_seconds, settings.queue, settings.access_log) == (2.0, 7, True)
+    assert settings.idle_seconds == ServiceSettings().idle_seconds
+    assert settings.with_options(queue=9, request_seconds=None).queue == 9
+    assert settings.with_options(queue=9, request_seconds=None).request_seconds == 2.0
+
+
+@pytest.mark.parametrize(
+    ("variables", "what"),
+    [
+        ({"COUNSEL_QUEUE": "many"}, "COUNSEL_QUEUE is 'many'; it must be a whole number"),
+        ({"COUNSEL_QUEUE": "1.5"}, "COUNSEL_QUEUE is '1.5'; it must be a whole number"),
+        ({"COUNSEL_IDLE_SECONDS": "soon"}, "COUNSEL_IDLE_SECONDS is 'soon'; it must be a number"),
+        ({"COUNSEL_IDLE_SECONDS": "nan"}, "idle_seconds is nan; it must be above 0"),
+        ({"COUNSEL_IDLE_SECONDS": "-1"}, "idle_seconds is -1.0; it must be above 0"),
+        ({"COUNSEL_ACCESS_LOG": "maybe"}, "COUNSEL_ACCESS_LOG is 'maybe'; write 1 or 0"),
+        ({"COUNSEL_LOG_LEVEL": "loud"}, "log_level is 'loud'; it must be one of debug, info"),
+    ],
+)
+def test_settings_that_make_no_sense_are_refused_in_a_sentence(variables, what):
+    with pytest.raises(CounselError, match=what):
+        ServiceSettings.from_environment(variables)
