@@ -72,20 +72,22 @@ def answers(port):
         connection.close()
 
 
-def _run(url, port):
+def _run(url, port, settings):
     """Serve in this process, which was forked from one that has everything imported."""
     import uvicorn
 
     from counsel.service.process import ServiceProcess
+    from counsel.service.settings import ServiceSettings
 
-    uvicorn.run(ServiceProcess(url, auth=False).app(), port=port, log_level="critical")
+    process = ServiceProcess(url, auth=False, settings=ServiceSettings(**settings))
+    uvicorn.run(process.app(), port=port, log_level="critical")
 
 
-def start(url, port):
+def start(url, port, **settings):
     """Serve in a process of its own and wait until it answers."""
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(["counsel.service.process", "uvicorn"])
-    process = context.Process(target=_run, args=(url, port), daemon=True)
+    process = context.Process(target=_run, args=(url, port, settings), daemon=True)
     process.start()
     deadline = time.monotonic() + 60
     while time.monotonic() < deadline:
