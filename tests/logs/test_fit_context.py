@@ -95,7 +95,7 @@ def test_the_chain_of_commands_knows_contexts(command, tmp_path, log):
     fitted = command("fit", "log.csv", "--context", "condition", "-o", "m.npz", cwd=tmp_path)
     assert fitted.returncode == 0, fitted.stderr
     assert "By context" in fitted.stdout
-    assert "People listen differently in 3 contexts (p < 0.001)." in fitted.stdout
+    assert "People listen differently in 2 contexts (p < 0.001)." in fitted.stdout
     planned = command("plan", "m.npz", "--budget", 2, "-o", "policy.csv", cwd=tmp_path)
     assert planned.returncode == 0, planned.stderr
     assert "In the context 'chat':" in planned.stdout

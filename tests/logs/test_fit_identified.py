@@ -69,8 +69,8 @@ def test_a_deterministic_log_promises_nothing(always_advised):
     gain = contents.gain
     assert gain.low <= 0.0 <= gain.high
     page = log_page(contents)
-    assert "Whether the plan brings more than today cannot be told" in page
-    assert "kept as today where nobody was ever left without advice" in page
+    assert "The plan brings what is brought today" in page
+    assert "beyond silence cannot be told, since nobody was left without advice in" in page
 
 
 def test_a_budget_below_what_is_kept_is_refused_in_one_sentence(always_advised, command, tmp_path):

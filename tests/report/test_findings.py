@@ -43,7 +43,7 @@ def test_how_much_people_listen():
     assert "50 % of the people" in findings.overall_lift(breakdown())
     assert "(95 % interval 30 to 70 %; 1,200 pieces)" in findings.overall_lift(breakdown())
     assert "unknown" in findings.overall_lift(breakdown(error=np.inf))
-    assert findings.strongest_advice(breakdown()).startswith("“call” moves people most: 50 %")
+    assert findings.strongest_advice(breakdown()).startswith("“call” moves 50 % of the people")
     assert findings.strongest_advice(breakdown(error=np.inf)).endswith("is unknown")
 
 
@@ -52,7 +52,7 @@ def test_how_much_people_listen():
     [
         (0.3, "People listen more over time: lift +0.3 from the first to the last timestamp"),
         (-0.3, "People listen less over time: lift -0.3"),
-        (0.05, "No change of listening can be told over time: lift +0.05"),
+        (0.05, "Whether people listen more or less over time cannot be told: lift +0.05"),
     ],
 )
 def test_trends(slope, words):

@@ -180,7 +180,8 @@ def fit(  # noqa: PLR0913 (one argument for each option)
     printing.print_fit(model)
     if output is not None:
         typer.echo(f"Wrote {output}.")
-        typer.echo(f"Next: counsel plan {shlex.quote(str(output))} --budget 2 -o policy.csv")
+        limit = _possible_budget(model)
+        typer.echo(f"Next: counsel plan {shlex.quote(str(output))}{limit} -o policy.csv")
         return
     typed = _options(columns, bins, actions=actions, rewards=rewards)
     typed += " --by-step" if by_step else ""
@@ -295,15 +296,17 @@ def evaluate(  # noqa: PLR0913 (one argument for each option)
     settings: dict[str, Any] = {"fitted": fitted, "cost": options.read_costs(cost), "unit": unit}
     with counting("Drawing episodes", MODELS) as show:
         evaluation = evaluate_policy(source, policy, other=other, **settings, show=show)
+    if as_json:
+        print_json(printing.evaluation_record(evaluation))
+    else:
+        printing.print_evaluation(evaluation)
     if evaluation.refusal is not None and not model_only:
         raise CounselError(
             f"{log} cannot say what {policy} would have been worth: {evaluation.refusal}; "
-            "--model-only gives the model's answer"
+            "--model-only accepts the model's answer"
         )
     if as_json:
-        print_json(printing.evaluation_record(evaluation))
         return
-    printing.print_evaluation(evaluation)
     if fitted is None or fitted.name == log:  # a report is about the log of its model
         named = None if model is None else str(model)
         typed = _options(columns, bins, cost=cost, model=named, **design, **{"in": context})
@@ -376,7 +379,8 @@ def power(  # noqa: PLR0913 (one argument for each option)
     printing.print_power(found, schedule, lift, difference)
     if output is not None:
         typer.echo(f"Wrote {output}.")
-        typer.echo("Next: counsel serve, and create an adviser with these settings")
+        typer.echo("These are settings of an adviser: pass them on when you create it.")
+        typer.echo("Next: counsel serve")
         return
     named = None if model is None else str(model)
     typed = _options(columns, bins, cluster=cluster, model=named)
@@ -509,6 +513,18 @@ def _refuse_beside_model(model: Path | None, **others: object) -> None:
     given = [name for name, value in others.items() if value]
     if model is not None and given:
         raise CounselError(f"--model already sets --{given[0]}; leave out --{given[0]}")
+
+
+def _possible_budget(fitted: Any) -> str:  # noqa: ANN401 (a fit)
+    """Return the option of a budget that a plan can keep."""
+    import math
+
+    from counsel.logs.plan import kept_advice, quiet_policy
+    from counsel.planning.evaluate import evaluate as play
+
+    if not kept_advice(fitted):
+        return " --budget 2"
+    return f" --budget {max(2, math.ceil(play(fitted.problem, quiet_policy(fitted)).advice_cost))}"
 
 
 def _unless(default: str, value: str) -> str | None:

@@ -23,7 +23,7 @@ from counsel.logs.plan import LogPlan
 from counsel.logs.plan_table import plan_tables, ranked_entries
 from counsel.logs.power import Power, Schedule
 from counsel.report import findings
-from counsel.report.number_format import percent, short
+from counsel.report.number_format import short
 
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 """The quantiles of lift between people in JSON."""
@@ -81,7 +81,7 @@ def _print_breakdown(title: str, by: AdherenceBreakdown) -> None:
             by.keys[i],
             f"{by.given[i]:,.0f}",
             findings.match_interval(by, i),
-            percent(by.anyway_share[i]) if by.known[i] else "–",
+            findings.anyway_cell(by, i),
             findings.lift_interval(by, i),
         )
     print_table(table)
@@ -237,8 +237,8 @@ def print_plan(plan: LogPlan) -> None:
     table = new_table(None, "in state", "advise", "at steps", *costs, *names, left=3)
     for state, advice, steps, gain, lift, critical, support, cost in entries[:ROWS]:
         costs = (short(cost),) if plan.has_costs else ()
-        numbers = (short(gain), short(lift), short(critical), f"{support:,}")
-        table.add_row(state, advice, steps, *costs, *numbers)
+        numbers = map(findings.number_or_unknown, (gain, lift, critical))
+        table.add_row(state, advice, steps, *costs, *numbers, f"{support:,}")
     print_table(table)
     if len(entries) > ROWS:
         typer.echo(f"… and {len(entries) - ROWS:,} more; -o writes all.")
@@ -263,7 +263,7 @@ def plan_record(plan: LogPlan) -> dict[str, Any]:
         "value": plan.plan.value if trusted else None,
         "advice_count": plan.plan.advice_count if trusted else None,
         "advice_cost": plan.plan.advice_cost if trusted else None,
-        "price": finite(plan.plan.price),
+        "price": finite(plan.plan.price) if trusted else None,
         "alone": plan.value_alone if trusted else None,
         "self_check": _self_check_record(plan.fit),
         "logged": _logged_record(plan.fit),
@@ -357,6 +357,10 @@ def evaluation_record(evaluation: LogEvaluation) -> dict[str, Any]:
     record.pop("fit")
     fit = evaluation.fit
     record["self_check"] = None if fit is None else _self_check_record(fit)
+    if not evaluation.model_is_trusted:
+        for name in ("policy", "other", "never", "always"):
+            if record[name] is not None:
+                record[name] |= {"pieces": None, "cost": None}  # what the model says of them
     record["assumptions"] = [] if fit is None else [asdict(test) for test in fit.assumptions]
     return {name: _replace_infinities(value) for name, value in record.items()}
 

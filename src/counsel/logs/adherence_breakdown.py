@@ -55,6 +55,12 @@ class AdherenceBreakdown:
         return share
 
     @property
+    def is_partial(self) -> Bools:
+        """Whether some advice was seen in states where the habit is unknown."""
+        partial: Bools = self.known < self.given - 0.5
+        return partial
+
+    @property
     def low(self) -> Floats:
         """The lower end of the lift's 95 % interval."""
         return self.lift - Z * self.error

@@ -42,6 +42,8 @@ class PlanWorth:
     value: Difference
     beyond_today: Difference  # beyond the return of the log
     beyond_silence: Difference  # beyond no advice
+    silence: Difference  # the value of no advice
+    today_beyond_silence: Difference  # of the log beyond no advice
     effective: float  # the effective sample size, in episodes
 
 
@@ -79,11 +81,13 @@ class CrossFit:
         policies = self.policies
         if replan:
             policies = tuple(best_plan(self.plan, problem).policy for problem in problems)
-        values = np.zeros(3)
+        values, episodes = np.zeros(3), 0.0
         for half, problem, policy in zip(halves, problems, reversed(policies), strict=True):
             played = (evaluate(problem, one).value for one in (policy, quiet))
-            values += (*played, logged_return(fit.of_context(half)))
-        chosen, alone, logged = values / len(HALVES)
+            mine = fit.of_context(half)
+            values += mine.episodes * np.array([*played, logged_return(mine)])
+            episodes += mine.episodes
+        chosen, alone, logged = values / max(episodes, 1e-300)
         return float(chosen), float(alone), float(logged)
 
     def worth(self, evidence: Evidence, drawn: Sequence[tuple[float, float, float]]) -> PlanWorth:
@@ -102,6 +106,8 @@ class CrossFit:
             value=Difference.between(chosen),
             beyond_today=Difference.between(chosen, logged),
             beyond_silence=Difference.between(chosen, alone),
+            silence=Difference.between(alone),
+            today_beyond_silence=Difference.between(logged, alone),
             effective=effective,
         )
 

@@ -5,6 +5,7 @@ An episode counts up to where its record breaks off: a gap, or a last row that i
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -62,6 +63,13 @@ class Decisions:
     def select(self, kept: Bools) -> "Decisions":
         """Return some of the decisions, of the same episodes."""
         return replace(self, **{name: getattr(self, name)[kept] for name in ROW_ARRAYS})
+
+    @staticmethod
+    def join(parts: Sequence["Decisions"]) -> "Decisions":
+        """Return decisions that were selected from the same episodes in one."""
+        columns = {name: [getattr(part, name) for part in parts] for name in ROW_ARRAYS}
+        joined: dict[str, Any] = {name: np.concatenate(part) for name, part in columns.items()}
+        return replace(parts[0], **joined)
 
     @property
     def last(self) -> Ints:

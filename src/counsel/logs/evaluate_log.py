@@ -43,7 +43,7 @@ from counsel.logs.bootstrap import Draws, ValueEstimate
 from counsel.logs.check import check_log
 from counsel.logs.decisions import refuse_unknown
 from counsel.logs.evidence import Evidence
-from counsel.logs.excursion import ExcursionEffect, excursion_effects
+from counsel.logs.excursion import ExcursionEffect
 from counsel.logs.fit import Fit, fit, refuse_faults
 from counsel.logs.read import as_log
 from counsel.logs.read_policy import read_policy
@@ -103,8 +103,9 @@ class Difference:
 class PolicyEstimate:
     """Estimates of the value of one policy.
 
-    The weighted and the doubly robust estimates are None if the effective sample is below 50, the
-    model-based one if the log contradicts the model, or the policy does what the log never does.
+    The weighted and the doubly robust estimates are None if the effective sample is below 50, or if
+    episodes with and without advice cannot be compared; the model-based one if the log contradicts
+    the model, or the policy does what the log never does.
     """
 
     name: str
@@ -253,8 +254,9 @@ def evaluate_policy(  # noqa: PLR0913 (a log, a policy, a model and how to draw)
         refuse_faults(log, check_log(log))
         refuse_unknown(log, fitted.tally)
     problem = fitted.problem
-    policies = {_name(role, one): _as_policy(one, fitted) for role, one in given.items()}
-    names = list(policies)
+    names = _names(given)
+    read = (_as_policy(one, fitted) for one in given.values())
+    policies = dict(zip(names, read, strict=True))
     policies |= {"never advise": never_advise(problem)}
     policies |= {"always the best action": always_best_action(problem)}
     rng = np.random.default_rng(0) if rng is None else rng
@@ -290,13 +292,14 @@ def evaluate_policy(  # noqa: PLR0913 (a log, a policy, a model and how to draw)
         refusal=refusal_of(estimates[names[0]].new, estimates[names[0]].effective, evidence),
         fit=fitted,
         is_fair=evidence.is_fair,
-        effects=excursion_effects(evidence.rows, problem),
+        effects=evidence.effects(),
     )
 
 
-def _name(role: str, policy: Policy | str | os.PathLike[str]) -> str:
-    """Return the name of a policy in tables: its file's, if it has one and there are two."""
-    return role if isinstance(policy, Policy) or role == "policy" else Path(policy).stem
+def _names(given: Mapping[str, Policy | str | os.PathLike[str]]) -> list[str]:
+    """Return the names of policies in tables: those of their files, if there are two files."""
+    stems = ["" if isinstance(one, Policy) else Path(one).stem for one in given.values()]
+    return stems if len(set(stems)) == len(stems) > 1 and all(stems) else list(given)
 
 
 def _as_policy(policy: Policy | str | os.PathLike[str], fitted: Fit) -> Policy:
@@ -321,7 +324,7 @@ class _Judged:
         everyone = evidence.everyone()
         effective = evidence.sample_size([policy], [everyone])
         weighted = robust = None
-        if effective >= LEAST_SAMPLE:
+        if effective >= LEAST_SAMPLE and evidence.is_fair:
             sums = evidence.sums(policy, evidence.fit.problem, everyone)
             weighted, robust = evidence.values(sums)
         return cls(model, weighted, robust, effective)

@@ -15,6 +15,7 @@ import numpy as np
 from counsel._arrays import Bools, Floats
 from counsel.logs.bootstrap import BlockDraws, Draws
 from counsel.logs.decisions import Decisions, load_decisions
+from counsel.logs.excursion import ExcursionEffect, excursion_effects
 from counsel.logs.fit import Fit
 from counsel.logs.importance_weights import (
     censoring_weights,
@@ -60,6 +61,10 @@ class Evidence:
         decisions that differ in what is not recorded.
         """
         return self.is_recorded or not any(test.is_about_advice for test in self.fit.rejected)
+
+    def effects(self) -> tuple[ExcursionEffect, ...]:
+        """Return what sending advice changes at once; nothing if episodes cannot be compared."""
+        return excursion_effects(self.rows, self.fit.problem) if self.is_fair else ()
 
     def today(self) -> Draws:
         """Return the mean return of the log over the whole horizon."""

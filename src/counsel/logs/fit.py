@@ -28,14 +28,20 @@ from counsel.logs.bootstrap import resample_tally
 from counsel.logs.check import Finding, LogCheck, check_log
 from counsel.logs.column_mapping import Columns
 from counsel.logs.count import TALLY_COUNTS, TALLY_KEYS, Tally, count_log
-from counsel.logs.decisions import load_decisions
+from counsel.logs.decisions import Decisions, load_decisions
 from counsel.logs.estimate import Estimates, Sharing, estimate
 from counsel.logs.importance_weights import UNITS
 from counsel.logs.law_test import LawTest, check_adherence_law
 from counsel.logs.limitations import find_limitations
 from counsel.logs.listening import Listening, People, Trend
 from counsel.logs.read import Log, as_log
-from counsel.logs.self_check import SelfCheck, can_confront, confront, logged_return
+from counsel.logs.self_check import (
+    SelfCheck,
+    can_confront,
+    confront,
+    logged_return,
+    logged_sum,
+)
 from counsel.model.advice_costs import advice_costs, given_cost
 from counsel.model.files import PROBLEM, problem_parts
 from counsel.model.problem import AdviceProblem
@@ -153,18 +159,19 @@ class Fit:
 
     @property
     def logged_pieces(self) -> float:
-        """Pieces of advice sent per episode of the log, on average."""
+        """Pieces of advice sent per episode of the log over the whole horizon, on average."""
         tally = self.of_context(self.tally)
-        spoken = tally.advice < len(tally.actions)
-        return float(tally.times[spoken].sum() / tally.episodes)
+        return logged_sum(tally, (tally.advice < len(tally.actions)).astype(np.float64))
 
     @property
     def logged_cost(self) -> float:
-        """Cost of the advice sent per episode of the log, on average."""
+        """Cost of the advice sent per episode over the whole horizon, on average."""
         tally, problem = self.of_context(self.tally), self.problem
         spoken = tally.advice < len(tally.actions)
         cell = (tally.step[spoken], tally.state[spoken], tally.advice[spoken])
-        return float((tally.times[spoken] * problem.cost[cell]).sum() / tally.episodes)
+        each = np.zeros(tally.times.size)
+        each[spoken] = problem.cost[cell]
+        return logged_sum(tally, each)
 
     @property
     def costs(self) -> dict[str, float]:
@@ -439,9 +446,15 @@ def fit(  # noqa: PLR0913 (reading and pooling have options of their own)
     check = check_log(log, actions=actions, reward_range=reward_range)
     refuse_faults(log, check)
     tally = count_log(log, by_step=by_step)
+    if len(tally.contexts) == 1:
+        raise CounselError(
+            f"context has one value, {tally.contexts[0]!r}, in {log.name}; give a column with "
+            "several, or leave it out"
+        )
     cost_a = advice_costs(cost or {}, tally.actions)
     tally, estimates, pooled = _fit_by_step_where_needed(tally, sharing, cost_a)
     rows = load_decisions(log, tally, estimates.problem, MOST_TESTED)
+    refuse_unit(log, rows, unit, len(tally.actions))
     tests = check_assumptions(tally, estimates.problem, rows, unit)
     if any(test.is_rejected for test in tests if test.name == "step") and can_fit_by_step(tally):
         before = pooled or confront(tally, estimates.problem)
@@ -450,7 +463,7 @@ def fit(  # noqa: PLR0913 (reading and pooling have options of their own)
         if confront(other, again.problem).is_trusted:
             tally, estimates, pooled = other, again, before
             tests = check_assumptions(tally, estimates.problem, rows, unit)
-    listening = Listening.of(rows, estimates)
+    listening = Listening.of(rows, *_estimates_by_context(tally, sharing, cost_a, estimates))
     return Fit(
         name=log.name,
         tally=tally,
@@ -459,7 +472,7 @@ def fit(  # noqa: PLR0913 (reading and pooling have options of their own)
         columns=log.roles,
         bins=log.bins,
         check=check,
-        notes=tuple(find_limitations(log, check, tally, estimates, sharing, rows)),
+        notes=tuple(find_limitations(log, check, tally, estimates, sharing, rows, unit)),
         law=check_adherence_law(tally, np.random.default_rng(0)),
         people=None if listening is None else listening.people(),
         over_time=None if listening is None else listening.over_time(),
@@ -468,6 +481,15 @@ def fit(  # noqa: PLR0913 (reading and pooling have options of their own)
         assumptions=tests,
         unit=unit,
     )
+
+
+def _estimates_by_context(
+    tally: Tally, sharing: Sharing, cost: Floats, pooled: Estimates
+) -> list[Estimates]:
+    """Return the estimates of each context; of all decisions together without contexts."""
+    if not tally.contexts:
+        return [pooled]
+    return [estimate(tally, sharing, cost, context=i) for i in range(len(tally.contexts))]
 
 
 def can_fit_by_step(tally: Tally) -> bool:
@@ -495,6 +517,25 @@ def _fit_by_step_where_needed(
         if confront(other, again.problem).is_trusted:
             return other, again, check
     return tally, estimates, None
+
+
+def refuse_unit(log: Log, rows: Decisions, unit: str, silence: int) -> None:
+    """Raise an error if no unit of the assignment is wholly without advice."""
+    if unit == "decision":
+        return
+    if unit == "person" and not log.has("person"):
+        raise CounselError(
+            f"unit is 'person', but {log.name} has no column person; map it with "
+            "--columns person=…, or give --unit episode"
+        )
+    arm = rows.person if unit == "person" else np.arange(rows.n_episodes)
+    spoken = np.bincount(arm[rows.episode], rows.advice != silence)
+    if (spoken > 0.0).all():
+        kind = "person" if unit == "person" else "episode"
+        raise CounselError(
+            f"unit is {unit!r}, but {log.name} has no {kind} wholly without advice; leave out "
+            f"--unit {unit}"
+        )
 
 
 def refuse_faults(log: Log, check: LogCheck) -> None:

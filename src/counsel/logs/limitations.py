@@ -19,6 +19,7 @@ def find_limitations(  # noqa: PLR0913 (a log, and all that was made of it)
     estimates: Estimates,
     sharing: Sharing,
     rows: Decisions,
+    unit: str,
 ) -> Iterator[Finding]:
     """Yield what the data cannot tell, each as a finding with its consequence."""
     off = find_miscalibration(rows, len(tally.actions))
@@ -50,13 +51,38 @@ def find_limitations(  # noqa: PLR0913 (a log, and all that was made of it)
     for what, names in _gaps(tally, estimates, sharing):
         if names:
             yield Finding(what, len(names), fatal=False, examples=tuple(names[:EXAMPLES]))
-    if estimates.guessed_rows:
+    silent_episodes = _silent_episodes(rows, len(tally.actions)) if unit == "decision" else 0
+    if silent_episodes:
+        yield Finding(
+            "episodes without any advice, more than chance explains; if whole episodes were left "
+            "without advice on purpose, fit with --unit episode (or person)",
+            silent_episodes,
+            fatal=False,
+        )
+    if estimates.guessed_rows and tally.horizon > 1:
         what = "pairs of state and action with an unknown outcome; other actions there stand in"
         yield Finding(what, estimates.guessed_rows, fatal=False)
     yield from (finding for finding in check.findings if finding.what.startswith("episodes"))
     for what, count in _assumptions(log, tally, estimates):
         if count:
             yield Finding(what, count, fatal=False)
+
+
+def _silent_episodes(rows: Decisions, silence: int) -> int:
+    """Return the number of episodes without any advice, 0 if chance explains as many.
+
+    By chance an episode is silent with the product of the shares of silence in its states and
+    steps.
+    """
+    if rows.n_episodes == 0 or rows.horizon < 2:
+        return 0
+    cell = np.unique(rows.state * rows.horizon + rows.place, return_inverse=True)[1]
+    is_silent = rows.advice == silence
+    share = np.bincount(cell, is_silent) / np.bincount(cell)
+    chance = np.exp(np.bincount(rows.episode, np.log(np.maximum(share[cell], 1e-300))))
+    silent = int((np.bincount(rows.episode, ~is_silent) == 0).sum())
+    expected, spread = float(chance.sum()), float(np.sqrt((chance * (1.0 - chance)).sum()))
+    return silent if silent > 1.5 * expected + 5.0 * spread + 5.0 else 0
 
 
 def _gaps(tally: Tally, estimates: Estimates, sharing: Sharing) -> Iterator[tuple[str, list[str]]]:

@@ -104,8 +104,26 @@ class Listening:
     likely: Floats  # the common lift of the state and advice
 
     @classmethod
-    def of(cls, rows: Decisions, estimates: Estimates) -> "Listening | None":
-        """Prepare the decisions where habit and advice are known; None if there are none."""
+    def of(cls, rows: Decisions, *by_context: Estimates) -> "Listening | None":
+        """Prepare the decisions where habit and advice are known; None if there are none.
+
+        There are estimates for each context, or one for all.
+        """
+        whose = rows.context[rows.episode]
+        parts = [
+            cls._of(rows.select(whose == i) if len(by_context) > 1 else rows, estimates)
+            for i, estimates in enumerate(by_context)
+        ]
+        known = [part for part in parts if part is not None]
+        if len(known) < 2:
+            return known[0] if known else None
+        columns = ("advised", "chance", "match", "base", "likely")
+        joined = (np.concatenate([getattr(part, name) for part in known]) for name in columns)
+        return cls(Decisions.join([part.rows for part in known]), *joined)
+
+    @classmethod
+    def _of(cls, rows: Decisions, estimates: Estimates) -> "Listening | None":
+        """Prepare the decisions of one context."""
         L, S, A = estimates.lift.shape
         layer = rows.place if L > 1 else np.zeros_like(rows.place)
         own = estimates.habit.policy.reshape(L, S, A)
@@ -218,6 +236,8 @@ class Listening:
         quiet, controls = ~self.advised, np.stack(columns, axis=1)
         own = np.linalg.lstsq(controls[quiet], (self.match - self.base)[quiet], rcond=None)[0]
         moves = (self.advised - self.chance) * self._room_after(controls @ own)
+        if not np.abs(moves).max() > LEAST_ROOM * 1e-6:
+            return None  # advice was always sent, or never: nobody can be compared
         beyond = self.match - self.base - moves * self.likely
         columns += [moves, *(moves * scale for scale, _ in scales)]
         regression = least_squares(beyond, np.stack(columns, axis=1), cluster)

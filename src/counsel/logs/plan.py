@@ -90,6 +90,14 @@ class LogPlan:
         return tuple(self.fit.tally.states[s] for s in states)
 
     @property
+    def keeps_all(self) -> bool:
+        """Whether nobody was left without advice wherever there was any: nothing is planned."""
+        given = self.fit.estimates.sent[..., :-1].sum(axis=(0, 2)) > 0.0
+        kept = set(self.keeps_states)
+        states = np.array(self.fit.tally.states)[given].tolist()
+        return bool(kept) and all(state in kept for state in states)
+
+    @property
     def share_of_unlimited(self) -> float | None:
         """The share of the value of unlimited advice that the plan keeps; None if that is 0."""
         return share_of(self.plan.value, self.value_alone, self._unlimited().value)

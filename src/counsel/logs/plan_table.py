@@ -3,15 +3,16 @@
 ``read_policy.py`` reads such tables back.
 """
 
+import math
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from counsel._arrays import Floats
+from counsel._arrays import Bools, Floats
 from counsel._tables import Column, Table, arrow_table
 from counsel.logs.check import THIN
-from counsel.logs.plan import LogPlan
+from counsel.logs.plan import LogPlan, kept_advice
 from counsel.planning.gains import gains
 
 
@@ -31,7 +32,9 @@ def plan_tables(plan: LogPlan) -> Iterator[Any]:
         ``advice`` (empty for silence), ``probability`` (below 1 if the plan mixes), ``cost``
         (unless every piece costs 1), ``gain``, ``lift`` and ``advantage`` (empty for silence),
         ``criticality``, ``support``: how often that advice was seen in that state, or for silence
-        the number of decisions; and ``model``, the fingerprint of the model.
+        the number of decisions; and ``model``, the fingerprint of the model. Gain, lift, advantage
+        and criticality are empty where nobody was left without advice, so that they are unknown,
+        and everywhere if the log contradicts the model.
 
     Examples
     --------
@@ -55,7 +58,10 @@ def plan_columns(plan: LogPlan) -> Iterator[Table]:
 
 
 class PlanEntry(NamedTuple):
-    """The advice of a plan in a state, and its steps; numbers are the largest over the steps."""
+    """The advice of a plan in a state, and its steps; numbers are the largest over the steps.
+
+    Gain, lift and criticality are NaN where they are unknown.
+    """
 
     state: str
     advice: str
@@ -71,6 +77,11 @@ class PlanEntry(NamedTuple):
         """Whether few observations of the advice in that state support the entry."""
         return self.support < THIN
 
+    @property
+    def is_known(self) -> bool:
+        """Whether it is known what the advice gains."""
+        return not math.isnan(self.gain)
+
 
 def ranked_entries(plan: LogPlan) -> list[PlanEntry]:
     """Return the advice of a plan, the most critical first."""
@@ -82,11 +93,14 @@ def ranked_entries(plan: LogPlan) -> list[PlanEntry]:
     entries = []
     for (state, advice), rows in rows_of.items():
         numbers = ("gain", "lift", "criticality", "support")
-        largest = {name: max(row[name] for row in rows) for name in numbers}
+        largest: dict[str, Any] = {
+            name: max(math.nan if row[name] is None else row[name] for row in rows)
+            for name in numbers
+        }
         largest["cost"] = max(row.get("cost", 1.0) for row in rows)
         steps = _step_ranges(sorted({row["step"] for row in rows}))
         entries.append(PlanEntry(state, advice, steps, **largest))
-    return sorted(entries, key=lambda entry: -entry.criticality)
+    return sorted(entries, key=lambda entry: -entry.criticality if entry.is_known else math.inf)
 
 
 def _step_ranges(steps: list[int]) -> str:
@@ -109,6 +123,7 @@ def _tables(plan: LogPlan, left: int | None) -> Iterator[Table]:
     seen, decisions = fit.estimates.given, fit.estimates.taken.sum(axis=2, keepdims=True)
     support = np.concatenate((seen, decisions), axis=2)
     known = np.flatnonzero(support.sum(axis=(0, 2)) > 0)
+    required = kept_advice(fit).get("required")
     for h in range(problem.horizon):
         rows = [
             (at, advice, probability)
@@ -118,6 +133,9 @@ def _tables(plan: LogPlan, left: int | None) -> Iterator[Table]:
         s, b, chance = (np.array(column) for column in zip(*rows, strict=True))
         silent = b == A
         spoken = np.where(silent, 0, b)
+        unknown = np.full(s.size, not fit.is_trusted)
+        if required is not None:
+            unknown |= required[h, s]
         columns: dict[str, Column] = {}
         if fit.context is not None:
             columns["context"] = Column(np.zeros(s.size, dtype=np.int64), (fit.context,))
@@ -133,10 +151,10 @@ def _tables(plan: LogPlan, left: int | None) -> Iterator[Table]:
         if has_costs:
             columns["cost"] = Column(_round(problem.cost[h, s, spoken]), missing=silent)
         columns |= {
-            "gain": Column(_round(gain[h, s, spoken]), missing=silent),
-            "lift": Column(_round(problem.lift[h, s, spoken]), missing=silent),
-            "advantage": Column(_round(advantage[h, s, spoken]), missing=silent),
-            "criticality": Column(_round(plan.criticality.lower[h, s])),
+            "gain": Column(_round(gain[h, s, spoken]), missing=silent | unknown),
+            "lift": Column(_round(problem.lift[h, s, spoken]), missing=silent | unknown),
+            "advantage": Column(_round(advantage[h, s, spoken]), missing=silent | unknown),
+            "criticality": Column(_round(plan.criticality.lower[h, s]), missing=_some(unknown)),
             "support": Column(support[layer, s, b].astype(np.int64)),
             "model": Column(np.zeros(s.size, dtype=np.int64), (model,)),
         }
@@ -158,6 +176,11 @@ def _gains(plan: LogPlan, left: int | None) -> tuple[Floats, Floats]:
     return advantage, gain
 
 
+def _some(missing: Bools) -> Bools | None:
+    return missing if missing.any() else None
+
+
 def _round(numbers: Floats) -> Floats:
-    """Round to six significant digits."""
-    return np.array([float(f"{number:.6g}") for number in numbers], dtype=np.float64)
+    """Round to six significant digits; what is infinite is unknown."""
+    finite = np.nan_to_num(numbers, nan=0.0, posinf=0.0, neginf=0.0)
+    return np.array([float(f"{number:.6g}") for number in finite], dtype=np.float64)

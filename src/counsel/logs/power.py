@@ -67,7 +67,7 @@ class Power:
     clusters: int
     lift: SmallestEffect | None  # of all advice together
     by_advice: tuple[SmallestEffect, ...]
-    difference: SmallestEffect | None  # of the plan and today, in the model; None if not trusted
+    difference: SmallestEffect | None  # of the plan and today, in the model; None if unknown
     trial: SmallestEffect  # of two halves of as many people, one with another rule
 
 
@@ -115,16 +115,19 @@ def find_power(fit: Fit, evidence: Evidence, rng: np.random.Generator | None = N
             effect(str(each.keys[i]), float(each.lift[i]), float(each.error[i]) / wide)
             for i in known
         ),
-        difference=_difference(fit, rng, effect) if fit.is_trusted else None,
+        difference=_difference(fit, rng, effect),
         trial=effect("two halves", 0.0, apart),
     )
 
 
 def _difference(
     fit: Fit, rng: np.random.Generator, effect: Callable[[str, float, float], SmallestEffect]
-) -> SmallestEffect:
-    """Return what can be told of the best plan and today."""
-    crossed = CrossFit.of(plan_advice(fit), rng)
+) -> SmallestEffect | None:
+    """Return what can be told of the best plan and today; None if nothing can be planned."""
+    plan = plan_advice(fit)
+    if not fit.is_trusted or plan.keeps_all:
+        return None
+    crossed = CrossFit.of(plan, rng)
     drawn = [crossed.in_models(tally, replan=True) for tally, _ in fit.resample(DRAWS, rng)]
     chosen, _, logged = crossed.in_models(fit.tally)
     error = float(np.std([draw[0] - draw[2] for draw in drawn], ddof=1))

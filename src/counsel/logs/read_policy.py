@@ -76,9 +76,13 @@ def _in_context(path: Path, columns: dict[str, list[Any]], fit: Fit) -> dict[str
     if "context" not in columns:
         return columns
     known = sorted({str(name) for name in columns["context"]})
-    if fit.context is None or fit.context not in known:
+    shown = _first_few(tuple(known))
+    if fit.context is None:
+        raise CounselError(f"{path} is for the contexts {shown}; say which with --in")
+    if fit.context not in known:
         raise CounselError(
-            f"{path} is for the contexts {_first_few(tuple(known))}; say which with --in"
+            f"{path} is for the contexts {shown}, not for {fit.context!r}; make a plan for it with "
+            f"`counsel plan --in {fit.context}`"
         )
     kept = [name == fit.context for name in columns["context"]]
     return {

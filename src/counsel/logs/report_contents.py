@@ -11,7 +11,7 @@ from counsel.logs.bootstrap import Draws, ValueEstimate
 from counsel.logs.cross_fit import CrossFit, PlanWorth
 from counsel.logs.evaluate_log import TRUSTED_SAMPLE, refusal_of, share_new
 from counsel.logs.evidence import Evidence
-from counsel.logs.excursion import ExcursionEffect, excursion_effects
+from counsel.logs.excursion import ExcursionEffect
 from counsel.logs.fit import Fit
 from counsel.logs.plan import LogPlan, kept_advice, quiet_policy, share_of
 from counsel.logs.sensitivity import SensitivityRange, sensitivity_ranges
@@ -121,7 +121,7 @@ def prepare_report(
         value=_values_at(front, budgets),
         low=low,
         high=high,
-        effects=excursion_effects(evidence.rows, problem),
+        effects=evidence.effects(),
         refusal=refusal_of(new, worth.effective, evidence, TRUSTED_SAMPLE),
         is_fair=evidence.is_fair,
         is_recorded=evidence.is_recorded,

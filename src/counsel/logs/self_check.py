@@ -103,6 +103,19 @@ def logged_return(tally: Tally) -> float:
     return float(value[0])
 
 
+def logged_sum(tally: Tally, each: Floats) -> float:
+    """Return the mean sum of a number per decision [row] over the whole horizon of an episode."""
+    if not tally.has_steps:
+        return float((tally.times * each).sum() / max(tally.episodes, 1.0))
+    alive, _ = _lasting(tally, np.ones((1, tally.n_blocks)))
+    total, times = (
+        np.bincount(tally.step, weight, tally.n_steps).astype(np.float64)
+        for weight in (tally.times * each, tally.times)
+    )
+    steps = np.bincount(tally.step_group, minlength=tally.n_steps)
+    return float((alive[0] * steps * _ratio(total, times, 0.0)).sum())
+
+
 def confront(tally: Tally, problem: AdviceProblem) -> SelfCheck:
     """Play the rule of the log in the model, and compare what comes of it with the log."""
     logged = _of_log(tally)

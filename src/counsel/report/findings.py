@@ -5,7 +5,7 @@ Every function turns a result of ``counsel.logs`` into text. Numbers come with t
 """
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from counsel.logs.adherence_breakdown import AdherenceBreakdown, ByContext
 from counsel.logs.assumptions import ASSUMPTIONS, AssumptionTest
@@ -68,9 +68,16 @@ def match_rate_details(overall: AdherenceBreakdown) -> tuple[str, str]:
     share, low, high = (float(numbers[0]) for numbers in overall.match_rate)
     anyway = float(overall.anyway_share[0])
     unasked = percent(anyway) if math.isfinite(anyway) else "an unknown share"
+    pieces = count_of(float(overall.given[0]), "piece")
+    if overall.is_partial[0]:
+        return percent(share), (
+            f"of the advice that people see is matched [{_percent_range(low, high)}; {pieces}]. "
+            "How much would have been matched anyway is unknown where nobody was left without "
+            f"advice; elsewhere it is {unasked} of {count_of(float(overall.known[0]), 'piece')}"
+        )
     return percent(share), (
         f"of the advice that people see is matched [{_percent_range(low, high)}]; {unasked} would "
-        f"have been matched anyway; {count_of(float(overall.given[0]), 'piece')}"
+        f"have been matched anyway; {pieces}"
     )
 
 
@@ -86,7 +93,11 @@ def strongest_advice(by_advice: AdherenceBreakdown) -> str:
     strongest = by_advice.strongest
     if strongest is None:
         return "How much advice moves people is unknown"
-    return f"“{by_advice.keys[strongest]}” moves people most: {_moved(by_advice, strongest)}"
+    name, share = by_advice.keys[strongest], _moved(by_advice, strongest)
+    if by_advice.low[strongest] <= 0.0 <= by_advice.high[strongest]:
+        return f"Whether “{name}” moves people cannot be told: {share}"
+    most = " people most:" if by_advice.has_lift.sum() > 1 else ""
+    return f"“{name}” moves{most} {share}"
 
 
 def lift_interval(by: AdherenceBreakdown, i: int) -> str:
@@ -104,10 +115,20 @@ def match_interval(by: AdherenceBreakdown, i: int) -> str:
 
 def _moved(by: AdherenceBreakdown, i: int) -> str:
     low, high = float(by.low[i]), float(by.high[i])
+    where = " where silence is on record" if by.is_partial[i] else ""
     return (
         f"{percent(min(by.lift[i], 1.0))} of the people who would have done otherwise (95 % "
-        f"interval {_percent_range(low, min(high, 1.0))}; {count_of(float(by.given[i]), 'piece')})"
+        f"interval {_percent_range(low, min(high, 1.0))}; {count_of(float(by.known[i]), 'piece')}"
+        f"{where})"
     )
+
+
+def anyway_cell(by: AdherenceBreakdown, i: int) -> str:
+    """Return the share that would have been matched anyway, for a table."""
+    if not by.known[i]:
+        return "–"
+    share = percent(float(by.anyway_share[i]))
+    return f"{share} of {by.known[i]:,.0f}" if by.is_partial[i] else share
 
 
 def _percent_range(low: float, high: float, digits: int = 0) -> str:
@@ -246,7 +267,7 @@ def adherence_law(law: LawTest | None) -> str:
 
 def contexts_differ(contexts: ByContext) -> str:
     """Say whether people listen differently in different contexts, without a full stop."""
-    count = count_of(len(contexts.by.keys), "context")
+    count = count_of(int(contexts.by.has_lift.sum()), "context")
     if contexts.p_value < CLEAR:
         return f"People listen differently in {count} ({_p_value(contexts.p_value)})"
     return f"No difference of listening between {count} can be told ({_p_value(contexts.p_value)})"
@@ -271,24 +292,25 @@ def time_trend(trend: Trend) -> str:
     """Say how listening changes over time, without a full stop."""
     if trend.is_own_clock:
         unit = "from the beginning to the end of people's time in the log"
-        return _trend(trend, "the longer they are in the log", unit)
-    return _trend(trend, "over time", "from the first to the last timestamp")
+        return _trend(trend, "the longer they are in the log", "with time in the log", unit)
+    return _trend(trend, "over time", "over time", "from the first to the last timestamp")
 
 
 def advice_trend(trend: Trend) -> str:
     """Say how listening changes as advice accumulates, without a full stop."""
-    return _trend(trend, "as advice accumulates within an episode", "per piece already given")
+    when = "as advice accumulates within an episode"
+    return _trend(trend, when, when, "per piece already given")
 
 
-def _trend(trend: Trend, when: str, unit: str) -> str:
+def _trend(trend: Trend, clear: str, unclear: str, unit: str) -> str:
     change = (
         f"{trend.slope:+.2g} {unit} (95 % interval {trend.slope_low:+.2g} to "
         f"{trend.slope_high:+.2g}; {_p_value(trend.p_value)}; "
         f"{count_of(float(trend.by.given.sum()), 'piece')})"
     )
     if not trend.is_clear:
-        return f"No change of listening can be told {when}: lift {change}"
-    return f"People listen {'more' if trend.slope > 0.0 else 'less'} {when}: lift {change}"
+        return f"Whether people listen more or less {unclear} cannot be told: lift {change}"
+    return f"People listen {'more' if trend.slope > 0.0 else 'less'} {clear}: lift {change}"
 
 
 OUTCOMES = {"reward": "the reward of the decision", "match": "the share of matching actions"}
@@ -308,10 +330,14 @@ def excursion(effect: ExcursionEffect) -> str:
         )
     text += f" in silence ({count_of(effect.decisions, 'decision')})."
     if effect.at_start is not None and effect.change is not None:
-        told = "it changes by" if effect.change.is_clear else "no change of it can be told:"
+        change = (
+            f"it changes by {_effect(effect.change)} until the end."
+            if effect.change.is_clear
+            else f"whether it changes until the end cannot be told: {_effect(effect.change)}."
+        )
         text += (
             f" At the beginning of people's time in the log it is {_effect(effect.at_start)}; "
-            f"until the end, {told} {_effect(effect.change)}."
+            f"{change}"
         )
     return text
 
@@ -368,10 +394,12 @@ def plan_value(plan: LogPlan) -> str:
 def honest_value(crossed: CrossFit) -> str:
     """Say what a plan is worth when it is chosen on one half of the log, judged on the other."""
     chosen, alone, logged = crossed.in_models(crossed.plan.fit.tally)
+    beyond = f"{chosen - logged:+.3g} beyond today"
+    if not crossed.plan.keeps_states:
+        beyond += f" and {chosen - alone:+.3g} beyond silence"
     return (
         f"Chosen on one half of the log and judged on the other, it brings {in_full(chosen)}, "
-        f"{chosen - logged:+.3g} beyond today and {chosen - alone:+.3g} beyond silence; `counsel "
-        "report` gives the intervals."
+        f"{beyond}; `counsel report` gives the intervals."
     )
 
 
@@ -384,6 +412,19 @@ def plan_caution(plan: LogPlan) -> str:
     )
 
 
+def where_advice_pays(entries: Sequence[PlanEntry]) -> str:
+    """Say where advice pays most, without a full stop."""
+    first = entries[0]
+    if not first.is_known:
+        return "The plan keeps what was done, since nobody was left without advice"
+    return f"In the model, advice pays most in “{first.state}”: advise “{first.advice}”"
+
+
+def number_or_unknown(number: float) -> str:
+    """Return a number for a table; NaN is unknown."""
+    return "unknown" if math.isnan(number) else short(number)
+
+
 def plan_silence(plan: LogPlan) -> str:
     """Say why a plan gives no advice, without a full stop."""
     return f"The plan gives no advice: {plan.silence_reason}"
@@ -391,7 +432,7 @@ def plan_silence(plan: LogPlan) -> str:
 
 def thin_support(entries: Sequence[PlanEntry]) -> str | None:
     """Say how many entries of a plan rest on few observations; None if there are none."""
-    thin = sum(entry.is_thin for entry in entries)
+    thin = sum(entry.is_thin for entry in entries if entry.is_known)
     if not thin:
         return None
     return (
@@ -458,6 +499,10 @@ def evaluation_warnings(evaluation: LogEvaluation) -> Iterator[str]:
         )
 
 
+NO_DIFFERENCE = 1e-9
+"""Smaller differences are errors of rounding."""
+
+
 def difference(name: str, other: str, found: Difference) -> str:
     """Say whether one policy brings more than another, or than today."""
     best = found.best
@@ -467,6 +512,8 @@ def difference(name: str, other: str, found: Difference) -> str:
     order = sorted(kinds, key=lambda kind: kinds[kind] is not best)  # what is believed comes first
     shown = ((kind, kinds[kind]) for kind in order)
     numbers = ", ".join(f"{added_value(one)} {kind}" for kind, one in shown if one is not None)
+    if max(abs(best.low), abs(best.high)) <= NO_DIFFERENCE:
+        return f"{name} brings the same as {other}."
     if not best.excludes_zero:
         return f"Whether {name} brings more than {other} cannot be told: {numbers}."
     return f"{name} brings {'more' if best.value > 0.0 else 'less'} than {other}: {numbers}."
@@ -505,6 +552,11 @@ def power(found: Power, lift: float | None, difference: float | None) -> Iterato
             "In the model, what a plan brings beyond today can be told from "
             f"{short(found.difference.smallest)} on."
         )
+    if lift is not None and found.lift is None:
+        yield (
+            f"How many people a lift of {lift:g} takes cannot be told: nobody was left without "
+            "advice where there was any."
+        )
     for what, size, effect in (
         ("a lift", lift, found.lift),
         ("a difference", difference, found.trial),
@@ -524,7 +576,7 @@ def schedule(trial: Schedule) -> str:
     """Say what the schedule of a trial is."""
     return (
         "A trial that learns most sends advice at random, with these probabilities by state "
-        f"({short(trial.pieces)} pieces per episode):"
+        f"({pieces_per_episode(trial.pieces)}):"
     )
 
 
@@ -540,6 +592,8 @@ def headline(contents: ReportContents) -> str:
         return DISPUTE
     if gain is None:
         return "What a plan would bring cannot be told from this log"
+    if max(abs(gain.low), abs(gain.high)) <= NO_DIFFERENCE:
+        return "The plan brings what is brought today"
     if not gain.excludes_zero:
         return f"Whether the plan brings more than today cannot be told: {added_value(gain)}"
     more = "more" if gain.value > 0.0 else "less"
@@ -574,7 +628,7 @@ def lead(contents: ReportContents) -> str:
 
 def why_unknown(contents: ReportContents) -> str:
     """Say why neither the model nor the episodes of a log can say what a plan brings."""
-    reasons = [] if contents.fit.is_trusted else [contradiction(contents.fit)]
+    reasons = [] if contents.fit.is_trusted else ["The log contradicts the model, as shown below."]
     if not contents.is_fair:
         reasons.append(
             "The episodes cannot be compared either: those with advice may differ from the others "
@@ -588,7 +642,12 @@ def why_unknown(contents: ReportContents) -> str:
 def without_model(contents: ReportContents) -> Iterator[str]:
     """Say what is known of the plan without a model of the world."""
     worth = contents.worth
-    if contents.refusal is not None:
+    if not contents.is_fair:
+        yield (
+            "Nothing about advice: episodes with advice may differ from the others in what is not "
+            "recorded, so they cannot be compared."
+        )
+    elif contents.refusal is not None:
         yield f"What the plan is worth cannot be told without the model: {contents.refusal}."
     elif worth.value.doubly_robust is None:
         yield why_unknown(contents)
@@ -598,8 +657,13 @@ def without_model(contents: ReportContents) -> Iterator[str]:
             f"By the episodes that went as the plan would have advised (effective sample "
             f"{count_of(worth.effective, 'episode')}; probabilities of advice {source}) it brings "
             f"{value_interval(worth.value.doubly_robust)}, {_by_episodes(worth.beyond_today)} "
-            f"beyond today and {_by_episodes(worth.beyond_silence)} beyond "
-            f"{_silence(contents)}."
+            f"beyond today{_beyond_silence(contents, _by_episodes)}."
+        )
+    silence = worth.silence.doubly_robust
+    if silence is not None and not contents.plan.keeps_states:
+        yield (
+            f"By the episodes without advice, silence brings {value_interval(silence)}; today "
+            f"brings {_by_episodes(worth.today_beyond_silence)} beyond that."
         )
     yield from map(excursion, contents.effects)
 
@@ -608,11 +672,10 @@ def with_model(contents: ReportContents) -> str:
     """Say what the model adds."""
     worth = contents.worth
     if worth.value.model is None:
-        return contradiction(contents.fit)
+        return "Nothing that can be relied on: the log contradicts it."
     return (
         f"In the model the plan brings {value_interval(worth.value.model)}, "
-        f"{_in_model(worth.beyond_today)} beyond today and {_in_model(worth.beyond_silence)} "
-        f"beyond {_silence(contents)}."
+        f"{_in_model(worth.beyond_today)} beyond today{_beyond_silence(contents, _in_model)}."
     )
 
 
@@ -628,10 +691,16 @@ def agreement(contents: ReportContents) -> str:
     return "The model and the episodes of the log agree"
 
 
-def _silence(contents: ReportContents) -> str:
-    if not contents.plan.keeps_states:
-        return "silence"
-    return "silence (kept as today where nobody was ever left without advice)"
+def _beyond_silence(contents: ReportContents, amount: Callable[[Difference], str]) -> str:
+    """Say what the plan brings beyond silence, or why that cannot be told."""
+    kept = contents.plan.keeps_states
+    if not kept:
+        return f" and {amount(contents.worth.beyond_silence)} beyond silence"
+    others = "" if len(kept) == 1 else f" and {count_of(len(kept) - 1, 'other state')}"
+    return (
+        "; what it brings beyond silence cannot be told, since nobody was left without advice in "
+        f"“{kept[0]}”{others}"
+    )
 
 
 def _by_episodes(found: Difference) -> str:
@@ -646,6 +715,8 @@ def frontier_finding(contents: ReportContents) -> str:
     """Say what share of unlimited advice the plan keeps, without a full stop."""
     plan = contents.plan
     pieces = pieces_per_episode(plan.plan.advice_count, "keep", cost=plan.advice_cost)
+    if plan.keeps_all:
+        return "What a budget buys cannot be told: nobody was left without advice"
     if contents.share is None:
         return "In the model no budget buys more than silence"
     return f"In the model {pieces} {percent(contents.share)} of what unlimited advice is worth"

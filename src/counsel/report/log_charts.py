@@ -137,7 +137,7 @@ def breakdown_chart(name: str, by: AdherenceBreakdown) -> Chart:
     }
     known = order[by.has_lift[order]]
     habit = {
-        "x": _list(by.anyway_share[known]),
+        "x": _list(np.where(by.is_partial, np.nan, by.anyway_share)[known]),
         "y": [_plain(by.keys[i]) for i in known],
         "mode": "markers",
         "marker": {"color": SILENCE_TEXT, "size": 10, "symbol": "circle"},

@@ -8,6 +8,8 @@ as text, whatever they contain. People are shown as a distribution, never by nam
 import csv
 import io
 import json
+import math
+import re
 from collections.abc import Callable, Iterator
 from html import escape
 from urllib.parse import quote
@@ -158,8 +160,7 @@ def _advice(contents: ReportContents, put: PutChart) -> Iterator[str]:
     if not entries:
         yield f"<h2>{escape(findings.plan_silence(contents.plan))}</h2>"
         return
-    first = entries[0]
-    yield f"<h2>Advice pays most in “{escape(first.state)}”: advise “{escape(first.advice)}”</h2>"
+    yield f"<h2>{escape(findings.where_advice_pays(entries))}</h2>"
     has_costs = contents.plan.has_costs
     criticality = "the largest cost of a piece of advice at which it is still worth sending"
     if has_costs:
@@ -168,11 +169,11 @@ def _advice(contents: ReportContents, put: PutChart) -> Iterator[str]:
         f"<p>Criticality is {criticality}. Support is how often that advice was seen in that "
         "state.</p>"
     )
-    largest = max(entry.gain for entry in entries) or 1.0
+    largest = max((entry.gain for entry in entries if entry.is_known), default=0.0) or 1.0
     rows = "".join(
         f"<tr><td>{escape(state)}</td><td>{escape(advice)}</td><td>{escape(steps)}</td>"
         f"{_number_cells(cost) if has_costs else ''}"
-        f"<td class='number'>{short(gain)} {_bar(gain / largest)}</td>"
+        f"<td class='number'>{findings.number_or_unknown(gain)} {_bar(gain / largest)}</td>"
         f"{_number_cells(lift, critical)}"
         f"<td class='number'>{support:,}</td></tr>"
         for state, advice, steps, gain, lift, critical, support, cost in entries[:MOST_ROWS]
@@ -187,16 +188,21 @@ def _advice(contents: ReportContents, put: PutChart) -> Iterator[str]:
 
 
 def _number_cells(*numbers: float) -> str:
-    return "".join(f"<td class='number'>{short(number)}</td>" for number in numbers)
+    cells = map(findings.number_or_unknown, numbers)
+    return "".join(f"<td class='number'>{cell}</td>" for cell in cells)
 
 
 def _bar(share: float) -> str:
+    if math.isnan(share):
+        return ""
     return f"<span class='bar' style='width:{5.0 * share:.2f}rem'></span>"
 
 
 def _frontier(contents: ReportContents, put: PutChart) -> Iterator[str]:
     """Yield what every budget buys."""
     yield f"<h2>{escape(findings.frontier_finding(contents))}</h2>"
+    if contents.plan.keeps_all:
+        return
     what = "that cost of advice" if contents.plan.has_costs else "that many pieces of advice"
     yield (
         f"<p>Every point of the line is the best plan for {what}; the band is "
@@ -240,17 +246,16 @@ def _limitations(contents: ReportContents) -> Iterator[str]:
     fit = contents.fit
     yield "<h2>What the data cannot tell</h2>"
     warnings = (finding for finding in fit.check.findings if finding.count)
-    lines = [
-        *(findings.limitation(finding) for finding in dict.fromkeys((*fit.notes, *warnings))),
-        findings.adherence_law(fit.law),
-    ]
-    if fit.is_trusted:
+    by_topic = {re.split("[:;]", finding.what)[0]: finding for finding in (*warnings, *fit.notes)}
+    lines = [*map(findings.limitation, by_topic.values()), findings.adherence_law(fit.law)]
+    has_ranges = fit.is_trusted and not contents.plan.keeps_all
+    if has_ranges:
         lines.append(
             "All estimates assume that advice did not depend on facts that are not recorded. If it "
             "did, the value that the plan adds to silence in the model lies in the range below."
         )
     yield "<ul>" + "".join(f"<li>{escape(line)}</li>" for line in lines) + "</ul>"
-    if not fit.is_trusted:
+    if not has_ranges:
         return
     rows = "".join(
         f"<tr><td>{how}</td><td class='number'>{added}</td></tr>"
