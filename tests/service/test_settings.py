@@ -1,9 +1,13 @@
 """The settings of a service: defaults, the environment, and what is refused."""
 
+import dataclasses
+import re
+
 import pytest
 
 from counsel import CounselError
-from counsel.service.settings import ServiceSettings
+from counsel.service.settings import ServiceSettings, variable_of
+from tests.support.paths import ROOT
 
 
 def test_an_option_goes_before_the_environment_and_that_before_the_default():
@@ -30,3 +34,16 @@ def test_an_option_goes_before_the_environment_and_that_before_the_default():
 def test_settings_that_make_no_sense_are_refused_in_a_sentence(variables, what):
     with pytest.raises(CounselError, match=what):
         ServiceSettings.from_environment(variables)
+
+
+def test_the_page_has_every_setting_with_its_variable_and_default():
+    page = (ROOT / "docs" / "reference" / "settings.md").read_text(encoding="utf-8")
+    section = page.split("\n## Service\n")[1].split("\n## ")[0]
+    rows = re.findall(r"^\| `(\w+)` \| `(\w+)` \| (\S+) \| \S.* \|$", section, re.MULTILINE)
+    fields = dataclasses.fields(ServiceSettings)
+    assert [(name, variable) for name, variable, _ in rows] == [
+        (field.name, variable_of(field.name)) for field in fields
+    ]
+    written = ServiceSettings.from_environment({variable: text for _, variable, text in rows})
+    assert written == ServiceSettings()
+    assert len(rows) == len(fields)

@@ -16,6 +16,7 @@ MATRIX = [
     ("GET", "/v1/people/{person}", "read"),
     ("DELETE", "/v1/people/{person}", "admin"),
     ("POST", "/v1/erasures", "admin"),
+    ("GET", "/v1/audit", "admin"),
     ("GET", "/v1/play", "advise"),
     ("POST", "/v1/play/games", "advise"),
     ("GET", "/v1/play/games/{game}", "advise"),

@@ -20,7 +20,7 @@ def free_port():
 
 
 @contextmanager
-def open_desk(url):
+def open_desk(url, settings=None):
     """A desk on a database, in which the tenant "local" has the number 1."""
     from counsel.service.core.desk import Desk
     from counsel.service.core.problem_sources import ProblemSources
@@ -28,10 +28,11 @@ def open_desk(url):
     from counsel.service.db.engine import open_engine, write_transaction
     from counsel.service.playground.rules import PROBLEMS_BY_PREFIX
 
-    engine = open_engine(url)
+    engine = open_engine(url, settings)
     with write_transaction(engine) as connection:
         assert tenant_of(connection, "local") == 1
-    desk = Desk(engine, ProblemSources(engine, PROBLEMS_BY_PREFIX), np.random.default_rng(0))
+    sources = ProblemSources(engine, PROBLEMS_BY_PREFIX)
+    desk = Desk(engine, sources, np.random.default_rng(0), settings=settings)
     try:
         yield desk
     finally:

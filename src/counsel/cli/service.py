@@ -1,4 +1,4 @@
-"""Commands for the service: serve, and API keys."""
+"""Commands for the service: serve, API keys, and the audit trail."""
 
 import shlex
 from collections.abc import Iterator
@@ -15,6 +15,8 @@ from counsel.errors import CounselError
 if TYPE_CHECKING:
     from sqlalchemy import Connection
 
+    from counsel.service.db.api_keys import KeyHolder
+
 DATABASE = typer.Option(
     "--db",
     metavar="URL",
@@ -24,6 +26,15 @@ DATABASE = typer.Option(
 Database = Annotated[str, DATABASE]
 Tenant = Annotated[
     str, typer.Option(help="The tenant; a key gives access to this tenant's data only.")
+]
+
+Expires = Annotated[
+    str | None,
+    typer.Option(
+        metavar="WHEN",
+        help="When the key stops working: after some time (12h, 90d), or on a date (2030-01-31, "
+        "at 00:00 UTC).",
+    ),
 ]
 
 keys = typer.Typer(help="API keys of the service.", no_args_is_help=True)
@@ -49,20 +60,47 @@ def serve(  # noqa: PLR0913 (options)
             help="Simulate people at work, without keys; deleted at the end unless --db is given.",
         ),
     ] = False,
+    log_level: Annotated[
+        str | None,
+        typer.Option(
+            metavar="LEVEL",
+            help="What is written to standard error, as JSON: debug, info, warning or error; "
+            "info unless COUNSEL_LOG_LEVEL says otherwise.",
+        ),
+    ] = None,
+    access_log: Annotated[
+        bool | None,
+        typer.Option(
+            "--access-log/--no-access-log",
+            help="Write a line per request, not only for requests that fail or are slow; "
+            "COUNSEL_ACCESS_LOG=1 does the same.",
+        ),
+    ] = None,
 ) -> None:
-    """Serve advice over HTTP, with a dashboard at / and a game at /play."""
+    """Serve advice over HTTP, with a dashboard at / and a game at /play.
+
+    Deadlines, limits, quotas and the log have settings, each with an environment variable
+    (COUNSEL_REQUEST_SECONDS=2, and so on). An option goes before its variable, and the variable
+    before the default.
+    """
     _need_extra()
+    import os
     import tempfile
     from contextlib import ExitStack
     from pathlib import Path
 
     import uvicorn
 
+    from counsel.service.api.metrics import VARIABLE
+    from counsel.service.api.request_log import configure_logging
     from counsel.service.api.security import LOOPBACK
     from counsel.service.db.api_keys import any_key
     from counsel.service.db.engine import is_shared
     from counsel.service.process import ServiceProcess
+    from counsel.service.settings import ServiceSettings
 
+    given = {"log_level": log_level, "access_log": access_log}
+    settings = ServiceSettings.from_environment().with_options(**given)
     without_keys = no_auth or demo
     if without_keys and host not in LOOPBACK:
         flag = "--no-auth" if no_auth else "--demo"
@@ -76,13 +114,17 @@ def serve(  # noqa: PLR0913 (options)
             folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="counsel-"))
             database = str(Path(folder) / "demo.db")
         database = database or "counsel.db"
-        serving = ServiceProcess(database, auth=not without_keys, demo=demo)
+        serving = ServiceProcess(database, auth=not without_keys, demo=demo, settings=settings)
         with _connection(database) as connection:  # fail before anything starts
             needs_key = not without_keys and not any_key(connection)
         port = _free_port(host, port)
         address = f"http://{host}:{port}"
         if demo:
             typer.echo("Starting; the first start compiles the planner, which takes about 20 s.")
+        configure_logging(settings)
+        if workers > 1:  # the workers' numbers for /metrics, which are summed
+            folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="counsel-metrics-"))
+            os.environ[VARIABLE] = folder
         app = serving.app() if workers == 1 else "counsel.service.process:app_from_environment"
         serving.to_environment()
         typer.echo(f"Serving on {address} (Ctrl-C stops); the game is at {address}/play.")
@@ -94,7 +136,7 @@ def serve(  # noqa: PLR0913 (options)
             host=host,
             port=port,
             workers=workers if workers > 1 else None,
-            log_level="warning",
+            log_config=None,
             timeout_keep_alive=75,
             timeout_graceful_shutdown=10,
             server_header=False,
@@ -104,31 +146,64 @@ def serve(  # noqa: PLR0913 (options)
 
 
 @keys.command("add")
-def add_key(
+def add_key(  # noqa: PLR0913 (options)
     *,
     role: Annotated[str, typer.Option(help="read, advise or admin.")] = "advise",
     tenant: Tenant = "local",
     name: Annotated[str, typer.Option(help="The name of the key in lists.")] = "key",
+    expires: Expires = None,
     database: Database = "counsel.db",
+    as_json: options.Json = False,
 ) -> None:
     """Create a key and print it, once."""
     _need_extra()
+    from counsel.service.core.audit import record
     from counsel.service.db import api_keys as service
 
+    ends = None if expires is None else service.read_expiry(expires)
     with _connection(database, writes=True) as connection:
-        key = service.add_key(connection, tenant=tenant, role=role, name=name)
-    typer.echo(key)
-    typer.echo("Save the key: it cannot be shown again.", err=True)
+        key = service.add_key(connection, tenant=tenant, role=role, name=name, expires=ends)
+        id_, holder = _added(connection, key)
+        details = {"name": name, "role": role, "expires": ends}
+        record(connection, holder, "key created", id_, details)
+    _print_key(id_, key, as_json=as_json)
+
+
+@keys.command("rotate")
+def rotate_key(
+    id_: Annotated[int, typer.Argument(metavar="ID", help="The id, from counsel keys list.")],
+    *,
+    overlap: Annotated[
+        str,
+        typer.Option(help="For how long the old key still works, e.g. 30m, 12h or 1d."),
+    ] = "1d",
+    expires: Expires = None,
+    database: Database = "counsel.db",
+    as_json: options.Json = False,
+) -> None:
+    """Replace a key by another with the same tenant, role and name, and print that, once.
+
+    If the old key was to expire, the new one lives as long, unless --expires says otherwise.
+    """
+    _need_extra()
+    from counsel.service.core.audit import record
+    from counsel.service.db import api_keys as service
+
+    seconds = service.read_duration("overlap", overlap)
+    ends = None if expires is None else service.read_expiry(expires)
+    with _connection(_existing(database), writes=True) as connection:
+        key = service.rotate_key(connection, id_, overlap=seconds, expires=ends)
+        new, holder = _added(connection, key)
+        record(connection, holder, "key rotated", id_, {"new": new, "overlap_seconds": seconds})
+    _print_key(new, key, as_json=as_json)
 
 
 @keys.command("list")
 def list_keys(
     *, tenant: Tenant = "local", database: Database = "counsel.db", as_json: options.Json = False
 ) -> None:
-    """List the names and roles of a tenant's keys."""
+    """List a tenant's keys: id, name, role, dates and state."""
     _need_extra()
-    from datetime import UTC, datetime
-
     from counsel.cli.console import new_table, print_json, print_table
     from counsel.service.db import api_keys as service
 
@@ -140,29 +215,105 @@ def list_keys(
     if not keys_of_tenant:
         typer.echo("There are no keys.")
         return
-    table = new_table(None, "name", "role", "created", "valid", left=4)
+    columns = ("id", "name", "role", "created (UTC)", "expires", "last used", "state")
+    table = new_table(None, *columns, left=7)
     for key in keys_of_tenant:
-        created = datetime.fromtimestamp(key["created"], UTC).strftime("%Y-%m-%d %H:%M UTC")
-        table.add_row(key["name"], key["role"], created, "no" if key["revoked"] else "yes")
+        dates = (_date(key[name]) for name in ("created", "expires", "last_used"))
+        table.add_row(str(key["id"]), key["name"], key["role"], *dates, key["state"])
     print_table(table)
 
 
 @keys.command("revoke")
 def revoke_key(
     *,
-    name: Annotated[str, typer.Option(help="The name of the key.")],
+    id_: Annotated[int | None, typer.Option("--id", help="The id of the key.")] = None,
+    name: Annotated[
+        str | None, typer.Option(help="The name of the keys, with --tenant; instead of --id.")
+    ] = None,
     tenant: Tenant = "local",
     database: Database = "counsel.db",
 ) -> None:
-    """Revoke the keys of a name."""
+    """Revoke a key by its id, or all keys of a name."""
     _need_extra()
+    from counsel.service.core.audit import record
     from counsel.service.db import api_keys as service
 
+    if (id_ is None) == (name is None):
+        raise CounselError("give either --id or --name; counsel keys list shows both")
     with _connection(_existing(database), writes=True) as connection:
-        count = service.revoke_key(connection, tenant=tenant, name=name)
-    if not count:
+        if id_ is not None:
+            service.revoke_key_by_id(connection, id_)
+            ids, what = [id_], f"key {id_}"
+        else:
+            ids = service.revoke_key(connection, tenant=tenant, name=name or "")
+            what = f"{len(ids)} key{'' if len(ids) == 1 else 's'} called {name!r}"
+        for revoked in ids:
+            row = service.key_of(connection, revoked)
+            holder = service.KeyHolder(row["tenant"], "admin")
+            record(connection, holder, "key revoked", revoked, {"name": row["name"]})
+    if not ids:
         raise CounselError(f"tenant {tenant!r} has no valid key {name!r}; see counsel keys list")
-    typer.echo(f"Revoked {count} key{'' if count == 1 else 's'} called {name!r}.")
+    typer.echo(f"Revoked {what}.")
+
+
+@app.command()
+def audit(
+    *,
+    tenant: Annotated[str | None, typer.Option(help="Only changes of this tenant.")] = None,
+    limit: Annotated[int, typer.Option(help="The number of changes, the last ones.", min=1)] = 1000,
+    database: Database = "counsel.db",
+    as_json: options.Json = False,
+) -> None:
+    """List who created, switched, deleted, uploaded or erased what, and who made keys."""
+    _need_extra()
+    import json
+
+    from counsel.cli.console import new_table, print_json, print_table
+    from counsel.service.core.audit import last_of_audit
+
+    with _connection(_existing(database)) as connection:
+        rows = last_of_audit(connection, tenant, min(limit, 1_000_000))
+    if as_json:
+        print_json({"audit": rows})
+        return
+    if not rows:
+        typer.echo("There are no changes.")
+        return
+    table = new_table(None, "at (UTC)", "tenant", "key", "action", "target", "details", left=6)
+    for row in rows:
+        key = "-" if row["key"] is None else f"{row['key']} {row['key_name'] or ''}".strip()
+        details = json.dumps(row["details"], ensure_ascii=False) if row["details"] else ""
+        tenant_name = row["tenant"] or "-"
+        table.add_row(_date(row["at"]), tenant_name, key, row["action"], row["target"], details)
+    print_table(table)
+
+
+def _added(connection: "Connection", key: str) -> tuple[int, "KeyHolder"]:
+    """Return the id of a new key, and the command line as the one who made it."""
+    from counsel.service.db.api_keys import KeyHolder, holder_of
+
+    holder = holder_of(connection, key)
+    if holder is None or holder.key is None:
+        raise CounselError("the key expired at once; give a later --expires")
+    return holder.key, KeyHolder(holder.tenant, "admin")
+
+
+def _print_key(id_: int, key: str, *, as_json: bool) -> None:
+    from counsel.cli.console import print_json
+
+    if as_json:
+        print_json({"id": id_, "key": key})
+    else:
+        typer.echo(key)
+    typer.echo(f"Save the key: it cannot be shown again. Its id is {id_}.", err=True)
+
+
+def _date(seconds: float | None) -> str:
+    from datetime import UTC, datetime
+
+    if seconds is None:
+        return "-"
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M")
 
 
 @contextmanager

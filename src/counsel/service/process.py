@@ -20,6 +20,7 @@ from counsel._arrays import brief
 from counsel.errors import CounselError
 from counsel.learning.population import NOBODY, Limit, Population
 from counsel.service.api.app import make_app
+from counsel.service.api.request_log import configure_logging
 from counsel.service.core.desk import Desk
 from counsel.service.core.erasure import finish_erasures
 from counsel.service.core.explained_plan import explain_plan
@@ -74,6 +75,7 @@ class ServiceProcess:
             if demo is not None:
                 demo.close()
             app.state.lanes.close()
+            app.state.metrics.close()
             desk.close()
             engine.dispose()
             reading.dispose()
@@ -111,4 +113,5 @@ def app_from_environment() -> FastAPI:
     """Return the app of a worker process."""
     given = json.loads(os.environ[ENVIRONMENT])
     settings = ServiceSettings(**given.pop("settings"))
+    configure_logging(settings)
     return ServiceProcess(**given, settings=settings).app()

@@ -10,17 +10,20 @@ from typing import Any
 
 from fastapi import FastAPI, Response
 from fastapi.routing import APIRoute
-from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
+from prometheus_client import CONTENT_TYPE_LATEST
 
 from counsel import __version__
+from counsel.service.api.audit_routes import add_audit_routes
 from counsel.service.api.auth import ApiKeyCheck
 from counsel.service.api.deadlines import DeadlineMiddleware
 from counsel.service.api.errors import PROBLEMS, add_error_handlers
 from counsel.service.api.health import add_health
 from counsel.service.api.lanes import Lanes
+from counsel.service.api.metrics import Metrics
 from counsel.service.api.pages import add_pages
 from counsel.service.api.play_routes import add_play_routes
-from counsel.service.api.routes import Counters, add_routes
+from counsel.service.api.request_log import RequestLogMiddleware
+from counsel.service.api.routes import add_routes
 from counsel.service.api.security import SecurityMiddleware
 from counsel.service.core.desk import Desk
 
@@ -43,13 +46,18 @@ def make_app(
         redirect_slashes=False,
         responses=PROBLEMS,
     )
-    counters = Counters()
     add_error_handlers(app)
     lanes = app.state.lanes = Lanes(desk.settings)
-    app.add_middleware(DeadlineMiddleware, settings=desk.settings)
+    metrics = app.state.metrics = Metrics(desk, lanes)
+    app.add_middleware(DeadlineMiddleware, settings=desk.settings, on_late=metrics.late.inc)
     app.add_middleware(SecurityMiddleware, local_only=tenant is not None)
-    key_check = ApiKeyCheck(desk.engine, lanes.advising, tenant)
-    add_routes(app, desk, key_check, counters, lanes)
+    # The last one added is the first one called: every answer has an id and may have a line.
+    app.add_middleware(
+        RequestLogMiddleware, settings=desk.settings, observe=metrics.observe_request
+    )
+    key_check = app.state.key_check = ApiKeyCheck(desk, lanes, tenant, metrics.failed_logins.inc)
+    add_routes(app, desk, key_check, metrics, lanes)
+    add_audit_routes(app, desk, key_check, lanes)
     add_play_routes(app, desk, key_check, lanes)
     add_pages(app)
     add_health(app, desk)
@@ -57,8 +65,8 @@ def make_app(
         _document_roles(app)
 
     @app.get("/metrics", include_in_schema=False)
-    def metrics() -> Response:
-        return Response(generate_latest(counters.registry), media_type=CONTENT_TYPE_LATEST)
+    def show_metrics() -> Response:
+        return Response(metrics.render(), media_type=CONTENT_TYPE_LATEST)
 
     return app
 

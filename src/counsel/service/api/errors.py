@@ -25,7 +25,7 @@ PROBLEMS: dict[int | str, dict[str, Any]] = {
         "description": HTTPStatus(code).phrase,
         "content": {"application/problem+json": {"schema": schemas.Problem.model_json_schema()}},
     }
-    for code in (400, 401, 403, 404, 409, 413, 422, 503)
+    for code in (400, 401, 403, 404, 409, 413, 422, 429, 503)
 }
 """The error responses in the OpenAPI document."""
 
@@ -62,16 +62,14 @@ def add_error_handlers(app: FastAPI) -> None:
 
     @app.exception_handler(sa.exc.SQLAlchemyError)
     async def on_database_error(_: Request, fault: sa.exc.SQLAlchemyError) -> JSONResponse:
-        LOG.warning("the database does not answer: %s", brief(str(getattr(fault, "orig", fault))))
+        # Further lines may quote a row.
+        reason = str(getattr(fault, "orig", fault)).partition("\n")[0]
+        LOG.warning("the database does not answer: %s", brief(reason))
         return problem(503, "the database does not answer; try again")
 
     @app.exception_handler(ClientDisconnect)
     async def on_disconnect(_: Request, __: ClientDisconnect) -> JSONResponse:
         return problem(400, "the request ended before its body was complete")
-
-    @app.exception_handler(Exception)
-    async def on_any_error(_: Request, __: Exception) -> JSONResponse:
-        return problem(500, "the service failed; its log says why")
 
     @app.exception_handler(HTTPException)
     async def on_http_error(request: Request, fault: HTTPException) -> JSONResponse:

@@ -19,7 +19,7 @@ from counsel.service.settings import ServiceSettings
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
 
-ADVISING_THREADS, CHANGING_THREADS = 16, 4
+ADVISING_THREADS, CHANGING_THREADS, LOGIN_THREADS = 16, 4, 2
 WAITING = 50
 """Requests that may wait for each thread of a lane."""
 
@@ -67,8 +67,10 @@ class Lanes:
         self.advising = Lane("advising", ADVISING_THREADS)
         self.reading = Lane("reading", settings.reading_threads)
         self.changing = Lane("changing", CHANGING_THREADS)
+        self.logins = Lane("logins", LOGIN_THREADS)  # keys that were not seen before
+        self.all = (self.advising, self.reading, self.changing, self.logins)
 
     def close(self) -> None:
         """Stop all threads."""
-        for lane in (self.advising, self.reading, self.changing):
+        for lane in self.all:
             lane.close()

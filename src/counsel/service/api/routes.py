@@ -11,7 +11,6 @@ from typing import Annotated, Any, Literal
 
 from fastapi import Depends, FastAPI, Header, Path, Query, Request, Response
 from fastapi.responses import JSONResponse, StreamingResponse
-from prometheus_client import CollectorRegistry, Counter
 from starlette.convertors import Convertor, register_url_convertor
 
 from counsel.errors import CounselError
@@ -19,6 +18,7 @@ from counsel.service.api import schemas
 from counsel.service.api.auth import ApiKeyCheck
 from counsel.service.api.fast_routes import fast_post
 from counsel.service.api.lanes import Lane, Lanes
+from counsel.service.api.metrics import Metrics
 from counsel.service.core.decide import Decision
 from counsel.service.core.desk import Desk
 from counsel.service.core.episode import Episode
@@ -80,18 +80,8 @@ register_url_convertor("text", _AnyText())
 REASON_FIELDS = tuple(schemas.Reason.model_fields)
 
 
-class Counters:
-    """The counters of /metrics."""
-
-    def __init__(self) -> None:
-        registry = self.registry = CollectorRegistry()
-        decisions = Counter("counsel_advice_total", "Answers by kind.", ["kind"], registry=registry)
-        self.decisions = {kind: decisions.labels(kind) for kind in ("advice", "must", "silence")}
-        self.outcomes = Counter("counsel_outcomes_total", "Outcomes taken in.", registry=registry)
-
-
 def add_routes(
-    app: FastAPI, desk: Desk, key_check: ApiKeyCheck, counters: Counters, lanes: Lanes
+    app: FastAPI, desk: Desk, key_check: ApiKeyCheck, metrics: Metrics, lanes: Lanes
 ) -> None:
     """Add the routes of the API."""
     advising, reading, changing = lanes.advising, lanes.reading, lanes.changing
@@ -104,7 +94,7 @@ def add_routes(
     def create_adviser(new: schemas.NewAdviser, holder: Admin) -> schemas.AdviserOut:
         """Create an adviser for a world or an uploaded model."""
         settings = AdviserSettings(**new.model_dump(exclude={"name"}))
-        id_ = desk.create(holder.tenant, new.name, settings)
+        id_ = desk.create(holder.tenant, new.name, settings, holder=holder)
         return _adviser_out(desk.live(holder.tenant, id_))
 
     @app.get("/v1/advisers")
@@ -118,7 +108,7 @@ def add_routes(
     ) -> list[schemas.AdviserRow]:
         """List the advisers, without their states and actions; ``Link`` has the next page."""
         rows = page_of_advisers(desk, holder.tenant, after, limit)
-        _link_next(request, response, [row.id for row in rows], limit)
+        link_next(request, response, [row.id for row in rows], limit)
         return [
             schemas.AdviserRow(
                 id=row.id,
@@ -140,7 +130,7 @@ def add_routes(
         adviser: AdviserId, change: schemas.ModeChange, holder: Admin
     ) -> schemas.AdviserOut:
         """Switch an adviser off, to shadow or live; other services follow within a second."""
-        desk.set_mode(holder.tenant, adviser, change.mode)
+        desk.set_mode(holder.tenant, adviser, change.mode, holder=holder)
         return _adviser_out(desk.live(holder.tenant, adviser))
 
     @app.get(
@@ -183,7 +173,7 @@ def add_routes(
         done: asyncio.Future[Decision] = asyncio.get_running_loop().create_future()
         desk.submit_request(begun, at.step, state, done)
         decision = await done
-        counters.decisions[_kind(decision)].inc()
+        metrics.advice[_kind(decision)].inc()
         return JSONResponse(_advice_out(decision, begun.live))
 
     @fast_post(app, "/v1/outcomes", response_model=schemas.OutcomeReceipt)
@@ -196,7 +186,9 @@ def add_routes(
         done: asyncio.Future[OutcomeReceipt] = asyncio.get_running_loop().create_future()
         desk.submit_outcomes(located, done)
         receipt = await done
-        counters.outcomes.inc(len(located))
+        metrics.outcomes.inc(len(located))
+        if receipt.corrected:
+            metrics.corrections.inc(receipt.corrected)
         return JSONResponse({"taken": receipt.taken, "corrected": receipt.corrected})
 
     @fast_post(app, "/v1/episodes/{episode}/end", status_code=204)
@@ -219,7 +211,7 @@ def add_routes(
     ) -> list[schemas.PersonRow]:
         """List the people, ordered by name; ``Link`` has the next page."""
         rows = list_people(desk, holder.tenant, after, limit)
-        _link_next(request, response, [row["name"] for row in rows], limit)
+        link_next(request, response, [row["name"] for row in rows], limit)
         return [schemas.PersonRow(**row) for row in rows]
 
     @app.get("/v1/people/{person:text}")
@@ -232,13 +224,13 @@ def add_routes(
     @changing
     def delete_person(person: PersonName, holder: Admin) -> schemas.Erasure:
         """Delete a person with all their data, and forget what was learnt of them."""
-        return schemas.Erasure(remains=erase_person(desk, holder.tenant, person))
+        return schemas.Erasure(remains=erase_person(desk, holder.tenant, person, holder))
 
     @app.post("/v1/erasures")
     @changing
     def erase(erased: schemas.NewErasure, holder: Admin) -> schemas.Erasure:
         """Delete a person as ``DELETE /v1/people/{person}`` does, the name in the body."""
-        return schemas.Erasure(remains=erase_person(desk, holder.tenant, erased.person))
+        return schemas.Erasure(remains=erase_person(desk, holder.tenant, erased.person, holder))
 
     @app.post("/v1/models", status_code=201, openapi_extra=FILE_BODY)
     async def upload_model(
@@ -249,7 +241,7 @@ def add_routes(
             raise CounselError("name must have 1 to 200 characters")
         content = await request.body()
         await changing.run(check_model, content)
-        added = desk.committer.submit(lambda c: add_model(c, holder.tenant, name, content))
+        added = desk.committer.submit(lambda c: add_model(c, holder.tenant, name, content, holder))
         return schemas.ModelOut(id=await asyncio.wrap_future(added), name=name)
 
 
@@ -266,7 +258,7 @@ async def stream(lane: Lane, parts: Iterator[bytes], media_type: str) -> Respons
     return StreamingResponse(content(), media_type=media_type)
 
 
-def _link_next(request: Request, response: Response, keys: list[str], limit: int) -> None:
+def link_next(request: Request, response: Response, keys: list[str], limit: int) -> None:
     """Link to the next page, if this one is full."""
     if len(keys) == limit:
         following = request.url.include_query_params(after=keys[-1])

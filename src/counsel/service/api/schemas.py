@@ -2,7 +2,7 @@
 
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
 from counsel.service.core.outcomes import LARGEST_REWARD
 from counsel.service.core.settings import NO_NUL, AdviserSettings, Label, Mode
@@ -400,6 +400,22 @@ class MoveIn(Request):
     action: Label | None = Field(
         None, description="The move; null where a simulated person decides."
     )
+
+
+class AuditRow(BaseModel):
+    """A change: who made it, and what changed."""
+
+    seq: int = Field(description="The number of the row; later rows have larger numbers.")
+    at: float = Field(description="When it was made, in seconds since 1970.")
+    key: int | None = Field(
+        description="The id of the key; null where a command or the service made the change."
+    )
+    key_name: str | None = Field(description="The name of the key.")
+    action: str = Field(description="What was done, e.g. ``adviser switched``.")
+    target: str = Field(
+        description="The id of the adviser, model or key, or the number of a person."
+    )
+    details: dict[str, JsonValue] | None = Field(description="What changed.")
 
 
 class Problem(BaseModel):

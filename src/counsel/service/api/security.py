@@ -45,16 +45,16 @@ class SecurityMiddleware:
         most = LARGEST_MODEL if scope["path"] == "/v1/models" else LARGEST
         declared = headers.get(b"content-length", b"0")
         if not declared.isdigit() or len(declared) > DIGITS:
-            await _refuse(send, 400, "Content-Length is not a number of bytes")
+            await refuse(send, 400, "Content-Length is not a number of bytes")
             return
         if int(declared) > most:
-            await _refuse(send, 413, f"the request is larger than {most} bytes")
+            await refuse(send, 413, f"the request is larger than {most} bytes")
             return
         if "\x00" in scope["path"] or b"%00" in scope["query_string"]:
-            await _refuse(send, 400, "the address contains NUL")
+            await refuse(send, 400, "the address contains NUL")
             return
         if self.local_only and not _is_local(headers):
-            await _refuse(send, 403, "without keys, only pages of this machine may send requests")
+            await refuse(send, 403, "without keys, only pages of this machine may send requests")
             return
         size = 0
 
@@ -90,7 +90,8 @@ def _is_local(headers: Mapping[bytes, bytes]) -> bool:
         return False
 
 
-async def _refuse(send: Callable[[Message], Awaitable[None]], status: int, detail: str) -> None:
+async def refuse(send: Callable[[Message], Awaitable[None]], status: int, detail: str) -> None:
+    """Answer with problem details and security headers."""
     body = json.dumps(problem_details(status, detail)).encode()
     headers = [(b"content-type", b"application/problem+json"), *RAW_HEADERS]
     await send({"type": "http.response.start", "status": status, "headers": headers})

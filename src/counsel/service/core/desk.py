@@ -29,6 +29,7 @@ from counsel._arrays import brief, index_in
 from counsel.errors import CounselError
 from counsel.learning.population import NOBODY, Limit
 from counsel.model.problem import AdviceProblem
+from counsel.service.core.audit import record
 from counsel.service.core.decide import Decision, DecisionRequest
 from counsel.service.core.episode import Episode
 from counsel.service.core.explained_plan import ExplainedPlan, explain_plan
@@ -40,6 +41,7 @@ from counsel.service.core.plan_cache import PlanCache, PlanKey
 from counsel.service.core.settings import AdviserSettings
 from counsel.service.core.transactions import decide_all, record_all, start_episode
 from counsel.service.db import queries
+from counsel.service.db.api_keys import KeyHolder
 from counsel.service.db.engine import read
 from counsel.service.db.group_commit import Batch, Committer, Waiter
 from counsel.service.db.tables import advisers, episodes
@@ -108,9 +110,18 @@ class Desk:
     # Advisers
 
     def create(
-        self, tenant: int, name: str, settings: AdviserSettings, id_: str | None = None
+        self,
+        tenant: int,
+        name: str,
+        settings: AdviserSettings,
+        id_: str | None = None,
+        *,
+        holder: KeyHolder | None = None,
     ) -> str:
-        """Create an adviser and return its id; one that exists under that id is left unchanged."""
+        """Create an adviser and return its id; one that exists under that id is left unchanged.
+
+        ``holder`` has the key of whoever creates it; without, the service does.
+        """
         id_ = id_ or uuid4().hex
         live = self._load(id_, tenant, name, settings)
         row = {"id": id_, "tenant": tenant, "name": name, "created": time.time()}
@@ -119,12 +130,17 @@ class Desk:
         def add(connection: sa.Connection) -> None:
             if connection.scalar(sa.select(advisers.c.id).where(advisers.c.id == id_)) is None:
                 connection.execute(sa.insert(advisers), row)
+                details = {"name": name, "source": settings.source, "mode": settings.mode}
+                by = holder or KeyHolder(tenant, "admin")
+                record(connection, by, "adviser created", id_, details)
 
         self.committer.submit(add).result()
         self._live.setdefault(id_, live)
         return id_
 
-    def set_mode(self, tenant: int, adviser: str, mode: str) -> None:
+    def set_mode(
+        self, tenant: int, adviser: str, mode: str, *, holder: KeyHolder | None = None
+    ) -> None:
         """Switch an adviser off, to shadow or live, though its plan may be impossible to make."""
         mine = (advisers.c.id == adviser) & (advisers.c.tenant == tenant)
 
@@ -132,9 +148,14 @@ class Desk:
             stored = connection.scalar(sa.select(advisers.c.settings).where(mine))
             if stored is None:
                 raise NotFoundError(f"there is no adviser {adviser[:40]!r}")
-            settings = AdviserSettings.model_validate_json(stored).with_mode(mode)
+            before = AdviserSettings.model_validate_json(stored)
+            settings = before.with_mode(mode)
             text = settings.model_dump_json()
             connection.execute(sa.update(advisers).where(mine).values(settings=text))
+            if before.mode != mode:
+                details = {"before": before.mode, "after": mode}
+                by = holder or KeyHolder(tenant, "admin")
+                record(connection, by, "adviser switched", adviser, details)
             return settings
 
         settings = self.committer.submit(change).result()

@@ -18,7 +18,9 @@ from uuid import uuid4
 import sqlalchemy as sa
 
 from counsel._arrays import brief
+from counsel.service.core.audit import record
 from counsel.service.core.desk import Desk
+from counsel.service.db.api_keys import KeyHolder
 from counsel.service.db.tables import episodes, erasures, people, snapshots
 
 LOG = logging.getLogger("counsel.service")
@@ -33,7 +35,7 @@ WORDS, NUMBERS = ("people", "remarks"), ("episodes", "decisions", "outcomes", "s
 """Tables with words of people, and tables with numbers only."""
 
 
-def erase_person(desk: Desk, tenant: int, name: str) -> list[str]:
+def erase_person(desk: Desk, tenant: int, name: str, holder: KeyHolder | None = None) -> list[str]:
     """Delete a person with all their data, and return what an operator has to see to."""
     number = desk.person(tenant, name)
 
@@ -42,6 +44,7 @@ def erase_person(desk: Desk, tenant: int, name: str) -> list[str]:
         connection.execute(sa.update(people).where(people.c.id == number).values(nobody))
         connection.execute(sa.delete(snapshots))
         connection.execute(sa.insert(erasures), {"person": number, "at": time.time()})
+        record(connection, holder or KeyHolder(tenant, "admin"), "person erased", number)
 
     desk.committer.submit(begin).result()
     _delete(desk, number)

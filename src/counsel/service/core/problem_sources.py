@@ -9,6 +9,8 @@ import sqlalchemy as sa
 from counsel.errors import CounselError
 from counsel.model.files import loads
 from counsel.model.problem import AdviceProblem
+from counsel.service.core.audit import record
+from counsel.service.db.api_keys import KeyHolder
 from counsel.service.db.tables import models
 from counsel.worlds.catalogue import list_worlds
 
@@ -65,9 +67,17 @@ def check_model(content: bytes) -> None:
             )
 
 
-def add_model(connection: sa.Connection, tenant: int, name: str, content: bytes) -> str:
-    """Store a checked model and return its id."""
+def add_model(
+    connection: sa.Connection,
+    tenant: int,
+    name: str,
+    content: bytes,
+    holder: KeyHolder | None = None,
+) -> str:
+    """Store a checked model, uploaded by ``holder``, and return its id."""
     id_ = uuid4().hex
     row = {"id": id_, "tenant": tenant, "name": name, "content": content, "created": time.time()}
     connection.execute(sa.insert(models), row)
+    details = {"name": name, "bytes": len(content)}
+    record(connection, holder or KeyHolder(tenant, "admin"), "model uploaded", id_, details)
     return id_
