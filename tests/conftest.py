@@ -18,6 +18,8 @@ from hypothesis import seed, settings
 # One thread for matrices, before NumPy is loaded: the matrices of tests are small, and threads that
 # wait cost more than they compute. No last digit depends on the number of cores then, either.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+# Services of tests may have to compile the planner first, on a machine that does other things too.
+os.environ["COUNSEL_REQUEST_SECONDS"] = os.environ["COUNSEL_READING_SECONDS"] = "300"
 
 from tests.support import postgres, services
 from tests.support.each import FUZZ_SEED

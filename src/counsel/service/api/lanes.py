@@ -10,6 +10,7 @@ import asyncio
 import contextvars
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from functools import partial, wraps
 from typing import ParamSpec, TypeVar
 
@@ -40,7 +41,7 @@ class Lane:
         context = contextvars.copy_context()
         future = self._pool.submit(context.run, function, *arguments)
         loop = asyncio.get_running_loop()
-        future.add_done_callback(lambda _: loop.call_soon_threadsafe(self._leave))
+        future.add_done_callback(lambda _: self._leave_from_thread(loop))
         return await asyncio.wrap_future(future)
 
     def __call__(self, function: Callable[_P, _R]) -> Callable[_P, Awaitable[_R]]:
@@ -55,6 +56,10 @@ class Lane:
     def close(self) -> None:
         """Stop without waiting for threads that are at work."""
         self._pool.shutdown(wait=False, cancel_futures=True)
+
+    def _leave_from_thread(self, loop: asyncio.AbstractEventLoop) -> None:
+        with suppress(RuntimeError):  # the loop has ended, and nobody counts any more
+            loop.call_soon_threadsafe(self._leave)
 
     def _leave(self) -> None:
         self.pending -= 1

@@ -77,7 +77,7 @@ class Desk:
     ) -> None:
         self.engine, self.problems, self._rng = engine, problems, rng
         self.reading = reading or engine
-        self.settings = settings or ServiceSettings()
+        self.settings = settings or ServiceSettings.from_environment()
         self._planning_rng = rng.spawn(1)[0]
         self._live: dict[str, LiveAdviser] = {}
         self._episodes: dict[str, Episode] = {}

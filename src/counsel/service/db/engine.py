@@ -36,7 +36,7 @@ def open_engine(
     An engine for reading has connections of its own, with time for long queries, and changes
     nothing.
     """
-    address, settings = _address(url), settings or ServiceSettings()
+    address, settings = _address(url), settings or ServiceSettings.from_environment()
     try:
         is_sqlite = address.get_backend_name() == "sqlite"
         if is_sqlite and address.database not in (None, "", ":memory:"):
