@@ -22,6 +22,9 @@ MATRIX = [
     ("GET", "/v1/play/games/{game}", "advise"),
     ("POST", "/v1/play/games/{game}/moves", "advise"),
     ("GET", "/v1/play/players/{player}/log", "advise"),
+    ("GET", "/cds-services", "advise"),
+    ("POST", "/cds-services/{adviser}", "advise"),
+    ("POST", "/cds-services/{adviser}/feedback", "advise"),
 ]
 
 
@@ -35,4 +38,11 @@ BODIES = {
     "/v1/erasures": {"person": "ann"},
     "/v1/play/games": {"map": "budget", "budget": 1, "player": "me"},
     "/v1/play/games/{game}/moves": {"step": 0, "action": "Up"},
+    "/cds-services/{adviser}": {
+        "hook": "patient-view",
+        "hookInstance": "d1577c69-dfbe-44ad-ba6d-3e05e953b2ea",
+        "context": {"userId": "Practitioner/ann"},
+        "extension": {"counsel": {"state": "stable"}},
+    },
+    "/cds-services/{adviser}/feedback": {"feedback": []},
 }

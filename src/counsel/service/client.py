@@ -232,7 +232,7 @@ class Client:
         Parameters
         ----------
         adviser, format
-            Its id, and "csv" or "parquet".
+            Its id, and "csv", "parquet", or "spreadsheet": CSV in which no text is a formula.
 
         Returns
         -------

@@ -54,6 +54,10 @@ class ServiceSettings:
     people: int = 1_000_000  # per tenant
     requests_per_second: float = 10_000.0  # per tenant and process
 
+    # CDS Hooks; several values are separated by commas.
+    cds_hooks: str = "patient-view"  # at which services are called; empty: there are no services
+    cds_origins: str = ""  # whose pages may call, e.g. https://records.example.org; empty: none
+
     # What an operator reads.
     log_level: str = "info"
     access_log: bool = False  # whether every request has a line, not only those that fail

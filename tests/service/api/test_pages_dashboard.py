@@ -623,6 +623,17 @@ def test_numbers_can_be_taken_away_as_csv(open_page, address):
         assert first.items() <= rows[0].items(), name
 
 
+@pytest.mark.parametrize("text", ["=1+1", "+1", "-1+2", "@SUM(A1)", "\t=1", "＝1"])
+def test_no_text_in_a_csv_file_is_a_formula(open_page, address, text):
+    page = shown_summary(open_page, address, a_summary(text=text))
+    with page.expect_download() as saved:
+        page.locator("#recent-decisions .csv").click()
+    content = Path(saved.value.path()).read_text(encoding="utf-8")
+    rows = list(csv.DictReader(io.StringIO(content, newline="")))
+    assert rows[0]["why"] == f"'{text}"
+    assert not [cell for row in rows for cell in row.values() if cell.startswith(text)]
+
+
 def test_the_log_can_be_downloaded(open_page, address):
     page = shown_summary(open_page, address)
     with page.expect_download() as saved:

@@ -13,8 +13,10 @@ from fastapi.routing import APIRoute
 from prometheus_client import CONTENT_TYPE_LATEST
 
 from counsel import __version__
+from counsel.service.api import schemas
 from counsel.service.api.audit_routes import add_audit_routes
 from counsel.service.api.auth import ApiKeyCheck
+from counsel.service.api.cds_hooks import CdsOrigins, add_cds_hooks
 from counsel.service.api.deadlines import DeadlineMiddleware
 from counsel.service.api.errors import PROBLEMS, add_error_handlers
 from counsel.service.api.health import add_health
@@ -45,11 +47,13 @@ def make_app(
         openapi_url="/v1/openapi.json",
         redirect_slashes=False,
         responses=PROBLEMS,
+        generate_unique_id_function=lambda route: route.name,  # names functions of clients
     )
     add_error_handlers(app)
     lanes = app.state.lanes = Lanes(desk.settings)
     metrics = app.state.metrics = Metrics(desk, lanes)
     app.add_middleware(DeadlineMiddleware, settings=desk.settings, on_late=metrics.late.inc)
+    app.add_middleware(CdsOrigins, origins=desk.settings.cds_origins)
     app.add_middleware(SecurityMiddleware, local_only=tenant is not None)
     # The last one added is the first one called: every answer has an id and may have a line.
     app.add_middleware(
@@ -59,10 +63,10 @@ def make_app(
     add_routes(app, desk, key_check, metrics, lanes)
     add_audit_routes(app, desk, key_check, lanes)
     add_play_routes(app, desk, key_check, lanes)
+    add_cds_hooks(app, desk, key_check, metrics, lanes)
     add_pages(app)
     add_health(app, desk)
-    if tenant is None:
-        _document_roles(app)
+    _complete_document(app, has_keys=tenant is None)
 
     @app.get("/metrics", include_in_schema=False)
     def show_metrics() -> Response:
@@ -71,11 +75,11 @@ def make_app(
     return app
 
 
-def _document_roles(app: FastAPI) -> None:
-    """Add the role that each route needs to the OpenAPI document."""
+def _complete_document(app: FastAPI, *, has_keys: bool) -> None:
+    """Add the schema of errors and the role that each route needs to the OpenAPI document."""
     plain = app.openapi
     for route in app.routes:
-        if isinstance(route, APIRoute):
+        if has_keys and isinstance(route, APIRoute):
             for dependency in route.dependant.dependencies:
                 role = getattr(dependency.call, "role", None)
                 security = {"security": [{"key": [role]}]} if role else {}
@@ -83,7 +87,10 @@ def _document_roles(app: FastAPI) -> None:
 
     def openapi() -> dict[str, Any]:
         document = plain()
-        document["components"]["securitySchemes"] = {"key": {"type": "http", "scheme": "bearer"}}
+        components = document["components"]
+        components["schemas"]["Problem"] = schemas.Problem.model_json_schema()
+        if has_keys:
+            components["securitySchemes"] = {"key": {"type": "http", "scheme": "bearer"}}
         return document
 
     app.openapi = openapi  # type: ignore[method-assign]

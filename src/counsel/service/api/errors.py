@@ -20,10 +20,13 @@ from counsel.service.errors import BusyError, ConflictError, NotFoundError
 
 LOG = logging.getLogger("counsel.service")
 
+PROBLEM = "#/components/schemas/Problem"
+"""Where the OpenAPI document has the schema of an error, once for all responses."""
+
 PROBLEMS: dict[int | str, dict[str, Any]] = {
     code: {
         "description": HTTPStatus(code).phrase,
-        "content": {"application/problem+json": {"schema": schemas.Problem.model_json_schema()}},
+        "content": {"application/problem+json": {"schema": {"$ref": PROBLEM}}},
     }
     for code in (400, 401, 403, 404, 409, 413, 422, 429, 503)
 }

@@ -44,7 +44,13 @@ FILE_BODY = {
 AdviserId = Annotated[str, Path(description="The id of an adviser.")]
 EpisodeId = Annotated[str, Path(description="The id of an episode.")]
 PersonName = Annotated[str, Path(description="The name of a person.")]
-Format = Annotated[Literal["csv", "parquet"], Query(description="The format of the file.")]
+Format = Annotated[
+    Literal["csv", "spreadsheet", "parquet"],
+    Query(
+        description="The format of the file. ``csv`` and ``parquet`` are exact; ``spreadsheet`` is "
+        "CSV in which texts that a spreadsheet would run as a formula begin with an apostrophe."
+    ),
+]
 ModelName = Annotated[str, Query(description="A name for the model.")]
 Limit = Annotated[int, Query(ge=1, le=1000, description="Rows on a page, at most.")]
 After = Annotated[
@@ -167,13 +173,13 @@ def add_routes(
     async def advise(episode: EpisodeId, at: schemas.Situation, holder: Caller) -> Response:
         """Decide what to advise at a step, or to stay silent; a step is decided only once."""
         begun = await _episode(desk, advising, holder.tenant, episode)
-        state = _index("state", at.state, begun.live.states)
+        state = index_of("state", at.state, begun.live.states)
         if not desk.has_plan(begun):
             await advising.run(desk.prepare, begun)
         done: asyncio.Future[Decision] = asyncio.get_running_loop().create_future()
         desk.submit_request(begun, at.step, state, done)
         decision = await done
-        metrics.advice[_kind(decision)].inc()
+        metrics.advice[kind_of(decision)].inc()
         return JSONResponse(_advice_out(decision, begun.live))
 
     @fast_post(app, "/v1/outcomes", response_model=schemas.OutcomeReceipt)
@@ -290,7 +296,8 @@ def _adviser_out(live: LiveAdviser) -> schemas.AdviserOut:
     )
 
 
-def _kind(decision: Decision) -> str:
+def kind_of(decision: Decision) -> str:
+    """Return the kind of a decision in the counters."""
     if decision.shown_advice is None:
         return "silence"
     return "must" if decision.must else "advice"
@@ -315,9 +322,9 @@ def _outcome(reported: schemas.OutcomeIn, live: LiveAdviser) -> Outcome:
     following = reported.next_state
     return Outcome(
         decision=reported.advice_id,
-        action=_index("action", reported.action, live.actions),
+        action=index_of("action", reported.action, live.actions),
         reward=reported.reward,
-        next_state=None if following is None else _index("next_state", following, live.states),
+        next_state=None if following is None else index_of("next_state", following, live.states),
         seen=reported.seen,
         reason_code=reported.reason_code,
         comment=reported.comment,
@@ -325,7 +332,8 @@ def _outcome(reported: schemas.OutcomeIn, live: LiveAdviser) -> Outcome:
     )
 
 
-def _index(what: str, label: str, indices: Mapping[str, int]) -> int:
+def index_of(what: str, label: str, indices: Mapping[str, int]) -> int:
+    """Return the index of a label; ``what`` names the field in the error."""
     index = indices.get(label)
     if index is None:
         shown = ", ".join(list(indices)[:8]) + (", …" if len(indices) > 8 else "")

@@ -8,16 +8,14 @@ from counsel.service.core.outcomes import LARGEST_REWARD
 from counsel.service.core.settings import NO_NUL, AdviserSettings, Label, Mode
 
 
-def _not_a_boolean(value: object) -> object:
-    """Return a number as it is; true is not 1."""
-    if isinstance(value, bool):
-        raise ValueError("it must be a whole number, not true or false")
-    return value
+def _whole(value: object) -> object:
+    """Return 1.0 as 1, which JSON does not tell apart; true is not 1."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 Id = Annotated[str, Field(min_length=1, max_length=64, pattern=NO_NUL)]
-Step = Annotated[int, BeforeValidator(_not_a_boolean), Field(ge=0, le=1_000_000)]
-Version = Annotated[int, BeforeValidator(_not_a_boolean), Field(ge=1, le=1_000_000)]
+Step = Annotated[int, Field(strict=True, ge=0, le=1_000_000), BeforeValidator(_whole)]
+Version = Annotated[int, Field(strict=True, ge=1, le=1_000_000), BeforeValidator(_whole)]
 Reward = Annotated[float, Field(ge=-LARGEST_REWARD, le=LARGEST_REWARD)]
 Code = Annotated[str, Field(max_length=100, pattern=NO_NUL)]
 Comment = Annotated[str, Field(max_length=1000, pattern=NO_NUL)]

@@ -11,7 +11,6 @@ budget is never exceeded, whichever service is asked. An expected budget is pace
 No data silences an adviser: one whose plan cannot be made still says what must be said.
 """
 
-import hashlib
 import json
 import logging
 import threading
@@ -31,7 +30,7 @@ from counsel.learning.population import NOBODY, Limit
 from counsel.model.problem import AdviceProblem
 from counsel.service.core.audit import record
 from counsel.service.core.decide import Decision, DecisionRequest
-from counsel.service.core.episode import Episode
+from counsel.service.core.episode import Episode, digest_of_request
 from counsel.service.core.explained_plan import ExplainedPlan, explain_plan
 from counsel.service.core.learnt_counts import LearntCounts
 from counsel.service.core.live_adviser import LiveAdviser, make_population
@@ -205,7 +204,7 @@ class Desk:
             "limit": None if limit is None else json.dumps(asdict(limit)),
             "spent": 0,
             "started": time.time(),
-            "request": None if request is None else hashlib.sha256(request.encode()).hexdigest(),
+            "request": None if request is None else digest_of_request(request),
         }
         if limit is None:
             self.plans.wait_for(PlanKey(adviser, NOBODY, live.settings.limit))

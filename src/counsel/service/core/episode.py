@@ -1,5 +1,6 @@
 """An episode of a person with an adviser."""
 
+import hashlib
 import json
 from dataclasses import dataclass, field
 from typing import Any
@@ -53,3 +54,8 @@ class Episode:
     def decision_id(self, step: int) -> str:
         """Return the id of the decision at a step, which outcomes refer to."""
         return f"{self.id}-{step}"
+
+
+def digest_of_request(request: str) -> str:
+    """Return what is stored of an idempotency key."""
+    return hashlib.sha256(request.encode()).hexdigest()

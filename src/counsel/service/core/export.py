@@ -12,6 +12,10 @@ After silence that plans would have kept with probabilities q₁, q₂, … that
     η / (η + (1 − η) q₁ q₂ …).
 
 Each row mixes both: the product over an episode is the probability of everything shown in it.
+
+CSV and Parquet hold every text as it was given, so that what is read back is what was recorded. A
+spreadsheet takes a text that begins with =, +, -, @ or a tab for a formula, and runs it; in CSV for
+spreadsheets such texts begin with an apostrophe.
 """
 
 import json
@@ -32,7 +36,17 @@ from counsel.service.db.queries import LAST_OUTCOME, REMARK
 from counsel.service.db.tables import decisions, episodes, outcomes, people, remarks
 from counsel.simulate.decision_log import DECISION_COLUMNS
 
-FORMATS = {"csv": "text/csv; charset=utf-8", "parquet": "application/vnd.apache.parquet"}
+SPREADSHEET = "spreadsheet"
+"""The format of a CSV file in which no text is a formula."""
+
+FORMATS = {
+    "csv": "text/csv; charset=utf-8",
+    SPREADSHEET: "text/csv; charset=utf-8",
+    "parquet": "application/vnd.apache.parquet",
+}
+
+FORMULAS = tuple("=+-@\t\r\n＝＋－＠")
+"""What formulas of spreadsheets begin with."""
 
 BATCH = 200
 """Episodes per batch."""
@@ -54,21 +68,30 @@ def export_log(desk: Desk, live: LiveAdviser, format_: str) -> Iterator[bytes]:
     return _file(_batches(desk, live), format_)
 
 
-def export_person(desk: Desk, tenant: int, person: int) -> Iterator[bytes]:
-    """Yield all decisions of one person as CSV, over all advisers."""
+def export_person(desk: Desk, tenant: int, person: int, format_: str = "csv") -> Iterator[bytes]:
+    """Yield all decisions of one person as a file, over all advisers."""
     query = sa.select(episodes.c.adviser).where(episodes.c.person == person).distinct()
     advisers = sorted(row.adviser for row in read(desk.reading, query))
     batches = (_batches(desk, desk.live(tenant, id_), person) for id_ in advisers)
-    return _file(chain.from_iterable(batches), "csv")
+    return _file(chain.from_iterable(batches), format_)
 
 
 def _file(batches: Iterable[list[dict[str, object]]], format_: str) -> Iterator[bytes]:
-    kinds = COLUMNS.items()
+    kinds, as_field = COLUMNS.items(), _harmless if format_ == SPREADSHEET else _unchanged
     tables = (
-        {name: column([row[name] for row in batch], kind) for name, kind in kinds}
+        {name: column([as_field(row[name]) for row in batch], kind) for name, kind in kinds}
         for batch in batches
     )
-    return table_chunks(f".{format_}", tables)
+    return table_chunks(".parquet" if format_ == "parquet" else ".csv", tables)
+
+
+def _unchanged(value: object) -> object:
+    return value
+
+
+def _harmless(value: object) -> object:
+    """Return a value that no spreadsheet takes for a formula."""
+    return f"'{value}" if isinstance(value, str) and value.startswith(FORMULAS) else value
 
 
 def _batches(

@@ -19,6 +19,13 @@ def page_of_advisers(desk: Desk, tenant: int, after: str | None, limit: int) -> 
     return read(desk.reading, mine.order_by(advisers.c.created, advisers.c.id).limit(limit))
 
 
+def advisers_in_use(desk: Desk, tenant: int) -> list[sa.Row[Any]]:
+    """Return the ids and names of the advisers of a tenant that are not archived, oldest first."""
+    mine = (advisers.c.tenant == tenant) & advisers.c.archived.is_(None)
+    query = sa.select(advisers.c.id, advisers.c.name).where(mine)
+    return read(desk.reading, query.order_by(advisers.c.created, advisers.c.id))
+
+
 def list_people(desk: Desk, tenant: int, after: str | None, limit: int) -> list[dict[str, Any]]:
     """Return the people of a tenant after a name, each with their number of episodes."""
     mine = sa.select(people).where(people.c.tenant == tenant)

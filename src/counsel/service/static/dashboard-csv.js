@@ -8,7 +8,7 @@ const csv = ({ head, rows }) => [head, ...rows].map((row) => row.map(field).join
 function field(value) {
   if (value === null || value === undefined) return "";
   if (typeof value !== "string") return String(value);
-  const safe = /^[=+\-@\t\r]/.test(value) ? `'${value}` : value;
+  const safe = /^[=+\-@\t\r\n＝＋－＠]/.test(value) ? `'${value}` : value;
   return /[",\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
 }
 

@@ -154,7 +154,7 @@ function pause() {
 async function saveLog() {
   const adviser = advisers.find(({ id }) => id === shown);
   try {
-    await download(`/v1/advisers/${encodeURIComponent(adviser.id)}/log?format=csv`, fileName(adviser.name, "log"));
+    await download(`/v1/advisers/${encodeURIComponent(adviser.id)}/log?format=spreadsheet`, fileName(adviser.name, "log"));
   } catch (fault) {
     showTrouble(fault.message);
   }

@@ -198,7 +198,7 @@ class Playground {
   }
 
   saveLog() {
-    return this.attempt(() => download(`/v1/play/players/${encodeURIComponent(playerName())}/log`, "counsel-log.csv"));
+    return this.attempt(() => download(`/v1/play/players/${encodeURIComponent(playerName())}/log?format=spreadsheet`, "counsel-log.csv"));
   }
 
   /** A new pace applies at once; any other setting starts a new game, unless a game is under way. */
