@@ -82,6 +82,8 @@ def whole_file(path: Path) -> Iterator[Path]:
         with unfinished.open("r+b") as stream:  # Windows syncs only what is open for writing
             os.fsync(stream.fileno())
         os.replace(unfinished, path)
+    except CounselError:  # what is written is at fault, not the writing
+        raise
     except (OSError, ValueError) as fault:
         raise _cannot_write(path, fault) from None
     finally:

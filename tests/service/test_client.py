@@ -6,8 +6,10 @@ import threading
 
 import pytest
 
+import counsel
 from counsel import CounselError
-from counsel.service.client import Client, ServiceError
+from counsel.service.client import Client, ServiceError, _next_page
+from counsel.worlds import make
 
 
 @pytest.fixture
@@ -31,7 +33,8 @@ def test_a_whole_episode(client):
     person = client.person("ann / ⚕")
     assert person["advisers"][0]["episodes"] == 1
     assert sum(one["pieces"] for one in person["advisers"][0]["listening"]) == 1
-    client.delete_person("ann / ⚕")
+    assert [one["name"] for one in client.people()] == ["ann / ⚕"]
+    assert client.delete_person("ann / ⚕") == []
     with pytest.raises(ServiceError, match="there is no person") as fault:
         client.person("ann / ⚕")
     assert fault.value.status == 404
@@ -66,6 +69,69 @@ def test_a_lost_connection_is_opened_again_where_that_is_safe(client):
     with pytest.raises(CounselError, match="may have been carried out"):
         client.start(adviser["id"], "ann")
     assert client.summary(adviser["id"])["decisions"] == 1
+    episode = client.start(adviser["id"], "ann", "visit 17")
+    client._connection.sock.shutdown(socket.SHUT_RDWR)
+    assert client.start(adviser["id"], "ann", "visit 17") == episode, "a start with a name is safe"
+    with pytest.raises(CounselError, match="request is 'a"):
+        client.start(adviser["id"], "ann", "a\nb")
+
+
+def test_lists_are_read_page_by_page_whatever_is_sent_between(client, monkeypatch):
+    monkeypatch.setattr("counsel.service.client.PAGE", 2)
+    ids = [client.create_adviser(f"a {i}", "ward", budget=1)["id"] for i in range(5)]
+    assert [one["id"] for one in client.advisers()] == ids
+    begun = [client.start(ids[0], f"person {i % 2}") for i in range(5)]
+    listed = []
+    for one in client.episodes(ids[0]):
+        client.advisers()
+        listed.append(one["id"])
+    assert listed == begun[::-1]
+    assert [one["id"] for one in client.episodes(ids[0], "person 1")] == [begun[3], begun[1]]
+    assert [one["episodes"] for one in client.people()] == [3, 2]
+
+
+@pytest.mark.parametrize(
+    ("link", "path"),
+    [
+        (None, None),
+        ('</v1/people?after=b>; rel="next"', "/v1/people?after=b"),
+        ('<https://host/counsel/v1/people?after=b>; rel="next"', "/v1/people?after=b"),
+        ('</v1/people?after=b>; rel="prev"', None),
+    ],
+)
+def test_the_next_page_is_read_from_the_link(link, path):
+    assert _next_page(link) == path
+
+
+def test_advisers_and_models_are_managed(client, tmp_path):
+    counsel.save(make("ward"), tmp_path / "model.npz")
+    content = (tmp_path / "model.npz").read_bytes()
+    model = client.upload_model(content, "ward")
+    adviser = client.create_adviser("alerts", model, budget=1)["id"]
+    assert client.edit_adviser(adviser, budget=None, penalty=0.1)["settings"]["penalty"] == 0.1
+    [listed] = client.models()
+    assert (listed["id"], listed["bytes"], listed["advisers"]) == (model, len(content), 1)
+    assert client.model(model)["actions"] == ["carry on", "assess", "call doctor"]
+    assert client.model_file(model) == content
+    assert client.rename_model(model, "another")["name"] == "another"
+    episode = client.start(adviser, "ann")
+    decision = client.advise(episode, 0, "stable")
+    client.report(decision["id"], "assess", reason_code="busy")
+    client.report(decision["id"], "assess", comment="not busy")
+    [recorded] = client.episode(episode)["decisions"]
+    assert (recorded["outcome"]["version"], recorded["outcome"]["comment"]) == (2, "not busy")
+    assert [one["reason_code"] for one in recorded["earlier"]] == ["busy"]
+    assert client.archive_adviser(adviser)["archived"] > 0
+    assert client.advisers() == []
+    assert [one["id"] for one in client.advisers(archived=True)] == [adviser]
+    assert client.restore_adviser(adviser)["archived"] is None
+    client.archive_adviser(adviser)
+    with pytest.raises(ServiceError, match="is the source of 1 adviser") as fault:
+        client.delete_model(model)
+    assert fault.value.status == 409
+    assert client.delete_adviser(adviser, "alerts") == []
+    client.delete_model(model)
+    assert (client.models(), client.advisers(archived=True)) == ([], [])
 
 
 def test_somebody_else_who_answers_is_told_apart():

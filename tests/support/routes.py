@@ -11,6 +11,16 @@ MATRIX = [
     ("POST", "/v1/models", "admin"),
     ("GET", "/v1/advisers/{adviser}", "read"),
     ("PATCH", "/v1/advisers/{adviser}", "admin"),
+    ("DELETE", "/v1/advisers/{adviser}", "admin"),
+    ("POST", "/v1/advisers/{adviser}/archive", "admin"),
+    ("POST", "/v1/advisers/{adviser}/restore", "admin"),
+    ("GET", "/v1/advisers/{adviser}/episodes", "read"),
+    ("GET", "/v1/episodes/{episode}", "read"),
+    ("GET", "/v1/models", "read"),
+    ("GET", "/v1/models/{model}", "read"),
+    ("GET", "/v1/models/{model}/file", "read"),
+    ("PATCH", "/v1/models/{model}", "admin"),
+    ("DELETE", "/v1/models/{model}", "admin"),
     ("GET", "/v1/advisers/{adviser}/summary", "read"),
     ("GET", "/v1/people", "read"),
     ("GET", "/v1/people/{person}", "read"),
@@ -35,6 +45,7 @@ BODIES = {
     "/v1/outcomes": {"outcomes": []},
     "/v1/episodes/{episode}/end": {},
     "/v1/advisers/{adviser}": {"mode": "shadow"},
+    "/v1/models/{model}": {"name": "another"},
     "/v1/erasures": {"person": "ann"},
     "/v1/play/games": {"map": "budget", "budget": 1, "player": "me"},
     "/v1/play/games/{game}/moves": {"step": 0, "action": "Up"},
@@ -46,3 +57,7 @@ BODIES = {
     },
     "/cds-services/{adviser}/feedback": {"feedback": []},
 }
+
+
+DELETED = {"/v1/advisers/{adviser}": {"confirm": "alerts"}}
+"""Bodies of requests that delete something."""

@@ -1,9 +1,10 @@
-"""Commands for the service: serve, API keys, and the audit trail."""
+"""Commands for the service: serve, backup, restore, API keys, and the audit trail."""
 
 import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection
 
     from counsel.service.db.api_keys import KeyHolder
+    from counsel.service.db.backup import Manifest
 
 DATABASE = typer.Option(
     "--db",
@@ -87,7 +89,6 @@ def serve(  # noqa: PLR0913 (options)
     import os
     import tempfile
     from contextlib import ExitStack
-    from pathlib import Path
 
     import uvicorn
 
@@ -316,6 +317,44 @@ def _date(seconds: float | None) -> str:
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M")
 
 
+@app.command()
+def backup(
+    *,
+    output: Annotated[Path, typer.Option("-o", "--output", help="The file to write.")],
+    database: Database = "counsel.db",
+) -> None:
+    """Copy the database into a file while the service runs, and check the copy."""
+    _need_extra()
+    from counsel.service.db.backup import back_up
+
+    manifest = back_up(_existing(database), output)
+    typer.echo(f"Backed up {_shown(database)} into {output}: {_contents(manifest)}.")
+
+
+@app.command()
+def restore(
+    file: Annotated[Path, typer.Argument(help="A file that `counsel backup` wrote.")],
+    *,
+    force: Annotated[
+        bool, typer.Option("--force", help="Replace what the database holds now.")
+    ] = False,
+    database: Database = "counsel.db",
+) -> None:
+    """Put a backup in the place of a database that nobody uses, after checking all of it."""
+    _need_extra()
+    from counsel.service.db import backup as service
+
+    manifest = service.restore(file, database, force=force)
+    typer.echo(f"Restored {_shown(database)} as of {manifest.created}: {_contents(manifest)}.")
+
+
+def _contents(manifest: "Manifest") -> str:
+    """Return what a backup holds, in words."""
+    names = ("advisers", "people", "decisions", "outcomes")
+    rows = ", ".join(f"{manifest.counts.get(name, 0):,} {name}" for name in names)
+    return f"{rows}; {manifest.bytes / 1e6:.1f} MB"
+
+
 @contextmanager
 def _connection(database: str, *, writes: bool = False) -> Iterator["Connection"]:
     """Open a database for one transaction."""
@@ -346,8 +385,6 @@ def _free_port(host: str, port: int) -> int:
 
 def _existing(database: str) -> str:
     """Return a database that exists; opening a missing file would create it."""
-    from pathlib import Path
-
     if "://" not in database and not Path(database).exists():
         raise CounselError(f"there is no database {database}; name it with --db")
     return database

@@ -2,7 +2,9 @@
 
 import http.client
 import json
+import re
 import time
+from collections.abc import Iterator, Mapping
 from typing import Any
 from urllib.parse import quote, urlsplit
 
@@ -12,6 +14,9 @@ __all__ = ["Client"]
 
 IDLE = 4.0
 """Seconds after which a connection is opened again: proxies close idle connections."""
+
+PAGE = 1000
+"""Rows that are asked for at once where a list is read."""
 
 CREATING = ("/advisers", "/episodes", "/models")
 """Paths whose POST requests create something and must not be sent twice."""
@@ -28,8 +33,9 @@ class ServiceError(CounselError):
 class Client:
     """A connection to a service.
 
-    A request is sent once more when the connection was lost, unless it creates something. Use one
-    client per thread; as a context manager it closes its connection.
+    A request is sent once more when the connection was lost, unless it creates something and has
+    no name of its own (``request`` of ``start``). Use one client per thread; as a context manager
+    it closes its connection.
 
     Parameters
     ----------
@@ -85,6 +91,7 @@ class Client:
         self._url, self._used = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}", 0.0
         self._connection = kinds[parts.scheme](host, port, timeout=timeout)
         self._path = parts.path.rstrip("/")
+        self._link: str | None = None
         self._headers = {"Content-Type": "application/json"}
         if key is not None:
             self._headers["Authorization"] = f"Bearer {key}"
@@ -120,15 +127,84 @@ class Client:
         body = {"name": name, "source": source, **settings}
         return self._send("POST", "/v1/advisers", body)  # type: ignore[no-any-return]
 
-    def advisers(self) -> list[dict[str, Any]]:
-        """List the advisers.
+    def advisers(self, *, archived: bool = False) -> list[dict[str, Any]]:
+        """List the advisers, oldest first.
+
+        Parameters
+        ----------
+        archived
+            Whether to list archived advisers, too.
 
         Returns
         -------
         list of dict
-            The ``id``, ``name`` and ``settings`` of each.
+            The ``id``, ``name``, ``settings`` and ``archived`` (None if it is in use) of each.
         """
-        return self._send("GET", "/v1/advisers")  # type: ignore[no-any-return]
+        query = "?archived=true&" if archived else "?"
+        return list(self._pages(f"/v1/advisers{query}limit={PAGE}"))
+
+    def edit_adviser(self, adviser: str, **settings: Any) -> dict[str, Any]:  # noqa: ANN401
+        """Change settings of an adviser; those that are not given stay as they are.
+
+        Parameters
+        ----------
+        adviser
+            Its id.
+        **settings
+            As in ``create_adviser``. None removes a ``penalty`` or a ``budget``.
+
+        Returns
+        -------
+        dict
+            The adviser.
+        """
+        return self._send("PATCH", _path("advisers", adviser), settings)  # type: ignore[no-any-return]
+
+    def archive_adviser(self, adviser: str) -> dict[str, Any]:
+        """Let an adviser start no more episodes; it still answers for those under way.
+
+        Parameters
+        ----------
+        adviser
+            Its id.
+
+        Returns
+        -------
+        dict
+            The adviser, as in ``advisers``.
+        """
+        return self._send("POST", _path("advisers", adviser, "archive"))  # type: ignore[no-any-return]
+
+    def restore_adviser(self, adviser: str) -> dict[str, Any]:
+        """Let an archived adviser start episodes again.
+
+        Parameters
+        ----------
+        adviser
+            Its id.
+
+        Returns
+        -------
+        dict
+            The adviser, as in ``advisers``.
+        """
+        return self._send("POST", _path("advisers", adviser, "restore"))  # type: ignore[no-any-return]
+
+    def delete_adviser(self, adviser: str, name: str) -> list[str]:
+        """Delete an archived adviser with all its episodes.
+
+        Parameters
+        ----------
+        adviser, name
+            Its id, and its name, which confirms that it is to be deleted.
+
+        Returns
+        -------
+        list of str
+            What may remain in the files of the database, and what to do about it.
+        """
+        answer = self._send("DELETE", _path("advisers", adviser), {"confirm": name})
+        return list(answer["remains"])
 
     def set_mode(self, adviser: str, mode: str) -> dict[str, Any]:
         """Switch an adviser to another mode.
@@ -160,21 +236,129 @@ class Client:
         """
         return str(self._send("POST", f"/v1/models?name={quote(name, safe='')}", content)["id"])
 
-    def start(self, adviser: str, person: str) -> str:
+    def models(self) -> list[dict[str, Any]]:
+        """List the uploaded models, oldest first.
+
+        Returns
+        -------
+        list of dict
+            The ``id``, ``name``, ``created``, ``bytes`` and number of ``advisers`` of each.
+        """
+        return list(self._pages(f"/v1/models?limit={PAGE}"))
+
+    def model(self, model: str) -> dict[str, Any]:
+        """Return a model without its file.
+
+        Parameters
+        ----------
+        model
+            Its id.
+
+        Returns
+        -------
+        dict
+            As in ``models``, with its ``horizon``, ``states`` and ``actions``.
+        """
+        return self._send("GET", _path("models", model))  # type: ignore[no-any-return]
+
+    def model_file(self, model: str) -> bytes:
+        """Return the file of a model, as it was uploaded.
+
+        Parameters
+        ----------
+        model
+            Its id.
+
+        Returns
+        -------
+        bytes
+            The content of the file.
+        """
+        return self._request("GET", _path("models", model, "file"), None)
+
+    def rename_model(self, model: str, name: str) -> dict[str, Any]:
+        """Give a model another name.
+
+        Parameters
+        ----------
+        model, name
+            Its id, and its new name.
+
+        Returns
+        -------
+        dict
+            The model, as in ``models``.
+        """
+        return self._send("PATCH", _path("models", model), {"name": name})  # type: ignore[no-any-return]
+
+    def delete_model(self, model: str) -> None:
+        """Delete a model that no adviser uses.
+
+        Parameters
+        ----------
+        model
+            Its id.
+        """
+        self._send("DELETE", _path("models", model))
+
+    def start(self, adviser: str, person: str, request: str | None = None) -> str:
         """Start an episode with a person, who is added on first use.
 
         Parameters
         ----------
         adviser, person
             The adviser's id, and the person's name.
+        request
+            Any text of yours that names this start, e.g. the id of the visit: a start that is sent
+            again with the same text returns the same episode. With it, a start is sent once more
+            when the connection was lost.
 
         Returns
         -------
         str
             The episode's id.
         """
-        path = _path("advisers", adviser, "episodes")
-        return str(self._send("POST", path, {"person": person})["id"])
+        path, headers = _path("advisers", adviser, "episodes"), dict[str, str]()
+        if request is not None:
+            if not (request.isascii() and request.isprintable() and 1 <= len(request) <= 200):
+                raise CounselError(
+                    f"request is {request[:40]!r}; give 1 to 200 characters of printable ASCII"
+                )
+            headers["Idempotency-Key"] = request
+        return str(self._send("POST", path, {"person": person}, headers)["id"])
+
+    def episodes(self, adviser: str, person: str | None = None) -> Iterator[dict[str, Any]]:
+        """Iterate over the episodes of an adviser, newest first, page by page.
+
+        Parameters
+        ----------
+        adviser, person
+            The adviser's id, and a person's name, if only their episodes are wanted.
+
+        Yields
+        ------
+        dict
+            ``id``, ``person``, ``started``, ``ended``, ``terminated``, ``held_out``, ``mode`` and
+            ``spent``.
+        """
+        query = "" if person is None else f"person={quote(person, safe='')}&"
+        return self._pages(f"{_path('advisers', adviser, 'episodes')}?{query}limit={PAGE}")
+
+    def episode(self, episode: str) -> dict[str, Any]:
+        """Return an episode with its decisions, their outcomes, reason codes and comments.
+
+        Parameters
+        ----------
+        episode
+            Its id.
+
+        Returns
+        -------
+        dict
+            As in ``episodes``, with ``decisions``; each has its last ``outcome`` and the versions
+            ``earlier``.
+        """
+        return self._send("GET", _path("episodes", episode))  # type: ignore[no-any-return]
 
     def advise(self, episode: str, step: int, state: str) -> dict[str, Any]:
         """Ask what to advise at a step; a step is decided only once.
@@ -272,25 +456,61 @@ class Client:
         """
         return self._send("GET", _path("people", name))  # type: ignore[no-any-return]
 
-    def delete_person(self, name: str) -> None:
+    def people(self) -> Iterator[dict[str, Any]]:
+        """Iterate over the people, ordered by name, page by page.
+
+        Yields
+        ------
+        dict
+            ``name``, ``created`` and the number of ``episodes``.
+        """
+        return self._pages(f"/v1/people?limit={PAGE}")
+
+    def delete_person(self, name: str) -> list[str]:
         """Delete a person with all their data, and forget what was learnt of them.
 
         Parameters
         ----------
         name
             The person's name.
-        """
-        self._send("DELETE", _path("people", name))
 
-    def _send(self, verb: str, path: str, body: Any = None) -> Any:  # noqa: ANN401 (JSON)
-        answer = self._request(verb, path, body)
+        Returns
+        -------
+        list of str
+            What may remain in the files of the database, and what to do about it.
+        """
+        return list(self._send("POST", "/v1/erasures", {"person": name})["remains"])
+
+    def _pages(self, path: str) -> Iterator[dict[str, Any]]:
+        """Yield the rows of a list, page by page as the ``Link`` header says."""
+        following: str | None = path
+        while following is not None:
+            rows = self._send("GET", following)
+            following = _next_page(self._link)  # the caller may send other requests meanwhile
+            yield from rows
+
+    def _send(
+        self,
+        verb: str,
+        path: str,
+        body: Any = None,  # noqa: ANN401 (JSON)
+        headers: Mapping[str, str] | None = None,
+    ) -> Any:  # noqa: ANN401 (JSON)
+        answer = self._request(verb, path, body, headers)
         try:
             return json.loads(answer) if answer else None
         except ValueError:
             reason = f"the answer of {self._url} is not JSON; is it a Counsel service?"
             raise CounselError(reason) from None
 
-    def _request(self, verb: str, path: str, body: Any) -> bytes:  # noqa: ANN401 (JSON)
+    def _request(
+        self,
+        verb: str,
+        path: str,
+        body: Any,  # noqa: ANN401 (JSON)
+        headers: Mapping[str, str] | None = None,
+    ) -> bytes:
+        headers = self._headers | dict(headers or {})
         try:
             content = body if isinstance(body, bytes | None) else json.dumps(body).encode()
         except (TypeError, ValueError) as fault:
@@ -298,26 +518,34 @@ class Client:
         if time.monotonic() - self._used > IDLE:
             self._connection.close()  # the next request opens it again
         try:
-            status, answer = self._exchange(verb, path, content)
+            status, answer = self._exchange(verb, path, content, headers)
         except (ConnectionError, http.client.HTTPException) as fault:
             if isinstance(fault, ConnectionRefusedError):
                 raise CounselError(f"nobody answers at {self._url}") from None
-            if verb == "POST" and path.split("?")[0].endswith(CREATING):
+            is_known = "Idempotency-Key" in headers  # sent again, it creates nothing else
+            if verb == "POST" and path.split("?")[0].endswith(CREATING) and not is_known:
                 reason = "closed the connection; the request may have been carried out"
                 raise CounselError(f"{self._url} {reason}") from None
-            status, answer = self._exchange(verb, path, content, last=True)
+            status, answer = self._exchange(verb, path, content, headers, last=True)
         self._used = time.monotonic()
         if not 200 <= status < 300:
             raise ServiceError(status, _detail(status, answer))
         return answer
 
     def _exchange(
-        self, verb: str, path: str, body: bytes | None, *, last: bool = False
+        self,
+        verb: str,
+        path: str,
+        body: bytes | None,
+        headers: Mapping[str, str],
+        *,
+        last: bool = False,
     ) -> tuple[int, bytes]:
         """Send a request once; on the last try a lost connection is an error of Counsel's."""
         try:
-            self._connection.request(verb, self._path + path, body, self._headers)
+            self._connection.request(verb, self._path + path, body, headers)
             answer = self._connection.getresponse()
+            self._link = answer.getheader("Link")
             return answer.status, answer.read()
         except (OSError, http.client.HTTPException) as fault:
             self._connection.close()
@@ -328,6 +556,14 @@ class Client:
 
 def _path(*parts: str) -> str:
     return "/v1/" + "/".join(quote(part, safe="") for part in parts)
+
+
+def _next_page(link: str | None) -> str | None:
+    """Return the path of the next page in a ``Link`` header, if there is one."""
+    match = re.match(r'<(?:[a-z]+://[^/>]*)?(/[^>]*)>; rel="next"', link or "")
+    if match is None:
+        return None
+    return "/v1/" + match[1].partition("/v1/")[2]  # a proxy may have put a path before it
 
 
 def _detail(status: int, content: bytes) -> str:

@@ -24,6 +24,7 @@ from counsel.service.api.request_log import configure_logging
 from counsel.service.core.desk import Desk
 from counsel.service.core.erasure import finish_erasures
 from counsel.service.core.explained_plan import explain_plan
+from counsel.service.core.management import finish_deletions
 from counsel.service.core.problem_sources import ProblemSources
 from counsel.service.db.api_keys import tenant_of
 from counsel.service.db.engine import open_engine, write_transaction
@@ -62,7 +63,7 @@ class ServiceProcess:
             reading=reading,
         )
         threading.Thread(target=_warm_up, daemon=True).start()
-        threading.Thread(target=_finish_erasures, args=(desk,), daemon=True).start()
+        threading.Thread(target=_finish_deletions, args=(desk,), daemon=True).start()
         demo = None
         if self.demo and tenant is not None:
             demo = Demo(desk, tenant, np.random.default_rng())
@@ -101,12 +102,13 @@ def _warm_up() -> None:
     gc.set_threshold(20_000, 20, 20)
 
 
-def _finish_erasures(desk: Desk) -> None:
-    """Finish erasures that a crash interrupted; the next start tries again if this one cannot."""
+def _finish_deletions(desk: Desk) -> None:
+    """Finish deletions that a crash interrupted; the next start tries again if this one cannot."""
     try:
         finish_erasures(desk)
+        finish_deletions(desk)
     except (SQLAlchemyError, CounselError) as fault:
-        LOG.warning("an erasure is not finished: %s", brief(str(getattr(fault, "orig", fault))))
+        LOG.warning("a deletion is not finished: %s", brief(str(getattr(fault, "orig", fault))))
 
 
 def app_from_environment() -> FastAPI:

@@ -29,7 +29,7 @@ from counsel.service.playground.rules import PROBLEMS_BY_PREFIX
 from counsel.worlds.ward import ward_log
 from tests.support.later import Later
 from tests.support.processes import started
-from tests.support.routes import BODIES, MATRIX
+from tests.support.routes import BODIES, DELETED, MATRIX
 
 pd = Later("pandas")
 
@@ -136,15 +136,18 @@ def test_who_may_do_what(client, keys, verb, path, role, a_model):
     adviser = an_adviser(client, keys)
     episode = an_episode(client, keys, adviser)
     game = a_game(client, keys)
-    url = path.format(
-        adviser=adviser["id"], episode=episode, person="ann", game=game["id"], player="me"
-    )
+    admin = bearing(keys["admin"])
+    model = client.post("/v1/models", content=a_model, headers=admin).json()["id"]
+    names = {"adviser": adviser["id"], "episode": episode, "model": model, "game": game["id"]}
+    url = path.format(**names, person="ann", player="me")
+    if verb == "DELETE" and path in DELETED:
+        assert client.post(f"{url}/archive", headers=admin).status_code == 200
 
     def asked(headers):
-        if path == "/v1/models":
+        if (verb, path) == ("POST", "/v1/models"):
             return client.post(url, content=a_model, headers=headers)
-        told = BODIES.get(path) if verb in ("POST", "PATCH") else None
-        return client.request(verb, url, json=told, headers=headers)
+        bodies = {"POST": BODIES, "PATCH": BODIES, "DELETE": DELETED}.get(verb, {})
+        return client.request(verb, url, json=bodies.get(path), headers=headers)
 
     roles = ("read", "advise", "admin")
     for holder in roles:

@@ -31,7 +31,7 @@ def test_every_change_has_its_row(desk):
     adviser = desk.create(1, "alerts", settings, holder=ADMIN)
     desk.set_mode(1, adviser, "shadow", holder=ADMIN)
     desk.set_mode(1, adviser, "shadow", holder=ADMIN)  # which changes nothing
-    model = desk.committer.submit(lambda c: add_model(c, 1, "fitted", b"12345", ADMIN)).result()
+    model = desk.committer.submit(lambda c: add_model(c, ADMIN, "fitted", b"12345")).result()
     person = desk.start(1, adviser, "Ann Smith").person
     erase_person(desk, 1, "Ann Smith", ADMIN)
     assert [(row["action"], row["target"], row["details"]) for row in rows(desk)] == [

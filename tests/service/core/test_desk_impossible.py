@@ -11,6 +11,7 @@ from counsel.service.core.outcomes import Outcome
 from counsel.service.core.problem_sources import add_model
 from counsel.service.core.settings import AdviserSettings
 from counsel.service.core.summary import summarise
+from counsel.service.db.api_keys import KeyHolder
 from tests.support.services import open_desk
 
 
@@ -36,7 +37,9 @@ def desk(url):
 def adviser(desk, tmp_path):
     save(masked_model(), tmp_path / "model.npz")
     content = (tmp_path / "model.npz").read_bytes()
-    model = desk.committer.submit(lambda c: add_model(c, 1, "fitted", content)).result()
+    model = desk.committer.submit(
+        lambda c: add_model(c, KeyHolder(1, "admin"), "fitted", content)
+    ).result()
     settings = AdviserSettings(source=model, must_say={"alarm": "wait"}, holdout=0.0)
     return desk.create(1, "alarms", settings)
 

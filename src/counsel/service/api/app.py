@@ -21,10 +21,12 @@ from counsel.service.api.deadlines import DeadlineMiddleware
 from counsel.service.api.errors import PROBLEMS, add_error_handlers
 from counsel.service.api.health import add_health
 from counsel.service.api.lanes import Lanes
+from counsel.service.api.management_routes import add_management_routes
 from counsel.service.api.metrics import Metrics
 from counsel.service.api.pages import add_pages
 from counsel.service.api.play_routes import add_play_routes
 from counsel.service.api.request_log import RequestLogMiddleware
+from counsel.service.api.request_rates import RequestRates
 from counsel.service.api.routes import add_routes
 from counsel.service.api.security import SecurityMiddleware
 from counsel.service.core.desk import Desk
@@ -52,15 +54,19 @@ def make_app(
     add_error_handlers(app)
     lanes = app.state.lanes = Lanes(desk.settings)
     metrics = app.state.metrics = Metrics(desk, lanes)
-    app.add_middleware(DeadlineMiddleware, settings=desk.settings, on_late=metrics.late.inc)
-    app.add_middleware(CdsOrigins, origins=desk.settings.cds_origins)
-    app.add_middleware(SecurityMiddleware, local_only=tenant is not None)
-    # The last one added is the first one called: every answer has an id and may have a line.
+    settings = desk.settings
+    app.add_middleware(DeadlineMiddleware, settings=settings, on_late=metrics.late.inc)
+    app.add_middleware(CdsOrigins, origins=settings.cds_origins)
     app.add_middleware(
-        RequestLogMiddleware, settings=desk.settings, observe=metrics.observe_request
+        SecurityMiddleware, local_only=tenant is not None, model_bytes=settings.model_bytes
     )
-    key_check = app.state.key_check = ApiKeyCheck(desk, lanes, tenant, metrics.failed_logins.inc)
+    # The last one added is the first one called: every answer has an id and may have a line.
+    app.add_middleware(RequestLogMiddleware, settings=settings, observe=metrics.observe_request)
+    rates = RequestRates(settings.requests_per_second)
+    key_check = ApiKeyCheck(desk, lanes, tenant, rates, metrics.failed_logins.inc)
+    app.state.key_check = key_check
     add_routes(app, desk, key_check, metrics, lanes)
+    add_management_routes(app, desk, key_check, lanes)
     add_audit_routes(app, desk, key_check, lanes)
     add_play_routes(app, desk, key_check, lanes)
     add_cds_hooks(app, desk, key_check, metrics, lanes)

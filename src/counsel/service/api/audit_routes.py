@@ -7,7 +7,7 @@ from fastapi import Depends, FastAPI, Query, Request, Response
 from counsel.service.api import schemas
 from counsel.service.api.auth import ApiKeyCheck
 from counsel.service.api.lanes import Lanes
-from counsel.service.api.routes import PAGE, Limit, link_next
+from counsel.service.api.paging import PAGE, Limit, link_next
 from counsel.service.core.audit import page_of_audit
 from counsel.service.core.desk import Desk
 from counsel.service.db.api_keys import LARGEST_ID, KeyHolder

@@ -23,6 +23,7 @@ from counsel.service.api.failed_logins import (
     delay_of,
 )
 from counsel.service.api.lanes import Lanes
+from counsel.service.api.request_rates import RequestRates
 from counsel.service.core.desk import Desk
 from counsel.service.db.api_keys import NOTED_EVERY, KeyHolder, holder_of, note_use
 
@@ -38,8 +39,8 @@ REMEMBERED = 10_000
 class ApiKeyCheck:
     """Checks that a request carries a valid key with a sufficient role.
 
-    With a ``tenant``, every request is that tenant's and needs no key. ``on_failure`` is called for
-    every key that is not valid.
+    With a ``tenant``, every request is that tenant's and needs no key. ``rates`` refuses requests
+    of a tenant that sends too many; ``on_failure`` is called for every key that is not valid.
     """
 
     def __init__(
@@ -47,10 +48,11 @@ class ApiKeyCheck:
         desk: Desk,
         lanes: Lanes,
         tenant: int | None,
+        rates: RequestRates,
         on_failure: Callable[[], None] | None = None,
     ) -> None:
         self.desk, self.lanes, self.tenant, self.on_failure = desk, lanes, tenant, on_failure
-        self.failed = FailedLogins()
+        self.rates, self.failed = rates, FailedLogins()
         self._trusted: dict[str, tuple[float, KeyHolder]] = {}
         self._noted: dict[int, float] = {}
 
@@ -59,6 +61,7 @@ class ApiKeyCheck:
 
         async def check(request: Request) -> KeyHolder:
             if self.tenant is not None:
+                self.rates.admit(self.tenant)
                 return KeyHolder(self.tenant, "admin")
             scheme, _, key = request.headers.get("authorization", "").partition(" ")
             is_bearer = scheme.lower() == "bearer"
@@ -67,6 +70,7 @@ class ApiKeyCheck:
                 if is_bearer:
                     await self._delay(request)
                 raise HTTPException(401, "give a valid key: Authorization: Bearer KEY")
+            self.rates.admit(holder.tenant)
             if not holder.may(role):
                 raise HTTPException(
                     403, f"this key has the role {holder.role}; the request needs {role}"

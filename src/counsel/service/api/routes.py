@@ -9,6 +9,7 @@ import asyncio
 from collections.abc import AsyncIterator, Iterator, Mapping
 from typing import Annotated, Any, Literal
 
+import sqlalchemy as sa
 from fastapi import Depends, FastAPI, Header, Path, Query, Request, Response
 from fastapi.responses import JSONResponse, StreamingResponse
 from starlette.convertors import Convertor, register_url_convertor
@@ -19,6 +20,7 @@ from counsel.service.api.auth import ApiKeyCheck
 from counsel.service.api.fast_routes import fast_post
 from counsel.service.api.lanes import Lane, Lanes
 from counsel.service.api.metrics import Metrics
+from counsel.service.api.paging import Page
 from counsel.service.core.decide import Decision
 from counsel.service.core.desk import Desk
 from counsel.service.core.episode import Episode
@@ -52,10 +54,7 @@ Format = Annotated[
     ),
 ]
 ModelName = Annotated[str, Query(description="A name for the model.")]
-Limit = Annotated[int, Query(ge=1, le=1000, description="Rows on a page, at most.")]
-After = Annotated[
-    str | None, Query(description="The last row of the page before, from its ``Link`` header.")
-]
+Archived = Annotated[bool, Query(description="Whether to list archived ones, too.")]
 IdempotencyKey = Annotated[
     str | None,
     Header(
@@ -65,8 +64,6 @@ IdempotencyKey = Annotated[
         "episode that it started, and no other.",
     ),
 ]
-PAGE = 100
-"""Rows on a page, unless the caller says otherwise."""
 
 
 class _AnyText(Convertor[str]):
@@ -101,43 +98,23 @@ def add_routes(
         """Create an adviser for a world or an uploaded model."""
         settings = AdviserSettings(**new.model_dump(exclude={"name"}))
         id_ = desk.create(holder.tenant, new.name, settings, holder=holder)
-        return _adviser_out(desk.live(holder.tenant, id_))
+        return adviser_out(desk.live(holder.tenant, id_))
 
     @app.get("/v1/advisers")
     @reading
     def list_advisers(
-        request: Request,
-        response: Response,
-        holder: Reader,
-        limit: Limit = PAGE,
-        after: After = None,
+        page: Page, holder: Reader, *, archived: Archived = False
     ) -> list[schemas.AdviserRow]:
         """List the advisers, without their states and actions; ``Link`` has the next page."""
-        rows = page_of_advisers(desk, holder.tenant, after, limit)
-        link_next(request, response, [row.id for row in rows], limit)
-        return [
-            schemas.AdviserRow(
-                id=row.id,
-                name=row.name,
-                settings=AdviserSettings.model_validate_json(row.settings),
-            )
-            for row in rows
-        ]
+        rows = page_of_advisers(desk, holder.tenant, page.after, page.limit, archived=archived)
+        page.link_next([row.id for row in rows])
+        return [adviser_row(row) for row in rows]
 
     @app.get("/v1/advisers/{adviser}")
     @reading
     def show_adviser(adviser: AdviserId, holder: Reader) -> schemas.AdviserOut:
         """Show one adviser."""
-        return _adviser_out(desk.live(holder.tenant, adviser))
-
-    @app.patch("/v1/advisers/{adviser}")
-    @changing
-    def change_adviser(
-        adviser: AdviserId, change: schemas.ModeChange, holder: Admin
-    ) -> schemas.AdviserOut:
-        """Switch an adviser off, to shadow or live; other services follow within a second."""
-        desk.set_mode(holder.tenant, adviser, change.mode, holder=holder)
-        return _adviser_out(desk.live(holder.tenant, adviser))
+        return adviser_out(desk.live(holder.tenant, adviser))
 
     @app.get(
         "/v1/advisers/{adviser}/summary",
@@ -208,16 +185,10 @@ def add_routes(
 
     @app.get("/v1/people")
     @reading
-    def people(
-        request: Request,
-        response: Response,
-        holder: Reader,
-        limit: Limit = PAGE,
-        after: After = None,
-    ) -> list[schemas.PersonRow]:
+    def people(page: Page, holder: Reader) -> list[schemas.PersonRow]:
         """List the people, ordered by name; ``Link`` has the next page."""
-        rows = list_people(desk, holder.tenant, after, limit)
-        link_next(request, response, [row["name"] for row in rows], limit)
+        rows = list_people(desk, holder.tenant, page.after, page.limit)
+        page.link_next([row["name"] for row in rows])
         return [schemas.PersonRow(**row) for row in rows]
 
     @app.get("/v1/people/{person:text}")
@@ -246,8 +217,8 @@ def add_routes(
         if not 1 <= len(name) <= 200:
             raise CounselError("name must have 1 to 200 characters")
         content = await request.body()
-        await changing.run(check_model, content)
-        added = desk.committer.submit(lambda c: add_model(c, holder.tenant, name, content, holder))
+        await changing.run(check_model, content, desk.settings.model_bytes)
+        added = desk.committer.submit(lambda c: add_model(c, holder, name, content, desk.settings))
         return schemas.ModelOut(id=await asyncio.wrap_future(added), name=name)
 
 
@@ -264,13 +235,6 @@ async def stream(lane: Lane, parts: Iterator[bytes], media_type: str) -> Respons
     return StreamingResponse(content(), media_type=media_type)
 
 
-def link_next(request: Request, response: Response, keys: list[str], limit: int) -> None:
-    """Link to the next page, if this one is full."""
-    if len(keys) == limit:
-        following = request.url.include_query_params(after=keys[-1])
-        response.headers["Link"] = f'<{following.path}?{following.query}>; rel="next"'
-
-
 async def _episode(desk: Desk, lane: Lane, tenant: int, id_: str) -> Episode:
     """Look up an episode, in another thread where that takes the database."""
     if desk.is_cached(id_):
@@ -285,11 +249,23 @@ async def _locate(desk: Desk, lane: Lane, tenant: int, decision: str) -> tuple[E
     return await lane.run(desk.locate, tenant, decision)
 
 
-def _adviser_out(live: LiveAdviser) -> schemas.AdviserOut:
+def adviser_row(row: sa.Row[Any]) -> schemas.AdviserRow:
+    """Return an adviser as the database has it."""
+    return schemas.AdviserRow(
+        id=row.id,
+        name=row.name,
+        settings=AdviserSettings.model_validate_json(row.settings),
+        archived=row.archived,
+    )
+
+
+def adviser_out(live: LiveAdviser) -> schemas.AdviserOut:
+    """Return an adviser with its states and actions."""
     return schemas.AdviserOut(
         id=live.id,
         name=live.name,
         settings=live.settings,
+        archived=live.archived,
         horizon=live.mdp.horizon,
         states=list(live.state_names),
         actions=list(live.action_names),

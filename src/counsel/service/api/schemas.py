@@ -1,11 +1,11 @@
 """The requests and answers of the HTTP API."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue
 
 from counsel.service.core.outcomes import LARGEST_REWARD
-from counsel.service.core.settings import NO_NUL, AdviserSettings, Label, Mode
+from counsel.service.core.settings import NO_NUL, AdviserSettings, EditableSettings, Label, Mode
 
 
 def _whole(value: object) -> object:
@@ -46,6 +46,9 @@ class AdviserRow(BaseModel):
     id: str = Field(description="The id that routes take.")
     name: str = Field(description="The name that people read.")
     settings: AdviserSettings = Field(description="Its settings.")
+    archived: Number = Field(
+        None, description="When it was archived, in seconds since 1970; null if it is in use."
+    )
 
 
 class AdviserOut(AdviserRow):
@@ -61,6 +64,28 @@ class ModelOut(BaseModel):
 
     id: str = Field(description="The ``source`` of an adviser with this model.")
     name: str = Field(description="The name that people read.")
+
+
+class ModelRow(ModelOut):
+    """A stored model in a list."""
+
+    created: float = Field(description="When it was uploaded, in seconds since 1970.")
+    bytes: int = Field(description="The size of its file.")
+    advisers: int = Field(description="How many advisers use it, archived ones included.")
+
+
+class ModelShape(ModelRow):
+    """A stored model, and what an adviser with it can be asked."""
+
+    horizon: int = Field(description="Steps per episode.")
+    states: list[str] = Field(description="The labels of its states.")
+    actions: list[str] = Field(description="The labels of its actions.")
+
+
+class ModelChange(Request):
+    """Another name of a model."""
+
+    name: Label = Field(description="The name that people read.")
 
 
 class NewEpisode(Request):
@@ -161,12 +186,22 @@ class EpisodeEnd(Request):
     )
 
 
-class ModeChange(Request):
-    """A new mode of an adviser."""
+def _without_defaults(schema: dict[str, Any]) -> None:
+    """Remove defaults from a schema: what is missing in a change stays as it is."""
+    for field in schema["properties"].values():
+        field.pop("default", None)
 
-    mode: Mode = Field(
-        description="``live`` shows advice, ``shadow`` only records it, ``off`` is silent."
-    )
+
+class AdviserChange(EditableSettings):
+    """New settings of an adviser; those that are missing stay as they are."""
+
+    model_config = ConfigDict(json_schema_extra=_without_defaults)
+
+
+class Confirmation(Request):
+    """Confirms that an adviser is to be deleted."""
+
+    confirm: Label = Field(description="The name of the adviser.")
 
 
 class PersonRow(BaseModel):
@@ -354,6 +389,59 @@ class RecordedDecision(BaseModel):
     action: str | None = Field(description="What the person did; null where that is not reported.")
     reward: Number = Field(description="The reward, if reported.")
     reason: RecordedReason = Field(description="The reason.")
+
+
+class RecordedOutcome(BaseModel):
+    """A version of an outcome on record."""
+
+    version: int = Field(description="1 for the first outcome, 2 for its correction, and so on.")
+    at: float = Field(description="When it was reported, in seconds since 1970.")
+    action: str = Field(description="What the person did, by its label.")
+    reward: Number = Field(description="The reward, if reported.")
+    next_state: str | None = Field(description="The state afterwards, if reported.")
+    seen: bool = Field(description="False where shown advice was not seen.")
+    reason_code: str | None = Field(description="The person's reason, as a code of yours.")
+    comment: str | None = Field(description="The person's reason in their own words.")
+
+
+class EpisodeDecision(BaseModel):
+    """A decision of an episode, with all versions of its outcome."""
+
+    id: str = Field(description="The ``advice_id`` of its outcome.")
+    at: float = Field(description="When it was made, in seconds since 1970.")
+    step: int = Field(description="The step, counted from 0.")
+    state: str = Field(description="The state, by its label.")
+    advice: str | None = Field(description="The advice, by its label; null is silence.")
+    shown: bool = Field(description="Whether the advice was shown.")
+    must: bool = Field(description="Whether it was must-say advice.")
+    probability: float = Field(description="The probability of this answer when it was given.")
+    reason: RecordedReason = Field(description="The reason.")
+    outcome: RecordedOutcome | None = Field(
+        description="The last version of its outcome, which counts; null if none is reported."
+    )
+    earlier: list[RecordedOutcome] = Field(description="The versions before, oldest first.")
+
+
+class EpisodeRow(BaseModel):
+    """An episode in a list."""
+
+    id: str = Field(description="The id that routes take.")
+    person: str = Field(description="The person's name.")
+    started: float = Field(description="When it started, in seconds since 1970.")
+    ended: Number = Field(description="When it ended; null while it is under way.")
+    terminated: bool | None = Field(
+        description="Whether it ended by itself; null while it is under way."
+    )
+    held_out: bool = Field(description="Whether it is kept silent.")
+    mode: Mode = Field(description="The adviser's mode when it started.")
+    spent: float = Field(description="The cost of the advice so far, shown or not.")
+
+
+class EpisodeRecord(EpisodeRow):
+    """An episode with its decisions."""
+
+    adviser: str = Field(description="The adviser's id.")
+    decisions: list[EpisodeDecision] = Field(description="Its decisions by step.")
 
 
 class Summary(BaseModel):

@@ -8,7 +8,7 @@ from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from counsel.service.api.errors import problem_details
-from counsel.service.core.problem_sources import LARGEST_MODEL
+from counsel.service.settings import variable_of
 
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
 """Names of this machine."""
@@ -34,21 +34,24 @@ RAW_HEADERS = [(name.lower().encode(), text.encode()) for name, text in HEADERS.
 class SecurityMiddleware:
     """Refuses requests that are too large or from elsewhere, and adds security headers."""
 
-    def __init__(self, app: ASGIApp, *, local_only: bool) -> None:
-        self.app, self.local_only = app, local_only
+    def __init__(self, app: ASGIApp, *, local_only: bool, model_bytes: int) -> None:
+        self.app, self.local_only, self.model_bytes = app, local_only, model_bytes
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
         headers = dict(scope["headers"])
-        most = LARGEST_MODEL if scope["path"] == "/v1/models" else LARGEST
+        most, too_large = LARGEST, f"the request is larger than {LARGEST} bytes"
+        if scope["path"] == "/v1/models":
+            most, variable = self.model_bytes, variable_of("model_bytes")
+            too_large = f"the model is larger than {most} bytes; raise {variable}"
         declared = headers.get(b"content-length", b"0")
         if not declared.isdigit() or len(declared) > DIGITS:
             await refuse(send, 400, "Content-Length is not a number of bytes")
             return
         if int(declared) > most:
-            await refuse(send, 413, f"the request is larger than {most} bytes")
+            await refuse(send, 413, too_large)
             return
         if "\x00" in scope["path"] or b"%00" in scope["query_string"]:
             await refuse(send, 400, "the address contains NUL")
@@ -63,7 +66,7 @@ class SecurityMiddleware:
             message = await receive()
             size += len(message.get("body", b""))
             if size > most:
-                raise HTTPException(413, f"the request is larger than {most} bytes")
+                raise HTTPException(413, too_large)
             return message
 
         async def send_with_headers(message: Message) -> None:

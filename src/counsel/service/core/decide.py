@@ -68,7 +68,9 @@ def decide(request: DecisionRequest, spent: Amount) -> Decision:
             id_, None, shown=False, probability=1.0, reason={"why": "the adviser is off"}
         )
     is_live, limit = settings.mode == "live", episode.limit
-    left = None if not limit.hard or limit.budget is None else int(limit.budget) - int(spent)
+    left = None
+    if limit.hard and limit.budget is not None:
+        left = max(int(limit.budget) - int(spent), 0)  # the budget may have been lowered
     account = {"spent": spent} if left is None else {"spent": spent, "left": left}
     must = episode.live.population.must_say.get(request.state)
     if must is not None:

@@ -15,10 +15,12 @@ import json
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import asdict, replace
+from functools import partial
+from typing import Any
 from uuid import uuid4
 
 import numpy as np
@@ -37,14 +39,15 @@ from counsel.service.core.live_adviser import LiveAdviser, make_population
 from counsel.service.core.outcomes import Outcome, OutcomeReceipt
 from counsel.service.core.pacing import paced_budget
 from counsel.service.core.plan_cache import PlanCache, PlanKey
+from counsel.service.core.quotas import PeopleQuota, check_advisers
 from counsel.service.core.settings import AdviserSettings
 from counsel.service.core.transactions import decide_all, record_all, start_episode
 from counsel.service.db import queries
 from counsel.service.db.api_keys import KeyHolder
 from counsel.service.db.engine import read
 from counsel.service.db.group_commit import Batch, Committer, Waiter
-from counsel.service.db.tables import advisers, episodes
-from counsel.service.errors import NotFoundError
+from counsel.service.db.tables import advisers, episodes, models
+from counsel.service.errors import ConflictError, NotFoundError
 from counsel.service.settings import ServiceSettings
 
 LOG = logging.getLogger("counsel.service")
@@ -57,6 +60,19 @@ CACHED_EPISODES = 100_000
 
 POLL_SECONDS = 1.0
 """Seconds between polls for changes by other services."""
+
+AT_ONCE = 500
+"""Advisers that are looked up in one query."""
+
+DELETING = -1.0
+"""When an adviser was archived, while it is being deleted."""
+
+_WATCHED = (
+    advisers.c.id,
+    advisers.c.settings,
+    advisers.c.archived,
+    advisers.c.paced_episodes,
+)
 
 
 class Desk:
@@ -82,6 +98,7 @@ class Desk:
         self._episodes: dict[str, Episode] = {}
         self._lock, self._loading = threading.Lock(), threading.Lock()
         self.plans = PlanCache(self._make_plan, self._is_stale)
+        self.people = PeopleQuota(self.reading, self.settings.people)
         self.learnt = LearntCounts(self._forget_person)
         with self.reading.connect() as connection:
             self.learnt.load(connection)
@@ -122,12 +139,17 @@ class Desk:
         ``holder`` has the key of whoever creates it; without, the service does.
         """
         id_ = id_ or uuid4().hex
-        live = self._load(id_, tenant, name, settings)
+        its_model = sa.select(models.c.id).where(models.c.id == settings.source)
+        has_model = bool(read(self.engine, its_model))
+        live = self.draft(id_, tenant, name, settings)
         row = {"id": id_, "tenant": tenant, "name": name, "created": time.time()}
         row |= {"settings": settings.model_dump_json()}
 
         def add(connection: sa.Connection) -> None:
             if connection.scalar(sa.select(advisers.c.id).where(advisers.c.id == id_)) is None:
+                check_advisers(connection, tenant, self.settings)
+                if has_model and connection.scalar(its_model) is None:
+                    raise ConflictError(f"model {settings.source} was deleted meanwhile")
                 connection.execute(sa.insert(advisers), row)
                 details = {"name": name, "source": settings.source, "mode": settings.mode}
                 by = holder or KeyHolder(tenant, "admin")
@@ -141,7 +163,7 @@ class Desk:
         self, tenant: int, adviser: str, mode: str, *, holder: KeyHolder | None = None
     ) -> None:
         """Switch an adviser off, to shadow or live, though its plan may be impossible to make."""
-        mine = (advisers.c.id == adviser) & (advisers.c.tenant == tenant)
+        mine = _is_adviser(tenant, adviser)
 
         def change(connection: sa.Connection) -> AdviserSettings:
             stored = connection.scalar(sa.select(advisers.c.settings).where(mine))
@@ -160,20 +182,45 @@ class Desk:
         settings = self.committer.submit(change).result()
         live = self._live.get(adviser)
         if live is not None:
-            live.settings = settings
+            if settings.with_mode(live.settings.mode) == live.settings:
+                live.stored = settings.model_dump_json()
+            live.settings = live.settings.with_mode(mode)  # anything else is taken over later
+
+    def draft(self, id_: str, tenant: int, name: str, settings: AdviserSettings) -> LiveAdviser:
+        """Return an adviser with these settings; those that make no sense are refused here."""
+        live = self._wake(id_, tenant, name, settings)
+        live.population.plan(NOBODY, settings.limit, np.random.default_rng(0))
+        return live
+
+    def put_to_use(self, live: LiveAdviser) -> None:
+        """Put an adviser with other settings in the place of the one in use."""
+        self._live[live.id] = live
+        self.plans.drop(live.id)
+        self._drop_episodes(lambda episode: episode.live.id == live.id)
+
+    def note_archived(self, adviser: str, archived: float | None) -> None:
+        """Take over when an adviser was archived, if it is in use here."""
+        live = self._live.get(adviser)
+        if live is not None:
+            live.archived = archived
+
+    def forget_adviser(self, adviser: str) -> None:
+        """Forget an adviser that was deleted; call it where transactions run."""
+        self._drop_episodes(lambda episode: episode.live.id == adviser)
+        self._live.pop(adviser, None)
+        self.plans.drop(adviser)
+        self.learnt.forget_adviser(adviser)
 
     def live(self, tenant: int, adviser: str) -> LiveAdviser:
         """Return an adviser of a tenant, created here or by another service."""
         live = self._live.get(adviser)
         if live is None:
-            mine = sa.select(advisers).where(advisers.c.id == adviser, advisers.c.tenant == tenant)
+            mine = sa.select(advisers).where(_is_adviser(tenant, adviser))
             for row in read(self.engine, mine):
                 with self._loading:  # a lock of its own: loading takes long
                     live = self._live.get(adviser)
                     if live is None:
-                        settings = AdviserSettings.model_validate_json(row.settings)
-                        live = self._wake(adviser, tenant, row.name, settings)
-                        self._live[adviser] = live
+                        live = self._live[adviser] = self._wake_row(row)
         if live is None or live.tenant != tenant:
             raise NotFoundError(f"there is no adviser {adviser[:40]!r}")
         return live
@@ -210,8 +257,9 @@ class Desk:
             self.plans.wait_for(PlanKey(adviser, NOBODY, live.settings.limit))
         else:  # a limit that makes no sense is refused here
             self.plans.require(PlanKey(adviser, NOBODY, limit))
+        self.people.refresh(tenant)
         episode: Episode = self.committer.submit(
-            lambda connection: start_episode(connection, row, person, live)
+            lambda connection: start_episode(connection, row, person, live, self.people.admit)
         ).result()
         self._cache_episode(episode)
         live.paced_episodes += episode.is_paced
@@ -336,32 +384,73 @@ class Desk:
         """Take over what other services on this database have changed, and save snapshots."""
         while not self._stopping.wait(POLL_SECONDS):
             try:
-                self.committer.submit(self._take_over_changes).result()
+                take_over = partial(self._take_over_changes, changed=self._changed_advisers())
+                for row in self.committer.submit(take_over).result():
+                    self._wake_anew(row)
                 if self.learnt.read_up_to - self.learnt.saved_up_to >= SNAPSHOT_EVERY:
                     self.save_snapshot().result()
             except (sa.exc.SQLAlchemyError, CounselError) as fault:
                 reason = brief(str(getattr(fault, "orig", fault)))
                 LOG.warning("the database does not answer: %s", reason)
+            except Exception:
+                LOG.warning("changes of other services cannot be taken over", exc_info=True)
 
-    def _take_over_changes(self, connection: sa.Connection) -> None:
-        """Take over changes of advisers; the log is read at the end of every transaction."""
-        mine = sa.select(advisers).where(advisers.c.id.in_(list(self._live)))
-        for row in connection.execute(mine):
-            live = self._live[row.id]
-            live.settings = AdviserSettings.model_validate_json(row.settings)
-            live.paced_episodes = row.paced_episodes
+    def _changed_advisers(self) -> list[str]:
+        """Return the advisers that are not as they were, read while others write."""
+        known = list({*self._live, *self.learnt.advisers()})
+        unchanged = set[str]()
+        for some in _portions(known):
+            for row in read(self.reading, sa.select(*_WATCHED).where(advisers.c.id.in_(some))):
+                live = self._live.get(row.id)
+                if live is not None:
+                    live.paced_episodes = row.paced_episodes
+                if row.archived == DELETING:
+                    continue
+                if live is None or (live.stored, live.archived) == (row.settings, row.archived):
+                    unchanged.add(row.id)
+        return [id_ for id_ in known if id_ not in unchanged]
+
+    def _take_over_changes(
+        self, connection: sa.Connection, changed: Iterable[str] | None = None
+    ) -> list[sa.Row[Any]]:
+        """Take over changes of advisers; the log is read at the end of every transaction.
+
+        Returns the rows of those that must be woken anew: more than their mode has changed.
+        """
+        ids = list(self._live) if changed is None else list(changed)
+        outdated, gone = list[sa.Row[Any]](), set(ids)
+        for some in _portions(ids):
+            for row in connection.execute(sa.select(advisers).where(advisers.c.id.in_(some))):
+                live = self._live.get(row.id)
+                if row.archived == DELETING:
+                    continue
+                gone.remove(row.id)
+                if live is not None and not _follow(live, row):
+                    outdated.append(row)
+        for id_ in gone:
+            self.forget_adviser(id_)
         if queries.highest_seq(connection) < self.learnt.read_up_to:
             LOG.warning("the database has fewer outcomes than it had: everything is counted again")
             with self.reading.connect() as reader:
                 self.learnt.recount(reader)
+        return outdated
+
+    def _wake_anew(self, row: sa.Row[Any]) -> None:
+        """Replace an adviser by one with the settings in its row, unless they changed again."""
+        try:
+            live = self._wake_row(row)
+        except (CounselError, ValueError) as fault:
+            LOG.warning("adviser %s keeps its settings: %s", row.id, brief(str(fault)))
+            return
+        stored = sa.select(advisers.c.settings).where(advisers.c.id == row.id)
+
+        def take_over(connection: sa.Connection) -> None:
+            if connection.scalar(stored) == row.settings:
+                self.put_to_use(live)
+
+        self.committer.submit(take_over).result()
 
     # Planning
-
-    def _load(self, id_: str, tenant: int, name: str, settings: AdviserSettings) -> LiveAdviser:
-        """Put a new adviser to use; settings that make no sense are refused here."""
-        live = self._wake(id_, tenant, name, settings)
-        live.population.plan(NOBODY, settings.limit, np.random.default_rng(0))
-        return live
 
     def _wake(self, id_: str, tenant: int, name: str, settings: AdviserSettings) -> LiveAdviser:
         """Put an adviser to use, whatever is on record of its people."""
@@ -369,8 +458,17 @@ class Desk:
         population = make_population(settings, problem, self.learnt.of(id_))
         return LiveAdviser(id_, tenant, name, settings, population)
 
+    def _wake_row(self, row: sa.Row[Any]) -> LiveAdviser:
+        settings = AdviserSettings.model_validate_json(row.settings)
+        live = self._wake(row.id, row.tenant, row.name, settings)
+        live.stored, live.archived = row.settings, row.archived
+        live.paced_episodes = row.paced_episodes
+        return live
+
     def _make_plan(self, key: PlanKey) -> ExplainedPlan:
-        live, limit, count = self._live[key.adviser], key.limit, 0
+        live, limit, count = self._live.get(key.adviser), key.limit, 0
+        if live is None:
+            raise NotFoundError(f"there is no adviser {key.adviser!r}")
         if limit.is_paced and limit.budget is not None and limit == live.settings.limit:
             with self.engine.connect() as connection:
                 count, spent = queries.paced_counts(connection, key.adviser)
@@ -381,7 +479,9 @@ class Desk:
         return explain_plan(live.population, plan, count)
 
     def _is_stale(self, key: PlanKey, person_plan: ExplainedPlan) -> bool:
-        live = self._live[key.adviser]
+        live = self._live.get(key.adviser)
+        if live is None:
+            return False
         is_late = key.limit.is_paced and live.paced_episodes > person_plan.episodes
         return is_late or live.population.has_moved(person_plan.decisions, key.person)
 
@@ -390,3 +490,30 @@ class Desk:
             while len(self._episodes) >= CACHED_EPISODES:
                 del self._episodes[next(iter(self._episodes))]
             self._episodes[episode.id] = episode
+
+
+def _portions(ids: list[str]) -> Iterator[list[str]]:
+    """Yield some ids at a time: a database takes only so many in one query."""
+    return (ids[i : i + AT_ONCE] for i in range(0, len(ids), AT_ONCE))
+
+
+def _is_adviser(tenant: int, adviser: str) -> sa.ColumnElement[bool]:
+    """Return the condition that a row is this adviser, and is not being deleted."""
+    is_there = advisers.c.archived.is_(None) | (advisers.c.archived != DELETING)
+    return (advisers.c.id == adviser) & (advisers.c.tenant == tenant) & is_there
+
+
+def _follow(live: LiveAdviser, row: sa.Row[Any]) -> bool:
+    """Take over a row as far as that needs no other plans; return whether that is all of it."""
+    live.archived, live.paced_episodes = row.archived, row.paced_episodes
+    if live.stored == row.settings:
+        return True
+    try:
+        settings = AdviserSettings.model_validate_json(row.settings)
+    except ValueError as fault:  # of another version of Counsel
+        LOG.warning("adviser %s keeps its settings: %s", row.id, brief(str(fault)))
+        return True
+    if settings.with_mode(live.settings.mode) != live.settings:
+        return False
+    live.settings, live.stored = settings, row.settings
+    return True

@@ -34,6 +34,15 @@ class LearntCounts:
         """Return the counts of an adviser, which grow as outcomes arrive."""
         return self._by_adviser.setdefault(adviser, PeopleCounts())
 
+    def advisers(self) -> list[str]:
+        """Return the advisers of which something was counted."""
+        known = list(self._by_adviser.items())
+        return [adviser for adviser, counts in known if counts.everybody.decisions]
+
+    def forget_adviser(self, adviser: str) -> None:
+        """Forget the counts of an adviser that was deleted; call it where transactions run."""
+        self._by_adviser.pop(adviser, None)
+
     def load(self, connection: sa.Connection) -> None:
         """Count everything on record, from the last snapshot on."""
         query = sa.select(snapshots).order_by(snapshots.c.up_to.desc()).limit(1)
@@ -62,7 +71,7 @@ class LearntCounts:
     def recount(self, connection: sa.Connection) -> None:
         """Count everything anew, because an older copy of the database was restored."""
         last, observed = queries.outcomes_since(connection, 0)
-        for counts in self._by_adviser.values():
+        for counts in list(self._by_adviser.values()):
             counts.clear()
         self._erased_up_to, people = queries.erased_since(connection, 0)
         self.read_up_to, self._erased = last, set(people)
@@ -85,5 +94,6 @@ class LearntCounts:
                 self.of(adviser).add(person, (state, heard, action), times)
 
     def _forget(self, person: int) -> None:
-        affected = [name for name, counts in self._by_adviser.items() if counts.forget(person)]
+        known = list(self._by_adviser.items())  # an adviser may be woken meanwhile
+        affected = [name for name, counts in known if counts.forget(person)]
         self._on_erasure(person, affected)

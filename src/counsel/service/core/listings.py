@@ -1,22 +1,113 @@
 """Lists of what a tenant has, page by page, read from the database without waking anything."""
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import sqlalchemy as sa
+from sqlalchemy.dialects.postgresql import JSON
 
-from counsel.service.core.desk import Desk
+from counsel.errors import CounselError
+from counsel.service.core.desk import DELETING, Desk
 from counsel.service.db.engine import read
-from counsel.service.db.tables import advisers, episodes, people
+from counsel.service.db.tables import advisers, episodes, models, people
+from counsel.service.errors import NotFoundError
 
 
-def page_of_advisers(desk: Desk, tenant: int, after: str | None, limit: int) -> list[sa.Row[Any]]:
-    """Return the advisers of a tenant that were created after one of them, oldest first."""
+def page_of_advisers(
+    desk: Desk, tenant: int, after: str | None, limit: int, *, archived: bool = False
+) -> list[sa.Row[Any]]:
+    """Return the advisers of a tenant that were created after one of them, oldest first.
+
+    Those that are archived are left out, unless ``archived``.
+    """
     mine = sa.select(advisers).where(advisers.c.tenant == tenant)
+    is_there = advisers.c.archived.is_(None)
+    those = is_there | (advisers.c.archived != DELETING) if archived else is_there
+    return read(desk.reading, _following(mine.where(those), advisers, after, limit))
+
+
+def page_of_models(desk: Desk, tenant: int, after: str | None, limit: int) -> list[dict[str, Any]]:
+    """Return the models of a tenant after one of them, oldest first, without their content."""
+    size = sa.func.length(models.c.content).label("bytes")
+    mine = sa.select(models.c.id, models.c.name, models.c.created, size)
+    query = _following(mine.where(models.c.tenant == tenant), models, after, limit)
+    with desk.reading.connect() as connection:
+        rows = connection.execute(query).all()
+        users = count_users(connection, tenant) if rows else {}
+    return [dict(row._mapping) | {"advisers": users.get(row.id, 0)} for row in rows]
+
+
+def count_users(connection: sa.Connection, tenant: int) -> dict[str, int]:
+    """Return how many advisers of a tenant each source has, archived ones included."""
+    source = (
+        sa.func.json_extract(advisers.c.settings, "$.source")
+        if connection.dialect.name == "sqlite"
+        else sa.cast(advisers.c.settings, JSON)["source"].as_string()
+    )
+    query = sa.select(source, sa.func.count()).where(advisers.c.tenant == tenant)
+    rows = connection.execute(query.group_by(sa.text("1")))
+    return {str(name): int(count) for name, count in rows}
+
+
+def model_content(desk: Desk, tenant: int, model: str) -> tuple[str, bytes]:
+    """Return the name and the file of a model."""
+    mine = (models.c.id == model) & (models.c.tenant == tenant)
+    for row in read(desk.reading, sa.select(models.c.name, models.c.content).where(mine)):
+        return row.name, row.content
+    raise NotFoundError(f"there is no model {model[:40]!r}")
+
+
+def describe_model(desk: Desk, tenant: int, model: str) -> dict[str, Any]:
+    """Return a model as in the list."""
+    size = sa.func.length(models.c.content).label("bytes")
+    mine = (models.c.id == model) & (models.c.tenant == tenant)
+    query = sa.select(models.c.id, models.c.name, models.c.created, size).where(mine)
+    with desk.reading.connect() as connection:
+        row = connection.execute(query).first()
+        if row is None:
+            raise NotFoundError(f"there is no model {model[:40]!r}")
+        users = count_users(connection, tenant).get(model, 0)
+    return dict(row._mapping) | {"advisers": users}
+
+
+class EpisodesOf(NamedTuple):
+    """Whose episodes to list: those of an adviser, or of one person with it."""
+
+    tenant: int
+    adviser: str
+    person: str | None
+
+
+def page_of_episodes(
+    desk: Desk, whose: EpisodesOf, after: str | None, limit: int
+) -> list[dict[str, Any]]:
+    """Return episodes before one of them, newest first."""
+    tenant, adviser, person = whose
+    its_own = (advisers.c.id == adviser) & (advisers.c.tenant == tenant)
+    if not read(desk.reading, sa.select(advisers.c.id).where(its_own)):
+        raise NotFoundError(f"there is no adviser {adviser[:40]!r}")
+    which = episodes.c.adviser == adviser
+    if person is not None:
+        which &= episodes.c.person == desk.person(tenant, person)
     if after is not None:
-        created = sa.select(advisers.c.created).where(advisers.c.id == after).scalar_subquery()
-        place = sa.tuple_(advisers.c.created, advisers.c.id)
-        mine = mine.where(place > sa.tuple_(created, sa.literal(after)))
-    return read(desk.reading, mine.order_by(advisers.c.created, advisers.c.id).limit(limit))
+        known = read(desk.reading, sa.select(episodes.c.number).where(episodes.c.id == after))
+        if not known:
+            raise _no_such_row(after)
+        which &= episodes.c.number < known[0].number
+    page = sa.select(episodes).where(which).order_by(episodes.c.number.desc()).limit(limit)
+    some = page.subquery()
+    query = (
+        sa.select(some, people.c.name)
+        .join(people, people.c.id == some.c.person)
+        .order_by(some.c.number.desc())
+    )
+    return [episode_fields(row) for row in read(desk.reading, query)]
+
+
+def episode_fields(row: sa.Row[Any]) -> dict[str, Any]:
+    """Return an episode in a list; its row has the name of the person."""
+    names = ("id", "started", "ended", "terminated", "held_out", "mode", "spent")
+    fields = row._mapping
+    return {"person": row.name, **{name: fields[name] for name in names}}
 
 
 def advisers_in_use(desk: Desk, tenant: int) -> list[sa.Row[Any]]:
@@ -42,3 +133,18 @@ def list_people(desk: Desk, tenant: int, after: str | None, limit: int) -> list[
         {"name": name, "created": created, "episodes": count}
         for name, created, count in read(desk.reading, query)
     ]
+
+
+def _following(
+    query: sa.Select[Any], table: sa.Table, after: str | None, limit: int
+) -> sa.Select[Any]:
+    """Return the query for the rows that were created after one of them, oldest first."""
+    if after is not None:
+        created = sa.select(table.c.created).where(table.c.id == after).scalar_subquery()
+        place = sa.tuple_(table.c.created, table.c.id)
+        query = query.where(place > sa.tuple_(created, sa.literal(after)))
+    return query.order_by(table.c.created, table.c.id).limit(limit)
+
+
+def _no_such_row(after: str) -> CounselError:
+    return CounselError(f"after is {after[:40]!r}; take it from the Link header of the last page")

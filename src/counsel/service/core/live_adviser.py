@@ -17,6 +17,7 @@ class LiveAdviser:
     ``state_names`` and ``action_names`` are labels by index, ``states`` and ``actions`` indices by
     label, and ``paced_episodes`` the episodes charged to the expected budget as far as known here.
     ``cost`` [h, s, a] is what a piece of advice costs; ``has_costs`` unless every piece costs 1.
+    ``stored`` is the text of its settings in the database, ``archived`` when it was archived.
     """
 
     def __init__(
@@ -24,10 +25,12 @@ class LiveAdviser:
     ) -> None:
         self.id, self.tenant, self.name, self.settings = id_, tenant, name, settings
         self.population, self.mdp = population, population.setting.mdp
-        self.state_names, self.action_names = _labels(self.mdp)
+        self.state_names, self.action_names = labels_of(self.mdp)
         self.states, self.actions = _indices(self.state_names), _indices(self.action_names)
         self.schedule = self._read_schedule()
         self.paced_episodes = 0
+        self.stored = settings.model_dump_json()
+        self.archived: float | None = None
         shape = (self.mdp.horizon, self.mdp.n_states, self.mdp.n_actions)
         self.cost = np.broadcast_to(population.setting.cost, shape)
         self.has_costs = bool((population.setting.cost != 1.0).any())
@@ -71,7 +74,7 @@ def make_population(
     settings: AdviserSettings, problem: AdviceProblem, counts: PeopleCounts
 ) -> Population:
     """Return the learner that these settings describe."""
-    states, actions = map(_indices, _labels(problem.mdp))
+    states, actions = map(_indices, labels_of(problem.mdp))
     must_say = dict[int, int]()
     for state, advice in settings.must_say.items():
         if state not in states or advice not in actions:
@@ -83,7 +86,7 @@ def make_population(
     )
 
 
-def _labels(mdp: MDP) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def labels_of(mdp: MDP) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the labels of states and of actions, which are numbers where there are none."""
     return (
         mdp.state_labels or tuple(map(str, range(mdp.n_states))),

@@ -20,6 +20,7 @@ from counsel._arrays import brief
 from counsel.errors import CounselError
 from counsel.learning.population import NOBODY, Limit
 from counsel.service.core.explained_plan import ExplainedPlan
+from counsel.service.errors import BusyError, NotFoundError
 
 LOG = logging.getLogger("counsel.service")
 
@@ -31,6 +32,9 @@ REST = 4.0
 
 RETRY = 5.0
 """Seconds after which a plan that could not be made is tried again."""
+
+ATTEMPTS = 5
+"""How often a plan is made for a caller while the adviser is changed again and again."""
 
 
 class PlanKey(NamedTuple):
@@ -84,12 +88,16 @@ class PlanCache:
             everybody = key._replace(person=NOBODY)
             with self._making:  # of several who need it, one makes it
                 plan = self._use(everybody)
-                if plan is None:
+                for _ in range(ATTEMPTS):
+                    if plan is not None:
+                        break
                     if not self._has_just_failed(everybody):
                         self._try(everybody)
                     if everybody in self._failed:
                         raise self._failed[everybody][1]
-                    plan = self._plans[everybody]
+                    plan = self._use(everybody)
+        if plan is None:
+            raise BusyError("the adviser changes faster than plans can be made; try again")
         return plan
 
     @property
@@ -181,6 +189,10 @@ class PlanCache:
         began, drops = time.monotonic(), self._drops
         try:
             plan = self._make(key)
+        except NotFoundError as fault:  # the adviser was deleted, which is no failure
+            self._failed.pop(key, None)
+            LOG.info("no plan is made: %s", fault)
+            return
         except Exception as fault:
             if key not in self._failed:
                 LOG.warning(

@@ -10,12 +10,14 @@ from counsel.errors import CounselError
 from counsel.model.files import loads
 from counsel.model.problem import AdviceProblem
 from counsel.service.core.audit import record
+from counsel.service.core.quotas import check_models
 from counsel.service.db.api_keys import KeyHolder
 from counsel.service.db.tables import models
+from counsel.service.settings import ServiceSettings, variable_of
 from counsel.worlds.catalogue import list_worlds
 
-LARGEST_MODEL, UNPACKED = 20_000_000, 100_000_000
-"""Bytes of an uploaded file, and of its arrays."""
+UNPACKED = 100_000_000
+"""Bytes of the arrays of an uploaded file."""
 
 MOST_CELLS, LONGEST = 20_000_000, 200
 """Steps × states × actions of an uploaded model, and characters of its labels."""
@@ -48,12 +50,22 @@ class ProblemSources:
                 f"source is {source[:60]!r}; give the id of an uploaded model or one of "
                 f"{', '.join(worlds)}"
             )
-        return loads(content, name="the model", most=UNPACKED)
+        return read_model(content)
 
 
-def check_model(content: bytes) -> None:
+def read_model(content: bytes) -> AdviceProblem:
+    """Return the problem in a file that was uploaded."""
+    return loads(content, name="the model", most=UNPACKED)
+
+
+def check_model(content: bytes, most_bytes: int) -> None:
     """Raise unless a model can be read and is small enough to plan in."""
-    problem = loads(content, name="the model", most=UNPACKED)
+    if len(content) > most_bytes:
+        raise CounselError(
+            f"the model has {len(content):,} bytes and may have {most_bytes:,}; raise "
+            f"{variable_of('model_bytes')}"
+        )
+    problem = read_model(content)
     cells = problem.horizon * problem.n_states * problem.n_actions
     if cells > MOST_CELLS:
         raise CounselError(
@@ -69,15 +81,17 @@ def check_model(content: bytes) -> None:
 
 def add_model(
     connection: sa.Connection,
-    tenant: int,
+    holder: KeyHolder,
     name: str,
     content: bytes,
-    holder: KeyHolder | None = None,
+    settings: ServiceSettings | None = None,
 ) -> str:
-    """Store a checked model, uploaded by ``holder``, and return its id."""
+    """Store a checked model that the holder of a key uploaded, and return its id."""
+    tenant = holder.tenant
+    check_models(connection, tenant, settings or ServiceSettings())
     id_ = uuid4().hex
     row = {"id": id_, "tenant": tenant, "name": name, "content": content, "created": time.time()}
     connection.execute(sa.insert(models), row)
     details = {"name": name, "bytes": len(content)}
-    record(connection, holder or KeyHolder(tenant, "admin"), "model uploaded", id_, details)
+    record(connection, holder, "model uploaded", id_, details)
     return id_

@@ -1,7 +1,7 @@
 """The settings of an adviser, written down once.
 
-The request that creates an adviser, the answer that shows it and the JSON in the database all
-derive from ``AdviserSettings``.
+The requests that create and change an adviser, the answer that shows it and the JSON in the
+database all derive from ``AdviserSettings``.
 """
 
 from typing import Annotated, Any, Literal
@@ -17,17 +17,20 @@ NO_NUL = r"^[^\x00]*$"
 
 Label = Annotated[str, Field(min_length=1, max_length=200, pattern=NO_NUL)]
 Mode = Literal["off", "shadow", "live"]
+Chances = Annotated[
+    dict[Label, Annotated[float, Field(gt=0.0, le=1.0)]],
+    Field(json_schema_extra={"additionalProperties": False}),
+]
+"""The probability of each advice, by its label."""
 
 
-class AdviserSettings(BaseModel):
-    """How an adviser works."""
+class EditableSettings(BaseModel):
+    """Those settings of an adviser that can be changed later."""
 
     model_config = ConfigDict(
         extra="forbid", frozen=True, allow_inf_nan=False, use_attribute_docstrings=True
     )
 
-    source: Label
-    """A world's name, or the id of an uploaded model."""
     penalty: Annotated[float, Field(ge=0.0)] | None = None
     """The cost of each piece of advice, in units of reward."""
     budget: Annotated[float, Field(ge=0.0)] | None = None
@@ -47,7 +50,7 @@ class AdviserSettings(BaseModel):
     explore: Annotated[float, Field(ge=0.0, le=1.0)] = 0.0
     """The share of decisions that ``schedule`` makes instead of the plan, for a trial."""
     schedule: Annotated[
-        dict[Label, dict[Label, Annotated[float, Field(gt=0.0, le=1.0)]]],
+        dict[Label, Chances],
         Field(max_length=1000, json_schema_extra={"additionalProperties": False}),
     ] = Field(default_factory=dict)
     """By state and advice, both by label, the probability to send it; silence has the rest."""
@@ -57,6 +60,13 @@ class AdviserSettings(BaseModel):
     ] = Field(default_factory=dict)
     """Advice by state, both by label, that is given regardless of the budget."""
 
+
+class AdviserSettings(EditableSettings):
+    """How an adviser works."""
+
+    source: Label
+    """A world's name, or the id of an uploaded model."""
+
     @property
     def limit(self) -> Limit:
         """What advice may cost."""
@@ -64,7 +74,11 @@ class AdviserSettings(BaseModel):
 
     def with_mode(self, mode: str) -> "AdviserSettings":
         """Return the same settings in another mode."""
-        return self.checked(**(self.model_dump() | {"mode": mode}))
+        return self.changed(mode=mode)
+
+    def changed(self, **values: Any) -> "AdviserSettings":  # noqa: ANN401 (checked here)
+        """Return the same settings with some in their place, checked one by one."""
+        return self.checked(**(self.model_dump() | values))
 
     @classmethod
     def checked(cls, **values: Any) -> "AdviserSettings":  # noqa: ANN401 (checked here)

@@ -3,7 +3,7 @@
 The caller holds the database's lock, so what is read stays true until it is written.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import sqlalchemy as sa
@@ -13,14 +13,21 @@ from counsel.service.core.episode import Episode
 from counsel.service.core.live_adviser import LiveAdviser
 from counsel.service.core.outcomes import OutcomeReceipt
 from counsel.service.db import queries
-from counsel.service.db.tables import episodes, people
+from counsel.service.db.tables import advisers, episodes, people
 from counsel.service.errors import ConflictError, NotFoundError
 
 
 def start_episode(
-    connection: sa.Connection, row: dict[str, Any], person: str, live: LiveAdviser
+    connection: sa.Connection,
+    row: dict[str, Any],
+    person: str,
+    live: LiveAdviser,
+    admit: Callable[[int], None],
 ) -> Episode:
-    """Start an episode, whose ``row`` lacks the person, who is added if the name is new."""
+    """Start an episode, whose ``row`` lacks the person, who is added if the name is new.
+
+    ``admit`` raises if the tenant may have no other person.
+    """
     mine = sa.select(episodes).where(episodes.c.id == row["id"])
     known = connection.execute(mine).first()
     if known is None and row["request"] is not None:
@@ -29,8 +36,10 @@ def start_episode(
             raise ConflictError("this Idempotency-Key started an episode of another person")
     if known is not None:  # started before, though the caller did not hear of it
         return Episode.from_row(known, live)
+    _check_in_use(connection, live)
     number = queries.person_number(connection, live.tenant, person)
     if number is None:
+        admit(live.tenant)
         new = {"tenant": live.tenant, "name": person, "created": row["started"]}
         connection.execute(sa.insert(people), new)
         number = queries.person_number(connection, live.tenant, person)
@@ -39,6 +48,16 @@ def start_episode(
     if episode.is_paced:
         queries.add_paced_episode(connection, live.id)
     return episode
+
+
+def _check_in_use(connection: sa.Connection, live: LiveAdviser) -> None:
+    """Raise if an adviser was archived or deleted, here or by another service."""
+    query = sa.select(advisers.c.archived).where(advisers.c.id == live.id)
+    row = connection.execute(query).first()
+    if row is None:
+        raise NotFoundError(f"there is no adviser {live.id!r}")
+    if row.archived is not None:
+        raise ConflictError(f"adviser {live.name[:40]!r} is archived; restore it to start episodes")
 
 
 def decide_all(

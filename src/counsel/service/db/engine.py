@@ -12,13 +12,16 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
 from alembic.util import CommandError
 
 from counsel.errors import CounselError
 from counsel.service.settings import ServiceSettings
+
+if TYPE_CHECKING:
+    from alembic.config import Config
 
 KEPT_OPEN, MORE_OPEN = 5, 15
 """Connections that stay open, and further ones for threads that ask at once."""
@@ -36,7 +39,7 @@ def open_engine(
     An engine for reading has connections of its own, with time for long queries, and changes
     nothing.
     """
-    address, settings = _address(url), settings or ServiceSettings.from_environment()
+    address, settings = address_of(url), settings or ServiceSettings.from_environment()
     try:
         is_sqlite = address.get_backend_name() == "sqlite"
         if is_sqlite and address.database not in (None, "", ":memory:"):
@@ -110,12 +113,12 @@ def _migrate(address: sa.URL, settings: ServiceSettings) -> None:
 
 def without_password(url: str) -> str:
     """Return the address of a database without its password."""
-    return _shown(_address(url)) if "://" in url else url
+    return _shown(address_of(url)) if "://" in url else url
 
 
 def is_shared(url: str) -> bool:
     """Whether several processes may serve from this database."""
-    return _address(url).get_backend_name() == "postgresql"
+    return address_of(url).get_backend_name() == "postgresql"
 
 
 def _shown(address: sa.URL) -> str:
@@ -144,16 +147,31 @@ def write_transaction(engine: sa.Engine) -> Iterator[sa.Connection]:
 def migrate(engine: sa.Engine) -> None:
     """Bring the tables of a database up to date, one service at a time."""
     from alembic import command
-    from alembic.config import Config
 
-    config = Config()
-    config.set_main_option("script_location", str(Path(__file__).parent / "migrations"))
+    config = _migrations()
     with write_transaction(engine) as connection:
         config.attributes["connection"] = connection
         command.upgrade(config, "head")
 
 
-def _address(url: str) -> sa.URL:
+def schema_versions() -> list[str]:
+    """Return the versions of the tables that this Counsel can bring up to date, newest first."""
+    from alembic.script import ScriptDirectory
+
+    return [
+        script.revision for script in ScriptDirectory.from_config(_migrations()).walk_revisions()
+    ]
+
+
+def _migrations() -> "Config":
+    from alembic.config import Config
+
+    config = Config()
+    config.set_main_option("script_location", str(Path(__file__).parent / "migrations"))
+    return config
+
+
+def address_of(url: str) -> sa.URL:
     """Return the address of a database; a plain path is a SQLite file."""
     if "://" not in url:
         return sa.URL.create("sqlite", database=url)

@@ -78,7 +78,7 @@ models = _table(
 advisers = _table(
     "advisers",
     sa.Column("id", sa.String(32), primary_key=True),
-    _parent("tenant", "tenants.id", index=True),
+    _parent("tenant", "tenants.id"),
     _needed("name", sa.String(200)),
     _needed("settings", sa.Text),
     # Episodes charged to an expected budget, and the cost of the advice given in them.
@@ -86,6 +86,7 @@ advisers = _table(
     _needed("paced_pieces", sa.Float().with_variant(sa.BigInteger, "sqlite"), default=0),
     _needed("created", sa.Float),
     sa.Column("archived", sa.Float),
+    sa.Index("ix_advisers_tenant_created", "tenant", "created", "id"),
 )
 
 people = _table(

@@ -20,6 +20,8 @@ def upgrade() -> None:
         ("episodes", "request", sa.String(64)),
     ):
         op.add_column(table, sa.Column(column, kind, nullable=True))
+    op.create_index("ix_advisers_tenant_created", "advisers", ["tenant", "created", "id"])
+    op.drop_index("ix_advisers_tenant", "advisers")
     op.create_index("ix_episodes_request", "episodes", ["adviser", "request"], unique=True)
     op.create_table(
         "audit",
