@@ -22,6 +22,9 @@ FILES = ROOT / "tests" / "project" / "files_of_0_1"
 NUMBER = re.compile(r"-?\d+(\.\d+)?(e-?\d+)?")
 EXPECTED = json.loads((FILES / "expected.json").read_text(encoding="utf-8"))
 
+LATER = {"always_low", "always_high"}
+"""Fields of answers that version 0.1 did not have."""
+
 LEARNERS = {
     "ucb-ad-kl": lambda p, rng: counsel.UCBAD(
         p.without_adherence(), bound=KL(delta=0.1), penalty=0.1
@@ -121,6 +124,15 @@ def test_models_of_logs_load_and_judge_the_plan_that_was_made_on_them(command, t
     assert ended.returncode == 0, ended.stderr
 
 
+def without_later(answer):
+    """Return an answer without the fields that version 0.1 did not have."""
+    if isinstance(answer, list):
+        return [without_later(part) for part in answer]
+    if isinstance(answer, dict):
+        return {name: part for name, part in answer.items() if name not in LATER}
+    return answer
+
+
 def test_a_database_is_served_on(tmp_path):
     shutil.copy(FILES / "service.db", tmp_path / "service.db")
     expected = EXPECTED["service"]
@@ -136,7 +148,7 @@ def test_a_database_is_served_on(tmp_path):
         summary = client.summary(ward)
         # All but what rests on the newest plan, which is made in the background.
         for name in expected["summary"].keys() - {"where", "frontier", "worth"}:
-            assert summary[name] == expected["summary"][name], name
+            assert without_later(summary[name]) == expected["summary"][name], name
         # The episode that was open goes on.
         client.report(expected["open_advice"], "x", reward=1.0)
         assert client.advise(expected["open_episode"], 1, "a")["id"]

@@ -44,6 +44,7 @@ def test_the_page_has_every_setting_with_its_variable_and_default():
     assert [(name, variable) for name, variable, _ in rows] == [
         (field.name, variable_of(field.name)) for field in fields
     ]
-    written = ServiceSettings.from_environment({variable: text.replace("–", "") for _, variable, text in rows})
+    variables = {variable: text.replace("–", "") for _, variable, text in rows}
+    written = ServiceSettings.from_environment(variables)
     assert written == ServiceSettings()
     assert len(rows) == len(fields)

@@ -98,11 +98,14 @@ def a_summary(*, text="", newest=50):
     return {
         "episodes": 120,
         "people": 14,
-        "listening": {"share": 0.71, "low": 0.66, "high": 0.75, "pieces": 410},
+        "listening": {"share": 0.71, "low": 0.66, "high": 0.75, "pieces": 410}
+        | {"always_low": 0.62, "always_high": 0.79},
         "worth": {
             "estimate": 0.8,
             "low": 0.3,
             "high": 1.3,
+            "always_low": 0.04,
+            "always_high": 1.6,
             "advised": 100,
             "held_out": 20,
             "how": "measured",
@@ -123,6 +126,8 @@ def a_summary(*, text="", newest=50):
                 "lift": 0.6,
                 "low": 0.5,
                 "high": 0.7,
+                "always_low": 0.44,
+                "always_high": 0.76,
                 "pieces": 200,
                 "matched": 150,
             },
@@ -131,6 +136,8 @@ def a_summary(*, text="", newest=50):
                 "lift": 0.2,
                 "low": -0.1,
                 "high": 0.4,
+                "always_low": None,
+                "always_high": 0.43,
                 "pieces": 20,
                 "matched": 9,
             },
@@ -254,9 +261,9 @@ def test_findings_are_computed_from_the_numbers(open_page, address):
         "Advice adds 0.8 reward per episode [+0.3, +1.3]. From 120 episodes with 14 people, with advice in 12 % of 1,600 decisions."
     )
     cards = page.locator("#three > div")
-    expect(cards.nth(0)).to_contain_text("[66, 75]; 410 pieces seen")
+    expect(cards.nth(0)).to_contain_text("[66, 75], at every look [62, 79]; 410 pieces seen")
     expect(cards.nth(1)).to_contain_text(
-        "[+0.3, +1.3]; 100 episodes with advice, 20 kept silent at random."
+        "[+0.3, +1.3], at every look [+0.04, +1.6]; 100 episodes with advice, 20 kept silent at random."
     )
     expect(cards.nth(2)).to_contain_text("[1.6, 2]; 100 episodes; apart from 0.1 that must be said")
     findings = {
@@ -339,6 +346,20 @@ SENTENCES = [
     (
         "basis({...ONE,worth:{estimate:0.2,low:null,high:null,how:'model'}})",
         "The plan expects +0.2 reward per episode from advice; that is not measured. " + BASIS,
+    ),
+    (
+        "basis({...ONE,worth:{estimate:0.2,low:0.1,high:0.3,always_low:-0.05,always_high:0.45,how:'measured'}})",
+        "Advice seems to add 0.2 reward per episode [+0.1, +0.3], which is not certain yet for people who look every day. "
+        + BASIS,
+    ),
+    (
+        "basis({...ONE,worth:{estimate:-0.2,low:-0.3,high:-0.1,always_low:null,always_high:null,how:'measured'}})",
+        "Advice seems to cost 0.2 reward per episode [−0.3, −0.1], which is not certain yet for people who look every day. "
+        + BASIS,
+    ),
+    (
+        "highestLift([{advice:'a',lift:0.6,low:0.5,high:0.7,always_low:0.4,always_high:0.8,pieces:9},{advice:'b',lift:0.3,low:0.2,high:0.4,always_low:0.1,always_high:0.5,pieces:9}])",
+        "The lift of “a” is 60 % [50, 70]; 9 pieces",
     ),
     ("basis({...ONE,worth:null})", BASIS),
 ]
@@ -517,7 +538,7 @@ FIRST_VALUES = {
     "adherence-over-time": "67 % [50, 80]: 20 of 30 pieces matched",
     "advice-rate": "15 %: 30 of 200 decisions with advice",
     "budget-use": "1.7 pieces per episode in 12 episodes",
-    "lift-by-advice": "lift 60 % [50, 70]; 150 of 200 pieces matched",
+    "lift-by-advice": "lift 60 % [50, 70], at every look [44, 76]; 150 of 200 pieces matched",
     "adherence-by-state": "matched 75 % [66, 82]; 90 of 120 pieces matched",
     "adherence-by-person": "0 people",
     "frontier": "never0 pieces per episode, reward 2",
@@ -594,7 +615,16 @@ CSV_FILES = {
     "adherence-over-time": (8, {"seen": "30", "done": "20", "low": "0.5", "high": "0.8"}),
     "advice-rate": (8, {"decisions": "200", "shown": "30", "share": "0.15"}),
     "budget-use": (8, {"episodes": "12", "pieces per episode": "1.7", "budget": "2"}),
-    "lift-by-advice": (2, {"advice": '\'=1+1, "x"', "lift": "0.6", "pieces": "200"}),
+    "lift-by-advice": (
+        2,
+        {
+            "advice": '\'=1+1, "x"',
+            "lift": "0.6",
+            "low": "0.5",
+            "always low": "0.44",
+            "pieces": "200",
+        },
+    ),
     "adherence-by-state": (2, {"state": '\'=1+1, "x"', "share": "0.75"}),
     "adherence-by-person": (10, {"from": "0", "to": "0.1", "people": "0"}),
     "frontier": (8, {"name": "frontier", "pieces per episode": "0", "reward per episode": "2"}),
@@ -688,6 +718,36 @@ def test_every_width_and_theme_can_be_read(open_page, address, width, scheme):
       const [text, box] = [one.getBoundingClientRect(), one.closest('.figure').getBoundingClientRect()];
       return text.left < box.left - 2 || text.right > box.right + 2; }).map((one) => one.textContent)"""
     assert page.evaluate(outside) == []
+
+
+def test_both_ranges_are_drawn_and_explained(open_page, address):
+    page = shown_summary(open_page, address)
+    expect(page.locator("#looks")).to_have_text(
+        "Looked at every day, the wider, thin range holds; the narrow, thick one holds for one look planned beforehand."
+    )
+    wider = """(box) => {
+      const span = (name) => [...box.querySelectorAll(`svg .${name}`)].map((line) => line.getBoundingClientRect().width);
+      return [Math.max(...span("whisker")), Math.max(...span("always"))]; }"""
+    for card in range(2):
+        usual, always = page.locator("#three > div").nth(card).evaluate(wider)
+        assert 0 < usual < always
+    # The second row has no lower end: its line is cut off, and has a tick at one end only.
+    expect(page.locator("#lift-by-advice svg .always")).to_have_count(3 + 2)
+    chart = page.locator("#lift-by-advice .chart")
+    chart.focus()
+    for text in ("[50, 70], at every look [44, 76]", "[-10, 40], at every look at most 43"):
+        page.keyboard.press("ArrowDown")
+        expect(chart.locator(".tip")).to_contain_text(text)
+
+
+def test_without_ranges_for_every_look_nothing_is_said_of_them(open_page, address):
+    told = a_summary()
+    for part in (told["listening"], told["worth"], *told["by_advice"]):
+        part |= {"always_low": None, "always_high": None}
+    page = shown_summary(open_page, address, told)
+    expect(page.locator("#looks")).to_be_hidden()
+    expect(page.locator("svg .always")).to_have_count(0)
+    expect(page.locator("#lead")).to_contain_text("Advice seems to add 0.8 reward per episode")
 
 
 def test_print_loses_nothing(open_page, address):

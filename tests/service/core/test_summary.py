@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import sqlalchemy as sa
 
+from counsel.estimate.confidence_sequences import share_sequence
 from counsel.service.core.export import export_log
 from counsel.service.core.outcomes import Outcome
 from counsel.service.core.settings import AdviserSettings
@@ -69,6 +70,19 @@ def test_it_is_what_a_slow_count_of_the_log_says(desk):
             (here.advice == here.action).sum(),
         )
     assert sum(one["pieces"] for one in told["by_advice"]) == len(heard)
+    listening = told["listening"]
+    assert listening["always_low"] < listening["low"] < listening["high"] < listening["always_high"]
+    for row in told["by_advice"]:
+        pieces = heard[heard.advice == row["advice"]]
+        if pieces.empty:
+            assert row["always_low"] is row["always_high"] is None
+            continue
+        # The habit is known: what people would have done anyway, piece by piece.
+        action = WARD.mdp.action_labels.index(row["advice"])
+        habit = np.mean([WARD.human.policy[0, STATES.index(s), action] for s in pieces.state])
+        ends = share_sequence((pieces.action == row["advice"]).sum(), len(pieces))
+        lifts = [(end - habit) / (1.0 - habit) for end in ends]
+        assert (row["always_low"], row["always_high"]) == pytest.approx(lifts)
     # Must-say pieces are those in the state where they must be said.
     shown = rows[rows.advice.notna()]
     assert set(shown[shown.episode.isin(held)].state) <= {"critical"}

@@ -266,6 +266,13 @@ class Interval(BaseModel):
     high: Number = Field(description="The upper end.")
 
 
+class AlwaysInterval(BaseModel):
+    """A 95 % interval that holds at all looks at once, however often somebody looks."""
+
+    always_low: Number = Field(None, description="The lower end; null where there is none yet.")
+    always_high: Number = Field(None, description="The upper end; null where there is none yet.")
+
+
 class MatchShare(Interval):
     """The share of matches among pieces of advice seen."""
 
@@ -274,14 +281,18 @@ class MatchShare(Interval):
     pieces: int = Field(description="Pieces that were seen.")
 
 
+class ListeningShare(MatchShare, AlwaysInterval):
+    """The share of matches among all advice seen."""
+
+
 class StateShare(MatchShare):
     """The share of matches in one state."""
 
     state: str = Field(description="The state, by its label.")
 
 
-class Worth(Interval):
-    """How much reward advice adds per episode; the interval is null unless measured."""
+class Worth(Interval, AlwaysInterval):
+    """How much reward advice adds per episode; the intervals are null unless measured."""
 
     how: Literal["measured", "model"] = Field(
         description="``measured`` against silent episodes, or as the ``model`` expects."
@@ -316,8 +327,12 @@ class TimeBin(MatchShare):
     per_episode: Number = Field(description="Pieces per episode charged to the budget.")
 
 
-class CommonLift(LiftInterval):
-    """The lift of one advice over all people."""
+class CommonLift(LiftInterval, AlwaysInterval):
+    """The lift of one advice over all people and over the states in which it was seen.
+
+    The interval that always holds compares with silence in the same states; it has no lower end
+    without silence, and may be negative.
+    """
 
     lift: float = Field(description="The estimated lift.")
 
@@ -455,9 +470,9 @@ class Summary(BaseModel):
         "on record and not learnt from."
     )
     considered: int = Field(
-        description="The last episodes, on which rewards and spending are based."
+        description="The last episodes, on which spending and changes over time are based."
     )
-    listening: MatchShare = Field(description="How often people match the advice they see.")
+    listening: ListeningShare = Field(description="How often people match the advice they see.")
     worth: Worth = Field(description="What advice is worth.")
     spending: Spending = Field(description="How much of the budget is used.")
     advice_rate: Number = Field(description="The share of decisions with advice shown.")

@@ -7,6 +7,7 @@ from counsel.estimate.people_counts import PeopleCounts
 from counsel.learning.population import Population
 from counsel.model.mdp import MDP
 from counsel.model.problem import AdviceProblem
+from counsel.service.core.episode_returns import EpisodeReturns
 from counsel.service.core.settings import AdviserSettings
 from counsel.service.db.queries import Amount, amount
 
@@ -18,6 +19,7 @@ class LiveAdviser:
     label, and ``paced_episodes`` the episodes charged to the expected budget as far as known here.
     ``cost`` [h, s, a] is what a piece of advice costs; ``has_costs`` unless every piece costs 1.
     ``stored`` is the text of its settings in the database, ``archived`` when it was archived.
+    ``returns`` sums the rewards of its episodes.
     """
 
     def __init__(
@@ -31,6 +33,7 @@ class LiveAdviser:
         self.paced_episodes = 0
         self.stored = settings.model_dump_json()
         self.archived: float | None = None
+        self.returns = EpisodeReturns(id_)
         shape = (self.mdp.horizon, self.mdp.n_states, self.mdp.n_actions)
         self.cost = np.broadcast_to(population.setting.cost, shape)
         self.has_costs = bool((population.setting.cost != 1.0).any())

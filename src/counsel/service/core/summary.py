@@ -1,8 +1,11 @@
 """A summary of what an adviser did and learnt: the numbers behind the dashboard.
 
-Counts of matches are of the whole log. What has to be read row by row (rewards, spending, changes
-over time) is of the last ``LAST`` episodes, so that a summary takes no longer the longer a service
-has run. ``api.schemas.Summary`` describes every field.
+Counts of matches and what advice is worth are of the whole log. What has to be read row by row
+(spending, changes over time) is of the last ``LAST`` episodes, so that a summary takes no longer
+the longer a service has run. ``api.schemas.Summary`` describes every field.
+
+``low`` and ``high`` are intervals for one planned look. A dashboard is looked at every day:
+``always_low`` and ``always_high`` hold at all looks at once (``estimate/confidence_sequences.py``).
 """
 
 import json
@@ -13,7 +16,15 @@ import sqlalchemy as sa
 from numpy.typing import NDArray
 
 from counsel._arrays import Floats
+from counsel.estimate.confidence_sequences import (
+    AdviceCounts,
+    Sums,
+    difference_sequence,
+    lift_sequence,
+    share_sequence,
+)
 from counsel.estimate.intervals import wilson
+from counsel.estimate.people_counts import DecisionCounts
 from counsel.learning.population import NOBODY
 from counsel.planning.evaluate import evaluate
 from counsel.planning.frontier import frontier
@@ -52,6 +63,7 @@ def summarise(desk: Desk, tenant: int, adviser: str) -> dict[str, Any]:
         raise BusyError("no plan can be made at present; the log of the service says why")
     with desk.reading.connect() as connection:
         history = _history(connection, live)
+        returns = live.returns.read(connection, _centre(history))
         recent = _recent(connection, live)
         totals = _totals(connection, adviser)
     _, everybody = live.population.counts_of(NOBODY)
@@ -65,12 +77,12 @@ def summarise(desk: Desk, tenant: int, adviser: str) -> dict[str, Any]:
         "decisions": int(support.sum()),
         "impossible": impossible,
         "considered": int(history.size),
-        "listening": _share(int(matched.sum()), int(given.sum())),
-        "worth": _worth(history, person_plan),
+        "listening": _listening(int(matched.sum()), int(given.sum())),
+        "worth": _worth(*returns, person_plan),
         "spending": _spending(history, live),
         "advice_rate": float(shown / decided) if decided else None,
         "over_time": _over_time(history),
-        "by_advice": lift_rows(live, "lift", *live.population.population_lift(), everybody),
+        "by_advice": _by_advice(live, everybody),
         "by_state": [
             {"state": live.state_names[s], **_share(int(matched[s].sum()), int(given[s].sum()))}
             for s in states
@@ -161,6 +173,30 @@ def _share(matched: int, pieces: int) -> dict[str, Any]:
     return {"share": share, "low": low, "high": high, "matched": matched, "pieces": pieces}
 
 
+def _always(low: float, high: float) -> dict[str, float | None]:
+    """Return the ends of a confidence sequence, None where it is not bounded."""
+    ends = {"always_low": float(low), "always_high": float(high)}
+    return {name: end if np.isfinite(end) else None for name, end in ends.items()}
+
+
+def _listening(matched: int, pieces: int) -> dict[str, Any]:
+    """Return the share of matches with both intervals."""
+    ends = share_sequence(matched, pieces) if pieces else (-np.inf, np.inf)
+    return _share(matched, pieces) | _always(float(ends[0]), float(ends[1]))
+
+
+def _by_advice(live: LiveAdviser, everybody: DecisionCounts) -> list[dict[str, Any]]:
+    """Return the lift of each advice over all people, with both intervals."""
+    rows = lift_rows(live, "lift", *live.population.population_lift(), everybody)
+    silent = everybody.silent.sum(axis=1)
+    habit = live.population.setting.policy[0].T if live.settings.knows_habit else None
+    counts = AdviceCounts(everybody.given.T, everybody.matched.T, silent, everybody.silent.T)
+    low, high = lift_sequence(counts, habit)
+    for row, *ends in zip(rows, low, high, strict=True):
+        row |= _always(*ends) if row["pieces"] else _always(-np.inf, np.inf)
+    return rows
+
+
 def _mean(values: Floats) -> tuple[float | None, float | None]:
     """Return a mean and its standard error, each None where there are too few values."""
     if values.size == 0:
@@ -175,18 +211,34 @@ def _advised(history: NDArray[Any]) -> NDArray[Any]:
     return advised
 
 
-def _worth(history: NDArray[Any], person_plan: ExplainedPlan) -> dict[str, Any]:
+def _centre(history: NDArray[Any]) -> float:
+    """Return a number near the rewards of episodes."""
+    known = history["reward"][~np.isnan(history["reward"])]
+    return float(known.mean()) if known.size else 0.0
+
+
+def _worth(advised: Sums, silent: Sums, person_plan: ExplainedPlan) -> dict[str, Any]:
     """Return what advice adds to an episode: measured against silent episodes, or as planned."""
-    known = history[(history["live"] > 0) & ~np.isnan(history["reward"])]
-    held = known["held_out"] > 0
-    (silent, e0), (advised, e1) = _mean(known["reward"][held]), _mean(known["reward"][~held])
-    if silent is not None and advised is not None and e0 is not None and e1 is not None:
-        worth, error = advised - silent, Z * float(np.hypot(e0, e1))
-        interval = {"low": worth - error, "high": worth + error}
-        counts = {"advised": int((~held).sum()), "held_out": int(held.sum())}
-        return {"how": "measured", "estimate": worth, **interval, **counts}
-    worth = person_plan.plan.value - value_alone(person_plan.problem)
-    return {"how": "model", "estimate": worth, "low": None, "high": None}
+    (n1, total1, _), (n0, total0, _) = advised.arrays(), silent.arrays()
+    if min(n1, n0) < 2.0:
+        worth = person_plan.plan.value - value_alone(person_plan.problem)
+        unknown = {"low": None, "high": None, **_always(-np.inf, np.inf)}
+        return {"how": "model", "estimate": worth, **unknown}
+    variances = [
+        float(np.maximum(squares - total**2 / n, 0.0) / (n - 1.0) / n)
+        for n, total, squares in (advised.arrays(), silent.arrays())
+    ]
+    worth, error = float(total1 / n1 - total0 / n0), Z * float(np.sqrt(sum(variances)))
+    low, high = difference_sequence(advised, silent)
+    return {
+        "how": "measured",
+        "estimate": worth,
+        "low": worth - error,
+        "high": worth + error,
+        **_always(float(low), float(high)),
+        "advised": int(n1),
+        "held_out": int(n0),
+    }
 
 
 def _spending(history: NDArray[Any], live: LiveAdviser) -> dict[str, Any]:

@@ -83,12 +83,12 @@ function byRow({ rowsOf, headline, mark, cells, head, ...texts }) {
 
 const byAdvice = byRow({
   name: "lift-by-advice", label: "Lift by advice",
-  note: "Lift: the share of people who act because of the advice; whiskers are 95 % intervals.",
+  note: "Lift: the share of people who act because of the advice; whiskers are 95 % intervals: thick for one planned look, thin for every look.",
   nothing: "No advice has been seen yet: the lift of each advice will show here.",
   rowsOf: (summary) => summary.by_advice, headline: sentences.highestLift,
   mark: (row) => whisker(row.advice, "lift", row.lift, row),
-  head: ["advice", "lift", "low", "high", "pieces", "done"],
-  cells: (row) => [row.advice, row.lift, row.low, row.high, row.pieces, row.matched],
+  head: ["advice", "lift", "low", "high", "always low", "always high", "pieces", "done"],
+  cells: (row) => [row.advice, row.lift, row.low, row.high, row.always_low, row.always_high, row.pieces, row.matched],
 });
 
 const byState = byRow({
@@ -101,9 +101,10 @@ const byState = byRow({
   cells: (row) => [row.state, row.pieces, row.matched, sentences.shareOf(row.matched, row.pieces), row.low, row.high],
 });
 
-function whisker(name, what, value, { low, high, pieces, matched }) {
-  const body = `${what} ${percent(value)}${sentences.betweenShares(low, high)}; ${whole(matched)} of ${many(pieces, "piece")} matched`;
-  return { key: name, name, value, low, high, label: `${percent(value)} · ${many(pieces, "piece")}`, head: name, body };
+function whisker(name, what, value, row) {
+  const { low, high, pieces, matched } = row;
+  const body = `${what} ${percent(value)}${sentences.betweenBoth(row, sentences.hundredths)}; ${whole(matched)} of ${many(pieces, "piece")} matched`;
+  return { ...sentences.alwaysOf(row), key: name, name, value, low, high, label: `${percent(value)} · ${many(pieces, "piece")}`, head: name, body };
 }
 
 const byPerson = {

@@ -89,18 +89,30 @@ export function columns({ bins, format, limit, least = 0 }, width) {
   return { height: HEIGHT, nodes, marks };
 }
 
-/** One row per estimate: its name, its value, and below them its interval on a common scale. */
+/** The interval that holds at every look: a thin line with a tick at each end that is on the scale. */
+function always({ least, most }, x, y, [from, to]) {
+  if (least === null && most === null) return [];
+  const [left, right] = [Math.max(least ?? from, from), Math.min(most ?? to, to)];
+  const ends = [least, most].filter((end) => end !== null && end >= from && end <= to);
+  return [line(x(left), y, x(right), y, "always"), ...ends.map((end) => line(x(end), y - 5, x(end), y + 5, "always"))];
+}
+
+const FLOOR = -0.25;
+
+/** One row per estimate: its name, its value, and below them its intervals on a common scale, cut off at FLOOR. */
 export function whiskers({ rows, format }, width) {
   const [rowHeight, side] = [46, 6];
-  const [least, most] = [Math.min(0, ...rows.map((row) => row.low ?? row.value)), Math.max(1, ...rows.map((row) => row.high ?? row.value))];
+  const lows = rows.flatMap((row) => [row.low ?? row.value, Math.max(row.least ?? 0, FLOOR)]);
+  const [least, most] = [Math.min(0, ...lows), Math.max(1, ...rows.map((row) => row.high ?? row.value))];
   const x = scale([least, most], [side, width - side]);
   const foot = rows.length * rowHeight + 6;
   const nodes = ticks(least, most, 4).filter((tick) => tick >= least && tick <= most).flatMap((tick) => [
     line(x(tick), 24, x(tick), foot, tick === 0 ? "axis" : "grid"),
     text(format(tick), x(tick), foot + 16, { anchor: { [least]: "start", [most]: "end" }[tick] ?? "middle", kind: "scale" }),
   ]);
-  const marks = rows.map(({ key, name, label, value, low, high, head, body }, i) => {
+  const marks = rows.map(({ key, name, label, value, low, high, head, body, ...range }, i) => {
     const y = i * rowHeight + 28;
+    nodes.push(...always(range, x, y, [least, most]));
     nodes.push(text(cut(name, width - (label.length + 3) * LETTER), side, y - 12, { kind: "name halo" }));
     nodes.push(text(label, width - side, y - 12, { anchor: "end", kind: "scale halo" }));
     if (low !== null && high !== null) nodes.push(line(x(low), y, x(high), y, "whisker"));
@@ -175,11 +187,12 @@ function labels(spots, width) {
 const overlap = (box, other) => box[0] < other[2] && other[0] < box[2] && box[1] < other[3] && other[1] < box[3];
 
 /** A small strip with an estimate and its interval. */
-export function strip({ low, high, value, domain, ends, rule }) {
+export function strip({ low, high, value, domain, ends, rule, least = null, most = null }) {
   const [width, y] = [220, 9];
   const x = scale(domain, [6, width - 6]);
   const nodes = [line(6, y, width - 6, y, "track")];
   if (rule !== null && rule !== undefined) nodes.push(line(x(rule), 1, x(rule), 17, "limit"));
+  nodes.push(...always({ least, most }, x, y, domain));
   if (low !== null && high !== null) nodes.push(line(x(low), y, x(high), y, "whisker"));
   nodes.push(svg("circle", { cx: round(x(value)), cy: y, r: 5, class: "dot" }));
   nodes.push(text(ends[0], 6, 30, { kind: "scale" }), text(ends[1], width - 6, 30, { anchor: "end", kind: "scale" }));

@@ -15,7 +15,23 @@ export const shareOf = (matched, pieces) => (pieces ? matched / pieces : null);
 
 /** Format an interval in brackets, of shares in per cent; the text is empty if it is not known. */
 export const between = (low, high, text = short) => (isKnown(low) && isKnown(high) ? ` [${text(low)}, ${text(high)}]` : "");
-export const betweenShares = (low, high) => between(low, high, (share) => String(Math.round(100 * share)));
+export const betweenShares = (low, high) => between(low, high, hundredths);
+export const hundredths = (share) => String(Math.round(100 * share));
+
+/** Format both intervals: for one planned look, and the one that holds at every look. */
+export function betweenBoth({ low, high, always_low: least, always_high: most }, text) {
+  const always = isKnown(least) ? between(least, most, text) : isKnown(most) ? ` at most ${text(most)}` : "";
+  return `${between(low, high, text)}${always && `, at every look${always}`}`;
+}
+
+/** The interval that a claim rests on: people look often, so the one that holds at every look if there is one. */
+const firm = ({ low, high, always_low: least = low, always_high: most = high }) => [least ?? -Infinity, most ?? Infinity];
+
+/** What the two ranges mean; empty without numbers that have both. */
+export function twoRanges({ listening, worth }) {
+  const has = [listening, worth].some((number) => isKnown(number?.always_low));
+  return has ? "Looked at every day, the wider, thin range holds; the narrow, thick one holds for one look planned beforehand." : "";
+}
 
 const isKnown = (number) => number !== null && number !== undefined;
 
@@ -42,10 +58,12 @@ export function basis(summary) {
 function worthText(worth) {
   if (!isKnown(worth?.estimate)) return "";
   const { estimate, low, high, how } = worth;
+  const [least, most] = firm(worth);
   if (how !== "measured") return `The plan expects ${signed(estimate)} reward per episode from advice; that is not measured. `;
   const range = between(low, high, signed);
-  if (low > 0) return `Advice adds ${short(estimate)} reward per episode${range}. `;
-  if (high < 0) return `Advice costs ${short(-estimate)} reward per episode${range}. `;
+  if (least > 0) return `Advice adds ${short(estimate)} reward per episode${range}. `;
+  if (most < 0) return `Advice costs ${short(-estimate)} reward per episode${range}. `;
+  if (low > 0 || high < 0) return `Advice seems to ${low > 0 ? "add" : "cost"} ${short(Math.abs(estimate))} reward per episode${range}, which is not certain yet for people who look every day. `;
   return `It is not clear yet whether advice pays: ${signed(estimate)} reward per episode${range}. `;
 }
 
@@ -65,12 +83,13 @@ export function about({ name, settings }) {
 /** The three numbers: each with a figure, what it is, and what it is based on. */
 export const three = (summary) => [listens(summary), pays(summary), spends(summary)];
 
-function listens({ listening: { share, low, high, pieces } }) {
+function listens({ listening }) {
+  const { share, low, high, pieces } = listening;
   const what = "of the advice seen is matched";
   if (!pieces) return { figure: "–", what, behind: "no advice has been seen yet" };
   return {
-    figure: percent(share), what, behind: `${betweenShares(low, high).trim()}; ${many(pieces, "piece")} seen`.replace(/^; /, ""),
-    strip: { low, high, value: share, domain: [0, 1], ends: ["0 %", "100 %"] },
+    figure: percent(share), what, behind: `${betweenBoth(listening, hundredths).trim()}; ${many(pieces, "piece")} seen`.replace(/^; /, ""),
+    strip: { ...alwaysOf(listening), low, high, value: share, domain: [0, 1], ends: ["0 %", "100 %"] },
   };
 }
 
@@ -79,15 +98,20 @@ function pays({ worth }) {
   if (!isKnown(worth?.estimate)) return { figure: "–", what, behind: "not known yet" };
   const { estimate, low, high, advised, held_out: silent, how } = worth;
   if (how !== "measured") return { figure: signed(estimate), what, behind: "what the plan expects; not measured, so no interval" };
-  const doubt = low <= 0 && high >= 0 ? " It may be nothing: the interval includes zero." : "";
+  const [always, ever] = firm(worth);
+  const doubt = low <= 0 && high >= 0 ? " It may be nothing: the interval includes zero."
+    : always <= 0 && ever >= 0 ? " It may be nothing: the wider range includes zero or is not known yet." : "";
   const counts = `${many(advised, "episode")} with advice, ${whole(silent)} kept silent at random.${doubt}`;
   if (!isKnown(low) || !isKnown(high)) return { figure: signed(estimate), what, behind: counts };
-  const [least, most] = [Math.min(0, low), Math.max(0, high)];
+  const [least, most] = [Math.min(0, low, worth.always_low ?? 0), Math.max(0, high, worth.always_high ?? 0)];
   return {
-    figure: signed(estimate), what, behind: `${between(low, high, signed).trim()}; ${counts}`,
-    strip: { low, high, value: estimate, domain: [least, most], ends: [signed(least), signed(most)], rule: 0 },
+    figure: signed(estimate), what, behind: `${betweenBoth(worth, signed).trim()}; ${counts}`,
+    strip: { ...alwaysOf(worth), low, high, value: estimate, domain: [least, most], ends: [signed(least), signed(most)], rule: 0 },
   };
 }
+
+/** The interval that holds at every look, for charts. */
+export const alwaysOf = ({ always_low: least = null, always_high: most = null }) => ({ least, most });
 
 /** "2 pieces per episode", or "a cost of 2 per episode" where some advice costs more or less than 1. */
 export function perEpisode(amount, unit) {
@@ -163,7 +187,7 @@ export function budgetUse({ per_episode: sent, low, high, budget, unit }) {
 export function highestLift(rows) {
   const best = top(rows, (row) => row.lift);
   const lift = `The lift of ${quoted(best.advice)} is ${percent(best.lift)}${betweenShares(best.low, best.high)}; ${many(best.pieces, "piece")}`;
-  return rows.length > 1 && rows.every((row) => row === best || row.high < best.low) ? `${lift}; higher than any other` : lift;
+  return rows.length > 1 && rows.every((row) => row === best || firm(row)[1] < firm(best)[0]) ? `${lift}; higher than any other` : lift;
 }
 
 /** In which state people match most advice, and in which least. */

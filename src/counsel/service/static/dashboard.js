@@ -96,6 +96,7 @@ function show(adviser, summary) {
     write("finding", sentences.finding(summary));
     write("lead", sentences.basis(summary));
     showThree(sentences.three(summary));
+    write("looks", sentences.twoRanges(summary));
     for (const part of parts) part.update(adviser, summary);
     showUnknown(summary);
   });
