@@ -129,12 +129,14 @@ $(VENV)/.bench: $(READY) benchmarks/requirements.lock
 	@touch $@
 
 # Lock files contain versions and hashes, but no index address. uv keeps the versions of an existing lock file where it
-# can: delete the file first to get the newest versions. The demo's lock file is a subset of requirements.lock.
+# can: delete the file first to get the newest versions. The lock files of the demo and of the container are subsets of
+# requirements.lock.
 COMPILE := uv pip compile --generate-hashes --no-header --no-annotate --no-emit-index-url
 EXTRAS := --extra draw --extra parquet --extra logs --extra report --extra service --extra cluster
 lock:
 	$(COMPILE) --universal $(EXTRAS) --group dev --group docs pyproject.toml -o requirements.lock
 	$(COMPILE) --universal --extra draw --group build --constraint requirements.lock pyproject.toml -o requirements-demo.lock
+	$(COMPILE) --universal --extra parquet --extra service --group build --constraint requirements.lock pyproject.toml -o requirements-service.lock
 	$(COMPILE) --python-version 3.11 --python-platform linux --resolution lowest-direct $(EXTRAS) --group dev --group docs --group lowest pyproject.toml -o requirements-lowest.lock
 	$(COMPILE) --universal benchmarks/requirements.in -o benchmarks/requirements.lock
 	$(COMPILE) --universal tools/release.in -o tools/release.lock

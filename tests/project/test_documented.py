@@ -32,6 +32,7 @@ MODULES = (
     "counsel.logs",
     "counsel.testing",
     "counsel.service.client",
+    "counsel.service.fallback",
 )
 PUBLIC = sorted(
     {
@@ -173,7 +174,7 @@ def test_every_setting_is_told():
     variables = {
         name
         for path in (ROOT / "src").rglob("*.py")
-        for name in re.findall(r'"(COUNSEL_[A-Z]+)"', path.read_text(encoding="utf-8"))
+        for name in re.findall(r'"(COUNSEL_[A-Z_]+)"', path.read_text(encoding="utf-8"))
     }
     assert variables
     fields = set(AdviserSettings.model_fields) | {one.name for one in dataclasses.fields(Spec)}

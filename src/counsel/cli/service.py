@@ -1,5 +1,6 @@
 """Commands for the service: serve, backup, restore, API keys, and the audit trail."""
 
+import os
 import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -19,10 +20,33 @@ if TYPE_CHECKING:
     from counsel.service.db.api_keys import KeyHolder
     from counsel.service.db.backup import Manifest
 
+DATABASE_FILE = "COUNSEL_DB_FILE"
+"""Names a file with the address of the database, as containers and systemd hand over secrets."""
+
+
+def _read_database_file(context: typer.Context, parameter: typer.CallbackParam, value: str) -> str:
+    """Return the address in the file that the environment names, unless one is given otherwise."""
+    from pathlib import Path
+
+    source = context.get_parameter_source(parameter.name or "")
+    path = os.environ.get(DATABASE_FILE)
+    if not path or source is None or source.name not in ("DEFAULT", "DEFAULT_MAP"):
+        return value
+    try:
+        address = Path(path).read_text(encoding="utf-8").strip()
+    except (OSError, ValueError) as fault:
+        reason = getattr(fault, "strerror", None) or fault
+        raise CounselError(f"{DATABASE_FILE} is {path}, which cannot be read: {reason}") from None
+    if not address:
+        raise CounselError(f"{DATABASE_FILE} is {path}, which is empty; write the database's URL")
+    return address
+
+
 DATABASE = typer.Option(
     "--db",
     metavar="URL",
     envvar="COUNSEL_DB",
+    callback=_read_database_file,
     help="A SQLite file (counsel.db), or postgresql+psycopg://user:password@host/name.",
 )
 Database = Annotated[str, DATABASE]
@@ -52,6 +76,16 @@ def serve(  # noqa: PLR0913 (options)
     workers: Annotated[
         int, typer.Option(help="The number of processes; more than one needs PostgreSQL.", min=1)
     ] = 1,
+    wait: Annotated[
+        float,
+        typer.Option(
+            metavar="SECONDS",
+            envvar="COUNSEL_WAIT",
+            min=0.0,
+            max=86_400.0,
+            help="Seconds to wait for a PostgreSQL that does not answer yet, e.g. 120.",
+        ),
+    ] = 30.0,
     no_auth: Annotated[
         bool, typer.Option("--no-auth", help="Need no key; for requests from this machine only.")
     ] = False,
@@ -96,7 +130,7 @@ def serve(  # noqa: PLR0913 (options)
     from counsel.service.api.request_log import configure_logging
     from counsel.service.api.security import LOOPBACK
     from counsel.service.db.api_keys import any_key
-    from counsel.service.db.engine import is_shared
+    from counsel.service.db.engine import is_shared, wait_for_database
     from counsel.service.process import ServiceProcess
     from counsel.service.settings import ServiceSettings
 
@@ -116,6 +150,7 @@ def serve(  # noqa: PLR0913 (options)
             database = str(Path(folder) / "demo.db")
         database = database or "counsel.db"
         serving = ServiceProcess(database, auth=not without_keys, demo=demo, settings=settings)
+        wait_for_database(database, wait)
         with _connection(database) as connection:  # fail before anything starts
             needs_key = not without_keys and not any_key(connection)
         port = _free_port(host, port)

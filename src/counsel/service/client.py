@@ -30,6 +30,10 @@ class ServiceError(CounselError):
         self.status = status
 
 
+class NoAnswerError(CounselError):
+    """The service does not answer, or somebody else answers in its place."""
+
+
 class Client:
     """A connection to a service.
 
@@ -236,6 +240,21 @@ class Client:
         """
         return str(self._send("POST", f"/v1/models?name={quote(name, safe='')}", content)["id"])
 
+    def adviser(self, adviser: str) -> dict[str, Any]:
+        """Return an adviser.
+
+        Parameters
+        ----------
+        adviser
+            Its id.
+
+        Returns
+        -------
+        dict
+            Its ``id``, ``name``, ``settings``, ``horizon``, ``states`` and ``actions``.
+        """
+        return self._send("GET", _path("advisers", adviser))  # type: ignore[no-any-return]
+
     def models(self) -> list[dict[str, Any]]:
         """List the uploaded models, oldest first.
 
@@ -400,6 +419,23 @@ class Client:
         """
         self._send("POST", "/v1/outcomes", {"outcomes": outcomes})
 
+    def report_decisions(self, episode: str, decisions: list[dict[str, Any]]) -> list[str]:
+        """Put decisions on record that were made without the service.
+
+        Parameters
+        ----------
+        episode, decisions
+            The episode's id, and at most 1,000 decisions, each with ``step``, ``state``,
+            ``advice`` (what was shown; None for silence) and perhaps ``at`` (seconds since 1970).
+
+        Returns
+        -------
+        list of str
+            The id of each decision, which its outcome refers to.
+        """
+        path = _path("episodes", episode, "reported")
+        return self._send("POST", path, {"decisions": decisions})["ids"]  # type: ignore[no-any-return]
+
     def end(self, episode: str, *, terminated: bool = True) -> None:
         """End an episode; ending it again changes nothing.
 
@@ -501,7 +537,7 @@ class Client:
             return json.loads(answer) if answer else None
         except ValueError:
             reason = f"the answer of {self._url} is not JSON; is it a Counsel service?"
-            raise CounselError(reason) from None
+            raise NoAnswerError(reason) from None
 
     def _request(
         self,
@@ -521,11 +557,11 @@ class Client:
             status, answer = self._exchange(verb, path, content, headers)
         except (ConnectionError, http.client.HTTPException) as fault:
             if isinstance(fault, ConnectionRefusedError):
-                raise CounselError(f"nobody answers at {self._url}") from None
-            is_known = "Idempotency-Key" in headers  # sent again, it creates nothing else
-            if verb == "POST" and path.split("?")[0].endswith(CREATING) and not is_known:
+                raise NoAnswerError(f"nobody answers at {self._url}") from None
+            is_creating = verb == "POST" and path.split("?")[0].endswith(CREATING)
+            if is_creating and "Idempotency-Key" not in headers:  # else it creates nothing twice
                 reason = "closed the connection; the request may have been carried out"
-                raise CounselError(f"{self._url} {reason}") from None
+                raise NoAnswerError(f"{self._url} {reason}") from None
             status, answer = self._exchange(verb, path, content, headers, last=True)
         self._used = time.monotonic()
         if not 200 <= status < 300:
@@ -551,7 +587,7 @@ class Client:
             self._connection.close()
             if isinstance(fault, ConnectionError | http.client.HTTPException) and not last:
                 raise
-            raise CounselError(f"{self._url} does not answer: {fault}") from None
+            raise NoAnswerError(f"{self._url} does not answer: {fault}") from None
 
 
 def _path(*parts: str) -> str:

@@ -466,7 +466,10 @@ def test_the_commands_make_a_key_and_serve(command, tmp_path):
         (("serve", "--workers", "2"), "several workers need PostgreSQL"),
         (("serve", "--demo", "--host", "0.0.0.0"), "--demo is for this machine only"),
         (("serve", "--host", "nowhere.invalid"), "cannot listen on nowhere.invalid"),
-        (("serve", "--db", "postgresql://u@127.0.0.1:1/x?password=s3cret"), "password=hidden"),
+        (
+            ("serve", "--wait", "0", "--db", "postgresql://u@127.0.0.1:1/x?password=s3cret"),
+            "password=hidden",
+        ),
     ],
 )
 def test_commands_that_make_no_sense_are_refused_in_one_line(command, tmp_path, arguments, what):

@@ -9,6 +9,7 @@ from counsel.model.mdp import MDP
 from counsel.model.problem import AdviceProblem
 from counsel.service.core.outcomes import Outcome
 from counsel.service.core.problem_sources import add_model
+from counsel.service.core.reported import ReportedDecision, record_decisions
 from counsel.service.core.settings import AdviserSettings
 from counsel.service.core.summary import summarise
 from counsel.service.db.api_keys import KeyHolder
@@ -61,6 +62,20 @@ def test_an_outcome_that_the_model_rules_out_silences_nobody_after_a_restart(des
         assert not everybody.given[1].any()
         again.set_mode(1, adviser, "off")
         assert again.live(1, adviser).settings.mode == "off"
+
+
+def test_advice_that_the_model_rules_out_and_was_said_elsewhere_silences_nobody(desk, adviser, url):
+    episode = desk.start(1, adviser, "ann")
+    steps = [ReportedDecision(step, 1, 1) for step in range(3)]  # it is masked there
+    for action, id_ in zip((0, 1, 0), record_decisions(desk, 1, episode.id, steps), strict=True):
+        desk.report(1, [Outcome(id_, action)])
+    with open_desk(url) as again:
+        started = again.start(1, adviser, "ann")
+        assert again.advise(1, started.id, 0, 1).must
+        assert again.advise(1, started.id, 1, 0).reason["why"]
+        assert again.plans.failing == 0
+        summary = summarise(again, 1, adviser)
+        assert (summary["decisions"], summary["impossible"]) == (2, 1)
 
 
 def test_an_adviser_whose_plan_cannot_be_made_says_what_must_be_said(desk, adviser, url, caplog):

@@ -19,7 +19,7 @@ from counsel.service.settings import ServiceSettings
 LOG = logging.getLogger("counsel.service")
 
 PROMPT = re.compile(
-    r"/v1/(episodes/[^/]+/(advice|end)|outcomes|advisers/[^/]+/episodes|play(/.*)?)"
+    r"/v1/(episodes/[^/]+/(advice|end|reported)|outcomes|advisers/[^/]+/episodes|play(/.*)?)"
     r"|/cds-services/.+"
 )
 """Paths whose POST requests are answered at once."""

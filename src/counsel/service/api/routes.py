@@ -31,6 +31,7 @@ from counsel.service.core.live_adviser import LiveAdviser
 from counsel.service.core.outcomes import Outcome, OutcomeReceipt
 from counsel.service.core.person_beliefs import describe_person
 from counsel.service.core.problem_sources import add_model, check_model
+from counsel.service.core.reported import ReportedDecision, record_decisions
 from counsel.service.core.settings import AdviserSettings
 from counsel.service.core.summary import summarise
 from counsel.service.db.api_keys import KeyHolder
@@ -183,6 +184,20 @@ def add_routes(
         await done
         return Response(status_code=204)
 
+    @app.post("/v1/episodes/{episode}/reported")
+    @advising
+    def report_decisions(
+        episode: EpisodeId, body: schemas.ReportedDecisions, holder: Caller
+    ) -> schemas.ReportedIds:
+        """Record decisions that were made without the service, as what was really shown.
+
+        For clients that say what must be said while the service is down. A step that is on record
+        with another state or advice is refused with 409.
+        """
+        live = desk.episode(holder.tenant, episode).live
+        reported = [_reported(decision, live) for decision in body.decisions]
+        return schemas.ReportedIds(ids=record_decisions(desk, holder.tenant, episode, reported))
+
     @app.get("/v1/people")
     @reading
     def people(page: Page, holder: Reader) -> list[schemas.PersonRow]:
@@ -305,6 +320,16 @@ def _outcome(reported: schemas.OutcomeIn, live: LiveAdviser) -> Outcome:
         reason_code=reported.reason_code,
         comment=reported.comment,
         version=reported.version,
+    )
+
+
+def _reported(decision: schemas.ReportedDecision, live: LiveAdviser) -> ReportedDecision:
+    advice = decision.advice
+    return ReportedDecision(
+        step=decision.step,
+        state=index_of("state", decision.state, live.states),
+        advice=None if advice is None else index_of("advice", advice, live.actions),
+        at=decision.at,
     )
 
 

@@ -22,6 +22,7 @@ Comment = Annotated[str, Field(max_length=1000, pattern=NO_NUL)]
 PlayerName = Annotated[str, Field(min_length=1, max_length=100, pattern=NO_NUL)]
 Pieces = Annotated[int, Field(ge=0, le=100)]
 Cost = Annotated[float, Field(ge=0.0)]
+Time = Annotated[float, Field(ge=0.0)]
 Number = float | None
 Unit = Literal["pieces", "cost"]
 
@@ -176,6 +177,31 @@ class OutcomeReceipt(BaseModel):
 
     taken: int = Field(description="The number of outcomes, including those recorded before.")
     corrected: int = Field(description="How many of them replace an earlier version.")
+
+
+class ReportedDecision(Request):
+    """A decision that was made without the service: what was shown, or silence."""
+
+    step: Step = Field(description="The step of the episode, counted from 0.")
+    state: Label = Field(description="The state, by its label.")
+    advice: Label | None = Field(
+        description="The advice that was shown, by its label; null for silence."
+    )
+    at: Time | None = Field(
+        None, description="When it was shown, in seconds since 1970; never later than its report."
+    )
+
+
+class ReportedDecisions(Request):
+    """Decisions of one episode that were made without the service."""
+
+    decisions: list[ReportedDecision] = Field(max_length=1000, description="At most a thousand.")
+
+
+class ReportedIds(BaseModel):
+    """Decisions that are on record."""
+
+    ids: list[str] = Field(description="The ``advice_id`` of each, in their order.")
 
 
 class EpisodeEnd(Request):

@@ -7,7 +7,9 @@ Nothing waits for ever (``settings.py``): connecting, the lock, a statement, a s
 answer, and a transaction whose service was frozen all have a deadline.
 """
 
+import logging
 import os
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
@@ -22,6 +24,10 @@ from counsel.service.settings import ServiceSettings
 
 if TYPE_CHECKING:
     from alembic.config import Config
+LOG = logging.getLogger("counsel.service")
+
+RETRY_SECONDS = 1.0
+"""Seconds between attempts to reach a database that is not up yet."""
 
 KEPT_OPEN, MORE_OPEN = 5, 15
 """Connections that stay open, and further ones for threads that ask at once."""
@@ -55,6 +61,36 @@ def open_engine(
         raise CounselError(
             f"the database {_shown(address)} cannot be opened: {reason[:300]}"
         ) from None
+
+
+def wait_for_database(url: str, seconds: float, settings: ServiceSettings | None = None) -> None:
+    """Wait until PostgreSQL lets the service connect, for some seconds at most.
+
+    A database that starts together with the service may be later. Each new reason is in the log.
+    Returns when the time is up, too: opening the database then says what is wrong.
+    """
+    address = address_of(url)
+    if address.get_backend_name() == "sqlite":
+        return
+    engine = _engine(address, settings or ServiceSettings(), is_reading=True)
+    deadline, last = time.monotonic() + seconds, ""
+    try:
+        while (left := deadline - time.monotonic()) > 0.0:
+            try:
+                engine.connect().close()
+            except sa.exc.OperationalError as fault:
+                reason = " ".join(str(fault.orig).split())[:300]
+            else:
+                if last:
+                    LOG.warning("the database %s answers", _shown(address))
+                return
+            if reason != last:
+                place = _shown(address)
+                LOG.warning("waiting up to %.0f s for the database %s: %s", left, place, reason)
+                last = reason
+            time.sleep(min(RETRY_SECONDS, left))
+    finally:
+        engine.dispose()
 
 
 def _engine(address: sa.URL, settings: ServiceSettings, *, is_reading: bool) -> sa.Engine:
