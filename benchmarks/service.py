@@ -6,7 +6,8 @@ as ``counsel serve`` starts it: one process on SQLite for 60 s, then two for 20 
 server that waits for its disk. Afterwards every acknowledged outcome is looked for in the database.
 The peer is a plain FastAPI service that puts the same two rows on record, each in a transaction of
 its own, for 15 s. A restart is timed on a record of a million outcomes, with the snapshot and
-without.
+without. Then ten callers are timed for 5 s each while one and four hostile callers, or 1,100 idle
+ones, do what ``tests/support/attacks.py`` says.
 """
 
 import argparse
@@ -28,15 +29,15 @@ from benchmarks.callers import Load, call
 from benchmarks.results import FOLDER, Row, against, alone, record
 from counsel.service.core.desk import Desk
 from counsel.service.core.problem_sources import ProblemSources
-from counsel.service.core.settings import AdviserSettings
-from counsel.service.db.api_keys import tenant_of
-from counsel.service.db.engine import open_engine, write_transaction
-from counsel.service.db.tables import decisions, episodes, outcomes, people, snapshots
+from counsel.service.db.engine import open_engine
+from counsel.service.db.tables import episodes, outcomes
 from tests.support import postgres
+from tests.support.attacks import attack
+from tests.support.long_records import fill
 from tests.support.services import free_port
 
 ROOT = Path(__file__).parents[1]
-CALLERS = 50
+CALLERS, CALLERS_UNDER_ATTACK = 50, 10
 MILLION = 1_000_000
 WORLD = {"name": "birds", "source": "flappy-bird/safe", "budget": 2, "hard": True}
 
@@ -65,6 +66,7 @@ def measured(seconds: float) -> Iterator[Row]:
         plain = peer(str(Path(folder) / "peer.db"), min(seconds, 15.0))
         yield from on_sqlite(one, plain, lost, memory)
         yield from restarts(f"sqlite:///{Path(folder) / 'million.db'}")
+        yield from under_attack(f"sqlite:///{Path(folder) / 'attacked.db'}", min(seconds / 2, 5.0))
     yield from on_postgres(min(seconds, 20.0))
 
 
@@ -100,7 +102,7 @@ def on_sqlite(one: Load, plain: Load, lost: int, memory: list[tuple[int, float]]
 
 def restarts(stored: str) -> Iterator[Row]:
     """Time starts on a million outcomes until the first piece of advice."""
-    fill(stored)
+    fill(stored, WORLD, MILLION)
     without = restart(stored)
     engine = open_engine(stored)
     Desk(engine, ProblemSources(engine, {}), np.random.default_rng(0)).save_snapshot().result()
@@ -113,6 +115,39 @@ def restarts(stored: str) -> Iterator[Row]:
         most=10.0,
         note=f"Without the snapshot {without:.1f} s.",
     )
+
+
+ATTACKS = {
+    "headers without end": "endless",
+    "headers at a byte per second": "slow",
+    "exports that nobody reads": "unread",
+    "500 requests at once": "pipelined",
+}
+
+
+def under_attack(url: str, seconds: float) -> Iterator[Row]:
+    """Time advice while others attack."""
+    log = f"/v1/advisers/{fill(url, WORLD, 40_000)}/log"
+    attacks = [(name, kind, count) for name, kind in ATTACKS.items() for count in (1, 4)]
+    why = "it is asked of Counsel alone"
+    with serving(url) as (port, process):
+        adviser = made(port)
+        call(port, adviser, callers=CALLERS_UNDER_ATTACK, seconds=2.0)
+        for name, kind, count in [*attacks, ("idle connections", "idle", 1100)]:
+            path = log if kind == "unread" else "/healthz"
+            with attack(kind, port, count, path) as report:
+                load = call(port, adviser, callers=CALLERS_UNDER_ATTACK, seconds=seconds)
+            plural = "" if count == 1 else "s"
+            yield alone(
+                f"Attack by {count:,} caller{plural} ({name}): 99% of answers within",
+                load.percentile(0.99),
+                "ms",
+                why,
+                most=250.0,
+                memory=resident(process.pid) / 1e3,
+                note=f"{load.acknowledged:,} round trips, {len(load.faults)} errors; "
+                f"{report.closed:,} of {report.opened:,} hostile connections were closed.",
+            )
 
 
 def on_postgres(seconds: float) -> Iterator[Row]:
@@ -214,56 +249,6 @@ def peer(path: str, seconds: float) -> Load:
         load = call(port, made(port), callers=CALLERS, seconds=seconds)
         process.kill()
     return load
-
-
-def fill(url: str) -> None:
-    """Put a million outcomes on record: 50 people, 1,000 episodes each, 20 steps."""
-    engine, rng = open_engine(url), np.random.default_rng(0)
-    with write_transaction(engine) as connection:
-        tenant = tenant_of(connection, "local")
-    desk = Desk(engine, ProblemSources(engine, {}), rng)
-    settings = {name: value for name, value in WORLD.items() if name != "name"}
-    adviser = desk.create(tenant, "birds", AdviserSettings(**settings))
-    desk.close()
-    with write_transaction(engine) as connection:
-        rows = [{"id": i + 1, "tenant": tenant, "name": f"p{i}", "created": 0.0} for i in range(50)]
-        connection.execute(sa.insert(people), rows)
-        for first in range(1, MILLION // 20 + 1, 1000):
-            numbers = range(first, first + 1000)
-            connection.execute(
-                sa.insert(episodes),
-                [
-                    {"number": n, "id": f"{n:032d}", "adviser": adviser, "spent": 2,
-                     "person": n % 50 + 1, "held_out": False, "mode": "live", "started": 0.0,
-                     "ended": 1.0, "terminated": True}
-                    for n in numbers
-                ],
-            )  # fmt: skip
-            row, advised = rng.integers(7, size=20_000), rng.random(20_000) < 0.1
-            action = rng.integers(3, size=20_000)
-            cells = [(n, step) for n in numbers for step in range(20)]
-            connection.execute(
-                sa.insert(decisions),
-                [
-                    {"episode": n, "step": step, "state": step * 7 + int(row[i]),
-                     "advice": int(action[i]) if advised[i] else None, "shown": True, "must": False,
-                     "probability": 1.0, "reason": REASON, "at": 0.0}
-                    for i, (n, step) in enumerate(cells)
-                ],
-            )  # fmt: skip
-            connection.execute(
-                sa.insert(outcomes),
-                [
-                    {"episode": n, "step": step, "action": int(action[i]), "reward": 1.0,
-                     "seen": True, "at": 0.0}
-                    for i, (n, step) in enumerate(cells)
-                ],
-            )  # fmt: skip
-        connection.execute(sa.delete(snapshots))
-    engine.dispose()
-
-
-REASON = json.dumps({"why": "a piece of advice is worth more elsewhere", "gain": 0.1, "lift": 0.5})
 
 
 def restart(url: str) -> float:

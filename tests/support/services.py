@@ -46,10 +46,13 @@ def serving(database):
     import uvicorn
 
     from counsel.service.process import ServiceProcess
+    from counsel.service.server import server_options
 
     port = free_port()
-    app = ServiceProcess(str(database), auth=False).app()
-    service = uvicorn.Server(uvicorn.Config(app, port=port, log_level="error"))
+    process = ServiceProcess(str(database), auth=False)
+    service = uvicorn.Server(
+        uvicorn.Config(process.app(), port=port, **server_options(process.settings))
+    )
     thread = threading.Thread(target=service.run)
     thread.start()
     while not service.started:
@@ -75,19 +78,18 @@ def answers(port):
 
 def _run(url, port, settings):
     """Serve in this process, which was forked from one that has everything imported."""
-    import uvicorn
-
     from counsel.service.process import ServiceProcess
+    from counsel.service.server import run
     from counsel.service.settings import ServiceSettings
 
     process = ServiceProcess(url, auth=False, settings=ServiceSettings(**settings))
-    uvicorn.run(process.app(), port=port, log_level="critical")
+    run(process.app(), process.settings, host="127.0.0.1", port=port)
 
 
 def start(url, port, **settings):
     """Serve in a process of its own and wait until it answers."""
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["counsel.service.process", "uvicorn"])
+    context.set_forkserver_preload(["counsel.service.process"])
     process = context.Process(target=_run, args=(url, port, settings), daemon=True)
     process.start()
     deadline = time.monotonic() + 60

@@ -124,14 +124,13 @@ def serve(  # noqa: PLR0913 (options)
     import tempfile
     from contextlib import ExitStack
 
-    import uvicorn
-
     from counsel.service.api.metrics import VARIABLE
     from counsel.service.api.request_log import configure_logging
     from counsel.service.api.security import LOOPBACK
     from counsel.service.db.api_keys import any_key
     from counsel.service.db.engine import is_shared, wait_for_database
     from counsel.service.process import ServiceProcess
+    from counsel.service.server import run
     from counsel.service.settings import ServiceSettings
 
     given = {"log_level": log_level, "access_log": access_log}
@@ -166,19 +165,7 @@ def serve(  # noqa: PLR0913 (options)
         typer.echo(f"Serving on {address} (Ctrl-C stops); the game is at {address}/play.")
         if needs_key:
             typer.echo(f"Next: counsel keys add --role admin --db {_shown(database)}")
-        uvicorn.run(
-            app,
-            factory=workers > 1,
-            host=host,
-            port=port,
-            workers=workers if workers > 1 else None,
-            log_config=None,
-            timeout_keep_alive=75,
-            timeout_graceful_shutdown=10,
-            server_header=False,
-            proxy_headers=False,
-            access_log=False,
-        )
+        run(app, serving.settings, host=host, port=port, workers=workers)
 
 
 @keys.command("add")

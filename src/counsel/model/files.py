@@ -8,6 +8,7 @@ the problem has labels.
 """
 
 import io
+import math
 import os
 import zipfile
 from collections.abc import Iterator
@@ -36,6 +37,15 @@ RANDOM = ("cell", "indptr", "random_advice", "random_probability")
 LAWS: dict[str, RewardLaw] = {"bernoulli": bernoulli}  # the laws of rewards that files can name
 MOST_PARTS = 1000
 """The largest number of arrays in an uploaded file."""
+
+LARGEST_HEADER = 4_000_000
+"""Bytes of the header of an uploaded file, at most."""
+
+MOST_TIMES, FREE_BYTES = 100, 1_000_000
+"""An uploaded file may unpack to so many times its size, and so many bytes more."""
+
+NUMBERS = "biuf"
+"""Kinds of the arrays in a file: Booleans, integers and real numbers."""
 
 
 def save(problem: AdviceProblem, path: str | os.PathLike[str]) -> None:
@@ -142,17 +152,50 @@ def loads(content: bytes, *, name: str, most: int) -> AdviceProblem:
     """
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as packed:
-            parts = packed.infolist()
-            size = sum(part.file_size for part in parts)
+            _check_packed(packed, name, min(most, MOST_TIMES * len(content) + FREE_BYTES))
+    except CounselError:
+        raise
     except DAMAGED:
         raise CounselError(f"{name} is truncated, damaged or not a Counsel file") from None
+    return _problem(name, *read_stream(io.BytesIO(content), name, PROBLEM))
+
+
+def _check_packed(packed: zipfile.ZipFile, name: str, most: int) -> None:
+    """Raise unless a file contains arrays of numbers with the sizes that they claim to have."""
+    parts = packed.infolist()
     if len(parts) > MOST_PARTS:
         raise CounselError(f"{name} has {len(parts):,} arrays; at most {MOST_PARTS} are allowed")
+    size = sum(part.file_size for part in parts)
     if size > most:
         raise CounselError(
             f"{name} takes {size:,} bytes when unpacked; at most {most:,} are allowed"
         )
-    return _problem(name, *read_stream(io.BytesIO(content), name, PROBLEM))
+    for part in parts:
+        array = part.filename.removesuffix(".npy")
+        if array == "header" and part.file_size > LARGEST_HEADER:
+            raise CounselError(
+                f"{name} has a header of {part.file_size:,} bytes; at most {LARGEST_HEADER:,} are "
+                "allowed"
+            )
+        if part.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+            raise CounselError(f"{name} is compressed in an unknown way; save the model again")
+        with packed.open(part) as stream:
+            major = np.lib.format.read_magic(stream)[0]
+            read = np.lib.format.read_array_header_1_0
+            if major > 1:
+                read = np.lib.format.read_array_header_2_0
+            shape, _, dtype = read(stream)
+            claimed, content = math.prod(shape) * dtype.itemsize, part.file_size - stream.tell()
+        if dtype.kind not in NUMBERS:
+            raise CounselError(
+                f"{name} is damaged or not a Counsel file: its array {array[:40]!r} does not "
+                "contain numbers"
+            )
+        if claimed != content or not content:
+            raise CounselError(
+                f"{name} has the array {array[:40]!r} of shape {brief(shape)} in {content:,} bytes;"
+                " the file is damaged"
+            )
 
 
 def _problem(

@@ -8,9 +8,10 @@ import json
 import logging
 import os
 import threading
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import asdict, dataclass, field
+from typing import Any
 
 import numpy as np
 from fastapi import FastAPI
@@ -29,6 +30,7 @@ from counsel.service.core.problem_sources import ProblemSources
 from counsel.service.db.api_keys import tenant_of
 from counsel.service.db.engine import open_engine, write_transaction
 from counsel.service.playground.rules import PROBLEMS_BY_PREFIX
+from counsel.service.server import end_in_time
 from counsel.service.settings import ServiceSettings
 from counsel.service.simulated_people import Demo
 from counsel.worlds.ward import ward
@@ -69,10 +71,11 @@ class ServiceProcess:
             demo = Demo(desk, tenant, np.random.default_rng())
 
         @asynccontextmanager
-        async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        async def lifespan(app: FastAPI) -> AsyncIterator[Mapping[str, Any]]:
+            end_in_time(self.settings)
             if demo is not None:
                 demo.start()
-            yield
+            yield {"settings": self.settings}  # for the limits of connections
             if demo is not None:
                 demo.close()
             app.state.lanes.close()

@@ -4,7 +4,7 @@ Every path of the API needs a key as ``Authorization: Bearer …`` unless the ap
 tenant; pages, ``/healthz``, ``/readyz`` and ``/metrics`` need none.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 from typing import Any
 
@@ -36,9 +36,12 @@ def make_app(
     desk: Desk,
     *,
     tenant: int | None = None,
-    lifespan: Callable[[FastAPI], AbstractAsyncContextManager[None]] | None = None,
+    lifespan: Callable[[FastAPI], AbstractAsyncContextManager[Mapping[str, Any]]] | None = None,
 ) -> FastAPI:
-    """Return the service; ``lifespan`` is entered when it starts and left when it stops."""
+    """Return the service; ``lifespan`` is entered when it starts and left when it stops.
+
+    What it yields is the state of the app: ``settings``, for the limits of connections.
+    """
     app = FastAPI(
         lifespan=lifespan,
         title="Counsel",

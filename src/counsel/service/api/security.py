@@ -1,6 +1,7 @@
 """Security of requests and answers: their size, where they come from, and headers for browsers."""
 
 import json
+import re
 from collections.abc import Awaitable, Callable, Mapping
 from urllib.parse import urlsplit
 
@@ -18,6 +19,9 @@ LARGEST = 1_000_000
 
 DIGITS = 15
 """Digits of a Content-Length, at most."""
+
+HOST = re.compile(rb"([A-Za-z0-9._~-]*|\[[0-9A-Fa-f:.]*\])(:[0-9]{0,5})?")
+"""A Host header: a name or an address, and perhaps a port."""
 
 HEADERS = {
     "X-Content-Type-Options": "nosniff",
@@ -49,6 +53,9 @@ class SecurityMiddleware:
         declared = headers.get(b"content-length", b"0")
         if not declared.isdigit() or len(declared) > DIGITS:
             await refuse(send, 400, "Content-Length is not a number of bytes")
+            return
+        if HOST.fullmatch(headers.get(b"host", b"")) is None:
+            await refuse(send, 400, "Host is not the name of a host")
             return
         if int(declared) > most:
             await refuse(send, 413, too_large)

@@ -1,0 +1,86 @@
+"""How the app is served: uvicorn with limits of connections, and an end that comes in time."""
+
+import faulthandler
+import inspect
+import math
+import signal
+import sys
+import threading
+from collections.abc import Callable
+from types import FrameType
+from typing import Any
+
+import uvicorn
+from fastapi import FastAPI
+
+from counsel.service.open_files import raise_limit
+from counsel.service.settings import ServiceSettings
+
+PROTOCOL = "counsel.service.api.connection_limits:LimitedConnection"
+"""The class of connections, by name: a worker answers its first health check before it imports."""
+
+HEALTH_SECONDS = 30
+"""Seconds in which a worker process answers a health check, before another takes its place."""
+
+BACKLOG = 2048
+"""Connections that may wait to be accepted, at most."""
+
+AFTER = 1.0
+"""Seconds after ``stop_seconds`` at which a process that still runs is ended."""
+
+
+def server_options(settings: ServiceSettings) -> dict[str, Any]:
+    """Return the options of ``uvicorn.run`` and ``uvicorn.Config``; raises the limit of files."""
+    options: dict[str, Any] = {
+        "http": PROTOCOL,
+        "ws": "none",
+        "backlog": min(BACKLOG, raise_limit() // 4),
+        "timeout_graceful_shutdown": math.ceil(settings.stop_seconds),
+        "log_config": None,  # each process configures its own
+        "server_header": False,
+        "proxy_headers": False,
+        "access_log": False,
+    }
+    if "timeout_worker_healthcheck" in inspect.signature(uvicorn.Config).parameters:
+        options["timeout_worker_healthcheck"] = HEALTH_SECONDS
+    return options
+
+
+def run(
+    app: FastAPI | str, settings: ServiceSettings, *, host: str, port: int, workers: int = 1
+) -> None:
+    """Serve an app, or the app that a named function returns in each of several processes."""
+    uvicorn.run(
+        app,
+        factory=isinstance(app, str),
+        host=host,
+        port=port,
+        workers=workers if workers > 1 else None,
+        **server_options(settings),
+    )
+
+
+def end_in_time(settings: ServiceSettings) -> None:
+    """Arrange that the process ends soon after SIGTERM, whatever it does then.
+
+    What was acknowledged is on disk, so nothing is lost. Where the process does not end by itself,
+    the stacks of its threads are written to standard error.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        return  # a service inside another program, which has its own way to end
+    for number in (signal.SIGTERM, signal.SIGINT):
+        handler = signal.getsignal(number)
+        if callable(handler):
+            signal.signal(number, _ending(handler, settings.stop_seconds + AFTER))
+
+
+def _ending(
+    handler: Callable[[int, FrameType | None], Any], seconds: float
+) -> Callable[[int, FrameType | None], Any]:
+    """Return a handler that also sets the latest time of the end."""
+
+    def handle(number: int, frame: FrameType | None) -> None:
+        faulthandler.dump_traceback_later(seconds, exit=True, file=sys.__stderr__ or sys.stderr)
+        handler(number, frame)
+
+    return handle

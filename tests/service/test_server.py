@@ -1,0 +1,95 @@
+"""How the app is served: with limits of connections, and an end that comes in time."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+
+import pytest
+import uvicorn
+
+from counsel.service.api.connection_limits import LimitedConnection
+from counsel.service.server import BACKLOG, server_options
+from counsel.service.settings import ServiceSettings
+from tests.support import services
+from tests.support.processes import started
+from tests.support.waiting import until
+
+
+def test_uvicorn_takes_the_options():
+    options = server_options(ServiceSettings(stop_seconds=2.5))
+    config = uvicorn.Config(lambda *_: None, **options)
+    config.load()
+    assert config.http_protocol_class is LimitedConnection
+    assert config.timeout_graceful_shutdown == 3
+    assert 0 < config.backlog <= BACKLOG
+    assert not config.access_log
+    assert not config.server_header
+
+
+STUCK = """
+import asyncio, sys, threading, time
+from contextlib import asynccontextmanager
+from fastapi import FastAPI
+from counsel.service.server import end_in_time, run
+from counsel.service.settings import ServiceSettings
+
+settings = ServiceSettings(stop_seconds=1.0)
+
+@asynccontextmanager
+async def lifespan(app):
+    end_in_time(settings)
+    yield {"settings": settings}
+    time.sleep(60)  # a part that does not end
+
+app = FastAPI(lifespan=lifespan)
+
+@app.get("/healthz")
+async def healthz():
+    return {}
+
+run(app, settings, host="127.0.0.1", port=int(sys.argv[1]))
+"""
+
+
+@pytest.mark.slow
+def test_a_process_that_does_not_end_is_ended_and_says_where_it_was():
+    port = services.free_port()
+    command = [sys.executable, "-c", STUCK, str(port)]
+    with started(command, stderr=subprocess.PIPE, text=True) as process:
+        until(lambda: services.answers(port))
+        began = time.monotonic()
+        process.send_signal(signal.SIGTERM)
+        _, log = process.communicate(timeout=30)
+    assert time.monotonic() - began < 10.0
+    assert process.returncode == 1
+    assert "Timeout" in log
+    assert "in lifespan" in log
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("url", ["postgresql"], indirect=True)
+def test_several_workers_have_the_limits_and_stop_in_time(url):
+    port = services.free_port()
+    command = [sys.executable, "-c", "from counsel.cli import main; main()", "serve", "--no-auth"]
+    command += ["--workers", "2", "--db", url, "--port", str(port)]
+    variables = {**os.environ, "COUNSEL_HEADER_SECONDS": "1"}
+    with started(command, env=variables, stdout=subprocess.DEVNULL) as process:
+        until(lambda: services.answers(port))
+        callers = [socket.create_connection(("127.0.0.1", port), timeout=60) for _ in range(8)]
+        for caller in callers:
+            caller.sendall(b"GET / HTTP/1.1\r\nHost: ")
+        for caller in callers:
+            assert caller.recv(1000).startswith(b"HTTP/1.1 408 ")
+            caller.close()
+        late = [socket.create_connection(("127.0.0.1", port), timeout=60) for _ in range(4)]
+        for caller in late:
+            caller.sendall(b"POST /v1/outcomes HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\n")
+        began = time.monotonic()
+        process.send_signal(signal.SIGTERM)
+        process.wait(30)
+        assert time.monotonic() - began < 10.0
+        for caller in late:
+            caller.close()
