@@ -82,7 +82,7 @@ def _silent_episodes(rows: Decisions, silence: int) -> int:
     chance = np.exp(np.bincount(rows.episode, np.log(np.maximum(share[cell], 1e-300))))
     silent = int((np.bincount(rows.episode, ~is_silent) == 0).sum())
     expected, spread = float(chance.sum()), float(np.sqrt((chance * (1.0 - chance)).sum()))
-    return silent if silent > 1.5 * expected + 5.0 * spread + 5.0 else 0
+    return silent if silent > 1.2 * expected + 5.0 * spread + 5.0 else 0
 
 
 def _gaps(tally: Tally, estimates: Estimates, sharing: Sharing) -> Iterator[tuple[str, list[str]]]:

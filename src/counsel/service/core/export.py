@@ -48,8 +48,8 @@ FORMATS = {
 FORMULAS = tuple("=+-@\t\r\n＝＋－＠")
 """What formulas of spreadsheets begin with."""
 
-BATCH = 200
-"""Episodes per batch."""
+BATCH = 20
+"""Episodes per batch: a caller who reads nothing costs few rows, and advice waits for few."""
 
 COLUMNS: dict[str, type | str] = DECISION_COLUMNS | {
     "version": "int32",
