@@ -92,7 +92,7 @@ def http_page(document: dict[str, Any]) -> str:
     lines = [
         "# HTTP API",
         "",
-        "Every request except those for pages, `/healthz` and `/metrics` carries a key:"
+        "Every request except those for pages, `/healthz`, `/readyz` and `/metrics` carries a key:"
         " `Authorization: Bearer KEY`. A key has a role: *read* may read, *advise* may also ask for"
         " advice and report outcomes, *admin* may do everything. Errors are problem details"
         " (`application/problem+json`) with one sentence in `detail`. A running service has this"

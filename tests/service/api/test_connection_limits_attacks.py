@@ -1,5 +1,6 @@
 """Attacks over real sockets: callers are advised meanwhile, and hostile connections are closed."""
 
+import json
 import os
 import signal
 import socket
@@ -213,7 +214,11 @@ def test_requests_that_are_not_valid_are_refused_at_once(tmp_path, with_keys):
             assert caller.recv(1000).startswith(b"HTTP/1.1 401 " if with_keys else b"HTTP/1.1 200 ")
         process.send_signal(signal.SIGTERM)
         _, log = process.communicate(timeout=30)
-    assert log == b"", "nobody fills the log from outside"
+    lines = [json.loads(line) for line in log.splitlines()]
+    warnings = [line["message"] for line in lines if line["level"] != "info"]
+    assert warnings == ["a key from 127.0.0.1 is not valid"] * with_keys, "nothing else is logged"
+    about_requests = [line for line in lines if "route" in line and line["level"] == "info"]
+    assert about_requests == [], "nobody fills the log from outside"
 
 
 @pytest.mark.parametrize("kind", ["all", "body"])

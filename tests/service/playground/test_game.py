@@ -268,7 +268,7 @@ def test_the_log_of_a_player_can_be_fitted(playground, desk, tmp_path):
             game = begin(playground, adviser=adviser)
             shown = played(playground, game, lambda _: str(rng.choice([*MOVES])))
             moves += len(shown[-1]["path"])
-    content = export_person(desk, 1, desk.person(1, "player me"))
+    content = b"".join(export_person(desk, 1, desk.person(1, "player me")))
     rows = pd.read_csv(io.BytesIO(content))
     assert len(rows) == moves
     path = tmp_path / "mine.csv"
