@@ -108,9 +108,9 @@ def test_what_is_added_breaks_no_promise():
     schema_of(after, "AdviceOut")["properties"]["more"] = {"type": "string"}
     schema_of(after, "AdviceOut")["required"].append("more")
     schema_of(after, "Situation")["properties"]["more"] = {"type": "string"}
-    schema_of(after, "ModeChange")["properties"]["mode"]["enum"].append("rest")
+    schema_of(after, "AdviserChange")["properties"]["mode"]["enum"].append("rest")
     schema_of(after, "Situation")["properties"]["step"]["maximum"] *= 2
-    after["paths"]["/v1/advisers"]["get"]["responses"]["429"] = {"description": "Too many"}
+    after["paths"]["/v1/advisers"]["get"]["responses"]["410"] = {"description": "Gone"}
     assert broken_promises(GOLDEN, after) == []
 
 
@@ -161,7 +161,7 @@ def remove_field_of_request(after):
 
 
 def remove_value_of_request(after):
-    schema_of(after, "ModeChange")["properties"]["mode"]["enum"].remove("shadow")
+    schema_of(after, "AdviserChange")["properties"]["mode"]["enum"].remove("shadow")
 
 
 def tighten_bound_of_request(after):
