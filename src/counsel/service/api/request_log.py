@@ -165,5 +165,8 @@ def configure_logging(settings: ServiceSettings) -> None:
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonFormatter())
     logging.basicConfig(handlers=[handler], level=logging.WARNING, force=True)
-    for name in ("counsel", "uvicorn"):
-        logging.getLogger(name).setLevel(settings.log_level.upper())
+    for name in ("counsel", "uvicorn", "uvicorn.error"):
+        logger = logging.getLogger(name)
+        logger.setLevel(settings.log_level.upper())
+        logger.handlers.clear()  # a server that ran before in this process may have left its own
+        logger.propagate = True
