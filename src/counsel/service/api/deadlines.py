@@ -1,4 +1,4 @@
-"""A deadline for every request: whoever is not answered in time is told so, and can try again.
+"""A deadline for every request: a late request is answered with 503, and can be sent again.
 
 Advice, outcomes and the start and end of episodes have seconds; lists, summaries, exports and
 changes, which nobody waits for at a bedside, have more. An answer that has begun is not cut short:

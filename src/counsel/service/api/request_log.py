@@ -80,7 +80,7 @@ def _request_id(scope: Scope) -> str:
 class RequestLogMiddleware:
     """Gives each request an id, writes its line, and answers 500 where a request fails.
 
-    ``observe`` is told of every request that was answered.
+    ``observe`` is called for every request that was answered.
     """
 
     def __init__(
