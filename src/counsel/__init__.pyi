@@ -22,6 +22,7 @@ from counsel.model.files import save_policy as save_policy
 from counsel.model.human import Human as Human
 from counsel.model.kernel import Kernel as Kernel
 from counsel.model.mdp import MDP as MDP
+from counsel.model.memory import Memory as Memory
 from counsel.model.mixture import Mixture as Mixture
 from counsel.model.policy import Policy as Policy
 from counsel.model.problem import AdviceProblem as AdviceProblem

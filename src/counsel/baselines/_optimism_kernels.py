@@ -15,6 +15,7 @@ from counsel.learning._transition_kernels import Chains, count_transition
 from counsel.model._kernels import layer_of
 from counsel.planning._backward_kernels import Model
 from counsel.planning._forward_kernels import walk_forward
+from counsel.planning._level_kernels import Levels
 from counsel.simulate._episode_kernels import Scene, draw_action, draw_reward, draw_row, draw_start
 
 HOEFFDING, FREEDMAN = range(2)
@@ -287,9 +288,10 @@ def evaluate_advice(
         rows = max(rows, truth.first_row_l[i + 1] - truth.first_row_l[i])
     reward_h, rate_h, cost_h = np.zeros(H), np.zeros(H), np.zeros(H)
     advice_khs, random = advice_hs.reshape(1, H, S), (none, none, none, nothing)
-    pieces_sa = np.zeros((S, truth.policy_lsa.shape[2]))
-    results = (np.zeros((H, S)), reward_h, rate_h, cost_h, pieces_sa)
-    walk_forward(truth, advice_khs, random, x_jks, np.zeros((1, rows)), results)
+    pieces_sa, level = np.zeros((S, truth.policy_lsa.shape[2])), np.zeros(1, np.int64)
+    one_level = Levels(np.zeros((3, 1), np.int64), np.arange(2), level, np.ones(1), False)
+    results = (np.zeros((H, 1, S)), reward_h, rate_h, cost_h, pieces_sa)
+    walk_forward(truth, one_level, level, advice_khs, random, x_jks, np.zeros((1, rows)), results)
     charge = penalty_h[0] * cost_h.sum()
     if penalty_h.size > 1:
         charge = (penalty_h * cost_h).sum()

@@ -3,8 +3,9 @@
 ``.npz`` files contain plain arrays and a JSON header with the labels; they are written atomically
 (see ``_files.py``). Policies can also be written as ``.csv`` and ``.parquet`` tables for people,
 with one row per cell and possible advice: ``step``, ``state``, ``advice`` (empty for silence) and
-``probability``; ``pieces_left`` first under a hard budget; ``state_label`` and ``advice_label`` if
-the problem has labels.
+``probability``; ``pieces_left`` first under a hard budget; ``level`` before ``step`` if advice
+depends on the level of the person's memory; ``level_label``, ``state_label`` and ``advice_label``
+if the problem has labels.
 """
 
 import io
@@ -27,6 +28,7 @@ from counsel.model.advice_costs import given_cost
 from counsel.model.human import Human
 from counsel.model.kernel import Kernel
 from counsel.model.mdp import MDP
+from counsel.model.memory import Memory
 from counsel.model.policy import Policy, RandomCells
 from counsel.model.problem import AdviceProblem
 from counsel.model.rewards import RewardLaw, bernoulli
@@ -104,6 +106,12 @@ def problem_parts(problem: AdviceProblem) -> tuple[dict[str, Any], dict[str, NDA
         header["reward_law"] = _law_name(problem.reward_law)
     if human.input_groups is not None:
         arrays["groups"] = human.input_groups
+    if human.memory is not None:
+        memory = human.memory
+        header["memory"] = {"start": memory.start, "labels": memory.labels, "name": memory.name}
+        arrays["memory"] = memory.after
+        if human.input_fading is not None:
+            arrays["fading"] = human.input_fading
     cost = given_cost(problem.cost)
     if cost.shape or cost != 1.0:
         arrays["cost"] = cost
@@ -212,10 +220,13 @@ def _problem(
             action_labels=header["action_labels"],
         )
         scale = "lift" if header["shares_lift"] else "adherence"
+        memory = header.get("memory")
         human = Human(
             unlayered(arrays["policy"]),
             **{scale: arrays["given"]},
             groups=arrays["groups"] if header["grouped"] else None,
+            memory=None if memory is None else Memory(*arrays["memory"], **memory),
+            fading=arrays.get("fading"),
         )
         law = header.get("reward_law")
         if law is not None and (not isinstance(law, str) or law not in LAWS):
@@ -283,7 +294,7 @@ def save_policy(
             f"a {type(policy).__name__} cannot be saved; save single policies one by one"
         )
     if problem is not None:
-        policy.check_fits(problem.horizon, problem.n_states, problem.n_actions)
+        problem.check_sizes(policy)
     file = Path(path)
     if file.suffix in TABLES:
         write_tables(file, _policy_tables(policy, problem))
@@ -293,16 +304,20 @@ def save_policy(
         if not hard or random.cell.size:
             parts = (random.cell, random.indptr, random.advice, random.probability)
             arrays |= dict(zip(RANDOM, parts, strict=True))
-        write_npz(file, POLICY, {"n_actions": policy.n_actions, "hard": hard}, arrays)
+        header: dict[str, Any] = {"n_actions": policy.n_actions, "hard": hard}
+        if policy.levels is not None:
+            header["levels"] = policy.levels
+        write_npz(file, POLICY, header, arrays)
     else:
         raise CounselError(f"{file} must end in .csv, .parquet or .npz")
 
 
 def _policy_tables(policy: Policy, problem: AdviceProblem | None) -> Iterator[Table]:
-    """Yield a table per step (and, under a hard budget, per number of pieces left)."""
-    K, H, S = policy.planes.shape
+    """Yield a table per plane and step, the most pieces left first."""
+    (P, H, S), M = policy.planes.shape, policy.levels or 1
     plane_and_step, random_states = np.divmod(policy.random.cell_of_entry, S)
-    for k, h in product(range(K - 1, -1, -1), range(H)):
+    for left, m, h in product(range(P // M - 1, -1, -1), range(M), range(H)):
+        k = left * M + m
         here = plane_and_step == k * H + h
         fixed = np.setdiff1d(np.arange(S), random_states[here])
         states = np.concatenate((fixed, random_states[here]))
@@ -313,7 +328,11 @@ def _policy_tables(policy: Policy, problem: AdviceProblem | None) -> Iterator[Ta
         silent = advice == policy.defer
         columns: dict[str, Column] = {}
         if policy.budget is not None:
-            columns["pieces_left"] = Column(np.full(states.size, k, dtype=np.int32))
+            columns["pieces_left"] = Column(np.full(states.size, left, dtype=np.int32))
+        if policy.levels is not None:
+            columns["level"] = Column(np.full(states.size, m, dtype=np.int32))
+            if problem is not None and problem.memory is not None:
+                columns["level_label"] = Column(columns["level"].values, problem.memory.labels)
         columns["step"] = Column(np.full(states.size, h, dtype=np.int32))
         columns["state"] = Column(states.astype(np.int64))
         if problem is not None and problem.mdp.state_labels:
@@ -360,7 +379,12 @@ def load_policy(path: str | os.PathLike[str]) -> Policy:
         hard, random = header["hard"], None
         if not hard or "cell" in arrays:
             random = RandomCells(*(arrays[name] for name in RANDOM))
-        policy = Policy(arrays["advice"], n_actions=header["n_actions"], random=random)
+        policy = Policy(
+            arrays["advice"],
+            n_actions=header["n_actions"],
+            random=random,
+            levels=header.get("levels"),
+        )
         if (policy.budget is not None) != hard:
             raise CounselError(f"advice has shape {policy.advice.shape} and hard is {hard}")
         return policy

@@ -19,6 +19,10 @@ lift, is too large to compute with.
 that a learner may pool them. They are never inferred from the numbers: passing θ as a single number
 does not mean that a learner knows it to be constant. By default each (s, a) is its own group at all
 steps, or each (h, s, a) if the adherence has a step axis.
+
+A person with a *memory* (``memory.py``) has a lift for each of its levels: tables then have a
+leading level axis. Without a memory there is one level. ``lift`` and ``adherence``, which know no
+levels, are refused for a person with a memory, so that no code takes them for constant by mistake.
 """
 
 from dataclasses import dataclass
@@ -31,6 +35,7 @@ from numpy.typing import ArrayLike, NDArray
 from counsel._arrays import (
     Floats,
     Ints,
+    brief,
     check_distributions,
     check_finite,
     check_range,
@@ -43,6 +48,7 @@ from counsel._arrays import (
 )
 from counsel.errors import CounselError
 from counsel.model._kernels import lifts, sum_others
+from counsel.model.memory import Memory
 
 _T = TypeVar("_T", bound=np.generic)
 
@@ -64,27 +70,37 @@ class Human:
         Probability of a match when advised: a number, [a], [s, a] or [h, s, a] in [0, 1].
     lift
         Instead of ``adherence``, in the same shapes; at most 1, and not so low that the adherence
-        λ + (1 − λ) π falls below 0.
+        λ + (1 − λ) π falls below 0. With a memory and without ``fading``: a number, or [m], [m, a],
+        [m, s, a] or [m, h, s, a], with the level first.
     groups
         Whole numbers in the same shapes; pairs with the same number share one adherence (or lift).
-        By default each (s, a) is its own group, or each (h, s, a) if the adherence has steps.
+        By default each (s, a) is its own group, or each (h, s, a) if the adherence has steps. With
+        a memory they have a leading level axis, and by default each level has its own groups.
+    memory
+        What the person carries over from advice given; none by default.
+    fading
+        With a memory: a factor for each level [m] that multiplies the lift, 0 or more.
 
     Attributes
     ----------
-    policy, adherence, lift
+    policy
         [layer, s, a]: one layer if stationary, else one per step.
+    level_adherence, level_lift
+        [m, layer, s, a]: one level without a memory.
     shares_lift
         Whether a group has one lift rather than one adherence.
     repels
         Whether any lift is negative.
-    input_values, input_groups
-        The adherence (or lift) and the groups as passed to the constructor.
+    memory
+        The memory; None if the person has none.
+    input_values, input_groups, input_fading
+        The adherence (or lift), the groups and the fading as passed to the constructor.
 
     Raises
     ------
     CounselError
-        If a shape or a number is wrong, both or neither of adherence and lift are passed, or the
-        pairs of a group differ.
+        If a shape or a number is wrong, both or neither of adherence and lift are passed, the pairs
+        of a group differ, or a fading makes a lift that no person can have.
 
     Examples
     --------
@@ -96,71 +112,130 @@ class Human:
     [[[0.5, -0.2]]]
     >>> human.repels
     True
+
+    The second piece of advice moves this person only 70 % as well as the first, and later ones half
+    as well:
+
+    >>> memory = counsel.Memory.pieces(2)
+    >>> tiring = counsel.Human([[0.5, 0.5]], lift=0.8, memory=memory, fading=[1, 0.7, 0.5])
+    >>> tiring.level_lift[:, 0, 0, 0].round(3).tolist()
+    [0.8, 0.56, 0.4]
     """
 
     policy: Floats
-    adherence: Floats
-    lift: Floats
+    level_adherence: Floats
+    level_lift: Floats
     shares_lift: bool
     repels: bool
+    memory: Memory | None
     input_values: Floats
     input_groups: Ints | None
+    input_fading: Floats | None
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 (the habit, how much they listen, and what they remember)
         self,
         policy: ArrayLike,
         adherence: ArrayLike | None = None,
         *,
         lift: ArrayLike | None = None,
         groups: ArrayLike | None = None,
+        memory: Memory | None = None,
+        fading: ArrayLike | None = None,
     ) -> None:
         policy_lsa = _read_policy(policy)
+        factors = _read_fading(memory, fading)
         if adherence is not None and lift is None:
+            if memory is not None:
+                raise CounselError("a person with a memory is given by lift; give lift=…")
             values = numbers("adherence", adherence)
-            shared = _spread("adherence", values, policy_lsa.shape)
-            check_range("adherence", shared, "hsa", 0.0, 1.0)
-            theta_lsa, lift_lsa = shared, _lift_of(policy_lsa, shared)
+            shared = _spread("adherence", values, policy_lsa.shape)[None]
+            check_range("adherence", shared[0], "hsa", 0.0, 1.0)
+            theta_mlsa, lift_mlsa = shared, _lift_of(policy_lsa, shared[0])[None]
         elif lift is not None and adherence is None:
             values = numbers("lift", lift)
-            shared = _spread("lift", values, policy_lsa.shape)
-            theta_lsa = _adherence_of(policy_lsa, shared)
+            shared = _level_lifts(values, policy_lsa.shape, memory, factors)
+            theta_mlsa = _adherence_of(policy_lsa, shared, memory, factors)
             taken = policy_lsa > 0.0
             certain = (
                 taken.sum(axis=-1, keepdims=True) - taken == 0
             )  # all others have probability 0
-            lift_lsa = np.where(certain, 0.0, shared)
+            lift_mlsa = np.where(certain, 0.0, shared)
         else:
             raise CounselError("give either adherence or lift: a person has one of the two")
         fields: dict[str, Any] = {
             "policy": policy_lsa,
-            "adherence": theta_lsa,
-            "lift": sealed(lift_lsa),
+            "level_adherence": sealed(theta_mlsa),
+            "level_lift": sealed(lift_mlsa),
             "shares_lift": lift is not None,
-            "repels": bool((lift_lsa < 0.0).any()),
+            "repels": bool((lift_mlsa < 0.0).any()),
+            "memory": memory,
             "input_values": values,
-            "input_groups": None if groups is None else _read_groups(groups, shared),
+            "input_groups": None if groups is None else _read_groups(groups, shared, memory),
+            "input_fading": factors,
         }
         for name, value in fields.items():
             object.__setattr__(self, name, value)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        scale = "lift" if self.shares_lift else "adherence"
-        build = partial(Human, **{scale: self.input_values}, groups=self.input_groups)
+        build = partial(Human, **self.inputs)
         return build, (unlayered(self.policy),)
 
     @property
+    def inputs(self) -> dict[str, Any]:
+        """The keyword arguments that build this person again from its policy."""
+        scale = "lift" if self.shares_lift else "adherence"
+        inputs: dict[str, Any] = {scale: self.input_values, "groups": self.input_groups}
+        if self.memory is not None:
+            inputs |= {"memory": self.memory, "fading": self.input_fading}
+        return inputs
+
+    @property
+    def lift(self) -> Floats:
+        """The lift [layer, s, a] of a person without a memory."""
+        return self._without_levels("lift", self.level_lift)
+
+    @property
+    def adherence(self) -> Floats:
+        """The adherence [layer, s, a] of a person without a memory."""
+        return self._without_levels("adherence", self.level_adherence)
+
+    def _without_levels(self, name: str, table_mlsa: Floats) -> Floats:
+        if self.memory is not None:
+            raise CounselError(
+                f"the person has a memory ({self.memory.name}), so there is no single {name}; use "
+                f"level_{name}, or a person without a memory"
+            )
+        table_lsa: Floats = table_mlsa[0]
+        return table_lsa
+
+    @property
+    def n_levels(self) -> int:
+        """The number of levels of the memory; 1 without a memory."""
+        return int(self.level_lift.shape[0])
+
+    @property
     def groups(self) -> Ints:
-        """Whole numbers [layer, s, a]; pairs with the same number share one adherence (or lift)."""
-        shape = (self.group_layers, self.n_states, self.n_actions)
-        if self.input_groups is not None:
-            return np.broadcast_to(self.input_groups, shape)
-        return sealed(np.arange(int(np.prod(shape)), dtype=np.int64).reshape(shape))
+        """Whole numbers [layer, s, a], with a memory [m, layer, s, a].
+
+        Pairs with the same number share one adherence (or lift).
+        """
+        shape: tuple[int, ...] = (self.group_layers, self.n_states, self.n_actions)
+        if self.memory is not None:
+            shape = (self.n_levels, *shape)
+        if self.input_groups is None:
+            return sealed(np.arange(int(np.prod(shape)), dtype=np.int64).reshape(shape))
+        if self.memory is not None:
+            return _spread_levels("groups", self.input_groups, shape[1:], self.n_levels)
+        return np.broadcast_to(self.input_groups, shape)
 
     @property
     def group_layers(self) -> int:
         """1 if all steps share their groups, else the number of steps."""
         table = self.input_values if self.input_groups is None else self.input_groups
-        return int(table.shape[0]) if table.ndim == 3 else 1
+        has_levels = self.memory is not None and (
+            self.input_groups is not None or self.input_fading is None
+        )
+        return int(table.shape[-3]) if table.ndim == 3 + has_levels else 1
 
     @property
     def n_states(self) -> int:
@@ -173,9 +248,11 @@ class Human:
         return int(self.policy.shape[2])
 
     def __repr__(self) -> str:
-        low, high = self.adherence.min(), self.adherence.max()
+        low, high = self.level_adherence.min(), self.level_adherence.max()
         adherence = f"{low:.3g}" if low == high else f"{low:.3g} to {high:.3g}"
-        return f"Human({self.n_states} states, {self.n_actions} actions, adherence {adherence})"
+        memory = "" if self.memory is None else f", memory {self.memory.name}"
+        sizes = f"{self.n_states} states, {self.n_actions} actions"
+        return f"Human({sizes}, adherence {adherence}{memory})"
 
 
 def advised_law(own: Floats, advice: int, adherence: float) -> Floats:
@@ -266,31 +343,87 @@ def _lift_of(policy_lsa: Floats, theta_lsa: Floats) -> Floats:
     return lift_lsa
 
 
-def _adherence_of(policy_lsa: Floats, lift_lsa: Floats) -> Floats:
-    """Return θ = π + λ Σ_{b≠a} π(b); raise where θ is not a probability."""
-    check_finite("lift", lift_lsa, "hsa")
+def _adherence_of(
+    policy_lsa: Floats, lift_mlsa: Floats, memory: Memory | None, fading: Floats | None
+) -> Floats:
+    """Return θ = π + λ Σ_{b≠a} π(b) for each level; raise where θ is not a probability."""
+    axes, levels = ("hsa", lift_mlsa[0]) if memory is None else ("mhsa", lift_mlsa)
+    check_finite("lift", levels, axes)
     others_lsa = np.empty_like(policy_lsa)
     sum_others(policy_lsa, others_lsa)
     # λ + (1 − λ) π would lose its digits where the person is almost certain and λ far below 0.
-    theta_lsa: Floats = policy_lsa + lift_lsa * others_lsa
-    lift_lsa = np.broadcast_to(lift_lsa, theta_lsa.shape)
+    theta: Floats = policy_lsa + levels * others_lsa
+    levels = np.broadcast_to(levels, theta.shape)
     rounding = 1e-12
-    where = first((lift_lsa > 1.0) | (theta_lsa < -rounding))
+    where = first((levels > 1.0) | (theta < -rounding))
     if where is not None:
+        name = f"lift{place(axes, where)}"
+        if fading is not None:
+            name = f"fading[m={where[0]}] is {fading[where[0]]:.10g}, so the {name}"
         raise CounselError(
-            f"lift{place('hsa', where)} is {lift_lsa[where]:.10g}, which means an adherence of "
-            f"{theta_lsa[where]:.10g}; adherence must lie in [0, 1] and lift must be at most 1"
+            f"{name} is {levels[where]:.10g}, which means an adherence of "
+            f"{theta[where]:.10g}; adherence must lie in [0, 1] and lift must be at most 1"
         )
-    return sealed(np.clip(theta_lsa, 0.0, 1.0))
+    return np.clip(theta, 0.0, 1.0).reshape(-1, *theta.shape[-3:])
 
 
-def _read_groups(group_numbers: ArrayLike, shared: Floats) -> Ints:
+def _level_lifts(
+    values: Floats, shape: tuple[int, ...], memory: Memory | None, fading: Floats | None
+) -> Floats:
+    """Return the lift [m, layer, s, a] of each level."""
+    if memory is None:
+        return _spread("lift", values, shape)[None]
+    if fading is None:
+        return _spread_levels("lift", values, shape, memory.n_levels)
+    return fading[:, None, None, None] * _spread("lift", values, shape)
+
+
+def _spread_levels(
+    name: str, array: NDArray[_T], shape: tuple[int, ...], n_levels: int
+) -> NDArray[_T]:
+    """Return a view [m, layer, s, a] of a number, [m], [m, a], [m, s, a] or [m, h, s, a]."""
+    if array.ndim == 0:
+        return np.broadcast_to(_spread(name, array, shape), (n_levels, 1, *shape[1:]))
+    if array.ndim > 4 or array.shape[0] != n_levels:
+        raise CounselError(
+            f"{name} has shape {array.shape}; with a memory of {n_levels} levels, give a number, "
+            f"[m] = {(n_levels,)}, [m, a], [m, s, a] or [m, h, s, a], or one lift and fading [m]"
+        )
+    levels = [_spread(name, np.asarray(array[m]).copy(), shape) for m in range(n_levels)]
+    return sealed(np.stack(levels))
+
+
+def _read_fading(memory: Memory | None, fading: ArrayLike | None) -> Floats | None:
+    """Return the checked factors of the levels."""
+    if memory is not None and not isinstance(memory, Memory):
+        raise CounselError(f"memory is {brief(memory)}; give a counsel.Memory")
+    if fading is None:
+        return None
+    if memory is None:
+        raise CounselError("fading is a factor for each level of a memory; give a memory, too")
+    factors = numbers("fading", fading)
+    if factors.shape != (memory.n_levels,):
+        raise CounselError(
+            f"fading has shape {factors.shape}; give one factor for each of the "
+            f"{memory.n_levels} levels"
+        )
+    check_range("fading", factors, "m", 0.0, np.inf)
+    check_finite("fading", factors, "m")
+    return sealed(factors)
+
+
+def _read_groups(group_numbers: ArrayLike, shared_mlsa: Floats, memory: Memory | None) -> Ints:
     """Return the groups; raise where two pairs of a group differ in their adherence or lift."""
     table = rectangular("groups", group_numbers)
     if table.dtype.kind not in "iu" or (table.size and not 0 <= table.min() <= table.max() < 2**62):
         raise CounselError("groups must be whole numbers of at least 0 and below 2^62")
     groups = sealed(table.astype(np.int64))
-    group_all, shared_all = np.broadcast_arrays(_spread("groups", groups, shared.shape), shared)
+    axes, shared = ("hsa", shared_mlsa[0]) if memory is None else ("mhsa", shared_mlsa)
+    if memory is None:
+        spread = _spread("groups", groups, shared.shape)
+    else:
+        spread = _spread_levels("groups", groups, shared.shape[1:], memory.n_levels)
+    group_all, shared_all = np.broadcast_arrays(spread, shared)
     ids, inverse = np.unique(group_all, return_inverse=True)
     first_value = np.empty(ids.size)
     first_value[inverse.reshape(-1)[::-1]] = shared_all.reshape(-1)[::-1]
@@ -298,7 +431,7 @@ def _read_groups(group_numbers: ArrayLike, shared: Floats) -> Ints:
     where = first(shared_all != expected)
     if where is not None:
         raise CounselError(
-            f"the value at {place('hsa', where)} is {shared_all[where]:.10g} but group "
+            f"the value at {place(axes, where)} is {shared_all[where]:.10g} but group "
             f"{group_all[where]} has {expected[where]:.10g}; "
             "all pairs of a group must share one adherence or one lift"
         )

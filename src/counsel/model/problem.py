@@ -33,6 +33,7 @@ from counsel.model.advice_costs import given_cost, read_cost
 from counsel.model.human import Human, advantages, advised_law, gain_of
 from counsel.model.kernel import Kernel
 from counsel.model.mdp import MDP
+from counsel.model.memory import Memory
 from counsel.model.policy import Policy
 from counsel.model.rewards import (
     Range,
@@ -124,7 +125,7 @@ class AdviceProblem:
             )
         for name, steps in (
             ("policy", len(human.policy)),
-            ("adherence", len(human.adherence)),
+            ("adherence", human.level_adherence.shape[1]),
             ("groups", human.group_layers),
         ):
             if steps not in (1, mdp.horizon):
@@ -173,15 +174,51 @@ class AdviceProblem:
 
     @property
     def adherence(self) -> Floats:
-        """The adherence θ [h, s, a]."""
+        """The adherence θ [h, s, a] of a person without a memory."""
         return by_step(self.human.adherence, self.horizon)
 
     @property
     def lift(self) -> Floats:
-        """The lift λ [h, s, a]."""
+        """The lift λ [h, s, a] of a person without a memory."""
         return by_step(self.human.lift, self.horizon)
 
-    def law(self, step: int, state: int, advice: int) -> Floats:
+    @property
+    def level_lift(self) -> Floats:
+        """The lift λ [m, h, s, a] at each level of memory; without a memory there is one level."""
+        return self._by_level(self.human.level_lift)
+
+    @property
+    def level_adherence(self) -> Floats:
+        """The adherence θ [m, h, s, a] at each level of memory."""
+        return self._by_level(self.human.level_adherence)
+
+    def _by_level(self, table_mlsa: Floats) -> Floats:
+        M, _, S, A = table_mlsa.shape
+        return np.broadcast_to(table_mlsa, (M, self.horizon, S, A))
+
+    @property
+    def memory(self) -> Memory | None:
+        """The memory of the person; None if they have none."""
+        return self.human.memory
+
+    @property
+    def n_levels(self) -> int:
+        """The number of levels of the person's memory; 1 without a memory."""
+        return self.human.n_levels
+
+    def level_of(self, level: int | None) -> int:
+        """Return a level, checked; by default the start.
+
+        Parameters
+        ----------
+        level
+            A level of the memory, counted from 0. Without a memory there is only 0.
+        """
+        if level is None:
+            return 0 if self.memory is None else self.memory.start
+        return index_in("level", level, self.n_levels)
+
+    def law(self, step: int, state: int, advice: int, level: int | None = None) -> Floats:
         """Return the probability [a] of each action under advice or silence (equation 1).
 
         Parameters
@@ -190,6 +227,8 @@ class AdviceProblem:
             The cell, counted from 0.
         advice
             An action, or ``defer`` for silence.
+        level
+            The level of the person's memory, by default the start.
         """
         step = index_in("step", step, self.horizon)
         state = index_in("state", state, self.n_states)
@@ -197,7 +236,8 @@ class AdviceProblem:
         own: Floats = self.policy[step, state].copy()
         if advice == self.defer:
             return own
-        return advised_law(own, advice, float(self.adherence[step, state, advice]))
+        theta = self.level_adherence[self.level_of(level), step, state, advice]
+        return advised_law(own, advice, float(theta))
 
     def draw_rewards(self, step: Ints, state: Ints, action: Ints, u: Floats) -> Floats:
         """Return the rewards of decisions [decision]; without a law these are ``mdp.reward``.
@@ -239,7 +279,7 @@ class AdviceProblem:
             The policy to check.
         """
         H, S, A = self.horizon, self.n_states, self.n_actions
-        policy.check_fits(H, S, A)
+        self.check_sizes(policy)
         if policy.budget is not None and not self.has_unit_cost:
             self._check_affordable(policy)
         if self.mdp.allowed.all():
@@ -258,6 +298,29 @@ class AdviceProblem:
                     "allow the action or change the policy"
                 )
 
+    def check_sizes(self, policy: Policy) -> None:
+        """Raise unless the policy has the problem's sizes.
+
+        A policy that does not depend on the level of memory fits a person with any memory.
+
+        Parameters
+        ----------
+        policy
+            The policy to check.
+        """
+        policy.check_fits(self.horizon, self.n_states, self.n_actions)
+        if policy.levels is None:
+            return
+        if self.memory is None:
+            raise CounselError(
+                f"the policy is for {policy.levels} levels of memory; the person has no memory"
+            )
+        if policy.levels != self.n_levels:
+            raise CounselError(
+                f"the policy is for {policy.levels} levels of memory; the person has "
+                f"{self.n_levels}"
+            )
+
     def _check_affordable(self, policy: Policy) -> None:
         """Raise if a policy with a hard budget advises what costs more than is left."""
         self.whole_costs()
@@ -267,8 +330,8 @@ class AdviceProblem:
             (np.arange(policy.planes.size), policy.planes.reshape(-1)),
             (random.cell_of_entry, random.advice),
         ):
-            k, h, s = np.unravel_index(cell, policy.planes.shape)
-            cost = cost_hsb[h, s, advice]
+            plane, h, s = np.unravel_index(cell, policy.planes.shape)
+            k, cost = plane // (policy.levels or 1), cost_hsb[h, s, advice]
             where = first(cost > k)
             if where is not None:
                 n = where[0]
@@ -299,9 +362,10 @@ class AdviceProblem:
         The result is false if there is no such pair, lists the pairs in ``cells``, and prints as a
         sentence.
         """
-        repelled: Bools = (self.lift < 0.0) & self.mdp.allowed
-        cells = np.argwhere(repelled if self.lift.strides[0] else repelled[:1])
-        return Repels(cells=sealed(cells), every_step=self.lift.strides[0] == 0)
+        lift = by_step(self.human.level_lift.min(axis=0), self.horizon)  # at any level of memory
+        repelled: Bools = (lift < 0.0) & self.mdp.allowed
+        cells = np.argwhere(repelled if lift.strides[0] else repelled[:1])
+        return Repels(cells=sealed(cells), every_step=lift.strides[0] == 0)
 
     def machine(self) -> MDP:
         """Build the machine's MDP, whose actions are the advice 0 … A−1 and, last, silence."""

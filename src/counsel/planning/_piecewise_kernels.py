@@ -13,6 +13,7 @@ from counsel._jit import as_int64, inlined, kernel
 from counsel.model._kernels import cost_of, layer_of
 from counsel.planning._backward_kernels import Model, StepTables, step_tables
 from counsel.planning._gain_kernels import gain_by_differences
+from counsel.planning._level_kernels import Levels
 
 STRAIGHT = 1e-13
 """A point this close to the line between its neighbours, relative to its size, is not a kink."""
@@ -229,44 +230,73 @@ def supremum(lines: Candidates, unit: float) -> float:
     return top
 
 
+@inlined
+def fill_values(
+    reward_a: Floats, number_a: Ints, expected: Functions, grid: Floats, q_na: Floats
+) -> None:
+    """Fill the value of each action at each penalty; the last row is the slope after the last."""
+    N = grid.size
+    for a in range(number_a.size):
+        if number_a[a] >= 0:
+            add(1.0, expected, number_a[a], grid, q_na[:N, a])
+            for k in range(N):
+                q_na[k, a] += reward_a[a]
+            q_na[N, a] = last_rise(expected, number_a[a])
+
+
+@inlined
+def habit_values(policy_sa: Floats, s: int, q_na: Floats, out_n: Floats) -> None:
+    """Fill what the person's own choice is worth at each penalty."""
+    out_n[:] = 0.0
+    for a in range(q_na.shape[1]):
+        if policy_sa[s, a] > 0.0:
+            for k in range(out_n.size):
+                out_n[k] += policy_sa[s, a] * q_na[k, a]
+
+
 @kernel
 def candidates_at(
-    tables: StepTables, cost_sa: Floats, s: int, number_a: Ints, expected: Functions, unit: float
+    tables: StepTables,
+    cost_sa: Floats,
+    cell: tuple[int, int],
+    number_ca: Ints,
+    expected: Functions,
+    unit: float,
 ) -> Candidates:
-    """Return the functions of each advice and of silence in one cell.
+    """Return the functions of each advice and of silence in one cell: a state and a level.
 
-    The expectation of action a is function ``number_a[a]`` of ``expected``; −1 if there is none.
+    The expectation of action a is function ``number_ca[c, a]`` of ``expected``, −1 if there is
+    none: after silence for c = 0, a match for c = 1 and a refusal for c = 2. If advice leads to the
+    levels that silence leads to, there is only the first.
     """
-    _, reward_sa, policy_sa, lift_sa, permitted_sa, _ = tables
-    A, grid = policy_sa.shape[1], np.zeros(1)
-    for a in range(A):
-        n = number_a[a]
-        if n < 0 or not (policy_sa[s, a] > 0.0 or permitted_sa[s, a]):
-            continue
-        if expected.begin[n + 1] - expected.begin[n] > 1:
-            grid = merge(grid, expected, n, unit)
+    (s, m), (_, reward_sa, policy_sa, lift_sb, permitted_sa, _) = cell, tables
+    (C, A), grid = number_ca.shape, np.zeros(1)
+    for c in range(C):
+        for a in range(A):
+            n = number_ca[c, a]
+            if n < 0 or not (policy_sa[s, a] > 0.0 or permitted_sa[s, a]):
+                continue
+            if expected.begin[n + 1] - expected.begin[n] > 1:
+                grid = merge(grid, expected, n, unit)
     N = grid.size
-    q_na, last_1a = np.zeros((N, A)), np.zeros((1, A))
+    q_cna, own_n = np.zeros((C, N + 1, A)), np.zeros(N + 1)
     y_bn, rise_bn = np.zeros((A + 1, N)), np.zeros((A + 1, N))
     last_b, may_b = np.zeros(A + 1), np.ones(A + 1, np.bool_)
-    for a in range(A):
-        if number_a[a] >= 0:
-            add(1.0, expected, number_a[a], grid, q_na[:, a])
-            for k in range(N):
-                q_na[k, a] += reward_sa[s, a]
-            last_1a[0, a] = last_rise(expected, number_a[a])
-    for a in range(A):
-        if policy_sa[s, a] > 0.0:
-            for k in range(N):
-                y_bn[A, k] += policy_sa[s, a] * q_na[k, a]
-            last_b[A] += policy_sa[s, a] * last_1a[0, a]
-    for a in range(A):
-        may_b[a] = permitted_sa[s, a]
-        lift, cost = lift_sa[s, a], cost_of(cost_sa, s, a)
-        last_b[a] = last_b[A] + gain_by_differences(policy_sa, s, a, lift, last_1a, 0) - cost
+    for c in range(C):
+        fill_values(reward_sa[s], number_ca[c], expected, grid, q_cna[c])
+    habit_values(policy_sa, s, q_cna[0], own_n)
+    y_bn[A], last_b[A] = own_n[:N], own_n[N]
+    for b in range(A):
+        may_b[b] = permitted_sa[s, b]
+        lift, cost, q_na = lift_sb[s, m * A + b], cost_of(cost_sa, s, b), q_cna[C - 1]
+        if C > 1:  # the value of b is that after a match, all others are those after a refusal
+            q_na = q_cna[2].copy()
+            q_na[:, b] = q_cna[1, :, b]
+            habit_values(policy_sa, s, q_na, own_n)
+        last_b[b] = own_n[N] + gain_by_differences(policy_sa, s, b, lift, q_na, N) - cost
         for k in range(N):
-            more = gain_by_differences(policy_sa, s, a, lift, q_na, k)
-            y_bn[a, k] = y_bn[A, k] + more - cost * grid[k]
+            more = gain_by_differences(policy_sa, s, b, lift, q_na, k)
+            y_bn[b, k] = own_n[k] + more - cost * grid[k]
     for b in range(A + 1):
         fill_rises(grid, y_bn[b], as_int64(0), N, last_b[b], rise_bn[b])
     return Candidates(grid, y_bn, rise_bn, may_b)
@@ -275,37 +305,47 @@ def candidates_at(
 @kernel
 def step_back(
     model: Model,
+    levels: Levels,
     h: int,
     states: tuple[int, int],
     functions: Functions,
     expected: Functions,
     limits: tuple[float, int],
-    critical_s: Floats,
+    critical_x: Floats,
 ) -> Functions:
     """Return the functions of a run of states one step earlier; fill their criticality.
 
-    ``expected`` are the expectations of the step's rows; where it is empty, they are computed here,
-    state by state. ``limits`` are the unit and the largest number of points: if there are more,
-    ``begin`` is empty. No functions are needed before the first step.
+    States x are those of each level of memory, level by level. ``expected`` are the expectations
+    of the step's rows, for each row of levels; where it is empty, they are computed here, state by
+    state. ``limits`` are the unit and the largest number of points: if there are more, ``begin`` is
+    empty. No functions are needed before the first step.
     """
-    A, (unit, most) = model.policy_lsa.shape[2], limits
+    (_, S, A), (unit, most) = model.policy_lsa.shape, limits
     tables = step_tables(model, h)
     row_sa, required_s = tables[0], tables[5]
     cost_sa = model.cost_lsa[layer_of(model.cost_lsa.shape[0], h)]
-    first_row = model.first_row_l[layer_of(model.first_row_l.size - 1, h)]
-    by_row = expected.begin.size > 0
-    number_a = np.empty(A, np.int64)
+    n_layer = layer_of(model.first_row_l.size - 1, h)
+    first_row, rows = model.first_row_l[n_layer], model.first_row_l[model.first_row_l.size - 1]
+    width = model.first_row_l[n_layer + 1] - first_row
+    by_row, C = expected.begin.size > 0, 1 if levels.after_cm.shape[1] == 1 else 3
+    number_ca, row_n = np.empty((C, A), np.int64), np.empty(C * A, np.int64)
     room, fill = 16, 0
     new_at, new_value, new_rise = np.empty(room), np.empty(room), np.empty(room)
     new_begin = np.zeros(states[1] - states[0] + 1, np.int64)
-    for s in range(states[0], states[1]):
-        for a in range(A):
-            exists = row_sa[s, a] >= 0
-            number_a[a] = (row_sa[s, a] - first_row if by_row else a) if exists else -1
+    for x in range(states[0], states[1]):
+        m, s = x // S, x % S
+        for c in range(C):
+            d = levels.after_cm[c, m]
+            for a in range(A):
+                row, n = row_sa[s, a], c * A + a
+                row_n[n] = d * rows + row if row >= 0 else -1
+                number_ca[c, a] = d * width + row - first_row if by_row else n
+                if row < 0:
+                    number_ca[c, a] = -1
         if not by_row:
-            expected = expect_functions(model, row_sa[s], functions, limits)
-        lines = candidates_at(tables, cost_sa, s, number_a, expected, unit)
-        critical_s[s] = np.inf if required_s[s] else supremum(lines, unit)
+            expected = expect_functions(model, row_n, functions, limits)
+        lines = candidates_at(tables, cost_sa, (s, m), number_ca, expected, unit)
+        critical_x[x] = np.inf if required_s[s] else supremum(lines, unit)
         if h == 0:
             continue
         lines.may_b[A] = not required_s[s]
@@ -324,5 +364,5 @@ def step_back(
             new_at[fill + k], new_value[fill + k] = own_at[k], own_value[k]
         fill_rises(new_at, new_value, fill, end, last, new_rise)
         fill = end
-        new_begin[s - states[0] + 1] = fill
+        new_begin[x - states[0] + 1] = fill
     return Functions(new_begin, new_at[:fill], new_value[:fill], new_rise[:fill])

@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 
 from counsel._arrays import Floats
 from counsel._jit import cores, run_jobs, split
-from counsel.model.policy import Advice
+from counsel.model.policy import Advice, Policy
 from counsel.model.problem import AdviceProblem
 from counsel.planning._backward_kernels import (
     catch_up,
@@ -93,6 +93,10 @@ class Planner:
     def advice(self) -> Advice:
         """The advice [h, s] of the last plan."""
         return self.in_every_state(self._advice_hs)
+
+    def policy(self) -> Policy:
+        """Return the policy of the last plan."""
+        return Policy.trusted(self.advice.copy(), n_actions=self.problem.n_actions)
 
     def in_every_state(self, table_hk: NDArray[_T]) -> NDArray[_T]:
         """Return a table [h, s] from one for each kind of state."""

@@ -23,9 +23,10 @@ import numpy as np
 from counsel._arrays import Floats, sealed
 from counsel.errors import CounselError
 from counsel.model.policy import Advice, Policy, RandomCells
-from counsel.planning._backward_kernels import catch_up, most_rows
+from counsel.planning._level_kernels import catch_up_levels
 from counsel.planning.backward import Planner
 from counsel.planning.evaluate import forward
+from counsel.planning.level_planner import LevelPlanner, space_of
 
 PIECES = (0.0, -1.0)
 """Weights of reward and cost that make an evaluation count the cost of advice."""
@@ -55,7 +56,7 @@ class Point(NamedTuple):
     high: float
 
 
-def ends(planner: Planner) -> tuple[Point, Point]:
+def ends(planner: Planner | LevelPlanner) -> tuple[Point, Point]:
     """Return the vertex with the least advice and the vertex with the most reward."""
     left = Point(*planner.advise_least(), np.inf, np.inf, np.inf)
     right = Point(*planner.penalise(0.0)[0], 0.0, 0.0, 0.0)
@@ -85,7 +86,9 @@ def between(left: Point, right: Point, price: float, plan: tuple[float, float]) 
     return Point(value, cost, price, price, price)
 
 
-def bracket(planner: Planner, left: Point, right: Point, budget: float) -> tuple[Point, Point]:
+def bracket(
+    planner: Planner | LevelPlanner, left: Point, right: Point, budget: float
+) -> tuple[Point, Point]:
     """Return the neighbouring vertices with left.cost ≤ budget < right.cost, to rounding."""
     while True:
         price = slope(left, right)
@@ -112,62 +115,74 @@ def check_enough(budget: float, least: float) -> None:
         )
 
 
-def advice_at(planner: Planner, point: Point) -> Advice:
-    """Return the advice [h, s] of a vertex."""
+def policy_at(planner: Planner | LevelPlanner, point: Point) -> Policy:
+    """Return the policy of a vertex."""
     if point.at == np.inf:
         planner.advise_least()
     else:
         planner.penalise(point.at)
-    return sealed(planner.advice.copy())
+    return planner.policy()
 
 
-def one_random_cell(planner: Planner, low: Policy, high: Policy, budget: float) -> Policy:
+def one_random_cell(
+    planner: Planner | LevelPlanner, low: Policy, high: Policy, budget: float
+) -> Policy:
     """Combine two neighbouring policies into one that spends ``budget``, with one random cell."""
-    problem, model = planner.problem, planner.prepared.whole.model
-    (H, S), low_hs = low.advice.shape, low.advice
+    problem, model, levels = planner.problem, planner.prepared.whole.model, planner.prepared.levels
+    low_phs, (P, H, S) = low.planes, low.planes.shape
     low_outcome, high_outcome = (forward(problem, model, policy) for policy in (low, high))
-    x_hs = low_outcome.occupancy
-    switched_hs = sealed(np.where(high_outcome.occupancy > 0.0, high.advice, low_hs))
+    x_hps = low_outcome.level_occupancy
+    is_visited_phs = high_outcome.level_occupancy.swapaxes(0, 1) > 0.0
+    switched_phs = sealed(np.where(is_visited_phs, high.planes, low_phs))
     spent_before = np.concatenate(([0.0], np.cumsum(low_outcome.cost)))
-    E_r, spend_js, keep_js = np.empty(most_rows(model)), np.zeros((2, S)), np.zeros((2, S))
+    space, spend_jps, keep_jps = space_of(model, levels, 1.0, 1), *np.zeros((2, 2, P, S))
     for h in reversed(range(H)):
-        catch_up(model, PIECES, (h + 1, h), switched_hs, E_r, spend_js)
-        if h == 0 or spent_before[h] + x_hs[h] @ spend_js[h % 2] >= budget:
+        catch_up_levels(model, levels, PIECES, (h + 1, h), switched_phs, space, spend_jps)
+        if h == 0 or spent_before[h] + (x_hps[h] * spend_jps[h % 2]).sum() >= budget:
             break
-    keep_js[(h + 1) % 2] = spend_js[(h + 1) % 2]
-    catch_up(model, PIECES, (h + 1, h), low_hs, E_r, keep_js)
-    spend_s, keep_s = spend_js[h % 2], keep_js[h % 2]
-    extra_s = x_hs[h] * (spend_s - keep_s)
-    need = budget - spent_before[h] - float(x_hs[h] @ keep_s)
-    advice_hs = np.concatenate((low_hs[:h], switched_hs[h:]))
-    random = _switch_until_spent(advice_hs, low_hs, h, extra_s, need)
-    return Policy(advice_hs, n_actions=problem.n_actions, random=random)
+    keep_jps[(h + 1) % 2] = spend_jps[(h + 1) % 2]
+    catch_up_levels(model, levels, PIECES, (h + 1, h), low_phs, space, keep_jps)
+    spend_x, keep_x, x_x = (
+        table.reshape(-1) for table in (spend_jps[h % 2], keep_jps[h % 2], x_hps[h])
+    )
+    need = budget - spent_before[h] - float(x_x @ keep_x)
+    advice_phs = np.concatenate((low_phs[:, :h], switched_phs[:, h:]), axis=1)
+    advice_x, low_x = advice_phs[:, h].reshape(-1), low_phs[:, h].reshape(-1)
+    switch = _switch_until_spent(advice_x, low_x, x_x * (spend_x - keep_x), need)
+    advice_phs[:, h] = advice_x.reshape(P, S)
+    random = None
+    if switch is not None:
+        (plane, s), (pair, share) = divmod(switch[0], S), switch[1:]
+        order = np.argsort(pair)
+        random = RandomCells(
+            np.array([(plane * H + h) * S + s]),
+            np.array([0, 2]),
+            np.array(pair, dtype=np.int16)[order],
+            np.array([1.0 - share, share])[order],
+        )
+    advice = advice_phs.reshape(low.advice.shape)
+    return Policy(advice, n_actions=problem.n_actions, random=random, levels=low.levels)
 
 
 def _switch_until_spent(
-    advice_hs: Advice, low_hs: Advice, h: int, extra_s: Floats, need: float
-) -> RandomCells | None:
-    """Switch the states of one step until ``need`` more pieces are spent, the last in part.
+    advice_x: Advice, low_x: Advice, extra_x: Floats, need: float
+) -> tuple[int, tuple[int, int], float] | None:
+    """Switch the cells of one step until ``need`` more pieces are spent, the last in part.
 
-    Changes ``advice_hs`` back to ``low_hs`` in the states that are not switched.
+    Changes ``advice_x`` back to ``low_x`` in the cells that are not switched. Returns the cell that
+    is switched in part, its two pieces of advice, and the probability of the second.
     """
-    extra_up_to = np.cumsum(extra_s)
-    states = np.nonzero(extra_up_to >= need)[0]
-    if not states.size:  # all states together fall short only by rounding
+    extra_up_to = np.cumsum(extra_x)
+    cells = np.nonzero(extra_up_to >= need)[0]
+    if not cells.size:  # all cells together fall short only by rounding
         return None
-    s = int(states[0])
-    before = float(extra_up_to[s] - extra_s[s])
-    share = (need - before) / float(extra_s[s]) if extra_s[s] != 0.0 else 0.0
+    x = int(cells[0])
+    before = float(extra_up_to[x] - extra_x[x])
+    share = (need - before) / float(extra_x[x]) if extra_x[x] != 0.0 else 0.0
     share = min(max(share, 0.0), 1.0)
-    advice_hs[h, s + 1 :] = low_hs[h, s + 1 :]
-    pair = (int(low_hs[h, s]), int(advice_hs[h, s]))
-    advice_hs[h, s] = pair[int(share >= 0.5)]
+    advice_x[x + 1 :] = low_x[x + 1 :]
+    pair = (int(low_x[x]), int(advice_x[x]))
+    advice_x[x] = pair[int(share >= 0.5)]
     if share in (0.0, 1.0) or pair[0] == pair[1]:
         return None
-    order = np.argsort(pair)
-    return RandomCells(
-        np.array([h * advice_hs.shape[1] + s]),
-        np.array([0, 2]),
-        np.array(pair, dtype=np.int16)[order],
-        np.array([1.0 - share, share])[order],
-    )
+    return x, pair, share

@@ -2,7 +2,8 @@
 
 Advice that repels (lift < 0) towards a better action is *reverse advice*: the exact optimum may
 advise the worse action so that the person takes the better one. With ``allow_reverse=False`` no
-advice that repels is given, except in cells that require advice and permit no other.
+advice that repels is given, except in cells that require advice and permit no other. For a person
+with a memory, advice repels if it repels on any level.
 """
 
 from dataclasses import dataclass
@@ -65,7 +66,7 @@ class Constraints:
                 f"required{place('hs', where)} is true where all advice is forbidden; "
                 "permit an advice there or do not require one"
             )
-        lift = layers(problem.human.lift)
+        lift = _least_lift(problem)
         if not allow_reverse and problem.human.repels:
             attracting = permitted & (lift >= 0.0)
             only_reverse = required_ls & ~attracting.any(axis=-1)
@@ -86,9 +87,15 @@ def _unconstrained(problem: AdviceProblem) -> Constraints:
         required = sealed(np.zeros((1, problem.n_states), dtype=np.bool_))
         allowed = layers(problem.mdp.allowed)
         _UNCONSTRAINED[problem] = Constraints(
-            allowed, required, _pull(problem.human.lift, allowed, required)
+            allowed, required, _pull(_least_lift(problem), allowed, required)
         )
     return _UNCONSTRAINED[problem]
+
+
+def _least_lift(problem: AdviceProblem) -> Floats:
+    """Return the lift [layer, s, a], the least over the levels of a memory."""
+    lift_mlsa = problem.human.level_lift
+    return lift_mlsa[0] if len(lift_mlsa) == 1 else sealed(lift_mlsa.min(axis=0))
 
 
 def _pull(lift: Floats, permitted: Bools, required: Bools) -> Floats:

@@ -1,7 +1,8 @@
 """Criticality: the largest penalty at which advice still pays, for each cell.
 
 The criticality of (h, s) is the supremum of the penalties β at which advising there still beats
-silence, with the following steps planned at the same β. It ranks cells by how much advice matters,
+silence, with the following steps planned at the same β. For a person with a memory every level m
+has its own, (m, h, s). It ranks cells by how much advice matters,
 also cells that no optimal policy visits. It is a supremum and not a threshold: a cell may be silent
 at a low penalty, because advice follows later, and advised at a higher penalty.
 
@@ -17,15 +18,17 @@ from functools import partial
 import numpy as np
 from numpy.typing import ArrayLike
 
-from counsel._arrays import Bools, Floats, layers, sealed, whole
+from counsel._arrays import Bools, Floats, layers, one_type, sealed, whole
 from counsel._jit import cores, run_jobs, split
 from counsel.model._kernels import layer_of
 from counsel.model.advice_costs import given_cost
 from counsel.model.problem import AdviceProblem
 from counsel.planning._backward_kernels import Model, rows_of
+from counsel.planning._level_kernels import Levels
 from counsel.planning._piecewise_kernels import Functions, expect_functions, step_back
 from counsel.planning.backward import Planner
 from counsel.planning.constraints import Constraints, documented
+from counsel.planning.level_planner import LevelPlanner, planner_for
 
 WORTH_THREADS = 50_000
 """With fewer kinks in a step threads cost more than they save."""
@@ -47,9 +50,9 @@ class Criticality:
     Attributes
     ----------
     lower, upper
-        Bounds [h, s], equal if ``exact``. Otherwise they come from a grid of penalties: the cell is
-        advised at ``lower`` and silent at each grid penalty from ``upper`` on. 0 where advice never
-        pays, infinite where advice is required.
+        Bounds [h, s], with a memory [m, h, s], equal if ``exact``. Otherwise they come from a grid
+        of penalties: the cell is advised at ``lower`` and silent at each grid penalty from
+        ``upper`` on. 0 where advice never pays, infinite where advice is required.
     exact
         Whether the bounds are equal.
 
@@ -71,7 +74,7 @@ class Criticality:
     exact: bool
 
     def __repr__(self) -> str:
-        H, S = self.lower.shape
+        H, S = self.lower.shape[-2:]
         return f"Criticality({H} steps, {S} states, {'exact' if self.exact else 'bracketed'})"
 
 
@@ -98,7 +101,7 @@ def criticality(  # noqa: PLR0913 (the masks of solve, and two sizes)
     Returns
     -------
     Criticality
-        Its ``lower`` and ``upper`` bounds [h, s].
+        Its ``lower`` and ``upper`` bounds [h, s]; for a person with a memory [m, h, s].
 
     Raises
     ------
@@ -121,10 +124,13 @@ def criticality(  # noqa: PLR0913 (the masks of solve, and two sizes)
         problem, forbidden=forbidden, required=required, allow_reverse=allow_reverse
     )
     most = whole("max_kinks", max_kinks, least=0)
-    return criticality_from(Planner(problem, constraints), 0, most, whole("grid", grid, least=1))
+    planner = planner_for(problem, constraints)
+    return criticality_from(planner, 0, most, whole("grid", grid, least=1))
 
 
-def criticality_from(planner: Planner, step: int, max_kinks: int, grid: int) -> Criticality:
+def criticality_from(
+    planner: Planner | LevelPlanner, step: int, max_kinks: int, grid: int
+) -> Criticality:
     """Return the criticality of the cells from ``step`` on; that of earlier cells is 0."""
     exact = _exact(planner, max_kinks, step)
     if exact is not None:
@@ -133,32 +139,61 @@ def criticality_from(planner: Planner, step: int, max_kinks: int, grid: int) -> 
     return Criticality(lower=sealed(lower), upper=sealed(upper), exact=False)
 
 
-def _exact(planner: Planner, most: int, from_step: int) -> Floats | None:
+def _exact(planner: Planner | LevelPlanner, most: int, from_step: int) -> Floats | None:
     """Carry the functions V_β(h, s) backwards; None if they have more than ``most`` kinks."""
-    model, H, S = planner.part.model, planner.problem.horizon, planner.part.start.size
-    if most < S:
+    levels, by_row_l = planner.prepared.levels, _rows_first(planner.part.model)
+    model, M = _on_levels(planner.part.model, levels), planner.problem.n_levels
+    H, X = planner.problem.horizon, M * planner.part.start.size
+    if most < X:
         return None
-    critical_hs, limits = np.zeros((H, S)), (planner.problem.mdp.reward_size, most)
-    functions = Functions(np.arange(S + 1), *np.zeros((3, S)))
-    no_functions, by_row_l = Functions(np.arange(0), *np.zeros((3, 0))), _rows_first(model)
+    critical_hx, limits = np.zeros((H, X)), (planner.problem.mdp.reward_size, most)
+    functions = Functions(np.arange(X + 1), *np.zeros((3, X)))
+    no_functions, D = Functions(np.arange(0), *np.zeros((3, 0))), levels.indptr.size - 1
     for h in reversed(range(from_step, H)):
         threads = cores() if functions.at.size >= WORTH_THREADS else 1
         expected: Functions | None = no_functions
         if by_row_l[layer_of(by_row_l.size, h)]:
-            rows = np.arange(*rows_of(model, h), dtype=np.int32)
+            here, R = np.arange(*rows_of(model, h), dtype=np.int64), int(model.first_row_l[-1])
+            rows = (np.arange(D)[:, None] * R + here).reshape(-1)
             parts = [rows[slice(*run)] for run in split(0, rows.size, threads)]
             jobs = [partial(expect_functions, model, part, functions, limits) for part in parts]
             expected = _joined(run_jobs(threads, jobs), most)
         if expected is None:
             return None
-        arguments = (functions, expected, limits, critical_hs[h])
-        runs = split(0, S, threads)
-        back = run_jobs(threads, [partial(step_back, model, h, run, *arguments) for run in runs])
+        arguments = (functions, expected, limits, critical_hx[h])
+        runs = split(0, X, threads)
+        jobs = [partial(step_back, model, levels, h, run, *arguments) for run in runs]
+        back = run_jobs(threads, jobs)
         joined = _joined(back, most)
         if joined is None:
             return None
         functions = joined
-    return planner.in_every_state(critical_hs)
+    critical_mhs = critical_hx.reshape(H, M, -1).swapaxes(0, 1)
+    if planner.part.kind_s is not None:
+        critical_mhs = critical_mhs.take(planner.part.kind_s, axis=2, mode="clip")
+    return np.ascontiguousarray(critical_mhs if planner.problem.memory else critical_mhs[0])
+
+
+def _on_levels(model: Model, levels: Levels) -> Model:
+    """Return the model with its rows to the states of every level, for each row of levels.
+
+    Row i with row d of levels has the number d · R + i, where R is the number of rows; state s of
+    level m is m · S + s.
+    """
+    S = model.policy_lsa.shape[1]
+    if levels.indptr.size == 2:  # without a memory
+        return model
+    lengths, parts = np.diff(model.indptr), []
+    for d in range(levels.indptr.size - 1):
+        mix = slice(levels.indptr[d], levels.indptr[d + 1])
+        level, weight = levels.level[mix], levels.weight[mix]
+        next_state = (level[:, None] * S + model.next_state).T.reshape(-1)
+        probability = (weight[:, None] * model.probability).T.reshape(-1)
+        parts.append((lengths * level.size, next_state, probability))
+    counts, next_states, probabilities = (np.concatenate(part) for part in zip(*parts, strict=True))
+    indptr = np.concatenate((np.zeros(1, np.int64), np.cumsum(counts)))
+    kernel = (indptr, next_states.astype(model.next_state.dtype), probabilities)
+    return one_type(model._replace(indptr=kernel[0], next_state=kernel[1], probability=kernel[2]))
 
 
 def _rows_first(model: Model) -> Bools:
@@ -184,28 +219,27 @@ def _joined(parts: list[Functions], most: int) -> Functions | None:
     return Functions(np.concatenate(begins), *points)
 
 
-def _on_grid(planner: Planner, points: int) -> tuple[Floats, Floats]:
+def _on_grid(planner: Planner | LevelPlanner, points: int) -> tuple[Floats, Floats]:
     """Bracket the criticality on equal steps of the penalty up to where silence is always best.
 
     Above the largest one-step gain over the person's own value no advice pays: the value of silence
     then satisfies the optimality equation.
     """
-    H, S = planner.problem.horizon, planner.problem.n_states
-    lower, upper = np.zeros((H, S)), np.zeros((H, S))
     step = _largest_gain(planner) / points
+    lower, upper = np.zeros(planner.advice.shape), np.zeros(planner.advice.shape)
     for i in range(points + 1):
         planner.penalise(i * step)
         advised = planner.advice < planner.problem.defer
         lower[advised] = i * step
         upper[advised] = (i + 1) * step if i < points else np.inf
-    required = np.broadcast_to(planner.constraints.required, (H, S))
+    required = np.broadcast_to(planner.constraints.required, lower.shape)
     if required.any():  # advice that avoids a later cell that requires advice may always pay
         upper[:] = np.inf
     lower[required] = np.inf
     return lower, upper
 
 
-def _largest_gain(planner: Planner) -> float:
+def _largest_gain(planner: Planner | LevelPlanner) -> float:
     """Return a penalty at which only required advice is given, within a factor of two.
 
     No piece of advice can gain more than the range of the reward of an episode. Advice that costs

@@ -5,7 +5,7 @@ With x_h(s) the probability of being in s at step h and P the adherence law,
     value = Σ_h Σ_s x_h(s) Σ_a P_h(a | s, advice) r_h(s, a),    advice count = Σ_h P(advised at h)
     x_{h+1}(t) = Σ_s x_h(s) Σ_a P_h(a | s, advice) p_h(t | s, a)
 
-Under a hard budget the budget left is part of the state.
+Under a hard budget the budget left is part of the state, and so is the level of a memory.
 """
 
 from dataclasses import dataclass, fields
@@ -20,7 +20,7 @@ from counsel.model.policy import Policy
 from counsel.model.problem import AdviceProblem
 from counsel.planning._backward_kernels import Model
 from counsel.planning._forward_kernels import walk_forward
-from counsel.planning.prepared_problem import model_of
+from counsel.planning.prepared_problem import levels_of, model_of
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -36,8 +36,9 @@ class Evaluation:
     advice_cost, cost
         Expected cost of advice per episode, and of each step [h]; if every piece costs 1, the same
         as the two above.
-    occupancy
-        Probability of each state at each step [h, s].
+    level_occupancy
+        Probability of each level of the person's memory and state at each step [h, m, s]; without a
+        memory there is one level.
     pieces
         Expected pieces of each advice in each state [s, a], summed over the steps.
 
@@ -61,8 +62,15 @@ class Evaluation:
     reward: Floats
     advice_rate: Floats
     cost: Floats
-    occupancy: Floats
+    level_occupancy: Floats
     pieces: Floats
+
+    @property
+    def occupancy(self) -> Floats:
+        """Probability of each state at each step [h, s]."""
+        if self.level_occupancy.shape[1] == 1:
+            return self.level_occupancy[:, 0]
+        return sealed(self.level_occupancy.sum(axis=1))
 
     def __repr__(self) -> str:
         return f"Evaluation(value {self.value:.6g}, {self.advice_count:.4g} pieces of advice)"
@@ -110,16 +118,19 @@ def forward(problem: AdviceProblem, model: Model, policy: Policy | Mixture) -> E
         parts = [forward(problem, model, part) for part in policy.policies]
         return _average(parts, policy.weights)
     problem.check_fits(policy)
-    advice_khs, random = policy.planes, policy.random
-    K, H, S = advice_khs.shape
-    x_jks = np.zeros((2, K, S))
-    x_jks[0, K - 1] = problem.mdp.start
-    occupancy_hs, (reward_h, rate_h, cost_h) = np.zeros((H, S)), np.zeros((3, H))
+    advice_phs, random, levels = policy.planes, policy.random, levels_of(problem.memory)
+    M, (H, S) = problem.n_levels, advice_phs.shape[1:]
+    K = 1 if policy.budget is None else policy.budget + 1
+    levels = levels._replace(is_hard=K > 1)
+    plane_p = np.arange(K * M) if policy.levels else np.arange(K).repeat(M)
+    x_jps = np.zeros((2, K * M, S))
+    x_jps[0, (K - 1) * M + problem.level_of(None)] = problem.mdp.start
+    occupancy_hms, (reward_h, rate_h, cost_h) = np.zeros((H, M, S)), np.zeros((3, H))
     pieces_sa = np.zeros((S, problem.n_actions))
-    mass_kr = np.zeros((K, int(np.diff(model.first_row_l).max())))
+    mass_er = np.zeros((K * (levels.indptr.size - 1), int(np.diff(model.first_row_l).max())))
     random_cells = (random.cell, random.indptr, random.advice, random.probability)
-    results = (occupancy_hs, reward_h, rate_h, cost_h, pieces_sa)
-    walk_forward(model, advice_khs, random_cells, x_jks, mass_kr, results)
+    results = (occupancy_hms, reward_h, rate_h, cost_h, pieces_sa)
+    walk_forward(model, levels, plane_p, advice_phs, random_cells, x_jps, mass_er, results)
     return Evaluation(
         value=float(reward_h.sum()),
         advice_count=float(rate_h.sum()),
@@ -127,7 +138,7 @@ def forward(problem: AdviceProblem, model: Model, policy: Policy | Mixture) -> E
         reward=sealed(reward_h),
         advice_rate=sealed(rate_h),
         cost=sealed(cost_h),
-        occupancy=sealed(occupancy_hs),
+        level_occupancy=sealed(occupancy_hms),
         pieces=sealed(pieces_sa),
     )
 

@@ -1,8 +1,9 @@
 """Why a plan advises, or is silent, in one cell: as numbers and as one sentence.
 
 gain = lift × advantage: how far the advice moves the person, times how much better the advised
-action is than their habit. The gain is compared with the price of a piece: the penalty, the dual
-price of an expected budget, or d_k − d_{k−1} under a hard budget.
+action is than their habit; for a person with a memory less the burden, what saying it now costs of
+later listening. The gain is compared with the price of a piece: the penalty, the dual price of an
+expected budget, or d_k − d_{k−1} under a hard budget.
 """
 
 from dataclasses import dataclass
@@ -11,10 +12,13 @@ from math import inf
 from counsel._arrays import Floats, by_step, index_in, sealed
 from counsel.errors import CounselError
 from counsel.model.problem import AdviceProblem
-from counsel.planning.backward import Planner
 from counsel.planning.criticality import Criticality, criticality_from
 from counsel.planning.gains import gains_at, nearest_advice
+from counsel.planning.level_planner import planner_for
 from counsel.planning.plan import Plan
+
+NOTICEABLE = 5e-4
+"""A smaller burden is not worth a word."""
 
 KINKS_FOR_ONE_CELL = 300_000
 """The exact criticality of a single cell is worth at most this many kinks in a step."""
@@ -32,6 +36,8 @@ class Explanation:
         The labels of the state and of each action [a].
     pieces_left
         The number of pieces left under a hard budget, else None.
+    level, level_name
+        The level of the person's memory and its label; None without a memory.
     advice
         The advice, None for silence.
     probability
@@ -41,8 +47,9 @@ class Explanation:
         with the largest gain; None if no advice is permitted.
     own
         The person's habit [a].
-    lift, advantage, gain, price
-        gain = lift × advantage, compared with the price of this piece.
+    lift, advantage, burden, gain, price
+        gain = lift × advantage − burden, compared with the price of this piece. Without a memory
+        the burden is 0.
     cost
         What this piece of advice costs: without a hard budget, its price is the cost times the
         price of a unit.
@@ -70,12 +77,15 @@ class Explanation:
     state_name: str
     action_names: tuple[str, ...]
     pieces_left: int | None
+    level: int | None
+    level_name: str | None
     advice: int | None
     probability: float
     considered: int | None
     own: Floats
     lift: float
     advantage: float
+    burden: float
     gain: float
     price: float
     cost: float
@@ -86,7 +96,8 @@ class Explanation:
     @property
     def sentence(self) -> str:
         """The explanation in one English sentence."""
-        return f"At step {self.step} in {self.state_name}, {self._choice()}{self._criticality()}."
+        where = self.state_name if self.level is None else f"{self.state_name} ({self.level_name})"
+        return f"At step {self.step} in {where}, {self._choice()}{self._criticality()}."
 
     def __str__(self) -> str:
         return self.sentence
@@ -125,15 +136,24 @@ class Explanation:
         )
 
     def _balance(self) -> str:
+        burden = self._burden()
         if self.gain < 0.0:
-            return f"at a loss of {_short(-self.gain)}"
+            return f"{burden}at a loss of {_short(-self.gain)}"
         if self.price == 0.0:
-            return f"a gain of {_short(self.gain)}"
+            return f"{burden}a gain of {_short(self.gain)}"
         if abs(self.gain - self.price) <= 1e-9 * abs(self.price):
-            return f"a gain of {_short(self.gain)} that equals {self._price()}"
+            return f"{burden}a gain of {_short(self.gain)} that equals {self._price()}"
         if self.gain > self.price:
-            return f"a gain of {_short(self.gain)} against {self._price()}"
-        return f"a gain of {_short(self.gain)}, no more than {self._price()}"
+            return f"{burden}a gain of {_short(self.gain)} against {self._price()}"
+        return f"{burden}a gain of {_short(self.gain)}, no more than {self._price()}"
+
+    def _burden(self) -> str:
+        """Return what saying it now costs of later listening, with a comma; empty if nothing."""
+        if abs(self.burden) < NOTICEABLE:
+            return ""
+        if self.burden > 0.0:
+            return f"and saying it now costs {_short(self.burden)} of later listening, "
+        return f"and saying it now adds {_short(-self.burden)} by later listening, "
 
     def _price(self) -> str:
         amount = _short(self.price)
@@ -151,12 +171,23 @@ class Explanation:
             return f"{name} costs {_short(self.cost)}, and only {self.pieces_left} is left"
         if self.price == inf:
             return "every piece left is needed for required advice"
+        if self.burden >= NOTICEABLE and self.gain + self.burden > self.price:
+            return (
+                f"letting them rest, because the best advice, {name}, would gain "
+                f"{_short(self.gain + self.burden)} now (lift {_short(self.lift)} × advantage "
+                f"{_short(self.advantage)}) but cost {_short(self.burden)} of later listening"
+                f"{'' if self.price == 0.0 else f' and {self._price()}'}"
+            )
         if self.gain <= 0.0 or self.price == 0.0:
             return f"{self._habit()}, and no advice would gain anything"
         how = "repelling them " if self.lift < 0.0 else ""
+        rest = ""
+        if abs(self.burden) >= NOTICEABLE:
+            sign = "−" if self.burden > 0.0 else "+"
+            rest = f" {sign} {_short(abs(self.burden))} of later listening"
         return (
             f"{self._habit()}, and the best advice, {name}, would gain {_short(self.gain)} "
-            f"{how}(lift {_short(self.lift)} × advantage {_short(self.advantage)}), "
+            f"{how}(lift {_short(self.lift)} × advantage {_short(self.advantage)}{rest}), "
             f"no more than {self._price()}"
         )
 
@@ -178,6 +209,7 @@ def explain(  # noqa: PLR0913 (a problem, a plan, a cell and its criticality)
     step: int,
     state: int | str,
     pieces_left: int | None = None,
+    level: int | str | None = None,
     criticality: Criticality | None = None,
 ) -> Explanation:
     """Explain the advice of a plan at one step in one state.
@@ -194,6 +226,8 @@ def explain(  # noqa: PLR0913 (a problem, a plan, a cell and its criticality)
         The number or the label of the state.
     pieces_left
         Under a hard budget: the number of pieces left, by default the whole budget.
+    level
+        The number or the label of the level of the person's memory, by default the start.
     criticality
         The result of ``counsel.criticality``. By default it is computed, which takes most of the
         time: pass it to explain many cells.
@@ -228,38 +262,44 @@ def explain(  # noqa: PLR0913 (a problem, a plan, a cell and its criticality)
     h = index_in("step", step, problem.horizon)
     s = index_in("state", _number_of(problem, state), problem.n_states)
     left = plan.policy.budget if pieces_left is None else pieces_left
-    left = None if left is None else plan.policy.plane_of(left)
+    m = _level_of(problem, level)
     problem.check_fits(plan.policy)
-    advantage_a, gain_a, price_a = gains_at(problem, plan, h, s, left)
+    advantage_a, gain_a, price_a, burden_a = gains_at(problem, plan, h, s, left, m)
     permitted_a = by_step(plan.constraints.permitted, problem.horizon)[h, s]
-    advice, probability = _likeliest_advice(plan.policy.at(h, s, left), problem.defer)
+    advice, probability = _likeliest_advice(plan.policy.at(h, s, left, m), problem.defer)
     considered = advice
     if advice is None and permitted_a.any():
         considered = nearest_advice(gain_a, price_a, permitted_a)
-    lift = advantage = gain = 0.0
+    lift = advantage = burden = gain = 0.0
     price, cost = plan.price_at(h), 1.0
     if considered is not None:
-        numbers_a = (problem.lift[h, s], advantage_a, gain_a, price_a, problem.cost[h, s])
-        lift, advantage, gain, price, cost = (float(table[considered]) for table in numbers_a)
+        numbers_a = (problem.level_lift[m, h, s], advantage_a, burden_a, gain_a, price_a)
+        lift, advantage, burden, gain, price = (float(table[considered]) for table in numbers_a)
+        cost = float(problem.cost[h, s, considered])
     cells = criticality
     if cells is None:
-        cells = criticality_from(Planner(problem, plan.constraints), h, KINKS_FOR_ONE_CELL, 16)
+        planner = planner_for(problem, plan.constraints)
+        cells = criticality_from(planner, h, KINKS_FOR_ONE_CELL, 16)
+    critical = (m, h, s) if problem.memory else (h, s)
     return Explanation(
         step=h,
         state=s,
         state_name=problem.mdp.state_name(s),
         action_names=tuple(problem.mdp.action_name(a) for a in range(problem.n_actions)),
         pieces_left=left,
+        level=m if problem.memory else None,
+        level_name=problem.memory.labels[m] if problem.memory else None,
         advice=advice,
         probability=probability,
         considered=considered,
         own=sealed(problem.policy[h, s].copy()),
         lift=lift,
         advantage=advantage,
+        burden=burden,
         gain=gain,
         price=price,
         cost=cost,
-        criticality=(float(cells.lower[h, s]), float(cells.upper[h, s])),
+        criticality=(float(cells.lower[critical]), float(cells.upper[critical])),
         reverse=advice is not None and lift < 0.0 and advantage < 0.0,
         must=bool(by_step(plan.constraints.required, problem.horizon)[h, s]),
     )
@@ -271,12 +311,20 @@ def _check_criticality(problem: AdviceProblem, criticality: Criticality | None) 
         return
     if not isinstance(criticality, Criticality):
         raise CounselError(f"expected a Criticality, not {type(criticality).__name__}")
-    if criticality.lower.shape != (problem.horizon, problem.n_states):
-        H, S = criticality.lower.shape
+    levels = () if problem.memory is None else (problem.n_levels,)
+    if criticality.lower.shape != (*levels, problem.horizon, problem.n_states):
+        H, S = criticality.lower.shape[-2:]
         raise CounselError(
             f"the criticality is for {H} steps and {S} states; the problem has {problem.horizon} "
             f"and {problem.n_states}"
         )
+
+
+def _level_of(problem: AdviceProblem, level: int | str | None) -> int:
+    """Return a level from its number or label; the start by default."""
+    if level is None or problem.memory is None:
+        return problem.level_of(level)  # type: ignore[arg-type]  # a label is no number
+    return problem.memory.number_of(level)
 
 
 def _number_of(problem: AdviceProblem, state: int | str) -> int:

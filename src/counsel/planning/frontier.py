@@ -20,20 +20,20 @@ from numpy.typing import ArrayLike
 from counsel._arrays import not_negative, whole
 from counsel.model.policy import Policy
 from counsel.model.problem import AdviceProblem
-from counsel.planning.backward import Planner
 from counsel.planning.budget import (
     Point,
-    advice_at,
     between,
     bracket,
     check_enough,
     covers,
     earns_more,
     ends,
+    policy_at,
     slope,
 )
 from counsel.planning.constraints import Constraints, documented
 from counsel.planning.evaluate import evaluate
+from counsel.planning.level_planner import planner_for
 from counsel.planning.plan import Plan
 from counsel.planning.prepared_problem import prepare
 from counsel.planning.solve import solve_budget, solve_penalty
@@ -101,9 +101,9 @@ class Frontier:
         i = max(sum(covers(amount, point.cost) for point in points) - 1, 0)
         left, right = points[i], points[min(i + 1, len(points) - 1)]
         if left is not right and not _proven(left, right):
-            search = Planner(self.problem, self.constraints, search=True)
+            search = planner_for(self.problem, self.constraints, search=True)
             left, right = bracket(search, left, right, amount)
-        return solve_budget(Planner(self.problem, self.constraints), left, right, amount)
+        return solve_budget(planner_for(self.problem, self.constraints), left, right, amount)
 
     def bounds(self, budget: float) -> tuple[float, float]:
         """Return a lower and an upper bound on the value of the best plan within a budget.
@@ -189,8 +189,7 @@ class Vertex:
     @property
     def policy(self) -> Policy:
         """The policy, planned anew on each access so that a long frontier takes no memory."""
-        advice = advice_at(Planner(self.problem, self.constraints), self.point)
-        return Policy.trusted(advice, n_actions=self.problem.n_actions)
+        return policy_at(planner_for(self.problem, self.constraints), self.point)
 
 
 @documented
@@ -235,7 +234,7 @@ def frontier(
     constraints = Constraints.read(
         problem, forbidden=forbidden, required=required, allow_reverse=allow_reverse
     )
-    planner = Planner(problem, constraints, search=True)
+    planner = planner_for(problem, constraints, search=True)
     left, right = ends(planner)
     points = {left.cost: left, right.cost: right}
     waiting = [] if left is right else [(-_gap(left, right), left.cost, right.cost)]

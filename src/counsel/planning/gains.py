@@ -2,6 +2,9 @@
 
 advantage_h(s, b) = Q_h(s, b) − Σ_a π_h(a | s) Q_h(s, a),     gain = lift × advantage
 
+For a person with a memory, speaking also changes how they listen later: gain = lift × advantage −
+burden (``level_planner.py``).
+
 Explanations, the service, the report and the playground use these functions. Compiled loops use
 ``_gain_kernels.py``.
 """
@@ -19,11 +22,15 @@ from counsel.planning.prepared_problem import model_of
 
 
 class CellGains(NamedTuple):
-    """Advantage and gain of each advice [a] in one cell, and the price of each piece there."""
+    """Advantage and gain of each advice [a] in one cell, the price of each piece and its burden.
+
+    The burden is 0 for a person without a memory; the gain is lift × advantage − burden.
+    """
 
     advantage: Floats
     gain: Floats
     price: Floats
+    burden: Floats
 
 
 def gains(problem: AdviceProblem, values: Floats) -> tuple[Floats, Floats]:
@@ -41,34 +48,83 @@ def gains(problem: AdviceProblem, values: Floats) -> tuple[Floats, Floats]:
     return advantage, gain
 
 
-def gains_at(
-    problem: AdviceProblem, plan: Plan, step: int, state: int, pieces_left: int | None = None
+def gains_at(  # noqa: PLR0913 (a problem, a plan and a cell on a plane)
+    problem: AdviceProblem,
+    plan: Plan,
+    step: int,
+    state: int,
+    pieces_left: int | None = None,
+    level: int | None = None,
 ) -> CellGains:
     """Return the gains in one cell under the values of ``plan``.
 
     Under a hard budget with k left, advantage and gain of advice that costs c assume k − c left
     after this step, and its price is what these c add later if they are not spent here (∞ if there
-    are fewer).
+    are fewer). ``level`` is the level of the person's memory, by default the start.
     """
-    plane, A = plan.policy.plane_of(pieces_left), problem.n_actions
-    model, cost_a = model_of(problem, plan.constraints), problem.cost[step, state]
-    q_ka = np.empty((len(plan.value_planes), A))
-    for k, values_hs in enumerate(plan.value_planes):
-        action_values(model, step, values_hs[step + 1], np.array([state]), q_ka[k : k + 1])
-    if pieces_left is None:
-        advantage, gain = _gains(problem, step, state, q_ka[0])
-        return CellGains(advantage, gain, plan.price_at(step) * cost_a)
-    own_a = problem.policy[step, state]
-    taken = own_a > 0.0
-    alone_k = q_ka[:, taken] @ own_a[taken]
-    advantage_a, gain_a, price_a = np.full(A, np.nan), np.zeros(A), np.full(A, np.inf)
-    for a in range(A):
-        after = max(plane - int(cost_a[a]), 0)
-        advantages_a, gains_a = _gains(problem, step, state, q_ka[after])
-        advantage_a[a], gain_a[a] = advantages_a[a], gains_a[a]
+    A, m, at = problem.n_actions, problem.level_of(level), np.array([state])
+    own_a, cost_a = problem.policy[step, state], problem.cost[step, state]
+    values_kms = plan.value_planes[:, step + 1].reshape(-1, problem.n_levels, problem.n_states)
+    plane = plan.policy.plane_of(pieces_left, m) // (plan.policy.levels or 1)
+    alone_k = np.array([_alone(problem, step, values_ms, m, state) for values_ms in values_kms])
+    advantage_a, gain_a, burden_a = np.full(A, np.nan), np.zeros(A), np.zeros(A)
+    price_a = np.full(A, np.inf)
+    for a in np.flatnonzero(problem.mdp.allowed[step, state]):
+        after = plane if pieces_left is None else max(plane - int(cost_a[a]), 0)
+        [q_a] = spoken_values(problem, step, values_kms[after], m, at, np.array([a]))
+        advantage_a[a] = advantages(own_a, q_a)[a]
+        gain_a[a] = gain_of(problem.level_lift[m, step, state, a], advantage_a[a])
+        if problem.memory is not None:
+            taken = own_a > 0.0
+            burden_a[a] = alone_k[after] - q_a[taken] @ own_a[taken]
+            gain_a[a] -= burden_a[a]
         if cost_a[a] <= plane and alone_k[after] > -np.inf:
             price_a[a] = alone_k[plane] - alone_k[after]
-    return CellGains(advantage_a, gain_a, price_a)
+    if pieces_left is None:
+        price_a = plan.price_at(step) * cost_a
+    return CellGains(advantage_a, gain_a, price_a, burden_a)
+
+
+def _alone(problem: AdviceProblem, step: int, values_ms: Floats, level: int, state: int) -> float:
+    """Return the value of silence in one cell."""
+    taken, q_1a = problem.policy[step, state] > 0.0, np.empty((1, problem.n_actions))
+    values_s = _after(problem, values_ms, level, 0)
+    action_values(model_of(problem), step, values_s, np.array([state]), q_1a)
+    return float(q_1a[0, taken] @ problem.policy[step, state, taken])
+
+
+def spoken_values(  # noqa: PLR0913 (a problem, the values that follow, and cells with advice)
+    problem: AdviceProblem,
+    step: int,
+    values_ms: Floats,
+    level: int,
+    states: Ints,
+    advice_n: Ints,
+) -> Floats:
+    """Return the values of each action [n, a] once advice was given in some states.
+
+    The advised action leads to the levels after a match, all others to those after a refusal.
+    ``values_ms`` are the values at the next step on each level.
+    """
+    model, q_na = model_of(problem), np.empty((states.size, problem.n_actions))
+    action_values(model, step, _after(problem, values_ms, level, 2), states, q_na)
+    if problem.memory is not None:
+        matched_na = np.empty_like(q_na)
+        action_values(model, step, _after(problem, values_ms, level, 1), states, matched_na)
+        rows = np.arange(states.size)
+        q_na[rows, advice_n] = matched_na[rows, advice_n]
+    return q_na
+
+
+def _after(problem: AdviceProblem, values_ms: Floats, level: int, what: int) -> Floats:
+    """Return the values [s] at the next step, expected over the level that follows."""
+    if problem.memory is None:
+        values_s: Floats = values_ms[0]
+        return values_s
+    chance_m = problem.memory.after[what, level]
+    possible = chance_m > 0.0
+    values_s = chance_m[possible] @ values_ms[possible]
+    return values_s
 
 
 def nearest_advice(gain_a: Floats, price_a: Floats, permitted_a: Bools) -> int:

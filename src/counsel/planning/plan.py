@@ -7,14 +7,10 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from counsel._arrays import Floats, Ints, index_in, sealed
+from counsel._arrays import Floats, Ints, index_in
 from counsel.errors import CounselError
-from counsel.model._kernels import layer_of
-from counsel.model.human import advantages
 from counsel.model.mixture import Mixture
 from counsel.model.policy import Policy
-from counsel.model.problem import AdviceProblem
-from counsel.planning._backward_kernels import Model, action_values, list_repelled
 from counsel.planning.constraints import Constraints
 
 _T = TypeVar("_T")
@@ -123,9 +119,9 @@ class Plan:
 
     @property
     def values(self) -> Floats:
-        """Value to the end at ``price`` [h, s], or [pieces left, h, s] under a hard budget.
+        """Value to the end at ``price`` [h, s], with a last step H of zeros.
 
-        There is a last step H of zeros.
+        Under a hard budget [pieces left, h, s]; the levels of a memory come before h.
         """
         return self._table.values
 
@@ -133,7 +129,8 @@ class Plan:
     def reverse(self) -> Ints:
         """Cells with reverse advice: rows of (step, state).
 
-        Under a hard budget, rows of (pieces left, step, state).
+        Under a hard budget, rows of (pieces left, step, state); the level of a memory comes before
+        the step.
         """
         return self._table.reverse
 
@@ -148,7 +145,7 @@ class Plan:
 
     @property
     def value_planes(self) -> Floats:
-        """The values as [k, h, s], one plane for each plane of the policy."""
+        """The values as [plane, h, s], one plane for each plane of the policy."""
         return self.values.reshape(-1, *self.values.shape[-2:])
 
     def price_at(self, step: int) -> float:
@@ -201,33 +198,3 @@ def plan_of(  # noqa: PLR0913 (the fields of a plan)
 
 def _known(result: _T) -> _T:
     return result
-
-
-_NO_CELLS = sealed(np.zeros((0, 3), dtype=np.int64))
-
-
-def reverse_cells(
-    problem: AdviceProblem, model: Model, advice_khs: Ints, values_khs: Floats
-) -> Ints:
-    """List the cells [n, (k, h, s)] that advise an action worse than silence because it repels."""
-    if not problem.human.repels:
-        return _NO_CELLS
-    A, cells, repelled = problem.n_actions, [], np.empty(problem.n_states, dtype=np.int64)
-    for h in range(problem.horizon):
-        lift_sa = model.lift_lsa[layer_of(len(model.lift_lsa), h)]
-        for k, advice_hs in enumerate(sealed(advice_khs.view())):
-            states = repelled[: list_repelled(advice_hs[h], lift_sa, repelled)].copy()
-            if not states.size:
-                continue
-            advice_n = advice_hs[h, states]
-            after = np.maximum(k - problem.cost[h, states, advice_n].astype(np.int64), 0)
-            q_na = np.empty((states.size, A))
-            for plane in np.unique(after):
-                here = np.nonzero(after == plane)[0]
-                q_here_na = np.empty((here.size, A))
-                action_values(model, h, values_khs[plane, h + 1], states[here], q_here_na)
-                q_na[here] = q_here_na
-            advantage_na = advantages(problem.policy[h, states], q_na)
-            worse = advantage_na[np.arange(states.size), advice_n] < 0.0
-            cells += [(k, h, int(s)) for s in states[worse]]
-    return sealed(np.array(cells, dtype=np.int64).reshape(-1, 3))

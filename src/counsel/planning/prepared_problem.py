@@ -1,7 +1,8 @@
 """What planning reads of a problem, collected once: its arrays, and the smaller problems in it.
 
 Two smaller problems have the same best plan: the problem of the kinds of states
-(``alike_states.py``), and the problem of the cells that can occur (``reachable_cells.py``).
+(``alike_states.py``), and the problem of the cells that can occur (``reachable_cells.py``). Neither
+depends on the levels of a memory, which stay as they are.
 """
 
 from dataclasses import dataclass
@@ -13,9 +14,11 @@ from numpy.typing import NDArray
 
 from counsel._arrays import Floats, layers, one_type
 from counsel.model.advice_costs import cost_table, given_cost
+from counsel.model.memory import Memory
 from counsel.model.problem import AdviceProblem
 from counsel.planning._backward_kernels import Model, find_same, priced
 from counsel.planning._choice_kernels import Aim
+from counsel.planning._level_kernels import Levels
 from counsel.planning.alike_states import kinds_of_states, model_of_kinds
 from counsel.planning.constraints import Constraints
 from counsel.planning.reachable_cells import Cells, reachable_problem
@@ -39,9 +42,11 @@ class PreparedProblem:
     """The arrays of a problem under constraints; smaller problems are searched for when needed.
 
     ``most_cost`` is the largest cost of a piece; with ``unit_cost`` every piece costs 1.
+    ``levels`` say how the level of the person's memory moves.
     """
 
     whole: Part
+    levels: Levels
     horizon: int
     reward_size: float
     most_cost: float
@@ -104,6 +109,7 @@ def prepare(problem: AdviceProblem, constraints: Constraints | None = None) -> P
     if constraints not in _PREPARED:
         _PREPARED[constraints] = PreparedProblem(
             whole=Part(_model(problem, constraints), problem.mdp.start),
+            levels=levels_of(problem.memory),
             horizon=problem.horizon,
             reward_size=problem.mdp.reward_size,
             most_cost=float(given_cost(problem.cost).max()),
@@ -115,6 +121,17 @@ def prepare(problem: AdviceProblem, constraints: Constraints | None = None) -> P
 def model_of(problem: AdviceProblem, constraints: Constraints | None = None) -> Model:
     """Return the arrays of all states."""
     return prepare(problem, constraints).whole.model
+
+
+def levels_of(memory: Memory | None, *, is_hard: bool = False) -> Levels:
+    """Return how the level of a memory moves; without a memory there is one level."""
+    after = np.ones((3, 1, 1)) if memory is None else memory.after
+    M = after.shape[1]
+    rows, inverse = np.unique(after.reshape(3 * M, M), axis=0, return_inverse=True)
+    row, level = np.nonzero(rows)
+    indptr = np.concatenate(([0], np.cumsum(np.bincount(row, minlength=len(rows)))))
+    tables = (inverse.reshape(3, M), indptr, level, rows[row, level])
+    return Levels(*one_type(tables), is_hard)
 
 
 def _model(problem: AdviceProblem, constraints: Constraints) -> Model:
@@ -130,7 +147,7 @@ def _model(problem: AdviceProblem, constraints: Constraints) -> Model:
         probability=kernel.probability,
         reward_lsa=reward,
         policy_lsa=human.policy,
-        lift_lsa=human.lift,
+        lift_lsa=np.concatenate(human.level_lift, axis=-1),  # by level, then by action
         pull_lsa=constraints.pull,
         permitted_lsa=constraints.permitted,
         required_ls=constraints.required,

@@ -21,18 +21,20 @@ from counsel.model.problem import AdviceProblem
 from counsel.planning.backward import Planner
 from counsel.planning.budget import (
     Point,
-    advice_at,
     bracket,
     check_enough,
     covers,
     ends,
     one_random_cell,
+    policy_at,
     slope,
 )
 from counsel.planning.constraints import Constraints, documented
 from counsel.planning.evaluate import evaluate, forward
 from counsel.planning.hard_budget import solve_hard
-from counsel.planning.plan import Plan, PlanOutcome, PlanTable, plan_of, reverse_cells
+from counsel.planning.level_planner import LevelPlanner, planner_for
+from counsel.planning.plan import Plan, PlanOutcome, PlanTable, plan_of
+from counsel.planning.reverse_advice import reverse_cells
 
 LOST_DIGITS = 1e3
 """If the charge for advice exceeds the value by this factor, the value is computed by itself."""
@@ -111,13 +113,13 @@ def solve(  # noqa: PLR0913 (penalty or budget, the masks, and threads)
         penalty = 0.0 if penalty is None else penalty
         return solve_penalty(problem, constraints, penalty, threads=threads)
     amount = not_negative("budget", budget)
-    search = Planner(problem, constraints, threads=threads, search=True)
+    search = planner_for(problem, constraints, threads=threads, search=True)
     left, right = ends(search)
     check_enough(amount, left.cost)
     if not covers(amount, right.cost):
         left, right = bracket(search, left, right, amount)
     del search
-    return solve_budget(Planner(problem, constraints, threads=threads), left, right, amount)
+    return solve_budget(planner_for(problem, constraints, threads=threads), left, right, amount)
 
 
 def solve_penalty(
@@ -129,7 +131,7 @@ def solve_penalty(
 ) -> Plan:
     """Return the best plan at a penalty; where few cells can occur, only these are planned."""
     penalty_h = read_penalty(penalty, problem.horizon)
-    planner = Planner(problem, constraints, threads=threads, search=True)
+    planner = planner_for(problem, constraints, threads=threads, search=True)
     aim = planner.prepared.free
     [(net, _)] = planner.run(aim, penalty_h[None], with_second=False)
 
@@ -146,9 +148,9 @@ def solve_penalty(
     def table() -> PlanTable:
         every = planner
         if planner.part.cells is not None:
-            every = Planner(problem, constraints, threads=threads)
+            every = planner_for(problem, constraints, threads=threads)
             every.run(aim, penalty_h[None], with_second=False)
-        policy = Policy.trusted(every.advice, n_actions=problem.n_actions)
+        policy = every.policy()
         return _table(every, policy, Mixture((policy,), (1.0,)))
 
     one = float(penalty_h[0])
@@ -178,41 +180,42 @@ def read_penalty(penalty: ArrayLike, horizon: int) -> Floats:
     return sealed(penalty_h)
 
 
-def solve_budget(planner: Planner, left: Point, right: Point, budget: float) -> Plan:
+def solve_budget(planner: Planner | LevelPlanner, left: Point, right: Point, budget: float) -> Plan:
     """Return the best plan within a budget between two neighbouring vertices.
 
     The price is the reward per additional piece: at a vertex, the slope to its right. A budget that
     equals the cost of a vertex to rounding is that of the vertex.
     """
-    A = planner.problem.n_actions
     if covers(budget, right.cost):
         left = right
-    low = Policy.trusted(advice_at(planner, left), n_actions=A)
+    low = policy_at(planner, left)
     if left is right or left.cost == right.cost:
         price, share, policy, mixture = 0.0, 0.0, low, Mixture((low,), (1.0,))
     else:
         price = slope(left, right)
         is_vertex = covers(left.cost, budget)
         share = 0.0 if is_vertex else (budget - left.cost) / (right.cost - left.cost)
-        high = Policy.trusted(advice_at(planner, right), n_actions=A)
+        high = policy_at(planner, right)
         policy = one_random_cell(planner, low, high, budget) if share > 0.0 else low
         mixture = Mixture.of((low, high), (1.0 - share, share))
     value = (1.0 - share) * left.value + share * right.value
     cost = (1.0 - share) * left.cost + share * right.cost
     planner.penalise(price)
     # In cells that the policy never visits, advise what is best at its price.
-    visited = forward(planner.problem, planner.prepared.whole.model, policy).occupancy > 0.0
-    advice = np.where(visited, policy.advice, planner.advice)
-    policy = Policy.trusted(advice, n_actions=A, random=policy.random)
+    outcome = forward(planner.problem, planner.prepared.whole.model, policy)
+    is_visited_phs = outcome.level_occupancy.swapaxes(0, 1) > 0.0
+    advice = np.where(is_visited_phs.reshape(policy.advice.shape), policy.advice, planner.advice)
+    policy = Policy.trusted(
+        advice, n_actions=policy.n_actions, random=policy.random, levels=policy.levels
+    )
     count = cost
     if not planner.prepared.unit_cost:
         count = evaluate(planner.problem, policy).advice_count
-    table, outcome = _table(planner, policy, mixture), PlanOutcome(value, count, cost)
-    return plan_of(value, 0.0, price, planner.constraints, outcome, table)
+    table, brings = _table(planner, policy, mixture), PlanOutcome(value, count, cost)
+    return plan_of(value, 0.0, price, planner.constraints, brings, table)
 
 
-def _table(planner: Planner, policy: Policy, mixture: Mixture) -> PlanTable:
+def _table(planner: Planner | LevelPlanner, policy: Policy, mixture: Mixture) -> PlanTable:
     """Return a policy with the values of the planner's last plan."""
-    values, model = sealed(planner.values), planner.prepared.whole.model
-    cells = reverse_cells(planner.problem, model, policy.advice[None], values[None])
-    return PlanTable(policy, mixture, values, cells[:, 1:])
+    values = sealed(planner.values)
+    return PlanTable(policy, mixture, values, reverse_cells(planner.problem, policy, values))

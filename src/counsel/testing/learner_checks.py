@@ -181,7 +181,7 @@ def _with_adherence(problem: AdviceProblem, share: float) -> AdviceProblem:
     human = problem.human
     scale = "lift" if human.shares_lift else "adherence"
     values = {scale: np.full_like(human.input_values, share)}
-    twin = Human(unlayered(human.policy), groups=human.input_groups, **values)
+    twin = Human(unlayered(human.policy), **human.inputs | values)
     return AdviceProblem(problem.mdp, twin, given_cost(problem.cost))
 
 

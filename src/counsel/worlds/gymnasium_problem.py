@@ -142,12 +142,20 @@ def _stem(name: str) -> str:
 
 def _with_end(person: Human) -> Human:
     """Return the person with one more state, in which they behave as in the last."""
-    groups = None if person.input_groups is None else _with_last_state(person.input_groups)
+    levels = 0 if person.memory is None else 1
     scale = "lift" if person.shares_lift else "adherence"
-    policy = unlayered(_with_last_state(person.policy))
-    return Human(policy, **{scale: _with_last_state(person.input_values)}, groups=groups)
+    level_lifts = levels if person.input_fading is None else 0
+    changed: dict[str, Any] = {scale: _with_last_state(person.input_values, level_lifts)}
+    if person.input_groups is not None:
+        changed["groups"] = _with_last_state(person.input_groups, levels)
+    return Human(unlayered(_with_last_state(person.policy)), **person.inputs | changed)
 
 
-def _with_last_state(table: NDArray[Any]) -> NDArray[Any]:
-    """Return a table [..., s, a] with its last state once more; others unchanged."""
-    return np.concatenate((table, table[..., -1:, :]), axis=-2) if table.ndim >= 2 else table
+def _with_last_state(table: NDArray[Any], levels: int = 0) -> NDArray[Any]:
+    """Return a table [..., s, a] with its last state once more; others unchanged.
+
+    Before these axes there may be one of ``levels``.
+    """
+    if table.ndim < 2 + levels:
+        return table
+    return np.concatenate((table, table[..., -1:, :]), axis=-2)

@@ -174,7 +174,7 @@ def _reason(
     if left is not None and left > 0:
         most = plan.policy.budget
         pieces = left if most is None else min(left, most)  # a plan has no more than its steps
-        advantage, gain, price = gains_at(person_plan.problem, plan, *cell, pieces)
+        advantage, gain, price, _ = gains_at(person_plan.problem, plan, *cell, pieces)
     considered = advice
     if advice is None:
         considered = nearest_advice(gain, price, np.ones(gain.size, dtype=np.bool_))

@@ -1,0 +1,391 @@
+"""Compiled loops of planning with levels, which run backwards from the last step.
+
+A plane is a pair (k, m): the budget left, k, and the level of the person's memory, m. Advice of
+cost c leads from k to k − c under a hard budget; silence, a match and a refusal lead from m to the
+levels of ``Levels``. Without a memory there is one level, without a hard budget one k.
+
+The loops carry the first value of an ``Aim`` alone until choices tie; from then on they carry both,
+as pairs in the last axis of arrays named ``…2``.
+Kernels trust their input: ``counsel.model`` has checked it.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from counsel._arrays import Floats, Ints
+from counsel._jit import as_int64, inlined, kernel
+from counsel.model._kernels import cost_of, layer_of
+from counsel.planning._backward_kernels import Model, expect, rows_of, step_tables
+from counsel.planning._choice_kernels import TIE, Aim, Pair, advised, pick
+
+
+class Levels(NamedTuple):
+    """How the level of a person's memory moves.
+
+    ``after_cm`` is a row of levels after silence, a match and a refusal on level m. The entries of
+    row d are ``indptr[d]`` up to ``indptr[d + 1]`` of ``level`` and ``weight``; equal rows are
+    stored once. ``is_hard`` says whether advice spends a budget. The lift of advice b on level m is
+    entry m · A + b of the last axis of ``Model.lift_lsa``.
+    """
+
+    after_cm: Ints
+    indptr: Ints
+    level: Ints
+    weight: Floats
+    is_hard: bool
+
+
+class Space(NamedTuple):
+    """Working space: expectations for each budget left, row of levels and row, and of actions.
+
+    Of the first value alone, or of another value that is followed, and of both values as pairs.
+    """
+
+    E_jdr: Floats
+    E_jdr2: Floats
+    mixed_s: Floats
+    mixed_s2: Floats
+    q_2a: Floats
+    matched_2a: Floats
+    value_2a: Floats
+
+
+Tables = tuple[Ints, Floats, Floats]
+"""Rows, rewards and habit [s, a] of a step."""
+
+
+@inlined
+def after_levels(levels: Levels, d: int, first: int, V_ps: Floats, mixed_s: Floats) -> Floats:
+    """Return the values of each state expected over row ``d`` of levels.
+
+    Level 0 is plane ``first``; the values may be pairs.
+    """
+    begin, end = levels.indptr[d], levels.indptr[d + 1]
+    if end - begin == 1:
+        V_s: Floats = V_ps[first + levels.level[begin]]
+        return V_s
+    mixed_s[:] = 0.0
+    for j in range(begin, end):
+        mixed_s += levels.weight[j] * V_ps[first + levels.level[j]]
+    return mixed_s
+
+
+@kernel
+def expect_levels(model: Model, levels: Levels, h: int, k: int, V_ps: Floats, space: Space) -> None:
+    """Fill the expectations of a step with a budget of ``k`` left, for every row of levels."""
+    J, M = space.E_jdr.shape[0], levels.after_cm.shape[1]
+    rows = rows_of(model, h)
+    for d in range(levels.indptr.size - 1):
+        V_s = after_levels(levels, d, k * M, V_ps, space.mixed_s)
+        expect(model, h, rows, V_s, space.E_jdr[k % J, d])
+
+
+@kernel
+def expect_pairs(model: Model, h: int, V_s2: Floats, E_r2: Floats) -> None:
+    """Fill the expectations of both values for all rows of a step."""
+    n = layer_of(model.first_row_l.size - 1, h)
+    offset = model.first_row_l[n]
+    indptr, next_state, probability = model.indptr, model.next_state, model.probability
+    for i in range(offset, model.first_row_l[n + 1]):
+        j = indptr[i]
+        t, p = np.uint32(next_state[j]), probability[j]
+        e0, e1 = p * V_s2[t, 0], p * V_s2[t, 1]
+        for j in range(indptr[i] + 1, indptr[i + 1]):
+            t, p = np.uint32(next_state[j]), probability[j]
+            e0 += p * V_s2[t, 0]
+            e1 += p * V_s2[t, 1]
+        E_r2[i - offset, 0], E_r2[i - offset, 1] = e0, e1
+
+
+@kernel
+def expect_level_pairs(
+    model: Model, levels: Levels, h: int, k: int, V_ps2: Floats, space: Space
+) -> None:
+    """Fill the expectations of both values, as ``expect_levels`` does."""
+    J, M = space.E_jdr2.shape[0], levels.after_cm.shape[1]
+    for d in range(levels.indptr.size - 1):
+        V_s2 = after_levels(levels, d, k * M, V_ps2, space.mixed_s2)
+        expect_pairs(model, h, V_s2, space.E_jdr2[k % J, d])
+
+
+@inlined
+def fill_actions(
+    tables: Tables, s: int, offset: int, weight: float, E_r: Floats, q_a: Floats
+) -> float:
+    """Fill the value of each action from the rows' expectations; return that of the habit."""
+    row_sa, reward_sa, policy_sa = tables
+    alone = 0.0
+    for a in range(q_a.size):
+        i = row_sa[s, a]
+        if i >= 0:
+            q_a[a] = weight * reward_sa[s, a] + E_r[i - offset]
+            if policy_sa[s, a] > 0.0:
+                alone += policy_sa[s, a] * q_a[a]
+    return alone
+
+
+@inlined
+def fill_action_pairs(
+    tables: Tables, s: int, offset: int, weights: Pair, E_r2: Floats, q_2a: Floats
+) -> tuple[float, float]:
+    """Fill both values of each action; return those of the habit."""
+    row_sa, reward_sa, policy_sa = tables
+    alone0, alone1 = 0.0, 0.0
+    for a in range(q_2a.shape[1]):
+        i = row_sa[s, a]
+        if i < 0:
+            continue
+        q_2a[0, a] = weights[0] * reward_sa[s, a] + E_r2[i - offset, 0]
+        q_2a[1, a] = weights[1] * reward_sa[s, a] + E_r2[i - offset, 1]
+        if policy_sa[s, a] > 0.0:
+            alone0 += policy_sa[s, a] * q_2a[0, a]
+            alone1 += policy_sa[s, a] * q_2a[1, a]
+    return alone0, alone1
+
+
+@kernel
+def split_value(policy_sa: Floats, s: int, b: int, lift: float, space: Space, c: int) -> float:
+    """Return value ``c`` of advising ``b``, before its price, if a match leads to other levels.
+
+    ``q_2a`` are the values of the actions after a refusal, ``matched_2a`` those after a match. Once
+    b was said, the person's own choice is worth Σ_{a≠b} π(a) Q⁻(a) + π(b) Q⁺(b).
+    """
+    q_2a = space.q_2a
+    refused, q_2a[c, b], own = q_2a[c, b], space.matched_2a[c, b], 0.0
+    for a in range(q_2a.shape[1]):
+        if policy_sa[s, a] > 0.0:
+            own += policy_sa[s, a] * q_2a[c, a]
+    value = advised(policy_sa, s, b, lift, q_2a, c, own)
+    q_2a[c, b] = refused
+    return value
+
+
+@kernel
+def choose_levels(
+    model: Model,
+    levels: Levels,
+    aim: Aim,
+    h: int,
+    plane: tuple[int, int],
+    space: Space,
+    out: tuple[Floats, Ints],
+) -> int:
+    """Choose the best advice on one plane by the first value; return how many cells are tied.
+
+    ``out`` are the values and the advice; in a tied cell the advice is left to
+    ``choose_level_pairs``. A cell that requires advice is infeasible (−∞) if the budget left does
+    not suffice.
+    """
+    (k, m), A, J = plane, model.policy_lsa.shape[2], space.E_jdr.shape[0]
+    row_sa, reward_sa, policy_sa, lift_sb, permitted_sa, required_s = step_tables(model, h)
+    cost_sa = model.cost_lsa[layer_of(model.cost_lsa.shape[0], h)]
+    offset = model.first_row_l[layer_of(model.first_row_l.size - 1, h)]
+    tables, weight, price = (row_sa, reward_sa, policy_sa), aim.weight0, price_at(aim, h)
+    after_cm = levels.after_cm
+    quiet_d, match_d, refusal_d = after_cm[0, m], after_cm[1, m], after_cm[2, m]
+    quiet_r, q_2a, q_a, ties = space.E_jdr[k % J, quiet_d], space.q_2a, space.q_2a[0], 0
+    value_a, (out_V_s, out_advice_s) = space.value_2a[0], out
+    for s in range(out_V_s.size):
+        quiet = fill_actions(tables, s, offset, weight, quiet_r, q_a)
+        if required_s[s]:
+            quiet = -np.inf
+        size, last_k, alone = aim.size0, -1, 0.0
+        for b in range(A):
+            value_a[b] = -np.inf
+            cost = cost_of(cost_sa, s, b)
+            then_k = k - int(cost) if levels.is_hard else k
+            if then_k < 0 or not (permitted_sa[s, b] or policy_sa[s, b] > 0.0):
+                continue
+            if then_k != last_k:
+                last_k, E_dr = then_k, space.E_jdr[then_k % J]
+                alone = fill_actions(tables, s, offset, weight, E_dr[refusal_d], q_a)
+                if match_d != refusal_d:
+                    matched_a = space.matched_2a[0]
+                    fill_actions(tables, s, offset, weight, E_dr[match_d], matched_a)
+            if q_a[b] > -np.inf:
+                size += abs(q_a[b])
+            if permitted_sa[s, b]:
+                lift = lift_sb[s, m * A + b]
+                if match_d == refusal_d:
+                    value_a[b] = advised(policy_sa, s, b, lift, q_2a, 0, alone)
+                else:
+                    value_a[b] = split_value(policy_sa, s, b, lift, space, as_int64(0))
+                value_a[b] -= price * cost
+        best, top = A, quiet
+        for b in range(A):
+            if value_a[b] > top:
+                best, top = b, value_a[b]
+        near = as_int64(quiet >= top - TIE * size)
+        for b in range(A):
+            near += value_a[b] >= top - TIE * size
+        ties += near > 1 and top > -np.inf
+        out_V_s[s], out_advice_s[s] = top, best
+    return ties
+
+
+@kernel
+def choose_level_pairs(
+    model: Model,
+    levels: Levels,
+    aim: Aim,
+    h: int,
+    plane: tuple[int, int],
+    space: Space,
+    out: tuple[Floats, Floats, Ints],
+) -> None:
+    """Choose the best advice on one plane by both values.
+
+    ``out`` are the first values, both values and the advice.
+    """
+    (k, m), A, J = plane, model.policy_lsa.shape[2], space.E_jdr2.shape[0]
+    row_sa, reward_sa, policy_sa, lift_sb, permitted_sa, required_s = step_tables(model, h)
+    cost_sa = model.cost_lsa[layer_of(model.cost_lsa.shape[0], h)]
+    offset = model.first_row_l[layer_of(model.first_row_l.size - 1, h)]
+    tables, weights = (row_sa, reward_sa, policy_sa), (aim.weight0, aim.weight1)
+    after_cm = levels.after_cm
+    quiet_d, match_d, refusal_d = after_cm[0, m], after_cm[1, m], after_cm[2, m]
+    quiet_r2, price = space.E_jdr2[k % J, quiet_d], price_at(aim, h)
+    q_2a, value_2a, (out_V_s, out_s2, out_advice_s) = space.q_2a, space.value_2a, out
+    for s in range(out_V_s.size):
+        quiet0, quiet1 = fill_action_pairs(tables, s, offset, weights, quiet_r2, q_2a)
+        if required_s[s]:
+            quiet0 = -np.inf
+        size0, size1, last_k, alone0, alone1 = aim.size0, aim.size1, -1, 0.0, 0.0
+        for b in range(A):
+            value_2a[0, b] = -np.inf
+            cost = cost_of(cost_sa, s, b)
+            then_k = k - int(cost) if levels.is_hard else k
+            if then_k < 0 or not (permitted_sa[s, b] or policy_sa[s, b] > 0.0):
+                continue
+            if then_k != last_k:
+                last_k, E_dr2 = then_k, space.E_jdr2[then_k % J]
+                after_r2 = E_dr2[refusal_d]
+                alone0, alone1 = fill_action_pairs(tables, s, offset, weights, after_r2, q_2a)
+                if match_d != refusal_d:
+                    matched_r2 = E_dr2[match_d]
+                    fill_action_pairs(tables, s, offset, weights, matched_r2, space.matched_2a)
+            if q_2a[0, b] > -np.inf:
+                size0 += abs(q_2a[0, b])
+                size1 += abs(q_2a[1, b])
+            if permitted_sa[s, b]:
+                lift = lift_sb[s, m * A + b]
+                if match_d == refusal_d:
+                    value_2a[0, b] = advised(policy_sa, s, b, lift, q_2a, 0, alone0)
+                    value_2a[1, b] = advised(policy_sa, s, b, lift, q_2a, 1, alone1)
+                else:
+                    value_2a[0, b] = split_value(policy_sa, s, b, lift, space, as_int64(0))
+                    value_2a[1, b] = split_value(policy_sa, s, b, lift, space, as_int64(1))
+                value_2a[0, b] -= price * cost
+                value_2a[1, b] -= aim.price1 * cost
+        best = pick(value_2a, (quiet0, quiet1), (TIE * size0, TIE * size1))
+        out_s2[s, 0] = quiet0 if best == A else value_2a[0, best]
+        out_s2[s, 1] = quiet1 if best == A else value_2a[1, best]
+        out_V_s[s], out_advice_s[s] = out_s2[s, 0], best
+
+
+@inlined
+def price_at(aim: Aim, h: int) -> float:
+    """Return the price per unit of cost at a step."""
+    return float(aim.price0_h[layer_of(aim.price0_h.size, h)])
+
+
+@kernel
+def follow_levels(
+    model: Model,
+    levels: Levels,
+    terms: Pair,
+    h: int,
+    plane: tuple[int, int],
+    space: Space,
+    advice_s: Ints,
+    out_s: Floats,
+) -> None:
+    """Evaluate fixed advice on one plane one step back: weight · reward − price · cost."""
+    (k, m), (weight, price), J = plane, terms, space.E_jdr.shape[0]
+    A, q_a = model.policy_lsa.shape[2], space.q_2a[0]
+    row_sa, reward_sa, policy_sa, lift_sb, _, _ = step_tables(model, h)
+    cost_sa = model.cost_lsa[layer_of(model.cost_lsa.shape[0], h)]
+    offset = model.first_row_l[layer_of(model.first_row_l.size - 1, h)]
+    tables, after_cm = (row_sa, reward_sa, policy_sa), levels.after_cm
+    quiet_d, match_d, refusal_d = after_cm[0, m], after_cm[1, m], after_cm[2, m]
+    quiet_r = space.E_jdr[k % J, quiet_d]
+    for s in range(advice_s.size):
+        b = as_int64(advice_s[s])
+        if b == A:
+            out_s[s] = fill_actions(tables, s, offset, weight, quiet_r, q_a)
+            continue
+        cost, lift = cost_of(cost_sa, s, b), lift_sb[s, m * A + b]
+        then_k = max(k - int(cost), 0) if levels.is_hard else k
+        E_dr = space.E_jdr[then_k % J]
+        alone = fill_actions(tables, s, offset, weight, E_dr[refusal_d], q_a)
+        if match_d == refusal_d:
+            value = advised(policy_sa, s, b, lift, space.q_2a, 0, alone)
+        else:
+            fill_actions(tables, s, offset, weight, E_dr[match_d], space.matched_2a[0])
+            value = split_value(policy_sa, s, b, lift, space, as_int64(0))
+        out_s[s] = value - price * cost
+
+
+@kernel
+def catch_up_levels(
+    model: Model,
+    levels: Levels,
+    terms: Pair,
+    steps: tuple[int, int],
+    advice_phs: Ints,
+    space: Space,
+    V_jps: Floats,
+) -> None:
+    """Evaluate fixed advice from one step back to another; step h is in ``V_jps[h % 2]``."""
+    P, M = V_jps.shape[1], levels.after_cm.shape[1]
+    for h in range(steps[0] - 1, steps[1] - 1, -1):
+        now_ps, then_ps = V_jps[h % 2], V_jps[(h + 1) % 2]
+        for k in range(P // M):
+            expect_levels(model, levels, h, k, then_ps, space)
+            for m in range(M):
+                p = k * M + m
+                said_s, plane = advice_phs[p, h], (k, m)
+                follow_levels(model, levels, terms, h, plane, space, said_s, now_ps[p])
+
+
+@kernel
+def plan_back_levels(
+    model: Model,
+    levels: Levels,
+    aim: Aim,
+    space: Space,
+    V_hps: Floats,
+    second_jps: Floats,
+    advice_phs: Ints,
+) -> None:
+    """Plan all steps on every plane; ``second_jps[0]`` are the second values at the first step."""
+    P, H, S = advice_phs.shape
+    M, first, terms = levels.after_cm.shape[1], H, (aim.weight1, aim.price1)
+    V_hps[H] = 0.0
+    for h in range(H - 1, -1, -1):
+        ties = 0
+        for k in range(P // M):
+            expect_levels(model, levels, h, k, V_hps[h + 1], space)
+            for m in range(M):
+                p = k * M + m
+                out = (V_hps[h, p], advice_phs[p, h])
+                ties += choose_levels(model, levels, aim, h, (k, m), space, out)
+        first = h + 1 if ties > 0 else h
+        if ties > 0:
+            break
+    second_jps[:] = 0.0
+    catch_up_levels(model, levels, terms, (H, first), advice_phs, space, second_jps)
+    if first == 0:
+        return
+    both_jps2 = np.empty((2, P, S, 2))
+    both_jps2[first % 2, :, :, 0] = V_hps[first]
+    both_jps2[first % 2, :, :, 1] = second_jps[first % 2]
+    for h in range(first - 1, -1, -1):
+        for k in range(P // M):
+            expect_level_pairs(model, levels, h, k, both_jps2[(h + 1) % 2], space)
+            for m in range(M):
+                p = k * M + m
+                pairs = (V_hps[h, p], both_jps2[h % 2, p], advice_phs[p, h])
+                choose_level_pairs(model, levels, aim, h, (k, m), space, pairs)
+    second_jps[0] = both_jps2[0, :, :, 1]
