@@ -11,18 +11,23 @@ from counsel.worlds import Boltzmann, GridMap, World, list_worlds, make, make_fl
 OURS = [
     "flappy-bird/greedy",
     "flappy-bird/safe",
+    "flappy-bird/tiring",
     "flappy-bird-budget/greedy",
     "car-driving/myopic",
     "night-shift",
     "ward",
+    "ward/tiring",
 ]
+FLIGHT = {"map", "human", "adherence", "groups", "horizon", "memory", "fading"}
 OVERRIDES = {
-    "flappy-bird/greedy": {"map", "human", "adherence", "groups", "horizon"},
-    "flappy-bird/safe": {"map", "human", "adherence", "groups", "horizon"},
-    "flappy-bird-budget/greedy": {"map", "human", "adherence", "groups", "horizon"},
+    "flappy-bird/greedy": FLIGHT,
+    "flappy-bird/safe": FLIGHT,
+    "flappy-bird/tiring": FLIGHT,
+    "flappy-bird-budget/greedy": FLIGHT,
     "car-driving/myopic": {"human", "adherence", "groups", "horizon", "chances"},
     "night-shift": {"random_rewards"},
-    "ward": {"horizon"},
+    "ward": {"horizon", "memory", "fading"},
+    "ward/tiring": {"horizon", "memory", "fading"},
 }
 
 WARD = '''
@@ -106,9 +111,8 @@ def test_each_world_has_a_name_a_summary_and_a_package(name):
 def test_each_world_can_be_built(name):
     problem = make(name)
     assert isinstance(problem, AdviceProblem)
-    assert problem.horizon == {"flappy-bird-budget/greedy": 8, "night-shift": 12, "ward": 6}.get(
-        name, 10 if name.startswith("car") else 20
-    )
+    horizons = {"flappy-bird-budget": 8, "night-shift": 12, "ward": 6, "car-driving": 10}
+    assert problem.horizon == horizons.get(name.partition("/")[0], 20)
 
 
 def test_the_catalogue_is_the_callers_own():

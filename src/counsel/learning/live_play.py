@@ -12,7 +12,7 @@ from counsel._arrays import Floats, brief, check_rng, whole
 from counsel.errors import CounselError
 from counsel.learning.learner import Learner
 from counsel.model._kernels import layer_of
-from counsel.simulate._episode_kernels import draw_action, draw_row, draw_start
+from counsel.simulate._episode_kernels import draw_on_level, draw_row, draw_start, next_level
 from counsel.simulate.environment import Environment, draw_seed
 from counsel.simulate.episodes import Episodes
 from counsel.simulate.move import Move
@@ -74,20 +74,22 @@ class EpisodeBuffer:
 def play_live(learner: Learner, simulator: Simulator, *, episodes: int, rng: Generator) -> None:
     """Play episodes by ``advise``, ``observe`` and ``finish``; the slow way to explore."""
     scene, H = simulator.scene, simulator.problem.horizon
-    draws = (simulator.draws - 2) // H
+    draws, A = (simulator.draws - 2) // H, simulator.problem.n_actions
 
     def is_over(step: int, state: int) -> bool:
         return bool(scene.over_ls[min(step, len(scene.over_ls) - 1), state])
 
     for u_nw in simulator.batches(episodes, rng):
         for u_w in u_nw:
-            h, s = 0, int(draw_start(scene, u_w[1]))
+            h, s, m = 0, int(draw_start(scene, u_w[1])), int(scene.first_level[0])
             while h < H and not is_over(h, s):
                 b = learner.advise(h, s)
                 # Kernels repeat these lines: a function that takes the scene slows their loops
                 # tenfold, because Numba then counts references to all its arrays at every step.
                 layer = layer_of(scene.person_lsc.shape[0], h)
-                a = draw_action(scene.person_lsc, layer, s, b, u_w[2 + draws * h])
+                place, at = A + m * A + b, 2 + draws * h
+                a = draw_on_level(scene.person_lsc, layer, s, b, place, A, u_w[at])
+                m = int(next_level(scene, m, b, a, A, u_w, at))
                 t = int(scene.leads_lsa[layer_of(scene.leads_lsa.shape[0], h), s, a])
                 if t < 0:
                     t = int(draw_row(scene, -1 - t, u_w[3 + draws * h]))

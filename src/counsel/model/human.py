@@ -143,7 +143,7 @@ class Human:
         fading: ArrayLike | None = None,
     ) -> None:
         policy_lsa = _read_policy(policy)
-        factors = _read_fading(memory, fading)
+        factors = read_fading(memory, fading)
         if adherence is not None and lift is None:
             if memory is not None:
                 raise CounselError("a person with a memory is given by lift; give lift=…")
@@ -207,6 +207,21 @@ class Human:
             )
         table_lsa: Floats = table_mlsa[0]
         return table_lsa
+
+    def with_memory(self, memory: Memory, fading: ArrayLike | None = None) -> "Human":
+        """Return the same person with a memory.
+
+        Parameters
+        ----------
+        memory
+            What the person carries over from advice given.
+        fading
+            A factor for each level [m] that multiplies the lift; 1 by default.
+        """
+        lift, factors = unlayered(self.lift), fading
+        if factors is None:
+            factors = np.ones(memory.n_levels)
+        return Human(unlayered(self.policy), lift=lift, memory=memory, fading=factors)
 
     @property
     def n_levels(self) -> int:
@@ -393,7 +408,7 @@ def _spread_levels(
     return sealed(np.stack(levels))
 
 
-def _read_fading(memory: Memory | None, fading: ArrayLike | None) -> Floats | None:
+def read_fading(memory: Memory | None, fading: ArrayLike | None) -> Floats | None:
     """Return the checked factors of the levels."""
     if memory is not None and not isinstance(memory, Memory):
         raise CounselError(f"memory is {brief(memory)}; give a counsel.Memory")

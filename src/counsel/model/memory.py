@@ -22,17 +22,19 @@ the same way.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from counsel._arrays import (
     Floats,
+    Ints,
     brief,
     check_distributions,
     index_in,
     numbers,
+    one_type,
     positive,
     read_labels,
     sealed,
@@ -241,6 +243,22 @@ class Memory:
         """The number of levels."""
         return int(self.after.shape[1])
 
+    def next_levels(self, level: int, advice: int, action: int, *, defer: int) -> Floats:
+        """Return the probability [m′] of each level after a decision.
+
+        Parameters
+        ----------
+        level
+            The level at the decision.
+        advice, action
+            What the machine said and what the person did.
+        defer
+            The index that means silence.
+        """
+        outcome = 0 if advice == defer else 1 if action == advice else 2
+        chances: Floats = self.after[outcome, level]
+        return chances
+
     def number_of(self, level: int | str) -> int:
         """Return the number of a level from its number or label.
 
@@ -281,6 +299,29 @@ class Memory:
     def __repr__(self) -> str:
         levels = f"{self.n_levels} level{'' if self.n_levels == 1 else 's'}"
         return f"Memory({self.name}, {levels})"
+
+
+class LevelRows(NamedTuple):
+    """The moves of a memory as rows of levels, each distinct row once.
+
+    ``after_cm`` is the row after silence, a match and a refusal on level m. The entries of row d
+    are ``indptr[d]`` up to ``indptr[d + 1]`` of ``level`` and ``weight``.
+    """
+
+    after_cm: Ints
+    indptr: Ints
+    level: Ints
+    weight: Floats
+
+
+def level_rows(memory: Memory | None) -> LevelRows:
+    """Return the moves of a memory; without a memory there is one level."""
+    after = np.ones((3, 1, 1)) if memory is None else memory.after
+    M = after.shape[1]
+    rows, inverse = np.unique(after.reshape(3 * M, M), axis=0, return_inverse=True)
+    row, level = np.nonzero(rows)
+    indptr = np.concatenate(([0], np.cumsum(np.bincount(row, minlength=len(rows)))))
+    return one_type(LevelRows(inverse.reshape(3, M), indptr, level, rows[row, level]))
 
 
 def _built(after: Floats, start: int, labels: tuple[str, ...], name: str) -> Memory:

@@ -410,8 +410,27 @@ class AdviceProblem:
         law[:, :A][~self.mdp.allowed[step]] = 0.0
         return law
 
+    def without_memory(self) -> "AdviceProblem":
+        """Return the problem of a person who always listens as they do at the start.
+
+        It is the problem of a planner or learner that is blind to the memory.
+        """
+        if self.memory is None:
+            return self
+        lift = unlayered(self.human.level_lift[self.memory.start])
+        return replace(self, human=Human(unlayered(self.human.policy), lift=lift))
+
     def without_adherence(self) -> "Setting":
-        """Return all but the adherence: what a learner knows in environment 1 of the paper."""
+        """Return all but the adherence: what a learner knows in environment 1 of the paper.
+
+        Raises for a person with a memory: learners take the lift to be the same at every level. A
+        learner that is blind to the memory gets ``without_memory().without_adherence()``.
+        """
+        if self.memory is not None:
+            raise CounselError(
+                f"the person has a memory ({self.memory.name}), and learners take the lift to be "
+                "the same at every level; use without_memory().without_adherence()"
+            )
         return Setting(
             mdp=self.mdp,
             policy=self.policy,

@@ -118,7 +118,7 @@ def forward(problem: AdviceProblem, model: Model, policy: Policy | Mixture) -> E
         parts = [forward(problem, model, part) for part in policy.policies]
         return _average(parts, policy.weights)
     problem.check_fits(policy)
-    advice_phs, random, levels = policy.planes, policy.random, levels_of(problem.memory)
+    advice_phs, random, levels = policy.planes, policy.random, levels_of(problem)
     M, (H, S) = problem.n_levels, advice_phs.shape[1:]
     K = 1 if policy.budget is None else policy.budget + 1
     levels = levels._replace(is_hard=K > 1)

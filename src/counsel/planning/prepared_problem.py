@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from counsel._arrays import Floats, layers, one_type
 from counsel.model.advice_costs import cost_table, given_cost
-from counsel.model.memory import Memory
+from counsel.model.memory import level_rows
 from counsel.model.problem import AdviceProblem
 from counsel.planning._backward_kernels import Model, find_same, priced
 from counsel.planning._choice_kernels import Aim
@@ -109,7 +109,7 @@ def prepare(problem: AdviceProblem, constraints: Constraints | None = None) -> P
     if constraints not in _PREPARED:
         _PREPARED[constraints] = PreparedProblem(
             whole=Part(_model(problem, constraints), problem.mdp.start),
-            levels=levels_of(problem.memory),
+            levels=levels_of(problem),
             horizon=problem.horizon,
             reward_size=problem.mdp.reward_size,
             most_cost=float(given_cost(problem.cost).max()),
@@ -123,15 +123,9 @@ def model_of(problem: AdviceProblem, constraints: Constraints | None = None) -> 
     return prepare(problem, constraints).whole.model
 
 
-def levels_of(memory: Memory | None, *, is_hard: bool = False) -> Levels:
-    """Return how the level of a memory moves; without a memory there is one level."""
-    after = np.ones((3, 1, 1)) if memory is None else memory.after
-    M = after.shape[1]
-    rows, inverse = np.unique(after.reshape(3 * M, M), axis=0, return_inverse=True)
-    row, level = np.nonzero(rows)
-    indptr = np.concatenate(([0], np.cumsum(np.bincount(row, minlength=len(rows)))))
-    tables = (inverse.reshape(3, M), indptr, level, rows[row, level])
-    return Levels(*one_type(tables), is_hard)
+def levels_of(problem: AdviceProblem) -> Levels:
+    """Return how the level of a person's memory moves, without a hard budget."""
+    return Levels(*level_rows(problem.memory), is_hard=False)
 
 
 def _model(problem: AdviceProblem, constraints: Constraints) -> Model:

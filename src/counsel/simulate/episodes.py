@@ -26,6 +26,8 @@ class Episodes:
         Episode i has decisions ``first[i]`` up to ``first[i + 1]``: [episode + 1].
     state, advice, action, reward, next_state
         One entry per decision; ``advice`` is ``defer`` for silence.
+    level
+        The level of the person's memory at each decision; None if they have no memory.
     terminated
         Whether each episode ended before the horizon cut it [episode].
     defer
@@ -57,10 +59,12 @@ class Episodes:
     next_state: NDArray[np.int32]
     terminated: Bools
     defer: int
+    level: NDArray[np.int16] | None = None
 
     def __post_init__(self) -> None:
-        for name in ("first", *DECISION, "terminated"):
-            object.__setattr__(self, name, sealed(getattr(self, name).view()))
+        for name in ("first", *DECISION, "terminated", "level"):
+            if getattr(self, name) is not None:
+                object.__setattr__(self, name, sealed(getattr(self, name).view()))
 
     def __len__(self) -> int:
         return self.terminated.size

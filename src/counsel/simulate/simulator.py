@@ -16,6 +16,7 @@ import numpy as np
 from counsel._arrays import Floats, Ints, check_rng, layers, one_type, sealed, whole
 from counsel.errors import CounselError
 from counsel.model.advice_costs import cost_table
+from counsel.model.memory import level_rows
 from counsel.model.mixture import Mixture
 from counsel.model.policy import Policy
 from counsel.model.problem import AdviceProblem
@@ -83,7 +84,7 @@ class Simulator:
         if not isinstance(problem, AdviceProblem):
             raise CounselError(f"expected an AdviceProblem, not {type(problem).__name__}")
         scene = _scene_of(problem)
-        per_step = 2 if bool((scene.leads_lsa < 0).any()) else 1
+        per_step = 1 + _has_chance(problem) + int(scene.first_level[1] > 0)
         per_step += problem.reward_law is not None
         object.__setattr__(self, "problem", problem)
         object.__setattr__(self, "scene", scene)
@@ -116,7 +117,9 @@ class Simulator:
         parts = [self._record(table, u_nw) for u_nw in self.batches(episodes, rng)]
         lengths, *columns = (np.concatenate(column) for column in zip(*parts, strict=True))
         first = np.concatenate((np.zeros(1, np.int64), np.cumsum(lengths)))
-        named: dict[str, Any] = dict(zip((*DECISION, "terminated"), columns, strict=True))
+        named: dict[str, Any] = dict(zip((*DECISION, "level", "terminated"), columns, strict=True))
+        if self.problem.memory is None:
+            named["level"] = None
         return Episodes(first=first, defer=self.problem.defer, **named)
 
     def count(self, policy: Policy | Mixture, *, episodes: int, rng: np.random.Generator) -> Counts:
@@ -141,7 +144,7 @@ class Simulator:
             rewards.append(np.empty(len(u_nw)))
             pieces.append(np.empty(len(u_nw), dtype=np.int32))
             live += count(self.scene, table, u_nw, (decisions, rewards[-1], pieces[-1]))
-            if not self.is_compiled:
+            if not self._pays_in_loops:
                 lengths, *columns = self._record(table, u_nw)
                 episode = np.repeat(np.arange(len(u_nw)), lengths)
                 rewards[-1][:] = np.bincount(episode, columns[DECISION.index("reward")], len(u_nw))
@@ -154,6 +157,14 @@ class Simulator:
 
     @property
     def is_compiled(self) -> bool:
+        """Whether compiled loops of learners may draw the episodes.
+
+        Rewards are certain, or least or largest, and the person has no memory.
+        """
+        return self.problem.memory is None and self._pays_in_loops
+
+    @property
+    def _pays_in_loops(self) -> bool:
         """Whether compiled loops draw the rewards: these are certain, or least or largest."""
         return self.problem.reward_law is None or self.problem.reward_law is bernoulli
 
@@ -179,14 +190,14 @@ class Simulator:
         """Return the length of each episode, the columns of the decisions, and which ended."""
         n, most = len(u_nw), len(u_nw) * self.problem.horizon
         first, terminated = np.zeros(n + 1, dtype=np.int64), np.empty(n, dtype=np.bool_)
-        types = (np.int32, np.int16, np.int16, np.float64, np.int32)
+        types = (np.int32, np.int16, np.int16, np.float64, np.int32, np.int16)
         decisions: Any = tuple(np.empty(most, dtype=dtype) for dtype in types)
         record(self.scene, table, u_nw, first, decisions, terminated)
         columns = [column[: first[-1]].copy() for column in decisions]
         lengths = np.diff(first)
         if self.problem.reward_law is not None:
             step = np.arange(first[-1]) - np.repeat(first[:-1], lengths)
-            state, _, action, _, _ = columns
+            state, _, action, *_ = columns
             u = u_nw[np.repeat(np.arange(n), lengths), self.reward_draw(step)]
             rewards = self.problem.draw_rewards(step, state, action.astype(np.int64), u)
             columns[DECISION.index("reward")] = rewards
@@ -216,10 +227,13 @@ def _scene_of(problem: AdviceProblem) -> Scene:
     only = np.append(kernel.next_state, 0)[np.append(kernel.indptr[:-1], -1)][kernel.row]
     leads_lsa = np.where(certain, only, -1 - kernel.row).astype(np.int32)
     leads_lsa[kernel.row < 0] = 0
-    theta_lsa = np.where(human.lift != 0.0, human.adherence, IDLE)
-    policy_lsa = np.broadcast_to(human.policy, theta_lsa.shape)
+    theta_mlsa = np.where(human.level_lift != 0.0, human.level_adherence, IDLE)
+    policy_lsa = np.broadcast_to(human.policy, theta_mlsa.shape[1:])
+    levels = level_rows(problem.memory)
+    draws_levels = bool((np.diff(levels.indptr) > 1).any())
+    at = 1 + _has_chance(problem) if draws_levels else 0
     scene = Scene(
-        person_lsc=np.concatenate((policy_lsa, theta_lsa), axis=2),
+        person_lsc=np.concatenate((policy_lsa, *theta_mlsa), axis=2),
         reward_lsa=layers(mdp.reward),
         cost_lsa=cost_table(problem.cost),
         leads_lsa=leads_lsa,
@@ -229,8 +243,20 @@ def _scene_of(problem: AdviceProblem) -> Scene:
         keep=keep,
         other=other,
         ends=np.array(problem.reward_range if problem.reward_law is bernoulli else ()),
+        after_cm=levels.after_cm,
+        level_indptr=levels.indptr,
+        level=levels.level,
+        weight=levels.weight,
+        first_level=np.array([problem.level_of(None), at]),
     )
     return one_type(scene)
+
+
+def _has_chance(problem: AdviceProblem) -> bool:
+    """Return whether an action may lead to more than one state."""
+    kernel = problem.mdp.kernel
+    lengths = np.append(np.diff(kernel.indptr), 1)
+    return bool((lengths[kernel.row] > 1).any())
 
 
 def _advice_table(problem: AdviceProblem, policy: Policy | Mixture) -> AdviceTable:
@@ -241,17 +267,20 @@ def _advice_table(problem: AdviceProblem, policy: Policy | Mixture) -> AdviceTab
     weights = policy.weights if isinstance(policy, Mixture) else (1.0,)
     randoms = [part.random for part in parts]
     lengths = np.concatenate([np.diff(random.indptr) for random in randoms])
-    planes, spends, first, cells = [], list[int](), list[int](), 0
+    planes, levels, spends, first, cells = [], list[int](), list[int](), list[int](), 0
     for part in parts:
         problem.check_fits(part)
         table = part.planes.astype(np.int32)
         table.reshape(-1)[part.random.cell] = -1 - cells - np.arange(part.random.cell.size)
         cells += part.random.cell.size
         planes.append(table)
-        spends += [0] + [1] * (len(table) - 1)
-        first.append(len(spends) - 1)
+        M = part.levels or 1
+        levels += [M] * len(table)
+        spends += [0] * M + [1] * (len(table) - M)
+        first.append(len(spends) - M)
     return AdviceTable(
         advice_phs=np.concatenate(planes),
+        levels_p=np.array(levels),
         spends_p=np.array(spends),
         first_j=np.array(first),
         upto_j=np.cumsum(weights),

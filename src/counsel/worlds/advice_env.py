@@ -19,14 +19,15 @@ from counsel.worlds.views import Decision, PictureView, TextView, View, sign_of
 NO_ACTION = -1  # the action in ``info`` before the person has acted
 
 
-class AdviceEnv(gymnasium.Env[np.int64, np.int64]):
+class AdviceEnv(gymnasium.Env[Any, np.int64]):
     """An advice problem as a Gymnasium environment in which the machine acts.
 
     Observations are states; actions are the advice 0 … A−1 and, last, to defer. The person then
     acts according to the adherence law (equation 1) and the world moves on. The reward is the
     person's reward less ``penalty`` times the cost of the advice. ``terminated`` means that the
     state is absorbing and pays nothing (``MDP.over``); ``truncated`` means that the horizon was
-    reached first. Where the problem has a ``reward_law``, rewards are drawn from it.
+    reached first. Where the problem has a ``reward_law``, rewards are drawn from it. For a person
+    with a memory, observations are dictionaries of the ``state`` and the ``level`` of the memory.
 
     Parameters
     ----------
@@ -51,7 +52,8 @@ class AdviceEnv(gymnasium.Env[np.int64, np.int64]):
     -----
     ``info`` has the same keys after ``reset`` and ``step``: ``step``, ``advice``, ``action`` (what
     the person did; −1 after reset), ``matched``, ``deferred``, ``cost`` (of the advice given, 0 for
-    silence) and ``action_mask`` (the advice that is allowed now). The best advice depends on the
+    silence), ``action_mask`` (the advice that is allowed now) and, for a person with a memory,
+    ``level``. The best advice depends on the
     step, which is not in the observation. For learners that need it there, wrap an environment made
     with ``max_episode_steps=`` its horizon in Gymnasium's ``TimeAwareObservation(env,
     flatten=False)``. (In Flappy Bird the state determines the step.)
@@ -95,22 +97,26 @@ class AdviceEnv(gymnasium.Env[np.int64, np.int64]):
                 f"render_mode is {brief(render_mode)}; this environment has {', '.join(modes)}"
             )
         self.render_mode = render_mode
-        self.observation_space = spaces.Discrete(problem.n_states)
+        states = spaces.Discrete(problem.n_states)
+        self.observation_space: spaces.Space[Any] = states
+        if problem.memory is not None:
+            levels = spaces.Discrete(problem.n_levels)
+            self.observation_space = spaces.Dict({"state": states, "level": levels})
         self.action_space = spaces.Discrete(problem.n_actions + 1)
         self._over_hs, self._reward_hsa = problem.mdp.over, problem.mdp.reward
-        self._own_hsa, self._adherence_hsa = problem.policy, problem.adherence
+        self._own_hsa, self._adherence_mhsa = problem.policy, problem.level_adherence
         self._allowed_hsa = problem.mdp.allowed
         self._penalty_h = np.broadcast_to(penalty_h, problem.horizon)
         self._starts = np.flatnonzero(problem.mdp.start)
         self._start_upto = np.cumsum(problem.mdp.start[self._starts])
-        self._state, self._step = 0, problem.horizon
+        self._state, self._level, self._step = 0, 0, problem.horizon
         self._decisions: list[Decision] = []
         self._earned = 0.0
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
-    ) -> tuple[np.int64, dict[str, Any]]:
-        """Start an episode; return the first state and ``info``.
+    ) -> tuple[Any, dict[str, Any]]:
+        """Start an episode; return the first observation and ``info``.
 
         Parameters
         ----------
@@ -123,10 +129,18 @@ class AdviceEnv(gymnasium.Env[np.int64, np.int64]):
         u = self.np_random.random() * self._start_upto[-1]
         drawn = int(np.searchsorted(self._start_upto[:-1], u, side="right"))
         self._state, self._step = int(self._starts[drawn]), 0
+        self._level = self.problem.level_of(None)
         self._decisions, self._earned = [], 0.0
-        return np.int64(self._state), self._info(None)
+        return self._observation(), self._info(None)
 
-    def step(self, action: Any) -> tuple[np.int64, float, bool, bool, dict[str, Any]]:  # noqa: ANN401 (Gymnasium's)
+    def _observation(self) -> Any:  # noqa: ANN401 (Gymnasium's)
+        """Return the state, and with a memory its level."""
+        state = np.int64(self._state)
+        if self.problem.memory is None:
+            return state
+        return {"state": state, "level": np.int64(self._level)}
+
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:  # noqa: ANN401 (Gymnasium's)
         """Advise ``action``, or defer, and let the person act; return what Gymnasium expects.
 
         Parameters
@@ -149,8 +163,12 @@ class AdviceEnv(gymnasium.Env[np.int64, np.int64]):
             )
         law = self._own_hsa[h, s]
         if advice < problem.defer:
-            law = advised_law(law, advice, float(self._adherence_hsa[h, s, advice]))
+            theta = self._adherence_mhsa[self._level, h, s, advice]
+            law = advised_law(law, advice, float(theta))
         did = draw_index(law, self.np_random)
+        if problem.memory is not None:
+            chances = problem.memory.next_levels(self._level, advice, did, defer=problem.defer)
+            self._level = draw_index(chances, self.np_random)
         states, chances = problem.mdp.kernel.successors(h, s, did)
         self._state = int(states[draw_index(chances, self.np_random)])
         reward = float(self._reward_hsa[h, s, did])
@@ -168,7 +186,8 @@ class AdviceEnv(gymnasium.Env[np.int64, np.int64]):
         truncated = not terminated and self._step == problem.horizon
         if terminated:
             self._step = problem.horizon
-        return np.int64(self._state), reward, terminated, truncated, self._info(decision, cost)
+        info = self._info(decision, cost)
+        return self._observation(), reward, terminated, truncated, info
 
     def render(self) -> str | NDArray[np.uint8] | None:
         """Show the episode so far: as text or pixels [height, width, 3], or None without a mode."""
@@ -189,7 +208,7 @@ class AdviceEnv(gymnasium.Env[np.int64, np.int64]):
         advice = mdp.defer if decision is None else decision.advice
         action = NO_ACTION if decision is None else decision.action
         allowed = self._allowed_hsa[min(len(self._decisions), mdp.horizon - 1), self._state]
-        return {
+        info = {
             "step": len(self._decisions),
             "advice": advice,
             "action": action,
@@ -198,6 +217,7 @@ class AdviceEnv(gymnasium.Env[np.int64, np.int64]):
             "cost": cost,
             "action_mask": np.append(allowed, True).astype(np.int8),
         }
+        return info if self.problem.memory is None else info | {"level": self._level}
 
     def _caption(self) -> str:
         mdp = self.problem.mdp

@@ -17,7 +17,8 @@ from numpy.typing import ArrayLike
 from counsel._arrays import Floats, brief, check_distributions, check_range, not_negative, numbers
 from counsel.errors import CounselError
 from counsel.model.advice_costs import read_cost
-from counsel.model.human import advised_law, draw_index, drop_never
+from counsel.model.human import advised_law, draw_index, drop_never, read_fading
+from counsel.model.memory import Memory
 
 Habit = Callable[[Any], "ArrayLike | int"]
 """Returns what the person does alone at an observation: an action, or a probability of each."""
@@ -46,6 +47,11 @@ class AdviceWrapper(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorArgs
         The penalty per unit of cost, in units of reward.
     cost
         What a piece of advice costs: a number of at least 0, or one per action.
+    memory
+        What the person carries over from advice given; none by default. Observations are then
+        dictionaries of the ``observation`` and the ``level`` of the memory.
+    fading
+        With a memory: a factor for each level that multiplies the lift of ``adherence``.
 
     Raises
     ------
@@ -82,7 +88,7 @@ class AdviceWrapper(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorArgs
     2 0 False True
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 (a world, and a person with their charges and memory)
         self,
         env: gymnasium.Env[Any, Any],
         human: Habit,
@@ -90,6 +96,8 @@ class AdviceWrapper(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorArgs
         *,
         penalty: float = 0.0,
         cost: ArrayLike = 1.0,
+        memory: Memory | None = None,
+        fading: ArrayLike | None = None,
     ) -> None:
         # Not copied: a person may be a large model, or hold objects that cannot be copied.
         RecordConstructorArgs.__init__(
@@ -99,6 +107,8 @@ class AdviceWrapper(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorArgs
             adherence=adherence,
             penalty=penalty,
             cost=cost,
+            memory=memory,
+            fading=fading,
         )
         super().__init__(env)
         space = env.action_space
@@ -115,6 +125,12 @@ class AdviceWrapper(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorArgs
         self.adherence: Floats | Adherence = (
             adherence if callable(adherence) else _read_adherence(adherence, self.n_actions)
         )
+        self.memory, self._level = memory, 0
+        self.fading = read_fading(memory, fading)
+        if memory is not None:
+            levels = spaces.Discrete(memory.n_levels)
+            seen = {"observation": env.observation_space, "level": levels}
+            self.observation_space = spaces.Dict(seen)
         self._rng = np.random.default_rng()
         self._observation: Any = None
         self._started = False
@@ -140,7 +156,14 @@ class AdviceWrapper(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorArgs
         self._started = True
         if seed is not None:
             self._rng = np.random.default_rng([seed, PERSON_STREAM])
-        return self._observation, self._info(info, self.defer, self.first - 1, deferred=False)
+        self._level = 0 if self.memory is None else self.memory.start
+        return self._seen(), self._info(info, self.defer, self.first - 1, deferred=False)
+
+    def _seen(self) -> Any:  # noqa: ANN401 (Gymnasium's)
+        """Return what the machine observes: with a memory also its level."""
+        if self.memory is None:
+            return self._observation
+        return {"observation": self._observation, "level": np.int64(self._level)}
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:  # noqa: ANN401 (Gymnasium's)
         """Advise ``action``, or defer, and let the person act; return what Gymnasium expects.
@@ -159,10 +182,13 @@ class AdviceWrapper(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorArgs
             raise CounselError("call reset before the first step")
         advice = int(action)
         did = self.first + draw_index(self._law(advice), self._rng)
+        if self.memory is not None:
+            chances = self.memory.next_levels(self._level, advice, did, defer=self.defer)
+            self._level = draw_index(chances, self._rng)
         self._observation, reward, terminated, truncated, info = self.env.step(did)
         info = self._info(info, advice, did, deferred=advice == self.defer)
         net = float(reward) - self.penalty * info["cost"]
-        return self._observation, net, terminated, truncated, info
+        return self._seen(), net, terminated, truncated, info
 
     def _law(self, advice: int) -> Floats:
         """Return the probability of each action given the advice (equation 1)."""
@@ -180,6 +206,10 @@ class AdviceWrapper(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorArgs
             check_range("adherence(observation, advice)", theta, "", 0.0, 1.0)
         else:
             theta = self.adherence[advice - self.first]
+        if self.fading is not None:
+            habit = own[advice - self.first]
+            theta = np.asarray(habit + self.fading[self._level] * (theta - habit))  # faded lift
+            check_range("the adherence with fading", theta, "", 0.0, 1.0)
         return advised_law(own, advice - self.first, float(theta))
 
     def _own(self) -> Floats:
@@ -209,8 +239,10 @@ class AdviceWrapper(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorArgs
         self, info: dict[str, Any], advice: int, action: int, *, deferred: bool
     ) -> dict[str, Any]:
         mask = np.asarray(info.get("action_mask", np.ones(self.n_actions)), dtype=np.int8)
+        level = {} if self.memory is None else {"level": self._level}
         return {
             **info,
+            **level,
             "advice": advice,
             "action": action,
             "matched": advice == action,

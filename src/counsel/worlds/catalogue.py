@@ -18,6 +18,7 @@ from importlib.metadata import EntryPoint, entry_points
 
 from counsel._arrays import brief
 from counsel.errors import CounselError
+from counsel.model.memory import Memory
 from counsel.model.problem import AdviceProblem
 from counsel.worlds.car_driving import make_car_driving
 from counsel.worlds.flappy_bird import make_flappy_bird
@@ -129,6 +130,16 @@ OURS = (
         "the same map; its pilot dodges walls and misses stars",
     ),
     World(
+        "flappy-bird/tiring",
+        partial(
+            make_flappy_bird,
+            human="safe",
+            memory=Memory.pieces(3),
+            fading=(1.0, 0.7, 0.5, 0.35),
+        ),
+        "the safe pilot, whom every further piece of advice moves less",
+    ),
+    World(
         "flappy-bird-budget/greedy",
         partial(make_flappy_bird, map="budget", human="greedy"),
         "a 7 × 8 map where the best flight takes two pieces of advice",
@@ -147,6 +158,11 @@ OURS = (
         "ward",
         ward,
         "a hospital ward whose alarm alerts too often; `counsel demo-log` writes its past shifts",
+    ),
+    World(
+        "ward/tiring",
+        partial(ward, memory=Memory.pieces(5), fading=tuple(0.7**m for m in range(6))),
+        "the same ward; every further alert of a shift moves the nurse 30 % less",
     ),
 )
 

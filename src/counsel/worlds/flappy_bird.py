@@ -26,6 +26,7 @@ from counsel._arrays import Bools, Floats, Ints
 from counsel.errors import CounselError
 from counsel.model.human import Human
 from counsel.model.mdp import MDP
+from counsel.model.memory import Memory
 from counsel.model.problem import AdviceProblem
 from counsel.worlds.grid_map import MOVES, STAR, WALL, GridMap, map_names
 from counsel.worlds.people import Person, adherence_named, person_named, policy_of
@@ -39,13 +40,15 @@ repels where the person takes the advised action with probability 0.5 without it
 UP, DOWN = 0, 2
 
 
-def make_flappy_bird(
+def make_flappy_bird(  # noqa: PLR0913 (the map, and the person with their memory)
     *,
     map: str | os.PathLike[str] | GridMap = "three-phases",
     human: str | Person | ArrayLike = "greedy",
     adherence: str | ArrayLike = "mixed",
     groups: ArrayLike | None = None,
     horizon: int | None = None,
+    memory: Memory | None = None,
+    fading: ArrayLike | None = None,
 ) -> AdviceProblem:
     r"""Return a bird, a map, and a person at the controls.
 
@@ -61,6 +64,9 @@ def make_flappy_bird(
         Which pairs share an adherence, as in ``Human``; ``[0, 1, 2]`` is one per advice.
     horizon
         Steps per episode; by default the number of columns.
+    memory, fading
+        What the person carries over from advice given, as in ``Human.with_memory``; ``groups`` are
+        then left out.
 
     Returns
     -------
@@ -108,7 +114,8 @@ def make_flappy_bird(
     )
     people = {"greedy": lambda _: greedy(grid), "safe": lambda _: safe(grid)}
     policy = policy_of(person_named(human, people), mdp)
-    return AdviceProblem(mdp, Human(policy, adherence_named(adherence, ADHERENCE), groups=groups))
+    person = Human(policy, adherence_named(adherence, ADHERENCE), groups=groups)
+    return AdviceProblem(mdp, person if memory is None else person.with_memory(memory, fading))
 
 
 def read_map(source: str | os.PathLike[str] | GridMap) -> GridMap:

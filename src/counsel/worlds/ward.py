@@ -16,11 +16,13 @@ recorded; some alerts are never seen.
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from counsel._arrays import Floats, check_rng, whole
 from counsel._tables import Table, arrow_table, column
 from counsel.model.human import Human, advised_law, draw_index
 from counsel.model.mdp import MDP
+from counsel.model.memory import Memory
 from counsel.model.problem import AdviceProblem
 from counsel.simulate.decision_log import DECISION_COLUMNS
 
@@ -66,8 +68,13 @@ _ALERTS = np.array(
 """The probabilities of alerts under the current rule [state, advice]; silence last."""
 
 
-def ward(*, horizon: int = 6) -> AdviceProblem:
-    """Return a shift of ``horizon`` rounds with one patient."""
+def ward(
+    *, horizon: int = 6, memory: Memory | None = None, fading: ArrayLike | None = None
+) -> AdviceProblem:
+    """Return a shift of ``horizon`` rounds with one patient.
+
+    ``memory`` and ``fading`` make a nurse who tires of alerts (``Human.with_memory``).
+    """
     reward = _TRANSITION @ _HEALTH - _EFFORT
     reward[-1] = 0.0
     mdp = MDP(
@@ -78,7 +85,8 @@ def ward(*, horizon: int = 6) -> AdviceProblem:
         state_labels=STATES,
         action_labels=ACTIONS,
     )
-    return AdviceProblem(mdp, Human(_OWN, lift=LIFT, groups=np.arange(len(ACTIONS))))
+    nurse = Human(_OWN, lift=LIFT, groups=np.arange(len(ACTIONS)))
+    return AdviceProblem(mdp, nurse if memory is None else nurse.with_memory(memory, fading))
 
 
 def ward_log(*, shifts: int = 15_000, rng: np.random.Generator) -> Any:  # noqa: ANN401 (pyarrow's)
