@@ -110,6 +110,7 @@ def test_a_numba_function_runs_in_the_compiled_loop():
         assert_same(((own, last), run(OwnBonus(compiled=False), SMALL, every=every)))
 
 
+@pytest.mark.slow
 def test_a_numba_function_may_depend_on_the_level():
     own, last = run(Growing(compiled=True), SMALL, episodes=300)
     assert own.can_run
