@@ -47,7 +47,8 @@ def pytest_collection_modifyitems(items):
     for item in items:
         chosen = getattr(item, "callspec", None)
         database = chosen.params.get("url") if chosen else None
-        if SLOW_FIXTURES & set(item.fixturenames) or database == "postgresql":
+        is_long = item.get_closest_marker("long") is not None
+        if is_long or SLOW_FIXTURES & set(item.fixturenames) or database == "postgresql":
             item.add_marker(pytest.mark.slow)
         drawn = getattr(item.obj, "is_hypothesis_test", False)
         if drawn or hasattr(item.obj, "fresh_seeds"):
