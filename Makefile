@@ -14,13 +14,14 @@ export PIP_DISABLE_PIP_VERSION_CHECK = 1
 # Test workers share compiled bytecode.
 export PYTHONDONTWRITEBYTECODE =
 
-.PHONY: help demo install test test-slow spark test-all test-lowest fuzz coverage check hooks docs bench dist build-and-check lock clean
+.PHONY: help demo install test test-slow test-long spark test-all test-lowest fuzz coverage check hooks docs bench dist build-and-check lock clean
 
 help:
 	@echo "make demo         learn to advise two players of a game and write a page that shows the result"
 	@echo "make install      install everything into $(VENV) from the lock file"
 	@echo "make test         run the quick tests (about five minutes on two cores the first time, then four)"
 	@echo "make test-slow    run the slow tests: statistics, processes, browser, database, reproductions"
+	@echo "make test-long    run the large statistical studies of which the slow tests have small versions"
 	@echo "make spark        install Spark, so that the slow tests run on it too (430 MB; needs Java)"
 	@echo "make test-all     run the quick and the slow tests"
 	@echo "make test-lowest  run make test with the lowest versions of all dependencies"
@@ -46,7 +47,11 @@ test: $(READY)
 	$(PYTEST) -m "not slow and not docs"
 
 test-slow: $(READY)
-	$(PYTEST) -m "slow and not docs"
+	$(PYTEST) -m "slow and not long and not docs"
+
+# Every night on GitHub, and before a release.
+test-long: $(READY)
+	$(PYTEST) -m long
 
 # Spark has 430 MB and needs Java: its tests are skipped where it is not installed.
 spark: $(VENV)/.spark

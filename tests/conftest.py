@@ -2,7 +2,6 @@
 
 import contextlib
 import gc
-import importlib
 import io
 import os
 import shutil
@@ -23,6 +22,7 @@ os.environ["COUNSEL_REQUEST_SECONDS"] = os.environ["COUNSEL_READING_SECONDS"] = 
 
 from tests.support import postgres, services
 from tests.support.each import FUZZ_SEED
+from tests.support.few_draws import draw_less
 
 # The verdict never depends on luck: examples are drawn from the name of the test. `make fuzz` draws
 # others, by a seed that it prints.
@@ -47,7 +47,8 @@ def pytest_collection_modifyitems(items):
     for item in items:
         chosen = getattr(item, "callspec", None)
         database = chosen.params.get("url") if chosen else None
-        if SLOW_FIXTURES & set(item.fixturenames) or database == "postgresql":
+        is_long = item.get_closest_marker("long") is not None
+        if is_long or SLOW_FIXTURES & set(item.fixturenames) or database == "postgresql":
             item.add_marker(pytest.mark.slow)
         drawn = getattr(item.obj, "is_hypothesis_test", False)
         if drawn or hasattr(item.obj, "fresh_seeds"):
@@ -86,17 +87,8 @@ def command():
 
 @pytest.fixture
 def few_draws(monkeypatch):
-    """Draw less where logs are fitted, planned on and judged: draws take most of the time.
-
-    For tests of anything else than what is drawn.
-    """
-    for module, name, number in (
-        ("law_test", "DRAWS", 19),
-        ("plan", "DRAWS", 40),
-        ("report_contents", "DRAWS", 20),
-        ("evaluate_log", "MODELS", 20),
-    ):
-        monkeypatch.setattr(importlib.import_module(f"counsel.logs.{module}"), name, number)
+    """Draw less where logs are fitted, planned on and judged, for tests of anything else."""
+    draw_less(monkeypatch)
 
 
 @pytest.fixture(scope="session")

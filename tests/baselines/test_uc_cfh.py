@@ -80,6 +80,12 @@ def learners(problem, **options):
 @pytest.mark.parametrize("phases", [None, Phases(least=3)])
 def test_they_pass_what_every_learner_must(name, phases):
     check_learner(lambda p: learners(p, phases=phases, scale=0.1)[name], make("night-shift"))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["ucfh", pytest.param("uc-cfh", marks=pytest.mark.long)])
+@pytest.mark.parametrize("phases", [None, Phases(least=3)])
+def test_they_pass_with_a_known_support(name, phases):
     world = make("flappy-bird-budget/greedy")
     support = next_column(world)
     check_learner(lambda p: learners(p, phases=phases, scale=0.1, support=support)[name], world)

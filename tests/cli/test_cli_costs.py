@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import counsel
+from tests.support.few_draws import draw_less
 
 COSTS = "call doctor=3,assess=2"
 WARD = counsel.make("ward")
@@ -35,15 +36,27 @@ def shop(tmp_path_factory):
     return folder
 
 
+@pytest.fixture(scope="module")
+def fitted(shop, command):
+    """The log fitted with costs, as bytes."""
+    with pytest.MonkeyPatch.context() as patch:
+        draw_less(patch)
+        done = command("fit", shop / "log.csv", "--cost", COSTS, "-o", shop / "model.npz")
+    assert done.returncode == 0, done.stderr
+    return (shop / "model.npz").read_bytes()
+
+
 @pytest.mark.parametrize("limit", [("--budget", "2.5"), ("--budget", "4", "--hard")])
-def test_a_log_is_planned_with_its_costs_from_end_to_end(run, shop, tmp_path, monkeypatch, limit):
+def test_a_log_is_planned_with_its_costs_from_end_to_end(
+    run, shop, fitted, tmp_path, monkeypatch, limit
+):
     monkeypatch.chdir(tmp_path)
     log = str(shop / "log.csv")
-    run("fit", log, "--cost", COSTS, "-o", "model.npz")
+    (tmp_path / "model.npz").write_bytes(fitted)
     record = json.loads(run("plan", "model.npz", *limit, "-o", "policy.csv", "--json"))
-    fitted = counsel.load("model.npz")
-    problem = counsel.AdviceProblem(fitted.mdp, fitted.human, cost=[2.0, 3.0, 1.0])
-    assert fitted.mdp.action_labels == ("assess", "call doctor", "carry on")
+    model = counsel.load("model.npz")
+    problem = counsel.AdviceProblem(model.mdp, model.human, cost=[2.0, 3.0, 1.0])
+    assert model.mdp.action_labels == ("assess", "call doctor", "carry on")
     plan = counsel.solve(problem, budget=float(limit[1]), hard=len(limit) > 2, allow_reverse=False)
     assert record["value"] == plan.value
     assert record["advice_cost"] == plan.advice_cost <= float(limit[1]) + 1e-9
@@ -60,11 +73,11 @@ def test_a_log_is_planned_with_its_costs_from_end_to_end(run, shop, tmp_path, mo
     assert json.loads(run(*same))["policy"]["cost"] == evaluation["policy"]["cost"]
 
 
-def test_the_next_lines_keep_the_costs(run, shop, tmp_path, monkeypatch):
+def test_the_next_lines_keep_the_costs(run, shop, fitted, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     log = str(shop / "log.csv")
     assert f"--cost '{COSTS}' -o model.npz" in run("fit", log, "--cost", COSTS)
-    run("fit", log, "--cost", COSTS, "-o", "model.npz")
+    (tmp_path / "model.npz").write_bytes(fitted)
     assert "--model model.npz" in run("plan", "model.npz", "--budget", "2", "-o", "policy.csv")
     said = run("solve", "ward", "--cost", COSTS, "--penalty", "0.1,0.1,0.1,0.2,0.2,0.3")
     assert said.endswith(

@@ -14,6 +14,7 @@ import pytest
 
 import counsel
 from counsel.cli.learning_output import print_run
+from counsel.drawing import canvas
 from counsel.drawing.regret import draw_learning
 from counsel.runs import run as runs
 from counsel.runs.algorithms import ALGORITHMS
@@ -52,7 +53,8 @@ def same_run(one, other):
 
 
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
-def test_every_algorithm_writes_its_folder(algorithm, command, tmp_path):
+def test_every_algorithm_writes_its_folder(algorithm, command, tmp_path, monkeypatch):
+    monkeypatch.setattr(canvas, "PRINT_DOTS", 30)  # a small picture takes less time
     world = "flappy-bird-budget/greedy"
     words = ("--algorithm", algorithm, "--episodes", "400", *NEEDS.get(algorithm, []))
     done = command("learn", world, *words, "-o", "out", cwd=tmp_path)

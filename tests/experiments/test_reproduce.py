@@ -27,10 +27,22 @@ def everything(tmp_path_factory):
     return folder, whole.reproduce([], TINY, folder, workers=1)
 
 
+def empty_picture(_figure, path):
+    path.write_text("<svg xmlns='http://www.w3.org/2000/svg'/>")
+
+
+@pytest.fixture
+def empty_pictures(monkeypatch):
+    """Save empty pictures, for tests of anything else: drawing takes most of the time."""
+    monkeypatch.setattr(whole, "save", empty_picture)
+
+
 @pytest.fixture(scope="module")
 def done_once(tmp_path_factory):
     folder = tmp_path_factory.mktemp("once")
-    whole.reproduce(["budget-learning"], TINY, folder, workers=1)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(whole, "save", empty_picture)
+        whole.reproduce(["budget-learning"], TINY, folder, workers=1)
     return folder
 
 
@@ -119,6 +131,7 @@ def test_charts_name_the_person_include_zero_and_have_200_dots_an_inch(everythin
     assert charts >= 14
 
 
+@pytest.mark.usefixtures("empty_pictures")
 @pytest.mark.slow
 def test_finished_runs_are_skipped_and_what_was_there_before_is_still_published(few):
     first = whole.reproduce(["misjudged"], TINY, few, workers=1)
@@ -155,6 +168,7 @@ def test_rows_do_not_depend_on_the_workers(everything, tmp_path):
     assert few == {key: all_of[key] for key in few}
 
 
+@pytest.mark.usefixtures("empty_pictures")
 @pytest.mark.parametrize("fault", ["cut", "flipped", "empty", "another's", "other settings"])
 def test_a_damaged_file_is_found_and_only_that_run_is_done_again(few, fault):
     before = hashes(few)
@@ -272,6 +286,7 @@ def test_readme_and_page_tell_of_every_experiment_and_claim(everything):
         assert name in page
 
 
+@pytest.mark.usefixtures("empty_pictures")
 def test_tables_are_in_the_report_and_beside_it(few):
     whole.redraw(few)
     text = (few / "tables" / "budget-constants.md").read_text()
@@ -285,6 +300,7 @@ def test_tables_are_in_the_report_and_beside_it(few):
 # A folder that several calls share.
 
 
+@pytest.mark.usefixtures("empty_pictures")
 def test_an_unfinished_experiment_is_left_out_and_named(few):
     victim = few / "runs" / "budget-learning" / "uc-cfh#1.parquet"
     victim.unlink()
@@ -297,6 +313,7 @@ def test_an_unfinished_experiment_is_left_out_and_named(few):
     assert {v.experiment for v in again.findings} == {"misjudged", "budget-learning"}
 
 
+@pytest.mark.usefixtures("empty_pictures")
 @pytest.mark.slow
 def test_seeds_may_be_added_to_one_experiment_without_losing_another(few):
     whole.reproduce(["misjudged"], TINY, few, workers=1)
@@ -311,6 +328,7 @@ def test_seeds_may_be_added_to_one_experiment_without_losing_another(few):
     assert told["experiments"] == {"misjudged": 2, "budget-learning": 2}
 
 
+@pytest.mark.usefixtures("empty_pictures")
 def test_the_report_says_with_what_the_runs_were_made(tmp_path):
     whole.reproduce(["worlds"], TINY, tmp_path, workers=1)
     path = tmp_path / "runs" / "worlds" / "budget#0.parquet"
@@ -326,6 +344,7 @@ def test_the_report_says_with_what_the_runs_were_made(tmp_path):
         whole.redraw(tmp_path)
 
 
+@pytest.mark.usefixtures("empty_pictures")
 def test_experiments_without_a_claim_of_the_paper_are_not_said_to_hold_0_of_0(tmp_path):
     # "0 of 0 claims of the paper hold." stood over experiments that have claims of their own only.
     outcome = whole.reproduce(["misjudged"], TINY, tmp_path / "ours", workers=1)

@@ -82,7 +82,7 @@ def test_learn_calls_an_overridden_method(kind, name):
     subclass, calls = spying(kind, name)
     learner = built(subclass, problem)
     calls.clear()
-    run(learner, problem)
+    run(learner, problem, episodes=3, every=1)
     assert calls
 
 

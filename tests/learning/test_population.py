@@ -10,7 +10,6 @@ from counsel.learning.population import Limit, Population
 from counsel.model.human import draw_index
 from counsel.testing import check_learner
 from counsel.worlds import make
-from tests.support.each import each
 from tests.support.problems import adapt, draw
 
 WARD = make("ward")
@@ -51,23 +50,26 @@ def person_like(lift):
     return counsel.AdviceProblem(WARD.mdp, counsel.Human(WARD.policy[0], lift=lift))
 
 
+@pytest.mark.parametrize("world", ["ward", pytest.param("night-shift", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("limit", [{"penalty": 0.05}, {"budget": 1.0}, {"budget": 2, "hard": True}])
 @pytest.mark.parametrize("algorithm", ["ucb-ad", "thompson"])
-def test_it_is_a_learner(algorithm, limit):
+def test_it_is_a_learner(algorithm, limit, world):
     def build(problem):
         population = Population(problem.without_adherence(), algorithm=algorithm)
         return population.learner(0, rng=np.random.default_rng(1), **limit)
 
-    check_learner(build, WARD)
-    check_learner(build, make("night-shift"))
+    check_learner(build, make(world))
 
 
-@each("seed", range(6))
-def test_it_is_a_learner_of_any_world(seed):
+@pytest.mark.parametrize(
+    "seeds", [range(2), pytest.param(range(2, 6), marks=pytest.mark.slow)], ids=["two", "four"]
+)
+def test_it_is_a_learner_of_any_world(seeds):
     def build(problem):
         return Population(problem.without_adherence()).learner(3, penalty=0.1)
 
-    check_learner(build, adapt(draw(seed)))
+    for seed in seeds:
+        check_learner(build, adapt(draw(seed)))
 
 
 def test_people_share_what_they_teach():

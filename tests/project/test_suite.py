@@ -111,11 +111,21 @@ def test_the_tiers_of_the_makefile_cover_every_test_once():
     have = targets()
     assert '-m "not slow and not docs"' in have["test"]
     assert have["coverage"] == have["test"].rstrip() + " --cov --cov-report=term\n"
-    assert '-m "slow and not docs"' in have["test-slow"]
+    assert '-m "slow and not long and not docs"' in have["test-slow"]
+    assert "-m long" in have["test-long"]
     assert "-m docs" in have["docs"]
     ci = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
-    called = re.findall(r"^make (\S+)", ci, re.MULTILINE)
-    assert called == ["check", "test", "spark", "test-slow", "docs"]
+    lines = re.findall(r"^make (.+)", ci, re.MULTILINE)
+    called = [word for line in lines for word in line.split() if not word.startswith("-")]
+    assert called == ["check", "docs", "test", "spark", "test-slow"]
+
+
+def test_a_long_test_is_a_case_of_a_test_that_has_shorter_ones():
+    files = [path for path in TESTS.rglob("test_*.py") if path.name != "test_suite.py"]
+    texts = {path: path.read_text("utf-8") for path in files}
+    assert any("mark.long" in text for text in texts.values())
+    for path, text in texts.items():
+        assert text.count("mark.long") == text.count("marks=pytest.mark.long"), path
 
 
 # The loop over seeds.

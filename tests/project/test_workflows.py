@@ -35,7 +35,7 @@ def called_targets(text):
 
 
 def test_there_are_workflows_for_tests_and_releases():
-    assert [path.name for path in WORKFLOWS] == ["release.yml", "tests.yml"]
+    assert [path.name for path in WORKFLOWS] == ["long.yml", "release.yml", "tests.yml"]
 
 
 @pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.name)

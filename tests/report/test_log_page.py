@@ -18,6 +18,7 @@ from counsel.logs.report_contents import choose_budget, prepare_report
 from counsel.logs.sensitivity import sensitivity_ranges
 from counsel.report.log_page import log_page
 from counsel.worlds.ward import ward_log
+from tests.support.few_draws import draw_less
 from tests.support.later import Later
 from tests.support.paths import REAL_LOG
 
@@ -37,12 +38,16 @@ def shifts():
 
 @pytest.fixture(scope="module")
 def ward(shifts):
-    return counsel.fit(shifts)
+    with pytest.MonkeyPatch.context() as patch:
+        draw_less(patch)
+        return counsel.fit(shifts)
 
 
 @pytest.fixture(scope="module")
 def contents(shifts, ward):
-    return report_of(shifts, ward, budget=1)
+    with pytest.MonkeyPatch.context() as patch:
+        draw_less(patch)
+        return report_of(shifts, ward, budget=1)
 
 
 @pytest.fixture(scope="module")
@@ -260,6 +265,7 @@ def test_a_log_without_advice_says_so():
     assert "The plan gives no advice" in page
 
 
+@pytest.mark.usefixtures("few_draws")
 def test_real_people_and_advice_that_was_right_or_wrong():
     if not REAL_LOG.exists():
         pytest.skip("the data set is not here")

@@ -122,7 +122,7 @@ def learners(problem):
         )
 
 
-def of_learners(problem, *, episodes=20):
+def of_learners(problem, *, episodes):
     """Yield what learners know after playing, being told, and being put back as they were."""
     simulator = counsel.Simulator(problem)
     for name, learner in learners(problem):
@@ -155,8 +155,8 @@ def numbers():
     for name, problem in problems.items():
         for what, arrays in of_plans(problem):
             told.setdefault(f"{name}: {what}", []).extend(arrays)
-    for name in ("drawn", "bird"):
-        for what, arrays in of_learners(problems[name]):
+    for name, episodes in (("drawn", 20), ("bird", 6)):
+        for what, arrays in of_learners(problems[name], episodes=episodes):
             told[f"{name}: {what}"] = arrays
     told.update(of_bounds())
     return told

@@ -144,7 +144,7 @@ class UCBVI(BlackBoxLearner):
             self._unreachable,
             self._low,
             self._unit,
-            self._charge / self._unit,
+            np.ascontiguousarray(self._charge / self._unit),
         )
         gaps, counts, is_due = [], [], False
         blocks = max(1, min(NUMBERS // (H * S), NUMBERS // (every * simulator.draws)))

@@ -17,9 +17,8 @@ RowsByRun = Mapping[str, Rows]  # the rows of many runs, by the id of the run
 
 def seeds_of(rows: RowsByRun, name: str) -> list[Rows]:
     """Return the rows of all seeds of a learner, e.g. ``regret-safe/ucb-ad``, in order of seed."""
-    keys = sorted(
-        (int(key.rsplit("#", 1)[1]), key) for key in rows if key.rsplit("#", 1)[0] == name
-    )
+    prefix = f"{name}#"
+    keys = sorted((int(key.removeprefix(prefix)), key) for key in rows if key.startswith(prefix))
     if not keys:
         raise CounselError(f"there are no rows of {name}; run it first")
     return [rows[key] for _, key in keys]

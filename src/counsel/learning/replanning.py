@@ -212,7 +212,7 @@ class LargePlan:
         model = self.model._replace(pull_lsa=self.pull_lsa, reward_lsa=self.reward_lsa)
         prepared, start = self.planner.prepared, self.planner.problem.mdp.start
         out = (self.V_hs, advice, np.empty((1, 2)))
-        limits = (prepared.free, prepared.most_cost, self.price_nh)
+        limits = (prepared.free, prepared.most_cost, *one_type((self.price_nh,)))
         plan_back(one_type(model), *limits, start, out, False)  # noqa: FBT003 (a kernel)
         return advice
 

@@ -29,7 +29,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from counsel._arrays import Floats
+from counsel._arrays import Floats, one_type
 from counsel._jit import cores, run_jobs, split
 from counsel.model.policy import Advice, Policy
 from counsel.model.problem import AdviceProblem
@@ -113,6 +113,7 @@ class Planner:
         Returns the first value at the start and, if wanted, the second, at each price.
         """
         part, start_n2 = self.part, np.full((len(price_nh), 2), np.nan)
+        (price_nh,) = one_type((price_nh,))
         if self.threads == 1:
             out = (self._V_hs, self._advice_hs, start_n2)
             cost = self.prepared.most_cost

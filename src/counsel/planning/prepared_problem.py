@@ -12,7 +12,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from numpy.typing import NDArray
 
-from counsel._arrays import Floats, layers, one_type
+from counsel._arrays import Floats, layers, one_type, sealed
 from counsel.model.advice_costs import cost_table, given_cost
 from counsel.model.memory import level_rows
 from counsel.model.problem import AdviceProblem
@@ -60,7 +60,7 @@ class PreparedProblem:
         if kind_s is None:
             return self.whole
         start: Floats = np.bincount(kind_s, weights=self.whole.start).astype(np.float64)
-        return Part(model_of_kinds(model, kind_s), start, kind_s=kind_s)
+        return Part(model_of_kinds(model, kind_s), sealed(start), kind_s=kind_s)
 
     @cached_property
     def reachable(self) -> Part | None:
@@ -74,7 +74,7 @@ class PreparedProblem:
         most = self.horizon * self.reward_size
         return Aim(
             weight0=1.0,
-            price0_h=np.zeros(1),
+            price0_h=sealed(np.zeros(1)),
             size0=LOST * most,
             most0=most,
             weight1=0.0,
@@ -87,7 +87,7 @@ class PreparedProblem:
         """The aim to maximise reward only among plans that spend least, at a price of 1."""
         return Aim(
             weight0=0.0,
-            price0_h=np.zeros(1),
+            price0_h=sealed(np.zeros(1)),
             size0=0.0,
             most0=0.0,
             weight1=1.0,
@@ -97,6 +97,7 @@ class PreparedProblem:
 
     def at_price(self, aim: Aim, price_h: Floats) -> Aim:
         """Return an aim at a price per unit of cost: one, or one for each step."""
+        (price_h,) = one_type((price_h,))
         return priced(aim, self.most_cost, price_h, self.horizon)
 
 

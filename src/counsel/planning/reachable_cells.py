@@ -13,7 +13,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from counsel._arrays import Floats, one_type
+from counsel._arrays import Floats, one_type, sealed
 from counsel.model.kernel import NO_ROW, row_entries
 from counsel.model.mdp import MDP
 from counsel.model.problem import AdviceProblem
@@ -76,6 +76,7 @@ def reachable_problem(
     width = cells.width
     if entries + horizon * width * A > max(model.probability.size + S * A, SMALL):
         return None
+    by_state = model.cost_lsa.shape[1] > 1
     small = Model(
         row_lsa=np.empty((horizon, width, A), dtype=np.int32),
         first_row_l=np.empty(horizon + 1, dtype=np.int64),
@@ -88,13 +89,13 @@ def reachable_problem(
         pull_lsa=cells.take(model.pull_lsa),
         permitted_lsa=cells.take(model.permitted_lsa),
         required_ls=cells.take(model.required_ls),
-        cost_lsa=cells.take(model.cost_lsa) if model.cost_lsa.shape[1] > 1 else model.cost_lsa,
+        cost_lsa=cells.take(model.cost_lsa) if by_state else model.cost_lsa.copy(),
         same_ls=cells.take(model.same_ls, fill=-1),
     )
     renumber_rows(model, row_lsa, begin, cells.states, small)
     start = np.zeros(width)
     start[: begin[1]] = start_s[cells.states[: begin[1]]]
-    return one_type(small), start, cells
+    return one_type(small), sealed(start), cells
 
 
 def all_cells(mdp: MDP) -> Cells | None:

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 import zipfile
+from contextlib import contextmanager
 
 import httpx2
 import numpy as np
@@ -16,6 +17,7 @@ import sqlalchemy as sa
 from starlette.testclient import TestClient
 
 import counsel
+from counsel.service.api import failed_logins
 from counsel.service.api.app import make_app
 from counsel.service.api.schemas import Summary
 from counsel.service.api.security import LARGEST
@@ -34,18 +36,17 @@ from tests.support.routes import BODIES, DELETED, MATRIX
 pd = Later("pandas")
 
 
-@pytest.fixture
-def desk(tmp_path):
-    engine = open_engine(str(tmp_path / "counsel.db"))
+@contextmanager
+def open_desk(folder):
+    engine = open_engine(str(folder / "counsel.db"))
     found = Desk(engine, ProblemSources(engine, PROBLEMS_BY_PREFIX), np.random.default_rng(0))
     yield found
     found.close()
     found.engine.dispose()
 
 
-@pytest.fixture
-def keys(desk):
-    """One key for each role, and a stranger's."""
+def add_keys(desk):
+    """Add one key for each role, and a stranger's."""
     with desk.engine.begin() as connection:
         made = {
             role: add_key(connection, tenant="clinic", role=role, name=role)
@@ -53,6 +54,26 @@ def keys(desk):
         }
         made["stranger"] = add_key(connection, tenant="school", role="admin", name="stranger")
     return made
+
+
+@pytest.fixture
+def desk(tmp_path):
+    with open_desk(tmp_path) as found:
+        yield found
+
+
+@pytest.fixture
+def keys(desk):
+    return add_keys(desk)
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory):
+    """A service that all routes are tried on, and its keys."""
+    with open_desk(tmp_path_factory.mktemp("shared")) as found:
+        keys = add_keys(found)
+        with TestClient(make_app(found), raise_server_exceptions=False) as client:
+            yield client, keys
 
 
 @pytest.fixture
@@ -132,7 +153,9 @@ def test_every_route_is_in_the_matrix(client):
 
 
 @pytest.mark.parametrize(("verb", "path", "role"), MATRIX)
-def test_who_may_do_what(client, keys, verb, path, role, a_model):
+def test_who_may_do_what(shared, verb, path, role, a_model, monkeypatch):
+    monkeypatch.setattr(failed_logins, "FREE", 1000)  # nobody is slowed
+    client, keys = shared
     adviser = an_adviser(client, keys)
     episode = an_episode(client, keys, adviser)
     game = a_game(client, keys)
@@ -228,7 +251,8 @@ def test_without_keys_everybody_is_the_one_tenant(desk):
         ("/v1/nowhere", {}, 404, "Not Found"),
     ],
 )
-def test_what_is_wrong_is_said_in_one_sentence(client, keys, path, body, status, what):
+def test_what_is_wrong_is_said_in_one_sentence(shared, path, body, status, what):
+    client, keys = shared
     adviser = an_adviser(client, keys)
     url = path.format(a=adviser["id"], e=an_episode(client, keys, adviser))
     told = client.post(url, json=body, headers=bearing(keys["admin"]))
@@ -252,7 +276,8 @@ def test_what_is_wrong_is_said_in_one_sentence(client, keys, path, body, status,
         b"null",
     ],
 )
-def test_hostile_bodies_are_refused(client, keys, body):
+def test_hostile_bodies_are_refused(shared, body):
+    client, keys = shared
     headers = bearing(keys["advise"]) | {"Content-Type": "application/json"}
     told = client.post("/v1/outcomes", content=body, headers=headers)
     assert told.status_code in (400, 422), told.text

@@ -8,6 +8,7 @@ import sqlalchemy as sa
 
 import counsel
 from counsel.estimate.people_counts import PeopleCounts
+from counsel.learning.population import NOBODY
 from counsel.model.human import draw_index
 from counsel.service.core.decide import DecisionRequest, decide
 from counsel.service.core.desk import Desk
@@ -15,6 +16,7 @@ from counsel.service.core.episode import Episode
 from counsel.service.core.explained_plan import explain_plan
 from counsel.service.core.live_adviser import LiveAdviser, make_population
 from counsel.service.core.outcomes import Outcome
+from counsel.service.core.plan_cache import PlanKey
 from counsel.service.core.settings import AdviserSettings
 from counsel.service.core.summary import summarise
 from counsel.service.db.api_keys import tenant_of
@@ -50,18 +52,26 @@ def settings(**changes):
     return AdviserSettings.checked(**({"source": "whole", "knows_habit": True} | changes))
 
 
+def renew(desk, key):
+    """Make a plan from everything that is durable by now, and wait for it.
+
+    A stale plan is renewed in the background while a decision or the start of an episode becomes
+    durable, and may or may not count it; a plan that is up to date is not renewed.
+    """
+    desk.plans.renew(key)
+    desk.plans.settle()
+
+
 def play(desk, adviser, shifts, rng, person="ann"):
     """Play shifts with a simulated nurse; return the cost of each and all decisions."""
     costs, said = [], []
     live = desk.live(1, adviser)
     for _ in range(shifts):
+        renew(desk, PlanKey(adviser, NOBODY, live.settings.limit))
         episode, state = desk.start(1, adviser, person), draw_index(WARD.mdp.start, rng)
         costs.append(0.0)
         for step in range(WARD.horizon):
-            # A plan made in the background counts what is spent before or after this decision is
-            # durable: only a plan made after it is the same each time.
-            desk.plans.renew(episode.plan_key)
-            desk.plans.settle()
+            renew(desk, episode.plan_key)
             decision = desk.advise(1, episode.id, step, state)
             desk.plans.settle()
             said.append(decision)
