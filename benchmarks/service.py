@@ -175,25 +175,25 @@ def on_postgres(seconds: float) -> Iterator[Row]:
 
 @contextmanager
 def serving(url: str, *options: str) -> Iterator[tuple[int, subprocess.Popen[bytes]]]:
-    """Run the service as a user would and wait until it answers."""
+    """Run the service as a user would and wait until it is ready."""
     port = free_port()
     command = [sys.executable, "-c", COUNSEL, "serve", "--no-auth", "--db", url]
     with subprocess.Popen(
         [*command, "--port", str(port), *options], stdout=subprocess.DEVNULL
     ) as process:
         try:
-            wait(port)
+            wait(port, "/readyz")
             yield port, process
         finally:
             process.terminate()
             process.wait(timeout=60)
 
 
-def wait(port: int) -> None:
-    """Wait until a service answers."""
-    for _ in range(6000):
+def wait(port: int, path: str = "/healthz") -> None:
+    """Wait until a service answers a path with success; one that compiles is not ready."""
+    for _ in range(12_000):
         try:
-            with urllib.request.urlopen(f"http://127.0.0.1:{port}/healthz", timeout=60):
+            with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=60):
                 return
         except OSError:
             time.sleep(0.01)
