@@ -124,6 +124,22 @@ def url(request, tmp_path):
     yield found.url(database=name)
 
 
+@pytest.fixture(params=["sqlite", "postgresql"])
+def new_url(request, tmp_path):
+    """A function that makes a fresh database, of each kind."""
+    if request.param == "sqlite":
+        return lambda: f"sqlite:///{tmp_path / uuid.uuid4().hex}.db"
+    server = request.getfixturevalue("server")
+
+    def new():
+        name = f"test_{uuid.uuid4().hex}"
+        with server.connect() as database:
+            database.execute(f"create database {name}")
+        return server.url(database=name)
+
+    return new
+
+
 @pytest.fixture(scope="session")
 def chromium():
     """The path of Chromium, required where the continuous integration runs."""

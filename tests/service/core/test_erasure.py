@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 
-from counsel.service.core import erasure
+from counsel.service.core import deletion, erasure
 from counsel.service.core.erasure import erase_person, finish_erasures
 from counsel.service.core.outcomes import Outcome
 from counsel.service.core.settings import AdviserSettings
@@ -92,6 +92,28 @@ def test_an_interrupted_erasure_is_finished_by_the_next_start(desk, url, monkeyp
         assert number not in again.learnt.of(adviser).people
         finish_erasures(again)
     assert counts(desk) == [1, 3, 18, 18, 18]
+
+
+def test_files_are_scrubbed_by_the_next_start_if_a_crash_came_before(desk, url, monkeypatch):
+    """The rows of the person were gone then, and nothing told the next start of the traces."""
+    adviser = desk.create(1, "alerts", AdviserSettings(source="ward", budget=1.0, hard=True))
+    lived(desk, adviser, NAME)
+
+    def killed(*_):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(deletion, "scrub", killed)
+        with pytest.raises(KeyboardInterrupt):
+            erase_person(desk, 1, NAME)
+    scrubbed = []
+    monkeypatch.setattr(deletion, "scrub", lambda engine: scrubbed.append(engine) or [])
+    with open_desk(url) as again:
+        finish_erasures(again)
+        assert scrubbed == [again.engine]
+        finish_erasures(again)
+        assert len(scrubbed) == 1, "once"
+    assert counts(desk) == [0, 0, 0, 0, 0]
 
 
 def test_erasing_somebody_recounts_nobody_else(desk, monkeypatch):
