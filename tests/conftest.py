@@ -5,7 +5,6 @@ import gc
 import importlib
 import io
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -21,7 +20,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 # Services of tests may have to compile the planner first, on a machine that does other things too.
 os.environ["COUNSEL_REQUEST_SECONDS"] = os.environ["COUNSEL_READING_SECONDS"] = "300"
 
-from tests.support import postgres, services
+from tests.support import postgres, required, services
 from tests.support.each import FUZZ_SEED
 
 # The verdict never depends on luck: examples are drawn from the name of the test. `make fuzz` draws
@@ -106,9 +105,7 @@ def server():
         with postgres.running() as found:
             yield found
     except postgres.NoServerError as reason:
-        if os.environ.get("CI"):
-            pytest.fail(f"required: {reason}")
-        pytest.skip(str(reason))
+        required.leave_out(str(reason))
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
@@ -143,12 +140,7 @@ def new_url(request, tmp_path):
 @pytest.fixture(scope="session")
 def chromium():
     """The path of Chromium, required where the continuous integration runs."""
-    found = shutil.which("chromium")
-    if found is None:
-        if os.environ.get("CI"):
-            pytest.fail("required: chromium")
-        pytest.skip("chromium is not installed")
-    return found
+    return required.program("chromium")
 
 
 @pytest.fixture(scope="module")

@@ -28,7 +28,8 @@ from counsel.service.process import ServiceProcess
 from counsel.service.settings import ServiceSettings, variable_of
 from tests.support import postgres
 from tests.support.paths import ROOT
-from tests.support.proxies import program, proxied
+from tests.support.proxies import proxied
+from tests.support.required import program
 from tests.support.services import answers, free_port, open_desk
 from tests.support.waiting import until
 
@@ -247,13 +248,12 @@ def test_the_lock_of_the_image_is_a_part_of_the_whole_one():
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="systemd is not installed")
 def test_systemd_accepts_the_unit(tmp_path):
     text = text_of("deploy/counsel.service").replace("/opt/counsel/bin/counsel", "/bin/true")
     path = tmp_path / "counsel.service"
     path.write_text(text)
     done = subprocess.run(
-        ["systemd-analyze", "verify", "--recursive-errors=no", str(path)],
+        [program("systemd-analyze"), "verify", "--recursive-errors=no", str(path)],
         capture_output=True, text=True, timeout=60, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
@@ -315,9 +315,6 @@ def service_with_key(folder):
         thread.join()
 
 
-needs_nginx = pytest.mark.skipif(program() is None, reason="nginx is not installed")
-
-
 def ask(proxy, verb, path, body=None, headers=None):
     """Send a request through the proxy; return the status, the headers and the body."""
     connection = http.client.HTTPSConnection(
@@ -333,7 +330,6 @@ def ask(proxy, verb, path, body=None, headers=None):
 
 
 @pytest.mark.slow
-@needs_nginx
 def test_the_proxy_passes_on_what_is_for_the_service(tmp_path, monkeypatch):
     with service_with_key(tmp_path) as (port, key), proxied(port, tmp_path) as proxy:
         status, headers, _ = ask(proxy, "GET", "/v1/advisers")
@@ -363,7 +359,6 @@ def test_the_proxy_passes_on_what_is_for_the_service(tmp_path, monkeypatch):
 
 
 @pytest.mark.slow
-@needs_nginx
 def test_the_proxy_hides_what_needs_no_key(tmp_path):
     with service_with_key(tmp_path) as (port, _), proxied(port, tmp_path) as proxy:
         for path in sorted(PROBES):
@@ -382,7 +377,6 @@ def test_the_proxy_hides_what_needs_no_key(tmp_path):
 
 
 @pytest.mark.slow
-@needs_nginx
 def test_the_proxy_refuses_what_is_too_large_or_too_slow(tmp_path):
     with service_with_key(tmp_path) as (port, key), proxied(port, tmp_path) as proxy:
         allowed = {"Authorization": f"Bearer {key}"}
@@ -402,7 +396,6 @@ def test_the_proxy_refuses_what_is_too_large_or_too_slow(tmp_path):
 
 
 @pytest.mark.slow
-@needs_nginx
 def test_the_proxy_limits_the_rate_and_the_connections_of_an_address(tmp_path):
     changes = {
         "rate=200r/s": "rate=1r/s",

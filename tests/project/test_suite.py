@@ -115,7 +115,7 @@ def test_the_tiers_of_the_makefile_cover_every_test_once():
     assert "-m docs" in have["docs"]
     ci = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
     called = re.findall(r"^make (\S+)", ci, re.MULTILINE)
-    assert called == ["check", "test", "spark", "test-slow", "docs"]
+    assert called == ["check", "test", "spark", "client-generator", "test-slow", "docs"]
 
 
 # The loop over seeds.
