@@ -124,7 +124,7 @@ def test_erasing_somebody_recounts_nobody_else(desk, monkeypatch):
     monkeypatch.setattr(desk.learnt, "recount", lambda _: pytest.fail("everything is recounted"))
     before = dict(desk.learnt.of(adviser).people[desk.person(1, "ann")].cells)
     erase_person(desk, 1, NAME)
-    desk.committer.submit(desk._take_over_changes).result()
+    desk.committer.submit(desk.follower.take_over_changes).result()
     assert dict(desk.learnt.of(adviser).everybody.cells) == before
     lived(desk, adviser, "bob", 1)
     assert desk.learnt.of(adviser).everybody.decisions == 24

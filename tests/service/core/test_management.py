@@ -5,8 +5,7 @@ import sqlalchemy as sa
 
 from counsel import CounselError
 from counsel.model.files import save
-from counsel.service.core import deletion, management
-from counsel.service.core import desk as desk_module
+from counsel.service.core import deletion, follower, management
 from counsel.service.core.export import export_log
 from counsel.service.core.outcomes import Outcome
 from counsel.service.core.problem_sources import add_model
@@ -39,7 +38,7 @@ def desk(url):
 @pytest.fixture
 def other(desk, url, monkeypatch):
     """Another service on the same database."""
-    monkeypatch.setattr(desk_module, "POLL_SECONDS", 0.05)
+    monkeypatch.setattr(follower, "POLL_SECONDS", 0.05)
     with open_desk(url) as found:
         yield found
 

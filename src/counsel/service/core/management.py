@@ -15,12 +15,12 @@ import sqlalchemy as sa
 from counsel.errors import CounselError
 from counsel.service.core.audit import record
 from counsel.service.core.deletion import delete_for_good
-from counsel.service.core.desk import DELETING, Desk
+from counsel.service.core.desk import Desk
 from counsel.service.core.listings import count_users
 from counsel.service.core.settings import AdviserSettings
 from counsel.service.db.api_keys import KeyHolder
 from counsel.service.db.engine import read
-from counsel.service.db.tables import advisers, episodes, models, snapshots
+from counsel.service.db.tables import DELETING, advisers, episodes, models, snapshots
 from counsel.service.errors import ConflictError, NotFoundError
 
 ATTEMPTS = 5
