@@ -25,7 +25,8 @@ VOLUME /data
 WORKDIR /data
 EXPOSE 8000
 # /healthz, not /readyz: some platforms restart what is unhealthy, and a service that is restarted
-# because its database is away is not there when the database comes back.
+# because its database is away is not there when the database comes back. The first start compiles the
+# planner; the service is alive meanwhile, but not ready.
 HEALTHCHECK --interval=10s --timeout=5s --start-period=180s --retries=6 \
     CMD ["python", "-c", "import urllib.request; urllib.request.urlopen('http://127.0.0.1:8000/healthz', timeout=4)"]
 CMD ["counsel", "serve", "--host", "0.0.0.0", "--port", "8000", "--db", "/data/counsel.db"]

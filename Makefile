@@ -14,7 +14,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK = 1
 # Test workers share compiled bytecode.
 export PYTHONDONTWRITEBYTECODE =
 
-.PHONY: help demo install test test-slow test-long spark test-all test-lowest fuzz coverage check hooks docs bench dist build-and-check lock clean
+.PHONY: help demo install test test-slow test-long spark client-generator test-all test-lowest fuzz coverage check hooks docs bench dist build-and-check lock clean
 
 help:
 	@echo "make demo         learn to advise two players of a game and write a page that shows the result"
@@ -23,6 +23,7 @@ help:
 	@echo "make test-slow    run the slow tests: statistics, processes, browser, database, reproductions"
 	@echo "make test-long    run the large statistical studies of which the slow tests have small versions"
 	@echo "make spark        install Spark, so that the slow tests run on it too (430 MB; needs Java)"
+	@echo "make client-generator  install the generator of clients that the slow tests of the HTTP API use"
 	@echo "make test-all     run the quick and the slow tests"
 	@echo "make test-lowest  run make test with the lowest versions of all dependencies"
 	@echo "make fuzz         test the claims that hold for any seed with fresh seeds (MINUTES=60 for an hour)"
@@ -55,6 +56,9 @@ test-long: $(READY)
 
 # Spark has 430 MB and needs Java: its tests are skipped where it is not installed.
 spark: $(VENV)/.spark
+
+# The generator needs an older Typer than Counsel, so it has an environment inside the environment.
+client-generator: $(VENV)/client-generator/.ready
 
 test-all: test test-slow
 
@@ -129,6 +133,11 @@ $(VENV)/.spark: $(READY) tests/spark.lock
 	@$(BIN)/python -m pip install --quiet --no-deps --require-hashes -r tests/spark.lock
 	@touch $@
 
+$(VENV)/client-generator/.ready: $(READY) tests/client-generator.lock
+	@$(BIN)/python -m venv --clear $(VENV)/client-generator
+	@$(VENV)/client-generator/bin/python -m pip install --quiet --no-deps --require-hashes -r tests/client-generator.lock
+	@touch $@
+
 $(VENV)/.bench: $(READY) benchmarks/requirements.lock
 	@$(BIN)/python -m pip install --quiet --require-hashes -r benchmarks/requirements.lock
 	@touch $@
@@ -146,6 +155,7 @@ lock:
 	$(COMPILE) --universal benchmarks/requirements.in -o benchmarks/requirements.lock
 	$(COMPILE) --universal tools/release.in -o tools/release.lock
 	$(COMPILE) --universal tests/spark.in -o tests/spark.lock
+	$(COMPILE) --universal tests/client-generator.in -o tests/client-generator.lock
 
 clean:
 	rm -rf $(VENV) .venv-lowest .venv-release demo dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage*

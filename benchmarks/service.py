@@ -7,7 +7,8 @@ server that waits for its disk. Afterwards every acknowledged outcome is looked 
 The peer is a plain FastAPI service that puts the same two rows on record, each in a transaction of
 its own, for 15 s. A restart is timed on a record of a million outcomes, with the snapshot and
 without. Then ten callers are timed for 5 s each while one and four hostile callers, or 1,100 idle
-ones, do what ``tests/support/attacks.py`` says.
+ones, do what ``tests/support/attacks.py`` says. Last come long lists, and advice while people are
+erased (``benchmarks/service_lists.py``), on both databases.
 """
 
 import argparse
@@ -27,6 +28,7 @@ import sqlalchemy as sa
 
 from benchmarks.callers import Load, call
 from benchmarks.results import FOLDER, Row, against, alone, record
+from benchmarks.service_lists import erasing, fill_lists, list_pages
 from counsel.service.core.desk import Desk
 from counsel.service.core.problem_sources import ProblemSources
 from counsel.service.db.engine import open_engine
@@ -38,7 +40,7 @@ from tests.support.services import free_port
 
 ROOT = Path(__file__).parents[1]
 CALLERS, CALLERS_UNDER_ATTACK = 50, 10
-MILLION = 1_000_000
+MILLION, ERASED_AMONG = 1_000_000, 600_000
 WORLD = {"name": "birds", "source": "flappy-bird/safe", "budget": 2, "hard": True}
 
 COUNSEL = "from counsel.cli import main; main()"
@@ -67,6 +69,7 @@ def measured(seconds: float) -> Iterator[Row]:
         yield from on_sqlite(one, plain, lost, memory)
         yield from restarts(f"sqlite:///{Path(folder) / 'million.db'}")
         yield from under_attack(f"sqlite:///{Path(folder) / 'attacked.db'}", min(seconds / 2, 5.0))
+        yield from long_record(f"sqlite:///{Path(folder) / 'long.db'}", "One process on SQLite")
     yield from on_postgres(min(seconds, 20.0))
 
 
@@ -171,32 +174,45 @@ def on_postgres(seconds: float) -> Iterator[Row]:
             note=f"{two.acknowledged:,} in {two.seconds:.0f} s, 99% within "
             f"{two.percentile(0.99):.0f} ms; {len(two.faults)} errors, {lost} lost.",
         )
+        with server.connect() as database:
+            database.execute("create database long")
+        url = server.url(database="long")
+        yield from long_record(url, "Two processes on PostgreSQL", "--workers", "2")
+
+
+def long_record(url: str, where: str, *options: str) -> Iterator[Row]:
+    """Time lists of much, and advice while people with many outcomes are erased."""
+    fill(url, WORLD, ERASED_AMONG)
+    fill_lists(url)
+    with serving(url, *options) as (port, _):
+        yield from list_pages(port, where)
+        yield from erasing(port, made(port), where, ERASED_AMONG)
 
 
 @contextmanager
 def serving(url: str, *options: str) -> Iterator[tuple[int, subprocess.Popen[bytes]]]:
-    """Run the service as a user would and wait until it answers."""
+    """Run the service as a user would and wait until it is ready."""
     port = free_port()
     command = [sys.executable, "-c", COUNSEL, "serve", "--no-auth", "--db", url]
     with subprocess.Popen(
         [*command, "--port", str(port), *options], stdout=subprocess.DEVNULL
     ) as process:
         try:
-            wait(port)
+            wait(port, "/readyz")
             yield port, process
         finally:
             process.terminate()
             process.wait(timeout=60)
 
 
-def wait(port: int) -> None:
-    """Wait until a service answers."""
-    for _ in range(6000):
+def wait(port: int, path: str = "/healthz") -> None:
+    """Wait until a service answers a path with success; one that compiles is not ready."""
+    for _ in range(2400):
         try:
-            with urllib.request.urlopen(f"http://127.0.0.1:{port}/healthz", timeout=60):
+            with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=60):
                 return
         except OSError:
-            time.sleep(0.01)
+            time.sleep(0.05)
     raise SystemExit("the service did not start")
 
 

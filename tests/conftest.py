@@ -4,7 +4,6 @@ import contextlib
 import gc
 import io
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -20,7 +19,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 # Services of tests may have to compile the planner first, on a machine that does other things too.
 os.environ["COUNSEL_REQUEST_SECONDS"] = os.environ["COUNSEL_READING_SECONDS"] = "300"
 
-from tests.support import postgres, services
+from tests.support import postgres, required, services
 from tests.support.each import FUZZ_SEED
 from tests.support.few_draws import draw_less
 
@@ -98,9 +97,7 @@ def server():
         with postgres.running() as found:
             yield found
     except postgres.NoServerError as reason:
-        if os.environ.get("CI"):
-            pytest.fail(f"required: {reason}")
-        pytest.skip(str(reason))
+        required.leave_out(str(reason))
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
@@ -116,15 +113,26 @@ def url(request, tmp_path):
     yield found.url(database=name)
 
 
+@pytest.fixture(params=["sqlite", "postgresql"])
+def new_url(request, tmp_path):
+    """A function that makes a fresh database, of each kind."""
+    if request.param == "sqlite":
+        return lambda: f"sqlite:///{tmp_path / uuid.uuid4().hex}.db"
+    server = request.getfixturevalue("server")
+
+    def new():
+        name = f"test_{uuid.uuid4().hex}"
+        with server.connect() as database:
+            database.execute(f"create database {name}")
+        return server.url(database=name)
+
+    return new
+
+
 @pytest.fixture(scope="session")
 def chromium():
     """The path of Chromium, required where the continuous integration runs."""
-    found = shutil.which("chromium")
-    if found is None:
-        if os.environ.get("CI"):
-            pytest.fail("required: chromium")
-        pytest.skip("chromium is not installed")
-    return found
+    return required.program("chromium")
 
 
 @pytest.fixture(scope="module")

@@ -83,7 +83,7 @@ def test_no_file_names_a_package_index():
 
 def test_locks_hold_hashes_and_no_address():
     locks = [path for path in tracked() if path.suffix == ".lock"]
-    assert len(locks) == 7
+    assert len(locks) == 8
     for lock in locks:
         assert "://" not in lock.read_text()
         assert "--hash=" in lock.read_text()

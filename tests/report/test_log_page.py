@@ -1,9 +1,7 @@
 """The report of a log: true numbers, nothing from outside, labels shown as what they are."""
 
 import html
-import os
 import re
-import shutil
 import subprocess
 
 import numpy as np
@@ -21,6 +19,7 @@ from counsel.worlds.ward import ward_log
 from tests.support.few_draws import draw_less
 from tests.support.later import Later
 from tests.support.paths import REAL_LOG
+from tests.support.required import program
 
 pd = Later("pandas")
 
@@ -65,11 +64,7 @@ def report_of(log, fit=None, budget=None):
 
 def rendered(page, folder):
     """What a browser makes of a page: its document after all scripts have run."""
-    browser = shutil.which("chromium")
-    if browser is None:
-        if os.environ.get("CI"):
-            pytest.fail("required: chromium")
-        pytest.skip("chromium is not installed")
+    browser = program("chromium")
     path = folder / "page.html"
     path.write_text(page, encoding="utf-8")
     options = ["--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-sync"]

@@ -8,7 +8,8 @@ import pytest
 
 import counsel
 from counsel import CounselError
-from counsel.service.client import Client, ServiceError, _next_page
+from counsel.service.client import Client, ServiceError
+from counsel.service.connection import _next_page
 from counsel.worlds import make
 
 
@@ -198,7 +199,7 @@ def test_a_connection_that_idled_is_opened_anew_before_something_is_made(client,
     """Found in use: the service closes idle connections, and what makes something is sent once."""
     adviser = client.create_adviser("alerts", "ward", budget=1)
     client._connection.sock.shutdown(socket.SHUT_RDWR)
-    monkeypatch.setattr("counsel.service.client.IDLE", -1.0)
+    monkeypatch.setattr("counsel.service.connection.IDLE", -1.0)
     assert len(client.start(adviser["id"], "ann")) == 32
 
 

@@ -63,5 +63,9 @@ def fill(url: str, world: dict[str, Any], count: int) -> str:
                 ],
             )  # fmt: skip
         connection.execute(sa.delete(snapshots))
+        if connection.dialect.name == "postgresql":  # the next ids are after those given here
+            for table, column in (("people", "id"), ("episodes", "number")):
+                sequence = f"pg_get_serial_sequence('{table}', '{column}')"
+                connection.exec_driver_sql(f"SELECT setval({sequence}, max({column})) FROM {table}")
     engine.dispose()
     return adviser

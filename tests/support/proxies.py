@@ -2,7 +2,6 @@
 
 import contextlib
 import os
-import shutil
 import ssl
 import subprocess
 from contextlib import contextmanager
@@ -11,6 +10,7 @@ from pathlib import Path
 
 from tests.support.paths import ROOT
 from tests.support.processes import started
+from tests.support.required import program
 from tests.support.services import free_port
 from tests.support.waiting import until
 
@@ -32,11 +32,6 @@ class Proxy:
     def context(self):
         """Return what a caller needs to trust the proxy."""
         return ssl.create_default_context(cafile=str(self.certificate))
-
-
-def program():
-    """Return where nginx is, or None."""
-    return shutil.which("nginx") or shutil.which("nginx", path="/usr/sbin:/usr/local/sbin")
 
 
 def write_certificate(folder):
@@ -70,7 +65,7 @@ def proxied(port, folder, changes=None):
         text = "user root;\n" + text  # the folder of a test is its owner's only
     configuration = folder / "nginx.conf"
     configuration.write_text(text, encoding="utf-8")
-    command = [program(), "-p", str(folder), "-c", str(configuration)]
+    command = [program("nginx"), "-p", str(folder), "-c", str(configuration)]
     checked = subprocess.run([*command, "-t"], capture_output=True, text=True, timeout=60)
     assert checked.returncode == 0, checked.stderr
     log = folder / "nginx.log"

@@ -64,11 +64,11 @@ def serving(database):
         thread.join()
 
 
-def answers(port):
-    """Whether a service answers at this port."""
+def answers(port, path="/healthz"):
+    """Whether a service answers at this port, with 200 at this path."""
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
     try:
-        connection.request("GET", "/healthz")
+        connection.request("GET", path)
         return connection.getresponse().status == 200
     except (OSError, http.client.HTTPException):
         return False

@@ -123,6 +123,7 @@ def serve(  # noqa: PLR0913 (options)
     import os
     import tempfile
     from contextlib import ExitStack
+    from dataclasses import replace
 
     from counsel.service.api.metrics import VARIABLE
     from counsel.service.api.request_log import configure_logging
@@ -157,7 +158,10 @@ def serve(  # noqa: PLR0913 (options)
         if demo:
             typer.echo("Starting; the first start compiles the planner, which takes about 20 s.")
         configure_logging(settings)
-        if workers > 1:  # the workers' numbers for /metrics, which are summed
+        if workers > 1:
+            folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="counsel-ready-"))
+            serving = replace(serving, workers=workers, folder=folder)
+            # The workers' numbers for /metrics, which are summed.
             folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="counsel-metrics-"))
             os.environ[VARIABLE] = folder
         app = serving.app() if workers == 1 else "counsel.service.process:app_from_environment"

@@ -1,40 +1,23 @@
 """A thin client: the service's routes as methods, over one connection that stays open."""
 
-import http.client
-import json
-import re
-import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote
 
 from counsel.errors import CounselError
+from counsel.service.connection import (
+    Connection,
+    NoAnswerError,  # noqa: F401 (callers catch the two by this address)
+    ServiceError,  # noqa: F401
+)
 
 __all__ = ["Client"]
-
-IDLE = 4.0
-"""Seconds after which a connection is opened again: proxies close idle connections."""
 
 PAGE = 1000
 """Rows that are asked for at once where a list is read."""
 
-CREATING = ("/advisers", "/episodes", "/models")
-"""Paths whose POST requests create something and must not be sent twice."""
 
-
-class ServiceError(CounselError):
-    """The service refused a request; ``status`` is the HTTP status, the message the service's."""
-
-    def __init__(self, status: int, detail: str) -> None:
-        super().__init__(detail)
-        self.status = status
-
-
-class NoAnswerError(CounselError):
-    """The service does not answer, or somebody else answers in its place."""
-
-
-class Client:
+class Client(Connection):
     """A connection to a service.
 
     A request is sent once more when the connection was lost, unless it creates something and has
@@ -80,35 +63,6 @@ class Client:
         ...
     counsel.errors.CounselError: url is '127.0.0.1:8000'; write http://HOST:PORT or https://HOST
     """
-
-    def __init__(self, url: str, key: str | None = None, timeout: float = 30.0) -> None:
-        kinds = {"http": http.client.HTTPConnection, "https": http.client.HTTPSConnection}
-        try:
-            parts = urlsplit(url)
-            host, port = parts.hostname, parts.port
-        except ValueError:
-            host, port = None, None
-        if not host or parts.scheme not in kinds:
-            raise CounselError(f"url is {url[:60]!r}; write http://HOST:PORT or https://HOST")
-        if key is not None and not (key.isascii() and key.isprintable()):
-            raise CounselError("the key has characters that no key can have; copy it again")
-        self._url, self._used = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}", 0.0
-        self._connection = kinds[parts.scheme](host, port, timeout=timeout)
-        self._path = parts.path.rstrip("/")
-        self._link: str | None = None
-        self._headers = {"Content-Type": "application/json"}
-        if key is not None:
-            self._headers["Authorization"] = f"Bearer {key}"
-
-    def __enter__(self) -> "Client":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def close(self) -> None:
-        """Close the connection."""
-        self._connection.close()
 
     def create_adviser(self, name: str, source: str, **settings: Any) -> dict[str, Any]:  # noqa: ANN401
         """Create an adviser.
@@ -517,93 +471,6 @@ class Client:
         """
         return list(self._send("POST", "/v1/erasures", {"person": name})["remains"])
 
-    def _pages(self, path: str) -> Iterator[dict[str, Any]]:
-        """Yield the rows of a list, page by page as the ``Link`` header says."""
-        following: str | None = path
-        while following is not None:
-            rows = self._send("GET", following)
-            following = _next_page(self._link)  # the caller may send other requests meanwhile
-            yield from rows
-
-    def _send(
-        self,
-        verb: str,
-        path: str,
-        body: Any = None,  # noqa: ANN401 (JSON)
-        headers: Mapping[str, str] | None = None,
-    ) -> Any:  # noqa: ANN401 (JSON)
-        answer = self._request(verb, path, body, headers)
-        try:
-            return json.loads(answer) if answer else None
-        except ValueError:
-            reason = f"the answer of {self._url} is not JSON; is it a Counsel service?"
-            raise NoAnswerError(reason) from None
-
-    def _request(
-        self,
-        verb: str,
-        path: str,
-        body: Any,  # noqa: ANN401 (JSON)
-        headers: Mapping[str, str] | None = None,
-    ) -> bytes:
-        headers = self._headers | dict(headers or {})
-        try:
-            content = body if isinstance(body, bytes | None) else json.dumps(body).encode()
-        except (TypeError, ValueError) as fault:
-            raise CounselError(f"the request cannot be sent as JSON: {fault}") from None
-        if time.monotonic() - self._used > IDLE:
-            self._connection.close()  # the next request opens it again
-        try:
-            status, answer = self._exchange(verb, path, content, headers)
-        except (ConnectionError, http.client.HTTPException) as fault:
-            if isinstance(fault, ConnectionRefusedError):
-                raise NoAnswerError(f"nobody answers at {self._url}") from None
-            is_creating = verb == "POST" and path.split("?")[0].endswith(CREATING)
-            if is_creating and "Idempotency-Key" not in headers:  # else it creates nothing twice
-                reason = "closed the connection; the request may have been carried out"
-                raise NoAnswerError(f"{self._url} {reason}") from None
-            status, answer = self._exchange(verb, path, content, headers, last=True)
-        self._used = time.monotonic()
-        if not 200 <= status < 300:
-            raise ServiceError(status, _detail(status, answer))
-        return answer
-
-    def _exchange(
-        self,
-        verb: str,
-        path: str,
-        body: bytes | None,
-        headers: Mapping[str, str],
-        *,
-        last: bool = False,
-    ) -> tuple[int, bytes]:
-        """Send a request once; on the last try a lost connection is an error of Counsel's."""
-        try:
-            self._connection.request(verb, self._path + path, body, headers)
-            answer = self._connection.getresponse()
-            self._link = answer.getheader("Link")
-            return answer.status, answer.read()
-        except (OSError, http.client.HTTPException) as fault:
-            self._connection.close()
-            if isinstance(fault, ConnectionError | http.client.HTTPException) and not last:
-                raise
-            raise NoAnswerError(f"{self._url} does not answer: {fault}") from None
-
 
 def _path(*parts: str) -> str:
     return "/v1/" + "/".join(quote(part, safe="") for part in parts)
-
-
-def _next_page(link: str | None) -> str | None:
-    """Return the path of the next page in a ``Link`` header, if there is one."""
-    match = re.match(r'<(?:[a-z]+://[^/>]*)?(/[^>]*)>; rel="next"', link or "")
-    if match is None:
-        return None
-    return "/v1/" + match[1].partition("/v1/")[2]  # a proxy may have put a path before it
-
-
-def _detail(status: int, content: bytes) -> str:
-    try:
-        return str(json.loads(content)["detail"])
-    except (ValueError, KeyError, TypeError):
-        return f"the service answered {status}"

@@ -18,7 +18,8 @@ from contextlib import suppress
 from http import HTTPStatus
 from pathlib import Path
 
-from counsel.service.client import Client, ServiceError
+from counsel.service.client import Client
+from counsel.service.connection import ServiceError
 from counsel.service.journal import Entry, Journal, Line, Progress
 
 LOG = logging.getLogger("counsel.fallback")

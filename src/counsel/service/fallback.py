@@ -12,8 +12,6 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import asdict, dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import quote
@@ -21,9 +19,11 @@ from uuid import uuid4
 
 from counsel._files import make_folder
 from counsel.errors import CounselError
-from counsel.service.client import Client, NoAnswerError, ServiceError
+from counsel.service.client import Client
+from counsel.service.connection import NoAnswerError, ServiceError
 from counsel.service.courier import OFFLINE, UNAVAILABLE, Courier, send_outcome
-from counsel.service.journal import Entry, Journal, Progress, locked, write_private
+from counsel.service.journal import Entry, Journal, Progress, locked
+from counsel.service.must_say import MustSayRules
 
 __all__ = ["FallbackClient"]
 
@@ -40,37 +40,6 @@ CLOSE_SECONDS = 2.0
 
 class _UnavailableError(Exception):
     """The service cannot be asked now."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Rules:
-    """What must be said, as the service had it at a time (in seconds since 1970)."""
-
-    at: float
-    mode: str
-    must_say: dict[str, str]
-    states: list[str]
-    actions: list[str]
-    horizon: int
-
-    @classmethod
-    def of(cls, adviser: Mapping[str, Any]) -> "_Rules":
-        settings = adviser["settings"]
-        return cls(
-            at=time.time(),
-            mode=str(settings["mode"]),
-            must_say=dict(settings["must_say"]),
-            states=list(adviser["states"]),
-            actions=list(adviser["actions"]),
-            horizon=int(adviser["horizon"]),
-        )
-
-    def check(self, what: str, label: str | None) -> None:
-        """Refuse a label that the service would refuse."""
-        labels = self.actions if what == "action" else self.states
-        if label is not None and label not in labels:
-            shown = ", ".join(labels[:8]) + (", …" if len(labels) > 8 else "")
-            raise CounselError(f"{what} is {str(label)[:60]!r}; it must be one of {shown}")
 
 
 class FallbackClient:
@@ -144,7 +113,7 @@ class FallbackClient:
         self._writing, self._sending = threading.Lock(), threading.Lock()
         self._retry, self._retry_at, self._fault = retry, 0.0, ""
         self._refresh, self._refresh_at = refresh, 0.0
-        self._rules, self._rules_fault = self._load_rules()
+        self._rules, self._rules_fault = MustSayRules.load(self._folder)
         try:
             with suppress(_UnavailableError):
                 self._store_rules(self._ask(lambda: self._client.adviser(adviser)))
@@ -370,10 +339,7 @@ class FallbackClient:
     def _decide(self, episode: str, step: int, state: str) -> Entry:
         rules, advice = self._rules, None
         if rules is not None:
-            rules.check("state", state)
-            if not 0 <= step < rules.horizon:
-                raise CounselError(f"step is {step}; it must be from 0 to {rules.horizon - 1}")
-            advice = rules.must_say.get(state) if rules.mode == "live" else None
+            advice = rules.advice_at(step, state)
         entry = {"kind": "decision", "episode": episode, "step": step, "state": state}
         entry |= {"advice": advice, "at": time.time()}
         self._keep(entry)
@@ -384,35 +350,18 @@ class FallbackClient:
         if rules is None:
             why = f"silent without the service, {self._rules_fault}"
         else:
-            stored = datetime.fromtimestamp(rules.at, UTC).strftime("%Y-%m-%d %H:%M UTC")
             manner = "silent" if advice is None else "said"
-            why = f"{manner} without the service, by must-say advice stored on {stored}"
-            if rules.mode != "live":
-                why += f" when the adviser was in mode {rules.mode}"
+            why = f"{manner} without the service, by must-say advice {rules.origin}"
         disk = f"; it is not on disk yet: {self._disk_fault}" if self._disk_fault else ""
         return f"{why}: {cause}{disk}"
 
-    def _load_rules(self) -> tuple[_Rules | None, str]:
-        """Return the stored must-say advice, or the reason why there is none."""
-        path = self._folder / "must_say.json"
-        try:
-            return _Rules(**json.loads(path.read_text(encoding="utf-8"))), ""
-        except FileNotFoundError:
-            return None, "whose must-say advice was never stored here"
-        except (OSError, ValueError, TypeError) as fault:
-            LOG.warning("%s cannot be read: %s", path, fault)
-            return None, f"whose must-say advice cannot be read from {path}"
-
     def _store_rules(self, adviser: Mapping[str, Any]) -> None:
         try:
-            rules = _Rules.of(adviser)
+            rules = MustSayRules.of(adviser)
         except (KeyError, TypeError, ValueError):
             raise CounselError(f"the service does not describe adviser {self.adviser}") from None
         self._rules, self._refresh_at = rules, time.monotonic() + self._refresh
-        try:
-            write_private(self._folder / "must_say.json", json.dumps(asdict(rules)))
-        except CounselError as fault:
-            LOG.warning("must-say advice is kept in memory only: %s", fault)
+        rules.save(self._folder)
 
     # The journal
 

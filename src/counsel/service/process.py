@@ -3,7 +3,6 @@
 Each of several processes makes its own app, from the environment variable ``COUNSEL_SERVICE``.
 """
 
-import gc
 import json
 import logging
 import os
@@ -20,12 +19,10 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from counsel._arrays import brief
 from counsel.errors import CounselError
-from counsel.learning.population import NOBODY, Limit, Population
 from counsel.service.api.app import make_app
 from counsel.service.api.request_log import configure_logging
 from counsel.service.core.desk import Desk
 from counsel.service.core.erasure import finish_erasures
-from counsel.service.core.explained_plan import explain_plan
 from counsel.service.core.management import finish_deletions
 from counsel.service.core.problem_sources import ProblemSources
 from counsel.service.db.api_keys import tenant_of
@@ -34,7 +31,7 @@ from counsel.service.playground.rules import PROBLEMS_BY_PREFIX
 from counsel.service.server import end_in_time
 from counsel.service.settings import ServiceSettings
 from counsel.service.simulated_people import Demo
-from counsel.worlds.ward import ward
+from counsel.service.warm_up import WarmUp
 
 LOG = logging.getLogger("counsel.service")
 
@@ -47,15 +44,22 @@ at once keep advice waiting for tenths of a second."""
 
 @dataclass(frozen=True, slots=True)
 class ServiceProcess:
-    """What one process serves: a database, whether with keys and with simulated people, and how."""
+    """What one process serves: a database, whether with keys and with simulated people, and how.
+
+    ``workers`` processes do the same, and note in ``folder`` when each of them is ready.
+    """
 
     database: str
     auth: bool = True
     demo: bool = False
     settings: ServiceSettings = field(default_factory=ServiceSettings.from_environment)
+    workers: int = 1
+    folder: str | None = None
 
     def app(self) -> FastAPI:
         """Open the database and return the app, which closes the desk when it stops."""
+        warm_up = WarmUp(self.workers, self.folder)
+        warm_up.start()
         engine = open_engine(self.database, self.settings)
         reading = open_engine(self.database, self.settings, is_reading=True)
         tenant = None
@@ -69,7 +73,6 @@ class ServiceProcess:
             settings=self.settings,
             reading=reading,
         )
-        threading.Thread(target=_warm_up, daemon=True).start()
         threading.Thread(target=_finish_deletions, args=(desk,), daemon=True).start()
         demo = None
         if self.demo and tenant is not None:
@@ -82,6 +85,7 @@ class ServiceProcess:
             if demo is not None:
                 demo.start()
             yield {"settings": self.settings}  # for the limits of connections
+            warm_up.close()
             if demo is not None:
                 demo.close()
             app.state.lanes.close()
@@ -90,25 +94,11 @@ class ServiceProcess:
             engine.dispose()
             reading.dispose()
 
-        return make_app(desk, tenant=tenant, lifespan=lifespan)
+        return make_app(desk, tenant=tenant, warm_up=warm_up, lifespan=lifespan)
 
     def to_environment(self) -> None:
         """Put it into the environment for worker processes."""
         os.environ[ENVIRONMENT] = json.dumps(asdict(self))
-
-
-def _warm_up() -> None:
-    """Compile the planner before the first plan is needed.
-
-    The objects that exist then stay for good. They are frozen, because each garbage collection
-    through all of them would stop the service for 0.15 s.
-    """
-    population = Population(ward().without_adherence())
-    for limit in (Limit(), Limit(budget=1.0), Limit(budget=1.0, hard=True)):
-        explain_plan(population, population.plan(NOBODY, limit))
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(20_000, 20, 20)
 
 
 def _finish_deletions(desk: Desk) -> None:

@@ -19,7 +19,7 @@ from starlette.testclient import TestClient
 import counsel
 from counsel.service.api import failed_logins
 from counsel.service.api.app import make_app
-from counsel.service.api.schemas import Summary
+from counsel.service.api.record_schemas import Summary
 from counsel.service.api.security import LARGEST
 from counsel.service.core.desk import Desk
 from counsel.service.core.problem_sources import ProblemSources

@@ -353,7 +353,7 @@ def test_a_desk_keeps_a_snapshot_when_it_is_closed(opened, tenant):
 
 
 def test_a_mode_that_is_changed_is_followed_by_other_services(opened, tenant, monkeypatch):
-    monkeypatch.setattr("counsel.service.core.desk.POLL_SECONDS", 0.05)
+    monkeypatch.setattr("counsel.service.core.follower.POLL_SECONDS", 0.05)
     desk, other = opened(), opened(1)
     adviser = desk.create(tenant, "alerts", settings())
     assert other.live(tenant, adviser).settings.mode == "live"
@@ -506,7 +506,7 @@ def test_an_episode_begun_in_shadow_is_not_paced_when_the_mode_changes(opened, t
 
 
 def test_a_database_that_lost_what_it_had_acknowledged_is_counted_anew(opened, tenant, monkeypatch):
-    monkeypatch.setattr("counsel.service.core.desk.POLL_SECONDS", 0.05)
+    monkeypatch.setattr("counsel.service.core.follower.POLL_SECONDS", 0.05)
     desk = opened()
     adviser = desk.create(tenant, "alerts", settings())
     live_through(desk, tenant, adviser, "ann", 3, np.random.default_rng(0))

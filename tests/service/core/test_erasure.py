@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 
-from counsel.service.core import erasure
+from counsel.service.core import deletion, erasure
 from counsel.service.core.erasure import erase_person, finish_erasures
 from counsel.service.core.outcomes import Outcome
 from counsel.service.core.settings import AdviserSettings
@@ -99,6 +99,28 @@ def test_an_interrupted_erasure_is_finished_by_the_next_start(desk, url, monkeyp
     assert counts(desk) == [1, 3, 18, 18, 18]
 
 
+def test_files_are_scrubbed_by_the_next_start_if_a_crash_came_before(desk, url, monkeypatch):
+    """The rows of the person were gone then, and nothing told the next start of the traces."""
+    adviser = desk.create(1, "alerts", AdviserSettings(source="ward", budget=1.0, hard=True))
+    lived(desk, adviser, NAME)
+
+    def killed(*_):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(deletion, "scrub", killed)
+        with pytest.raises(KeyboardInterrupt):
+            erase_person(desk, 1, NAME)
+    scrubbed = []
+    monkeypatch.setattr(deletion, "scrub", lambda engine: scrubbed.append(engine) or [])
+    with open_desk(url) as again:
+        finish_erasures(again)
+        assert scrubbed == [again.engine]
+        finish_erasures(again)
+        assert len(scrubbed) == 1, "once"
+    assert counts(desk) == [0, 0, 0, 0, 0]
+
+
 def test_erasing_somebody_recounts_nobody_else(desk, monkeypatch):
     """With 600,000 outcomes on record a recount stopped all advice for seconds."""
     adviser = desk.create(1, "alerts", AdviserSettings(source="ward", budget=1.0, hard=True))
@@ -107,7 +129,7 @@ def test_erasing_somebody_recounts_nobody_else(desk, monkeypatch):
     monkeypatch.setattr(desk.learnt, "recount", lambda _: pytest.fail("everything is recounted"))
     before = dict(desk.learnt.of(adviser).people[desk.person(1, "ann")].cells)
     erase_person(desk, 1, NAME)
-    desk.committer.submit(desk._take_over_changes).result()
+    desk.committer.submit(desk.follower.take_over_changes).result()
     assert dict(desk.learnt.of(adviser).everybody.cells) == before
     lived(desk, adviser, "bob", 1)
     assert desk.learnt.of(adviser).everybody.decisions == 24

@@ -5,8 +5,7 @@ import sqlalchemy as sa
 
 from counsel import CounselError
 from counsel.model.files import save
-from counsel.service.core import desk as desk_module
-from counsel.service.core import management
+from counsel.service.core import deletion, follower, management
 from counsel.service.core.export import export_log
 from counsel.service.core.outcomes import Outcome
 from counsel.service.core.problem_sources import add_model
@@ -39,7 +38,7 @@ def desk(url):
 @pytest.fixture
 def other(desk, url, monkeypatch):
     """Another service on the same database."""
-    monkeypatch.setattr(desk_module, "POLL_SECONDS", 0.05)
+    monkeypatch.setattr(follower, "POLL_SECONDS", 0.05)
     with open_desk(url) as found:
         yield found
 
@@ -259,7 +258,7 @@ def test_an_interrupted_deletion_is_finished_by_the_next_start(desk, url, monkey
 
 
 def test_deleting_goes_some_episodes_at_a_time(desk, monkeypatch):
-    monkeypatch.setattr(management, "AT_ONCE", 2)
+    monkeypatch.setattr(deletion, "AT_ONCE", 2)
     adviser = new_adviser(desk)
     work(desk, adviser, episodes_=5)
     management.archive_adviser(desk, ADMIN, adviser)

@@ -29,18 +29,22 @@ from counsel.service.api.request_log import RequestLogMiddleware
 from counsel.service.api.request_rates import RequestRates
 from counsel.service.api.routes import add_routes
 from counsel.service.api.security import SecurityMiddleware
+from counsel.service.api.warm_up_gate import WarmUpGate
 from counsel.service.core.desk import Desk
+from counsel.service.warm_up import WarmUp
 
 
 def make_app(
     desk: Desk,
     *,
     tenant: int | None = None,
+    warm_up: WarmUp | None = None,
     lifespan: Callable[[FastAPI], AbstractAsyncContextManager[Mapping[str, Any]]] | None = None,
 ) -> FastAPI:
     """Return the service; ``lifespan`` is entered when it starts and left when it stops.
 
-    What it yields is the state of the app: ``settings``, for the limits of connections.
+    What it yields is the state of the app: ``settings``, for the limits of connections. Requests
+    wait for ``warm_up``, and the service is not ready before it is done.
     """
     app = FastAPI(
         lifespan=lifespan,
@@ -58,6 +62,8 @@ def make_app(
     lanes = app.state.lanes = Lanes(desk.settings)
     metrics = app.state.metrics = Metrics(desk, lanes)
     settings = desk.settings
+    if warm_up is not None:
+        app.add_middleware(WarmUpGate, warm_up=warm_up, seconds=settings.request_seconds / 2.0)
     app.add_middleware(DeadlineMiddleware, settings=settings, on_late=metrics.late.inc)
     app.add_middleware(CdsOrigins, origins=settings.cds_origins)
     app.add_middleware(
@@ -74,7 +80,7 @@ def make_app(
     add_play_routes(app, desk, key_check, lanes)
     add_cds_hooks(app, desk, key_check, metrics, lanes)
     add_pages(app)
-    add_health(app, desk)
+    add_health(app, desk, warm_up)
     _complete_document(app, has_keys=tenant is None)
 
     @app.get("/metrics", include_in_schema=False)

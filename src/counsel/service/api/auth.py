@@ -22,6 +22,7 @@ from counsel.service.api.failed_logins import (
     FailedLogins,
     delay_of,
 )
+from counsel.service.api.fair_threads import TENANT
 from counsel.service.api.lanes import Lanes
 from counsel.service.api.request_rates import RequestRates
 from counsel.service.core.desk import Desk
@@ -61,6 +62,7 @@ class ApiKeyCheck:
 
         async def check(request: Request) -> KeyHolder:
             if self.tenant is not None:
+                TENANT.set(self.tenant)
                 self.rates.admit(self.tenant)
                 return KeyHolder(self.tenant, "admin")
             scheme, _, key = request.headers.get("authorization", "").partition(" ")
@@ -70,6 +72,7 @@ class ApiKeyCheck:
                 if is_bearer:
                     await self._delay(request)
                 raise HTTPException(401, "give a valid key: Authorization: Bearer KEY")
+            TENANT.set(holder.tenant)
             self.rates.admit(holder.tenant)
             if not holder.may(role):
                 raise HTTPException(

@@ -6,14 +6,13 @@ its caller is watched by the edge instead.
 """
 
 import asyncio
-import json
 import logging
 import re
 from collections.abc import Callable
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from counsel.service.api.errors import RETRY_AFTER, problem_details
+from counsel.service.api.errors import answer_busy
 from counsel.service.settings import ServiceSettings
 
 LOG = logging.getLogger("counsel.service")
@@ -57,8 +56,4 @@ class DeadlineMiddleware:
             LOG.warning("no answer within %g s", seconds)
             if self.on_late is not None:
                 self.on_late()
-            detail = f"there was no answer within {seconds:g} s; try again"
-            body = json.dumps(problem_details(503, detail)).encode()
-            headers = [(b"content-type", b"application/problem+json"), RETRY_AFTER]
-            await send({"type": "http.response.start", "status": 503, "headers": headers})
-            await send({"type": "http.response.body", "body": body})
+            await answer_busy(send, f"there was no answer within {seconds:g} s; try again")

@@ -1,5 +1,6 @@
 """Error responses: problem details (RFC 9457) with one sentence."""
 
+import json
 import logging
 from collections.abc import Mapping
 from http import HTTPStatus
@@ -12,6 +13,7 @@ from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 from starlette.routing import Match, Route
+from starlette.types import Send
 
 from counsel._arrays import brief
 from counsel.errors import CounselError
@@ -40,6 +42,14 @@ def problem_details(status: int, detail: str) -> dict[str, Any]:
     """Return problem details."""
     title = HTTPStatus(status).phrase
     return schemas.Problem(title=title, status=status, detail=detail).model_dump()
+
+
+async def answer_busy(send: Send, detail: str) -> None:
+    """Answer a request with 503 from a middleware; the caller may try again."""
+    body = json.dumps(problem_details(503, detail)).encode()
+    headers = [(b"content-type", b"application/problem+json"), RETRY_AFTER]
+    await send({"type": "http.response.start", "status": 503, "headers": headers})
+    await send({"type": "http.response.body", "body": body})
 
 
 def add_error_handlers(app: FastAPI) -> None:

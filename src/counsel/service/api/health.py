@@ -2,8 +2,9 @@
 
 ``/healthz`` says that the process answers, whatever its database does: a service that is restarted
 because its database is away is not there when the database comes back. ``/readyz`` says whether the
-service can do its work: a row can be written in time, the thread that writes is not stuck, and the
-disk has room. Plans that cannot be made are counted; must-say advice does not need them.
+service can do its work: the planner is compiled, a row can be written in time, the thread that
+writes is not stuck, and the disk has room. Plans that cannot be made are counted; must-say advice
+does not need them.
 """
 
 import asyncio
@@ -21,9 +22,10 @@ from counsel._arrays import brief
 from counsel.errors import CounselError
 from counsel.service.core.desk import Desk
 from counsel.service.db.tables import probes
+from counsel.service.warm_up import WarmUp
 
 
-def add_health(app: FastAPI, desk: Desk) -> None:
+def add_health(app: FastAPI, desk: Desk, warm_up: WarmUp | None = None) -> None:
     """Add the two routes."""
 
     @app.get("/healthz", include_in_schema=False)
@@ -32,7 +34,12 @@ def add_health(app: FastAPI, desk: Desk) -> None:
 
     @app.get("/readyz", include_in_schema=False)
     async def readyz() -> JSONResponse:
-        checks = {"database": await _write(desk), "writer": _writer(desk), "disk": _disk(desk)}
+        checks = {
+            "planner": None if warm_up is None else warm_up.fault(),
+            "database": await _write(desk),
+            "writer": _writer(desk),
+            "disk": _disk(desk),
+        }
         is_ready = all(fault is None for fault in checks.values())
         answer: dict[str, Any] = {
             "status": "ready" if is_ready else "not ready",

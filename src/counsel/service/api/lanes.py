@@ -1,19 +1,21 @@
 """Lanes: threads of their own for advising, for reading and for changing.
 
 A summary that takes a second, or a thousand lists at once, must not keep anybody from being
-advised. Each lane has its own threads and a queue that ends: what does not fit is answered with
-503. A caller who gives up is taken out of the queue; a thread that is at work finishes, since
-whatever it waits for has a deadline of its own.
+advised, and those of one tenant must not keep another's waiting. Each lane has its own threads,
+which serve tenants in turn (``fair_threads.py``), and a queue that ends, half of which is the most
+for one tenant: what does not fit is answered with 503. A caller who gives up is taken out of the
+queue; a thread that is at work finishes, since whatever it waits for has a deadline of its own.
 """
 
 import asyncio
 import contextvars
+from collections import Counter
 from collections.abc import Awaitable, Callable
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial, wraps
 from typing import ParamSpec, TypeVar
 
+from counsel.service.api.fair_threads import TENANT, FairThreads
 from counsel.service.errors import BusyError
 from counsel.service.settings import ServiceSettings
 
@@ -26,22 +28,29 @@ WAITING = 50
 
 
 class Lane:
-    """Threads for one kind of work; decorates a function that FastAPI then awaits."""
+    """Threads for one kind of work; decorates a function that FastAPI then awaits.
+
+    One tenant has ``threads`` at most; there is one more for the others.
+    """
 
     def __init__(self, name: str, threads: int) -> None:
         self.name, self.most = name, threads * (1 + WAITING)
         self.pending = 0
-        self._pool = ThreadPoolExecutor(threads, thread_name_prefix=name)
+        self._pending_of: Counter[int | None] = Counter()
+        self._threads = FairThreads(name, threads + 1)
 
     async def run(self, function: Callable[..., _R], *arguments: object) -> _R:
         """Call a function in a thread of this lane."""
-        if self.pending >= self.most:
+        tenant = TENANT.get()
+        is_full = tenant is not None and self._pending_of[tenant] >= self.most // 2
+        if is_full or self.pending >= self.most:
             raise BusyError(f"too many requests wait for {self.name}; try again")
         self.pending += 1
-        context = contextvars.copy_context()
-        future = self._pool.submit(context.run, function, *arguments)
+        self._pending_of[tenant] += 1
+        call = partial(contextvars.copy_context().run, function, *arguments)
+        future = self._threads.submit(call, tenant)
         loop = asyncio.get_running_loop()
-        future.add_done_callback(lambda _: self._leave_from_thread(loop))
+        future.add_done_callback(lambda _: self._leave_from_thread(loop, tenant))
         return await asyncio.wrap_future(future)
 
     def __call__(self, function: Callable[_P, _R]) -> Callable[_P, Awaitable[_R]]:
@@ -55,14 +64,17 @@ class Lane:
 
     def close(self) -> None:
         """Stop without waiting for threads that are at work."""
-        self._pool.shutdown(wait=False, cancel_futures=True)
+        self._threads.close()
 
-    def _leave_from_thread(self, loop: asyncio.AbstractEventLoop) -> None:
+    def _leave_from_thread(self, loop: asyncio.AbstractEventLoop, tenant: int | None) -> None:
         with suppress(RuntimeError):  # the loop has ended, and nobody counts any more
-            loop.call_soon_threadsafe(self._leave)
+            loop.call_soon_threadsafe(self._leave, tenant)
 
-    def _leave(self) -> None:
+    def _leave(self, tenant: int | None) -> None:
         self.pending -= 1
+        self._pending_of[tenant] -= 1
+        if not self._pending_of[tenant]:
+            del self._pending_of[tenant]
 
 
 class Lanes:

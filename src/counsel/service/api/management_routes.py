@@ -4,7 +4,7 @@ from typing import Annotated, Any
 
 from fastapi import Depends, FastAPI, Path, Query, Response
 
-from counsel.service.api import schemas
+from counsel.service.api import record_schemas, schemas
 from counsel.service.api.auth import ApiKeyCheck
 from counsel.service.api.lanes import Lanes
 from counsel.service.api.paging import Page
@@ -65,18 +65,18 @@ def add_management_routes(app: FastAPI, desk: Desk, key_check: ApiKeyCheck, lane
     @reading
     def list_episodes(
         adviser: AdviserId, page: Page, holder: Reader, person: OfPerson = None
-    ) -> list[schemas.EpisodeRow]:
+    ) -> list[record_schemas.EpisodeRow]:
         """List the episodes of an adviser, newest first; ``Link`` has the next page."""
         which = listings.EpisodesOf(holder.tenant, adviser, person)
         rows = listings.page_of_episodes(desk, which, page.after, page.limit)
         page.link_next([row["id"] for row in rows])
-        return [schemas.EpisodeRow(**row) for row in rows]
+        return [record_schemas.EpisodeRow(**row) for row in rows]
 
     @app.get("/v1/episodes/{episode}")
     @reading
-    def show_episode(episode: EpisodeId, holder: Reader) -> schemas.EpisodeRecord:
+    def show_episode(episode: EpisodeId, holder: Reader) -> record_schemas.EpisodeRecord:
         """Show an episode with its decisions, and every version of their outcomes."""
-        return schemas.EpisodeRecord(**describe_episode(desk, holder.tenant, episode))
+        return record_schemas.EpisodeRecord(**describe_episode(desk, holder.tenant, episode))
 
     @app.get("/v1/models")
     @reading

@@ -4,7 +4,8 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, Field
 
-from counsel.service.api.schemas import LiftEstimate, Number
+from counsel.service.api.record_schemas import LiftEstimate
+from counsel.service.api.schemas import Number
 
 Place = Annotated[list[int], Field(min_length=2, max_length=2)]
 """A row, counted from the top, and a column."""

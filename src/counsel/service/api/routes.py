@@ -15,7 +15,7 @@ from fastapi.responses import JSONResponse, StreamingResponse
 from starlette.convertors import Convertor, register_url_convertor
 
 from counsel.errors import CounselError
-from counsel.service.api import schemas
+from counsel.service.api import record_schemas, schemas
 from counsel.service.api.auth import ApiKeyCheck
 from counsel.service.api.fast_routes import fast_post
 from counsel.service.api.lanes import Lane, Lanes
@@ -119,7 +119,7 @@ def add_routes(
 
     @app.get(
         "/v1/advisers/{adviser}/summary",
-        response_model=schemas.Summary,
+        response_model=record_schemas.Summary,
         response_model_exclude_unset=True,
     )
     @reading
@@ -208,9 +208,9 @@ def add_routes(
 
     @app.get("/v1/people/{person:text}")
     @reading
-    def show_person(person: PersonName, holder: Reader) -> schemas.PersonOut:
+    def show_person(person: PersonName, holder: Reader) -> record_schemas.PersonOut:
         """Show what each adviser of a person believes of them."""
-        return schemas.PersonOut(**describe_person(desk, holder.tenant, person))
+        return record_schemas.PersonOut(**describe_person(desk, holder.tenant, person))
 
     @app.delete("/v1/people/{person:text}")
     @changing

@@ -15,11 +15,10 @@ import json
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import asdict, replace
-from functools import partial
 from typing import Any
 from uuid import uuid4
 
@@ -27,13 +26,13 @@ import numpy as np
 import sqlalchemy as sa
 
 from counsel._arrays import brief, index_in
-from counsel.errors import CounselError
 from counsel.learning.population import NOBODY, Limit
 from counsel.model.problem import AdviceProblem
 from counsel.service.core.audit import record
 from counsel.service.core.decide import Decision, DecisionRequest
 from counsel.service.core.episode import Episode, digest_of_request
 from counsel.service.core.explained_plan import ExplainedPlan, explain_plan
+from counsel.service.core.follower import Follower
 from counsel.service.core.learnt_counts import LearntCounts
 from counsel.service.core.live_adviser import LiveAdviser, make_population
 from counsel.service.core.outcomes import Outcome, OutcomeReceipt
@@ -46,33 +45,14 @@ from counsel.service.db import queries
 from counsel.service.db.api_keys import KeyHolder
 from counsel.service.db.engine import read
 from counsel.service.db.group_commit import Batch, Committer, Waiter
-from counsel.service.db.tables import advisers, episodes, models
+from counsel.service.db.tables import DELETING, advisers, episodes, models
 from counsel.service.errors import ConflictError, NotFoundError
 from counsel.service.settings import ServiceSettings
 
 LOG = logging.getLogger("counsel.service")
 
-SNAPSHOT_EVERY = 100_000
-"""Outcomes after which a snapshot is saved, so that a restart need not read the whole log."""
-
 CACHED_EPISODES = 100_000
 """Episodes kept in memory."""
-
-POLL_SECONDS = 1.0
-"""Seconds between polls for changes by other services."""
-
-AT_ONCE = 500
-"""Advisers that are looked up in one query."""
-
-DELETING = -1.0
-"""When an adviser was archived, while it is being deleted."""
-
-_WATCHED = (
-    advisers.c.id,
-    advisers.c.settings,
-    advisers.c.archived,
-    advisers.c.paced_episodes,
-)
 
 
 class Desk:
@@ -105,8 +85,7 @@ class Desk:
         batches: dict[str, Batch] = {"decision": decide_all, "outcomes": record_all}
         self.committer = Committer(engine, batches, self.learnt.read, self.settings.queue)
         self._stopping = threading.Event()
-        self._poller = threading.Thread(target=self._poll, name="poller", daemon=True)
-        self._poller.start()
+        self.follower = Follower(self)
 
     def close(self) -> None:
         """Write what was submitted, save a snapshot, and stop, within ``stop_seconds``."""
@@ -114,7 +93,7 @@ class Desk:
             return
         deadline = time.monotonic() + self.settings.stop_seconds
         self._stopping.set()
-        self._poller.join(self.settings.stop_seconds / 4.0)
+        self.follower.close(self.settings.stop_seconds / 4.0)
         self.plans.close(self.settings.stop_seconds / 4.0)
         try:
             if self.learnt.read_up_to > self.learnt.saved_up_to:
@@ -220,10 +199,14 @@ class Desk:
                 with self._loading:  # a lock of its own: loading takes long
                     live = self._live.get(adviser)
                     if live is None:
-                        live = self._live[adviser] = self._wake_row(row)
+                        live = self._live[adviser] = self.wake_row(row)
         if live is None or live.tenant != tenant:
             raise NotFoundError(f"there is no adviser {adviser[:40]!r}")
         return live
+
+    def in_use(self) -> dict[str, LiveAdviser]:
+        """Return the advisers in use here by their ids."""
+        return dict(self._live)
 
     # Episodes
 
@@ -380,76 +363,6 @@ class Desk:
             kept = {id_: one for id_, one in self._episodes.items() if not is_dropped(one)}
             self._episodes = kept
 
-    def _poll(self) -> None:
-        """Take over what other services on this database have changed, and save snapshots."""
-        while not self._stopping.wait(POLL_SECONDS):
-            try:
-                take_over = partial(self._take_over_changes, changed=self._changed_advisers())
-                for row in self.committer.submit(take_over).result():
-                    self._wake_anew(row)
-                if self.learnt.read_up_to - self.learnt.saved_up_to >= SNAPSHOT_EVERY:
-                    self.save_snapshot().result()
-            except (sa.exc.SQLAlchemyError, CounselError) as fault:
-                reason = brief(str(getattr(fault, "orig", fault)))
-                LOG.warning("the database does not answer: %s", reason)
-            except Exception:
-                LOG.warning("changes of other services cannot be taken over", exc_info=True)
-
-    def _changed_advisers(self) -> list[str]:
-        """Return the advisers that are not as they were, read while others write."""
-        known = list({*self._live, *self.learnt.advisers()})
-        unchanged = set[str]()
-        for some in _portions(known):
-            for row in read(self.reading, sa.select(*_WATCHED).where(advisers.c.id.in_(some))):
-                live = self._live.get(row.id)
-                if live is not None:
-                    live.paced_episodes = row.paced_episodes
-                if row.archived == DELETING:
-                    continue
-                if live is None or (live.stored, live.archived) == (row.settings, row.archived):
-                    unchanged.add(row.id)
-        return [id_ for id_ in known if id_ not in unchanged]
-
-    def _take_over_changes(
-        self, connection: sa.Connection, changed: Iterable[str] | None = None
-    ) -> list[sa.Row[Any]]:
-        """Take over changes of advisers; the log is read at the end of every transaction.
-
-        Returns the rows of those that must be woken anew: more than their mode has changed.
-        """
-        ids = list(self._live) if changed is None else list(changed)
-        outdated, gone = list[sa.Row[Any]](), set(ids)
-        for some in _portions(ids):
-            for row in connection.execute(sa.select(advisers).where(advisers.c.id.in_(some))):
-                live = self._live.get(row.id)
-                if row.archived == DELETING:
-                    continue
-                gone.remove(row.id)
-                if live is not None and not _follow(live, row):
-                    outdated.append(row)
-        for id_ in gone:
-            self.forget_adviser(id_)
-        if queries.highest_seq(connection) < self.learnt.read_up_to:
-            LOG.warning("the database has fewer outcomes than it had: everything is counted again")
-            with self.reading.connect() as reader:
-                self.learnt.recount(reader)
-        return outdated
-
-    def _wake_anew(self, row: sa.Row[Any]) -> None:
-        """Replace an adviser by one with the settings in its row, unless they changed again."""
-        try:
-            live = self._wake_row(row)
-        except (CounselError, ValueError) as fault:
-            LOG.warning("adviser %s keeps its settings: %s", row.id, brief(str(fault)))
-            return
-        stored = sa.select(advisers.c.settings).where(advisers.c.id == row.id)
-
-        def take_over(connection: sa.Connection) -> None:
-            if connection.scalar(stored) == row.settings:
-                self.put_to_use(live)
-
-        self.committer.submit(take_over).result()
-
     # Planning
 
     def _wake(self, id_: str, tenant: int, name: str, settings: AdviserSettings) -> LiveAdviser:
@@ -458,7 +371,8 @@ class Desk:
         population = make_population(settings, problem, self.learnt.of(id_))
         return LiveAdviser(id_, tenant, name, settings, population)
 
-    def _wake_row(self, row: sa.Row[Any]) -> LiveAdviser:
+    def wake_row(self, row: sa.Row[Any]) -> LiveAdviser:
+        """Return an adviser as its row in the database says."""
         settings = AdviserSettings.model_validate_json(row.settings)
         live = self._wake(row.id, row.tenant, row.name, settings)
         live.stored, live.archived = row.settings, row.archived
@@ -492,28 +406,7 @@ class Desk:
             self._episodes[episode.id] = episode
 
 
-def _portions(ids: list[str]) -> Iterator[list[str]]:
-    """Yield some ids at a time: a database takes only so many in one query."""
-    return (ids[i : i + AT_ONCE] for i in range(0, len(ids), AT_ONCE))
-
-
 def _is_adviser(tenant: int, adviser: str) -> sa.ColumnElement[bool]:
     """Return the condition that a row is this adviser, and is not being deleted."""
     is_there = advisers.c.archived.is_(None) | (advisers.c.archived != DELETING)
     return (advisers.c.id == adviser) & (advisers.c.tenant == tenant) & is_there
-
-
-def _follow(live: LiveAdviser, row: sa.Row[Any]) -> bool:
-    """Take over a row as far as that needs no other plans; return whether that is all of it."""
-    live.archived, live.paced_episodes = row.archived, row.paced_episodes
-    if live.stored == row.settings:
-        return True
-    try:
-        settings = AdviserSettings.model_validate_json(row.settings)
-    except ValueError as fault:  # of another version of Counsel
-        LOG.warning("adviser %s keeps its settings: %s", row.id, brief(str(fault)))
-        return True
-    if settings.with_mode(live.settings.mode) != live.settings:
-        return False
-    live.settings, live.stored = settings, row.settings
-    return True

@@ -6,9 +6,9 @@ import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import JSON
 
 from counsel.errors import CounselError
-from counsel.service.core.desk import DELETING, Desk
+from counsel.service.core.desk import Desk
 from counsel.service.db.engine import read
-from counsel.service.db.tables import advisers, episodes, models, people
+from counsel.service.db.tables import DELETING, advisers, episodes, models, people
 from counsel.service.errors import NotFoundError
 
 

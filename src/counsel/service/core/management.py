@@ -3,25 +3,24 @@
 Settings that make no sense are refused before anything is written: a plan is made with them, as for
 a new adviser. An adviser that is *archived* starts no episodes and is not listed; it still answers
 for episodes under way, and its log can be exported. Only an archived adviser can be deleted, by
-somebody who writes its name. Its episodes then go some at a time, so that advice of others does not
-wait, and a deletion that was interrupted is finished by the next start.
+somebody who writes its name (``deletion.py``).
 """
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import sqlalchemy as sa
 
 from counsel.errors import CounselError
 from counsel.service.core.audit import record
-from counsel.service.core.desk import DELETING, Desk
-from counsel.service.core.erasure import AT_ONCE, scrub
+from counsel.service.core.deletion import delete_for_good
+from counsel.service.core.desk import Desk
 from counsel.service.core.listings import count_users
 from counsel.service.core.settings import AdviserSettings
 from counsel.service.db.api_keys import KeyHolder
 from counsel.service.db.engine import read
-from counsel.service.db.tables import advisers, episodes, models, snapshots
+from counsel.service.db.tables import DELETING, advisers, episodes, models, snapshots
 from counsel.service.errors import ConflictError, NotFoundError
 
 ATTEMPTS = 5
@@ -132,33 +131,25 @@ def delete_adviser(desk: Desk, holder: KeyHolder, adviser: str, name: str) -> li
         desk.forget_adviser(adviser)
 
     desk.committer.submit(begin).result()
-    _delete(desk, adviser)
-    return scrub(desk.engine)
+    return _delete(desk, [adviser])
 
 
 def finish_deletions(desk: Desk) -> None:
-    """Finish what was interrupted: advisers that are being deleted and still have rows."""
+    """Finish what was interrupted: advisers that are being deleted and still have a row."""
     left = read(desk.reading, sa.select(advisers.c.id).where(advisers.c.archived == DELETING))
-    for row in left:
-        _delete(desk, row.id)
     if left:
-        scrub(desk.engine)
+        _delete(desk, [row.id for row in left])
 
 
-def _delete(desk: Desk, adviser: str) -> None:
-    """Delete the episodes of an adviser, some at a time, then the adviser."""
-    some = sa.select(episodes.c.number).where(episodes.c.adviser == adviser).limit(AT_ONCE)
+def _delete(desk: Desk, ids: Sequence[str]) -> list[str]:
+    theirs = [episodes.c.adviser == adviser for adviser in ids]
 
-    def delete(connection: sa.Connection) -> bool:
-        numbers = list(connection.scalars(some))
-        connection.execute(sa.delete(episodes).where(episodes.c.number.in_(numbers)))
-        if len(numbers) < AT_ONCE:
-            connection.execute(sa.delete(advisers).where(advisers.c.id == adviser))
+    def finish(connection: sa.Connection) -> None:
+        connection.execute(sa.delete(advisers).where(advisers.c.id.in_(ids)))
+        for adviser in ids:
             desk.forget_adviser(adviser)  # outcomes may have arrived meanwhile
-        return len(numbers) == AT_ONCE
 
-    while desk.committer.submit(delete).result():
-        pass
+    return delete_for_good(desk, theirs, finish)
 
 
 def rename_model(desk: Desk, holder: KeyHolder, model: str, name: str) -> None:
@@ -166,9 +157,12 @@ def rename_model(desk: Desk, holder: KeyHolder, model: str, name: str) -> None:
     mine = (models.c.id == model) & (models.c.tenant == holder.tenant)
 
     def change(connection: sa.Connection) -> None:
-        if not connection.execute(sa.update(models).where(mine).values(name=name)).rowcount:
+        row = connection.execute(sa.select(models.c.name).where(mine)).first()
+        if row is None:
             raise NotFoundError(f"there is no model {model[:40]!r}")
-        record(connection, holder, "model renamed", model, {"name": name})
+        if row.name != name:
+            connection.execute(sa.update(models).where(mine).values(name=name))
+            record(connection, holder, "model renamed", model, {"name": name})
 
     desk.committer.submit(change).result()
 

@@ -97,7 +97,7 @@ def _engine(address: sa.URL, settings: ServiceSettings, *, is_reading: bool) -> 
     options: dict[str, Any] = {"pool_timeout": settings.lock_seconds, "hide_parameters": True}
     options |= {"pool_size": KEPT_OPEN, "max_overflow": MORE_OPEN}
     if is_reading:
-        options |= {"pool_size": settings.reading_threads, "max_overflow": 2}
+        options |= {"pool_size": settings.reading_threads + 1, "max_overflow": 2}
     if address.get_backend_name() == "sqlite":
         engine = sa.create_engine(address, **options)
         sa.event.listen(engine, "connect", partial(_prepare_sqlite, settings))

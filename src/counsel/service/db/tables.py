@@ -89,6 +89,9 @@ advisers = _table(
     sa.Index("ix_advisers_tenant_created", "tenant", "created", "id"),
 )
 
+DELETING = -1.0
+"""When an adviser was archived, while it is being deleted."""
+
 people = _table(
     "people",
     _counter("id"),

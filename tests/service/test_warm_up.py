@@ -1,0 +1,148 @@
+"""The planner is compiled when a process starts, and no request compiles anything afterwards."""
+
+import logging
+import os
+import subprocess
+import sys
+import threading
+import time
+
+import pytest
+
+from counsel.service.client import Client
+from counsel.service.warm_up import WarmUp
+from tests.support import services
+from tests.support.processes import started
+from tests.support.waiting import until
+
+PLANS_OF_EVERY_KIND = """
+import sys, tempfile
+from pathlib import Path
+import numpy as np
+from numba.core.dispatcher import Dispatcher
+import counsel
+from counsel.learning.population import NOBODY, Limit, Population
+from counsel.service.core.explained_plan import explain_plan
+from counsel.service.core.problem_sources import read_model
+from counsel.service.warm_up import compile_planner
+from counsel.worlds.catalogue import list_worlds
+
+def kernels():
+    modules = [module for name, module in sys.modules.items() if name.startswith("counsel")]
+    return {
+        f"{found.py_func.__module__}.{found.py_func.__name__}{signature}"
+        for module in modules
+        for found in vars(module).values()
+        if isinstance(found, Dispatcher)
+        for signature in found.signatures
+    }
+
+def uploaded(problem):
+    path = Path(tempfile.mkdtemp()) / "model.npz"
+    counsel.save(problem, path)
+    return read_model(path.read_bytes())
+
+def changing(problem):
+    # The same world with rewards, masks and a habit that differ from step to step.
+    rng, mdp = np.random.default_rng(0), problem.mdp
+    shape = (mdp.horizon, mdp.n_states, mdp.n_actions)
+    moves = rng.dirichlet(np.ones(mdp.n_states), size=shape)
+    allowed = rng.random(shape) < 0.7
+    allowed[:, :, 0] = True
+    habit = np.where(allowed, rng.random(shape), 0.0)
+    habit /= habit.sum(axis=2, keepdims=True)
+    other = counsel.MDP(
+        moves, rng.random(shape), horizon=mdp.horizon, start=mdp.start, allowed=allowed
+    )
+    return counsel.AdviceProblem(other, counsel.Human(habit, lift=0.5), cost=2.0)
+
+worlds = {name: world.build() for name, world in list_worlds().items()}
+worlds["changing"] = changing(worlds["ward"])
+worlds |= {f"uploaded {name}": uploaded(world) for name, world in worlds.items()}
+compile_planner()
+known, late = kernels(), {}
+for name, world in worlds.items():
+    for algorithm in ("ucb-ad", "thompson"):
+        for must_say in ({}, {0: 0}):
+            for limit in (
+                Limit(), Limit(penalty=0.1), Limit(budget=1.0), Limit(budget=2.0, hard=True),
+                Limit(always=True),
+            ):
+                if world.n_states > 1000 and (algorithm == "thompson" or must_say):
+                    continue  # it takes long, and the kernels are the same
+                population = Population(world.without_adherence(), algorithm, False, must_say)
+                for person, cell in ((NOBODY, None), (1, (0, 0, 0)), (2, (0, None, 0))):
+                    if cell is not None:
+                        population.counts.add(person, cell, 3)
+                plan = population.plan(1, limit, np.random.default_rng(0))
+                explain_plan(population, plan)
+                for kernel in kernels() - known:
+                    late[kernel] = (name, algorithm, must_say, limit)
+                known = kernels()
+print(f"{len(known)} kernels")
+for kernel, when in late.items():
+    print(kernel, when, file=sys.stderr)
+sys.exit(bool(late))
+"""
+
+
+@pytest.mark.slow
+def test_no_plan_compiles_anything_after_the_warm_up():
+    finished = subprocess.run(
+        [sys.executable, "-c", PLANS_OF_EVERY_KIND], capture_output=True, text=True
+    )
+    assert finished.returncode == 0, finished.stderr[-3000:]
+    assert "kernels" in finished.stdout
+
+
+def test_a_process_is_compiling_until_it_is_done():
+    compiles = threading.Event()
+    warm_up = WarmUp(prepare=compiles.wait)
+    warm_up.start()
+    assert warm_up.fault() == "compiling the planner"
+    compiles.set()
+    until(lambda: warm_up.is_done)
+    assert warm_up.fault() is None
+
+
+def test_a_planner_that_cannot_be_compiled_is_named_and_holds_nobody_back(caplog):
+    def fail():
+        raise OSError("no compiler")
+
+    warm_up = WarmUp(prepare=fail)
+    with caplog.at_level(logging.ERROR, "counsel.service"):
+        warm_up.run()
+    assert warm_up.is_done
+    assert warm_up.fault() == "the planner cannot be compiled: 'no compiler'"
+    assert "the planner cannot be compiled" in caplog.text
+
+
+def test_no_worker_is_ready_before_all_are(tmp_path):
+    mine = WarmUp(2, tmp_path, prepare=lambda: None)
+    mine.run()
+    assert mine.fault() == "compiling the planner: 1 of 2 workers are ready"
+    with started([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as other:
+        (tmp_path / str(other.pid)).touch()
+        assert mine.fault() is None
+        other.kill()
+        other.wait()
+    assert mine.fault() == "compiling the planner: 1 of 2 workers are ready"
+    mine.close()
+    assert not (tmp_path / str(os.getpid())).exists()
+
+
+@pytest.mark.slow
+def test_workers_of_a_service_are_ready_together_and_answer_at_once(server, tmp_path):
+    name = f"warm_{os.getpid()}_{time.monotonic_ns()}"
+    with server.connect() as database:
+        database.execute(f"create database {name}")
+    port = services.free_port()
+    command = [sys.executable, "-c", "from counsel.cli import main; main()", "serve", "--no-auth"]
+    options = ["--workers", "2", "--db", server.url(database=name), "--port", str(port)]
+    with started([*command, *options], stdout=subprocess.DEVNULL):
+        until(lambda: services.answers(port, "/readyz"))
+        for i in range(6):  # connections of their own, which either worker may take
+            with Client(f"http://127.0.0.1:{port}") as client:
+                if not i:
+                    adviser = client.create_adviser("alerts", "ward", budget=1)["id"]
+                assert client.start(adviser, "ann")
