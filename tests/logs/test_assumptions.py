@@ -10,6 +10,7 @@ from counsel.logs import assumptions
 from counsel.logs.assumptions import ASSUMPTIONS, AssumptionTest
 from counsel.logs.clustered import least_squares, score_test
 from counsel.report import findings
+from counsel.report.findings.model import REJECTED
 from tests.support.log_scenarios import BROKEN, NO_EFFECT, WELL_SPECIFIED, Scenario, play
 
 REVEALED_BY = {
@@ -39,7 +40,7 @@ def test_what_breaks_the_model_is_noticed_and_said(name):
     assert REVEALED_BY[name] in rejected
     assert not fit.is_trusted
     said = " ".join(findings.model_and_log(fit))
-    assert findings.REJECTED[REVEALED_BY[name]] in said
+    assert REJECTED[REVEALED_BY[name]] in said
     assert said.endswith("Values in the model are withheld.")
 
 

@@ -7,7 +7,7 @@ import numpy as np
 import counsel
 from counsel.logs.count import ENDED, Tally
 from counsel.logs.estimate import Sharing, estimate, least_lift
-from counsel.logs.fit import Fit
+from counsel.logs.fitted_model import Fit
 from counsel.logs.importance_weights import _ahead, _model
 from counsel.logs.sensitivity import sensitivity_ranges
 

@@ -1,14 +1,14 @@
 """`counsel.fit` against truths it must find again: logs drawn from known problems."""
 
-from dataclasses import fields
+from dataclasses import fields, replace
 
 import numpy as np
 import pytest
 
 import counsel
 from counsel.estimate.intervals import wilson
-from counsel.logs.bootstrap import resample_tally
-from counsel.logs.count import Tally, count_log
+from counsel.logs.bootstrap import NOT_DRAWN, TallySampler, keep_half
+from counsel.logs.count import TALLY_COUNTS, Tally, count_log
 from counsel.logs.read import read_log
 from counsel.worlds import make
 from tests.support.drawn_logs import brought_back, drawn, fit_of, places, tally_of
@@ -368,11 +368,31 @@ def test_a_tally_drawn_again_has_as_many_blocks():
     _, tally = ward_tally(1000)
     rng = np.random.default_rng(0)
     weights = []
+    sampler = TallySampler.of(replace(tally, step=tally.block))  # so that no two blocks are alike
     for _ in range(200):
-        again = resample_tally(tally, rng)
-        per_block = np.zeros(tally.n_blocks)
-        per_block[tally.block] = again.times / tally.times
+        again = sampler.draw(rng)
+        per_block = np.bincount(again.step, again.times) / np.bincount(tally.block, tally.times)
         assert per_block.sum() == pytest.approx(tally.n_blocks)
         weights.append(per_block)
     # Multinomial: mean 1 and variance 1 - 1 / blocks; 51,200 weights, standard error 0.008.
     assert np.var(weights) == pytest.approx(1.0, abs=0.03)
+
+
+def test_a_drawn_tally_has_the_estimates_of_its_blocks_and_halves():
+    _, tally = ward_tally(300)
+    fit = fit_of(tally)
+    drawn = TallySampler.of(tally).draw(np.random.default_rng(5))
+    times = np.random.default_rng(5).multinomial(
+        tally.n_blocks, np.full(tally.n_blocks, 1.0 / tally.n_blocks)
+    )
+    each = np.where(times > 0, times, NOT_DRAWN)[tally.block]
+    long = replace(tally, **{name: getattr(tally, name) * each for name in TALLY_COUNTS})
+    assert drawn.times.size < long.times.size
+    assert drawn.n_blocks == 2
+    for one, other in [(drawn, long), *((keep_half(drawn, i), keep_half(long, i)) for i in (0, 1))]:
+        short, full = fit.estimate(one), fit.estimate(other)
+        np.testing.assert_allclose(short.lift, full.lift, atol=1e-12)
+        np.testing.assert_allclose(short.reward, full.reward, atol=1e-12)
+        np.testing.assert_allclose(
+            short.problem.mdp.kernel.probability, full.problem.mdp.kernel.probability, atol=1e-12
+        )

@@ -128,3 +128,28 @@ def test_sharing_that_makes_no_sense_is_refused(wrong):
     advice, action = spoken(rng, 50, [0.5, 0.3, 0.2], 0.5)
     with pytest.raises(counsel.CounselError, match=r"must be one of|groups name"):
         counsel.fit(table(advice=advice, action=action), **wrong)
+
+
+# The range of rewards.
+
+
+def rewards_log(rewards, **columns):
+    rng = np.random.default_rng(0)
+    advice, action = spoken(rng, len(rewards), [0.5, 0.3, 0.2], 0.5)
+    return table(advice=advice, action=action, reward=rewards, **columns)
+
+
+def test_the_problem_keeps_the_range_of_rewards(tmp_path):
+    fit = counsel.fit(rewards_log([1.0, 2.0] * 60), reward_range=(0, 5))
+    assert fit.problem.reward_range == (0.0, 5.0)
+    assert fit.estimate(fit.tally).problem.reward_range == (0.0, 5.0)
+    fit.save(tmp_path / "m.npz")
+    assert counsel.load_fit(tmp_path / "m.npz").problem.reward_range == (0.0, 5.0)
+    assert counsel.fit(rewards_log([1.0, 2.0] * 60)).problem.reward_range is None
+
+
+def test_a_mean_that_rounding_puts_outside_the_range_widens_it():
+    fit = counsel.fit(rewards_log([0.1] * 120), reward_range=(0.1, 0.1))
+    low, high = fit.problem.reward_range
+    assert low <= 0.1 <= high
+    assert high - low < 1e-12

@@ -5,7 +5,8 @@ import pytest
 
 import counsel
 from counsel._tables import write_tables
-from counsel.logs import evaluate_policy, plan_advice
+from counsel.errors import CounselError
+from counsel.logs import evaluate_policy, plan_advice, read_log
 from counsel.logs.plan_table import plan_columns
 from counsel.logs.saved_model import fit_like, read_like
 from counsel.worlds.ward import ward_table
@@ -126,3 +127,21 @@ def test_a_log_without_an_optional_column_of_the_model_is_read(log, tmp_path):
     other = read_like(str(tmp_path / "nobody.csv"), model)
     assert not other.has("person")
     assert evaluate_policy(other, policy, fitted=model).episodes == 300
+
+
+def test_a_log_without_a_column_of_the_model_is_not_told_of_columns(log, tmp_path):
+    frame = pd.read_csv(log).rename(columns={"person": "nurse"})
+    fitted = counsel.fit(frame, columns="person=nurse")
+    frame.drop(columns="nurse").to_csv(tmp_path / "log.csv", index=False)
+    with pytest.raises(CounselError, match="no column 'nurse' for person") as error:
+        read_like(str(tmp_path / "log.csv"), fitted)
+    assert "--columns" not in str(error.value)
+    assert "rename the column, or fit a model to this log" in str(error.value)
+
+
+def test_the_log_of_a_model_has_all_its_columns(log):
+    frame = pd.read_csv(log)
+    fitted = counsel.fit(frame)
+    other = read_log(frame.drop(columns="person"))
+    with pytest.raises(CounselError, match=r"not the log .* no column 'person'; fit it"):
+        fit_like(other, fitted, "model.npz")

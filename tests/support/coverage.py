@@ -7,7 +7,6 @@ import numpy as np
 import counsel
 from counsel.logs import plan_advice
 from counsel.logs.adherence_breakdown import overall
-from counsel.logs.bootstrap import resample_tally
 from counsel.logs.cross_fit import CrossFit
 from counsel.logs.evidence import Evidence
 from counsel.logs.read import read_log
@@ -62,7 +61,7 @@ def one_log(name, seed):
     plan = plan_advice(fit, budget=budget)
     rng = np.random.default_rng(seed)
     evidence, crossed = Evidence.load(log, fit, rng), CrossFit.of(plan, rng)
-    drawn = [crossed.in_models(resample_tally(fit.tally, rng), replan=True) for _ in range(DRAWS)]
+    drawn = [crossed.in_models(counts, replan=True) for counts in fit.resample_counts(DRAWS, rng)]
     worth = crossed.worth(evidence, drawn)
     today, quiet, lift = true_values(name)
     chances = plan.plan.policy.probabilities()[:, :3]

@@ -8,7 +8,7 @@ import numpy as np
 import counsel
 from counsel.logs.count import CUT, ENDED, Tally
 from counsel.logs.estimate import Sharing, estimate
-from counsel.logs.fit import Fit
+from counsel.logs.fitted_model import Fit
 
 
 def uniform(problem):

@@ -120,7 +120,13 @@ def play(scenario, episodes, rng, policy=None):
     Played by a policy, every episode has a nurse of its own and nothing is cut: the mean return is
     the truth.
     """
-    n, logged = episodes, policy is None
+    person, *steps = _play_steps(scenario, episodes, rng, policy)
+    return Visits(person, *(np.stack(column, axis=1) for column in zip(*steps, strict=True)))
+
+
+def _play_steps(scenario, n, rng, policy):
+    """Yield the nurse of each episode, and the columns of ``Visits`` at each visit."""
+    logged = policy is None
     people = scenario.people if logged and scenario.people else n
     person = np.arange(n) % people
     habit_shift, lift_shift = scenario.spread * rng.standard_normal((2, people))[:, person]
@@ -129,12 +135,13 @@ def play(scenario, episodes, rng, policy=None):
     silent_arm = logged & (rng.random(n) < scenario.arms)
     state = np.where(rng.random(n) < 0.5, CALM, RISK)
     going = np.ones(n, dtype=bool)
-    columns = []
+    yield person
     for h in range(STEPS):
         late = scenario.by_step * h / (STEPS - 1)
         failing = (rng.random(n) < 0.4) & (scenario.failing > 0.0)
         chance = _chances(scenario, state, ill, failing) if logged else policy[h, state]
-        chance = np.where(silent_arm[:, None], [0.0, 0.0, 1.0], chance)
+        if scenario.arms:
+            chance = np.where(silent_arm[:, None], [0.0, 0.0, 1.0], chance)
         advice = _draw(chance, rng)
         advised = advice != SILENT
         seen = np.ones(n, dtype=bool)
@@ -160,10 +167,9 @@ def play(scenario, episodes, rng, policy=None):
         ends = going & scenario.ends & (rng.random(n) < ENDS[state])
         cut = going & ~ends & logged & (h < STEPS - 1) & (rng.random(n) < scenario.cut)
         ended = ends | (going & scenario.marks_last & (h == STEPS - 1))
-        columns.append((state, advice, seen, action, reward, going, ended, cut))
+        yield state, advice, seen, action, reward, going, ended, cut
         going = going & ~ends & ~cut
         state = later
-    return Visits(person, *(np.stack(column, axis=1) for column in zip(*columns, strict=True)))
 
 
 def truth(scenario, policy, *, episodes=400_000, seed=12345):
@@ -171,7 +177,9 @@ def truth(scenario, policy, *, episodes=400_000, seed=12345):
     rng = np.random.default_rng(seed)
     if policy is None:
         scenario = replace(scenario, cut=0.0, people=0)
-    return play(scenario, episodes, rng, policy).value
+    steps = _play_steps(scenario, episodes, rng, policy)
+    next(steps)  # the nurses
+    return float(sum(reward * alive for *_, reward, alive, _, _ in steps).mean())
 
 
 def silence():
@@ -193,4 +201,8 @@ def _chances(scenario, state, ill, failing):
 
 
 def _draw(chance, rng):
-    return (rng.random(len(chance))[:, None] > np.cumsum(chance, axis=1)[:, :-1]).sum(axis=1)
+    drawn, upto, beyond = rng.random(len(chance)), 0.0, 0
+    for column in chance.T[:-1]:
+        upto = upto + column
+        beyond = beyond + (drawn > upto)
+    return beyond

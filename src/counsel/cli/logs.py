@@ -2,116 +2,23 @@
 
 import shlex
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
-from counsel.cli import options
+from counsel.cli import log_options, options
 from counsel.cli.app import app, waiting
 from counsel.errors import CounselError
-
-if TYPE_CHECKING:
-    from counsel.logs.read import Log
-
-Source = Annotated[
-    str,
-    typer.Argument(
-        metavar="LOG",
-        help="Table of decisions: CSV, Parquet, JSON lines, a DuckDB or SQLite file, or "
-        "postgresql://…::TABLE.",
-    ),
-]
-Columns = Annotated[
-    str | None,
-    typer.Option(
-        metavar="ROLE=COLUMN,…",
-        help="Map roles to your column names, e.g. state=ward+bed,action=did.",
-    ),
-]
-Bins = Annotated[
-    list[str] | None,
-    typer.Option(
-        metavar="COLUMN=CUTS",
-        help="Cut a column of numbers into bins, e.g. spo2=88,92, or age=q4 for four bins of equal "
-        "size. Repeat for more columns.",
-    ),
-]
-Actions = Annotated[
-    str | None,
-    typer.Option(metavar="A,B,…", help="All possible actions; any other action is a fault."),
-]
-Rewards = Annotated[
-    str | None,
-    typer.Option(
-        metavar="LOW,HIGH", help="Range of possible rewards; any other reward is a fault."
-    ),
-]
-ByStep = Annotated[
-    bool, typer.Option("--by-step", help="Estimate every step separately instead of pooling steps.")
-]
-Share = Annotated[
-    str,
-    typer.Option(
-        help="Which pairs of state and advice share a lift: pair (each has its own; pairs with few "
-        "data are pooled with the same advice in other states), advice, or all."
-    ),
-]
-Scale = Annotated[
-    str, typer.Option(help="Scale on which similar pairs are pooled: lift or adherence.")
-]
-Groups = Annotated[
-    str | None,
-    typer.Option(
-        metavar="GROUP=A+B,…", help="Groups of advice that share a lift, e.g. urgent=page+call."
-    ),
-]
-Model = Annotated[
-    Path | None,
-    typer.Option(
-        metavar="MODEL",
-        help="Use this model, written by `counsel fit`, with its columns, bins and costs.",
-    ),
-]
-Cautious = Annotated[
-    bool,
-    typer.Option("--cautious", help="Give only advice whose gain chance does not explain."),
-]
-Cluster = Annotated[
-    str | None,
-    typer.Option(
-        metavar="COLUMN",
-        help="Column of what is alike, if not people: a ward, a clinic. Errors are by its values.",
-    ),
-]
-Context = Annotated[
-    str | None,
-    typer.Option(
-        metavar="COLUMN",
-        help="Column of what changes how much people listen, and nothing else: lifts and plans "
-        "are by its values.",
-    ),
-]
-In = Annotated[
-    str | None,
-    typer.Option("--in", metavar="CONTEXT", help="The context, if the model has contexts."),
-]
-Unit = Annotated[
-    str,
-    typer.Option(
-        help="What advice was assigned to: decision, or episode or person if some of these were "
-        "left without any advice on purpose."
-    ),
-]
 
 
 @app.command()
 def check(  # noqa: PLR0913 (one argument for each option)
-    log: Source,
+    log: log_options.Source,
     *,
-    columns: Columns = None,
-    bins: Bins = None,
-    actions: Actions = None,
-    rewards: Rewards = None,
+    columns: log_options.Columns = None,
+    bins: log_options.Bins = None,
+    actions: log_options.Actions = None,
+    rewards: log_options.Rewards = None,
     as_json: options.Json = False,
 ) -> None:
     """Check whether a table of past decisions can be fitted."""
@@ -120,7 +27,9 @@ def check(  # noqa: PLR0913 (one argument for each option)
     from counsel.logs.check import check_log
 
     result = check_log(
-        _read(log, columns, bins), actions=_names(actions), reward_range=_range(rewards)
+        log_options.read(log, columns, bins),
+        actions=log_options.read_names(actions),
+        reward_range=log_options.read_range(rewards),
     )
     if as_json:
         print_json(printing.check_record(result))
@@ -129,29 +38,29 @@ def check(  # noqa: PLR0913 (one argument for each option)
     if result.fatal:
         raise typer.Exit(2)
     if not as_json:
-        typed = _options(columns, bins, actions=actions, rewards=rewards)
+        typed = log_options.typed_reading(columns, bins, actions=actions, rewards=rewards)
         typer.echo(f"Next: counsel fit {shlex.quote(log)}{typed} -o model.npz")
 
 
 @app.command()
 def fit(  # noqa: PLR0913 (one argument for each option)
-    log: Source,
+    log: log_options.Source,
     *,
     output: Annotated[
         Path | None, typer.Option("-o", metavar="MODEL", help="Write the model (.npz).")
     ] = None,
-    columns: Columns = None,
-    bins: Bins = None,
-    actions: Actions = None,
-    rewards: Rewards = None,
-    by_step: ByStep = False,
-    share: Share = "pair",
-    scale: Scale = "lift",
-    groups: Groups = None,
+    columns: log_options.Columns = None,
+    bins: log_options.Bins = None,
+    actions: log_options.Actions = None,
+    rewards: log_options.Rewards = None,
+    by_step: log_options.ByStep = False,
+    share: log_options.Share = "pair",
+    scale: log_options.Scale = "lift",
+    groups: log_options.Groups = None,
     cost: options.Cost = None,
-    cluster: Cluster = None,
-    context: Context = None,
-    unit: Unit = "decision",
+    cluster: log_options.Cluster = None,
+    context: log_options.Context = None,
+    unit: log_options.Unit = "decision",
     as_json: options.Json = False,
 ) -> None:
     """Estimate how much people listen, what they do without advice, and which actions pay."""
@@ -162,13 +71,13 @@ def fit(  # noqa: PLR0913 (one argument for each option)
     options.check_output(output, ".npz")
     with waiting(f"Fitting {log}"):
         model = fit_log(
-            _read(log, columns, bins, cluster, context),
-            actions=_names(actions),
-            reward_range=_range(rewards),
+            log_options.read(log, columns, bins, cluster, context),
+            actions=log_options.read_names(actions),
+            reward_range=log_options.read_range(rewards),
             by_step=by_step,
             share=share,
             scale=scale,
-            groups=_groups(groups),
+            groups=log_options.read_groups(groups),
             cost=options.read_costs(cost),
             unit=unit,
         )
@@ -183,16 +92,16 @@ def fit(  # noqa: PLR0913 (one argument for each option)
         limit = _possible_budget(model)
         typer.echo(f"Next: counsel plan {shlex.quote(str(output))}{limit} -o policy.csv")
         return
-    typed = _options(columns, bins, actions=actions, rewards=rewards)
+    typed = log_options.typed_reading(columns, bins, actions=actions, rewards=rewards)
     typed += " --by-step" if by_step else ""
-    typed += _typed(
-        share=_unless("pair", share),
-        scale=_unless("lift", scale),
+    typed += log_options.typed(
+        share=log_options.unless("pair", share),
+        scale=log_options.unless("lift", scale),
         groups=groups,
         cost=cost,
         cluster=cluster,
         context=context,
-        unit=_unless("decision", unit),
+        unit=log_options.unless("decision", unit),
     )
     typer.echo(f"Next: counsel fit {shlex.quote(log)}{typed} -o model.npz")
 
@@ -204,9 +113,9 @@ def plan(  # noqa: PLR0913 (one argument for each option)
     penalty: options.Penalty = None,
     budget: options.Budget = None,
     hard: options.Hard = False,
-    cautious: Cautious = False,
+    cautious: log_options.Cautious = False,
     allow_reverse: options.Reverse = False,
-    context: In = None,
+    context: log_options.In = None,
     output: Annotated[
         Path | None, typer.Option("-o", metavar="POLICY", help="Write the plan (.csv or .parquet).")
     ] = None,
@@ -248,18 +157,18 @@ def plan(  # noqa: PLR0913 (one argument for each option)
     if output is None:
         typed = options.planning_options(penalty, budget, hard=hard, allow_reverse=allow_reverse)
         typed += " --cautious" if cautious else ""
-        typed += _typed(**{"in": context})
+        typed += log_options.typed(**{"in": context})
         typer.echo(f"Next: counsel plan {source}{typed} -o policy.csv")
         return
     typer.echo(f"Wrote {output}.")
     log, policy = shlex.quote(fitted.name), shlex.quote(str(output))
-    typed = _typed(**{"in": every[0]}) if every else ""
+    typed = log_options.typed(**{"in": every[0]}) if every else ""
     typer.echo(f"Next: counsel evaluate {log} {policy} --model {source}{typed}")
 
 
 @app.command()
 def evaluate(  # noqa: PLR0913 (one argument for each option)
-    log: Source,
+    log: log_options.Source,
     policy: Annotated[
         Path,
         typer.Argument(metavar="POLICY", help="Plan written by `counsel plan` (.csv or .parquet)."),
@@ -269,13 +178,13 @@ def evaluate(  # noqa: PLR0913 (one argument for each option)
         typer.Argument(metavar="[OTHER]", help="Second plan to compare the first with."),
     ] = None,
     *,
-    columns: Columns = None,
-    bins: Bins = None,
-    model: Model = None,
+    columns: log_options.Columns = None,
+    bins: log_options.Bins = None,
+    model: log_options.Model = None,
     cost: options.Cost = None,
-    cluster: Cluster = None,
-    unit: Unit = "decision",
-    context: In = None,
+    cluster: log_options.Cluster = None,
+    unit: log_options.Unit = "decision",
+    context: log_options.In = None,
     model_only: Annotated[
         bool,
         typer.Option("--model-only", help="Accept the model's answer if the log cannot answer."),
@@ -288,11 +197,13 @@ def evaluate(  # noqa: PLR0913 (one argument for each option)
     from counsel.logs.evaluate_log import MODELS, evaluate_policy
     from counsel.logs.saved_model import load_fit, read_like
 
-    design = {"cluster": cluster, "unit": _unless("decision", unit)}
-    _refuse_beside_model(model, columns=columns, bins=bins, cost=cost, **design)
+    design = {"cluster": cluster, "unit": log_options.unless("decision", unit)}
+    log_options.refuse_beside_model(model, columns=columns, bins=bins, cost=cost, **design)
     fitted = None if model is None else load_fit(model)
-    source = _read(log, columns, bins, cluster) if fitted is None else read_like(log, fitted)
-    fitted, source = _in_context(fitted, source, context)
+    source = (
+        log_options.read(log, columns, bins, cluster) if fitted is None else read_like(log, fitted)
+    )
+    fitted, source = log_options.in_context(fitted, source, context)
     settings: dict[str, Any] = {"fitted": fitted, "cost": options.read_costs(cost), "unit": unit}
     with counting("Drawing episodes", MODELS) as show:
         evaluation = evaluate_policy(source, policy, other=other, **settings, show=show)
@@ -309,13 +220,15 @@ def evaluate(  # noqa: PLR0913 (one argument for each option)
         return
     if fitted is None or fitted.name == log:  # a report is about the log of its model
         named = None if model is None else str(model)
-        typed = _options(columns, bins, cost=cost, model=named, **design, **{"in": context})
+        typed = log_options.typed_reading(
+            columns, bins, cost=cost, model=named, **design, **{"in": context}
+        )
         typer.echo(f"Next: counsel report {shlex.quote(log)}{typed} -o report.html")
 
 
 @app.command()
 def power(  # noqa: PLR0913 (one argument for each option)
-    log: Source,
+    log: log_options.Source,
     *,
     output: Annotated[
         Path | None,
@@ -334,10 +247,10 @@ def power(  # noqa: PLR0913 (one argument for each option)
     least: Annotated[
         float, typer.Option(help="Least probability of advice, and of silence, in the trial.")
     ] = 0.1,
-    model: Model = None,
-    columns: Columns = None,
-    bins: Bins = None,
-    cluster: Cluster = None,
+    model: log_options.Model = None,
+    columns: log_options.Columns = None,
+    bins: log_options.Bins = None,
+    cluster: log_options.Cluster = None,
     as_json: options.Json = False,
 ) -> None:
     """Say what a log of this size can tell, and how to collect a better one."""
@@ -357,10 +270,10 @@ def power(  # noqa: PLR0913 (one argument for each option)
     for name, value in (("lift", lift), ("difference", difference)):
         if value is not None and not value > 0.0:
             raise CounselError(f"{name} is {value:g}; it must be above 0")
-    _refuse_beside_model(model, columns=columns, bins=bins, cluster=cluster)
+    log_options.refuse_beside_model(model, columns=columns, bins=bins, cluster=cluster)
     with waiting(f"Fitting {log}"):
         if model is None:
-            source = _read(log, columns, bins, cluster)
+            source = log_options.read(log, columns, bins, cluster)
             fitted = fit_log(source)
         else:
             saved = load_fit(model)
@@ -383,31 +296,31 @@ def power(  # noqa: PLR0913 (one argument for each option)
         typer.echo("Next: counsel serve")
         return
     named = None if model is None else str(model)
-    typed = _options(columns, bins, cluster=cluster, model=named)
+    typed = log_options.typed_reading(columns, bins, cluster=cluster, model=named)
     typed += "" if budget is None else f" --budget {budget:g}"
     typer.echo(f"Next: counsel power {shlex.quote(log)}{typed} -o schedule.json")
 
 
 @app.command()
 def report(  # noqa: PLR0913 (one argument for each option)
-    log: Source,
+    log: log_options.Source,
     *,
     output: Annotated[Path, typer.Option("-o", metavar="PAGE", help="Write the page (.html).")],
     penalty: options.Penalty = None,
     budget: options.Budget = None,
     hard: options.Hard = False,
-    cautious: Cautious = False,
-    model: Model = None,
-    columns: Columns = None,
-    bins: Bins = None,
-    by_step: ByStep = False,
-    share: Share = "pair",
-    scale: Scale = "lift",
-    groups: Groups = None,
+    cautious: log_options.Cautious = False,
+    model: log_options.Model = None,
+    columns: log_options.Columns = None,
+    bins: log_options.Bins = None,
+    by_step: log_options.ByStep = False,
+    share: log_options.Share = "pair",
+    scale: log_options.Scale = "lift",
+    groups: log_options.Groups = None,
     cost: options.Cost = None,
-    cluster: Cluster = None,
-    unit: Unit = "decision",
-    context: In = None,
+    cluster: log_options.Cluster = None,
+    unit: log_options.Unit = "decision",
+    context: log_options.In = None,
 ) -> None:
     """Write a page for decision makers: who listens, where advice pays, what a budget buys."""
     import numpy as np
@@ -422,21 +335,34 @@ def report(  # noqa: PLR0913 (one argument for each option)
     from counsel.report.log_page import log_page
 
     options.check_output(output, ".html")
-    pooled = {"by-step": by_step or None, "share": _unless("pair", share), "groups": groups}
-    given = {"columns": columns, "bins": bins, "cost": cost, "scale": _unless("lift", scale)}
-    given |= {"cluster": cluster, "unit": _unless("decision", unit)}
-    _refuse_beside_model(model, **given, **pooled)
+    pooled = {
+        "by-step": by_step or None,
+        "share": log_options.unless("pair", share),
+        "groups": groups,
+    }
+    given = {
+        "columns": columns,
+        "bins": bins,
+        "cost": cost,
+        "scale": log_options.unless("lift", scale),
+    }
+    given |= {"cluster": cluster, "unit": log_options.unless("decision", unit)}
+    log_options.refuse_beside_model(model, **given, **pooled)
     with waiting(f"Fitting {log}"):
         if model is None:
-            source = _read(log, columns, bins, cluster)
-            sharing: dict[str, Any] = {"share": share, "scale": scale, "groups": _groups(groups)}
+            source = log_options.read(log, columns, bins, cluster)
+            sharing: dict[str, Any] = {
+                "share": share,
+                "scale": scale,
+                "groups": log_options.read_groups(groups),
+            }
             costs = options.read_costs(cost)
             fitted = fit_log(source, by_step=by_step, **sharing, cost=costs, unit=unit)
         else:
             saved = load_fit(model)
             source = read_like(log, saved)
             fitted = fit_like(source, saved, model)
-        fitted, source = _in_context(fitted, source, context)
+        fitted, source = log_options.in_context(fitted, source, context)
     with waiting("Planning"):
         rng = np.random.default_rng(0)
         if penalty is None and budget is None:
@@ -474,47 +400,6 @@ def demo_log(
     typer.echo(f"Next: counsel fit {shlex.quote(str(output))} -o model.npz")
 
 
-def _read(
-    log: str,
-    columns: str | None,
-    bins: list[str] | None,
-    cluster: str | None = None,
-    context: str | None = None,
-) -> "Log":
-    """Open a log with its columns and bins."""
-    from counsel.logs.binning import Bins
-    from counsel.logs.column_mapping import Columns
-    from counsel.logs.read import read_log
-
-    roles = Columns.parse(columns).also("cluster", cluster).also("context", context)
-    return read_log(log, roles, Bins.parse(bins or []))
-
-
-def _in_context(
-    fitted: Any,  # noqa: ANN401 (a fit, or None)
-    source: "Log",
-    context: str | None,
-) -> tuple[Any, "Log"]:
-    """Return a model and its log in one context; unchanged without contexts."""
-    from counsel.logs.saved_model import only_context
-
-    contexts = () if fitted is None else fitted.tally.contexts
-    if context is None and contexts:
-        raise CounselError(f"the model has the contexts {', '.join(contexts)}; say which with --in")
-    if context is None or fitted is None:
-        if context is not None:
-            raise CounselError("--in needs a model with contexts (--model)")
-        return fitted, source
-    return fitted.in_context(context), only_context(source, context)
-
-
-def _refuse_beside_model(model: Path | None, **others: object) -> None:
-    """Raise an error if a model is given beside options that it already holds."""
-    given = [name for name, value in others.items() if value]
-    if model is not None and given:
-        raise CounselError(f"--model already sets --{given[0]}; leave out --{given[0]}")
-
-
 def _possible_budget(fitted: Any) -> str:  # noqa: ANN401 (a fit)
     """Return the option of a budget that a plan can keep."""
     import math
@@ -525,57 +410,3 @@ def _possible_budget(fitted: Any) -> str:  # noqa: ANN401 (a fit)
     if not kept_advice(fitted):
         return " --budget 2"
     return f" --budget {max(2, math.ceil(play(fitted.problem, quiet_policy(fitted)).advice_cost))}"
-
-
-def _unless(default: str, value: str) -> str | None:
-    """Return a value that is not the default, else None."""
-    return None if value == default else value
-
-
-def _options(columns: str | None, bins: list[str] | None, **others: str | None) -> str:
-    """Return the options that say how to read a log, as a user would type them."""
-    return _typed(columns=columns) + "".join(_typed(bins=b) for b in bins or []) + _typed(**others)
-
-
-def _typed(**values: str | None) -> str:
-    """Return options as a user would type them, without those that are None."""
-    return "".join(
-        f" --{name} {shlex.quote(value)}" for name, value in values.items() if value is not None
-    )
-
-
-def _names(text: str | None) -> tuple[str, ...] | None:
-    """Parse A,B,…."""
-    if text is None:
-        return None
-    names = tuple(name.strip() for name in text.split(","))
-    if not all(names):
-        raise CounselError(f"actions is {text!r}; give their names: A,B,…")
-    return names
-
-
-def _groups(text: str | None) -> dict[str, str] | None:
-    """Parse GROUP=A+B,… and return the group of each advice."""
-    if text is None:
-        return None
-    group_of = dict[str, str]()
-    for part in text.split(","):
-        group, _, members = (piece.strip() for piece in part.partition("="))
-        names = [name.strip() for name in members.split("+") if name.strip()]
-        if not group or not names or any(name in group_of for name in names):
-            raise CounselError(
-                f"groups has {part.strip()!r}; write GROUP=A+B,…, each advice in one group"
-            )
-        group_of |= dict.fromkeys(names, group)
-    return group_of
-
-
-def _range(text: str | None) -> tuple[float, float] | None:
-    """Parse LOW,HIGH."""
-    if text is None:
-        return None
-    try:
-        low, high = (float(part) for part in text.split(","))
-    except ValueError:
-        raise CounselError(f"rewards is {text!r}; give two numbers: LOW,HIGH") from None
-    return low, high

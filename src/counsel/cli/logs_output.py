@@ -17,7 +17,7 @@ from counsel.logs.adherence_breakdown import (
 from counsel.logs.check import Finding, LogCheck
 from counsel.logs.cross_fit import CrossFit
 from counsel.logs.evaluate_log import LogEvaluation
-from counsel.logs.fit import Fit
+from counsel.logs.fitted_model import Fit
 from counsel.logs.listening import People, Trend
 from counsel.logs.plan import LogPlan
 from counsel.logs.plan_table import plan_tables, ranked_entries

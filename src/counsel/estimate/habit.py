@@ -27,6 +27,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from counsel._arrays import Bools, Floats
+from counsel.estimate._hunter_kernels import hunter_rounds
 from counsel.estimate.intervals import wilson
 
 ROUNDS = 300  # the most iterations
@@ -90,34 +91,22 @@ def likeliest_habit(
 def _climb(policy: Floats, free: Floats, n: Floats, refused: Floats) -> Floats:
     """Iterate until convergence; cells that have converged are left out."""
     policy = policy.copy()
-    live = np.arange(len(policy))
-    for i in range(ROUNDS):
-        now = policy[live]
-        counts = free[live], n[live], refused[live]
-        new = _hunter_step(now, *counts)
-        if i >= HUNTER_ROUNDS and now.shape[1] <= MANY:
-            newton = _newton_step(now, *counts)
-            height, other = (
-                _log_likelihood(each, free[live], refused[live]) for each in (new, newton)
-            )
-            new = np.where((other >= height - 1e-12 * np.abs(height))[:, None], newton, new)
-        policy[live] = new
-        live = live[np.abs(new - now).max(axis=-1) > CLOSE]
+    last = ROUNDS if policy.shape[1] > MANY else HUNTER_ROUNDS
+    live = np.flatnonzero(hunter_rounds(policy, free, n, refused, last, CLOSE))
+    for _ in range(last, ROUNDS):
         if not live.size:
             break
+        now, mine = policy[live], (free[live], n[live], refused[live])
+        new = now.copy()
+        hunter_rounds(new, *mine, 1, CLOSE)
+        newton = _newton_step(now, *mine)
+        height, other = (_log_likelihood(each, mine[0], mine[2]) for each in (new, newton))
+        new = np.where((other >= height - 1e-12 * np.abs(height))[:, None], newton, new)
+        policy[live] = new
+        live = live[np.abs(new - now).max(axis=-1) > CLOSE]
     policy = np.where(free > 0.0, np.maximum(policy, LEAST), 0.0)
     policy /= policy.sum(axis=-1, keepdims=True)
     return policy
-
-
-def _hunter_step(now: Floats, free: Floats, n: Floats, refused: Floats) -> Floats:
-    """Return π after one step of Hunter's iteration."""
-    others = np.maximum(chance_of_others(now), 1e-300)
-    per_set = np.where(refused > 0.0, refused / others, 0.0)
-    within = n[:, None] + per_set.sum(axis=-1, keepdims=True) - per_set
-    new = np.where(free > 0.0, free / np.maximum(within, 1e-300), 0.0)
-    new /= new.sum(axis=-1, keepdims=True)
-    return new
 
 
 def _newton_step(now: Floats, free: Floats, n: Floats, refused: Floats) -> Floats:
@@ -168,6 +157,13 @@ def chance_of_others(policy: Floats) -> Floats:
     """Return 1 − π without the rounding, where π is close to 1: Σ_{b≠a} π(b) [..., a]."""
     others: Floats = policy @ (1.0 - np.eye(policy.shape[-1]))
     return others
+
+
+def least_lift(own: Floats) -> Floats:
+    """Return −π / (1 − π), the lift at which nobody matches; 0 where everybody does so anyway."""
+    rest = chance_of_others(own)
+    least: Floats = np.divide(-own, rest, out=np.zeros(own.shape), where=rest > 0.0)
+    return least
 
 
 def _information(pi: Floats, n: Floats, refused: Floats) -> tuple[Floats, Floats]:

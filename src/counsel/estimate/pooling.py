@@ -25,6 +25,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from counsel._arrays import Floats, Ints, sealed
+from counsel.estimate._lift_kernels import bisect_lifts
 from counsel.estimate.intervals import Z
 
 GRID = sealed(np.linspace(-1.0, 1.0, 401))  # the lifts of the grid
@@ -181,13 +182,8 @@ def likeliest(counts: AdviceCounts) -> tuple[Floats, Floats]:
     n, k, pi, size = n[some], k[some], pi[some], counts.size[some]
     floor = np.full(units, -1.0)
     np.maximum.at(floor, unit, -pi / (1.0 - pi))
-    low, high = floor, np.ones(units)
-    for _ in range(60):
-        middle = (low + high) / 2.0
-        m = np.clip(middle[unit] + (1.0 - middle[unit]) * pi, 1e-12, 1.0 - 1e-12)
-        slope = np.bincount(unit, (k / m - (n - k) / (1.0 - m)) * (1.0 - pi), units)
-        low, high = np.where(slope > 0.0, middle, low), np.where(slope > 0.0, high, middle)
-    own = (low + high) / 2.0
+    own = np.empty(units)
+    bisect_lifts(unit, n, k, pi, floor, own)
     m = np.clip(own[unit] + (1.0 - own[unit]) * pi, 1e-12, 1.0 - 1e-12)
     # A share of 0 or 1 has no variance of its own: one match and one refusal are added.
     even = (k + 1.0) / (n + 2.0)

@@ -7,7 +7,7 @@ from counsel.logs.binning import Bins
 from counsel.logs.check import check_log
 from counsel.logs.column_mapping import Columns
 from counsel.logs.evaluate_log import evaluate_policy
-from counsel.logs.fit import Fit
+from counsel.logs.fitted_model import Fit
 from counsel.logs.plan import plan_advice
 from counsel.logs.plan_table import plan_tables
 from counsel.logs.read import read_log

@@ -8,12 +8,13 @@ blocks.
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
 from counsel._arrays import Floats, Ints
 from counsel.estimate.intervals import Z
-from counsel.logs.count import TALLY_COUNTS, Tally
+from counsel.logs.count import TALLY_COUNTS, TALLY_KEYS, Tally
 
 NOT_DRAWN = 1e-6
 """The weight of a block that was not drawn."""
@@ -91,17 +92,49 @@ def keep_half(tally: Tally, half: int) -> Tally:
     return _weigh(tally, np.where(half_of(np.arange(tally.n_blocks)) == half, 1.0, NOT_DRAWN))
 
 
-def resample_tally(tally: Tally, rng: np.random.Generator, half: int | None = None) -> Tally:
-    """Return the counts of as many blocks, drawn with replacement, of all or of one half.
+@dataclass(frozen=True, slots=True, eq=False)
+class TallySampler:
+    """Draws the blocks of a tally with replacement, many times.
 
-    A block that is not drawn counts a millionth: a pair of state and action that occurs in no drawn
-    block keeps the estimate of the whole log instead of becoming unknown.
+    Decisions of one kind are added up over the blocks of a half, so a drawn tally is short: its
+    blocks are the two halves.
     """
-    blocks = np.arange(tally.n_blocks)
-    mine = blocks if half is None else blocks[half_of(blocks) == half]
-    drawn = np.zeros(blocks.size)
-    drawn[mine] = rng.multinomial(mine.size, np.full(mine.size, 1.0 / mine.size))
-    return _weigh(tally, np.where(drawn > 0.0, drawn, NOT_DRAWN))
+
+    tally: Tally
+    short: Tally  # one row for each kind of decisions and half
+    kind: Ints  # the row of ``short`` that each row of the tally is added to
+
+    @classmethod
+    def of(cls, tally: Tally) -> "TallySampler":
+        """Prepare the draws of a tally."""
+        keys = {name: getattr(tally, name) for name in TALLY_KEYS}
+        keys["block"] = half_of(tally.block)
+        if tally.context is not None:
+            keys["context"] = tally.context
+        order = np.lexsort(list(keys.values())[::-1])
+        is_new = np.ones(order.size, dtype=np.bool_)
+        is_new[1:] = False
+        for column in keys.values():
+            is_new[1:] |= column[order[1:]] != column[order[:-1]]
+        kind = np.empty_like(order)
+        kind[order] = np.cumsum(is_new) - 1
+        firsts: dict[str, Any] = {name: column[order[is_new]] for name, column in keys.items()}
+        return cls(tally, replace(tally, **firsts), kind)
+
+    def draw(self, rng: np.random.Generator) -> Tally:
+        """Return the counts of as many blocks, drawn with replacement.
+
+        A block that is not drawn counts a millionth: a pair of state and action that occurs in no
+        drawn block keeps the estimate of the whole log instead of becoming unknown.
+        """
+        blocks, size = self.tally.n_blocks, self.short.step.size
+        drawn = rng.multinomial(blocks, np.full(blocks, 1.0 / blocks))
+        each = np.where(drawn > 0, drawn, NOT_DRAWN)[self.tally.block]
+        counts: dict[str, Any] = {
+            name: np.bincount(self.kind, getattr(self.tally, name) * each, size)
+            for name in TALLY_COUNTS
+        }
+        return replace(self.short, **counts)
 
 
 def _weigh(tally: Tally, weight: Floats) -> Tally:
@@ -118,7 +151,7 @@ class BlockDraws:
     """
 
     block: Ints  # the block of each episode
-    times: Ints  # how often each draw contains each block [draw, block]
+    times: Floats  # how often each draw contains each block [draw, block]
 
     @classmethod
     def draw(cls, cluster: Ints, rng: np.random.Generator) -> "BlockDraws":
@@ -126,7 +159,8 @@ class BlockDraws:
         clusters = int(cluster.max(initial=-1)) + 1
         block = (rng.permutation(clusters) % BLOCKS)[cluster]
         blocks = max(min(clusters, BLOCKS), 1)
-        return cls(block, rng.multinomial(blocks, np.full(blocks, 1.0 / blocks), size=DRAWS))
+        times = rng.multinomial(blocks, np.full(blocks, 1.0 / blocks), size=DRAWS)
+        return cls(block, times.astype(np.float64))
 
     @property
     def n_blocks(self) -> int:

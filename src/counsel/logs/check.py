@@ -119,7 +119,7 @@ def check_log(
     1 several rows have the same step of the same episode
     """
     with report_engine_errors(log.name):
-        return _check(log, actions, _read_range(reward_range))
+        return _check(log, actions, check_range(reward_range))
 
 
 def _check(
@@ -432,7 +432,8 @@ def _plain(value: object) -> str:
     return str(value).removesuffix(".0") if isinstance(value, float) else str(value)
 
 
-def _read_range(ends: tuple[float, float] | None) -> tuple[float, float] | None:
+def check_range(ends: tuple[float, float] | None) -> tuple[float, float] | None:
+    """Return a range of rewards as numbers; None if it is unknown."""
     if ends is None:
         return None
     low, high = (real("reward_range", end) for end in ends)

@@ -58,6 +58,8 @@ class Columns:
         The column of each role with another name: ``{"action": "did"}``.
     state
         The columns that make up a state.
+    hint
+        What to do about a missing column; by default to name it with ``--columns``.
 
     Examples
     --------
@@ -72,6 +74,7 @@ class Columns:
 
     names: Mapping[str, str] = field(default_factory=dict)
     state: tuple[str, ...] = ("state",)
+    hint: str | None = None
 
     @classmethod
     def parse(cls, text: str | None) -> "Columns":
@@ -135,7 +138,7 @@ class Columns:
             return self
         if role in self.names:
             raise CounselError(f"columns names {role} twice; name it once")
-        return Columns({**self.names, role: column}, self.state)
+        return Columns({**self.names, role: column}, self.state, self.hint)
 
     def of(self, role: str) -> str:
         """Return the column of a role other than the state.
@@ -198,6 +201,8 @@ class Columns:
 
     def _hint(self, missing: str, role: str, available: tuple[str, ...]) -> str:
         """Say what to do about a missing column."""
+        if self.hint is not None:
+            return self.hint
         if len(available) == 1 and ";" in available[0]:
             return "its columns are separated by semicolons; save it with commas"
         for column in available:

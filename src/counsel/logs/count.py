@@ -327,6 +327,12 @@ def cluster_of(log: Log, table: Any) -> Any:  # noqa: ANN401
 
 def cluster_role(log: Log) -> str:
     """Return what is drawn with replacement: a cluster if named, else people if there are two."""
+    if "cluster role" not in log.memory:
+        log.memory["cluster role"] = _find_cluster_role(log)
+    return str(log.memory["cluster role"])
+
+
+def _find_cluster_role(log: Log) -> str:
     for role in ("cluster", "person"):
         if log.has(role):
             several = int(log.table[role].nunique().to_pyarrow().as_py()) > 1

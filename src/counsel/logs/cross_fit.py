@@ -126,5 +126,5 @@ class CrossFit:
             parts = zip(policies, self.problems, mine, strict=True)
             sums = np.sum([evidence.sums(*part) for part in parts], axis=0)
             is_known = evidence.is_fair and sizes[-1] >= TRUSTED_SAMPLE
-            values.append(evidence.values(sums)[1] if is_known else None)
+            values.append(evidence.doubly_robust(sums) if is_known else None)
         return (*values, evidence.today()), sizes[0]

@@ -25,6 +25,9 @@ from counsel.logs.count import (
 from counsel.logs.read import Log, report_engine_errors
 from counsel.model.problem import AdviceProblem
 
+MOST_KEPT = 500_000
+"""The most decisions that a log keeps in memory, for the next evaluation."""
+
 ROW_ARRAYS = (
     *("episode", "place", "state", "advice", "action", "earlier", "pieces", "reward", "heard"),
     *("since", "recorded"),
@@ -110,26 +113,14 @@ def load_decisions(
 
 
 def _load(log: Log, tally: Tally, problem: AdviceProblem, most: float) -> Decisions:
-    import ibis
-
     decisions = float(tally.times.sum())
     if decisions > most:
         blocks = f"{int(256 * most / decisions):02x}"
         block = block_of(cluster_of(log, log.table))
         log = replace(log, table=log.table.filter(block < blocks))
-    table = link_decisions(log, horizon=tally.horizon)
-    recorded = table.advice_probability if log.has("advice_probability") else ibis.null("float64")
-    cluster = cluster_of(log, table)
-    table = table.select(
-        *("episode", "place", "state", "advice", "action", "earlier", "reward", "breaks", "heard"),
-        recorded=recorded,
-        since=_own_clock(log, table),
-        person=table.person.cast("string") if log.has("person") else ibis.null("string"),
-        context=table.context if log.has("context") else ibis.literal(""),
-        cluster=cluster,
-        block=block_of(cluster),
-    ).order_by(["episode", "place"])
-    rows, names = _read_batches(table, tally)
+        rows, names = _read_rows(log, tally)
+    else:
+        rows, names = _read_all_rows(log, tally)
     rows["pieces"] = rows["earlier"]
     if not problem.has_unit_cost:
         rows["earlier"] = _earlier_cost(rows, problem)
@@ -153,6 +144,38 @@ def _load(log: Log, tally: Tally, problem: AdviceProblem, most: float) -> Decisi
         horizon=tally.horizon,
         **{name: rows[name][kept] for name in ROW_ARRAYS},
     )
+
+
+def _read_all_rows(log: Log, tally: Tally) -> tuple[dict[str, Any], dict[str, list[Any]]]:
+    """Return ``_read_rows`` of the whole log; a fit and an evaluation need the same rows."""
+    decisions = float(tally.times.sum())
+    counted = (tally.states, tally.actions, tally.horizon, decisions, float(tally.paid.sum()))
+    known = log.memory.get("rows")
+    if known is None or known[0] != counted:
+        known = (counted, *_read_rows(log, tally))
+        if decisions <= MOST_KEPT:
+            log.memory["rows"] = known
+    _, rows, names = known
+    return dict(rows), names
+
+
+def _read_rows(log: Log, tally: Tally) -> tuple[dict[str, Any], dict[str, list[Any]]]:
+    """Return the columns of the decisions [row], and names that belong to episodes [episode]."""
+    import ibis
+
+    table = link_decisions(log, horizon=tally.horizon)
+    recorded = table.advice_probability if log.has("advice_probability") else ibis.null("float64")
+    cluster = cluster_of(log, table)
+    table = table.select(
+        *("episode", "place", "state", "advice", "action", "earlier", "reward", "breaks", "heard"),
+        recorded=recorded,
+        since=_own_clock(log, table),
+        person=table.person.cast("string") if log.has("person") else ibis.null("string"),
+        context=table.context if log.has("context") else ibis.literal(""),
+        cluster=cluster,
+        block=block_of(cluster),
+    ).order_by(["episode", "place"])
+    return _read_batches(table, tally)
 
 
 def _read_batches(table: Any, tally: Tally) -> tuple[dict[str, Any], dict[str, list[Any]]]:  # noqa: ANN401

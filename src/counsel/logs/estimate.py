@@ -15,21 +15,19 @@ average of all decisions and is never left.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 
 from counsel._arrays import Bools, Floats, Ints
 from counsel.errors import CounselError
-from counsel.estimate.habit import Habit, chance_of_others, estimate_habit
+from counsel.estimate.habit import Habit, chance_of_others, estimate_habit, least_lift
 from counsel.estimate.intervals import student, wilson
 from counsel.estimate.pooling import AdviceCounts, PooledLifts, pool, pool_not
 from counsel.logs.count import Tally
+from counsel.logs.estimate_world import WorldBuilder, build_person, count_moves
 from counsel.logs.lift_errors import design_effects
-from counsel.model.human import Human
-from counsel.model.mdp import MDP
 from counsel.model.problem import AdviceProblem
 
 SHARES = ("pair", "advice", "all")
@@ -108,6 +106,19 @@ class Estimates:
         theta: Floats = np.clip(own + self.lift * chance_of_others(own), 0.0, 1.0)
         return theta
 
+    def with_range(self, reward_range: tuple[float, float] | None) -> "Estimates":
+        """Return the estimates with the range of rewards, if it is known, in the problem.
+
+        The range is widened to the rewards of the problem: 0 where an episode is over, and means
+        that rounding puts outside.
+        """
+        if reward_range is None:
+            return self
+        low, high = reward_range
+        reward = self.problem.mdp.reward
+        ends = (min(low, float(reward.min())), max(high, float(reward.max())))
+        return replace(self, problem=replace(self.problem, reward_range=ends))
+
     def moves(self) -> tuple[Floats, Floats, Floats]:
         """Return the share of each move among the moves of its pair, with a 95 % interval."""
         of = np.bincount(self.move_row, self.move_times, self.taken.size)[self.move_row]
@@ -168,11 +179,10 @@ def estimate(  # noqa: PLR0913 (counts, and what to make of them)
     squares = sum_by(everything, tally.action, tally.paid_squares)
     paid = above + tally.least * priced
     reward = np.divide(paid, priced, out=np.zeros(shape), where=priced > 0.0)
-    row, then, times = _moves(tally, cell, S, A)
-    going = sum_by(tally.goes_on, tally.action).reshape(-1)
-    moves = (row, then, _with_cuts(row, then == S, times, going))
-    world = _WorldBuilder(tally, taken, priced, paid, moves)
-    person = _build_person(world, habit, (lift.reshape(L, S, A) * seen).reshape(shape))
+    moves = count_moves(tally, cell)
+    going = sum_by(tally.goes_on, tally.action)
+    world = WorldBuilder(tally, taken, priced, paid, moves, going)
+    person = build_person(world, habit, (lift.reshape(L, S, A) * seen).reshape(shape))
     reward_low, reward_high = _reward_intervals(tally, priced, above, squares)
     theta_low, theta_high = wilson(matched, given)
     by_pair: dict[str, Any] = {
@@ -196,9 +206,9 @@ def estimate(  # noqa: PLR0913 (counts, and what to make of them)
         sent=sent.reshape(L, S, A + 1),
         seen=seen,
         design=design,
-        move_row=row,
-        move_then=then,
-        move_times=times,
+        move_row=moves.row,
+        move_then=moves.then,
+        move_times=moves.times,
         guessed_rows=world.guessed_rows,
         unknown_states=world.unknown,
         **{name: table.reshape(L, S, A) for name, table in by_pair.items()},
@@ -298,168 +308,3 @@ def _lifts(
             lift = np.divide(lift - own, rest, out=np.zeros(own.shape), where=rest > 0.0)
         ends.append(np.where(usable, np.clip(lift, least_lift(own), 1.0), 0.0))
     return ends[0], np.where(usable, ends[1], -1.0), np.where(usable, ends[2], 1.0)
-
-
-def least_lift(own: Floats) -> Floats:
-    """Return −π / (1 − π), the lift at which nobody matches; 0 where everybody does so anyway."""
-    rest = chance_of_others(own)
-    least: Floats = np.divide(-own, rest, out=np.zeros(own.shape), where=rest > 0.0)
-    return least
-
-
-def _moves(tally: Tally, cell: Ints, S: int, A: int) -> tuple[Ints, Ints, Floats]:
-    """Return how often each outcome followed each pair, the end as state S."""
-    known = ((tally.then >= 0) | tally.ends) & (tally.times > 0.0)
-    row = (cell * A + tally.action)[known]
-    then = np.where(tally.ends, S, tally.then)[known]
-    key, where = np.unique(row * (S + 1) + then, return_inverse=True)
-    times = np.bincount(where, tally.times[known], key.size).astype(np.float64)
-    return key // (S + 1), key % (S + 1), times
-
-
-def _with_cuts(row: Ints, ends: Bools, times: Floats, going: Floats) -> Floats:
-    """Return counts of moves in which records that broke off count as going on.
-
-    Such a decision did not end the episode, and what followed is unknown: the other moves of its
-    pair stand in.
-    """
-    known = np.bincount(row, times * ~ends, going.size)
-    scale = np.divide(known + going, known, out=np.ones(going.size), where=known > 0.0)
-    counts: Floats = np.where(ends, times, times * scale[row])
-    return counts
-
-
-class _WorldBuilder:
-    """Builds the world from counts and fills all gaps."""
-
-    def __init__(
-        self,
-        tally: Tally,
-        taken: Floats,
-        priced: Floats,
-        paid: Floats,
-        moves: tuple[Ints, Ints, Floats],
-    ) -> None:
-        S, A = len(tally.states), len(tally.actions)
-        L = len(taken) // S
-        row, then, times = moves
-        over = bool(tally.ends.any())
-        T = S + over
-        self.L, self.S, self.A, self.T = L, S, A, T
-        taken_lsa = taken.reshape(L, S, A)
-        self.visited: Bools = np.asarray(taken_lsa.any(axis=2))  # [l, s]
-        self.known = self.visited.any(axis=0)
-        self.unknown = np.flatnonzero(~self.known)
-        ever = taken_lsa.any(axis=0)
-        allowed = np.ones((L, T, A), dtype=np.bool_)
-        allowed[:, :S] = np.where(self.visited[:, :, None], taken_lsa > 0.0, ever)
-        allowed[:, self.unknown] = True
-        self.allowed = allowed
-        labels = (*tally.states, *([_unused_name("over", tally.states)] if over else []))
-        start = np.zeros(T)
-        np.add.at(start, tally.state[tally.opens], tally.times[tally.opens])
-        self.mdp = MDP(
-            self._kernel(row, then, times, tally),
-            self._reward(priced.reshape(L, S, A), paid.reshape(L, S, A)),
-            horizon=tally.horizon,
-            start=start / start.sum(),
-            allowed=allowed if L > 1 else allowed[0],
-            state_labels=labels,
-            action_labels=tally.actions,
-        )
-
-    def _kernel(self, row: Ints, then: Ints, times: Floats, tally: Tally) -> object:
-        """Return shares of outcomes by step, else over all steps, else over all actions there."""
-        L, S, A, T = self.L, self.S, self.A, self.T
-        cell, action = row // A, row % A
-        layer, state = cell // S, cell % S
-        wide = (layer * T + state) * A + action
-        counts = sp.csr_matrix((times, (wide, then)), shape=(L * T * A, T))
-        pooled = sp.csr_matrix((times, (state * A + action, then)), shape=(T * A, T))
-        by_state = sp.csr_matrix((times, (state, then)), shape=(T, T))
-        wanted = self.allowed.reshape(-1)
-        self.guessed_rows = 0
-        for source, place in (
-            (pooled, np.arange(L * T * A) % (T * A)),
-            (by_state, np.arange(L * T * A) // A % T),
-            (sp.identity(T, format="csr"), np.arange(L * T * A) // A % T),
-        ):
-            empty = np.flatnonzero(wanted & (np.diff(counts.indptr) == 0))
-            if source is by_state and L == 1:
-                self.guessed_rows = int(np.isin(empty // A % T, np.flatnonzero(self.known)).sum())
-            pick = sp.csr_matrix(
-                (np.ones(empty.size), (empty, place[empty])), shape=(L * T * A, source.shape[0])
-            )
-            counts = (counts + pick @ source).tocsr()
-        total = np.asarray(counts.sum(axis=1)).reshape(-1)
-        counts.data /= np.repeat(total, np.diff(counts.indptr))
-        size = T * A
-        if tally.endings_by_step and L == 1 and T > S:
-            return [self._with_endings(counts, tally, h) for h in range(tally.horizon)]
-        layers = [counts[i * size : (i + 1) * size] for i in range(L)]
-        return layers if L > 1 else layers[0]
-
-    def _with_endings(self, pooled: sp.csr_matrix, tally: Tally, h: int) -> sp.csr_matrix:
-        """Return the pooled outcomes with the endings of one step.
-
-        The chance to end is that of the state and action at this step, with one more observation
-        that has the chance of all decisions at the step.
-        """
-        S, A, T = self.S, self.A, self.T
-        here = (tally.step == h) & (tally.ends | (tally.then >= 0) | tally.goes_on)
-        pair = (tally.state * A + tally.action)[here]
-        weight, ended = tally.times[here], tally.ends[here]
-        known = np.bincount(pair, weight, S * A)
-        ends = np.bincount(pair, weight * ended, S * A)
-        usual = ends.sum() / max(known.sum(), 1e-300)
-        chance = np.append((ends + usual) / (known + 1.0), np.zeros((T - S) * A))
-        going = pooled.tolil()
-        going[: S * A, S] = 0.0
-        going = going.tocsr()
-        left = np.asarray(going.sum(axis=1)).reshape(-1)
-        chance[: S * A][left[: S * A] == 0.0] = 1.0  # nothing else ever followed
-        scale = np.divide(1.0 - chance, left, out=np.zeros_like(left), where=left > 0.0)
-        row = np.flatnonzero(chance)
-        end = sp.csr_matrix((chance[row], (row, np.full(row.size, S))), shape=pooled.shape)
-        layer = (sp.diags(scale) @ going + end).tocsr()
-        layer.eliminate_zeros()
-        return layer
-
-    def _reward(self, priced: Floats, paid: Floats) -> Floats:
-        """Return mean rewards by step, else over all steps, else of the state, else of all."""
-        L, S, A, T = self.L, self.S, self.A, self.T
-        n, total = priced, paid
-        for axes in ((0,), (0, 2), (0, 1, 2)):
-            lack = n == 0.0
-            n = np.where(lack, priced.sum(axis=axes, keepdims=True), n)
-            total = np.where(lack, paid.sum(axis=axes, keepdims=True), total)
-        reward = np.zeros((L, T, A))
-        reward[:, :S] = np.divide(total, n, out=np.zeros((L, S, A)), where=n > 0.0)
-        reward[~self.allowed] = 0.0
-        return reward if L > 1 else reward[0]
-
-
-def _build_person(world: _WorldBuilder, habit: Habit, lift: Floats) -> Human:
-    """Return the person; without data every action is as likely and advice has no effect."""
-    L, S, A, T = world.L, world.S, world.A, world.T
-    own = np.full((L, T, A), 1.0 / A)
-    lifts = np.zeros((L, T, A))
-    own[:, :S], lifts[:, :S] = habit.policy.reshape(L, S, A), lift.reshape(L, S, A)
-    if L > 1:
-        weight = world.visited[:, :, None]
-        count = np.maximum(weight.sum(axis=0), 1)
-        mean = (own[:, :S] * weight).sum(axis=0) / count
-        own[:, :S] = np.where(weight, own[:, :S], mean)
-        lifts[:, :S] = np.where(weight, lifts[:, :S], 0.0)
-    own[:, world.unknown] = 1.0 / A
-    lifts[:, world.unknown] = 0.0
-    lifts[~world.allowed] = 0.0
-    lifts = np.maximum(lifts, least_lift(own))
-    return Human(own if L > 1 else own[0], lift=lifts if L > 1 else lifts[0])
-
-
-def _unused_name(name: str, taken: tuple[str, ...]) -> str:
-    """Return a name that no state has."""
-    while name in taken:
-        name += "′"
-    return name

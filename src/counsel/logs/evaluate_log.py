@@ -44,7 +44,8 @@ from counsel.logs.check import check_log
 from counsel.logs.decisions import refuse_unknown
 from counsel.logs.evidence import Evidence
 from counsel.logs.excursion import ExcursionEffect
-from counsel.logs.fit import Fit, fit, refuse_faults
+from counsel.logs.fit import fit, refuse_faults
+from counsel.logs.fitted_model import Fit
 from counsel.logs.read import as_log
 from counsel.logs.read_policy import read_policy
 from counsel.logs.self_check import logged_return
@@ -326,7 +327,7 @@ class _Judged:
         weighted = robust = None
         if effective >= LEAST_SAMPLE and evidence.is_fair:
             sums = evidence.sums(policy, evidence.fit.problem, everyone)
-            weighted, robust = evidence.values(sums)
+            weighted, robust = evidence.weighted(sums), evidence.doubly_robust(sums)
         return cls(model, weighted, robust, effective)
 
     def beyond(self, other: "_Judged") -> Difference:

@@ -16,7 +16,7 @@ from counsel._arrays import Bools, Floats
 from counsel.logs.bootstrap import BlockDraws, Draws
 from counsel.logs.decisions import Decisions, load_decisions
 from counsel.logs.excursion import ExcursionEffect, excursion_effects
-from counsel.logs.fit import Fit
+from counsel.logs.fitted_model import Fit
 from counsel.logs.importance_weights import (
     censoring_weights,
     effective_sample_size,
@@ -122,9 +122,13 @@ class Evidence:
         np.add.at(sums[:, 4], draws.block, before)
         return sums
 
-    def values(self, sums: Floats) -> tuple[Draws, Draws]:
-        """Return the weighted and the doubly robust value."""
-        return self.draws.of(sums, _importance_sampling), self.draws.of(sums, _doubly_robust)
+    def weighted(self, sums: Floats) -> Draws:
+        """Return the weighted value."""
+        return self.draws.of(sums, _importance_sampling)
+
+    def doubly_robust(self, sums: Floats) -> Draws:
+        """Return the doubly robust value."""
+        return self.draws.of(sums, _doubly_robust)
 
 
 def _importance_sampling(total: Floats) -> Floats:

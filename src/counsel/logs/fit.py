@@ -1,372 +1,41 @@
 """Fit a problem to a table of decisions, and list what the data cannot tell.
 
-    fit = counsel.fit("log.parquet")
-    counsel.solve(fit.problem, budget=2)
-
-A model on disk is a problem file that also holds the counts: ``solve``, ``frontier`` and
-``explain`` read it like any problem; ``load_fit`` restores the whole fit.
+fit = counsel.fit("log.parquet")
+counsel.solve(fit.problem, budget=2)
 """
 
-import hashlib
-import json
-import os
-from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, replace
-from functools import cached_property
-from pathlib import Path
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import replace
 
 import numpy as np
 
 from counsel._arrays import Floats
-from counsel._files import write_npz
 from counsel.errors import CounselError
-from counsel.logs.adherence_breakdown import ByContext, by_context
-from counsel.logs.assumptions import AssumptionTest, check_assumptions
+from counsel.logs.assumptions import check_assumptions
 from counsel.logs.binning import Bins
-from counsel.logs.bootstrap import resample_tally
-from counsel.logs.check import Finding, LogCheck, check_log
+from counsel.logs.check import LogCheck, check_log, check_range
 from counsel.logs.column_mapping import Columns
-from counsel.logs.count import TALLY_COUNTS, TALLY_KEYS, Tally, count_log
+from counsel.logs.count import Tally, count_log
 from counsel.logs.decisions import Decisions, load_decisions
 from counsel.logs.estimate import Estimates, Sharing, estimate
+from counsel.logs.fitted_model import Fit
 from counsel.logs.importance_weights import UNITS
-from counsel.logs.law_test import LawTest, check_adherence_law
+from counsel.logs.law_test import check_adherence_law
 from counsel.logs.limitations import find_limitations
-from counsel.logs.listening import Listening, People, Trend
+from counsel.logs.listening import Listening
 from counsel.logs.read import Log, as_log
 from counsel.logs.self_check import (
     SelfCheck,
     can_confront,
     confront,
-    logged_return,
-    logged_sum,
 )
-from counsel.model.advice_costs import advice_costs, given_cost
-from counsel.model.files import PROBLEM, problem_parts
-from counsel.model.problem import AdviceProblem
+from counsel.model.advice_costs import advice_costs
 
 MOST_TESTED = 150_000
 """The most decisions on which assumptions are tested and people are compared."""
 
 ENOUGH_BY_STEP = 20
 """Decisions per step, state and action from which on a fit by step is tried."""
-
-TALLY = "tally_"
-"""The prefix of the counts' names in a file."""
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class Fit:
-    """A problem fitted to a log; ``fit`` and ``load_fit`` return it.
-
-    Attributes
-    ----------
-    name
-        The name of the log.
-    tally
-        The counts: ``tally.states`` and ``tally.actions`` are the labels, in order.
-    estimates
-        The estimates with intervals; arrays [layer, s, a], one layer unless fitted by step.
-    sharing
-        Which pairs of state and advice share a lift.
-    columns, bins
-        The log's columns of each role, and the cut points of binned columns.
-    check
-        The result of ``check_log``.
-    notes
-        What the data cannot tell, and the consequence: a tuple of findings.
-    law
-        The test of the adherence law; None if the data cannot test it.
-    people
-        How much each person listens; None if unknown, and in a model that was loaded from a file.
-    over_time, over_advice
-        The trends of the lift with time in the study, and with the pieces of advice already given
-        in the episode; None likewise.
-    assumptions
-        Tests of what the model takes for granted; those that the data cannot do are left out.
-    unit
-        What advice was assigned to: each decision, or all decisions of an episode or a person.
-    context
-        The context whose lifts these are; None for all contexts together, or without contexts.
-    pooled
-        If endings, or everything, are fitted by step because the log contradicts the model that
-        pools steps: the comparison of that model with the log. None otherwise.
-
-    Examples
-    --------
-    The lift after pooling with its 95 % interval, and what the data cannot tell:
-
-    >>> from counsel import fit
-    >>> from counsel.logs.example_log import alarm_log
-    >>> model = fit(alarm_log())
-    >>> lift, low, high = model.estimates.lift, model.estimates.lift_low, model.estimates.lift_high
-    >>> print(f"lift {lift[0, 0, 0]:.2f}, between {low[0, 0, 0]:.2f} and {high[0, 0, 0]:.2f}")
-    lift 0.66, between 0.53 and 0.77
-    >>> print(model.notes[0].what.partition(":")[0], model.notes[0].examples)
-    actions that were never advised ('wait',)
-    """
-
-    name: str
-    tally: Tally
-    estimates: Estimates
-    sharing: Sharing
-    columns: Mapping[str, tuple[str, ...]]
-    bins: Mapping[str, tuple[float, ...]]
-    check: LogCheck
-    notes: tuple[Finding, ...]
-    law: LawTest | None
-    people: People | None = None
-    over_time: Trend | None = None
-    over_advice: Trend | None = None
-    pooled: SelfCheck | None = None
-    assumptions: tuple[AssumptionTest, ...] = ()
-    unit: str = "decision"
-    context: str | None = None
-
-    @cached_property
-    def self_check(self) -> SelfCheck | None:
-        """The model confronted with its log.
-
-        None for a file of the first version, and for a model of more than twenty million cells.
-        """
-        return confront(self.tally, self.problem) if can_confront(self.tally) else None
-
-    @property
-    def is_trusted(self) -> bool:
-        """Whether the log contradicts neither the model's return and ends nor what it assumes."""
-        repeats = self.self_check is None or self.self_check.is_trusted
-        return repeats and not self.rejected
-
-    @property
-    def rejected(self) -> tuple[AssumptionTest, ...]:
-        """The assumptions of the model that the log contradicts."""
-        return tuple(test for test in self.assumptions if test.is_rejected)
-
-    @property
-    def problem(self) -> AdviceProblem:
-        """The estimated world and person."""
-        return self.estimates.problem
-
-    @property
-    def logged_value(self) -> float:
-        """The mean reward per episode in the log, over the whole horizon.
-
-        A missing reward counts as the mean of its step; episodes that were cut off count up to
-        where they were cut.
-        """
-        return logged_return(self.of_context(self.tally))
-
-    @property
-    def logged_pieces(self) -> float:
-        """Pieces of advice sent per episode of the log over the whole horizon, on average."""
-        tally = self.of_context(self.tally)
-        return logged_sum(tally, (tally.advice < len(tally.actions)).astype(np.float64))
-
-    @property
-    def logged_cost(self) -> float:
-        """Cost of the advice sent per episode over the whole horizon, on average."""
-        tally, problem = self.of_context(self.tally), self.problem
-        spoken = tally.advice < len(tally.actions)
-        cell = (tally.step[spoken], tally.state[spoken], tally.advice[spoken])
-        each = np.zeros(tally.times.size)
-        each[spoken] = problem.cost[cell]
-        return logged_sum(tally, each)
-
-    @property
-    def costs(self) -> dict[str, float]:
-        """What a piece of each advice costs, by its label, without advice that costs 1."""
-        pairs = zip(self.tally.actions, self.problem.cost[0, 0].tolist(), strict=True)
-        return {label: cost for label, cost in pairs if cost != 1.0}
-
-    @property
-    def fingerprint(self) -> str:
-        """Twelve digits that two fits share only if their counts and settings are the same.
-
-        A plan's table holds the fingerprint of the model it was planned on.
-        """
-        tally = self.tally
-        # Engines add up rewards in any order, so their last digits do not count.
-        rewards = [f"{getattr(tally, name).sum():.6g}" for name in ("paid", "paid_squares")]
-        words = [self._settings(), rewards, self.costs]
-        digest = hashlib.sha256(json.dumps(words, sort_keys=True).encode())
-        contexts = () if tally.context is None else ("context",)
-        for name in (*TALLY_KEYS, *contexts, "times", "priced"):
-            digest.update(np.ascontiguousarray(getattr(tally, name)).tobytes())
-        return digest.hexdigest()[:12]
-
-    def _settings(self) -> dict[str, Any]:
-        """Return how the log was read and what was pooled, for JSON."""
-        tally, sharing = self.tally, self.sharing
-        return {
-            "states": tally.states,
-            "actions": tally.actions,
-            "by_step": tally.by_step,
-            "endings_by_step": tally.endings_by_step,
-            "least": tally.least,
-            "other": tally.other,
-            "sharing": {
-                "share": sharing.share,
-                "scale": sharing.scale,
-                "groups": None if sharing.groups is None else dict(sharing.groups),
-            },
-            "columns": {role: list(own) for role, own in self.columns.items()},
-            "bins": {column: list(cuts) for column, cuts in self.bins.items()},
-            "unit": self.unit,
-            "contexts": tally.contexts,
-        }
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Save the model as a problem file with its counts, without the names of people.
-
-        Parameters
-        ----------
-        path
-            The file, ending in .npz. ``load_fit`` and ``load`` read it.
-
-        Raises
-        ------
-        CounselError
-            If the file cannot be written.
-        """
-        header, arrays = problem_parts(self.problem)
-        header["fit"] = {
-            "name": self.name,
-            **self._settings(),
-            "checked": asdict(self.check),
-            "notes": [asdict(note) for note in self.notes],
-            "law": None if self.law is None else asdict(self.law),
-            "assumptions": [asdict(test) for test in self.assumptions],
-        }
-        arrays |= {TALLY + name: getattr(self.tally, name) for name in array_names()}
-        if self.tally.context is not None:
-            arrays[TALLY + "context"] = self.tally.context
-        write_npz(Path(path), PROBLEM, header, arrays)
-
-    def resample(self, draws: int, rng: np.random.Generator) -> Iterator[tuple[Tally, Estimates]]:
-        """Yield counts of people drawn with replacement, and the estimates from them.
-
-        Everything is estimated anew on each draw, the priors of the lifts too. Episodes are drawn
-        where the log names no people, or one.
-
-        Parameters
-        ----------
-        draws
-            The number of draws.
-        rng
-            The random generator.
-
-        Yields
-        ------
-        tally : Tally
-            The counts.
-        estimates : Estimates
-            The estimates.
-        """
-        for _ in range(draws):
-            tally = resample_tally(self.tally, rng)
-            yield tally, self.estimate(tally)
-
-    def estimate(self, tally: Tally, *, shrink: bool = True) -> Estimates:
-        """Return the estimates from other counts of the same log, with the settings of the fit.
-
-        Parameters
-        ----------
-        tally
-            Counts of drawn people, or of one half of them.
-        shrink
-            Whether lifts are pooled; otherwise each is that of its own data.
-
-        Returns
-        -------
-        Estimates
-            The estimates.
-        """
-        cost, design = given_cost(self.problem.cost), self.estimates.design
-        settings: dict[str, Any] = {"shrink": shrink, "context": self._context_index}
-        return estimate(tally, self.sharing, cost, design, **settings)
-
-    @property
-    def _context_index(self) -> int | None:
-        return None if self.context is None else self.tally.contexts.index(self.context)
-
-    def in_context(self, label: str) -> "Fit":
-        """Return the fit with the lifts of one context; habit, moves and rewards are shared.
-
-        Parameters
-        ----------
-        label
-            The context: a value of the log's context column.
-
-        Returns
-        -------
-        Fit
-            The fit of this context.
-
-        Raises
-        ------
-        CounselError
-            If the model has no such context.
-        """
-        contexts = self.tally.contexts
-        if label not in contexts:
-            told = f"it has {', '.join(contexts)}" if contexts else "fit it with --context COLUMN"
-            raise CounselError(f"the model has no context {label!r}; {told}")
-        cost = given_cost(self.problem.cost)
-        index = contexts.index(label)
-        estimates = estimate(self.tally, self.sharing, cost, context=index)
-        fit = replace(self, estimates=estimates, context=label)
-        fit.__dict__["self_check"] = self.self_check  # the model's, with the advice of all contexts
-        return fit
-
-    @property
-    def by_context(self) -> ByContext | None:
-        """How much people listen in each context; None without contexts."""
-        contexts = self.tally.contexts
-        if not contexts or self.context is not None:
-            return None
-        fits = {label: self.in_context(label) for label in contexts}
-        return by_context(
-            {label: (fit.listened(fit.tally), fit.estimates) for label, fit in fits.items()}
-        )
-
-    def listened(self, tally: Tally) -> Tally:
-        """Return counts without the advice of other contexts than the fit's.
-
-        Parameters
-        ----------
-        tally
-            The counts of the log.
-
-        Returns
-        -------
-        Tally
-            The counts.
-        """
-        spoken = tally.heard < len(tally.actions)
-        kept = ~spoken | (tally.context == self._context_index)
-        return replace(tally, **{name: getattr(tally, name) * kept for name in TALLY_COUNTS})
-
-    def of_context(self, tally: Tally) -> Tally:
-        """Return counts of the episodes in the fit's context; all counts without one.
-
-        Parameters
-        ----------
-        tally
-            The counts of the log, or drawn from it.
-
-        Returns
-        -------
-        Tally
-            The counts.
-        """
-        if self.context is None:
-            return tally
-        here = tally.context == self._context_index
-        return replace(tally, **{name: getattr(tally, name) * here for name in TALLY_COUNTS})
-
-    def __repr__(self) -> str:
-        return f"Fit({self.name}: {self.check.rows} decisions, {self.problem.mdp!r})"
 
 
 def fit(  # noqa: PLR0913 (reading and pooling have options of their own)
@@ -397,7 +66,8 @@ def fit(  # noqa: PLR0913 (reading and pooling have options of their own)
     actions
         All possible actions, if known; any other action is a fault.
     reward_range
-        The smallest and the largest possible reward, if known; any other reward is a fault.
+        The smallest and the largest possible reward, if known; any other reward is a fault. The
+        problem keeps the range, with 0 if episodes end early.
     by_step
         Whether all estimates may differ from step to step; otherwise steps are pooled.
     share
@@ -467,7 +137,7 @@ def fit(  # noqa: PLR0913 (reading and pooling have options of their own)
     return Fit(
         name=log.name,
         tally=tally,
-        estimates=estimates,
+        estimates=estimates.with_range(check_range(reward_range)),
         sharing=sharing,
         columns=log.roles,
         bins=log.bins,
@@ -546,8 +216,3 @@ def refuse_faults(log: Log, check: LogCheck) -> None:
             f"{log.name} cannot be fitted: {fault.what}: {fault.count}{example}; "
             "`counsel check` lists all faults"
         )
-
-
-def array_names() -> list[str]:
-    """Return the fields of a tally that are arrays."""
-    return [*TALLY_KEYS, *TALLY_COUNTS]

@@ -20,8 +20,8 @@ import numpy as np
 
 from counsel._arrays import Bools, Floats, check_rng
 from counsel.errors import CounselError
-from counsel.logs.bootstrap import few_blocks_factor, keep_half, resample_tally
-from counsel.logs.fit import Fit
+from counsel.logs.bootstrap import TallySampler, few_blocks_factor, keep_half
+from counsel.logs.fitted_model import Fit
 from counsel.model.policy import Policy
 from counsel.model.problem import AdviceProblem
 from counsel.planning.criticality import Criticality, criticality
@@ -319,8 +319,9 @@ def _doubtful_advice(  # noqa: PLR0913 (a fit, its plan, and how to draw)
     found = gain_of_advice(own.problem)
     drawn = np.empty((DRAWS, cells[0].size), dtype=np.float32)
     missing = np.zeros(cells[0].size)
+    sampler = TallySampler.of(tally)
     for i in range(DRAWS):
-        resampled = fit.estimate(resample_tally(tally, rng))
+        resampled = fit.estimate(sampler.draw(rng))
         drawn[i] = gain_of_advice(resampled.problem)[cells]
         missing += resampled.given[pairs] < 0.5
         if show is not None:

@@ -28,7 +28,7 @@ from counsel.logs.adherence_breakdown import by_advice, overall
 from counsel.logs.bootstrap import few_blocks_factor
 from counsel.logs.cross_fit import CrossFit
 from counsel.logs.evidence import Evidence
-from counsel.logs.fit import Fit
+from counsel.logs.fitted_model import Fit
 from counsel.logs.plan import plan_advice
 from counsel.model.policy import Policy
 from counsel.planning.evaluate import evaluate
@@ -128,7 +128,7 @@ def _difference(
     if not fit.is_trusted or plan.keeps_all:
         return None
     crossed = CrossFit.of(plan, rng)
-    drawn = [crossed.in_models(tally, replan=True) for tally, _ in fit.resample(DRAWS, rng)]
+    drawn = [crossed.in_models(tally, replan=True) for tally in fit.resample_counts(DRAWS, rng)]
     chosen, _, logged = crossed.in_models(fit.tally)
     error = float(np.std([draw[0] - draw[2] for draw in drawn], ddof=1))
     return effect("plan − today", chosen - logged, error)

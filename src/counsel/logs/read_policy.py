@@ -15,7 +15,7 @@ import numpy as np
 from counsel._files import check_exists
 from counsel._tables import TABLES
 from counsel.errors import CounselError
-from counsel.logs.fit import Fit
+from counsel.logs.fitted_model import Fit
 from counsel.model.files import load_policy
 from counsel.model.policy import Policy
 

@@ -12,7 +12,7 @@ from counsel.logs.cross_fit import CrossFit, PlanWorth
 from counsel.logs.evaluate_log import TRUSTED_SAMPLE, refusal_of, share_new
 from counsel.logs.evidence import Evidence
 from counsel.logs.excursion import ExcursionEffect
-from counsel.logs.fit import Fit
+from counsel.logs.fitted_model import Fit
 from counsel.logs.plan import LogPlan, kept_advice, quiet_policy, share_of
 from counsel.logs.sensitivity import SensitivityRange, sensitivity_ranges
 from counsel.planning.evaluate import evaluate

@@ -15,7 +15,8 @@ from counsel.logs.check import Finding, LogCheck
 from counsel.logs.column_mapping import REQUIRED, Columns
 from counsel.logs.count import Tally
 from counsel.logs.estimate import Sharing, estimate
-from counsel.logs.fit import TALLY, Fit, array_names, fit
+from counsel.logs.fit import fit
+from counsel.logs.fitted_model import TALLY, Fit, array_names
 from counsel.logs.law_test import LawTest
 from counsel.logs.read import Log, read_log
 from counsel.model.advice_costs import given_cost
@@ -87,6 +88,7 @@ def load_fit(path: str | os.PathLike[str]) -> Fit:
         cost = given_cost(problem.cost)
         estimates = estimate(tally, sharing, cost, design, seen_by_state=is_new)
         _check_same(problem, estimates.problem)
+        estimates = estimates.with_range(problem.reward_range)
         check = dict(stored["checked"])
         check["actions"] = tuple(check["actions"])
         check["findings"] = tuple(_finding(record) for record in check["findings"])
@@ -126,7 +128,9 @@ def read_like(source: str, saved: Fit) -> Log:
         for role, own in saved.columns.items()
         if role != "state" and (role in REQUIRED or role != own[0])
     }
-    return read_log(source, Columns(names, saved.columns["state"]), Bins(dict(saved.bins)))
+    hint = "the model needs it; rename the column, or fit a model to this log"
+    columns = Columns(names, saved.columns["state"], hint)
+    return read_log(source, columns, Bins(dict(saved.bins)))
 
 
 def only_context(log: Log, label: str) -> Log:
@@ -144,8 +148,20 @@ def fit_like(log: Log, saved: Fit, path: str | os.PathLike[str]) -> Fit:
     CounselError
         If the log is not the one that the model in ``path`` was fitted to.
     """
-    sharing = asdict(saved.sharing)
-    again = fit(log, by_step=saved.tally.by_step, **sharing, cost=saved.costs, unit=saved.unit)
+    for role, columns in saved.columns.items():
+        if not log.has(role):
+            raise CounselError(
+                f"{log.name} is not the log that {path} was fitted to: it has no column "
+                f"{columns[0]!r}; fit it: counsel fit {log.name} -o model.npz"
+            )
+    again = fit(
+        log,
+        reward_range=saved.problem.reward_range,
+        by_step=saved.tally.by_step,
+        **asdict(saved.sharing),
+        cost=saved.costs,
+        unit=saved.unit,
+    )
     if again.fingerprint != saved.fingerprint:
         raise CounselError(
             f"{log.name} is not the log that {path} was fitted to ({again.fingerprint} and "

@@ -15,9 +15,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from counsel.estimate.habit import chance_of_others
-from counsel.logs.estimate import least_lift
-from counsel.logs.fit import Fit
+from counsel.estimate.habit import chance_of_others, least_lift
+from counsel.logs.fitted_model import Fit
 from counsel.model.advice_costs import given_cost
 from counsel.model.human import Human
 from counsel.model.policy import Policy

@@ -22,6 +22,11 @@ def percent(share: float, digits: int = 0) -> str:
     return f"{100 * share:.{digits}f} %"
 
 
+def p_value_text(p: float) -> str:
+    """Return a p-value: p = 0.034, or p < 0.001."""
+    return "p < 0.001" if p < 0.001 else f"p = {p:.2g}"
+
+
 def count_of(number: float, noun: str, plural: str | None = None) -> str:
     """Return a number of things: 1 step, 2 steps."""
     return f"{number:,.0f} {noun if number == 1 else plural or noun + 's'}"
