@@ -38,7 +38,7 @@ class Model(NamedTuple):
     comparison ever picks a NaN. ``cost`` has one row if it is the same in every state. ``same`` is
     an action if all actions of the person have the same row and reward there, so that no advice
     changes anything, and −1 elsewhere. For a person with a memory of M levels the last axis of
-    ``lift`` has M · A entries (``_level_kernels.py``), and ``pull`` is not used.
+    ``lift`` has M · A entries (``_level_kernels.py``), and ``pull`` is 1 where advice is permitted.
     """
 
     row_lsa: Ints

@@ -4,7 +4,8 @@ A plane is a pair (k, m): the budget left, k, and the level of the person's memo
 cost c leads from k to k − c under a hard budget; silence, a match and a refusal lead from m to the
 levels of ``Levels``. Without a memory there is one level, without a hard budget one k.
 
-The loops carry the first value of an ``Aim`` alone until choices tie; from then on they carry both,
+Without a hard budget the loops carry the first value of an ``Aim`` alone, as those of
+``_backward_kernels.py`` do. Under a hard budget choices tie nearly everywhere, so they carry both,
 as pairs in the last axis of arrays named ``…2``.
 Kernels trust their input: ``counsel.model`` has checked it.
 """
@@ -13,11 +14,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from counsel._arrays import Floats, Ints
+from counsel._arrays import Bools, Floats, Ints
 from counsel._jit import as_int64, inlined, kernel
 from counsel.model._kernels import cost_of, layer_of
-from counsel.planning._backward_kernels import Model, expect, rows_of, step_tables
+from counsel.planning._backward_kernels import Model, expect, expect_row, rows_of, step_tables
 from counsel.planning._choice_kernels import TIE, Aim, Pair, advised, pick
+from counsel.planning._gain_kernels import gain
 
 
 class Levels(NamedTuple):
@@ -161,67 +163,130 @@ def split_value(policy_sa: Floats, s: int, b: int, lift: float, space: Space, c:
     return value
 
 
-@kernel
+@inlined
 def choose_levels(
     model: Model,
     levels: Levels,
     aim: Aim,
     h: int,
-    plane: tuple[int, int],
+    m: int,
     space: Space,
-    out: tuple[Floats, Ints],
+    out: tuple[Floats, Ints, Bools],
 ) -> int:
-    """Choose the best advice on one plane by the first value; return how many cells are tied.
+    """Choose the best advice on one level by the first value; return how many cells are tied.
 
-    ``out`` are the values and the advice; in a tied cell the advice is left to
-    ``choose_level_pairs``. A cell that requires advice is infeasible (−∞) if the budget left does
-    not suffice.
+    There is no hard budget. ``out`` are the values, the advice, and whether the cell is left to
+    ``settle_levels``: its best choices tie, or advice is required. Advice is compared by its gain
+    over silence.
     """
-    (k, m), A, J = plane, model.policy_lsa.shape[2], space.E_jdr.shape[0]
-    row_sa, reward_sa, policy_sa, lift_sb, permitted_sa, required_s = step_tables(model, h)
+    A, (out_V_s, out_advice_s, out_tied_s) = model.policy_lsa.shape[2], out
+    row_sa, reward_sa, policy_sa, lift_sb, _, required_s = step_tables(model, h)
+    may_sa = model.pull_lsa[layer_of(model.pull_lsa.shape[0], h)]
     cost_sa = model.cost_lsa[layer_of(model.cost_lsa.shape[0], h)]
     offset = model.first_row_l[layer_of(model.first_row_l.size - 1, h)]
-    tables, weight, price = (row_sa, reward_sa, policy_sa), aim.weight0, price_at(aim, h)
-    after_cm = levels.after_cm
-    quiet_d, match_d, refusal_d = after_cm[0, m], after_cm[1, m], after_cm[2, m]
-    quiet_r, q_2a, q_a, ties = space.E_jdr[k % J, quiet_d], space.q_2a, space.q_2a[0], 0
-    value_a, (out_V_s, out_advice_s) = space.value_2a[0], out
+    match_d, refusal_d = levels.after_cm[1, m], levels.after_cm[2, m]
+    quiet_r = space.E_jdr[0, levels.after_cm[0, m]]
+    match_r, refusal_r = space.E_jdr[0, match_d], space.E_jdr[0, refusal_d]
+    q_2a, weight, price, split = space.q_2a, aim.weight0, price_at(aim, h), match_d != refusal_d
+    near, ties = TIE * (A + 1) * aim.most0, 0
     for s in range(out_V_s.size):
-        quiet = fill_actions(tables, s, offset, weight, quiet_r, q_a)
-        if required_s[s]:
-            quiet = -np.inf
-        size, last_k, alone = aim.size0, -1, 0.0
-        for b in range(A):
-            value_a[b] = -np.inf
-            cost = cost_of(cost_sa, s, b)
-            then_k = k - int(cost) if levels.is_hard else k
-            if then_k < 0 or not (permitted_sa[s, b] or policy_sa[s, b] > 0.0):
+        quiet, own = 0.0, 0.0
+        for a in range(A):
+            i = row_sa[s, a]
+            if i < 0:
                 continue
-            if then_k != last_k:
-                last_k, E_dr = then_k, space.E_jdr[then_k % J]
-                alone = fill_actions(tables, s, offset, weight, E_dr[refusal_d], q_a)
-                if match_d != refusal_d:
-                    matched_a = space.matched_2a[0]
-                    fill_actions(tables, s, offset, weight, E_dr[match_d], matched_a)
-            if q_a[b] > -np.inf:
-                size += abs(q_a[b])
-            if permitted_sa[s, b]:
-                lift = lift_sb[s, m * A + b]
-                if match_d == refusal_d:
-                    value_a[b] = advised(policy_sa, s, b, lift, q_2a, 0, alone)
-                else:
-                    value_a[b] = split_value(policy_sa, s, b, lift, space, as_int64(0))
-                value_a[b] -= price * cost
-        best, top = A, quiet
+            earned, chance = weight * reward_sa[s, a], policy_sa[s, a]
+            quiet += chance * (quiet_r[i - offset] + earned)
+            q = refusal_r[i - offset] + earned
+            q_2a[0, a] = q
+            own += chance * q
+        best, top, next_best = A, 0.0, -np.inf
         for b in range(A):
-            if value_a[b] > top:
-                best, top = b, value_a[b]
-        near = as_int64(quiet >= top - TIE * size)
-        for b in range(A):
-            near += value_a[b] >= top - TIE * size
-        ties += near > 1 and top > -np.inf
-        out_V_s[s], out_advice_s[s] = top, best
+            refused, own_b = q_2a[0, b], own
+            if split and row_sa[s, b] >= 0:
+                q_2a[0, b] = match_r[row_sa[s, b] - offset] + weight * reward_sa[s, b]
+                own_b += policy_sa[s, b] * (q_2a[0, b] - refused)
+            lift = lift_sb[s, m * A + b] * may_sa[s, b]
+            net = own_b - quiet + gain(policy_sa, s, b, lift, q_2a, 0, own_b)
+            net -= price * cost_of(cost_sa, s, b)
+            q_2a[0, b] = refused
+            better = net > top
+            loser = top if better else net
+            next_best = loser if loser > next_best else next_best
+            best = b if better else best
+            top = net if better else top
+        tied = required_s[s] or next_best >= top - near
+        ties += tied
+        out_tied_s[s] = tied
+        out_V_s[s] = quiet + top
+        out_advice_s[s] = best
     return ties
+
+
+@inlined
+def expect_after(model: Model, levels: Levels, d: int, i: int, V_ms: Floats) -> float:
+    """Return Σ_t p(t) V(t) of one row, expected over row ``d`` of levels."""
+    total = 0.0
+    begin, end = model.indptr[i], model.indptr[i + 1]
+    for n in range(levels.indptr[d], levels.indptr[d + 1]):
+        V_s = V_ms[levels.level[n]]
+        row = expect_row(model.next_state, model.probability, begin, end, V_s)
+        total += levels.weight[n] * row
+    return total
+
+
+@kernel
+def settle_levels(
+    model: Model,
+    levels: Levels,
+    aim: Aim,
+    h: int,
+    m: int,
+    space: Space,
+    next_2ms: tuple[Floats, Floats],
+    out: tuple[Floats, Ints, Bools],
+) -> None:
+    """Choose in the tied cells of one level by both values; ``next_2ms`` are those that follow."""
+    A, (out_V_s, out_advice_s, tied_s) = model.policy_lsa.shape[2], out
+    row_sa, reward_sa, policy_sa, lift_sb, permitted_sa, required_s = step_tables(model, h)
+    cost_sa = model.cost_lsa[layer_of(model.cost_lsa.shape[0], h)]
+    match_d, refusal_d = levels.after_cm[1, m], levels.after_cm[2, m]
+    q_2a, matched_2a, value_2a = space.q_2a, space.matched_2a, space.value_2a
+    quiet_2, own_2, size_2 = np.zeros(2), np.zeros(2), np.zeros(2)
+    weight_2 = np.array([aim.weight0, aim.weight1])
+    price_2 = np.array([price_at(aim, h), aim.price1])
+    for s in range(tied_s.size):
+        if not tied_s[s]:
+            continue
+        size_2[0], size_2[1] = aim.size0, aim.size1
+        for c in range(2):
+            quiet_2[c], own_2[c], V_ms = 0.0, 0.0, next_2ms[0] if c == 0 else next_2ms[1]
+            for a in range(A):
+                i = row_sa[s, a]
+                if i < 0:
+                    continue
+                earned, chance = weight_2[c] * reward_sa[s, a], policy_sa[s, a]
+                quiet = expect_after(model, levels, levels.after_cm[0, m], i, V_ms) + earned
+                q_2a[c, a] = expect_after(model, levels, refusal_d, i, V_ms) + earned
+                matched_2a[c, a] = q_2a[c, a]
+                if match_d != refusal_d:
+                    matched_2a[c, a] = expect_after(model, levels, match_d, i, V_ms) + earned
+                quiet_2[c] += chance * quiet
+                own_2[c] += chance * q_2a[c, a]
+                if chance > 0.0 or permitted_sa[s, a]:
+                    size_2[c] += abs(q_2a[c, a])
+            for b in range(A):
+                value_2a[c, b] = -np.inf
+                if permitted_sa[s, b]:
+                    lift = lift_sb[s, m * A + b]
+                    value = split_value(policy_sa, s, b, lift, space, c)
+                    value_2a[c, b] = value - price_2[c] * cost_of(cost_sa, s, b)
+        if required_s[s]:
+            quiet_2[0] = -np.inf
+        tolerance = (TIE * size_2[0], TIE * size_2[1])
+        best = pick(value_2a, (quiet_2[0], quiet_2[1]), tolerance)
+        out_V_s[s] = quiet_2[0] if best == A else value_2a[0, best]
+        out_advice_s[s] = best
 
 
 @kernel
@@ -355,33 +420,54 @@ def plan_back_levels(
     levels: Levels,
     aim: Aim,
     space: Space,
-    V_hps: Floats,
-    second_jps: Floats,
-    advice_phs: Ints,
+    tables: tuple[Floats, Floats, Ints],
+    with_second: bool,
 ) -> None:
-    """Plan all steps on every plane; ``second_jps[0]`` are the second values at the first step."""
-    P, H, S = advice_phs.shape
-    M, first, terms = levels.after_cm.shape[1], H, (aim.weight1, aim.price1)
+    """Plan all steps on every level.
+
+    ``tables`` are the first values, the second values and the advice. Row 0 of the second values
+    are those at the first step, if wanted.
+    """
+    V_hms, second_jms, advice_mhs = tables
+    M, H, S = advice_mhs.shape
+    terms, tied_ms, second_from = (aim.weight1, aim.price1), np.empty((M, S), np.bool_), H
+    V_hms[H] = 0.0
+    second_jms[:] = 0.0
+    for h in range(H - 1, -1, -1):
+        expect_levels(model, levels, h, as_int64(0), V_hms[h + 1], space)
+        ties = 0
+        for m in range(M):
+            out = (V_hms[h, m], advice_mhs[m, h], tied_ms[m])
+            ties += choose_levels(model, levels, aim, h, m, space, out)
+        if ties > 0:
+            steps = (second_from, h + 1)
+            catch_up_levels(model, levels, terms, steps, advice_mhs, space, second_jms)
+            second_from = h + 1
+            next_2ms = (V_hms[h + 1], second_jms[(h + 1) % 2])
+            for m in range(M):
+                out = (V_hms[h, m], advice_mhs[m, h], tied_ms[m])
+                settle_levels(model, levels, aim, h, m, space, next_2ms, out)
+    if with_second:
+        steps = (second_from, as_int64(0))
+        catch_up_levels(model, levels, terms, steps, advice_mhs, space, second_jms)
+
+
+@kernel
+def plan_back_hard(
+    model: Model,
+    levels: Levels,
+    aim: Aim,
+    space: Space,
+    tables: tuple[Floats, Floats, Ints],
+) -> None:
+    """Plan all steps for every budget left and level, as ``plan_back_levels`` does.
+
+    Choices tie wherever there is more budget left than can be used, so both values are carried.
+    """
+    (V_hps, second_jps, advice_phs), (P, H, S) = tables, tables[2].shape
+    M, both_jps2 = levels.after_cm.shape[1], np.zeros((2, P, S, 2))
     V_hps[H] = 0.0
     for h in range(H - 1, -1, -1):
-        ties = 0
-        for k in range(P // M):
-            expect_levels(model, levels, h, k, V_hps[h + 1], space)
-            for m in range(M):
-                p = k * M + m
-                out = (V_hps[h, p], advice_phs[p, h])
-                ties += choose_levels(model, levels, aim, h, (k, m), space, out)
-        first = h + 1 if ties > 0 else h
-        if ties > 0:
-            break
-    second_jps[:] = 0.0
-    catch_up_levels(model, levels, terms, (H, first), advice_phs, space, second_jps)
-    if first == 0:
-        return
-    both_jps2 = np.empty((2, P, S, 2))
-    both_jps2[first % 2, :, :, 0] = V_hps[first]
-    both_jps2[first % 2, :, :, 1] = second_jps[first % 2]
-    for h in range(first - 1, -1, -1):
         for k in range(P // M):
             expect_level_pairs(model, levels, h, k, both_jps2[(h + 1) % 2], space)
             for m in range(M):

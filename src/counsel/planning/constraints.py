@@ -35,7 +35,8 @@ class Constraints:
     """Permitted advice [layer, s, a] and cells that require advice [layer, s].
 
     ``pull`` is the lift where advice is permitted and either moves the person or is required, NaN
-    elsewhere.
+    elsewhere. For a person with a memory it is 1 where advice is permitted: advice without lift may
+    still change how they listen later.
     """
 
     permitted: Bools
@@ -74,7 +75,7 @@ class Constraints:
         return cls(
             sealed(np.ascontiguousarray(permitted)),
             sealed(required_ls),
-            _pull(lift, permitted, required_ls),
+            _pull(problem, permitted, required_ls),
         )
 
 
@@ -86,9 +87,7 @@ def _unconstrained(problem: AdviceProblem) -> Constraints:
     if problem not in _UNCONSTRAINED:
         required = sealed(np.zeros((1, problem.n_states), dtype=np.bool_))
         allowed = layers(problem.mdp.allowed)
-        _UNCONSTRAINED[problem] = Constraints(
-            allowed, required, _pull(_least_lift(problem), allowed, required)
-        )
+        _UNCONSTRAINED[problem] = Constraints(allowed, required, _pull(problem, allowed, required))
     return _UNCONSTRAINED[problem]
 
 
@@ -98,8 +97,11 @@ def _least_lift(problem: AdviceProblem) -> Floats:
     return lift_mlsa[0] if len(lift_mlsa) == 1 else sealed(lift_mlsa.min(axis=0))
 
 
-def _pull(lift: Floats, permitted: Bools, required: Bools) -> Floats:
-    """Return the lift of advice that may be worth a piece, NaN elsewhere."""
+def _pull(problem: AdviceProblem, permitted: Bools, required: Bools) -> Floats:
+    """Return the lift of advice that may be worth a piece, NaN elsewhere; 1 with a memory."""
+    if problem.memory is not None:
+        return sealed(np.where(permitted, 1.0, np.nan))
+    lift = problem.human.lift
     usable = permitted & ((lift != 0.0) | required[..., None])
     return lift if usable.all() else sealed(np.where(usable, lift, np.nan))
 

@@ -29,6 +29,7 @@ from counsel.planning._level_kernels import (
     Levels,
     Space,
     catch_up_levels,
+    plan_back_hard,
     plan_back_levels,
 )
 from counsel.planning.backward import Planner
@@ -98,14 +99,16 @@ class LevelPlanner:
     ) -> list[tuple[float, float]]:
         """Plan for ``aim`` at each price, the last of which stays.
 
-        Returns both values at the start, at each price; the second is wanted or not.
+        Returns the first value at the start and, if wanted, the second, at each price.
         """
-        del with_second  # it is known anyway
-        results = []
+        results, tables = [], (self._V_hps, self._second_jps, self._advice_phs)
         for price_h in price_nh:
             priced = self.prepared.at_price(aim, price_h)
-            tables = (self._V_hps, self._second_jps, self._advice_phs)
-            plan_back_levels(self.part.model, self.levels, priced, self._space, *tables)
+            plan = (self.part.model, self.levels, priced, self._space, tables)
+            if self.budget is None:
+                plan_back_levels(*plan, with_second)
+            else:
+                plan_back_hard(*plan)
             results.append(self.start_values()[-1])
         return results
 
