@@ -87,14 +87,14 @@ def _run(url, port, settings):
 
 
 def start(url, port, **settings):
-    """Serve in a process of its own and wait until it answers."""
+    """Serve in a process of its own and wait until it is ready."""
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(["counsel.service.process"])
     process = context.Process(target=_run, args=(url, port, settings), daemon=True)
     process.start()
     deadline = time.monotonic() + 60
     while time.monotonic() < deadline:
-        if answers(port):
+        if answers(port, "/readyz"):
             return process
         time.sleep(0.02)
     process.kill()

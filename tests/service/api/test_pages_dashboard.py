@@ -361,6 +361,10 @@ SENTENCES = [
         "highestLift([{advice:'a',lift:0.6,low:0.5,high:0.7,always_low:0.4,always_high:0.8,pieces:9},{advice:'b',lift:0.3,low:0.2,high:0.4,always_low:0.1,always_high:0.5,pieces:9}])",
         "The lift of “a” is 60 % [50, 70]; 9 pieces",
     ),
+    (  # two pieces say nothing: the lift that is known best comes first
+        "highestLift([{advice:'a',lift:0.6,low:0,high:1,pieces:2},{advice:'b',lift:0.5,low:0.4,high:0.6,pieces:199}])",
+        "The lift of “b” is 50 % [40, 60]; 199 pieces",
+    ),
     ("basis({...ONE,worth:null})", BASIS),
 ]
 

@@ -184,10 +184,12 @@ export function budgetUse({ per_episode: sent, low, high, budget, unit }) {
   return `${pieces}: more than the budget of ${short(budget)}`;
 }
 
+/** The highest lift, if it is higher than any other; otherwise the lift that is known best. */
 export function highestLift(rows) {
+  const lift = (row) => `The lift of ${quoted(row.advice)} is ${percent(row.lift)}${betweenShares(row.low, row.high)}; ${many(row.pieces, "piece")}`;
   const best = top(rows, (row) => row.lift);
-  const lift = `The lift of ${quoted(best.advice)} is ${percent(best.lift)}${betweenShares(best.low, best.high)}; ${many(best.pieces, "piece")}`;
-  return rows.length > 1 && rows.every((row) => row === best || firm(row)[1] < firm(best)[0]) ? `${lift}; higher than any other` : lift;
+  const isHighest = rows.length > 1 && rows.every((row) => row === best || firm(row)[1] < firm(best)[0]);
+  return isHighest ? `${lift(best)}; higher than any other` : lift(top(rows, (row) => row.pieces));
 }
 
 /** In which state people match most advice, and in which least. */
