@@ -3,7 +3,7 @@
 import numpy as np
 
 import counsel
-from tests.support import examples, oracles
+from tests.support import examples, memory_model, oracles
 
 
 def adapt(dense: oracles.Problem) -> counsel.AdviceProblem:
@@ -16,6 +16,17 @@ def adapt(dense: oracles.Problem) -> counsel.AdviceProblem:
         allowed=dense.allowed_hsa,
     )
     return counsel.AdviceProblem(mdp, counsel.Human(dense.pi_hsa, dense.theta_hsa))
+
+
+def adapt_memory(
+    dense: memory_model.Problem,
+) -> tuple[counsel.AdviceProblem, dict[str, np.ndarray]]:
+    """Build Counsel's problem, and the masks of ``solve``, from the tables of the oracle."""
+    mdp = counsel.MDP(dense.p, dense.r, horizon=dense.H, start=dense.start, allowed=dense.allowed)
+    memory = counsel.Memory(dense.K0, dense.Kplus, dense.Kminus, start=dense.start_level)
+    human = counsel.Human(dense.habit, lift=dense.lift, memory=memory)
+    masks = {"forbidden": dense.forbidden, "required": dense.required}
+    return counsel.AdviceProblem(mdp, human, cost=dense.cost), masks
 
 
 def draw(seed: int, *, most: tuple[int, int, int] = (4, 3, 4)) -> oracles.Problem:

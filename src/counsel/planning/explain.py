@@ -6,6 +6,7 @@ later listening. The gain is compared with the price of a piece: the penalty, th
 expected budget, or d_k − d_{k−1} under a hard budget.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import inf
 
@@ -147,9 +148,14 @@ class Explanation:
             return f"{burden}a gain of {_short(self.gain)} against {self._price()}"
         return f"{burden}a gain of {_short(self.gain)}, no more than {self._price()}"
 
+    @property
+    def _has_burden(self) -> bool:
+        """Whether the burden is worth a word: infinite ones are about required advice."""
+        return NOTICEABLE <= abs(self.burden) < inf
+
     def _burden(self) -> str:
         """Return what saying it now costs of later listening, with a comma; empty if nothing."""
-        if abs(self.burden) < NOTICEABLE:
+        if not self._has_burden:
             return ""
         if self.burden > 0.0:
             return f"and saying it now costs {_short(self.burden)} of later listening, "
@@ -182,7 +188,7 @@ class Explanation:
             return f"{self._habit()}, and no advice would gain anything"
         how = "repelling them " if self.lift < 0.0 else ""
         rest = ""
-        if abs(self.burden) >= NOTICEABLE:
+        if self._has_burden:
             sign = "−" if self.burden > 0.0 else "+"
             rest = f" {sign} {_short(abs(self.burden))} of later listening"
         return (
@@ -313,11 +319,18 @@ def _check_criticality(problem: AdviceProblem, criticality: Criticality | None) 
         raise CounselError(f"expected a Criticality, not {type(criticality).__name__}")
     levels = () if problem.memory is None else (problem.n_levels,)
     if criticality.lower.shape != (*levels, problem.horizon, problem.n_states):
-        H, S = criticality.lower.shape[-2:]
-        raise CounselError(
-            f"the criticality is for {H} steps and {S} states; the problem has {problem.horizon} "
-            f"and {problem.n_states}"
-        )
+        *given, H, S = criticality.lower.shape
+        sizes = [f"{H} steps and {S} states", f"{problem.horizon} and {problem.n_states}"]
+        if given or levels:
+            sizes = [
+                f"{_counted(given)}, {H} steps and {S} states",
+                f"{_counted(levels)}, {problem.horizon} and {problem.n_states}",
+            ]
+        raise CounselError(f"the criticality is for {sizes[0]}; the problem has {sizes[1]}")
+
+
+def _counted(levels: Sequence[int]) -> str:
+    return f"{levels[0]} levels of memory" if levels else "no memory"
 
 
 def _level_of(problem: AdviceProblem, level: int | str | None) -> int:

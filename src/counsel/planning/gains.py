@@ -17,6 +17,7 @@ from counsel._arrays import Bools, Floats, Ints
 from counsel.model.human import advantages, gain_of
 from counsel.model.problem import AdviceProblem
 from counsel.planning._backward_kernels import action_values
+from counsel.planning._choice_kernels import NO_MASS
 from counsel.planning.plan import Plan
 from counsel.planning.prepared_problem import model_of
 
@@ -24,7 +25,9 @@ from counsel.planning.prepared_problem import model_of
 class CellGains(NamedTuple):
     """Advantage and gain of each advice [a] in one cell, the price of each piece and its burden.
 
-    The burden is 0 for a person without a memory; the gain is lift × advantage − burden.
+    The burden is 0 for a person without a memory; the gain is lift × advantage − burden. If either
+    speaking or silence makes later required advice impossible, the burden is infinite, and the gain
+    is the value of the advice minus that of silence.
     """
 
     advantage: Floats
@@ -75,9 +78,12 @@ def gains_at(  # noqa: PLR0913 (a problem, a plan and a cell on a plane)
         advantage_a[a] = advantages(own_a, q_a)[a]
         gain_a[a] = gain_of(problem.level_lift[m, step, state, a], advantage_a[a])
         if problem.memory is not None:
-            taken = own_a > 0.0
-            burden_a[a] = alone_k[after] - q_a[taken] @ own_a[taken]
-            gain_a[a] -= burden_a[a]
+            burden_a[a] = _loss(alone_k[after], _mean(own_a, q_a))
+            if np.isfinite(burden_a[a]):
+                gain_a[a] -= burden_a[a]
+            else:
+                advised = _advised(problem, step, state, int(a), m, q_a)
+                gain_a[a] = -np.inf if advised == -np.inf else advised - alone_k[after]
         if cost_a[a] <= plane and alone_k[after] > -np.inf:
             price_a[a] = alone_k[plane] - alone_k[after]
     if pieces_left is None:
@@ -87,10 +93,31 @@ def gains_at(  # noqa: PLR0913 (a problem, a plan and a cell on a plane)
 
 def _alone(problem: AdviceProblem, step: int, values_ms: Floats, level: int, state: int) -> float:
     """Return the value of silence in one cell."""
-    taken, q_1a = problem.policy[step, state] > 0.0, np.empty((1, problem.n_actions))
+    q_1a = np.empty((1, problem.n_actions))
     values_s = _after(problem, values_ms, level, 0)
     action_values(model_of(problem), step, values_s, np.array([state]), q_1a)
-    return float(q_1a[0, taken] @ problem.policy[step, state, taken])
+    return _mean(problem.policy[step, state], q_1a[0])
+
+
+def _advised(  # noqa: PLR0913 (a problem, a cell with advice, and the values that follow)
+    problem: AdviceProblem, step: int, state: int, advice: int, level: int, q_a: Floats
+) -> float:
+    """Return the value of advice in one cell before its price, from the law in full."""
+    law_a = problem.law(step, state, advice, level)
+    if law_a[advice] <= NO_MASS * problem.policy[step, state, advice]:
+        law_a[advice] = 0.0
+    return _mean(law_a, q_a)
+
+
+def _mean(probability_a: Floats, q_a: Floats) -> float:
+    """Return the mean of the values of the actions that are possible."""
+    possible = probability_a > 0.0
+    return float(q_a[possible] @ probability_a[possible])
+
+
+def _loss(before: float, after: float) -> float:
+    """Return before − after; 0 if both are infeasible (−∞)."""
+    return 0.0 if before == after == -np.inf else before - after
 
 
 def spoken_values(  # noqa: PLR0913 (a problem, the values that follow, and cells with advice)
@@ -131,10 +158,10 @@ def nearest_advice(gain_a: Floats, price_a: Floats, permitted_a: Bools) -> int:
     """Return the advice whose gain exceeds its price by most, or falls short of it by least."""
     affordable = permitted_a & (price_a < np.inf)
     if not affordable.any():
-        return int(np.where(permitted_a, gain_a, -np.inf).argmax())
-    net_a = np.full(gain_a.size, -np.inf)
-    net_a[affordable] = gain_a[affordable] - price_a[affordable]
-    return int(net_a.argmax())
+        possible = np.flatnonzero(permitted_a)  # their gains may all be −∞
+        return int(possible[gain_a[possible].argmax()])
+    possible = np.flatnonzero(affordable)
+    return int(possible[(gain_a[possible] - price_a[possible]).argmax()])
 
 
 def _gains(

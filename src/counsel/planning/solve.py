@@ -132,8 +132,8 @@ def solve_penalty(
     """Return the best plan at a penalty; where few cells can occur, only these are planned."""
     penalty_h = read_penalty(penalty, problem.horizon)
     planner = planner_for(problem, constraints, threads=threads, search=True)
-    aim = planner.prepared.free
-    [(net, _)] = planner.run(aim, penalty_h[None], with_second=False)
+    aim, price_nh = planner.prepared.free, np.array([penalty_h])  # writable: kernels compile once
+    [(net, _)] = planner.run(aim, price_nh, with_second=False)
 
     def outcome() -> PlanOutcome:
         cost = 0.0 - planner.evaluate(0.0, 1.0)
@@ -149,7 +149,7 @@ def solve_penalty(
         every = planner
         if planner.part.cells is not None:
             every = planner_for(problem, constraints, threads=threads)
-            every.run(aim, penalty_h[None], with_second=False)
+            every.run(aim, price_nh, with_second=False)
         policy = every.policy()
         return _table(every, policy, Mixture((policy,), (1.0,)))
 
