@@ -181,7 +181,7 @@ def list_worlds() -> dict[str, World]:
     --------
     >>> from counsel.worlds import list_worlds
     >>> [name for name, world in list_worlds().items() if world.package == "counsel"][:3]
-    ['flappy-bird/greedy', 'flappy-bird/safe', 'flappy-bird-budget/greedy']
+    ['flappy-bird/greedy', 'flappy-bird/safe', 'flappy-bird/tiring']
     """
     worlds = {world.name: world for world in OURS}
     for point in entry_points(group=GROUP):
