@@ -343,3 +343,20 @@ def test_random_rewards_are_played_and_written(command, tmp_path):
     assert command(*words, "-o", "log.csv", cwd=tmp_path).returncode == 0
     with (tmp_path / "log.csv").open(newline="") as file:
         assert {row["reward"] for row in csv.DictReader(file)} == {"-0.2", "1"}
+
+
+def test_explain_knows_the_level_of_a_memory(command):
+    words = ("explain", "ward/tiring", "--step", "2", "--state", "deteriorating")
+    printed = command(*words, "--level", "2 pieces so far").stdout
+    assert "in deteriorating (2 pieces so far), advise call doctor" in printed
+    assert "gain = lift × advantage − burden" in printed
+    record = json.loads(command(*words, "--level", "2", "--json").stdout)
+    assert record["level"] == 2
+    expected = record["lift"] * record["advantage"] - record["burden"]
+    assert record["gain"] == pytest.approx(expected)
+    for level, says in (("9", "level is 9; it runs from 0 to 5"), ("tired", "level is 'tired'; ")):
+        refused = command(*words, "--level", level)
+        assert refused.returncode == 2
+        assert says in refused.stderr
+    refused = command("explain", "ward", *words[2:], "--level", "0")
+    assert "level is '0', but the person has no memory; leave it out" in refused.stderr

@@ -109,6 +109,12 @@ def explain(  # noqa: PLR0913 (one argument for each option)
     pieces_left: Annotated[
         int | None, typer.Option(help="Pieces left under a hard budget. Default: all.")
     ] = None,
+    level: Annotated[
+        str | None,
+        typer.Option(
+            help="Number or label of the level of the memory. Default: the start."
+        ),
+    ] = None,
     as_json: options.Json = False,
 ) -> None:
     """Explain why the plan advises, or stays silent, at one step in one state."""
@@ -121,7 +127,9 @@ def explain(  # noqa: PLR0913 (one argument for each option)
     plan = counsel.solve(
         problem, penalty=penalties, budget=budget, hard=hard, allow_reverse=allow_reverse
     )
-    explanation = counsel.explain(problem, plan, step=step, state=state, pieces_left=pieces_left)
+    explanation = counsel.explain(
+        problem, plan, step=step, state=state, pieces_left=pieces_left, level=level
+    )
     if as_json:
         print_json(printing.explanation_record(explanation))
         return

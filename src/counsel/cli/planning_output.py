@@ -188,7 +188,11 @@ def print_explanation(explanation: Explanation) -> None:
         table.add_row("advice considered", explanation.action_names[explanation.considered])
         table.add_row("lift", short(explanation.lift))
         table.add_row("advantage", short(explanation.advantage))
-        table.add_row("gain = lift × advantage", short(explanation.gain))
+        if explanation.level is None:
+            table.add_row("gain = lift × advantage", short(explanation.gain))
+        else:
+            table.add_row("burden, in later listening", short(explanation.burden))
+            table.add_row("gain = lift × advantage − burden", short(explanation.gain))
         if explanation.cost != 1.0:
             table.add_row("cost", short(explanation.cost))
     table.add_row("price of a piece", short(explanation.price))
@@ -207,12 +211,14 @@ def explanation_record(explanation: Explanation) -> dict[str, Any]:
         "step": explanation.step,
         "state": explanation.state,
         "pieces_left": explanation.pieces_left,
+        "level": explanation.level,
         "advice": name(explanation.advice),
         "probability": explanation.probability,
         "considered": name(explanation.considered),
         "own": dict(zip(explanation.action_names, explanation.own.tolist(), strict=True)),
         "lift": explanation.lift,
         "advantage": explanation.advantage,
+        "burden": explanation.burden,
         "gain": explanation.gain,
         "price": finite(explanation.price),
         "cost": explanation.cost,

@@ -267,7 +267,7 @@ class Memory:
         level
             A number from 0, or one of ``labels``.
         """
-        if isinstance(level, str):
+        if isinstance(level, str) and not level.isdecimal():
             if level not in self.labels:
                 some = ", ".join(self.labels[:8]) + (", …" if self.n_levels > 8 else "")
                 raise CounselError(
@@ -275,7 +275,7 @@ class Memory:
                     f"({some})"
                 )
             return self.labels.index(level)
-        return index_in("level", level, self.n_levels)
+        return index_in("level", int(level), self.n_levels)
 
     def __mul__(self, other: "Memory") -> "Memory":
         if not isinstance(other, Memory):

@@ -335,8 +335,10 @@ def _counted(levels: Sequence[int]) -> str:
 
 def _level_of(problem: AdviceProblem, level: int | str | None) -> int:
     """Return a level from its number or label; the start by default."""
-    if level is None or problem.memory is None:
-        return problem.level_of(level)  # type: ignore[arg-type]  # a label is no number
+    if level is None:
+        return problem.level_of(None)
+    if problem.memory is None:
+        raise CounselError(f"level is {level!r}, but the person has no memory; leave it out")
     return problem.memory.number_of(level)
 
 
