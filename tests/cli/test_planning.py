@@ -358,5 +358,5 @@ def test_explain_knows_the_level_of_a_memory(command):
         refused = command(*words, "--level", level)
         assert refused.returncode == 2
         assert says in refused.stderr
-    refused = command("explain", "ward", *words[2:], "--level", "0")
-    assert "level is '0', but the person has no memory; leave it out" in refused.stderr
+    refused = command("explain", "ward", *words[2:], "--level", "1")
+    assert "level is '1', but the person has no memory; leave it out" in refused.stderr

@@ -275,7 +275,8 @@ class Memory:
                     f"({some})"
                 )
             return self.labels.index(level)
-        return index_in("level", int(level), self.n_levels)
+        number = int(level) if isinstance(level, str) else level
+        return index_in("level", number, self.n_levels)
 
     def __mul__(self, other: "Memory") -> "Memory":
         if not isinstance(other, Memory):

@@ -337,9 +337,11 @@ def _level_of(problem: AdviceProblem, level: int | str | None) -> int:
     """Return a level from its number or label; the start by default."""
     if level is None:
         return problem.level_of(None)
-    if problem.memory is None:
-        raise CounselError(f"level is {level!r}, but the person has no memory; leave it out")
-    return problem.memory.number_of(level)
+    if problem.memory is not None:
+        return problem.memory.number_of(level)
+    if level in (0, "0"):
+        return 0
+    raise CounselError(f"level is {level!r}, but the person has no memory; leave it out")
 
 
 def _number_of(problem: AdviceProblem, state: int | str) -> int:
