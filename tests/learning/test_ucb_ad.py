@@ -1,11 +1,15 @@
 """UCB-AD: the compiled loop against the plain one, optimism, groups, and the trap of the bonus."""
 
+import copy
+import pickle
+
 import numpy as np
 import pytest
 
 import counsel
 from counsel.estimate.bounds import KL, PaperBonus, Theory
 from counsel.learning import Move
+from counsel.learning._adherence_kernels import ucb_episodes
 from counsel.learning.learn import Record, learn
 from counsel.learning.replanning import LargePlan, SmallPlan
 from counsel.learning.ucb_ad import UCBAD
@@ -280,3 +284,15 @@ def test_advice_keeps_to_what_is_allowed_in_worlds_that_change(seed):
     for _ in range(20):
         problem.check_fits(learner.policy)
         learner.update(simulator.play(learner.policy, episodes=5, rng=rng))
+
+
+def test_copies_of_a_learner_share_its_compiled_loop():
+    # A copy of a read-only array can be written to: a type of its own to the compiler.
+    problem = make("flappy-bird-budget/greedy")
+    learner = UCBAD(problem.without_adherence(), penalty=0.1)
+    for one in (learner, copy.deepcopy(learner), pickle.loads(pickle.dumps(learner))):
+        assert one.can_run
+        one.run(
+            counsel.Simulator(problem), best=0.0, episodes=3, every=1, rng=np.random.default_rng(0)
+        )
+        assert len(ucb_episodes.signatures) == 1

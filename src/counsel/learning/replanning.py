@@ -102,10 +102,13 @@ class SmallPlan:
     def __init__(self, problem: AdviceProblem, cells: Cells, penalty_h: Floats) -> None:
         H, S, A = problem.policy.shape
         world, prepared = cell_world(problem, cells), prepare(problem)
+        # No array here is read-only: copies, pickled ones too, never are, and kernels would be
+        # compiled anew for them.
+        aim = prepared.at_price(prepared.free, penalty_h)._replace(price0_h=np.array(penalty_h))
         moves = world.allowed_ca & (problem.lift[cells.step, cells.states] != 0.0)
         self.cells = CellPlan(
             world=world,
-            aim=prepared.at_price(prepared.free, np.array(penalty_h)),
+            aim=aim,
             pull_ca=np.where(moves, 1.0, np.nan),
             planned_ca=np.full(moves.shape, np.nan),
             stale_c=np.ones(len(moves), dtype=np.bool_),
