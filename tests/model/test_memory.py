@@ -8,6 +8,7 @@ import pytest
 
 import counsel
 from counsel import CounselError, Human, Memory
+from tests.support import memory_model
 
 HALF = [[0.5, 0.5]]
 
@@ -59,6 +60,27 @@ def test_a_level_goes_by_its_label_as_well():
     assert memory.number_of("1 piece so far") == memory.number_of(1) == 1
     with pytest.raises(CounselError, match=r"level is 'tired'; give a number from 0 to 2 or a lab"):
         memory.number_of("tired")
+
+
+@pytest.mark.parametrize(
+    ("memory", "expected"),
+    [
+        (Memory.pieces(3), memory_model.pieces(3)),
+        (Memory.since(4), memory_model.since(4)),
+        (Memory.refusals(2), memory_model.refusals(2)),
+        (Memory.dose(0.5, 5), memory_model.dose(0.5, 5)),
+        (Memory.dose(0.83, 11), memory_model.dose(0.83, 11)),
+        (
+            Memory.refusals(1) * Memory.dose(0.3, 4),
+            memory_model.join(memory_model.refusals(1), memory_model.dose(0.3, 4)),
+        ),
+    ],
+    ids=lambda value: value.name if isinstance(value, Memory) else "",
+)
+def test_named_memories_equal_those_of_the_oracle(memory, expected):
+    assert memory.start == expected.start
+    matrices = (expected.K0, expected.Kplus, expected.Kminus)
+    np.testing.assert_allclose(memory.after, matrices, rtol=0, atol=1e-12)
 
 
 @pytest.mark.parametrize(

@@ -39,7 +39,7 @@ def check_decision(explanation):
 
 
 @each("penalty", [0.0, 0.15])
-@each_seed(range(25))
+@each_seed(range(10))
 def test_gain_is_lift_times_advantage_less_the_burden_as_the_oracle_has_them(seed, penalty):
     P = draw(seed, **SMALL)
     problem, masks = adapt_memory(P)
@@ -59,7 +59,7 @@ def test_gain_is_lift_times_advantage_less_the_burden_as_the_oracle_has_them(see
         assert explanation.criticality == (known.lower[m, h, s], known.upper[m, h, s])
 
 
-@each_seed(range(15))
+@each_seed(range(8))
 def test_under_a_hard_budget_the_burden_is_that_of_the_pieces_left_afterwards(seed):
     P = draw(seed, **SMALL, costs="whole" if seed % 2 else "one", required=False)
     problem, masks = adapt_memory(P)
@@ -82,7 +82,7 @@ def test_under_a_hard_budget_the_burden_is_that_of_the_pieces_left_afterwards(se
         check_decision(explanation)
 
 
-@each_seed(range(12))
+@each_seed(range(8))
 def test_required_advice_under_a_hard_budget_is_explained_on_every_level(seed):
     # Found by this test: where silence and advice were both infeasible, their difference was NaN.
     P = draw(seed, H=2, S=2, A=2, M=2, costs="whole" if seed % 2 else "one", required=True)

@@ -55,7 +55,7 @@ def check_same(plan, plain, tolerance=1e-12):
         np.testing.assert_allclose(values, expected, rtol=0, atol=tolerance)
 
 
-@each_seed(range(40))
+@each_seed(range(25))
 def test_one_level_equals_no_memory(seed):
     P = draw(seed, H=3, S=3, memory="random", M=1)
     (problem, masks), plain = adapt_memory(P), without_memory(P)
@@ -87,7 +87,7 @@ def test_a_hard_budget_on_one_level_equals_no_memory_to_the_last_bit(seed):
         assert plan.policy.advice.tobytes() == expected.policy.advice.tobytes()
 
 
-@each_seed(range(40))
+@each_seed(range(20))
 def test_fading_of_one_equals_no_memory(seed):
     P = draw(seed, H=3, S=3, lifts="flat")
     problem, masks = adapt_memory(P)
@@ -100,9 +100,12 @@ def test_fading_of_one_equals_no_memory(seed):
         check_same(solve(faded, masks, limit), solve(plain, masks, limit))
 
 
-@each_seed(range(60))
+@each_seed(range(30))
 def test_more_fading_never_helps_when_pieces_are_counted(seed):
-    P = draw(seed, H=4, S=3, A=2, memory="pieces", M=3, lifts="flat", negative=False)
+    # Where a later piece moved the person more than an earlier one, and where advice is required,
+    # less lift may help; so the fading never rises with the level, and no advice is required.
+    drawn = {"memory": "pieces", "M": 3, "lifts": "flat", "negative": False, "required": False}
+    P = draw(seed, H=4, S=3, A=2, **drawn)
     problem, masks = adapt_memory(P)
     rng = np.random.default_rng(seed)
     fading = np.sort(rng.random(P.M))[::-1]
@@ -111,7 +114,7 @@ def test_more_fading_never_helps_when_pieces_are_counted(seed):
         human = counsel.Human(P.habit, lift=P.lift[0], memory=problem.memory, fading=fading)
         faded = counsel.AdviceProblem(problem.mdp, human, cost=P.cost)
         values = [counsel.solve(faded, penalty=beta, **masks).net_value for beta in (0.0, 0.2)]
-        if last is not None and not P.required.any():
+        if last is not None:
             assert (np.array(values) <= np.array(last) + 1e-12).all()
         last = values
         fading = fading * np.where(np.arange(P.M) >= rng.integers(P.M), rng.random(), 1.0)
@@ -130,7 +133,7 @@ def permuted(P, order):
     )
 
 
-@each_seed(range(40))
+@each_seed(range(20))
 def test_permuting_levels_permutes_the_plan(seed):
     P = draw(seed, H=3, S=3, A=3)
     order = np.random.default_rng(seed).permutation(P.M)

@@ -131,12 +131,12 @@ def check_budgets(P):
         assert o.budget_lp(P, least - 0.02).value == -np.inf
 
 
-@each_seed(range(20))
+@each_seed(range(10))
 def test_plans_evaluations_and_gains_agree(seed):
     check_plan(draw(seed, H=3, S=2))
 
 
-@each_seed(range(4))
+@each_seed(range(2))
 def test_the_lp_is_the_dual_of_the_penalty(seed):
     check_budgets(draw(seed, H=2, S=2, A=2, M=2))
 
