@@ -11,10 +11,12 @@ import pytest
 import counsel
 from counsel.logs import evaluate_policy, plan_advice
 from counsel.logs.adherence_breakdown import overall
+from counsel.logs.evaluate_log import LEAST_SAMPLE, TRUSTED_SAMPLE
 from counsel.logs.evidence import Evidence
 from counsel.logs.plan_table import ranked_entries
 from counsel.logs.read import read_log
 from counsel.logs.report_contents import prepare_report
+from counsel.planning.reference_policies import never_advise
 from counsel.report import findings
 from counsel.report.log_page import log_page
 from tests.support.later import Later
@@ -188,3 +190,19 @@ def test_advised_blocks_without_silence_show_no_trend():
     names = ["episode", "step", "state", "advice", "action", "reward", "condition"]
     fit = counsel.fit(pd.DataFrame(rows, columns=names), columns="context=condition")
     assert fit.over_advice is None
+
+
+def test_few_episodes_give_a_number_and_decide_nothing():
+    # evaluate drew conclusions from 50 effective episodes, the report from 200.
+    scenario = WELL_SPECIFIED["arms"]
+    for episodes, decides in ((300, False), (1200, True)):
+        log = read_log(play(scenario, episodes, np.random.default_rng(3)).frame(scenario))
+        fit = counsel.fit(log, unit="episode")
+        quiet = evaluate_policy(log, never_advise(fit.problem), fitted=fit)
+        assert quiet.refusal is None
+        assert quiet.policy.effective > LEAST_SAMPLE
+        assert (quiet.policy.effective >= TRUSTED_SAMPLE) is decides
+        assert quiet.policy.doubly_robust is not None
+        assert (quiet.policy.beyond_today.doubly_robust is not None) is decides
+        told = " ".join(findings.evaluation_warnings(quiet))
+        assert ("only the model compares policies" in told) is not decides

@@ -159,7 +159,7 @@ def test_excursion_effects_are_those_of_the_formulas(timed):
 
 
 def test_two_policies_are_compared_episode_by_episode():
-    _, log, fit = log_and_fit(WELL_SPECIFIED["as modelled"], 1500)
+    _, log, fit = log_and_fit(WELL_SPECIFIED["as modelled"], 8000)
     one, _ = some_policy(fit, np.random.default_rng(1))
     other, _ = some_policy(fit, np.random.default_rng(2))
     found = evaluate_policy(log, one, other=other, fitted=fit)

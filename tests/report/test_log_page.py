@@ -1,6 +1,7 @@
 """The report of a log: true numbers, nothing from outside, labels shown as what they are."""
 
 import html
+import json
 import re
 import subprocess
 
@@ -14,6 +15,7 @@ from counsel.logs.plan import plan_advice
 from counsel.logs.read import as_log
 from counsel.logs.report_contents import choose_budget, prepare_report
 from counsel.logs.sensitivity import sensitivity_ranges
+from counsel.report.log_charts import NIGHTS
 from counsel.report.log_page import log_page
 from counsel.worlds.ward import ward_log
 from tests.support.few_draws import draw_less
@@ -296,3 +298,11 @@ def test_the_command_writes_a_page_or_nothing(command, tmp_path):
         assert done.stderr.startswith("counsel: ")
         assert done.stderr.count("\n") == 1
     assert sorted(p.name for p in tmp_path.iterdir()) == ["log.csv", "report.html"]
+
+
+def test_every_colour_of_a_chart_has_one_for_the_dark_theme(page):
+    assert "@media screen and (prefers-color-scheme: dark)" in page
+    figures = json.loads(page.rpartition("const figures = ")[2].partition(", nights = ")[0])
+    colours = set(re.findall(r"#[0-9A-Fa-f]{6}|rgba\([^)]*\)", json.dumps(figures)))
+    assert len(colours) > 5
+    assert colours - {"rgba(0,0,0,0)"} <= set(NIGHTS)

@@ -111,9 +111,7 @@ def explain(  # noqa: PLR0913 (one argument for each option)
     ] = None,
     level: Annotated[
         str | None,
-        typer.Option(
-            help="Number or label of the level of the memory. Default: the start."
-        ),
+        typer.Option(help="Number or label of the level of the memory. Default: the start."),
     ] = None,
     as_json: options.Json = False,
 ) -> None:

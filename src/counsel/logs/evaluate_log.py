@@ -57,7 +57,9 @@ LEAST_SAMPLE = 50.0
 """The log says nothing about a policy with a smaller effective sample size."""
 
 TRUSTED_SAMPLE = 200.0
-"""From this effective sample size on, intervals are tested to cover."""
+"""From this effective sample size on, intervals are tested to cover: differences, and whether the
+model and the log disagree, are decided by the episodes only from here on. Below, ``evaluate`` shows
+their estimates with a warning, and a report none."""
 
 MOST_NEW = 0.02
 """The largest share of a policy's decisions that may be new to the log."""
@@ -123,7 +125,8 @@ class PolicyEstimate:
     @property
     def is_disputed(self) -> bool:
         """Whether the intervals of the model-based and the doubly robust estimate are disjoint."""
-        return Difference(self.model, self.doubly_robust).is_disputed
+        is_trusted = self.effective >= TRUSTED_SAMPLE
+        return is_trusted and Difference(self.model, self.doubly_robust).is_disputed
 
 
 @dataclass(frozen=True, slots=True)
@@ -332,7 +335,11 @@ class _Judged:
 
     def beyond(self, other: "_Judged") -> Difference:
         """Return the differences to another policy."""
-        return Difference.between((self.model, self.robust), (other.model, other.robust))
+        return Difference.between(*((one.model, one._trusted) for one in (self, other)))
+
+    @property
+    def _trusted(self) -> Draws | None:
+        return self.robust if self.effective >= TRUSTED_SAMPLE else None
 
 
 def refusal_of(

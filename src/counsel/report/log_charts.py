@@ -9,11 +9,35 @@ from typing import Any
 import numpy as np
 
 from counsel._arrays import Floats
-from counsel.drawing.palette import ADVICE, GOLD, HARM, INK, LINES, SILENCE_TEXT, STONES, WHITE
+from counsel.drawing.palette import (
+    ADVICE,
+    DARK,
+    GOLD,
+    HARM,
+    INK,
+    LINES,
+    SILENCE_TEXT,
+    STONES,
+    WHITE,
+)
 from counsel.estimate.intervals import Z
 from counsel.logs.adherence_breakdown import AdherenceBreakdown
 from counsel.logs.listening import Trend
 from counsel.logs.report_contents import ReportContents
+
+BAND = "rgba(11,122,117,.15)"
+NIGHTS = {
+    ADVICE: DARK["advice"],
+    SILENCE_TEXT: DARK["silence"],
+    HARM: DARK["harm"],
+    GOLD: DARK["star"],
+    INK: DARK["ink"],
+    LINES: DARK["line"],
+    STONES: DARK["soft"],
+    WHITE: DARK["card"],
+    BAND: "rgba(79,195,187,.2)",
+}
+"""The colours of charts, and the same colours in the dark theme."""
 
 Numbers = float | Floats
 
@@ -80,7 +104,7 @@ def frontier_chart(contents: ReportContents) -> Chart:
             "x": x + x[::-1],
             "y": _list(contents.high) + _list(contents.low[::-1]),
             "fill": "toself",
-            "fillcolor": "rgba(11,122,117,.15)",
+            "fillcolor": BAND,
             "line": {"width": 0},
             "hoverinfo": "skip",
             "showlegend": False,

@@ -14,7 +14,6 @@ from collections.abc import Callable, Iterator
 from html import escape
 from urllib.parse import quote
 
-from counsel.drawing.palette import ADVICE, LINES
 from counsel.errors import CounselError
 from counsel.logs.adherence_breakdown import by_advice, by_state, overall
 from counsel.logs.plan_table import ranked_entries
@@ -22,6 +21,7 @@ from counsel.logs.report_contents import ReportContents
 from counsel.report import findings
 from counsel.report.log_charts import (
     MOST_ROWS,
+    NIGHTS,
     Chart,
     breakdown_chart,
     criticality_chart,
@@ -30,22 +30,46 @@ from counsel.report.log_charts import (
     trend_chart,
 )
 from counsel.report.number_format import short
-from counsel.report.page_template import COMMON_STYLE, table, table_head, whole_page
+from counsel.report.page_template import COMMON_STYLE, DARK_STYLE, table, table_head, whole_page
 
-STYLE = f"""{COMMON_STYLE}
+STYLE = f"""{COMMON_STYLE}{DARK_STYLE}
 .three {{ display: grid; grid-template-columns: repeat(auto-fit, minmax(15rem, 1fr)); gap: 1.5rem;
   margin: 1.5rem 0; }}
-.three b {{ display: block; font-size: 2rem; line-height: 1.2; color: {ADVICE}; }}
+.three b {{ display: block; font-size: 2rem; line-height: 1.2; color: var(--advice); }}
 .three span {{ display: block; font-size: .92rem; }}
 .chart {{ width: 100%; }}
 .data {{ font-size: .85rem; margin: 0 0 1rem; }}
-.check {{ border: 1px solid {LINES}; border-left: 4px solid {ADVICE}; padding: 0 1.25rem;
-  margin: 2rem 0; }}
+.check {{ border: 1px solid var(--line); border-left: 4px solid var(--advice);
+  padding: 0 1.25rem .75rem; margin: 2rem 0; }}
 .check h2 {{ font-size: 1.15rem; margin-top: 1rem; }}
-.bar {{ display: inline-block; height: .7rem; background: {ADVICE}; vertical-align: baseline; }}
+.check tr:last-child td {{ border-bottom: 0; }}
+.bar {{ display: inline-block; height: .7rem; background: var(--advice);
+  vertical-align: baseline; }}
 @media print {{ h2 + p {{ break-after: avoid; }} .chart, .three {{ break-inside: avoid; }}
   .data, .modebar {{ display: none; }} }}
 """
+
+DRAW_CHARTS = """
+const draw = (dark) => {
+  let text = JSON.stringify(figures);
+  for (const [light, night] of Object.entries(dark ? nights : {}))
+    text = text.replaceAll(light, night);
+  const narrow = innerWidth < 600;
+  if (narrow) text = text.replaceAll('"markers+text"', '"markers"');
+  for (const [name, figure] of Object.entries(JSON.parse(text))) {
+    if (narrow && name === 'frontier') figure.layout.showlegend = true;
+    Plotly.react(name, figure.data, figure.layout, {displaylogo: false, responsive: true,
+      modeBarButtons: [['toImage', 'zoom2d', 'pan2d', 'resetScale2d']]});
+  }
+};
+const dark = matchMedia('(prefers-color-scheme: dark)');
+draw(dark.matches);
+dark.addEventListener('change', () => draw(dark.matches));
+addEventListener('beforeprint', () => draw(false));
+addEventListener('afterprint', () => draw(dark.matches));
+"""
+"""Draws the charts in the reader's theme, and in the light one on paper. Where there is no room for
+names beside the points, a legend has them."""
 
 POLICY = (
     "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:"
@@ -89,13 +113,8 @@ def log_page(contents: ReportContents) -> str:
         _method(contents),
     ]
     figures = {chart.name: {"data": chart.traces, "layout": chart.layout} for chart in charts}
-    body += [
-        f"<script>const figures = {_script(figures)};",
-        "for (const [name, figure] of Object.entries(figures))",
-        "  Plotly.newPlot(name, figure.data, figure.layout,",
-        "    {displaylogo: false, responsive: true, modeBarButtons:",
-        "     [['toImage', 'zoom2d', 'pan2d', 'resetScale2d']]});</script>",
-    ]
+    constants = f"const figures = {_script(figures)}, nights = {_script(NIGHTS)};"
+    body.append(f"<script>{constants}{DRAW_CHARTS}</script>")
     return whole_page(headline, STYLE, body, policy=POLICY, script=_plotly())
 
 
@@ -141,7 +160,7 @@ def _three_numbers(contents: ReportContents) -> str:
     numbers = (
         ("–", f"{beyond}: cannot be told")
         if gain is None or contents.is_disputed
-        else (f"{gain.value:+.3g}", f"{beyond}: {findings.added_value(gain)}"),
+        else (f"{gain.value:+.3g}", f"{beyond} {findings.interval(gain)}"),
         findings.match_rate_details(overall(contents.fit.tally, contents.fit.estimates)),
         (
             short(contents.fit.logged_pieces),
@@ -263,7 +282,7 @@ def _limitations(contents: ReportContents) -> Iterator[str]:
     )
     columns = (
         "difference between advised and other people in what they would have done anyway",
-        "reward per episode that the plan adds",
+        "the plan adds per episode",
     )
     yield table(table_head(*columns, text=1), rows)
 

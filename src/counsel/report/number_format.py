@@ -17,6 +17,12 @@ def in_full(number: float) -> str:
     return f"{number:,.0f}" if "e" in text and 1e5 <= abs(number) < 1e12 else text
 
 
+def signed(number: float) -> str:
+    """Return a difference with its sign and two significant digits, none beyond the fifth place."""
+    text = f"{number:+.2g}"
+    return f"{number:+.5f}" if "e-" in text else text
+
+
 def percent(share: float, digits: int = 0) -> str:
     """Return a share in per cent."""
     return f"{100 * share:.{digits}f} %"

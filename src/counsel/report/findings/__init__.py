@@ -58,6 +58,7 @@ from counsel.report.findings.values import (
     effective_sample,
     evaluation_basis,
     evaluation_warnings,
+    interval,
     value_interval,
 )
 
@@ -82,6 +83,7 @@ __all__ = [
     "frontier_finding",
     "headline",
     "honest_value",
+    "interval",
     "lead",
     "lift_interval",
     "limitation",

@@ -9,7 +9,7 @@ from counsel.logs.excursion import Effect, ExcursionEffect
 from counsel.logs.fitted_model import Fit
 from counsel.logs.law_test import LawTest
 from counsel.logs.listening import CLEAR, People, Trend
-from counsel.report.number_format import count_of, p_value_text, percent, short
+from counsel.report.number_format import count_of, p_value_text, percent, short, signed
 
 
 def log_size(check: LogCheck) -> str:
@@ -192,8 +192,8 @@ def advice_trend(trend: Trend) -> str:
 
 def _trend(trend: Trend, clear: str, unclear: str, unit: str) -> str:
     change = (
-        f"{trend.slope:+.2g} {unit} (95 % interval {trend.slope_low:+.2g} to "
-        f"{trend.slope_high:+.2g}; {p_value_text(trend.p_value)}; "
+        f"{signed(trend.slope)} {unit} (95 % interval {signed(trend.slope_low)} to "
+        f"{signed(trend.slope_high)}; {p_value_text(trend.p_value)}; "
         f"{count_of(float(trend.by.given.sum()), 'piece')})"
     )
     if not trend.is_clear:
@@ -231,5 +231,5 @@ def excursion(effect: ExcursionEffect) -> str:
 
 
 def _effect(effect: Effect) -> str:
-    ends = f"{effect.low:+.2g}, {effect.high:+.2g}"
-    return f"{effect.value:+.2g} [{ends}; {p_value_text(effect.p_value)}]"
+    ends = f"{signed(effect.low)}, {signed(effect.high)}"
+    return f"{signed(effect.value)} [{ends}; {p_value_text(effect.p_value)}]"

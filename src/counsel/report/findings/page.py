@@ -9,6 +9,8 @@ from counsel.report.findings.listening import excursion, log_size
 from counsel.report.findings.values import DISPUTE, NO_DIFFERENCE, added_value, value_interval
 from counsel.report.number_format import count_of, percent, pieces_per_episode
 
+UNKNOWN = "an unknown amount"
+
 
 def headline(contents: ReportContents) -> str:
     """State the main finding of a report, without a full stop."""
@@ -120,9 +122,13 @@ def agreement(contents: ReportContents) -> str:
 
 def _beyond_silence(contents: ReportContents, amount: Callable[[Difference], str]) -> str:
     """Say what the plan brings beyond silence, or why that cannot be told."""
-    kept = contents.plan.keeps_states
+    kept, found = contents.plan.keeps_states, contents.worth.beyond_silence
+    if not kept and amount(found) == UNKNOWN:
+        return (
+            "; what it brings beyond silence cannot be told: too few episodes went without advice"
+        )
     if not kept:
-        return f" and {amount(contents.worth.beyond_silence)} beyond silence"
+        return f" and {amount(found)} beyond silence"
     others = "" if len(kept) == 1 else f" and {count_of(len(kept) - 1, 'other state')}"
     return (
         "; what it brings beyond silence cannot be told, since nobody was left without advice in "
@@ -131,11 +137,11 @@ def _beyond_silence(contents: ReportContents, amount: Callable[[Difference], str
 
 
 def _by_episodes(found: Difference) -> str:
-    return "an unknown amount" if found.doubly_robust is None else added_value(found.doubly_robust)
+    return UNKNOWN if found.doubly_robust is None else added_value(found.doubly_robust)
 
 
 def _in_model(found: Difference) -> str:
-    return "an unknown amount" if found.model is None else added_value(found.model)
+    return UNKNOWN if found.model is None else added_value(found.model)
 
 
 def frontier_finding(contents: ReportContents) -> str:

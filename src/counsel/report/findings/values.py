@@ -18,7 +18,12 @@ def value_interval(estimate: ValueEstimate | None) -> str:
 
 def added_value(estimate: ValueEstimate) -> str:
     """Return a difference of values with its interval."""
-    return f"{estimate.value:+.3g} [{_ends(estimate, '+.3g')}]"
+    return f"{estimate.value:+.3g} {interval(estimate)}"
+
+
+def interval(estimate: ValueEstimate) -> str:
+    """Return the interval of a difference of values."""
+    return f"[{_ends(estimate, '+.3g')}]"
 
 
 def _ends(estimate: ValueEstimate, digits: str) -> str:
@@ -60,7 +65,8 @@ def evaluation_warnings(evaluation: LogEvaluation) -> Iterator[str]:
     elif not evaluation.is_trusted:
         yield (
             f"The effective sample is {short(evaluation.policy.effective)} episodes; below "
-            f"{TRUSTED_SAMPLE:g} the intervals of the weighted estimates may be too narrow."
+            f"{TRUSTED_SAMPLE:g} the intervals of the weighted estimates may be too narrow, and "
+            "only the model compares policies."
         )
 
 
