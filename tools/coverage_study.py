@@ -1,6 +1,6 @@
 """How often the intervals of a report hold the truth, on simulated clinics whose truth is known.
 
-    python tools/coverage_study.py            every clinic, 200 logs each (two hours on two cores)
+    python tools/coverage_study.py            every clinic, 200 logs each (30 min on two cores)
     python tools/coverage_study.py 20 nagging
 
 For each clinic of ``tests/support/log_scenarios.py`` it prints the share of logs whose 95 %
