@@ -72,8 +72,6 @@ class Memory:
     ----------
     after
         The three matrices as one array [silence, match or refusal; m; m′].
-    n_levels
-        The number of levels.
 
     Raises
     ------
