@@ -12,8 +12,8 @@ from tests.support import memory_oracle as o
 from tests.support.drawn_memories import COSTS, LIFTS, MEMORIES, draw
 from tests.support.each import each, each_seed
 from tests.support.memory_criticality_oracle import cheapest_lines
-from tests.support.memory_model import choices, price_of
-from tests.support.problems import adapt_memory
+from tests.support.memory_model import action_probabilities, choices, price_of
+from tests.support.problems import adapt_memory, without_slips
 
 SMALL = {"H": 3, "S": 2, "A": 3}
 """Sizes of problems of which the quick tests solve hundreds."""
@@ -228,6 +228,7 @@ def test_every_vertex_and_every_edge_of_the_frontier_is_optimal(seed):
 
 
 def check_hard(P, budgets):
+    P = without_slips(P)
     problem, masks = adapt_memory(P)
     for budget in budgets:
         expected = o.hard_budget(P, budget)
@@ -261,6 +262,18 @@ def test_a_hard_budget_with_a_memory_equals_the_oracle_and_no_path_overspends(se
 def test_hard_budgets_of_larger_problems_equal_the_oracle(seed):
     costs = "whole" if seed % 2 else "one"
     check_hard(draw(seed, costs=costs), (seed % 7,))
+
+
+def test_advice_that_surely_repels_is_relied_on_despite_rounding():
+    # On level 2, advice 0 is never matched, but its law rounds to 1e-16. A match would lead to
+    # required advice that could not be paid for.
+    P = draw(40606, costs="one")
+    assert 0.0 < action_probabilities(P, 2, 0, 1, 0)[0] < 1e-15
+    check_hard(P, (3,))
+    problem, masks = adapt_memory(P)
+    plan = counsel.solve(problem, budget=3, hard=True, **masks)
+    assert plan.policy.at(0, 1, pieces_left=1, level=2) == {0: 1.0}
+    assert plan.values[1, 2, 0, 1] == pytest.approx(1.1155394708683926, abs=1e-12)
 
 
 @each_seed(range(10))

@@ -1,5 +1,7 @@
 """The same problem for the oracles (dense arrays) and for Counsel."""
 
+from dataclasses import replace
+
 import numpy as np
 
 import counsel
@@ -27,6 +29,18 @@ def adapt_memory(
     human = counsel.Human(dense.habit, lift=dense.lift, memory=memory)
     masks = {"forbidden": dense.forbidden, "required": dense.required}
     return counsel.AdviceProblem(mdp, human, cost=dense.cost), masks
+
+
+def without_slips(dense: memory_model.Problem) -> memory_model.Problem:
+    """Return the problem with lifts at their lowest rounded down, so that the adherence is 0.
+
+    There λ + (1 − λ) π may round to 1e-16 or to −1e-16. The oracle takes only the second for 0, and
+    whether an action is possible at all decides whether a hard budget can be kept.
+    """
+    lift = dense.lift.copy()
+    is_lowest = (lift < 0.0) & (np.abs(lift + (1 - lift) * dense.habit) < 1e-15)
+    lift[is_lowest] *= 1 + 1e-15
+    return replace(dense, lift=lift)
 
 
 def draw(seed: int, *, most: tuple[int, int, int] = (4, 3, 4)) -> oracles.Problem:
