@@ -68,12 +68,12 @@ def gains_at(  # noqa: PLR0913 (a problem, a plan and a cell on a plane)
     A, m, at = problem.n_actions, problem.level_of(level), np.array([state])
     own_a, cost_a = problem.policy[step, state], problem.cost[step, state]
     values_kms = plan.value_planes[:, step + 1].reshape(-1, problem.n_levels, problem.n_states)
-    plane = plan.policy.plane_of(pieces_left, m) // (plan.policy.levels or 1)
+    left = plan.policy.plane_of(pieces_left, m) // (plan.policy.levels or 1)
     alone_k = np.array([_alone(problem, step, values_ms, m, state) for values_ms in values_kms])
     advantage_a, gain_a, burden_a = np.full(A, np.nan), np.zeros(A), np.zeros(A)
     price_a = np.full(A, np.inf)
     for a in np.flatnonzero(problem.mdp.allowed[step, state]):
-        after = plane if pieces_left is None else max(plane - int(cost_a[a]), 0)
+        after = left if pieces_left is None else max(left - int(cost_a[a]), 0)
         [q_a] = spoken_values(problem, step, values_kms[after], m, at, np.array([a]))
         advantage_a[a] = advantages(own_a, q_a)[a]
         gain_a[a] = gain_of(problem.level_lift[m, step, state, a], advantage_a[a])
@@ -84,8 +84,8 @@ def gains_at(  # noqa: PLR0913 (a problem, a plan and a cell on a plane)
             else:
                 advised = _advised(problem, step, state, int(a), m, q_a)
                 gain_a[a] = -np.inf if advised == -np.inf else advised - alone_k[after]
-        if cost_a[a] <= plane and alone_k[after] > -np.inf:
-            price_a[a] = alone_k[plane] - alone_k[after]
+        if cost_a[a] <= left and alone_k[after] > -np.inf:
+            price_a[a] = alone_k[left] - alone_k[after]
     if pieces_left is None:
         price_a = plan.price_at(step) * cost_a
     return CellGains(advantage_a, gain_a, price_a, burden_a)
