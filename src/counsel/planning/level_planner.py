@@ -11,7 +11,7 @@ where the advantage is Q⁺(b) − B(b) and the burden d⁰ − B(b). B(b) = Σ_
 is what the person's own choice is worth once b was said. The burden is what speaking costs later.
 
 The levels that can follow are few: the rows of the three matrices, each stored once. Expectations
-are computed once per row of levels, so a memory of M levels takes about M times as long as none.
+are computed once per row of levels, so the time grows with their number M, not with M².
 """
 
 from typing import TypeVar
