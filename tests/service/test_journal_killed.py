@@ -1,4 +1,4 @@
-"""A client without its service that dies at any write to its disk: nothing it told is lost."""
+"""A client without its service that dies at any write to its disk: nothing it acknowledged is lost."""
 
 import json
 import os
@@ -83,10 +83,11 @@ def _work(folder, fatal, calls):
 
     for name in ("write", "fsync", "replace", "truncate"):
         setattr(os, name, counted(name, getattr(os, name)))
-    journal, told = Journal(Path(folder)), Path(folder) / "told"
-    for number in range(int(told.read_text()) if told.exists() else 0, len(ENTRIES)):
+    journal, acknowledged = Journal(Path(folder)), Path(folder) / "acknowledged"
+    done = int(acknowledged.read_text()) if acknowledged.exists() else 0
+    for number in range(done, len(ENTRIES)):
         journal.append([ENTRIES[number]])
-        told.write_text(str(number + 1))  # the caller was told that it is on disk
+        acknowledged.write_text(str(number + 1))
     Courier(Record(folder), "adviser", Path(folder)).deliver()
     calls.value = count
     os._exit(0)
