@@ -1,4 +1,4 @@
-"""A client without its service that dies at any write to its disk: nothing it acknowledged is lost."""
+"""A client without its service that dies at any write to disk: nothing acknowledged is lost."""
 
 import json
 import os

@@ -5,8 +5,7 @@ cost c leads from k to k − c under a hard budget; silence, a match and a refus
 levels of ``Levels``. Without a memory there is one level, without a hard budget one k.
 
 Without a hard budget the loops carry the first value of an ``Aim`` alone, as those of
-``_backward_kernels.py`` do. Under a hard budget choices tie nearly everywhere, so they carry both,
-as pairs in the last axis of arrays named ``…2``.
+``_backward_kernels.py`` do. Plans under a hard budget are in ``_hard_budget_kernels.py``.
 Kernels trust their input: ``counsel.model`` has checked it.
 """
 
@@ -83,34 +82,6 @@ def expect_levels(model: Model, levels: Levels, h: int, k: int, V_ps: Floats, sp
         expect(model, h, rows, V_s, space.E_jdr[k % J, d])
 
 
-@kernel
-def expect_pairs(model: Model, h: int, V_s2: Floats, E_r2: Floats) -> None:
-    """Fill the expectations of both values for all rows of a step."""
-    n = layer_of(model.first_row_l.size - 1, h)
-    offset = model.first_row_l[n]
-    indptr, next_state, probability = model.indptr, model.next_state, model.probability
-    for i in range(offset, model.first_row_l[n + 1]):
-        j = indptr[i]
-        t, p = np.uint32(next_state[j]), probability[j]
-        e0, e1 = p * V_s2[t, 0], p * V_s2[t, 1]
-        for j in range(indptr[i] + 1, indptr[i + 1]):
-            t, p = np.uint32(next_state[j]), probability[j]
-            e0 += p * V_s2[t, 0]
-            e1 += p * V_s2[t, 1]
-        E_r2[i - offset, 0], E_r2[i - offset, 1] = e0, e1
-
-
-@kernel
-def expect_level_pairs(
-    model: Model, levels: Levels, h: int, k: int, V_ps2: Floats, space: Space
-) -> None:
-    """Fill the expectations of both values, as ``expect_levels`` does."""
-    J, M = space.E_jdr2.shape[0], levels.after_cm.shape[1]
-    for d in range(levels.indptr.size - 1):
-        V_s2 = after_levels(levels, d, k * M, V_ps2, space.mixed_s2)
-        expect_pairs(model, h, V_s2, space.E_jdr2[k % J, d])
-
-
 @inlined
 def fill_actions(
     tables: Tables, s: int, offset: int, weight: float, E_r: Floats, q_a: Floats
@@ -125,25 +96,6 @@ def fill_actions(
             if policy_sa[s, a] > 0.0:
                 alone += policy_sa[s, a] * q_a[a]
     return alone
-
-
-@inlined
-def fill_action_pairs(
-    tables: Tables, s: int, offset: int, weights: Pair, E_r2: Floats, q_2a: Floats
-) -> tuple[float, float]:
-    """Fill both values of each action; return those of the habit."""
-    row_sa, reward_sa, policy_sa = tables
-    alone0, alone1 = 0.0, 0.0
-    for a in range(q_2a.shape[1]):
-        i = row_sa[s, a]
-        if i < 0:
-            continue
-        q_2a[0, a] = weights[0] * reward_sa[s, a] + E_r2[i - offset, 0]
-        q_2a[1, a] = weights[1] * reward_sa[s, a] + E_r2[i - offset, 1]
-        if policy_sa[s, a] > 0.0:
-            alone0 += policy_sa[s, a] * q_2a[0, a]
-            alone1 += policy_sa[s, a] * q_2a[1, a]
-    return alone0, alone1
 
 
 @kernel
@@ -289,66 +241,6 @@ def settle_levels(
         out_advice_s[s] = best
 
 
-@kernel
-def choose_level_pairs(
-    model: Model,
-    levels: Levels,
-    aim: Aim,
-    h: int,
-    plane: tuple[int, int],
-    space: Space,
-    out: tuple[Floats, Floats, Ints],
-) -> None:
-    """Choose the best advice on one plane by both values.
-
-    ``out`` are the first values, both values and the advice.
-    """
-    (k, m), A, J = plane, model.policy_lsa.shape[2], space.E_jdr2.shape[0]
-    row_sa, reward_sa, policy_sa, lift_sb, permitted_sa, required_s = step_tables(model, h)
-    cost_sa = model.cost_lsa[layer_of(model.cost_lsa.shape[0], h)]
-    offset = model.first_row_l[layer_of(model.first_row_l.size - 1, h)]
-    tables, weights = (row_sa, reward_sa, policy_sa), (aim.weight0, aim.weight1)
-    after_cm = levels.after_cm
-    quiet_d, match_d, refusal_d = after_cm[0, m], after_cm[1, m], after_cm[2, m]
-    quiet_r2, price = space.E_jdr2[k % J, quiet_d], price_at(aim, h)
-    q_2a, value_2a, (out_V_s, out_s2, out_advice_s) = space.q_2a, space.value_2a, out
-    for s in range(out_V_s.size):
-        quiet0, quiet1 = fill_action_pairs(tables, s, offset, weights, quiet_r2, q_2a)
-        if required_s[s]:
-            quiet0 = -np.inf
-        size0, size1, last_k, alone0, alone1 = aim.size0, aim.size1, -1, 0.0, 0.0
-        for b in range(A):
-            value_2a[0, b] = -np.inf
-            cost = cost_of(cost_sa, s, b)
-            then_k = k - int(cost) if levels.is_hard else k
-            if then_k < 0 or not (permitted_sa[s, b] or policy_sa[s, b] > 0.0):
-                continue
-            if then_k != last_k:
-                last_k, E_dr2 = then_k, space.E_jdr2[then_k % J]
-                after_r2 = E_dr2[refusal_d]
-                alone0, alone1 = fill_action_pairs(tables, s, offset, weights, after_r2, q_2a)
-                if match_d != refusal_d:
-                    matched_r2 = E_dr2[match_d]
-                    fill_action_pairs(tables, s, offset, weights, matched_r2, space.matched_2a)
-            if q_2a[0, b] > -np.inf:
-                size0 += abs(q_2a[0, b])
-                size1 += abs(q_2a[1, b])
-            if permitted_sa[s, b]:
-                lift = lift_sb[s, m * A + b]
-                if match_d == refusal_d:
-                    value_2a[0, b] = advised(policy_sa, s, b, lift, q_2a, 0, alone0)
-                    value_2a[1, b] = advised(policy_sa, s, b, lift, q_2a, 1, alone1)
-                else:
-                    value_2a[0, b] = split_value(policy_sa, s, b, lift, space, as_int64(0))
-                    value_2a[1, b] = split_value(policy_sa, s, b, lift, space, as_int64(1))
-                value_2a[0, b] -= price * cost
-                value_2a[1, b] -= aim.price1 * cost
-        best = pick(value_2a, (quiet0, quiet1), (TIE * size0, TIE * size1))
-        out_s2[s, 0] = quiet0 if best == A else value_2a[0, best]
-        out_s2[s, 1] = quiet1 if best == A else value_2a[1, best]
-        out_V_s[s], out_advice_s[s] = out_s2[s, 0], best
-
-
 @inlined
 def price_at(aim: Aim, h: int) -> float:
     """Return the price per unit of cost at a step."""
@@ -450,28 +342,3 @@ def plan_back_levels(
     if with_second:
         steps = (second_from, as_int64(0))
         catch_up_levels(model, levels, terms, steps, advice_mhs, space, second_jms)
-
-
-@kernel
-def plan_back_hard(
-    model: Model,
-    levels: Levels,
-    aim: Aim,
-    space: Space,
-    tables: tuple[Floats, Floats, Ints],
-) -> None:
-    """Plan all steps for every budget left and level, as ``plan_back_levels`` does.
-
-    Choices tie wherever there is more budget left than can be used, so both values are carried.
-    """
-    (V_hps, second_jps, advice_phs), (P, H, S) = tables, tables[2].shape
-    M, both_jps2 = levels.after_cm.shape[1], np.zeros((2, P, S, 2))
-    V_hps[H] = 0.0
-    for h in range(H - 1, -1, -1):
-        for k in range(P // M):
-            expect_level_pairs(model, levels, h, k, both_jps2[(h + 1) % 2], space)
-            for m in range(M):
-                p = k * M + m
-                pairs = (V_hps[h, p], both_jps2[h % 2, p], advice_phs[p, h])
-                choose_level_pairs(model, levels, aim, h, (k, m), space, pairs)
-    second_jps[0] = both_jps2[0, :, :, 1]

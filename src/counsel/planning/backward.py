@@ -22,6 +22,7 @@ first and R second yields the best plan among those with the least advice, the l
 frontier.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from functools import partial
 from typing import TypeVar
@@ -46,7 +47,7 @@ from counsel.planning._backward_kernels import (
 )
 from counsel.planning._choice_kernels import Aim
 from counsel.planning.constraints import Constraints
-from counsel.planning.prepared_problem import prepare
+from counsel.planning.prepared_problem import PreparedProblem, prepare
 
 WORTH_THREADS = 1_000_000
 """A step that reads fewer numbers is not worth the cost of threads."""
@@ -58,7 +59,30 @@ RUNS = 8
 """Runs of work per thread in a step: a slow core then delays the step only a little."""
 
 
-class Planner:
+class PricedPlanner(ABC):
+    """What planners with and without levels share: plans at penalties, and with least advice."""
+
+    prepared: PreparedProblem
+
+    @abstractmethod
+    def run(
+        self, aim: Aim, price_nh: Floats, *, with_second: bool = True
+    ) -> list[tuple[float, float]]:
+        """Plan for ``aim`` at each price; return the first and the second value at the start."""
+
+    def penalise(self, *penalties: float) -> list[tuple[float, float]]:
+        """Plan at each penalty; return the expected reward and the expected cost of advice."""
+        nets = self.run(self.prepared.free, np.array(penalties)[:, None])
+        pairs = zip(penalties, nets, strict=True)
+        return [(net - penalty * minus, 0.0 - minus) for penalty, (net, minus) in pairs]
+
+    def advise_least(self) -> tuple[float, float]:
+        """Plan to advise as little as possible; return the reward and the cost of advice."""
+        [(minus_cost, value)] = self.run(self.prepared.frugal, np.ones((1, 1)))
+        return value, 0.0 - minus_cost
+
+
+class Planner(PricedPlanner):
     """Plans one problem repeatedly in the same working space.
 
     With ``search`` only the cells that can occur are planned, where they are few; then there are
@@ -126,17 +150,6 @@ class Planner:
                 if second_s is not None:
                     start_n2[n, 1] = expect_start(part.start, second_s)
         return [(first, second) for first, second in start_n2.tolist()]
-
-    def penalise(self, *penalties: float) -> list[tuple[float, float]]:
-        """Plan at each penalty; return the expected reward and the expected cost of advice."""
-        nets = self.run(self.prepared.free, np.array(penalties)[:, None])
-        pairs = zip(penalties, nets, strict=True)
-        return [(net - penalty * minus, 0.0 - minus) for penalty, (net, minus) in pairs]
-
-    def advise_least(self) -> tuple[float, float]:
-        """Plan to advise as little as possible; return the reward and the cost of advice."""
-        [(minus_cost, value)] = self.run(self.prepared.frugal, np.ones((1, 1)))
-        return value, 0.0 - minus_cost
 
     def evaluate(self, weight: float, price: float) -> float:
         """Return weight · reward − price · cost of the last plan, from the start."""

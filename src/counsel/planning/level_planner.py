@@ -25,14 +25,14 @@ from counsel.model.policy import Advice, Policy
 from counsel.model.problem import AdviceProblem
 from counsel.planning._backward_kernels import Model, expect_start
 from counsel.planning._choice_kernels import Aim
+from counsel.planning._hard_budget_kernels import plan_back_hard
 from counsel.planning._level_kernels import (
     Levels,
     Space,
     catch_up_levels,
-    plan_back_hard,
     plan_back_levels,
 )
-from counsel.planning.backward import Planner
+from counsel.planning.backward import Planner, PricedPlanner
 from counsel.planning.constraints import Constraints
 from counsel.planning.prepared_problem import Part, prepare
 
@@ -42,7 +42,7 @@ MOST_BYTES = 2**35
 _T = TypeVar("_T", bound=np.generic)
 
 
-class LevelPlanner:
+class LevelPlanner(PricedPlanner):
     """Plans one problem repeatedly on planes: one for each budget left and level of memory.
 
     With ``search`` only the cells that can occur are planned, where they are few; then there are no
@@ -121,17 +121,6 @@ class LevelPlanner:
         ], axis=-1)  # fmt: skip
         pairs: Floats = self.part.start[starts] @ both_nk2.swapaxes(0, 1)
         return [(first, second) for first, second in pairs.tolist()]
-
-    def penalise(self, *penalties: float) -> list[tuple[float, float]]:
-        """Plan at each penalty; return the expected reward and the expected cost of advice."""
-        nets = self.run(self.prepared.free, np.array(penalties)[:, None])
-        pairs = zip(penalties, nets, strict=True)
-        return [(net - penalty * minus, 0.0 - minus) for penalty, (net, minus) in pairs]
-
-    def advise_least(self) -> tuple[float, float]:
-        """Plan to advise as little as possible; return the reward and the cost of advice."""
-        [(minus_cost, value)] = self.run(self.prepared.frugal, np.ones((1, 1)))
-        return value, 0.0 - minus_cost
 
     def evaluate(self, weight: float, price: float) -> float:
         """Return weight · reward − price · cost of the last plan, from the start."""
