@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import counsel
 from counsel import Mixture, Policy
-from counsel.model.policy import RandomCells
+from counsel.model.random_cells import RandomCells
 from tests.support.each import each_seed
 
 

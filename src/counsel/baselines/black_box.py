@@ -52,7 +52,8 @@ from counsel.learning.learner import (
 from counsel.learning.live_play import EpisodeBuffer
 from counsel.learning.saved_state import SavedState
 from counsel.learning.starts_and_ends import StartsAndEnds
-from counsel.model.policy import Advice, Policy, RandomCells
+from counsel.model.policy import Policy
+from counsel.model.random_cells import Advice, RandomCells
 from counsel.model.rewards import check_observed
 from counsel.model.setting import Shape
 from counsel.simulate.episodes import Episodes

@@ -29,7 +29,7 @@ from counsel._arrays import Floats, sealed, whole
 from counsel.baselines._optimism_kernels import plan_euler
 from counsel.baselines.advice_counts import AdviceCounts
 from counsel.baselines.black_box import BlackBoxLearner, shared_parameters
-from counsel.model.policy import Advice
+from counsel.model.random_cells import Advice
 from counsel.model.setting import Shape
 
 

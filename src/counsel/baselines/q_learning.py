@@ -40,7 +40,7 @@ from counsel.baselines._q_learning_kernels import (
 from counsel.baselines.black_box import BlackBoxLearner, shared_parameters
 from counsel.baselines.bonuses import Bernstein, Hoeffding, read_bonus
 from counsel.learning.saved_state import SavedState
-from counsel.model.policy import Advice
+from counsel.model.random_cells import Advice
 from counsel.model.setting import Shape
 from counsel.simulate.episodes import Episodes
 

@@ -30,7 +30,8 @@ from counsel.baselines.black_box import BlackBoxLearner, shared_parameters
 from counsel.learning._rfe_kernels import phi
 from counsel.learning.learner import LIVE, Explorer, documented_by, is_overridden
 from counsel.learning.live_play import play_live
-from counsel.model.policy import Advice, Policy
+from counsel.model.policy import Policy
+from counsel.model.random_cells import Advice
 from counsel.model.setting import Shape
 from counsel.simulate.simulator import Simulator
 

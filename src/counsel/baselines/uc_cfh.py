@@ -39,8 +39,9 @@ from counsel.learning.learnt_model import (
     plan_on_model,
 )
 from counsel.model.advice_costs import given_cost
-from counsel.model.policy import Advice, Policy
+from counsel.model.policy import Policy
 from counsel.model.problem import AdviceProblem
+from counsel.model.random_cells import Advice
 from counsel.model.setting import Shape
 
 BOUNDS = 4  # how many bounds the intervals are made of (k): two, each on both sides

@@ -45,7 +45,8 @@ from counsel.learning.learner import (
     documented_by,
     is_overridden,
 )
-from counsel.model.policy import Advice, Policy
+from counsel.model.policy import Policy
+from counsel.model.random_cells import Advice
 from counsel.model.setting import Shape
 from counsel.planning.prepared_problem import model_of
 from counsel.simulate.simulator import Simulator

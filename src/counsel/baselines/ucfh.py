@@ -29,7 +29,7 @@ from counsel.baselines._confidence_set_kernels import plan_extended
 from counsel.baselines.black_box import BlackBoxLearner, shared_parameters
 from counsel.baselines.confidence_sets import ConfidenceSets, Guarantee, Phases
 from counsel.learning.arguments import require_rewards
-from counsel.model.policy import Advice
+from counsel.model.random_cells import Advice
 from counsel.model.setting import Shape
 
 BOUNDS = 6  # how many bounds the intervals are made of (k): three, each on both sides

@@ -18,8 +18,9 @@ from counsel.errors import CounselError
 from counsel.learning.charges import Penalty, net_value
 from counsel.model.human import Human
 from counsel.model.mdp import MDP
-from counsel.model.policy import Advice, Policy
+from counsel.model.policy import Policy
 from counsel.model.problem import AdviceProblem
+from counsel.model.random_cells import Advice
 from counsel.planning._backward_kernels import plan_back
 from counsel.planning._cell_kernels import CellPlan, replan_cells, value_cells
 from counsel.planning.backward import Planner

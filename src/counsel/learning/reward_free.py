@@ -35,8 +35,9 @@ from counsel.learning.live_play import EpisodeBuffer
 from counsel.learning.saved_state import SavedState
 from counsel.learning.starts_and_ends import StartsAndEnds
 from counsel.model.advice_costs import cost_table
-from counsel.model.policy import Advice, Policy
+from counsel.model.policy import Policy
 from counsel.model.problem import AdviceProblem
+from counsel.model.random_cells import Advice
 from counsel.model.rewards import check_observed
 from counsel.model.setting import Shape
 from counsel.planning.frontier import Frontier, frontier

@@ -58,8 +58,8 @@ from counsel.learning.learnt_model import TransitionTable, empirical_problem
 from counsel.learning.live_play import play_live
 from counsel.learning.reward_free import RewardFreeLearner
 from counsel.model.advice_costs import given_cost
-from counsel.model.policy import Advice
 from counsel.model.problem import AdviceProblem
+from counsel.model.random_cells import Advice
 from counsel.simulate.episodes import Episodes
 from counsel.simulate.simulator import Simulator
 

@@ -68,8 +68,8 @@ from counsel.learning.transition_counts import TransitionCounts, are_consistent
 from counsel.model.advice_costs import given_cost
 from counsel.model.human import Human
 from counsel.model.mdp import MDP
-from counsel.model.policy import Advice
 from counsel.model.problem import AdviceProblem
+from counsel.model.random_cells import Advice
 from counsel.model.setting import Shape
 from counsel.simulate.episodes import Episodes
 from counsel.simulate.simulator import Simulator

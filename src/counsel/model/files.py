@@ -29,8 +29,9 @@ from counsel.model.human import Human
 from counsel.model.kernel import Kernel
 from counsel.model.mdp import MDP
 from counsel.model.memory import Memory
-from counsel.model.policy import Policy, RandomCells
+from counsel.model.policy import Policy
 from counsel.model.problem import AdviceProblem
+from counsel.model.random_cells import RandomCells
 from counsel.model.rewards import RewardLaw, bernoulli
 
 PROBLEM, POLICY = "counsel-problem", "counsel-policy"

@@ -32,8 +32,9 @@ from numpy.typing import NDArray
 
 from counsel._arrays import Floats, one_type
 from counsel._jit import cores, run_jobs, split
-from counsel.model.policy import Advice, Policy
+from counsel.model.policy import Policy
 from counsel.model.problem import AdviceProblem
+from counsel.model.random_cells import Advice
 from counsel.planning._backward_kernels import (
     catch_up,
     choose,

@@ -22,7 +22,8 @@ import numpy as np
 
 from counsel._arrays import Floats, sealed
 from counsel.errors import CounselError
-from counsel.model.policy import Advice, Policy, RandomCells
+from counsel.model.policy import Policy
+from counsel.model.random_cells import Advice, RandomCells
 from counsel.planning._level_kernels import catch_up_levels
 from counsel.planning.backward import Planner
 from counsel.planning.evaluate import forward

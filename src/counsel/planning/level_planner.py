@@ -21,8 +21,9 @@ from numpy.typing import NDArray
 
 from counsel._arrays import Floats
 from counsel.errors import CounselError
-from counsel.model.policy import Advice, Policy
+from counsel.model.policy import Policy
 from counsel.model.problem import AdviceProblem
+from counsel.model.random_cells import Advice
 from counsel.planning._backward_kernels import Model, expect_start
 from counsel.planning._choice_kernels import Aim
 from counsel.planning._hard_budget_kernels import plan_back_hard

@@ -8,8 +8,9 @@ import numpy as np
 
 from counsel._arrays import Floats
 from counsel.errors import CounselError
-from counsel.model.policy import Advice, Policy
+from counsel.model.policy import Policy
 from counsel.model.problem import AdviceProblem
+from counsel.model.random_cells import Advice
 from counsel.planning.evaluate import evaluate
 
 
