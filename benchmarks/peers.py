@@ -105,6 +105,25 @@ def quantecon_plan(matrix: SparseRows, reward: FloatArray, horizon: int) -> Plan
     return solve
 
 
+def quantecon_endless(
+    matrix: SparseRows, reward: FloatArray, discount: float, error: float
+) -> Plan:
+    """Plan discounted work with QuantEcon's modified policy iteration."""
+    from quantecon.markov import DiscreteDP
+
+    states, actions = reward.shape
+    pairs = (np.repeat(np.arange(states), actions), np.tile(np.arange(actions), states))
+    model = DiscreteDP(reward.reshape(-1), matrix, discount, *pairs)
+
+    def solve() -> FloatArray:
+        solved = model.solve(method="modified_policy_iteration", epsilon=error, max_iter=10_000)
+        values: FloatArray = solved.v
+        return values
+
+    solve()  # loads or compiles the numba kernels
+    return solve
+
+
 def canonical(matrix: SparseRows) -> sparse.csr_array:
     """Copy with sorted columns, duplicates summed and stored zeros removed."""
     copy = sparse.csr_array(matrix, copy=True)

@@ -34,7 +34,7 @@ SIZES = (100_000, 300_000, 1_000_000, 3_000_000)
 def main() -> None:
     """Measure, print and write everything."""
     packages = ("quantecon", "stormpy", "pymdptoolbox", "highspy", "scipy")
-    rows = chain(small(), middle(), large(), growth())
+    rows = chain(small(), middle(), large(), endless(), growth())
     record("planning", rows, packages=packages)
 
 
@@ -183,6 +183,36 @@ def large() -> Iterator[Row]:
             most=1.5,
             spread=seconds.spread(f"counsel {count}", f"wall {count}"),
             note=f"The floor takes {seconds[f'wall {count}']:.3g} s. {CACHE}",
+        )
+
+
+def endless() -> Iterator[Row]:
+    """Compare work without end on random worlds of 4,000 and of a million states."""
+    for states, turns in ((4_000, 9), (1_000_000, 3)):
+        problem = problems.random_sparse(states).without_end(0.95)
+        plan = counsel.solve(problem, penalty=0.02)
+        machine = problem.machine()
+        reward = machine.reward[0].copy()
+        reward[:, :-1] -= 0.02
+        peer = peers.quantecon_endless(machine.kernel.to_sparse(), reward, 0.95, plan.error)
+        gap = float(np.abs(plan.values[0] - peer()).max())
+        if gap > 2.0 * plan.error:
+            raise AssertionError(f"work without end: QuantEcon differs by {gap}")
+        calls: dict[str, Callable[[], object]] = {
+            "counsel": lambda: counsel.solve(problem, penalty=0.02).policy,  # noqa: B023
+            "quantecon": peer,
+        }
+        seconds = race(calls, turns=turns, burst=1)
+        yield against(
+            f"Work without end, {states:,} states: one plan in every state, all cores",
+            1e3 * seconds["counsel"],
+            "ms",
+            "QuantEcon",
+            1e3 * seconds["quantecon"],
+            ratio=5.0,
+            spread=seconds.spread("quantecon", "counsel"),
+            note=f"Discount 0.95, both to an error of {plan.error:.0e}. QuantEcon's best method "
+            "here: modified policy iteration.",
         )
 
 

@@ -33,9 +33,11 @@ from counsel.planning.explain import explain as explain
 from counsel.planning.frontier import Frontier as Frontier
 from counsel.planning.frontier import frontier as frontier
 from counsel.planning.plan import Plan as Plan
+from counsel.planning.share import share as share
 from counsel.planning.solve import solve as solve
 from counsel.simulate.decision_log import save_log as save_log
 from counsel.simulate.simulator import Simulator as Simulator
+from counsel.simulate.team import Team as Team
 from counsel.worlds.catalogue import make as make
 
 __version__: str

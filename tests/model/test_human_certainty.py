@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 import counsel
-from counsel.model.human import NEVER, advantages, advised_law, drop_never
-from counsel.model.problem import machine_rewards
+from counsel.model.advantage import advantages
+from counsel.model.human import NEVER, advised_law, drop_never
+from counsel.model.machine import machine_rewards
 from tests.support.exact import exact_law
 
 ULP = 2.0**-53

@@ -8,7 +8,7 @@ import numpy as np
 import counsel
 from counsel.baselines import UCBVI
 from counsel.baselines._optimism_kernels import ucbvi_episodes
-from counsel.model.problem import machine_rewards
+from counsel.model.machine import machine_rewards
 from counsel.planning._backward_kernels import plan_back
 from counsel.planning._piecewise_kernels import expect_functions
 from counsel.planning._reachable_kernels import renumber_rows

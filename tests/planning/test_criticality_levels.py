@@ -6,7 +6,7 @@ import pytest
 import counsel
 from tests.support import memory_oracle as o
 from tests.support.drawn_memories import draw
-from tests.support.each import each, each_seed
+from tests.support.each import each, each_seed, each_seed_up_to
 from tests.support.memory_cases import pays_off_and_on, saves_required_advice
 from tests.support.memory_criticality_oracle import criticality_exact, margins_at
 from tests.support.problems import adapt_memory
@@ -45,8 +45,7 @@ def test_every_cell_on_every_level_equals_the_oracle(seed):
     check_exact(draw(seed, **SMALL))
 
 
-@pytest.mark.slow
-@each_seed(range(150))
+@each_seed_up_to(15, 150)
 def test_every_cell_of_larger_problems_equals_the_oracle(seed):
     check_exact(draw(seed, H=3, S=2, A=3))
 

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 import counsel
-from counsel.planning import _backward_kernels, _level_kernels, level_planner
+from counsel.planning import _backward_kernels, _level_kernels, planners
 from tests.support import memory_oracle as o
 from tests.support.drawn_memories import COSTS, LIFTS, MEMORIES, draw
-from tests.support.each import each, each_seed
+from tests.support.each import each, each_seed, each_seed_up_to
 from tests.support.memory_criticality_oracle import cheapest_lines
 from tests.support.memory_model import action_probabilities, choices, price_of
 from tests.support.problems import adapt_memory, without_slips
@@ -80,8 +80,7 @@ def test_every_kind_of_problem_equals_the_oracle(seed, kind):
     check_penalties(draw(1000 + seed, **SMALL, **kind))
 
 
-@pytest.mark.slow
-@each_seed(range(2000))
+@each_seed_up_to(200, 2000)
 def test_thousands_of_larger_problems_equal_the_oracle(seed):
     check_penalties(draw(seed))
 
@@ -134,8 +133,7 @@ def test_any_policy_with_levels_or_blind_to_them_is_evaluated_exactly(seed):
     check_evaluation(draw(seed, **SMALL), seed)
 
 
-@pytest.mark.slow
-@each_seed(range(1000))
+@each_seed_up_to(100, 1000)
 def test_policies_of_larger_problems_are_evaluated_exactly(seed):
     check_evaluation(draw(seed), seed)
 
@@ -194,8 +192,7 @@ def test_a_budget_equals_the_occupancy_lp_on_states_and_levels(seed):
     check_budgets(draw(seed, **SMALL))
 
 
-@pytest.mark.slow
-@each_seed(range(600))
+@each_seed_up_to(60, 600)
 def test_budgets_of_larger_problems_equal_the_occupancy_lp(seed):
     check_budgets(draw(seed), shares=(0.1, 0.5, 0.9, 1.0))
 
@@ -257,8 +254,7 @@ def test_a_hard_budget_with_a_memory_equals_the_oracle_and_no_path_overspends(se
     check_hard(draw(seed, H=3, S=2, A=2, costs=costs), (0, 1, 3))
 
 
-@pytest.mark.slow
-@each_seed(range(1000))
+@each_seed_up_to(100, 1000)
 def test_hard_budgets_of_larger_problems_equal_the_oracle(seed):
     costs = "whole" if seed % 2 else "one"
     check_hard(draw(seed, costs=costs), (seed % 7,))
@@ -318,7 +314,7 @@ def test_states_that_are_alike_have_the_plan_of_one(seed):
     many = with_copies(P, 4)
     problem, masks = adapt_memory(many)
     plan = counsel.solve(problem, penalty=0.1, **masks)
-    planner = level_planner.planner_for(problem, plan.constraints)
+    planner = planners.planner_for(problem, plan.constraints)
     assert planner.part.start.size <= P.S
     V, advice = o.plan(P, 0.1)
     close(plan.values.swapaxes(0, 1), np.tile(V, 4))
@@ -370,7 +366,7 @@ def test_where_few_cells_can_occur_only_these_are_planned_and_values_are_the_sam
     wide = by_step(P, 12)
     problem, masks = adapt_memory(wide)
     plan = counsel.solve(problem, penalty=0.1, **masks)
-    search = level_planner.planner_for(problem, plan.constraints, search=True)
+    search = planners.planner_for(problem, plan.constraints, search=True)
     assert search.part.cells is not None
     V, advice, W, _ = o.plan_full(P, 0.1)
     close((plan.net_value, plan.advice_cost), (o.start_mean(P, V[0]), o.start_mean(P, W[0])))

@@ -3,11 +3,10 @@
 from dataclasses import replace
 
 import numpy as np
-import pytest
 
 import counsel
 from tests.support.drawn_memories import draw
-from tests.support.each import each_seed
+from tests.support.each import each_seed, each_seed_up_to
 from tests.support.memory_model import pieces
 from tests.support.old_hard_planner import plan_hard
 from tests.support.problems import adapt_memory
@@ -193,8 +192,7 @@ def test_hard_budgets_equal_the_old_planner_to_the_last_bit(seed):
     check_old_planner(seed, (seed % 5,))
 
 
-@pytest.mark.slow
-@each_seed(range(1000))
+@each_seed_up_to(100, 1000)
 def test_hard_budgets_of_many_problems_equal_the_old_planner_to_the_last_bit(seed):
     check_old_planner(seed, (0, 1, 2, 4, 7))
 

@@ -7,7 +7,7 @@ import weakref
 import numpy as np
 
 import counsel
-from counsel.planning import level_planner
+from counsel.planning import planners
 from counsel.planning.prepared_problem import prepare
 
 
@@ -44,12 +44,12 @@ def test_cells_beyond_the_last_of_a_step_have_no_row():
 def test_cells_that_cannot_be_reached_are_planned_when_asked_for(monkeypatch):
     problem, planned = counsel.make("flappy-bird/safe"), []
 
-    class Watched(level_planner.Planner):
+    class Watched(planners.Planner):
         def run(self, *arguments, **named):
             planned.append(self.part.cells is None)
             return super().run(*arguments, **named)
 
-    monkeypatch.setattr(level_planner, "Planner", Watched)
+    monkeypatch.setattr(planners, "Planner", Watched)
     plan = counsel.solve(problem, penalty=0.3)
     value, count = plan.value, plan.advice_count
     assert planned == [False]

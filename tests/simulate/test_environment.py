@@ -1,13 +1,17 @@
 """Gymnasium environments as worlds to learn in: states, ends, budgets, and what is refused."""
 
+from dataclasses import replace
+
 import gymnasium
 import numpy as np
 import pytest
 from gymnasium import spaces
 from gymnasium.wrappers import TransformAction, TransformObservation, TransformReward
+from numpy.random import default_rng
 
 import counsel
 from counsel import CounselError
+from counsel.learning import learn_live
 from counsel.simulate import Environment
 from counsel.worlds import AdviceEnv, AdviceWrapper, from_gymnasium, make
 from tests.support.corridors import Corridor, walker
@@ -201,3 +205,67 @@ def test_arguments_of_play_are_checked():
         environment.play(always(RIGHT), episodes=0, rng=rng)
     with pytest.raises(CounselError, match="rng"):
         environment.play(always(RIGHT), episodes=1, rng=3)
+
+
+# ------------------------------------------------------------------------------- memories
+
+
+def tiring_lake(memory, fading):
+    """The frozen lake, and a person who walks at random and tires of advice."""
+    lake = gymnasium.make("FrozenLake-v1", is_slippery=False)
+    return AdviceWrapper(lake, lambda cell: [0.25] * 4, adherence=0.9, memory=memory, fading=fading)
+
+
+def test_levels_of_a_memory_are_part_of_every_decision():
+    memory = counsel.Memory.pieces(2)
+    environment = Environment(
+        tiring_lake(memory, [1.0, 0.5, 0.0]), horizon=6, reward_range=(0.0, 1.0)
+    )
+    assert environment.shape.memory is memory
+    assert environment.shape.n_states == 17
+    seen = []
+
+    def advise(step, state, level):
+        seen.append(level)
+        return 0 if step % 2 == 0 else 4  # left, at every second step
+
+    moves = list(environment.decide(advise, seed=1))
+    assert [move.level for move in moves] == seen
+    assert seen == [0, 1, 1, 2, 2, 2][: len(seen)]
+
+
+def test_advice_that_takes_no_level_is_blind_to_the_memory():
+    environment = Environment(
+        tiring_lake(counsel.Memory.pieces(2), [1.0, 0.5, 0.0]), horizon=6, reward_range=(0.0, 1.0)
+    )
+    moves = list(environment.decide(lambda step, state: 0, seed=1))
+    assert {move.advice for move in moves} == {0}
+
+
+def test_a_policy_with_levels_is_played_on_the_level_of_the_person():
+    memory = counsel.Memory.pieces(1)
+    environment = Environment(tiring_lake(memory, [1.0, 0.5]), horizon=5, reward_range=(0.0, 1.0))
+    advice = np.full((2, 5, 17), 4)
+    advice[0, 1:] = 2  # once: from the second step on, before any piece was given
+    policy = counsel.Policy(advice, n_actions=4, levels=2)
+    episodes = environment.play(policy, episodes=20, rng=default_rng(0))
+    long = episodes.lengths > 2
+    assert (episodes.pieces[long] == 1).all()
+    spoken = episodes.advice != 4
+    assert (episodes.level[spoken] == 0).all()
+    with pytest.raises(counsel.CounselError, match="for 3 levels of memory; the person has 2"):
+        environment.check_fits(counsel.Policy(np.full((3, 5, 17), 4), n_actions=4, levels=3))
+
+
+@pytest.mark.parametrize("kind", [counsel.Structured, counsel.RFE])
+def test_learners_learn_live_from_a_person_with_a_memory(kind):
+    memory = counsel.Memory.pieces(1)
+    environment = Environment(tiring_lake(memory, [1.0, 0.2]), horizon=8, reward_range=(0.0, 1.0))
+    learner = kind(environment.shape, rng=default_rng(0))
+    records = list(learn_live(learner, environment, episodes=20, rng=default_rng(1)))
+    assert len(records) == 20
+    assert learner.episode == 20
+    assert learner.policy.levels == 2
+    other = kind(replace(environment.shape, memory=counsel.Memory.since(1)), rng=default_rng(0))
+    with pytest.raises(counsel.CounselError, match=r"after_silence\[m=0, m′=0\] is 0"):
+        next(learn_live(other, environment, episodes=1, rng=default_rng(1)))

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import counsel
-from counsel import AdviceProblem, Human, Memory
+from counsel import AdviceProblem, Memory
 from tests.support.each import each
 
 EPISODES = 20_000
@@ -106,11 +106,13 @@ def test_planning_for_the_memory_is_worth_what_the_world_is_known_for():
     )
 
 
-def test_learners_are_told_that_they_do_not_know_memories():
+def test_learners_know_the_memory_but_not_the_lift_and_may_be_blind_to_it():
     problem = counsel.make("ward/tiring")
-    with pytest.raises(counsel.CounselError, match="learners take the lift to be the same at ever"):
-        problem.without_adherence()
-    assert isinstance(problem.human, Human)
+    setting = problem.without_adherence()
+    assert setting.memory is problem.memory
+    assert setting.groups.shape == (6, *problem.policy.shape)
+    assert not hasattr(setting, "human")
+    assert problem.shape.memory is problem.memory
     learner = counsel.UCBAD(problem.without_memory().without_adherence())
     records = list(
         counsel.learn(

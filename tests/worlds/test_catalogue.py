@@ -15,8 +15,13 @@ OURS = [
     "flappy-bird-budget/greedy",
     "car-driving/myopic",
     "night-shift",
+    "call-centre",
+    "call-centre/working",
+    "call-centre/tiring",
     "ward",
     "ward/tiring",
+    "machine-repair",
+    "inventory",
 ]
 FLIGHT = {"map", "human", "adherence", "groups", "horizon", "memory", "fading"}
 OVERRIDES = {
@@ -26,8 +31,13 @@ OVERRIDES = {
     "flappy-bird-budget/greedy": FLIGHT,
     "car-driving/myopic": {"human", "adherence", "groups", "horizon", "chances"},
     "night-shift": {"random_rewards"},
+    "call-centre": {"mother", "horizon", "memory", "fading"},
+    "call-centre/working": {"mother", "horizon", "memory", "fading"},
+    "call-centre/tiring": {"mother", "horizon", "memory", "fading"},
     "ward": {"horizon", "memory", "fading"},
     "ward/tiring": {"horizon", "memory", "fading"},
+    "machine-repair": {"conditions", "discount", "lift"},
+    "inventory": {"shelves", "demand", "discount", "lift"},
 }
 
 WARD = '''
@@ -112,7 +122,11 @@ def test_each_world_can_be_built(name):
     problem = make(name)
     assert isinstance(problem, AdviceProblem)
     horizons = {"flappy-bird-budget": 8, "night-shift": 12, "ward": 6, "car-driving": 10}
-    assert problem.horizon == horizons.get(name.partition("/")[0], 20)
+    horizons["call-centre"] = 26
+    discounts = {"machine-repair": 0.95, "inventory": 0.98}
+    assert problem.discount == discounts.get(name)
+    if problem.discount is None:
+        assert problem.horizon == horizons.get(name.partition("/")[0], 20)
 
 
 def test_the_catalogue_is_the_callers_own():

@@ -1,4 +1,4 @@
-"""Compiled loops that sort, sum and check transition rows, share equal rows, and compute lifts."""
+"""Compiled loops that sort, sum and check transition rows, and compute lifts and advantages."""
 
 import numpy as np
 
@@ -222,3 +222,25 @@ def lifts(policy_lsa: Floats, adherence_lsa: Floats, lift_lsa: Floats) -> None:
                 if rest > 0.0:
                     lift = 1.0 if theta == 1.0 else (theta - policy_lsa[p, s, a]) / rest
                 lift_lsa[layer, s, a] = min(lift, 1.0)
+
+
+@kernel
+def fill_advantages(own_na: Floats, values_na: Floats, advantage_na: Floats) -> None:
+    """Fill values(a) − Σ_b π(b) values(b) in each row, as ``human.advantages`` describes it."""
+    N, A = values_na.shape
+    for n in range(N):
+        alone = 0.0
+        for b in range(A):
+            if own_na[n, b] > 0.0:
+                alone += own_na[n, b] * values_na[n, b]
+        for a in range(A):
+            if alone == -np.inf:
+                advantage_na[n, a] = -np.inf if values_na[n, a] == -np.inf else np.inf
+            elif own_na[n, a] <= 0.5:
+                advantage_na[n, a] = values_na[n, a] - alone
+            else:
+                total = 0.0
+                for b in range(A):
+                    if own_na[n, b] > 0.0:
+                        total += own_na[n, b] * (values_na[n, a] - values_na[n, b])
+                advantage_na[n, a] = total

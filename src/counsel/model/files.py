@@ -87,7 +87,7 @@ def problem_parts(problem: AdviceProblem) -> tuple[dict[str, Any], dict[str, NDA
     """Return the header and the arrays of a problem's file."""
     mdp, human, kernel = problem.mdp, problem.human, problem.mdp.kernel
     header: dict[str, Any] = {
-        "horizon": mdp.horizon,
+        "horizon": None if mdp.discount is not None else mdp.horizon,
         "state_labels": mdp.state_labels,
         "action_labels": mdp.action_labels,
         "shares_lift": human.shares_lift,
@@ -101,6 +101,8 @@ def problem_parts(problem: AdviceProblem) -> tuple[dict[str, Any], dict[str, NDA
         "policy": human.policy,
         "given": human.input_values,
     }
+    if mdp.discount is not None:
+        header["discount"] = mdp.discount
     if problem.reward_range is not None:
         header["reward_range"] = problem.reward_range
     if problem.reward_law is not None:
@@ -215,6 +217,7 @@ def _problem(
             Kernel.from_rows(*(arrays[name] for name in ROWS)),
             unlayered(arrays["reward"]),
             horizon=header["horizon"],
+            discount=header.get("discount"),
             start=arrays["start"],
             allowed=unlayered(arrays["allowed"]),
             state_labels=header["state_labels"],

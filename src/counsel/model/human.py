@@ -208,6 +208,25 @@ class Human:
         table_lsa: Floats = table_mlsa[0]
         return table_lsa
 
+    @property
+    def fading(self) -> Floats | None:
+        """The factor [m] that multiplies one lift on each level; None if there is none.
+
+        It is the one passed to the constructor, or else the lifts of the levels in proportion to
+        those of the start. There is none without a memory, and where levels differ in more than a
+        factor.
+        """
+        if self.memory is None or self.input_fading is not None:
+            return self.input_fading
+        start_lsa = self.level_lift[self.memory.start]
+        size = float((start_lsa * start_lsa).sum())
+        if size == 0.0:
+            return None if self.level_lift.any() else sealed(np.ones(self.n_levels))
+        factors = np.array([float((table * start_lsa).sum()) / size for table in self.level_lift])
+        expected = factors[:, None, None, None] * start_lsa
+        is_factor = np.abs(self.level_lift - expected).max() <= 1e-9 and factors.min() >= 0.0
+        return sealed(factors) if is_factor else None
+
     def with_memory(self, memory: Memory, fading: ArrayLike | None = None) -> "Human":
         """Return the same person with a memory.
 
@@ -285,34 +304,6 @@ def drop_never(habit: Floats) -> Floats:
     """Set each probability below ``NEVER`` to 0, in place; return the habit."""
     habit[habit < NEVER] = 0.0
     return habit
-
-
-def advantages(own: Floats, values: Floats) -> Floats:
-    """Return values(a) − Σ_b π(b) values(b) along the last axis.
-
-    For an action the person takes most of the time it is Σ_b π(b) (values(a) − values(b)): the
-    plain difference would lose its digits, and a lift far below 0 magnifies that. A value of −∞
-    marks an infeasible action: its advantage is −∞, and the others' is ∞ if the person may take it.
-    """
-    own, values = np.broadcast_arrays(own, values)
-    taken = np.where(own > 0.0, values, 0.0)
-    infeasible = np.isneginf(taken).any(axis=-1, keepdims=True)
-    taken = np.where(infeasible, 0.0, taken)
-    advantage: Floats = values - (own * taken).sum(axis=-1, keepdims=True)
-    frequent = (own > 0.5) & ~infeasible
-    *row, _ = np.nonzero(frequent)
-    differences = values[frequent][:, None] - taken[tuple(row)]
-    advantage[frequent] = (own[tuple(row)] * differences).sum(axis=-1)
-    if infeasible.any():
-        advantage = np.where(infeasible, np.where(np.isneginf(values), -np.inf, np.inf), advantage)
-    return advantage
-
-
-def gain_of(lift: Floats, advantage: Floats) -> Floats:
-    """Return lift × advantage, and 0 where the lift is 0 even if the advantage is infinite."""
-    moves = lift != 0.0
-    gain: Floats = np.where(moves, lift, 0.0) * np.where(moves, advantage, 0.0)
-    return gain
 
 
 def draw_index(probability: Floats, rng: np.random.Generator) -> int:

@@ -1,8 +1,11 @@
-"""The world: states, actions, transitions, rewards and a horizon of steps.
+"""The world: states, actions, transitions, rewards, and a horizon of steps or a discount.
 
 An episode starts in a state drawn from ``start`` and lasts ``horizon`` steps. At step h in state s
-the person takes an action a, earns r_h(s, a) and moves to t with probability p_h(t | s, a). Nothing
-is discounted. Rewards are any finite numbers.
+the person takes an action a, earns r_h(s, a) and moves to t with probability p_h(t | s, a). With a
+horizon nothing is discounted. Rewards are any finite numbers.
+
+Work without end has a ``discount`` γ instead of a horizon: rewards and advice t steps from now
+count γ^t. Such a world is stationary, and its tables have a step axis of length 1.
 
 ``allowed`` says which actions exist. An action that is not allowed may have an empty row; neither
 the person nor the advice may use it. At least one action is allowed in every state at every step.
@@ -19,6 +22,7 @@ from numpy.typing import ArrayLike
 from counsel._arrays import (
     Bools,
     Floats,
+    brief,
     by_step,
     check_distributions,
     check_finite,
@@ -28,6 +32,7 @@ from counsel._arrays import (
     numbers,
     place,
     read_labels,
+    real,
     rectangular,
     sealed,
     unlayered,
@@ -40,7 +45,7 @@ from counsel.model.toy_text import ToyText, read_toy_text, write_toy_text
 
 @dataclass(frozen=True, slots=True, eq=False, init=False, repr=False)
 class MDP:
-    """A finite-horizon world.
+    """A world with a horizon, or with a discount and no end.
 
     Parameters
     ----------
@@ -51,7 +56,10 @@ class MDP:
     reward
         Finite numbers [s], [s, a] or [h, s, a].
     horizon
-        The number of steps per episode.
+        The number of steps per episode; None for work without end.
+    discount
+        For work without end, from 0 up to but not including 1: a reward t steps from now counts
+        discount to the power of t. Such a world may not change with the step.
     start
         A state, or a distribution [s].
     allowed
@@ -68,6 +76,10 @@ class MDP:
         not allowed.
     reward_size
         The largest absolute reward.
+    n_steps
+        The length of the step axis of tables: the horizon, or 1 for work without end.
+    discount
+        The discount of work without end, or None.
     start
         Distribution [s].
 
@@ -88,12 +100,18 @@ class MDP:
     (4, 3, 2)
     >>> mdp.over[0].tolist()
     [False, False, True]
+
+    The same world without end:
+
+    >>> counsel.MDP([[1, 2], [0, 2], [2, 2]], reward=[0.0, 1.0, 0.0], discount=0.95)
+    MDP(3 states, 2 actions, no end, discount 0.95)
     """
 
     kernel: Kernel
     reward: Floats
     reward_size: float
-    horizon: int
+    n_steps: int
+    discount: float | None
     start: Floats
     allowed: Bools
     state_labels: tuple[str, ...] | None
@@ -104,15 +122,18 @@ class MDP:
         transition: object,
         reward: ArrayLike,
         *,
-        horizon: int,
+        horizon: int | None = None,
+        discount: float | None = None,
         start: ArrayLike = 0,
         allowed: ArrayLike | None = None,
         state_labels: Sequence[str] | None = None,
         action_labels: Sequence[str] | None = None,
     ) -> None:
-        H = whole("horizon", horizon, least=1)
+        H, discount = _read_end(horizon, discount)
         kernel = Kernel.read(transition)
         S, A = kernel.n_states, kernel.n_actions
+        if discount is not None:
+            _check_stationary(kernel, reward, allowed)
         if kernel.n_layers not in (1, H):
             raise CounselError(
                 f"transition has {kernel.n_layers} steps but horizon is {H}; give one step for a "
@@ -125,14 +146,15 @@ class MDP:
                 f"transition{place('hsa', where)} sums to 0; "
                 "give its next states or mark the action as not allowed"
             )
-        reward_hsa = _read_reward(reward, (H, S, A))
+        reward_hsa = _read_reward(reward, (H, S, A), discount)
         if not allowed_lsa.all():
             reward_hsa = by_step(sealed(np.where(allowed_lsa, layers(reward_hsa), 0.0)), H)
         fields: dict[str, Any] = {
             "kernel": kernel,
             "reward": reward_hsa,
             "reward_size": max(-float(layers(reward_hsa).min()), float(layers(reward_hsa).max())),
-            "horizon": H,
+            "n_steps": H,
+            "discount": discount,
             "start": _read_start(start, S),
             "allowed": by_step(allowed_lsa, H),
             "state_labels": read_labels("state_labels", state_labels, S),
@@ -142,11 +164,12 @@ class MDP:
             object.__setattr__(self, name, value)
 
     @classmethod
-    def from_toy_text(
+    def from_toy_text(  # noqa: PLR0913 (a world has this many parts)
         cls,
         transitions: ToyText,
         *,
-        horizon: int,
+        horizon: int | None = None,
+        discount: float | None = None,
         start: ArrayLike = 0,
         state_labels: Sequence[str] | None = None,
         action_labels: Sequence[str] | None = None,
@@ -160,7 +183,7 @@ class MDP:
         ----------
         transitions
             ``P[s][a]`` lists (probability, next state, reward, done).
-        horizon, action_labels
+        horizon, discount, action_labels
             As in the constructor.
         start, state_labels
             As in the constructor, with or without the added state; its default label is "over".
@@ -176,6 +199,7 @@ class MDP:
             matrix,
             reward_sa,
             horizon=horizon,
+            discount=discount,
             start=start,
             allowed=allowed_sa,
             state_labels=state_labels,
@@ -206,7 +230,17 @@ class MDP:
         idle_lsa = (stays_lsa & (layers(self.reward) == 0.0)) | ~allowed_lsa
         idle_ls = idle_lsa.all(axis=-1)
         idle_to_the_end: Bools = np.logical_and.accumulate(idle_ls[::-1])[::-1]
-        return by_step(idle_to_the_end, self.horizon)
+        return by_step(idle_to_the_end, self.n_steps)
+
+    @property
+    def horizon(self) -> int:
+        """The number of steps per episode; raises ``CounselError`` for work without end."""
+        if self.discount is not None:
+            raise CounselError(
+                f"this needs a horizon, but the world has no end (discount {self.discount:g}); "
+                "give a world with a horizon"
+            )
+        return self.n_steps
 
     def paying(self, reward: ArrayLike) -> "MDP":
         """Return the same world with other rewards.
@@ -218,11 +252,33 @@ class MDP:
         """
         return self._rebuilder()(self.kernel, reward)
 
+    def without_end(self, discount: float) -> "MDP":
+        """Return the same world without end, discounted; raise if it changes with the step.
+
+        Parameters
+        ----------
+        discount
+            As in the constructor.
+        """
+        for name, steps in (
+            ("transition", self.kernel.n_layers),
+            ("reward", len(layers(self.reward))),
+            ("allowed", len(layers(self.allowed))),
+        ):
+            if steps > 1:
+                raise CounselError(
+                    f"{name} changes over {steps} steps; work without end needs a world that does "
+                    "not change with the step"
+                )
+        settings = self._rebuilder().keywords | {"horizon": None, "discount": discount}
+        return MDP(self.kernel, self.reward[0], **settings)
+
     def _rebuilder(self) -> "partial[MDP]":
         """Return the constructor with everything but the kernel and the rewards."""
         return partial(
             MDP,
-            horizon=self.horizon,
+            horizon=self.n_steps if self.discount is None else None,
+            discount=self.discount,
             start=self.start,
             allowed=unlayered(layers(self.allowed)),
             state_labels=self.state_labels,
@@ -268,9 +324,45 @@ class MDP:
         return self.action_labels[action] if self.action_labels else f"action {action}"
 
     def __repr__(self) -> str:
+        sizes = f"{self.n_states} states, {self.n_actions} actions"
+        if self.discount is not None:
+            return f"MDP({sizes}, no end, discount {self.discount:g})"
         kind = "time-dependent" if self.kernel.n_layers > 1 else "stationary"
-        sizes = f"{self.n_states} states, {self.n_actions} actions, horizon {self.horizon}"
-        return f"MDP({sizes}, {kind})"
+        return f"MDP({sizes}, horizon {self.n_steps}, {kind})"
+
+
+def _read_end(horizon: int | None, discount: float | None) -> tuple[int, float | None]:
+    """Return the length of the step axis and the discount: the axis has length 1 without end."""
+    if horizon is not None and discount is not None:
+        raise CounselError(
+            f"horizon is {brief(horizon)} and discount is {brief(discount)}; give a horizon, or a "
+            "discount for work without end, not both"
+        )
+    if discount is None:
+        if horizon is None:
+            raise CounselError(
+                "horizon is None and discount is None; give the number of steps per episode, or a "
+                "discount of at least 0 and below 1 for work without end"
+            )
+        return whole("horizon", horizon, least=1), None
+    factor = real("discount", discount)
+    if not 0.0 <= factor < 1.0:
+        raise CounselError(f"discount is {factor:.10g}; it must be at least 0 and below 1")
+    return 1, factor
+
+
+def _check_stationary(kernel: Kernel, reward: ArrayLike, allowed: ArrayLike | None) -> None:
+    """Raise if a table of work without end has a step axis."""
+    if kernel.n_layers > 1:
+        raise CounselError(
+            f"transition has {kernel.n_layers} steps, but the world has no horizon; give one step"
+        )
+    for name, table in (("reward", reward), ("allowed", allowed)):
+        if np.ndim(rectangular(name, table, copy=False)) > 2:
+            raise CounselError(
+                f"{name} has {len(np.asarray(table))} steps [h, s, a], but the world has no "
+                "horizon; give [s, a]"
+            )
 
 
 def read_allowed(allowed: ArrayLike | None, shape: tuple[int, int, int]) -> Bools:
@@ -293,18 +385,20 @@ def read_allowed(allowed: ArrayLike | None, shape: tuple[int, int, int]) -> Bool
     return sealed(mask.reshape(-1, S, A))
 
 
-def _read_reward(rewards: ArrayLike, shape: tuple[int, int, int]) -> Floats:
+def _read_reward(rewards: ArrayLike, shape: tuple[int, int, int], discount: float | None) -> Floats:
     """Return rewards [h, s, a], with a zero stride over steps if stationary."""
     H, S, A = shape
     reward = numbers("reward", rewards)
     axes = {(S,): "s", (S, A): "sa", shape: "hsa"}.get(reward.shape)
     if axes is None:
+        by_steps = "" if discount is not None else f" or [h, s, a] = {shape}"
         raise CounselError(
-            f"reward has shape {reward.shape}; expected [s] = {(S,)}, [s, a] = {(S, A)} "
-            f"or [h, s, a] = {shape}"
+            f"reward has shape {reward.shape}; expected [s] = {(S,)}, [s, a] = {(S, A)}{by_steps}"
         )
     check_finite("reward", reward, axes)
     most = 1e307 / H  # so that no sum over an episode overflows
+    if discount is not None:
+        most = 1e307 * (1.0 - discount)
     check_range("reward", reward, axes, -most, most)
     if axes == "s":
         reward = np.repeat(reward[:, None], A, axis=1)

@@ -276,6 +276,18 @@ class Memory:
         number = int(level) if isinstance(level, str) else level
         return index_in("level", number, self.n_levels)
 
+    def starting_at(self, level: int) -> "Memory":
+        """Return the same memory with another start.
+
+        Parameters
+        ----------
+        level
+            The level at the start of an episode.
+        """
+        if level == self.start:
+            return self
+        return Memory(*self.after, start=level, labels=self.labels, name=self.name)
+
     def __mul__(self, other: "Memory") -> "Memory":
         if not isinstance(other, Memory):
             return NotImplemented

@@ -273,7 +273,7 @@ class Policy:
         Parameters
         ----------
         mask_hs
-            Booleans [h, s].
+            Booleans [h, s]; for a policy with levels, [m, h, s] too.
         """
         advice = np.where(mask_hs, self.defer, self.advice).astype(np.int16)
         cell, lengths = self.random.cell, np.diff(self.random.indptr)

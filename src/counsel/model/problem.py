@@ -13,10 +13,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 
 from counsel._arrays import (
-    ROW_TOLERANCE,
     Bools,
     Floats,
     Ints,
@@ -30,11 +28,12 @@ from counsel._arrays import (
 )
 from counsel.errors import CounselError
 from counsel.model.advice_costs import given_cost, read_cost
-from counsel.model.human import Human, advantages, advised_law, gain_of
-from counsel.model.kernel import Kernel
+from counsel.model.human import Human, advised_law
+from counsel.model.machine import machine_of
 from counsel.model.mdp import MDP
 from counsel.model.memory import Memory
 from counsel.model.policy import Policy
+from counsel.model.policy_checks import check_policy, check_policy_sizes
 from counsel.model.rewards import (
     Range,
     RewardCells,
@@ -128,16 +127,25 @@ class AdviceProblem:
             ("adherence", human.level_adherence.shape[1]),
             ("groups", human.group_layers),
         ):
-            if steps not in (1, mdp.horizon):
+            if steps not in (1, mdp.n_steps):
+                if mdp.discount is not None:
+                    raise CounselError(
+                        f"{name} has {steps} steps, but the world has no horizon; give one step"
+                    )
                 raise CounselError(f"{name} has {steps} steps but the horizon is {mdp.horizon}")
         where = first((human.policy > 0.0) & ~layers(mdp.allowed))
         if where is not None:
-            mass = np.broadcast_to(human.policy, (mdp.horizon, *world))[where]
+            mass = np.broadcast_to(human.policy, (mdp.n_steps, *world))[where]
             raise CounselError(
                 f"policy{place('hsa', where)} is {mass:.10g} for an action that is not allowed; "
                 "allow the action or give it probability 0"
             )
-        object.__setattr__(self, "cost", read_cost(self.cost, (mdp.horizon, *world)))
+        if mdp.discount is not None and np.ndim(self.cost) > 2 and len(self.cost) > 1:
+            raise CounselError(
+                f"cost has {len(self.cost)} steps [h, s, a], but the world has no horizon; "
+                "give [s, a]"
+            )
+        object.__setattr__(self, "cost", read_cost(self.cost, (mdp.n_steps, *world)))
         if self.reward_range is not None:
             object.__setattr__(self, "reward_range", read_range(self.reward_range))
             check_means(mdp, self.reward_range)
@@ -149,8 +157,18 @@ class AdviceProblem:
 
     @property
     def horizon(self) -> int:
-        """The number of steps per episode."""
+        """The number of steps per episode; raises ``CounselError`` for work without end."""
         return self.mdp.horizon
+
+    @property
+    def n_steps(self) -> int:
+        """The length of the step axis of tables: the horizon, or 1 for work without end."""
+        return self.mdp.n_steps
+
+    @property
+    def discount(self) -> float | None:
+        """The discount of work without end, or None."""
+        return self.mdp.discount
 
     @property
     def n_states(self) -> int:
@@ -170,17 +188,17 @@ class AdviceProblem:
     @property
     def policy(self) -> Floats:
         """The person's habit π [h, s, a]."""
-        return by_step(self.human.policy, self.horizon)
+        return by_step(self.human.policy, self.n_steps)
 
     @property
     def adherence(self) -> Floats:
         """The adherence θ [h, s, a] of a person without a memory."""
-        return by_step(self.human.adherence, self.horizon)
+        return by_step(self.human.adherence, self.n_steps)
 
     @property
     def lift(self) -> Floats:
         """The lift λ [h, s, a] of a person without a memory."""
-        return by_step(self.human.lift, self.horizon)
+        return by_step(self.human.lift, self.n_steps)
 
     @property
     def level_lift(self) -> Floats:
@@ -194,7 +212,7 @@ class AdviceProblem:
 
     def _by_level(self, table_mlsa: Floats) -> Floats:
         M, _, S, A = table_mlsa.shape
-        return np.broadcast_to(table_mlsa, (M, self.horizon, S, A))
+        return np.broadcast_to(table_mlsa, (M, self.n_steps, S, A))
 
     @property
     def memory(self) -> Memory | None:
@@ -230,7 +248,7 @@ class AdviceProblem:
         level
             The level of the person's memory, by default the start.
         """
-        step = index_in("step", step, self.horizon)
+        step = index_in("step", step, self.n_steps)
         state = index_in("state", state, self.n_states)
         advice = index_in("advice", advice, self.n_actions + 1)
         own: Floats = self.policy[step, state].copy()
@@ -278,25 +296,7 @@ class AdviceProblem:
         policy
             The policy to check.
         """
-        H, S, A = self.horizon, self.n_states, self.n_actions
-        self.check_sizes(policy)
-        if policy.budget is not None and not self.has_unit_cost:
-            self._check_affordable(policy)
-        if self.mdp.allowed.all():
-            return
-        allowed = _with_silence(self.mdp.allowed).reshape(H * S, A + 1)
-        fixed, random = policy.advice.reshape(-1), policy.random
-        for cell, advice in (
-            (np.arange(fixed.size) % (H * S), fixed),
-            (random.cell_of_entry % (H * S), random.advice),
-        ):
-            where = first(~allowed[cell, advice])
-            if where is not None:
-                h, s = divmod(int(cell[where]), S)
-                raise CounselError(
-                    f"the policy advises an action that is not allowed at [h={h}, s={s}]; "
-                    "allow the action or change the policy"
-                )
+        check_policy(self, policy)
 
     def check_sizes(self, policy: Policy) -> None:
         """Raise unless the policy has the problem's sizes.
@@ -308,37 +308,7 @@ class AdviceProblem:
         policy
             The policy to check.
         """
-        policy.check_fits(self.horizon, self.n_states, self.n_actions)
-        if policy.levels is None:
-            return
-        if self.memory is None:
-            raise CounselError(
-                f"the policy is for {policy.levels} levels of memory; the person has no memory"
-            )
-        if policy.levels != self.n_levels:
-            raise CounselError(
-                f"the policy is for {policy.levels} levels of memory; the person has "
-                f"{self.n_levels}"
-            )
-
-    def _check_affordable(self, policy: Policy) -> None:
-        """Raise if a policy with a hard budget advises what costs more than is left."""
-        self.whole_costs()
-        cost_hsb = np.pad(self.cost, ((0, 0), (0, 0), (0, 1)))
-        random = policy.random
-        for cell, advice in (
-            (np.arange(policy.planes.size), policy.planes.reshape(-1)),
-            (random.cell_of_entry, random.advice),
-        ):
-            plane, h, s = np.unravel_index(cell, policy.planes.shape)
-            k, cost = plane // (policy.levels or 1), cost_hsb[h, s, advice]
-            where = first(cost > k)
-            if where is not None:
-                n = where[0]
-                raise CounselError(
-                    f"the policy advises what costs {cost[n]:g} at [k={k[n]}, h={h[n]}, s={s[n]}], "
-                    "more than the budget that is left; advise what it can pay for"
-                )
+        check_policy_sizes(self, policy)
 
     @property
     def has_unit_cost(self) -> bool:
@@ -362,53 +332,27 @@ class AdviceProblem:
         The result is false if there is no such pair, lists the pairs in ``cells``, and prints as a
         sentence.
         """
-        lift = by_step(self.human.level_lift.min(axis=0), self.horizon)  # at any level of memory
+        lift = by_step(self.human.level_lift.min(axis=0), self.n_steps)  # at any level of memory
         repelled: Bools = (lift < 0.0) & self.mdp.allowed
         cells = np.argwhere(repelled if lift.strides[0] else repelled[:1])
         return Repels(cells=sealed(cells), every_step=lift.strides[0] == 0)
 
     def machine(self) -> MDP:
         """Build the machine's MDP, whose actions are the advice 0 … A−1 and, last, silence."""
-        mdp, A = self.mdp, self.n_actions
-        H, S = self.horizon, self.n_states
-        varies = (mdp.kernel.row, layers(mdp.reward), self.human.policy, self.human.lift)
-        L = max(*(len(table) for table in varies), len(layers(mdp.allowed)))
-        worlds = mdp.kernel.to_sparse()
-        matrices, rewards = [], []
-        for h in range(L):
-            law_sba = self._law_table(h)
-            world = worlds[h] if isinstance(worlds, list) else worlds
-            columns = (np.arange(S)[:, None, None] * A + np.arange(A)).repeat(A + 1, axis=1)
-            indptr = np.arange(S * (A + 1) + 1) * A
-            law = sp.csr_matrix((law_sba.reshape(-1), columns.reshape(-1), indptr))
-            matrices.append(law @ world)
-            rewards.append(np.einsum("sba,sa->sb", law_sba, mdp.reward[h]))
-        labels = mdp.action_labels
-        if labels is not None:
-            silence = "defer"
-            while silence in labels:
-                silence += "′"
-            labels = (*labels, silence)
-        return MDP(
-            Kernel.from_sparse(matrices, tolerance=3.0 * ROW_TOLERANCE),
-            unlayered(np.stack(rewards)),
-            horizon=H,
-            start=mdp.start,
-            allowed=unlayered(_with_silence(layers(mdp.allowed))),
-            state_labels=mdp.state_labels,
-            action_labels=labels,
-        )
+        return machine_of(self)
 
-    def _law_table(self, step: int) -> Floats:
-        """Return P(a | s, b) of one step as [s, b, a]; rows of forbidden advice are 0."""
-        A = self.n_actions
-        own_sa, lift_sa = self.policy[step], self.lift[step]
-        law = np.empty((self.n_states, A + 1, A))
-        law[:, :A] = (1.0 - lift_sa)[:, :, None] * own_sa[:, None, :]
-        law[:, np.arange(A), np.arange(A)] = np.where(lift_sa != 0.0, self.adherence[step], own_sa)
-        law[:, A] = own_sa
-        law[:, :A][~self.mdp.allowed[step]] = 0.0
-        return law
+    def without_end(self, discount: float) -> "AdviceProblem":
+        """Return the same problem without end, discounted; raise if it changes with the step.
+
+        Parameters
+        ----------
+        discount
+            From 0 up to but not including 1.
+        """
+        cost = given_cost(self.cost)
+        if cost.ndim > 2:
+            cost = unlayered(layers(cost))
+        return replace(self, mdp=self.mdp.without_end(discount), cost=cost)
 
     def without_memory(self) -> "AdviceProblem":
         """Return the problem of a person who always listens as they do at the start.
@@ -423,21 +367,22 @@ class AdviceProblem:
     def without_adherence(self) -> "Setting":
         """Return all but the adherence: what a learner knows in environment 1 of the paper.
 
-        Raises for a person with a memory: learners take the lift to be the same at every level. A
-        learner that is blind to the memory gets ``without_memory().without_adherence()``.
+        The memory of the person is known, the lift on each of its levels is not. A learner that is
+        blind to the memory gets ``without_memory().without_adherence()``.
         """
-        if self.memory is not None:
-            raise CounselError(
-                f"the person has a memory ({self.memory.name}), and learners take the lift to be "
-                "the same at every level; use without_memory().without_adherence()"
-            )
+        horizon, groups = self.horizon, self.human.groups
+        if self.memory is None:
+            groups = by_step(groups, horizon)
+        else:
+            groups = np.broadcast_to(groups, (self.n_levels, *self.policy.shape))
         return Setting(
             mdp=self.mdp,
             policy=self.policy,
-            groups=by_step(self.human.groups, self.horizon),
+            groups=groups,
             shares_lift=self.human.shares_lift,
             cost=given_cost(self.cost),
             reward_range=self.reward_range or range_of_means(self.mdp),
+            memory=self.memory,
         )
 
     def with_random_rewards(self) -> "AdviceProblem":
@@ -461,6 +406,7 @@ class AdviceProblem:
             reward_range=self.reward_range or range_of_means(self.mdp),
             start=int(self.mdp.start.argmax()) if self.mdp.start.max() == 1.0 else None,
             cost=given_cost(self.cost),
+            memory=self.memory,
         )
 
 
@@ -486,27 +432,3 @@ class Repels:
             f"Advice repels at {len(self.cells)} {pairs} of state and action: there θ < π, so more "
             f"adherence need not mean more value; the first is state {s}, action {a}."
         )
-
-
-def machine_rewards(problem: AdviceProblem) -> Floats:
-    """Return r^M(s, b) = Σ_a P(a | s, b) r(s, a) as [s, b], or [h, s, b] if it changes."""
-    reward, own = layers(problem.mdp.reward), problem.human.policy
-    alone = (own * reward).sum(axis=2, keepdims=True)
-    advised: Floats = alone + gain_of(problem.human.lift, advantages(own, reward))
-    table = np.concatenate((advised, np.broadcast_to(alone, (*advised.shape[:2], 1))), axis=2)
-    return unlayered(table)
-
-
-def support_of(problem: AdviceProblem) -> "sp.csr_matrix":
-    """Return which states t can follow a state s [s, t] at any step under any action."""
-    matrices = problem.mdp.kernel.to_sparse()
-    S, A = problem.n_states, problem.n_actions
-    entries = sp.vstack(matrices if isinstance(matrices, list) else [matrices]).tocoo()
-    possible = entries.data > 0.0
-    pairs = (entries.row[possible] // A % S, entries.col[possible])
-    return sp.csr_matrix((np.ones(pairs[0].size, dtype=np.bool_), pairs), shape=(S, S))
-
-
-def _with_silence(allowed: Bools) -> Bools:
-    """Append silence, which is always allowed, to a mask [layer, s, a]."""
-    return np.pad(allowed, ((0, 0), (0, 0), (0, 1)), constant_values=True)

@@ -8,9 +8,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from counsel._arrays import Bools, Floats, Ints, by_step, index_in, layers, unlayered, whole
+from counsel._arrays import Bools, Floats, Ints, brief, by_step, index_in, layers, unlayered, whole
+from counsel.errors import CounselError
 from counsel.model.advice_costs import read_cost
 from counsel.model.mdp import MDP, read_allowed
+from counsel.model.memory import Memory
 from counsel.model.rewards import Range, read_range
 
 
@@ -21,7 +23,8 @@ class Setting:
     Pairs with the same number in ``groups`` [h, s, a] share one adherence, or one lift if
     ``shares_lift``. ``cost`` is that of ``AdviceProblem``; ``reward_range`` is the declared one, or
     that of the rewards. Unless ``knows_rewards``, the rewards of ``mdp`` only show where the
-    episode is over.
+    episode is over. ``memory`` is that of the person, None if they have none; with a memory, groups
+    are [m, h, s, a] and share one lift.
     """
 
     mdp: MDP
@@ -31,6 +34,7 @@ class Setting:
     cost: Floats
     reward_range: Range
     knows_rewards: bool = True
+    memory: Memory | None = None
 
     def without_rewards(self) -> "Setting":
         """Return the setting with the range of the rewards instead of the rewards.
@@ -66,11 +70,13 @@ class Shape:
         The state in which every episode begins; None if it is drawn.
     cost
         What a piece of advice costs, as in ``AdviceProblem``.
+    memory
+        What the person carries over from advice given, if its levels are observed; none by default.
 
     Raises
     ------
     CounselError
-        If a size, the range, the mask, the start or a cost is invalid.
+        If a size, the range, the mask, the start, a cost or the memory is invalid.
 
     Examples
     --------
@@ -95,8 +101,11 @@ class Shape:
     allowed: Bools = None  # type: ignore[assignment]  # a mask once built
     start: int | None = None
     cost: Floats = 1.0  # type: ignore[assignment]  # a table [h, s, a] once built
+    memory: Memory | None = None
 
     def __post_init__(self) -> None:
+        if self.memory is not None and not isinstance(self.memory, Memory):
+            raise CounselError(f"memory is {brief(self.memory)}; give a counsel.Memory")
         for name in ("horizon", "n_states", "n_actions"):
             whole(name, getattr(self, name), least=1)
         object.__setattr__(self, "reward_range", read_range(self.reward_range))

@@ -2,3 +2,8 @@ from counsel.planning.criticality import Criticality as Criticality
 from counsel.planning.evaluate import Evaluation as Evaluation
 from counsel.planning.explain import Explanation as Explanation
 from counsel.planning.frontier import Vertex as Vertex
+from counsel.planning.per_step import TeamMember as TeamMember
+from counsel.planning.per_step import TeamPlan as TeamPlan
+from counsel.planning.share import Member as Member
+from counsel.planning.share import SharedPlan as SharedPlan
+from counsel.planning.share import TeamFrontier as TeamFrontier

@@ -1,6 +1,7 @@
 """Compiled forward pass: the occupancy of each state under a policy, and its reward.
 
-Planes are those of ``_level_kernels.py``: the budget left, and the level of the person's memory.
+Planes are those of ``_level_kernels.py``: the budget left, and the level of the person's memory. So
+are the columns of advice, of which there may be more than actions.
 
 Kernels trust their input: ``counsel.model`` has checked it.
 """
@@ -26,8 +27,8 @@ def push_cell(
 ) -> float:
     """Send ``mass`` from one cell to the rows of its actions; return the expected reward.
 
-    ``advice`` is the advice and its place in the table of lifts. The first row of masses receives
-    the action that matches the advice, the second all others.
+    ``advice`` is the advised action and its place in the table of lifts. The first row of masses
+    receives the action that matches the advice, the second all others.
     """
     (b, place), (matched_r, other_r) = advice, mass_2r
     A = model.policy_lsa.shape[2]
@@ -75,7 +76,7 @@ def walk_forward(
     random_cell, random_indptr, random_advice, random_probability = random
     H, S = advice_phs.shape[1:]
     P, M, D = x_jps.shape[1], levels.after_cm.shape[1], levels.indptr.size - 1
-    silence = model.policy_lsa.shape[2]
+    A, silence = model.policy_lsa.shape[2], model.pull_lsa.shape[2]
     cursor_p = np.zeros(P, np.int64)
     if random_cell.size > 0:
         for p in range(P):
@@ -104,18 +105,18 @@ def walk_forward(
                     if is_random:
                         share, advice = x * random_probability[i], random_advice[i]
                     matched = other = k * D + levels.after_cm[0, m]
+                    action = A
                     if advice < silence:
-                        cost = cost_of(cost_sa, s, advice)
+                        action = advice if advice < A else advice - A
+                        cost = cost_of(cost_sa, s, action)
                         then_k = max(k - int(cost), 0) if levels.is_hard else k
                         matched = then_k * D + levels.after_cm[1, m]
                         other = then_k * D + levels.after_cm[2, m]
                         rate_h[h] += share
                         cost_h[h] += share * cost
                         pieces_sa[s, advice] += share
-                    said, masses = (
-                        (advice, m * silence + advice),
-                        (mass_er[matched], mass_er[other]),
-                    )
+                    said = (action, m * silence + advice)
+                    masses = (mass_er[matched], mass_er[other])
                     reward_h[h] += push_cell(model, h, s, said, share, masses, row)
             cursor_p[p] = cursor
         for e in range(mass_er.shape[0]):

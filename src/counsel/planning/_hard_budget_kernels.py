@@ -8,7 +8,7 @@ Kernels trust their input: ``counsel.model`` has checked it.
 import numpy as np
 
 from counsel._arrays import Floats, Ints
-from counsel._jit import as_int64, inlined, kernel
+from counsel._jit import inlined, kernel
 from counsel.model._kernels import cost_of, layer_of
 from counsel.planning._backward_kernels import Model, step_tables
 from counsel.planning._choice_kernels import TIE, Aim, Pair, advised, pick
@@ -18,7 +18,7 @@ from counsel.planning._level_kernels import (
     Tables,
     after_levels,
     price_at,
-    split_value,
+    spoken_value,
 )
 
 
@@ -91,14 +91,15 @@ def choose_level_pairs(
     after_cm = levels.after_cm
     quiet_d, match_d, refusal_d = after_cm[0, m], after_cm[1, m], after_cm[2, m]
     quiet_r2, price = space.E_jdr2[k % J, quiet_d], price_at(aim, h)
-    q_2a, value_2a, (out_V_s, out_s2, out_advice_s) = space.q_2a, space.value_2a, out
+    q_2a, value_2b = space.q_2a, space.value_2b
+    out_V_s, out_s2, out_advice_s = out
     for s in range(out_V_s.size):
         quiet0, quiet1 = fill_action_pairs(tables, s, offset, weights, quiet_r2, q_2a)
         if required_s[s]:
             quiet0 = -np.inf
         size0, size1, last_k, alone0, alone1 = aim.size0, aim.size1, -1, 0.0, 0.0
         for b in range(A):
-            value_2a[0, b] = -np.inf
+            value_2b[0, b] = -np.inf
             cost = cost_of(cost_sa, s, b)
             then_k = k - int(cost) if levels.is_hard else k
             if then_k < 0 or not (permitted_sa[s, b] or policy_sa[s, b] > 0.0):
@@ -107,25 +108,26 @@ def choose_level_pairs(
                 last_k, E_dr2 = then_k, space.E_jdr2[then_k % J]
                 after_r2 = E_dr2[refusal_d]
                 alone0, alone1 = fill_action_pairs(tables, s, offset, weights, after_r2, q_2a)
-                if match_d != refusal_d:
-                    matched_r2 = E_dr2[match_d]
-                    fill_action_pairs(tables, s, offset, weights, matched_r2, space.matched_2a)
             if q_2a[0, b] > -np.inf:
                 size0 += abs(q_2a[0, b])
                 size1 += abs(q_2a[1, b])
             if permitted_sa[s, b]:
                 lift = lift_sb[s, m * A + b]
                 if match_d == refusal_d:
-                    value_2a[0, b] = advised(policy_sa, s, b, lift, q_2a, 0, alone0)
-                    value_2a[1, b] = advised(policy_sa, s, b, lift, q_2a, 1, alone1)
+                    value_2b[0, b] = advised(policy_sa, s, b, lift, q_2a, 0, alone0)
+                    value_2b[1, b] = advised(policy_sa, s, b, lift, q_2a, 1, alone1)
                 else:
-                    value_2a[0, b] = split_value(policy_sa, s, b, lift, space, as_int64(0))
-                    value_2a[1, b] = split_value(policy_sa, s, b, lift, space, as_int64(1))
-                value_2a[0, b] -= price * cost
-                value_2a[1, b] -= aim.price1 * cost
-        best = pick(value_2a, (quiet0, quiet1), (TIE * size0, TIE * size1))
-        out_s2[s, 0] = quiet0 if best == A else value_2a[0, best]
-        out_s2[s, 1] = quiet1 if best == A else value_2a[1, best]
+                    matched_2 = E_dr2[match_d, row_sa[s, b] - offset]
+                    matched0 = weights[0] * reward_sa[s, b] + matched_2[0]
+                    matched1 = weights[1] * reward_sa[s, b] + matched_2[1]
+                    said = (policy_sa, s, b, lift, q_2a)
+                    value_2b[0, b] = spoken_value(*said, 0, alone0, matched0)
+                    value_2b[1, b] = spoken_value(*said, 1, alone1, matched1)
+                value_2b[0, b] -= price * cost
+                value_2b[1, b] -= aim.price1 * cost
+        best = pick(value_2b, (quiet0, quiet1), (TIE * size0, TIE * size1))
+        out_s2[s, 0] = quiet0 if best == A else value_2b[0, best]
+        out_s2[s, 1] = quiet1 if best == A else value_2b[1, best]
         out_V_s[s], out_advice_s[s] = out_s2[s, 0], best
 
 

@@ -4,6 +4,10 @@ A plane is a pair (k, m): the budget left, k, and the level of the person's memo
 cost c leads from k to k − c under a hard budget; silence, a match and a refusal lead from m to the
 levels of ``Levels``. Without a memory there is one level, without a hard budget one k.
 
+A model may have more columns of advice than actions: column b means action b mod A, with a lift of
+its own. Learners plan so for the better end of an interval of each lift. Without a hard budget the
+number of columns is silence.
+
 Without a hard budget the loops carry the first value of an ``Aim`` alone, as those of
 ``_backward_kernels.py`` do. Plans under a hard budget are in ``_hard_budget_kernels.py``.
 Kernels trust their input: ``counsel.model`` has checked it.
@@ -16,7 +20,7 @@ import numpy as np
 from counsel._arrays import Bools, Floats, Ints
 from counsel._jit import as_int64, inlined, kernel
 from counsel.model._kernels import cost_of, layer_of
-from counsel.planning._backward_kernels import Model, expect, expect_row, rows_of, step_tables
+from counsel.planning._backward_kernels import Model, expect, rows_of, step_tables
 from counsel.planning._choice_kernels import TIE, Aim, Pair, advised, pick
 from counsel.planning._gain_kernels import gain
 
@@ -27,7 +31,8 @@ class Levels(NamedTuple):
     ``after_cm`` is a row of levels after silence, a match and a refusal on level m. The entries of
     row d are ``indptr[d]`` up to ``indptr[d + 1]`` of ``level`` and ``weight``; equal rows are
     stored once. ``is_hard`` says whether advice spends a budget. The lift of advice b on level m is
-    entry m · A + b of the last axis of ``Model.lift_lsa``.
+    entry m · B + b of the last axis of ``Model.lift_lsa``, with B columns of advice; NaN means that
+    it is left out.
     """
 
     after_cm: Ints
@@ -40,16 +45,16 @@ class Levels(NamedTuple):
 class Space(NamedTuple):
     """Working space: expectations for each budget left, row of levels and row, and of actions.
 
-    Of the first value alone, or of another value that is followed, and of both values as pairs.
+    Of the first value, of the second or another that is followed, and of both values as pairs.
     """
 
     E_jdr: Floats
+    followed_jdr: Floats
     E_jdr2: Floats
     mixed_s: Floats
     mixed_s2: Floats
     q_2a: Floats
-    matched_2a: Floats
-    value_2a: Floats
+    value_2b: Floats
 
 
 Tables = tuple[Ints, Floats, Floats]
@@ -73,13 +78,15 @@ def after_levels(levels: Levels, d: int, first: int, V_ps: Floats, mixed_s: Floa
 
 
 @kernel
-def expect_levels(model: Model, levels: Levels, h: int, k: int, V_ps: Floats, space: Space) -> None:
+def expect_levels(
+    model: Model, levels: Levels, h: int, k: int, V_ps: Floats, mixed_s: Floats, E_jdr: Floats
+) -> None:
     """Fill the expectations of a step with a budget of ``k`` left, for every row of levels."""
-    J, M = space.E_jdr.shape[0], levels.after_cm.shape[1]
+    J, M = E_jdr.shape[0], levels.after_cm.shape[1]
     rows = rows_of(model, h)
     for d in range(levels.indptr.size - 1):
-        V_s = after_levels(levels, d, k * M, V_ps, space.mixed_s)
-        expect(model, h, rows, V_s, space.E_jdr[k % J, d])
+        V_s = after_levels(levels, d, k * M, V_ps, mixed_s)
+        expect(model, h, rows, V_s, E_jdr[k % J, d])
 
 
 @inlined
@@ -98,19 +105,32 @@ def fill_actions(
     return alone
 
 
-@kernel
-def split_value(policy_sa: Floats, s: int, b: int, lift: float, space: Space, c: int) -> float:
-    """Return value ``c`` of advising ``b``, before its price, if a match leads to other levels.
+@inlined
+def spoken_value(
+    policy_sa: Floats,
+    s: int,
+    b: int,
+    lift: float,
+    q_2a: Floats,
+    c: int,
+    own: float,
+    matched: float,
+) -> float:
+    """Return value ``c`` of advising ``b``, before its price; a match is worth ``matched``.
 
-    ``q_2a`` are the values of the actions after a refusal, ``matched_2a`` those after a match. Once
-    b was said, the person's own choice is worth Σ_{a≠b} π(a) Q⁻(a) + π(b) Q⁺(b).
+    ``q_2a`` are the values of the actions after a refusal, and ``own`` is their mean over the
+    habit. Once b was said, the person's own choice is worth Σ_{a≠b} π(a) Q⁻(a) + π(b) Q⁺(b).
     """
-    q_2a = space.q_2a
-    refused, q_2a[c, b], own = q_2a[c, b], space.matched_2a[c, b], 0.0
-    for a in range(q_2a.shape[1]):
-        if policy_sa[s, a] > 0.0:
-            own += policy_sa[s, a] * q_2a[c, a]
-    value = advised(policy_sa, s, b, lift, q_2a, c, own)
+    value, refused, q_2a[c, b] = 0.0, q_2a[c, b], matched
+    said = own + policy_sa[s, b] * (matched - refused)
+    if said > -np.inf and matched > -np.inf:
+        value = said + gain(policy_sa, s, b, lift, q_2a, c, said)
+    else:
+        said = 0.0
+        for a in range(q_2a.shape[1]):
+            if policy_sa[s, a] > 0.0:
+                said += policy_sa[s, a] * q_2a[c, a]
+        value = advised(policy_sa, s, b, lift, q_2a, c, said)
     q_2a[c, b] = refused
     return value
 
@@ -133,10 +153,10 @@ def choose_levels(
     """
     A, (out_V_s, out_advice_s, out_tied_s) = model.policy_lsa.shape[2], out
     row_sa, reward_sa, policy_sa, lift_sb, _, required_s = step_tables(model, h)
-    may_sa = model.pull_lsa[layer_of(model.pull_lsa.shape[0], h)]
+    may_sb = model.pull_lsa[layer_of(model.pull_lsa.shape[0], h)]
     cost_sa = model.cost_lsa[layer_of(model.cost_lsa.shape[0], h)]
     offset = model.first_row_l[layer_of(model.first_row_l.size - 1, h)]
-    match_d, refusal_d = levels.after_cm[1, m], levels.after_cm[2, m]
+    match_d, refusal_d, B = levels.after_cm[1, m], levels.after_cm[2, m], may_sb.shape[1]
     quiet_r = space.E_jdr[0, levels.after_cm[0, m]]
     match_r, refusal_r = space.E_jdr[0, match_d], space.E_jdr[0, refusal_d]
     q_2a, weight, price, split = space.q_2a, aim.weight0, price_at(aim, h), match_d != refusal_d
@@ -152,16 +172,17 @@ def choose_levels(
             q = refusal_r[i - offset] + earned
             q_2a[0, a] = q
             own += chance * q
-        best, top, next_best = A, 0.0, -np.inf
-        for b in range(A):
-            refused, own_b = q_2a[0, b], own
-            if split and row_sa[s, b] >= 0:
-                q_2a[0, b] = match_r[row_sa[s, b] - offset] + weight * reward_sa[s, b]
-                own_b += policy_sa[s, b] * (q_2a[0, b] - refused)
-            lift = lift_sb[s, m * A + b] * may_sa[s, b]
-            net = own_b - quiet + gain(policy_sa, s, b, lift, q_2a, 0, own_b)
-            net -= price * cost_of(cost_sa, s, b)
-            q_2a[0, b] = refused
+        best, top, next_best = B, 0.0, -np.inf
+        for b in range(B):
+            a = b if b < A else b - A
+            refused, own_b = q_2a[0, a], own
+            if split and row_sa[s, a] >= 0:
+                q_2a[0, a] = match_r[row_sa[s, a] - offset] + weight * reward_sa[s, a]
+                own_b += policy_sa[s, a] * (q_2a[0, a] - refused)
+            lift = lift_sb[s, m * B + b] * may_sb[s, b]
+            net = own_b - quiet + gain(policy_sa, s, a, lift, q_2a, 0, own_b)
+            net -= price * cost_of(cost_sa, s, a)
+            q_2a[0, a] = refused
             better = net > top
             loser = top if better else net
             next_best = loser if loser > next_best else next_best
@@ -175,18 +196,6 @@ def choose_levels(
     return ties
 
 
-@inlined
-def expect_after(model: Model, levels: Levels, d: int, i: int, V_ms: Floats) -> float:
-    """Return Σ_t p(t) V(t) of one row, expected over row ``d`` of levels."""
-    total = 0.0
-    begin, end = model.indptr[i], model.indptr[i + 1]
-    for n in range(levels.indptr[d], levels.indptr[d + 1]):
-        V_s = V_ms[levels.level[n]]
-        row = expect_row(model.next_state, model.probability, begin, end, V_s)
-        total += levels.weight[n] * row
-    return total
-
-
 @kernel
 def settle_levels(
     model: Model,
@@ -195,15 +204,15 @@ def settle_levels(
     h: int,
     m: int,
     space: Space,
-    next_2ms: tuple[Floats, Floats],
     out: tuple[Floats, Ints, Bools],
 ) -> None:
-    """Choose in the tied cells of one level by both values; ``next_2ms`` are those that follow."""
+    """Choose in the tied cells of one level by both values, whose expectations are in ``space``."""
     A, (out_V_s, out_advice_s, tied_s) = model.policy_lsa.shape[2], out
     row_sa, reward_sa, policy_sa, lift_sb, permitted_sa, required_s = step_tables(model, h)
     cost_sa = model.cost_lsa[layer_of(model.cost_lsa.shape[0], h)]
+    offset = model.first_row_l[layer_of(model.first_row_l.size - 1, h)]
     match_d, refusal_d = levels.after_cm[1, m], levels.after_cm[2, m]
-    q_2a, matched_2a, value_2a = space.q_2a, space.matched_2a, space.value_2a
+    q_2a, value_2b, B = space.q_2a, space.value_2b, space.value_2b.shape[1]
     quiet_2, own_2, size_2 = np.zeros(2), np.zeros(2), np.zeros(2)
     weight_2 = np.array([aim.weight0, aim.weight1])
     price_2 = np.array([price_at(aim, h), aim.price1])
@@ -212,32 +221,31 @@ def settle_levels(
             continue
         size_2[0], size_2[1] = aim.size0, aim.size1
         for c in range(2):
-            quiet_2[c], own_2[c], V_ms = 0.0, 0.0, next_2ms[0] if c == 0 else next_2ms[1]
+            E_dr = space.E_jdr[0] if c == 0 else space.followed_jdr[0]
+            quiet_2[c], own_2[c], quiet_r = 0.0, 0.0, E_dr[levels.after_cm[0, m]]
             for a in range(A):
-                i = row_sa[s, a]
-                if i < 0:
+                i = row_sa[s, a] - offset
+                if row_sa[s, a] < 0:
                     continue
                 earned, chance = weight_2[c] * reward_sa[s, a], policy_sa[s, a]
-                quiet = expect_after(model, levels, levels.after_cm[0, m], i, V_ms) + earned
-                q_2a[c, a] = expect_after(model, levels, refusal_d, i, V_ms) + earned
-                matched_2a[c, a] = q_2a[c, a]
-                if match_d != refusal_d:
-                    matched_2a[c, a] = expect_after(model, levels, match_d, i, V_ms) + earned
-                quiet_2[c] += chance * quiet
+                q_2a[c, a] = E_dr[refusal_d, i] + earned
+                quiet_2[c] += chance * (quiet_r[i] + earned)
                 own_2[c] += chance * q_2a[c, a]
                 if chance > 0.0 or permitted_sa[s, a]:
                     size_2[c] += abs(q_2a[c, a])
-            for b in range(A):
-                value_2a[c, b] = -np.inf
-                if permitted_sa[s, b]:
-                    lift = lift_sb[s, m * A + b]
-                    value = split_value(policy_sa, s, b, lift, space, c)
-                    value_2a[c, b] = value - price_2[c] * cost_of(cost_sa, s, b)
+            for b in range(B):
+                a, lift = b if b < A else b - A, lift_sb[s, m * B + b]
+                value_2b[c, b] = -np.inf
+                if permitted_sa[s, a] and not np.isnan(lift):
+                    earned = weight_2[c] * reward_sa[s, a]
+                    matched = E_dr[match_d, row_sa[s, a] - offset] + earned
+                    value = spoken_value(policy_sa, s, a, lift, q_2a, c, own_2[c], matched)
+                    value_2b[c, b] = value - price_2[c] * cost_of(cost_sa, s, a)
         if required_s[s]:
             quiet_2[0] = -np.inf
         tolerance = (TIE * size_2[0], TIE * size_2[1])
-        best = pick(value_2a, (quiet_2[0], quiet_2[1]), tolerance)
-        out_V_s[s] = quiet_2[0] if best == A else value_2a[0, best]
+        best = pick(value_2b, (quiet_2[0], quiet_2[1]), tolerance)
+        out_V_s[s] = quiet_2[0] if best == B else value_2b[0, best]
         out_advice_s[s] = best
 
 
@@ -259,28 +267,26 @@ def follow_levels(
     out_s: Floats,
 ) -> None:
     """Evaluate fixed advice on one plane one step back: weight · reward − price · cost."""
-    (k, m), (weight, price), J = plane, terms, space.E_jdr.shape[0]
-    A, q_a = model.policy_lsa.shape[2], space.q_2a[0]
+    (k, m), (weight, price), J = plane, terms, space.followed_jdr.shape[0]
+    A, B, q_a = model.policy_lsa.shape[2], space.value_2b.shape[1], space.q_2a[0]
     row_sa, reward_sa, policy_sa, lift_sb, _, _ = step_tables(model, h)
     cost_sa = model.cost_lsa[layer_of(model.cost_lsa.shape[0], h)]
     offset = model.first_row_l[layer_of(model.first_row_l.size - 1, h)]
     tables, after_cm = (row_sa, reward_sa, policy_sa), levels.after_cm
     quiet_d, match_d, refusal_d = after_cm[0, m], after_cm[1, m], after_cm[2, m]
-    quiet_r = space.E_jdr[k % J, quiet_d]
+    quiet_r = space.followed_jdr[k % J, quiet_d]
     for s in range(advice_s.size):
         b = as_int64(advice_s[s])
-        if b == A:
+        if b == B:
             out_s[s] = fill_actions(tables, s, offset, weight, quiet_r, q_a)
             continue
-        cost, lift = cost_of(cost_sa, s, b), lift_sb[s, m * A + b]
+        a, lift = b if b < A else b - A, lift_sb[s, m * B + b]
+        cost = cost_of(cost_sa, s, a)
         then_k = max(k - int(cost), 0) if levels.is_hard else k
-        E_dr = space.E_jdr[then_k % J]
-        alone = fill_actions(tables, s, offset, weight, E_dr[refusal_d], q_a)
-        if match_d == refusal_d:
-            value = advised(policy_sa, s, b, lift, space.q_2a, 0, alone)
-        else:
-            fill_actions(tables, s, offset, weight, E_dr[match_d], space.matched_2a[0])
-            value = split_value(policy_sa, s, b, lift, space, as_int64(0))
+        E_dr = space.followed_jdr[then_k % J]
+        own = fill_actions(tables, s, offset, weight, E_dr[refusal_d], q_a)
+        matched = weight * reward_sa[s, a] + E_dr[match_d, row_sa[s, a] - offset]
+        value = spoken_value(policy_sa, s, a, lift, space.q_2a, 0, own, matched)
         out_s[s] = value - price * cost
 
 
@@ -299,7 +305,7 @@ def catch_up_levels(
     for h in range(steps[0] - 1, steps[1] - 1, -1):
         now_ps, then_ps = V_jps[h % 2], V_jps[(h + 1) % 2]
         for k in range(P // M):
-            expect_levels(model, levels, h, k, then_ps, space)
+            expect_levels(model, levels, h, k, then_ps, space.mixed_s, space.followed_jdr)
             for m in range(M):
                 p = k * M + m
                 said_s, plane = advice_phs[p, h], (k, m)
@@ -326,7 +332,7 @@ def plan_back_levels(
     V_hms[H] = 0.0
     second_jms[:] = 0.0
     for h in range(H - 1, -1, -1):
-        expect_levels(model, levels, h, as_int64(0), V_hms[h + 1], space)
+        expect_levels(model, levels, h, as_int64(0), V_hms[h + 1], space.mixed_s, space.E_jdr)
         ties = 0
         for m in range(M):
             out = (V_hms[h, m], advice_mhs[m, h], tied_ms[m])
@@ -334,11 +340,12 @@ def plan_back_levels(
         if ties > 0:
             steps = (second_from, h + 1)
             catch_up_levels(model, levels, terms, steps, advice_mhs, space, second_jms)
-            second_from = h + 1
-            next_2ms = (V_hms[h + 1], second_jms[(h + 1) % 2])
+            then_ms, now_ms, second_from = second_jms[(h + 1) % 2], second_jms[h % 2], h
+            expect_levels(model, levels, h, as_int64(0), then_ms, space.mixed_s, space.followed_jdr)
             for m in range(M):
-                out = (V_hms[h, m], advice_mhs[m, h], tied_ms[m])
-                settle_levels(model, levels, aim, h, m, space, next_2ms, out)
+                out, plane = (V_hms[h, m], advice_mhs[m, h], tied_ms[m]), (as_int64(0), m)
+                settle_levels(model, levels, aim, h, m, space, out)
+                follow_levels(model, levels, terms, h, plane, space, advice_mhs[m, h], now_ms[m])
     if with_second:
         steps = (second_from, as_int64(0))
         catch_up_levels(model, levels, terms, steps, advice_mhs, space, second_jms)

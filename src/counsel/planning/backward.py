@@ -64,6 +64,8 @@ class PricedPlanner(ABC):
     """What planners with and without levels share: plans at penalties, and with least advice."""
 
     prepared: PreparedProblem
+    error: float = 0.0
+    """A bound on the error of the last plan; with a horizon plans are exact to rounding."""
 
     @abstractmethod
     def run(

@@ -22,12 +22,16 @@ import numpy as np
 
 from counsel._arrays import Floats, sealed
 from counsel.errors import CounselError
+from counsel.model.mixture import Mixture
 from counsel.model.policy import Policy
 from counsel.model.random_cells import Advice, RandomCells
 from counsel.planning._level_kernels import catch_up_levels
 from counsel.planning.backward import Planner
+from counsel.planning.discounted import DiscountedPlanner
+from counsel.planning.discounted_budget import one_random_state
 from counsel.planning.evaluate import forward
 from counsel.planning.level_planner import LevelPlanner, space_of
+from counsel.planning.planners import AnyPlanner
 
 PIECES = (0.0, -1.0)
 """Weights of reward and cost that make an evaluation count the cost of advice."""
@@ -57,7 +61,7 @@ class Point(NamedTuple):
     high: float
 
 
-def ends(planner: Planner | LevelPlanner) -> tuple[Point, Point]:
+def ends(planner: AnyPlanner) -> tuple[Point, Point]:
     """Return the vertex with the least advice and the vertex with the most reward."""
     left = Point(*planner.advise_least(), np.inf, np.inf, np.inf)
     right = Point(*planner.penalise(0.0)[0], 0.0, 0.0, 0.0)
@@ -87,9 +91,7 @@ def between(left: Point, right: Point, price: float, plan: tuple[float, float]) 
     return Point(value, cost, price, price, price)
 
 
-def bracket(
-    planner: Planner | LevelPlanner, left: Point, right: Point, budget: float
-) -> tuple[Point, Point]:
+def bracket(planner: AnyPlanner, left: Point, right: Point, budget: float) -> tuple[Point, Point]:
     """Return the neighbouring vertices with left.cost ≤ budget < right.cost, to rounding."""
     while True:
         price = slope(left, right)
@@ -116,7 +118,41 @@ def check_enough(budget: float, least: float) -> None:
         )
 
 
-def policy_at(planner: Planner | LevelPlanner, point: Point) -> Policy:
+class Blend(NamedTuple):
+    """The best plan within a budget, between two vertices.
+
+    ``share`` is that of the right vertex, and ``price`` the reward per additional piece.
+    """
+
+    price: float
+    share: float
+    policy: Policy
+    mixture: Mixture
+
+
+def blend(planner: AnyPlanner, left: Point, right: Point, budget: float) -> Blend:
+    """Return the best plan within a budget between two neighbouring vertices.
+
+    A budget that equals the cost of a vertex to rounding is that of the vertex.
+    """
+    if covers(budget, right.cost):
+        left = right
+    low = policy_at(planner, left)
+    if left is right or left.cost == right.cost:
+        return Blend(0.0, 0.0, low, Mixture((low,), (1.0,)))
+    is_vertex = covers(left.cost, budget)
+    share = 0.0 if is_vertex else (budget - left.cost) / (right.cost - left.cost)
+    high = policy_at(planner, right)
+    policy = low
+    if share > 0.0 and isinstance(planner, DiscountedPlanner):
+        policy = one_random_state(planner, low, high, budget)
+    elif share > 0.0 and not isinstance(planner, DiscountedPlanner):
+        policy = one_random_cell(planner, low, high, budget)
+    mixture = Mixture.of((low, high), (1.0 - share, share))
+    return Blend(slope(left, right), share, policy, mixture)
+
+
+def policy_at(planner: AnyPlanner, point: Point) -> Policy:
     """Return the policy of a vertex."""
     if point.at == np.inf:
         planner.advise_least()

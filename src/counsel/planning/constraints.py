@@ -21,8 +21,8 @@ documented = share_parameters(
     {
         "problem": "The world and the person.",
         "forbidden": "Booleans [s], [h, s] or [h, s, a]: where no advice, or not this advice, is "
-        "permitted.",
-        "required": "Booleans [s] or [h, s]: where advice is required.",
+        "permitted. For work without end [s] or [s, a].",
+        "required": "Booleans [s] or [h, s]: where advice is required. For work without end [s].",
         "allow_reverse": "Whether advice that repels is permitted where it leads the person to a "
         "better action.",
     }
@@ -110,14 +110,18 @@ def _read_mask(
     name: str, mask: ArrayLike | None, problem: AdviceProblem, *, most_axes: int
 ) -> Bools:
     """Return a mask [layer, s], or [layer, s, a] if it may have three axes."""
-    H, S, A = problem.horizon, problem.n_states, problem.n_actions
+    H, S, A = problem.n_steps, problem.n_states, problem.n_actions
     shapes = [("[s]", (S,)), ("[h, s]", (H, S)), ("[h, s, a]", (H, S, A))][:most_axes]
+    if problem.discount is not None:
+        shapes = [("[s]", (S,)), ("[s, a]", (S, A))][: most_axes - 1]
     table = np.zeros(S, dtype=np.bool_) if mask is None else rectangular(name, mask)
     if table.dtype != np.bool_ or table.shape not in dict(shapes).values():
         expected = " or ".join(f"{axes} = {shape}" for axes, shape in shapes)
         raise CounselError(
             f"{name} is {table.dtype} of shape {table.shape}; expected booleans {expected}"
         )
+    if problem.discount is not None and table.ndim == 2:
+        return table.reshape(1, S, A)
     if most_axes == 2:
         return table.reshape(-1, S)
     return table if table.ndim == 3 else table.reshape(-1, S, 1)

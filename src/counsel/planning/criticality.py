@@ -10,6 +10,9 @@ For every cell V_β(h, s) is convex and piecewise linear in β. These functions 
 exactly: sums over next states, then the upper envelope of silence and of each advice minus β. If
 they have too many kinks, the criticality is bracketed on a grid of penalties instead: the cell is
 advised at ``lower`` and silent at every grid penalty from ``upper`` on.
+
+In work without end the functions come from a walk along the penalty
+(``discounted_criticality.py``).
 """
 
 from dataclasses import dataclass
@@ -28,7 +31,10 @@ from counsel.planning._level_kernels import Levels
 from counsel.planning._piecewise_kernels import Functions, expect_functions, step_back
 from counsel.planning.backward import Planner
 from counsel.planning.constraints import Constraints, documented
-from counsel.planning.level_planner import LevelPlanner, planner_for
+from counsel.planning.discounted import DiscountedPlanner
+from counsel.planning.discounted_criticality import exact_criticality
+from counsel.planning.level_planner import LevelPlanner
+from counsel.planning.planners import AnyPlanner, planner_for
 
 WORTH_THREADS = 50_000
 """With fewer kinks in a step threads cost more than they save."""
@@ -128,11 +134,12 @@ def criticality(  # noqa: PLR0913 (the masks of solve, and two sizes)
     return criticality_from(planner, 0, most, whole("grid", grid, least=1))
 
 
-def criticality_from(
-    planner: Planner | LevelPlanner, step: int, max_kinks: int, grid: int
-) -> Criticality:
+def criticality_from(planner: AnyPlanner, step: int, max_kinks: int, grid: int) -> Criticality:
     """Return the criticality of the cells from ``step`` on; that of earlier cells is 0."""
-    exact = _exact(planner, max_kinks, step)
+    if isinstance(planner, DiscountedPlanner):
+        exact = exact_criticality(planner, max_kinks)
+    else:
+        exact = _exact(planner, max_kinks, step)
     if exact is not None:
         return Criticality(lower=sealed(exact), upper=exact, exact=True)
     lower, upper = _on_grid(planner, grid)
@@ -219,7 +226,7 @@ def _joined(parts: list[Functions], most: int) -> Functions | None:
     return Functions(np.concatenate(begins), *points)
 
 
-def _on_grid(planner: Planner | LevelPlanner, points: int) -> tuple[Floats, Floats]:
+def _on_grid(planner: AnyPlanner, points: int) -> tuple[Floats, Floats]:
     """Bracket the criticality on equal steps of the penalty up to where silence is always best.
 
     Above the largest one-step gain over the person's own value no advice pays: the value of silence
@@ -239,14 +246,14 @@ def _on_grid(planner: Planner | LevelPlanner, points: int) -> tuple[Floats, Floa
     return lower, upper
 
 
-def _largest_gain(planner: Planner | LevelPlanner) -> float:
+def _largest_gain(planner: AnyPlanner) -> float:
     """Return a penalty at which only required advice is given, within a factor of two.
 
     No piece of advice can gain more than the range of the reward of an episode. Advice that costs
     nothing is given at every penalty.
     """
     problem = planner.problem
-    optional = ~np.broadcast_to(planner.constraints.required, (problem.horizon, problem.n_states))
+    optional = ~np.broadcast_to(planner.constraints.required, (problem.n_steps, problem.n_states))
 
     def advises(penalty: float) -> bool:
         planner.penalise(penalty)
@@ -256,7 +263,8 @@ def _largest_gain(planner: Planner | LevelPlanner) -> float:
         return 0.0
     cost = given_cost(problem.cost)
     least_cost = float(cost[cost > 0.0].min(initial=1.0))
-    penalty = max(float(np.ptp(layers(problem.mdp.reward))), 1e-300) * problem.horizon / least_cost
+    steps = planner.prepared.horizon
+    penalty = max(float(np.ptp(layers(problem.mdp.reward))), 1e-300) * steps / least_cost
     while not advises(penalty / 2):
         penalty /= 2
     return penalty

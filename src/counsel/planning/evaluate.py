@@ -6,6 +6,9 @@ With x_h(s) the probability of being in s at step h and P the adherence law,
     x_{h+1}(t) = Σ_s x_h(s) Σ_a P_h(a | s, advice) p_h(t | s, a)
 
 Under a hard budget the budget left is part of the state, and so is the level of a memory.
+
+In work without end the probabilities of each state are summed over all steps, a step t from now
+with weight γ^t: these discounted visits solve linear equations (``stationary_policy.py``).
 """
 
 from dataclasses import dataclass, fields
@@ -21,6 +24,10 @@ from counsel.model.problem import AdviceProblem
 from counsel.planning._backward_kernels import Model
 from counsel.planning._forward_kernels import walk_forward
 from counsel.planning.prepared_problem import levels_of, model_of
+from counsel.planning.stationary_policy import stationary_policy
+
+ROUNDING = 1e-14
+"""The share of the largest value that sums of visits may lose to rounding."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -41,6 +48,12 @@ class Evaluation:
         memory there is one level.
     pieces
         Expected pieces of each advice in each state [s, a], summed over the steps.
+    error
+        For work without end: a bound on the error of the value. With a horizon 0: exact to
+        rounding.
+
+    In work without end all numbers are expected discounted sums over all steps, the step axes have
+    length 1, and the occupancy contains discounted visits, 1 / (1 − γ) in total.
 
     Examples
     --------
@@ -64,6 +77,7 @@ class Evaluation:
     cost: Floats
     level_occupancy: Floats
     pieces: Floats
+    error: float = 0.0
 
     @property
     def occupancy(self) -> Floats:
@@ -118,6 +132,8 @@ def forward(problem: AdviceProblem, model: Model, policy: Policy | Mixture) -> E
         parts = [forward(problem, model, part) for part in policy.policies]
         return _average(parts, policy.weights)
     problem.check_fits(policy)
+    if problem.discount is not None:
+        return _for_ever(problem, model, policy)
     advice_phs, random, levels = policy.planes, policy.random, levels_of(problem)
     M, (H, S) = problem.n_levels, advice_phs.shape[1:]
     K = 1 if policy.budget is None else policy.budget + 1
@@ -140,6 +156,40 @@ def forward(problem: AdviceProblem, model: Model, policy: Policy | Mixture) -> E
         cost=sealed(cost_h),
         level_occupancy=sealed(occupancy_hms),
         pieces=sealed(pieces_sa),
+    )
+
+
+def _for_ever(problem: AdviceProblem, model: Model, policy: Policy) -> Evaluation:
+    """Evaluate a stationary policy of work without end."""
+    levels, S, A = levels_of(problem), problem.n_states, problem.n_actions
+    if policy.budget is not None:
+        raise CounselError(
+            f"the policy has a hard budget of {policy.budget}, but the problem has no end; give a "
+            "policy without a hard budget"
+        )
+    chosen = stationary_policy(model, levels, policy)
+    start_x = np.zeros(problem.n_levels * S)
+    first = problem.level_of(None) * S
+    start_x[first : first + S] = problem.mdp.start
+    visits_x = chosen.equations.transposed.solve(start_x)
+    left = np.abs(chosen.equations.transposed.residual(start_x, visits_x)).sum()
+    visits_x = np.where((visits_x > 0.0) & chosen.equations.reached(start_x), visits_x, 0.0)
+    chance_psb = policy.probabilities()[..., 0, :, :A].reshape(-1, S, A)
+    visits_ms = visits_x.reshape(-1, S)
+    pieces_sa = (visits_ms[:, :, None] * chance_psb).sum(axis=0)
+    sums = [np.array([visits_x @ each]) for each in (chosen.reward, chosen.pieces, chosen.cost)]
+    reward, rate, cost = (sealed(total) for total in sums)
+    scale = problem.mdp.reward_size / (1.0 - chosen.equations.largest_sum)
+    return Evaluation(
+        value=float(reward[0]),
+        advice_count=float(rate[0]),
+        advice_cost=float(cost[0]),
+        reward=reward,
+        advice_rate=rate,
+        cost=cost,
+        level_occupancy=sealed(visits_ms[None]),
+        pieces=sealed(pieces_sa),
+        error=scale * (float(left) + ROUNDING),
     )
 
 

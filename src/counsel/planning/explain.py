@@ -10,13 +10,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import inf
 
-from counsel._arrays import Floats, by_step, index_in, sealed
+from counsel._arrays import Floats, by_step, index_in, sealed, whole
 from counsel.errors import CounselError
 from counsel.model.problem import AdviceProblem
 from counsel.planning.criticality import Criticality, criticality_from
 from counsel.planning.gains import gains_at, nearest_advice
-from counsel.planning.level_planner import planner_for
 from counsel.planning.plan import Plan
+from counsel.planning.planners import planner_for
 
 NOTICEABLE = 5e-4
 """A smaller burden is not worth a word."""
@@ -32,7 +32,7 @@ class Explanation:
     Attributes
     ----------
     step, state
-        The cell, counted from 0.
+        The cell, counted from 0; in work without end the step is None.
     state_name, action_names
         The labels of the state and of each action [a].
     pieces_left
@@ -73,7 +73,7 @@ class Explanation:
     0.500 × 0.853 = 0.427 against 0.300
     """
 
-    step: int
+    step: int | None
     state: int
     state_name: str
     action_names: tuple[str, ...]
@@ -98,7 +98,8 @@ class Explanation:
     def sentence(self) -> str:
         """The explanation in one English sentence."""
         where = self.state_name if self.level is None else f"{self.state_name} ({self.level_name})"
-        return f"At step {self.step} in {where}, {self._choice()}{self._criticality()}."
+        when = "In" if self.step is None else f"At step {self.step} in"
+        return f"{when} {where}, {self._choice()}{self._criticality()}."
 
     def __str__(self) -> str:
         return self.sentence
@@ -212,7 +213,7 @@ def explain(  # noqa: PLR0913 (a problem, a plan, a cell and its criticality)
     problem: AdviceProblem,
     plan: Plan,
     *,
-    step: int,
+    step: int | None = None,
     state: int | str,
     pieces_left: int | None = None,
     level: int | str | None = None,
@@ -227,7 +228,7 @@ def explain(  # noqa: PLR0913 (a problem, a plan, a cell and its criticality)
     plan
         The result of ``solve``.
     step
-        The step, counted from 0.
+        The step, counted from 0. Leave it out for work without end, where every step is alike.
     state
         The number or the label of the state.
     pieces_left
@@ -265,13 +266,13 @@ def explain(  # noqa: PLR0913 (a problem, a plan, a cell and its criticality)
     if not isinstance(plan, Plan):
         raise CounselError(f"expected a Plan from solve, not {type(plan).__name__}")
     _check_criticality(problem, criticality)
-    h = index_in("step", step, problem.horizon)
+    h = _step_of(problem, step)
     s = index_in("state", _number_of(problem, state), problem.n_states)
     left = plan.policy.budget if pieces_left is None else pieces_left
     m = _level_of(problem, level)
     problem.check_fits(plan.policy)
     advantage_a, gain_a, price_a, burden_a = gains_at(problem, plan, h, s, left, m)
-    permitted_a = by_step(plan.constraints.permitted, problem.horizon)[h, s]
+    permitted_a = by_step(plan.constraints.permitted, problem.n_steps)[h, s]
     advice, probability = _likeliest_advice(plan.policy.at(h, s, left, m), problem.defer)
     considered = advice
     if advice is None and permitted_a.any():
@@ -288,7 +289,7 @@ def explain(  # noqa: PLR0913 (a problem, a plan, a cell and its criticality)
         cells = criticality_from(planner, h, KINKS_FOR_ONE_CELL, 16)
     critical = (m, h, s) if problem.memory else (h, s)
     return Explanation(
-        step=h,
+        step=h if problem.discount is None else None,
         state=s,
         state_name=problem.mdp.state_name(s),
         action_names=tuple(problem.mdp.action_name(a) for a in range(problem.n_actions)),
@@ -307,8 +308,19 @@ def explain(  # noqa: PLR0913 (a problem, a plan, a cell and its criticality)
         cost=cost,
         criticality=(float(cells.lower[critical]), float(cells.upper[critical])),
         reverse=advice is not None and lift < 0.0 and advantage < 0.0,
-        must=bool(by_step(plan.constraints.required, problem.horizon)[h, s]),
+        must=bool(by_step(plan.constraints.required, problem.n_steps)[h, s]),
     )
+
+
+def _step_of(problem: AdviceProblem, step: int | None) -> int:
+    """Return a step; 0, which stands for all steps, in work without end."""
+    if problem.discount is None:
+        if step is None:
+            raise CounselError(f"step is missing; give a step from 0 to {problem.horizon - 1}")
+        return index_in("step", step, problem.horizon)
+    if step is not None:
+        whole("step", step, least=0)
+    return 0
 
 
 def _check_criticality(problem: AdviceProblem, criticality: Criticality | None) -> None:
@@ -318,13 +330,13 @@ def _check_criticality(problem: AdviceProblem, criticality: Criticality | None) 
     if not isinstance(criticality, Criticality):
         raise CounselError(f"expected a Criticality, not {type(criticality).__name__}")
     levels = () if problem.memory is None else (problem.n_levels,)
-    if criticality.lower.shape != (*levels, problem.horizon, problem.n_states):
+    if criticality.lower.shape != (*levels, problem.n_steps, problem.n_states):
         *given, H, S = criticality.lower.shape
-        sizes = [f"{H} steps and {S} states", f"{problem.horizon} and {problem.n_states}"]
+        sizes = [f"{H} steps and {S} states", f"{problem.n_steps} and {problem.n_states}"]
         if given or levels:
             sizes = [
                 f"{_counted(given)}, {H} steps and {S} states",
-                f"{_counted(levels)}, {problem.horizon} and {problem.n_states}",
+                f"{_counted(levels)}, {problem.n_steps} and {problem.n_states}",
             ]
         raise CounselError(f"the criticality is for {sizes[0]}; the problem has {sizes[1]}")
 

@@ -33,8 +33,8 @@ from counsel.planning.budget import (
 )
 from counsel.planning.constraints import Constraints, documented
 from counsel.planning.evaluate import evaluate
-from counsel.planning.level_planner import planner_for
 from counsel.planning.plan import Plan
+from counsel.planning.planners import planner_for
 from counsel.planning.prepared_problem import prepare
 from counsel.planning.solve import solve_budget, solve_penalty
 
@@ -234,6 +234,11 @@ def frontier(
     constraints = Constraints.read(
         problem, forbidden=forbidden, required=required, allow_reverse=allow_reverse
     )
+    return frontier_within(problem, constraints, most)
+
+
+def frontier_within(problem: AdviceProblem, constraints: Constraints, most: int = 1000) -> Frontier:
+    """Return the frontier under checked constraints, with at most so many vertices."""
     planner = planner_for(problem, constraints, search=True)
     left, right = ends(planner)
     points = {left.cost: left, right.cost: right}

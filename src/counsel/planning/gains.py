@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from counsel._arrays import Bools, Floats, Ints
-from counsel.model.human import advantages, gain_of
+from counsel.model.advantage import advantages, gain_of
 from counsel.model.problem import AdviceProblem
 from counsel.planning._backward_kernels import action_values
 from counsel.planning._choice_kernels import NO_MASS
@@ -41,7 +41,7 @@ def gains(problem: AdviceProblem, values: Floats) -> tuple[Floats, Floats]:
 
     ``values`` [h, s] have one row after the last step, e.g. ``plan.values``.
     """
-    H, S, A = problem.horizon, problem.n_states, problem.n_actions
+    H, S, A = problem.n_steps, problem.n_states, problem.n_actions
     model = model_of(problem)
     advantage, gain = np.empty((H, S, A)), np.empty((H, S, A))
     states, q_sa = np.arange(S), np.empty((S, A))
@@ -49,6 +49,45 @@ def gains(problem: AdviceProblem, values: Floats) -> tuple[Floats, Floats]:
         action_values(model, h, values[h + 1], states, q_sa)
         advantage[h], gain[h] = _gains(problem, h, states, q_sa)
     return advantage, gain
+
+
+def level_gains(problem: AdviceProblem, values_mhs: Floats, level: int) -> tuple[Floats, Floats]:
+    """Return advantages and gains [h, s, a] for a person with a memory who is on one level.
+
+    ``values_mhs`` have one row after the last step; they are those after the step, so under a hard
+    budget those of what is then left. The burden is taken off the gains; NaN and 0 for actions that
+    are not allowed.
+    """
+    H, S, A = problem.n_steps, problem.n_states, problem.n_actions
+    model, states = model_of(problem), np.arange(S)
+    advantage, gain, q_csa = np.empty((H, S, A)), np.empty((H, S, A)), np.empty((3, S, A))
+    for h in range(H):
+        for c in range(3):
+            values_s = _after(problem, values_mhs[:, h + 1], level, c)
+            action_values(model, h, values_s, states, q_csa[c])
+        own_sa = problem.policy[h]
+        silent, matched, refused = np.where(np.isinf(q_csa), 0.0, q_csa)
+        advantage[h] = level_advantages(own_sa, matched, refused)
+        alone_s = (own_sa * silent).sum(axis=1)
+        burden = alone_s[:, None] - (matched - advantage[h])
+        gain[h] = gain_of(problem.level_lift[level, h], advantage[h]) - burden
+    barred = ~np.broadcast_to(problem.mdp.allowed, gain.shape)
+    advantage[barred], gain[barred] = np.nan, 0.0
+    return advantage, gain
+
+
+def level_advantages(own_sa: Floats, matched_sa: Floats, refused_sa: Floats) -> Floats:
+    """Return Σ_{a≠b} π(a) (Q⁺(b) − Q⁻(a)) [s, b], for values after a match and after a refusal.
+
+    It is the value of a match less that of the person's own choice once b was said; as a sum of
+    differences it keeps its digits where the person is almost certain.
+    """
+    advantage_sb = np.empty(own_sa.shape)
+    for b in range(own_sa.shape[1]):
+        apart_sa = own_sa * (matched_sa[:, b, None] - refused_sa)
+        apart_sa[:, b] = 0.0
+        advantage_sb[:, b] = apart_sa.sum(axis=1)
+    return advantage_sb
 
 
 def gains_at(  # noqa: PLR0913 (a problem, a plan and a cell on a plane)
@@ -65,27 +104,36 @@ def gains_at(  # noqa: PLR0913 (a problem, a plan and a cell on a plane)
     after this step, and its price is what these c add later if they are not spent here (∞ if there
     are fewer). ``level`` is the level of the person's memory, by default the start.
     """
-    A, m, at = problem.n_actions, problem.level_of(level), np.array([state])
+    A, m = problem.n_actions, problem.level_of(level)
     own_a, cost_a = problem.policy[step, state], problem.cost[step, state]
     values_kms = plan.value_planes[:, step + 1].reshape(-1, problem.n_levels, problem.n_states)
     left = plan.policy.plane_of(pieces_left, m) // (plan.policy.levels or 1)
-    alone_k = np.array([_alone(problem, step, values_ms, m, state) for values_ms in values_kms])
+    alone_now = _alone(problem, step, values_kms[left], m, state)
     advantage_a, gain_a, burden_a = np.full(A, np.nan), np.zeros(A), np.zeros(A)
     price_a = np.full(A, np.inf)
-    for a in np.flatnonzero(problem.mdp.allowed[step, state]):
-        after = left if pieces_left is None else max(left - int(cost_a[a]), 0)
-        [q_a] = spoken_values(problem, step, values_kms[after], m, at, np.array([a]))
-        advantage_a[a] = advantages(own_a, q_a)[a]
-        gain_a[a] = gain_of(problem.level_lift[m, step, state, a], advantage_a[a])
+    after_a = np.full(A, left)
+    if pieces_left is not None:
+        after_a = np.maximum(left - cost_a.astype(np.int64), 0)
+    allowed_a = problem.mdp.allowed[step, state]
+    for after in set(after_a[allowed_a].tolist()):
+        advice_n = np.flatnonzero(allowed_a & (after_a == after))
+        values_ms = values_kms[after]
+        alone = alone_now if after == left else _alone(problem, step, values_ms, m, state)
+        at_n = np.full(advice_n.size, state)
+        q_na = spoken_values(problem, step, values_ms, m, at_n, advice_n)
+        advantage_n = advantages(own_a, q_na)[np.arange(advice_n.size), advice_n]
+        advantage_a[advice_n] = advantage_n
+        gain_a[advice_n] = gain_of(problem.level_lift[m, step, state, advice_n], advantage_n)
         if problem.memory is not None:
-            burden_a[a] = _loss(alone_k[after], _mean(own_a, q_a))
-            if np.isfinite(burden_a[a]):
-                gain_a[a] -= burden_a[a]
-            else:
-                advised = _advised(problem, step, state, int(a), m, q_a)
-                gain_a[a] = -np.inf if advised == -np.inf else advised - alone_k[after]
-        if cost_a[a] <= left and alone_k[after] > -np.inf:
-            price_a[a] = alone_k[left] - alone_k[after]
+            for a, q_a in zip(advice_n.tolist(), q_na, strict=True):
+                burden_a[a] = _loss(alone, _mean(own_a, q_a))
+                if np.isfinite(burden_a[a]):
+                    gain_a[a] -= burden_a[a]
+                else:
+                    advised = _advised(problem, step, state, a, m, q_a)
+                    gain_a[a] = -np.inf if advised == -np.inf else advised - alone
+        if alone > -np.inf:
+            price_a[advice_n] = np.where(cost_a[advice_n] <= left, alone_now - alone, np.inf)
     if pieces_left is None:
         price_a = plan.price_at(step) * cost_a
     return CellGains(advantage_a, gain_a, price_a, burden_a)

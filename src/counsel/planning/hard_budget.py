@@ -23,6 +23,7 @@ from counsel.planning.constraints import Constraints
 from counsel.planning.evaluate import evaluate
 from counsel.planning.level_planner import LevelPlanner, check_size
 from counsel.planning.plan import Plan, PlanOutcome, PlanTable, plan_of
+from counsel.planning.prepared_problem import prepare
 from counsel.planning.reverse_advice import reverse_cells
 
 
@@ -34,7 +35,7 @@ def solve_hard(problem: AdviceProblem, constraints: Constraints, budget: object)
     if isinstance(budget, float | np.floating) and float(budget).is_integer():
         budget = int(budget)
     pieces = whole("a hard budget", budget, least=0)
-    most_cost = problem.whole_costs()
+    most_cost = 1 if prepare(problem, constraints).unit_cost else problem.whole_costs()
     most = min(pieces, problem.horizon * most_cost)
     check_size(problem, pieces, most + 1)
     planner = LevelPlanner(problem, constraints, budget=most)

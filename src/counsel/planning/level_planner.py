@@ -33,9 +33,9 @@ from counsel.planning._level_kernels import (
     catch_up_levels,
     plan_back_levels,
 )
-from counsel.planning.backward import Planner, PricedPlanner
+from counsel.planning.backward import PricedPlanner
 from counsel.planning.constraints import Constraints
-from counsel.planning.prepared_problem import Part, prepare
+from counsel.planning.prepared_problem import Part, PreparedProblem, prepare
 
 MOST_BYTES = 2**35
 """A plan that takes more memory is refused."""
@@ -47,7 +47,8 @@ class LevelPlanner(PricedPlanner):
     """Plans one problem repeatedly on planes: one for each budget left and level of memory.
 
     With ``search`` only the cells that can occur are planned, where they are few; then there are no
-    ``values`` and ``advice``. ``budget`` is a hard budget, None for none.
+    ``values`` and ``advice``. ``budget`` is a hard budget, None for none. ``prepared`` are the
+    arrays to plan on, by default those of the problem.
     """
 
     def __init__(
@@ -57,10 +58,11 @@ class LevelPlanner(PricedPlanner):
         *,
         search: bool = False,
         budget: int | None = None,
+        prepared: PreparedProblem | None = None,
     ) -> None:
         self.problem = problem
         self.constraints = constraints
-        self.prepared = prepare(problem, constraints)
+        self.prepared = prepared or prepare(problem, constraints)
         self.part: Part = (search and self.prepared.reachable) or self.prepared.kinds
         self.levels: Levels = self.prepared.levels._replace(is_hard=budget is not None)
         self.budget = budget
@@ -115,13 +117,12 @@ class LevelPlanner(PricedPlanner):
 
     def start_values(self) -> list[tuple[float, float]]:
         """Return both values of the last plan from the start, for each budget left."""
-        M, starts = self.problem.n_levels, np.flatnonzero(self.part.start)
-        both_nk2 = np.stack([
-            table_ps[self.problem.level_of(None) :: M, starts].T
-            for table_ps in (self._V_hps[0], self._second_jps[0])
-        ], axis=-1)  # fmt: skip
-        pairs: Floats = self.part.start[starts] @ both_nk2.swapaxes(0, 1)
-        return [(first, second) for first, second in pairs.tolist()]
+        first, M = self.problem.level_of(None), self.problem.n_levels
+        starts = np.flatnonzero(self.part.start)
+        share_s, here = self.part.start[starts], (slice(first, None, M), starts)
+        tables = (self._V_hps[0], self._second_jps[0])
+        firsts, seconds = ((table_ps[here] @ share_s).tolist() for table_ps in tables)
+        return list(zip(firsts, seconds, strict=True))
 
     def evaluate(self, weight: float, price: float) -> float:
         """Return weight · reward − price · cost of the last plan, from the start."""
@@ -134,27 +135,20 @@ class LevelPlanner(PricedPlanner):
         return expect_start(self.part.start, V_jps[0, plane])
 
 
-def planner_for(
-    problem: AdviceProblem,
-    constraints: Constraints,
-    *,
-    threads: int | None = None,
-    search: bool = False,
-) -> Planner | LevelPlanner:
-    """Return a planner without a hard budget: that of levels for a person with a memory."""
-    if problem.memory is None:
-        return Planner(problem, constraints, threads=threads, search=search)
-    check_size(problem)
-    return LevelPlanner(problem, constraints, search=search)
-
-
 def space_of(model: Model, levels: Levels, most_cost: float, budgets: int) -> Space:
     """Return working space for ``budgets`` planes per level."""
     rows, (_, S, A) = int(np.diff(model.first_row_l).max()), model.policy_lsa.shape
+    B = model.pull_lsa.shape[2]
     kept = min(int(most_cost), budgets) + 1 if levels.is_hard else 1
     shape = (kept, levels.indptr.size - 1, rows)
     return Space(
-        np.zeros(shape), np.zeros((*shape, 2)), np.zeros(S), np.zeros((S, 2)), *np.zeros((3, 2, A))
+        E_jdr=np.zeros(shape),
+        followed_jdr=np.zeros(shape),
+        E_jdr2=np.zeros((*shape, 2)),
+        mixed_s=np.zeros(S),
+        mixed_s2=np.zeros((S, 2)),
+        q_2a=np.zeros((2, A)),
+        value_2b=np.zeros((2, B)),
     )
 
 

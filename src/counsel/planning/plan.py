@@ -53,6 +53,9 @@ class Plan:
         last unit adds at the start (∞ if the budget is 0).
     constraints
         The checked ``forbidden``, ``required`` and ``allow_reverse``.
+    error
+        For work without end: a bound on the error of the value, and on what the policy loses
+        against the best. With a horizon 0: plans are exact to rounding.
     outcome_later, table_later
         Compute the value and the advice count, and the plan in every cell.
 
@@ -76,6 +79,7 @@ class Plan:
     constraints: Constraints
     outcome_later: Callable[[], "PlanOutcome"] = field(repr=False)
     table_later: Callable[[], "PlanTable"] = field(repr=False)
+    error: float = 0.0
 
     @cached_property
     def _outcome(self) -> "PlanOutcome":
@@ -87,12 +91,12 @@ class Plan:
 
     @property
     def value(self) -> float:
-        """Expected reward per episode, without any penalty."""
+        """Expected reward per episode, without any penalty; discounted in work without end."""
         return self._outcome.value if np.any(self.penalty) else self.net_value
 
     @property
     def advice_count(self) -> float:
-        """Expected pieces of advice per episode."""
+        """Expected pieces of advice per episode; discounted in work without end."""
         return self._outcome.advice_count
 
     @property
@@ -121,7 +125,8 @@ class Plan:
     def values(self) -> Floats:
         """Value to the end at ``price`` [h, s], with a last step H of zeros.
 
-        Under a hard budget [pieces left, h, s]; the levels of a memory come before h.
+        Under a hard budget [pieces left, h, s]; the levels of a memory come before h. In work
+        without end there are two rows [2, s], both the value for ever.
         """
         return self._table.values
 
@@ -136,7 +141,7 @@ class Plan:
 
     def __reduce__(self) -> tuple[Any, ...]:
         numbers = (self.net_value, self.penalty, self.price)
-        return plan_of, (*numbers, self.constraints, self._outcome, self._table)
+        return plan_of, (*numbers, self.constraints, self._outcome, self._table, self.error)
 
     @property
     def hard(self) -> bool:
@@ -174,7 +179,7 @@ class Plan:
         if not isinstance(self.penalty, float):
             raise CounselError("a plan with a penalty for each step keeps its policy")
         net = outcome.value - self.penalty * outcome.advice_cost
-        return plan_of(net, self.penalty, self.price, self.constraints, outcome, table)
+        return plan_of(net, self.penalty, self.price, self.constraints, outcome, table, self.error)
 
     def __repr__(self) -> str:
         return (
@@ -190,10 +195,11 @@ def plan_of(  # noqa: PLR0913 (the fields of a plan)
     constraints: Constraints,
     outcome: PlanOutcome,
     table: PlanTable,
+    error: float = 0.0,
 ) -> Plan:
     """Return a plan of which everything is known."""
     later = (partial(_known, outcome), partial(_known, table))
-    return Plan(net_value, penalty, price, constraints, *later)
+    return Plan(net_value, penalty, price, constraints, *later, error)
 
 
 def _known(result: _T) -> _T:

@@ -3,10 +3,14 @@
 Two smaller problems have the same best plan: the problem of the kinds of states
 (``alike_states.py``), and the problem of the cells that can occur (``reachable_cells.py``). Neither
 depends on the levels of a memory, which stay as they are.
+
+In work without end the probabilities carry the discount: rows sum to γ, and one step back of the
+loops is one step of discounted work. The horizon of rounding is 1 / (1 − γ).
 """
 
 from dataclasses import dataclass
 from functools import cached_property
+from math import ceil
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -42,7 +46,8 @@ class PreparedProblem:
     """The arrays of a problem under constraints; smaller problems are searched for when needed.
 
     ``most_cost`` is the largest cost of a piece; with ``unit_cost`` every piece costs 1.
-    ``levels`` say how the level of the person's memory moves.
+    ``levels`` say how the level of the person's memory moves. Without end, ``horizon`` is
+    1 / (1 − γ), rounded up, and values lose ``lost`` times as many digits.
     """
 
     whole: Part
@@ -51,6 +56,7 @@ class PreparedProblem:
     reward_size: float
     most_cost: float
     unit_cost: bool
+    lost: float = 1.0
 
     @cached_property
     def kinds(self) -> Part:
@@ -75,8 +81,8 @@ class PreparedProblem:
         return Aim(
             weight0=1.0,
             price0_h=sealed(np.zeros(1)),
-            size0=LOST * most,
-            most0=most,
+            size0=LOST * self.lost * most,
+            most0=max(1.0, LOST * self.lost) * most,
             weight1=0.0,
             price1=1.0,
             size1=self.most_cost,
@@ -92,7 +98,7 @@ class PreparedProblem:
             most0=0.0,
             weight1=1.0,
             price1=0.0,
-            size1=LOST * self.horizon * self.reward_size,
+            size1=LOST * self.lost * self.horizon * self.reward_size,
         )
 
     def at_price(self, aim: Aim, price_h: Floats) -> Aim:
@@ -108,13 +114,17 @@ def prepare(problem: AdviceProblem, constraints: Constraints | None = None) -> P
     """Return the arrays of a problem, by default without constraints; kept with the constraints."""
     constraints = constraints or Constraints.read(problem)
     if constraints not in _PREPARED:
+        most_steps, gamma = problem.n_steps, problem.discount
+        if gamma is not None:
+            most_steps = ceil(1.0 / (1.0 - gamma))
         _PREPARED[constraints] = PreparedProblem(
             whole=Part(_model(problem, constraints), problem.mdp.start),
             levels=levels_of(problem),
-            horizon=problem.horizon,
+            horizon=most_steps,
             reward_size=problem.mdp.reward_size,
             most_cost=float(given_cost(problem.cost).max()),
             unit_cost=problem.has_unit_cost,
+            lost=1.0 if gamma is None else float(most_steps),
         )
     return _PREPARED[constraints]
 
@@ -129,6 +139,11 @@ def levels_of(problem: AdviceProblem) -> Levels:
     return Levels(*level_rows(problem.memory), is_hard=False)
 
 
+def discounted(probability: Floats, discount: float | None) -> Floats:
+    """Return probabilities times the discount, if there is one."""
+    return probability if discount is None else sealed(discount * probability)
+
+
 def _model(problem: AdviceProblem, constraints: Constraints) -> Model:
     kernel, reward, human = problem.mdp.kernel, layers(problem.mdp.reward), problem.human
     tables = (kernel.row, reward, human.policy, constraints.permitted)
@@ -139,7 +154,7 @@ def _model(problem: AdviceProblem, constraints: Constraints) -> Model:
         first_row_l=kernel.first_row,
         indptr=kernel.indptr,
         next_state=kernel.next_state,
-        probability=kernel.probability,
+        probability=discounted(kernel.probability, problem.discount),
         reward_lsa=reward,
         policy_lsa=human.policy,
         lift_lsa=np.concatenate(human.level_lift, axis=-1),  # by level, then by action

@@ -17,7 +17,7 @@ from counsel.planning.evaluate import evaluate
 def never_advise(problem: AdviceProblem) -> Policy:
     """Return the policy of a problem that never advises."""
     return Policy.never(
-        horizon=problem.horizon, n_states=problem.n_states, n_actions=problem.n_actions
+        horizon=problem.n_steps, n_states=problem.n_states, n_actions=problem.n_actions
     )
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 
 from counsel._arrays import Ints, sealed
-from counsel.model.human import advantages
+from counsel.model.advantage import advantages
 from counsel.model.policy import Policy
 from counsel.model.problem import AdviceProblem
 from counsel.planning._backward_kernels import list_repelled
@@ -22,7 +22,7 @@ def reverse_cells(problem: AdviceProblem, policy: Policy, values: np.ndarray) ->
     planes, M = policy.planes, problem.n_levels if policy.levels else 1
     values_kmhs = values.reshape(-1, M, *values.shape[-2:])
     cells, repelled = [], np.empty(problem.n_states, dtype=np.int64)
-    for h in range(problem.horizon):
+    for h in range(problem.n_steps):
         for plane in range(len(planes)):
             k, m = divmod(plane, M)
             lift_sa = problem.level_lift[m, h]

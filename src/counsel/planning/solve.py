@@ -18,22 +18,19 @@ from counsel.errors import CounselError
 from counsel.model.mixture import Mixture
 from counsel.model.policy import Policy
 from counsel.model.problem import AdviceProblem
-from counsel.planning.backward import Planner
 from counsel.planning.budget import (
     Point,
+    blend,
     bracket,
     check_enough,
     covers,
     ends,
-    one_random_cell,
-    policy_at,
-    slope,
 )
 from counsel.planning.constraints import Constraints, documented
 from counsel.planning.evaluate import evaluate, forward
 from counsel.planning.hard_budget import solve_hard
-from counsel.planning.level_planner import LevelPlanner, planner_for
 from counsel.planning.plan import Plan, PlanOutcome, PlanTable, plan_of
+from counsel.planning.planners import AnyPlanner, planner_for
 from counsel.planning.reverse_advice import reverse_cells
 
 LOST_DIGITS = 1e3
@@ -61,7 +58,8 @@ def solve(  # noqa: PLR0913 (penalty or budget, the masks, and threads)
         that costs c is charged c times the penalty.
     budget
         Pieces of advice per episode, on average (over the start distribution too). A piece that
-        costs c counts c times.
+        costs c counts c times. In work without end, expected discounted pieces: one t steps from
+        now counts γ^t.
     hard
         Whether no episode may exceed the budget; budget and costs are then whole numbers.
     threads
@@ -107,6 +105,11 @@ def solve(  # noqa: PLR0913 (penalty or budget, the masks, and threads)
     constraints = Constraints.read(
         problem, forbidden=forbidden, required=required, allow_reverse=allow_reverse
     )
+    if hard and problem.discount is not None:
+        raise CounselError(
+            f"a hard budget needs a horizon, but the world has no end (discount "
+            f"{problem.discount:g}); give the budget without hard, for advice on average"
+        )
     if hard:
         return solve_hard(problem, constraints, budget)
     if budget is None:
@@ -130,7 +133,11 @@ def solve_penalty(
     threads: int | None = None,
 ) -> Plan:
     """Return the best plan at a penalty; where few cells can occur, only these are planned."""
-    penalty_h = read_penalty(penalty, problem.horizon)
+    if problem.discount is not None and np.ndim(penalty) > 0:
+        raise CounselError(
+            f"penalty has shape {np.shape(penalty)}, but the world has no horizon; give one number"
+        )
+    penalty_h = read_penalty(penalty, problem.n_steps)
     planner = planner_for(problem, constraints, threads=threads, search=True)
     aim, price_nh = planner.prepared.free, np.array([penalty_h])  # writable: kernels compile once
     [(net, _)] = planner.run(aim, price_nh, with_second=False)
@@ -154,7 +161,8 @@ def solve_penalty(
         return _table(every, policy, Mixture((policy,), (1.0,)))
 
     one = float(penalty_h[0])
-    plan = Plan(net, one if penalty_h.size == 1 else penalty_h, one, constraints, outcome, table)
+    charged = one if penalty_h.size == 1 else penalty_h
+    plan = Plan(net, charged, one, constraints, outcome, table, planner.error)
     return plan
 
 
@@ -180,7 +188,7 @@ def read_penalty(penalty: ArrayLike, horizon: int) -> Floats:
     return sealed(penalty_h)
 
 
-def solve_budget(planner: Planner | LevelPlanner, left: Point, right: Point, budget: float) -> Plan:
+def solve_budget(planner: AnyPlanner, left: Point, right: Point, budget: float) -> Plan:
     """Return the best plan within a budget between two neighbouring vertices.
 
     The price is the reward per additional piece: at a vertex, the slope to its right. A budget that
@@ -188,16 +196,7 @@ def solve_budget(planner: Planner | LevelPlanner, left: Point, right: Point, bud
     """
     if covers(budget, right.cost):
         left = right
-    low = policy_at(planner, left)
-    if left is right or left.cost == right.cost:
-        price, share, policy, mixture = 0.0, 0.0, low, Mixture((low,), (1.0,))
-    else:
-        price = slope(left, right)
-        is_vertex = covers(left.cost, budget)
-        share = 0.0 if is_vertex else (budget - left.cost) / (right.cost - left.cost)
-        high = policy_at(planner, right)
-        policy = one_random_cell(planner, low, high, budget) if share > 0.0 else low
-        mixture = Mixture.of((low, high), (1.0 - share, share))
+    price, share, policy, mixture = blend(planner, left, right, budget)
     value = (1.0 - share) * left.value + share * right.value
     cost = (1.0 - share) * left.cost + share * right.cost
     planner.penalise(price)
@@ -212,10 +211,10 @@ def solve_budget(planner: Planner | LevelPlanner, left: Point, right: Point, bud
     if not planner.prepared.unit_cost:
         count = evaluate(planner.problem, policy).advice_count
     table, brings = _table(planner, policy, mixture), PlanOutcome(value, count, cost)
-    return plan_of(value, 0.0, price, planner.constraints, brings, table)
+    return plan_of(value, 0.0, price, planner.constraints, brings, table, planner.error)
 
 
-def _table(planner: Planner | LevelPlanner, policy: Policy, mixture: Mixture) -> PlanTable:
+def _table(planner: AnyPlanner, policy: Policy, mixture: Mixture) -> PlanTable:
     """Return a policy with the values of the planner's last plan."""
     values = sealed(planner.values)
     return PlanTable(policy, mixture, values, reverse_cells(planner.problem, policy, values))

@@ -10,7 +10,7 @@ cell. The learner then never mixes up the cell of a fallen pole with that of a l
 """
 
 import operator
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,18 +18,17 @@ from numpy.random import Generator
 
 from counsel._arrays import brief, check_rng, whole
 from counsel.errors import CounselError
+from counsel.model.memory import Memory
 from counsel.model.mixture import Mixture
 from counsel.model.policy import Policy
 from counsel.model.problem import AdviceProblem
 from counsel.model.setting import Shape
+from counsel.simulate.advisers import Advise, PolicyAdviser, level_adviser
 from counsel.simulate.episodes import Episodes
 from counsel.simulate.move import Move
 
 if TYPE_CHECKING:
     import gymnasium
-
-Advise = Callable[[int, int], int]
-"""Returns the advice at a step in a state."""
 
 
 class Environment:
@@ -40,7 +39,8 @@ class Environment:
     env
         An environment whose actions are pieces of advice and, last, silence, e.g. an
         ``AdviceWrapper``. Observations and actions are ``Discrete``, and ``info["action"]`` is the
-        action of the person after each step.
+        action of the person after each step. If the person has a memory, observations are the
+        dictionaries of ``AdviceWrapper``, with an observation and a level.
     horizon
         The number of steps after which an episode is cut.
     reward_range
@@ -100,7 +100,9 @@ class Environment:
                 "env is an AdviceEnv, whose problem is known; use "
                 "counsel.Simulator(env.unwrapped.problem) and counsel.learn"
             )
-        advice, states = env.action_space, env.observation_space
+        memory, advice, states = _memory(env), env.action_space, env.observation_space
+        if memory is not None and isinstance(states, spaces.Dict):
+            states = states["observation"]
         if not isinstance(advice, spaces.Discrete) or advice.n < 2:
             raise CounselError(
                 f"the actions of env are {brief(advice)}; wrap it in counsel.worlds.AdviceWrapper"
@@ -115,7 +117,7 @@ class Environment:
             raise CounselError(
                 f"env charges a penalty of {penalty}; give the penalty to the learner instead"
             )
-        self.env = env
+        self.env, self._has_levels = env, memory is not None
         self._first_advice, self._first_state = int(advice.start), int(states.start)
         self.shape = Shape(
             horizon=horizon,
@@ -123,6 +125,7 @@ class Environment:
             n_actions=int(advice.n) - 1,
             reward_range=reward_range,
             cost=cost,
+            memory=memory,
         )
 
     @property
@@ -139,6 +142,12 @@ class Environment:
             A policy.
         """
         policy.check_fits(self.shape.horizon, self.shape.n_states, self.shape.n_actions)
+        memory = self.shape.memory
+        levels = 1 if memory is None else memory.n_levels
+        if policy.levels not in (None, levels):
+            raise CounselError(
+                f"the policy is for {policy.levels} levels of memory; the person has {levels}"
+            )
 
     def decide(self, advise: Advise, *, seed: int | None = None) -> Iterator[Move]:
         """Play one episode and yield its decisions; the last leads to ``over`` if it ended.
@@ -147,21 +156,23 @@ class Environment:
         ----------
         advise
             A function of step and state that returns the advice, the number of actions for silence.
+            If the person has a memory, its level is a third argument, if the function takes one.
         seed
             Passed to ``env.reset``; without a seed its generators continue.
         """
-        state = self._state(self.env.reset(seed=seed)[0])
+        speak = level_adviser(advise, self.shape.memory)
+        state, level = self._read(self.env.reset(seed=seed)[0])
         for step in range(self.shape.horizon):
-            advice = int(advise(step, state))
+            advice = int(speak(step, state, level))
             observation, reward, terminated, truncated, info = self.env.step(
                 self._first_advice + advice
             )
-            next_state = self.over if terminated else self._state(observation)
+            next_state, next_level = (self.over, 0) if terminated else self._read(observation)
             action, paid = self._action(info), self._reward(reward, step, state)
-            yield Move(step, state, advice, action, paid, next_state)
+            yield Move(step, state, advice, action, paid, next_state, level)
             if terminated or truncated:
                 return
-            state = next_state
+            state, level = next_state, next_level
 
     def play(self, policy: Policy | Mixture, *, episodes: int, rng: Generator) -> Episodes:
         """Play episodes and return every decision.
@@ -187,12 +198,12 @@ class Environment:
         lengths, decisions, terminated = [0], list[Move](), list[bool]()
         seed: int | None = draw_seed(rng)
         for _ in range(episodes):
-            adviser = _PolicyAdviser(parts[int(rng.choice(len(parts), p=weights))], rng)
+            adviser = PolicyAdviser(parts[int(rng.choice(len(parts), p=weights))], rng)
             decisions += self.decide(adviser, seed=seed)
             lengths.append(len(decisions))
             terminated.append(decisions[-1].next_state == self.over)
             seed = None
-        _, state, advice, action, reward, next_state = zip(*decisions, strict=True)
+        _, state, advice, action, reward, next_state, level = zip(*decisions, strict=True)
         return Episodes(
             first=np.array(lengths, dtype=np.int64),
             state=np.array(state, dtype=np.int32),
@@ -202,7 +213,14 @@ class Environment:
             next_state=np.array(next_state, dtype=np.int32),
             terminated=np.array(terminated),
             defer=self.shape.n_actions,
+            level=np.array(level, dtype=np.int16) if self._has_levels else None,
         )
+
+    def _read(self, observation: Any) -> tuple[int, int]:  # noqa: ANN401 (Gymnasium's)
+        """Return the state and the level of memory of an observation; without a memory level 0."""
+        if self._has_levels:
+            return self._state(observation["observation"]), int(observation["level"])
+        return self._state(observation), 0
 
     def _state(self, observation: Any) -> int:  # noqa: ANN401 (Gymnasium's)
         """Return an observation as a state, from 0."""
@@ -248,6 +266,21 @@ def draw_seed(rng: Generator) -> int:
     return int(rng.integers(2**31))
 
 
+def _memory(env: "gymnasium.Env[Any, Any]") -> Memory | None:
+    """Return the memory of the person in an environment, if its levels are observed."""
+    from gymnasium import Wrapper, spaces
+
+    is_observed = isinstance(env.observation_space, spaces.Dict) and (
+        set(env.observation_space) == {"observation", "level"}
+    )
+    while is_observed and isinstance(env, Wrapper):
+        if isinstance(vars(env).get("memory"), Memory):
+            memory: Memory = vars(env)["memory"]
+            return memory
+        env = env.env
+    return None
+
+
 def _charges(env: "gymnasium.Env[Any, Any]") -> tuple[float, Any]:
     """Return penalty and cost of the wrapper that puts a person into the environment, if any."""
     from gymnasium import Wrapper
@@ -258,16 +291,3 @@ def _charges(env: "gymnasium.Env[Any, Any]") -> tuple[float, Any]:
             return settings["penalty"], settings["cost"]
         env = env.env
     return 0.0, 1.0
-
-
-class _PolicyAdviser:
-    """Advises by a policy for one episode, and counts the pieces of a hard budget."""
-
-    def __init__(self, policy: Policy, rng: Generator) -> None:
-        self._policy, self._rng, self._spent = policy, rng, 0
-
-    def __call__(self, step: int, state: int) -> int:
-        left = self._policy.left_after(self._spent)
-        advice = self._policy.draw(step, state, self._rng, left)
-        self._spent += advice != self._policy.defer
-        return advice

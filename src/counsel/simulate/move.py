@@ -20,6 +20,8 @@ class Move(NamedTuple):
         The reward of the action.
     next_state
         The state the action led to.
+    level
+        The level of the person's memory at the decision; 0 if they have no memory.
 
     Examples
     --------
@@ -44,3 +46,4 @@ class Move(NamedTuple):
     action: int
     reward: float
     next_state: int
+    level: int = 0

@@ -26,8 +26,10 @@ class AdviceEnv(gymnasium.Env[Any, np.int64]):
     acts according to the adherence law (equation 1) and the world moves on. The reward is the
     person's reward less ``penalty`` times the cost of the advice. ``terminated`` means that the
     state is absorbing and pays nothing (``MDP.over``); ``truncated`` means that the horizon was
-    reached first. Where the problem has a ``reward_law``, rewards are drawn from it. For a person
-    with a memory, observations are dictionaries of the ``state`` and the ``level`` of the memory.
+    reached first. In work without end every step is the last with probability 1 − γ, and then
+    ``terminated``: sums of rewards have the expectation of discounted sums. Where the problem has a
+    ``reward_law``, rewards are drawn from it. For a person with a memory, observations are
+    dictionaries of the ``state`` and the ``level`` of the memory.
 
     Parameters
     ----------
@@ -87,7 +89,7 @@ class AdviceEnv(gymnasium.Env[Any, np.int64]):
         if not isinstance(problem, AdviceProblem):
             raise CounselError(f"problem is {brief(problem)}; give an AdviceProblem")
         self.problem = problem
-        penalty_h = read_penalty(penalty, problem.horizon)
+        penalty_h = read_penalty(penalty, problem.n_steps)
         self.penalty: float | Floats = float(penalty_h[0]) if np.ndim(penalty) == 0 else penalty_h
         self.view = TextView(problem) if view is None else view
         modes = ["ansi", "rgb_array"] if isinstance(self.view, PictureView) else ["ansi"]
@@ -106,10 +108,10 @@ class AdviceEnv(gymnasium.Env[Any, np.int64]):
         self._over_hs, self._reward_hsa = problem.mdp.over, problem.mdp.reward
         self._own_hsa, self._adherence_mhsa = problem.policy, problem.level_adherence
         self._allowed_hsa = problem.mdp.allowed
-        self._penalty_h = np.broadcast_to(penalty_h, problem.horizon)
+        self._penalty_h = np.broadcast_to(penalty_h, problem.n_steps)
         self._starts = np.flatnonzero(problem.mdp.start)
         self._start_upto = np.cumsum(problem.mdp.start[self._starts])
-        self._state, self._level, self._step = 0, 0, problem.horizon
+        self._state, self._level, self._step, self._is_over = 0, 0, 0, True
         self._decisions: list[Decision] = []
         self._earned = 0.0
 
@@ -128,7 +130,7 @@ class AdviceEnv(gymnasium.Env[Any, np.int64]):
         super().reset(seed=seed)
         u = self.np_random.random() * self._start_upto[-1]
         drawn = int(np.searchsorted(self._start_upto[:-1], u, side="right"))
-        self._state, self._step = int(self._starts[drawn]), 0
+        self._state, self._step, self._is_over = int(self._starts[drawn]), 0, False
         self._level = self.problem.level_of(None)
         self._decisions, self._earned = [], 0.0
         return self._observation(), self._info(None)
@@ -148,8 +150,9 @@ class AdviceEnv(gymnasium.Env[Any, np.int64]):
         action
             The advice, from 0, or ``problem.defer``.
         """
-        problem, h, s = self.problem, self._step, self._state
-        if h >= problem.horizon:
+        problem, s = self.problem, self._state
+        h = self._table_step(self._step)
+        if self._is_over:
             raise CounselError("the episode is over; call reset before another step")
         if not self.action_space.contains(action):
             raise CounselError(
@@ -159,7 +162,7 @@ class AdviceEnv(gymnasium.Env[Any, np.int64]):
         if advice < problem.defer and not self._allowed_hsa[h, s, advice]:
             raise CounselError(
                 f"{problem.mdp.action_name(advice)} is not allowed in "
-                f'{problem.mdp.state_name(s)} at step {h}; see info["action_mask"]'
+                f'{problem.mdp.state_name(s)} at step {self._step}; see info["action_mask"]'
             )
         law = self._own_hsa[h, s]
         if advice < problem.defer:
@@ -175,19 +178,25 @@ class AdviceEnv(gymnasium.Env[Any, np.int64]):
         if problem.reward_law is not None and not self._over_hs[h, s]:
             cell = np.array([h]), np.array([s]), np.array([did])
             reward = float(problem.draw_rewards(*cell, self.np_random.random(1))[0])
-        self._step = h + 1
+        self._step += 1
         self._earned += reward
         decision = Decision(s, advice, did, self._state)
         self._decisions.append(decision)
         cost = self._cost_of(h, s, advice)
         reward -= float(self._penalty_h[h]) * cost
-        last = min(self._step, problem.horizon - 1)
-        terminated = bool(self._over_hs[last, self._state])
-        truncated = not terminated and self._step == problem.horizon
-        if terminated:
-            self._step = problem.horizon
+        terminated = bool(self._over_hs[self._table_step(self._step), self._state])
+        truncated = False
+        if problem.discount is not None:
+            terminated = self.np_random.random() >= problem.discount
+        elif not terminated:
+            truncated = self._step == problem.horizon
+        self._is_over = terminated or truncated
         info = self._info(decision, cost)
         return self._observation(), reward, terminated, truncated, info
+
+    def _table_step(self, step: int) -> int:
+        """Return a step of the tables: the last after the end, 0 in work without end."""
+        return min(step, self.problem.n_steps - 1)
 
     def render(self) -> str | NDArray[np.uint8] | None:
         """Show the episode so far: as text or pixels [height, width, 3], or None without a mode."""
@@ -207,7 +216,7 @@ class AdviceEnv(gymnasium.Env[Any, np.int64]):
         mdp = self.problem.mdp
         advice = mdp.defer if decision is None else decision.advice
         action = NO_ACTION if decision is None else decision.action
-        allowed = self._allowed_hsa[min(len(self._decisions), mdp.horizon - 1), self._state]
+        allowed = self._allowed_hsa[self._table_step(len(self._decisions)), self._state]
         info = {
             "step": len(self._decisions),
             "advice": advice,
@@ -221,7 +230,8 @@ class AdviceEnv(gymnasium.Env[Any, np.int64]):
 
     def _caption(self) -> str:
         mdp = self.problem.mdp
-        parts = [f"step {len(self._decisions)} of {mdp.horizon}", f"reward {self._earned:g}"]
+        end = "" if mdp.discount is not None else f" of {mdp.horizon}"
+        parts = [f"step {len(self._decisions)}{end}", f"reward {self._earned:g}"]
         if self._decisions:
             decision = self._decisions[-1]
             said = "silent"

@@ -20,10 +20,13 @@ from counsel._arrays import brief
 from counsel.errors import CounselError
 from counsel.model.memory import Memory
 from counsel.model.problem import AdviceProblem
+from counsel.worlds.call_centre import call_centre
 from counsel.worlds.car_driving import make_car_driving
 from counsel.worlds.flappy_bird import make_flappy_bird
+from counsel.worlds.inventory import inventory
+from counsel.worlds.machine_repair import machine_repair
 from counsel.worlds.night_shift import night_shift
-from counsel.worlds.ward import ward
+from counsel.worlds.ward import FADING, PIECES, ward
 
 GROUP = "counsel.worlds"  # the entry-point group for worlds of other packages
 Builder = Callable[..., AdviceProblem]
@@ -155,14 +158,41 @@ OURS = (
         "a nurse who tires over twelve hours, and a patient who may slip",
     ),
     World(
+        "call-centre",
+        call_centre,
+        "a mother in a health programme whose calls go to few of many per week",
+    ),
+    World(
+        "call-centre/working",
+        partial(call_centre, mother="working"),
+        "the same programme; a mother who is harder to reach and to keep",
+    ),
+    World(
+        "call-centre/tiring",
+        partial(call_centre, memory=Memory.since(3), fading=(0.4, 0.6, 0.8, 1.0)),
+        "the same programme; a mother who listens less in the weeks after a call",
+    ),
+    World(
         "ward",
         ward,
         "a hospital ward whose alarm alerts too often; `counsel demo-log` writes its past shifts",
     ),
     World(
         "ward/tiring",
-        partial(ward, memory=Memory.pieces(5), fading=tuple(0.7**m for m in range(6))),
+        partial(
+            ward, memory=Memory.pieces(PIECES), fading=tuple(FADING**m for m in range(PIECES + 1))
+        ),
         "the same ward; every further alert of a shift moves the nurse 30 % less",
+    ),
+    World(
+        "machine-repair",
+        machine_repair,
+        "a machine that wears for ever, and an operator who repairs it late; discounted",
+    ),
+    World(
+        "inventory",
+        inventory,
+        "a shop that orders every day for ever, and a manager who orders little; discounted",
     ),
 )
 

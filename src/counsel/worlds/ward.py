@@ -32,6 +32,8 @@ LIFT = np.array([0.55, 0.3, 0.7])  # the lift of each alert
 NURSES = 40
 MONTHS = 6
 UNSEEN = 0.06  # the share of alerts that nobody sees
+FADING = 0.7  # what is left of a tiring nurse's lift after each alert
+PIECES = 5  # alerts that a tiring nurse's memory tells apart
 _OWN = np.array(
     [
         [0.90, 0.09, 0.01],
@@ -89,13 +91,17 @@ def ward(
     return AdviceProblem(mdp, nurse if memory is None else nurse.with_memory(memory, fading))
 
 
-def ward_log(*, shifts: int = 15_000, rng: np.random.Generator) -> Any:  # noqa: ANN401 (pyarrow's)
+def ward_log(*, shifts: int = 15_000, rng: np.random.Generator, tiring: bool = False) -> Any:  # noqa: ANN401 (pyarrow's)
     """Return ``ward_table`` as an Arrow table, in the schema that ``counsel fit`` reads."""
-    return arrow_table(ward_table(shifts=shifts, rng=rng))
+    return arrow_table(ward_table(shifts=shifts, rng=rng, tiring=tiring))
 
 
-def ward_table(*, shifts: int, rng: np.random.Generator) -> Table:
-    """Draw a log of past shifts, each of which is an episode, without pyarrow."""
+def ward_table(*, shifts: int, rng: np.random.Generator, tiring: bool = False) -> Table:
+    """Draw a log of past shifts, each of which is an episode, without pyarrow.
+
+    If nurses are ``tiring``, every alert that they see moves them 30 % less for the rest of the
+    shift, as in the world ``ward/tiring``; they do not listen less as the months go by.
+    """
     shifts = whole("shifts", shifts, least=1)
     check_rng(rng)
     problem = ward()
@@ -107,7 +113,7 @@ def ward_table(*, shifts: int, rng: np.random.Generator) -> Table:
     for shift in range(shifts):
         nurse = int(rng.integers(NURSES))
         day = int(shift * MONTHS * 30 / shifts)
-        tired = 1.0 - 0.15 * shift / shifts
+        tired = 1.0 if tiring else 1.0 - 0.15 * shift / shifts
         state = draw_index(_START, rng)
         for turn in range(H):
             advice = draw_index(_ALERTS[state], rng)
@@ -117,6 +123,7 @@ def ward_table(*, shifts: int, rng: np.random.Generator) -> Table:
                 lift = min(LIFT[advice] * level[nurse] * tired, 1.0)
                 theta = lift + (1.0 - lift) * _OWN[state, advice]
                 law = advised_law(_OWN[state], advice, theta)
+                tired *= FADING if tiring else 1.0
             action = draw_index(law, rng)
             next_state = draw_index(_TRANSITION[state, action], rng)
             ended = next_state == len(STATES) - 1

@@ -1,0 +1,242 @@
+"""One limit per step for many people: at most k of a team are advised in the same step.
+
+If the limit holds only on average, everybody can be planned for alone, at a price β_h per piece at
+step h. With V_i(β) the best value of one person of kind i after these prices, and n_i people like
+them, every β ≥ 0 gives an upper bound on what the team can earn:
+
+    D(β) = Σ_i n_i V_i(β) + k Σ_h β_h
+
+``share`` minimises it (Lagrange relaxation; Hawkins 2003, Brown and Smith 2020). The minimum is the
+value of the linear programme in which the limit holds on average. D is convex and piecewise linear:
+each plan is one of its pieces. A small linear programme (HiGHS) minimises the largest of the pieces
+known so far, plans at its prices give new pieces, and so on. The next prices are searched for in a
+box around the best so far (Marsten, Hogan and Blankenship 1975), which takes far fewer rounds than
+a search without the box.
+
+The policy keeps the limit on every path. At each step it advises the people with the largest gains
+under the values at the prices, at most k, and nobody whose gain is not above 0. A gain below the
+price still counts: a piece that is not used at its step is lost. For people with a memory the gain
+contains the burden, what speaking costs later. Where several cells have the gain that equals the
+price, the programme prefers some of them: in a cell in which it advises a share x of the people,
+each comes before the others with probability x. The value of the policy is not known exactly:
+``Team.evaluate`` simulates it.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from counsel._arrays import Floats, Ints, by_step, first, place, sealed, whole
+from counsel.errors import CounselError
+from counsel.model.problem import AdviceProblem
+from counsel.model.random_cells import Advice
+from counsel.model.team_policy import TeamPolicy, check_wait
+from counsel.planning.constraints import Constraints
+from counsel.planning.gains import gains, level_gains
+from counsel.planning.people import People, check_same_horizon, read_people
+from counsel.planning.step_prices import Kind, distinct_kinds, in_groups, minimise_bound, mix_plans
+
+SAME_GAIN = 1e-9
+"""Gains that differ by less than this share of the largest are equal."""
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class TeamMember:
+    """What is said to one kind of person of a team, and how urgent it is.
+
+    Attributes
+    ----------
+    problem, constraints
+        The person, and the checked masks.
+    count
+        How many people are exactly alike; the numbers are those of one of them.
+    advice
+        The best advice in each cell [h, s], with a memory [m, h, s]; silence where no advice is
+        permitted.
+    gain
+        What this advice adds to the value of silence, at the prices of later steps, in the shape of
+        ``advice``; −∞ where no advice is permitted.
+    rank
+        The order in which cells of the same step are served, over all kinds of people: 1 is first,
+        equal ranks are drawn, 0 is not served because nothing is gained.
+    chance
+        The share of people in each cell whom the plans on average advise.
+    value, advice_count
+        Expected reward and pieces of advice per episode if the limit holds on average.
+
+    Examples
+    --------
+    Whom to call first in the first week, of mothers of two kinds:
+
+    >>> import counsel
+    >>> mothers = [counsel.make("call-centre"), counsel.make("call-centre/working")]
+    >>> plan = counsel.share(mothers, per_step=10, counts=[60, 40])
+    >>> for member in plan.members:
+    ...     print(dict(zip(member.problem.mdp.state_labels, member.rank[0].tolist())))
+    {'engaged': 8, 'wavering': 4, 'drifting': 1, 'lost': 5}
+    {'engaged': 7, 'wavering': 3, 'drifting': 2, 'lost': 6}
+    """
+
+    problem: AdviceProblem
+    constraints: Constraints
+    count: int
+    advice: Advice
+    gain: Floats
+    rank: Ints
+    chance: Floats
+    value: float
+    advice_count: float
+
+    def __repr__(self) -> str:
+        many = "" if self.count == 1 else f"{self.count} people, each "
+        return f"TeamMember({many}about {self.advice_count:.4g} pieces)"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class TeamPlan:
+    """How a team shares its pieces at each step: the result of ``share`` with ``per_step``.
+
+    Attributes
+    ----------
+    per_step
+        The largest number of people who are advised in the same step.
+    prices
+        What one more piece would bring at each step [h].
+    bound
+        No policy that keeps the limit earns more on average.
+    gap
+        How far the bound may exceed the best value with the limit on average, as a share of it.
+    members
+        A ``TeamMember`` for each entry of ``people``, in order.
+    longest_wait
+        The largest number of steps that anybody waits for a piece; None without such a limit. The
+        prices and the bound do not take it into account.
+
+    Examples
+    --------
+    >>> import counsel
+    >>> plan = counsel.share([counsel.make("ward")], per_step=1, counts=[10])
+    >>> plan
+    TeamPlan(10 people, 1 per step, value ≤ 55.1791)
+    >>> plan.prices.round(1).tolist()
+    [0.1, 0.1, 0.1, 0.1, 0.0, 0.0]
+    """
+
+    per_step: int
+    prices: Floats
+    bound: float
+    gap: float
+    members: tuple[TeamMember, ...]
+    longest_wait: int | None = None
+
+    def __repr__(self) -> str:
+        people = sum(member.count for member in self.members)
+        return f"TeamPlan({people} people, {self.per_step} per step, value ≤ {self.bound:.6g})"
+
+    @cached_property
+    def policy(self) -> TeamPolicy:
+        """Whom to advise at each step and what to say, for ``Team.evaluate``."""
+        return TeamPolicy(
+            self.per_step,
+            advice=[member.advice for member in self.members],
+            priority=[np.where(m.rank > 0, 1.0 / np.maximum(m.rank, 1), 0.0) for m in self.members],
+            chance=[member.chance for member in self.members],
+            longest_wait=self.longest_wait,
+        )
+
+
+def share_per_step(
+    people: People,
+    per_step: int,
+    counts: ArrayLike | None = None,
+    longest_wait: int | None = None,
+) -> TeamPlan:
+    """Return how a team best shares ``per_step`` pieces at each step."""
+    team, count_n = read_people(people, counts)
+    horizon, size = check_same_horizon([problem for problem, _ in team]), int(count_n.sum())
+    k = _read_limit(per_step, size)
+    _check_costs_and_masks(team)
+    if longest_wait is not None:
+        check_wait(whole("longest_wait", longest_wait, least=0), k, size, horizon)
+    kinds, kind_of = distinct_kinds(team, count_n)
+    groups = in_groups(len(kinds))
+    search = minimise_bound(kinds, groups, k)
+    gain_n, advice_n = zip(*(_best_gains(kind, search.prices) for kind in kinds), strict=True)
+    rank_n = _ranks(gain_n)
+    mixes = mix_plans(kinds, groups, search.columns)
+    members = []
+    for (problem, constraints), i, count in zip(team, kind_of, count_n.tolist(), strict=True):
+        tables = (sealed(advice_n[i]), sealed(gain_n[i]), sealed(rank_n[i]), mixes[i].chance)
+        numbers = (mixes[i].value, mixes[i].advice_count)
+        members.append(TeamMember(problem, constraints, count, *tables, *numbers))
+    gap = (search.bound - search.value) / max(abs(search.bound), 1e-300)
+    plan = TeamPlan(k, sealed(search.prices), search.bound, gap, tuple(members), longest_wait)
+    plan.policy.check_fits([problem for problem, _ in team], count_n)
+    return plan
+
+
+def _read_limit(per_step: object, size: int) -> int:
+    k = whole("per_step", per_step, least=1)
+    if k > size:
+        raise CounselError(f"per_step is {k}, but the team has only {size} people")
+    return k
+
+
+def _check_costs_and_masks(team: Sequence[tuple[AdviceProblem, Constraints]]) -> None:
+    """Raise if advice is required, or a piece costs other than 1."""
+    for i, (problem, constraints) in enumerate(team):
+        where = first(constraints.required)
+        if where is not None:
+            raise CounselError(
+                f"people[{i}] requires advice at {place('hs', where)}, which a limit per step "
+                "cannot keep on every path; give them a plan of their own, or share a budget"
+            )
+        if not problem.has_unit_cost:
+            raise CounselError(
+                f"people[{i}] has advice that costs other than 1; a limit per step counts pieces, "
+                "so share a budget or give every piece the cost 1"
+            )
+
+
+def _best_gains(kind: Kind, price_h: Floats) -> tuple[Floats, Advice]:
+    """Return the gain of the best permitted advice in each cell, and this advice."""
+    kind.plan(price_h)
+    problem, values = kind.problem, kind.planner.values
+    permitted = by_step(kind.constraints.permitted, problem.horizon)
+    if problem.memory is None:
+        gain = gains(problem, values)[1]
+    else:
+        each = [level_gains(problem, values, level)[1] for level in range(problem.n_levels)]
+        gain = np.stack(each)
+    gain = np.where(permitted, gain, -np.inf)
+    advice = gain.argmax(axis=-1).astype(np.int16)
+    best: Floats = gain.max(axis=-1)
+    advice[best == -np.inf] = problem.defer
+    return best, advice
+
+
+def _ranks(gain_n: Sequence[Floats]) -> list[Ints]:
+    """Return the rank of each cell among those of the same step: 1 is the largest gain.
+
+    Gains that differ only by rounding have the same rank. Gains that are not above 0 have rank 0.
+    """
+    H = gain_n[0].shape[-2]
+    rank_n: list[Ints] = [np.zeros(gain.shape, dtype=np.int64) for gain in gain_n]
+    largest = max(float(gain.max(initial=0.0)) for gain in gain_n)
+    least = SAME_GAIN * largest
+    for h in range(H):
+        step_n = [gain[..., h, :].reshape(-1) for gain in gain_n]
+        gain_x = np.concatenate(step_n)
+        order = np.argsort(-gain_x, kind="stable")
+        ordered = gain_x[order]
+        drops = np.diff(np.maximum(ordered, 0.0), prepend=np.inf) < -least
+        rank_x = np.empty(gain_x.size, dtype=np.int64)
+        rank_x[order] = np.cumsum(drops)
+        rank_x[gain_x <= least] = 0
+        ends = np.cumsum([step.size for step in step_n])
+        for rank, part in zip(rank_n, np.split(rank_x, ends[:-1]), strict=True):
+            rank[..., h, :] = part.reshape(rank[..., h, :].shape)
+    return rank_n
