@@ -19,7 +19,7 @@ from counsel.baselines import (
     RFExpress,
     extended_lp,
 )
-from counsel.model.problem import machine_rewards, support_of
+from counsel.model.machine import machine_rewards, support_of
 from counsel.testing import check_learner
 from counsel.worlds import make
 from tests.support.each import each, each_seed

@@ -12,7 +12,7 @@ from counsel.baselines._confidence_set_kernels import (
     interval,
     narrow_interval,
 )
-from counsel.model.problem import machine_rewards
+from counsel.model.machine import machine_rewards
 from tests.support.each import each_seed
 
 

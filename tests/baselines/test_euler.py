@@ -17,7 +17,7 @@ from counsel.baselines._optimism_kernels import (
     plan_euler,
     plan_ucbvi,
 )
-from counsel.model.problem import machine_rewards
+from counsel.model.machine import machine_rewards
 from counsel.testing import check_learner
 from counsel.worlds import generate_map, make, make_flappy_bird
 from tests.support.boxes import box_of

@@ -8,7 +8,7 @@ import pytest
 import counsel
 from counsel.baselines import Bernstein, Hoeffding, QLearning
 from counsel.baselines._q_learning_kernels import BERNSTEIN, HOEFFDING, QBonus, QTable, learn_row
-from counsel.model.problem import machine_rewards
+from counsel.model.machine import machine_rewards
 from counsel.testing import check_learner
 from counsel.worlds import make
 from tests.support.each import each, each_seed

@@ -137,3 +137,11 @@ def test_the_optimum_has_no_regret_and_silence_has_the_gap():
             rng=np.random.default_rng(0),
         )
         assert last.regret == pytest.approx(100 * gap, abs=1e-9)
+
+
+def test_a_policy_with_levels_advises_by_the_level():
+    problem = counsel.make("flappy-bird/tiring")
+    policy = counsel.solve(problem).policy
+    adviser = Fixed(policy)
+    for level in range(problem.n_levels):
+        assert adviser.advise(1, 16, level) == policy.advice[level, 1, 16]

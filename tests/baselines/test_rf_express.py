@@ -9,7 +9,7 @@ import counsel
 from counsel.baselines import RFExpress
 from counsel.baselines._rf_express_kernels import plan_express, plan_plug_in
 from counsel.learning._rfe_kernels import phi
-from counsel.model.problem import machine_rewards
+from counsel.model.machine import machine_rewards
 from counsel.testing import check_learner
 from counsel.worlds import make
 from tests.support.boxes import box_of

@@ -6,7 +6,7 @@ from numpy.random import default_rng
 
 import counsel
 from counsel.baselines import UCCFH, UCFH, Phases
-from counsel.model.problem import machine_rewards, support_of
+from counsel.model.machine import machine_rewards, support_of
 from counsel.testing import check_learner
 from counsel.worlds import make
 from counsel.worlds.flappy_bird import next_column

@@ -81,3 +81,26 @@ def test_copies_do_not_share_what_is_added_later():
         assert twin.everybody.cells == before
         twin.add(0, (0, None, 0), 5)
         assert twin.everybody.cells == counts.everybody.cells
+
+
+@each_seed(range(5))
+def test_levels_are_forgotten_copied_and_sum_to_the_pieces(seed):
+    rng, counts, others = np.random.default_rng(seed), PeopleCounts(), PeopleCounts()
+    for person, cell in drawn_decisions(seed):
+        level = int(rng.integers(3))
+        counts.add(person, cell, level=level)
+        if person != 1:
+            others.add(person, cell, level=level)
+    twin = counts.copy()
+    possible = np.ones((S, A), dtype=bool)
+    for person in range(3):
+        own, _ = counts.by_level(person, possible)
+        given = np.zeros((S, A))
+        np.add.at(given, (own.state, own.advice), own.given)
+        assert (given == counts.arrays(person, possible)[0].given).all()
+        assert (own.matched <= own.given).all()
+    assert counts.forget(1)
+    assert counts.everybody.levels == others.everybody.levels
+    assert twin.everybody.levels != counts.everybody.levels
+    assert twin.forget(1)
+    assert twin.everybody.levels == others.everybody.levels

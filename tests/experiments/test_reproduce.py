@@ -63,7 +63,7 @@ def test_every_experiment_runs_and_every_file_is_there(everything):
         "regret-greedy", "regret-safe", "regret-adherence", "value-gap-penalty", "budget-learning",
         "budget-transfer", "trajectories-greedy", "trajectories-safe", "car-regret", "car-penalty",
         "worlds-three-phases", "worlds-budget", "worlds-car", "frontier", "beyond", "misjudged",
-        "scaling", "equal-terms",
+        "scaling", "equal-terms", "fatigue-reward", "fatigue-pieces", "fatigue-regret",
     ):  # fmt: skip
         assert {f"{expected}.png", f"{expected}.svg"} <= names
     claims = json.loads((folder / "claims.json").read_text())

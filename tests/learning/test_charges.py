@@ -9,7 +9,7 @@ from counsel.baselines import EULER, UCBVI, UCCFH, Fixed, QLearning, RFExpress, 
 from counsel.learning import KL, Move
 from counsel.learning.population import Population
 from counsel.learning.replanning import LargePlan, SmallPlan, TwoSidedPlan, plan_for
-from counsel.model.problem import machine_rewards
+from counsel.model.machine import machine_rewards
 from counsel.planning import reachable_cells
 from counsel.worlds import make
 from tests.support.each import each, each_seed

@@ -8,7 +8,7 @@ from counsel import UCBAD, CounselError
 from counsel.baselines import EULER, UCBVI, QLearning
 from counsel.learning import KL, Move, Theory
 from counsel.learning.files import resume, suspend
-from counsel.model.problem import machine_rewards
+from counsel.model.machine import machine_rewards
 from counsel.worlds import make
 
 DECLARED = 10

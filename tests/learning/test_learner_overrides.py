@@ -7,7 +7,7 @@ import counsel
 from counsel import RFE, UCBAD, Structured, Thompson
 from counsel.baselines import EULER, UCBVI, UCCFH, UCFH, Fixed, QLearning, RFExpress
 from counsel.learning.learner import Explorer, Runner, is_overridden
-from counsel.model.problem import machine_rewards
+from counsel.model.machine import machine_rewards
 from counsel.worlds import make
 
 LEARNERS = (UCBAD, Thompson, RFE, Structured)

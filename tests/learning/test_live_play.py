@@ -6,8 +6,8 @@ import pytest
 
 import counsel
 from counsel import CounselError
-from counsel.learning import LiveRecord, learn_live
-from counsel.learning.live_play import play_live
+from counsel.learning import LiveRecord, Move, learn_live
+from counsel.learning.live_play import EpisodeBuffer, play_live
 from counsel.simulate import Environment
 from counsel.worlds import AdviceWrapper
 from tests.support.corridors import walker
@@ -31,6 +31,17 @@ class Recorder:
         self.ended.append(terminated)
         self.moves = []
 
+    def all_moves(self):
+        return [move for episode in self.episodes for move in episode]
+
+
+def moves_of(batch):
+    """Return the decisions of episodes as moves."""
+    level = np.zeros_like(batch.state) if batch.level is None else batch.level
+    names = ("step", "state", "advice", "action", "reward", "next_state")
+    columns = (*(getattr(batch, name) for name in names), level)
+    return [Move(*row) for row in zip(*(column.tolist() for column in columns), strict=True)]
+
 
 @pytest.mark.parametrize(("problem", "seed"), PROBLEMS)
 def test_live_episodes_are_those_of_the_simulator(problem, seed):
@@ -39,10 +50,49 @@ def test_live_episodes_are_those_of_the_simulator(problem, seed):
     batch = simulator.play(policy, episodes=40, rng=np.random.default_rng(seed))
     play_live(recorder, simulator, episodes=40, rng=np.random.default_rng(seed))
     assert [len(moves) for moves in recorder.episodes] == batch.lengths.tolist()
-    columns = (batch.step, batch.state, batch.advice, batch.action, batch.reward, batch.next_state)
-    moves = [tuple(move) for episode in recorder.episodes for move in episode]
-    assert moves == list(zip(*(column.tolist() for column in columns), strict=True))
+    assert recorder.all_moves() == moves_of(batch)
     assert recorder.ended == batch.terminated.tolist()
+
+
+class LevelRecorder(Recorder):
+    """Advises by a policy with levels."""
+
+    def advise(self, step, state, level):
+        return int(self.policy.advice[level, step, state])
+
+
+@pytest.mark.parametrize(
+    "memory", [counsel.Memory.since(2), counsel.Memory.refusals(1), counsel.Memory.dose(0.6, 3)]
+)
+def test_live_episodes_of_a_person_with_a_memory_have_the_levels_of_the_simulator(memory):
+    plain = counsel.make("night-shift")
+    fading = np.linspace(1.0, 0.2, memory.n_levels)
+    person = counsel.Human(plain.human.policy[0], lift=0.8, memory=memory, fading=fading)
+    problem = counsel.AdviceProblem(plain.mdp, person)
+    policy = counsel.solve(problem, penalty=0.02).policy
+    simulator, recorder = counsel.Simulator(problem), LevelRecorder(policy)
+    batch = simulator.play(policy, episodes=40, rng=np.random.default_rng(0))
+    play_live(recorder, simulator, episodes=40, rng=np.random.default_rng(0))
+    assert recorder.all_moves() == moves_of(batch)
+    assert len(set(batch.level.tolist())) == memory.n_levels
+
+
+def test_a_learner_whose_advise_takes_no_level_may_advise_a_person_with_a_memory():
+    problem = counsel.make("flappy-bird/tiring")
+    policy = counsel.solve(problem.without_memory()).policy
+    simulator, recorder = counsel.Simulator(problem), Recorder(policy)
+    batch = simulator.play(policy, episodes=5, rng=np.random.default_rng(0))
+    play_live(recorder, simulator, episodes=5, rng=np.random.default_rng(0))
+    assert recorder.all_moves() == moves_of(batch)
+
+
+def test_moves_that_were_saved_without_levels_are_on_level_0():
+    """Files of earlier versions have six columns."""
+    buffer = EpisodeBuffer(2)
+    buffer.restore(np.array([[0, 1, 2, 1, 0.5, 3]]))
+    assert buffer.table().tolist() == [[0, 1, 2, 1, 0.5, 3, 0]]
+    buffer.restore(np.array([[0, 1, 2, 1, 0.5, 3, 4]]))
+    assert buffer.table().tolist() == [[0, 1, 2, 1, 0.5, 3, 4]]
 
 
 # In a Gymnasium environment.
@@ -63,9 +113,7 @@ def test_a_learner_sees_every_decision_and_every_end():
     games = environment.play(policy, episodes=30, rng=np.random.default_rng(5))
     rng = np.random.default_rng(5)
     records = list(learn_live(recorder, environment, episodes=30, rng=rng))
-    columns = (games.step, games.state, games.advice, games.action, games.reward, games.next_state)
-    moves = [tuple(move) for episode in recorder.episodes for move in episode]
-    assert moves == list(zip(*(column.tolist() for column in columns), strict=True))
+    assert recorder.all_moves() == moves_of(games)
     assert recorder.ended == games.terminated.tolist()
     assert 0 < sum(recorder.ended) < 30
     assert [record.episode for record in records] == list(range(1, 31))

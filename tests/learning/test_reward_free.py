@@ -186,7 +186,7 @@ def test_the_stopping_rule_of_structured_has_a_term_for_unknown_rewards():
         habit = 3 * (math.log(share / 0.1 * 3) + 1 + math.log(1 + choices))
         own.append(16 * (moves / n_a[0] + habit / silent))
         value_b, tables = np.empty(3), (learner._counts, learner._structure, learner._stopping)
-        fill_uncertainty(*tables, np.zeros((1, 1, 2)), 0, 0, value_b)
+        fill_uncertainty(*tables, np.zeros((1, 1, 2, 1)), 0, 0, 0, value_b)
         alone.append(value_b[2])
     np.testing.assert_allclose(alone, own, rtol=1e-12)
     assert alone[1] > alone[0]

@@ -161,7 +161,7 @@ def plainly(learner, problem, *, episodes, rng):
         tie_nh = learner.rng.random((len(u_nw), H))
         learner._transitions.make_room(len(u_nw) * H)
         counts, ground = learner._counts, learner._structure
-        known = (learner._exploration, learner._ahead)
+        known = (learner._exploration, learner._ahead_hsad)
         for u_w, tie_h in zip(u_nw, tie_nh, strict=True):
             numbers = iter(u_w[2:])
             s, moves = int(draw_start(scene, u_w[1])), []
@@ -171,7 +171,7 @@ def plainly(learner, problem, *, episodes, rng):
                     learner._ends.ended[h:, s] = True
                     learner._most[h:, s] = 0.0
                     break
-                fill_uncertainty(counts, ground, *known, h, s, value_b)
+                fill_uncertainty(counts, ground, *known, h, s, 0, value_b)
                 top = np.flatnonzero(value_b == value_b.max())
                 b = int(top[int(tie_h[h] * top.size)])
                 person = h if len(scene.person_lsc) > 1 else 0
@@ -180,13 +180,13 @@ def plainly(learner, problem, *, episodes, rng):
                 u = next(numbers) if chance else 0.0
                 t = int(draw_row(scene, -1 - t, u)) if t < 0 else t
                 moves.append(Move(h, s, b, a, float(reward[h, s, a]), t))
-                count_decision(counts, ground, h, s, b, a, moves[-1].reward)
+                count_decision(counts, ground, h, s, 0, b, a, moves[-1].reward)
                 count_transition(counts.chains, h, s, a, t)
                 s = t
             for move in reversed(moves):
                 back_up(
-                    counts, ground, learner._exploration, move.step, move.state, learner._ahead,
-                    learner._most, value_b,
+                    counts, ground, learner._exploration, move.step, move.state,
+                    learner._ahead_hsad, learner._most_hms, value_b,
                 )  # fmt: skip
             played.append((moves, len(moves) < H))
     return played
@@ -204,7 +204,7 @@ def test_exploring_is_a_plain_loop_and_the_same_as_being_told_live(problem, seed
         ours.explore(simulator, episodes=episodes, rng=rngs[0])
         for moves, ended in plainly(mirror, problem, episodes=episodes, rng=rngs[1]):
             for move in moves:
-                tally.add(*move)
+                tally.add(*move[:6])
                 live.observe(move)
             live.finish(terminated=ended)
             if ended and moves:

@@ -29,6 +29,13 @@ from tests.support.structured import (
     tables,
 )
 
+MEMORIES = (
+    counsel.Memory.pieces(2),
+    counsel.Memory.refusals(1),
+    counsel.Memory.dose(0.5, 3),
+    counsel.Memory([[0.5, 0.5], [0.2, 0.8]], [[1, 0], [0.3, 0.7]], [[0, 1], [0.1, 0.9]], start=1),
+)
+
 # How uncertain it is.
 
 
@@ -54,64 +61,68 @@ def logs_of(learner, *, sure):
 
 
 def slow_uncertainty(learner, *, sure):
-    """W [h, s, b] straight from the equations, −1 where advice is not rated, and Φ [h, s, b].
+    """W [h, m, s, b] straight from the equations, −1 where advice is not rated, and Φ like it.
 
-    Deviates from the module's equations as the code does: for the habit, f is that of all free
-    choices in the cell (for the stopping rule A + 1 times), rather than of m_b or n_0 of them; and
-    an action that was never taken has the cap in the place of what is behind it, so that W is at
-    the cap only as far as it would be taken.
+    Without a memory there is no axis m. Deviates from the module's equations as the code does: for
+    the habit, f is that of all free choices in the cell (for the stopping rule A + 1 times), rather
+    than of m_b or n_0 of them; and an action that was never taken has the cap in the place of what
+    is behind it, so that W is at the cap only as far as it would be taken.
     """
     visits, actions, own_hsa = learner._transitions.visits, learner._actions, learner.habit
     H, S, A = visits.shape
-    follows_hsat, group = tables(learner), group_table(learner)
+    after_cmn = np.ones((3, 1, 1)) if learner.memory is None else learner.memory.after
+    follows_hsat, group, M = tables(learner), group_table(learner), len(after_cmn[0])
     allowed = np.broadcast_to(learner.shape.allowed, (H, S, A))
     matched, given = (learner.matched, learner.given)
     moves, habits, heeds, rewards = logs_of(learner, sure=sure)
     cap, scale = (H, 16 * H * H * learner.scale) if sure else (UNSEEN, 1.0)
-    W, phi = np.full((H, S, A + 1), -1.0), np.full((H, S, A + 1), np.inf)
-    most = np.zeros((H + 1, S))
+    W, phi = np.full((H, M, S, A + 1), -1.0), np.full((H, M, S, A + 1), np.inf)
+    most = np.zeros((H + 1, M, S))
     for h in reversed(range(H)):
-        for s in range(S):
+        for m, s in np.ndindex(M, S):
             free, own, n_a = free_choices(actions[h, s]), own_hsa[h, s], visits[h, s]
             silent, choices = free[A].sum(), free.sum()
-            doubt_a, behind_a = np.full(A, np.inf), np.full(A, float(cap))
+            # Behind each action after silence, a match and a refusal.
+            doubt_a, behind_ca = np.full(A, np.inf), np.full((3, A), float(cap))
             for a in np.flatnonzero(n_a):
                 kinds = S if sure else np.count_nonzero(follows_hsat[h, s, a])
                 most_a = all_n(n_a[a], moves, kinds - 1)
                 if rewards is not None:
                     most_a = max(most_a, all_n(n_a[a], rewards, 1))
                 doubt_a[a] = most_a / n_a[a]
-                ahead = follows_hsat[h, s, a] / n_a[a] @ most[h + 1]
-                behind_a[a] = scale * doubt_a[a] + (1 + 1 / H) * ahead
+                ahead_c = after_cmn[:, m] @ most[h + 1] @ follows_hsat[h, s, a] / n_a[a]
+                behind_ca[:, a] = scale * doubt_a[a] + (1 + 1 / H) * ahead_c
             kinds = A if sure else np.count_nonzero(own)
             habit = all_n(choices, habits, kinds - 1) * (A + 1 if sure else 1)
 
-            def weigh(law, mine, behind_a=behind_a, doubt_a=doubt_a, n_a=n_a):
+            def weigh(law, mine, behind_a, doubt_a=doubt_a, n_a=n_a):
                 """Return W and Φ of a law of actions that is uncertain by ``mine`` itself."""
                 wanted = law > 0
                 value = scale * mine + law[wanted] @ behind_a[wanted]
                 return min(cap, value), mine + law[wanted] @ doubt_a[wanted]
 
-            W[h, s, A] = cap
+            W[h, m, s, A] = cap
             if silent > 0:
-                W[h, s, A], phi[h, s, A] = weigh(own, habit / silent)
+                W[h, m, s, A], phi[h, m, s, A] = weigh(own, habit / silent, behind_ca[0])
             for b in range(A):
                 certain = silent > 0 and free[:, np.arange(A) != b].sum() == 0
                 if not allowed[h, s, b] or certain:
                     continue
-                n_g = given[group[h, s, b]]
+                g = group[h, s, m * A + b]
+                n_g = given[g]
                 m_b = silent * (1 - own[b]) + free[b].sum()
-                W[h, s, b] = cap
+                W[h, m, s, b] = cap
                 if n_g > 0 and m_b > 0 and own[b] < 1:
                     guess = 0 if sure else 1
-                    theta = (matched[group[h, s, b]] + guess) / (n_g + 2 * guess)
+                    theta = (matched[g] + guess) / (n_g + 2 * guess)
                     law = np.where(np.arange(A) == b, 0.0, own)
                     law *= (1 - theta) / law.sum()
                     law[b] = theta
                     mine = all_n(n_g, heeds, 1) / n_g + (1 - theta) * habit / m_b
-                    W[h, s, b], phi[h, s, b] = weigh(law, mine)
-            most[h, s] = 0.0 if learner._ends.ended[h, s] else W[h, s].max()
-    return W, phi, most
+                    behind_a = np.where(np.arange(A) == b, behind_ca[1], behind_ca[2])
+                    W[h, m, s, b], phi[h, m, s, b] = weigh(law, mine, behind_a)
+            most[h, m, s] = 0.0 if learner._ends.ended[h, s] else W[h, m, s].max()
+    return (W, phi, most) if learner.memory is not None else (W[:, 0], phi[:, 0], most[:, 0])
 
 
 def before_the_start(learner, most_s):
@@ -126,12 +137,12 @@ def before_the_start(learner, most_s):
 
 def compiled_uncertainty(learner, doubt):
     H, S, A = learner._transitions.visits.shape
-    ahead, most = np.zeros((H, S, A)), np.empty((H + 1, S))
+    ahead, most = np.zeros(learner._ahead_hsad.shape), np.empty(learner._most_hms.shape)
     look_ahead(learner._counts, learner._structure, doubt, ahead, most)
-    W = np.empty((H, S, A + 1))
-    for h, s in np.ndindex(H, S):
-        fill_uncertainty(learner._counts, learner._structure, doubt, ahead, h, s, W[h, s])
-    return W, most
+    W = np.empty((H, most.shape[1], S, A + 1))
+    for h, m, s in np.ndindex(W.shape[:3]):
+        fill_uncertainty(learner._counts, learner._structure, doubt, ahead, h, s, m, W[h, m, s])
+    return (W, most) if learner.memory is not None else (W[:, 0], most[:, 0])
 
 
 @each("episodes", [3, 60, 2000])
@@ -158,6 +169,25 @@ def test_the_uncertainty_is_that_of_the_equations(problem, seed, episodes):
     for h in range(problem.horizon):
         for s in np.flatnonzero(~learner._ends.ended[h]):
             assert W[h, s, learner.advise(h, int(s))] >= W[h, s].max() * (1 - 1e-9)
+
+
+@each("memory", MEMORIES)
+@each("episodes", [3, 150])
+def test_the_uncertainty_on_every_level_is_that_of_the_equations(memory, episodes):
+    """Also for a memory whose levels are drawn, and one in which matches and refusals differ."""
+    plain = small_and_random()
+    fading = 0.7 ** np.arange(memory.n_levels)
+    problem = counsel.AdviceProblem(plain.mdp, plain.human.with_memory(memory, fading))
+    learner = explored(problem, episodes=episodes, updates=3, scale=1e-3, delta=0.2)
+    for settings, sure in ((learner._stopping, True), (learner._exploration, False)):
+        W, _, most = slow_uncertainty(learner, sure=sure)
+        for slow, fast in zip((W, most), compiled_uncertainty(learner, settings), strict=True):
+            np.testing.assert_allclose(fast, slow, rtol=1e-9)
+        if sure:
+            start = before_the_start(learner, most[0, memory.start])
+            assert learner.uncertainty == pytest.approx(start, rel=1e-9)
+    for h, m, s in np.ndindex(W.shape[:3]):
+        assert W[h, m, s, learner.advise(h, s, m)] >= W[h, m, s].max() * (1 - 1e-9)
 
 
 # That its terms bound what they should: the proof, piece by piece.

@@ -12,6 +12,7 @@ from counsel.learning.rfe import RFE
 from counsel.testing import check_learner
 from counsel.worlds import make
 from tests.support.problems import adapt, draw
+from tests.support.structured import small_and_random
 
 
 def rng():
@@ -55,6 +56,82 @@ WORLDS = {
 @pytest.mark.parametrize("name", LEARNERS)
 def test_every_learner_passes(name, world):
     check_learner(LEARNERS[name], WORLDS[world]())
+
+
+TIRED = {
+    "ucb-ad": lambda p: UCBAD(p.without_adherence(), penalty=0.05),
+    "thompson": lambda p: Thompson(p.without_adherence(), rng=rng()),
+    "rfe": lambda p: RFE(p.shape, rng=rng(), penalty=0.05),
+    "structured": lambda p: Structured(p.shape, rng=rng()),
+    "ucb-ad, blind": lambda p: UCBAD(p.without_memory().without_adherence()),
+    "rfe, blind": lambda p: RFE(p.without_memory().shape, rng=rng()),
+}
+TIRED_SLOWLY = {
+    "ucb-ad, rewards unknown": lambda p: UCBAD(p.without_adherence().without_rewards()),
+    "ucb-ad, may repel": lambda p: UCBAD(p.without_adherence(), may_repel=True),
+    "thompson, budget": lambda p: Thompson(p.without_adherence(), rng=rng(), budget=1.0),
+    "rfe, budget": lambda p: RFE(p.shape, rng=rng(), budget=1.0, reward=p.mdp.reward),
+    "structured, budget": lambda p: Structured(p.shape, rng=rng(), budget=1.0),
+    "structured, blind": lambda p: Structured(p.without_memory().shape, rng=rng()),
+}
+
+
+def tired(memory, plain):
+    """A person who listens less and less."""
+    fading = 0.6 ** np.arange(memory.n_levels)
+    person = counsel.Human(plain.human.policy[0], lift=0.7, memory=memory, fading=fading)
+    return counsel.AdviceProblem(plain.mdp, person)
+
+
+@pytest.mark.parametrize("name", TIRED)
+def test_every_learner_passes_on_a_person_with_a_memory(name):
+    check_learner(TIRED[name], tired(counsel.Memory.refusals(1), small_and_random()))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", TIRED | TIRED_SLOWLY)
+def test_every_learner_passes_where_levels_are_drawn(name):
+    problem = tired(counsel.Memory.dose(0.5, 3), make("night-shift"))
+    check_learner((TIRED | TIRED_SLOWLY)[name], problem)
+
+
+class Deaf(UCBAD):
+    """Knows the memory, and advises as if everybody were rested."""
+
+    def advise(self, step, state, level=None):
+        return super().advise(step, state, 0)
+
+
+class Flat(UCBAD):
+    """Knows the memory, and has one plan for all levels."""
+
+    @property
+    def policy(self):
+        advice = super().policy.advice
+        return counsel.Policy(advice[0], n_actions=self.setting.policy.shape[2])
+
+
+class Blurs(UCBAD):
+    """Learns from episodes without levels, as if the person were always on level 0."""
+
+    def update(self, batch):
+        if batch.level is None:
+            return
+        super().update(batch)
+
+
+@pytest.mark.parametrize(
+    ("build", "fault"),
+    [
+        (lambda p: Deaf(p.without_adherence()), "it must read the level"),
+        (lambda p: Flat(p.without_adherence()), r"knows the memory \(pieces=2\) but its policy"),
+        (lambda p: Blurs(p.without_adherence()), "update takes episodes without levels"),
+    ],
+    ids=["deaf", "flat", "blurs"],
+)
+def test_a_learner_that_knows_the_memory_and_ignores_levels_does_not_pass(build, fault):
+    with pytest.raises(counsel.CounselError, match=fault):
+        check_learner(build, tired(counsel.Memory.pieces(2), make("night-shift")))
 
 
 class Repeats(UCBAD):

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 from counsel._arrays import brief, check_rng, generator_from, unlayered
 from counsel.errors import CounselError
 from counsel.learning.arguments import read_limit, shared_parameters
-from counsel.learning.learner import Learner, Resumable, documented_by
+from counsel.learning.learner import Learner, LevelLearner, Resumable, documented_by
 from counsel.model.advice_costs import given_cost
 from counsel.model.human import Human
 from counsel.model.policy import Policy
@@ -63,7 +63,7 @@ def as_if_all_listened(
     return solve(imagined, penalty=penalty, budget=budget).policy
 
 
-@documented_by(Learner, Resumable)
+@documented_by(LevelLearner, Learner, Resumable)
 @shared_parameters
 class Fixed:
     """A policy with the interface of learners, for ``learn`` to evaluate: it learns nothing.
@@ -125,8 +125,8 @@ class Fixed:
     def update(self, batch: Episodes) -> None:
         pass
 
-    def advise(self, step: int, state: int) -> int:
-        return self._policy.draw(step, state, self.rng)
+    def advise(self, step: int, state: int, level: int | None = None) -> int:
+        return self._policy.draw(step, state, self.rng, level=level)
 
     def observe(self, move: Move) -> None:
         pass

@@ -1,8 +1,8 @@
 """Counts of what people did: of each person, and of all of them together.
 
 For every person and state: what the person did when nothing was shown, and what they did on each
-piece of advice they saw. Counts do not depend on the order in which decisions arrive, so the same
-log always gives the same counts.
+piece of advice they saw; where the person has a memory, on which level it found them. Counts do not
+depend on the order in which decisions arrive, so the same log always gives the same counts.
 """
 
 import threading
@@ -12,8 +12,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from counsel.estimate.faded_lift import LevelCounts
+
 Cell = tuple[int, int | None, int]
 """State, the advice that was seen (None for silence), and the action taken."""
+
+LevelCell = tuple[int, int, int, int]
+"""State, the advice that was seen, the action taken, and the level of the person's memory."""
 
 
 class DecisionCounts(NamedTuple):
@@ -26,12 +31,16 @@ class DecisionCounts(NamedTuple):
 
 
 class SparseCounts:
-    """How often each action was taken in each state on each advice, by one person or by all."""
+    """How often each action was taken in each state on each advice, by one person or by all.
 
-    __slots__ = ("cells", "decisions", "pieces")
+    ``levels`` counts the pieces of people with a memory by level.
+    """
+
+    __slots__ = ("cells", "decisions", "levels", "pieces")
 
     def __init__(self) -> None:
         self.cells: dict[Cell, int] = {}
+        self.levels: dict[LevelCell, int] = {}
         self.decisions = self.pieces = 0
 
     def add(self, cell: Cell, times: int) -> None:
@@ -43,6 +52,33 @@ class SparseCounts:
             self.cells.pop(cell, None)
         self.decisions += times
         self.pieces += times if cell[1] is not None else 0
+
+    def add_level(self, cell: LevelCell, times: int) -> None:
+        """Add to the count of a level; a negative number takes pieces out again."""
+        count = self.levels.get(cell, 0) + times
+        if count:
+            self.levels[cell] = count
+        else:
+            self.levels.pop(cell, None)
+
+    def add_all(self, other: "SparseCounts", sign: int) -> None:
+        """Add all counts of another, or take them out where ``sign`` is −1."""
+        for cell, times in other.cells.items():
+            self.add(cell, sign * times)
+        for level_cell, times in other.levels.items():
+            self.add_level(level_cell, sign * times)
+
+    def by_level(self, possible: NDArray[np.bool_]) -> LevelCounts:
+        """Return the pieces of each level, without actions that are not ``possible`` [s, a]."""
+        cells = dict[tuple[int, int, int], list[int]]()
+        for (state, advice, action, level), times in self.levels.items():
+            if possible[state, action]:
+                pair = cells.setdefault((state, advice, level), [0, 0])
+                pair[0] += times
+                pair[1] += times if action == advice else 0
+        state_n, advice_n, level_n = np.array(list(cells), dtype=np.int64).reshape(-1, 3).T
+        given, matched = np.array(list(cells.values()), dtype=np.float64).reshape(-1, 2).T
+        return LevelCounts(state_n, advice_n, level_n, given, matched)
 
     def arrays(self, possible: NDArray[np.bool_]) -> DecisionCounts:
         """Return the counts as arrays [s, a], without actions that are not ``possible`` [s, a]."""
@@ -66,18 +102,29 @@ class PeopleCounts:
     people: dict[int, SparseCounts] = field(default_factory=dict)
     lock: threading.Lock = field(default_factory=threading.Lock, repr=False, compare=False)
 
-    def add(self, person: int, cell: Cell, times: int = 1) -> None:
-        """Count decisions of a person; a negative number takes them out again."""
+    def add(self, person: int, cell: Cell, times: int = 1, level: int | None = None) -> None:
+        """Count decisions of a person; a negative number takes them out again.
+
+        ``level`` is the level of the person's memory, if there is one.
+        """
         with self.lock:
             self.everybody.add(cell, times)
             self.people.setdefault(person, SparseCounts()).add(cell, times)
+        state, advice, action = cell
+        if level is not None and advice is not None:
+            self.add_level(person, (state, advice, action, level), times)
+
+    def add_level(self, person: int, cell: LevelCell, times: int) -> None:
+        """Count pieces of a person by level, which are counted without it, too."""
+        with self.lock:
+            self.everybody.add_level(cell, times)
+            self.people.setdefault(person, SparseCounts()).add_level(cell, times)
 
     def forget(self, person: int) -> bool:
         """Take out all decisions of a person, and return whether there were any."""
         with self.lock:
             counts = self.people.pop(person, SparseCounts())
-            for cell, times in counts.cells.items():
-                self.everybody.add(cell, -times)
+            self.everybody.add_all(counts, -1)
         return counts.decisions > 0
 
     def clear(self) -> None:
@@ -90,8 +137,8 @@ class PeopleCounts:
         twin = PeopleCounts()
         with self.lock:
             for person, counts in self.people.items():
-                for cell, times in counts.cells.items():
-                    twin.add(person, cell, times)
+                twin.people.setdefault(person, SparseCounts()).add_all(counts, 1)
+                twin.everybody.add_all(counts, 1)
         return twin
 
     def arrays(
@@ -104,6 +151,12 @@ class PeopleCounts:
         with self.lock:
             own = self.people.get(person, SparseCounts()).arrays(possible)
             return own, self.everybody.arrays(possible)
+
+    def by_level(self, person: int, possible: NDArray[np.bool_]) -> tuple[LevelCounts, LevelCounts]:
+        """Return the pieces by level of a person and of everybody, both of one moment."""
+        with self.lock:
+            own = self.people.get(person, SparseCounts()).by_level(possible)
+            return own, self.everybody.by_level(possible)
 
     def count_impossible(self, possible: NDArray[np.bool_]) -> int:
         """Return how many decisions ended in an action that is not ``possible`` [s, a]."""

@@ -17,6 +17,8 @@ points with the weights of Gauss and Hermite. As 1 − m = (1 − λ) (1 − π)
 taken over m, with the density of π at each; the points are put on whichever of the two is known
 better, so that the remaining function on the grid is smooth.
 A unit whose λ is known more precisely than the grid keeps its own estimate and a normal interval.
+
+Where people tire, a factor f multiplies the lift of an entry: λ becomes f λ in all of the above.
 """
 
 from collections.abc import Callable
@@ -56,7 +58,7 @@ class AdviceCounts:
     """Counts of advice that was seen, one entry per pair of cell and unit; ``family`` is per unit.
 
     ``habit`` is the probability of the advised action without advice, ``size`` the effective number
-    of decisions behind it.
+    of decisions behind it, ``fading`` a factor above 0 that multiplies the lift, by default 1.
     """
 
     unit: Ints
@@ -65,6 +67,12 @@ class AdviceCounts:
     matched: Floats
     habit: Floats
     size: Floats
+    fading: Floats | None = None
+
+    @property
+    def factors(self) -> Floats:
+        """The factor that multiplies the lift of each entry."""
+        return np.ones(self.given.size) if self.fading is None else self.fading
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -180,19 +188,21 @@ def likeliest(counts: AdviceCounts) -> tuple[Floats, Floats]:
     some = (n > 0.0) & (pi < 1.0)
     unit = counts.unit[some]
     n, k, pi, size = n[some], k[some], pi[some], counts.size[some]
+    fading = counts.factors[some]
     floor = np.full(units, -1.0)
-    np.maximum.at(floor, unit, -pi / (1.0 - pi))
+    np.maximum.at(floor, unit, -pi / (1.0 - pi) / fading)
     own = np.empty(units)
-    bisect_lifts(unit, n, k, pi, floor, own)
-    m = np.clip(own[unit] + (1.0 - own[unit]) * pi, 1e-12, 1.0 - 1e-12)
+    bisect_lifts(unit, n, k, pi, fading, floor, own)
+    moved = fading * own[unit]
+    m = np.clip(moved + (1.0 - moved) * pi, 1e-12, 1.0 - 1e-12)
     # A share of 0 or 1 has no variance of its own: one match and one refusal are added.
     even = (k + 1.0) / (n + 2.0)
     variance = np.maximum(m * (1.0 - m), even * (1.0 - even))
-    info = np.bincount(unit, n * (1.0 - pi) ** 2 / variance, units)
+    info = np.bincount(unit, n * fading**2 * (1.0 - pi) ** 2 / variance, units)
     rough = np.where(np.isfinite(size), size, 0.0)
     spread = (rough * pi + 0.5) * (rough * (1.0 - pi) + 0.5) / ((rough + 1.0) ** 2 * (rough + 2.0))
     habit_variance = np.where(np.isfinite(size), spread, 0.0)
-    from_habit = (n * (1.0 - pi) * (1.0 - own[unit]) / variance) ** 2 * habit_variance
+    from_habit = (n * fading * (1.0 - pi) * (1.0 - moved) / variance) ** 2 * habit_variance
     doubt = np.bincount(unit, from_habit, units)
     known = info > 0.0
     safe = np.where(known, info, 1.0)
@@ -205,6 +215,7 @@ class _Likelihoods:
 
     def __init__(self, counts: AdviceCounts, own: Floats, error: Floats) -> None:
         self.counts, self.own, self.error = counts, own, error
+        self.factors = counts.factors
         self.by_unit = np.argsort(counts.unit, kind="stable")
         units = np.arange(counts.family.size + 1)
         self.first = np.searchsorted(counts.unit[self.by_unit], units)
@@ -222,6 +233,7 @@ class _Likelihoods:
         for chunk in np.array_split(np.arange(pairs.size), max(1, pairs.size // AT_ONCE)):
             n, k = counts.given[pairs[chunk]], counts.matched[pairs[chunk]]
             pi, size = counts.habit[pairs[chunk]], counts.size[pairs[chunk]]
+            lifts = self.factors[pairs[chunk]][:, None] * GRID
             exact = ~np.isfinite(size)
             rough = np.where(exact, 0.0, size)
             alpha, beta = rough * pi + 0.5, rough * (1.0 - pi) + 0.5
@@ -235,8 +247,8 @@ class _Likelihoods:
                 )
                 others = np.where(exact, 1.0 - pi, others)
                 log = np.empty((chunk.size, GRID.size))
-                log[over_m] = _log_habit(others[over_m], alpha[over_m], beta[over_m])
-                log[~over_m] = _log_matches(others[~over_m], n[~over_m], k[~over_m])
+                log[over_m] = _log_habit(lifts[over_m], others[over_m], alpha[over_m], beta[over_m])
+                log[~over_m] = _log_matches(lifts[~over_m], others[~over_m], n[~over_m], k[~over_m])
                 likes.append(log + np.log(share))
                 if exact.all():
                     break
@@ -247,9 +259,9 @@ class _Likelihoods:
         return like
 
 
-def _log_matches(others: Floats, n: Floats, k: Floats) -> Floats:
+def _log_matches(lifts: Floats, others: Floats, n: Floats, k: Floats) -> Floats:
     """Return the log likelihood of k matches in n at each lift; ``others`` is 1 − π."""
-    miss = (1.0 - GRID) * others[:, None]
+    miss = (1.0 - lifts) * others[:, None]
     n, k = n[:, None], k[:, None]
     with np.errstate(divide="ignore", invalid="ignore"):
         log = np.where(k > 0.0, k * np.log1p(-miss), 0.0)
@@ -257,14 +269,14 @@ def _log_matches(others: Floats, n: Floats, k: Floats) -> Floats:
     return np.where((miss > 1.0) | np.isnan(log), -np.inf, log)
 
 
-def _log_habit(miss: Floats, alpha: Floats, beta: Floats) -> Floats:
+def _log_habit(lifts: Floats, miss: Floats, alpha: Floats, beta: Floats) -> Floats:
     """Return the log density of the habit that each lift needs for ``miss`` = 1 − m."""
     with np.errstate(divide="ignore", invalid="ignore"):
-        others = miss[:, None] / (1.0 - GRID)
+        others = miss[:, None] / (1.0 - lifts)
         pi = np.maximum(1.0 - others, STEP / 4.0)  # where π^(−1/2) has its mean over [0, STEP]
         log = (alpha[:, None] - 1.0) * np.log(pi) + (beta[:, None] - 1.0) * np.log(others)
-        log -= np.log(1.0 - GRID)
-    return np.where(others < 1.0, log, -np.inf)
+        log -= np.log(1.0 - lifts)
+    return np.where((others < 1.0) & (lifts < 1.0), log, -np.inf)
 
 
 def _net(like: Floats, own: Floats, error: Floats) -> tuple[Floats, Floats]:

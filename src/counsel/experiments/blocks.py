@@ -47,10 +47,15 @@ def reproduce_blocks(
         for block in range(BLOCKS)
     ]
     records = publish(blocks)
-    lines = ",\n".join(json.dumps(record, ensure_ascii=False) for record in records)
-    head = f'"kind": "{KIND}", "scale": {size.scale:g}, "claims"'
-    write_text(folder / VERDICTS, f"{{{head}: [\n{lines}\n]}}\n")
+    write_verdicts(folder / VERDICTS, size.scale, records)
     return records
+
+
+def write_verdicts(path: Path, scale: float, records: Sequence[dict[str, Any]]) -> None:
+    """Write verdicts as JSON, one claim per line."""
+    lines = ",\n".join(json.dumps(record, ensure_ascii=False) for record in records)
+    head = f'"kind": "{KIND}", "scale": {scale:g}, "claims"'
+    write_text(path, f"{{{head}: [\n{lines}\n]}}\n")
 
 
 def block_folder(folder: Path, block: int) -> Path:

@@ -24,8 +24,9 @@ from counsel.learning.learner import Learner
 from counsel.learning.reward_free import RewardFreeLearner
 from counsel.learning.rfe import RFE
 from counsel.learning.structured import Structured
+from counsel.model.machine import machine_rewards
 from counsel.model.policy import Policy
-from counsel.model.problem import AdviceProblem, machine_rewards
+from counsel.model.problem import AdviceProblem
 from counsel.planning.evaluate import evaluate
 from counsel.planning.solve import solve
 from counsel.runs.spec import Spec

@@ -6,6 +6,7 @@ from counsel.learning.files import resume as resume
 from counsel.learning.files import suspend as suspend
 from counsel.learning.learn import Record as Record
 from counsel.learning.learner import Learner as Learner
+from counsel.learning.learner import LevelLearner as LevelLearner
 from counsel.learning.live_play import LiveRecord as LiveRecord
 from counsel.learning.live_play import learn_live as learn_live
 from counsel.learning.population import Population as Population

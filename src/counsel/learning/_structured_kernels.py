@@ -3,6 +3,11 @@
 A *row* is a step, a state and an action of the person. What follows it is counted at once
 (``_transition_kernels.py``), and after each episode the uncertainty of the states it passed is
 computed anew. Kernels trust their input.
+
+A person with a memory has a level m, which is observed and moves by known laws. Only how much they
+listen depends on it, so only that is counted by level. What lies ahead of an action does depend on
+the levels that follow: ``ahead_hsad`` has one number for each row d of levels, ``most_hms`` one for
+each level. Without a memory there is one level and one row.
 """
 
 from typing import NamedTuple
@@ -64,11 +69,18 @@ class UncertaintySettings(NamedTuple):
 
 
 class KnownStructure(NamedTuple):
-    """The advice that may be given, the groups of adherence, and where nothing more can happen."""
+    """The advice that may be given, the groups of adherence, and where nothing more can happen.
+
+    The group of advice b on level m is entry m · A + b of the last axis of ``group_lsx``. After
+    silence, a match and a refusal on level m the law of the next level is row ``after_cm`` of
+    ``levels_dm``.
+    """
 
     allowed_lsa: Bools
-    group_lsa: Ints
+    group_lsx: Ints
     ended_hs: Bools
+    after_cm: Ints
+    levels_dm: Floats
 
 
 @inlined
@@ -88,14 +100,27 @@ def is_visited(counts: FactorCounts, h: int, s: int) -> bool:
     return False
 
 
+@inlined
+def group_of(structure: KnownStructure, h: int, s: int, x: int) -> int:
+    """Return the group of advice on a level, x = m · A + b."""
+    return int(structure.group_lsx[layer_of(structure.group_lsx.shape[0], h), s, x])
+
+
 @kernel
 def count_decision(
-    counts: FactorCounts, structure: KnownStructure, h: int, s: int, b: int, a: int, reward: float
+    counts: FactorCounts,
+    structure: KnownStructure,
+    h: int,
+    s: int,
+    m: int,
+    b: int,
+    a: int,
+    reward: float,
 ) -> None:
-    """Count one decision."""
+    """Count one decision on level m."""
     A = counts.chains.visits_hsx.shape[2]
     if b < A and counts.free_hsa[h, s, b]:
-        g = structure.group_lsa[layer_of(structure.group_lsa.shape[0], h), s, b]
+        g = group_of(structure, h, s, m * A + b)
         counts.given_g[g] += 1
         counts.matched_g[g] += a == b
     counts.actions_hsba[h, s, b, a] += 1
@@ -112,18 +137,23 @@ def fill_uncertainty(
     counts: FactorCounts,
     structure: KnownStructure,
     settings: UncertaintySettings,
-    ahead_hsa: Floats,
+    ahead_hsad: Floats,
     h: int,
     s: int,
+    m: int,
     value_b: Floats,
 ) -> None:
-    """Fill how uncertain each advice is: its own law, what its actions do, what lies ahead.
+    """Fill how uncertain each advice is on a level: its own law, what actions do, what lies ahead.
 
     Advice that may not be given is not rated (−1), nor advice that cannot yet be told from silence:
     silence says more.
     """
     _, S, A = counts.chains.visits_hsx.shape
-    uncertainty_a = np.empty(A)
+    after_cm = structure.after_cm
+    quiet, match, refusal = after_cm[0, m], after_cm[1, m], after_cm[2, m]
+    # Of each action: its own, and with what lies ahead after silence and after a refusal.
+    work_3a = np.empty((3, A))
+    own_a, uncertainty_a, refused_a = work_3a[0], work_3a[1], work_3a[2]
     silent, alone, kinds, choices = 0.0, 0.0, 0, 0.0
     for a in range(A):
         silent += counts.actions_hsba[h, s, A, a]
@@ -131,13 +161,15 @@ def fill_uncertainty(
             if b != a:
                 choices += counts.actions_hsba[h, s, b, a]
         n = float(counts.chains.visits_hsx[h, s, a])
-        uncertainty_a[a] = settings.cap
+        uncertainty_a[a] = refused_a[a] = settings.cap
         if n > 0.0:
             free = S - 1 if settings.all_outcomes else count_successors(counts.chains, h, s, a) - 1
             own = width(n, settings.transition_log, free)
             if settings.reward_log > 0.0:
                 own = max(own, width(n, settings.reward_log, 1))
-            uncertainty_a[a] = settings.scale * own + ahead_hsa[h, s, a]
+            own_a[a] = settings.scale * own
+            uncertainty_a[a] = own_a[a] + ahead_hsad[h, s, a, quiet]
+            refused_a[a] = own_a[a] + ahead_hsad[h, s, a, refusal]
         if counts.own_hsa[h, s, a] > 0.0:
             kinds += 1
             alone += counts.own_hsa[h, s, a] * uncertainty_a[a]
@@ -158,7 +190,7 @@ def fill_uncertainty(
             silent > 0.0 and not counts.free_hsa[h, s, b]
         ):
             continue
-        g = structure.group_lsa[layer_of(structure.group_lsa.shape[0], h), s, b]
+        g = group_of(structure, h, s, m * A + b)
         given = float(counts.given_g[g])
         draws, rest, others = 0.0, 0.0, 0.0
         for a in range(A):
@@ -166,7 +198,7 @@ def fill_uncertainty(
                 draws += counts.actions_hsba[h, s, b, a]
                 rest += counts.own_hsa[h, s, a]
                 if counts.own_hsa[h, s, a] > 0.0:
-                    others += counts.own_hsa[h, s, a] * uncertainty_a[a]
+                    others += counts.own_hsa[h, s, a] * refused_a[a]
         draws += silent * rest
         if given == 0.0 or draws <= 0.0 or rest <= 0.0:
             value_b[b] = settings.cap
@@ -174,7 +206,10 @@ def fill_uncertainty(
         theta = (counts.matched_g[g] + settings.pseudo_count) / (
             given + 2.0 * settings.pseudo_count
         )
-        value = theta * uncertainty_a[b] + (1.0 - theta) * (others / rest + habit / draws)
+        matched = settings.cap
+        if counts.chains.visits_hsx[h, s, b] > 0:
+            matched = own_a[b] + ahead_hsad[h, s, b, match]
+        value = theta * matched + (1.0 - theta) * (others / rest + habit / draws)
         value_b[b] = min(
             settings.cap, value + settings.scale * width(given, settings.adherence_log, 1)
         )
@@ -187,21 +222,28 @@ def back_up(
     settings: UncertaintySettings,
     h: int,
     s: int,
-    ahead_hsa: Floats,
-    most_hs: Floats,
+    ahead_hsad: Floats,
+    most_hms: Floats,
     value_b: Floats,
 ) -> None:
-    """Compute what lies ahead of one state's rows, and the most uncertain advice there."""
+    """Compute what lies ahead of one state's rows, and the most uncertain advice on each level."""
     H, _, A = counts.chains.visits_hsx.shape
     for a in range(A):
         if counts.chains.visits_hsx[h, s, a] > 0:
-            ahead_hsa[h, s, a] = (1.0 + 1.0 / H) * expect_chain(
-                counts.chains, h, s, a, most_hs[h + 1]
-            )
-    fill_uncertainty(counts, structure, settings, ahead_hsa, h, s, value_b)
-    most_hs[h, s] = value_b[A]
-    for b in range(A):
-        most_hs[h, s] = max(most_hs[h, s], value_b[b])
+            for d in range(structure.levels_dm.shape[0]):
+                ahead = 0.0
+                for m in range(structure.levels_dm.shape[1]):
+                    share = structure.levels_dm[d, m]
+                    if share > 0.0:
+                        then_s = most_hms[h + 1, m]
+                        ahead += share * expect_chain(counts.chains, h, s, a, then_s)
+                ahead_hsad[h, s, a, d] = (1.0 + 1.0 / H) * ahead
+    for m in range(most_hms.shape[1]):
+        fill_uncertainty(counts, structure, settings, ahead_hsad, h, s, as_int64(m), value_b)
+        most = value_b[A]
+        for b in range(A):
+            most = max(most, value_b[b])
+        most_hms[h, m, s] = most
 
 
 @kernel
@@ -209,21 +251,21 @@ def look_ahead(
     counts: FactorCounts,
     structure: KnownStructure,
     settings: UncertaintySettings,
-    ahead_hsa: Floats,
-    most_hs: Floats,
+    ahead_hsad: Floats,
+    most_hms: Floats,
 ) -> None:
     """Compute what lies ahead of every row: (1 + 1/H) Σ p̂ max W of the next step."""
     H, S, A = counts.chains.visits_hsx.shape
     value_b = np.empty(A + 1)
-    most_hs[H] = 0.0
+    most_hms[H] = 0.0
     for h in range(H - 1, -1, -1):
         for s in range(S):
             if structure.ended_hs[h, s]:
-                most_hs[h, s] = 0.0
+                most_hms[h, :, s] = 0.0
             elif not is_visited(counts, h, s):
-                most_hs[h, s] = settings.cap
+                most_hms[h, :, s] = settings.cap
             else:
-                back_up(counts, structure, settings, h, s, ahead_hsa, most_hs, value_b)
+                back_up(counts, structure, settings, h, s, ahead_hsad, most_hms, value_b)
 
 
 @kernel
@@ -234,13 +276,16 @@ def explore_factors(
     counts: FactorCounts,
     structure: KnownStructure,
     settings: UncertaintySettings,
-    ahead_hsa: Floats,
-    most_hs: Floats,
+    ahead_hsad: Floats,
+    most_hms: Floats,
     start_s: Ints,
 ) -> None:
-    """Play episodes, always advising where most is uncertain; after each, look back over it."""
+    """Play episodes, always advising where most is uncertain; after each, look back over it.
+
+    The person has no memory.
+    """
     H, _, A = counts.chains.visits_hsx.shape
-    draws = (u_nw.shape[1] - 2) // H
+    draws, m = (u_nw.shape[1] - 2) // H, as_int64(0)
     value_b, state_h = np.empty(A + 1), np.empty(H, np.int64)
     for n in range(u_nw.shape[0]):
         s = draw_start(scene, u_nw[n, 1])
@@ -248,7 +293,7 @@ def explore_factors(
         last = as_int64(0)
         while last < H and not scene.over_ls[layer_of(scene.over_ls.shape[0], last), s]:
             h = last
-            fill_uncertainty(counts, structure, settings, ahead_hsa, h, s, value_b)
+            fill_uncertainty(counts, structure, settings, ahead_hsad, h, s, m, value_b)
             b = pick_top(value_b, tie_nh[n, h])
             layer = layer_of(scene.person_lsc.shape[0], h)
             a = draw_action(scene.person_lsc, layer, s, b, u_nw[n, 2 + draws * h])
@@ -258,16 +303,16 @@ def explore_factors(
             paid = scene.reward_lsa[layer_of(scene.reward_lsa.shape[0], h), s, a]
             if scene.ends.size:
                 paid = draw_reward(scene.ends, paid, u_nw[n, 1 + draws * (h + 1)])
-            count_decision(counts, structure, h, s, b, a, paid)
+            count_decision(counts, structure, h, s, m, b, a, paid)
             count_transition(counts.chains, h, s, a, t)
             state_h[h] = s
             last, s = last + 1, t
         if last < H:
             for h in range(last, H + 1):
                 structure.ended_hs[h, s] = True
-                most_hs[h, s] = 0.0
+                most_hms[h, :, s] = 0.0
         for h in range(last - 1, -1, -1):
-            back_up(counts, structure, settings, h, state_h[h], ahead_hsa, most_hs, value_b)
+            back_up(counts, structure, settings, h, state_h[h], ahead_hsad, most_hms, value_b)
 
 
 @kernel
@@ -284,7 +329,8 @@ def plan_factors(
 
     Only advice whose action was seen there, and whose group was seen to listen, is compared. The
     reward is ``reward_lsa``, or where that is empty (rewards are not known) the average paid. What
-    was never seen pays ``least`` at every step, unless nothing more can happen there.
+    was never seen pays ``least`` at every step, unless nothing more can happen there. The person
+    has no memory.
     """
     H, S, A = counts.chains.visits_hsx.shape
     V_hs, lift_a = np.zeros((H + 1, S)), np.empty(A)
@@ -297,7 +343,7 @@ def plan_factors(
             if not is_visited(counts, h, s):
                 V_hs[h, s] = 0.0 if structure.ended_hs[h, s] else (H - h) * least
                 continue
-            fill_person_at(counts, structure, h, s, own_a, lift_a)
+            fill_person_at(counts, structure, h, s, as_int64(0), own_a, lift_a)
             alone = 0.0
             for a in range(A):
                 n = counts.chains.visits_hsx[h, s, a]
@@ -320,9 +366,15 @@ def plan_factors(
 
 @kernel
 def fill_person_at(
-    counts: FactorCounts, structure: KnownStructure, h: int, s: int, own_a: Floats, lift_a: Floats
+    counts: FactorCounts,
+    structure: KnownStructure,
+    h: int,
+    s: int,
+    m: int,
+    own_a: Floats,
+    lift_a: Floats,
 ) -> None:
-    """Fill π̂ and the lifts in one state that was seen; 0 where advice repels or was never seen.
+    """Fill π̂ and the lifts in a state that was seen; 0 where advice repels or was never seen.
 
     Where the person was only ever seen to match, that is what advice does there, and what they do
     alone is not known: any action that was not seen, or if all were, any of them.
@@ -337,7 +389,7 @@ def fill_person_at(
     for a in range(A):
         own, seen = counts.own_hsa[h, s, a], counts.chains.visits_hsx[h, s, a] > 0
         may = seen and structure.allowed_lsa[allowed_layer, s, a]
-        g = structure.group_lsa[layer_of(structure.group_lsa.shape[0], h), s, a]
+        g = group_of(structure, h, s, m * A + a)
         own_a[a], lift_a[a] = own, 0.0
         if bare and A > 1:
             if hidden > 0:
@@ -352,14 +404,14 @@ def fill_person_at(
 
 @kernel
 def fill_person(
-    counts: FactorCounts, structure: KnownStructure, own_hsa: Floats, lift_hsa: Floats
+    counts: FactorCounts, structure: KnownStructure, m: int, own_hsa: Floats, lift_hsa: Floats
 ) -> None:
-    """Fill what the person does alone and the lift of all advice; 0 where nothing was seen."""
+    """Fill what the person does alone and the lift of all advice on a level; 0 if not seen."""
     H, S, A = counts.chains.visits_hsx.shape
     for h in range(H):
         for s in range(S):
             if is_visited(counts, h, s):
-                fill_person_at(counts, structure, h, s, own_hsa[h, s], lift_hsa[h, s])
+                fill_person_at(counts, structure, h, s, m, own_hsa[h, s], lift_hsa[h, s])
             else:
                 for a in range(A):
                     own_hsa[h, s, a], lift_hsa[h, s, a] = 1.0 if a == 0 else 0.0, 0.0
@@ -373,6 +425,7 @@ def count_episodes(
     action: Ints,
     reward: Floats,
     next_state: Ints,
+    level: Ints,
     counts: FactorCounts,
     structure: KnownStructure,
 ) -> None:
@@ -381,5 +434,5 @@ def count_episodes(
         for i in range(first[n], first[n + 1]):
             h = i - first[n]
             s, b, a = as_int64(state[i]), as_int64(advice[i]), as_int64(action[i])
-            count_decision(counts, structure, h, s, b, a, reward[i])
+            count_decision(counts, structure, h, s, as_int64(level[i]), b, a, reward[i])
             count_transition(counts.chains, h, s, a, as_int64(next_state[i]))

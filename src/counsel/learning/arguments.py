@@ -1,7 +1,9 @@
 """Read and describe the arguments that learners are built from."""
 
+from typing import Any
+
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from counsel._arrays import (
     Bools,
@@ -18,6 +20,7 @@ from counsel._arrays import (
 from counsel._docstrings import share_parameters
 from counsel.errors import CounselError
 from counsel.learning.charges import Penalty
+from counsel.model.memory import Memory
 from counsel.model.setting import Setting, Shape
 from counsel.planning.solve import read_penalty
 
@@ -37,8 +40,9 @@ DESCRIPTIONS = {
         1; not with a penalty.""",
     "groups": """
         Pairs that share one adherence, whole numbers [a], [s, a] or [h, s, a]: ``[0, 1, 2]`` is
-        one for each of three pieces of advice. By default those of the setting, or one for each
-        state and advice.""",
+        one for each of three pieces of advice. For a person with a memory the level comes first,
+        [m], [m, a], [m, s, a] or [m, h, s, a], and pairs of levels that share a number share one
+        lift. By default those of the setting, or one for each state and advice (and level).""",
 }
 """What the parameters of learners are, for their docstrings."""
 
@@ -69,10 +73,17 @@ def allowed_with_silence(shape: Shape) -> Bools:
     return np.concatenate((allowed, silence), axis=2)
 
 
-def read_groups(groups: ArrayLike, shape: tuple[int, int, int]) -> Ints:
-    """Return which pairs share one adherence as [layer, s, a], from [a], [s, a] or [h, s, a]."""
+def read_groups(
+    groups: ArrayLike, shape: tuple[int, int, int], memory: Memory | None = None
+) -> Ints:
+    """Return which pairs share one adherence as [layer, s, a], from [a], [s, a] or [h, s, a].
+
+    With a memory the level comes first in both.
+    """
     table = rectangular("groups", groups)
     H, S, A = shape
+    if memory is not None:
+        return _read_level_groups(table, shape, memory.n_levels)
     if table.dtype.kind not in "iu" or table.shape not in ((A,), (S, A), (H, S, A)):
         raise CounselError(
             f"groups is {table.dtype} of shape {table.shape}; expected whole numbers "
@@ -80,6 +91,25 @@ def read_groups(groups: ArrayLike, shape: tuple[int, int, int]) -> Ints:
         )
     of_layer = table if table.ndim == 3 else table[None]
     return np.broadcast_to(of_layer.astype(np.int64), (len(of_layer), S, A))
+
+
+def _read_level_groups(table: NDArray[Any], shape: tuple[int, int, int], n_levels: int) -> Ints:
+    """Return groups [m, layer, s, a] from [m], [m, a], [m, s, a] or [m, h, s, a]."""
+    (H, S, A), M = shape, n_levels
+    if table.dtype.kind not in "iu" or table.shape not in (
+        (M,),
+        (M, A),
+        (M, S, A),
+        (M, H, S, A),
+    ):
+        raise CounselError(
+            f"groups is {table.dtype} of shape {table.shape}; for a memory of {M} levels, expected "
+            f"whole numbers [m] = {(M,)}, [m, a] = {(M, A)}, [m, s, a] = {(M, S, A)} or "
+            f"[m, h, s, a] = {(M, H, S, A)}"
+        )
+    inner = table.shape[1:]
+    by_layer = table.reshape(M, *(1,) * (3 - len(inner)), *inner).astype(np.int64)
+    return np.broadcast_to(by_layer, (M, by_layer.shape[1], S, A))
 
 
 def read_limit(

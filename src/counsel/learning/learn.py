@@ -20,6 +20,7 @@ from counsel._arrays import brief, check_rng, whole
 from counsel.errors import CounselError
 from counsel.learning.charges import Penalty, net_value
 from counsel.learning.learner import Explorer, Learner, Runner, check_episodes_left
+from counsel.learning.levels import check_memory
 from counsel.model.policy import Policy
 from counsel.planning.evaluate import forward
 from counsel.planning.prepared_problem import model_of
@@ -79,7 +80,8 @@ def learn(  # noqa: PLR0913 (who, where, how long, how often, and chance)
     Parameters
     ----------
     learner
-        Any learner, e.g. ``UCBAD`` or one of your own.
+        Any learner, e.g. ``UCBAD`` or one of your own. A learner that is blind to the memory of the
+        person is measured against the best plan, which knows the memory.
     simulator
         The world and the person.
     episodes
@@ -130,6 +132,7 @@ def learn(  # noqa: PLR0913 (who, where, how long, how often, and chance)
         )
     check_episodes_left(learner, episodes)
     simulator.problem.check_fits(learner.policy)
+    check_memory(learner, simulator.problem.memory)
     ledger = _Ledger(simulator, learner.penalty, getattr(learner, "budget", None), after)
     step = max(1, (ledger.before + episodes) // records)
     if every != DOUBLING:

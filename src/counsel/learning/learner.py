@@ -13,6 +13,7 @@ from numpy.random import Generator
 from counsel._arrays import Floats
 from counsel.errors import CounselError
 from counsel.learning.charges import Penalty
+from counsel.model.memory import Memory
 from counsel.model.policy import Policy
 from counsel.simulate.episodes import Episodes
 from counsel.simulate.move import Move
@@ -29,7 +30,8 @@ class Learner(Protocol):
     A learner that keeps within a budget has an attribute ``budget``, the expected cost of advice in
     an episode. A learner whose guarantee holds for a number of episodes only has an attribute
     ``most_episodes``, that number, and ``episode``, how many it has learnt from: ``learn`` refuses
-    to go beyond.
+    to go beyond. A learner that knows the memory of the person is a ``LevelLearner``; any other
+    learner is blind to the memory, and may be run all the same.
 
     Examples
     --------
@@ -84,6 +86,44 @@ class Learner(Protocol):
         ----------
         terminated
             Whether nothing more can happen in the state the episode led to.
+        """
+
+
+class LevelLearner(Learner, Protocol):
+    """A learner that knows the memory of the person.
+
+    Its policy has a plane for each level of the memory. It reads the level of every decision from
+    ``Episodes.level``, or live from ``Move.level``.
+
+    Examples
+    --------
+    The advice to a nurse who was not alerted yet in this shift:
+
+    >>> import counsel
+    >>> from counsel.learning import LevelLearner
+    >>> problem = counsel.make("ward/tiring")
+    >>> learner: LevelLearner = counsel.UCBAD(problem.without_adherence(), penalty=0.1)
+    >>> learner.memory, learner.policy.levels
+    (Memory(pieces=5, 6 levels), 6)
+    >>> learner.advise(step=0, state=1, level=0)
+    1
+    """
+
+    @property
+    def memory(self) -> Memory | None:
+        """The memory of the person; None if the learner takes them to have none."""
+
+    def advise(self, step: int, state: int, level: int | None = None) -> int:
+        """Return the advice for one person at one step; the number of actions is silence.
+
+        Parameters
+        ----------
+        step
+            The step in the episode, from 0.
+        state
+            The state the person is in.
+        level
+            The level of the person's memory; without a memory it does not matter.
         """
 
 

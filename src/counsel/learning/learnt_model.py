@@ -13,11 +13,14 @@ from numpy.typing import ArrayLike
 
 from counsel._arrays import Bools, Floats, Ints
 from counsel.learning.replanning import silence_unexpected
+from counsel.learning.state_levels import policy_by_level
 from counsel.model.human import Human
 from counsel.model.kernel import Kernel
 from counsel.model.mdp import MDP
+from counsel.model.memory import Memory
 from counsel.model.policy import Policy
 from counsel.model.problem import AdviceProblem
+from counsel.model.random_cells import Advice
 from counsel.model.setting import Shape
 from counsel.planning.solve import solve
 
@@ -83,6 +86,9 @@ def plan_on_model(
     if budget is not None and not hard:
         policy = silence_unexpected(model, policy)
     policy = _for_people(policy, self.shape)
+    memory: Memory | None = getattr(self, "memory", None)
+    if memory is not None and policy.levels is None:
+        policy = policy_by_level(policy, memory.n_levels)
     return LearntPlan(plan.value, plan.advice_count, plan.advice_cost, plan.price, policy)
 
 
@@ -187,8 +193,9 @@ def _for_people(policy: Policy, shape: Shape) -> Policy:
     n_states, n_actions = shape.n_states, shape.n_actions
     advice = np.minimum(policy.advice[..., :n_states], n_actions)
     if not policy.random.cell.size:
-        return Policy.trusted(advice.astype(np.int16), n_actions=n_actions)
+        planned: Advice = advice.astype(np.int16)
+        return Policy.trusted(planned, n_actions=n_actions, levels=policy.levels)
     chances = policy.probabilities()[..., :n_states, :]
     table = chances[..., : n_actions + 1].copy()
     table[..., n_actions] += chances[..., n_actions + 1 :].sum(axis=-1)
-    return Policy.from_probabilities(table)
+    return Policy.from_probabilities(table, levels=policy.levels)

@@ -11,8 +11,10 @@ from numpy.typing import NDArray
 from counsel._arrays import Floats, brief, check_rng, whole
 from counsel.errors import CounselError
 from counsel.learning.learner import Learner
+from counsel.learning.levels import check_memory
 from counsel.model._kernels import layer_of
 from counsel.simulate._episode_kernels import draw_on_level, draw_row, draw_start, next_level
+from counsel.simulate.advisers import level_adviser
 from counsel.simulate.environment import Environment, draw_seed
 from counsel.simulate.episodes import Episodes
 from counsel.simulate.move import Move
@@ -20,10 +22,13 @@ from counsel.simulate.simulator import Simulator
 
 
 class EpisodeBuffer:
-    """Collects the moves of a live episode and returns them as one batch."""
+    """Collects the moves of a live episode and returns them as one batch.
 
-    def __init__(self, n_actions: int) -> None:
-        self._defer = n_actions
+    The batch has levels of a memory only if ``has_levels``.
+    """
+
+    def __init__(self, n_actions: int, *, has_levels: bool = False) -> None:
+        self._defer, self._has_levels = n_actions, has_levels
         self._moves: list[Move] = []
 
     def add(self, move: Move) -> None:
@@ -41,7 +46,7 @@ class EpisodeBuffer:
         columns = self.take_columns()
         if not columns:
             return
-        step, state, advice, action, reward, next_state = columns
+        step, state, advice, action, reward, next_state, level = columns
         gap = np.flatnonzero(step != np.arange(step.size))
         if gap.size:
             raise CounselError(
@@ -57,23 +62,26 @@ class EpisodeBuffer:
             next_state=next_state.astype(np.int32),
             terminated=np.array([terminated]),
             defer=self._defer,
+            level=level.astype(np.int16) if self._has_levels else None,
         )
         update(episode)
 
     def table(self) -> Floats:
-        """Return the moves as numbers [move, 6], to be saved."""
-        return np.array(self._moves, dtype=np.float64).reshape(-1, 6)
+        """Return the moves as numbers [move, 7], to be saved."""
+        return np.array(self._moves, dtype=np.float64).reshape(-1, 7)
 
     def restore(self, table: Floats) -> None:
-        """Take the moves of a saved table."""
+        """Take the moves of a saved table; before levels were saved it had no last column."""
         self._moves = [
-            Move(int(h), int(s), int(b), int(a), float(r), int(t)) for h, s, b, a, r, t in table
+            Move(int(h), int(s), int(b), int(a), float(r), int(t), *map(int, level))
+            for h, s, b, a, r, t, *level in table
         ]
 
 
 def play_live(learner: Learner, simulator: Simulator, *, episodes: int, rng: Generator) -> None:
     """Play episodes by ``advise``, ``observe`` and ``finish``; the slow way to explore."""
     scene, H = simulator.scene, simulator.problem.horizon
+    advise = level_adviser(learner.advise, simulator.problem.memory)
     draws, A = (simulator.draws - 2) // H, simulator.problem.n_actions
 
     def is_over(step: int, state: int) -> bool:
@@ -83,20 +91,20 @@ def play_live(learner: Learner, simulator: Simulator, *, episodes: int, rng: Gen
         for u_w in u_nw:
             h, s, m = 0, int(draw_start(scene, u_w[1])), int(scene.first_level[0])
             while h < H and not is_over(h, s):
-                b = learner.advise(h, s)
+                b = advise(h, s, m)
                 # Kernels repeat these lines: a function that takes the scene slows their loops
                 # tenfold, because Numba then counts references to all its arrays at every step.
                 layer = layer_of(scene.person_lsc.shape[0], h)
                 place, at = A + m * A + b, 2 + draws * h
                 a = draw_on_level(scene.person_lsc, layer, s, b, place, A, u_w[at])
-                m = int(next_level(scene, m, b, a, A, u_w, at))
+                then_m = int(next_level(scene, m, b, a, A, u_w, at))
                 t = int(scene.leads_lsa[layer_of(scene.leads_lsa.shape[0], h), s, a])
                 if t < 0:
                     t = int(draw_row(scene, -1 - t, u_w[3 + draws * h]))
                 cell = np.array([h]), np.array([s]), np.array([a])
                 reward = simulator.problem.draw_rewards(*cell, u_w[[simulator.reward_draw(h)]])
-                learner.observe(Move(h, s, b, int(a), float(reward[0]), t))
-                h, s = h + 1, t
+                learner.observe(Move(h, s, b, int(a), float(reward[0]), t, m))
+                h, s, m = h + 1, t, then_m
             learner.finish(terminated=is_over(h, s))
 
 
@@ -147,7 +155,8 @@ def learn_live(
     Parameters
     ----------
     learner
-        A learner built from ``environment.shape``.
+        A learner built from ``environment.shape``. If the person has a memory, ``advise`` gets its
+        level as a third argument, unless the learner takes none.
     environment
         The environment, with a person in it.
     episodes
@@ -188,6 +197,7 @@ def learn_live(
     whole("episodes", episodes, least=1)
     check_rng(rng)
     environment.check_fits(learner.policy)
+    check_memory(learner, environment.shape.memory)
     silence = environment.shape.n_actions
     seed: int | None = draw_seed(rng)
     for episode in range(1, episodes + 1):

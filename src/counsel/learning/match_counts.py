@@ -4,6 +4,9 @@ A match says something about the adherence unless the person would take the advi
 certain. Where a group shares one *lift* its pairs may differ in what the person does alone; a match
 then has probability π + λ (1 − π), so matches are counted in one bin for each π, each bin bounds λ,
 and the least bound holds.
+
+For a person with a memory the pairs of each level are counted apart, unless a group shares them:
+all tables [layer, s, a] then have M · A columns, that of action a on level m being m · A + a.
 """
 
 import numpy as np
@@ -12,24 +15,32 @@ from counsel._arrays import Floats, Ints, layers
 from counsel.errors import CounselError
 from counsel.learning._adherence_kernels import Belief, Groups, set_groups
 from counsel.learning.charges import Penalty
+from counsel.learning.level_plan import LevelPlan
+from counsel.learning.levels import columns_by_level
 from counsel.learning.replanning import AdvicePlan, TwoSidedPlan, plan_for
 from counsel.model._kernels import sum_others
 from counsel.model.setting import Setting
 
 
 class MatchCounts:
-    """Counts of matches, the bounds they give, and the plan for these bounds."""
+    """Counts of matches, the bounds they give, and the plan for these bounds.
 
-    def __init__(self, setting: Setting, *, penalty: Penalty, may_repel: bool = False) -> None:
-        self._n_actions = setting.policy.shape[2]
-        group = setting.groups
+    With ``two_sided`` the plan takes both ends of an interval of each lift.
+    """
+
+    def __init__(self, setting: Setting, *, penalty: Penalty, two_sided: bool = False) -> None:
+        self._n_actions, memory = setting.policy.shape[2], setting.memory
+        group, M = setting.groups, 1
+        if memory is not None:
+            group, M = columns_by_level(group), memory.n_levels
         if (group == group[:1]).all():
             group = group[:1]
-        own, group_lsa = np.broadcast_arrays(layers(setting.policy), group)
-        own_lsa = np.ascontiguousarray(own, dtype=np.float64)
-        rest_lsa = np.empty(own_lsa.shape)
-        sum_others(own_lsa, rest_lsa)
-        allowed = layers(setting.mdp.allowed)
+        tables = np.broadcast_arrays(np.tile(layers(setting.policy), M), group)
+        own_lsa = np.ascontiguousarray(tables[0], dtype=np.float64)
+        group_lsa, rest_lsa = tables[1], np.empty(own_lsa[..., : self._n_actions].shape)
+        self.own_lsa = np.ascontiguousarray(own_lsa[..., : self._n_actions])
+        sum_others(self.own_lsa, rest_lsa)
+        rest_lsa, allowed = np.tile(rest_lsa, M), np.tile(layers(setting.mdp.allowed), M)
         ever_allowed = allowed if len(own_lsa) > 1 else allowed.any(axis=0, keepdims=True)
         informative = ever_allowed & (rest_lsa > 0.0)
         if not informative.any():
@@ -45,9 +56,19 @@ class MatchCounts:
         ids, group_of_bin = np.unique(bins[0], return_inverse=True)
         pair_of_bin = np.empty(bins.shape[1], dtype=np.int64)
         pair_of_bin[bin_of_pair.reshape(-1)] = np.flatnonzero(informative)
-        build = TwoSidedPlan if may_repel else plan_for
-        self.plan: AdvicePlan = build(setting.mdp, own_lsa, penalty=penalty, cost=setting.cost)
-        self.own_lsa = own_lsa
+        self.plan: AdvicePlan
+        if memory is not None:
+            self.plan = LevelPlan(
+                setting.mdp,
+                self.own_lsa,
+                memory,
+                penalty=penalty,
+                cost=setting.cost,
+                two_sided=two_sided,
+            )
+        else:
+            build = TwoSidedPlan if two_sided else plan_for
+            self.plan = build(setting.mdp, own_lsa, penalty=penalty, cost=setting.cost)
         bin_of_cell = self.plan.aligned(bin_lsa)
         counted = (bin_of_cell >= 0) & self.plan.aligned(allowed)
         group_of_cell = np.where(counted, group_of_bin[bin_of_cell], -1)
@@ -74,11 +95,15 @@ class MatchCounts:
         """The number of adherences that are bounded at once."""
         return self.belief.upper.size
 
-    def count(self, step: Ints, state: Ints, advice: Ints, action: Ints) -> None:
-        """Count pieces of advice and matches."""
+    def count(
+        self, step: Ints, state: Ints, advice: Ints, action: Ints, level: Ints | None = None
+    ) -> None:
+        """Count pieces of advice and matches; ``level`` is that of a person with a memory."""
         advised = np.flatnonzero(advice < self._n_actions)
-        step, state, advice, action = (each[advised] for each in (step, state, advice, action))
-        bins = self.groups.bin_lsa[step if len(self.groups.bin_lsa) > 1 else 0, state, advice]
+        column = advice if level is None else level * np.int64(self._n_actions) + advice
+        columns = (step, state, advice, action, column)
+        step, state, advice, action, column = (each[advised] for each in columns)
+        bins = self.groups.bin_lsa[step if len(self.groups.bin_lsa) > 1 else 0, state, column]
         informative = bins >= 0
         self.belief.given[:] += np.bincount(bins[informative], minlength=self.n_bins)
         matched = bins[informative & (action == advice)]
@@ -97,6 +122,13 @@ class MatchCounts:
     def set_plan(self) -> None:
         """Copy the upper bounds into the plan as lifts."""
         set_groups(self.groups, self.belief, self.plan.pull)
+
+    def upper_lifts(self) -> Floats:
+        """Return the upper bounds as lifts of the cells, where groups share one lift."""
+        groups, upper = self.groups, self.belief.upper
+        upper_g = np.minimum(np.minimum.reduceat(upper, groups.first_bin[:-1]), 1.0)
+        lift: Floats = np.repeat(upper_g, np.diff(groups.first_cell))
+        return lift
 
     def lower_lifts(self, low: Floats) -> Floats:
         """Return lower bounds of the bins as lifts of the cells: the largest of a group holds."""

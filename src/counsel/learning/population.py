@@ -8,34 +8,35 @@ the database.
 
 *Must-say* advice is given wherever its state is met, whatever the limit. To the planner such a
 state is one where the person acts as they do when advised so, and nothing more can be said.
+
+*A memory* is the model's: its levels, how advice moves people between them, and the fading, a
+factor for each level that multiplies the lift. The lift itself is learnt, on whichever level a
+piece found the person. Plans have one plane per level. To the planner must-say advice is said to
+somebody on the start level, and moves nobody to another: plans do not foresee that it tires, too.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
-from typing import Any
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.random import Generator
 from numpy.typing import ArrayLike
 
-from counsel._arrays import Bools, Floats, check_rng, layers, unlayered, whole
+from counsel._arrays import Bools, Floats, layers, unlayered, whole
 from counsel.errors import CounselError
+from counsel.estimate.faded_lift import LevelCounts
 from counsel.estimate.people_counts import DecisionCounts, PeopleCounts
 from counsel.estimate.person import PersonEstimate, PersonModel
 from counsel.learning.arguments import read_limit, read_setting, shared_parameters
-from counsel.learning.learner import Learner, Resumable, documented_by
-from counsel.learning.live_play import EpisodeBuffer
-from counsel.learning.saved_state import SavedState
-from counsel.model.human import Human
-from counsel.model.policy import Policy
+from counsel.learning.person_learner import PersonLearner
+from counsel.model.human import Human, read_fading
+from counsel.model.memory import Memory
 from counsel.model.problem import AdviceProblem
 from counsel.model.setting import Setting
 from counsel.planning.evaluate import evaluate
 from counsel.planning.plan import Plan, PlanOutcome
 from counsel.planning.reference_policies import always_best_action
 from counsel.planning.solve import solve
-from counsel.simulate.episodes import Episodes
-from counsel.simulate.move import Move
 
 NOBODY = -1  # a person of whom nothing was observed
 GROWTH = 1.1  # a plan is renewed when decisions have grown by this factor since it was made
@@ -95,6 +96,8 @@ class Population:
         Advice by state that is given whatever the limit.
     counts
         What people did so far, and where more is added.
+    fading
+        Where people have a memory: the factor [m] that multiplies the lift on each level.
 
     Raises
     ------
@@ -124,6 +127,7 @@ class Population:
     knows_habit: bool = False
     must_say: Mapping[int, int] = field(default_factory=dict)
     counts: PeopleCounts = field(default_factory=PeopleCounts)
+    fading: Floats | None = None
     _model: PersonModel = field(init=False, repr=False)
     _silent: Bools = field(init=False, repr=False)
 
@@ -135,10 +139,21 @@ class Population:
             raise CounselError(
                 "knows_habit is for people who act alike at every step; this world's do not"
             )
+        if self.memory is not None and self.fading is None:
+            raise CounselError(
+                f"the people have a memory ({self.memory.name}), whose fading is not learnt; give "
+                f"fading, a factor for each of its {self.memory.n_levels} levels"
+            )
+        self.fading = read_fading(self.memory, self.fading)
         prior = policy[0] if self.knows_habit else policy.mean(axis=0)
-        self._model = PersonModel(prior, self.knows_habit, self.algorithm)
+        self._model = PersonModel(prior, self.knows_habit, self.algorithm, self.fading)
         self._silent = np.zeros(policy.shape[1], dtype=np.bool_)
         self._silent[self._check_must_say()] = True
+
+    @property
+    def memory(self) -> Memory | None:
+        """What every person carries over from advice given; None if nothing."""
+        return self.setting.memory
 
     @shared_parameters
     def learner(
@@ -149,7 +164,7 @@ class Population:
         budget: float | None = None,
         hard: bool = False,
         rng: Generator | None = None,
-    ) -> "PersonLearner":
+    ) -> PersonLearner:
         """Return the learner of one person, which adds to what is known of everybody.
 
         Parameters
@@ -181,7 +196,26 @@ class Population:
         rng
             The source of Thompson sampling's draws.
         """
-        return self._model.estimate(*self.counts_of(person), rng)
+        return self._model.estimate(*self.counts_of(person), rng, self._levels_of(person))
+
+    def faded_interval(self, person: int | None) -> tuple[Floats, Floats] | None:
+        """Return the ends [b] of the interval of each lift where the levels of a memory differ.
+
+        Elsewhere the result is None: an interval follows from the lift and its exposure.
+
+        Parameters
+        ----------
+        person
+            The person's number; None for the lift over all people.
+        """
+        levels = self._levels_of(NOBODY if person is None else person)
+        if levels is None or not self._model.fades:
+            return None
+        own, everybody = self.counts_of(NOBODY if person is None else person)
+        return self._model.faded_interval(None if person is None else own, everybody, levels)
+
+    def _levels_of(self, person: int) -> tuple[LevelCounts, LevelCounts] | None:
+        return None if self.memory is None else self.counts.by_level(person, self.possible)
 
     def counts_of(self, person: int) -> tuple[DecisionCounts, DecisionCounts]:
         """Return what a person did, and what everybody did, as arrays [s, a].
@@ -202,7 +236,9 @@ class Population:
 
     def population_lift(self) -> tuple[Floats, Floats]:
         """Return the lift [b] of each advice over all people, and its exposure [b]."""
-        return self._model.population_lift(self.counts_of(NOBODY)[1])
+        levels = self._levels_of(NOBODY)
+        everybody = self.counts_of(NOBODY)[1]
+        return self._model.population_lift(everybody, None if levels is None else levels[1])
 
     def problem(self, estimate: PersonEstimate) -> AdviceProblem:
         """Return the world with a person; must-say advice is part of what they do.
@@ -215,17 +251,25 @@ class Population:
         mdp = self.setting.mdp
         allowed = layers(mdp.allowed)  # [layer, s, a]: one layer where masks do not change
         habit = np.where(allowed, estimate.habit, 0.0)
-        lift = np.where(allowed, estimate.planned_lift, 0.0)
+        fading, start = np.ones(1), 0
+        if self.memory is not None and self.fading is not None:
+            fading, start = self.fading, self.memory.start
+        by_level = np.minimum(fading[:, None] * estimate.planned_lift, 1.0)  # [m, b]
+        lift = np.where(allowed, by_level[:, None, None, :], 0.0)
         for state, advice in self.must_say.items():
-            said = lift[:, state, advice, None]
+            said = lift[start, :, state, advice, None]
             habit[:, state] *= 1.0 - said
             habit[:, state, advice] += said[:, 0]
-            lift[:, state] = 0.0
+            lift[:, :, state] = 0.0
         total = habit.sum(axis=2, keepdims=True)
         # Where only actions that were never taken are allowed, people do as the setting says.
         fallback = self.setting.policy[: len(habit)]
         habit = np.where(total > 0.0, habit / np.where(total > 0.0, total, 1.0), fallback)
-        person = Human(unlayered(habit), lift=unlayered(lift))
+        if self.memory is None:
+            person = Human(unlayered(habit), lift=unlayered(lift[0]))
+        else:
+            levels = np.stack([unlayered(table) for table in lift])
+            person = Human(unlayered(habit), lift=levels, memory=self.memory)
         return AdviceProblem(mdp, person, self.setting.cost)
 
     def plan(self, person: int, limit: Limit, rng: Generator | None = None) -> PersonPlan:
@@ -241,12 +285,22 @@ class Population:
             The source of Thompson sampling's draws.
         """
         decisions = self.counts.decisions(person)
-        return self._plan_for(self.estimate(person, rng), limit, decisions)
+        return self.plan_for(self.estimate(person, rng), limit, decisions)
 
-    def _plan_for(
+    def plan_for(
         self, estimate: PersonEstimate, limit: Limit, decisions: tuple[int, int]
     ) -> PersonPlan:
-        """Return the best plan for an estimate that rests on so many decisions."""
+        """Return the best plan for an estimate that rests on so many decisions.
+
+        Parameters
+        ----------
+        estimate
+            The estimate of the person.
+        limit
+            What advice may cost.
+        decisions
+            Decisions of the person and of everybody behind the estimate.
+        """
         problem = self.problem(estimate)
         plan = solve(
             problem,
@@ -298,95 +352,3 @@ class Population:
                     "where it cannot be done"
                 )
         return list(self.must_say)
-
-
-_ESTIMATE = tuple(field.name for field in fields(PersonEstimate))
-
-
-@documented_by(Learner, Resumable)
-class PersonLearner:
-    """Advises one person of a population; ``Population.learner`` makes it."""
-
-    def __init__(
-        self, population: Population, person: int, limit: Limit, rng: Generator | None
-    ) -> None:
-        if rng is not None:
-            check_rng(rng)
-        elif population.algorithm == "thompson":
-            raise CounselError("Thompson sampling draws lifts; give rng")
-        self.population, self.person, self.rng = population, person, rng
-        H = population.setting.mdp.horizon
-        self.penalty, self.budget = read_limit(limit.penalty or 0.0, limit.budget, H)
-        self.episode = 0
-        self._limit = limit
-        self._plan: PersonPlan | None = None
-        self._buffer = EpisodeBuffer(population.setting.policy.shape[2])
-        self._saved = SavedState(self, self._buffer)
-
-    @property
-    def policy(self) -> Policy:
-        if self._plan is None or self.population.has_moved(self._plan.decisions, self.person):
-            self._plan = self.population.plan(self.person, self._limit, self.rng)
-        return self._plan.plan.policy
-
-    def update(self, batch: Episodes) -> None:
-        H, S, A = self.population.setting.policy.shape
-        batch.check_fits(H, S, A)
-        cells = np.stack((batch.state, batch.advice, batch.action)).astype(np.int64)
-        kinds, times = np.unique(cells, axis=1, return_counts=True)
-        for (state, advice, action), count in zip(kinds.T.tolist(), times.tolist(), strict=True):
-            heard = None if advice == A else advice
-            self.population.counts.add(self.person, (state, heard, action), count)
-        self.episode += len(batch)
-
-    def advise(self, step: int, state: int) -> int:
-        policy = self.policy
-        return policy.draw(step, state, self.rng, pieces_left=policy.left_after(self._spent()))
-
-    def _spent(self) -> int:
-        """Return the cost of the advice in the live episode, in whole units."""
-        H, S, A = self.population.setting.policy.shape
-        step, state, advice = self._buffer.table()[:, :3].astype(np.int64).T
-        said = advice < A
-        cost = np.broadcast_to(self.population.setting.cost, (H, S, A))
-        return int(cost[step[said], state[said], advice[said]].sum())
-
-    def observe(self, move: Move) -> None:
-        self._buffer.add(move)
-
-    def finish(self, *, terminated: bool = False) -> None:
-        self._buffer.finish(self.update, terminated=terminated)
-
-    def state(self) -> dict[str, Any]:
-        A = self.population.setting.policy.shape[2]
-        cells = [
-            (person, state, A if advice is None else advice, action, times)
-            for person, counts in self.population.counts.people.items()
-            for (state, advice, action), times in counts.cells.items()
-        ]
-        plan: dict[str, Any] = {"planned": self._plan is not None}
-        if self._plan is not None:
-            plan |= {f"plan_{name}": getattr(self._plan.estimate, name) for name in _ESTIMATE}
-            plan["plan_decisions"] = np.array(self._plan.decisions)
-        counts = np.array(cells, dtype=np.int64).reshape(-1, 5)
-        return self._saved.state() | plan | {"counts": counts}
-
-    def restore(self, state: dict[str, Any]) -> None:
-        _, S, A = self.population.setting.policy.shape
-        counts = state["counts"]
-        highest, lowest = counts.max(axis=0, initial=0), counts.min(axis=0, initial=0)
-        if (lowest < 0).any() or highest[1] >= S or highest[2] > A or highest[3] >= A:
-            raise CounselError(
-                f"the counts reach state {highest[1]} and action {highest[3]}; this problem has "
-                f"{S} states and {A} actions: restore a learner with the same settings"
-            )
-        self.population.counts.clear()
-        for person, cell_state, advice, action, times in counts.tolist():
-            heard = None if advice == A else advice
-            self.population.counts.add(person, (cell_state, heard, action), times)
-        self._saved.restore(state)
-        self._plan = None
-        if state["planned"]:
-            estimate = PersonEstimate(*(state[f"plan_{name}"] for name in _ESTIMATE))
-            own, everybody = state["plan_decisions"].tolist()
-            self._plan = self.population._plan_for(estimate, self._limit, (own, everybody))

@@ -4,10 +4,10 @@ A plan holds ``pull``, the lift of every piece of advice that may be given and m
 elsewhere; its owner changes these lifts and asks for advice. ``SmallPlan`` plans cells one by one
 and again only where something has changed: the cells that can occur where these are few, as on a
 map crossed from left to right, or all cells of a small world. ``LargePlan`` plans all cells on the
-world's shared rows. ``TwoSidedPlan`` plans for the better end of an interval of each lift.
+world's shared rows. ``TwoSidedPlan`` plans for the better end of an interval of each lift. Plans
+for a person with a memory are in ``level_plan.py``.
 """
 
-from dataclasses import replace
 from typing import Protocol, TypeVar
 
 import numpy as np
@@ -16,8 +16,10 @@ from numpy.typing import ArrayLike, NDArray
 from counsel._arrays import Floats, layers, one_type, unlayered
 from counsel.errors import CounselError
 from counsel.learning.charges import Penalty, net_value
+from counsel.learning.double_actions import double_actions
 from counsel.model.human import Human
 from counsel.model.mdp import MDP
+from counsel.model.memory import Memory
 from counsel.model.policy import Policy
 from counsel.model.problem import AdviceProblem
 from counsel.model.random_cells import Advice
@@ -48,16 +50,19 @@ class AdvicePlan(Protocol):
         """
 
     def aligned(self, table_lsa: NDArray[_T]) -> NDArray[_T]:
-        """Return the numbers of a table [layer, s, a] in the order of ``pull``."""
+        """Return the numbers of a table [layer, s, a] in the order of ``pull``.
+
+        For a person with a memory the table is [layer, s, level · A + a].
+        """
 
     def lifts(self) -> Floats:
-        """Return the lifts [s, a] or [h, s, a]; 0 for advice that is left out."""
+        """Return the lifts [s, a], [h, s, a] or [m, h, s, a]; 0 for advice that is left out."""
 
     def set_rewards(self, reward_lsa: Floats) -> None:
         """Replace the rewards [layer, s, a]."""
 
     def advise(self) -> Advice:
-        """Plan; return the advice [h, s]. Cells that cannot occur stay silent."""
+        """Plan; return the advice [h, s] or [m, h, s]. Cells that cannot occur stay silent."""
 
     @property
     def cells(self) -> CellPlan | None:
@@ -79,11 +84,17 @@ def plan_for(mdp: MDP, own_lsa: Floats, *, penalty: ArrayLike, cost: ArrayLike =
     return SmallPlan(problem, cells, penalty_h)
 
 
-def within_budget(
-    plan: AdvicePlan, mdp: MDP, own_lsa: Floats, cost: Floats, budget: float
+def within_budget(  # noqa: PLR0913 (the world, the person and the limit)
+    plan: AdvicePlan,
+    mdp: MDP,
+    own_lsa: Floats,
+    cost: Floats,
+    budget: float,
+    memory: Memory | None = None,
 ) -> Policy:
     """Return the best policy for the lifts of a plan within an expected budget."""
-    problem = AdviceProblem(mdp, Human(unlayered(own_lsa), lift=plan.lifts()), cost)
+    person = Human(unlayered(own_lsa), lift=plan.lifts(), memory=memory)
+    problem = AdviceProblem(mdp, person, cost)
     return silence_unexpected(problem, solve(problem, budget=budget).policy)
 
 
@@ -92,7 +103,9 @@ def silence_unexpected(problem: AdviceProblem, policy: Policy) -> Policy:
 
     The learnt model may be wrong about where people get, and advice there is not in the budget.
     """
-    return policy.silent_where(evaluate(problem, policy).occupancy == 0.0)
+    occupancy_hms = evaluate(problem, policy).level_occupancy
+    never_mhs = occupancy_hms.swapaxes(0, 1) == 0.0
+    return policy.silent_where(never_mhs.all(axis=0) if policy.levels is None else never_mhs)
 
 
 class SmallPlan:
@@ -238,7 +251,7 @@ class TwoSidedPlan:
     ) -> None:
         own, cost = np.concatenate((np.zeros(own_lsa.shape), own_lsa), axis=2), np.asarray(cost)
         twice = np.concatenate((cost, cost), axis=-1) if cost.ndim else cost
-        self.within = plan_for(_double_actions(mdp), own, penalty=penalty, cost=twice)
+        self.within = plan_for(double_actions(mdp), own, penalty=penalty, cost=twice)
         self._n_actions = mdp.n_actions
         self.pull = np.full(self.within.pull.size // 2, np.nan)
         self.push = np.full(self.within.pull.size // 2, np.nan)
@@ -259,11 +272,3 @@ class TwoSidedPlan:
         pulls[:, :A], pulls[:, A:] = self.pull.reshape(-1, A), self.push.reshape(-1, A)
         advice = self.within.advise()
         return np.where(advice == 2 * A, A, advice % A).astype(np.int16)
-
-
-def _double_actions(mdp: MDP) -> MDP:
-    """Return the world with each action a once more as A + a."""
-    tables = layers(mdp.reward), layers(mdp.allowed)
-    reward, allowed = (unlayered(np.concatenate((table, table), axis=2)) for table in tables)
-    kernel = replace(mdp.kernel, row=np.concatenate((mdp.kernel.row, mdp.kernel.row), axis=2))
-    return MDP(kernel, reward, horizon=mdp.horizon, start=mdp.start, allowed=allowed)

@@ -64,22 +64,31 @@ class RewardFreeLearner(metaclass=ABCMeta):
         penalty: ArrayLike = 0.0,
         budget: float | None = None,
     ) -> None:
-        self.shape = read_shape(shape)
+        self.memory = read_shape(shape).memory
+        self.shape = self._shape_to_learn(shape)
         check_rng(rng)
         self.rng = rng
         self.penalty, self.budget = read_limit(penalty, budget, shape.horizon)
         self.delta, self.scale = positive("delta", delta, 1.0), positive("scale", scale)
         self.epsilon = None if epsilon is None else positive("epsilon", epsilon)
         self.most_penalty = _read_most(most_penalty)
-        self.reward = None if reward is None else read_rewards(reward, self._sizes)
+        self.reward = None if reward is None else self._read_rewards(reward, shape)
         self.episode = 0
         self._policy: Policy | None = None
         self._last_prices: tuple[ArrayLike, tuple[Floats, Floats]] | None = None
-        self._buffer = EpisodeBuffer(shape.n_actions)
-        self._ends = StartsAndEnds(shape)
+        self._buffer = EpisodeBuffer(shape.n_actions, has_levels=self.memory is not None)
+        self._ends = StartsAndEnds(self.shape)
         self._saved = SavedState(self, self._buffer)
         self._ends.save_in(self._saved)
         self._set_up()
+
+    def _shape_to_learn(self, shape: Shape) -> Shape:
+        """Return the shape of the problem that is learnt."""
+        return shape
+
+    def _read_rewards(self, reward: ArrayLike, shape: Shape) -> Floats:
+        """Return known rewards [h, s, a] of the problem that is learnt."""
+        return read_rewards(reward, (shape.horizon, shape.n_states, shape.n_actions))
 
     @abstractmethod
     def _set_up(self) -> None:
@@ -94,8 +103,16 @@ class RewardFreeLearner(metaclass=ABCMeta):
         pass
 
     @abstractmethod
-    def advise(self, step: int, state: int) -> int:
-        """Return the most uncertain advice: what to try next."""
+    def advise(self, step: int, state: int, level: int | None = None) -> int:
+        """Return the most uncertain advice: what to try next.
+
+        Parameters
+        ----------
+        step, state
+            The cell, counted from 0.
+        level
+            The level of the person's memory, if ``shape`` has one.
+        """
 
     @abstractmethod
     def model(self) -> AdviceProblem:
@@ -166,9 +183,13 @@ class RewardFreeLearner(metaclass=ABCMeta):
             if self.budget is not None:
                 self._policy = self.plan(budget=self.budget).policy
             else:
-                advice = self.best_advice(self.penalty)
-                self._policy = Policy.trusted(advice, n_actions=self.shape.n_actions)
+                self._policy = self._best_policy()
         return self._policy
+
+    def _best_policy(self) -> Policy:
+        """Return the best policy for the penalty in the learnt model."""
+        advice = self.best_advice(self.penalty)
+        return Policy.trusted(advice, n_actions=self.shape.n_actions)
 
     @property
     def done(self) -> bool:

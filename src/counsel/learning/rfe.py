@@ -26,6 +26,8 @@ The reasons are in ``docs/explanation/exploring.md``.
 * Where the first state is drawn, its law is one row more of W, seen in every episode.
 * Planning compares only advice that was tried, and only where silence was tried too; elsewhere it
   is silent, and what follows is taken to be what followed on average.
+* If the person has a memory, a state is a pair of state and level (``state_levels.py``), so S
+  counts pairs: RFE learns what each advice leads to, the next level included.
 * An episode's end is a state where nothing is uncertain any more, once it was reported as such.
 * Rewards that are known enter as Σ_a P̂(a | advice) r(s, a); else their averages do. The paper's
   bound on rewards holds up to a large number of episodes, this one for any number.
@@ -57,9 +59,18 @@ from counsel.learning.learner import LIVE, is_overridden
 from counsel.learning.learnt_model import TransitionTable, empirical_problem
 from counsel.learning.live_play import play_live
 from counsel.learning.reward_free import RewardFreeLearner
+from counsel.learning.state_levels import (
+    pair_episodes,
+    pair_of,
+    pair_rows,
+    pair_shape,
+    policy_by_level,
+)
 from counsel.model.advice_costs import given_cost
+from counsel.model.policy import Policy
 from counsel.model.problem import AdviceProblem
 from counsel.model.random_cells import Advice
+from counsel.model.setting import Shape
 from counsel.simulate.episodes import Episodes
 from counsel.simulate.simulator import Simulator
 
@@ -101,6 +112,13 @@ class RFE(RewardFreeLearner):
     2 2.6
     """
 
+    def _shape_to_learn(self, shape: Shape) -> Shape:
+        return pair_shape(shape)
+
+    def _read_rewards(self, reward: ArrayLike, shape: Shape) -> Floats:
+        table = super()._read_rewards(reward, shape)
+        return table if self.memory is None else pair_rows(table, self.memory.n_levels)
+
     def _set_up(self) -> None:
         H, S, A = self._sizes
         B = A + 1
@@ -137,17 +155,26 @@ class RFE(RewardFreeLearner):
         self._look_ahead(episodes)
 
     def update(self, batch: Episodes) -> None:
+        if self.memory is not None:
+            H, pairs, A = self._sizes
+            batch.check_fits(H, pairs // self.memory.n_levels, A)
+            batch = pair_episodes(batch, self.memory)
         self._check_batch(batch)
         step, state, advice = batch.step, batch.state, batch.advice.astype(np.int64)
         np.add.at(self._visits, (step, state, advice), 1)
         np.add.at(self._actions, (step, state, advice, batch.action.astype(np.int64)), 1)
         np.add.at(self._reward_sum, (step, state, advice), batch.reward)
         self._ends.count(batch)
+        if self.memory is not None:  # where all is over, it is so on every level
+            ended = self._ends.ended.reshape(len(self._ends.ended), -1, self.memory.n_levels)
+            ended |= ended.any(axis=2, keepdims=True)
         _, S, B = self._visits.shape
         self._count_transitions(((step * S + state) * B + advice) * S + batch.next_state)
         self._look_ahead(len(batch))
 
-    def advise(self, step: int, state: int) -> int:
+    def advise(self, step: int, state: int, level: int | None = None) -> int:
+        if self.memory is not None:
+            state = pair_of(state, level, self.shape.n_states, self.memory)
         step, state = self._check_cell(step, state)
         n = self._visits[step, state]
         allowed = self._allowed[step if len(self._allowed) > 1 else 0, state]
@@ -157,6 +184,10 @@ class RFE(RewardFreeLearner):
         tried = scale * spread / np.maximum(n, 1) + self._ahead[step, state]
         value = np.where(n > 0, tried, np.where(allowed, UNSEEN, -1.0))
         return int(self.rng.choice(np.flatnonzero(value == value.max())))
+
+    def _best_policy(self) -> Policy:
+        policy = super()._best_policy()
+        return policy if self.memory is None else policy_by_level(policy, self.memory.n_levels)
 
     def _look_ahead(self, episodes: int) -> None:
         if self._rows.next_state.size < self._key.size:

@@ -36,6 +36,12 @@ Pinsker and Jensen, and as √x + √y ≤ √(2 (x + y)),
 
 How fast it explores is measured, not proved: there d counts outcomes that were seen, the cap is out
 of reach, and one match and one refusal are added in θ̂.
+
+A person with a memory listens differently on each level m, and θ̂ is that of a pair on a level; what
+actions lead to and the habit do not depend on the level, and how levels move is known. So W has a
+level, W_h(s, m, b), and what lies ahead is expected over next states and over the levels after
+silence, a match or a refusal. The known law of levels adds nothing to the divergence, so Φ and the
+promise stay as they are. Plans are exact on states and levels (``planning/level_planner.py``).
 """
 
 import math
@@ -62,12 +68,15 @@ from counsel.learning._structured_kernels import (
 from counsel.learning.arguments import read_groups, shared_parameters
 from counsel.learning.learner import LIVE, is_overridden
 from counsel.learning.learnt_model import TransitionTable, extend_cost
+from counsel.learning.levels import check_level, columns_by_level, levels_of
 from counsel.learning.live_play import play_live
 from counsel.learning.reward_free import RewardFreeLearner
 from counsel.learning.transition_counts import TransitionCounts, are_consistent
 from counsel.model.advice_costs import given_cost
 from counsel.model.human import Human
 from counsel.model.mdp import MDP
+from counsel.model.memory import level_rows
+from counsel.model.policy import Policy
 from counsel.model.problem import AdviceProblem
 from counsel.model.random_cells import Advice
 from counsel.model.setting import Shape
@@ -80,7 +89,8 @@ class Structured(RewardFreeLearner):
     """Explores the person and the world apart, and plans for any penalty or budget.
 
     As ``RFE``, but from what the person does it learns three things, each with more data: what
-    actions lead to, what the person does alone, and how much they listen.
+    actions lead to, what the person does alone, and how much they listen: on each level, if
+    ``shape`` has a memory.
 
     Parameters
     ----------
@@ -139,10 +149,21 @@ class Structured(RewardFreeLearner):
 
     def _set_up(self) -> None:
         H, S, A = self._sizes
+        M = 1 if self.memory is None else self.memory.n_levels
+        # Writable: copies are, and kernels compile once.
+        rows = level_rows(self.memory)
+        D = rows.indptr.size - 1
+        self._after, self._level_rows = rows.after_cm.copy(), np.zeros((D, M))
+        self._level_rows[np.repeat(np.arange(D), np.diff(rows.indptr)), rows.level] = rows.weight
         groups = self._declared_groups
-        table = np.arange(S * A).reshape(S, A) if groups is None else groups
-        ids, group_of_pair = np.unique(read_groups(table, (H, S, A)), return_inverse=True)
-        self._group: Ints = group_of_pair.reshape(-1, S, A)
+        if groups is None:
+            pairs = (S, A) if self.memory is None else (M, S, A)
+            groups = np.arange(M * S * A).reshape(pairs)
+        table = read_groups(groups, (H, S, A), self.memory)
+        if self.memory is not None:
+            table = columns_by_level(table)
+        ids, group_of_pair = np.unique(table, return_inverse=True)
+        self._group: Ints = group_of_pair.reshape(-1, S, M * A)
         self._allowed = np.ascontiguousarray(layers(self.shape.allowed))
         third = 3.0 / self.delta
         self._exploration = UncertaintySettings(
@@ -171,8 +192,8 @@ class Structured(RewardFreeLearner):
         self._own = np.zeros((H, S, A))
         self._given = np.zeros(ids.size, dtype=np.int64)
         self._matched = np.zeros(ids.size, dtype=np.int64)
-        self._ahead = np.zeros((H, S, A))
-        self._most = np.full((H + 1, S), UNSEEN)
+        self._ahead = np.zeros((H, S, A) if self.memory is None else (H, S, A, D))
+        self._most = np.full((H + 1, S) if self.memory is None else (H + 1, M, S), UNSEEN)
         self._most[H] = 0.0
         self._transitions.save_in(self._saved)
         own = ("_actions", "_reward_sum", "_free", "_own", "_given", "_matched", "_ahead", "_most")
@@ -185,7 +206,18 @@ class Structured(RewardFreeLearner):
 
     @property
     def _structure(self) -> KnownStructure:
-        return KnownStructure(sealed(self._allowed.view()), self._group, self._ends.ended)
+        allowed, ended = sealed(self._allowed.view()), self._ends.ended
+        return KnownStructure(allowed, self._group, ended, self._after, self._level_rows)
+
+    @property
+    def _ahead_hsad(self) -> Floats:
+        """What lies ahead of each action before each row of levels."""
+        return self._ahead if self.memory is not None else self._ahead[..., None]
+
+    @property
+    def _most_hms(self) -> Floats:
+        """The largest uncertainty on each level of memory."""
+        return self._most if self.memory is not None else self._most[:, None]
 
     def explore(self, simulator: Simulator, *, episodes: int, rng: Generator) -> None:
         self._check_range(simulator)
@@ -197,16 +229,18 @@ class Structured(RewardFreeLearner):
             self._transitions.make_room(len(u_nw) * H)
             ties = self.rng.random((len(u_nw), H))
             known = self._counts, self._structure, self._exploration
-            explore_factors(
-                simulator.scene, u_nw, ties, *known, self._ahead, self._most, self._ends.starts
-            )
+            found = self._ahead_hsad, self._most_hms, self._ends.starts
+            explore_factors(simulator.scene, u_nw, ties, *known, *found)
         self._look_ahead(episodes)
 
     def update(self, batch: Episodes) -> None:
         self._check_batch(batch)
+        level: Ints = np.zeros(batch.state.size, dtype=np.int64)
+        if self.memory is not None:
+            level = levels_of(batch, self.memory)
         self._transitions.make_room(batch.state.size)
         columns = (batch.state, batch.advice, batch.action, batch.reward, batch.next_state)
-        count_episodes(batch.first, *columns, self._counts, self._structure)
+        count_episodes(batch.first, *columns, level, self._counts, self._structure)
         self._ends.count(batch)
         self._look_ahead(len(batch))
 
@@ -214,26 +248,27 @@ class Structured(RewardFreeLearner):
         return are_consistent(state, self.shape.n_states)
 
     def _look_ahead(self, episodes: int) -> None:
-        look_ahead(self._counts, self._structure, self._exploration, self._ahead, self._most)
+        found = self._ahead_hsad, self._most_hms
+        look_ahead(self._counts, self._structure, self._exploration, *found)
         self.episode += episodes
         self._policy = None
 
-    def advise(self, step: int, state: int) -> int:
+    def advise(self, step: int, state: int, level: int | None = None) -> int:
         step, state = self._check_cell(step, state)
-        value_b = np.empty(self.shape.n_actions + 1)
-        fill_uncertainty(
-            self._counts, self._structure, self._exploration, self._ahead, step, state, value_b
-        )
+        m = 0 if self.memory is None else check_level(level, self.memory)
+        value_b, known = np.empty(self.shape.n_actions + 1), (self._counts, self._structure)
+        fill_uncertainty(*known, self._exploration, self._ahead_hsad, step, state, m, value_b)
         return int(pick_top(value_b, self.rng.random()))
 
     @property
     def uncertainty(self) -> float:
-        most, stopping = np.empty_like(self._most), self._stopping
-        look_ahead(self._counts, self._structure, stopping, np.empty_like(self._ahead), most)
+        most, stopping = np.empty_like(self._most_hms), self._stopping
+        look_ahead(self._counts, self._structure, stopping, np.empty_like(self._ahead_hsad), most)
+        start = 0 if self.memory is None else self.memory.start
         open_start = width(
             max(1.0, float(self.episode)), stopping.transition_log, self.shape.n_states - 1
         )
-        return self._ends.uncertainty(most[0], stopping.scale * open_start)
+        return self._ends.uncertainty(most[0, start], stopping.scale * open_start)
 
     @property
     def habit(self) -> Floats:
@@ -242,8 +277,12 @@ class Structured(RewardFreeLearner):
 
     @property
     def groups(self) -> Ints:
-        """Which pairs share one adherence [layer, s, a]."""
-        return self._group.copy()
+        """Which pairs share one adherence [layer, s, a], with a memory [m, layer, s, a]."""
+        if self.memory is None:
+            return self._group.copy()
+        L, S, _ = self._group.shape
+        by_level = self._group.reshape(L, S, self.memory.n_levels, -1)
+        return np.moveaxis(by_level, 2, 0).copy()
 
     @property
     def given(self) -> Ints:
@@ -270,7 +309,14 @@ class Structured(RewardFreeLearner):
             return self.reward
         return self._reward_sum / np.maximum(self._transitions.visits, 1)
 
+    def _best_policy(self) -> Policy:
+        if self.memory is None:
+            return super()._best_policy()
+        return self.plan(penalty=self.penalty).policy
+
     def best_advice(self, penalty: ArrayLike) -> Advice:
+        if self.memory is not None:
+            return self.plan(penalty=penalty).policy.advice
         H, S, A = self._sizes
         advice: Advice = np.full((H, S), A, dtype=np.int16)
         least, prices = self.shape.reward_range[0], self._prices(penalty)
@@ -288,12 +334,15 @@ class Structured(RewardFreeLearner):
         visits = self._transitions.visits
         table = TransitionTable(visits, self.expected_reward(), *self._transitions.entries())
         kernel, reward = table.world(self._ends.ended, self.shape.reward_range[0])
-        own, lift = np.zeros((H, S + 1, A)), np.zeros((H, S + 1, A))
-        fill_person(self._counts, self._structure, own, lift)
+        M = 1 if self.memory is None else self.memory.n_levels
+        own, lift = np.zeros((H, S + 1, A)), np.zeros((M, H, S + 1, A))
+        for m in range(M):
+            fill_person(self._counts, self._structure, m, own, lift[m])
         own[:, S, 0] = 1.0
         allowed = np.ones((H, S + 1, A), dtype=np.bool_)
         allowed[:, :S] = (visits > 0) | (own[:, :S] > 0.0)
         start = self._ends.law_with_unknown()
         mdp = MDP(kernel, reward, horizon=H, start=start, allowed=allowed)
         cost = extend_cost(given_cost(self.shape.cost), states=1)
-        return AdviceProblem(mdp, Human(own, lift=lift), cost)
+        person = Human(own, lift=lift[0] if self.memory is None else lift, memory=self.memory)
+        return AdviceProblem(mdp, person, cost)

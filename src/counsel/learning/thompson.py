@@ -7,6 +7,9 @@ drawn for each group and the best policy for it is used until the next. No bound
 Where a group shares one *lift* λ, a match in a pair of habit π has probability π + λ (1 − π), and
 there is no conjugate prior: λ is drawn from a uniform prior's posterior on a grid of [0, 1], evenly
 within the cell of the grid. Advice that repels by the draw is left out, as in UCB-AD.
+
+A person with a memory has one lift for each group of pairs and levels, drawn in this way; the
+policy is the exact plan for the drawn person with that memory.
 """
 
 import numpy as np
@@ -87,16 +90,18 @@ class Thompson(AdherenceLearner):
     def _draw_lifts(self) -> Floats:
         """Draw a lift for each group; return it for each bin."""
         groups, belief = self.matches.groups, self.matches.belief
-        middle = (np.arange(GRID) + 0.5) / GRID
-        match = groups.own_of_bin[:, None] + middle * groups.rest_of_bin[:, None]
-        refuse = (1.0 - middle) * groups.rest_of_bin[:, None]
-        k, n = belief.matched[:, None], belief.given[:, None]
-        score = np.add.reduceat(
-            k * np.log(match) + (n - k) * np.log(refuse), groups.first_bin[:-1], axis=0
-        )
-        weight = np.exp(score - score.max(axis=1, keepdims=True))
-        upto = np.cumsum(weight, axis=1)
-        u = self.rng.random((len(upto), 2))
-        cell = (upto < u[:, :1] * upto[:, -1:]).sum(axis=1)
+        u = self.rng.random((groups.first_bin.size - 1, 2))
+        cell = np.maximum(np.ceil(u[:, 0] * GRID) - 1.0, 0.0)  # of groups that nothing is known of
+        advised = np.add.reduceat(belief.given, groups.first_bin[:-1]) > 0
+        if advised.any():
+            bins = np.flatnonzero(advised[groups.group_of_bin])
+            own, rest = groups.own_of_bin[bins, None], groups.rest_of_bin[bins, None]
+            k, n = belief.matched[bins, None], belief.given[bins, None]
+            middle = (np.arange(GRID) + 0.5) / GRID
+            match, refuse = np.log(own + middle * rest), np.log((1.0 - middle) * rest)
+            first = np.flatnonzero(np.diff(groups.group_of_bin[bins], prepend=-1))
+            score = np.add.reduceat(k * match + (n - k) * refuse, first, axis=0)
+            upto = np.cumsum(np.exp(score - score.max(axis=1, keepdims=True)), axis=1)
+            cell[advised] = (upto < u[advised, :1] * upto[:, -1:]).sum(axis=1)
         drawn: Floats = (cell + u[:, 1]) / GRID
         return drawn[groups.group_of_bin]

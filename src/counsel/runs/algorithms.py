@@ -24,8 +24,9 @@ from counsel.learning.rfe import RFE
 from counsel.learning.structured import Structured
 from counsel.learning.thompson import Thompson
 from counsel.learning.ucb_ad import UCBAD
+from counsel.model.machine import machine_rewards, support_of
 from counsel.model.policy import Policy
-from counsel.model.problem import AdviceProblem, machine_rewards, support_of
+from counsel.model.problem import AdviceProblem
 from counsel.planning.reference_policies import always_best_action, never_advise
 from counsel.planning.solve import solve
 

@@ -213,12 +213,14 @@ def _save_progress(folder: Path, learner: Learner, rng: Generator, records: list
 def matches_by_advice(learner: Learner) -> tuple[Ints, Ints] | None:
     """Return how often each advice was matched and given; None if advice shares counts."""
     if isinstance(learner, AdherenceLearner):
-        group_lsa, matched, given = learner.matches.groups.bin_lsa, learner.matched, learner.given
+        bins_lsx, A = learner.matches.groups.bin_lsa, learner.setting.policy.shape[2]
+        group_lsa = bins_lsx.reshape(*bins_lsx.shape[:2], -1, A)
+        matched, given = learner.matched, learner.given
     elif isinstance(learner, Structured):
         group_lsa, matched, given = learner.groups, learner.matched, learner.given
     else:
         return None
-    A = group_lsa.shape[2]
+    A = group_lsa.shape[-1]
     of_advice = [np.unique(group_lsa[..., a][group_lsa[..., a] >= 0]) for a in range(A)]
     if np.unique(np.concatenate(of_advice), return_counts=True)[1].max(initial=1) > 1:
         return None

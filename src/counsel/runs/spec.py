@@ -139,13 +139,18 @@ class Spec:
         return {name: value for name, value in values.items() if value is not None}
 
     def groups(self, problem: AdviceProblem) -> Ints | None:
-        """Return which pairs share an adherence; None for the groups of the world."""
+        """Return which pairs share an adherence; None for the groups of the world.
+
+        Levels of a memory share nothing.
+        """
         if self.share is None:
             return None
-        S, A = problem.n_states, problem.n_actions
-        if self.share == "pair":
-            return np.arange(S * A).reshape(S, A)
-        return np.arange(A) if self.share == "advice" else np.zeros(A, dtype=np.int64)
+        S, A, M = problem.n_states, problem.n_actions, problem.n_levels
+        pairs = {"pair": (M, S, A), "advice": (M, A), "all": (M, 1)}[self.share]
+        groups = np.arange(int(np.prod(pairs))).reshape(pairs)
+        if self.share == "all":
+            groups = np.repeat(groups, A, axis=1)
+        return groups if problem.memory is not None else groups[0]
 
 
 def _check_choice(name: str, value: str, choices: tuple[str, ...]) -> None:

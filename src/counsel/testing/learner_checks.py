@@ -21,6 +21,7 @@ from counsel.model.human import Human
 from counsel.model.mdp import MDP
 from counsel.model.problem import AdviceProblem
 from counsel.planning.evaluate import evaluate
+from counsel.simulate.advisers import level_adviser
 from counsel.simulate.episodes import Episodes
 from counsel.simulate.move import Move
 from counsel.simulate.simulator import Simulator
@@ -41,6 +42,10 @@ def check_learner(make: Make, problem: AdviceProblem) -> None:
 
     A learner that is built for another person or another world, and given the same episodes, must
     advise the same in at least one of the two cases: one that sees both plans on the truth.
+
+    On a person with a memory, a learner that knows the memory (``LevelLearner``) must have a policy
+    with a plane for each level, advise by the level, and refuse episodes without levels. A learner
+    without an attribute ``memory`` is blind to the memory, which is allowed.
 
     Parameters
     ----------
@@ -71,6 +76,7 @@ def check_learner(make: Make, problem: AdviceProblem) -> None:
     simulator = Simulator(problem)
     before = pickle.dumps(problem)
     for check in (
+        _check_levels,
         _check_advice,
         _check_seeds,
         _check_stable_policy,
@@ -113,12 +119,47 @@ def _same_policy(first: Any, second: Any) -> bool:  # noqa: ANN401 (policies)
     )
 
 
+def _check_levels(make: Make, problem: AdviceProblem, simulator: Simulator) -> None:
+    """Check that a learner which knows the memory learns and advises by its levels."""
+    learner = make(problem)
+    if getattr(learner, "memory", None) is None:
+        return  # blind to the memory, or there is none
+    M = problem.n_levels
+    _require(
+        learner.policy.levels == M,
+        f"the learner knows the memory ({learner.memory.name}) but its policy has "
+        f"{learner.policy.levels or 'no'} levels; give it a plane for each of {M} levels",
+    )
+    _play(learner, simulator, episodes=EPISODES, seed=10)
+    if not isinstance(learner, Explorer):
+        _check_advice_by_level(learner)
+    batch = simulator.play(learner.policy, episodes=1, rng=np.random.default_rng(10))
+    try:
+        learner.update(replace(batch, level=None))
+    except CounselError:
+        return
+    raise CounselError("update takes episodes without levels though the learner knows the memory")
+
+
+def _check_advice_by_level(learner: Any) -> None:  # noqa: ANN401
+    advise, policy = level_adviser(learner.advise, learner.memory), learner.policy
+    left = policy.left_after(0)
+    for level, step, state in np.ndindex(policy.advice.shape[-3:]):
+        said, planned = advise(step, state, level), policy.at(step, state, left, level)
+        _require(
+            said in planned,
+            f"advise returns {said} at step {step} in state {state} on level {level}, where the "
+            f"policy has {max(planned, key=planned.__getitem__)}; it must read the level",
+        )
+
+
 def _check_advice(make: Make, problem: AdviceProblem, simulator: Simulator) -> None:
     learner = make(problem)
     for _ in range(3):
         problem.check_fits(learner.policy)
         _play(learner, simulator, episodes=10, seed=0)
-    advice = learner.advise(0, int(problem.mdp.start.argmax()))
+    advise = level_adviser(learner.advise, problem.memory)
+    advice = advise(0, int(problem.mdp.start.argmax()), problem.level_of(None))
     _require(
         isinstance(advice, int) and 0 <= advice <= problem.defer,
         f"advise returned {advice!r}; it must be a whole number from 0 to {problem.defer}",
@@ -180,7 +221,9 @@ def _with_adherence(problem: AdviceProblem, share: float) -> AdviceProblem:
     """Return the same problem with a person whose adherence, or lift, is this in every cell."""
     human = problem.human
     scale = "lift" if human.shares_lift else "adherence"
-    values = {scale: np.full_like(human.input_values, share)}
+    values: dict[str, Any] = {scale: np.full_like(human.input_values, share)}
+    if human.memory is not None:
+        values = {"lift": share, "fading": None}
     twin = Human(unlayered(human.policy), **human.inputs | values)
     return AdviceProblem(problem.mdp, twin, given_cost(problem.cost))
 
@@ -215,8 +258,10 @@ def _check_live_and_bulk(make: Make, problem: AdviceProblem, simulator: Simulato
     live, bulk = make(problem), make(problem)
     for batch in _play(bulk, simulator, episodes=EPISODES, seed=3):
         _ = live.policy
+        level = np.zeros_like(batch.state) if batch.level is None else batch.level
         columns = (batch.step, batch.state, batch.advice, batch.action, batch.reward)
-        for row in zip(*(c.tolist() for c in (*columns, batch.next_state)), strict=True):
+        rows = (column.tolist() for column in (*columns, batch.next_state, level))
+        for row in zip(*rows, strict=True):
             live.observe(Move(*row))
         live.finish(terminated=bool(batch.terminated[0]))
     are_alike = _same_policy(live.policy, bulk.policy)
@@ -246,7 +291,7 @@ def _check_pickling(make: Make, problem: AdviceProblem, simulator: Simulator) ->
 def _check_own_loop(make: Make, problem: AdviceProblem, simulator: Simulator) -> None:
     """Check that ``run`` does what ``policy`` and ``update`` do in turn."""
     learner, plain = make(problem), make(problem)
-    if not _has_own_loop(learner):
+    if not (_has_own_loop(learner) and simulator.is_compiled):
         return
     rng = np.random.default_rng(6)
     gaps, _ = learner.run(simulator, best=0.0, episodes=EPISODES, every=1, rng=rng)

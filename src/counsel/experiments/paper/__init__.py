@@ -6,6 +6,7 @@ from counsel.experiments.paper import (
     budget,
     car,
     equal_terms,
+    fatigue,
     frontier,
     misjudged,
     penalty,
@@ -30,6 +31,7 @@ EXPERIMENTS: dict[str, Experiment] = {
         frontier.FRONTIER,
         beyond.BEYOND,
         misjudged.MISJUDGED,
+        fatigue.FATIGUE,
         scaling.SCALING,
     )
 }
