@@ -23,6 +23,7 @@ from counsel.worlds import make
 from tests.support.faulty_logs import FAULTS, FINE, HEADER, malformed, written
 from tests.support.later import Later
 from tests.support.paths import REAL_LOG
+from tests.support.real_data import real_data
 
 pd = Later("pandas")
 
@@ -242,9 +243,8 @@ def test_the_command_says_what_it_found(command, tmp_path):
     assert done.stderr == "counsel: rewards is 'one'; give two numbers: LOW,HIGH\n"
 
 
-@pytest.mark.skipif(not REAL_LOG.exists(), reason="the real data set is not here")
 def test_a_log_of_real_people():
-    found = check_log(read_log(str(REAL_LOG)))
+    found = check_log(read_log(str(real_data(REAL_LOG))))
     assert (found.rows, found.people, found.fatal) == (4042, 118, False)
     assert found.advised == 2021
     # By hand: 1,611 of 2,021 answers after advice were the advice.

@@ -100,7 +100,7 @@ def test_what_lies_ahead_of_advice_is_exact_for_the_almost_certain():
         own = [1.0 - small, small]
         for theta in (0.0, 0.5, 1.0 - 2.0**-53, 1.0):
             problem = counsel.AdviceProblem(mdp, counsel.Human([own, own[::-1]], theta))
-            got = _ahead(problem, _model(problem), policy, 0, values)[0]
+            got = _ahead(problem, _model(problem), policy, 0, values[:, None])[0, 0]
             for s in range(2):
                 q = ((Fraction(8), Fraction(13)), (Fraction(29, 4), Fraction(3)))[s]
                 for b in range(2):
@@ -108,3 +108,23 @@ def test_what_lies_ahead_of_advice_is_exact_for_the_almost_certain():
                     exact = t * q[b] + (1 - t) * q[1 - b]  # with two actions the habit is no matter
                     off = abs(float(Fraction(float(got[s, b])) - exact))
                     assert off <= 1e-13, f"habit {small!r}, adherence {theta!r}, {s, b}: {got}"
+
+
+def test_what_lies_ahead_of_advice_at_a_level_is_exact_for_the_almost_certain():
+    mdp = counsel.MDP([[0, 1], [1, 0]], [[5.0, 6.0], [0.25, 0.0]], horizon=2)
+    policy = counsel.Policy(np.zeros((2, 2), dtype=np.int64), n_actions=2)
+    memory = counsel.Memory.pieces(1)
+    values = np.array([[[3.0, 7.0], [1.0, 2.0]]])  # by level: after advice the level is 1
+    for small in SMALL:
+        own = [1.0 - small, small]
+        for theta in (0.0, 0.5, 1.0):
+            lift = counsel.Human([own, own[::-1]], theta).lift[0]
+            human = counsel.Human([own, own[::-1]], lift=lift, memory=memory, fading=[1.0, 1.0])
+            problem = counsel.AdviceProblem(mdp, human)
+            got = _ahead(problem, _model(problem), policy, 0, values)[0, 0]
+            for s in range(2):
+                q = ((Fraction(6), Fraction(8)), (Fraction(9, 4), Fraction(1)))[s]
+                for b in range(2):
+                    exact = Fraction(theta) * q[b] + (1 - Fraction(theta)) * q[1 - b]
+                    off = abs(float(Fraction(float(got[s, b])) - exact))
+                    assert off <= 1e-9, f"habit {small!r}, adherence {theta!r}, {s, b}: {got}"

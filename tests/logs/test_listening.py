@@ -9,11 +9,11 @@ from counsel.logs.excursion import excursion_effects
 from counsel.logs.read import read_log
 from counsel.report import findings
 from tests.support.later import Later
-from tests.support.paths import SHARED
+from tests.support.paths import HEARTSTEPS
+from tests.support.real_data import real_data
 
 pd = Later("pandas")
 
-HEARTSTEPS = SHARED / "data" / "heartsteps-any.csv"
 
 pytestmark = pytest.mark.usefixtures("few_draws")
 
@@ -101,9 +101,7 @@ def test_waning_is_seen_on_each_persons_own_clock():
 
 @pytest.fixture(scope="module")
 def heartsteps():
-    if not HEARTSTEPS.exists():
-        pytest.skip("the data set is not here")
-    return pd.read_csv(HEARTSTEPS)
+    return pd.read_csv(real_data(HEARTSTEPS))
 
 
 def test_the_walking_trial_wanes_with_time_and_not_with_dose(heartsteps):

@@ -10,11 +10,10 @@ from counsel.logs import evaluate_policy, plan_advice, self_check
 from counsel.logs.self_check import confront, logged_return, logged_rule
 from counsel.report import findings
 from tests.support.later import Later
-from tests.support.paths import SHARED
+from tests.support.paths import HEARTSTEPS
+from tests.support.real_data import real_data
 
 pd = Later("pandas")
-
-HEARTSTEPS = SHARED / "data" / "heartsteps-any.csv"
 
 
 def games(lengths, seed=0, *, n=600, people=0, fair=True):
@@ -256,10 +255,10 @@ def as_table(batch, problem):
     )
 
 
-@pytest.mark.skipif(not HEARTSTEPS.exists(), reason="the data set is not here")
 def test_days_of_real_people_end_by_the_clock():
-    rows = pd.read_csv(HEARTSTEPS)
-    fit = counsel.fit(str(HEARTSTEPS))
+    path = real_data(HEARTSTEPS)
+    rows = pd.read_csv(path)
+    fit = counsel.fit(str(path))
     assert fit.tally.endings_by_step
     assert fit.is_trusted
     assert fit.pooled.value.model < 0.92 * by_pandas(rows)

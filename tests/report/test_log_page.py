@@ -21,6 +21,7 @@ from counsel.worlds.ward import ward_log
 from tests.support.few_draws import draw_less
 from tests.support.later import Later
 from tests.support.paths import REAL_LOG
+from tests.support.real_data import real_data
 from tests.support.required import program
 
 pd = Later("pandas")
@@ -264,9 +265,7 @@ def test_a_log_without_advice_says_so():
 
 @pytest.mark.usefixtures("few_draws")
 def test_real_people_and_advice_that_was_right_or_wrong():
-    if not REAL_LOG.exists():
-        pytest.skip("the data set is not here")
-    log = as_log(REAL_LOG, None, None)
+    log = as_log(real_data(REAL_LOG), None, None)
     found = report_of(log)
     # Alone 47 % are right (the data set's own description); advice that is always right helps.
     assert found.alone.value == pytest.approx(0.47, abs=0.01)

@@ -109,8 +109,7 @@ class TallySampler:
         """Prepare the draws of a tally."""
         keys = {name: getattr(tally, name) for name in TALLY_KEYS}
         keys["block"] = half_of(tally.block)
-        if tally.context is not None:
-            keys["context"] = tally.context
+        keys |= tally.more_keys
         order = np.lexsort(list(keys.values())[::-1])
         is_new = np.ones(order.size, dtype=np.bool_)
         is_new[1:] = False

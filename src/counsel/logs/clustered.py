@@ -38,6 +38,7 @@ class Regression:
     coefficient: Floats
     covariance: Floats
     clusters: int
+    influence: Floats  # what each cluster adds to the coefficients [cluster, column]
 
     def interval(self, weights: Floats) -> tuple[float, float, float]:
         """Return a weighted sum of the coefficients with its 95 % interval."""
@@ -110,15 +111,18 @@ def least_squares(y: Floats, x: Floats, cluster: Ints, weight: Floats | None = N
     residual = y - x @ coefficient
     score = x * (weight * residual)[:, None]
     if names.size > MANY_CLUSTERS:
-        sums = np.stack([np.bincount(at, column) for column in score.T], axis=1)
-        meat = names.size / (names.size - 1.0) * sums.T @ sums
+        totals = np.stack([np.bincount(at, column) for column in score.T], axis=1)
+        meat = names.size / (names.size - 1.0) * totals.T @ totals
+        sums = totals * (names.size / (names.size - 1.0)) ** 0.5
     else:
         order = np.argsort(at, kind="stable")
         meat = np.zeros_like(bread)
-        for mine in np.split(order, np.cumsum(np.bincount(at))[:-1]):
+        sums = np.zeros((names.size, len(bread)))
+        for i, mine in enumerate(np.split(order, np.cumsum(np.bincount(at))[:-1])):
             # With the cluster left out of the fit, its residuals are (I − H)⁻¹ times as large.
             inside = x[mine].T @ (x[mine] * weight[mine][:, None])
             share = np.eye(len(bread)) - inside @ bread
             larger = np.linalg.lstsq(share, score[mine].sum(axis=0), rcond=1e-10)[0]
             meat += np.outer(larger, larger)
-    return Regression(coefficient, bread @ meat @ bread, names.size)
+            sums[i] = larger
+    return Regression(coefficient, bread @ meat @ bread, names.size, sums @ bread)

@@ -16,13 +16,15 @@ ended if it is shorter than the longest, and was cut off at the horizon otherwis
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from counsel._arrays import Bools, Floats, Ints, sealed
 from counsel.errors import CounselError
+from counsel.logs.levels import add_level
+from counsel.logs.memory_kind import MemoryKind
 from counsel.logs.read import Log, report_engine_errors
 
 MOST_STATES = 100_000
@@ -78,6 +80,26 @@ class Tally:
     contradictions: int = 0  # rows whose ``next_state`` is not the state of the next row
     contexts: tuple[str, ...] = ()  # what changes listening and nothing else
     context: Ints | None = None  # the place among ``contexts``; None if there are none
+    memory: MemoryKind | None = None  # whose levels are counted
+    level: Ints | None = None  # the level of the memory; None without one
+
+    @property
+    def more_keys(self) -> dict[str, Ints]:
+        """What else distinguishes kinds of decisions, if it is counted: context and level."""
+        more = {"context": self.context, "level": self.level}
+        return {name: column for name, column in more.items() if column is not None}
+
+    def without_levels(self) -> "Tally":
+        """Return the counts without the levels of a memory."""
+        return replace(self, memory=None, level=None)
+
+    @property
+    def start_level(self) -> int:
+        """The level at which most episodes begin; 0 without a memory."""
+        if self.level is None or self.memory is None:
+            return 0
+        begin = np.bincount(self.level[self.opens], self.times[self.opens], self.memory.n_levels)
+        return int(begin.argmax())
 
     @property
     def n_steps(self) -> int:
@@ -138,10 +160,13 @@ def group_steps(step: Any, horizon: int, groups: int) -> Any:  # noqa: ANN401 (a
     return step if groups >= horizon else step * (groups - 1) // (horizon - 1)
 
 
-def count_log(log: Log, *, by_step: bool = False) -> Tally:
-    """Count the decisions of a log in which ``check_log`` finds no fault."""
+def count_log(log: Log, *, by_step: bool = False, memory: MemoryKind | None = None) -> Tally:
+    """Count the decisions of a log in which ``check_log`` finds no fault.
+
+    With a ``memory``, a result of ``prepare_kind``, decisions are also counted by its level.
+    """
     with report_engine_errors(log.name):
-        return _count(log, by_step=by_step)
+        return _count(log, by_step=by_step, memory=memory)
 
 
 def advice_flags(log: Log, table: Any) -> tuple[Any, Any]:  # noqa: ANN401 (Ibis ships no types)
@@ -209,7 +234,7 @@ def _flag(log: Log, table: Any, role: str) -> Any:  # noqa: ANN401
     return table[role].fill_null(False)  # noqa: FBT003
 
 
-def _count(log: Log, *, by_step: bool) -> Tally:
+def _count(log: Log, *, by_step: bool, memory: MemoryKind | None) -> Tally:
     # A fit by step, long episodes and a log that does not say how they end need the horizon first.
     says_ends = log.has("terminated") or log.has("truncated")
     horizon = 0 if says_ends and not by_step else count_steps(log)
@@ -218,6 +243,8 @@ def _count(log: Log, *, by_step: bool) -> Tally:
         horizon = horizon or count_steps(log)
     groups = horizon if by_step else min(horizon, MOST_STEPS)
     table = link_decisions(log, horizon=horizon)
+    if memory is not None:
+        table = add_level(log, table, memory)
     table = table.mutate(
         block=block_of(cluster_of(log, table)),
         at=group_steps(table.place, horizon, groups).cast("int64"),
@@ -229,6 +256,8 @@ def _count(log: Log, *, by_step: bool) -> Tally:
     if log.has("context"):
         _check_contexts(log)
         keys.append("context")
+    if memory is not None:
+        keys.append("level")
     counts = table.group_by(keys).aggregate(
         times=table.count(),
         priced=table.reward.count(),
@@ -251,6 +280,7 @@ def _count(log: Log, *, by_step: bool) -> Tally:
         other=most if two_rewards else None,
         contradictions=int(groups["apart"].to_numpy().sum()),
         contexts=_labels(groups, "context") if log.has("context") else (),
+        memory=memory,
         **arrays,
     )
 
@@ -280,6 +310,9 @@ def _as_arrays(
     if "context" in groups.column_names:
         columns["context"] = encode_labels(groups["context"], _labels(groups, "context"))
         sorted_by.insert(0, columns["context"])
+    if "level" in groups.column_names:
+        columns["level"] = groups["level"].to_numpy().astype(np.int64)
+        sorted_by.insert(0, columns["level"])
     order = np.lexsort(sorted_by)
     return {name: sealed(np.ascontiguousarray(column[order])) for name, column in columns.items()}
 

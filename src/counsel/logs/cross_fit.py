@@ -126,5 +126,6 @@ class CrossFit:
             parts = zip(policies, self.problems, mine, strict=True)
             sums = np.sum([evidence.sums(*part) for part in parts], axis=0)
             is_known = evidence.is_fair and sizes[-1] >= TRUSTED_SAMPLE
+            is_known = is_known and evidence.fit.weighting_refusal is None
             values.append(evidence.doubly_robust(sums) if is_known else None)
         return (*values, evidence.today()), sizes[0]

@@ -22,6 +22,8 @@ from counsel.logs.count import (
     encode_labels,
     link_decisions,
 )
+from counsel.logs.levels import add_level
+from counsel.logs.memory_kind import MemoryKind
 from counsel.logs.read import Log, report_engine_errors
 from counsel.model.problem import AdviceProblem
 
@@ -57,6 +59,7 @@ class Decisions:
     block: Ints  # the block of the fit's counts that the episode belongs to [episode]
     complete: Bools  # whether nothing is missing [episode]
     horizon: int
+    levels: Ints | None = None  # of each memory that was asked for [row, memory]
 
     @property
     def n_episodes(self) -> int:
@@ -65,14 +68,16 @@ class Decisions:
 
     def select(self, kept: Bools) -> "Decisions":
         """Return some of the decisions, of the same episodes."""
-        return replace(self, **{name: getattr(self, name)[kept] for name in ROW_ARRAYS})
+        levels = None if self.levels is None else self.levels[kept]
+        columns = {name: getattr(self, name)[kept] for name in ROW_ARRAYS}
+        return replace(self, levels=levels, **columns)
 
     @staticmethod
     def join(parts: Sequence["Decisions"]) -> "Decisions":
         """Return decisions that were selected from the same episodes in one."""
         columns = {name: [getattr(part, name) for part in parts] for name in ROW_ARRAYS}
         joined: dict[str, Any] = {name: np.concatenate(part) for name, part in columns.items()}
-        return replace(parts[0], **joined)
+        return replace(parts[0], levels=None, **joined)
 
     @property
     def last(self) -> Ints:
@@ -105,22 +110,31 @@ def refuse_unknown(log: Log, tally: Tally) -> None:
 
 
 def load_decisions(
-    log: Log, tally: Tally, problem: AdviceProblem, most: float = math.inf
+    log: Log,
+    tally: Tally,
+    problem: AdviceProblem,
+    most: float = math.inf,
+    kinds: Sequence[MemoryKind] = (),
 ) -> Decisions:
-    """Load the decisions of a log; if there are more than ``most``, those of some people."""
+    """Load the decisions of a log; if there are more than ``most``, those of some people.
+
+    ``kinds`` are memories whose levels are computed, too.
+    """
     with report_engine_errors(log.name):
-        return _load(log, tally, problem, most)
+        return _load(log, tally, problem, most, tuple(kinds))
 
 
-def _load(log: Log, tally: Tally, problem: AdviceProblem, most: float) -> Decisions:
+def _load(
+    log: Log, tally: Tally, problem: AdviceProblem, most: float, kinds: tuple[MemoryKind, ...]
+) -> Decisions:
     decisions = float(tally.times.sum())
     if decisions > most:
         blocks = f"{int(256 * most / decisions):02x}"
         block = block_of(cluster_of(log, log.table))
         log = replace(log, table=log.table.filter(block < blocks))
-        rows, names = _read_rows(log, tally)
+        rows, names = _read_rows(log, tally, kinds)
     else:
-        rows, names = _read_all_rows(log, tally)
+        rows, names = _read_all_rows(log, tally, kinds)
     rows["pieces"] = rows["earlier"]
     if not problem.has_unit_cost:
         rows["earlier"] = _earlier_cost(rows, problem)
@@ -142,31 +156,41 @@ def _load(log: Log, tally: Tally, problem: AdviceProblem, most: float) -> Decisi
         block=np.unique(names["block"], return_inverse=True)[1],
         complete=np.bincount(rows["episode"], cut, starts.size) == 0,
         horizon=tally.horizon,
+        levels=rows["levels"][kept] if kinds else None,
         **{name: rows[name][kept] for name in ROW_ARRAYS},
     )
 
 
-def _read_all_rows(log: Log, tally: Tally) -> tuple[dict[str, Any], dict[str, list[Any]]]:
+def _read_all_rows(
+    log: Log, tally: Tally, kinds: tuple[MemoryKind, ...]
+) -> tuple[dict[str, Any], dict[str, list[Any]]]:
     """Return ``_read_rows`` of the whole log; a fit and an evaluation need the same rows."""
     decisions = float(tally.times.sum())
-    counted = (tally.states, tally.actions, tally.horizon, decisions, float(tally.paid.sum()))
+    size = (tally.states, tally.actions, tally.horizon, decisions, float(tally.paid.sum()))
+    counted = (*size, kinds)
     known = log.memory.get("rows")
     if known is None or known[0] != counted:
-        known = (counted, *_read_rows(log, tally))
+        known = (counted, *_read_rows(log, tally, kinds))
         if decisions <= MOST_KEPT:
             log.memory["rows"] = known
     _, rows, names = known
     return dict(rows), names
 
 
-def _read_rows(log: Log, tally: Tally) -> tuple[dict[str, Any], dict[str, list[Any]]]:
+def _read_rows(
+    log: Log, tally: Tally, kinds: tuple[MemoryKind, ...]
+) -> tuple[dict[str, Any], dict[str, list[Any]]]:
     """Return the columns of the decisions [row], and names that belong to episodes [episode]."""
     import ibis
 
     table = link_decisions(log, horizon=tally.horizon)
+    levels = [f"level_{i}" for i in range(len(kinds))]
+    for name, kind in zip(levels, kinds, strict=True):
+        table = add_level(log, table, kind, name)
     recorded = table.advice_probability if log.has("advice_probability") else ibis.null("float64")
     cluster = cluster_of(log, table)
     table = table.select(
+        *levels,
         *("episode", "place", "state", "advice", "action", "earlier", "reward", "breaks", "heard"),
         recorded=recorded,
         since=_own_clock(log, table),
@@ -175,10 +199,14 @@ def _read_rows(log: Log, tally: Tally) -> tuple[dict[str, Any], dict[str, list[A
         cluster=cluster,
         block=block_of(cluster),
     ).order_by(["episode", "place"])
-    return _read_batches(table, tally)
+    return _read_batches(table, tally, levels)
 
 
-def _read_batches(table: Any, tally: Tally) -> tuple[dict[str, Any], dict[str, list[Any]]]:  # noqa: ANN401
+def _read_batches(
+    table: Any,  # noqa: ANN401
+    tally: Tally,
+    levels: list[str],
+) -> tuple[dict[str, Any], dict[str, list[Any]]]:
     """Return the columns of a table [row], and of its names those of each episode [episode]."""
     import pyarrow as pa
 
@@ -213,6 +241,9 @@ def _read_batches(table: Any, tally: Tally) -> tuple[dict[str, Any], dict[str, l
                 **{name: numbers(name, np.int64) for name in ("place", "earlier")},
                 **{name: numbers(name, np.float64) for name in ("reward", "since", "recorded")},
                 **{name: numbers(name, np.bool_) for name in ("breaks", "heard")},
+                "levels": np.stack([numbers(name, np.int64) for name in levels], axis=1)
+                if levels
+                else np.zeros((episode.size, 0), dtype=np.int64),
             }
         )
     return {name: np.concatenate([batch[name] for batch in batches]) for name in batches[0]}, names

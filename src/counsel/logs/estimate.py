@@ -26,7 +26,13 @@ from counsel.estimate.habit import Habit, chance_of_others, estimate_habit, leas
 from counsel.estimate.intervals import student, wilson
 from counsel.estimate.pooling import AdviceCounts, PooledLifts, pool, pool_not
 from counsel.logs.count import Tally
-from counsel.logs.estimate_world import WorldBuilder, build_person, count_moves
+from counsel.logs.estimate_world import (
+    WorldBuilder,
+    build_person,
+    count_moves,
+    person_with_memory,
+)
+from counsel.logs.fading import estimate_fading
 from counsel.logs.lift_errors import design_effects
 from counsel.model.problem import AdviceProblem
 
@@ -98,6 +104,7 @@ class Estimates:
     usable: Bools  # whether the lift is estimated rather than set to 0
     guessed_rows: int  # the number of pairs without any outcome
     unknown_states: Ints  # the states without any decision
+    fading: Floats | None = None  # what multiplies the lift at each level of a memory [m]
 
     @property
     def adherence(self) -> Floats:
@@ -142,6 +149,10 @@ def estimate(  # noqa: PLR0913 (counts, and what to make of them)
     own data, right on average though less precise, and intervals are left out. With a ``context``
     lifts are those of advice in this context; everything else is that of the whole log. Unless
     ``seen_by_state``, as in older files, all states share the share of an advice that is seen.
+
+    If the counts have the levels of a memory, lifts are those of somebody at the level of reference
+    (``fading.py``) and the person has the memory; if they have bands of time in the study, lifts
+    are those of the last band.
     """
     S, A = len(tally.states), len(tally.actions)
     L = tally.horizon if tally.by_step else 1
@@ -164,10 +175,19 @@ def estimate(  # noqa: PLR0913 (counts, and what to make of them)
     sent = sum_by(everything, tally.advice, width=A + 1)
     if design is None:
         design = design_effects(tally, habit, given, matched)
+    counts, fading = (given[..., None], matched[..., None]), None
+    if tally.memory is not None and tally.level is not None:
+        fading, M = estimate_fading(tally, habit), tally.memory.n_levels
+        place = np.minimum(heard, A - 1) * M + tally.level
+        by_level = (sum_by(where, place, width=A * M) for where in (here, here & same))
+        total, match = (table.reshape(L * S, A, M) for table in by_level)
+        counts = (total, match)
     pooled, unit, usable = _pool_lifts(
-        (given, matched), habit, design, sharing.units(tally, L * S), sharing, shrink=shrink
+        counts, fading, habit, design, sharing.units(tally, L * S), sharing, shrink=shrink
     )
-    lift, low, high = _lifts(sharing, pooled, unit, usable, habit)
+    memory = None if tally.memory is None else tally.memory.memory
+    last = 1.0 if fading is None or memory is not None else float(fading[-1])
+    lift, low, high = _lifts(sharing, pooled, unit, usable, habit, last)
     told = tally.advice < A if context is None else (tally.advice < A) & (tally.context == context)
     shown = sum_by(told, tally.advice).reshape(L, S, A).sum(axis=0)
     found = given.reshape(L, S, A).sum(axis=0)
@@ -183,6 +203,8 @@ def estimate(  # noqa: PLR0913 (counts, and what to make of them)
     going = sum_by(tally.goes_on, tally.action)
     world = WorldBuilder(tally, taken, priced, paid, moves, going)
     person = build_person(world, habit, (lift.reshape(L, S, A) * seen).reshape(shape))
+    if memory is not None and fading is not None:
+        person = person_with_memory(person, memory.starting_at(tally.start_level), fading)
     reward_low, reward_high = _reward_intervals(tally, priced, above, squares)
     theta_low, theta_high = wilson(matched, given)
     by_pair: dict[str, Any] = {
@@ -211,6 +233,7 @@ def estimate(  # noqa: PLR0913 (counts, and what to make of them)
         move_times=moves.times,
         guessed_rows=world.guessed_rows,
         unknown_states=world.unknown,
+        fading=fading,
         **{name: table.reshape(L, S, A) for name, table in by_pair.items()},
     )
 
@@ -263,6 +286,7 @@ def _groups(groups: Mapping[str, str], actions: tuple[str, ...]) -> Ints:
 
 def _pool_lifts(  # noqa: PLR0913 (all that decides on a lift)
     counts: tuple[Floats, Floats],
+    fading: Floats | None,
     habit: Habit,
     design: Floats,
     units: tuple[Ints, Ints],
@@ -270,22 +294,31 @@ def _pool_lifts(  # noqa: PLR0913 (all that decides on a lift)
     *,
     shrink: bool,
 ) -> tuple[PooledLifts, Ints, Bools]:
-    """Return pooled lifts by unit, the unit of each pair, and where a lift is known."""
+    """Return pooled lifts by unit, the unit of each pair, and where a lift is known.
+
+    ``counts`` are [cell, b, m]. Each level has its share of the choices behind the habit: what is
+    unknown of the habit is the same at all of them.
+    """
     (given, matched), (unit, family) = counts, units
     certain = habit.policy >= 1.0
-    informative = (given > 0.0) & ~(certain & habit.known[:, None])
+    moves = np.ones(given.shape[-1]) if fading is None else fading
+    informative = (given > 0.0) & ~(certain & habit.known[:, None])[..., None] & (moves > 0.0)
     on_lift = sharing.scale == "lift"
     if on_lift:
-        informative &= habit.known[:, None]
-    pair = np.flatnonzero(informative.reshape(-1))
-    alike = np.broadcast_to(design, given.shape).reshape(-1)[pair]
+        informative &= habit.known[:, None, None]
+    cell, advice, level = np.nonzero(informative)
+    pair = (cell, advice)
+    alike = np.broadcast_to(design, given.shape[:2])[pair]
+    here = given[cell, advice, level]
+    share = here / given.sum(axis=-1)[pair]
     seen = AdviceCounts(
-        unit=unit.reshape(-1)[pair],
+        unit=unit[pair],
         family=family,
-        given=given.reshape(-1)[pair] / alike,
-        matched=matched.reshape(-1)[pair] / alike,
-        habit=habit.policy.reshape(-1)[pair] if on_lift else np.zeros(pair.size),
-        size=habit.size.reshape(-1)[pair] / alike if on_lift else np.full(pair.size, np.inf),
+        given=here / alike,
+        matched=matched[cell, advice, level] / alike,
+        habit=habit.policy[pair] if on_lift else np.zeros(here.size),
+        size=habit.size[pair] * share / alike if on_lift else np.full(here.size, np.inf),
+        fading=None if fading is None else moves[level],
     )
     pooled = pool(seen) if shrink else pool_not(seen)
     known = np.isfinite(pooled.own_error)
@@ -296,14 +329,19 @@ def _pool_lifts(  # noqa: PLR0913 (all that decides on a lift)
     return pooled, unit, known[unit] & habit.known[:, None] & ~certain
 
 
-def _lifts(
-    sharing: Sharing, pooled: PooledLifts, unit: Ints, usable: Bools, habit: Habit
+def _lifts(  # noqa: PLR0913 (all that decides on a lift)
+    sharing: Sharing,
+    pooled: PooledLifts,
+    unit: Ints,
+    usable: Bools,
+    habit: Habit,
+    fading: float = 1.0,
 ) -> tuple[Floats, Floats, Floats]:
-    """Return lifts [cell, b] with intervals; 0 where the lift is unknown."""
+    """Return lifts [cell, b] with intervals, times a fading; 0 where the lift is unknown."""
     own, rest = habit.policy, chance_of_others(habit.policy)
     ends = []
     for value in (pooled.mean, pooled.low, pooled.high):
-        lift = value[unit]
+        lift = value[unit] * fading
         if sharing.scale == "adherence":
             lift = np.divide(lift - own, rest, out=np.zeros(own.shape), where=rest > 0.0)
         ends.append(np.where(usable, np.clip(lift, least_lift(own), 1.0), 0.0))

@@ -9,11 +9,12 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.sparse as sp
 
-from counsel._arrays import Bools, Floats, Ints
+from counsel._arrays import Bools, Floats, Ints, unlayered
 from counsel.estimate.habit import Habit, least_lift
 from counsel.logs.count import Tally
 from counsel.model.human import Human
 from counsel.model.mdp import MDP
+from counsel.model.memory import Memory
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -224,6 +225,14 @@ def build_person(world: WorldBuilder, habit: Habit, lift: Floats) -> Human:
     lifts[~world.allowed] = 0.0
     lifts = np.maximum(lifts, least_lift(own))
     return Human(own if L > 1 else own[0], lift=lifts if L > 1 else lifts[0])
+
+
+def person_with_memory(person: Human, memory: Memory, fading: Floats) -> Human:
+    """Return the person with a memory; lifts are cut where the fading makes them impossible."""
+    most = max(float(fading.max()), 1.0)
+    lift = np.clip(person.lift, least_lift(person.policy) / most, 1.0 / most)
+    own = unlayered(person.policy)
+    return Human(own, lift=unlayered(lift), memory=memory, fading=fading)
 
 
 def _unused_name(name: str, taken: tuple[str, ...]) -> str:

@@ -20,6 +20,9 @@ Three estimates that fail in different ways:
 
   Valid if either the model or the probabilities are.
 
+If the model has a memory, V and Q are those at the level of the episode so far. Where the memory
+goes across episodes, or the model is of people late in the study, only the model answers.
+
 95 % intervals are bootstrapped over people (``bootstrap.py``), and so are differences: all policies
 have the same draws. Where the effective sample size (``importance_weights.py``) is too small, or
 the policy advises what the log never advised, the log cannot say what the policy is worth, and the
@@ -328,7 +331,8 @@ class _Judged:
         everyone = evidence.everyone()
         effective = evidence.sample_size([policy], [everyone])
         weighted = robust = None
-        if effective >= LEAST_SAMPLE and evidence.is_fair:
+        refusal = evidence.fit.weighting_refusal
+        if effective >= LEAST_SAMPLE and evidence.is_fair and refusal is None:
             sums = evidence.sums(policy, evidence.fit.problem, everyone)
             weighted, robust = evidence.weighted(sums), evidence.doubly_robust(sums)
         return cls(model, weighted, robust, effective)
@@ -351,6 +355,8 @@ def refusal_of(
     that is needed.
     """
     complete, episodes = int(evidence.rows.complete.sum()), evidence.rows.n_episodes
+    if evidence.fit.weighting_refusal is not None:
+        return evidence.fit.weighting_refusal
     if complete == 0:
         return f"none of the {episodes:,} episodes is complete (without gaps, to its end)"
     if new > MOST_NEW:

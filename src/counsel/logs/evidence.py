@@ -26,6 +26,7 @@ from counsel.logs.importance_weights import (
     policy_values,
 )
 from counsel.logs.read import Log
+from counsel.model.memory import Memory
 from counsel.model.policy import Policy
 from counsel.model.problem import AdviceProblem
 
@@ -52,6 +53,11 @@ class Evidence:
         paths, is_recorded = logged_paths(rows, fitted.problem, fitted.unit)
         draws = BlockDraws.draw(rows.cluster, rng)
         return cls(fitted, rows, paths, censoring_weights(rows), is_recorded, draws)
+
+    @property
+    def memory(self) -> Memory | None:
+        """The memory of the people in the model."""
+        return self.fit.problem.memory
 
     @property
     def is_fair(self) -> bool:
@@ -92,7 +98,7 @@ class Evidence:
         )
         size = 0.0
         for policy, some in zip(policies, mine, strict=True):
-            weight = importance_weights(policy, self.rows, self.paths) * self.counts
+            weight = importance_weights(policy, self.rows, self.paths, self.memory) * self.counts
             whole = effective_sample_size(weight, policy, self.fit.problem, self.rows, chance)
             size += whole * float(some.mean())
         return size
@@ -109,7 +115,7 @@ class Evidence:
         """
         rows, draws = self.rows, self.draws
         q, v = policy_values(problem, policy, rows)
-        weight = importance_weights(policy, rows, self.paths)
+        weight = importance_weights(policy, rows, self.paths, self.memory)
         before = np.concatenate((np.ones((rows.n_episodes, 1)), weight[:, :-1]), axis=1)
         counts = self.counts * some[:, None]
         weight, before = weight * counts, before * counts

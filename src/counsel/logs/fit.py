@@ -21,8 +21,11 @@ from counsel.logs.estimate import Estimates, Sharing, estimate
 from counsel.logs.fitted_model import Fit
 from counsel.logs.importance_weights import UNITS
 from counsel.logs.law_test import check_adherence_law
+from counsel.logs.levels import can_order, prepare_kind
 from counsel.logs.limitations import find_limitations
 from counsel.logs.listening import Listening
+from counsel.logs.memory_kind import MemoryKind
+from counsel.logs.memory_tests import compare_memories
 from counsel.logs.read import Log, as_log
 from counsel.logs.self_check import (
     SelfCheck,
@@ -51,6 +54,8 @@ def fit(  # noqa: PLR0913 (reading and pooling have options of their own)
     groups: Mapping[str, str] | None = None,
     cost: Mapping[str, float] | None = None,
     unit: str = "decision",
+    memory: str = "none",
+    across: str = "episode",
 ) -> Fit:
     """Fit a problem to a table of decisions.
 
@@ -83,6 +88,13 @@ def fit(  # noqa: PLR0913 (reading and pooling have options of their own)
     unit
         What advice was assigned to: each "decision"; or "episode" or "person", if some episodes or
         people were left without any advice on purpose.
+    memory
+        What changes how much people listen: "none"; a memory of advice, "pieces=N", "since=N",
+        "dose=DECAY" or "refusals=N"; "tenure", the person's time in the study; or "auto", whichever
+        of these the log shows, if any.
+    across
+        What a memory is carried over: the decisions of an "episode", or all episodes of a
+        "person" in order of time.
 
     Returns
     -------
@@ -93,7 +105,7 @@ def fit(  # noqa: PLR0913 (reading and pooling have options of their own)
     ------
     CounselError
         If the log cannot be read or has faults (see ``counsel check``), or ``share``, ``scale``,
-        ``groups``, ``cost`` or ``unit`` is invalid.
+        ``groups``, ``cost``, ``unit``, ``memory`` or ``across`` is invalid.
 
     Examples
     --------
@@ -112,9 +124,13 @@ def fit(  # noqa: PLR0913 (reading and pooling have options of their own)
     sharing = Sharing(share, scale, groups)
     if unit not in UNITS:
         raise CounselError(f"unit is {unit!r}; it must be one of {', '.join(UNITS)}")
+    kind = read_memory(memory, across)
     log = as_log(source, columns, bins)
+    refuse_memory(log, kind, across, sharing)
     check = check_log(log, actions=actions, reward_range=reward_range)
     refuse_faults(log, check)
+    if isinstance(kind, MemoryKind):
+        kind = prepare_kind(log, kind)
     tally = count_log(log, by_step=by_step)
     if len(tally.contexts) == 1:
         raise CounselError(
@@ -134,6 +150,14 @@ def fit(  # noqa: PLR0913 (reading and pooling have options of their own)
             tally, estimates, pooled = other, again, before
             tests = check_assumptions(tally, estimates.problem, rows, unit)
     listening = Listening.of(rows, *_estimates_by_context(tally, sharing, cost_a, estimates))
+    memories = None
+    if kind == "auto":
+        memories = compare_memories(log, tally, estimates, across, MOST_TESTED)
+        kind = memories.choice
+    if isinstance(kind, MemoryKind):
+        by_level = count_log(log, by_step=by_step, memory=kind)
+        tally = replace(by_level, by_step=tally.by_step, endings_by_step=tally.endings_by_step)
+        estimates = estimate(tally, sharing, cost=cost_a)
     return Fit(
         name=log.name,
         tally=tally,
@@ -150,7 +174,30 @@ def fit(  # noqa: PLR0913 (reading and pooling have options of their own)
         pooled=pooled,
         assumptions=tests,
         unit=unit,
+        memories=memories,
     )
+
+
+def read_memory(memory: object, across: str) -> MemoryKind | str | None:
+    """Return the kind of a memory, "auto", or None for no memory."""
+    if memory in ("none", "auto"):
+        MemoryKind.parse("tenure", across)  # checks ``across``
+        return None if memory == "none" else "auto"
+    return MemoryKind.parse(memory, across)
+
+
+def refuse_memory(log: Log, memory: MemoryKind | str | None, across: str, sharing: Sharing) -> None:
+    """Raise an error if a memory cannot be fitted together with other settings."""
+    if memory is None:
+        return
+    if log.has("context"):
+        raise CounselError("a memory cannot be fitted by context; leave out the context")
+    if sharing.scale != "lift":
+        raise CounselError(f"a memory needs the scale 'lift', not {sharing.scale!r}")
+    if memory == "auto" and across == "person":
+        reason = can_order(log)
+        if reason is not None:
+            raise CounselError(f"memory auto across person cannot be tested: {reason}")
 
 
 def _estimates_by_context(

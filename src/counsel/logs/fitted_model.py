@@ -23,8 +23,10 @@ from counsel.logs.bootstrap import TallySampler
 from counsel.logs.check import Finding, LogCheck
 from counsel.logs.count import TALLY_COUNTS, TALLY_KEYS, Tally
 from counsel.logs.estimate import Estimates, Sharing, estimate
+from counsel.logs.fading import FadingEstimate, fading_with_errors
 from counsel.logs.law_test import LawTest
 from counsel.logs.listening import People, Trend
+from counsel.logs.memory_tests import MemoryTests
 from counsel.logs.self_check import (
     SelfCheck,
     can_confront,
@@ -73,6 +75,8 @@ class Fit:
         What advice was assigned to: each decision, or all decisions of an episode or a person.
     context
         The context whose lifts these are; None for all contexts together, or without contexts.
+    memories
+        The kinds of memory that were compared with ``memory="auto"``; None otherwise.
     pooled
         If endings, or everything, are fitted by step because the log contradicts the model that
         pools steps: the comparison of that model with the log. None otherwise.
@@ -107,14 +111,45 @@ class Fit:
     assumptions: tuple[AssumptionTest, ...] = ()
     unit: str = "decision"
     context: str | None = None
+    memories: MemoryTests | None = None
+
+    @cached_property
+    def fading(self) -> FadingEstimate | None:
+        """How much people listen at each level of the memory; None without one."""
+        if self.tally.memory is None:
+            return None
+        return fading_with_errors(self.tally, self.estimates.habit)
 
     @cached_property
     def self_check(self) -> SelfCheck | None:
         """The model confronted with its log.
 
         None for a file of the first version, and for a model of more than twenty million cells.
+        If the model is that of people late in the study, the log is compared with people of all
+        times.
         """
-        return confront(self.tally, self.problem) if can_confront(self.tally) else None
+        if not can_confront(self.tally):
+            return None
+        if self.tally.memory is None or self.tally.memory.memory is not None:
+            return confront(self.tally, self.problem)
+        tally = self.tally.without_levels()
+        return confront(tally, self.estimate(tally).problem)
+
+    @property
+    def weighting_refusal(self) -> str | None:
+        """Why episodes of the log cannot be weighted to judge a plan; None if they can."""
+        kind = self.tally.memory
+        if kind is None or kind.across == "episode":
+            return None
+        if kind.kind == "tenure":
+            return (
+                f"the model is of people late in the study ({kind.labels[-1]}), and the episodes "
+                "of the log are of all times"
+            )
+        return (
+            f"the memory ({kind.name}) goes on from one episode of a person to the next, so "
+            "episodes cannot be weighted one by one"
+        )
 
     @property
     def is_trusted(self) -> bool:
@@ -174,8 +209,7 @@ class Fit:
         rewards = [f"{getattr(tally, name).sum():.6g}" for name in ("paid", "paid_squares")]
         words = [self._settings(), rewards, self.costs]
         digest = hashlib.sha256(json.dumps(words, sort_keys=True).encode())
-        contexts = () if tally.context is None else ("context",)
-        for name in (*TALLY_KEYS, *contexts, "times", "priced"):
+        for name in (*TALLY_KEYS, *tally.more_keys, "times", "priced"):
             digest.update(np.ascontiguousarray(getattr(tally, name)).tobytes())
         return digest.hexdigest()[:12]
 
@@ -198,6 +232,7 @@ class Fit:
             "bins": {column: list(cuts) for column, cuts in self.bins.items()},
             "unit": self.unit,
             "contexts": tally.contexts,
+            **({} if tally.memory is None else {"memory": asdict(tally.memory)}),
         }
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -221,10 +256,10 @@ class Fit:
             "notes": [asdict(note) for note in self.notes],
             "law": None if self.law is None else asdict(self.law),
             "assumptions": [asdict(test) for test in self.assumptions],
+            **({} if self.memories is None else {"memories": asdict(self.memories)}),
         }
         arrays |= {TALLY + name: getattr(self.tally, name) for name in array_names()}
-        if self.tally.context is not None:
-            arrays[TALLY + "context"] = self.tally.context
+        arrays |= {TALLY + name: column for name, column in self.tally.more_keys.items()}
         write_npz(Path(path), PROBLEM, header, arrays)
 
     def resample(self, draws: int, rng: np.random.Generator) -> Iterator[tuple[Tally, Estimates]]:

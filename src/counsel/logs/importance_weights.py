@@ -3,7 +3,10 @@
 The ratio of a decision is the probability of its advice (or silence) under the policy, given the
 advice before it, over its probability in the log. The weight of an episode up to a step is the
 product of the ratios so far. Under a hard budget the pieces left, each counted by its cost, are
-part of the state; a policy without one has a single plane.
+part of the state; a policy without one has a single plane. If the person has a memory, so is its
+level, which follows from what was said and done; where a memory draws its level, the policy's
+probabilities are averaged over the levels that the episode so far leaves possible
+(``level_beliefs.py``).
 
 The effective sample size says how many episodes' worth of evidence is left. By the weights W of
 complete episodes it is (Σ W)² / Σ W². Weights of many steps multiply, so it shrinks fast with the
@@ -21,11 +24,19 @@ import numpy as np
 
 from counsel._arrays import Floats, Ints, one_type
 from counsel.logs.decisions import Decisions
+from counsel.logs.level_beliefs import (
+    advice_chances,
+    follow_levels,
+    level_chances,
+    pieces_left,
+)
 from counsel.logs.recorded_probabilities import find_miscalibration
-from counsel.model.human import advantages, gain_of
+from counsel.model.advantage import advantages, gain_of
+from counsel.model.memory import Memory
 from counsel.model.policy import Policy
 from counsel.model.problem import AdviceProblem
 from counsel.planning._backward_kernels import Model, action_values
+from counsel.planning.gains import level_advantages
 from counsel.planning.prepared_problem import model_of
 
 UNITS = ("decision", "episode", "person")
@@ -116,24 +127,31 @@ def censoring_weights(rows: Decisions) -> Floats:
     return np.where(rows.complete[:, None] | (step <= last[:, None]), weight, 0.0)
 
 
-def policy_chances(policy: Policy, rows: Decisions) -> Floats:
-    """Return the probability of the logged advice under a policy, given the advice before it."""
+def policy_chances(policy: Policy, rows: Decisions, memory: Memory | None = None) -> Floats:
+    """Return the probability of the logged advice under a policy, given the episode before it."""
     plane = _planes_of(policy, rows)
     chance = np.empty(rows.place.size)
+    if policy.levels is not None and memory is not None:
+        chance = follow_levels(policy, rows, memory).chance
+        if policy.budget is not None:
+            chance[rows.earlier > policy.budget] = 0.0
+        return chance
     for h in range(rows.horizon):
         here = np.flatnonzero(rows.place == h)
-        chance[here] = _advice_chances(policy, h)[plane[here], rows.state[here], rows.advice[here]]
+        chance[here] = advice_chances(policy, h)[plane[here], rows.state[here], rows.advice[here]]
     if policy.budget is not None:
         chance[rows.earlier > policy.budget] = 0.0
     return chance
 
 
-def importance_weights(policy: Policy, rows: Decisions, paths: Floats) -> Floats:
+def importance_weights(
+    policy: Policy, rows: Decisions, paths: Floats, memory: Memory | None = None
+) -> Floats:
     """Return the weight of each episode up to each step [episode, h].
 
-    ``paths`` is the result of ``logged_paths``.
+    ``paths`` is the result of ``logged_paths``, ``memory`` the person's.
     """
-    weight: Floats = _product(rows, policy_chances(policy, rows)) / paths
+    weight: Floats = _product(rows, policy_chances(policy, rows, memory)) / paths
     return weight
 
 
@@ -165,25 +183,34 @@ def second_moment(policy: Policy, problem: AdviceProblem, rows: Decisions, chanc
     model = _model(problem)
     nothing = np.zeros_like(model.reward_lsa)  # weights earn no reward
     model = one_type(model._replace(reward_lsa=nothing))
-    u_ks = np.ones((len(policy.planes), S))
+    K = len(policy.planes) // (policy.levels or 1)
+    u_kms = np.ones((K, problem.n_levels, S))
     for h in range(H - 1, -1, -1):
-        q_ksb = _ahead(problem, model, policy, h, u_ks)
-        u_ks = (_advice_chances(policy, h) ** 2 / mu[h] * q_ksb).sum(axis=2)
-        u_ks[:, problem.mdp.over[h]] = 1.0
-    return float(problem.mdp.start @ u_ks[-1])
+        q_kmsb = _ahead(problem, model, policy, h, u_kms)
+        u_kms = (level_chances(policy, h, problem.n_levels) ** 2 / mu[h] * q_kmsb).sum(axis=3)
+        u_kms[..., problem.mdp.over[h]] = 1.0
+    return float(problem.mdp.start @ u_kms[-1, problem.level_of(None)])
 
 
 def policy_values(problem: AdviceProblem, policy: Policy, rows: Decisions) -> tuple[Floats, Floats]:
     """Return Q(state, advice) and V(state) of each decision under the policy, in the model."""
-    model, plane = _model(problem), _planes_of(policy, rows)
+    model, left = _model(problem), pieces_left(policy, rows)
     q, v = np.empty(rows.place.size), np.empty(rows.place.size)
-    v_ks = np.zeros((len(policy.planes), problem.n_states))
+    K = len(policy.planes) // (policy.levels or 1)
+    beliefs = None
+    if problem.memory is not None:
+        beliefs = follow_levels(policy, rows, problem.memory)
+    v_kms = np.zeros((K, problem.n_levels, problem.n_states))
     for h in range(problem.horizon - 1, -1, -1):
-        q_ksb = _ahead(problem, model, policy, h, v_ks)
-        v_ks = (_advice_chances(policy, h) * q_ksb).sum(axis=2)
+        q_kmsb = _ahead(problem, model, policy, h, v_kms)
+        v_kms = (level_chances(policy, h, problem.n_levels) * q_kmsb).sum(axis=3)
         here = np.flatnonzero(rows.place == h)
-        k, s = plane[here], rows.state[here]
-        q[here], v[here] = q_ksb[k, s, rows.advice[here]], v_ks[k, s]
+        k, s, b = left[here], rows.state[here], rows.advice[here]
+        if beliefs is None:
+            q[here], v[here] = q_kmsb[k, 0, s, b], v_kms[k, 0, s]
+        else:
+            q[here] = (beliefs.after[here] * q_kmsb[k, :, s, b]).sum(axis=1)
+            v[here] = (beliefs.before[here] * v_kms[k, :, s]).sum(axis=1)
     return q, v
 
 
@@ -193,40 +220,59 @@ def _model(problem: AdviceProblem) -> Model:
 
 def _planes_of(policy: Policy, rows: Decisions) -> Ints:
     """Return the plane of the policy that applies at each decision."""
-    plane: Ints = np.maximum(len(policy.planes) - 1 - rows.earlier, 0)
-    return plane
-
-
-def _advice_chances(policy: Policy, h: int) -> Floats:
-    """Return the probability of each advice at a step [plane, s, b], silence last."""
-    chance_ksb: Floats = np.eye(policy.n_actions + 1)[policy.planes[:, h]]
-    k, step, s = np.unravel_index(policy.random.cell_of_entry, policy.planes.shape)
-    here = step == h
-    chance_ksb[k[here], s[here]] = 0.0
-    chance_ksb[k[here], s[here], policy.random.advice[here]] = policy.random.probability[here]
-    return chance_ksb
+    return pieces_left(policy, rows) * (policy.levels or 1)
 
 
 def _ahead(
-    problem: AdviceProblem, model: Model, policy: Policy, h: int, values_ks: Floats
+    problem: AdviceProblem, model: Model, policy: Policy, h: int, values_kms: Floats
 ) -> Floats:
-    """Return r^M(s, b) + Σ_t p^M(t | s, b) values(t) as [plane, s, b], silence last."""
-    A, states = problem.n_actions, np.arange(problem.n_states)
-    q_ksb = np.empty((len(values_ks), states.size, A + 1))
-    q_sa = np.empty((states.size, A))
-    for k, values in enumerate(values_ks):
-        action_values(model, h, values, states, q_sa)
-        known = np.where(np.isinf(q_sa), 0.0, q_sa)
-        alone = (problem.policy[h] * known).sum(axis=1, keepdims=True)
-        gain = gain_of(problem.lift[h], advantages(problem.policy[h], known))
-        q_ksb[k, :, :A], q_ksb[k, :, A:] = alone + gain, alone
+    """Return r^M(s, b) + Σ_t p^M(t | s, b) values(t) as [pieces left, m, s, b], silence last."""
+    A, K = problem.n_actions, len(values_kms)
+    q_kmsb = np.empty((*values_kms.shape, A + 1))
+    for k, values_ms in enumerate(values_kms):
+        if problem.memory is None:
+            q_kmsb[k, 0] = _values_of_advice(problem, model, h, values_ms[0])
+        else:
+            q_kmsb[k] = _values_with_memory(problem, model, h, values_ms)
     if policy.budget is not None:
         # Advice that costs c leads from k to k − c; with less than c left it is not possible.
-        left_k = np.arange(len(values_ks))
-        after = left_k[:, None, None] - problem.cost[h].astype(np.int64)
-        later = np.take_along_axis(q_ksb[:, :, :A], np.maximum(after, 0), axis=0)
-        q_ksb[:, :, :A] = np.where(after >= 0, later, 0.0)
-    return q_ksb
+        after = np.arange(K)[:, None, None, None] - problem.cost[h].astype(np.int64)
+        after = np.broadcast_to(after, (*values_kms.shape, A))
+        later = np.take_along_axis(q_kmsb[..., :A], np.maximum(after, 0), axis=0)
+        q_kmsb[..., :A] = np.where(after >= 0, later, 0.0)
+    return q_kmsb
+
+
+def _values_of_advice(problem: AdviceProblem, model: Model, h: int, values: Floats) -> Floats:
+    """Return the value of each advice [s, b] without a memory, silence last."""
+    q_sa = np.empty((problem.n_states, problem.n_actions))
+    action_values(model, h, values, np.arange(problem.n_states), q_sa)
+    known = np.where(np.isinf(q_sa), 0.0, q_sa)
+    alone = (problem.policy[h] * known).sum(axis=1, keepdims=True)
+    gain = gain_of(problem.lift[h], advantages(problem.policy[h], known))
+    return np.concatenate((alone + gain, alone), axis=1)
+
+
+def _values_with_memory(problem: AdviceProblem, model: Model, h: int, values_ms: Floats) -> Floats:
+    """Return the value of each advice [m, s, b] at each level of a memory, silence last.
+
+    What follows depends on the level after silence, a match or a refusal. With Q⁺ the value of a
+    match, advice is worth Q⁺ − (1 − λ) advantage.
+    """
+    memory, own_sa = problem.memory, problem.policy[h]
+    if memory is None:
+        raise TypeError("the problem has no memory")
+    states, q_sa = np.arange(problem.n_states), np.empty(own_sa.shape)
+    q_msb = np.empty((*values_ms.shape, problem.n_actions + 1))
+    for m, lift_sa in enumerate(problem.level_lift[:, h]):
+        q = []
+        for chance_m in memory.after[:, m]:
+            action_values(model, h, chance_m @ values_ms, states, q_sa)
+            q.append(np.where(np.isinf(q_sa), 0.0, q_sa))
+        silent, matched, refused = q
+        q_msb[m, :, :-1] = matched - (1.0 - lift_sa) * level_advantages(own_sa, matched, refused)
+        q_msb[m, :, -1] = (own_sa * silent).sum(axis=1)
+    return q_msb
 
 
 def values_of_rule(problem: AdviceProblem, policy: Policy) -> tuple[Floats, Floats]:
@@ -236,6 +282,6 @@ def values_of_rule(problem: AdviceProblem, policy: Policy) -> tuple[Floats, Floa
     q_hsa = np.zeros((problem.horizon, states.size, problem.n_actions))
     for h in range(problem.horizon - 1, -1, -1):
         action_values(model, h, v_hs[h + 1], states, q_hsa[h])
-        q_hsb = _ahead(problem, model, policy, h, v_hs[h + 1][None])[0]
-        v_hs[h] = (_advice_chances(policy, h)[0] * q_hsb).sum(axis=1)
+        q_hsb = _ahead(problem, model, policy, h, v_hs[h + 1][None, None])[0, 0]
+        v_hs[h] = (advice_chances(policy, h)[0] * q_hsb).sum(axis=1)
     return v_hs, np.where(np.isinf(q_hsa), 0.0, q_hsa)

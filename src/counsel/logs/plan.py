@@ -46,8 +46,9 @@ class LogPlan:
     """A plan on a fitted model.
 
     ``plan.policy`` is the advice, by the numbers of states and actions in ``fit.tally``;
-    ``criticality`` is the largest penalty at which advice still pays [h, s]; ``doubtful`` is the
-    advice [h, s, a] that caution forbids, None for a plan that is not cautious.
+    ``criticality`` is the largest penalty at which advice still pays [h, s], with a memory
+    [m, h, s]; ``doubtful`` is the advice [h, s, a] that caution forbids, None for a plan that is
+    not cautious.
     """
 
     fit: Fit
@@ -173,7 +174,8 @@ def plan_advice(  # noqa: PLR0913 (the options of solve, and caution)
     Raises
     ------
     CounselError
-        If the penalty or the budget is invalid, or ``rng`` is not a generator.
+        If the penalty or the budget is invalid, ``rng`` is not a generator, or a cautious plan is
+        asked for people with a memory.
 
     Examples
     --------
@@ -188,6 +190,11 @@ def plan_advice(  # noqa: PLR0913 (the options of solve, and caution)
     >>> dict(zip(model.tally.states, plan.criticality.lower[0].round(2).tolist()))
     {'alarm': 0.49, 'quiet': 0.0}
     """
+    if cautious and fit.problem.memory is not None:
+        raise CounselError(
+            f"a cautious plan cannot be made for people with a memory ({fit.problem.memory.name}); "
+            "leave out cautious, or fit without a memory"
+        )
     limit: dict[str, Any] = {"penalty": penalty, "budget": budget, "hard": hard}
     limit["allow_reverse"] = allow_reverse
     rng = np.random.default_rng(0) if rng is None else rng

@@ -13,7 +13,8 @@ from counsel._arrays import Bools, Floats
 from counsel._tables import Column, Table, arrow_table
 from counsel.logs.check import THIN
 from counsel.logs.plan import LogPlan, kept_advice
-from counsel.planning.gains import gains
+from counsel.model.problem import AdviceProblem
+from counsel.planning.gains import gains, level_gains
 
 
 def plan_tables(plan: LogPlan) -> Iterator[Any]:
@@ -28,7 +29,8 @@ def plan_tables(plan: LogPlan) -> Iterator[Any]:
     ------
     Table
         An Arrow table with one row per state and possible advice. Columns: ``context`` (if the plan
-        is for one), ``pieces_left`` (under a hard budget; counted by cost), ``step``, ``state``,
+        is for one), ``pieces_left`` (under a hard budget; counted by cost), ``level`` and
+        ``level_label`` (of the person's memory, if there is one), ``step``, ``state``,
         ``advice`` (empty for silence), ``probability`` (below 1 if the plan mixes), ``cost``
         (unless every piece costs 1), ``gain``, ``lift`` and ``advantage`` (empty for silence),
         ``criticality``, ``support``: how often that advice was seen in that state, or for silence
@@ -54,7 +56,8 @@ def plan_columns(plan: LogPlan) -> Iterator[Table]:
     """Yield the same tables as columns, for a writer."""
     budget = plan.plan.policy.budget
     for left in (None,) if budget is None else range(budget, 0, -1):
-        yield from _tables(plan, left)
+        for level in range(plan.fit.problem.n_levels):
+            yield from _tables(plan, left, level)
 
 
 class PlanEntry(NamedTuple):
@@ -114,10 +117,12 @@ def _step_ranges(steps: list[int]) -> str:
     return ", ".join(f"{run[0]}–{run[-1]}" if len(run) > 1 else str(run[0]) for run in parts)
 
 
-def _tables(plan: LogPlan, left: int | None) -> Iterator[Table]:
+def _tables(plan: LogPlan, left: int | None, level: int) -> Iterator[Table]:
     fit, problem, policy = plan.fit, plan.fit.problem, plan.plan.policy
-    A = problem.n_actions
-    advantage, gain = _gains(plan, left)
+    A, memory = problem.n_actions, problem.memory
+    advantage, gain = (table[level] for table in _gains(plan, left))
+    lift = problem.level_lift[level]
+    critical = plan.criticality.lower.reshape(problem.n_levels, *advantage.shape[:2])[level]
     has_costs, model = not problem.has_unit_cost, fit.fingerprint
     # How often each advice was seen [layer, s, b]; last, the number of decisions.
     seen, decisions = fit.estimates.given, fit.estimates.taken.sum(axis=2, keepdims=True)
@@ -128,7 +133,7 @@ def _tables(plan: LogPlan, left: int | None) -> Iterator[Table]:
         rows = [
             (at, advice, probability)
             for at in known.tolist()
-            for advice, probability in sorted(policy.at(h, at, left).items())
+            for advice, probability in sorted(policy.at(h, at, left, level).items())
         ]
         s, b, chance = (np.array(column) for column in zip(*rows, strict=True))
         silent = b == A
@@ -141,6 +146,9 @@ def _tables(plan: LogPlan, left: int | None) -> Iterator[Table]:
             columns["context"] = Column(np.zeros(s.size, dtype=np.int64), (fit.context,))
         if left is not None:
             columns["pieces_left"] = Column(np.full(s.size, left, dtype=np.int32))
+        if memory is not None:
+            columns["level"] = Column(np.full(s.size, level, dtype=np.int32))
+            columns["level_label"] = Column(np.full(s.size, level), memory.labels)
         layer = h if len(support) > 1 else 0
         columns |= {
             "step": Column(np.full(s.size, h, dtype=np.int32)),
@@ -152,9 +160,9 @@ def _tables(plan: LogPlan, left: int | None) -> Iterator[Table]:
             columns["cost"] = Column(_round(problem.cost[h, s, spoken]), missing=silent)
         columns |= {
             "gain": Column(_round(gain[h, s, spoken]), missing=silent | unknown),
-            "lift": Column(_round(problem.lift[h, s, spoken]), missing=silent | unknown),
+            "lift": Column(_round(lift[h, s, spoken]), missing=silent | unknown),
             "advantage": Column(_round(advantage[h, s, spoken]), missing=silent | unknown),
-            "criticality": Column(_round(plan.criticality.lower[h, s]), missing=_some(unknown)),
+            "criticality": Column(_round(critical[h, s]), missing=_some(unknown)),
             "support": Column(support[layer, s, b].astype(np.int64)),
             "model": Column(np.zeros(s.size, dtype=np.int64), (model,)),
         }
@@ -162,18 +170,30 @@ def _tables(plan: LogPlan, left: int | None) -> Iterator[Table]:
 
 
 def _gains(plan: LogPlan, left: int | None) -> tuple[Floats, Floats]:
-    """Return advantages and gains [h, s, a]: under a hard budget, with what is left afterwards."""
+    """Return advantages and gains [m, h, s, a]; there is one level without a memory.
+
+    Under a hard budget they are those with what is left afterwards.
+    """
     problem, planes = plan.fit.problem, plan.plan.value_planes
-    plane = plan.plan.policy.plane_of(left)
+    H, S, A, M = problem.horizon, problem.n_states, problem.n_actions, problem.n_levels
+    values_kmhs = planes.reshape(-1, M, *planes.shape[1:])
     if left is None:
-        return gains(problem, planes[plane])
-    shape = (problem.horizon, problem.n_states, problem.n_actions)
-    advantage, gain = np.full(shape, np.nan), np.zeros(shape)
+        return _level_gains(problem, values_kmhs[0])
+    advantage, gain = np.full((M, H, S, A), np.nan), np.zeros((M, H, S, A))
     for cost in np.unique(problem.cost):
-        here = problem.cost == cost
-        both = gains(problem, planes[max(plane - int(cost), 0)])
+        here = np.broadcast_to(problem.cost == cost, gain.shape)
+        both = _level_gains(problem, values_kmhs[max(left - int(cost), 0)])
         advantage[here], gain[here] = (table[here] for table in both)
     return advantage, gain
+
+
+def _level_gains(problem: AdviceProblem, values_mhs: Floats) -> tuple[Floats, Floats]:
+    if problem.memory is None:
+        advantage, gain = gains(problem, values_mhs[0])
+        return advantage[None], gain[None]
+    by_level = [level_gains(problem, values_mhs, level) for level in range(problem.n_levels)]
+    advantage_n, gain_n = zip(*by_level, strict=True)
+    return np.stack(advantage_n), np.stack(gain_n)
 
 
 def _some(missing: Bools) -> Bools | None:

@@ -32,7 +32,7 @@ from counsel.logs.fitted_model import Fit
 from counsel.logs.plan import plan_advice
 from counsel.model.policy import Policy
 from counsel.planning.evaluate import evaluate
-from counsel.planning.gains import gains
+from counsel.planning.gains import gains, level_gains
 
 POWER = 0.8
 """The share of logs in which an effect is told."""
@@ -170,7 +170,12 @@ def make_schedule(fit: Fit, *, budget: float | None = None, least: float = LEAST
     estimates, problem = fit.estimates, fit.problem
     S = len(fit.tally.states)
     plan = plan_advice(fit).plan
-    gain = gains(problem, plan.values)[1][:, :S].max(axis=0)
+    if problem.memory is None:
+        gain_hsa = gains(problem, plan.values)[1]
+    else:
+        levels = range(problem.n_levels)
+        gain_hsa = np.max([level_gains(problem, plan.values, m)[1] for m in levels], axis=0)
+    gain = gain_hsa[:, :S].max(axis=0)
     possible = problem.mdp.allowed[:, :S].any(axis=0) & (estimates.taken.sum(axis=0) > 0.0)
     seen = estimates.given.sum(axis=0)
     # What is worth most; where nothing is known yet, what was sent most.

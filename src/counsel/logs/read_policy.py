@@ -1,9 +1,10 @@
 """Read policies from tables that people can read and edit (``plan_table.py`` writes them).
 
-Columns: ``step``, ``state``, ``advice`` (empty for silence), and optionally ``probability`` and
-``pieces_left`` (each counted by its cost); ``state_label`` and ``advice_label``, if present,
-replace ``state`` and ``advice``. A state or step that the table does not name is silent. A column
-``model`` holds the fingerprint of the model that the policy was planned on; it must be the fit's.
+Columns: ``step``, ``state``, ``advice`` (empty for silence), and optionally ``probability``,
+``pieces_left`` (each counted by its cost) and ``level`` (of the person's memory); ``state_label``
+and ``advice_label``, if present, replace ``state`` and ``advice``. A state or step that the table
+does not name is silent. A column ``model`` holds the fingerprint of the model that the policy was
+planned on; it must be the fit's.
 """
 
 import math
@@ -37,7 +38,14 @@ def read_policy(path: Path, fit: Fit) -> Policy:
         planes += max((_whole(path, "pieces_left", k, i) for i, k in enumerate(left)), default=0)
         if planes > H * max(math.ceil(problem.cost.max()), 1) + 1:
             raise CounselError(f"{path} has {planes - 1} pieces left; an episode has {H} steps")
-    chance = np.zeros((planes, H, problem.n_states, A + 1))
+    level = columns.get("level")
+    if level is not None and problem.memory is None:
+        raise CounselError(
+            f"{path} has a column 'level', and the model has no memory; give the model of the plan "
+            "(--model)"
+        )
+    M = 1 if level is None else problem.n_levels
+    chance = np.zeros((planes, M, H, problem.n_states, A + 1))
     for i, (step, state, advice) in enumerate(
         zip(columns["step"], columns["state"], columns["advice"], strict=True)
     ):
@@ -55,20 +63,28 @@ def read_policy(path: Path, fit: Fit) -> Policy:
                 f"{_first_few(tally.actions)}, or leave it empty for silence"
             )
         k = 0 if left is None else _whole(path, "pieces_left", left[i], i)
-        chance[k, h, states[state], actions[advice]] += _chance(path, columns, i)
+        m = 0 if level is None else _whole(path, "level", level[i], i)
+        if m >= M:
+            raise CounselError(
+                f"{path}, row {i + 1}: level is {m}; the memory has the levels 0 to {M - 1}"
+            )
+        chance[k, m, h, states[state], actions[advice]] += _chance(path, columns, i)
     total = chance.sum(axis=-1)
     chance[..., A] += np.where(total == 0.0, 1.0, 0.0)
     off = np.argwhere(np.abs(chance.sum(axis=-1) - 1.0) > 1e-9)
     if len(off):
-        k, h, s = off[0]
+        k, m, h, s = off[0]
         plane = "" if left is None else f", pieces_left {k}"
+        plane += "" if level is None else f", level {m}"
         raise CounselError(
             f"{path}: probabilities of step {h}, state {tally.states[s]!r}{plane} sum to "
-            f"{chance.sum(axis=-1)[k, h, s]:g}; they must sum to 1"
+            f"{chance.sum(axis=-1)[k, m, h, s]:g}; they must sum to 1"
         )
     if left is not None and ((chance > 0.0) & (chance < 1.0)).any():
         raise CounselError(f"{path} has both pieces_left and probabilities below 1; use only one")
-    return Policy.from_probabilities(chance[0] if left is None else chance)
+    table = chance if level is not None else chance[:, 0]
+    levels = None if level is None else M
+    return Policy.from_probabilities(table[0] if left is None else table, levels=levels)
 
 
 def _in_context(path: Path, columns: dict[str, list[Any]], fit: Fit) -> dict[str, list[Any]]:

@@ -13,6 +13,7 @@ from counsel.logs.evaluate_log import TRUSTED_SAMPLE, refusal_of, share_new
 from counsel.logs.evidence import Evidence
 from counsel.logs.excursion import ExcursionEffect
 from counsel.logs.fitted_model import Fit
+from counsel.logs.memory_worth import MemoryWorth, memory_worth
 from counsel.logs.plan import LogPlan, kept_advice, quiet_policy, share_of
 from counsel.logs.sensitivity import SensitivityRange, sensitivity_ranges
 from counsel.planning.evaluate import evaluate
@@ -52,6 +53,7 @@ class ReportContents:
     is_fair: bool  # whether episodes with and without advice can be compared
     is_recorded: bool  # whether the log holds the probabilities of its advice
     sensitivity: tuple[SensitivityRange, ...]  # if advice depended on unrecorded facts
+    memory: MemoryWorth | None = None  # what planning for a memory is worth; None without one
 
     @property
     def fit(self) -> Fit:
@@ -126,6 +128,7 @@ def prepare_report(
         is_fair=evidence.is_fair,
         is_recorded=evidence.is_recorded,
         sensitivity=sensitivity_ranges(fit, plan.plan.policy),
+        memory=memory_worth(plan) if fit.is_trusted else None,
     )
 
 

@@ -18,6 +18,8 @@ from counsel.logs.estimate import Sharing, estimate
 from counsel.logs.fit import fit
 from counsel.logs.fitted_model import TALLY, Fit, array_names
 from counsel.logs.law_test import LawTest
+from counsel.logs.memory_kind import MemoryKind
+from counsel.logs.memory_tests import MemoryTest, MemoryTests
 from counsel.logs.read import Log, read_log
 from counsel.model.advice_costs import given_cost
 from counsel.model.files import PROBLEM, load
@@ -64,9 +66,18 @@ def load_fit(path: str | os.PathLike[str]) -> Fit:
         if len(sizes) != 1:
             raise CounselError("its counts do not fit together; the file is damaged")
         contexts = tuple(stored.get("contexts", ()))
+        memory = _memory_kind(stored["memory"]) if "memory" in stored else None
+        levels = None
+        if memory is not None:
+            levels = arrays[TALLY + "level"]
+            known = (levels >= 0) & (levels < memory.n_levels)
+            if levels.shape not in sizes or not known.all():
+                raise CounselError("its levels do not fit its memory; the file is damaged")
         tally = Tally(
             contexts=contexts,
             context=arrays[TALLY + "context"] if contexts else None,
+            memory=memory,
+            level=levels,
             states=tuple(stored["states"]),
             actions=tuple(stored["actions"]),
             horizon=int(header["horizon"]),
@@ -104,14 +115,34 @@ def load_fit(path: str | os.PathLike[str]) -> Fit:
             law=None if stored["law"] is None else LawTest(**stored["law"]),
             unit=stored.get("unit", "decision"),
             assumptions=tuple(AssumptionTest(**test) for test in stored.get("assumptions", ())),
+            memories=_memory_tests(stored["memories"]) if "memories" in stored else None,
         )
+
+
+def _memory_kind(record: dict[str, Any]) -> MemoryKind:
+    return MemoryKind(**{**record, "cuts": tuple(record["cuts"])})
+
+
+def _memory_test(record: dict[str, Any]) -> MemoryTest:
+    kind, fading = _memory_kind(record["kind"]), tuple(record["fading"])
+    return MemoryTest(**{**record, "kind": kind, "fading": fading})
+
+
+def _memory_tests(record: dict[str, Any]) -> MemoryTests:
+    choice = record["choice"]
+    return MemoryTests(
+        tests=tuple(_memory_test(test) for test in record["tests"]),
+        choice=None if choice is None else _memory_kind(choice),
+        across=record["across"],
+        skipped=tuple((name, reason) for name, reason in record["skipped"]),
+    )
 
 
 def _check_same(stored: AdviceProblem, again: AdviceProblem) -> None:
     """Raise an error unless the problem in a file follows from its counts."""
     for what, here, there in (
         ("policy", stored.human.policy, again.human.policy),
-        ("lift", stored.human.lift, again.human.lift),
+        ("lift", stored.human.level_lift, again.human.level_lift),
         ("rewards", stored.mdp.reward, again.mdp.reward),
     ):
         if here.shape != there.shape or not np.allclose(here, there, rtol=1e-6, atol=1e-9):
@@ -154,6 +185,7 @@ def fit_like(log: Log, saved: Fit, path: str | os.PathLike[str]) -> Fit:
                 f"{log.name} is not the log that {path} was fitted to: it has no column "
                 f"{columns[0]!r}; fit it: counsel fit {log.name} -o model.npz"
             )
+    asked = _memory_of(saved)
     again = fit(
         log,
         reward_range=saved.problem.reward_range,
@@ -161,6 +193,8 @@ def fit_like(log: Log, saved: Fit, path: str | os.PathLike[str]) -> Fit:
         **asdict(saved.sharing),
         cost=saved.costs,
         unit=saved.unit,
+        memory=asked[0],
+        across=asked[1],
     )
     if again.fingerprint != saved.fingerprint:
         raise CounselError(
@@ -168,6 +202,14 @@ def fit_like(log: Log, saved: Fit, path: str | os.PathLike[str]) -> Fit:
             f"{saved.fingerprint}); fit it: counsel fit {log.name} -o model.npz"
         )
     return again
+
+
+def _memory_of(saved: Fit) -> tuple[str, str]:
+    """Return the memory of a model, as it is asked for, and what it is carried over."""
+    kind = saved.tally.memory
+    if saved.memories is not None:
+        return "auto", saved.memories.across
+    return ("none", "episode") if kind is None else (kind.name, kind.across)
 
 
 def _finding(record: dict[str, Any]) -> Finding:

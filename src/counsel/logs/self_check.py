@@ -137,12 +137,29 @@ def can_confront(tally: Tally) -> bool:
 
 
 def logged_rule(tally: Tally, problem: AdviceProblem) -> Policy:
-    """Return how often the log gave each advice, by step and state; where unknown, by state."""
+    """Return how often the log gave each advice, by step and state; where unknown, by state.
+
+    With a memory it is by level, too, where the level occurred at that step and state.
+    """
     S, A, G = len(tally.states), len(tally.actions), tally.n_steps
     cell = (tally.step * S + tally.state) * (A + 1) + tally.advice
-    sent = np.bincount(cell, tally.times, G * S * (A + 1)).reshape(G, S, A + 1)
+    times = np.bincount(cell, tally.times, G * S * (A + 1)).astype(np.float64)
+    sent = times.reshape(G, S, A + 1)
     by_state = np.broadcast_to(sent.sum(axis=0), sent.shape)
     sent = np.where(sent.sum(axis=2, keepdims=True) > 0.0, sent, by_state)
+    if problem.memory is None or tally.level is None:
+        return Policy.from_probabilities(_rule_of(sent, tally, problem))
+    M = problem.n_levels
+    place = tally.level * sent.size + cell
+    own = np.bincount(place, tally.times, M * sent.size).reshape(M, *sent.shape).astype(np.float64)
+    own = np.where(own.sum(axis=3, keepdims=True) > 0.0, own, sent)
+    rules = [_rule_of(by_level, tally, problem) for by_level in own]
+    return Policy.from_probabilities(np.stack(rules), levels=M)
+
+
+def _rule_of(sent: Floats, tally: Tally, problem: AdviceProblem) -> Floats:
+    """Return the chance of each advice [h, s, b], given how often it was sent by group of steps."""
+    S, A = len(tally.states), len(tally.actions)
     chance = np.zeros((problem.horizon, problem.n_states, A + 1))
     chance[:, :S] = sent[tally.step_group]
     allowed = problem.mdp.allowed
@@ -151,7 +168,8 @@ def logged_rule(tally: Tally, problem: AdviceProblem) -> Policy:
     chance[:, :S, A] += lost
     total = chance.sum(axis=2, keepdims=True)
     chance[..., A:] += np.where(total == 0.0, 1.0, 0.0)
-    return Policy.from_probabilities(chance / chance.sum(axis=2, keepdims=True))
+    rule: Floats = chance / chance.sum(axis=2, keepdims=True)
+    return rule
 
 
 def _of_log(tally: Tally) -> dict[str, tuple[Floats, Floats]]:
@@ -229,12 +247,17 @@ def _of_model(tally: Tally, problem: AdviceProblem) -> dict[str, Floats]:
     S, A, group = len(tally.states), len(tally.actions), tally.step_group
     rule = logged_rule(tally, problem)
     played = evaluate(problem, rule)
-    occupancy, own, lift = played.occupancy[:, :S], problem.policy[:, :S], problem.lift[:, :S]
-    sent = occupancy[..., None] * rule.probabilities()[:, :S, :A]
-    # An action is taken because it was advised, or as without advice by those who were not moved.
-    moved = sent * lift
+    occupancy, own = played.occupancy[:, :S], problem.policy[:, :S]
+    chance = rule.probabilities().reshape(-1, *problem.mdp.allowed.shape[:2], A + 1)
+    sent, moved, matched = np.zeros((3, *own.shape))
+    for m, chance_hsb in enumerate(chance):
+        here = played.level_occupancy[:, m, :S, None] * chance_hsb[:, :S, :A]
+        lift = problem.level_lift[m, :, :S]
+        sent += here
+        matched += here * (own + lift * (1.0 - own))
+        # An action is taken because it was advised, or as before by those who were not moved.
+        moved += here * lift
     acts = moved + (occupancy - moved.sum(axis=2))[..., None] * own
-    matched = sent * (own + lift * (1.0 - own))
     alive = _sum_by_group(occupancy.sum(axis=1), group)
     spoken = _sum_by_group(sent.sum(axis=(1, 2)), group)
     return {

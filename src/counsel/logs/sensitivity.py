@@ -16,6 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from counsel.estimate.habit import chance_of_others, least_lift
+from counsel.logs.estimate_world import person_with_memory
 from counsel.logs.fitted_model import Fit
 from counsel.model.advice_costs import given_cost
 from counsel.model.human import Human
@@ -49,7 +50,9 @@ def sensitivity_ranges(fit: Fit, policy: Policy) -> tuple[SensitivityRange, ...]
 def _added_value(fit: Fit, policy: Policy, odds: float) -> float:
     """Return the value that a policy adds if the advised match with other odds anyway."""
     problem, estimates = fit.problem, fit.estimates
-    own, lift = problem.human.policy, problem.human.lift.copy()
+    own = problem.human.policy
+    rested = 0 if estimates.fading is None or problem.memory is None else estimates.fading.argmax()
+    lift = problem.human.level_lift[rested].copy()
     S = estimates.lift.shape[1]
     habit = estimates.habit.policy.reshape(estimates.lift.shape)
     theta = estimates.adherence
@@ -61,5 +64,7 @@ def _added_value(fit: Fit, policy: Policy, odds: float) -> float:
     lift[:, :S] = np.where(lift[:, :S] != 0.0, other_lift, 0.0)
     lift = np.clip(lift, least_lift(own), 1.0)
     person = Human(own if len(own) > 1 else own[0], lift=lift if len(lift) > 1 else lift[0])
+    if problem.memory is not None and estimates.fading is not None:
+        person = person_with_memory(person, problem.memory, estimates.fading)
     other = AdviceProblem(problem.mdp, person, given_cost(problem.cost))
     return evaluate(other, policy).value - value_alone(other)

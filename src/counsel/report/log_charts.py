@@ -22,6 +22,7 @@ from counsel.drawing.palette import (
 )
 from counsel.estimate.intervals import Z
 from counsel.logs.adherence_breakdown import AdherenceBreakdown
+from counsel.logs.fading import FadingEstimate
 from counsel.logs.listening import Trend
 from counsel.logs.report_contents import ReportContents
 
@@ -59,6 +60,8 @@ class Chart:
 def criticality_chart(contents: ReportContents) -> Chart | None:
     """Return criticality by step and state."""
     tally, critical = contents.fit.tally, contents.plan.criticality.lower
+    if critical.ndim > 2:  # of somebody at the start of the memory
+        critical = critical[contents.fit.problem.level_of(None)]
     taken = contents.fit.estimates.taken.sum(axis=(0, 2))
     known = np.flatnonzero(taken > 0)
     order = known[np.argsort(-critical[:, known].max(axis=0), kind="stable")][:MOST_ROWS]
@@ -202,6 +205,44 @@ def trend_chart(name: str, trend: Trend, title: str) -> Chart:
     layout["yaxis"]["rangemode"] = "tozero"
     rows = list(zip(at, by.given.tolist(), by.matched.tolist(), by.lift.tolist(), strict=True))
     return Chart(name, [trace], layout, ("at", "seen", "matched", "lift"), rows)
+
+
+def fading_chart(fading: FadingEstimate) -> Chart:
+    """Return what is left of the lift at each level of a memory, with 95 % intervals."""
+    known = np.isfinite(fading.high)
+    names = [_plain(label) for label in fading.kind.labels]
+    share, low, high = (
+        100.0 * np.where(known, end, fading.factor)
+        for end in (fading.factor, fading.low, fading.high)
+    )
+    trace = {
+        "x": names,
+        "y": _list(share),
+        "error_y": {
+            "type": "data",
+            "symmetric": False,
+            "array": _list(high - share),
+            "arrayminus": _list(share - low),
+            "color": ADVICE,
+        },
+        "mode": "markers+lines",
+        "line": {"color": ADVICE, "width": 1},
+        "marker": {
+            "color": [ADVICE if is_known else WHITE for is_known in known],
+            "line": {"color": ADVICE, "width": 2},
+            "size": 9,
+        },
+        "customdata": [f"{n:,.0f} pieces" for n in fading.pieces],
+        "hovertemplate": "%{x}: %{y:.0f} % of the lift, from %{customdata}<extra></extra>",
+    }
+    layout = _layout("", "lift left (%)", height=320)
+    layout["yaxis"]["rangemode"] = "tozero"
+    numbers = (fading.pieces, fading.factor, fading.low, np.where(known, fading.high, np.nan))
+    rows = [
+        (label, *("" if math.isnan(x) else x for x in each))
+        for label, *each in zip(fading.kind.labels, *(n.tolist() for n in numbers), strict=True)
+    ]
+    return Chart("fading", [trace], layout, ("level", "pieces", "fading", "low", "high"), rows)
 
 
 def people_chart(lift: Floats) -> Chart:

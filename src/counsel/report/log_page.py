@@ -25,6 +25,7 @@ from counsel.report.log_charts import (
     Chart,
     breakdown_chart,
     criticality_chart,
+    fading_chart,
     frontier_chart,
     people_chart,
     trend_chart,
@@ -109,6 +110,7 @@ def log_page(contents: ReportContents) -> str:
         *_known(contents),
         *((*_advice(contents, put), *_frontier(contents, put)) if believed else ()),
         *_listening(contents, put),
+        *_memory(contents, put),
         *_limitations(contents),
         _method(contents),
     ]
@@ -258,6 +260,38 @@ def _listening(contents: ReportContents, put: PutChart) -> Iterator[str]:
                 "pooled: it relies on everybody's data where the person's own are few.</p>"
             )
             yield put(people_chart(fit.people.lift))
+
+
+def _memory(contents: ReportContents, put: PutChart) -> Iterator[str]:
+    """Yield whether people tire: what was compared, and the lift at each level."""
+    fit = contents.fit
+    lines = list(findings.memory_findings(fit))
+    if not lines:
+        return
+    yield f"<h2>{escape(findings.memory_headline(fit))}</h2>"
+    for line in lines:
+        yield f"<p>{escape(line)}</p>"
+    if contents.memory is not None:
+        yield f"<p>{escape(findings.memory_worth(contents.memory))}</p>"
+    if fit.fading is not None:
+        yield put(fading_chart(fit.fading))
+    tests = fit.memories
+    if tests is None or not tests.tests:
+        return
+    rows = "".join(
+        f"<tr><td>{escape(test.kind.words)}</td><td>{escape(by)}</td>"
+        f"<td>{escape(findings.kind_levels(test))}</td><td>{escape(p)}</td>"
+        f"<td>{escape(verdict)}</td><td class='number'>{escape(likelihood)}</td></tr>"
+        for test in tests.tests
+        for _, by, p, verdict, likelihood in [findings.memory_cells(test, tests)]
+    )
+    yield (
+        "<p>All kinds of memory were compared on the same pieces of advice. p is corrected for all "
+        "of them; the log likelihood says by how much a kind explains the log better than "
+        "none.</p>"
+    )
+    head = ("lift changes with", "lift is multiplied by", "lift left, rested first")
+    yield table(table_head(*head, "test", "verdict", "log likelihood", text=5), rows)
 
 
 def _limitations(contents: ReportContents) -> Iterator[str]:
