@@ -22,6 +22,7 @@ import numpy as np
 from numba.core.dispatcher import Dispatcher
 import counsel
 from counsel.learning.population import NOBODY, Limit, Population
+from counsel.planning.gains import gains_at
 from counsel.service.core.explained_plan import explain_plan
 from counsel.service.core.problem_sources import read_model
 from counsel.service.warm_up import compile_planner
@@ -54,12 +55,14 @@ def changing(problem):
     other = counsel.MDP(
         moves, rng.random(shape), horizon=mdp.horizon, start=mdp.start, allowed=allowed
     )
-    return counsel.AdviceProblem(other, counsel.Human(habit, lift=0.5), cost=2.0)
+    human = counsel.Human(
+        habit, lift=0.5, memory=problem.memory, fading=problem.human.fading
+    )
+    return counsel.AdviceProblem(other, human, cost=2.0)
 
-worlds = {name: world.build() for name, world in list_worlds().items()}
-# People with a memory are not for advisers that learn.
-worlds = {name: world for name, world in worlds.items() if world.memory is None}
-worlds["changing"] = changing(worlds["ward"])
+built = {name: world.build() for name, world in list_worlds().items()}
+worlds = {name: problem for name, problem in built.items() if problem.discount is None}
+worlds |= {f"changing {name}": changing(worlds[name]) for name in ("ward", "ward/tiring")}
 worlds |= {f"uploaded {name}": uploaded(world) for name, world in worlds.items()}
 compile_planner()
 known, late = kernels(), {}
@@ -72,12 +75,18 @@ for name, world in worlds.items():
             ):
                 if world.n_states > 1000 and (algorithm == "thompson" or must_say):
                     continue  # it takes long, and the kernels are the same
-                population = Population(world.without_adherence(), algorithm, False, must_say)
+                population = Population(
+                    world.without_adherence(), algorithm, False, must_say,
+                    fading=world.human.fading,
+                )
                 for person, cell in ((NOBODY, None), (1, (0, 0, 0)), (2, (0, None, 0))):
                     if cell is not None:
-                        population.counts.add(person, cell, 3)
+                        level = None if world.memory is None else 0
+                        population.counts.add(person, cell, 3, level)
                 plan = population.plan(1, limit, np.random.default_rng(0))
                 explain_plan(population, plan)
+                left = plan.plan.policy.left_after(0)
+                gains_at(plan.problem, plan.plan, 0, 0, left, world.n_levels - 1)
                 for kernel in kernels() - known:
                     late[kernel] = (name, algorithm, must_say, limit)
                 known = kernels()

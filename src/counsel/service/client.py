@@ -6,18 +6,17 @@ from urllib.parse import quote
 
 from counsel.errors import CounselError
 from counsel.service.connection import (
-    Connection,
+    PAGE,
     NoAnswerError,  # noqa: F401 (callers catch the two by this address)
     ServiceError,  # noqa: F401
+    path_of,
 )
+from counsel.service.management_client import Management
 
 __all__ = ["Client"]
 
-PAGE = 1000
-"""Rows that are asked for at once where a list is read."""
 
-
-class Client(Connection):
+class Client(Management):
     """A connection to a service.
 
     A request is sent once more when the connection was lost, unless it creates something and has
@@ -64,216 +63,6 @@ class Client(Connection):
     counsel.errors.CounselError: url is '127.0.0.1:8000'; write http://HOST:PORT or https://HOST
     """
 
-    def create_adviser(self, name: str, source: str, **settings: Any) -> dict[str, Any]:  # noqa: ANN401
-        """Create an adviser.
-
-        Parameters
-        ----------
-        name, source
-            A name for the adviser, and a world's name or the id of an uploaded model.
-        **settings
-            As in the API: ``penalty``, or ``budget`` and ``hard``, or ``always``; ``algorithm``
-            ("ucb-ad" or "thompson"), ``mode`` ("live", "shadow" or "off"), ``knows_habit``,
-            ``holdout`` (the share of episodes kept silent), ``explore`` and ``schedule`` (a trial)
-            and ``must_say`` (advice by state).
-
-        Returns
-        -------
-        dict
-            Its ``id``, ``name``, ``settings``, ``horizon``, ``states`` and ``actions``.
-        """
-        body = {"name": name, "source": source, **settings}
-        return self._send("POST", "/v1/advisers", body)  # type: ignore[no-any-return]
-
-    def advisers(self, *, archived: bool = False) -> list[dict[str, Any]]:
-        """List the advisers, oldest first.
-
-        Parameters
-        ----------
-        archived
-            Whether to list archived advisers, too.
-
-        Returns
-        -------
-        list of dict
-            The ``id``, ``name``, ``settings`` and ``archived`` (None if it is in use) of each.
-        """
-        query = "?archived=true&" if archived else "?"
-        return list(self._pages(f"/v1/advisers{query}limit={PAGE}"))
-
-    def edit_adviser(self, adviser: str, **settings: Any) -> dict[str, Any]:  # noqa: ANN401
-        """Change settings of an adviser; those that are not given stay as they are.
-
-        Parameters
-        ----------
-        adviser
-            Its id.
-        **settings
-            As in ``create_adviser``. None removes a ``penalty`` or a ``budget``.
-
-        Returns
-        -------
-        dict
-            The adviser.
-        """
-        return self._send("PATCH", _path("advisers", adviser), settings)  # type: ignore[no-any-return]
-
-    def archive_adviser(self, adviser: str) -> dict[str, Any]:
-        """Let an adviser start no more episodes; it still answers for those under way.
-
-        Parameters
-        ----------
-        adviser
-            Its id.
-
-        Returns
-        -------
-        dict
-            The adviser, as in ``advisers``.
-        """
-        return self._send("POST", _path("advisers", adviser, "archive"))  # type: ignore[no-any-return]
-
-    def restore_adviser(self, adviser: str) -> dict[str, Any]:
-        """Let an archived adviser start episodes again.
-
-        Parameters
-        ----------
-        adviser
-            Its id.
-
-        Returns
-        -------
-        dict
-            The adviser, as in ``advisers``.
-        """
-        return self._send("POST", _path("advisers", adviser, "restore"))  # type: ignore[no-any-return]
-
-    def delete_adviser(self, adviser: str, name: str) -> list[str]:
-        """Delete an archived adviser with all its episodes.
-
-        Parameters
-        ----------
-        adviser, name
-            Its id, and its name, which confirms that it is to be deleted.
-
-        Returns
-        -------
-        list of str
-            What may remain in the files of the database, and what to do about it.
-        """
-        answer = self._send("DELETE", _path("advisers", adviser), {"confirm": name})
-        return list(answer["remains"])
-
-    def set_mode(self, adviser: str, mode: str) -> dict[str, Any]:
-        """Switch an adviser to another mode.
-
-        Parameters
-        ----------
-        adviser, mode
-            Its id, and "off" (silent), "shadow" (records advice without showing it) or "live".
-
-        Returns
-        -------
-        dict
-            The adviser.
-        """
-        return self._send("PATCH", _path("advisers", adviser), {"mode": mode})  # type: ignore[no-any-return]
-
-    def upload_model(self, content: bytes, name: str = "model") -> str:
-        """Upload a model that ``counsel fit`` wrote.
-
-        Parameters
-        ----------
-        content, name
-            The content of the file, and a name for the model.
-
-        Returns
-        -------
-        str
-            The model's id, which is a ``source`` of advisers.
-        """
-        return str(self._send("POST", f"/v1/models?name={quote(name, safe='')}", content)["id"])
-
-    def adviser(self, adviser: str) -> dict[str, Any]:
-        """Return an adviser.
-
-        Parameters
-        ----------
-        adviser
-            Its id.
-
-        Returns
-        -------
-        dict
-            Its ``id``, ``name``, ``settings``, ``horizon``, ``states`` and ``actions``.
-        """
-        return self._send("GET", _path("advisers", adviser))  # type: ignore[no-any-return]
-
-    def models(self) -> list[dict[str, Any]]:
-        """List the uploaded models, oldest first.
-
-        Returns
-        -------
-        list of dict
-            The ``id``, ``name``, ``created``, ``bytes`` and number of ``advisers`` of each.
-        """
-        return list(self._pages(f"/v1/models?limit={PAGE}"))
-
-    def model(self, model: str) -> dict[str, Any]:
-        """Return a model without its file.
-
-        Parameters
-        ----------
-        model
-            Its id.
-
-        Returns
-        -------
-        dict
-            As in ``models``, with its ``horizon``, ``states`` and ``actions``.
-        """
-        return self._send("GET", _path("models", model))  # type: ignore[no-any-return]
-
-    def model_file(self, model: str) -> bytes:
-        """Return the file of a model, as it was uploaded.
-
-        Parameters
-        ----------
-        model
-            Its id.
-
-        Returns
-        -------
-        bytes
-            The content of the file.
-        """
-        return self._request("GET", _path("models", model, "file"), None)
-
-    def rename_model(self, model: str, name: str) -> dict[str, Any]:
-        """Give a model another name.
-
-        Parameters
-        ----------
-        model, name
-            Its id, and its new name.
-
-        Returns
-        -------
-        dict
-            The model, as in ``models``.
-        """
-        return self._send("PATCH", _path("models", model), {"name": name})  # type: ignore[no-any-return]
-
-    def delete_model(self, model: str) -> None:
-        """Delete a model that no adviser uses.
-
-        Parameters
-        ----------
-        model
-            Its id.
-        """
-        self._send("DELETE", _path("models", model))
-
     def start(self, adviser: str, person: str, request: str | None = None) -> str:
         """Start an episode with a person, who is added on first use.
 
@@ -291,7 +80,7 @@ class Client(Connection):
         str
             The episode's id.
         """
-        path, headers = _path("advisers", adviser, "episodes"), dict[str, str]()
+        path, headers = path_of("advisers", adviser, "episodes"), dict[str, str]()
         if request is not None:
             if not (request.isascii() and request.isprintable() and 1 <= len(request) <= 200):
                 raise CounselError(
@@ -315,7 +104,7 @@ class Client(Connection):
             ``spent``.
         """
         query = "" if person is None else f"person={quote(person, safe='')}&"
-        return self._pages(f"{_path('advisers', adviser, 'episodes')}?{query}limit={PAGE}")
+        return self._pages(f"{path_of('advisers', adviser, 'episodes')}?{query}limit={PAGE}")
 
     def episode(self, episode: str) -> dict[str, Any]:
         """Return an episode with its decisions, their outcomes, reason codes and comments.
@@ -329,9 +118,10 @@ class Client(Connection):
         -------
         dict
             As in ``episodes``, with ``decisions``; each has its last ``outcome`` and the versions
-            ``earlier``.
+            ``earlier``. Where people have a memory, each has the ``level`` and how ``rested`` the
+            person was; those of the episode are after its last decision.
         """
-        return self._send("GET", _path("episodes", episode))  # type: ignore[no-any-return]
+        return self._send("GET", path_of("episodes", episode))  # type: ignore[no-any-return]
 
     def advise(self, episode: str, step: int, state: str) -> dict[str, Any]:
         """Ask what to advise at a step; a step is decided only once.
@@ -346,9 +136,10 @@ class Client(Connection):
         dict
             ``id``, which the outcome refers to; ``advice``, None for silence; ``shadow``, the
             advice that is not shown; the ``probability`` of this decision; and the ``reason``,
-            whose ``why`` is in words.
+            whose ``why`` is in words. Where people have a memory, it has the ``level``, how
+            ``rested`` the person is, and the ``burden`` of speaking now.
         """
-        path = _path("episodes", episode, "advice")
+        path = path_of("episodes", episode, "advice")
         return self._send("POST", path, {"step": step, "state": state})  # type: ignore[no-any-return]
 
     def report(self, advice_id: str, action: str, **outcome: Any) -> None:  # noqa: ANN401
@@ -387,7 +178,7 @@ class Client(Connection):
         list of str
             The id of each decision, which its outcome refers to.
         """
-        path = _path("episodes", episode, "reported")
+        path = path_of("episodes", episode, "reported")
         return self._send("POST", path, {"decisions": decisions})["ids"]  # type: ignore[no-any-return]
 
     def end(self, episode: str, *, terminated: bool = True) -> None:
@@ -398,7 +189,7 @@ class Client(Connection):
         episode, terminated
             Its id, and whether it ended by itself; false where only the recording ends.
         """
-        self._send("POST", _path("episodes", episode, "end"), {"terminated": terminated})
+        self._send("POST", path_of("episodes", episode, "end"), {"terminated": terminated})
 
     def log(self, adviser: str, format: str = "csv") -> bytes:
         """Return the log of an adviser, as ``counsel fit`` reads it.
@@ -414,7 +205,7 @@ class Client(Connection):
             The content of the file.
         """
         query = f"?format={quote(format, safe='')}"
-        return self._request("GET", _path("advisers", adviser, "log") + query, None)
+        return self._request("GET", path_of("advisers", adviser, "log") + query, None)
 
     def summary(self, adviser: str) -> dict[str, Any]:
         """Return the numbers of the dashboard.
@@ -429,7 +220,7 @@ class Client(Connection):
         dict
             Counts, estimates and trends, as in the API.
         """
-        return self._send("GET", _path("advisers", adviser, "summary"))  # type: ignore[no-any-return]
+        return self._send("GET", path_of("advisers", adviser, "summary"))  # type: ignore[no-any-return]
 
     def person(self, name: str) -> dict[str, Any]:
         """Return what each adviser believes of a person.
@@ -442,9 +233,10 @@ class Client(Connection):
         Returns
         -------
         dict
-            ``name`` and, for each adviser of the person, ``episodes`` and ``listening``.
+            ``name`` and, for each adviser of the person, ``episodes`` and ``listening``, and the
+            ``level`` of their memory where it lasts over episodes.
         """
-        return self._send("GET", _path("people", name))  # type: ignore[no-any-return]
+        return self._send("GET", path_of("people", name))  # type: ignore[no-any-return]
 
     def people(self) -> Iterator[dict[str, Any]]:
         """Iterate over the people, ordered by name, page by page.
@@ -470,7 +262,3 @@ class Client(Connection):
             What may remain in the files of the database, and what to do about it.
         """
         return list(self._send("POST", "/v1/erasures", {"person": name})["remains"])
-
-
-def _path(*parts: str) -> str:
-    return "/v1/" + "/".join(quote(part, safe="") for part in parts)

@@ -6,12 +6,15 @@ import re
 import time
 from collections.abc import Iterator, Mapping
 from typing import Any, Self
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 from counsel.errors import CounselError
 
 IDLE = 4.0
 """Seconds after which a connection is opened again: proxies close idle connections."""
+
+PAGE = 1000
+"""Rows that are asked for at once where a list is read."""
 
 CREATING = ("/advisers", "/episodes", "/models")
 """Paths whose POST requests create something and must not be sent twice."""
@@ -149,3 +152,8 @@ def _detail(status: int, content: bytes) -> str:
         return str(json.loads(content)["detail"])
     except (ValueError, KeyError, TypeError):
         return f"the service answered {status}"
+
+
+def path_of(*parts: str) -> str:
+    """Return the path of a route of the API from its parts."""
+    return "/v1/" + "/".join(quote(part, safe="") for part in parts)

@@ -23,9 +23,9 @@ from counsel.worlds.catalogue import list_worlds
 
 LOG = logging.getLogger("counsel.service")
 
-WORLDS = ("ward", "flappy-bird-budget/greedy")
-"""Small worlds that between them use every kernel of the planner: the states of one are few, the
-other has states that are alike."""
+WORLDS = ("ward", "flappy-bird-budget/greedy", "ward/tiring")
+"""Small worlds that between them use every kernel of the planner: the states of one are few,
+another has states that are alike, and the people of the last have a memory."""
 
 LIMITS = (Limit(), Limit(budget=1.0), Limit(budget=1.0, hard=True), Limit(always=True))
 
@@ -37,7 +37,8 @@ def compile_planner() -> None:
     through all of them would stop the service for 0.15 s.
     """
     for world in WORLDS:
-        population = Population(list_worlds()[world].build().without_adherence())
+        problem = list_worlds()[world].build()
+        population = Population(problem.without_adherence(), fading=problem.human.fading)
         for limit in LIMITS:
             explain_plan(population, population.plan(NOBODY, limit))
     gc.collect()

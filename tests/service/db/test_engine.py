@@ -182,6 +182,7 @@ def test_a_job_that_fails_takes_nobody_with_it(committer, engine):
 def test_no_statement_of_a_decision_looks_through_the_whole_record(engine):
     """Found by its growth: pairs in a list made SQLite read every decision for each group."""
     values = {"numbers": [1, 2], "steps": [3, 4], "after": 5, "last": 9}
+    values |= {"changes_before": 2, "changes": 4}
     for statement in (
         queries._ACCOUNTS,
         queries._DECISIONS,
@@ -189,6 +190,7 @@ def test_no_statement_of_a_decision_looks_through_the_whole_record(engine):
         queries._REPORTED,
         queries._OUTCOMES_SINCE,
         queries._REPLACED_SINCE,
+        queries._MOVED_SINCE,
     ):
         named = {name: one for name, one in values.items() if name in str(statement)}
         options = {"literal_binds": True, "render_postcompile": True}

@@ -8,7 +8,7 @@ import sqlalchemy as sa
 import counsel.service.db
 from counsel import CounselError
 from counsel.service.db.engine import open_engine, write_transaction
-from counsel.service.db.tables import decisions, outcomes, remarks
+from counsel.service.db.tables import decisions, episodes, level_changes, outcomes, remarks
 
 ROWS = {
     "tenants": [{"id": 1, "name": "clinic"}],
@@ -86,6 +86,28 @@ def test_a_database_of_the_second_version_keeps_all_it_holds(url):
         assert connection.execute(sa.insert(outcomes), row).inserted_primary_key[0] == 13
         connection.execute(sa.delete(decisions))
         assert connection.scalar(sa.select(sa.func.count()).select_from(remarks)) == 0
+    engine.dispose()
+
+
+def test_a_database_of_the_third_version_has_no_levels_and_takes_them(url):
+    old = at_version(url, "0003")
+    with old.begin() as connection:
+        tables = sa.MetaData()
+        tables.reflect(connection)
+        for name, rows in ROWS.items():
+            own = {column.name for column in tables.tables[name].columns}
+            kept = [{key: value for key, value in row.items() if key in own} for row in rows]
+            connection.execute(sa.insert(tables.tables[name]), kept)
+    old.dispose()
+    engine = open_engine(url)
+    with write_transaction(engine) as connection:
+        assert connection.execute(sa.select(decisions.c.level)).scalars().all() == [None] * 3
+        assert connection.scalar(sa.select(episodes.c.level)) is None
+        assert connection.scalar(sa.select(sa.func.count()).select_from(outcomes)) == 3
+        row = {"episode": 1, "step": 2, "level": 4}
+        assert connection.execute(sa.insert(level_changes), row).inserted_primary_key[0] == 1
+        connection.execute(sa.delete(decisions))
+        assert connection.scalar(sa.select(sa.func.count()).select_from(level_changes)) == 0
     engine.dispose()
 
 

@@ -187,7 +187,8 @@ def test_simulated_people_act_as_their_habit_and_lift_say(playground, person):
         last = played(playground, begin(playground, adviser="always", person=person))[-1]
         for one in last["path"]:
             state = grid.state(*one["at"])
-            law = truth.law(one["step"], state, names.index(one["advice"]))
+            level = 0 if PEOPLE[person].tires and one["step"] else None  # advised just before
+            law = truth.law(one["step"], state, names.index(one["advice"]), level)
             match = law[names.index(one["advice"])]
             taken, expected = taken + one["followed"], expected + match
             variance += match * (1 - match)

@@ -94,8 +94,13 @@ def add_management_routes(app: FastAPI, desk: Desk, key_check: ApiKeyCheck, lane
         _, content = listings.model_content(desk, holder.tenant, model)
         problem = read_model(content)
         states, actions = labels_of(problem.mdp)
+        levels = None if problem.memory is None else list(problem.memory.labels)
         return schemas.ModelShape(
-            **row, horizon=problem.horizon, states=list(states), actions=list(actions)
+            **row,
+            horizon=problem.horizon,
+            states=list(states),
+            actions=list(actions),
+            levels=levels,
         )
 
     file: dict[str, Any] = {"content": {MODEL_FILE: {}}}

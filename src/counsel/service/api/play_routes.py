@@ -40,7 +40,7 @@ def add_play_routes(app: FastAPI, desk: Desk, key_check: ApiKeyCheck, lanes: Lan
     def start_game(new: schemas.NewGame, holder: Player) -> dict[str, Any]:
         """Start a game, which is an episode and has the episode's id."""
         limit = limit_of(new.adviser, new.budget, new.penalty)
-        settings = GameSettings(new.map, limit, new.player, new.person)
+        settings = GameSettings(new.map, limit, new.player, new.person, new.tires)
         return playground.start(holder.tenant, settings)
 
     @app.get("/v1/play/games/{game}", response_model=play_schemas.GameOut)

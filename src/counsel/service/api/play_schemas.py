@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, Field
 
 from counsel.service.api.record_schemas import LiftEstimate
-from counsel.service.api.schemas import Number
+from counsel.service.api.schemas import RESTED, Number
 
 Place = Annotated[list[int], Field(min_length=2, max_length=2)]
 """A row, counted from the top, and a column."""
@@ -32,6 +32,7 @@ class SimulatedPersonOut(BaseModel):
     name: str = Field(description="The name that games take.")
     title: str = Field(description="The name that people read.")
     about: str = Field(description="How the person plays.")
+    tires: bool = Field(default=False, description="Whether the person tires of advice.")
 
 
 class PlayOptions(BaseModel):
@@ -63,10 +64,21 @@ class AdviceLine(BaseModel):
     advantage: Number = Field(description="What the move adds to the player's own choice.")
     criticality: Number = Field(description="The largest penalty at which advice pays here.")
     price: Number = Field(description="What a piece of advice is worth elsewhere.")
+    burden: Number = Field(
+        None, description="What speaking now costs of later listening; null if nobody tires."
+    )
+
+
+class RestLine(BaseModel):
+    """How rested the adviser takes the player to be at the next move."""
+
+    level: str = Field(description="The level of the player's memory, by its label.")
+    rested: float = Field(description=RESTED)
+    sentence: str = Field(description="The same in words.")
 
 
 class PlayerLift(LiftEstimate):
-    """The lift of one advice for the player."""
+    """The lift of one advice for the player; where the adviser takes them to tire, when rested."""
 
     truth: Number = Field(description="The true lift of a simulated person; null for players.")
 
@@ -123,6 +135,12 @@ class GameOut(BaseModel):
     budget: Number = Field(description="Pieces of advice in this game, if limited.")
     penalty: Number = Field(description="The cost of a piece of advice, if any.")
     person: str | None = Field(description="The simulated person who plays, if any.")
+    tires: bool = Field(
+        default=False, description="Whether the adviser takes the player to tire of advice."
+    )
+    rest: RestLine | None = Field(
+        None, description="How rested the player is taken to be; null unless they tire."
+    )
     step: int = Field(description="The number of the next move, counted from 0.")
     horizon: int = Field(description="Moves in a game, at most.")
     at: Place = Field(description="Where the bird is: row and column.")

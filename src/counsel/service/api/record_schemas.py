@@ -5,6 +5,8 @@ from typing import Literal
 from pydantic import BaseModel, Field
 
 from counsel.service.api.schemas import (
+    LEVEL,
+    RESTED,
     UNIT,
     Number,
     ReasonNumbers,
@@ -35,7 +37,15 @@ class AdviserBelief(BaseModel):
     id: str = Field(description="The adviser's id.")
     name: str = Field(description="The adviser's name.")
     episodes: int = Field(description="The number of the person's episodes with it.")
-    listening: list[LiftEstimate] = Field(description="The lift of each advice.")
+    listening: list[LiftEstimate] = Field(
+        description="The lift of each advice; where there is a memory, of somebody rested."
+    )
+    level: str | None = Field(
+        None,
+        description="The level of the person's memory at the start of their next episode, by its "
+        "label; missing unless it lasts over episodes.",
+    )
+    rested: Number = Field(None, description=f"{RESTED} Missing where ``level`` is.")
 
 
 class PersonOut(BaseModel):
@@ -75,6 +85,13 @@ class StateShare(MatchShare):
     """The share of matches in one state."""
 
     state: str = Field(description="The state, by its label.")
+
+
+class LevelShare(MatchShare):
+    """The share of matches on one level of memory."""
+
+    level: str = Field(description="The level, by its label.")
+    rested: float = Field(description=RESTED)
 
 
 class Worth(Interval, AlwaysInterval):
@@ -216,6 +233,12 @@ class EpisodeDecision(BaseModel):
     shown: bool = Field(description="Whether the advice was shown.")
     must: bool = Field(description="Whether it was must-say advice.")
     probability: float = Field(description="The probability of this answer when it was given.")
+    level: str | None = Field(
+        None,
+        description=f"{LEVEL} As the record has it now; the reason has the level as it was known "
+        "when the decision was made.",
+    )
+    rested: Number = Field(None, description=f"{RESTED} Null without a memory.")
     reason: RecordedReason = Field(description="The reason.")
     outcome: RecordedOutcome | None = Field(
         description="The last version of its outcome, which counts; null if none is reported."
@@ -242,6 +265,8 @@ class EpisodeRecord(EpisodeRow):
     """An episode with its decisions."""
 
     adviser: str = Field(description="The adviser's id.")
+    level: str | None = Field(None, description=f"{LEVEL} After the last decision.")
+    rested: Number = Field(None, description=f"{RESTED} Null without a memory.")
     decisions: list[EpisodeDecision] = Field(description="Its decisions by step.")
 
 
@@ -266,6 +291,9 @@ class Summary(BaseModel):
     by_advice: list[CommonLift] = Field(description="The lift of each advice.")
     by_state: list[StateShare] = Field(
         description="The share of matches in states with most pieces."
+    )
+    by_level: list[LevelShare] | None = Field(
+        None, description="The share of matches by level of memory; missing without a memory."
     )
     by_person: PeopleHistogram = Field(description="How people differ.")
     where: list[CellGain] = Field(description="Where advice pays most.")

@@ -82,6 +82,9 @@ class _AnyText(Convertor[str]):
 register_url_convertor("text", _AnyText())
 
 REASON_FIELDS = tuple(schemas.Reason.model_fields)
+SOMETIMES = ("cost", "burden", "level", "rested")
+"""Fields of a reason that are missing where there is nothing to say: all advice costs 1, or people
+have no memory."""
 
 
 def add_routes(
@@ -206,7 +209,7 @@ def add_routes(
         page.link_next([row["name"] for row in rows])
         return [schemas.PersonRow(**row) for row in rows]
 
-    @app.get("/v1/people/{person:text}")
+    @app.get("/v1/people/{person:text}", response_model_exclude_unset=True)
     @reading
     def show_person(person: PersonName, holder: Reader) -> record_schemas.PersonOut:
         """Show what each adviser of a person believes of them."""
@@ -284,6 +287,19 @@ def adviser_out(live: LiveAdviser) -> schemas.AdviserOut:
         horizon=live.mdp.horizon,
         states=list(live.state_names),
         actions=list(live.action_names),
+        memory=_memory_out(live),
+    )
+
+
+def _memory_out(live: LiveAdviser) -> schemas.MemoryOut | None:
+    memory = live.population.memory
+    if memory is None:
+        return None
+    return schemas.MemoryOut(
+        name=memory.name,
+        levels=list(memory.labels),
+        start=memory.labels[memory.start],
+        rested=[live.rested(level) or 0.0 for level in range(memory.n_levels)],
     )
 
 
@@ -297,9 +313,12 @@ def kind_of(decision: Decision) -> str:
 def _advice_out(decision: Decision, live: LiveAdviser) -> dict[str, Any]:
     advice = live.action_name(decision.advice)
     reason = {name: decision.reason.get(name) for name in REASON_FIELDS}
-    if reason["cost"] is None:
-        del reason["cost"]
+    for name in SOMETIMES:
+        if reason[name] is None:
+            del reason[name]
     reason["considered"] = live.action_name(reason["considered"])
+    if "level" in reason:
+        reason["level"] = live.level_name(reason["level"])
     return {
         "id": decision.id,
         "advice": advice if decision.shown else None,

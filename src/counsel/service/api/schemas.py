@@ -26,6 +26,9 @@ Time = Annotated[float, Field(ge=0.0)]
 Number = float | None
 Unit = Literal["pieces", "cost"]
 
+LEVEL = "The level of the person's memory, by its label; without a memory null or missing."
+RESTED = "How well advice moves the person, as a share of the level on which it moves them best."
+
 UNIT = "``cost`` if some advice costs more or less than 1; missing otherwise."
 
 
@@ -52,12 +55,24 @@ class AdviserRow(BaseModel):
     )
 
 
+class MemoryOut(BaseModel):
+    """What people carry over from advice given: the levels of a memory."""
+
+    name: str = Field(description="What the memory is called, e.g. ``pieces=3``.")
+    levels: list[str] = Field(description="The labels of its levels.")
+    start: str = Field(description="The level at the start.")
+    rested: list[float] = Field(description=f"By level. {RESTED}")
+
+
 class AdviserOut(AdviserRow):
     """An adviser."""
 
     horizon: int = Field(description="Steps per episode.")
     states: list[str] = Field(description="The labels of its states.")
     actions: list[str] = Field(description="The labels of its actions.")
+    memory: MemoryOut | None = Field(
+        None, description="The memory of its people; null if advice leaves them as they are."
+    )
 
 
 class ModelOut(BaseModel):
@@ -81,6 +96,9 @@ class ModelShape(ModelRow):
     horizon: int = Field(description="Steps per episode.")
     states: list[str] = Field(description="The labels of its states.")
     actions: list[str] = Field(description="The labels of its actions.")
+    levels: list[str] | None = Field(
+        None, description="The levels of the person's memory, by label; null without a memory."
+    )
 
 
 class ModelChange(Request):
@@ -114,7 +132,9 @@ class ReasonNumbers(BaseModel):
     considered: str | None = Field(None, description="The advice given, or the best one withheld.")
     lift: Number = Field(None, description="The share of people who act because of the advice.")
     advantage: Number = Field(None, description="What the action adds to the person's own choice.")
-    gain: Number = Field(None, description="Lift times advantage.")
+    gain: Number = Field(
+        None, description="Lift times advantage; where there is a memory, less the burden."
+    )
     criticality: Number = Field(None, description="The largest penalty at which advice pays here.")
     price: Number = Field(None, description="What a piece of advice is worth elsewhere.")
     cost: Number = Field(
@@ -122,6 +142,12 @@ class ReasonNumbers(BaseModel):
         description="What the considered advice costs; missing if that is 1. The price of a piece "
         "is that of its whole cost.",
     )
+    burden: Number = Field(
+        None,
+        description="What speaking now costs of later listening; without a memory null or missing.",
+    )
+    level: str | None = Field(None, description=LEVEL)
+    rested: Number = Field(None, description=f"{RESTED} Null or missing without a memory.")
     drawn: Number = Field(None, description="The number that was drawn, where chance decided.")
     spent: int | float | None = Field(
         None, description="Pieces spent in the episode before this decision, counted by their cost."
@@ -265,6 +291,11 @@ class NewGame(Request):
     penalty: Cost | None = Field(None, description="The cost of a piece of advice.")
     player: PlayerName = Field(description="The player: any name, under which the service learns.")
     person: Label | None = Field(None, description="A simulated person who plays instead.")
+    tires: bool | None = Field(
+        None,
+        description="Whether the adviser takes the player to tire of advice; if missing, it knows "
+        "of a simulated person whether they do, and takes players not to.",
+    )
 
 
 class MoveIn(Request):

@@ -8,12 +8,17 @@ import numpy as np
 import sqlalchemy as sa
 
 from counsel.learning.population import Limit
-from counsel.model.human import gain_of
+from counsel.model.advantage import gain_of
 from counsel.model.problem import AdviceProblem
+from counsel.planning.explain import NOTICEABLE
 from counsel.planning.gains import gains_at, nearest_advice
 from counsel.service.core.episode import Episode
 from counsel.service.core.explained_plan import ExplainedPlan
+from counsel.service.core.live_adviser import LiveAdviser
 from counsel.service.db.queries import Amount
+
+REST_REASON = "letting them rest"
+"""How the reason begins where advice would pay, were it not for what it costs later."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,23 +63,27 @@ def index_of_advice(advice: int | None, problem: AdviceProblem) -> int:
     return problem.defer if advice is None else advice
 
 
-def decide(request: DecisionRequest, spent: Amount) -> Decision:
-    """Decide on one step, given the cost of the advice in the episode before."""
+def decide(request: DecisionRequest, spent: Amount, level: int | None = None) -> Decision:
+    """Decide on one step, given the cost of the advice in the episode before.
+
+    ``level`` is the level of the person's memory, if there is one.
+    """
     episode, person_plan = request.episode, request.person_plan
     settings, cell = episode.live.settings, (request.step, request.state)
     id_ = episode.decision_id(request.step)
     if settings.mode == "off":
-        return Decision(
-            id_, None, shown=False, probability=1.0, reason={"why": "the adviser is off"}
-        )
+        reason = {"why": "the adviser is off"} | _memory(episode.live, level)
+        return Decision(id_, None, shown=False, probability=1.0, reason=reason)
     is_live, limit = settings.mode == "live", episode.limit
     left = None
     if limit.hard and limit.budget is not None:
         left = max(int(limit.budget) - int(spent), 0)  # the budget may have been lowered
-    account = {"spent": spent} if left is None else {"spent": spent, "left": left}
+    account: dict[str, Any] = {"spent": spent} if left is None else {"spent": spent, "left": left}
+    if level is not None:
+        account |= _memory(episode.live, level)
     must = episode.live.population.must_say.get(request.state)
     if must is not None:
-        reason = account | _must_say_reason(person_plan, cell, must) | _cost(request, must)
+        reason = account | _must_say_reason(request, must, level) | _cost(request, must)
         return Decision(id_, must, is_live, 1.0, reason, must=True)
     if person_plan is None:
         reason = account | {"why": "no plan can be made at present; only what must be said is said"}
@@ -83,11 +92,11 @@ def decide(request: DecisionRequest, spent: Amount) -> Decision:
     chances = {defer: 1.0}
     if left is None or left > 0:
         policy = person_plan.plan.policy
-        chances = policy.at(request.step, request.state, policy.left_after(int(spent)))
+        chances = policy.at(request.step, request.state, policy.left_after(int(spent)), level)
     explored = _explore(chances, request, left)
     index, probability = _pick(explored, request.draw)
     advice = None if index == defer else index
-    reason = account | _reason(person_plan, cell, advice, limit, left)
+    reason = account | _reason(person_plan, (*cell, level), advice, limit, left)
     reason |= _cost(request, reason["considered"])
     if explored is not chances:
         reason["why"] = "this decision is left to chance, to learn what advice is worth"
@@ -132,23 +141,32 @@ def _pick(chances: dict[int, float], draw: float) -> tuple[int, float]:
     return picked
 
 
+def _memory(live: LiveAdviser, level: int | None) -> dict[str, Any]:
+    """Return the level of the person's memory, and how rested they are on it."""
+    return {} if level is None else {"level": level, "rested": live.rested(level)}
+
+
 def _cost(request: DecisionRequest, advice: int) -> dict[str, Amount]:
     """Return what the considered advice costs, unless that is 1."""
     cost = request.episode.live.cost_of(request.step, request.state, advice)
     return {} if cost == 1 else {"cost": cost}
 
 
-def _must_say_reason(
-    person_plan: ExplainedPlan | None, cell: tuple[int, int], advice: int
-) -> dict[str, Any]:
+def _must_say_reason(request: DecisionRequest, advice: int, level: int | None) -> dict[str, Any]:
     """Return the numbers behind must-say advice.
 
     In the planner's world the person already acts as advised there. From that advantage, A', the
-    advantage over being left alone is A' / (1 − λ). Without a plan there are no numbers.
+    advantage over being left alone is A' / (1 − λ). Without a plan there are no numbers; with a
+    memory there is only the lift, because plans do not foresee what must-say advice costs later.
     """
+    person_plan, cell = request.person_plan, (request.step, request.state)
     if person_plan is None:
         return {"why": "this must be said", "considered": advice}
     lift = float(person_plan.estimate.planned_lift[advice])
+    fading = request.episode.live.population.fading
+    if fading is not None and level is not None:
+        lift = min(float(fading[level]) * lift, 1.0)
+        return {"why": "this must be said", "considered": advice, "lift": lift}
     folded = float(np.nan_to_num(person_plan.advantage[(*cell, advice)]))
     advantage = folded / (1.0 - lift) if lift < 1.0 else None
     return {
@@ -162,19 +180,25 @@ def _must_say_reason(
 
 def _reason(
     person_plan: ExplainedPlan,
-    cell: tuple[int, int],
+    place: tuple[int, int, int | None],
     advice: int | None,
     limit: Limit,
     left: int | None,
 ) -> dict[str, Any]:
-    """Return the numbers behind a decision: of the advice given, or of the best one withheld."""
-    plan = person_plan.plan
+    """Return the numbers behind a decision: of the advice given, or of the best one withheld.
+
+    ``place`` is the step, the state and, with a memory, the level.
+    """
+    plan, (step, state, level) = person_plan.plan, place
+    cell = (step, state)
     advantage, gain = person_plan.advantage[cell], person_plan.gain[cell]
-    price = plan.price_at(cell[0]) * person_plan.problem.cost[cell]
-    if left is not None and left > 0:
-        most = plan.policy.budget
-        pieces = left if most is None else min(left, most)  # a plan has no more than its steps
-        advantage, gain, price, _ = gains_at(person_plan.problem, plan, *cell, pieces)
+    price = plan.price_at(step) * person_plan.problem.cost[cell]
+    burden = np.zeros_like(gain)
+    if level is not None or (left is not None and left > 0):
+        most = pieces = plan.policy.budget
+        if most is not None and left is not None:
+            pieces = min(left, most)  # a plan has no more than its steps
+        advantage, gain, price, burden = gains_at(person_plan.problem, plan, *cell, pieces, level)
     considered = advice
     if advice is None:
         considered = nearest_advice(gain, price, np.ones(gain.size, dtype=np.bool_))
@@ -189,6 +213,11 @@ def _reason(
     elif advice is not None:
         price_of = "it costs" if has_penalty else f"{piece} is worth elsewhere"
         why = f"what it gains exceeds what {price_of}"
+    elif (
+        burden[considered] >= NOTICEABLE
+        and gain[considered] + burden[considered] > price[considered]
+    ):
+        why = f"{REST_REASON}: speaking now costs more of later listening than it gains"
     elif gain[considered] <= 0.0:
         why = "no advice helps here"
     elif has_penalty:
@@ -199,16 +228,17 @@ def _reason(
         why = "its cost is worth more elsewhere"
     else:
         why = "a piece of advice is worth more elsewhere"
-    criticality = person_plan.criticality
-    return {
+    lift = person_plan.problem.level_lift[level or 0]
+    reason = {
         "why": why,
         "considered": considered,
-        "lift": float(person_plan.problem.lift[(*cell, considered)]),
+        "lift": float(lift[(*cell, considered)]),
         "advantage": float(np.nan_to_num(advantage[considered])),
         "gain": float(gain[considered]),
-        "criticality": None if criticality is None else float(criticality[cell]),
+        "criticality": person_plan.criticality_at(step, state, level),
         "price": float(price[considered]) if np.isfinite(price[considered]) else None,
     }
+    return reason if level is None else reason | {"burden": float(burden[considered])}
 
 
 def to_row(request: DecisionRequest, decision: Decision) -> dict[str, Any]:
@@ -223,6 +253,7 @@ def to_row(request: DecisionRequest, decision: Decision) -> dict[str, Any]:
         "probability": decision.probability,
         "reason": json.dumps(decision.reason),
         "at": request.at,
+        "level": decision.reason.get("level"),
     }
 
 

@@ -35,7 +35,7 @@ from counsel.service.core.explained_plan import ExplainedPlan, explain_plan
 from counsel.service.core.follower import Follower
 from counsel.service.core.learnt_counts import LearntCounts
 from counsel.service.core.live_adviser import LiveAdviser, make_population
-from counsel.service.core.outcomes import Outcome, OutcomeReceipt
+from counsel.service.core.outcomes import Outcome, OutcomeReceipt, OutcomeReport
 from counsel.service.core.pacing import paced_budget
 from counsel.service.core.plan_cache import PlanCache, PlanKey
 from counsel.service.core.quotas import PeopleQuota, check_advisers
@@ -306,9 +306,13 @@ class Desk:
         self, located: Iterable[tuple[Episode, int, Outcome]], done: Waiter
     ) -> None:
         """Record outcomes, each with its episode and step, without waiting for ``done``."""
-        now = time.time()
-        rows = [outcome.to_row(episode, step, now) for episode, step, outcome in located]
-        self.committer.enqueue("outcomes", rows, done)
+        now, remembering = time.time(), dict[int, Episode]()
+        rows = list[dict[str, Any]]()
+        for episode, step, outcome in located:
+            rows.append(outcome.to_row(episode, step, now))
+            if episode.live.moves is not None:
+                remembering[episode.number] = episode
+        self.committer.enqueue("outcomes", OutcomeReport(rows, remembering), done)
 
     def locate(self, tenant: int, decision: str) -> tuple[Episode, int]:
         """Return the episode and the step of a decision by its id."""

@@ -4,6 +4,8 @@ There is one row per decision with an outcome. Advice that was not shown (shadow
 episodes) is silence; advice that was shown but not seen has ``seen`` false. An episode that ended
 by itself is ``terminated`` at its last row if the outcome of its last decision was reported; every
 other episode is ``truncated`` there. An outcome that was corrected has a ``version`` above 1.
+Where people have a memory, ``level`` is the level of each decision as the record has it now; the
+column is missing where nobody has one.
 
 ``advice_probability`` is the probability of what was shown, given what was shown before in the
 episode. A share η of episodes is kept silent, so at first an episode is silent with probability η.
@@ -29,9 +31,11 @@ import sqlalchemy as sa
 from counsel._tables import column, need_pyarrow, table_chunks
 from counsel.errors import CounselError
 from counsel.service.core.desk import Desk
+from counsel.service.core.episode_levels import EpisodeLevels
 from counsel.service.core.live_adviser import LiveAdviser
 from counsel.service.core.settings import AdviserSettings
 from counsel.service.db.engine import read
+from counsel.service.db.level_queries import Step
 from counsel.service.db.queries import LAST_OUTCOME, REMARK
 from counsel.service.db.tables import decisions, episodes, outcomes, people, remarks
 from counsel.simulate.decision_log import DECISION_COLUMNS
@@ -58,6 +62,9 @@ COLUMNS: dict[str, type | str] = DECISION_COLUMNS | {
 }
 """The columns of a log: those of every log, the version of the outcome, and what was said."""
 
+LEVEL: dict[str, type | str] = {"level": str}
+"""The last column of a log of people with a memory."""
+
 
 def export_log(desk: Desk, live: LiveAdviser, format_: str) -> Iterator[bytes]:
     """Yield the log of an adviser as a file, part by part."""
@@ -65,21 +72,28 @@ def export_log(desk: Desk, live: LiveAdviser, format_: str) -> Iterator[bytes]:
         raise CounselError(f"format is {format_[:20]!r}; it must be one of {', '.join(FORMATS)}")
     if format_ == "parquet":
         need_pyarrow()
-    return _file(_batches(desk, live), format_)
+    return _file(_batches(desk, live), format_, has_levels=live.moves is not None)
 
 
 def export_person(desk: Desk, tenant: int, person: int, format_: str = "csv") -> Iterator[bytes]:
     """Yield all decisions of one person as a file, over all advisers."""
     query = sa.select(episodes.c.adviser).where(episodes.c.person == person).distinct()
-    advisers = sorted(row.adviser for row in read(desk.reading, query))
-    batches = (_batches(desk, desk.live(tenant, id_), person) for id_ in advisers)
-    return _file(chain.from_iterable(batches), format_)
+    those = [desk.live(tenant, id_) for id_ in sorted(row[0] for row in read(desk.reading, query))]
+    batches = (_batches(desk, live, person) for live in those)
+    has_levels = any(live.moves is not None for live in those)
+    return _file(chain.from_iterable(batches), format_, has_levels=has_levels)
 
 
-def _file(batches: Iterable[list[dict[str, object]]], format_: str) -> Iterator[bytes]:
-    kinds, as_field = COLUMNS.items(), _harmless if format_ == SPREADSHEET else _unchanged
+def _file(
+    batches: Iterable[list[dict[str, object]]], format_: str, *, has_levels: bool
+) -> Iterator[bytes]:
+    kinds = COLUMNS | LEVEL if has_levels else COLUMNS
+    as_field = _harmless if format_ == SPREADSHEET else _unchanged
     tables = (
-        {name: column([as_field(row[name]) for row in batch], kind) for name, kind in kinds}
+        {
+            name: column([as_field(row.get(name)) for row in batch], kind)
+            for name, kind in kinds.items()
+        }
         for batch in batches
     )
     return table_chunks(".parquet" if format_ == "parquet" else ".csv", tables)
@@ -123,6 +137,7 @@ def _record(numbers: list[int]) -> sa.Select[Any]:
     """Return the query for everything on record of some episodes."""
     return (
         sa.select(decisions, episodes.c.id, episodes.c.terminated, people.c.name)
+        .add_columns(episodes.c.level.label("first_level"))
         .add_columns(outcomes.c.action, outcomes.c.reward, outcomes.c.next_state, outcomes.c.seen)
         .add_columns(outcomes.c.version, remarks.c.reason_code, remarks.c.comment)
         .select_from(episodes)
@@ -141,6 +156,7 @@ def _logged(episode: Sequence[Any], live: LiveAdviser) -> Iterator[dict[str, obj
     chances = _chances(episode, live.settings)
     reported = [pair for pair in zip(episode, chances, strict=True) if pair[0].action is not None]
     ended = bool(episode[-1].terminated) and episode[-1].action is not None
+    levels = _levels(episode, live)
     for row, chance in reported:
         advice = row.advice if row.shown else None
         is_last = row is reported[-1][0]
@@ -161,7 +177,19 @@ def _logged(episode: Sequence[Any], live: LiveAdviser) -> Iterator[dict[str, obj
             "version": row.version,
             "reason_code": row.reason_code,
             "comment": row.comment,
-        }
+        } | ({"level": levels[row.step]} if levels else {})
+
+
+def _levels(episode: Sequence[Any], live: LiveAdviser) -> list[str | None]:
+    """Return the level at each step by its label; empty without a memory."""
+    if live.moves is None:
+        return []
+    steps = (
+        Step(row.step, row.level, row.advice if row.shown else None, row.action, row.seen)
+        for row in episode
+    )
+    levels = EpisodeLevels(live.moves, episode[0].id, episode[0].first_level, steps)
+    return [live.level_name(level) for level in levels.up_to(levels.last_step)]
 
 
 def _chances(rows: Sequence[Any], settings: AdviserSettings) -> list[float]:

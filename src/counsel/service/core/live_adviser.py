@@ -1,5 +1,8 @@
 """An adviser in use: its settings, its problem, and the labels of states and actions."""
 
+from collections.abc import Mapping
+from typing import Any
+
 import numpy as np
 
 from counsel.errors import CounselError
@@ -8,6 +11,7 @@ from counsel.learning.population import Population
 from counsel.model.mdp import MDP
 from counsel.model.problem import AdviceProblem
 from counsel.service.core.episode_returns import EpisodeReturns
+from counsel.service.core.level_moves import LevelMoves
 from counsel.service.core.settings import AdviserSettings
 from counsel.service.db.queries import Amount, amount
 
@@ -19,7 +23,8 @@ class LiveAdviser:
     label, and ``paced_episodes`` the episodes charged to the expected budget as far as known here.
     ``cost`` [h, s, a] is what a piece of advice costs; ``has_costs`` unless every piece costs 1.
     ``stored`` is the text of its settings in the database, ``archived`` when it was archived.
-    ``returns`` sums the rewards of its episodes.
+    ``returns`` sums the rewards of its episodes. Where the model's person has a memory, ``moves``
+    follows its levels; else it is None.
     """
 
     def __init__(
@@ -37,6 +42,12 @@ class LiveAdviser:
         shape = (self.mdp.horizon, self.mdp.n_states, self.mdp.n_actions)
         self.cost = np.broadcast_to(population.setting.cost, shape)
         self.has_costs = bool((population.setting.cost != 1.0).any())
+        self.moves = None if population.memory is None else LevelMoves(population.memory)
+        if self.moves is None and settings.memory_across != "episode":
+            raise CounselError(
+                f"memory_across is {settings.memory_across!r}, but the person of this model has no "
+                "memory; leave it out"
+            )
 
     def _read_schedule(self) -> dict[int, dict[int, float]]:
         """Return the probabilities of a trial by the indices of states and advice."""
@@ -64,6 +75,39 @@ class LiveAdviser:
         """The most that the advice of an episode can cost."""
         return self.mdp.horizon * float(self.population.setting.cost.max())
 
+    @property
+    def keeps_level(self) -> bool:
+        """Whether an episode starts on the level on which the person's last one ended."""
+        return self.moves is not None and self.settings.memory_across == "person"
+
+    def level_name(self, level: int | None) -> str | None:
+        """Return the label of a level; there is none without a memory."""
+        memory = self.population.memory
+        if memory is None or level is None or not 0 <= level < memory.n_levels:
+            return None
+        return memory.labels[level]
+
+    def rested(self, level: int | None) -> float | None:
+        """Return how well advice moves the person on a level, as a share of the best level."""
+        fading = self.population.fading
+        if fading is None or level is None or not 0 <= level < fading.size:
+            return None
+        most = float(fading.max())
+        return float(fading[level]) / most if most > 0.0 else 1.0
+
+    def level_fields(self, level: int) -> dict[str, Any]:
+        """Return a level by its label, and how rested the person is on it."""
+        return {"level": self.level_name(level), "rested": self.rested(level)}
+
+    def name_reason(self, reason: Mapping[str, Any]) -> dict[str, Any]:
+        """Return a reason on record with labels in the place of indices."""
+        named = dict(reason)
+        if "considered" in named:
+            named["considered"] = self.action_name(named["considered"])
+        if "level" in named:
+            named["level"] = self.level_name(named["level"])
+        return named
+
     def cost_of(self, step: int, state: int, advice: int | None) -> Amount:
         """Return what a piece of advice costs; silence costs nothing."""
         return 0 if advice is None else amount(self.cost[step, state, advice])
@@ -84,8 +128,20 @@ def make_population(
             pair = f"{state!r}: {advice!r}"
             raise CounselError(f"must_say has {pair}; give labels of a state and an action")
         must_say[states[state]] = actions[advice]
+    fading = problem.human.fading
+    if problem.memory is not None and fading is None:
+        raise CounselError(
+            f"the lifts of this model differ from level to level of its memory "
+            f"({problem.memory.name}) by more than a factor per level; an adviser learns one lift "
+            "and takes the fading of each level from the model: give lift and fading"
+        )
     return Population(
-        problem.without_adherence(), settings.algorithm, settings.knows_habit, must_say, counts
+        problem.without_adherence(),
+        settings.algorithm,
+        settings.knows_habit,
+        must_say,
+        counts,
+        fading,
     )
 
 

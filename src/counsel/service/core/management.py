@@ -23,6 +23,12 @@ from counsel.service.db.engine import read
 from counsel.service.db.tables import DELETING, advisers, episodes, models, snapshots
 from counsel.service.errors import ConflictError, NotFoundError
 
+FIXED_ONCE_USED = {
+    "holdout": "the probabilities in the log",
+    "memory_across": "the levels on record",
+}
+"""Settings that stay as they are once there are episodes, and what depends on them."""
+
 ATTEMPTS = 5
 """How often a change is made again because somebody else changed the same adviser meanwhile."""
 
@@ -37,8 +43,9 @@ def edit_adviser(desk: Desk, holder: KeyHolder, adviser: str, changes: Mapping[s
         if set(new) <= {"mode"}:
             desk.set_mode(holder.tenant, adviser, settings.mode, holder=holder)
             return
-        if "holdout" in new:
-            _check_no_episodes(desk, adviser, before.holdout)
+        for name, why in FIXED_ONCE_USED.items():
+            if name in new:
+                _check_no_episodes(desk, adviser, f"{name} is {getattr(before, name)}", why)
         live = desk.draft(adviser, holder.tenant, row.name, settings)
         values: dict[str, Any] = {"settings": settings.model_dump_json()}
         if settings.limit != before.limit:  # what was spent on the old budget is no debt
@@ -68,12 +75,12 @@ def _replacing(
     return change
 
 
-def _check_no_episodes(desk: Desk, adviser: str, holdout: float) -> None:
+def _check_no_episodes(desk: Desk, adviser: str, setting: str, why: str) -> None:
     some = sa.select(episodes.c.number).where(episodes.c.adviser == adviser).limit(1)
     if read(desk.reading, some):
         raise ConflictError(
-            f"holdout is {holdout:g} and stays so: the probabilities in the log depend on it, and "
-            "there are episodes; create another adviser"
+            f"{setting} and stays so: {why} depend on it, and there are episodes; create another "
+            "adviser"
         )
 
 

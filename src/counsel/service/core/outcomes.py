@@ -1,7 +1,7 @@
 """Outcomes of decisions: checked, and turned into rows and counts."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from counsel._arrays import index_in
 from counsel.errors import CounselError
@@ -9,6 +9,16 @@ from counsel.service.core.episode import Episode
 
 LARGEST_REWARD = 1e12
 """The largest size of a reward; sums of rewards must stay finite."""
+
+
+class OutcomeReport(NamedTuple):
+    """The rows of outcomes that were reported together.
+
+    ``remembering`` has those of their episodes, by number, whose person has a memory.
+    """
+
+    rows: list[dict[str, Any]]
+    remembering: dict[int, Episode]
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,7 @@ UNPACKED = 100_000_000
 """Bytes of the arrays of an uploaded file."""
 
 MOST_CELLS, LONGEST = 20_000_000, 200
-"""Steps × states × actions of an uploaded model, and characters of its labels."""
+"""Steps × states × actions × levels of an uploaded model, and characters of its labels."""
 
 
 class ProblemSources:
@@ -66,13 +66,15 @@ def check_model(content: bytes, most_bytes: int) -> None:
             f"{variable_of('model_bytes')}"
         )
     problem = read_model(content)
-    cells = problem.horizon * problem.n_states * problem.n_actions
+    cells = problem.horizon * problem.n_states * problem.n_actions * problem.n_levels
     if cells > MOST_CELLS:
+        levels = "" if problem.memory is None else " × levels of memory"
         raise CounselError(
-            f"the model has {cells:,} steps × states × actions; {MOST_CELLS:,} are the most"
+            f"the model has {cells:,} steps × states × actions{levels}; {MOST_CELLS:,} are the most"
         )
-    mdp = problem.mdp
-    for label in (*(mdp.state_labels or ()), *(mdp.action_labels or ())):
+    mdp, memory = problem.mdp, problem.memory
+    texts = () if memory is None else (memory.name, *memory.labels)
+    for label in (*(mdp.state_labels or ()), *(mdp.action_labels or ()), *texts):
         if not 1 <= len(label) <= LONGEST or "\x00" in label:
             raise CounselError(
                 f"the model has the label {label[:40]!r}; labels have 1 to {LONGEST} characters"

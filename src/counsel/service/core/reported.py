@@ -20,6 +20,7 @@ import sqlalchemy as sa
 from counsel._arrays import index_in
 from counsel.service.core.desk import Desk
 from counsel.service.core.episode import Episode
+from counsel.service.core.episode_levels import read_levels, update_levels
 from counsel.service.db import queries
 from counsel.service.errors import ConflictError, NotFoundError
 
@@ -91,4 +92,11 @@ def _add(connection: sa.Connection, episode: Episode, rows: list[dict[str, Any]]
             )
     if new and account.ended:
         raise ConflictError(f"episode {episode.id} has ended; report its decisions before its end")
+    levels = read_levels(connection, [episode]).get(episode.number)
+    for row in sorted(new, key=lambda row: int(row["step"])):
+        row["level"] = None if levels is None else levels.at(row["step"])
+        if levels is not None:
+            levels.add(row["step"], row["advice"])
     queries.add_decisions(connection, new, {})
+    if new and levels is not None:
+        update_levels(connection, [episode])

@@ -54,6 +54,9 @@ class EditableSettings(BaseModel):
         Field(max_length=1000, json_schema_extra={"additionalProperties": False}),
     ] = Field(default_factory=dict)
     """By state and advice, both by label, the probability to send it; silence has the rest."""
+    memory_across: Literal["episode", "person"] = "episode"
+    """How long people with a memory remember: for an ``episode``, or over all episodes of a
+    ``person``, each of which then starts on the level on which the last one ended."""
     must_say: Annotated[
         dict[Label, Label],
         Field(max_length=1000, json_schema_extra={"additionalProperties": False}),

@@ -88,6 +88,7 @@ def summarise(desk: Desk, tenant: int, adviser: str) -> dict[str, Any]:
             for s in states
             if given[s].sum()
         ],
+        **_by_level(live),
         "by_person": _by_person(live),
         "where": _where(live, person_plan, support),
         "frontier": _frontier(history, live, person_plan),
@@ -187,7 +188,15 @@ def _listening(matched: int, pieces: int) -> dict[str, Any]:
 
 def _by_advice(live: LiveAdviser, everybody: DecisionCounts) -> list[dict[str, Any]]:
     """Return the lift of each advice over all people, with both intervals."""
-    rows = lift_rows(live, "lift", *live.population.population_lift(), everybody)
+    rows = lift_rows(
+        live,
+        "lift",
+        *live.population.population_lift(),
+        everybody,
+        live.population.faded_interval(None),
+    )
+    if live.population.memory is not None:  # the sequences are of the lift over all levels
+        return [row | _always(-np.inf, np.inf) for row in rows]
     silent = everybody.silent.sum(axis=1)
     habit = live.population.setting.policy[0].T if live.settings.knows_habit else None
     counts = AdviceCounts(everybody.given.T, everybody.matched.T, silent, everybody.silent.T)
@@ -287,6 +296,24 @@ def _over_time(history: NDArray[Any]) -> list[dict[str, Any]]:
     return bins
 
 
+def _by_level(live: LiveAdviser) -> dict[str, Any]:
+    """Return the share of matches on each level, where people have a memory."""
+    memory = live.population.memory
+    if memory is None:
+        return {}
+    _, counts = live.population.counts.by_level(NOBODY, live.population.possible)
+    given, matched = (
+        np.bincount(counts.level, weights, memory.n_levels).astype(np.int64)
+        for weights in (counts.given, counts.matched)
+    )
+    rows = [
+        live.level_fields(m) | _share(int(matched[m]), int(given[m]))
+        for m in range(memory.n_levels)
+        if given[m] or memory.n_levels <= MOST
+    ]
+    return {"by_level": rows[:MOST]}
+
+
 def _by_person(live: LiveAdviser) -> dict[str, Any]:
     """Return how many people match which share of the advice they see, without names."""
     shares = []
@@ -311,14 +338,13 @@ def _where(
     gain = np.take_along_axis(person_plan.gain, best[..., None], axis=2)[..., 0]
     occupancy = evaluate(person_plan.problem, person_plan.plan.policy).occupancy
     order = np.argsort(-(occupancy * gain).reshape(-1), kind="stable")[:MOST]
-    criticality = person_plan.criticality
     return [
         {
             "step": int(step),
             "state": live.state_names[state],
             "advice": live.action_names[best[step, state]],
             "gain": float(gain[step, state]),
-            "criticality": None if criticality is None else float(criticality[step, state]),
+            "criticality": person_plan.criticality_at(step, state),
             "met": float(occupancy[step, state]),
             "support": int(support[state]),
         }
@@ -374,9 +400,7 @@ def _recent(connection: sa.Connection, live: LiveAdviser) -> list[dict[str, Any]
     )
     recent = []
     for row in connection.execute(query):
-        reason = json.loads(row.reason)
-        if "considered" in reason:
-            reason["considered"] = live.action_name(reason["considered"])
+        reason = live.name_reason(json.loads(row.reason))
         recent.append(
             {
                 "at": row.at,

@@ -10,8 +10,9 @@ import sqlalchemy as sa
 
 from counsel.service.core.decide import Decision, DecisionRequest, decide, from_row, to_row
 from counsel.service.core.episode import Episode
+from counsel.service.core.episode_levels import first_level, read_levels, update_levels
 from counsel.service.core.live_adviser import LiveAdviser
-from counsel.service.core.outcomes import OutcomeReceipt
+from counsel.service.core.outcomes import OutcomeReceipt, OutcomeReport
 from counsel.service.db import queries
 from counsel.service.db.tables import advisers, episodes, people
 from counsel.service.errors import ConflictError, NotFoundError
@@ -43,6 +44,8 @@ def start_episode(
         new = {"tenant": live.tenant, "name": person, "created": row["started"]}
         connection.execute(sa.insert(people), new)
         number = queries.person_number(connection, live.tenant, person)
+    if live.keeps_level and number is not None:
+        row = row | {"level": first_level(connection, live, number)}
     connection.execute(sa.insert(episodes), row | {"person": number})
     episode = Episode.from_row(connection.execute(mine).one(), live)
     if episode.is_paced:
@@ -71,6 +74,9 @@ def decide_all(
     spent, paced = dict[int, queries.Amount](), dict[str, queries.Amount]()
     answers = list[Decision | Exception]()
     new = dict[queries.Cell, tuple[Decision, int]]()
+    remembering = {one.episode.number: one.episode for one in requests if one.episode.live.moves}
+    levels = read_levels(connection, remembering.values()) if remembering else {}
+    moved = dict[int, Episode]()  # in which an earlier step than the last was decided
     for request, cell in zip(requests, cells, strict=True):
         episode = request.episode
         account = accounts.get(episode.number)
@@ -85,7 +91,14 @@ def decide_all(
         elif account.ended:
             answers.append(ConflictError(f"episode {episode.id} has ended; start another"))
         else:
-            decision = decide(request, account.spent + spent.get(episode.number, 0))
+            its_levels, level = levels.get(episode.number), None
+            if its_levels is not None:
+                level = its_levels.at(request.step)
+            decision = decide(request, account.spent + spent.get(episode.number, 0), level)
+            if its_levels is not None:
+                if episode.live.keeps_level or request.step < its_levels.last_step:
+                    moved[episode.number] = episode
+                its_levels.add(request.step, decision.shown_advice)
             new[cell] = decision, request.state
             answers.append(decision)
             rows.append(to_row(request, decision))
@@ -96,18 +109,21 @@ def decide_all(
                     paced[episode.live.id] = paced.get(episode.live.id, 0) + cost
     queries.add_decisions(connection, rows, spent)
     queries.add_paced_cost(connection, paced)
+    if moved:
+        update_levels(connection, moved.values())
     return answers
 
 
 def record_all(
-    connection: sa.Connection, reports: list[list[dict[str, Any]]]
+    connection: sa.Connection, reports: list[OutcomeReport]
 ) -> list[Exception | OutcomeReceipt]:
     """Record outcomes, report by report: all outcomes of a report or none."""
-    cells = {_cell(row) for rows in reports for row in rows}
+    cells = {_cell(row) for report in reports for row in report.rows}
     known = queries.decided_cells(connection, cells) if cells else set()
     versions = queries.reported_outcomes(connection, cells) if cells else {}
     answers, new = list[Exception | OutcomeReceipt](), list[dict[str, Any]]()
-    for rows in reports:
+    remembering = dict[int, Episode]()
+    for rows, those_remembering in reports:
         missing = [row["step"] for row in rows if _cell(row) not in known]
         if missing:
             answers.append(NotFoundError(f"no decision was asked for at step {missing[0]}"))
@@ -120,9 +136,13 @@ def record_all(
         for row in added:
             versions.setdefault(_cell(row), []).append(row)
         new += added
+        remembering |= those_remembering
         corrected = sum(row["version"] > 1 for row in added)
         answers.append(OutcomeReceipt(len(rows), corrected))
     queries.add_outcomes(connection, new)
+    if remembering:
+        changed = {row["episode"] for row in new}
+        update_levels(connection, [one for n, one in remembering.items() if n in changed])
     return answers
 
 

@@ -13,6 +13,7 @@ from counsel.service.db.tables import (
     decisions,
     episodes,
     erasures,
+    level_changes,
     outcomes,
     people,
     remarks,
@@ -21,11 +22,21 @@ from counsel.service.db.tables import (
 Cell = tuple[int, int]
 """A step of an episode: (number of the episode, step)."""
 
-Observed = tuple[str, int, int, int | None, int, int]
-"""Adviser, person, state, advice heard (None for silence), action, and how often.
+Observed = tuple[str, int, int, int | None, int, int | None, int]
+"""Adviser, person, state, advice heard (None for silence), action, level of the person's memory
+(None without a memory), and how often.
 
-A negative number takes back outcomes that were replaced by another version.
+A negative number takes back outcomes that were replaced by another version, or were counted on
+another level.
 """
+
+
+class ReadUpTo(NamedTuple):
+    """How far the log was read: the last outcome, and the last change of a level."""
+
+    outcome: int = 0
+    change: int = 0
+
 
 LAST_OUTCOME = (
     (decisions.c.episode == outcomes.c.episode)
@@ -103,15 +114,35 @@ _HEARD = sa.case((decisions.c.shown & outcomes.c.seen, decisions.c.advice)).labe
 _OBSERVED = (episodes.c.adviser, episodes.c.person, decisions.c.state, _HEARD, outcomes.c.action)
 _AFTER: sa.BindParameter[int] = sa.bindparam("after")
 _LAST: sa.BindParameter[int] = sa.bindparam("last")
-_OBSERVATIONS = (
-    sa.select(*_OBSERVED, sa.func.count())
-    .select_from(outcomes)
-    .join(
-        decisions,
-        (decisions.c.episode == outcomes.c.episode) & (decisions.c.step == outcomes.c.step),
+_CHANGES_BEFORE: sa.BindParameter[int] = sa.bindparam("changes_before")
+_CHANGES: sa.BindParameter[int] = sa.bindparam("changes")
+
+
+def _level(as_of: sa.BindParameter[int]) -> sa.Case[int | None]:
+    """Return the level of a decision as it was when ``as_of`` was the last change."""
+    changed = (
+        sa.select(level_changes.c.level)
+        .where(
+            level_changes.c.episode == decisions.c.episode,
+            level_changes.c.step == decisions.c.step,
+            level_changes.c.seq <= as_of,
+        )
+        .order_by(level_changes.c.seq.desc())
+        .limit(1)
+        .correlate(decisions)
+        .scalar_subquery()
     )
+    level = sa.func.coalesce(changed, decisions.c.level)
+    return sa.case((decisions.c.level.is_not(None), level))
+
+
+_DECIDED = (decisions.c.episode == outcomes.c.episode) & (decisions.c.step == outcomes.c.step)
+_OBSERVATIONS = (
+    sa.select(*_OBSERVED, _level(_CHANGES).label("on_level"), sa.func.count())
+    .select_from(outcomes)
+    .join(decisions, _DECIDED)
     .join(episodes, episodes.c.number == outcomes.c.episode)
-    .group_by(*_OBSERVED)
+    .group_by(*_OBSERVED, sa.literal_column("on_level"))
 )
 _OUTCOMES_SINCE = _OBSERVATIONS.where(
     outcomes.c.seq > _AFTER,
@@ -121,7 +152,31 @@ _OUTCOMES_SINCE = _OBSERVATIONS.where(
 _REPLACED_SINCE = _OBSERVATIONS.where(
     outcomes.c.replaced_by > _AFTER, outcomes.c.replaced_by <= _LAST, outcomes.c.seq <= _AFTER
 )
-_LAST_SEQ = sa.select(sa.func.max(outcomes.c.seq))
+_MOVED_SINCE = (
+    sa.select(*_OBSERVED, _level(_CHANGES_BEFORE), _level(_CHANGES))
+    .select_from(outcomes)
+    .join(decisions, _DECIDED)
+    .join(episodes, episodes.c.number == outcomes.c.episode)
+    .where(
+        sa.exists().where(
+            level_changes.c.episode == decisions.c.episode,
+            level_changes.c.step == decisions.c.step,
+            level_changes.c.seq > _CHANGES_BEFORE,
+            level_changes.c.seq <= _CHANGES,
+        ),
+        outcomes.c.episode.in_(
+            sa.select(level_changes.c.episode).where(
+                level_changes.c.seq > _CHANGES_BEFORE, level_changes.c.seq <= _CHANGES
+            )
+        ),
+        outcomes.c.seq <= _AFTER,
+        outcomes.c.replaced_by.is_(None) | (outcomes.c.replaced_by > _AFTER),
+    )
+)
+_LAST_SEQ = sa.select(
+    sa.select(sa.func.max(outcomes.c.seq)).scalar_subquery(),
+    sa.select(sa.func.max(level_changes.c.seq)).scalar_subquery(),
+)
 _HIGHEST_SEQ = {
     "sqlite": sa.text("SELECT seq FROM sqlite_sequence WHERE name = 'outcomes'"),
     "postgresql": sa.text("SELECT last_value FROM outcomes_seq_seq"),
@@ -257,18 +312,27 @@ def _number(added: sa.CursorResult[Any]) -> int:
     return int(key[0]) if key is not None else 0
 
 
-def outcomes_since(connection: sa.Connection, after: int) -> tuple[int, list[Observed]]:
-    """Return the sequence number of the last outcome, and what was observed after a number.
+def outcomes_since(connection: sa.Connection, after: ReadUpTo) -> tuple[ReadUpTo, list[Observed]]:
+    """Return how far the log goes, and what was observed since it was read up to ``after``.
 
-    Outcomes that become durable meanwhile are left for the next time.
+    What becomes durable meanwhile is left for the next time. A decision whose level has changed
+    since its outcome was counted is taken out on the old level and counted on the new one.
     """
-    last = connection.scalar(_LAST_SEQ) or 0
-    if last <= after:
+    last, change = connection.execute(_LAST_SEQ).one()
+    until = ReadUpTo(max(last or 0, after.outcome), max(change or 0, after.change))
+    if until == after:
         return after, []
-    values = {"after": after, "last": last}
-    rows: list[Any] = list(connection.execute(_OUTCOMES_SINCE, values))
-    replaced = connection.execute(_REPLACED_SINCE, values)
-    return last, rows + [(*row[:-1], -row[-1]) for row in replaced]
+    values = {"after": after.outcome, "last": until.outcome}
+    values |= {"changes_before": after.change, "changes": until.change}
+    rows = list[Any]()
+    if until.outcome > after.outcome:
+        rows += connection.execute(_OUTCOMES_SINCE, values)
+        replaced = connection.execute(_REPLACED_SINCE, values)
+        rows += [(*row[:-1], -row[-1]) for row in replaced]
+    if until.change > after.change:
+        for *cell, before, now in connection.execute(_MOVED_SINCE, values):
+            rows += [(*cell, before, -1), (*cell, now, 1)]
+    return until, rows
 
 
 def highest_seq(connection: sa.Connection) -> int:

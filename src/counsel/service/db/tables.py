@@ -5,8 +5,10 @@ Everything belongs to a *tenant*, and a key gives access to one tenant only. ``d
 alone. ``seq`` rises in the order in which rows become durable and is never used twice, so a reader
 who has read up to a number has missed nothing. A corrected outcome is a new row with the next
 ``version``; the row before keeps its values, and ``replaced_by`` is the ``seq`` of the new one.
-Silence is NULL. What was spent is a cost, which need not be whole: SQLite stores fractions in a
-column of integers, too.
+Silence is NULL. Where the model's person has a memory, ``decisions.level`` is the level that the
+record had when the decision was made. A later outcome may tell another level: ``level_changes`` has
+it, and the last change counts. What was spent is a cost, which need not be whole: SQLite stores
+fractions in a column of integers, too.
 
 When a person is deleted, all their rows are; ``erasures`` has their number, so that every service
 forgets what it has learnt of them. What people wrote (``people.name``, ``remarks``) is in small
@@ -126,6 +128,8 @@ episodes = _table(
     _needed("started", sa.Float),
     sa.Column("ended", sa.Float),
     sa.Column("terminated", sa.Boolean),
+    # The level of the person's memory at the start, where it lasts over episodes.
+    sa.Column("level", sa.Integer),
     # The digest of the caller's idempotency key: a start that is sent again is the same episode.
     sa.Column("request", sa.String(64)),
     sa.Index("ix_episodes_adviser_number", "adviser", "number"),
@@ -146,7 +150,22 @@ decisions = _table(
     _needed("probability", sa.Float),
     _needed("reason", sa.Text),
     _needed("at", sa.Float),
+    # The level of the person's memory; NULL without a memory.
+    sa.Column("level", sa.Integer),
     sa.UniqueConstraint("episode", "step"),
+    sqlite_autoincrement=True,
+)
+
+level_changes = _table(
+    "level_changes",
+    _counter("seq"),
+    _needed("episode", Sequence),
+    _needed("step", sa.Integer),
+    _needed("level", sa.Integer),
+    sa.ForeignKeyConstraint(
+        ["episode", "step"], ["decisions.episode", "decisions.step"], ondelete="CASCADE"
+    ),
+    sa.Index("ix_level_changes_episode", "episode", "step"),
     sqlite_autoincrement=True,
 )
 

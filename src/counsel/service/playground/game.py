@@ -9,7 +9,7 @@ import hashlib
 import json
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import sqlalchemy as sa
@@ -17,11 +17,13 @@ import sqlalchemy as sa
 from counsel.errors import CounselError
 from counsel.learning.population import NOBODY, Limit
 from counsel.model.human import draw_index
+from counsel.model.problem import AdviceProblem
 from counsel.planning.frontier import frontier
 from counsel.service.core.decide import index_of_advice
 from counsel.service.core.desk import Desk
 from counsel.service.core.episode import Episode
 from counsel.service.core.explained_plan import ExplainedPlan
+from counsel.service.core.level_moves import Happening, LevelMoves
 from counsel.service.core.live_adviser import LiveAdviser
 from counsel.service.core.outcomes import Outcome
 from counsel.service.core.person_beliefs import lift_estimates
@@ -31,8 +33,8 @@ from counsel.service.db.queries import LAST_OUTCOME
 from counsel.service.db.tables import decisions, episodes, outcomes, people
 from counsel.service.errors import BusyError, ConflictError, NotFoundError
 from counsel.service.playground import rules
-from counsel.service.playground.rules import PEOPLE, SOURCE, Move
-from counsel.service.playground.sentences import advice_line, result_sentence
+from counsel.service.playground.rules import PEOPLE, SOURCE, TIRING_SOURCE, Move
+from counsel.service.playground.sentences import advice_line, rest_line, result_sentence
 from counsel.worlds.flappy_bird import next_states
 from counsel.worlds.grid_map import STAR, WALL, GridMap
 
@@ -47,13 +49,15 @@ SIMULATED = "simulated: "
 class GameSettings:
     """What is chosen for a game: the map, what advice may cost, and who plays.
 
-    ``person`` is a simulated person who plays instead of the player.
+    ``person`` is a simulated person who plays instead of the player. ``tires`` says whether the
+    adviser takes the player to tire; by default it knows of simulated people whether they do.
     """
 
     map: str
     limit: Limit
     player: str
     person: str | None = None
+    tires: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,9 +99,13 @@ class Playground:
         person = settings.person
         if person is not None and person not in PEOPLE:
             raise CounselError(f"person is {person[:40]!r}; it must be one of {', '.join(PEOPLE)}")
+        tires = settings.tires
+        if tires is None:
+            tires = person is not None and PEOPLE[person].tires
         problem = rules.player_problem(settings.map)
         name = player_name(settings.player) if person is None else SIMULATED + person
-        adviser = self._adviser(tenant, settings.map, simulated=person is not None)
+        kind = _Kind(simulated=person is not None, tires=tires)
+        adviser = self._adviser(tenant, settings.map, kind)
         episode = self.desk.start(tenant, adviser, name, settings.limit)
         self.desk.advise(tenant, episode.id, 0, draw_index(problem.mdp.start, self._rng))
         return self.show(tenant, episode.id)
@@ -114,7 +122,8 @@ class Playground:
         if person is not None:
             truth = rules.simulated_problem(game.map, person)
             heard = index_of_advice(now.advice, truth)
-            chosen = draw_index(truth.law(step, now.state, heard), self._rng)
+            level = _true_level(truth, game.episode.id, self._recorded_moves(game.episode), step)
+            chosen = draw_index(truth.law(step, now.state, heard, level), self._rng)
         elif action in game.live.actions:
             chosen = game.live.actions[action]
         else:
@@ -155,6 +164,8 @@ class Playground:
             "budget": None if kind == "never" else limit.budget,
             "penalty": limit.penalty,
             "person": person,
+            "tires": live.moves is not None,
+            "rest": self._rest(game, moves, is_watched=person is not None),
             "step": last.step + over,
             "horizon": grid.columns - 1,
             "at": list(rules.place_of(grid, state)),
@@ -173,20 +184,38 @@ class Playground:
             "card": self._card(game, moves) if over else None,
         }
 
-    def _adviser(self, tenant: int, map_: str, *, simulated: bool) -> str:
-        """Return the adviser of a map: one for all players, one for all simulated people."""
-        id_ = _adviser_id(tenant, map_, simulated=simulated)
+    def _rest(self, game: _Game, moves: list[Move], *, is_watched: bool) -> dict[str, Any] | None:
+        """Return how rested the player is taken to be at the next move; None if nobody tires."""
+        live, last = game.live, moves[-1]
+        if live.moves is None:
+            return None
+        happened = {move.step: Happening(move.advice, move.action, seen=True) for move in moves}
+        step = last.step + (last.action is not None)
+        level = live.moves.follow(game.episode.id, None, happened, step)[-1]
+        return rest_line(live, level, is_watched=is_watched)
+
+    def _adviser(self, tenant: int, map_: str, kind: "_Kind") -> str:
+        """Return the adviser of a map: one for all players, one for all simulated people.
+
+        There are others that take people to tire.
+        """
+        id_ = _adviser_id(tenant, map_, kind)
         try:
             self.desk.live(tenant, id_)
         except NotFoundError:
-            settings = AdviserSettings(source=SOURCE + map_, budget=2.0, hard=True)
-            self.desk.create(tenant, _adviser_name(map_, simulated=simulated), settings, id_)
+            settings = AdviserSettings(source=kind.source + map_, budget=2.0, hard=True)
+            self.desk.create(tenant, _adviser_name(map_, kind), settings, id_)
         return id_
 
     def _game(self, tenant: int, id_: str) -> _Game:
         episode = self.desk.episode(tenant, id_)
-        map_ = episode.live.settings.source.removeprefix(SOURCE)
-        ids = (_adviser_id(tenant, map_, simulated=simulated) for simulated in (False, True))
+        source = episode.live.settings.source
+        map_ = source.removeprefix(SOURCE).removeprefix(TIRING_SOURCE)
+        ids = (
+            _adviser_id(tenant, map_, _Kind(simulated, tires))
+            for simulated in (False, True)
+            for tires in (False, True)
+        )
         if episode.live.id not in ids:
             raise NotFoundError(f"there is no game {id_[:40]!r}")
         return _Game(episode, map_, GridMap.named(map_))
@@ -227,6 +256,7 @@ class Playground:
                 row.action,
                 row.reward or 0.0,
                 heard=row.advice if row.shown and row.seen else None,
+                level=row.level,
             )
             for row in read(self.desk.engine, query)
         ]
@@ -262,7 +292,8 @@ class Playground:
         alone = _score_alone(live, episode.person, game.grid, self._rng)
         earlier = live.population.counts.copy()
         for move in moves:
-            earlier.add(episode.person, (move.state, move.heard, move.action or 0), -1)
+            cell = (move.state, move.heard, move.action or 0)
+            earlier.add(episode.person, cell, -1, move.level)
         before = replace(live.population, counts=earlier).estimate(episode.person).lift
         after = live.population.estimate(episode.person).lift
         matched = [move for move in advised if move.action == move.advice]
@@ -285,13 +316,33 @@ def player_name(player: str) -> str:
     return f"player {player}"
 
 
-def _adviser_name(map_: str, *, simulated: bool) -> str:
-    return f"Playground: {map_}{', simulated' if simulated else ''}"
+class _Kind(NamedTuple):
+    """Whom an adviser advises: players or simulated people, who may be taken to tire."""
+
+    simulated: bool
+    tires: bool
+
+    @property
+    def source(self) -> str:
+        return TIRING_SOURCE if self.tires else SOURCE
 
 
-def _adviser_id(tenant: int, map_: str, *, simulated: bool) -> str:
+def _true_level(truth: AdviceProblem, episode: str, moves: list[Move], step: int) -> int | None:
+    """Return the level of a simulated person's memory, which the adviser may know nothing of."""
+    if truth.memory is None:
+        return None
+    happened = {move.step: Happening(move.heard, move.action, seen=True) for move in moves}
+    return LevelMoves(truth.memory).follow(episode, None, happened, step)[-1]
+
+
+def _adviser_name(map_: str, kind: _Kind) -> str:
+    name = f"Playground: {map_}{', simulated' if kind.simulated else ''}"
+    return f"{name}, tiring" if kind.tires else name
+
+
+def _adviser_id(tenant: int, map_: str, kind: _Kind) -> str:
     """Return the id of the adviser of a map, the same in every process."""
-    text = f"{tenant} {_adviser_name(map_, simulated=simulated)}"
+    text = f"{tenant} {_adviser_name(map_, kind)}"
     return hashlib.md5(text.encode(), usedforsecurity=False).hexdigest()
 
 

@@ -1,7 +1,8 @@
 """The rules of the game: its maps and players, the moves of the bird, and the advisers to choose.
 
 What a player does when left alone is learnt. The prior is a person who dodges walls, and moves at
-random a third of the time.
+random a third of the time. An adviser may take people to *tire*: right after a piece of advice they
+hardly listen, and it takes three silent moves until they listen as well as before.
 """
 
 from collections.abc import Mapping
@@ -14,13 +15,18 @@ import numpy as np
 from counsel.errors import CounselError
 from counsel.learning.population import Limit
 from counsel.model.human import Human
+from counsel.model.memory import Memory
 from counsel.model.problem import AdviceProblem
 from counsel.worlds.flappy_bird import greedy, make_flappy_bird, next_states, safe
 from counsel.worlds.grid_map import MOVES, STAR, WALL, GridMap, map_names
 from counsel.worlds.people import Noisy
 
-SOURCE = "play/"
-"""The prefix of the playground's sources; the rest is the name of the map."""
+SOURCE, TIRING_SOURCE = "play/", "play-tiring/"
+"""The prefixes of the playground's sources, the second for advisers who take people to tire; the
+rest is the name of the map."""
+
+REST, FADING = Memory.since(3), (0.25, 0.5, 0.75, 1.0)
+"""How people tire, and how well they listen right after advice and 1, 2, 3 silent moves later."""
 
 FIXED_LIMITS = {"always": Limit(always=True), "never": Limit(budget=0.0, hard=True)}
 """What advice may cost with the advisers that are aware of nothing."""
@@ -28,12 +34,16 @@ FIXED_LIMITS = {"always": Limit(always=True), "never": Limit(budget=0.0, hard=Tr
 
 @dataclass(frozen=True, slots=True)
 class SimulatedPerson:
-    """A simulated person to watch: the habit, and the lift of each advice."""
+    """A simulated person to watch: the habit, and the lift of each advice.
+
+    Somebody who ``tires`` has that lift when rested.
+    """
 
     title: str
     about: str
     habit: str
     lift: tuple[float, float, float]
+    tires: bool = False
 
 
 PEOPLE: Mapping[str, SimulatedPerson] = {
@@ -47,6 +57,11 @@ PEOPLE: Mapping[str, SimulatedPerson] = {
         "Hardly listens", "Chases stars and takes one piece of advice in six.", "greedy",
         (0.15, 0.1, 0.2),
     ),
+    "tiring": SimulatedPerson(
+        "Policy Weary",
+        "Dodges walls. Hardly listens right after advice; three silent moves restore it fully.",
+        "safe", (0.8, 0.6, 0.8), tires=True,
+    ),
 }  # fmt: skip
 
 
@@ -56,6 +71,12 @@ def player_problem(name: str) -> AdviceProblem:
         raise CounselError(f"map is {name[:40]!r}; it must be one of {', '.join(map_names())}")
     grid = GridMap.named(name)
     return make_flappy_bird(map=grid, human=Noisy(safe(grid), 0.3), adherence=1.0)
+
+
+def tiring_player_problem(name: str) -> AdviceProblem:
+    """Return the problem of a map with a player at the controls who tires."""
+    problem = player_problem(name)
+    return AdviceProblem(problem.mdp, problem.human.with_memory(REST, FADING))
 
 
 def playground_options() -> dict[str, Any]:
@@ -68,7 +89,12 @@ def playground_options() -> dict[str, Any]:
         ],
         "moves": [{"label": label, "rows": rows} for label, rows in MOVES.items()],
         "people": [
-            {"name": name, "title": person.title, "about": person.about}
+            {
+                "name": name,
+                "title": person.title,
+                "about": person.about,
+                "tires": person.tires,
+            }
             for name, person in PEOPLE.items()
         ],
     }
@@ -79,10 +105,13 @@ def simulated_problem(map_: str, name: str) -> AdviceProblem:
     """Return the problem of a map with a simulated person at the controls."""
     person, grid = PEOPLE[name], GridMap.named(map_)
     habit = greedy(grid) if person.habit == "greedy" else safe(grid)
-    return AdviceProblem(player_problem(map_).mdp, Human(habit, lift=np.array(person.lift)))
+    human = Human(habit, lift=np.array(person.lift))
+    if person.tires:
+        human = human.with_memory(REST, FADING)
+    return AdviceProblem(player_problem(map_).mdp, human)
 
 
-PROBLEMS_BY_PREFIX = {SOURCE: player_problem}
+PROBLEMS_BY_PREFIX = {SOURCE: player_problem, TIRING_SOURCE: tiring_player_problem}
 """The problems that advisers of the playground take as their source."""
 
 
@@ -104,7 +133,8 @@ def kind_of(limit: Limit) -> str:
 class Move:
     """A move that was made, or is next where ``action`` is None.
 
-    ``heard`` is the advice that was shown and seen. Silence is None.
+    ``heard`` is the advice that was shown and seen. Silence is None. ``level`` says how rested the
+    adviser took the player to be, if it takes people to tire.
     """
 
     step: int
@@ -114,6 +144,7 @@ class Move:
     action: int | None
     reward: float
     heard: int | None
+    level: int | None = None
 
 
 def place_of(grid: GridMap, state: int) -> tuple[int, int]:

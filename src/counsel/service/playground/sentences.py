@@ -6,6 +6,7 @@ import numpy as np
 
 from counsel._arrays import Floats
 from counsel.learning.population import Limit
+from counsel.service.core.decide import REST_REASON
 from counsel.service.core.explained_plan import ExplainedPlan
 from counsel.service.core.live_adviser import LiveAdviser
 from counsel.service.playground.rules import Move, crash_of, kind_of, lands_on_star
@@ -25,6 +26,18 @@ def result_sentence(score: float, pieces: int, alone: float) -> str:
     )
 
 
+def rest_line(live: LiveAdviser, level: int, *, is_watched: bool) -> dict[str, Any]:
+    """Return how rested the machine takes the player to be, in words and as a share."""
+    rested = live.rested(level) or 0.0
+    whom = "this person" if is_watched else "you"
+    sentence = f"Rested: advice moves {whom} as well as ever."
+    if rested < 1.0:
+        sentence = (
+            f"Tired of advice: a piece moves {whom} {100.0 * rested:.0f} % as well as when rested."
+        )
+    return {"level": live.level_name(level), "rested": rested, "sentence": sentence}
+
+
 def advice_line(
     grid: GridMap, live: LiveAdviser, person_plan: ExplainedPlan, now: Move, limit: Limit
 ) -> dict[str, Any]:
@@ -33,7 +46,7 @@ def advice_line(
         sentence = _silent_sentence(grid, person_plan, now, limit)
     else:
         sentence = _advice_sentence(grid, live, now, now.advice, person_plan.estimate.habit)
-    numbers = ("gain", "lift", "advantage", "criticality", "price")
+    numbers = ("gain", "lift", "advantage", "criticality", "price", "burden")
     return {
         "advice": live.action_name(now.advice),
         "sentence": sentence,
@@ -67,6 +80,12 @@ def _silent_sentence(grid: GridMap, person_plan: ExplainedPlan, now: Move, limit
     if left is not None and left <= 0:
         return "Silent: the budget is spent."
     gain = float(now.reason.get("gain") or 0.0)
+    if str(now.reason.get("why")).startswith(REST_REASON):
+        burden = float(now.reason["burden"])
+        return (
+            f"Silent: letting you rest. Advice would gain {gain + burden:.2g} now and cost "
+            f"{burden:.2g} of later listening."
+        )
     if gain < 0.05:
         return "Silent: you do well here."
     if limit.penalty is not None:

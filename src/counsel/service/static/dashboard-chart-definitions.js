@@ -101,6 +101,17 @@ const byState = byRow({
   cells: (row) => [row.state, row.pieces, row.matched, sentences.shareOf(row.matched, row.pieces), row.low, row.high],
 });
 
+const byLevel = byRow({
+  name: "adherence-by-level", label: "Adherence by level of memory",
+  note: "Share of the advice seen that was matched, by what the person carries over from earlier advice; whiskers are 95 % intervals. The model says how lift fades from level to level; habits add to the share.",
+  nothing: "No advice has been seen yet: adherence by level of memory will show here.",
+  applies: (summary) => "by_level" in summary,
+  rowsOf: (summary) => summary.by_level ?? [], headline: sentences.levelsDiffer,
+  mark: (row) => whisker(row.level, "matched", sentences.shareOf(row.matched, row.pieces), row),
+  head: ["level", "rested", "pieces", "done", "share", "low", "high"],
+  cells: (row) => [row.level, row.rested, row.pieces, row.matched, sentences.shareOf(row.matched, row.pieces), row.low, row.high],
+});
+
 function whisker(name, what, value, row) {
   const { low, high, pieces, matched } = row;
   const body = `${what} ${percent(value)}${sentences.betweenBoth(row, sentences.hundredths)}; ${whole(matched)} of ${many(pieces, "piece")} matched`;
@@ -152,4 +163,4 @@ function frontierPoints({ pieces, value, marks, unit }) {
 }
 
 /** The small figures, in the order of the page. */
-export const SMALL = [adherence, spoken, budget, byAdvice, byState, byPerson];
+export const SMALL = [adherence, spoken, budget, byAdvice, byState, byLevel, byPerson];

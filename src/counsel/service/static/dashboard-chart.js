@@ -108,6 +108,7 @@ export class Figure {
   update(adviser, summary) {
     const { definition } = this;
     Object.assign(this, { adviser: adviser.name, summary });
+    this.root.classList.toggle("hidden", !(definition.applies?.(summary) ?? true));
     const isEmpty = definition.isEmpty(summary);
     this.root.classList.toggle("empty", isEmpty);
     const headline = isEmpty ? definition.nothing : definition.headline(summary);

@@ -69,13 +69,14 @@ function worthText(worth) {
 
 /** The settings of an adviser in one line. */
 export function about({ name, settings }) {
-  const { source, penalty, budget, hard, always, mode, holdout, explore } = settings;
+  const { source, penalty, budget, hard, always, mode, holdout, explore, memory_across: across } = settings;
   const parts = [name, source];
   if (isKnown(budget)) parts.push(`budget ${short(budget)} per episode${hard ? ", hard" : " on average"}`);
   else if (isKnown(penalty)) parts.push(`penalty ${short(penalty)} per piece`);
   else if (always) parts.push("always advises");
   parts.push({ live: "live", shadow: "in shadow: nothing is shown", off: "off" }[mode] ?? mode);
   if (holdout) parts.push(`${percent(holdout)} of episodes kept silent`);
+  if (across === "person") parts.push("people remember advice over their episodes");
   if (explore) parts.push(`${percent(explore)} of decisions left to a trial's schedule`);
   return parts.join(" · ");
 }
@@ -202,6 +203,16 @@ export function statesDiffer(rows) {
   return `${finding}: ${inState(most)}, ${inState(least)}`;
 }
 
+/** Whether people match less advice where they are less rested. */
+export function levelsDiffer(rows) {
+  const share = (row) => shareOf(row.matched, row.pieces);
+  const [fresh, tired] = [top(rows, (row) => row.rested), top(rows, (row) => -row.rested)];
+  const onLevel = (row) => `${percent(share(row))} with ${quoted(row.level)}${betweenShares(row.low, row.high)}`;
+  if (fresh === tired) return `People match ${onLevel(fresh)}; ${many(fresh.pieces, "piece")}`;
+  if (fresh.low > tired.high) return `People match less when tired: ${onLevel(fresh)}, ${onLevel(tired)}`;
+  return `No measurable difference between rested and tired: ${onLevel(fresh)}, ${onLevel(tired)}`;
+}
+
 const top = (rows, value) => rows.reduce((best, row) => (value(row) > value(best) ? row : best));
 
 /** How much people differ: the range of the middle eight in ten, or of all where they are few. */
@@ -255,6 +266,7 @@ export function reasonNumbers(reason) {
     ["considered", reason.considered ?? null], ["lift", share(reason.lift)], ["advantage", number(reason.advantage)],
     ["gain", number(reason.gain)], ["criticality", number(reason.criticality)], ["cost", number(reason.cost)],
     ["price of a piece", number(reason.price)],
+    ["burden: what it costs later", number(reason.burden)], ["level", reason.level ?? null], ["rested", share(reason.rested)],
     ["spent before", number(reason.spent)], ["left", number(reason.left)],
   ];
   return rows.filter(([, text]) => text !== null);

@@ -43,23 +43,28 @@ export const RECENT = {
   headline: sentences.recentAdvice,
   key: ({ episode, step }) => JSON.stringify([episode, step]),
   row: (decision) => {
-    const { at, person, step, state, reward } = decision;
+    const { at, person, step, reward } = decision;
     return [
       stacked(element("time", { datetime: new Date(at * 1000).toISOString() }, [moment(at)]), `${person ?? "–"}, step ${step}`),
-      state, adviceCell(decision), actionCell(decision), reward === null ? "–" : short(reward), reasonCell(decision),
+      stateCell(decision), adviceCell(decision), actionCell(decision), reward === null ? "–" : short(reward), reasonCell(decision),
     ];
   },
   table: (rows) => ({
     head: ["at", "person", "episode", "step", "state", "advice", "shown", "must", "held_out", "action", "reward", "why", "considered", "lift", "advantage", "gain",
-      "criticality", "price", "spent", "left", ...costColumn(rows)],
+      "criticality", "price", "spent", "left", ...costColumn(rows), ...levelColumns(rows)],
     rows: rows.map(({ at, person, episode, step, state, advice, shown, must, held_out: heldOut, action, reward, reason: why }) => [
       new Date(at * 1000).toISOString(), person, episode, step, state, advice, shown, must, heldOut, action, reward, why.why, why.considered, why.lift, why.advantage,
-      why.gain, why.criticality, why.price, why.spent, why.left, ...costColumn(rows).map(() => why.cost ?? 1)]),
+      why.gain, why.criticality, why.price, why.spent, why.left, ...costColumn(rows).map(() => why.cost ?? 1), ...levelColumns(rows).map((name) => why[name] ?? null)]),
   }),
 };
 
 /** The column of costs, where some advice costs more or less than 1. */
 const costColumn = (rows) => (rows.some(({ reason }) => "cost" in reason) ? ["cost"] : []);
+
+/** The columns of people with a memory. */
+const levelColumns = (rows) => (rows.some(({ reason }) => "level" in reason) ? ["level", "rested", "burden"] : []);
+
+const stateCell = ({ state, reason: { level } }) => (level ? stacked(state, level) : state);
 
 const stacked = (first, second) => element("div", {}, [first, element("span", { class: "soft below" }, [second])]);
 

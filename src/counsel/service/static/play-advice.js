@@ -7,6 +7,7 @@ const REASONS = [
   ["gain", "What this advice would gain", (value) => `${signed(value)} stars`],
   ["advantage", "What the advised move is worth", (value) => `${signed(value)} stars`],
   ["lift", "How often the player acts because of it", percent],
+  ["burden", "What speaking now costs of later listening", (value) => `${short(value)} stars`],
   ["price", "What a piece must be worth", (value) => `${short(value)} stars`],
 ];
 

@@ -14,6 +14,7 @@ export class Panel {
   }
 
   show(game) {
+    showRest(this.find("rest"), game.rest);
     const person = this.people.find(({ name }) => name === game.person);
     this.find("listening-title").textContent = person ? `How much ${person.title} listens` : "How much you listen";
     this.find("listening-about").textContent = this.about(game, person);
@@ -26,7 +27,8 @@ export class Panel {
   about(game, person) {
     const heard = game.listening.reduce((sum, lift) => sum + lift.pieces, 0);
     const whom = person ? "this person" : "you";
-    const belief = `How often ${whom} ${person ? "acts" : "act"} because of the advice, as the machine estimates it, with its uncertainty.`;
+    const rested = game.rest ? " when rested" : "";
+    const belief = `How often ${whom} ${person ? "acts" : "act"} because of the advice${rested}, as the machine estimates it, with its uncertainty.`;
     if (heard === 0) return `${belief} A guess so far: ${person ? "nobody has" : "you have"} heard no advice.`;
     return person ? `${person.about} ${belief} The mark ┃ is the truth.` : belief;
   }
@@ -45,6 +47,20 @@ export class Panel {
     const drawn = pips <= MANY ? "▲".repeat(game.spent) + "△".repeat(pips - game.spent) : "";
     this.find("spent").replaceChildren(element("span", { class: "pips", "aria-hidden": "true" }, [drawn]), spentWords(game));
   }
+}
+
+/** The small meter of how rested the player is taken to be: a bar and words; nothing if nobody tires. */
+function showRest(root, rest) {
+  root.classList.toggle("hidden", !rest);
+  if (!rest) return root.replaceChildren();
+  root.title = rest.sentence;
+  const left = element("span", { class: "rest-left" });
+  left.style.width = `${100 * rest.rested}%`;
+  root.replaceChildren(
+    element("span", { class: "rest-track", "aria-hidden": "true" }, [left]),
+    element("span", {}, [`${percent(rest.rested)} rested`]),
+    element("span", { class: "unseen" }, [`. ${rest.sentence}`]),
+  );
 }
 
 function spentWords(game) {

@@ -4,17 +4,18 @@ import { element, short } from "./common.js";
 import { load, playerName, store } from "./play-storage.js";
 import { count, title } from "./play-sentences.js";
 
-const STORED = ["map", "adviser", "budget", "penalty", "pace"];
+const STORED = ["map", "adviser", "budget", "penalty", "tires", "pace"];
 
 export class Settings {
   constructor(form, menu, world, changed) {
-    Object.assign(this, { form, menu, fields: form.elements });
+    Object.assign(this, { form, menu, fields: form.elements, people: world.people });
     fill(this.fields.map, world.maps.map(({ name }) => [name, title(name)]));
     fill(this.fields.person, world.people.map((person) => [person.name, person.title]));
     this.restore();
     this.refresh();
     form.addEventListener("input", () => this.refresh());
     form.addEventListener("change", (event) => {
+      if (event.target.name === "person") this.matchTiring();
       store("settings", Object.fromEntries(STORED.map((name) => [name, this.fields[name].value])));
       changed(event.target.name);
     });
@@ -29,7 +30,7 @@ export class Settings {
   }
 
   request() {
-    const { map, adviser, budget, penalty, person } = this.fields;
+    const { map, adviser, budget, penalty, person, tires } = this.fields;
     return {
       map: map.value,
       adviser: ["budget", "penalty"].includes(adviser.value) ? "aware" : adviser.value,
@@ -37,6 +38,7 @@ export class Settings {
       penalty: adviser.value === "penalty" ? Number(penalty.value) : null,
       player: playerName(),
       person: person.value || null,
+      tires: tires.value === "tires",
     };
   }
 
@@ -48,7 +50,14 @@ export class Settings {
   /** Let a simulated person play, or with "" the player. */
   seat(person) {
     this.fields.person.value = person;
+    this.matchTiring();
     this.refresh();
+  }
+
+  /** Take a simulated person as they are; whoever watches may still choose otherwise. */
+  matchTiring() {
+    const person = this.people.find(({ name }) => name === this.fields.person.value);
+    if (person) this.fields.tires.value = person.tires ? "tires" : "";
   }
 
   /** Label the sliders and hide what does not apply. */

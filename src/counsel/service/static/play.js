@@ -164,7 +164,7 @@ class Playground {
     if (game.person !== null && !game.over) return;
     const words = game.over
       ? `${game.card.sentence} ${endingOf(game)}`
-      : `${count(game.score, "star")}. ${this.advice.spoken()} ${this.board.describe(game)}`;
+      : `${count(game.score, "star")}. ${this.advice.spoken()} ${game.rest ? `${game.rest.sentence} ` : ""}${this.board.describe(game)}`;
     find("announcer").textContent = words;
   }
 
