@@ -152,7 +152,7 @@ def test_a_built_in_world_needs_no_file(command):
         (["explain", "night-shift", "--step", "12", "--state", "0"], "step is 12"),
         (["explain", "night-shift", "--step", "0", "--state", "ill"], "state is 'ill'"),
         (["explain", "night-shift", "--step", "0", "--state", "4"], "state is 4"),
-        (["explain", "night-shift", "--state", "4"], "--step"),
+        (["explain", "night-shift", "--state", "0"], "step is missing; give a step from 0 to 11"),
         (["sovle", "night-shift"], "sovle"),  # codespell:ignore sovle
         (["solve"], "PROBLEM"),
     ],

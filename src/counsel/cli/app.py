@@ -110,11 +110,18 @@ def options(
     """Work out what to advise a person, when to stay silent, and what advice is worth."""
 
 
-def read_problem(source: str, costs: "Mapping[str, float] | None" = None) -> "AdviceProblem":
-    """Load a problem file, or build the world of this name; ``costs`` replace its costs."""
+def read_problem(
+    source: str, costs: "Mapping[str, float] | None" = None, discount: float | None = None
+) -> "AdviceProblem":
+    """Load a problem file, or build the world of this name.
+
+    ``costs`` replace its costs; a ``discount`` makes it work without end.
+    """
     from counsel.model.advice_costs import with_costs
 
     problem = _read_problem(source)
+    if discount is not None:
+        problem = problem.without_end(discount)
     return problem if costs is None else with_costs(problem, costs)
 
 

@@ -102,6 +102,23 @@ Unit = Annotated[
 ]
 
 
+Memory = Annotated[
+    str,
+    typer.Option(
+        metavar="KIND",
+        help="What changes how much people listen: none; pieces=N, since=N, dose=DECAY or "
+        "refusals=N, a memory of advice; tenure, time in the study; or auto, what the log shows.",
+    ),
+]
+Across = Annotated[
+    str,
+    typer.Option(
+        help="What a memory is carried over: the decisions of an episode, or all episodes of a "
+        "person in order of time."
+    ),
+]
+
+
 def read(
     log: str,
     columns: str | None,

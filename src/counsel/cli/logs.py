@@ -61,6 +61,8 @@ def fit(  # noqa: PLR0913 (one argument for each option)
     cluster: log_options.Cluster = None,
     context: log_options.Context = None,
     unit: log_options.Unit = "decision",
+    memory: log_options.Memory = "none",
+    across: log_options.Across = "episode",
     as_json: options.Json = False,
 ) -> None:
     """Estimate how much people listen, what they do without advice, and which actions pay."""
@@ -80,6 +82,8 @@ def fit(  # noqa: PLR0913 (one argument for each option)
             groups=log_options.read_groups(groups),
             cost=options.read_costs(cost),
             unit=unit,
+            memory=memory,
+            across=across,
         )
     if output is not None:
         model.save(output)
@@ -102,6 +106,8 @@ def fit(  # noqa: PLR0913 (one argument for each option)
         cluster=cluster,
         context=context,
         unit=log_options.unless("decision", unit),
+        memory=log_options.unless("none", memory),
+        across=log_options.unless("episode", across),
     )
     typer.echo(f"Next: counsel fit {shlex.quote(log)}{typed} -o model.npz")
 
@@ -320,6 +326,8 @@ def report(  # noqa: PLR0913 (one argument for each option)
     cost: options.Cost = None,
     cluster: log_options.Cluster = None,
     unit: log_options.Unit = "decision",
+    memory: log_options.Memory = "none",
+    across: log_options.Across = "episode",
     context: log_options.In = None,
 ) -> None:
     """Write a page for decision makers: who listens, where advice pays, what a budget buys."""
@@ -347,6 +355,10 @@ def report(  # noqa: PLR0913 (one argument for each option)
         "scale": log_options.unless("lift", scale),
     }
     given |= {"cluster": cluster, "unit": log_options.unless("decision", unit)}
+    given |= {
+        "memory": log_options.unless("none", memory),
+        "across": log_options.unless("episode", across),
+    }
     log_options.refuse_beside_model(model, **given, **pooled)
     with waiting(f"Fitting {log}"):
         if model is None:
@@ -357,6 +369,7 @@ def report(  # noqa: PLR0913 (one argument for each option)
                 "groups": log_options.read_groups(groups),
             }
             costs = options.read_costs(cost)
+            sharing |= {"memory": memory, "across": across}
             fitted = fit_log(source, by_step=by_step, **sharing, cost=costs, unit=unit)
         else:
             saved = load_fit(model)
@@ -385,6 +398,9 @@ def demo_log(
         Path, typer.Option("-o", metavar="LOG", help="Write the log (.csv or .parquet).")
     ],
     shifts: Annotated[int, typer.Option(help="Number of shifts; each is an episode.")] = 15_000,
+    tiring: Annotated[
+        bool, typer.Option("--tiring", help="Nurses tire: every further alert moves them less.")
+    ] = False,
     seed: options.Seed = 0,
 ) -> None:
     """Write an example log: shifts on a hospital ward with too many alarms."""
@@ -394,10 +410,11 @@ def demo_log(
     from counsel.worlds.ward import ward_table
 
     options.check_output(output, ".csv", ".parquet")
-    table = ward_table(shifts=shifts, rng=np.random.default_rng(seed))
+    table = ward_table(shifts=shifts, rng=np.random.default_rng(seed), tiring=tiring)
     write_tables(output, [table])
     typer.echo(f"Wrote {output}: {table['step'].values.size:,} decisions in {shifts:,} shifts.")
-    typer.echo(f"Next: counsel fit {shlex.quote(str(output))} -o model.npz")
+    memory = " --memory auto" if tiring else ""
+    typer.echo(f"Next: counsel fit {shlex.quote(str(output))}{memory} -o model.npz")
 
 
 def _possible_budget(fitted: Any) -> str:  # noqa: ANN401 (a fit)

@@ -7,6 +7,7 @@ import numpy as np
 import typer
 
 from counsel.cli.console import ROWS, finite, new_table, print_table
+from counsel.cli.memory_output import memory_record, print_memory, worth_record
 from counsel.logs.adherence_breakdown import (
     AdherenceBreakdown,
     ByContext,
@@ -19,6 +20,7 @@ from counsel.logs.cross_fit import CrossFit
 from counsel.logs.evaluate_log import LogEvaluation
 from counsel.logs.fitted_model import Fit
 from counsel.logs.listening import People, Trend
+from counsel.logs.memory_worth import memory_worth
 from counsel.logs.plan import LogPlan
 from counsel.logs.plan_table import plan_tables, ranked_entries
 from counsel.logs.power import Power, Schedule
@@ -67,6 +69,7 @@ def print_fit(fit: Fit) -> None:
         typer.echo(f"{findings.contexts_differ(contexts)}.")
     for sentence in findings.fit_findings(fit):
         typer.echo(sentence)
+    print_memory(fit)
     if fit.notes:
         table = new_table("What the data cannot tell", "", "for example", "count", left=2)
         for note in fit.notes:
@@ -113,6 +116,7 @@ def fit_record(fit: Fit) -> dict[str, Any]:
         "over_time": None if fit.over_time is None else _trend_record(fit.over_time),
         "over_advice": None if fit.over_advice is None else _trend_record(fit.over_advice),
         "notes": [asdict(note) for note in fit.notes],
+        **memory_record(fit),
     }
 
 
@@ -226,6 +230,9 @@ def print_plan(plan: LogPlan) -> None:
     typer.echo(findings.plan_value(plan))
     if plan.fit.is_trusted:
         typer.echo(findings.honest_value(plan_halves(plan)))
+    worth = memory_worth(plan) if plan.fit.is_trusted else None
+    if worth is not None:
+        typer.echo(findings.memory_worth(worth))
     if plan.doubtful is not None:
         typer.echo(findings.plan_caution(plan))
     entries = ranked_entries(plan)
@@ -268,6 +275,7 @@ def plan_record(plan: LogPlan) -> dict[str, Any]:
         "self_check": _self_check_record(plan.fit),
         "logged": _logged_record(plan.fit),
         "cautious": plan.doubtful is not None,
+        **worth_record(plan),
         "cells": [row for table in plan_tables(plan) for row in table.to_pylist()],
     }
 

@@ -33,6 +33,13 @@ Penalties = Annotated[
     ),
 ]
 Budget = Annotated[float | None, typer.Option(help="Pieces of advice per episode, on average.")]
+Discount = Annotated[
+    float | None,
+    typer.Option(
+        help="Plan the problem as work without end, in which a reward t steps from now counts "
+        "DISCOUNT to the power of t, e.g. 0.95."
+    ),
+]
 Hard = Annotated[bool, typer.Option("--hard", help="Never exceed the budget in any episode.")]
 Cost = Annotated[
     str | None,
@@ -104,11 +111,17 @@ def read_penalties(text: str | None) -> float | list[float] | None:
 
 
 def planning_options(
-    penalty: float | list[float] | None, budget: float | None, *, hard: bool, allow_reverse: bool
+    penalty: float | list[float] | None,
+    budget: float | None,
+    *,
+    hard: bool,
+    allow_reverse: bool,
+    discount: float | None = None,
 ) -> str:
     """Return the options of a plan as a user would type them."""
     penalties = penalty if isinstance(penalty, list) else [penalty]
     options = "" if penalty is None else f" --penalty {','.join(f'{p:g}' for p in penalties)}"
     if budget is not None:
         options += f" --budget {budget:g}" + (" --hard" if hard else "")
+    options += "" if discount is None else f" --discount {discount:g}"
     return options + (" --allow-reverse" if allow_reverse else "")

@@ -24,6 +24,7 @@ def solve(  # noqa: PLR0913 (one argument for each option)
     penalty: options.Penalties = None,
     budget: options.Budget = None,
     hard: options.Hard = False,
+    discount: options.Discount = None,
     cost: options.Cost = None,
     allow_reverse: options.Reverse = False,
     output: Annotated[
@@ -38,7 +39,7 @@ def solve(  # noqa: PLR0913 (one argument for each option)
     from counsel.cli.console import print_json
 
     options.check_output(output, ".csv", ".parquet", ".npz")
-    problem = read_problem(source, options.read_costs(cost))
+    problem = read_problem(source, options.read_costs(cost), discount)
     penalties = options.read_penalties(penalty)
     plan = counsel.solve(
         problem, penalty=penalties, budget=budget, hard=hard, allow_reverse=allow_reverse
@@ -49,14 +50,17 @@ def solve(  # noqa: PLR0913 (one argument for each option)
         print_json(printing.plan_record(problem, plan, output))
         return
     printing.print_plan(problem, plan, reverse_left_out=not allow_reverse)
-    typed = options.planning_options(penalties, budget, hard=hard, allow_reverse=allow_reverse)
+    typed = options.planning_options(
+        penalties, budget, hard=hard, allow_reverse=allow_reverse, discount=discount
+    )
     typed += _typed_cost(cost)
     if output is None:
         typer.echo(f"Next: counsel solve {shlex.quote(source)}{typed} -o policy.csv")
         return
     typer.echo(f"Wrote {output}.")
     state = _first_state(problem)
-    typer.echo(f"Next: counsel explain {shlex.quote(source)}{typed} --step 0 --state {state}")
+    step = "" if problem.discount is not None else " --step 0"
+    typer.echo(f"Next: counsel explain {shlex.quote(source)}{typed}{step} --state {state}")
 
 
 @app.command()
@@ -66,6 +70,7 @@ def frontier(  # noqa: PLR0913 (one argument for each option)
     max_vertices: Annotated[
         int, typer.Option(help="Largest number of vertices; the rest is bounded.")
     ] = 1000,
+    discount: options.Discount = None,
     cost: options.Cost = None,
     allow_reverse: options.Reverse = False,
     output: Annotated[
@@ -79,7 +84,7 @@ def frontier(  # noqa: PLR0913 (one argument for each option)
     from counsel.cli.console import print_json
 
     options.check_output(output, ".csv")
-    problem = read_problem(source, options.read_costs(cost))
+    problem = read_problem(source, options.read_costs(cost), discount)
     with waiting(f"Tracing up to {max_vertices} vertices (fewer with --max-vertices)"):
         front = counsel.frontier(problem, max_vertices=max_vertices, allow_reverse=allow_reverse)
     if output is not None:
@@ -92,18 +97,22 @@ def frontier(  # noqa: PLR0913 (one argument for each option)
     printing.print_frontier(front)
     if output is not None:
         typer.echo(f"Wrote {output}.")
-    typer.echo(f"Next: counsel solve {shlex.quote(source)} --budget 2{_typed_cost(cost)}")
+    typed = "" if discount is None else f" --discount {discount:g}"
+    typer.echo(f"Next: counsel solve {shlex.quote(source)} --budget 2{typed}{_typed_cost(cost)}")
 
 
 @app.command()
 def explain(  # noqa: PLR0913 (one argument for each option)
     source: options.Source,
     *,
-    step: Annotated[int, typer.Option(help="Step, counted from 0.")],
+    step: Annotated[
+        int | None, typer.Option(help="Step, counted from 0. Not for work without end.")
+    ] = None,
     state: Annotated[str, typer.Option(help="Number or label of the state.")],
     penalty: options.Penalties = None,
     budget: options.Budget = None,
     hard: options.Hard = False,
+    discount: options.Discount = None,
     cost: options.Cost = None,
     allow_reverse: options.Reverse = False,
     pieces_left: Annotated[
@@ -120,7 +129,7 @@ def explain(  # noqa: PLR0913 (one argument for each option)
     from counsel.cli import planning_output as printing
     from counsel.cli.console import print_json
 
-    problem = read_problem(source, options.read_costs(cost))
+    problem = read_problem(source, options.read_costs(cost), discount)
     penalties = options.read_penalties(penalty)
     plan = counsel.solve(
         problem, penalty=penalties, budget=budget, hard=hard, allow_reverse=allow_reverse

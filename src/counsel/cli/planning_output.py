@@ -47,7 +47,14 @@ def print_plan(problem: AdviceProblem, plan: Plan, *, reverse_left_out: bool) ->
         )
     elif reverse_left_out and problem.human.repels:
         typer.echo("Some advice repels this person and is left out; --allow-reverse would use it.")
-    table = new_table(None, "per episode", "", left=1)
+    scope = "per episode"
+    if problem.discount is not None:
+        scope = f"for ever, discounted by {problem.discount:g}"
+        typer.echo(
+            "The work has no end: rewards and pieces of advice t steps from now count "
+            f"{problem.discount:g} to the power of t, and an episode stands for all of them."
+        )
+    table = new_table(None, scope, "", left=1)
     table.add_row("expected reward", in_full(plan.value))
     if np.any(plan.penalty):
         table.add_row("reward less the penalty", in_full(plan.penalised_value))
@@ -72,6 +79,8 @@ def print_plan(problem: AdviceProblem, plan: Plan, *, reverse_left_out: bool) ->
             places.add_row(name, problem.mdp.action_name(a), short(float(pieces_sa[s, a])))
     if places.row_count:
         print_table(places)
+    if problem.discount is not None:
+        return
     rates = new_table("When the advice comes", "step", "chance of advice", "expected reward")
     for h in range(min(problem.horizon, ROWS)):
         rates.add_row(str(h), percent(outcome.advice_rate[h], 1), short(float(outcome.reward[h])))
@@ -109,6 +118,8 @@ def plan_record(problem: AdviceProblem, plan: Plan, output: Path | None) -> dict
         "price": finite(plan.price),
         "value_alone": value_alone(problem),
         "hard": plan.hard,
+        "discount": problem.discount,
+        "error": plan.error,
         "reverse": plan.reverse.tolist(),
         "advice_rate": outcome.advice_rate.tolist(),
         "reward": outcome.reward.tolist(),
@@ -181,7 +192,8 @@ def _vertex_numbers(front: Frontier) -> list[tuple[float, ...]]:
 
 def print_explanation(explanation: Explanation) -> None:
     """Print the numbers behind an explanation."""
-    table = new_table(None, "at this step in this state", "", left=1)
+    where = "in this state" if explanation.step is None else "at this step in this state"
+    table = new_table(None, where, "", left=1)
     for name, probability in zip(explanation.action_names, explanation.own, strict=True):
         table.add_row(f"without advice: {name}", percent(probability, 1))
     if explanation.considered is not None:

@@ -1,0 +1,79 @@
+"""`counsel learn` with costs, random rewards and people with a memory."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import counsel
+from counsel.cli.learning_output import print_run
+from counsel.runs import run as runs
+from counsel.runs.algorithms import ALGORITHMS
+from counsel.runs.manifest import problem_fingerprint
+from counsel.runs.run import run
+from counsel.runs.spec import Spec
+from counsel.worlds import make
+
+
+def test_a_run_on_a_problem_with_costs_is_charged_and_told_in_units_of_cost(capsys):
+    shift = make("night-shift")
+    problem = counsel.AdviceProblem(shift.mdp, shift.human, cost=[0.5, 2.0, 1.0])
+    common = {"world": "shift", "algorithm": "ucb-ad", "share": "advice", "episodes": 300}
+    spec = Spec(**common, penalty=0.1)
+    result = run(spec, problem)
+    assert result.best == counsel.solve(problem, penalty=0.1).penalised_value
+    assert result.value <= result.best + 1e-9
+    assert result.advice_cost != result.advice_count
+    spec = Spec(**common, budget=1.5)
+    result = run(spec, problem)
+    assert result.best_advice_cost == pytest.approx(1.5)
+    print_run(spec, problem, result)
+    line = next(line for line in capsys.readouterr().out.splitlines() if "It gives" in line)
+    assert f"pieces of advice at a cost of {result.advice_cost:.3g}" in line
+
+
+def test_random_rewards_are_named_in_the_next_command(command, tmp_path):
+    words = ("--random-rewards", "--unknown-rewards", "--episodes", "60")
+    done = command("learn", "night-shift", *words, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "--unknown-rewards --random-rewards -o night-shift-ucb-ad" in done.stdout
+    done = command("learn", "night-shift", *words, "-o", "out", cwd=tmp_path)
+    assert done.stdout.rstrip().endswith("--policy out/policy.npz --random-rewards")
+    settings = json.loads((tmp_path / "out" / "manifest.json").read_text())["settings"]
+    assert settings["random_rewards"] is True
+
+
+def test_random_rewards_make_another_problem_and_another_run(tmp_path):
+    problem = make("night-shift")
+    gaps = []
+    for random_rewards in (False, True):
+        spec = Spec(
+            world="night-shift",
+            algorithm="ucb-ad",
+            episodes=60,
+            unknown_rewards=True,
+            random_rewards=random_rewards,
+        )
+        gaps.append(run(spec, problem).records[-1].regret)
+    assert gaps[0] != gaps[1]
+    wider = replace(problem, reward_range=(-1.0, 1.0))
+    prints = {problem_fingerprint(p) for p in (problem, wider, wider.with_random_rewards())}
+    assert len(prints) == 3
+
+
+@pytest.mark.parametrize("algorithm", ["ucb-ad", "structured"])
+def test_advice_to_a_person_with_a_memory_is_counted_on_all_levels_together(algorithm):
+    problem = make("ward/tiring")
+    for share, groups in (("pair", (6, 5, 3)), ("advice", (6, 3)), ("all", (6, 3))):
+        spec = Spec(world="ward/tiring", algorithm=algorithm, episodes=5, share=share)
+        assert spec.groups(problem).shape == groups
+    spec = Spec(world="ward/tiring", algorithm=algorithm, episodes=5, share="advice")
+    learner = ALGORITHMS[algorithm].build(spec, problem, np.random.default_rng(0))
+    simulator = counsel.Simulator(problem)
+    *_, _ = counsel.learn(learner, simulator, episodes=20, rng=np.random.default_rng(0))
+    matched, given = runs.matches_by_advice(learner)
+    assert given.shape == (problem.n_actions,)
+    assert given.sum() == learner.given.sum()
+    assert (matched <= given).all()
+    assert matched.sum() == learner.matched.sum()
