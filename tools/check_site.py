@@ -84,7 +84,7 @@ def unknown_words() -> Iterator[str]:
     known.word_frequency.load_words((DOCS / "words.txt").read_text(encoding="utf-8").split())
     for path in own_pages():
         text = prose(path.read_text(encoding="utf-8"))
-        words = {word.strip("'’") for word in re.findall(r"[A-Za-z][A-Za-z'’]+", text)}
+        words = {word.strip("'’") for word in re.findall(r"[A-Za-zÀ-ÿ][A-Za-zÀ-ÿ'’]+", text)}
         usual = {word for word in words if not re.search(r"[a-z][A-Z]|[A-Z]{2}", word)}
         usual = {re.sub(r"['’]s?$", "", word) for word in usual}
         for word in sorted(known.unknown(usual)):

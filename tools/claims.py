@@ -1,6 +1,7 @@
 """Publish verdicts, figures and tables: ``python tools/claims.py DIR``.
 
-DIR is the folder of ``tools/verdict_blocks.py``. README.md receives the table of claims,
+DIR is the folder of ``tools/verdict_blocks.py``; experiments that it lacks keep what is published.
+README.md receives the table of claims,
 docs/reference/experiments.md the tables of the experiments, each between two marks;
 docs/reference/verdicts.json and the figures in docs/figures are copied.
 
@@ -15,6 +16,9 @@ import shutil
 import sys
 from pathlib import Path
 from typing import Any
+
+from counsel.experiments.blocks import write_verdicts
+from counsel.experiments.paper import EXPERIMENTS
 
 ROOT = Path(__file__).resolve().parents[1]
 SHOWN = ("regret-greedy", "frontier", "trajectories-safe")
@@ -108,13 +112,27 @@ def quote_numbers(text: str, tables: str) -> str:
     )
 
 
+def merged(published: dict[str, Any], new: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the claims of both, in the order of the experiments; new ones replace old ones."""
+    if new["scale"] != published["scale"]:
+        sys.exit(f"the verdicts have scale {new['scale']}, those published {published['scale']}")
+    renewed = {claim["experiment"] for claim in new["claims"]}
+    kept = [claim for claim in published["claims"] if claim["experiment"] not in renewed]
+    order = list(EXPERIMENTS)
+    return sorted(kept + new["claims"], key=lambda claim: order.index(claim["experiment"]))
+
+
 def main(folder: Path) -> None:
     """Copy verdicts and figures, and replace the tables and the numbers in sentences."""
-    shutil.copy(folder / "verdicts.json", VERDICTS)
+    published, new = (
+        json.loads(path.read_text("utf-8")) for path in (VERDICTS, folder / VERDICTS.name)
+    )
+    published["claims"] = merged(published, new)
+    write_verdicts(VERDICTS, published["scale"], published["claims"])
     first = folder / "block-0"
     for name in SHOWN:
-        shutil.copy(first / "figures" / f"{name}.png", ROOT / "docs" / "figures" / f"{name}.png")
-    published = json.loads(VERDICTS.read_text(encoding="utf-8"))
+        if (picture := first / "figures" / f"{name}.png").exists():
+            shutil.copy(picture, ROOT / "docs" / "figures" / picture.name)
     command = "`python tools/verdict_blocks.py blocks && python tools/claims.py blocks`"
     text = summary(published["scale"], published["claims"])
     replace_between(ROOT / "README.md", "claims", f"{text}\n\n{command} writes this section.")

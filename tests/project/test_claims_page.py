@@ -45,6 +45,23 @@ def test_the_summary_counts_verdicts_and_lists_what_does_not_hold(tool):
     assert "| worlds | It is low. | median 0 [0, 0], 12 runs | holds |" in everything
 
 
+def test_experiments_that_were_not_repeated_keep_their_verdicts(tool):
+    def claims(experiment, text):
+        return {"scale": 1, "claims": [{"experiment": experiment, "claim": text}]}
+
+    old = {"scale": 1, "claims": []}
+    for experiment in ("frontier", "misjudged", "scaling"):
+        old["claims"] += claims(experiment, "old")["claims"]
+    both = tool.merged(old, claims("misjudged", "new"))
+    assert [(c["experiment"], c["claim"]) for c in both] == [
+        ("frontier", "old"),
+        ("misjudged", "new"),
+        ("scaling", "old"),
+    ]
+    with pytest.raises(SystemExit, match="scale"):
+        tool.merged(old, claims("misjudged", "new") | {"scale": 0.1})
+
+
 def test_only_the_text_between_the_marks_is_replaced(tool, tmp_path):
     page = tmp_path / "page.md"
     page.write_text("before\n<!-- claims -->\nold\n<!-- end of claims -->\nafter\n")
@@ -110,7 +127,7 @@ def sentences(text):
 
 
 def test_no_sentence_about_the_experiments_has_a_result_without_a_mark(tool):
-    settings = r"[θβδεD] = [\d.]+|(every|and) 1,000|10,000 (episodes|games)"
+    settings = r"[θβδεD] = [\d.]+|(every|and) 1,000|[12]0,000 (episodes|games)"
     for page in tool.PAGES[:2]:
         text = re.sub(settings, "", sentences(page.read_text(encoding="utf-8")))
         assert not re.findall(r"\S*\d+\.\d+\S*|\S*\d{3,}\S*", text), page.name

@@ -67,3 +67,20 @@ def each_seed(seeds: Iterable[int]) -> Callable[..., Any]:
         return loop
 
     return decorate
+
+
+def each_seed_up_to(few: int, many: int) -> Callable[..., Any]:
+    """Run a slow test for each of the first seeds, and the nightly tests for many more."""
+    parts = [range(few), pytest.param(range(few, many), marks=pytest.mark.long)]
+
+    def decorate(test: Callable[..., None]) -> Callable[..., None]:
+        @pytest.mark.slow
+        @pytest.mark.parametrize("seeds", parts, ids=["few", "many"])
+        def run(seeds: Iterable[int]) -> None:
+            each_seed(seeds)(test)()
+
+        run.__name__, run.__module__ = test.__name__, test.__module__
+        run.fresh_seeds = True  # type: ignore[attr-defined]
+        return run
+
+    return decorate

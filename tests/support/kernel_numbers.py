@@ -14,7 +14,7 @@ from scipy.sparse import csr_array
 import counsel
 from counsel import baselines
 from counsel.estimate.bounds import KL, PaperBonus, Theory, interval
-from counsel.model.problem import machine_rewards
+from counsel.model.machine import machine_rewards
 from counsel.worlds import make
 
 

@@ -225,17 +225,13 @@ class Budget(NamedTuple):
     policy: np.ndarray | None  # [m, h, s, A + 1]
 
 
-def budget_lp(P, D):
-    """Return the best policy whose expected cost is at most D, by the LP of occupancies.
+def occupancies(P):
+    """Return the LP of occupancies: its choices, gains, costs, equations and their right side.
 
     It has a variable x[h, m, s, c] ≥ 0 for each possible choice:
 
         Σ_c x[0, m, s, c] = start[s] · 1{m is the start level}
         Σ_c x[h+1, n, t, c] = Σ_{m,s,c,a} x[h, m, s, c] P(a) p(t) K(n)
-        Σ cost · x ≤ D
-
-    In cells that the solution never visits, the policy is the first possible choice of silence, 0,
-    1, …
     """
     H, S, A, M = P.H, P.S, P.A, P.M
     names = [
@@ -262,6 +258,17 @@ def budget_lp(P, D):
     right = np.zeros(H * M * S)
     for s in range(S):
         right[row(0, P.start_level, s)] = P.start[s]
+    return names, gain, cost, equal, right
+
+
+def budget_lp(P, D):
+    """Return the best policy whose expected cost is at most D, by the LP of occupancies.
+
+    In cells that the solution never visits, the policy is the first possible choice of silence, 0,
+    1, …
+    """
+    H, S, A, M = P.H, P.S, P.A, P.M
+    names, gain, cost, equal, right = occupancies(P)
     out = linprog(
         -gain,
         A_ub=cost[None, :],

@@ -47,7 +47,8 @@ def tables(problem):
     names += [(human, name) for name in ("policy", "adherence", "lift", "input_values", "groups")]
     arrays = {name: getattr(owner, name) for owner, name in names}
     plain = (
-        mdp.horizon,
+        mdp.n_steps,
+        mdp.discount,
         mdp.state_labels,
         mdp.action_labels,
         human.shares_lift,

@@ -1,7 +1,8 @@
-"""Both worlds of the paper again, slow and obvious: plain loops, dicts and fractions.
+"""Worlds again, slow and obvious: plain loops, dicts and fractions.
 
-Written from paper.tex (Numerical Experiment, App. B) and READING rows 13 to 16, 20 and 21, without
-a look at ``counsel.worlds``, so that tests can hold the two against each other.
+Those of the paper were written from paper.tex (Numerical Experiment, App. B) and READING rows 13 to
+16, 20 and 21, without a look at ``counsel.worlds``, so that tests can
+hold the two against each other.
 """
 
 from fractions import Fraction
@@ -203,3 +204,86 @@ def myopic(state):
     lane, _, following, _ = state
     open_ = [car_target(lane, action, following) is not None for action in (LEFT, STRAIGHT, RIGHT)]
     return equally(open_) or UNIFORM
+
+
+# ------------------------------------------------------------------------------ call centre
+
+ENGAGEMENT = ("engaged", "wavering", "drifting", "lost")
+
+
+class CallCentre(NamedTuple):
+    """States are names; tables are by (state, action). ``advised`` is the adherence."""
+
+    start: dict
+    next: dict
+    habit: dict
+    advised: dict
+
+
+def call_centre(mother):
+    """Return a mother "at home" or "working", from percentages as the rules of the world."""
+
+    def percent(*numbers):
+        return {state: Fraction(n, 100) for state, n in zip(ENGAGEMENT, numbers, strict=True)}
+
+    after = {
+        ("engaged", "skip"): percent(55, 40, 5, 0),
+        ("engaged", "listen"): percent(92, 8, 0, 0),
+        ("wavering", "skip"): percent(10, 50, 40, 0),
+        ("wavering", "listen"): percent(45, 50, 5, 0),
+        ("drifting", "skip"): percent(0, 10, 65, 25),
+        ("drifting", "listen"): percent(10, 45, 42, 3),
+        ("lost", "skip"): percent(0, 0, 2, 98),
+        ("lost", "listen"): percent(0, 10, 35, 55),
+    }
+    at_home = mother == "at home"
+    listens = percent(90, 60, 25, 5) if at_home else percent(80, 40, 15, 3)
+    moved = percent(70, 65, 50, 20) if at_home else percent(50, 45, 35, 15)
+    habit, advised = {}, {}
+    for state in ENGAGEMENT:
+        habit[state, "listen"], habit[state, "skip"] = listens[state], 1 - listens[state]
+        advised[state, "listen"] = listens[state] + moved[state] * (1 - listens[state])
+        advised[state, "skip"] = habit[state, "skip"]  # nobody is called to skip a message
+    return CallCentre(percent(40, 35, 20, 5), after, habit, advised)
+
+
+# Machine repair: condition 0 is new, the last is failed; then normal and thorough repair.
+
+
+def repair_move(state, action, *, conditions):
+    """Return the probability of each next state, and the reward."""
+    normal, thorough, failed = conditions, conditions + 1, conditions - 1
+    if state == normal:
+        return {0: 0.5, normal: 0.5}, -2.0
+    if state == thorough:
+        return {0: 0.8, thorough: 0.2}, -6.0
+    if action == 1:
+        return {normal: 1.0}, 0.0
+    if action == 2:
+        return {thorough: 1.0}, 0.0
+    earned = 10.0 - 10.0 * state**2 / failed**2
+    if state == failed:
+        return {failed: 1.0}, earned
+    return {state: 0.7, state + 1: 0.3}, earned
+
+
+def repair_habit(state, *, conditions):
+    """Return how often the operator takes each action."""
+    failed = conditions - 1
+    if state > failed:
+        return [1.0, 0.0, 0.0]
+    chance = 0.7 if state == failed else state / (10.0 * failed)
+    return [1.0 - chance, chance * 4 / 5, chance / 5]
+
+
+# Inventory: the state is what is on the shelf in the evening.
+
+
+def shop_move(stock, order, chance):
+    """Return the probability of each stock the next evening, and the expected reward."""
+    moves, reward, morning = {}, 0.0, stock + order
+    for wanted, p in enumerate(chance):
+        sold = min(wanted, morning)
+        moves[morning - sold] = moves.get(morning - sold, 0.0) + p
+        reward += p * (8.0 * sold - 0.5 * (morning - sold))
+    return moves, reward - 4.0 * order - (3.0 if order > 0 else 0.0)

@@ -121,8 +121,8 @@ def tables(learner):
 
 
 def group_table(learner):
-    H, S, A = learner._transitions.visits.shape
-    return np.broadcast_to(learner._group, (H, S, A))
+    """The groups [h, s, m · A + a]."""
+    return np.broadcast_to(learner._group, (learner.shape.horizon, *learner._group.shape[1:]))
 
 
 def small_and_random(seed=9):
