@@ -7,7 +7,7 @@ import pytest
 
 import counsel
 from counsel.errors import CounselError
-from counsel.planning import per_step
+from counsel.planning import step_prices
 from tests.support import team_oracle
 from tests.support.each import each, each_seed, each_seed_up_to
 
@@ -97,7 +97,7 @@ def test_people_who_are_alike_count_like_people_who_are_listed():
 def test_more_kinds_than_groups_share_their_mixtures(monkeypatch):
     wards = [counsel.make("ward", horizon=4) for _ in range(6)]
     apart = counsel.share(wards, per_step=2)
-    monkeypatch.setattr(per_step, "MOST_GROUPS", 2)
+    monkeypatch.setattr(step_prices, "MOST_GROUPS", 2)
     together = counsel.share(wards, per_step=2)
     assert together.bound == pytest.approx(apart.bound, rel=1e-7)
 
@@ -105,7 +105,7 @@ def test_more_kinds_than_groups_share_their_mixtures(monkeypatch):
 def test_the_bound_holds_even_if_the_search_is_cut_short(monkeypatch):
     mothers, counts = [counsel.make("call-centre", horizon=8)], [50]
     exact = counsel.share(mothers, per_step=5, counts=counts)
-    monkeypatch.setattr(per_step, "MOST_ROUNDS", 2)
+    monkeypatch.setattr(step_prices, "MOST_ROUNDS", 2)
     short = counsel.share(mothers, per_step=5, counts=counts)
     assert short.bound >= exact.bound - 1e-9
     assert short.gap > 0.0
