@@ -44,7 +44,7 @@ def test_bad_tables_are_refused(tables, sentence):
         ([ADVICE[:2]], [3], {}, r"advice\[0\] has shape \(2, 5\); expected \(6, 5\)"),
         ([ADVICE + 3], [3], {}, r"advice\[0\]\[h=0, s=0\] is 4; it runs from 0 to 3, which means"),
         ([ADVICE], [9], {"longest_wait": 2}, "longest_wait is 2, but 9 people wait up to 8 steps"),
-        ([ADVICE + 2], [2], {"longest_wait": 2}, r"advice\[0\]\[h=0, s=0\] is silence; give the advice"),
+        ([ADVICE + 2], [2], {"longest_wait": 2}, r"advice\[0\]\[h=0, s=0\] is silence; give"),
     ],
 )
 def test_a_policy_that_does_not_fit_the_team_is_refused(advice, counts, options, sentence):
