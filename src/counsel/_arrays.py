@@ -156,9 +156,8 @@ def check_range(name: str, array: Floats, axes: str, low: float, high: float) ->
     """Raise unless every number lies in [low, high]; NaN lies outside."""
     where = first(~((array >= low) & (array <= high)))
     if where is not None:
-        raise CounselError(
-            f"{name}{place(axes, where)} is {array[where]:.10g}; it must lie in [{low:g}, {high:g}]"
-        )
+        bounds = f"be {low:g} or more" if np.isinf(high) else f"lie in [{low:g}, {high:g}]"
+        raise CounselError(f"{name}{place(axes, where)} is {array[where]:.10g}; it must {bounds}")
 
 
 def check_distributions(name: str, array: Floats, axes: str) -> None:
@@ -181,6 +180,12 @@ def check_distributions(name: str, array: Floats, axes: str) -> None:
 def by_step(table: NDArray[_T], horizon: int) -> NDArray[_T]:
     """Return a view [h, …] of a table with one layer or ``horizon`` layers."""
     return np.broadcast_to(table, (horizon, *table.shape[1:]))
+
+
+def at_cell(table: NDArray[_T], step: int, state: int) -> NDArray[_T]:
+    """Return the row of one cell of a table [layer, s, …] with one layer, or one per step."""
+    row: NDArray[_T] = table[step if len(table) > 1 else 0, state]
+    return row
 
 
 def layers(view: NDArray[_T]) -> NDArray[_T]:

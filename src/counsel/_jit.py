@@ -76,9 +76,13 @@ def source_stamp() -> tuple[tuple[str, float, int], ...]:
 
 def _compiled(function: Any, *, forceinline: bool) -> Any:  # noqa: ANN401 (stands for its function)
     def decorate(*, cache: bool) -> Any:  # noqa: ANN401
-        return numba.njit(cache=cache, nogil=True, error_model="numpy", forceinline=forceinline)(
-            function
-        )
+        options: Any = {"no_cfunc_wrapper": True}  # C code would call it: nobody does
+        compiled: Any = numba.njit(
+            cache=cache, nogil=True, error_model="numpy", forceinline=forceinline, **options
+        )(function)
+        if is_compiled(compiled):  # not with NUMBA_DISABLE_JIT
+            compiled.get_call_template = partial(_resolve_call, compiled.get_call_template)
+        return compiled
 
     try:
         compiled = decorate(cache=True)
@@ -89,6 +93,15 @@ def _compiled(function: Any, *, forceinline: bool) -> Any:  # noqa: ANN401 (stan
         _stamp(file)
         compiled.compile = partial(_compile_alone, compiled.compile, f"{file._index_path}.lock")
     return compiled
+
+
+def _resolve_call(resolve: Callable[..., _R], args: Iterable[Any], named: dict[str, Any]) -> _R:
+    """Resolve a call in a kernel by the types of its arguments.
+
+    Numba would compile the function that is called once more for every constant it is called with.
+    """
+    plain: Any = numba.types.unliteral
+    return resolve([plain(kind) for kind in args], {name: plain(named[name]) for name in named})
 
 
 def _stamp(file: Any) -> None:  # noqa: ANN401 (Numba's own)

@@ -1,8 +1,8 @@
-"""Rows are sorted as a stable sort does it, whatever their length."""
+"""Rows are sorted as a stable sort does it, whatever their length, and searched as NumPy does."""
 
 import numpy as np
 
-from counsel.model._kernels import RUN, sort_row
+from counsel.model._kernels import RUN, first_at_least, sort_row
 from tests.support.each import each, each_seed
 
 
@@ -20,3 +20,11 @@ def test_a_row_is_sorted_stably_and_nothing_beside_it_is_touched(seed, length):
     sort_row(index, data, 5, 5 + length)
     np.testing.assert_array_equal(index, expected_index)
     np.testing.assert_array_equal(data, expected_data)
+
+
+@each_seed(range(20))
+def test_a_number_is_found_where_numpy_finds_it(seed):
+    rng = np.random.default_rng(seed)
+    numbers = np.sort(rng.integers(0, 30, size=int(rng.integers(0, 40))))
+    found = [first_at_least(numbers, number) for number in range(-1, 31)]
+    np.testing.assert_array_equal(found, np.searchsorted(numbers, np.arange(-1, 31)))

@@ -54,8 +54,28 @@ def test_a_problem_without_end_is_saved_loaded_and_pickled(tmp_path):
         assert back.discount == 0.95
 
 
+def test_an_average_per_step_is_saved_loaded_pickled_and_passed_on(tmp_path):
+    problem = problem_of(counsel.MDP(NEXT, REWARD, average=True))
+    assert (problem.average, problem.discount, problem.n_steps) == (True, 1.0, 1)
+    assert repr(problem.mdp) == "MDP(3 states, 2 actions, no end, average per step)"
+    assert problem.machine().average
+    assert problem.mdp.paying(np.ones(3)).average
+    assert problem_of().without_end(average=True).average
+    assert counsel.MDP.from_toy_text({0: {0: [(1.0, 0, 1.0, False)]}}, average=True).average
+    counsel.save(problem, tmp_path / "problem.npz")
+    for back in (counsel.load(tmp_path / "problem.npz"), pickle.loads(pickle.dumps(problem))):
+        assert_same(back, problem)
+        assert back.average
+    with pytest.raises(counsel.CounselError, match=r"no end \(average per step\)"):
+        _ = problem.horizon
+
+
 WORLDS = [
-    case("discount 1", lambda: endless(discount=1.0), "discount", "1"),
+    case("average of a horizon", lambda: counsel.MDP(NEXT, REWARD, horizon=3, average=True),
+         "horizon is 3", "average is True"),
+    case("average and discount", lambda: endless(average=True), "discount is 0.95", "average"),
+    case("average 1", lambda: counsel.MDP(NEXT, REWARD, average=1), "average is 1", "True or"),
+    case("discount 1", lambda: endless(discount=1.0), "discount", "average=True"),
     case("discount just above 1", lambda: endless(discount=1.000001), "discount", "1.000001"),
     case("discount -0.1", lambda: endless(discount=-0.1), "discount", "-0.1"),
     case("discount NaN", lambda: endless(discount=np.nan), "discount", "nan"),

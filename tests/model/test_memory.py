@@ -111,7 +111,7 @@ def test_named_memories_equal_those_of_the_oracle(memory, expected):
         ),
         (
             lambda: Human(HALF, lift=0.8, memory=Memory.pieces(1), fading=[1.0, -0.1]),
-            r"fading\[m=1\] is -0.1; it must lie in \[0, inf\]",
+            r"fading\[m=1\] is -0.1; it must be 0 or more",
         ),
         (
             lambda: Human(HALF, lift=0.8, memory=Memory.pieces(1), fading=[1.0]),
@@ -121,6 +121,13 @@ def test_named_memories_equal_those_of_the_oracle(memory, expected):
             lambda: Human(HALF, lift=[0.8, 0.7, 0.6], memory=Memory.pieces(1)),
             r"lift has shape \(3,\); with a memory of 2 levels, give a number, \[m\] = \(2,\)",
         ),
+        (
+            lambda: Human(HALF, lift=np.zeros((2, 3, 2)), memory=Memory.pieces(1)),
+            r"lift has shape \(2, 3, 2\); with a memory of 2 levels, give a number, \[m\] = \(2,\)"
+            r", \[m, a\] = \(2, 2\), \[m, s, a\] = \(2, 1, 2\) or \[m, h, s, a\], or one lift and",
+        ),
+        (lambda: Human(HALF, lift=0.5).with_memory(None), "memory is None; give a counsel.Memory"),
+        (lambda: Human(HALF, lift=0.5).with_memory("dose"), "memory is 'dose'; give a counsel.Me"),
         (
             lambda: Human(HALF, lift=[[[0.5, 0.5]], [[0.5, 1.5]]], memory=Memory.pieces(1)),
             r"lift\[m=1, h=0, s=0, a=1\] is 1.5",
@@ -187,7 +194,9 @@ def test_groups_may_share_over_states_levels_or_both():
 
 @pytest.mark.parametrize("fading", [None, [1.0, 0.5]])
 def test_a_person_with_a_memory_survives_files_and_copies(fading, tmp_path):
-    memory = Memory(np.eye(2), [[0.3, 0.7], [0.0, 1.0]], start=1, labels=["fresh", "tired"])
+    memory = Memory(
+        np.eye(2), [[0.3, 0.7], [0.0, 1.0]], start=1, newcomer=0, labels=["fresh", "tired"]
+    )
     lift = [0.6, 0.3] if fading is None else 0.6
     human = Human(HALF, lift=lift, memory=memory, fading=fading)
     problem = counsel.AdviceProblem(counsel.MDP([[0, 0]], [[0.0, 1.0]], horizon=2), human)
@@ -195,9 +204,20 @@ def test_a_person_with_a_memory_survives_files_and_copies(fading, tmp_path):
     copies = [counsel.load(tmp_path / "problem.npz"), pickle.loads(pickle.dumps(problem))]
     for again in [*copies, copy.deepcopy(problem)]:
         assert again.memory.labels == ("fresh", "tired")
-        assert (again.memory.start, again.memory.name) == (1, "custom")
+        assert (again.memory.start, again.memory.newcomer) == (1, 0)
+        assert again.memory.name == "custom"
         assert again.memory.after.tolist() == memory.after.tolist()
         assert again.human.level_lift.tolist() == human.level_lift.tolist()
+
+
+def test_another_start_leaves_newcomers_where_they_are():
+    memory = Memory.since(2).starting_at(0)
+    assert (memory.start, memory.newcomer) == (0, 2)
+    joined = memory * Memory.pieces(1)
+    assert (joined.start, joined.newcomer) == (0, 4)
+    assert Memory.since(2).newcomer == Memory.since(2).start == 2
+    with pytest.raises(CounselError, match="newcomer is 3; "):
+        Memory(np.eye(2), np.eye(2), newcomer=3)
 
 
 def test_policies_with_levels_are_checked_drawn_and_saved(tmp_path):

@@ -3,12 +3,12 @@
 import mdptoolbox.mdp
 import numpy as np
 import pytest
-import quantecon
 
 import counsel
 from counsel.planning import discounted
 from tests.support import discounted_oracle as oracle
 from tests.support.each import each_seed
+from tests.support.peers import quantecon_ddp
 
 MEMORIES = [counsel.Memory.pieces(2), counsel.Memory.since(1), counsel.Memory.dose(0.5, 3)]
 
@@ -21,6 +21,13 @@ def drawn(seed):
 
 def values(plan):
     return plan.value_planes[:, 0].reshape(-1)
+
+
+def charged(seed):
+    """The machine's world, the plan and the net rewards at a penalty, where all may be done."""
+    problem = oracle.draw(seed * 2, discount=0.9)  # an even seed: every action is allowed
+    world = oracle.machine(problem)
+    return world, counsel.solve(problem, penalty=0.05), world.reward - 0.05 * world.cost
 
 
 @each_seed(range(60))
@@ -40,15 +47,19 @@ def test_plans_are_best_in_every_cell(seed, penalty):
 
 
 @pytest.mark.parametrize("seed", [1, 4, 8])
-def test_quantecon_and_mdptoolbox_find_the_same_values(seed):
-    problem = oracle.draw(seed * 2, discount=0.9)  # an even seed: every action is allowed
-    world, plan = oracle.machine(problem), counsel.solve(problem, penalty=0.05)
-    net = world.reward - 0.05 * world.cost
-    theirs = quantecon.markov.DiscreteDP(net, world.P, 0.9).solve(method="policy_iteration")
+def test_mdptoolbox_finds_the_same_values(seed):
+    world, plan, net = charged(seed)
     toolbox = mdptoolbox.mdp.PolicyIteration(world.P.swapaxes(0, 1), net, 0.9)
     toolbox.run()
-    np.testing.assert_allclose(values(plan), theirs.v, atol=1e-9)
     np.testing.assert_allclose(values(plan), toolbox.V, atol=1e-9)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", [1, 4, 8])
+def test_quantecon_finds_the_same_values(seed):
+    world, plan, net = charged(seed)
+    theirs = quantecon_ddp().DiscreteDP(net, world.P, 0.9).solve(method="policy_iteration")
+    np.testing.assert_allclose(values(plan), theirs.v, atol=1e-9)
 
 
 @each_seed(range(30))
@@ -84,6 +95,29 @@ def test_a_budget_buys_what_the_occupancy_lp_says(seed):
             assert outcome.advice_cost == pytest.approx(plan.advice_cost, abs=1e-8)
         assert plan.policy.random.cell.size <= 1
         assert plan.advice_cost <= share * most + 1e-9
+
+
+def long_work(seed, discount, n_states=30):
+    """Draw a problem with three actions and five next states each."""
+    rng = np.random.default_rng(seed)
+    transition = np.zeros((n_states, 3, n_states))
+    for s, a in np.ndindex(n_states, 3):
+        following = rng.choice(n_states, 5, replace=False)
+        transition[s, a, following] = rng.dirichlet(np.ones(5))
+    habit, lift = rng.dirichlet(np.ones(3), n_states), rng.random((n_states, 3))
+    mdp = counsel.MDP(transition, rng.random((n_states, 3)), discount=discount)
+    return counsel.AdviceProblem(mdp, counsel.Human(habit, lift=lift))
+
+
+@pytest.mark.parametrize(
+    ("seed", "discount", "share"), [(1, 0.999999, 0.33), (1, 0.9999, 0.33), (5, 0.999999, 0.7)]
+)
+def test_the_error_of_a_budget_plan_covers_that_of_its_two_vertices(seed, discount, share):
+    problem = long_work(seed, discount)
+    plan = counsel.solve(problem, budget=share * counsel.solve(problem).advice_cost)
+    outcome = counsel.evaluate(problem, plan.policy)
+    assert abs(plan.value - outcome.value) <= plan.error + outcome.error
+    assert plan.error <= 0.02 * abs(plan.value)
 
 
 @each_seed(range(12))

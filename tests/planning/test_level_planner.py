@@ -1,5 +1,6 @@
 """Plans for people with a memory: equal to an oracle that was written from the formulas alone."""
 
+import os
 from dataclasses import replace
 
 import numba
@@ -7,7 +8,7 @@ import numpy as np
 import pytest
 
 import counsel
-from counsel.planning import _backward_kernels, _level_kernels, planners
+from counsel.planning import _backward_kernels, _level_kernels, level_planner, planners
 from tests.support import memory_oracle as o
 from tests.support.drawn_memories import COSTS, LIFTS, MEMORIES, draw
 from tests.support.each import each, each_seed, each_seed_up_to
@@ -413,6 +414,26 @@ def test_a_hard_budget_that_would_not_fit_with_the_memory_is_refused_with_its_si
     message = "takes a plan of 101 budgets × 50 levels × 1000 × 1000 cells, 75 GB"
     with pytest.raises(counsel.CounselError, match=message):
         counsel.solve(problem, budget=100, hard=True)
+
+
+def test_a_plan_that_exceeds_the_memory_of_the_machine_was_once_tried(monkeypatch):
+    """The limit was 32 GB on every machine."""
+    machine = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    assert min(machine, 2**35) == level_planner.MOST_BYTES
+    monkeypatch.setattr(level_planner, "MOST_BYTES", 8.0 * 4 * 5 * (2 * 3 + 5) - 1.0)
+    with pytest.raises(counsel.CounselError, match="a plan of 4 levels × 3 × 5 cells"):
+        counsel.solve(large(levels=4, states=5, horizon=3))
+
+
+@pytest.mark.parametrize("kind", ["pieces", "refusals"])
+def test_cells_where_nothing_is_said_any_more_need_no_second_value(kind):
+    """Where no advice changes anything, silence says least, and the plan is the oracle's."""
+    mdp = counsel.MDP([[0, 0], [0, 1]], [[0.0, 0.0], [0.0, 1.0]], horizon=4)
+    memory = getattr(counsel.Memory, kind)(2)
+    person = counsel.Human([[0.5, 0.5], [0.7, 0.3]], lift=0.6, memory=memory)
+    plan = counsel.solve(counsel.AdviceProblem(mdp, person))
+    assert (plan.policy.advice[:, :, 0] == 2).all()  # state 0 keeps everybody, whatever is said
+    assert (plan.policy.advice[:, :, 1] == 1).all()
 
 
 def test_a_policy_is_asked_for_a_level_it_has():

@@ -7,7 +7,8 @@ import pytest
 
 import counsel
 from counsel.errors import CounselError
-from counsel.planning import step_prices
+from counsel.planning import crowd, step_prices
+from counsel.planning.people import read_people
 from tests.support import team_oracle
 from tests.support.each import each, each_seed, each_seed_up_to
 
@@ -33,6 +34,58 @@ def test_the_bound_equals_one_linear_programme_for_all(seed):
 @each_seed_up_to(20, 300)
 def test_the_bound_of_many_teams_equals_one_linear_programme_for_all(seed):
     check_bound(seed, size=4)
+
+
+@each_seed(range(5))
+def test_the_search_without_turns_equals_one_linear_programme_for_all(seed):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(crowd, "MOST_TURNS", 1)
+        check_bound(seed, size=2, S=2)
+
+
+def bandit_arm(seed, S, H):
+    """A textbook arm: passive alone, and active if advised; only activity is advised."""
+    rng = np.random.default_rng(seed)
+    mdp = counsel.MDP(
+        rng.dirichlet(np.ones(S), (S, 2)), rng.random((S, 2)), horizon=H, start=np.full(S, 1.0 / S)
+    )
+    problem = counsel.AdviceProblem(mdp, counsel.Human(np.tile([1.0, 0.0], (S, 1)), 1.0))
+    forbidden = np.tile([True, False], (H, S, 1))
+    return counsel.frontier(problem, max_vertices=2, forbidden=forbidden)
+
+
+@each("seed", (1, 2, 3))
+def test_prices_of_fifty_steps_are_exact(seed):
+    plan = counsel.share([bandit_arm(seed, 4, 50)], per_step=30, counts=[100])
+    assert plan.gap <= 1e-12  # a search by cutting planes ended 17 in a million above the minimum
+
+
+@each_seed(range(6))
+def test_bandits_need_no_search(seed):
+    team, counts = read_people([bandit_arm(seed, 6, 12)], [10])
+    kinds, _ = step_prices.distinct_kinds(team, counts)
+    prices, served = crowd.Crowd(kinds, 3).take_turns()
+    assert prices.bound - served.value <= 1e-8 * abs(prices.bound)
+
+
+@each_seed(range(6))
+def test_one_kind_at_once_moves_like_two_kinds_step_by_step(seed):
+    _, people, _, rng = team_oracle.drawn_team(seed, 1)
+    problem = people[0].problem if isinstance(people[0], counsel.Frontier) else people[0]
+    nowhere = np.zeros(problem.n_states, dtype=bool)  # new masks make new kinds
+    copies = [counsel.frontier(problem, max_vertices=2, forbidden=nowhere) for _ in range(2)]
+    teams = [read_people(copies[:1], [8]), read_people(copies, [5, 3])]
+    one, two = [crowd.Crowd(step_prices.distinct_kinds(*team)[0], 3) for team in teams]
+    price_h = rng.uniform(0, 0.2, problem.horizon)
+    alone, both = one.look_back(price_h=price_h), two.look_back(price_h=price_h)
+    assert both.bound == pytest.approx(alone.bound, rel=1e-12)
+    served, both_served = one.serve(alone.gains), two.serve(both.gains)
+    assert both_served.value == pytest.approx(served.value, rel=1e-12)
+    for kind in range(2):
+        for ours, theirs in zip(both.gains, alone.gains, strict=True):
+            np.testing.assert_array_equal(two.table(ours, kind), one.table(theirs, 0))
+        chance = served.mixes[0].chance
+        np.testing.assert_allclose(both_served.mixes[kind].chance, chance, rtol=0, atol=1e-9)
 
 
 @each_seed(range(8))
@@ -97,6 +150,7 @@ def test_people_who_are_alike_count_like_people_who_are_listed():
 def test_more_kinds_than_groups_share_their_mixtures(monkeypatch):
     wards = [counsel.make("ward", horizon=4) for _ in range(6)]
     apart = counsel.share(wards, per_step=2)
+    monkeypatch.setattr(crowd, "MOST_TURNS", 1)
     monkeypatch.setattr(step_prices, "MOST_GROUPS", 2)
     together = counsel.share(wards, per_step=2)
     assert together.bound == pytest.approx(apart.bound, rel=1e-7)
@@ -105,6 +159,7 @@ def test_more_kinds_than_groups_share_their_mixtures(monkeypatch):
 def test_the_bound_holds_even_if_the_search_is_cut_short(monkeypatch):
     mothers, counts = [counsel.make("call-centre", horizon=8)], [50]
     exact = counsel.share(mothers, per_step=5, counts=counts)
+    monkeypatch.setattr(crowd, "MOST_TURNS", 1)
     monkeypatch.setattr(step_prices, "MOST_ROUNDS", 2)
     short = counsel.share(mothers, per_step=5, counts=counts)
     assert short.bound >= exact.bound - 1e-9

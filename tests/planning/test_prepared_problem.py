@@ -7,7 +7,7 @@ import weakref
 import numpy as np
 
 import counsel
-from counsel.planning import planners
+from counsel.planning import level_planner, planners
 from counsel.planning.prepared_problem import prepare
 
 
@@ -57,6 +57,20 @@ def test_cells_that_cannot_be_reached_are_planned_when_asked_for(monkeypatch):
     assert planned == [False, True]
     np.testing.assert_allclose((value, count), (outcome.value, outcome.advice_count), atol=1e-12)
     assert plan.values[0] @ problem.mdp.start == plan.net_value
+
+
+def test_a_policy_is_asked_for_without_its_values(monkeypatch):
+    # Laying out the values of all states on all levels took four times as long as planning them.
+    problem, read = counsel.make("flappy-bird/tiring"), []
+    values = level_planner.LevelPlanner.values.fget
+    watched = property(lambda planner: read.append(1) or values(planner))
+    monkeypatch.setattr(level_planner.LevelPlanner, "values", watched)
+    for limit in ({}, {"penalty": 0.3}, {"budget": 2.5}, {"budget": 2, "hard": True}):
+        plan = counsel.solve(problem, **limit)
+        assert plan.policy.advice.shape[-2:] == (problem.horizon, problem.n_states)
+        assert read == []
+        assert plan.values is plan.values
+        assert read.pop() == 1
 
 
 def test_plans_are_pickled_whole():

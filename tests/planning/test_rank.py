@@ -43,8 +43,32 @@ def test_equals_are_drawn_with_the_seed():
     again = [rank_cells(problem, cells, pieces=1, rng=rng(1)).people[0].row for _ in range(2)]
     assert again[0] == again[1]
     ranking = rank_cells(problem, cells, pieces=3, rng=rng())
-    assert sum(person.advice is not None for person in ranking.people) == 3
-    assert ranking.price == 0.0
+    assert [person.advice is not None for person in ranking.people] == [True] * 3 + [False] * 17
+    # Whoever just misses a piece would gain as much as those who get one.
+    assert ranking.price == counsel.criticality(problem, allow_reverse=False).lower[3, 2] > 0.0
+    assert rank_cells(problem, cells, pieces=20, rng=rng()).price == 0.0
+
+
+@each_seed(range(4))
+def test_the_price_is_the_criticality_of_the_first_person_who_is_left_out(seed):
+    problem, draw = counsel.make("call-centre"), rng(seed)
+    cells = [Cell(int(draw.integers(3)), int(draw.integers(4)), 0) for _ in range(12)]
+    for pieces in range(1, 13):
+        ranking = rank_cells(problem, cells, pieces=pieces, rng=draw)
+        missing = [p.criticality for p in ranking.people if p.advice is None]
+        assert ranking.price == (missing[0] if missing else 0.0)
+        assert len(missing) == 12 - pieces or missing[0] == 0.0
+
+
+def test_people_whose_advice_is_required_come_first_and_take_a_piece():
+    problem = counsel.make("call-centre")
+    required = np.array([True, False, False, False])  # engaged, the least critical otherwise
+    cells = [Cell(3, 2, 0), Cell(3, 0, 0), Cell(3, 3, 0)]
+    ranking = rank_cells(problem, cells, pieces=2, rng=rng(), required=required)
+    assert [person.row for person in ranking.people] == [1, 0, 2]
+    assert [person.is_required for person in ranking.people] == [True, False, False]
+    assert [person.advice is not None for person in ranking.people] == [True, True, False]
+    assert ranking.price == ranking.people[2].criticality > 0.0
 
 
 def test_the_ranking_is_that_of_the_whittle_index_of_a_restless_arm():

@@ -158,6 +158,51 @@ def test_with_a_floor_everybody_gets_their_share_or_what_they_can_use(seed):
     assert values[1] >= values[2] - 1e-9 >= values[3] - 2e-9
 
 
+@each_seed(range(12))
+def test_a_team_with_floors_equals_one_linear_programme_with_floors(seed):
+    rng = np.random.default_rng(seed)
+    drawn = [
+        drawn_memories.draw(1000 * seed + i, masks=False, required=False, costs="one")
+        for i in range(3)
+    ]
+    people, counts = [adapt_memory(P)[0] for P in drawn], rng.integers(1, 4, 3).tolist()
+    most = np.array([counsel.solve(person).advice_cost for person in people])
+    for at_least in (0.5, 1.0):
+        budget = rng.uniform(0.2, 1.0) * float(most @ counts)
+        floors = np.minimum(at_least * budget / sum(counts), most)
+        shared = counsel.share(people, budget=budget, counts=counts, at_least=at_least)
+        value, _, _ = team_oracle.team_lp(drawn, counts, budget=budget, floors=floors - 1e-9)
+        assert shared.value == pytest.approx(value, abs=1e-7 * (1.0 + abs(value)))
+        assert shared.advice_cost <= budget + 1e-9
+        for member, floor in zip(shared.members, floors, strict=True):
+            assert member.advice_cost >= floor - 1e-9
+
+
+def test_whoever_cannot_use_their_floor_gets_all_they_can_use():
+    ward, night = counsel.make("ward"), counsel.make("night-shift")
+    shared = counsel.share([ward, night], budget=12, at_least=1.0)
+    most = counsel.solve(ward).advice_cost
+    assert most < 6.0
+    assert shared.members[0].advice_cost == pytest.approx(most, rel=1e-12)
+    assert shared.members[0].plan.advice_cost == pytest.approx(most, rel=1e-12)
+    assert shared.members[1].advice_cost == pytest.approx(12 - most, rel=1e-12)
+
+
+@each(
+    ("names", "discount", "budget"),
+    [
+        (("machine-repair", "ward"), 0.999999, 1e5),
+        (("ward", "ward/tiring"), 0.999999, 3e3),
+        (("call-centre", "call-centre/working"), 0.99999, 1e5),
+    ],
+)
+def test_a_budget_is_shared_where_the_discount_is_almost_1(names, discount, budget):
+    people = [counsel.make(name).without_end(discount) for name in names]
+    shared = counsel.share(people, budget=budget)
+    assert shared.value == pytest.approx(shared.frontier.at(budget), rel=1e-9)
+    assert shared.advice_cost <= budget * (1.0 + 1e-9)
+
+
 def test_a_floor_costs_no_more_than_the_best_split_that_keeps_it():
     people = [counsel.make("night-shift"), counsel.make("ward")]
     fronts = [counsel.frontier(person) for person in people]

@@ -8,6 +8,7 @@ import pytest
 import counsel
 from counsel.errors import CounselError
 from counsel.simulate import TeamPolicy
+from counsel.simulate._team_kernels import order_statistic
 from tests.support import team_oracle
 from tests.support.each import each, each_seed
 
@@ -216,3 +217,35 @@ def test_bad_evaluations_are_refused_in_one_sentence(plan, episodes, sentence):
     plan = best(problem, 1) if plan is None else plan
     with pytest.raises(CounselError, match=sentence):
         counsel.Team([problem]).evaluate(plan, episodes=episodes, rng=rng())
+
+
+@each(
+    ("kinds", "counts", "sentence"),
+    [
+        (("", "/working"), [2, 4], r"counts\[1\] is 3 in the plan and 4 in the team; share anew"),
+        (("/working", ""), [2, 3], r"people\[0\] of the plan and of the team differ in [a-z]+; "),
+        (("", "/tiring"), [2, 3], r"people\[1\] .* differ in levels of memory \(1 and 4\)"),
+        (("",), [5], "the plan is for 2 kinds of people; the team has 1"),
+    ],
+)
+def test_a_plan_for_another_team_is_refused(kinds, counts, sentence):
+    plan = counsel.share(mothers("", "/working"), per_step=1, counts=[2, 3])
+    team = counsel.Team(mothers(*kinds), counts)
+    with pytest.raises(CounselError, match=sentence):
+        team.evaluate(plan, episodes=2, rng=rng())
+    same = counsel.Team(mothers("", "/working"), [2, 3])  # built anew
+    assert (
+        same.evaluate(pickle.loads(pickle.dumps(plan)), episodes=2, rng=rng()).bound == plan.bound
+    )
+    if len(kinds) == 2:
+        assert team.evaluate(plan.policy, episodes=2, rng=rng()).bound is None
+
+
+@each_seed(range(20))
+def test_the_key_at_every_place_is_that_of_the_sorted_keys(seed):
+    generator = rng(seed)
+    size = int(generator.integers(1, 60))
+    drawn = generator.integers(0, 8, size) if seed % 2 else generator.random(size)  # ties, or none
+    keys = drawn.astype(np.float64)
+    found = [order_statistic(keys.copy(), k) for k in range(size)]
+    np.testing.assert_array_equal(found, np.sort(keys))

@@ -6,10 +6,10 @@ Rewards lie in [0, 1] here: units are changed outside. Kernels trust their input
 import numpy as np
 
 from counsel._arrays import Floats, Ints
-from counsel._jit import inlined, kernel
+from counsel._jit import as_int64, inlined, kernel
 from counsel.baselines._optimism_kernels import EmpiricalMDP, fixed_value
 from counsel.learning._rfe_kernels import pick_top
-from counsel.model._kernels import layer_of
+from counsel.model._kernels import layer_of, sort_row
 
 
 @inlined
@@ -96,6 +96,16 @@ def best_plausible(
 
 
 @kernel
+def sort_down(value_s: Floats, states: Ints, key: Floats, place: Ints) -> Ints:
+    """Return states by falling value, equals in their order; the rest is working space."""
+    n = states.size
+    for i in range(n):
+        key[i], place[i] = -value_s[states[i]], states[i]
+    sort_row(key, place, as_int64(0), n)
+    return place[:n]
+
+
+@kernel
 def plan_extended(
     model: EmpiricalMDP,
     log: float,
@@ -113,11 +123,12 @@ def plan_extended(
     H, S, B = model.chains.visits_hsx.shape
     value_b, mark_s2 = np.empty(B), np.full((S, 2), -1.0)
     V_hs[H] = 0.0
-    order: Ints = np.arange(S)
+    everything, key, place = np.arange(S), np.empty(S), np.empty(S, np.int64)
+    order: Ints = place[:0]
     for h in range(H - 1, -1, -1):
         l_open, l_pay = layer_of(model.open_lsb.shape[0], h), layer_of(model.reward_lsb.shape[0], h)
         if indptr.size == 0:
-            order = np.argsort(-V_hs[h + 1], kind="mergesort")
+            order = sort_down(V_hs[h + 1], everything, key, place)
         for s in range(S):
             worth = fixed_value(model, h, s, H)
             if worth == worth:
@@ -125,7 +136,7 @@ def plan_extended(
                 continue
             if indptr.size > 0:
                 mine = follows[indptr[s] : indptr[s + 1]]
-                order = mine[np.argsort(-V_hs[h + 1][mine], kind="mergesort")]
+                order = sort_down(V_hs[h + 1], mine, key, place)
             for b in range(B):
                 value_b[b] = -np.inf
                 if model.open_lsb[l_open, s, b]:

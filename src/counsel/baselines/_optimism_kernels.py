@@ -53,9 +53,10 @@ def count_advised(
     for n in range(first.size - 1):
         for i in range(first[n], first[n + 1]):
             h = i - first[n]
-            count_transition(chains, h, state[i], advice[i], next_state[i])
-            paid_hsb[h, state[i], advice[i]] += reward[i]
-            square_hsb[h, state[i], advice[i]] += reward[i] * reward[i]
+            s, b = as_int64(state[i]), as_int64(advice[i])
+            count_transition(chains, h, s, b, as_int64(next_state[i]))
+            paid_hsb[h, s, b] += reward[i]
+            square_hsb[h, s, b] += reward[i] * reward[i]
 
 
 @kernel
@@ -248,7 +249,7 @@ def play_and_count(
         return False
     totals.starts_s[s] += 1
     for h in range(H):
-        b = advice_hs[h, s]
+        b = as_int64(advice_hs[h, s])
         layer = layer_of(scene.person_lsc.shape[0], h)
         a = draw_action(scene.person_lsc, layer, s, b, u_w[2 + draws * h])
         t = as_int64(scene.leads_lsa[layer_of(scene.leads_lsa.shape[0], h), s, a])
@@ -292,10 +293,14 @@ def evaluate_advice(
     one_level = Levels(np.zeros((3, 1), np.int64), np.arange(2), level, np.ones(1), False)
     results = (np.zeros((H, 1, S)), reward_h, rate_h, cost_h, pieces_sa)
     walk_forward(truth, one_level, level, advice_khs, random, x_jks, np.zeros((1, rows)), results)
-    charge = penalty_h[0] * cost_h.sum()
-    if penalty_h.size > 1:
-        charge = (penalty_h * cost_h).sum()
-    return reward_h.sum() - charge, rate_h.sum()
+    reward, pieces, cost, charge = 0.0, 0.0, 0.0, 0.0
+    for h in range(H):
+        reward, pieces, cost = reward + reward_h[h], pieces + rate_h[h], cost + cost_h[h]
+        if penalty_h.size > 1:
+            charge += penalty_h[h] * cost_h[h]
+    if penalty_h.size == 1:
+        charge = penalty_h[0] * cost
+    return reward - charge, pieces
 
 
 @kernel

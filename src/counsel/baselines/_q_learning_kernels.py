@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from counsel._arrays import Bools, Floats, Ints
-from counsel._jit import inlined, kernel
+from counsel._jit import as_int64, inlined, kernel
 from counsel.learning._rfe_kernels import pick_top
 from counsel.model._kernels import layer_of
 
@@ -97,13 +97,13 @@ def learn_moves(
     H, _, B = table.Q_hsb.shape
     for n in range(first.size - 1):
         for i in range(first[n], first[n + 1]):
-            h, s, t = i - first[n], state[i], next_state[i]
+            h, s, t = i - first[n], as_int64(state[i]), as_int64(next_state[i])
             onward = table.V_hs[h + 1, t]
             if over_hs[h + 1, t]:
                 onward = (H - h - 1) * rest
             elif unreachable_hs[h + 1, t]:
                 onward = 0.0
-            learn_row(table, constants, h, s, advice[i], reward[i], onward)
+            learn_row(table, constants, h, s, as_int64(advice[i]), reward[i], onward)
             layer, top = layer_of(open_lsb.shape[0], h), 0.0
             for b in range(B):
                 if open_lsb[layer, s, b]:

@@ -12,7 +12,7 @@ import numpy as np
 
 from counsel._arrays import Bools, Floats, Ints
 from counsel._jit import as_int64, inlined, kernel
-from counsel.model._kernels import cost_of, layer_of
+from counsel.model._kernels import cost_of, first_at_least, layer_of
 from counsel.simulate._episode_kernels import Scene, draw_action, draw_reward, draw_row, draw_start
 
 UNSEEN = 1e12
@@ -131,7 +131,7 @@ def count_known(key: Ints, times: Ints, batch: Ints) -> int:
     """
     unknown = 0
     for i in range(batch.size):
-        j = np.searchsorted(key, batch[i])
+        j = first_at_least(key, batch[i])
         if j < key.size and key[j] == batch[i]:
             times[j] += 1
         else:

@@ -60,7 +60,7 @@ def within_level_budget(  # noqa: PLR0913 (the world, the person and the limit)
         left = right
     else:
         left, right = bracket(planner, left, right, budget)
-    _, share, policy, _ = blend(planner, left, right, budget)
+    _, share, policy, *_ = blend(planner, left, right, budget)
     value = (1.0 - share) * left.value + share * right.value
     reached_hms = forward(doubled, planner.prepared.whole.model, policy).level_occupancy > 0.0
     policy = policy.silent_where(~reached_hms.swapaxes(0, 1))

@@ -22,12 +22,30 @@ def cost_of(cost_sa: Floats, s: int, a: int) -> float:
     return cost
 
 
+@inlined
+def first_at_least(sorted_n: Ints, number: int) -> int:
+    """Return the place of the first of sorted numbers that is ``number`` or more, or their count.
+
+    A plain loop: Numba takes over a second to compile ``np.searchsorted`` into a kernel.
+    """
+    low, high = 0, sorted_n.size
+    while low < high:
+        middle = (low + high) >> 1
+        if sorted_n[middle] < number:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+Keys = Ints | Floats
+
 RUN = 64
 """Length of the runs that are sorted by insertion; longer rows are merged from runs."""
 
 
 @kernel
-def sort_run(index: Ints, data: Floats, begin: int, end: int) -> None:
+def sort_run(index: Keys, data: Keys, begin: int, end: int) -> None:
     """Sort a short run by next state, in place and stably."""
     for i in range(begin + 1, end):
         key, value, j = index[i], data[i], i
@@ -38,7 +56,7 @@ def sort_run(index: Ints, data: Floats, begin: int, end: int) -> None:
 
 
 @kernel
-def sort_row(index: Ints, data: Floats, begin: int, end: int) -> None:
+def sort_row(index: Keys, data: Keys, begin: int, end: int) -> None:
     """Sort one row by next state, in place and stably.
 
     Plain loops: NumPy's argsort and fancy indexing take five seconds to compile.

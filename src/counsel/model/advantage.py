@@ -13,8 +13,10 @@ def advantages(own: Floats, values: Floats) -> Floats:
     plain difference would lose its digits, and a lift far below 0 magnifies that. A value of −∞
     marks an infeasible action: its advantage is −∞, and the others' is ∞ if the person may take it.
     """
-    shape = np.broadcast_shapes(own.shape, values.shape)
-    tables = (np.array(np.broadcast_to(table, shape), order="C") for table in (own, values))
+    if own.shape != values.shape:
+        own, values = np.broadcast_arrays(own, values)
+    shape = values.shape
+    tables = (np.array(table, order="C") for table in (own, values))
     own_na, values_na = (table.reshape(-1, shape[-1]) for table in tables)
     advantage_na = np.empty_like(values_na)
     fill_advantages(own_na, values_na, advantage_na)

@@ -101,7 +101,9 @@ def problem_parts(problem: AdviceProblem) -> tuple[dict[str, Any], dict[str, NDA
         "policy": human.policy,
         "given": human.input_values,
     }
-    if mdp.discount is not None:
+    if mdp.average:
+        header["average"] = True
+    elif mdp.discount is not None:
         header["discount"] = mdp.discount
     if problem.reward_range is not None:
         header["reward_range"] = problem.reward_range
@@ -111,7 +113,9 @@ def problem_parts(problem: AdviceProblem) -> tuple[dict[str, Any], dict[str, NDA
         arrays["groups"] = human.input_groups
     if human.memory is not None:
         memory = human.memory
-        header["memory"] = {"start": memory.start, "labels": memory.labels, "name": memory.name}
+        header["memory"] = {
+            name: getattr(memory, name) for name in ("start", "newcomer", "labels", "name")
+        }
         arrays["memory"] = memory.after
         if human.input_fading is not None:
             arrays["fading"] = human.input_fading
@@ -218,6 +222,7 @@ def _problem(
             unlayered(arrays["reward"]),
             horizon=header["horizon"],
             discount=header.get("discount"),
+            average=header.get("average", False),
             start=arrays["start"],
             allowed=unlayered(arrays["allowed"]),
             state_labels=header["state_labels"],

@@ -48,6 +48,7 @@ from counsel._arrays import (
 )
 from counsel.errors import CounselError
 from counsel.model._kernels import lifts, sum_others
+from counsel.model.level_factors import level_factors
 from counsel.model.memory import Memory
 
 _T = TypeVar("_T", bound=np.generic)
@@ -213,19 +214,13 @@ class Human:
         """The factor [m] that multiplies one lift on each level; None if there is none.
 
         It is the one passed to the constructor, or else the lifts of the levels in proportion to
-        those of the start. There is none without a memory, and where levels differ in more than a
-        factor.
+        those of the start (``level_factors.py``). There is none without a memory, and where levels
+        differ in more than a factor.
         """
         if self.memory is None or self.input_fading is not None:
             return self.input_fading
-        start_lsa = self.level_lift[self.memory.start]
-        size = float((start_lsa * start_lsa).sum())
-        if size == 0.0:
-            return None if self.level_lift.any() else sealed(np.ones(self.n_levels))
-        factors = np.array([float((table * start_lsa).sum()) / size for table in self.level_lift])
-        expected = factors[:, None, None, None] * start_lsa
-        is_factor = np.abs(self.level_lift - expected).max() <= 1e-9 and factors.min() >= 0.0
-        return sealed(factors) if is_factor else None
+        factors = level_factors(self.level_lift, self.level_adherence, self.memory.start)
+        return None if factors is None else sealed(factors)
 
     def with_memory(self, memory: Memory, fading: ArrayLike | None = None) -> "Human":
         """Return the same person with a memory.
@@ -237,9 +232,9 @@ class Human:
         fading
             A factor for each level [m] that multiplies the lift; 1 by default.
         """
-        lift, factors = unlayered(self.lift), fading
-        if factors is None:
-            factors = np.ones(memory.n_levels)
+        _check_memory(memory)
+        factors = np.ones(memory.n_levels) if fading is None else fading
+        lift = unlayered(self.lift)
         return Human(unlayered(self.policy), lift=lift, memory=memory, fading=factors)
 
     @property
@@ -328,18 +323,21 @@ def _read_policy(habit: ArrayLike) -> Floats:
 
 def _spread(name: str, array: NDArray[_T], shape: tuple[int, ...]) -> NDArray[_T]:
     """Return a view [layer, s, a] of a number, [a], [s, a] or [h, s, a]."""
-    L, S, A = shape
-    fits = (
-        array.ndim <= 3
-        and 0 not in array.shape
-        and array.shape[-2:] == (S, A)[2 - min(array.ndim, 2) :]
-    )
-    if not fits or (array.ndim == 3 and L > 1 and array.shape[0] != L):
+    S, A = shape[1:]
+    if not _fits(array.shape, shape):
         raise CounselError(
             f"{name} has shape {array.shape}; expected a number, [a] = {(A,)}, "
             f"[s, a] = {(S, A)} or [h, s, a]"
         )
     return np.broadcast_to(sealed(array), (array.shape[0] if array.ndim == 3 else 1, S, A))
+
+
+def _fits(given: tuple[int, ...], shape: tuple[int, ...]) -> bool:
+    """Whether a table can be spread to [layer, s, a]."""
+    L, *last = shape
+    if len(given) > 3 or 0 in given or given[-2:] != tuple(last[2 - min(len(given), 2) :]):
+        return False
+    return len(given) < 3 or L == 1 or given[0] == L
 
 
 def _lift_of(policy_lsa: Floats, theta_lsa: Floats) -> Floats:
@@ -390,19 +388,26 @@ def _spread_levels(
     """Return a view [m, layer, s, a] of a number, [m], [m, a], [m, s, a] or [m, h, s, a]."""
     if array.ndim == 0:
         return np.broadcast_to(_spread(name, array, shape), (n_levels, 1, *shape[1:]))
-    if array.ndim > 4 or array.shape[0] != n_levels:
+    if array.shape[0] != n_levels or not _fits(array.shape[1:], shape):
+        M, (S, A) = n_levels, shape[1:]
         raise CounselError(
-            f"{name} has shape {array.shape}; with a memory of {n_levels} levels, give a number, "
-            f"[m] = {(n_levels,)}, [m, a], [m, s, a] or [m, h, s, a], or one lift and fading [m]"
+            f"{name} has shape {array.shape}; with a memory of {M} levels, give a number, "
+            f"[m] = {(M,)}, [m, a] = {(M, A)}, [m, s, a] = {(M, S, A)} or [m, h, s, a], or one "
+            "lift and fading [m]"
         )
     levels = [_spread(name, np.asarray(array[m]).copy(), shape) for m in range(n_levels)]
     return sealed(np.stack(levels))
 
 
+def _check_memory(memory: object) -> None:
+    if not isinstance(memory, Memory):
+        raise CounselError(f"memory is {brief(memory)}; give a counsel.Memory")
+
+
 def read_fading(memory: Memory | None, fading: ArrayLike | None) -> Floats | None:
     """Return the checked factors of the levels."""
-    if memory is not None and not isinstance(memory, Memory):
-        raise CounselError(f"memory is {brief(memory)}; give a counsel.Memory")
+    if memory is not None:
+        _check_memory(memory)
     if fading is None:
         return None
     if memory is None:

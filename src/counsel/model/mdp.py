@@ -5,7 +5,8 @@ the person takes an action a, earns r_h(s, a) and moves to t with probability p_
 horizon nothing is discounted. Rewards are any finite numbers.
 
 Work without end has a ``discount`` γ instead of a horizon: rewards and advice t steps from now
-count γ^t. Such a world is stationary, and its tables have a step axis of length 1.
+count γ^t. Or its average reward per step counts, with the discount 1. Such a world is stationary,
+and its tables have a step axis of length 1.
 
 ``allowed`` says which actions exist. An action that is not allowed may have an empty row; neither
 the person nor the advice may use it. At least one action is allowed in every state at every step.
@@ -43,9 +44,9 @@ from counsel.model.kernel import NO_ROW, Kernel
 from counsel.model.toy_text import ToyText, read_toy_text, write_toy_text
 
 
-@dataclass(frozen=True, slots=True, eq=False, init=False, repr=False)
+@dataclass(frozen=True, slots=True, eq=False, init=False, repr=False, weakref_slot=True)
 class MDP:
-    """A world with a horizon, or with a discount and no end.
+    """A world with a horizon, or without end: with a discount or an average reward per step.
 
     Parameters
     ----------
@@ -60,6 +61,10 @@ class MDP:
     discount
         For work without end, from 0 up to but not including 1: a reward t steps from now counts
         discount to the power of t. Such a world may not change with the step.
+    average
+        Whether the average reward per step counts, in work without end and without a discount. The
+        world must come back to where it was: whatever happens, advice or silence can lead from
+        every state to the states that are visited for ever.
     start
         A state, or a distribution [s].
     allowed
@@ -79,7 +84,7 @@ class MDP:
     n_steps
         The length of the step axis of tables: the horizon, or 1 for work without end.
     discount
-        The discount of work without end, or None.
+        The discount of work without end, 1 if its average reward per step counts; else None.
     start
         Distribution [s].
 
@@ -124,12 +129,13 @@ class MDP:
         *,
         horizon: int | None = None,
         discount: float | None = None,
+        average: bool = False,
         start: ArrayLike = 0,
         allowed: ArrayLike | None = None,
         state_labels: Sequence[str] | None = None,
         action_labels: Sequence[str] | None = None,
     ) -> None:
-        H, discount = _read_end(horizon, discount)
+        H, discount = _read_end(horizon, discount, average)
         kernel = Kernel.read(transition)
         S, A = kernel.n_states, kernel.n_actions
         if discount is not None:
@@ -170,6 +176,7 @@ class MDP:
         *,
         horizon: int | None = None,
         discount: float | None = None,
+        average: bool = False,
         start: ArrayLike = 0,
         state_labels: Sequence[str] | None = None,
         action_labels: Sequence[str] | None = None,
@@ -183,7 +190,7 @@ class MDP:
         ----------
         transitions
             ``P[s][a]`` lists (probability, next state, reward, done).
-        horizon, discount, action_labels
+        horizon, discount, average, action_labels
             As in the constructor.
         start, state_labels
             As in the constructor, with or without the added state; its default label is "over".
@@ -200,6 +207,7 @@ class MDP:
             reward_sa,
             horizon=horizon,
             discount=discount,
+            average=average,
             start=start,
             allowed=allowed_sa,
             state_labels=state_labels,
@@ -237,10 +245,22 @@ class MDP:
         """The number of steps per episode; raises ``CounselError`` for work without end."""
         if self.discount is not None:
             raise CounselError(
-                f"this needs a horizon, but the world has no end (discount {self.discount:g}); "
-                "give a world with a horizon"
+                f"this needs a horizon, but the world has no end ({self.kind_of_work}); give a "
+                "world with a horizon"
             )
         return self.n_steps
+
+    @property
+    def average(self) -> bool:
+        """Whether the average reward per step counts, in work without end."""
+        return self.discount == 1.0
+
+    @property
+    def kind_of_work(self) -> str:
+        """What counts, in words: "horizon 12", "discount 0.95" or "average per step"."""
+        if self.discount is None:
+            return f"horizon {self.n_steps}"
+        return "average per step" if self.average else f"discount {self.discount:g}"
 
     def paying(self, reward: ArrayLike) -> "MDP":
         """Return the same world with other rewards.
@@ -252,13 +272,13 @@ class MDP:
         """
         return self._rebuilder()(self.kernel, reward)
 
-    def without_end(self, discount: float) -> "MDP":
-        """Return the same world without end, discounted; raise if it changes with the step.
+    def without_end(self, discount: float | None = None, *, average: bool = False) -> "MDP":
+        """Return the same world without end; raise if it changes with the step.
 
         Parameters
         ----------
-        discount
-            As in the constructor.
+        discount, average
+            As in the constructor: give one of them.
         """
         for name, steps in (
             ("transition", self.kernel.n_layers),
@@ -270,7 +290,8 @@ class MDP:
                     f"{name} changes over {steps} steps; work without end needs a world that does "
                     "not change with the step"
                 )
-        settings = self._rebuilder().keywords | {"horizon": None, "discount": discount}
+        end = {"horizon": None, "discount": discount, "average": average}
+        settings = self._rebuilder().keywords | end
         return MDP(self.kernel, self.reward[0], **settings)
 
     def _rebuilder(self) -> "partial[MDP]":
@@ -278,7 +299,8 @@ class MDP:
         return partial(
             MDP,
             horizon=self.n_steps if self.discount is None else None,
-            discount=self.discount,
+            discount=None if self.average else self.discount,
+            average=self.average,
             start=self.start,
             allowed=unlayered(layers(self.allowed)),
             state_labels=self.state_labels,
@@ -326,13 +348,25 @@ class MDP:
     def __repr__(self) -> str:
         sizes = f"{self.n_states} states, {self.n_actions} actions"
         if self.discount is not None:
-            return f"MDP({sizes}, no end, discount {self.discount:g})"
+            return f"MDP({sizes}, no end, {self.kind_of_work})"
         kind = "time-dependent" if self.kernel.n_layers > 1 else "stationary"
         return f"MDP({sizes}, horizon {self.n_steps}, {kind})"
 
 
-def _read_end(horizon: int | None, discount: float | None) -> tuple[int, float | None]:
+def _read_end(
+    horizon: int | None, discount: float | None, average: object
+) -> tuple[int, float | None]:
     """Return the length of the step axis and the discount: the axis has length 1 without end."""
+    if not isinstance(average, bool | np.bool_):
+        raise CounselError(f"average is {brief(average)}; give True or False")
+    if average:
+        for name, value in (("horizon", horizon), ("discount", discount)):
+            if value is not None:
+                raise CounselError(
+                    f"{name} is {brief(value)} and average is True; the average reward per step "
+                    f"has no {name}, so leave one of them out"
+                )
+        return 1, 1.0
     if horizon is not None and discount is not None:
         raise CounselError(
             f"horizon is {brief(horizon)} and discount is {brief(discount)}; give a horizon, or a "
@@ -342,12 +376,13 @@ def _read_end(horizon: int | None, discount: float | None) -> tuple[int, float |
         if horizon is None:
             raise CounselError(
                 "horizon is None and discount is None; give the number of steps per episode, or a "
-                "discount of at least 0 and below 1 for work without end"
+                "discount of at least 0 and below 1, or average=True, for work without end"
             )
         return whole("horizon", horizon, least=1), None
     factor = real("discount", discount)
     if not 0.0 <= factor < 1.0:
-        raise CounselError(f"discount is {factor:.10g}; it must be at least 0 and below 1")
+        hint = "; for the average reward per step give average=True" if factor == 1.0 else ""
+        raise CounselError(f"discount is {factor:.10g}; it must be at least 0 and below 1{hint}")
     return 1, factor
 
 
@@ -397,7 +432,7 @@ def _read_reward(rewards: ArrayLike, shape: tuple[int, int, int], discount: floa
         )
     check_finite("reward", reward, axes)
     most = 1e307 / H  # so that no sum over an episode overflows
-    if discount is not None:
+    if discount is not None and discount < 1.0:
         most = 1e307 * (1.0 - discount)
     check_range("reward", reward, axes, -most, most)
     if axes == "s":

@@ -63,6 +63,9 @@ class Memory:
         refusal counts like a match.
     start
         The level at the start of an episode.
+    newcomer
+        The level of somebody who was never advised; by default the start. It differs where people
+        remember earlier episodes, so that most episodes start on another level.
     labels
         A name for each level.
     name
@@ -76,8 +79,8 @@ class Memory:
     Raises
     ------
     CounselError
-        If a matrix is not square or not stochastic, the matrices differ in size, or the start is
-        not a level.
+        If a matrix is not square or not stochastic, the matrices differ in size, or the start or
+        the level of a newcomer is not a level.
 
     Examples
     --------
@@ -100,6 +103,7 @@ class Memory:
 
     after: Floats
     start: int
+    newcomer: int
     labels: tuple[str, ...]
     name: str
 
@@ -110,6 +114,7 @@ class Memory:
         after_refusal: ArrayLike | None = None,
         *,
         start: int = 0,
+        newcomer: int | None = None,
         labels: Sequence[str] | None = None,
         name: str = "custom",
     ) -> None:
@@ -135,6 +140,7 @@ class Memory:
         fields: dict[str, Any] = {
             "after": sealed(np.stack(tables)),
             "start": index_in("start", start, M),
+            "newcomer": index_in("newcomer", start if newcomer is None else newcomer, M),
             "labels": tuple(f"level {m}" for m in range(M)) if texts is None else texts,
             "name": name,
         }
@@ -277,7 +283,7 @@ class Memory:
         return index_in("level", number, self.n_levels)
 
     def starting_at(self, level: int) -> "Memory":
-        """Return the same memory with another start.
+        """Return the same memory with another start; the level of newcomers stays.
 
         Parameters
         ----------
@@ -286,7 +292,7 @@ class Memory:
         """
         if level == self.start:
             return self
-        return Memory(*self.after, start=level, labels=self.labels, name=self.name)
+        return _built(self.after, level, self.newcomer, self.labels, self.name)
 
     def __mul__(self, other: "Memory") -> "Memory":
         if not isinstance(other, Memory):
@@ -300,12 +306,13 @@ class Memory:
         return Memory(
             *(np.kron(own, theirs) for own, theirs in zip(self.after, other.after, strict=True)),
             start=self.start * other.n_levels + other.start,
+            newcomer=self.newcomer * other.n_levels + other.newcomer,
             labels=labels,
             name=f"{self.name} × {other.name}",
         )
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _built, (self.after, self.start, self.labels, self.name)
+        return _built, (self.after, self.start, self.newcomer, self.labels, self.name)
 
     def __repr__(self) -> str:
         levels = f"{self.n_levels} level{'' if self.n_levels == 1 else 's'}"
@@ -335,8 +342,8 @@ def level_rows(memory: Memory | None) -> LevelRows:
     return one_type(LevelRows(inverse.reshape(3, M), indptr, level, rows[row, level]))
 
 
-def _built(after: Floats, start: int, labels: tuple[str, ...], name: str) -> Memory:
-    return Memory(*after, start=start, labels=labels, name=name)
+def _built(after: Floats, start: int, newcomer: int, labels: tuple[str, ...], name: str) -> Memory:
+    return Memory(*after, start=start, newcomer=newcomer, labels=labels, name=name)
 
 
 def _most(name: str, n: object) -> int:

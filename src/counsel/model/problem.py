@@ -167,8 +167,13 @@ class AdviceProblem:
 
     @property
     def discount(self) -> float | None:
-        """The discount of work without end, or None."""
+        """The discount of work without end, 1 if its average reward per step counts; or None."""
         return self.mdp.discount
+
+    @property
+    def average(self) -> bool:
+        """Whether the average reward per step counts, in work without end."""
+        return self.mdp.average
 
     @property
     def n_states(self) -> int:
@@ -341,18 +346,22 @@ class AdviceProblem:
         """Build the machine's MDP, whose actions are the advice 0 … A−1 and, last, silence."""
         return machine_of(self)
 
-    def without_end(self, discount: float) -> "AdviceProblem":
-        """Return the same problem without end, discounted; raise if it changes with the step.
+    def without_end(
+        self, discount: float | None = None, *, average: bool = False
+    ) -> "AdviceProblem":
+        """Return the same problem without end; raise if it changes with the step.
 
         Parameters
         ----------
         discount
-            From 0 up to but not including 1.
+            From 0 up to but not including 1; or give ``average``.
+        average
+            Whether the average reward per step counts.
         """
         cost = given_cost(self.cost)
         if cost.ndim > 2:
             cost = unlayered(layers(cost))
-        return replace(self, mdp=self.mdp.without_end(discount), cost=cost)
+        return replace(self, mdp=self.mdp.without_end(discount, average=average), cost=cost)
 
     def without_memory(self) -> "AdviceProblem":
         """Return the problem of a person who always listens as they do at the start.

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from counsel._arrays import Bools, Floats, Ints
-from counsel._jit import inlined, kernel
+from counsel._jit import as_int64, inlined, kernel
 from counsel.model._kernels import layer_of
 from counsel.planning._choice_kernels import TIE, Aim, break_tie
 from counsel.planning._gain_kernels import gain
@@ -140,7 +140,7 @@ def value_cells(plan: CellPlan, lift_ca: Floats, amount_ca: Floats) -> tuple[flo
     reward, amount = 0.0, 0.0
     for c in range(C - 1, -1, -1):
         alone0, alone1 = look_ahead(world, c, V_c2, (1.0, 0.0), q_2a)
-        b = plan.advice_hs[plan.step_c[c], plan.state_c[c]]
+        b = as_int64(plan.advice_hs[plan.step_c[c], plan.state_c[c]])
         if b < A:
             lift = lift_ca[c, b]
             alone0 += gain(world.own_ca, c, b, lift, q_2a, 0, alone0)

@@ -10,7 +10,7 @@ import numpy as np
 
 from counsel._arrays import Floats, Ints
 from counsel._jit import kernel
-from counsel.model._kernels import cost_of, layer_of
+from counsel.model._kernels import cost_of, first_at_least, layer_of
 from counsel.planning._backward_kernels import Model
 from counsel.planning._level_kernels import Levels
 
@@ -80,7 +80,7 @@ def walk_forward(
     cursor_p = np.zeros(P, np.int64)
     if random_cell.size > 0:
         for p in range(P):
-            cursor_p[p] = np.searchsorted(random_cell, plane_p[p] * H * S)
+            cursor_p[p] = first_at_least(random_cell, plane_p[p] * H * S)
     for h in range(H):
         now_ps, then_ps = x_jps[h % 2], x_jps[(h + 1) % 2]
         then_ps[:] = 0.0

@@ -16,7 +16,6 @@ from counsel.planning._level_kernels import (
     Levels,
     Space,
     Tables,
-    after_levels,
     price_at,
     spoken_value,
 )
@@ -37,6 +36,19 @@ def expect_pairs(model: Model, h: int, V_s2: Floats, E_r2: Floats) -> None:
             e0 += p * V_s2[t, 0]
             e1 += p * V_s2[t, 1]
         E_r2[i - offset, 0], E_r2[i - offset, 1] = e0, e1
+
+
+@inlined
+def after_levels(levels: Levels, d: int, first: int, V_ps2: Floats, mixed_s2: Floats) -> Floats:
+    """Return both values of each state expected over row ``d`` of levels; level 0 is ``first``."""
+    begin, end = levels.indptr[d], levels.indptr[d + 1]
+    if end - begin == 1:
+        V_s2: Floats = V_ps2[first + levels.level[begin]]
+        return V_s2
+    mixed_s2[:] = 0.0
+    for j in range(begin, end):
+        mixed_s2 += levels.weight[j] * V_ps2[first + levels.level[j]]
+    return mixed_s2
 
 
 @kernel

@@ -101,12 +101,12 @@ def expect_function(
     """Return Σ_t p(t) V_t of one row as a function: its penalties, values and last slope."""
     grid, last = np.zeros(1), 0.0
     for j in range(model.indptr[i], model.indptr[i + 1]):
-        t = model.next_state[j]
+        t = as_int64(model.next_state[j])
         if functions.begin[t + 1] - functions.begin[t] > 1:
             grid = merge(grid, functions, t, unit)
     value = np.zeros(grid.size)
     for j in range(model.indptr[i], model.indptr[i + 1]):
-        t, p = model.next_state[j], model.probability[j]
+        t, p = as_int64(model.next_state[j]), model.probability[j]
         add(p, functions, t, grid, value)
         last += p * last_rise(functions, t)
     return grid, value, last
@@ -293,9 +293,10 @@ def candidates_at(
             q_na = q_cna[2].copy()
             q_na[:, b] = q_cna[1, :, b]
             habit_values(policy_sa, s, q_na, own_n)
-        last_b[b] = own_n[N] + gain_by_differences(policy_sa, s, b, lift, q_na, N) - cost
+        more = gain_by_differences(policy_sa, s, b, lift, q_na[N, b], q_na, N)
+        last_b[b] = own_n[N] + more - cost
         for k in range(N):
-            more = gain_by_differences(policy_sa, s, b, lift, q_na, k)
+            more = gain_by_differences(policy_sa, s, b, lift, q_na[k, b], q_na, k)
             y_bn[b, k] = own_n[k] + more - cost * grid[k]
     for b in range(A + 1):
         fill_rises(grid, y_bn[b], as_int64(0), N, last_b[b], rise_bn[b])

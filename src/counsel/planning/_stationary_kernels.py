@@ -8,12 +8,13 @@ import numpy as np
 
 from counsel._arrays import Bools, Floats, Ints
 from counsel._jit import as_int64, inlined, kernel
-from counsel.model._kernels import cost_of
+from counsel.model._kernels import cost_of, first_at_least
 from counsel.planning._backward_kernels import Model, choose, expect, rows_of, settle
 from counsel.planning._choice_kernels import Aim
 from counsel.planning._forward_kernels import push_cell
 from counsel.planning._level_kernels import (
     Levels,
+    Rest,
     Space,
     choose_levels,
     expect_levels,
@@ -96,20 +97,18 @@ def improve_levels(
     """Choose the best advice in every state on every level, as ``improve`` does."""
     h, (out_V_ms, out_advice_ms, out_tied_ms) = as_int64(0), out
     V_ms, second_ms = next_2ms
+    (M, S), never = V_ms.shape, np.empty((0, 0), np.bool_)
+    rest = Rest(never, never, never)
+    every = (out_V_ms, out_advice_ms.reshape((M, 1, S)), out_tied_ms)
     ties, low, high, span_before = 0, 0.0, 0.0, np.inf
     for n in range(limits[1]):
         if n > 0:
             V_ms[:] = out_V_ms
-        ties = 0
-        expect_levels(model, levels, h, h, V_ms, space.mixed_s, space.E_jdr)
-        for m in range(V_ms.shape[0]):
-            cells = (out_V_ms[m], out_advice_ms[m], out_tied_ms[m])
-            ties += choose_levels(model, levels, aim, h, m, space, cells)
+        expect_levels(model, levels, h, h, V_ms, space.V_sd, space.E_jrd)
+        ties = choose_levels(model, levels, aim, h, space, rest, every)
         if ties > 0:
-            expect_levels(model, levels, h, h, second_ms, space.mixed_s, space.followed_jdr)
-            for m in range(V_ms.shape[0]):
-                cells = (out_V_ms[m], out_advice_ms[m], out_tied_ms[m])
-                settle_levels(model, levels, aim, h, m, space, cells)
+            expect_levels(model, levels, h, h, second_ms, space.V_sd, space.followed_jrd)
+            settle_levels(model, levels, aim, h, space, every)
         low, high = np.inf, -np.inf
         for m in range(V_ms.shape[0]):
             least, most = differences(V_ms[m], out_V_ms[m])
@@ -209,7 +208,7 @@ def write_equations(
         m, s = x // S, x % S
         begin_x[x] = begin = fill
         cell = plane_p[m] * S + s
-        i = np.searchsorted(random_cell, cell) if random_cell.size > 0 else 0
+        i = first_at_least(random_cell, cell) if random_cell.size > 0 else 0
         is_random = i < random_cell.size and random_cell[i] == cell
         first = random_indptr[i] if is_random else 0
         last = random_indptr[i + 1] if is_random else 1

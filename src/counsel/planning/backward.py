@@ -123,7 +123,8 @@ class Planner(PricedPlanner):
 
     def policy(self) -> Policy:
         """Return the policy of the last plan."""
-        return Policy.trusted(self.advice.copy(), n_actions=self.problem.n_actions)
+        advice = self.advice if self.part.kind_s is not None else self.advice.copy()
+        return Policy.trusted(advice, n_actions=self.problem.n_actions)
 
     def in_every_state(self, table_hk: NDArray[_T]) -> NDArray[_T]:
         """Return a table [h, s] from one for each kind of state."""

@@ -26,6 +26,8 @@ from counsel.model.mixture import Mixture
 from counsel.model.policy import Policy
 from counsel.model.random_cells import Advice, RandomCells
 from counsel.planning._level_kernels import catch_up_levels
+from counsel.planning.average import AveragePlanner
+from counsel.planning.average_budget import one_random_state_per_step
 from counsel.planning.backward import Planner
 from counsel.planning.discounted import DiscountedPlanner
 from counsel.planning.discounted_budget import one_random_state
@@ -121,13 +123,15 @@ def check_enough(budget: float, least: float) -> None:
 class Blend(NamedTuple):
     """The best plan within a budget, between two vertices.
 
-    ``share`` is that of the right vertex, and ``price`` the reward per additional piece.
+    ``share`` is that of the right vertex, and ``price`` the reward per additional piece. ``error``
+    is the mean of the errors of the plans at the two vertices.
     """
 
     price: float
     share: float
     policy: Policy
     mixture: Mixture
+    error: float
 
 
 def blend(planner: AnyPlanner, left: Point, right: Point, budget: float) -> Blend:
@@ -138,18 +142,23 @@ def blend(planner: AnyPlanner, left: Point, right: Point, budget: float) -> Blen
     if covers(budget, right.cost):
         left = right
     low = policy_at(planner, left)
+    error = planner.error
     if left is right or left.cost == right.cost:
-        return Blend(0.0, 0.0, low, Mixture((low,), (1.0,)))
+        return Blend(0.0, 0.0, low, Mixture((low,), (1.0,)), error)
     is_vertex = covers(left.cost, budget)
     share = 0.0 if is_vertex else (budget - left.cost) / (right.cost - left.cost)
     high = policy_at(planner, right)
+    error = (1.0 - share) * error + share * planner.error
     policy = low
-    if share > 0.0 and isinstance(planner, DiscountedPlanner):
+    if share > 0.0 and isinstance(planner, AveragePlanner):
+        value = (1.0 - share) * left.value + share * right.value
+        policy = one_random_state_per_step(planner, low, high, budget, value)
+    elif share > 0.0 and isinstance(planner, DiscountedPlanner):
         policy = one_random_state(planner, low, high, budget)
     elif share > 0.0 and not isinstance(planner, DiscountedPlanner):
         policy = one_random_cell(planner, low, high, budget)
     mixture = Mixture.of((low, high), (1.0 - share, share))
-    return Blend(slope(left, right), share, policy, mixture)
+    return Blend(slope(left, right), share, policy, mixture, error)
 
 
 def policy_at(planner: AnyPlanner, point: Point) -> Policy:

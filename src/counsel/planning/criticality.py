@@ -49,6 +49,10 @@ MOST_KINKS = 4_000_000
 """A grid is used if the functions of a step have more kinks in total."""
 
 
+MOST_DOUBLED = 60
+"""How often the largest penalty of a grid is doubled where the average per step counts."""
+
+
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Criticality:
     """The largest penalty at which advice still pays, for each cell: the result of ``criticality``.
@@ -265,6 +269,10 @@ def _largest_gain(planner: AnyPlanner) -> float:
     least_cost = float(cost[cost > 0.0].min(initial=1.0))
     steps = planner.prepared.horizon
     penalty = max(float(np.ptp(layers(problem.mdp.reward))), 1e-300) * steps / least_cost
+    for _ in range(MOST_DOUBLED if problem.average else 0):  # no number bounds biases beforehand
+        if not advises(penalty):
+            break
+        penalty *= 2
     while not advises(penalty / 2):
         penalty /= 2
     return penalty

@@ -82,6 +82,7 @@ class DiscountedPlanner(PricedPlanner):
         self._second_ms: Floats = np.zeros((M, S))
         self._advice_ms: Advice = np.full((M, S), problem.defer, dtype=np.int16)
         self._chosen: StationaryPolicy | None = None
+        self._is_converged = False
         self._E_r: Floats = np.empty(most_rows(model))
         self._space = space_of(model, self.levels, self.prepared.most_cost, 1)
 
@@ -116,9 +117,13 @@ class DiscountedPlanner(PricedPlanner):
         results = []
         for price_h in price_nh:
             self._plan(self.prepared.at_price(aim, price_h), with_second=with_second)
-            second = self._at_start(self._second_ms) if with_second else np.nan
-            results.append((self._at_start(self._V_ms), second))
+            results.append(self._both_at_start(with_second=with_second))
         return results
+
+    def _both_at_start(self, *, with_second: bool) -> tuple[float, float]:
+        """Return the first and, if wanted, the second value of the last plan from the start."""
+        second = self._at_start(self._second_ms) if with_second else np.nan
+        return self._at_start(self._V_ms), second
 
     def evaluate(self, weight: float, price: float) -> float:
         """Return weight · reward − price · cost of the last plan, from the start."""
@@ -144,35 +149,65 @@ class DiscountedPlanner(PricedPlanner):
 
     def _plan(self, aim: Aim, *, with_second: bool) -> None:
         """Improve and evaluate until the error is small, and ties are settled."""
-        shape, price = self._V_ms.shape, float(aim.price0_h[0])
+        shape = self._V_ms.shape
         allowed = self.tolerance * max(aim.most0, np.finfo(np.float64).tiny)
-        goal = 0.5 * allowed * (1.0 - self._gammas[1]) / max(self._gammas[1], 0.5)
+        goal = self._goal(allowed)
         TV_ms, is_tied = np.empty(shape), np.empty(shape, dtype=np.bool_)
         advice_ms = self._advice_ms.copy()
         is_exact = False
-        for _ in range(MOST_ROUNDS):
+        self._is_converged = False
+        for _ in range(self._most_rounds()):
             steps = 1 if is_exact else MOST_STEPS
+            aim = self._sized(aim)
             ties, low, high = self._improve(aim, (TV_ms, advice_ms, is_tied), (goal, steps))
             is_same = self._chosen is not None and np.array_equal(advice_ms, self._advice_ms)
             if not is_same:
                 self._advice_ms, self._chosen = advice_ms.copy(), None
             error = self._bound(aim, low, high, ties)
             to_rounding = with_second or ties > 0 or TV_ms.size <= ELIMINATED
-            if error <= allowed and not to_rounding:
-                break
-            if is_exact and is_same:
+            if (is_exact and is_same) or (error <= allowed and not to_rounding):
+                self._is_converged = True
                 break
             is_exact = to_rounding and (error <= allowed or is_same)
             finish = 0.0 if is_exact else max(CLOSER * (high - low), 0.2 * goal)
-            chosen = self._policy_now()
-            guess = self._shifted(TV_ms, low, high)
-            values = chosen.values(aim.weight0, price, guess=guess, tolerance=finish)
-            self._V_ms = values.reshape(shape)
+            self._evaluate_first(aim, self._shifted(TV_ms, low, high), (low, high), finish)
             if is_exact:
-                second = chosen.values(aim.weight1, aim.price1, guess=self._second_ms.reshape(-1))
-                self._second_ms = second.reshape(shape)
+                self._evaluate_second(aim)
         self.error = error
         self._V_ms = self._shifted(TV_ms, low, high).reshape(shape)
+        self._finish(low, high)
+
+    def _most_rounds(self) -> int:
+        """Return after how many evaluations to stop."""
+        return MOST_ROUNDS
+
+    def _goal(self, allowed: float) -> float:
+        """Return how far the changes of values in one step may differ for an allowed error."""
+        return 0.5 * allowed * (1.0 - self._gammas[1]) / max(self._gammas[1], 0.5)
+
+    def _sized(self, aim: Aim) -> Aim:
+        """Return the aim with the sizes of the values so far."""
+        return aim
+
+    def _evaluate_first(
+        self, aim: Aim, guess: Floats, between: tuple[float, float], tolerance: float
+    ) -> None:
+        """Replace the first values by those of the chosen advice.
+
+        ``between`` are bounds on the change of a value in the last improvement.
+        """
+        price, chosen = float(aim.price0_h[0]), self._policy_now()
+        values = chosen.values(aim.weight0, price, guess=guess, tolerance=tolerance)
+        self._V_ms = values.reshape(self._V_ms.shape)
+
+    def _evaluate_second(self, aim: Aim) -> None:
+        """Replace the second values by those of the chosen advice."""
+        guess = self._second_ms.reshape(-1)
+        second = self._policy_now().values(aim.weight1, aim.price1, guess=guess)
+        self._second_ms = second.reshape(self._second_ms.shape)
+
+    def _finish(self, low: float, high: float) -> None:
+        """Keep what the last improvement showed."""
 
     def _shifted(self, TV_ms: Floats, low: float, high: float) -> Floats:
         """Return values in the middle of the bounds on the best value."""

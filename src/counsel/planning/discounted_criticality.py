@@ -1,8 +1,9 @@
 """Criticality in work without end: walk along the penalty from policy to policy.
 
 A stationary policy earns R − βC in each cell, with R its expected discounted reward and C its cost
-of advice: two solutions of linear equations. The policy that is best just above a penalty stays
-best until some other choice k in some cell overtakes its own choice,
+of advice (their biases where the average per step counts): two solutions of linear equations. The
+policy that is best just above a penalty stays best until some other choice k in some cell overtakes
+its own choice,
 
     β' = (gain_R − gain_R of k) / (cost + gain_C − (cost + gain_C) of k),
 
@@ -16,6 +17,7 @@ import numpy as np
 from counsel._arrays import Floats
 from counsel.model.advice_costs import cost_table
 from counsel.model.problem import AdviceProblem
+from counsel.planning.average import AveragePlanner
 from counsel.planning.discounted import DiscountedPlanner
 from counsel.planning.gains import gains, level_gains
 
@@ -39,6 +41,8 @@ def exact_criticality(planner: DiscountedPlanner, most: int) -> Floats | None:
     critical_x, penalty, before = np.zeros(X), 0.0, np.zeros(0, dtype=np.int16)
     for _ in range(most // X):
         planner.penalise(penalty)
+        if isinstance(planner, AveragePlanner) and planner.is_changed:
+            return None  # a choice that leads to the best class may itself be overtaken at once
         advice_x = planner.advice.reshape(-1)
         if np.array_equal(advice_x, before):  # rounding hid what has overtaken
             penalty = penalty * (1.0 + NUDGE) + 1e-300

@@ -8,7 +8,8 @@ With x_h(s) the probability of being in s at step h and P the adherence law,
 Under a hard budget the budget left is part of the state, and so is the level of a memory.
 
 In work without end the probabilities of each state are summed over all steps, a step t from now
-with weight γ^t: these discounted visits solve linear equations (``stationary_policy.py``).
+with weight γ^t: these discounted visits solve linear equations (``stationary_policy.py``). Where
+the average per step counts they are the shares of time in each state (``recurrence.py``).
 """
 
 from dataclasses import dataclass, fields
@@ -24,7 +25,8 @@ from counsel.model.problem import AdviceProblem
 from counsel.planning._backward_kernels import Model
 from counsel.planning._forward_kernels import walk_forward
 from counsel.planning.prepared_problem import levels_of, model_of
-from counsel.planning.stationary_policy import stationary_policy
+from counsel.planning.recurrence import Cycles, likeliest, only_class, part_of
+from counsel.planning.stationary_policy import StationaryPolicy, stationary_policy
 
 ROUNDING = 1e-14
 """The share of the largest value that sums of visits may lose to rounding."""
@@ -53,7 +55,8 @@ class Evaluation:
         rounding.
 
     In work without end all numbers are expected discounted sums over all steps, the step axes have
-    length 1, and the occupancy contains discounted visits, 1 / (1 − γ) in total.
+    length 1, and the occupancy contains discounted visits, 1 / (1 − γ) in total. Where the average
+    per step counts, all numbers are averages per step, and the occupancy contains shares of time.
 
     Examples
     --------
@@ -171,15 +174,12 @@ def _for_ever(problem: AdviceProblem, model: Model, policy: Policy) -> Evaluatio
     start_x = np.zeros(problem.n_levels * S)
     first = problem.level_of(None) * S
     start_x[first : first + S] = problem.mdp.start
-    visits_x = chosen.equations.transposed.solve(start_x)
-    left = np.abs(chosen.equations.transposed.residual(start_x, visits_x)).sum()
-    visits_x = np.where((visits_x > 0.0) & chosen.equations.reached(start_x), visits_x, 0.0)
+    visits_x, error = _visits(problem, chosen, start_x)
     chance_psb = policy.probabilities()[..., 0, :, :A].reshape(-1, S, A)
     visits_ms = visits_x.reshape(-1, S)
     pieces_sa = (visits_ms[:, :, None] * chance_psb).sum(axis=0)
     sums = [np.array([visits_x @ each]) for each in (chosen.reward, chosen.pieces, chosen.cost)]
     reward, rate, cost = (sealed(total) for total in sums)
-    scale = problem.mdp.reward_size / (1.0 - chosen.equations.largest_sum)
     return Evaluation(
         value=float(reward[0]),
         advice_count=float(rate[0]),
@@ -189,8 +189,30 @@ def _for_ever(problem: AdviceProblem, model: Model, policy: Policy) -> Evaluatio
         cost=cost,
         level_occupancy=sealed(visits_ms[None]),
         pieces=sealed(pieces_sa),
-        error=scale * (float(left) + ROUNDING),
+        error=error,
     )
+
+
+def _visits(
+    problem: AdviceProblem, chosen: StationaryPolicy, start_x: Floats
+) -> tuple[Floats, float]:
+    """Return discounted visits, or shares of time, and a bound on the error of the value."""
+    equations, size = chosen.equations, problem.mdp.reward_size
+    if not problem.average:
+        visits_x = equations.transposed.solve(start_x)
+        left = np.abs(equations.transposed.residual(start_x, visits_x)).sum()
+        visits_x = np.where((visits_x > 0.0) & equations.reached(start_x), visits_x, 0.0)
+        return visits_x, size / (1.0 - equations.largest_sum) * (float(left) + ROUNDING)
+    cells = only_class(problem, chosen, start_x)
+    within = part_of(chosen, cells)
+    cycles = Cycles(within.equations, likeliest(within.equations, np.arange(cells.size)))
+    visits_x = np.zeros(start_x.size)
+    visits_x[cells] = cycles.visits()
+    value = float(visits_x @ chosen.reward)
+    _, bias = cycles.gain_and_bias(within.reward)
+    change = within.equations.residual(within.reward, bias)  # the gain lies between its ends
+    apart = max(float(change.max()) - value, value - float(change.min()), 0.0)
+    return visits_x, apart + ROUNDING * (size + float(np.abs(bias).max()))
 
 
 def _average(parts: list[Evaluation], weights: tuple[float, ...]) -> Evaluation:

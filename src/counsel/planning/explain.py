@@ -97,9 +97,14 @@ class Explanation:
     @property
     def sentence(self) -> str:
         """The explanation in one English sentence."""
+        return f"{self.place}, {self._choice()}{self._criticality()}."
+
+    @property
+    def place(self) -> str:
+        """The cell in words, e.g. At step 3 in drifting."""
         where = self.state_name if self.level is None else f"{self.state_name} ({self.level_name})"
         when = "In" if self.step is None else f"At step {self.step} in"
-        return f"{when} {where}, {self._choice()}{self._criticality()}."
+        return f"{when} {where}"
 
     def __str__(self) -> str:
         return self.sentence

@@ -13,13 +13,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from counsel._arrays import Bools, Floats, Ints
+from counsel._arrays import Bools, Floats, Ints, one_type
 from counsel.model.advantage import advantages, gain_of
 from counsel.model.problem import AdviceProblem
 from counsel.planning._backward_kernels import action_values
+from counsel.planning._cell_gain_kernels import fill_cell_gains
 from counsel.planning._choice_kernels import NO_MASS
+from counsel.planning._level_kernels import Levels
 from counsel.planning.plan import Plan
-from counsel.planning.prepared_problem import model_of
+from counsel.planning.prepared_problem import model_of, prepare
 
 
 class CellGains(NamedTuple):
@@ -104,47 +106,42 @@ def gains_at(  # noqa: PLR0913 (a problem, a plan and a cell on a plane)
     after this step, and its price is what these c add later if they are not spent here (∞ if there
     are fewer). ``level`` is the level of the person's memory, by default the start.
     """
-    A, m = problem.n_actions, problem.level_of(level)
-    own_a, cost_a = problem.policy[step, state], problem.cost[step, state]
-    values_kms = plan.value_planes[:, step + 1].reshape(-1, problem.n_levels, problem.n_states)
+    m, prepared = problem.level_of(level), prepare(problem)
     left = plan.policy.plane_of(pieces_left, m) // (plan.policy.levels or 1)
-    alone_now = _alone(problem, step, values_kms[left], m, state)
-    advantage_a, gain_a, burden_a = np.full(A, np.nan), np.zeros(A), np.zeros(A)
-    price_a = np.full(A, np.inf)
-    after_a = np.full(A, left)
-    if pieces_left is not None:
-        after_a = np.maximum(left - cost_a.astype(np.int64), 0)
-    allowed_a = problem.mdp.allowed[step, state]
-    for after in set(after_a[allowed_a].tolist()):
-        advice_n = np.flatnonzero(allowed_a & (after_a == after))
-        values_ms = values_kms[after]
-        alone = alone_now if after == left else _alone(problem, step, values_ms, m, state)
-        at_n = np.full(advice_n.size, state)
-        q_na = spoken_values(problem, step, values_ms, m, at_n, advice_n)
-        advantage_n = advantages(own_a, q_na)[np.arange(advice_n.size), advice_n]
-        advantage_a[advice_n] = advantage_n
-        gain_a[advice_n] = gain_of(problem.level_lift[m, step, state, advice_n], advantage_n)
-        if problem.memory is not None:
-            for a, q_a in zip(advice_n.tolist(), q_na, strict=True):
-                burden_a[a] = _loss(alone, _mean(own_a, q_a))
-                if np.isfinite(burden_a[a]):
-                    gain_a[a] -= burden_a[a]
-                else:
-                    advised = _advised(problem, step, state, a, m, q_a)
-                    gain_a[a] = -np.inf if advised == -np.inf else advised - alone
-        if alone > -np.inf:
-            price_a[advice_n] = np.where(cost_a[advice_n] <= left, alone_now - alone, np.inf)
+    levels = Levels(*prepared.levels[:-1], is_hard=pieces_left is not None)
+    (values_phs,), cells_4a = one_type((plan.value_planes,)), np.empty((4, problem.n_actions))
+    place = (step, state, m, left)
+    fill_cell_gains(prepared.whole.model, levels, values_phs, *place, cells_4a)
+    found = CellGains(*cells_4a)
     if pieces_left is None:
-        price_a = plan.price_at(step) * cost_a
-    return CellGains(advantage_a, gain_a, price_a, burden_a)
+        found = found._replace(price=plan.price_at(step) * problem.cost[step, state])
+    if not np.isfinite(found.burden).all():
+        values_kms = values_phs[:, step + 1].reshape(-1, problem.n_levels, problem.n_states)
+        _value_infinite_burdens(problem, found, place, values_kms)
+    return found
 
 
-def _alone(problem: AdviceProblem, step: int, values_ms: Floats, level: int, state: int) -> float:
-    """Return the value of silence in one cell."""
-    q_1a = np.empty((1, problem.n_actions))
-    values_s = _after(problem, values_ms, level, 0)
-    action_values(model_of(problem), step, values_s, np.array([state]), q_1a)
-    return _mean(problem.policy[step, state], q_1a[0])
+def _value_infinite_burdens(
+    problem: AdviceProblem, found: CellGains, place: tuple[int, int, int, int], values_kms: Floats
+) -> None:
+    """Set the gain to the value of the advice minus that of silence where the burden is infinite.
+
+    ``place`` is the step, the state, the level, and what is left of a hard budget.
+    """
+    step, state, level, left = place
+    own_a = problem.policy[step, state]
+    for a in np.flatnonzero(~np.isfinite(found.burden)).tolist():
+        after = left
+        if len(values_kms) > 1:
+            after = max(left - int(problem.cost[step, state, a]), 0)
+        at_1 = (np.array([state]), np.array([a]))
+        q_1a = np.empty((1, problem.n_actions))
+        silent_s = _after(problem, values_kms[after], level, 0)
+        action_values(model_of(problem), step, silent_s, at_1[0], q_1a)
+        alone = _mean(own_a, q_1a[0])
+        q_a = spoken_values(problem, step, values_kms[after], level, *at_1)[0]
+        advised = _advised(problem, step, state, a, level, q_a)
+        found.gain[a] = -np.inf if advised == -np.inf else advised - alone
 
 
 def _advised(  # noqa: PLR0913 (a problem, a cell with advice, and the values that follow)
@@ -161,11 +158,6 @@ def _mean(probability_a: Floats, q_a: Floats) -> float:
     """Return the mean of the values of the actions that are possible."""
     possible = probability_a > 0.0
     return float(q_a[possible] @ probability_a[possible])
-
-
-def _loss(before: float, after: float) -> float:
-    """Return before − after; 0 if both are infeasible (−∞)."""
-    return 0.0 if before == after == -np.inf else before - after
 
 
 def spoken_values(  # noqa: PLR0913 (a problem, the values that follow, and cells with advice)
@@ -202,8 +194,10 @@ def _after(problem: AdviceProblem, values_ms: Floats, level: int, what: int) -> 
     return values_s
 
 
-def nearest_advice(gain_a: Floats, price_a: Floats, permitted_a: Bools) -> int:
+def nearest_advice(gain_a: Floats, price_a: Floats, permitted_a: Bools | None = None) -> int:
     """Return the advice whose gain exceeds its price by most, or falls short of it by least."""
+    if permitted_a is None:
+        permitted_a = np.ones(gain_a.size, dtype=np.bool_)
     affordable = permitted_a & (price_a < np.inf)
     if not affordable.any():
         possible = np.flatnonzero(permitted_a)  # their gains may all be −∞

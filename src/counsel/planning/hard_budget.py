@@ -13,9 +13,11 @@ The pieces left are a memory of the machine. They are planned as that of a perso
 ``LevelPlanner``, and together with it.
 """
 
+from functools import partial
+
 import numpy as np
 
-from counsel._arrays import sealed, whole
+from counsel._arrays import whole
 from counsel.errors import CounselError
 from counsel.model.mixture import Mixture
 from counsel.model.problem import AdviceProblem
@@ -48,9 +50,12 @@ def solve_hard(problem: AdviceProblem, constraints: Constraints, budget: object)
     price = 0.0
     if pieces == most:
         price = value - (planner.start_values()[most - 1][0] if most else -np.inf)
-    policy, values = planner.policy(), planner.values
+    policy = planner.policy()
     table = PlanTable(
-        policy, Mixture((policy,), (1.0,)), sealed(values), reverse_cells(problem, policy, values)
+        policy,
+        Mixture((policy,), (1.0,)),
+        lambda: planner.values,
+        partial(reverse_cells, problem, policy),
     )
     count = cost = 0.0 - second
     if not planner.prepared.unit_cost:

@@ -14,6 +14,8 @@ The levels that can follow are few: the rows of the three matrices, each stored 
 are computed once per row of levels, so the time grows with their number M, not with M².
 """
 
+import math
+import os
 from typing import TypeVar
 
 import numpy as np
@@ -28,6 +30,7 @@ from counsel.planning._backward_kernels import Model, expect_start
 from counsel.planning._choice_kernels import Aim
 from counsel.planning._hard_budget_kernels import plan_back_hard
 from counsel.planning._level_kernels import (
+    BLOCK,
     Levels,
     Space,
     catch_up_levels,
@@ -37,7 +40,16 @@ from counsel.planning.backward import PricedPlanner
 from counsel.planning.constraints import Constraints
 from counsel.planning.prepared_problem import Part, PreparedProblem, prepare
 
-MOST_BYTES = 2**35
+
+def _memory_of_machine() -> float:
+    """Return the bytes of memory that this machine has; infinity where it does not say."""
+    try:
+        return float(os.sysconf("SC_PAGE_SIZE")) * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, OSError, ValueError):
+        return math.inf
+
+
+MOST_BYTES = min(2.0**35, _memory_of_machine())
 """A plan that takes more memory is refused."""
 
 _T = TypeVar("_T", bound=np.generic)
@@ -95,7 +107,8 @@ class LevelPlanner(PricedPlanner):
     def policy(self) -> Policy:
         """Return the policy of the last plan."""
         levels = None if self.problem.memory is None else self.problem.n_levels
-        return Policy.trusted(self.advice.copy(), n_actions=self.problem.n_actions, levels=levels)
+        advice = self.advice if self.part.kind_s is not None else self.advice.copy()
+        return Policy.trusted(advice, n_actions=self.problem.n_actions, levels=levels)
 
     def run(
         self, aim: Aim, price_nh: Floats, *, with_second: bool = True
@@ -138,14 +151,14 @@ class LevelPlanner(PricedPlanner):
 def space_of(model: Model, levels: Levels, most_cost: float, budgets: int) -> Space:
     """Return working space for ``budgets`` planes per level."""
     rows, (_, S, A) = int(np.diff(model.first_row_l).max()), model.policy_lsa.shape
-    B = model.pull_lsa.shape[2]
+    B, D = model.pull_lsa.shape[2], levels.indptr.size - 1
     kept = min(int(most_cost), budgets) + 1 if levels.is_hard else 1
-    shape = (kept, levels.indptr.size - 1, rows)
+    side = 1 if D == 1 else -(-D // BLOCK) * BLOCK
     return Space(
-        E_jdr=np.zeros(shape),
-        followed_jdr=np.zeros(shape),
-        E_jdr2=np.zeros((*shape, 2)),
-        mixed_s=np.zeros(S),
+        V_sd=np.zeros((S, side)),
+        E_jrd=np.zeros((kept, rows, side)),
+        followed_jrd=np.zeros((kept, rows, side)),
+        E_jdr2=np.zeros((kept, D, rows, 2)),
         mixed_s2=np.zeros((S, 2)),
         q_2a=np.zeros((2, A)),
         value_2b=np.zeros((2, B)),

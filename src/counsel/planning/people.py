@@ -34,6 +34,17 @@ def read_people(
     return team, read_counts(counts, len(people))
 
 
+def check_same_sums(problems: Sequence[AdviceProblem]) -> None:
+    """Raise if some people count averages per step and others sums."""
+    other = next((i for i, p in enumerate(problems) if p.average != problems[0].average), None)
+    if other is not None:
+        kinds = [problems[i].mdp.kind_of_work for i in (0, other)]
+        raise CounselError(
+            f"people[0] has {kinds[0]} and people[{other}] has {kinds[1]}; a budget is per step or "
+            "per episode, so give everybody an average or nobody"
+        )
+
+
 def check_same_horizon(problems: Sequence[AdviceProblem]) -> int:
     """Return the horizon that all people share."""
     horizons = np.array([problem.horizon for problem in problems])

@@ -7,11 +7,11 @@ them, every β ≥ 0 gives an upper bound on what the team can earn:
     D(β) = Σ_i n_i V_i(β) + k Σ_h β_h
 
 ``share`` minimises it (Lagrange relaxation; Hawkins 2003, Brown and Smith 2020). The minimum is the
-value of the linear programme in which the limit holds on average. D is convex and piecewise linear:
-each plan is one of its pieces. A small linear programme (HiGHS) minimises the largest of the pieces
-known so far, plans at its prices give new pieces, and so on. The next prices are searched for in a
-box around the best so far (Marsten, Hogan and Blankenship 1975), which takes far fewer rounds than
-a search without the box.
+value of the linear programme in which the limit holds on average. ``crowd.py`` mostly finds it in a
+few passes over all steps. Where it does not, ``step_prices.py`` searches on. D is convex and
+piecewise linear: each plan is one of its pieces. A small linear programme (HiGHS) minimises the
+largest of the pieces known so far, plans at its prices give new pieces, and so on. The next prices
+are searched for in a box around the best so far (Marsten, Hogan and Blankenship 1975).
 
 The policy keeps the limit on every path. At each step it advises the people with the largest gains
 under the values at the prices, at most k, and nobody whose gain is not above 0. A gain below the
@@ -29,18 +29,15 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike
 
-from counsel._arrays import Floats, Ints, by_step, first, place, sealed, whole
+from counsel._arrays import Floats, Ints, first, place, sealed, whole
 from counsel.errors import CounselError
 from counsel.model.problem import AdviceProblem
 from counsel.model.random_cells import Advice
 from counsel.model.team_policy import TeamPolicy, check_wait
 from counsel.planning.constraints import Constraints
-from counsel.planning.gains import gains, level_gains
+from counsel.planning.crowd import SAME_GAIN, Crowd
 from counsel.planning.people import People, check_same_horizon, read_people
-from counsel.planning.step_prices import Kind, distinct_kinds, in_groups, minimise_bound, mix_plans
-
-SAME_GAIN = 1e-9
-"""Gains that differ by less than this share of the largest are equal."""
+from counsel.planning.step_prices import GAP, distinct_kinds, in_groups, minimise_bound, mix_plans
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -162,18 +159,32 @@ def share_per_step(
     if longest_wait is not None:
         check_wait(whole("longest_wait", longest_wait, least=0), k, size, horizon)
     kinds, kind_of = distinct_kinds(team, count_n)
-    groups = in_groups(len(kinds))
-    search = minimise_bound(kinds, groups, k)
-    gain_n, advice_n = zip(*(_best_gains(kind, search.prices) for kind in kinds), strict=True)
-    rank_n = _ranks(gain_n)
-    mixes = mix_plans(kinds, groups, search.columns)
+    crowd = Crowd(kinds, k)
+    prices, served = crowd.take_turns()
+    value, mixes = served.value, served.mixes
+    if prices.bound - value > GAP * abs(prices.bound):
+        groups = in_groups(len(kinds))
+        search = minimise_bound(kinds, groups, k, prices.price_h)
+        prices = crowd.look_back(price_h=search.prices)._replace(bound=search.bound)
+        value, mixes = search.value, mix_plans(kinds, groups, search.columns)
+    rank_hx = _ranks(prices.gains.gain)
     members = []
     for (problem, constraints), i, count in zip(team, kind_of, count_n.tolist(), strict=True):
-        tables = (sealed(advice_n[i]), sealed(gain_n[i]), sealed(rank_n[i]), mixes[i].chance)
-        numbers = (mixes[i].value, mixes[i].advice_count)
-        members.append(TeamMember(problem, constraints, count, *tables, *numbers))
-    gap = (search.bound - search.value) / max(abs(search.bound), 1e-300)
-    plan = TeamPlan(k, sealed(search.prices), search.bound, gap, tuple(members), longest_wait)
+        members.append(
+            TeamMember(
+                problem,
+                constraints,
+                count,
+                advice=sealed(crowd.table(prices.gains.advice, i)),
+                gain=sealed(crowd.table(prices.gains.gain, i)),
+                rank=sealed(crowd.table(rank_hx, i)),
+                chance=mixes[i].chance,
+                value=mixes[i].value,
+                advice_count=mixes[i].advice_count,
+            )
+        )
+    gap = max(prices.bound - value, 0.0) / max(abs(prices.bound), 1e-300)
+    plan = TeamPlan(k, sealed(prices.price_h), prices.bound, gap, tuple(members), longest_wait)
     plan.policy.check_fits([problem for problem, _ in team], count_n)
     return plan
 
@@ -201,42 +212,16 @@ def _check_costs_and_masks(team: Sequence[tuple[AdviceProblem, Constraints]]) ->
             )
 
 
-def _best_gains(kind: Kind, price_h: Floats) -> tuple[Floats, Advice]:
-    """Return the gain of the best permitted advice in each cell, and this advice."""
-    kind.plan(price_h)
-    problem, values = kind.problem, kind.planner.values
-    permitted = by_step(kind.constraints.permitted, problem.horizon)
-    if problem.memory is None:
-        gain = gains(problem, values)[1]
-    else:
-        each = [level_gains(problem, values, level)[1] for level in range(problem.n_levels)]
-        gain = np.stack(each)
-    gain = np.where(permitted, gain, -np.inf)
-    advice = gain.argmax(axis=-1).astype(np.int16)
-    best: Floats = gain.max(axis=-1)
-    advice[best == -np.inf] = problem.defer
-    return best, advice
-
-
-def _ranks(gain_n: Sequence[Floats]) -> list[Ints]:
+def _ranks(gain_hx: Floats) -> Ints:
     """Return the rank of each cell among those of the same step: 1 is the largest gain.
 
     Gains that differ only by rounding have the same rank. Gains that are not above 0 have rank 0.
     """
-    H = gain_n[0].shape[-2]
-    rank_n: list[Ints] = [np.zeros(gain.shape, dtype=np.int64) for gain in gain_n]
-    largest = max(float(gain.max(initial=0.0)) for gain in gain_n)
-    least = SAME_GAIN * largest
-    for h in range(H):
-        step_n = [gain[..., h, :].reshape(-1) for gain in gain_n]
-        gain_x = np.concatenate(step_n)
-        order = np.argsort(-gain_x, kind="stable")
-        ordered = gain_x[order]
-        drops = np.diff(np.maximum(ordered, 0.0), prepend=np.inf) < -least
-        rank_x = np.empty(gain_x.size, dtype=np.int64)
-        rank_x[order] = np.cumsum(drops)
-        rank_x[gain_x <= least] = 0
-        ends = np.cumsum([step.size for step in step_n])
-        for rank, part in zip(rank_n, np.split(rank_x, ends[:-1]), strict=True):
-            rank[..., h, :] = part.reshape(rank[..., h, :].shape)
-    return rank_n
+    least = SAME_GAIN * max(float(gain_hx.max(initial=0.0)), 0.0)
+    order_hx = np.argsort(-gain_hx, axis=1, kind="stable")
+    ordered_hx = np.maximum(np.take_along_axis(gain_hx, order_hx, axis=1), 0.0)
+    drops_hx = np.diff(ordered_hx, axis=1, prepend=np.inf) < -least
+    rank_hx = np.empty(gain_hx.shape, dtype=np.int64)
+    np.put_along_axis(rank_hx, order_hx, np.cumsum(drops_hx, axis=1), axis=1)
+    rank_hx[gain_hx <= least] = 0
+    return rank_hx

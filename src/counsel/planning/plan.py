@@ -1,13 +1,13 @@
 """The result of ``solve``: a policy of advice, its value and its price."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from counsel._arrays import Floats, Ints, index_in
+from counsel._arrays import Floats, Ints, index_in, sealed
 from counsel.errors import CounselError
 from counsel.model.mixture import Mixture
 from counsel.model.policy import Policy
@@ -24,13 +24,27 @@ class PlanOutcome(NamedTuple):
     advice_cost: float
 
 
-class PlanTable(NamedTuple):
-    """A plan in every cell."""
+@dataclass(frozen=True, eq=False)
+class PlanTable:
+    """A plan in every cell; values and cells with reverse advice are computed on first use."""
 
     policy: Policy
     mixture: Mixture
-    values: Floats
-    reverse: Ints
+    values_later: Callable[[], Floats]
+    reverse_later: Callable[[Floats], Ints]
+
+    @cached_property
+    def values(self) -> Floats:
+        """Value to the end, as ``Plan.values``."""
+        return sealed(self.values_later())
+
+    @cached_property
+    def reverse(self) -> Ints:
+        """Cells with reverse advice, as ``Plan.reverse``."""
+        return self.reverse_later(self.values)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _known_table, (self.policy, self.mixture, self.values, self.reverse)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -175,7 +189,7 @@ class Plan:
         outcome
             What that policy brings per episode.
         """
-        table = self._table._replace(policy=policy, mixture=Mixture((policy,), (1.0,)))
+        table = replace(self._table, policy=policy, mixture=Mixture((policy,), (1.0,)))
         if not isinstance(self.penalty, float):
             raise CounselError("a plan with a penalty for each step keeps its policy")
         net = outcome.value - self.penalty * outcome.advice_cost
@@ -204,3 +218,7 @@ def plan_of(  # noqa: PLR0913 (the fields of a plan)
 
 def _known(result: _T) -> _T:
     return result
+
+
+def _known_table(policy: Policy, mixture: Mixture, values: Floats, reverse: Ints) -> PlanTable:
+    return PlanTable(policy, mixture, partial(_known, values), lambda _: reverse)

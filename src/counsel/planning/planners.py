@@ -1,12 +1,14 @@
 """The planner of a problem: with a horizon, with the levels of a memory, or without end."""
 
 from counsel.model.problem import AdviceProblem
+from counsel.planning.average import AveragePlanner
 from counsel.planning.backward import Planner
 from counsel.planning.constraints import Constraints
 from counsel.planning.discounted import DiscountedPlanner
 from counsel.planning.level_planner import LevelPlanner, check_size
 
 AnyPlanner = Planner | LevelPlanner | DiscountedPlanner
+"""``AveragePlanner`` is a ``DiscountedPlanner``."""
 
 
 def planner_for(
@@ -17,6 +19,8 @@ def planner_for(
     search: bool = False,
 ) -> AnyPlanner:
     """Return a planner without a hard budget."""
+    if problem.average:
+        return AveragePlanner(problem, constraints, threads=threads)
     if problem.discount is not None:
         return DiscountedPlanner(problem, constraints, threads=threads)
     return horizon_planner(problem, constraints, threads=threads, search=search)

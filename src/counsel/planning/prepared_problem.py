@@ -5,7 +5,8 @@ Two smaller problems have the same best plan: the problem of the kinds of states
 depends on the levels of a memory, which stay as they are.
 
 In work without end the probabilities carry the discount: rows sum to γ, and one step back of the
-loops is one step of discounted work. The horizon of rounding is 1 / (1 − γ).
+loops is one step of discounted work. The horizon of rounding is 1 / (1 − γ), and 1 where the
+average per step counts: its planner adds the size of the values.
 """
 
 from dataclasses import dataclass
@@ -47,7 +48,8 @@ class PreparedProblem:
 
     ``most_cost`` is the largest cost of a piece; with ``unit_cost`` every piece costs 1.
     ``levels`` say how the level of the person's memory moves. Without end, ``horizon`` is
-    1 / (1 − γ), rounded up, and values lose ``lost`` times as many digits.
+    1 / (1 − γ), rounded up, and values lose ``lost`` times as many digits. For an average per step
+    both are 1.
     """
 
     whole: Part
@@ -115,7 +117,7 @@ def prepare(problem: AdviceProblem, constraints: Constraints | None = None) -> P
     constraints = constraints or Constraints.read(problem)
     if constraints not in _PREPARED:
         most_steps, gamma = problem.n_steps, problem.discount
-        if gamma is not None:
+        if gamma is not None and not problem.average:
             most_steps = ceil(1.0 / (1.0 - gamma))
         _PREPARED[constraints] = PreparedProblem(
             whole=Part(_model(problem, constraints), problem.mdp.start),
@@ -141,7 +143,7 @@ def levels_of(problem: AdviceProblem) -> Levels:
 
 def discounted(probability: Floats, discount: float | None) -> Floats:
     """Return probabilities times the discount, if there is one."""
-    return probability if discount is None else sealed(discount * probability)
+    return probability if discount in (None, 1.0) else sealed(discount * probability)
 
 
 def _model(problem: AdviceProblem, constraints: Constraints) -> Model:

@@ -3,17 +3,23 @@
 The criticality of a cell is the largest price at which advice there still pays, so the people with
 the largest criticalities are worth the pieces at hand. The price of a piece is the criticality of
 whoever just misses one; the gains and the reasons are those of the plan at that price. People with
-equal criticalities are drawn at random.
+equal criticalities are drawn at random. If some of them get a piece and others miss one, the plan
+is made just below their criticality, where advice still pays.
+
+People in cells where advice is required come first, and each of them takes a piece: nothing is
+known about what they would do without it, so their gain and their criticality are unknown.
 """
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from counsel._arrays import whole
+from counsel._arrays import by_step, whole
 from counsel.errors import CounselError
 from counsel.model.problem import AdviceProblem
+from counsel.planning.constraints import Constraints
 from counsel.planning.criticality import Criticality, criticality
 from counsel.planning.explain import Explanation, explain
 from counsel.planning.plan import Plan
@@ -21,6 +27,9 @@ from counsel.planning.solve import solve
 
 SAME = 1e-9
 """Criticalities that differ by less than this share of the largest are equal."""
+
+JUST_BELOW = 1e-6
+"""The plan for people who tie at the price is made at a penalty lower by this share."""
 
 
 class Cell(NamedTuple):
@@ -32,11 +41,15 @@ class Cell(NamedTuple):
 
 
 class Ranked(NamedTuple):
-    """One person of a ranking: their row in the input, what to say (None: nothing), and why."""
+    """One person of a ranking: their row in the input, what to say (None: nothing), and why.
+
+    ``is_required`` says that advice is required in their cell, so that its gain is unknown.
+    """
 
     row: int
     advice: int | None
     explanation: Explanation
+    is_required: bool
 
     @property
     def criticality(self) -> float:
@@ -51,26 +64,40 @@ class Ranking(NamedTuple):
     price: float
 
 
-def rank_cells(
+def rank_cells(  # noqa: PLR0913 (people, pieces and the masks of solve)
     problem: AdviceProblem,
     cells: Sequence[Cell],
     *,
     pieces: int,
     rng: np.random.Generator,
+    forbidden: ArrayLike | None = None,
+    required: ArrayLike | None = None,
     allow_reverse: bool = False,
 ) -> Ranking:
     """Rank people by their cells, and give advice to the first ``pieces`` for whom it pays."""
     k = whole("pieces", pieces, least=1)
     if not problem.has_unit_cost:
         raise CounselError("pieces cost other than 1; a ranking counts pieces, so give each cost 1")
-    critical = criticality(problem, allow_reverse=allow_reverse)
+    masks: dict[str, Any] = {
+        "forbidden": forbidden,
+        "required": required,
+        "allow_reverse": allow_reverse,
+    }
+    critical = criticality(problem, **masks)
+    required_hs = by_step(Constraints.read(problem, **masks).required, problem.n_steps)
+    is_required = np.array([required_hs[cell.step, cell.state] for cell in cells], dtype=np.bool_)
     urgency = np.array([_urgency(critical, cell, problem) for cell in cells])
+    urgency[is_required] = 0.0
     near = SAME * float(urgency.max(initial=0.0))
     rounded = np.round(urgency / near) if near > 0.0 else urgency
-    order = np.lexsort((rng.random(len(cells)), -rounded))
-    last = urgency[order[min(k, len(cells)) - 1]] if cells else 0.0
-    price = float(urgency[urgency < last - near].max(initial=0.0))
-    plan = solve(problem, penalty=price, allow_reverse=allow_reverse)
+    order = np.lexsort((rng.random(len(cells)), -rounded, ~is_required))
+    ranked = urgency[order[is_required.sum() :]]
+    rest = max(k - int(is_required.sum()), 0)
+    price = float(ranked[rest]) if rest < ranked.size and ranked[rest] > near else 0.0
+    penalty = price
+    if 0 < rest < ranked.size and ranked[rest - 1] <= price + near:
+        penalty = max(price - max(JUST_BELOW * price, 2.0 * near), 0.0)
+    plan = solve(problem, penalty=penalty, **masks)
     known: dict[Cell, Explanation] = {}
     people, given = list[Ranked](), 0
     for i in order.tolist():
@@ -78,9 +105,11 @@ def rank_cells(
         if cell not in known:
             known[cell] = _explain(problem, plan, cell, critical)
         why = known[cell]
-        is_advised = given < k and urgency[i] > near and why.advice is not None
+        pays = is_required[i] or urgency[i] > near
+        is_advised = given < k and pays and why.advice is not None
         given += is_advised
-        people.append(Ranked(i, why.advice if is_advised else None, why))
+        advice = why.advice if is_advised else None
+        people.append(Ranked(i, advice, why, bool(is_required[i])))
     return Ranking(people, price)
 
 

@@ -34,7 +34,7 @@ from counsel.planning.budget import (
 )
 from counsel.planning.constraints import Constraints
 from counsel.planning.frontier import Frontier, frontier_within
-from counsel.planning.people import People, read_people
+from counsel.planning.people import People, check_same_sums, read_people
 from counsel.planning.per_step import TeamPlan, share_per_step
 from counsel.planning.plan import Plan
 from counsel.planning.planners import planner_for
@@ -257,8 +257,8 @@ def share(  # noqa: PLR0913 (people, two limits with a floor each, and counts)
         Problems, or frontiers where advice is forbidden or required; with a budget they may differ
         in everything, with a limit per step they have the same horizon.
     budget
-        Pieces of advice of the whole team per episode, on average. A piece that costs c counts c
-        times.
+        Pieces of advice of the whole team per episode, on average; per step for people of whom the
+        average per step counts. A piece that costs c counts c times.
     per_step
         The largest number of people who are advised in the same step, on every path.
     counts
@@ -309,6 +309,7 @@ def share(  # noqa: PLR0913 (people, two limits with a floor each, and counts)
     if longest_wait is not None:
         raise CounselError("longest_wait goes with per_step; with a budget give at_least")
     team, count_n = read_people(people, counts)
+    check_same_sums([problem for problem, _ in team])
     amount, chains = not_negative("budget", budget), dict[int, Chain]()
     for (problem, constraints), given, count in zip(team, people, count_n.tolist(), strict=True):
         if id(given) not in chains:

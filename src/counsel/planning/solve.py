@@ -1,5 +1,7 @@
 """``solve``: the best advice without a limit, at a penalty, or within a budget."""
 
+from functools import partial
+
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -59,7 +61,7 @@ def solve(  # noqa: PLR0913 (penalty or budget, the masks, and threads)
     budget
         Pieces of advice per episode, on average (over the start distribution too). A piece that
         costs c counts c times. In work without end, expected discounted pieces: one t steps from
-        now counts γ^t.
+        now counts γ^t; or, where the average per step counts, pieces per step.
     hard
         Whether no episode may exceed the budget; budget and costs are then whole numbers.
     threads
@@ -107,8 +109,8 @@ def solve(  # noqa: PLR0913 (penalty or budget, the masks, and threads)
     )
     if hard and problem.discount is not None:
         raise CounselError(
-            f"a hard budget needs a horizon, but the world has no end (discount "
-            f"{problem.discount:g}); give the budget without hard, for advice on average"
+            f"a hard budget needs a horizon, but the world has no end "
+            f"({problem.mdp.kind_of_work}); give the budget without hard, for advice on average"
         )
     if hard:
         return solve_hard(problem, constraints, budget)
@@ -196,25 +198,35 @@ def solve_budget(planner: AnyPlanner, left: Point, right: Point, budget: float) 
     """
     if covers(budget, right.cost):
         left = right
-    price, share, policy, mixture = blend(planner, left, right, budget)
+    price, share, policy, mixture, error = blend(planner, left, right, budget)
     value = (1.0 - share) * left.value + share * right.value
     cost = (1.0 - share) * left.cost + share * right.cost
     planner.penalise(price)
-    # In cells that the policy never visits, advise what is best at its price.
-    outcome = forward(planner.problem, planner.prepared.whole.model, policy)
-    is_visited_phs = outcome.level_occupancy.swapaxes(0, 1) > 0.0
-    advice = np.where(is_visited_phs.reshape(policy.advice.shape), policy.advice, planner.advice)
-    policy = Policy.trusted(
-        advice, n_actions=policy.n_actions, random=policy.random, levels=policy.levels
-    )
+    error += planner.error
+    if planner.problem.average:  # other advice outside of a closed class might make another
+        outcome = forward(planner.problem, planner.prepared.whole.model, policy)
+        error += max(value - outcome.value, 0.0)
+    else:
+        policy = _best_elsewhere(planner, policy)
     count = cost
     if not planner.prepared.unit_cost:
         count = evaluate(planner.problem, policy).advice_count
     table, brings = _table(planner, policy, mixture), PlanOutcome(value, count, cost)
-    return plan_of(value, 0.0, price, planner.constraints, brings, table, planner.error)
+    return plan_of(value, 0.0, price, planner.constraints, brings, table, error)
+
+
+def _best_elsewhere(planner: AnyPlanner, policy: Policy) -> Policy:
+    """Advise what is best at the planner's last price in cells that the policy never visits."""
+    outcome = forward(planner.problem, planner.prepared.whole.model, policy)
+    is_visited_phs = outcome.level_occupancy.swapaxes(0, 1) > 0.0
+    advice = np.where(is_visited_phs.reshape(policy.advice.shape), policy.advice, planner.advice)
+    return Policy.trusted(
+        advice, n_actions=policy.n_actions, random=policy.random, levels=policy.levels
+    )
 
 
 def _table(planner: AnyPlanner, policy: Policy, mixture: Mixture) -> PlanTable:
     """Return a policy with the values of the planner's last plan."""
-    values = sealed(planner.values)
-    return PlanTable(policy, mixture, values, reverse_cells(planner.problem, policy, values))
+    return PlanTable(
+        policy, mixture, lambda: planner.values, partial(reverse_cells, planner.problem, policy)
+    )

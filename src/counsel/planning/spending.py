@@ -41,7 +41,7 @@ class Chain:
         if covers(points[0].cost, cost):
             return
         if covers(cost, points[-1].cost):
-            self.points = points[-1:]
+            self.points = [points[-1]._replace(high=np.inf)]  # no cheaper vertex is planned
             return
         i = sum(point.cost <= cost for point in points)
         planner = planner_for(self.problem, self.constraints, search=True)
@@ -74,10 +74,11 @@ class Chain:
         planner = planner_for(self.problem, self.constraints, search=True)
         [(value, cost)] = planner.penalise(price)
         best, size = points[i], abs(value) + abs(points[i].value) + price * (cost + points[i].cost)
-        if value - price * cost <= best.value - price * best.cost + SAME_VALUE * size:
+        at = bisect_left([point.cost for point in points], cost)
+        is_better = value - price * cost > best.value - price * best.cost + SAME_VALUE * size
+        if not is_better or not 0 < at < len(points) or cost == points[at].cost:
             points[i] = best._replace(low=min(best.low, price), high=max(best.high, price))
             return False
-        at = bisect_left([point.cost for point in points], cost)
         points.insert(at, Point(value, cost, price, price, price))
         return True
 

@@ -96,7 +96,9 @@ class PriceSearch(NamedTuple):
     columns: list[_Column]
 
 
-def minimise_bound(kinds: Sequence[Kind], groups: Sequence[Ints], k: int) -> PriceSearch:
+def minimise_bound(
+    kinds: Sequence[Kind], groups: Sequence[Ints], k: int, start_h: Floats
+) -> PriceSearch:
     """Minimise D(β): plan at the best prices of a box around the best so far, again and again.
 
     The box grows after a prediction that came true and shrinks after one that did not. If plans at
@@ -104,7 +106,7 @@ def minimise_bound(kinds: Sequence[Kind], groups: Sequence[Ints], k: int) -> Pri
     had no weight for long are left out.
     """
     H, G = kinds[0].problem.horizon, len(groups)
-    best_h, everywhere = np.zeros(H), (np.zeros(H), np.full(H, np.inf))
+    best_h, everywhere = start_h, (np.zeros(H), np.full(H, np.inf))
     columns = [_silence(kinds, group, j) for j, group in enumerate(groups)]
     bound, new = _plan_all(kinds, groups, k, best_h)
     pieces = sum(float(column.pieces_h.sum()) for column in new)
@@ -196,7 +198,7 @@ def _solve_master(
     return _Mixture(value, price_h, [column._replace(weight=weight) for column, weight in pairs])
 
 
-class _Mix(NamedTuple):
+class Mix(NamedTuple):
     """What the mixture of plans brings one person, and the share that it advises in each cell."""
 
     value: float
@@ -206,9 +208,9 @@ class _Mix(NamedTuple):
 
 def mix_plans(
     kinds: Sequence[Kind], groups: Sequence[Ints], columns: Sequence[_Column]
-) -> dict[int, _Mix]:
+) -> list[Mix]:
     """Return the mixture of each kind of person."""
-    mixes = dict[int, _Mix]()
+    mixes = list[Mix]()  # groups are runs of kinds
     for j, group in enumerate(groups):
         used = [column for column in columns if column.group == j]
         total = sum(column.weight for column in used)
@@ -231,5 +233,5 @@ def mix_plans(
                 advised_mhs, visited_mhs, out=np.zeros_like(visited_mhs), where=visited_mhs > 0.0
             )
             shape = (problem.n_levels, H, S) if problem.memory else (H, S)
-            mixes[i] = _Mix(value, count, sealed(np.minimum(chance, 1.0).reshape(shape)))
+            mixes.append(Mix(value, count, sealed(np.minimum(chance, 1.0).reshape(shape))))
     return mixes

@@ -51,7 +51,12 @@ def problem_fingerprint(problem: AdviceProblem) -> str:
     mdp, human, kernel = problem.mdp, problem.human, problem.mdp.kernel
     arrays: list[NDArray[Any]] = [kernel.row, kernel.indptr, kernel.next_state, kernel.probability]
     arrays += [layers(mdp.reward), layers(mdp.allowed), mdp.start]
-    arrays += [human.policy, human.adherence, human.groups]
+    if human.memory is None:
+        arrays += [human.policy, human.adherence, human.groups]
+    else:
+        memory = human.memory
+        arrays += [human.policy, human.level_adherence, human.groups, memory.after]
+        arrays.append(np.array(memory.start))
     digest = hashlib.sha256(f"{problem.horizon}".encode())
     if problem.reward_range is not None:
         law = getattr(problem.reward_law, "__qualname__", "")

@@ -193,7 +193,7 @@ def count(
                 p, s, u = plane_i[i], state_i[i], u_nw[first + i, 2 + draws * h]
                 live += not scene.over_ls[l_over, s]
                 m, step_levels = level_i[i], table.levels_p[p]
-                b = table.advice_phs[p + m if step_levels > 1 else p, h, s]
+                b = as_int64(table.advice_phs[p + m if step_levels > 1 else p, h, s])
                 if b < 0:
                     b, u = draw_advice(table, -1 - b, u)
                 a = draw_on_level(scene.person_lsc, l_person, s, b, A + m * A + b, A, u)
@@ -249,9 +249,9 @@ def record(
             l_leads = layer_of(scene.leads_lsa.shape[0], h)
             l_cost = layer_of(scene.cost_lsa.shape[0], h)
             for i in range(width):
-                p, s, u = plane_i[i], state_ih[i, h], u_nw[first + i, 2 + draws * h]
+                p, s, u = plane_i[i], as_int64(state_ih[i, h]), u_nw[first + i, 2 + draws * h]
                 m, step_levels = as_int64(level_ih[i, h]), table.levels_p[p]
-                b = table.advice_phs[p + m if step_levels > 1 else p, h, s]
+                b = as_int64(table.advice_phs[p + m if step_levels > 1 else p, h, s])
                 if b < 0:
                     b, u = draw_advice(table, -1 - b, u)
                 a = draw_on_level(scene.person_lsc, l_person, s, b, A + m * A + b, A, u)

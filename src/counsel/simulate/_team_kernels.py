@@ -88,6 +88,32 @@ def line_up(
 
 
 @kernel
+def order_statistic(number_n: Floats, k: int) -> float:
+    """Return the number at place ``k`` of the sorted numbers (Hoare's selection); reorders them.
+
+    Numba takes ten seconds to compile ``np.partition``.
+    """
+    low, high = 0, number_n.size - 1
+    while low < high:
+        pivot, i, j = number_n[(low + high) >> 1], low, high
+        while i <= j:
+            while number_n[i] < pivot:
+                i += 1
+            while number_n[j] > pivot:
+                j -= 1
+            if i <= j:
+                number_n[i], number_n[j] = number_n[j], number_n[i]
+                i, j = i + 1, j - 1
+        if k <= j:
+            high = j
+        elif k >= i:
+            low = i
+        else:
+            break
+    return float(number_n[k])
+
+
+@kernel
 def choose_first(key_n: Floats, most: int, least_key: float, is_advised_n: Bools) -> int:
     """Choose the ``most`` people with the largest keys of at least ``least_key``; return how many.
 
@@ -103,7 +129,7 @@ def choose_first(key_n: Floats, most: int, least_key: float, is_advised_n: Bools
         return as_int64(0)
     threshold = least_key
     if frees > most:
-        threshold = np.partition(free_n[:frees], frees - most)[frees - most]
+        threshold = order_statistic(free_n[:frees], frees - most)
     chosen = 0
     for n in range(N):  # those above the threshold, then as many equals as there is room for
         if not is_advised_n[n] and key_n[n] >= least_key and key_n[n] > threshold:

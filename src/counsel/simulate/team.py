@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 
 from counsel._arrays import Floats, Ints, brief, check_rng, one_type, sealed, whole
 from counsel.errors import CounselError
+from counsel.model.differences import first_difference
 from counsel.model.problem import AdviceProblem
 from counsel.model.rewards import bernoulli
 from counsel.model.team_policy import TeamPolicy, read_counts
@@ -176,13 +177,24 @@ class Team:
         Parameters
         ----------
         plan
-            The result of ``share`` with ``per_step``, or a ``TeamPolicy``.
+            The result of ``share`` with ``per_step`` for this team, or a ``TeamPolicy``.
         episodes
             The number of episodes, at least 2.
         rng
             The random generator.
+
+        Returns
+        -------
+        TeamEvaluation
+            The value, and how far it is below the bound of the plan.
+
+        Raises
+        ------
+        CounselError
+            If the plan is for another team, ``episodes`` is below 2 or ``rng`` is no generator.
         """
         policy, bound = _read_plan(plan)
+        self._check_same_team(getattr(plan, "members", None))
         n = whole("episodes", episodes, least=2)
         check_rng(rng)
         policy.check_fits(self.people, self.counts)
@@ -204,6 +216,29 @@ class Team:
             most_pieces=most,
             longest_wait=wait,
         )
+
+    def _check_same_team(self, members: Sequence[Any] | None) -> None:
+        """Raise if a plan with members is for other people, whose bound would be another."""
+        if members is None:
+            return
+        if len(members) != len(self.people):
+            raise CounselError(
+                f"the plan is for {len(members)} kinds of people; the team has {len(self.people)}"
+            )
+        for i, (member, person, count) in enumerate(
+            zip(members, self.people, self.counts.tolist(), strict=True)
+        ):
+            if member.count != count:
+                raise CounselError(
+                    f"the plan is for another team: counts[{i}] is {member.count} in the plan and "
+                    f"{count} in the team; share anew, or evaluate plan.policy without its bound"
+                )
+            difference = first_difference(member.problem, person)
+            if difference is not None:
+                raise CounselError(
+                    f"the plan is for another team: people[{i}] of the plan and of the team differ "
+                    f"in {difference}; share anew, or evaluate plan.policy without its bound"
+                )
 
     @property
     def _width(self) -> int:
