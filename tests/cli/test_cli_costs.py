@@ -46,7 +46,10 @@ def fitted(shop, command):
     return (shop / "model.npz").read_bytes()
 
 
-@pytest.mark.parametrize("limit", [("--budget", "2.5"), ("--budget", "4", "--hard")])
+@pytest.mark.parametrize(
+    "limit",
+    [("--budget", "2.5"), pytest.param(("--budget", "4", "--hard"), marks=pytest.mark.slow)],
+)
 def test_a_log_is_planned_with_its_costs_from_end_to_end(
     run, shop, fitted, tmp_path, monkeypatch, limit
 ):

@@ -77,3 +77,24 @@ def test_advice_to_a_person_with_a_memory_is_counted_on_all_levels_together(algo
     assert given.sum() == learner.given.sum()
     assert (matched <= given).all()
     assert matched.sum() == learner.matched.sum()
+
+
+def test_a_person_with_a_memory_is_learnt_resumed_and_played_at_the_command_line(command, tmp_path):
+    # It failed for everybody with a memory: the manifest asked for the adherence without levels.
+    words = ("learn", "ward/tiring", "--share", "advice", "-o", "out")
+    done = command(*words, "--episodes", "200", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    done = command(*words, "--episodes", "300", "--resume", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert counsel.load_policy(tmp_path / "out" / "policy.npz").levels == 6
+    done = command("play-out", "ward/tiring", "--policy", "out/policy.npz", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+
+
+def test_memories_and_starts_make_other_problems():
+    prints = set()
+    for memory in (counsel.Memory.pieces(2), counsel.Memory.refusals(2)):
+        for start in (0, 1):
+            person = make("ward").human.with_memory(memory.starting_at(start), fading=[1, 0.5, 0.2])
+            prints.add(problem_fingerprint(counsel.AdviceProblem(make("ward").mdp, person)))
+    assert len(prints) == 4

@@ -196,7 +196,8 @@ def test_fit_takes_all_its_options(run, here):
 
 @pytest.mark.parametrize("limit", [
     ["--budget", "1"], ["--penalty", "0.02"], ["--budget", "2", "--hard"],
-    ["--budget", "1", "--cautious"], [], ["--budget", "1", "--allow-reverse"],
+    pytest.param(["--budget", "1", "--cautious"], marks=pytest.mark.slow), [],
+    ["--budget", "1", "--allow-reverse"],
 ])  # fmt: skip
 def test_plan_prints_writes_and_gives_numbers(limit, run, here):
     code, said, told = run("plan", "model.npz", *limit, "-o", "p.csv", "--json")
@@ -425,6 +426,7 @@ def test_where_model_and_episodes_disagree_the_output_begins_with_that(run, tmp_
     assert model > 0.2
 
 
+@pytest.mark.slow
 def test_a_report_that_the_log_contradicts_begins_with_the_contradiction(
     run, tmp_path, monkeypatch
 ):

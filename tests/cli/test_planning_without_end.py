@@ -47,3 +47,23 @@ def test_a_problem_that_changes_with_the_step_cannot_be_endless():
 def test_playing_out_refuses_work_without_end():
     with pytest.raises(counsel.CounselError, match="no end"):
         run("play-out", "machine-repair")
+
+
+def test_an_average_is_told_per_step_and_the_next_command_keeps_it():
+    printed = run("solve", "machine-repair", "--average", "--budget", "0.1")
+    assert "all numbers are averages per step" in printed
+    assert "pieces per step" in printed
+    assert "per episode" not in printed
+    assert "--budget 0.1 --average" in printed
+    printed = run("frontier", "machine-repair", "--average")
+    assert "0.1 pieces of advice per step keep" in printed
+    assert "--average" in printed
+    assert run("explain", "machine-repair", "--average", "--state", "new").startswith("In new, ")
+    record = json.loads(run("solve", "machine-repair", "--average", "--json"))
+    assert record["average"] is True
+    assert record["discount"] is None
+
+
+def test_a_discount_and_an_average_exclude_each_other():
+    with pytest.raises(counsel.CounselError, match=r"discount is 0\.9 and average is True"):
+        run("solve", "machine-repair", "--average", "--discount", "0.9")

@@ -4,6 +4,9 @@ import json
 
 import pytest
 
+from counsel import CounselError
+from counsel.service.db import engine
+
 
 @pytest.fixture
 def run(command, tmp_path):
@@ -86,6 +89,44 @@ def test_the_audit_of_no_database_is_refused(command, tmp_path):
     done = command("audit", cwd=tmp_path)
     assert (done.returncode, done.stderr.count("\n")) == (2, 1)
     assert "there is no database counsel.db" in done.stderr
+
+
+@pytest.mark.parametrize("name", ["typo.db", "sqlite:///typo.db", "sqlite://"])
+@pytest.mark.parametrize(
+    "words", ["keys list", "keys rotate 1", "keys revoke --id 1", "audit", "backup -o copy"]
+)
+def test_a_database_that_is_not_there_is_not_created_to_be_looked_at(
+    command, tmp_path, words, name
+):
+    done = command(*words.split(), "--db", name, cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert f"there is no database {name}; name it with --db" in done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("variables", "words", "what"),
+    [
+        ({"COUNSEL_HOST": "0.0.0.0"}, ["--no-auth"], "leave out --host 0.0.0.0, or COUNSEL_HOST"),
+        ({"COUNSEL_HOST": "::1"}, ["--no-auth", "--host", "10.0.0.1"], "leave out --host 10.0.0.1"),
+        ({"COUNSEL_WORKERS": "2"}, [], "several workers need PostgreSQL"),
+        ({"COUNSEL_WORKERS": "1"}, ["--workers", "2"], "several workers need PostgreSQL"),
+        ({"COUNSEL_PORT": "65536"}, [], "COUNSEL_PORT"),
+        ({"COUNSEL_PORT": "1"}, ["--port", "65536"], "--port"),
+    ],
+)
+def test_where_to_listen_is_an_option_or_else_a_variable(
+    command, tmp_path, monkeypatch, variables, words, what
+):
+    def refuse(*_):
+        raise CounselError("all options were taken")
+
+    monkeypatch.setattr(engine, "wait_for_database", refuse)  # it does not serve, whatever happens
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    refused = command("serve", *words, cwd=tmp_path)
+    assert refused.returncode == 2
+    assert what in refused.stderr
 
 
 def test_help_says_which_of_option_variable_and_default_counts(run):

@@ -55,7 +55,13 @@ def test_a_log_as_the_model_says_is_not_blamed(name):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", REVEALED_BY)
+@pytest.mark.parametrize(
+    "name",
+    [
+        "severity",
+        *(pytest.param(n, marks=pytest.mark.long) for n in REVEALED_BY if n != "severity"),
+    ],
+)
 def test_nine_of_ten_broken_logs_are_flagged(name):
     # 25 logs: of a power of 0.99 fewer than 23 are noticed once in 500.
     flagged = [not fit_of(BROKEN[name], 100 + seed).is_trusted for seed in range(25)]
@@ -63,7 +69,15 @@ def test_nine_of_ten_broken_logs_are_flagged(name):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["as modelled", "twenty people", "cut at random", "no effect"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "as modelled",
+        pytest.param("twenty people", marks=pytest.mark.long),
+        pytest.param("cut at random", marks=pytest.mark.long),
+        pytest.param("no effect", marks=pytest.mark.long),
+    ],
+)
 def test_right_logs_are_seldom_flagged(name):
     # Six tests at 1 in 250: 2.4 % of 40 logs; 5 or more once in 400.
     scenario = NO_EFFECT if name == "no effect" else WELL_SPECIFIED[name]

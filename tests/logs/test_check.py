@@ -120,7 +120,12 @@ ORDERS = {
 }
 
 
-@pytest.mark.parametrize("name", ORDERS)
+QUICK_ORDERS = {"in order", "steps fall", "a step twice, far apart"}
+
+
+@pytest.mark.parametrize("name", [
+    name if name in QUICK_ORDERS else pytest.param(name, marks=pytest.mark.slow) for name in ORDERS
+])  # fmt: skip
 def test_the_order_of_rows_changes_no_finding(name, monkeypatch):
     steps, in_order = ORDERS[name]
     log = read_log(steps_log(*steps))

@@ -214,14 +214,17 @@ def test_a_model_remembers_its_clusters_and_its_unit(command, tmp_path):
 
 
 @pytest.mark.slow
-def test_a_cautious_plan_is_silent_where_nothing_helps():
+@pytest.mark.parametrize(
+    ("logs", "too_many"), [(14, 4), pytest.param(40, 7, marks=pytest.mark.long)]
+)
+def test_a_cautious_plan_is_silent_where_nothing_helps(logs, too_many):
     # Found by referees: it advised in 32 to 52 % of logs without any effect; at most 10 % may.
-    # 40 logs at 5 %: 7 or more once in 200.
+    # At 5 % 4 or more of 14 are once in 240, 7 or more of 40 once in 300.
     advises = 0
-    for seed in range(40):
+    for seed in range(logs):
         scenario = Scenario(lift=0.0, people=20 if seed % 2 else 0, spread=0.15 * (seed % 2))
         fit = counsel.fit(frame_of(scenario, 300, seed))
         advises += plan_advice(fit, budget=1.5, cautious=True).plan.advice_count > 1e-9
-    assert advises < 7
+    assert advises < too_many
     clear = counsel.fit(frame_of(Scenario(), 1500))
     assert plan_advice(clear, budget=1.5, cautious=True).plan.advice_count > 0.5

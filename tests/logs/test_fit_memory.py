@@ -127,6 +127,7 @@ def test_time_in_the_study_makes_a_plain_plan_for_the_last_band(log):
 def test_a_memory_across_episodes_begins_where_most_episodes_do(log):
     carried = counsel.fit(log, memory="pieces=2", across="person")
     assert carried.problem.memory.start == 2
+    assert carried.problem.memory.newcomer == 0
     assert carried.fading.reference == 2
 
 
@@ -154,6 +155,17 @@ def test_auto_across_people_needs_people(log):
         "memory auto across person cannot be tested: log has no column person; map it with "
         "--columns person=…"
     )
+
+
+@pytest.mark.parametrize("across", ["episode", "person"])
+def test_time_in_the_study_was_once_fitted_where_everybody_has_one_episode(across):
+    table = ward_rows(tiring_ward(0.6), 60, seed=2)
+    once = table.set_column(2, "person", [[f"p{e}" for e in table["episode"].to_pylist()]])
+    with pytest.raises(CounselError) as fault:
+        counsel.fit(once, memory="tenure", across=across)
+    assert str(fault.value) == "memory tenure cannot be fitted: everybody has one episode"
+    skipped = dict(counsel.fit(once, memory="auto", across=across).memories.skipped)
+    assert skipped["tenure"] == "everybody has one episode"
 
 
 def test_a_memory_cannot_be_fitted_by_context():

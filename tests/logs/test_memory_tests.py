@@ -1,12 +1,16 @@
 """Which memory a log shows: what is found, what is not claimed, and what is said."""
 
+from dataclasses import replace
+
 import numpy as np
 import pyarrow as pa
 import pytest
 
 import counsel
 from counsel.logs.clustered import least_squares
-from counsel.logs.memory_tests import MemoryTests
+from counsel.logs.fading import FadingEstimate
+from counsel.logs.memory_kind import MemoryKind
+from counsel.logs.memory_tests import LEAST_IMPROVEMENT, MemoryTests, _choose
 from counsel.report import findings
 from tests.support.memory_logs import tiring_ward, verdict, ward_rows
 from tests.support.paths import HEARTSTEPS
@@ -39,6 +43,43 @@ def test_without_a_memory_none_is_claimed():
     assert fit.problem.memory is None
     (first, *_) = findings.memory_findings(fit)
     assert first.startswith("Whether people tire cannot be told")
+
+
+def test_a_memory_was_once_claimed_that_explains_the_log_no_better(tired):
+    weak = [replace(test, improvement=0.4) for test in tired.memories.tests]
+    assert any(test.is_significant for test in weak)
+    assert not any(test.is_clear for test in weak)
+    tests, choice = _choose(weak, [])
+    assert choice is None
+    (first, *_) = findings.memory_choice(MemoryTests(tuple(tests), choice, "episode"))
+    assert first.startswith("Whether people tire cannot be told: lift changes with ")
+    assert first.endswith("(log likelihood +0.4; a claim needs +2.0).")
+    enough = [replace(test, improvement=LEAST_IMPROVEMENT) for test in tired.memories.tests]
+    assert any(test.is_clear for test in enough)
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "change", "model"),
+    [
+        ([1.0, 0.3], [1.0, 0.9], "People tire: lift falls", ", and its plans let people rest"),
+        ([1.0, 0.3], [1.0, 1.1], "Lift falls", ", though no level's lift is clearly below or"),
+        ([1.0, 0.0], [1.0, np.inf], "Lift falls", ", though no level's lift is clearly below or"),
+        ([1.0, 1.2], [1.0, 1.9], "Lift falls", ", with which lift rises"),
+        ([1.1, 1.0], [1.9, 1.0], "People tire: lift falls", ", and its plans let people rest"),
+        ([0.2, 1.0], [0.9, 1.0], "Lift falls", ", with which lift rises"),
+    ],
+)
+def test_people_are_said_to_tire_only_where_an_interval_says_so(tired, low, high, change, model):
+    low, high = np.array(low), np.array(high)
+    reference = int(np.flatnonzero(low == high)[0])
+    kind = MemoryKind.parse("pieces=1")
+    fading = FadingEstimate(kind, reference, np.full(2, 99.0), (low + high) / 2.0, low, high)
+    chosen = replace(tired.memories.chosen, kind=kind)
+    tests = MemoryTests((chosen,), kind, "episode")
+    (first, *_) = findings.memory_choice(tests, fading)
+    assert first.startswith(f"{change} with pieces of advice so far")
+    said = findings.memory_in_model(kind, fading)
+    assert said.startswith(f"The model has a memory of pieces of advice so far{model}")
 
 
 def test_what_cannot_be_compared_is_said():
@@ -74,6 +115,11 @@ def test_the_comparison_is_saved_with_the_model(tired, tmp_path):
     again = counsel.load_fit(tmp_path / "model.npz").memories
     assert isinstance(again, MemoryTests)
     assert again == tired.memories
+
+
+def test_a_factor_of_nothing_was_once_printed_as_a_power_of_ten(tired):
+    test = replace(tired.memories.chosen, factor=2.79e-10)
+    assert findings.memory_cells(test, tired.memories)[1] == "× 0 per piece"
 
 
 def test_what_clusters_add_to_coefficients_is_their_covariance():

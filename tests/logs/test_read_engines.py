@@ -355,7 +355,9 @@ warnings_of_spark = pytest.mark.filterwarnings(
 
 @pytest.mark.slow
 @warnings_of_spark
-@pytest.mark.parametrize("name", ["all columns", "no optional column"])
+@pytest.mark.parametrize(
+    "name", ["all columns", pytest.param("no optional column", marks=pytest.mark.long)]
+)
 def test_spark_counts_alike(spark, name, tmp_path):
     arrow = arrow_of(decisions(), SHAPES[name])
     path = as_parquet(arrow, tmp_path / "log.parquet")

@@ -104,6 +104,7 @@ def test_what_matters_most_is_what_the_policy_says(made):
         )
 
 
+@pytest.mark.slow
 def test_a_price_at_which_nothing_pays_makes_a_page_too(tmp_path, monkeypatch):
     monkeypatch.setattr(demos, "cores", lambda: 1)
     page = make_demo(tmp_path, episodes=50, penalty=100.0).page.read_text(encoding="utf-8")

@@ -25,6 +25,7 @@ def contents():
         return prepare_report(plan_advice(fit, budget=1), evidence)
 
 
+@pytest.mark.slow
 def test_the_report_says_that_people_tire_and_what_that_is_worth(contents):
     page = log_page(contents)
     assert "<h2>People tire: lift falls with pieces of advice so far</h2>" in page
@@ -34,6 +35,7 @@ def test_the_report_says_that_people_tire_and_what_that_is_worth(contents):
         assert test.kind.words in page
 
 
+@pytest.mark.slow
 def test_the_chart_has_the_numbers_of_the_fading(contents):
     fading = contents.fit.fading
     chart = fading_chart(fading)
@@ -55,4 +57,7 @@ def test_a_memory_that_was_asked_for_is_no_claim():
     fit = counsel.fit(ward_rows(tiring_ward(1.0), 60, seed=1), memory="refusals=2")
     assert findings.memory_headline(fit) == "How much people listen by refusals in a row"
     (words,) = findings.memory_findings(fit)
-    assert words == "The model has a memory of refusals in a row, and its plans let people rest."
+    assert words == (
+        "The model has a memory of refusals in a row, though no level's lift is clearly below or "
+        "above 100 %."
+    )

@@ -111,17 +111,21 @@ def options(
 
 
 def read_problem(
-    source: str, costs: "Mapping[str, float] | None" = None, discount: float | None = None
+    source: str,
+    costs: "Mapping[str, float] | None" = None,
+    discount: float | None = None,
+    *,
+    average: bool = False,
 ) -> "AdviceProblem":
     """Load a problem file, or build the world of this name.
 
-    ``costs`` replace its costs; a ``discount`` makes it work without end.
+    ``costs`` replace its costs; a ``discount`` or ``average`` makes it work without end.
     """
     from counsel.model.advice_costs import with_costs
 
     problem = _read_problem(source)
-    if discount is not None:
-        problem = problem.without_end(discount)
+    if discount is not None or average:
+        problem = problem.without_end(discount, average=average)
     return problem if costs is None else with_costs(problem, costs)
 
 

@@ -119,6 +119,8 @@ def plan(  # noqa: PLR0913 (one argument for each option)
     penalty: options.Penalty = None,
     budget: options.Budget = None,
     hard: options.Hard = False,
+    discount: options.Discount = None,
+    average: options.Average = False,
     cautious: log_options.Cautious = False,
     allow_reverse: options.Reverse = False,
     context: log_options.In = None,
@@ -144,6 +146,7 @@ def plan(  # noqa: PLR0913 (one argument for each option)
     fits = [fitted.in_context(label) for label in every] or [fitted]
     limit: dict[str, Any] = {"penalty": penalty, "budget": budget, "hard": hard}
     rules: dict[str, Any] = {"cautious": cautious, "allow_reverse": allow_reverse}
+    rules |= {"discount": discount, "average": average}
     with counting("Drawing episodes", len(fits) * DRAWS if cautious else 0) as show:
         results = [plan_advice(one, **limit, **rules, show=show) for one in fits]
     if output is not None:
@@ -162,11 +165,14 @@ def plan(  # noqa: PLR0913 (one argument for each option)
     source = shlex.quote(str(model))
     if output is None:
         typed = options.planning_options(penalty, budget, hard=hard, allow_reverse=allow_reverse)
+        typed += options.without_end(discount, average=average)
         typed += " --cautious" if cautious else ""
         typed += log_options.typed(**{"in": context})
         typer.echo(f"Next: counsel plan {source}{typed} -o policy.csv")
         return
     typer.echo(f"Wrote {output}.")
+    if discount is not None or average:
+        return
     log, policy = shlex.quote(fitted.name), shlex.quote(str(output))
     typed = log_options.typed(**{"in": every[0]}) if every else ""
     typer.echo(f"Next: counsel evaluate {log} {policy} --model {source}{typed}")

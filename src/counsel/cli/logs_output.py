@@ -228,9 +228,10 @@ def print_plan(plan: LogPlan) -> None:
     if not plan.fit.is_trusted:
         typer.echo(findings.contradiction(plan.fit))
     typer.echo(findings.plan_value(plan))
-    if plan.fit.is_trusted:
+    has_episodes = plan.fit.is_trusted and plan.endless is None
+    if has_episodes:
         typer.echo(findings.honest_value(plan_halves(plan)))
-    worth = memory_worth(plan) if plan.fit.is_trusted else None
+    worth = memory_worth(plan) if has_episodes else None
     if worth is not None:
         typer.echo(findings.memory_worth(worth))
     if plan.doubtful is not None:
@@ -263,7 +264,11 @@ def plan_record(plan: LogPlan) -> dict[str, Any]:
     """Return a plan for JSON; values are None if the model contradicts its log."""
     trusted = plan.fit.is_trusted
     crossed: tuple[float | None, ...] = (None, None, None)
-    if trusted:
+    endless: dict[str, Any] = {}
+    if plan.endless is not None:
+        average = plan.endless.average
+        endless = {"discount": None if average else plan.endless.discount, "average": average}
+    if trusted and plan.endless is None:
         crossed = plan_halves(plan).in_models(plan.fit.tally)
     return {
         "cross_fitted": dict(zip(("value", "alone", "logged"), crossed, strict=True)),
@@ -275,7 +280,8 @@ def plan_record(plan: LogPlan) -> dict[str, Any]:
         "self_check": _self_check_record(plan.fit),
         "logged": _logged_record(plan.fit),
         "cautious": plan.doubtful is not None,
-        **worth_record(plan),
+        **endless,
+        **({} if endless else worth_record(plan)),
         "cells": [row for table in plan_tables(plan) for row in table.to_pylist()],
     }
 

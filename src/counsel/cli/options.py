@@ -40,6 +40,14 @@ Discount = Annotated[
         "DISCOUNT to the power of t, e.g. 0.95."
     ),
 ]
+Average = Annotated[
+    bool,
+    typer.Option(
+        "--average",
+        help="Plan the problem as work without end, of which the average per step counts; budgets "
+        "are pieces per step.",
+    ),
+]
 Hard = Annotated[bool, typer.Option("--hard", help="Never exceed the budget in any episode.")]
 Cost = Annotated[
     str | None,
@@ -116,12 +124,15 @@ def planning_options(
     *,
     hard: bool,
     allow_reverse: bool,
-    discount: float | None = None,
 ) -> str:
     """Return the options of a plan as a user would type them."""
     penalties = penalty if isinstance(penalty, list) else [penalty]
     options = "" if penalty is None else f" --penalty {','.join(f'{p:g}' for p in penalties)}"
     if budget is not None:
         options += f" --budget {budget:g}" + (" --hard" if hard else "")
-    options += "" if discount is None else f" --discount {discount:g}"
     return options + (" --allow-reverse" if allow_reverse else "")
+
+
+def without_end(discount: float | None, *, average: bool) -> str:
+    """Return the options of work without end as a user would type them."""
+    return " --average" if average else "" if discount is None else f" --discount {discount:g}"

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from counsel._arrays import index_in
+from counsel._arrays import brief, index_in
 from counsel._files import check_exists
 from counsel._tables import TABLES, need_pyarrow
 from counsel.errors import CounselError
@@ -13,6 +13,9 @@ from counsel.model.problem import AdviceProblem
 from counsel.planning.rank import Cell
 
 COLUMNS = ("person", "state", "step", "level")
+
+MOST_DIGITS = 40
+"""Longer numbers are no numbers of a step or a state, and Python refuses very long ones."""
 
 
 def read_people(
@@ -51,13 +54,23 @@ def _check_columns(
     path: Path, names: Sequence[str], problem: AdviceProblem, step: int | None
 ) -> None:
     """Raise unless the table has exactly the columns that are needed."""
-    needed = {"person", "state", *(["step"] if step is None else [])}
+    is_endless = problem.discount is not None
+    if is_endless and step is not None:
+        raise CounselError(
+            f"--step is {step}, but the work has no end, so every step is alike; leave it out"
+        )
+    needed = {"person", "state", *(["step"] if step is None and not is_endless else [])}
     needed |= {"level"} if problem.memory else set()
     for name in names:
         if names.count(name) > 1:
             raise CounselError(f"{path} has two columns called {name!r}; rename one")
         if name in needed:
             continue
+        if name == "step" and is_endless:
+            raise CounselError(
+                f"{path} has a column 'step', but the work has no end, so every step is alike; "
+                "leave it out"
+            )
         if name == "step":
             raise CounselError(f"{path} has a column 'step' and --step is {step}; use only one")
         if name == "level":
@@ -74,12 +87,15 @@ def _check_columns(
 
 
 def _cell(values: dict[str, Any], problem: AdviceProblem, step: int | None) -> Cell:
-    h = index_in("step", _whole("step", values["step"]) if step is None else step, problem.horizon)
+    h = 0
+    if problem.discount is None:
+        given = _whole("step", values["step"]) if step is None else step
+        h = index_in("step", given, problem.horizon)
     labels, text = problem.mdp.state_labels or (), str(values["state"])
     if text in labels:
         s = labels.index(text)
     elif text.isdecimal():
-        s = index_in("state", int(text), problem.n_states)
+        s = index_in("state", _whole("state", text), problem.n_states)
     else:
         some = ", ".join(labels[:8]) + (", …" if len(labels) > 8 else "")
         raise CounselError(f"state is {text!r}; give one of {some}" if labels else _not_whole(text))
@@ -93,8 +109,8 @@ def _not_whole(text: str) -> str:
 
 def _whole(name: str, value: object) -> int:
     text = str(value).strip()
-    if not text.lstrip("-").isdecimal():
-        raise CounselError(f"{name} is {text!r}; give a whole number")
+    if not text.removeprefix("-").isdecimal() or len(text) > MOST_DIGITS:
+        raise CounselError(f"{name} is {brief(text)}; give a whole number")
     return int(text)
 
 

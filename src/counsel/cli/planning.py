@@ -25,6 +25,7 @@ def solve(  # noqa: PLR0913 (one argument for each option)
     budget: options.Budget = None,
     hard: options.Hard = False,
     discount: options.Discount = None,
+    average: options.Average = False,
     cost: options.Cost = None,
     allow_reverse: options.Reverse = False,
     output: Annotated[
@@ -39,7 +40,7 @@ def solve(  # noqa: PLR0913 (one argument for each option)
     from counsel.cli.console import print_json
 
     options.check_output(output, ".csv", ".parquet", ".npz")
-    problem = read_problem(source, options.read_costs(cost), discount)
+    problem = read_problem(source, options.read_costs(cost), discount, average=average)
     penalties = options.read_penalties(penalty)
     plan = counsel.solve(
         problem, penalty=penalties, budget=budget, hard=hard, allow_reverse=allow_reverse
@@ -50,10 +51,8 @@ def solve(  # noqa: PLR0913 (one argument for each option)
         print_json(printing.plan_record(problem, plan, output))
         return
     printing.print_plan(problem, plan, reverse_left_out=not allow_reverse)
-    typed = options.planning_options(
-        penalties, budget, hard=hard, allow_reverse=allow_reverse, discount=discount
-    )
-    typed += _typed_cost(cost)
+    typed = options.planning_options(penalties, budget, hard=hard, allow_reverse=allow_reverse)
+    typed += options.without_end(discount, average=average) + _typed_cost(cost)
     if output is None:
         typer.echo(f"Next: counsel solve {shlex.quote(source)}{typed} -o policy.csv")
         return
@@ -71,6 +70,7 @@ def frontier(  # noqa: PLR0913 (one argument for each option)
         int, typer.Option(help="Largest number of vertices; the rest is bounded.")
     ] = 1000,
     discount: options.Discount = None,
+    average: options.Average = False,
     cost: options.Cost = None,
     allow_reverse: options.Reverse = False,
     output: Annotated[
@@ -84,7 +84,7 @@ def frontier(  # noqa: PLR0913 (one argument for each option)
     from counsel.cli.console import print_json
 
     options.check_output(output, ".csv")
-    problem = read_problem(source, options.read_costs(cost), discount)
+    problem = read_problem(source, options.read_costs(cost), discount, average=average)
     with waiting(f"Tracing up to {max_vertices} vertices (fewer with --max-vertices)"):
         front = counsel.frontier(problem, max_vertices=max_vertices, allow_reverse=allow_reverse)
     if output is not None:
@@ -97,8 +97,10 @@ def frontier(  # noqa: PLR0913 (one argument for each option)
     printing.print_frontier(front)
     if output is not None:
         typer.echo(f"Wrote {output}.")
-    typed = "" if discount is None else f" --discount {discount:g}"
-    typer.echo(f"Next: counsel solve {shlex.quote(source)} --budget 2{typed}{_typed_cost(cost)}")
+    typed = options.without_end(discount, average=average)
+    budget = f"{0.5 * front.vertices[-1].advice_cost:.2g}" if problem.average else "2"
+    again = f"{shlex.quote(source)} --budget {budget}{typed}{_typed_cost(cost)}"
+    typer.echo(f"Next: counsel solve {again}")
 
 
 @app.command()
@@ -113,6 +115,7 @@ def explain(  # noqa: PLR0913 (one argument for each option)
     budget: options.Budget = None,
     hard: options.Hard = False,
     discount: options.Discount = None,
+    average: options.Average = False,
     cost: options.Cost = None,
     allow_reverse: options.Reverse = False,
     pieces_left: Annotated[
@@ -129,7 +132,7 @@ def explain(  # noqa: PLR0913 (one argument for each option)
     from counsel.cli import planning_output as printing
     from counsel.cli.console import print_json
 
-    problem = read_problem(source, options.read_costs(cost), discount)
+    problem = read_problem(source, options.read_costs(cost), discount, average=average)
     penalties = options.read_penalties(penalty)
     plan = counsel.solve(
         problem, penalty=penalties, budget=budget, hard=hard, allow_reverse=allow_reverse

@@ -38,7 +38,8 @@ def print_plan(problem: AdviceProblem, plan: Plan, *, reverse_left_out: bool) ->
     """Print the value of a plan, and where and when it gives advice."""
     alone, outcome = value_alone(problem), counsel.evaluate(problem, plan.policy)
     has_costs = not problem.has_unit_cost
-    typer.echo(_headline(plan, alone, plan.advice_cost if has_costs else None))
+    per = "step" if problem.average else "episode"
+    typer.echo(_headline(plan, alone, plan.advice_cost if has_costs else None, per))
     if len(plan.reverse):
         typer.echo(
             f"At {count_of(len(plan.reverse), 'combination')} of step and state the advice works "
@@ -48,7 +49,10 @@ def print_plan(problem: AdviceProblem, plan: Plan, *, reverse_left_out: bool) ->
     elif reverse_left_out and problem.human.repels:
         typer.echo("Some advice repels this person and is left out; --allow-reverse would use it.")
     scope = "per episode"
-    if problem.discount is not None:
+    if problem.average:
+        scope = "per step, for ever"
+        typer.echo("The work has no end: all numbers are averages per step.")
+    elif problem.discount is not None:
         scope = f"for ever, discounted by {problem.discount:g}"
         typer.echo(
             "The work has no end: rewards and pieces of advice t steps from now count "
@@ -70,7 +74,7 @@ def print_plan(problem: AdviceProblem, plan: Plan, *, reverse_left_out: bool) ->
     print_table(table)
     if plan.advice_count < NOTHING:
         return
-    places = new_table("Where the advice goes", "state", "advice", "pieces per episode", left=2)
+    places = new_table("Where the advice goes", "state", "advice", f"pieces per {per}", left=2)
     pieces_sa = outcome.pieces
     for i in np.argsort(-pieces_sa, axis=None, kind="stable")[:10]:
         s, a = divmod(int(i), problem.n_actions)
@@ -89,21 +93,21 @@ def print_plan(problem: AdviceProblem, plan: Plan, *, reverse_left_out: bool) ->
         typer.echo(f"({problem.horizon - ROWS} more steps; --json has all)")
 
 
-def _headline(plan: Plan, value_alone: float, cost: float | None) -> str:
+def _headline(plan: Plan, value_alone: float, cost: float | None, per: str) -> str:
     """State the finding in one sentence; ``cost`` is None if every piece costs 1."""
     gain, alone = plan.value - value_alone, in_full(value_alone)
     if gain > 1e-12 * max(1.0, abs(value_alone)):
         most = f"never {'more than' if cost is None else 'at a cost above'} {plan.policy.budget}"
         limit = " on average" + (f", {most}," if plan.hard else "")
-        pieces = pieces_per_episode(plan.advice_count, "raise", limit, cost=cost)
+        pieces = pieces_per_episode(plan.advice_count, "raise", limit, cost=cost, per=per)
         return (
             f"{pieces} the expected reward from {alone} to {in_full(plan.value)} (+{short(gain)})."
         )
     if np.any(plan.penalty):
-        return f"At this penalty silence is best: the person alone earns {alone} per episode."
+        return f"At this penalty silence is best: the person alone earns {alone} per {per}."
     if plan.price > 0.0:
-        return f"This budget allows no advice: the person alone earns {alone} per episode."
-    return f"Silence is best: no advice earns more than the person alone, {alone} per episode."
+        return f"This budget allows no advice: the person alone earns {alone} per {per}."
+    return f"Silence is best: no advice earns more than the person alone, {alone} per {per}."
 
 
 def plan_record(problem: AdviceProblem, plan: Plan, output: Path | None) -> dict[str, Any]:
@@ -118,7 +122,8 @@ def plan_record(problem: AdviceProblem, plan: Plan, output: Path | None) -> dict
         "price": finite(plan.price),
         "value_alone": value_alone(problem),
         "hard": plan.hard,
-        "discount": problem.discount,
+        "discount": None if problem.average else problem.discount,
+        "average": problem.average,
         "error": plan.error,
         "reverse": plan.reverse.tolist(),
         "advice_rate": outcome.advice_rate.tolist(),
@@ -130,22 +135,22 @@ def plan_record(problem: AdviceProblem, plan: Plan, output: Path | None) -> dict
 def print_frontier(front: Frontier) -> None:
     """Print what one, two and three pieces are worth, and the vertices of the frontier."""
     vertices, last = front.vertices, front.vertices[-1]
-    alone = vertices[0].value
+    alone, per = vertices[0].value, "step" if front.problem.average else "episode"
     benefit = last.value - alone
 
     def share(value: float) -> float:
         return (value - alone) / benefit if benefit > 0.0 else 0.0
 
     if benefit <= 0.0:
-        typer.echo(f"Advice never helps: the person alone earns {short(alone)} per episode.")
+        typer.echo(f"Advice never helps: the person alone earns {short(alone)} per {per}.")
     has_costs = not front.problem.has_unit_cost
-    for budget in (1.0, 2.0, 3.0):
+    for budget in (0.1, 0.2, 0.5) if front.problem.average else (1.0, 2.0, 3.0):
         if vertices[0].advice_cost <= budget < last.advice_cost:
             low, high = map(share, front.bounds(budget))
             kept = percent(low) if high - low <= 0.005 else f"{100 * low:.0f} to {percent(high)}"
-            keeps = pieces_per_episode(budget, "keep")
+            keeps = pieces_per_episode(budget, "keep", per=per)
             if has_costs:
-                keeps = f"Advice at a cost of {short(budget)} per episode keeps"
+                keeps = f"Advice at a cost of {short(budget)} per {per} keeps"
             typer.echo(f"{keeps} {kept} of what unlimited advice is worth.")
     title = f"The frontier, {count_of(len(vertices), 'vertex', 'vertices')}"
     if not front.complete:

@@ -71,10 +71,20 @@ app.add_typer(keys, name="keys")
 def serve(  # noqa: PLR0913 (options)
     *,
     database: Annotated[str | None, DATABASE] = None,
-    host: Annotated[str, typer.Option(help="The address to listen on.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(help="The port to listen on.", min=0, max=65535)] = 8000,
+    host: Annotated[
+        str, typer.Option(envvar="COUNSEL_HOST", help="The address to listen on.")
+    ] = "127.0.0.1",
+    port: Annotated[
+        int,
+        typer.Option(envvar="COUNSEL_PORT", help="The port to listen on.", min=0, max=65535),
+    ] = 8000,
     workers: Annotated[
-        int, typer.Option(help="The number of processes; more than one needs PostgreSQL.", min=1)
+        int,
+        typer.Option(
+            envvar="COUNSEL_WORKERS",
+            help="The number of processes; more than one needs PostgreSQL.",
+            min=1,
+        ),
     ] = 1,
     wait: Annotated[
         float,
@@ -116,7 +126,7 @@ def serve(  # noqa: PLR0913 (options)
     """Serve advice over HTTP, with a dashboard at / and a game at /play.
 
     Deadlines, limits, quotas and the log have settings, each with an environment variable
-    (COUNSEL_REQUEST_SECONDS=2, and so on). An option goes before its variable, and the variable
+    (COUNSEL_REQUEST_SECONDS=10, and so on). An option goes before its variable, and the variable
     before the default.
     """
     _need_extra()
@@ -139,25 +149,27 @@ def serve(  # noqa: PLR0913 (options)
     without_keys = no_auth or demo
     if without_keys and host not in LOOPBACK:
         flag = "--no-auth" if no_auth else "--demo"
-        raise CounselError(f"{flag} is for this machine only; leave out --host {host}")
+        raise CounselError(
+            f"{flag} is for this machine only; leave out --host {host}, or COUNSEL_HOST"
+        )
     if workers > 1 and not is_shared(database or "counsel.db"):
         raise CounselError("several workers need PostgreSQL; give --db postgresql+psycopg://…")
     if workers > 1 and demo:
         raise CounselError("--demo runs with one worker only; leave out --workers")
+    configure_logging(settings)  # before the database is waited for
     with ExitStack() as stack:
         if database is None and demo:
             folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="counsel-"))
             database = str(Path(folder) / "demo.db")
         database = database or "counsel.db"
         serving = ServiceProcess(database, auth=not without_keys, demo=demo, settings=settings)
-        wait_for_database(database, wait)
+        wait_for_database(database, wait, settings)
         with _connection(database) as connection:  # fail before anything starts
             needs_key = not without_keys and not any_key(connection)
         port = _free_port(host, port)
         address = f"http://{host}:{port}"
         if demo:
             typer.echo("Starting; the first start compiles the planner, which takes about 20 s.")
-        configure_logging(settings)
         if workers > 1:
             folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="counsel-ready-"))
             serving = replace(serving, workers=workers, folder=folder)
@@ -411,7 +423,11 @@ def _free_port(host: str, port: int) -> int:
 
 def _existing(database: str) -> str:
     """Return a database that exists; opening a missing file would create it."""
-    if "://" not in database and not Path(database).exists():
+    from counsel.service.db.engine import address_of
+
+    address = address_of(database)
+    is_file = address.get_backend_name() == "sqlite" and "uri" not in address.query
+    if is_file and not Path(address.database or ":memory:").exists():
         raise CounselError(f"there is no database {database}; name it with --db")
     return database
 

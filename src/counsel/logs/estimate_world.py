@@ -228,11 +228,16 @@ def build_person(world: WorldBuilder, habit: Habit, lift: Floats) -> Human:
 
 
 def person_with_memory(person: Human, memory: Memory, fading: Floats) -> Human:
-    """Return the person with a memory; lifts are cut where the fading makes them impossible."""
-    most = max(float(fading.max()), 1.0)
-    lift = np.clip(person.lift, least_lift(person.policy) / most, 1.0 / most)
+    """Return the person with a memory; where a fading makes a lift impossible, that lift is cut.
+
+    Lifts are cut level by level, so the lift at other levels stays the one that was estimated.
+    """
     own = unlayered(person.policy)
-    return Human(own, lift=unlayered(lift), memory=memory, fading=fading)
+    faded = fading[:, None, None, None] * person.lift  # [m, layer, s, a]
+    lift = np.clip(faded, least_lift(person.policy), 1.0)
+    if np.array_equal(lift, faded):
+        return Human(own, lift=unlayered(person.lift), memory=memory, fading=fading)
+    return Human(own, lift=np.stack([unlayered(level) for level in lift]), memory=memory)
 
 
 def _unused_name(name: str, taken: tuple[str, ...]) -> str:

@@ -236,7 +236,9 @@ def _kind_of(tally: Tally) -> MemoryKind:
 class FadingEstimate:
     """The fading of a log's people by level [m], with 95 % intervals over blocks of people.
 
-    The interval is infinite at levels with few pieces, whose factor is that of a geometric fading.
+    The interval is infinite, from 0, at levels with few pieces, whose factor is that of a geometric
+    fading; with few people; and where the search ends at a bound (``RANGE``), with all people or
+    without one block: the bound hides how far factors spread.
     """
 
     kind: MemoryKind
@@ -249,7 +251,27 @@ class FadingEstimate:
     @property
     def is_known(self) -> Bools:
         """Whether the factor of each level is estimated from its own pieces."""
-        return np.isfinite(self.high)
+        return self.pieces >= THIN
+
+    @property
+    def falls(self) -> bool:
+        """Whether people clearly listen less at some level than at a less tired one."""
+        return bool(((self._tired > 0.0) & (self.high < 1.0)).any()) or bool(
+            ((self._tired < 0.0) & (self.low > 1.0)).any()
+        )
+
+    @property
+    def rises(self) -> bool:
+        """Whether people clearly listen more at some level than at a less tired one."""
+        return bool(((self._tired > 0.0) & (self.low > 1.0)).any()) or bool(
+            ((self._tired < 0.0) & (self.high < 1.0)).any()
+        )
+
+    @property
+    def _tired(self) -> Floats:
+        """How much more tired each level is than the level of reference."""
+        tired: Floats = self.kind.scale - self.kind.scale[self.reference]
+        return tired
 
 
 def fading_with_errors(tally: Tally, habit: Habit) -> FadingEstimate | None:
@@ -260,7 +282,6 @@ def fading_with_errors(tally: Tally, habit: Habit) -> FadingEstimate | None:
     factor, pieces = _fading(counts, kind), counts.given.sum(axis=0)
     reference = reference_level(kind, pieces)
     others = _without_each_block(tally, habit)
-    known = pieces >= THIN
     error = np.full(factor.shape, np.inf)
     if others is not None:
         start = np.broadcast_to(np.clip(factor, *RANGE), (len(others.given), factor.size)).copy()
@@ -268,10 +289,17 @@ def fading_with_errors(tally: Tally, habit: Habit) -> FadingEstimate | None:
         B = len(left_out)
         square = ((left_out - left_out.mean(axis=0)) ** 2).sum(axis=0)
         error = np.sqrt((B - 1.0) / B * square) * few_blocks_factor(B)
-    half = np.where(known, Z * error, np.inf)
+        stopped = _is_at_bound(factor) | _is_at_bound(left_out).any(axis=0)
+        error = np.where(stopped, np.inf, error)
+    half = np.where(pieces >= THIN, Z * error, np.inf)
     half[reference] = 0.0
-    low, high = np.maximum(factor - half, 0.0), factor + half
-    return FadingEstimate(kind, reference, pieces, np.maximum(factor, 0.0), low, high)
+    low, mean, high = (np.maximum(end, 0.0) for end in (factor - half, factor, factor + half))
+    return FadingEstimate(kind, reference, pieces, mean, low, high)
+
+
+def _is_at_bound(factor: Floats) -> Bools:
+    """Whether the search for each factor ended at a bound of ``RANGE``."""
+    return np.asarray((factor <= RANGE[0]) | (factor >= RANGE[1]))
 
 
 def _without_each_block(tally: Tally, habit: Habit) -> LevelCounts | None:

@@ -39,7 +39,8 @@ def prepare_kind(log: Log, kind: MemoryKind) -> MemoryKind:
     Raises
     ------
     CounselError
-        If levels go across episodes and the log does not say whose they are, or in which order.
+        If levels go across episodes and the log does not say whose they are, or in which order; or
+        for time in the study, if everybody has one episode.
     """
     with report_engine_errors(log.name):
         if kind.across == "person":
@@ -62,6 +63,13 @@ def can_order(log: Log) -> str | None:
     """Return why the order of a person's episodes is unknown, in words; None if it is known."""
     with report_engine_errors(log.name):
         return _unknown_order(log)
+
+
+def can_cut_bands(log: Log) -> str | None:
+    """Return why time in the study has no bands, in words; None if it has."""
+    with report_engine_errors(log.name):
+        reason = _unknown_order(log)
+        return reason or (None if _cut_bands(log) else "everybody has one episode")
 
 
 def _unknown_order(log: Log) -> str | None:
@@ -92,7 +100,7 @@ def _begins(log: Log, table: Any) -> Any:  # noqa: ANN401 (Ibis ships no types)
 
 
 def _check_order(log: Log, kind: MemoryKind) -> None:
-    reason = _unknown_order(log)
+    reason = can_cut_bands(log) if kind.kind == "tenure" else _unknown_order(log)
     if reason is not None:
         what = "memory tenure" if kind.kind == "tenure" else f"memory {kind.name} across person"
         raise CounselError(f"{what} cannot be fitted: {reason}")

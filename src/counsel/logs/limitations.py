@@ -4,6 +4,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from counsel._arrays import Bools
+from counsel.estimate.habit import least_lift
 from counsel.logs.check import EXAMPLES, Finding, LogCheck
 from counsel.logs.count import Tally
 from counsel.logs.decisions import Decisions
@@ -122,10 +124,26 @@ def _gaps(tally: Tally, estimates: Estimates, sharing: Sharing) -> Iterator[tupl
         pairs(~taken_sa & visited[:, None]),
     )
     yield (
+        "pairs of state and advice whose lift, times the fading of some level of the memory, would "
+        "be impossible; it is cut at that level, so the model may promise too much or too little "
+        "there",
+        pairs(_is_cut(estimates)),
+    )
+    yield (
         "states that were reached but have no decision; they count as paying the average of all "
         "decisions",
         [states[s] for s in estimates.unknown_states],
     )
+
+
+def _is_cut(estimates: Estimates) -> Bools:
+    """Return the pairs [s, b] whose lift is cut at some level of a memory."""
+    fading, lift = estimates.fading, estimates.lift * estimates.seen
+    if fading is None or estimates.problem.memory is None:
+        return np.zeros(lift.shape[1:], dtype=np.bool_)
+    least = least_lift(estimates.habit.policy).reshape(lift.shape)
+    most = max(float(fading.max()), 1.0) * lift
+    return np.asarray(((most > 1.0) | (most < least)).any(axis=0))
 
 
 def _assumptions(log: Log, tally: Tally, estimates: Estimates) -> Iterator[tuple[str, int]]:

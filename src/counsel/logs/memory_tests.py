@@ -14,9 +14,9 @@ statistic is known, so the chance that any of them is as large without a memory 
 correlation.
 
 The likelihood with a geometric fading (``fading.py``) says by how much each kind improves the fit,
-time in the study held likewise. If any memory is significant, the choice is the kind with the
-highest likelihood of those that chance does not explain well. A kind whose likelihood is not
-clearly lower, by clusters of people (Vuong's test), cannot be told from it.
+time in the study held likewise. If any memory is significant and clearly improves the fit, the
+choice is the kind with the highest likelihood of those that chance does not explain well. A kind
+whose likelihood is not clearly lower, by clusters of people (Vuong's test), cannot be told from it.
 """
 
 import math
@@ -29,7 +29,7 @@ from counsel.logs.clustered import FEWEST_CLUSTERS, Regression, least_squares
 from counsel.logs.count import Tally
 from counsel.logs.decisions import load_decisions
 from counsel.logs.estimate import Estimates
-from counsel.logs.levels import can_order, prepare_kind
+from counsel.logs.levels import can_cut_bands, prepare_kind
 from counsel.logs.listening import Listening
 from counsel.logs.memory_kind import MemoryKind
 from counsel.logs.memory_likelihood import KindLikelihood, likelihoods
@@ -51,6 +51,10 @@ like people who always refuse."""
 LEVEL = 0.04
 """The p-value below which a kind is claimed: with few people errors are uncertain, too, and in one
 log of twenty without a memory at most one may be claimed."""
+
+LEAST_IMPROVEMENT = 2.0
+"""The log likelihood that a kind must add to be claimed, by its one number: a regression alone
+finds changes that hardly help to predict what people do."""
 
 POSSIBLE = 0.25
 """The p-value below which a kind may be chosen once a memory is claimed: several kinds of memory
@@ -74,7 +78,12 @@ class MemoryTest:
 
     @property
     def is_clear(self) -> bool:
-        """Whether chance does not explain the change."""
+        """Whether chance does not explain the change, and the change explains the log better."""
+        return self.is_significant and self.improvement >= LEAST_IMPROVEMENT
+
+    @property
+    def is_significant(self) -> bool:
+        """Whether chance does not explain the change, however small it is."""
         return self.p_value < LEVEL
 
 
@@ -122,15 +131,9 @@ def _candidates(
     kinds, skipped = list[MemoryKind](), list[tuple[str, str]]()
     for text in DEFAULTS:
         kind = MemoryKind.parse(text, across)
-        if across == "person" or kind.kind != "tenure":
+        reason = can_cut_bands(log) if kind.kind == "tenure" else None
+        if reason is None:
             kinds.append(prepare_kind(log, kind))
-            continue
-        reason = can_order(log)
-        if reason is None:
-            kind = prepare_kind(log, kind)
-            reason = None if kind.cuts else "everybody has one episode"
-        if reason is None:
-            kinds.append(kind)
         else:
             skipped.append((kind.name, reason))
     return tuple(kinds), tuple(skipped)

@@ -28,7 +28,6 @@ from counsel.planning.criticality import Criticality, criticality
 from counsel.planning.evaluate import evaluate
 from counsel.planning.gains import gains
 from counsel.planning.plan import Plan
-from counsel.planning.reference_policies import never_advise
 from counsel.planning.solve import solve
 
 DRAWS = 200
@@ -48,7 +47,7 @@ class LogPlan:
     ``plan.policy`` is the advice, by the numbers of states and actions in ``fit.tally``;
     ``criticality`` is the largest penalty at which advice still pays [h, s], with a memory
     [m, h, s]; ``doubtful`` is the advice [h, s, a] that caution forbids, None for a plan that is
-    not cautious.
+    not cautious. ``endless`` is the problem without end that was planned, if it was.
     """
 
     fit: Fit
@@ -57,11 +56,17 @@ class LogPlan:
     doubtful: Bools | None = None
     budget: float | None = None
     allow_reverse: bool = False
+    endless: AdviceProblem | None = None
+
+    @property
+    def problem(self) -> AdviceProblem:
+        """The problem that was planned."""
+        return self.endless or self.fit.problem
 
     @property
     def has_costs(self) -> bool:
         """Whether some advice costs more or less than 1."""
-        return not self.fit.problem.has_unit_cost
+        return not self.problem.has_unit_cost
 
     @property
     def advice_cost(self) -> float | None:
@@ -79,7 +84,9 @@ class LogPlan:
 
         Where nobody was left without advice, what was done there is kept.
         """
-        return evaluate(self.fit.problem, quiet_policy(self.fit)).value
+        return evaluate(
+            self.problem, quiet_policy(self.fit, endless=self.endless is not None)
+        ).value
 
     @property
     def keeps_states(self) -> tuple[str, ...]:
@@ -123,7 +130,8 @@ class LogPlan:
         return "silence is best everywhere"
 
     def _unlimited(self) -> Plan:
-        return solve(self.fit.problem, allow_reverse=False, **kept_advice(self.fit))
+        masks = plan_masks(self.fit, endless=self.endless is not None)
+        return solve(self.problem, allow_reverse=False, **masks)
 
 
 def share_of(value: float, alone: float, best: float) -> float | None:
@@ -141,6 +149,8 @@ def plan_advice(  # noqa: PLR0913 (the options of solve, and caution)
     hard: bool = False,
     cautious: bool = False,
     allow_reverse: bool = False,
+    discount: float | None = None,
+    average: bool = False,
     rng: np.random.Generator | None = None,
     show: Callable[[int], None] | None = None,
 ) -> LogPlan:
@@ -161,6 +171,9 @@ def plan_advice(  # noqa: PLR0913 (the options of solve, and caution)
         Whether to give only advice whose gain chance does not explain; takes 200 fits.
     allow_reverse
         Whether to give advice that works by repelling, as in ``solve``.
+    discount, average
+        Plan work without end on the fitted model: a reward t steps from now counts the discount to
+        the power of t, or the average per step counts. Not for a model that changes with the step.
     rng
         The random generator of a cautious plan; by default the results are always the same.
     show
@@ -174,8 +187,8 @@ def plan_advice(  # noqa: PLR0913 (the options of solve, and caution)
     Raises
     ------
     CounselError
-        If the penalty or the budget is invalid, ``rng`` is not a generator, or a cautious plan is
-        asked for people with a memory.
+        If the penalty or the budget is invalid, ``rng`` is not a generator, a cautious plan is
+        asked for people with a memory or for work without end, or the model cannot be endless.
 
     Examples
     --------
@@ -199,6 +212,8 @@ def plan_advice(  # noqa: PLR0913 (the options of solve, and caution)
     limit["allow_reverse"] = allow_reverse
     rng = np.random.default_rng(0) if rng is None else rng
     check_rng(rng)
+    if discount is not None or average:
+        return _plan_without_end(fit, limit, discount, average=average, cautious=cautious)
     masks = kept_advice(fit)
     _check_enough(fit, masks, budget)
     best = solve(fit.problem, **limit, **masks)
@@ -209,6 +224,39 @@ def plan_advice(  # noqa: PLR0913 (the options of solve, and caution)
         best = solve(fit.problem, **limit, **masks)
     critical = criticality(fit.problem, allow_reverse=allow_reverse, **masks)
     return LogPlan(fit, best, critical, doubtful, budget, allow_reverse)
+
+
+def _plan_without_end(
+    fit: Fit, limit: dict[str, Any], discount: float | None, *, average: bool, cautious: bool
+) -> LogPlan:
+    """Plan the same model as work without end."""
+    if cautious:
+        raise CounselError(
+            "a cautious plan needs a horizon; leave out cautious, or the discount and the average"
+        )
+    endless = endless_problem(fit, discount, average=average)
+    masks = plan_masks(fit, endless=True)
+    best = solve(endless, **limit, **masks)
+    critical = criticality(endless, allow_reverse=limit["allow_reverse"], **masks)
+    limits = (None, limit["budget"], limit["allow_reverse"])
+    return LogPlan(fit, best, critical, *limits, endless=endless)
+
+
+def endless_problem(fit: Fit, discount: float | None, *, average: bool) -> AdviceProblem:
+    """Return the problem of a fit as work without end."""
+    endless = fit.problem.without_end(discount, average=average)
+    if average and endless.mdp.over.any():
+        raise CounselError(
+            "episodes of this log end, and nothing is earned after the end, so its average per "
+            "step for ever is 0; give a discount instead"
+        )
+    return endless
+
+
+def plan_masks(fit: Fit, *, endless: bool) -> dict[str, Any]:
+    """Return the masks of ``kept_advice``, without steps for work without end."""
+    masks = kept_advice(fit)
+    return {name: mask[0] for name, mask in masks.items()} if endless else masks
 
 
 def _check_enough(fit: Fit, masks: dict[str, Any], budget: float | None) -> None:
@@ -233,12 +281,17 @@ def _with_doubt(masks: dict[str, Any], doubtful: Bools) -> dict[str, Any]:
     return {**masks, "forbidden": np.where(here, masks["forbidden"], doubtful)}
 
 
-def quiet_policy(fit: Fit) -> Policy:
-    """Return silence, except where nobody was left without advice: there what was done is kept."""
-    masks = kept_advice(fit)
+def quiet_policy(fit: Fit, *, endless: bool = False) -> Policy:
+    """Return silence, except where nobody was left without advice: there what was done is kept.
+
+    For work without end the policy has one step.
+    """
+    masks, (A, S) = kept_advice(fit), (fit.problem.n_actions, fit.problem.n_states)
+    if endless:
+        masks = {name: mask[:1] for name, mask in masks.items()}
     if not masks:
-        return never_advise(fit.problem)
-    A = fit.problem.n_actions
+        steps = 1 if endless else fit.problem.horizon
+        return Policy.never(horizon=steps, n_states=S, n_actions=A)
     advice = np.where(masks["required"], (~masks["forbidden"]).argmax(axis=2), A)
     return Policy(advice, n_actions=A)
 

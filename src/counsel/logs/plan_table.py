@@ -30,7 +30,8 @@ def plan_tables(plan: LogPlan) -> Iterator[Any]:
     Table
         An Arrow table with one row per state and possible advice. Columns: ``context`` (if the plan
         is for one), ``pieces_left`` (under a hard budget; counted by cost), ``level`` and
-        ``level_label`` (of the person's memory, if there is one), ``step``, ``state``,
+        ``level_label`` (of the person's memory, if there is one), ``step`` (not in work without
+        end), ``state``,
         ``advice`` (empty for silence), ``probability`` (below 1 if the plan mixes), ``cost``
         (unless every piece costs 1), ``gain``, ``lift`` and ``advantage`` (empty for silence),
         ``criticality``, ``support``: how often that advice was seen in that state, or for silence
@@ -101,7 +102,9 @@ def ranked_entries(plan: LogPlan) -> list[PlanEntry]:
             for name in numbers
         }
         largest["cost"] = max(row.get("cost", 1.0) for row in rows)
-        steps = _step_ranges(sorted({row["step"] for row in rows}))
+        steps = "all"
+        if plan.endless is None:
+            steps = _step_ranges(sorted({row["step"] for row in rows}))
         entries.append(PlanEntry(state, advice, steps, **largest))
     return sorted(entries, key=lambda entry: -entry.criticality if entry.is_known else math.inf)
 
@@ -118,7 +121,7 @@ def _step_ranges(steps: list[int]) -> str:
 
 
 def _tables(plan: LogPlan, left: int | None, level: int) -> Iterator[Table]:
-    fit, problem, policy = plan.fit, plan.fit.problem, plan.plan.policy
+    fit, problem, policy = plan.fit, plan.problem, plan.plan.policy
     A, memory = problem.n_actions, problem.memory
     advantage, gain = (table[level] for table in _gains(plan, left))
     lift = problem.level_lift[level]
@@ -129,7 +132,7 @@ def _tables(plan: LogPlan, left: int | None, level: int) -> Iterator[Table]:
     support = np.concatenate((seen, decisions), axis=2)
     known = np.flatnonzero(support.sum(axis=(0, 2)) > 0)
     required = kept_advice(fit).get("required")
-    for h in range(problem.horizon):
+    for h in range(problem.n_steps):
         rows = [
             (at, advice, probability)
             for at in known.tolist()
@@ -150,8 +153,9 @@ def _tables(plan: LogPlan, left: int | None, level: int) -> Iterator[Table]:
             columns["level"] = Column(np.full(s.size, level, dtype=np.int32))
             columns["level_label"] = Column(np.full(s.size, level), memory.labels)
         layer = h if len(support) > 1 else 0
+        if plan.endless is None:
+            columns["step"] = Column(np.full(s.size, h, dtype=np.int32))
         columns |= {
-            "step": Column(np.full(s.size, h, dtype=np.int32)),
             "state": Column(s, fit.tally.states),
             "advice": Column(b, fit.tally.actions, silent),
             "probability": Column(chance.astype(np.float64)),
@@ -174,8 +178,8 @@ def _gains(plan: LogPlan, left: int | None) -> tuple[Floats, Floats]:
 
     Under a hard budget they are those with what is left afterwards.
     """
-    problem, planes = plan.fit.problem, plan.plan.value_planes
-    H, S, A, M = problem.horizon, problem.n_states, problem.n_actions, problem.n_levels
+    problem, planes = plan.problem, plan.plan.value_planes
+    H, S, A, M = problem.n_steps, problem.n_states, problem.n_actions, problem.n_levels
     values_kmhs = planes.reshape(-1, M, *planes.shape[1:])
     if left is None:
         return _level_gains(problem, values_kmhs[0])

@@ -119,6 +119,12 @@ def load_fit(path: str | os.PathLike[str]) -> Fit:
         )
 
 
+def holds_fit(path: str | os.PathLike[str]) -> bool:
+    """Return whether a problem file is a fitted model, with counts."""
+    header, _ = read_npz(Path(path), PROBLEM)
+    return isinstance(header.get("fit"), dict)
+
+
 def _memory_kind(record: dict[str, Any]) -> MemoryKind:
     return MemoryKind(**{**record, "cuts": tuple(record["cuts"])})
 

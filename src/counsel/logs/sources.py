@@ -58,16 +58,24 @@ def open_table(source: object, name: str) -> Any:  # noqa: ANN401 (Ibis ships no
     if source is None:
         raise CounselError("the log is None; give a path or a table")
     if not isinstance(source, str | Path):
-        try:
-            return ibis.memtable(source)
-        except (TypeError, NotImplementedError, ValueError):
-            raise CounselError(
-                f"the log is {brief(source)}; give a path or an Ibis, pandas, polars or Arrow table"
-            ) from None
+        return _from_memory(ibis, source)
     if name.startswith(POSTGRES):
         return _from_server(ibis, name)
     path, _, table = name.partition("::")
     return _from_file(ibis, path, table)
+
+
+def _from_memory(ibis: Any, source: object) -> Any:  # noqa: ANN401
+    """Return a table in memory, with an engine of its own: a shared one would never forget it."""
+    try:
+        given = ibis.memtable(source).op()
+    except (TypeError, NotImplementedError, ValueError):
+        raise CounselError(
+            f"the log is {brief(source)}; give a path or an Ibis, pandas, polars or Arrow table"
+        ) from None
+    engine = ibis.duckdb.connect()
+    engine.con.register(given.name, given.data.to_pyarrow(given.schema))
+    return engine.table(given.name)
 
 
 def _from_server(ibis: Any, name: str) -> Any:  # noqa: ANN401

@@ -46,8 +46,13 @@ def pieces_of_advice(count: float, cost: float | None = None) -> str:
 
 
 def pieces_per_episode(
-    count: float, verb: str = "", limit: str = "", *, cost: float | None = None
+    count: float,
+    verb: str = "",
+    limit: str = "",
+    *,
+    cost: float | None = None,
+    per: str = "episode",
 ) -> str:
     """Return the beginning of a sentence: 1 piece of advice per episode keeps …."""
-    text = f"{pieces_of_advice(count, cost)} per episode{limit}"
+    text = f"{pieces_of_advice(count, cost)} per {per}{limit}"
     return f"{text} {verb}{'s' if short(count) == '1' else ''}" if verb else text

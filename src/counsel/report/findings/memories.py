@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from counsel.logs.fading import FadingEstimate
 from counsel.logs.fitted_model import Fit
 from counsel.logs.memory_kind import MemoryKind
-from counsel.logs.memory_tests import MemoryTest, MemoryTests
+from counsel.logs.memory_tests import LEAST_IMPROVEMENT, MemoryTest, MemoryTests
 from counsel.logs.memory_worth import MemoryWorth
 from counsel.report.number_format import (
     count_of,
@@ -17,6 +17,9 @@ from counsel.report.number_format import (
     short,
     signed,
 )
+
+NOTHING_LEFT = 1e-4
+"""A smaller factor is 0: one further piece and nothing is left of the lift."""
 
 UNITS = {
     "pieces": "per piece",
@@ -31,9 +34,9 @@ UNITS = {
 def memory_findings(fit: Fit) -> Iterator[str]:
     """Yield the findings about the memory of a fit; nothing if none was asked for."""
     if fit.memories is not None:
-        yield from memory_choice(fit.memories)
+        yield from memory_choice(fit.memories, fit.fading)
     if fit.tally.memory is not None:
-        yield f"{memory_in_model(fit.tally.memory)}."
+        yield f"{memory_in_model(fit.tally.memory, fit.fading)}."
 
 
 def memory_headline(fit: Fit) -> str:
@@ -42,24 +45,22 @@ def memory_headline(fit: Fit) -> str:
         kind = fit.tally.memory
         return "" if kind is None else f"How much people listen by {kind.words}"
     chosen = fit.memories.chosen
-    return "Whether people tire cannot be told" if chosen is None else _change(chosen)
+    return "Whether people tire cannot be told" if chosen is None else _change(chosen, fit.fading)
 
 
-def memory_choice(tests: MemoryTests) -> Iterator[str]:
-    """Say which memory the log shows, and what cannot be told from it."""
+def memory_choice(tests: MemoryTests, fading: FadingEstimate | None = None) -> Iterator[str]:
+    """Say which memory the log shows, and what cannot be told from it.
+
+    ``fading`` is that of the kind that was chosen.
+    """
     chosen = tests.chosen
     compared = count_of(len(tests.tests), "kind")
     if not tests.tests:
         yield "Whether people tire cannot be tested."
     elif chosen is None:
-        least = min(tests.tests, key=lambda test: test.p_value)
-        yield (
-            f"Whether people tire cannot be told: lift does not measurably change with any of the "
-            f"{compared} of memory compared ({least.kind.words}: {p_value_text(least.p_value)} "
-            "after correction for all)."
-        )
+        yield _no_claim(tests, compared)
     else:
-        yield f"{_found(chosen, compared)}."
+        yield f"{_found(chosen, compared, fading)}."
         tenure = next((test for test in tests.tests if test.kind.kind == "tenure"), None)
         if tenure is not None and tenure.is_clear and tenure is not chosen:
             yield f"{_found(tenure, compared)}; the model leaves this out."
@@ -69,15 +70,39 @@ def memory_choice(tests: MemoryTests) -> Iterator[str]:
         yield f"{name} was not compared: {reason}."
 
 
-def _change(test: MemoryTest) -> str:
+def _no_claim(tests: MemoryTests, compared: str) -> str:
+    """Say why no memory is claimed."""
+    significant = [test for test in tests.tests if test.is_significant]
+    if significant:
+        best = max(significant, key=lambda test: test.improvement)
+        return (
+            f"Whether people tire cannot be told: lift changes with {best.kind.words} "
+            f"({p_value_text(best.p_value)} after correction for {compared}), but this hardly "
+            f"explains the log better (log likelihood {best.improvement:+.1f}; a claim needs "
+            f"{LEAST_IMPROVEMENT:+.1f})."
+        )
+    least = min(tests.tests, key=lambda test: test.p_value)
+    return (
+        "Whether people tire cannot be told: lift does not measurably change with any of the "
+        f"{compared} of memory compared ({least.kind.words}: {p_value_text(least.p_value)} "
+        "after correction for all)."
+    )
+
+
+def _change(test: MemoryTest, fading: FadingEstimate | None = None) -> str:
     falls = test.factor < 1.0
-    start = "People tire: lift" if falls and test.kind.kind != "tenure" else "Lift"
+    tires = falls and test.kind.kind != "tenure" and (fading is None or fading.falls)
+    start = "People tire: lift" if tires else "Lift"
     return f"{start} {'falls' if falls else 'rises'} with {test.kind.words}"
 
 
-def _found(test: MemoryTest, compared: str) -> str:
+def _factor(test: MemoryTest) -> str:
+    return "0" if test.factor < NOTHING_LEFT else short(test.factor)
+
+
+def _found(test: MemoryTest, compared: str, fading: FadingEstimate | None = None) -> str:
     return (
-        f"{_change(test)}, by a factor of {short(test.factor)} "
+        f"{_change(test, fading)}, by a factor of {_factor(test)} "
         f"{UNITS[test.kind.kind]} ({p_value_text(test.p_value)} after "
         f"correction for {compared}; log likelihood {test.improvement:+.1f})"
     )
@@ -90,7 +115,7 @@ def _told_apart(tests: MemoryTests) -> str:
     return f"The log cannot tell this from {' or '.join(names)}."
 
 
-def memory_in_model(kind: MemoryKind) -> str:
+def memory_in_model(kind: MemoryKind, fading: FadingEstimate | None) -> str:
     """Say what a model takes for granted about memory, without a full stop."""
     if kind.kind == "tenure":
         return (
@@ -103,7 +128,14 @@ def memory_in_model(kind: MemoryKind) -> str:
             "the level where most episodes of the log begin; what it costs of listening in later "
             "episodes is left out"
         )
-    return f"The model has a memory of {kind.words}, and its plans let people rest"
+    if fading is None or not (fading.falls or fading.rises):
+        return (
+            f"The model has a memory of {kind.words}, though no level's lift is clearly below or "
+            "above 100 %"
+        )
+    if fading.falls:
+        return f"The model has a memory of {kind.words}, and its plans let people rest"
+    return f"The model has a memory of {kind.words}, with which lift rises"
 
 
 def memory_cells(test: MemoryTest, tests: MemoryTests) -> tuple[str, str, str, str, str]:
@@ -117,7 +149,7 @@ def memory_cells(test: MemoryTest, tests: MemoryTests) -> tuple[str, str, str, s
         verdict = "changes, too" if test.kind.kind == "tenure" else "less likely"
     return (
         test.kind.name,
-        f"× {short(test.factor)} {UNITS[test.kind.kind]}",
+        f"× {_factor(test)} {UNITS[test.kind.kind]}",
         p_value_text(test.p_value),
         verdict,
         f"{test.improvement:+.1f}",
@@ -130,10 +162,14 @@ def fading_cells(fading: FadingEstimate, level: int) -> tuple[str, str, str]:
     ends = (float(fading.low[level]), float(fading.high[level]))
     if level == fading.reference:
         text = f"{share} (by definition)"
-    elif math.isfinite(ends[1]):
-        text = f"{share} [{percent(ends[0])} to {percent(ends[1])}]"
-    else:
+    elif not fading.is_known[level]:
         text = f"{share} (too few pieces: as at other levels)"
+    elif not math.isfinite(ends[1]):
+        text = f"{share} (interval cannot be told)"
+    elif ends[1] == 0.0:
+        text = f"{share} (the lift changes its sign)"
+    else:
+        text = f"{share} [{percent(ends[0])} to {percent(ends[1])}]"
     return fading.kind.labels[level], f"{fading.pieces[level]:,.0f}", text
 
 

@@ -35,6 +35,14 @@ def plan_value(plan: LogPlan) -> str:
     alone = "without advice"
     if plan.keeps_states:
         alone = "if advice is sent only where nobody was ever left without any"
+    if plan.endless is not None:
+        per = "step" if plan.endless.average else "episode"
+        return (
+            f"Without end ({plan.endless.mdp.kind_of_work}): with "
+            f"{pieces_per_episode(plan.plan.advice_count, cost=plan.advice_cost, per=per)} the "
+            f"expected reward is {in_full(plan.plan.value)} in the model, against "
+            f"{in_full(plan.value_alone)} {alone}{kept}. A log of episodes cannot check this."
+        )
     return (
         f"With {pieces_per_episode(plan.plan.advice_count, cost=plan.advice_cost)} the expected "
         "reward is "
