@@ -10,7 +10,7 @@ import json
 import pytest
 
 from tests.support.crashes import AFTER, BEFORE, DURING, SCRUB, Service, sites_in_source
-from tests.support.service_operations import CORE, OPERATIONS
+from tests.support.service_operations import OPERATIONS
 
 pytestmark = pytest.mark.slow
 
@@ -41,7 +41,7 @@ def reference(new_url, tmp_path):
 def test_every_function_that_commits_is_killed_here():
     killed = {operation.site for operation in OPERATIONS}
     assert SCRUB in killed
-    killed |= {MIGRATED, f"{CORE}/deletion.py:_vacuum"} | BACKUPS
+    killed |= {MIGRATED, "service/db/old_rows.py:_vacuum"} | BACKUPS
     assert sites_in_source() == killed - {SCRUB, ""}
 
 
@@ -54,6 +54,13 @@ def test_the_budget_of_two_is_spent_and_not_exceeded(reference):
     records, _ = reference
     (spent,) = [json.loads(row)[3] for row in records[-1]["episodes"] if row.startswith('["hard"')]
     assert spent == 2
+
+
+def test_the_shared_limit_of_two_is_used_and_not_exceeded(reference):
+    records, _ = reference
+    ((spent, seen),) = records[-1]["stretches"]
+    assert spent == 2
+    assert seen["offers"] == 4, "each step is an offer, counted once"
 
 
 @pytest.mark.parametrize("moment", [BEFORE, DURING, AFTER])

@@ -11,12 +11,12 @@ from tests.support.paths import ROOT
 
 
 def test_an_option_goes_before_the_environment_and_that_before_the_default():
-    variables = {"COUNSEL_REQUEST_SECONDS": "2", "COUNSEL_QUEUE": "7", "COUNSEL_ACCESS_LOG": "on"}
+    variables = {"COUNSEL_REQUEST_SECONDS": "7", "COUNSEL_QUEUE": "7", "COUNSEL_ACCESS_LOG": "on"}
     settings = ServiceSettings.from_environment(variables)
-    assert (settings.request_seconds, settings.queue, settings.access_log) == (2.0, 7, True)
+    assert (settings.request_seconds, settings.queue, settings.access_log) == (7.0, 7, True)
     assert settings.idle_seconds == ServiceSettings().idle_seconds
     assert settings.with_options(queue=9, request_seconds=None).queue == 9
-    assert settings.with_options(queue=9, request_seconds=None).request_seconds == 2.0
+    assert settings.with_options(queue=9, request_seconds=None).request_seconds == 7.0
 
 
 @pytest.mark.parametrize(
@@ -27,6 +27,14 @@ def test_an_option_goes_before_the_environment_and_that_before_the_default():
         ({"COUNSEL_IDLE_SECONDS": "soon"}, "COUNSEL_IDLE_SECONDS is 'soon'; it must be a number"),
         ({"COUNSEL_IDLE_SECONDS": "nan"}, "idle_seconds is nan; it must be above 0"),
         ({"COUNSEL_IDLE_SECONDS": "-1"}, "idle_seconds is -1.0; it must be above 0"),
+        (
+            {"COUNSEL_REQUEST_SECONDS": "2"},
+            "statement_seconds is 4 and request_seconds is 2; statement_seconds must be below "
+            "request_seconds: change COUNSEL_STATEMENT_SECONDS or COUNSEL_REQUEST_SECONDS",
+        ),
+        ({"COUNSEL_STATEMENT_SECONDS": "3"}, "lock_seconds is 3 and statement_seconds is 3"),
+        ({"COUNSEL_LOCK_SECONDS": "2"}, "transaction_seconds is 2 and lock_seconds is 2"),
+        ({"COUNSEL_LOCK_SECONDS": "0.0001"}, r"lock_seconds is 0\.0001; it must be 0\.001 or more"),
         ({"COUNSEL_ACCESS_LOG": "maybe"}, "COUNSEL_ACCESS_LOG is 'maybe'; write 1 or 0"),
         ({"COUNSEL_LOG_LEVEL": "loud"}, "log_level is 'loud'; it must be one of debug, info"),
     ],

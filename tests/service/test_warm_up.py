@@ -1,5 +1,6 @@
 """The planner is compiled when a process starts, and no request compiles anything afterwards."""
 
+import gc
 import logging
 import os
 import subprocess
@@ -9,6 +10,7 @@ import time
 
 import pytest
 
+from counsel.service import warm_up
 from counsel.service.client import Client
 from counsel.service.warm_up import WarmUp
 from tests.support import services
@@ -108,24 +110,76 @@ def test_no_plan_compiles_anything_after_the_warm_up():
 
 def test_a_process_is_compiling_until_it_is_done():
     compiles = threading.Event()
-    warm_up = WarmUp(prepare=compiles.wait)
-    warm_up.start()
-    assert warm_up.fault() == "compiling the planner"
+    mine = WarmUp(prepare=compiles.wait)
+    mine.start()
+    assert mine.fault() == "compiling the planner"
     compiles.set()
-    until(lambda: warm_up.is_done)
-    assert warm_up.fault() is None
+    until(lambda: mine.is_done)
+    assert mine.fault() is None
 
 
 def test_a_planner_that_cannot_be_compiled_is_named_and_holds_nobody_back(caplog):
     def fail():
         raise OSError("no compiler")
 
-    warm_up = WarmUp(prepare=fail)
+    mine = WarmUp(prepare=fail)
     with caplog.at_level(logging.ERROR, "counsel.service"):
-        warm_up.run()
-    assert warm_up.is_done
-    assert warm_up.fault() == "the planner cannot be compiled: 'no compiler'"
+        mine.run()
+    assert mine.is_done
+    assert mine.fault() == "the planner cannot be compiled: 'no compiler'"
     assert "the planner cannot be compiled" in caplog.text
+
+
+def test_a_single_worker_that_compiles_for_long_has_helpers(tmp_path, monkeypatch):
+    done = tmp_path / "done"
+    program = (
+        f"import os, sys; os.mkdir({str(done)!r} + {{!r}}.replace('/', '-')); sys.stdin.read()"
+    )
+    monkeypatch.setattr(warm_up, "HELPER", program)
+    monkeypatch.setattr(warm_up, "HELP_SECONDS", 0.0)
+    monkeypatch.setattr(os, "cpu_count", lambda: 3)
+    monkeypatch.setattr(gc, "freeze", lambda: None)
+    monkeypatch.setattr(gc, "set_threshold", lambda *_: None)
+    compiled, names = [], [f"done{world.replace('/', '-')}" for world in warm_up.WORLDS]
+
+    def compile_world(world):
+        compiled.append(world)
+        until(lambda: len(list(tmp_path.iterdir())) == 2)
+
+    monkeypatch.setattr(warm_up, "compile_world", compile_world)
+    warm_up.compile_planner()
+    assert tuple(compiled) == warm_up.WORLDS
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(names[1:])
+
+
+def test_one_of_several_workers_has_no_helpers_and_a_beginning_of_its_own(monkeypatch):
+    compiled = []
+    monkeypatch.setattr(warm_up, "compile_world", compiled.append)
+    monkeypatch.setattr(warm_up, "HELP_SECONDS", 0.0)
+    monkeypatch.setattr(warm_up, "HELPER", "this is no program: {}")
+    monkeypatch.setattr(gc, "freeze", lambda: None)
+    monkeypatch.setattr(gc, "set_threshold", lambda *_: None)
+    for process in range(3):
+        monkeypatch.setattr(os, "getpid", lambda process=process: process)
+        warm_up.compile_planner(is_alone=False)
+    assert [sorted(compiled[i : i + 3]) for i in (0, 3, 6)] == [sorted(warm_up.WORLDS)] * 3
+    assert tuple(compiled[::3]) == warm_up.WORLDS
+
+
+def test_a_helper_ends_with_the_process_that_started_it():
+    program = "\n".join(
+        [
+            "import time",
+            "from counsel.service import warm_up",
+            "warm_up.compile_world = lambda _: (print(flush=True), time.sleep(600))",
+            "warm_up.help_to_compile('ward')",
+        ]
+    )
+    command = [sys.executable, "-c", program]
+    with started(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as helper:
+        helper.stdout.readline()
+        helper.stdin.close()
+        assert helper.wait(60) == 0
 
 
 def test_no_worker_is_ready_before_all_are(tmp_path):

@@ -87,7 +87,7 @@ class Client(Management):
                     f"request is {request[:40]!r}; give 1 to 200 characters of printable ASCII"
                 )
             headers["Idempotency-Key"] = request
-        return str(self._send("POST", path, {"person": person}, headers)["id"])
+        return str(self._send_for({"id": str}, "POST", path, {"person": person}, headers)["id"])
 
     def episodes(self, adviser: str, person: str | None = None) -> Iterator[dict[str, Any]]:
         """Iterate over the episodes of an adviser, newest first, page by page.
@@ -139,8 +139,9 @@ class Client(Management):
             whose ``why`` is in words. Where people have a memory, it has the ``level``, how
             ``rested`` the person is, and the ``burden`` of speaking now.
         """
+        fields = {"id": str, "advice": str | None, "reason": dict}
         path = path_of("episodes", episode, "advice")
-        return self._send("POST", path, {"step": step, "state": state})  # type: ignore[no-any-return]
+        return self._send_for(fields, "POST", path, {"step": step, "state": state})
 
     def report(self, advice_id: str, action: str, **outcome: Any) -> None:  # noqa: ANN401
         """Report the outcome of a decision.
@@ -162,7 +163,7 @@ class Client(Management):
         outcomes
             At most 1,000, each with ``advice_id``, ``action`` and the other fields of ``report``.
         """
-        self._send("POST", "/v1/outcomes", {"outcomes": outcomes})
+        self._send_for({"taken": int}, "POST", "/v1/outcomes", {"outcomes": outcomes})
 
     def report_decisions(self, episode: str, decisions: list[dict[str, Any]]) -> list[str]:
         """Put decisions on record that were made without the service.
@@ -179,7 +180,8 @@ class Client(Management):
             The id of each decision, which its outcome refers to.
         """
         path = path_of("episodes", episode, "reported")
-        return self._send("POST", path, {"decisions": decisions})["ids"]  # type: ignore[no-any-return]
+        answer = self._send_for({"ids": list}, "POST", path, {"decisions": decisions})
+        return list(answer["ids"])
 
     def end(self, episode: str, *, terminated: bool = True) -> None:
         """End an episode; ending it again changes nothing.
@@ -189,7 +191,9 @@ class Client(Management):
         episode, terminated
             Its id, and whether it ended by itself; false where only the recording ends.
         """
-        self._send("POST", path_of("episodes", episode, "end"), {"terminated": terminated})
+        path = path_of("episodes", episode, "end")
+        if self._send("POST", path, {"terminated": terminated}) is not None:
+            raise self._no_counsel()
 
     def log(self, adviser: str, format: str = "csv") -> bytes:
         """Return the log of an adviser, as ``counsel fit`` reads it.
@@ -261,4 +265,5 @@ class Client(Management):
         list of str
             What may remain in the files of the database, and what to do about it.
         """
-        return list(self._send("POST", "/v1/erasures", {"person": name})["remains"])
+        answer = self._send_for({"remains": list}, "POST", "/v1/erasures", {"person": name})
+        return list(answer["remains"])

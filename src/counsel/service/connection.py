@@ -5,7 +5,8 @@ import json
 import re
 import time
 from collections.abc import Iterator, Mapping
-from typing import Any, Self
+from types import UnionType
+from typing import Any, NamedTuple, Self
 from urllib.parse import quote, urlsplit
 
 from counsel.errors import CounselError
@@ -20,16 +21,39 @@ CREATING = ("/advisers", "/episodes", "/models")
 """Paths whose POST requests create something and must not be sent twice."""
 
 
-class ServiceError(CounselError):
-    """The service refused a request; ``status`` is the HTTP status, the message the service's."""
+PROBLEM = "application/problem+json"
+"""The content type of all errors of the service; those of proxies and portals have others."""
 
-    def __init__(self, status: int, detail: str) -> None:
+LATER = (401, 403, 408, 429)
+"""Answers of the service to requests that it may carry out later.
+
+A key that expired is no reason to be silent about what must be said.
+"""
+
+
+class ServiceError(CounselError):
+    """A request was not carried out; ``status`` is the HTTP status, the message the service's.
+
+    ``is_refusal`` says whether the service itself refuses the request for good. A proxy or a portal
+    that answers in its place refuses nothing, and a failure of the service may pass.
+    """
+
+    def __init__(self, status: int, detail: str, *, is_counsel: bool = True) -> None:
         super().__init__(detail)
         self.status = status
+        self.is_refusal = is_counsel and 400 <= status < 500 and status not in LATER
 
 
 class NoAnswerError(CounselError):
     """The service does not answer, or somebody else answers in its place."""
+
+
+class _Answer(NamedTuple):
+    """An answer: its HTTP status, the type of its content, and the content."""
+
+    status: int
+    kind: str
+    content: bytes
 
 
 class Connection:
@@ -69,6 +93,8 @@ class Connection:
         following: str | None = path
         while following is not None:
             rows = self._send("GET", following)
+            if not isinstance(rows, list):
+                raise self._no_counsel()
             following = _next_page(self._link)  # the caller may send other requests meanwhile
             yield from rows
 
@@ -83,9 +109,32 @@ class Connection:
         answer = self._request(verb, path, body, headers)
         try:
             return json.loads(answer) if answer else None
-        except ValueError:
+        except (ValueError, RecursionError):
             reason = f"the answer of {self._url} is not JSON; is it a Counsel service?"
             raise NoAnswerError(reason) from None
+
+    def _send_for(
+        self,
+        fields: Mapping[str, type | UnionType],
+        verb: str,
+        path: str,
+        body: Any = None,  # noqa: ANN401 (JSON)
+        headers: Mapping[str, str] | None = None,
+    ) -> dict[str, Any]:
+        """Send a request and return its answer, an object with fields of these kinds."""
+        answer = self._send(verb, path, body, headers)
+        if not isinstance(answer, dict):
+            raise self._no_counsel()
+        if not all(isinstance(answer.get(name, ...), kind) for name, kind in fields.items()):
+            raise self._no_counsel()
+        return answer
+
+    def _no_counsel(self) -> NoAnswerError:
+        """Return the error of an answer that no Counsel service gives."""
+        return NoAnswerError(
+            f"the answer of {self._url} is none of a Counsel service; does a proxy or a portal "
+            "answer in its place?"
+        )
 
     def _request(
         self,
@@ -103,7 +152,7 @@ class Connection:
         if time.monotonic() - self._used > IDLE:
             self._connection.close()  # the next request opens it again
         try:
-            status, answer = self._exchange(verb, path, content, headers)
+            answer = self._exchange(verb, path, content, headers)
         except (ConnectionError, http.client.HTTPException) as fault:
             if isinstance(fault, ConnectionRefusedError):
                 raise NoAnswerError(f"nobody answers at {self._url}") from None
@@ -111,11 +160,12 @@ class Connection:
             if is_creating and "Idempotency-Key" not in headers:  # else it creates nothing twice
                 reason = "closed the connection; the request may have been carried out"
                 raise NoAnswerError(f"{self._url} {reason}") from None
-            status, answer = self._exchange(verb, path, content, headers, last=True)
+            answer = self._exchange(verb, path, content, headers, last=True)
         self._used = time.monotonic()
-        if not 200 <= status < 300:
-            raise ServiceError(status, _detail(status, answer))
-        return answer
+        if not 200 <= answer.status < 300:
+            is_counsel = answer.kind.partition(";")[0].strip().lower() == PROBLEM
+            raise ServiceError(answer.status, _detail(answer), is_counsel=is_counsel)
+        return answer.content
 
     def _exchange(
         self,
@@ -125,13 +175,13 @@ class Connection:
         headers: Mapping[str, str],
         *,
         last: bool = False,
-    ) -> tuple[int, bytes]:
+    ) -> _Answer:
         """Send a request once; on the last try a lost connection is an error of Counsel's."""
         try:
             self._connection.request(verb, self._path + path, body, headers)
             answer = self._connection.getresponse()
             self._link = answer.getheader("Link")
-            return answer.status, answer.read()
+            return _Answer(answer.status, answer.getheader("Content-Type", ""), answer.read())
         except (OSError, http.client.HTTPException) as fault:
             self._connection.close()
             if isinstance(fault, ConnectionError | http.client.HTTPException) and not last:
@@ -147,11 +197,11 @@ def _next_page(link: str | None) -> str | None:
     return "/v1/" + match[1].partition("/v1/")[2]  # a proxy may have put a path before it
 
 
-def _detail(status: int, content: bytes) -> str:
+def _detail(answer: _Answer) -> str:
     try:
-        return str(json.loads(content)["detail"])
-    except (ValueError, KeyError, TypeError):
-        return f"the service answered {status}"
+        return str(json.loads(answer.content)["detail"])
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return f"the service answered {answer.status}"
 
 
 def path_of(*parts: str) -> str:

@@ -27,12 +27,6 @@ LOG = logging.getLogger("counsel.fallback")
 OFFLINE = "offline-"
 """The beginning of the ids of episodes that were started without the service."""
 
-UNAVAILABLE = (401, 403, 429, 500, 502, 503, 504)
-"""Answers of a service, or a proxy, that cannot help now.
-
-A key that expired is no reason to be silent about what must be said.
-"""
-
 SAVE_EVERY = 50
 """Entries after which the progress of a delivery is stored."""
 
@@ -92,7 +86,7 @@ class Courier:
         try:
             self._send(entry, progress)
         except ServiceError as fault:
-            if fault.status in UNAVAILABLE:
+            if not fault.is_refusal:
                 raise
             self._set_aside(line, str(fault))
 

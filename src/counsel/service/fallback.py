@@ -10,7 +10,7 @@ import json
 import logging
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeVar
@@ -21,7 +21,7 @@ from counsel._files import make_folder
 from counsel.errors import CounselError
 from counsel.service.client import Client
 from counsel.service.connection import NoAnswerError, ServiceError
-from counsel.service.courier import OFFLINE, UNAVAILABLE, Courier, send_outcome
+from counsel.service.courier import OFFLINE, Courier, send_outcome
 from counsel.service.journal import Entry, Journal, Progress, locked
 from counsel.service.must_say import MustSayRules
 
@@ -68,8 +68,9 @@ class FallbackClient:
     Raises
     ------
     CounselError
-        If an argument is not valid or the folder cannot be used. Methods raise a ``ServiceError``
-        if the service refuses a request, and never because it does not answer.
+        If an argument is not valid, the folder cannot be used, or the service has no such adviser
+        and nothing is stored. Methods raise a ``ServiceError`` if the service refuses a request,
+        and never because it does not answer or somebody else, e.g. a proxy, answers in its place.
 
     Examples
     --------
@@ -116,10 +117,13 @@ class FallbackClient:
         self._rules, self._rules_fault = MustSayRules.load(self._folder)
         try:
             with suppress(_UnavailableError):
-                self._store_rules(self._ask(lambda: self._client.adviser(adviser)))
-        except CounselError:
-            self._client.close()
-            raise
+                self._store_rules(self._ask(lambda: self._rules_of(self._client)))
+        except ServiceError as fault:
+            if self._rules is None:
+                self._client.close()
+                raise
+            self._fault = str(fault)
+            LOG.warning("must-say advice %s is used: %s", self._rules.origin, fault)
         self._stopping = threading.Event()
         self._thread: threading.Thread | None = None
         if background:
@@ -181,6 +185,9 @@ class FallbackClient:
     def advise(self, episode: str, step: int, state: str) -> dict[str, Any]:
         """Ask what to advise at a step; without the service, say what must be said.
 
+        What must be said is said even if the service refuses the request, e.g. because it lost the
+        episode; the answer's ``reason`` has the refusal then.
+
         Parameters
         ----------
         episode, step, state
@@ -202,6 +209,10 @@ class FallbackClient:
                     return decision | {"fallback": False}
             except _UnavailableError as fault:
                 cause = str(fault)
+            except ServiceError as fault:
+                if not self._must_be_said(step, state):
+                    raise
+                cause = f"the service refuses to decide: {fault}"
             said = self._decide(episode, step, state)
         elif said["state"] != state:
             raise CounselError(
@@ -258,8 +269,8 @@ class FallbackClient:
     def refresh(self) -> None:
         """Renew the must-say advice that is stored; raises if the service does not answer."""
         with self._sending:
-            adviser = self._courier.adviser(self.adviser)
-        self._store_rules(adviser)
+            rules = self._rules_of(self._courier)
+        self._store_rules(rules)
 
     def deliver(self) -> int:
         """Deliver what was kept while the service was down, unless another process does.
@@ -307,7 +318,7 @@ class FallbackClient:
         except NoAnswerError as fault:
             self._fault = str(fault)
         except ServiceError as fault:
-            if fault.status not in UNAVAILABLE:
+            if fault.is_refusal:
                 raise
             self._fault = str(fault)
         else:
@@ -336,6 +347,12 @@ class FallbackClient:
 
     # Deciding without it
 
+    def _must_be_said(self, step: int, state: str) -> bool:
+        """Whether there is must-say advice for a step and a state; false for what is neither."""
+        with suppress(CounselError, TypeError):
+            return self._rules is not None and self._rules.advice_at(step, state) is not None
+        return False
+
     def _decide(self, episode: str, step: int, state: str) -> Entry:
         rules, advice = self._rules, None
         if rules is not None:
@@ -355,11 +372,15 @@ class FallbackClient:
         disk = f"; it is not on disk yet: {self._disk_fault}" if self._disk_fault else ""
         return f"{why}: {cause}{disk}"
 
-    def _store_rules(self, adviser: Mapping[str, Any]) -> None:
+    def _rules_of(self, client: Client) -> MustSayRules:
+        """Ask for the rules that are valid now."""
+        adviser = client.adviser(self.adviser)
         try:
-            rules = MustSayRules.of(adviser)
+            return MustSayRules.of(adviser)
         except (KeyError, TypeError, ValueError):
-            raise CounselError(f"the service does not describe adviser {self.adviser}") from None
+            raise NoAnswerError(f"the service does not describe adviser {self.adviser}") from None
+
+    def _store_rules(self, rules: MustSayRules) -> None:
         self._rules, self._refresh_at = rules, time.monotonic() + self._refresh
         rules.save(self._folder)
 

@@ -17,7 +17,8 @@ class Management(Connection):
         name, source
             A name for the adviser, and a world's name or the id of an uploaded model.
         **settings
-            As in the API: ``penalty``, or ``budget`` and ``hard``, or ``always``; ``algorithm``
+            As in the API: ``penalty``, or ``budget`` and ``hard``, or ``always``; ``shared_limit``
+            (for all episodes together, e.g. ``{"pieces": 10, "per": "day"}``); ``algorithm``
             ("ucb-ad" or "thompson"), ``mode`` ("live", "shadow" or "off"), ``knows_habit``,
             ``holdout`` (the share of episodes kept silent), ``explore`` and ``schedule`` (a trial),
             ``must_say`` (advice by state) and ``memory_across`` ("episode" or "person").
@@ -55,7 +56,7 @@ class Management(Connection):
         adviser
             Its id.
         **settings
-            As in ``create_adviser``. None removes a ``penalty`` or a ``budget``.
+            As in ``create_adviser``. None removes a ``penalty``, ``budget`` or ``shared_limit``.
 
         Returns
         -------
@@ -107,8 +108,8 @@ class Management(Connection):
         list of str
             What may remain in the files of the database, and what to do about it.
         """
-        answer = self._send("DELETE", path_of("advisers", adviser), {"confirm": name})
-        return list(answer["remains"])
+        path = path_of("advisers", adviser)
+        return list(self._send_for({"remains": list}, "DELETE", path, {"confirm": name})["remains"])
 
     def set_mode(self, adviser: str, mode: str) -> dict[str, Any]:
         """Switch an adviser to another mode.
@@ -138,7 +139,8 @@ class Management(Connection):
         str
             The model's id, which is a ``source`` of advisers.
         """
-        return str(self._send("POST", f"/v1/models?name={quote(name, safe='')}", content)["id"])
+        path = f"/v1/models?name={quote(name, safe='')}"
+        return str(self._send_for({"id": str}, "POST", path, content)["id"])
 
     def adviser(self, adviser: str) -> dict[str, Any]:
         """Return an adviser.

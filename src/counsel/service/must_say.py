@@ -29,17 +29,28 @@ class MustSayRules:
     actions: list[str]
     horizon: int
 
+    def __post_init__(self) -> None:
+        """Refuse what is no description of rules, with a TypeError."""
+        lists = isinstance(self.states, list) and isinstance(self.actions, list)
+        if not (lists and isinstance(self.must_say, dict) and isinstance(self.mode, str)):
+            raise TypeError("mode, must_say, states or actions have another type")
+        labels = [*self.states, *self.actions, *self.must_say, *self.must_say.values()]
+        if not all(isinstance(label, str) for label in labels):
+            raise TypeError("a label is no text")
+        if not isinstance(self.horizon, int) or not isinstance(self.at, int | float):
+            raise TypeError("horizon or at is no number")
+
     @classmethod
     def of(cls, adviser: Mapping[str, Any]) -> "MustSayRules":
         """Return the rules of an adviser that the service describes now."""
         settings = adviser["settings"]
         return cls(
             at=time.time(),
-            mode=str(settings["mode"]),
-            must_say=dict(settings["must_say"]),
-            states=list(adviser["states"]),
-            actions=list(adviser["actions"]),
-            horizon=int(adviser["horizon"]),
+            mode=settings["mode"],
+            must_say=settings["must_say"],
+            states=adviser["states"],
+            actions=adviser["actions"],
+            horizon=adviser["horizon"],
         )
 
     def check(self, what: str, label: str | None) -> None:

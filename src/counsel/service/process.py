@@ -8,6 +8,7 @@ import logging
 import os
 import sys
 import threading
+import time
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import asdict, dataclass, field
@@ -22,8 +23,9 @@ from counsel.errors import CounselError
 from counsel.service.api.app import make_app
 from counsel.service.api.request_log import configure_logging
 from counsel.service.core.desk import Desk
-from counsel.service.core.erasure import finish_erasures
-from counsel.service.core.management import finish_deletions
+from counsel.service.core.finisher import Finisher
+from counsel.service.core.model_outlines import add_missing_outlines
+from counsel.service.core.model_uploads import remove_abandoned
 from counsel.service.core.problem_sources import ProblemSources
 from counsel.service.db.api_keys import tenant_of
 from counsel.service.db.engine import open_engine, write_transaction
@@ -73,7 +75,8 @@ class ServiceProcess:
             settings=self.settings,
             reading=reading,
         )
-        threading.Thread(target=_finish_deletions, args=(desk,), daemon=True).start()
+        finisher = Finisher(desk)
+        threading.Thread(target=_complete_models, args=(desk, time.time()), daemon=True).start()
         demo = None
         if self.demo and tenant is not None:
             demo = Demo(desk, tenant, np.random.default_rng())
@@ -90,6 +93,7 @@ class ServiceProcess:
                 demo.close()
             app.state.lanes.close()
             app.state.metrics.close()
+            finisher.close()
             desk.close()
             engine.dispose()
             reading.dispose()
@@ -101,13 +105,13 @@ class ServiceProcess:
         os.environ[ENVIRONMENT] = json.dumps(asdict(self))
 
 
-def _finish_deletions(desk: Desk) -> None:
-    """Finish deletions that a crash interrupted; the next start tries again if this one cannot."""
+def _complete_models(desk: Desk, started: float) -> None:
+    """Remove uploads that were abandoned, and add outlines that are missing."""
     try:
-        finish_erasures(desk)
-        finish_deletions(desk)
+        remove_abandoned(desk, started)
+        add_missing_outlines(desk)
     except (SQLAlchemyError, CounselError) as fault:
-        LOG.warning("a deletion is not finished: %s", brief(str(getattr(fault, "orig", fault))))
+        LOG.warning("models are not complete: %s", brief(str(getattr(fault, "orig", fault))))
 
 
 def app_from_environment() -> FastAPI:

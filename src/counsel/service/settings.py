@@ -1,6 +1,6 @@
 """The settings of a service: deadlines, limits of connections, quotas of tenants, and its log.
 
-Each has a default, which an environment variable replaces (``COUNSEL_REQUEST_SECONDS=2`` for
+Each has a default, which an environment variable replaces (``COUNSEL_REQUEST_SECONDS=10`` for
 ``request_seconds``); an option of ``counsel serve`` replaces both.
 """
 
@@ -8,12 +8,19 @@ import math
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
+from itertools import pairwise
 from typing import Any
 
 from counsel.errors import CounselError
 
 PREFIX = "COUNSEL_"
 """The beginning of the names of environment variables."""
+
+IN_ORDER = ("transaction_seconds", "lock_seconds", "statement_seconds", "request_seconds")
+"""Deadlines each of which must be shorter than the next."""
+
+LEAST_SECONDS = 0.001
+"""The shortest deadline: PostgreSQL counts milliseconds, and takes 0 for none."""
 
 LOG_LEVELS = ("debug", "info", "warning", "error")
 TRUE, FALSE = ("1", "true", "yes", "on"), ("0", "false", "no", "off", "")
@@ -23,8 +30,9 @@ TRUE, FALSE = ("1", "true", "yes", "on"), ("0", "false", "no", "off", "")
 class ServiceSettings:
     """How a service answers, what it refuses, and what it writes into its log.
 
-    Deadlines are ordered: a transaction of a service that was frozen ends before others give up
-    waiting for its lock, and they give up before their callers are answered with 503.
+    Deadlines are ordered (``IN_ORDER``): a transaction of a service that was frozen ends before
+    others give up waiting for its lock, and they give up before their callers are answered with
+    503.
     """
 
     # Deadlines, in seconds.
@@ -69,6 +77,15 @@ class ServiceSettings:
             is_number = isinstance(value, int | float) and not isinstance(value, bool)
             if is_number and not 0 < value < math.inf:
                 raise CounselError(f"{field.name} is {value}; it must be above 0")
+            if field.name.endswith("_seconds") and value < LEAST_SECONDS:
+                raise CounselError(f"{field.name} is {value}; it must be {LEAST_SECONDS} or more")
+        for shorter, longer in pairwise(IN_ORDER):
+            less, more = getattr(self, shorter), getattr(self, longer)
+            if less >= more:
+                raise CounselError(
+                    f"{shorter} is {less:g} and {longer} is {more:g}; {shorter} must be below "
+                    f"{longer}: change {variable_of(shorter)} or {variable_of(longer)}"
+                )
         if self.log_level not in LOG_LEVELS:
             raise CounselError(
                 f"log_level is {self.log_level!r}; it must be one of {', '.join(LOG_LEVELS)}"

@@ -379,10 +379,10 @@ def without(body, *path):
         (a_call("stable") | {"extension": 3}, 422, "extension"),
         (a_call("stable", step=True), 422, "step"),
         (a_call("stable", step=99), 400, "step is 99"),
-        (without(a_call("stable"), "context", "userId"), 422, "context.userId: Field required"),
-        (without(a_call("stable"), "context"), 422, "context: Field required"),
-        (without(a_call("stable"), "hookInstance"), 422, "hookInstance: Field required"),
-        (without(a_call("stable"), "hook"), 422, "hook: Field required"),
+        (without(a_call("stable"), "context", "userId"), 422, "context.userId is missing; give it"),
+        (without(a_call("stable"), "context"), 422, "context is missing; give it"),
+        (without(a_call("stable"), "hookInstance"), 422, "hookInstance is missing; give it"),
+        (without(a_call("stable"), "hook"), 422, "hook is missing; give it"),
         (a_call("stable") | {"context": {"userId": "a\x00b"}}, 422, "userId"),
         ([], 422, "body"),
         ("text", 422, "body"),
@@ -510,3 +510,24 @@ def test_calls_at_the_same_moment_take_steps_of_their_own(ward):
     for state, answer in zip(states, answers, strict=True):
         steps[state].add(answer["step"])
     assert not steps["stable"] & steps["critical"]
+
+
+def counted(ward, name):
+    """Return a counter of the service."""
+    lines = ward.client.get("/metrics").text.splitlines()
+    return next(float(line.rpartition(" ")[2]) for line in lines if line.startswith(name + " "))
+
+
+def test_calls_and_feedback_are_counted_as_advice_and_outcomes_are(ward):
+    names = ["counsel_outcomes_total", "counsel_corrections_total"]
+    names += [f'counsel_shared_limit_total{{answer="{a}"}}' for a in ("given", "used up")]
+    before = [counted(ward, name) for name in names]
+    limit = {"pieces": 1, "per": "week"}
+    adviser = ward.adviser(shared_limit=limit, knows_habit=True)
+    (card,), _ = ward.ask(adviser, "deteriorating", encounter="one")
+    assert ward.ask(adviser, "deteriorating", encounter="two")[0] == []
+    assert ward.feedback(adviser, accepted(card)).json()["corrected"] == 0
+    other = {"extension": {"counsel": {"action": "assess"}}}
+    assert ward.feedback(adviser, overridden(card, **other)).json()["corrected"] == 1
+    after = [counted(ward, name) for name in names]
+    assert [new - old for old, new in zip(before, after, strict=True)] == [2, 1, 1, 1]

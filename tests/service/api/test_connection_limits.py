@@ -1,5 +1,6 @@
 """Limits of connections, with a clock and a transport of our own: nothing waits or is sent."""
 
+import asyncio
 import json
 
 import pytest
@@ -448,3 +449,31 @@ def test_an_upgrade_without_a_service_for_it_is_refused(edge):
     connection = edge.connect()
     connection.data_received(b"CONNECT localhost:80 HTTP/1.1\r\nHost: localhost\r\n\r\n")
     assert status(connection) == b"400"
+
+
+@pytest.mark.parametrize(
+    ("method", "parts"), [(b"GET", [b"ok"]), (b"GET", [b"o", b"k"]), (b"HEAD", [b"ok"])]
+)
+def test_an_answer_is_written_from_its_head_to_its_end(method, parts):
+    connection = Edge().connect()
+    connection.data_received(HEAD.replace(b"GET", method) + b"\r\n")
+    written = []
+
+    async def answer():
+        head = {
+            "type": "http.response.start",
+            "status": 200,
+            "headers": [(b"content-length", b"2")],
+        }
+        await connection.cycle.send(head)
+        written.append(connection.transport.written)
+        for i, part in enumerate(parts):
+            more = i + 1 < len(parts)
+            body = {"type": "http.response.body", "body": part, "more_body": more}
+            await connection.cycle.send(body)
+
+    asyncio.run(answer())
+    head, _, body = connection.transport.written.partition(b"\r\n\r\n")
+    assert written == [b""]
+    assert head.startswith(b"HTTP/1.1 200 OK\r\n")
+    assert body == (b"" if method == b"HEAD" else b"ok")

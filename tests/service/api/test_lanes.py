@@ -9,8 +9,8 @@ from starlette.testclient import TestClient
 
 from counsel.service.api import routes
 from counsel.service.api.app import make_app
-from counsel.service.api.fair_threads import TENANT, FairThreads
 from counsel.service.api.lanes import WAITING, Lane
+from counsel.service.core.fair_threads import TENANT
 from counsel.service.db.api_keys import add_key, tenant_of
 from counsel.service.db.engine import write_transaction
 from counsel.service.errors import BusyError
@@ -117,43 +117,3 @@ def test_a_caller_who_gives_up_makes_room(lane, held):
         assert await asking(lane, HEAVY, lambda: "answered") == "answered"
 
     asyncio.run(main())
-
-
-def test_waiting_calls_are_taken_in_turn():
-    threads, held, order = FairThreads("reading", 1), threading.Event(), []
-    running = threading.Event()
-    first = threads.submit(lambda: (running.set(), held.wait()), HEAVY)
-    running.wait()
-    calls = [threads.submit(lambda n=n: order.append((HEAVY, n)), HEAVY) for n in range(3)]
-    calls += [threads.submit(lambda n=n: order.append((OTHER, n)), OTHER) for n in range(3)]
-    held.set()
-    for call in [first, *calls]:
-        call.result(60)
-    assert order == [(HEAVY, 0), (OTHER, 0), (HEAVY, 1), (OTHER, 1), (HEAVY, 2), (OTHER, 2)]
-    threads.close()
-
-
-def test_calls_of_no_tenant_may_take_every_thread():
-    threads, barrier = FairThreads("logins", 2), threading.Barrier(2)
-    for call in [threads.submit(lambda: barrier.wait(60)) for _ in range(2)]:
-        call.result(60)
-    threads.close()
-
-
-def test_closing_cancels_what_waits_and_waits_for_nobody(held):
-    threads, running = FairThreads("reading", 2), threading.Event()
-    threads.submit(lambda: (running.set(), held.wait()), HEAVY)
-    running.wait()
-    waiting = threads.submit(lambda: None, HEAVY)
-    threads.close()
-    assert waiting.cancelled()
-    with pytest.raises(RuntimeError, match="have ended"):
-        threads.submit(lambda: None, OTHER)
-
-
-def test_a_fault_is_the_callers():
-    threads = FairThreads("reading", 1)
-    with pytest.raises(ZeroDivisionError):
-        threads.submit(lambda: 1 / 0).result(60)
-    assert threads.submit(lambda: "next").result(60) == "next"
-    threads.close()

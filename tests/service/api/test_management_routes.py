@@ -187,6 +187,46 @@ def test_episodes_are_listed_newest_first_and_by_person(client):
     assert client.get("/v1/advisers/none/episodes").status_code == 404
 
 
+def _rest(client, first):
+    """Return what follows a page of one row."""
+    return client.get(first.links["next"]["url"].replace("limit=1", "limit=9")).json()
+
+
+def test_lists_go_on_where_the_last_row_of_a_page_was_deleted(client, content):
+    """It is the first of three: the second page has the others."""
+    advisers = [created(client, name=f"adviser {i}") for i in range(3)]
+    models = [client.post("/v1/models", content=content).json()["id"] for _ in range(3)]
+    begun = [started(client, advisers[1], f"person {i}") for i in range(3)]
+    first = client.get("/v1/advisers?limit=1")
+    client.post(f"/v1/advisers/{advisers[0]}/archive")
+    deletion = {"confirm": "adviser 0"}
+    assert client.request("DELETE", f"/v1/advisers/{advisers[0]}", json=deletion).status_code == 200
+    assert [row["id"] for row in _rest(client, first)] == advisers[1:]
+    first = client.get("/v1/models?limit=1")
+    assert client.delete(f"/v1/models/{models[0]}").status_code == 204
+    assert [row["id"] for row in _rest(client, first)] == models[1:]
+    first = client.get(f"/v1/advisers/{advisers[1]}/episodes?limit=1")
+    assert client.delete("/v1/people/person 2").status_code == 200
+    assert [row["id"] for row in _rest(client, first)] == begun[1::-1]
+    first = client.get("/v1/people?limit=1")
+    assert client.delete("/v1/people/person 0").status_code == 200
+    assert [row["name"] for row in _rest(client, first)] == ["person 1"]
+
+
+@pytest.mark.parametrize(
+    "after", ["nonsense", "", "@", "x@", "@1.0", "x@nan", "x@inf", "x@1e400", "x@y", f"x@{2**70}"]
+)
+def test_a_page_after_nonsense_is_refused(client, after):
+    adviser = created(client)
+    started(client, adviser, "ann")
+    for path in ("/v1/advisers", "/v1/models", f"/v1/advisers/{adviser}/episodes"):
+        answer = client.get(path, params={"after": after})
+        assert (answer.status_code, "from the Link header" in answer.text) == (400, True), path
+    assert client.get("/v1/advisers", params={"after": adviser}).json() == [], "an id is enough"
+    answer = client.get("/v1/models", params={"after": adviser})
+    assert answer.status_code == 400, "it is none of a model"
+
+
 def test_everything_on_record_of_an_episode_can_be_read_back(client):
     adviser = created(client, mode="shadow")
     episode = started(client, adviser, "ann / ⚕")

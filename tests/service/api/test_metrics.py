@@ -51,8 +51,25 @@ def test_an_episode_is_counted_and_timed(tmp_path):
     assert samples["counsel_queue_items",] == 0.0
     assert samples["counsel_plans_failing",] == 0.0
     lanes = {labels[0][1] for name, *labels in samples if name == "counsel_lane_pending"}
-    assert lanes == {"advising", "reading", "changing", "logins"}
+    assert lanes == {"advising", "reading", "changing", "logins", "parsing"}
     assert not [name for name in samples if "ann" in str(name) or adviser in str(name)]
+
+
+def test_what_a_shared_limit_does_is_counted(tmp_path):
+    with open_desk(str(tmp_path / "counsel.db")) as desk:
+        app = make_app(desk, tenant=1)
+        with TestClient(app, base_url="http://localhost") as client:
+            new = {"name": "phone", "source": "ward", "shared_limit": {"pieces": 1, "per": "week"}}
+            adviser = client.post("/v1/advisers", json=new).json()["id"]
+            path = f"/v1/advisers/{adviser}/episodes"
+            episode = client.post(path, json={"person": "ann"}).json()["id"]
+            for step in (0, 1, 2, 2):
+                body = {"step": step, "state": "deteriorating"}
+                client.post(f"/v1/episodes/{episode}/advice", json=body)
+            samples = numbers(client)
+    answers = ("given", "price", "used up")
+    counted = [samples["counsel_shared_limit_total", ("answer", one)] for one in answers]
+    assert counted == [1.0, 0.0, 2.0], "asked again for a step, the service counts nothing"
 
 
 def test_gauges_show_what_waits_at_the_moment(tmp_path):

@@ -14,6 +14,7 @@ from counsel.service.db.api_keys import add_key
 from counsel.service.db.engine import write_transaction
 from counsel.service.settings import ServiceSettings
 from tests.support.services import open_desk
+from tests.support.short_deadlines import within
 
 ID = HEADER.decode()
 
@@ -98,7 +99,7 @@ def test_a_request_that_fails_is_answered_and_logged_without_its_values(client, 
 
 
 def test_a_deadline_that_passed_is_logged_with_its_request(tmp_path, lines):
-    settings = ServiceSettings(request_seconds=0.01)
+    settings = within(0.01)
     with open_desk(str(tmp_path / "counsel.db"), settings) as desk:
         app = make_app(desk)
 

@@ -20,7 +20,7 @@ import counsel
 from counsel.service.api import failed_logins
 from counsel.service.api.app import make_app
 from counsel.service.api.record_schemas import Summary
-from counsel.service.api.security import LARGEST
+from counsel.service.api.request_bodies import MANY_BYTES
 from counsel.service.core.desk import Desk
 from counsel.service.core.problem_sources import ProblemSources
 from counsel.service.core.summary import summarise
@@ -286,12 +286,12 @@ def test_hostile_bodies_are_refused(shared, body):
 
 def test_what_is_too_large_is_refused_before_it_is_read(client, keys):
     headers = bearing(keys["advise"]) | {"Content-Type": "application/json"}
-    large = b" " * (LARGEST + 1)
+    large = b" " * (MANY_BYTES + 1)
     assert client.post("/v1/outcomes", content=large, headers=headers).status_code == 413
 
     def pieces():
         for _ in range(20):
-            yield b" " * (LARGEST // 10)
+            yield b" " * (MANY_BYTES // 10)
 
     assert client.post("/v1/outcomes", content=pieces(), headers=headers).status_code == 413
 
@@ -424,7 +424,7 @@ def played(client, keys, adviser, rng, episodes=30):
         client.post(f"/v1/episodes/{episode}/end", json={}, headers=bearing(keys["advise"]))
 
 
-def test_the_log_can_be_fitted(client, keys, tmp_path):
+def test_the_log_can_be_fitted(client, keys, tmp_path, few_draws):
     adviser = an_adviser(client, keys, holdout=0.3)
     played(client, keys, adviser, np.random.default_rng(0))
     tables = {}

@@ -7,9 +7,9 @@ import pytest
 from starlette.testclient import TestClient
 
 from counsel.service.api.app import make_app
-from counsel.service.settings import ServiceSettings
 from counsel.service.warm_up import WarmUp
 from tests.support.services import open_desk
+from tests.support.short_deadlines import within
 from tests.support.waiting import until
 
 NEW = {"name": "alerts", "source": "ward", "budget": 1}
@@ -29,7 +29,7 @@ def serve(tmp_path, compiles):
     with open_desk(f"sqlite:///{tmp_path / 'counsel.db'}") as desk:
 
         def clients(seconds):
-            desk.settings = ServiceSettings(request_seconds=seconds, reading_seconds=seconds)
+            desk.settings = within(seconds, reading_seconds=seconds)
             warm_up = WarmUp(prepare=compiles.wait)
             warm_up.start()
             return TestClient(make_app(desk, tenant=1, warm_up=warm_up), "http://localhost")

@@ -14,9 +14,9 @@ from counsel.service.core.decide import DecisionRequest, decide
 from counsel.service.core.desk import Desk
 from counsel.service.core.episode import Episode
 from counsel.service.core.explained_plan import explain_plan
+from counsel.service.core.kept_plans import PlanKey
 from counsel.service.core.live_adviser import LiveAdviser, make_population
 from counsel.service.core.outcomes import Outcome
-from counsel.service.core.plan_cache import PlanKey
 from counsel.service.core.settings import AdviserSettings
 from counsel.service.core.summary import summarise
 from counsel.service.db.api_keys import tenant_of
@@ -154,6 +154,7 @@ def test_silence_is_explained_where_the_rest_of_the_budget_is_too_small(desk):
             assert reason["gain"] > 0.0
 
 
+@pytest.mark.slow
 def test_an_expected_budget_is_paced_by_cost(desk):
     adviser = desk.create(1, "alerts", settings(source="broken", budget=1.2))
     costs = []

@@ -47,7 +47,7 @@ def played(desk, episodes, **changes):
     return pd.read_csv(io.BytesIO(b"".join(export_log(desk, live, "csv")))), live
 
 
-def test_a_trial_sends_as_scheduled_and_records_the_chances(desk):
+def test_a_trial_sends_as_scheduled_and_records_the_chances(desk, few_draws):
     log, live = played(desk, 60, explore=1.0, schedule=SCHEDULE)
     for state, chances in SCHEDULE.items():
         here = log[log.state == state]

@@ -16,8 +16,8 @@ from counsel.model.human import draw_index
 from counsel.service.core.desk import Desk
 from counsel.service.core.erasure import erase_person
 from counsel.service.core.export import _chances, export_log
+from counsel.service.core.kept_plans import PlanKey
 from counsel.service.core.outcomes import Outcome
-from counsel.service.core.plan_cache import PlanKey
 from counsel.service.core.settings import AdviserSettings
 from counsel.service.core.summary import summarise
 from counsel.service.db.api_keys import tenant_of
@@ -429,6 +429,7 @@ def test_what_must_be_said_is_said_in_episodes_kept_silent_too(opened, tenant):
     must = {"critical": "call doctor"}
     adviser = desk.create(tenant, "alerts", settings(must_say=must, holdout=1.0))
     episode = desk.start(tenant, adviser, "ann").id
+    desk.plans.settle()  # without a plan the reason has no numbers
     said = desk.advise(tenant, episode, 0, WARD.mdp.state_labels.index("critical"))
     assert (said.must, said.shown) == (True, True)
     assert said.reason["lift"] == pytest.approx(0.5)

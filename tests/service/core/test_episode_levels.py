@@ -73,7 +73,8 @@ class Log:
         """The level at each step of each episode, by id."""
         ends, levels = {}, {}
         for id_, person, steps in self.episodes:
-            start = ends.get(person, self.memory.start) if self.lasts else self.memory.start
+            newcomer = self.memory.newcomer
+            start = ends.get(person, newcomer) if self.lasts else newcomer
             last = max(steps, default=-1)
             happened = {step: tuple(row[1:]) for step, row in steps.items()}
             levels[id_] = slow_levels(self.memory, id_, start, happened, HORIZON)
@@ -321,6 +322,7 @@ def test_the_dashboard_shows_levels_where_there_is_a_memory(opened):
 def test_must_say_advice_is_said_to_the_tired_and_tires_them_more(opened):
     desk = opened()
     _, episode = advised(desk, source="pieces", penalty=100.0, always=False, must_say={"1": "2"})
+    desk.plans.settle()  # without a plan the reason has no lift
     said = [ask(desk, episode, step, state=1) for step in range(3)]
     assert [one.shown_advice for one in said] == [2, 2, 2]
     assert [one.reason["level"] for one in said] == [0, 1, 2]
@@ -356,3 +358,14 @@ def test_how_long_people_remember_is_fixed_once_there_are_episodes(opened):
 def test_a_memory_across_episodes_needs_a_memory(opened):
     with pytest.raises(CounselError, match="memory_across is 'person', but the person of this"):
         opened().create(1, "alerts", settings("plain", memory_across="person"))
+
+
+@each("across", ["person", "episode"])
+def test_somebody_never_advised_once_started_as_tired_as_most_episodes_of_the_log(across, opened):
+    desk = opened()
+    adviser, first = advised(desk, source="carried", memory_across=across)
+    assert ask(desk, first, 0).reason["level"] == 0
+    desk.end(1, first, terminated=True)
+    second, other = (desk.start(1, adviser, person).id for person in ("ann", "bob"))
+    assert ask(desk, second, 0).reason["level"] == (1 if across == "person" else 0)
+    assert describe_episode(desk, 1, other)["level"] == "no piece so far"

@@ -1,6 +1,5 @@
 """Erasing a person: nothing is left in any file, and nobody waits for it."""
 
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -10,44 +9,18 @@ from counsel.service.core import deletion, erasure
 from counsel.service.core.erasure import erase_person, finish_erasures
 from counsel.service.core.outcomes import Outcome
 from counsel.service.core.settings import AdviserSettings
-from counsel.service.db.tables import decisions, episodes, outcomes, people, remarks
+from counsel.service.db.old_rows import Remains
+from tests.support.erased_people import COMMENT, NAME, counts, folder_of, lived, traces
 from tests.support.services import open_desk
 
-NAME, COMMENT = "Zacharias Quillfeather", "peculiar-words-of-theirs"
+DONE = Remains([], [])
+"""What remains of a scrub that did everything."""
 
 
 @pytest.fixture
 def desk(url):
     with open_desk(url) as found:
         yield found
-
-
-def lived(desk, adviser, person, episodes_=3, comment=COMMENT):
-    for _ in range(episodes_):
-        episode = desk.start(1, adviser, person)
-        for step in range(6):
-            decision = desk.advise(1, episode.id, step, 2)
-            said = {"comment": comment, "reason_code": comment[:8]} if comment else {}
-            desk.report(1, [Outcome(decision.id, step % 3, 0.5, **said)])
-
-
-def traces(folder):
-    """Files in which the person can be found."""
-    words = (NAME.encode(), COMMENT.encode(), COMMENT[:8].encode() + b"\n")
-    found = []
-    for path in Path(folder).rglob("*"):
-        with suppress(FileNotFoundError):  # PostgreSQL removes files meanwhile
-            if path.is_file() and any(word in path.read_bytes() for word in words):
-                found.append(path.name)
-    return found
-
-
-def counts(desk):
-    with desk.engine.connect() as connection:
-        return [
-            connection.scalar(sa.select(sa.func.count()).select_from(table))
-            for table in (people, episodes, decisions, outcomes, remarks)
-        ]
 
 
 @pytest.mark.parametrize("url", ["sqlite"], indirect=True)
@@ -63,6 +36,28 @@ def test_nothing_of_an_erased_person_is_in_any_file_of_sqlite(desk, url):
     assert counts(desk) == [1, 3, 18, 18, 0]
 
 
+@pytest.mark.parametrize("url", ["sqlite"], indirect=True)
+def test_names_that_sqlite_has_sampled_for_its_planner_are_erased(desk):
+    """Only some builds of SQLite sample, but any may be asked to ANALYZE the file."""
+    adviser = desk.create(1, "alerts", AdviserSettings(source="ward", budget=1.0, hard=True))
+    lived(desk, adviser, NAME)
+    with desk.engine.connect() as connection:
+        for statement in (
+            "PRAGMA writable_schema = ON",
+            "CREATE TABLE sqlite_stat4 (tbl, idx, neq, nlt, ndlt, sample)",
+            f"INSERT INTO sqlite_stat4 VALUES ('people', 'name', 1, 0, 0, '1{NAME}')",
+            "INSERT INTO sqlite_stat4 VALUES ('outcomes', 'seq', 1, 0, 0, '1')",
+            "PRAGMA writable_schema = OFF",
+        ):
+            connection.exec_driver_sql(statement)
+    assert erase_person(desk, 1, NAME) == []
+    assert traces(folder_of(desk)) == []
+    with desk.engine.connect() as connection:
+        assert connection.exec_driver_sql("SELECT tbl FROM sqlite_stat4").scalars().all() == [
+            "outcomes"
+        ]
+
+
 @pytest.mark.parametrize("url", ["postgresql"], indirect=True)
 def test_nothing_of_an_erased_person_is_in_the_tables_of_postgresql(desk, server):
     adviser = desk.create(1, "alerts", AdviserSettings(source="ward", budget=1.0, hard=True))
@@ -75,6 +70,33 @@ def test_nothing_of_an_erased_person_is_in_the_tables_of_postgresql(desk, server
     assert erase_person(desk, 1, NAME) == []
     assert traces(Path(base) / "base") == []
     assert counts(desk) == [1, 3, 18, 18, 0]
+
+
+@pytest.mark.parametrize("url", ["postgresql"], indirect=True)
+def test_statistics_of_an_older_version_have_nothing_of_an_erased_person(url):
+    """The planner had their names and comments, and its dropped statistics had them on disk."""
+    with open_desk(url) as desk:
+        adviser = desk.create(1, "alerts", AdviserSettings(source="ward", budget=1.0, hard=True))
+        lived(desk, adviser, "ann", comment="busy")
+        lived(desk, adviser, NAME)
+        with desk.engine.begin() as connection:
+            for table, column in (("people", "name"), ("remarks", "comment")):
+                connection.exec_driver_sql(
+                    f"ALTER TABLE {table} ALTER COLUMN {column} SET STATISTICS 100"
+                )
+            connection.exec_driver_sql("ANALYZE")
+            known = connection.scalar(
+                sa.text("SELECT string_agg(pg_stats::text, ' ') FROM pg_stats")
+            )
+            assert NAME in known
+            assert COMMENT in known
+            connection.exec_driver_sql("DROP TABLE outlines, model_pieces")  # of later versions
+            connection.exec_driver_sql("UPDATE alembic_version SET version_num = '0005'")
+    with open_desk(url) as desk:
+        assert erase_person(desk, 1, NAME) == []
+        with desk.engine.begin() as connection:
+            connection.exec_driver_sql("ANALYZE")
+        assert traces(folder_of(desk)) == []
 
 
 def test_an_interrupted_erasure_is_finished_by_the_next_start(desk, url, monkeypatch):
@@ -112,7 +134,7 @@ def test_files_are_scrubbed_by_the_next_start_if_a_crash_came_before(desk, url, 
         with pytest.raises(KeyboardInterrupt):
             erase_person(desk, 1, NAME)
     scrubbed = []
-    monkeypatch.setattr(deletion, "scrub", lambda engine: scrubbed.append(engine) or [])
+    monkeypatch.setattr(deletion, "scrub", lambda engine: scrubbed.append(engine) or DONE)
     with open_desk(url) as again:
         finish_erasures(again)
         assert scrubbed == [again.engine]

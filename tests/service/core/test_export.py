@@ -73,7 +73,7 @@ def rows_of(parts):
     return list(csv.DictReader(io.StringIO(text, newline="")))
 
 
-def test_csv_is_exact_and_can_be_fitted(desk, adviser, tmp_path):
+def test_csv_is_exact_and_can_be_fitted(desk, adviser, tmp_path, few_draws):
     content = b"".join(export_log(desk, adviser, "csv"))
     rows = rows_of([content])
     assert [row["person"] for row in rows[::3]] == list(PEOPLE)

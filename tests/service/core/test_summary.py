@@ -151,6 +151,7 @@ def test_where_advice_pays_is_ranked_by_what_it_adds_to_an_episode(desk):
     assert never["value"] < chosen["value"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("url", ["sqlite"], indirect=True)
 def test_people_of_the_demo_work_shifts_and_play_games(desk, monkeypatch):
     monkeypatch.setattr("counsel.service.simulated_people.SHIFTS", 1)

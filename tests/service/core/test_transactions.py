@@ -1,11 +1,13 @@
 """Outcomes with versions, and starts that are sent again; on both databases."""
 
 import io
+import itertools
 
 import numpy as np
 import pytest
 import sqlalchemy as sa
 
+from counsel.service.core.episode_record import describe_episode
 from counsel.service.core.export import export_log
 from counsel.service.core.outcomes import Outcome, OutcomeReceipt
 from counsel.service.core.settings import AdviserSettings
@@ -81,6 +83,58 @@ def test_a_late_copy_of_the_first_version_does_not_undo_its_correction(desk, adv
     with pytest.raises(ConflictError, match="on record as version 2"):
         desk.report(1, [Outcome(decision, 2, version=1)])
     assert log_of(desk, adviser).version.tolist() == [2]
+
+
+def test_a_first_version_that_comes_after_its_correction_never_counts(desk, adviser, url):
+    """It is on record as replaced, and the rest of its report is taken."""
+    decisions = asked(desk, adviser, 2)
+    second = Outcome(decisions[0], 1, 0.7, version=2)
+    assert desk.report(1, [second]) == OutcomeReceipt(1, 0), "nothing on record was replaced"
+    before = learnt(desk, adviser)
+    desk.save_snapshot().result()
+    first = Outcome(decisions[0], 0, 0.1, comment="busy", version=1)
+    assert desk.report(1, [Outcome(decisions[1], 2), first]) == OutcomeReceipt(2, 0)
+    assert desk.report(1, [first, second]) == OutcomeReceipt(2, 0), "both are repeats"
+    log = log_of(desk, adviser)
+    assert log.action.tolist() == ["assess", "call doctor"]
+    assert log.version.tolist() == [2, 1]
+    assert log.reward.sum() == 0.7
+    shown = describe_episode(desk, 1, decisions[0].partition("-")[0])["decisions"][0]
+    assert (shown["outcome"]["version"], shown["earlier"][0]["comment"]) == (2, "busy")
+    after = learnt(desk, adviser)
+    assert {cell: count for cell, count in after.items() if cell in before} == before
+    assert sum(after.values()) == 2
+    with open_desk(url) as again:  # a restart learns the same
+        assert learnt(again, adviser) == after
+    assert desk.report(1, [Outcome(decisions[0], 2, version=3)]) == OutcomeReceipt(1, 1)
+    assert sum(learnt(desk, adviser).values()) == 2
+
+
+def test_versions_of_one_report_may_be_in_any_order(desk, adviser, url):
+    decisions = asked(desk, adviser, 6)
+    orders = list(itertools.permutations((1, 2, 3)))
+    for decision, order in zip(decisions, orders, strict=True):
+        desk.report(1, [Outcome(decision, version - 1, version=version) for version in order])
+    assert log_of(desk, adviser).action.tolist() == ["call doctor"] * 6
+    assert sum(learnt(desk, adviser).values()) == 6
+    with desk.engine.connect() as connection:
+        rows = connection.execute(sa.select(outcomes)).all()
+    assert sorted(row.version for row in rows if row.replaced_by is None) == [3] * 6
+    assert len(rows) == 18
+    with open_desk(url) as again:
+        assert learnt(again, adviser) == learnt(desk, adviser)
+
+
+def test_another_outcome_of_the_same_version_is_told_what_to_give(desk, adviser):
+    (decision,) = asked(desk, adviser)
+    desk.report(1, [Outcome(decision, 1, version=2)])
+    sentence = (
+        f"the outcome of decision {decision} is on record as version 2, and its version 2 is "
+        "another one than this; versions never change: give version 3 only to an outcome that is "
+        "newer than all on record"
+    )
+    with pytest.raises(ConflictError, match=f"^{sentence}$"):
+        desk.report(1, [Outcome(decision, 0, version=2)])
 
 
 def test_a_report_with_one_conflict_changes_nothing(desk, adviser):

@@ -6,6 +6,7 @@ import shutil
 import sqlite3
 import stat
 import subprocess
+import sys
 import threading
 import uuid
 import zipfile
@@ -195,6 +196,52 @@ def test_a_database_in_use_is_never_replaced(url, elsewhere, tmp_path):
         restore(path, elsewhere, force=True)
     restore(path, elsewhere, force=True)
     assert contents(elsewhere) == contents(url)
+
+
+def _damage(path, where, size=100):
+    with path.open("r+b") as stream:
+        stream.seek(where)
+        stream.write(b"\xff" * size)
+
+
+@pytest.mark.parametrize(("where", "size"), [(0, 100), (100, 4000), (0, 10**5)])
+def test_a_damaged_database_is_replaced_by_force(tmp_path, where, size):
+    """What a restore is for: the file is no database any more, or cannot be read."""
+    url, other = (f"sqlite:///{tmp_path / name}.db" for name in ("counsel", "other"))
+    fill(url)
+    path, target = tmp_path / "copy.counsel", tmp_path / "other.db"
+    back_up(url, path)
+    fill(other)
+    _damage(target, where, size)
+    damaged = target.read_bytes()
+    with pytest.raises(CounselError, match=r"other\.db is damaged: .*; give --force to replace it"):
+        restore(path, other)
+    assert target.read_bytes() == damaged
+    restore(path, other, force=True)
+    assert contents(other) == contents(url)
+
+
+@pytest.mark.slow
+def test_a_damaged_database_in_use_is_not_replaced(tmp_path):
+    url, target = f"sqlite:///{tmp_path / 'counsel.db'}", tmp_path / "counsel.db"
+    fill(url)
+    path = tmp_path / "copy.counsel"
+    back_up(url, path)
+    program = (
+        f"import sqlite3, sys; c = sqlite3.connect({str(target)!r}); "
+        "c.execute('PRAGMA journal_mode = WAL'); c.execute('SELECT count(*) FROM people'); "
+        "print('open', flush=True); sys.stdin.read()"
+    )
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    with subprocess.Popen([sys.executable, "-c", program], **pipes) as user:
+        assert user.stdout.readline() == b"open\n"
+        _damage(target, 0)
+        with pytest.raises(CounselError, match="is in use; stop the service first"):
+            restore(path, url, force=True)
+        user.stdin.close()
+        user.wait()
+    restore(path, url, force=True)
+    assert contents(url)
 
 
 def test_a_database_of_a_newer_version_is_not_backed_up(url, tmp_path):

@@ -183,10 +183,12 @@ def test_no_statement_of_a_decision_looks_through_the_whole_record(engine):
     """Found by its growth: pairs in a list made SQLite read every decision for each group."""
     values = {"numbers": [1, 2], "steps": [3, 4], "after": 5, "last": 9}
     values |= {"changes_before": 2, "changes": 4}
+    texts = [
+        (queries._ACCOUNTS["sqlite"], ("[1, 2]",)),
+        (queries._DECIDED_CELLS["sqlite"], ("[[1, 3], [2, 4]]",)),
+    ]
     for statement in (
-        queries._ACCOUNTS,
         queries._DECISIONS,
-        queries._DECIDED_CELLS,
         queries._REPORTED,
         queries._OUTCOMES_SINCE,
         queries._REPLACED_SINCE,
@@ -194,10 +196,13 @@ def test_no_statement_of_a_decision_looks_through_the_whole_record(engine):
     ):
         named = {name: one for name, one in values.items() if name in str(statement)}
         options = {"literal_binds": True, "render_postcompile": True}
-        text = statement.params(named).compile(engine, compile_kwargs=options)
+        texts.append((statement.params(named).compile(engine, compile_kwargs=options), ()))
+    for text, given in texts:
         with engine.connect() as connection:
-            told = connection.exec_driver_sql(f"explain query plan {text}").all()
-        assert not [row for row in told if row[3].startswith("SCAN")], told
+            steps = connection.exec_driver_sql(f"explain query plan {text}", given).all()
+        scans = [row[3] for row in steps if row[3].startswith("SCAN")]
+        # The cells asked for come as JSON, which SQLite reads as a virtual table.
+        assert not [scan for scan in scans if "VIRTUAL TABLE" not in scan], steps
 
 
 def test_a_version_of_an_outcome_is_there_once(committer, engine):

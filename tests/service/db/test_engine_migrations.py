@@ -8,7 +8,19 @@ import sqlalchemy as sa
 import counsel.service.db
 from counsel import CounselError
 from counsel.service.db.engine import open_engine, write_transaction
-from counsel.service.db.tables import decisions, episodes, level_changes, outcomes, remarks
+from counsel.service.db.model_queries import content_of
+from counsel.service.db.tables import (
+    advisers,
+    decisions,
+    episodes,
+    level_changes,
+    models,
+    outcomes,
+    outlines,
+    remarks,
+    stretches,
+    tenants,
+)
 
 ROWS = {
     "tenants": [{"id": 1, "name": "clinic"}],
@@ -108,6 +120,103 @@ def test_a_database_of_the_third_version_has_no_levels_and_takes_them(url):
         assert connection.execute(sa.insert(level_changes), row).inserted_primary_key[0] == 1
         connection.execute(sa.delete(decisions))
         assert connection.scalar(sa.select(sa.func.count()).select_from(level_changes)) == 0
+    engine.dispose()
+
+
+def test_a_database_of_before_shared_limits_gets_their_accounts(url):
+    old = at_version(url, "0004")
+    with old.begin() as connection:
+        assert not sa.inspect(connection).has_table("stretches")
+        for name in ("tenants", "advisers"):
+            table = sa.Table(name, sa.MetaData(), autoload_with=connection)
+            connection.execute(sa.insert(table), ROWS[name])
+    old.dispose()
+    engine = open_engine(url)
+    row = {"adviser": "a", "seconds": 86_400, "start": 0, "pieces": 1.5, "spent": 0.5}
+    row |= {"priced": 0.0, "opened": 1.0, "memory": "{}", "seen": "{}"}
+    with write_transaction(engine) as connection:
+        connection.execute(sa.insert(stretches), row)
+        assert connection.scalar(sa.select(stretches.c.spent)) == 0.5
+        connection.execute(sa.delete(advisers))
+        assert connection.scalar(sa.select(sa.func.count()).select_from(stretches)) == 0
+    engine.dispose()
+
+
+@pytest.mark.parametrize("url", ["postgresql"], indirect=True)
+def test_statistics_have_no_names_and_no_remarks(url):
+    """PostgreSQL's planner kept some of the names and comments, also of people who were erased."""
+    known = "SELECT attname FROM pg_stats WHERE tablename IN ('people', 'remarks')"
+    old = at_version(url, "0005")
+    rows = {**ROWS, "people": [ROWS["people"][0] | {"id": n, "name": f"p{n}"} for n in range(300)]}
+    with old.begin() as connection:
+        tables = sa.MetaData()
+        tables.reflect(connection)
+        for name in ("tenants", "advisers", "people", "episodes", "decisions", "outcomes"):
+            own = {column.name for column in tables.tables[name].columns}
+            kept = [{key: row[key] for key in own & set(row)} for row in rows[name]]
+            connection.execute(sa.insert(tables.tables[name]), kept)
+        remark = {"episode": 1, "version": 1, "reason_code": "busy", "comment": "no time"}
+        said = [remark | {"step": step} for step in range(3)]
+        connection.execute(sa.insert(tables.tables["remarks"]), said)
+        connection.execute(sa.text("ANALYZE"))
+        assert {"name", "reason_code", "comment"} <= set(connection.scalars(sa.text(known)))
+    old.dispose()
+    engine = open_engine(url)
+    with engine.begin() as connection:
+        assert not {"name", "reason_code", "comment"} & set(connection.scalars(sa.text(known)))
+        connection.execute(sa.text("ANALYZE"))
+        kept = set(connection.scalars(sa.text(known)))
+        assert {"id", "created", "episode", "step"} <= kept
+        assert not {"name", "reason_code", "comment"} & kept
+    engine.dispose()
+
+
+@pytest.mark.parametrize("url", ["postgresql"], indirect=True)
+def test_no_column_with_words_of_people_has_statistics(url):
+    engine = open_engine(url)
+    query = """
+        SELECT attname, attstattarget FROM pg_attribute
+        WHERE attrelid IN ('people'::regclass, 'remarks'::regclass)
+        AND atttypid IN ('text'::regtype, 'varchar'::regtype)
+    """
+    with engine.connect() as connection:
+        targets = {row.attname: row.attstattarget for row in connection.execute(sa.text(query))}
+    assert targets == {"name": 0, "reason_code": 0, "comment": 0}
+    engine.dispose()
+
+
+@pytest.mark.parametrize("url", ["postgresql"], indirect=True)
+def test_a_name_is_looked_up_in_the_index_though_there_are_no_statistics(url):
+    engine = open_engine(url)
+    with engine.begin() as connection:
+        connection.execute(sa.insert(tenants), {"id": 1, "name": "clinic"})
+        names = "SELECT 1, md5(n::text), 1.0 FROM generate_series(1, 50000) AS n"
+        connection.execute(sa.text(f"INSERT INTO people (tenant, name, created) {names}"))
+        connection.execute(sa.text("ANALYZE people"))
+        connection.execute(sa.text("SET LOCAL plan_cache_mode = force_generic_plan"))
+        query = "SELECT id FROM people WHERE tenant = $1 AND name = $2"
+        connection.execute(sa.text(f"PREPARE lookup (bigint, text) AS {query}"))
+        plan = " ".join(connection.scalars(sa.text("EXPLAIN EXECUTE lookup (1, 'ann')")))
+    assert "uq_people_tenant" in plan
+    assert "Seq Scan" not in plan
+    engine.dispose()
+
+
+def test_a_database_of_before_outlines_keeps_its_models_and_takes_them(url):
+    old = at_version(url, "0006")
+    model = {"id": "m", "tenant": 1, "name": "ward", "content": b"a file", "created": 1.0}
+    with old.begin() as connection:
+        for name, rows in {"tenants": ROWS["tenants"], "models": [model]}.items():
+            table = sa.Table(name, sa.MetaData(), autoload_with=connection)
+            connection.execute(sa.insert(table), rows)
+    old.dispose()
+    engine = open_engine(url)
+    with write_transaction(engine) as connection:
+        connection.execute(sa.insert(outlines), {"model": "m", "content": "{}"})
+        assert connection.scalar(sa.select(models.c.content)) == b"a file"
+        assert content_of(connection, 1, "m") == b"a file"
+        connection.execute(sa.delete(models))
+        assert connection.scalar(sa.select(sa.func.count()).select_from(outlines)) == 0
     engine.dispose()
 
 

@@ -1,5 +1,6 @@
 """A database that comes up late is waited for, and the log says so."""
 
+import json
 import logging
 import signal
 import subprocess
@@ -73,6 +74,7 @@ def test_the_command_can_be_stopped_while_it_waits(tmp_path):
     command = [sys.executable, "-c", "from counsel.cli import main; main()", "serve", "--no-auth"]
     command += ["--db", "postgresql://a@127.0.0.1:9/a", "--wait", str(PATIENCE)]
     with started(command, stderr=subprocess.PIPE, text=True) as process:
-        assert "waiting" in process.stderr.readline()
+        line = json.loads(process.stderr.readline())
+        assert (line["level"], line["message"][:13]) == ("warning", "waiting up to")
         process.send_signal(signal.SIGTERM)
         process.wait(30)

@@ -261,7 +261,7 @@ def test_the_heat_map_is_nothing_in_walls_and_the_frontier_is_concave(playground
 
 
 @pytest.mark.slow
-def test_the_log_of_a_player_can_be_fitted(playground, desk, tmp_path):
+def test_the_log_of_a_player_can_be_fitted(playground, desk, tmp_path, few_draws):
     rng = np.random.default_rng(4)
     moves = 0
     for adviser in ("aware", "always", "never"):

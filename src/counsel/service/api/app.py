@@ -11,27 +11,47 @@ from typing import Any
 from fastapi import FastAPI, Response
 from fastapi.routing import APIRoute
 from prometheus_client import CONTENT_TYPE_LATEST
+from starlette.middleware.errors import ServerErrorMiddleware
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from counsel import __version__
 from counsel.service.api import schemas
 from counsel.service.api.audit_routes import add_audit_routes
 from counsel.service.api.auth import ApiKeyCheck
-from counsel.service.api.cds_hooks import CdsOrigins, add_cds_hooks
-from counsel.service.api.deadlines import DeadlineMiddleware
+from counsel.service.api.cds_hooks import add_cds_hooks
+from counsel.service.api.edge import Edge
 from counsel.service.api.errors import PROBLEMS, add_error_handlers
+from counsel.service.api.fast_routes import FastRoutes
 from counsel.service.api.health import add_health
 from counsel.service.api.lanes import Lanes
 from counsel.service.api.management_routes import add_management_routes
 from counsel.service.api.metrics import Metrics
 from counsel.service.api.pages import add_pages
 from counsel.service.api.play_routes import add_play_routes
-from counsel.service.api.request_log import RequestLogMiddleware
+from counsel.service.api.request_bodies import BodyRoute
 from counsel.service.api.request_rates import RequestRates
 from counsel.service.api.routes import add_routes
-from counsel.service.api.security import SecurityMiddleware
-from counsel.service.api.warm_up_gate import WarmUpGate
 from counsel.service.core.desk import Desk
 from counsel.service.warm_up import WarmUp
+
+
+class ServiceApp(FastAPI):
+    """FastAPI behind the edge, which every request passes first."""
+
+    edge: Edge
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request, or start and stop."""
+        await self.edge(scope, receive, send)
+
+    async def answer_inside(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request that the edge has admitted."""
+        await super().__call__(scope, receive, send)
+
+    def build_middleware_stack(self) -> ASGIApp:
+        """Return FastAPI's layers without the outermost: the edge answers what fails."""
+        stack = super().build_middleware_stack()
+        return stack.app if isinstance(stack, ServerErrorMiddleware) else stack
 
 
 def make_app(
@@ -40,13 +60,13 @@ def make_app(
     tenant: int | None = None,
     warm_up: WarmUp | None = None,
     lifespan: Callable[[FastAPI], AbstractAsyncContextManager[Mapping[str, Any]]] | None = None,
-) -> FastAPI:
+) -> "ServiceApp":
     """Return the service; ``lifespan`` is entered when it starts and left when it stops.
 
     What it yields is the state of the app: ``settings``, for the limits of connections. Requests
     wait for ``warm_up``, and the service is not ready before it is done.
     """
-    app = FastAPI(
+    app = ServiceApp(
         lifespan=lifespan,
         title="Counsel",
         version=__version__,
@@ -58,19 +78,11 @@ def make_app(
         responses=PROBLEMS,
         generate_unique_id_function=lambda route: route.name,  # names functions of clients
     )
+    app.router.route_class = BodyRoute
     add_error_handlers(app)
     lanes = app.state.lanes = Lanes(desk.settings)
     metrics = app.state.metrics = Metrics(desk, lanes)
     settings = desk.settings
-    if warm_up is not None:
-        app.add_middleware(WarmUpGate, warm_up=warm_up, seconds=settings.request_seconds / 2.0)
-    app.add_middleware(DeadlineMiddleware, settings=settings, on_late=metrics.late.inc)
-    app.add_middleware(CdsOrigins, origins=settings.cds_origins)
-    app.add_middleware(
-        SecurityMiddleware, local_only=tenant is not None, model_bytes=settings.model_bytes
-    )
-    # The last one added is the first one called: every answer has an id and may have a line.
-    app.add_middleware(RequestLogMiddleware, settings=settings, observe=metrics.observe_request)
     rates = RequestRates(settings.requests_per_second)
     key_check = ApiKeyCheck(desk, lanes, tenant, rates, metrics.failed_logins.inc)
     app.state.key_check = key_check
@@ -87,6 +99,14 @@ def make_app(
     def show_metrics() -> Response:
         return Response(metrics.render(), media_type=CONTENT_TYPE_LATEST)
 
+    app.edge = Edge(
+        app.answer_inside,
+        FastRoutes(app),
+        settings,
+        metrics,
+        local_only=tenant is not None,
+        warm_up=warm_up,
+    )
     return app
 
 

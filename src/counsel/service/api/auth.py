@@ -22,16 +22,19 @@ from counsel.service.api.failed_logins import (
     FailedLogins,
     delay_of,
 )
-from counsel.service.api.fair_threads import TENANT
 from counsel.service.api.lanes import Lanes
 from counsel.service.api.request_rates import RequestRates
 from counsel.service.core.desk import Desk
+from counsel.service.core.fair_threads import TENANT
 from counsel.service.db.api_keys import NOTED_EVERY, KeyHolder, holder_of, note_use
 
 LOG = logging.getLogger("counsel.service.auth")
 
 TRUSTED_SECONDS = 5.0
 """Seconds for which a key is not looked up again; a revoked key stops working after them."""
+
+HOLDER = "counsel.holder"
+"""Where the scope of a request has the holder of its key, once that was checked."""
 
 REMEMBERED = 10_000
 """Keys that are remembered, all of them valid when they were looked up."""
@@ -61,6 +64,12 @@ class ApiKeyCheck:
         """Return a dependency that admits callers with at least this role."""
 
         async def check(request: Request) -> KeyHolder:
+            known: KeyHolder | None = request.scope.get(HOLDER)
+            if known is None:
+                known = request.scope[HOLDER] = await admit(request)
+            return known
+
+        async def admit(request: Request) -> KeyHolder:
             if self.tenant is not None:
                 TENANT.set(self.tenant)
                 self.rates.admit(self.tenant)

@@ -28,7 +28,7 @@ from counsel.service.api import cds_schemas as cds
 from counsel.service.api.auth import ApiKeyCheck
 from counsel.service.api.lanes import Lanes
 from counsel.service.api.metrics import Metrics
-from counsel.service.api.routes import index_of, kind_of
+from counsel.service.api.routes import index_of
 from counsel.service.core.cards import Card, card_uuid, find_card, suggestion_uuid
 from counsel.service.core.decide import Decision
 from counsel.service.core.desk import Desk
@@ -99,7 +99,7 @@ def add_cds_hooks(
         state = index_of("extension.counsel.state", given.state, live.states)
         encounter = Encounter(adviser, call.context.user_id, _name(call))
         decision = advise(desk, holder.tenant, encounter, state, given.step)
-        metrics.advice[kind_of(decision)].inc()
+        metrics.count_decision(decision)
         episode, _, step = decision.id.rpartition("-")
         behind = cds.CdsDecision(decision=decision.id, episode=episode, step=int(step))
         return cds.CdsAnswer(
@@ -123,7 +123,7 @@ def add_cds_hooks(
             else:
                 outcomes.append(_outcome(feedback, card, action, live))
         receipt = desk.report(holder.tenant, outcomes)
-        metrics.outcomes.inc(len(outcomes))
+        metrics.count_outcomes(receipt)
         return cds.CdsReceipt(taken=receipt.taken, corrected=receipt.corrected, pending=pending)
 
 

@@ -12,6 +12,7 @@ from pydantic_core import PydanticCustomError
 
 from counsel.service.api.schemas import Comment, Reward, Step
 from counsel.service.core.settings import Label
+from counsel.service.field_faults import WHOLE
 
 Timestamp = Annotated[
     str,
@@ -100,7 +101,7 @@ class CdsCall(CdsModel):
             if not isinstance(part, dict):
                 return content  # which is refused as it is
             if part.get(name) is None:
-                raise PydanticCustomError("missing", STATE_IS_MISSING)
+                raise PydanticCustomError(WHOLE, STATE_IS_MISSING)
             part = part[name]
         return content
 

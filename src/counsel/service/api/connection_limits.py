@@ -30,6 +30,7 @@ from uvicorn.config import Config
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 from uvicorn.server import ServerState
 
+from counsel.service.api.answer_writer import AnswerWriter
 from counsel.service.api.errors import problem_details
 from counsel.service.api.security import RAW_HEADERS
 from counsel.service.open_files import room_for_connections
@@ -203,6 +204,8 @@ class LimitedConnection(HttpToolsProtocol):
             raise RefusedError
         before = self.cycle
         super().on_headers_complete()
+        if self.cycle is not before:
+            self.cycle.transport = AnswerWriter(self.transport)  # type: ignore[assignment]
         if before is None or before.response_complete:
             self.running = self.cycle
         self.body_since = self.loop.time()
@@ -231,6 +234,8 @@ class LimitedConnection(HttpToolsProtocol):
     def on_response_complete(self) -> None:
         """Wait for the caller again, unless another request waits for its answer."""
         now = self.loop.time()
+        if self.running is not None and isinstance(self.running.transport, AnswerWriter):
+            self.running.transport.flush()
         if self.pipeline:
             self.running = self.pipeline[-1][0]
         super().on_response_complete()

@@ -2,12 +2,12 @@
 
 import json
 import logging
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from http import HTTPStatus
-from typing import Any
+from typing import Any, cast
 
 import sqlalchemy as sa
-from fastapi import FastAPI, Request
+from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
@@ -19,8 +19,12 @@ from counsel._arrays import brief
 from counsel.errors import CounselError
 from counsel.service.api import schemas
 from counsel.service.errors import BusyError, ConflictError, NotFoundError
+from counsel.service.field_faults import sentence_of
 
 LOG = logging.getLogger("counsel.service")
+
+Handler = Callable[[Request, Exception], Awaitable[Response]]
+"""Answers a fault of a request."""
 
 PROBLEM = "#/components/schemas/Problem"
 """Where the OpenAPI document has the schema of an error, once for all responses."""
@@ -93,9 +97,15 @@ def add_error_handlers(app: FastAPI) -> None:
 
     @app.exception_handler(RequestValidationError)
     async def on_invalid_request(_: Request, fault: RequestValidationError) -> JSONResponse:
-        first = fault.errors()[0]
-        where = ".".join(str(part) for part in first["loc"])
-        return problem(422, f"{where}: {first['msg']}"[:500])
+        return problem(422, sentence_of(fault.errors()[0])[:500])
+
+
+def handler_of(app: FastAPI, fault: Exception) -> Handler | None:
+    """Return the handler of an app that answers a fault, if there is one."""
+    for kind in type(fault).__mro__:
+        if kind in app.exception_handlers:
+            return cast("Handler", app.exception_handlers[kind])
+    return None
 
 
 def _verbs(request: Request) -> list[str]:

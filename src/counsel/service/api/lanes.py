@@ -1,4 +1,4 @@
-"""Lanes: threads of their own for advising, for reading and for changing.
+"""Lanes: threads of their own for advising, reading, changing, logins and parsing.
 
 A summary that takes a second, or a thousand lists at once, must not keep anybody from being
 advised, and those of one tenant must not keep another's waiting. Each lane has its own threads,
@@ -15,7 +15,7 @@ from contextlib import suppress
 from functools import partial, wraps
 from typing import ParamSpec, TypeVar
 
-from counsel.service.api.fair_threads import TENANT, FairThreads
+from counsel.service.core.fair_threads import TENANT, FairThreads
 from counsel.service.errors import BusyError
 from counsel.service.settings import ServiceSettings
 
@@ -85,7 +85,8 @@ class Lanes:
         self.reading = Lane("reading", settings.reading_threads)
         self.changing = Lane("changing", CHANGING_THREADS)
         self.logins = Lane("logins", LOGIN_THREADS)  # keys that were not seen before
-        self.all = (self.advising, self.reading, self.changing, self.logins)
+        self.parsing = Lane("parsing", 1)  # large bodies, whose parsers hold the interpreter
+        self.all = (self.advising, self.reading, self.changing, self.logins, self.parsing)
 
     def close(self) -> None:
         """Stop all threads."""

@@ -69,8 +69,8 @@ def add_management_routes(app: FastAPI, desk: Desk, key_check: ApiKeyCheck, lane
         """List the episodes of an adviser, newest first; ``Link`` has the next page."""
         which = listings.EpisodesOf(holder.tenant, adviser, person)
         rows = listings.page_of_episodes(desk, which, page.after, page.limit)
-        page.link_next([row["id"] for row in rows])
-        return [record_schemas.EpisodeRow(**row) for row in rows]
+        page.link_next([listings.cursor(row.number, row.id) for row in rows])
+        return [record_schemas.EpisodeRow(**listings.episode_fields(row)) for row in rows]
 
     @app.get("/v1/episodes/{episode}")
     @reading
@@ -83,7 +83,7 @@ def add_management_routes(app: FastAPI, desk: Desk, key_check: ApiKeyCheck, lane
     def list_models(page: Page, holder: Reader) -> list[schemas.ModelRow]:
         """List the models, oldest first; ``Link`` has the next page."""
         rows = listings.page_of_models(desk, holder.tenant, page.after, page.limit)
-        page.link_next([row["id"] for row in rows])
+        page.link_next([listings.cursor(row["created"], row["id"]) for row in rows])
         return [schemas.ModelRow(**row) for row in rows]
 
     @app.get("/v1/models/{model}")
@@ -91,15 +91,15 @@ def add_management_routes(app: FastAPI, desk: Desk, key_check: ApiKeyCheck, lane
     def show_model(model: ModelId, holder: Reader) -> schemas.ModelShape:
         """Show a model: its horizon, states and actions."""
         row = listings.describe_model(desk, holder.tenant, model)
-        _, content = listings.model_content(desk, holder.tenant, model)
+        content = listings.model_content(desk, holder.tenant, model)
         problem = read_model(content)
-        states, actions = labels_of(problem.mdp)
+        labels = labels_of(problem.mdp)
         levels = None if problem.memory is None else list(problem.memory.labels)
         return schemas.ModelShape(
             **row,
             horizon=problem.horizon,
-            states=list(states),
-            actions=list(actions),
+            states=list(labels.state_names),
+            actions=list(labels.action_names),
             levels=levels,
         )
 
@@ -109,7 +109,7 @@ def add_management_routes(app: FastAPI, desk: Desk, key_check: ApiKeyCheck, lane
     @reading
     def download_model(model: ModelId, holder: Reader) -> Response:
         """Return the file of a model, as it was uploaded."""
-        _, content = listings.model_content(desk, holder.tenant, model)
+        content = listings.model_content(desk, holder.tenant, model)
         headers = {"Content-Disposition": 'attachment; filename="model.npz"'}
         return Response(content, media_type=MODEL_FILE, headers=headers)
 

@@ -16,13 +16,18 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, gene
 from prometheus_client.multiprocess import MultiProcessCollector, mark_process_dead
 
 from counsel.service.api.lanes import Lanes
+from counsel.service.core.decide import Decision
 from counsel.service.core.desk import Desk
+from counsel.service.core.outcomes import OutcomeReceipt
+from counsel.service.core.shared_limit import Offer
 
 VARIABLE = "PROMETHEUS_MULTIPROC_DIR"
 FOLDER = os.environ.get(VARIABLE)
 """Where workers write their numbers; the client reads the variable when it is imported."""
 
 KINDS = ("advice", "must", "silence")
+SHARED = ("given", "price", "used up")
+"""What a shared limit does with advice: it is given, worth less than the price, or too late."""
 REQUEST_BUCKETS = (0.005, 0.02, 0.05, 0.1, 0.25, 1.0, 5.0)
 COMMIT_BUCKETS = (0.002, 0.005, 0.02, 0.1, 0.5, 2.0)
 SIZE_BUCKETS = (1, 3, 10, 30, 100, 300, 1000)
@@ -45,6 +50,8 @@ class Metrics:
 
         advice = counter("advice", "Decisions answered, by kind.", "kind")
         self.advice = {kind: advice.labels(kind) for kind in KINDS}
+        shared = counter("shared_limit", "What plans would say under a shared limit.", "answer")
+        self.shared = {answer: shared.labels(answer) for answer in SHARED}
         self.outcomes = counter("outcomes", "Outcomes taken in, repeated ones included.")
         self.corrections = counter("corrections", "Outcomes that replaced an earlier version.")
         self.late = counter("late", "Requests answered with 503 because their deadline passed.")
@@ -83,6 +90,18 @@ class Metrics:
         of_route.observe(seconds)
         if status >= 400:
             self._errors[status // 100].inc()
+
+    def count_decision(self, decision: Decision) -> None:
+        """Count a decision that was answered, and what a shared limit did with its advice."""
+        self.advice[_kind_of(decision)].inc()
+        if decision.offer is not None and decision.shown:
+            self.shared[_shared_answer(decision, decision.offer)].inc()
+
+    def count_outcomes(self, receipt: OutcomeReceipt) -> None:
+        """Count outcomes that were taken."""
+        self.outcomes.inc(receipt.taken)
+        if receipt.corrected:
+            self.corrections.inc(receipt.corrected)
 
     def render(self) -> bytes:
         """Return all metrics as Prometheus reads them."""
@@ -150,3 +169,17 @@ def _is_running(process: int) -> bool:
     except PermissionError:
         return True
     return True
+
+
+def _kind_of(decision: Decision) -> str:
+    """Return the kind of a decision in the counters."""
+    if decision.shown_advice is None:
+        return "silence"
+    return "must" if decision.must else "advice"
+
+
+def _shared_answer(decision: Decision, offer: Offer) -> str:
+    """Return what a shared limit did with the advice of a plan, for the counters."""
+    if decision.advice is not None:
+        return "given"
+    return "price" if decision.reason["shared_left"] >= offer.cost else "used up"

@@ -9,7 +9,11 @@ PAGE = 100
 
 Limit = Annotated[int, Query(ge=1, le=1000, description="Rows on a page, at most.")]
 After = Annotated[
-    str | None, Query(description="The last row of the page before, from its ``Link`` header.")
+    str | None,
+    Query(
+        description="Where the page before ended, from its ``Link`` header; rows that were deleted "
+        "meanwhile do not matter."
+    ),
 ]
 
 

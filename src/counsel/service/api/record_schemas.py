@@ -12,7 +12,7 @@ from counsel.service.api.schemas import (
     ReasonNumbers,
     Unit,
 )
-from counsel.service.core.settings import Mode
+from counsel.service.core.settings import Mode, StretchLength
 
 
 class LiftInterval(BaseModel):
@@ -38,7 +38,8 @@ class AdviserBelief(BaseModel):
     name: str = Field(description="The adviser's name.")
     episodes: int = Field(description="The number of the person's episodes with it.")
     listening: list[LiftEstimate] = Field(
-        description="The lift of each advice; where there is a memory, of somebody rested."
+        description="The lift of each advice; where there is a memory, of somebody rested. Empty "
+        "while the adviser's model cannot be read."
     )
     level: str | None = Field(
         None,
@@ -113,6 +114,37 @@ class Spending(Interval):
     hard: bool = Field(description="Whether no episode may exceed the budget.")
     must_say: Number = Field(description="Must-say pieces per episode, which are not charged.")
     episodes: int = Field(description="Episodes behind these numbers: live, and not kept silent.")
+    unit: Unit = Field("pieces", description=UNIT)
+
+
+class StretchUse(BaseModel):
+    """How much of a shared limit was used in one stretch of time."""
+
+    start: float = Field(alias="from", description="When it starts, in seconds since 1970.")
+    end: float = Field(alias="to", description="When it ends.")
+    pieces: float = Field(description="The limit.")
+    spent: float = Field(description="Pieces charged to it, each counted by its cost.")
+    offered: float = Field(description="The cost of all that the plans would have said.")
+    price: Number = Field(description="The mean price at which that was decided; null without any.")
+
+
+class SharedUse(BaseModel):
+    """How much of a shared limit is used, and what a piece of it is worth."""
+
+    pieces: float = Field(description="The limit per stretch of time.")
+    per: StretchLength = Field(description="How long a stretch is: a name, or seconds.")
+    spent: float = Field(description="Pieces charged in the stretch under way, by their cost.")
+    left: float = Field(description="What is left of it.")
+    price: float = Field(
+        description="The price now: advice is given where its criticality, less the penalty, is "
+        "more."
+    )
+    expected: float = Field(
+        description="The cost of what plans are expected to say in the rest of the stretch."
+    )
+    stretches: list[StretchUse] = Field(
+        description="The last stretches with decisions, oldest first, and the one under way."
+    )
     unit: Unit = Field("pieces", description=UNIT)
 
 
@@ -286,6 +318,9 @@ class Summary(BaseModel):
     listening: ListeningShare = Field(description="How often people match the advice they see.")
     worth: Worth = Field(description="What advice is worth.")
     spending: Spending = Field(description="How much of the budget is used.")
+    shared_limit: SharedUse | None = Field(
+        None, description="How much of the shared limit is used; missing without one."
+    )
     advice_rate: Number = Field(description="The share of decisions with advice shown.")
     over_time: list[TimeBin] = Field(description="The last episodes in consecutive bins.")
     by_advice: list[CommonLift] = Field(description="The lift of each advice.")

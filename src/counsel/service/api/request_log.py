@@ -13,17 +13,14 @@ import logging
 import random
 import re
 import sys
-import time
 import traceback
-from collections.abc import Callable
 from contextvars import ContextVar
 from datetime import UTC, datetime
 from types import TracebackType
 from typing import Any
 
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import Scope
 
-from counsel.service.api.security import refuse
 from counsel.service.settings import ServiceSettings
 
 LOG = logging.getLogger("counsel.service.requests")
@@ -41,9 +38,6 @@ NO_ROUTE = "none"
 
 STACK = 30
 """Places of an exception that are written, the innermost ones."""
-
-Observer = Callable[[str, str, int, float], None]
-"""Takes the method, the route, the status and the seconds of a request."""
 
 
 class RequestInfo:
@@ -78,55 +72,15 @@ def _request_id(scope: Scope) -> str:
     return f"{random.getrandbits(128):032x}"
 
 
-class RequestLogMiddleware:
-    """Gives each request an id, writes its line, and answers 500 where a request fails.
-
-    ``observe`` is called for every request that was answered.
-    """
-
-    def __init__(
-        self, app: ASGIApp, settings: ServiceSettings, observe: Observer | None = None
-    ) -> None:
-        self.app, self.observe = app, observe
-        self.writes_all = settings.access_log
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":
-            await self.app(scope, receive, send)
-            return
-        began = time.perf_counter()
-        request = RequestInfo(scope)
-        CURRENT.set(request)
-        status = 0
-
-        async def send_with_id(message: Message) -> None:
-            nonlocal status
-            if message["type"] == "http.response.start":
-                status = message["status"]
-                own = (HEADER, request.id.encode())
-                message["headers"] = [*message.get("headers", ()), own]
-            await send(message)
-
-        try:
-            await self.app(scope, receive, send_with_id)
-        except Exception:
-            has_begun = status != 0
-            LOG.exception("the request failed")
-            if has_begun:  # the connection is closed, so that nobody takes a part for the whole
-                raise
-            await refuse(send_with_id, 500, "the service failed; its log says why")
-        if status:
-            self._finish(request, status, time.perf_counter() - began)
-
-    def _finish(self, request: RequestInfo, status: int, seconds: float) -> None:
-        if self.observe is not None:
-            self.observe(request.method, request.route, status, seconds)
-        if self.writes_all or status >= 500 or seconds > SLOW_SECONDS:
-            level = logging.INFO
-            if status >= 500 or seconds > SLOW_SECONDS:
-                level = logging.ERROR if status == 500 else logging.WARNING
-            numbers = {"status": status, "milliseconds": round(1000.0 * seconds, 1)}
-            LOG.log(level, "answered", extra={"answer": numbers})
+def write_line(status: int, seconds: float, *, writes_all: bool) -> None:
+    """Write the line of a request that was answered, if it needs one or every request has one."""
+    is_notable = status >= 500 or seconds > SLOW_SECONDS
+    if writes_all or is_notable:
+        level = logging.INFO
+        if is_notable:
+            level = logging.ERROR if status == 500 else logging.WARNING
+        numbers = {"status": status, "milliseconds": round(1000.0 * seconds, 1)}
+        LOG.log(level, "answered", extra={"answer": numbers})
 
 
 class JsonFormatter(logging.Formatter):

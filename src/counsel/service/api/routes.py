@@ -7,17 +7,18 @@ serves many callers.
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import suppress
 from typing import Annotated, Any, Literal
 
 import sqlalchemy as sa
 from fastapi import Depends, FastAPI, Header, Path, Query, Request, Response
-from fastapi.responses import JSONResponse, StreamingResponse
+from fastapi.responses import StreamingResponse
 from starlette.convertors import Convertor, register_url_convertor
 
 from counsel.errors import CounselError
 from counsel.service.api import record_schemas, schemas
 from counsel.service.api.auth import ApiKeyCheck
-from counsel.service.api.fast_routes import fast_post
+from counsel.service.api.fast_routes import FastJson, fast_post
 from counsel.service.api.lanes import Lane, Lanes
 from counsel.service.api.metrics import Metrics
 from counsel.service.api.paging import Page
@@ -26,11 +27,11 @@ from counsel.service.core.desk import Desk
 from counsel.service.core.episode import Episode
 from counsel.service.core.erasure import erase_person
 from counsel.service.core.export import FORMATS, export_log
-from counsel.service.core.listings import list_people, page_of_advisers
+from counsel.service.core.listings import cursor, list_people, page_of_advisers
 from counsel.service.core.live_adviser import LiveAdviser
+from counsel.service.core.model_uploads import ModelUploads, check_upload
 from counsel.service.core.outcomes import Outcome, OutcomeReceipt
 from counsel.service.core.person_beliefs import describe_person
-from counsel.service.core.problem_sources import add_model, check_model
 from counsel.service.core.reported import ReportedDecision, record_decisions
 from counsel.service.core.settings import AdviserSettings
 from counsel.service.core.summary import summarise
@@ -82,9 +83,9 @@ class _AnyText(Convertor[str]):
 register_url_convertor("text", _AnyText())
 
 REASON_FIELDS = tuple(schemas.Reason.model_fields)
-SOMETIMES = ("cost", "burden", "level", "rested")
-"""Fields of a reason that are missing where there is nothing to say: all advice costs 1, or people
-have no memory."""
+SOMETIMES = ("cost", "burden", "level", "rested", "shared_left", "shared_price")
+"""Fields of a reason that are missing where there is nothing to say: all advice costs 1, people
+have no memory, or there is no shared limit."""
 
 
 def add_routes(
@@ -92,6 +93,7 @@ def add_routes(
 ) -> None:
     """Add the routes of the API."""
     advising, reading, changing = lanes.advising, lanes.reading, lanes.changing
+    uploads = ModelUploads(desk)
     Reader = Annotated[KeyHolder, Depends(key_check("read"))]
     Caller = Annotated[KeyHolder, Depends(key_check("advise"))]
     Admin = Annotated[KeyHolder, Depends(key_check("admin"))]
@@ -111,7 +113,7 @@ def add_routes(
     ) -> list[schemas.AdviserRow]:
         """List the advisers, without their states and actions; ``Link`` has the next page."""
         rows = page_of_advisers(desk, holder.tenant, page.after, page.limit, archived=archived)
-        page.link_next([row.id for row in rows])
+        page.link_next([cursor(row.created, row.id) for row in rows])
         return [adviser_row(row) for row in rows]
 
     @app.get("/v1/advisers/{adviser}")
@@ -155,13 +157,16 @@ def add_routes(
         """Decide what to advise at a step, or to stay silent; a step is decided only once."""
         begun = await _episode(desk, advising, holder.tenant, episode)
         state = index_of("state", at.state, begun.live.states)
-        if not desk.has_plan(begun):
-            await advising.run(desk.prepare, begun)
+        plan = desk.plan_of(begun)
+        if plan is None and desk.must_wait(begun, state):
+            with suppress(Exception):  # it is in the log
+                # Others may wait for the same plan when this caller gives up.
+                plan = await asyncio.shield(asyncio.wrap_future(desk.request_plan(begun)))
         done: asyncio.Future[Decision] = asyncio.get_running_loop().create_future()
-        desk.submit_request(begun, at.step, state, done)
+        desk.submit_request(begun, at.step, state, plan, done)
         decision = await done
-        metrics.advice[kind_of(decision)].inc()
-        return JSONResponse(_advice_out(decision, begun.live))
+        metrics.count_decision(decision)
+        return FastJson(_advice_out(decision, begun.live))
 
     @fast_post(app, "/v1/outcomes", response_model=schemas.OutcomeReceipt)
     async def report(body: schemas.OutcomesIn, holder: Caller) -> Response:
@@ -173,10 +178,8 @@ def add_routes(
         done: asyncio.Future[OutcomeReceipt] = asyncio.get_running_loop().create_future()
         desk.submit_outcomes(located, done)
         receipt = await done
-        metrics.outcomes.inc(len(located))
-        if receipt.corrected:
-            metrics.corrections.inc(receipt.corrected)
-        return JSONResponse({"taken": receipt.taken, "corrected": receipt.corrected})
+        metrics.count_outcomes(receipt)
+        return FastJson({"taken": receipt.taken, "corrected": receipt.corrected})
 
     @fast_post(app, "/v1/episodes/{episode}/end", status_code=204)
     async def end_episode(episode: EpisodeId, how: schemas.EpisodeEnd, holder: Caller) -> Response:
@@ -235,9 +238,8 @@ def add_routes(
         if not 1 <= len(name) <= 200:
             raise CounselError("name must have 1 to 200 characters")
         content = await request.body()
-        await changing.run(check_model, content, desk.settings.model_bytes)
-        added = desk.committer.submit(lambda c: add_model(c, holder, name, content, desk.settings))
-        return schemas.ModelOut(id=await asyncio.wrap_future(added), name=name)
+        outline = await changing.run(check_upload, desk, holder.tenant, content)
+        return schemas.ModelOut(id=await uploads.store(holder, name, content, outline), name=name)
 
 
 async def stream(lane: Lane, parts: Iterator[bytes], media_type: str) -> Response:
@@ -298,16 +300,9 @@ def _memory_out(live: LiveAdviser) -> schemas.MemoryOut | None:
     return schemas.MemoryOut(
         name=memory.name,
         levels=list(memory.labels),
-        start=memory.labels[memory.start],
+        start=memory.labels[memory.newcomer],
         rested=[live.rested(level) or 0.0 for level in range(memory.n_levels)],
     )
-
-
-def kind_of(decision: Decision) -> str:
-    """Return the kind of a decision in the counters."""
-    if decision.shown_advice is None:
-        return "silence"
-    return "must" if decision.must else "advice"
 
 
 def _advice_out(decision: Decision, live: LiveAdviser) -> dict[str, Any]:

@@ -16,13 +16,13 @@ def _whole(value: object) -> object:
 Id = Annotated[str, Field(min_length=1, max_length=64, pattern=NO_NUL)]
 Step = Annotated[int, Field(strict=True, ge=0, le=1_000_000), BeforeValidator(_whole)]
 Version = Annotated[int, Field(strict=True, ge=1, le=1_000_000), BeforeValidator(_whole)]
-Reward = Annotated[float, Field(ge=-LARGEST_REWARD, le=LARGEST_REWARD)]
+Reward = Annotated[float, Field(strict=True, ge=-LARGEST_REWARD, le=LARGEST_REWARD)]
 Code = Annotated[str, Field(max_length=100, pattern=NO_NUL)]
 Comment = Annotated[str, Field(max_length=1000, pattern=NO_NUL)]
 PlayerName = Annotated[str, Field(min_length=1, max_length=100, pattern=NO_NUL)]
-Pieces = Annotated[int, Field(ge=0, le=100)]
-Cost = Annotated[float, Field(ge=0.0)]
-Time = Annotated[float, Field(ge=0.0)]
+Pieces = Annotated[int, Field(strict=True, ge=0, le=100), BeforeValidator(_whole)]
+Cost = Annotated[float, Field(strict=True, ge=0.0)]
+Time = Annotated[float, Field(strict=True, ge=0.0)]
 Number = float | None
 Unit = Literal["pieces", "cost"]
 
@@ -60,7 +60,7 @@ class MemoryOut(BaseModel):
 
     name: str = Field(description="What the memory is called, e.g. ``pieces=3``.")
     levels: list[str] = Field(description="The labels of its levels.")
-    start: str = Field(description="The level at the start.")
+    start: str = Field(description="The level of somebody who was never advised.")
     rested: list[float] = Field(description=f"By level. {RESTED}")
 
 
@@ -153,6 +153,14 @@ class ReasonNumbers(BaseModel):
         None, description="Pieces spent in the episode before this decision, counted by their cost."
     )
     left: int | None = Field(None, description="What is left of a hard budget after it.")
+    shared_left: int | float | None = Field(
+        None, description="What is left of the shared limit after it; without one missing or null."
+    )
+    shared_price: Number = Field(
+        None,
+        description="What a piece of the shared limit is worth to others, per unit of cost: advice "
+        "is given where its criticality, less the penalty, is more; missing or null without one.",
+    )
 
 
 class Reason(ReasonNumbers):
@@ -187,8 +195,9 @@ class OutcomeIn(Request):
     comment: Comment | None = Field(None, description="The person's reason in their own words.")
     version: Version | None = Field(
         None,
-        description="1 for the first outcome of a decision, 2 for its correction, and so on. If "
-        "missing, an outcome that differs from the last one is its correction.",
+        description="1 for the first outcome of a decision, 2 for its correction, and so on, in "
+        "any order: the highest counts. If missing, an outcome that differs from the last one is "
+        "its correction.",
     )
 
 
@@ -202,7 +211,7 @@ class OutcomeReceipt(BaseModel):
     """How many outcomes were received."""
 
     taken: int = Field(description="The number of outcomes, including those recorded before.")
-    corrected: int = Field(description="How many of them replace an earlier version.")
+    corrected: int = Field(description="How many of them replaced a version that was on record.")
 
 
 class ReportedDecision(Request):
@@ -275,7 +284,7 @@ class Erasure(BaseModel):
 
     remains: list[str] = Field(
         description="What may remain in the files of the database, and what to do about it; empty "
-        "if nothing does. Backups are yours to delete."
+        "if nothing does. What a reader keeps there goes when it ends. Backups are yours to delete."
     )
 
 

@@ -2,20 +2,19 @@
 
 import json
 import re
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable
+from functools import lru_cache
 from urllib.parse import urlsplit
 
 from starlette.exceptions import HTTPException
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import Message, Receive, Scope
 
 from counsel.service.api.errors import problem_details
+from counsel.service.api.request_bodies import MANY, MANY_BYTES, SINGLE_BYTES
 from counsel.service.settings import variable_of
 
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
 """Names of this machine."""
-
-LARGEST = 1_000_000
-"""The largest request, in bytes."""
 
 DIGITS = 15
 """Digits of a Content-Length, at most."""
@@ -32,40 +31,51 @@ HEADERS = {
     "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
 }
 
+Header = tuple[bytes, bytes]
+"""The name and the value of a header."""
+
 RAW_HEADERS = [(name.lower().encode(), text.encode()) for name, text in HEADERS.items()]
 
 
-class SecurityMiddleware:
-    """Refuses requests that are too large or from elsewhere, and adds security headers."""
+Refusal = tuple[int, str]
+"""The status and the reason with which a request is refused."""
 
-    def __init__(self, app: ASGIApp, *, local_only: bool, model_bytes: int) -> None:
-        self.app, self.local_only, self.model_bytes = app, local_only, model_bytes
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":
-            await self.app(scope, receive, send)
-            return
+class RequestCheck:
+    """Refuses requests that are too large, not valid, or from elsewhere."""
+
+    def __init__(self, *, local_only: bool, model_bytes: int) -> None:
+        self.local_only = local_only
+        variable = variable_of("model_bytes")
+        self._many, self._single = (
+            (most, f"the request is larger than {most} bytes")
+            for most in (MANY_BYTES, SINGLE_BYTES)
+        )
+        self._model = (
+            model_bytes,
+            f"the model is larger than {model_bytes} bytes; raise {variable}",
+        )
+
+    def __call__(self, scope: Scope) -> Refusal | None:
+        """Return why a request is refused before its body is read; None if it is not."""
         headers = dict(scope["headers"])
-        most, too_large = LARGEST, f"the request is larger than {LARGEST} bytes"
-        if scope["path"] == "/v1/models":
-            most, variable = self.model_bytes, variable_of("model_bytes")
-            too_large = f"the model is larger than {most} bytes; raise {variable}"
-        declared = headers.get(b"content-length", b"0")
+        declared, host = headers.get(b"content-length", b"0"), headers.get(b"host", b"")
+        most, too_large = self._limit(scope)
         if not declared.isdigit() or len(declared) > DIGITS:
-            await refuse(send, 400, "Content-Length is not a number of bytes")
-            return
-        if HOST.fullmatch(headers.get(b"host", b"")) is None:
-            await refuse(send, 400, "Host is not the name of a host")
-            return
+            return 400, "Content-Length is not a number of bytes"
+        if HOST.fullmatch(host) is None:
+            return 400, "Host is not the name of a host"
         if int(declared) > most:
-            await refuse(send, 413, too_large)
-            return
+            return 413, too_large
         if "\x00" in scope["path"] or b"%00" in scope["query_string"]:
-            await refuse(send, 400, "the address contains NUL")
-            return
-        if self.local_only and not _is_local(headers):
-            await refuse(send, 403, "without keys, only pages of this machine may send requests")
-            return
+            return 400, "the address contains NUL"
+        if self.local_only and not _is_local(host, headers.get(b"origin")):
+            return 403, "without keys, only pages of this machine may send requests"
+        return None
+
+    def limit_body(self, scope: Scope, receive: Receive) -> Receive:
+        """Return a function that receives a body as far as its size is allowed."""
+        most, too_large = self._limit(scope)
         size = 0
 
         async def receive_counted() -> Message:
@@ -76,26 +86,32 @@ class SecurityMiddleware:
                 raise HTTPException(413, too_large)
             return message
 
-        async def send_with_headers(message: Message) -> None:
-            if message["type"] == "http.response.start":
-                own = message.get("headers", [])
-                names = {name for name, _ in own}
-                message["headers"] = [*own, *(pair for pair in RAW_HEADERS if pair[0] not in names)]
-            await send(message)
+        return receive_counted
 
-        await self.app(scope, receive_counted, send_with_headers)
+    def _limit(self, scope: Scope) -> tuple[int, str]:
+        path = scope["path"]
+        if MANY.fullmatch(path) is not None:
+            return self._many
+        return self._model if path == "/v1/models" else self._single
 
 
-def _is_local(headers: Mapping[bytes, bytes]) -> bool:
+def with_security_headers(headers: Iterable[Header]) -> list[Header]:
+    """Return the headers of an answer, and those security headers that it has not set itself."""
+    own = list(headers)
+    names = {name for name, _ in own}
+    return own + [pair for pair in RAW_HEADERS if pair[0] not in names]
+
+
+@lru_cache(maxsize=100)
+def _is_local(host: bytes, origin: bytes | None) -> bool:
     """Whether a request is addressed to this machine and no page of another host sent it.
 
     A page of another host could make its host name resolve to this machine.
     """
     try:
-        host = urlsplit("//" + headers.get(b"host", b"").decode("latin-1"))
-        origin = headers.get(b"origin")
-        is_own = origin is None or urlsplit(origin.decode("latin-1")).netloc == host.netloc
-        return is_own and host.hostname in LOOPBACK
+        place = urlsplit("//" + host.decode("latin-1"))
+        is_own = origin is None or urlsplit(origin.decode("latin-1")).netloc == place.netloc
+        return is_own and place.hostname in LOOPBACK
     except ValueError:  # e.g. "[", which begins an address that does not end
         return False
 

@@ -1,12 +1,15 @@
 """Decide on one step of one episode, and give the reason."""
 
 import json
+import math
+import sys
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import sqlalchemy as sa
 
+from counsel._arrays import at_cell
 from counsel.learning.population import Limit
 from counsel.model.advantage import gain_of
 from counsel.model.problem import AdviceProblem
@@ -15,6 +18,7 @@ from counsel.planning.gains import gains_at, nearest_advice
 from counsel.service.core.episode import Episode
 from counsel.service.core.explained_plan import ExplainedPlan
 from counsel.service.core.live_adviser import LiveAdviser
+from counsel.service.core.shared_limit import Offer, Stretch, offer_of
 from counsel.service.db.queries import Amount
 
 REST_REASON = "letting them rest"
@@ -26,7 +30,7 @@ class Decision:
     """A decision: advice by its index, or None for silence, and the reason.
 
     Advice is not ``shown`` in shadow mode and in silent episodes. ``must`` marks must-say advice,
-    which is not charged to the budget.
+    which is not charged to the budget. ``offer`` is what the plan would say under a shared limit.
     """
 
     id: str
@@ -35,6 +39,7 @@ class Decision:
     probability: float
     reason: dict[str, Any]
     must: bool = False
+    offer: Offer | None = None
 
     @property
     def shown_advice(self) -> int | None:
@@ -63,10 +68,16 @@ def index_of_advice(advice: int | None, problem: AdviceProblem) -> int:
     return problem.defer if advice is None else advice
 
 
-def decide(request: DecisionRequest, spent: Amount, level: int | None = None) -> Decision:
+def decide(
+    request: DecisionRequest,
+    spent: Amount,
+    level: int | None = None,
+    stretch: Stretch | None = None,
+) -> Decision:
     """Decide on one step, given the cost of the advice in the episode before.
 
-    ``level`` is the level of the person's memory, if there is one.
+    ``level`` is the level of the person's memory, if there is one, and ``stretch`` the account of
+    the adviser's shared limit, which this leaves as it is.
     """
     episode, person_plan = request.episode, request.person_plan
     settings, cell = episode.live.settings, (request.step, request.state)
@@ -93,11 +104,21 @@ def decide(request: DecisionRequest, spent: Amount, level: int | None = None) ->
     if left is None or left > 0:
         policy = person_plan.plan.policy
         chances = policy.at(request.step, request.state, policy.left_after(int(spent)), level)
-    explored = _explore(chances, request, left)
+    room: float | None = left
+    offer = None
+    if stretch is not None:
+        offer = offer_of(person_plan, episode.live, (*cell, level), chances, left)
+        chances = stretch.thin(chances, offer, request.at, defer)
+        room = stretch.left if left is None else min(left, stretch.left)
+        account |= stretch.numbers(request.at)
+    explored = _explore(chances, request, room)
     index, probability = _pick(explored, request.draw)
     advice = None if index == defer else index
-    reason = account | _reason(person_plan, (*cell, level), advice, limit, left)
+    considered = offer.advice if advice is None and offer is not None else advice
+    reason = account | _reason(person_plan, (*cell, level), considered, limit, left)
     reason |= _cost(request, reason["considered"])
+    if stretch is not None and offer is not None and advice is None:
+        reason["why"] = stretch.why_silent(offer)
     if explored is not chances:
         reason["why"] = "this decision is left to chance, to learn what advice is worth"
     if probability < 1.0:
@@ -106,15 +127,19 @@ def decide(request: DecisionRequest, spent: Amount, level: int | None = None) ->
         reason["left"] = left - episode.live.cost_of(*cell, advice)
         if left <= 0:
             reason["why"] = "the budget is spent" if limit.budget else "there is no budget"
+    is_shown = is_live and not episode.held_out
+    if stretch is not None:
+        charged = episode.live.cost_of(*cell, advice) if is_shown else 0
+        reason["shared_left"] = stretch.left_after(charged)
     if episode.held_out:
         reason["why"] = "this episode is kept silent to measure what advice is worth"
         if is_live:
             reason["silence"] = explored.get(defer, 0.0)
-    return Decision(id_, advice, is_live and not episode.held_out, probability, reason)
+    return Decision(id_, advice, is_shown, probability, reason, offer=offer)
 
 
 def _explore(
-    chances: dict[int, float], request: DecisionRequest, left: int | None
+    chances: dict[int, float], request: DecisionRequest, left: float | None
 ) -> dict[int, float]:
     """Return the probabilities of a plan mixed with those of a trial; the same without a trial."""
     live = request.episode.live
@@ -167,7 +192,7 @@ def _must_say_reason(request: DecisionRequest, advice: int, level: int | None) -
     if fading is not None and level is not None:
         lift = min(float(fading[level]) * lift, 1.0)
         return {"why": "this must be said", "considered": advice, "lift": lift}
-    folded = float(np.nan_to_num(person_plan.advantage[(*cell, advice)]))
+    folded = _finite(float(person_plan.advantage[(*cell, advice)]))
     advantage = folded / (1.0 - lift) if lift < 1.0 else None
     return {
         "why": "this must be said",
@@ -189,56 +214,61 @@ def _reason(
 
     ``place`` is the step, the state and, with a memory, the level.
     """
-    plan, (step, state, level) = person_plan.plan, place
-    cell = (step, state)
-    advantage, gain = person_plan.advantage[cell], person_plan.gain[cell]
-    price = plan.price_at(step) * person_plan.problem.cost[cell]
-    burden = np.zeros_like(gain)
+    plan, problem, (step, state, level) = person_plan.plan, person_plan.problem, place
+    cost = problem.cost[step, state]
     if level is not None or (left is not None and left > 0):
         most = pieces = plan.policy.budget
         if most is not None and left is not None:
             pieces = min(left, most)  # a plan has no more than its steps
-        advantage, gain, price, burden = gains_at(person_plan.problem, plan, *cell, pieces, level)
+        advantage, gain, price, burden = gains_at(problem, plan, step, state, pieces, level)
+    else:
+        advantage, gain = person_plan.advantage[step, state], person_plan.gain[step, state]
+        price, burden = plan.price_at(step) * cost, None
     considered = advice
     if advice is None:
-        considered = nearest_advice(gain, price, np.ones(gain.size, dtype=np.bool_))
-    cost = person_plan.problem.cost[cell]
-    if advice is None and left is not None and left > 0 and gain[considered] <= 0.0:
-        dear = np.where(cost > left, gain, 0.0)  # advice that helps but costs more than is left
-        considered = int(dear.argmax()) if dear.max() > 0.0 else considered
-    piece = "a piece" if cost[considered] == 1.0 else "its cost"
-    has_penalty = limit.penalty is not None
+        considered = nearest_advice(gain, price)
+        if left is not None and left > 0 and gain[considered] <= 0.0:
+            dear = np.where(cost > left, gain, 0.0)  # helps, but costs more than is left
+            considered = int(dear.argmax()) if dear.max() > 0.0 else considered
+    its_price, its_gain = float(price[considered]), float(gain[considered])
+    its_burden = 0.0 if burden is None else float(burden[considered])
+    its_cost, has_penalty = float(cost[considered]), limit.penalty is not None
     if limit.always:
         why = "this adviser always speaks"
     elif advice is not None:
+        piece = "a piece" if its_cost == 1.0 else "its cost"
         price_of = "it costs" if has_penalty else f"{piece} is worth elsewhere"
         why = f"what it gains exceeds what {price_of}"
-    elif (
-        burden[considered] >= NOTICEABLE
-        and gain[considered] + burden[considered] > price[considered]
-    ):
+    elif its_burden >= NOTICEABLE and its_gain + its_burden > its_price:
         why = f"{REST_REASON}: speaking now costs more of later listening than it gains"
-    elif gain[considered] <= 0.0:
+    elif its_gain <= 0.0:
         why = "no advice helps here"
     elif has_penalty:
         why = "advice costs more here than it gains"
-    elif left is not None and 0 < left < cost[considered]:
+    elif left is not None and 0 < left < its_cost:
         why = "it costs more than is left of the budget"
-    elif cost[considered] != 1.0:
+    elif its_cost != 1.0:
         why = "its cost is worth more elsewhere"
     else:
         why = "a piece of advice is worth more elsewhere"
-    lift = person_plan.problem.level_lift[level or 0]
+    lift = at_cell(problem.human.level_lift[level or 0], step, state)
     reason = {
         "why": why,
         "considered": considered,
-        "lift": float(lift[(*cell, considered)]),
-        "advantage": float(np.nan_to_num(advantage[considered])),
-        "gain": float(gain[considered]),
+        "lift": float(lift[considered]),
+        "advantage": _finite(float(advantage[considered])),
+        "gain": its_gain,
         "criticality": person_plan.criticality_at(step, state, level),
-        "price": float(price[considered]) if np.isfinite(price[considered]) else None,
+        "price": its_price if math.isfinite(its_price) else None,
     }
-    return reason if level is None else reason | {"burden": float(burden[considered])}
+    return reason if level is None else reason | {"burden": its_burden}
+
+
+def _finite(number: float) -> float:
+    """Return a number as JSON can have it: NaN as 0, infinities as the largest number."""
+    if math.isnan(number):
+        return 0.0
+    return min(max(number, -sys.float_info.max), sys.float_info.max)
 
 
 def to_row(request: DecisionRequest, decision: Decision) -> dict[str, Any]:

@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import asdict, replace
+from functools import partial
 from typing import Any
 from uuid import uuid4
 
@@ -26,6 +27,7 @@ import numpy as np
 import sqlalchemy as sa
 
 from counsel._arrays import brief, index_in
+from counsel.errors import CounselError
 from counsel.learning.population import NOBODY, Limit
 from counsel.model.problem import AdviceProblem
 from counsel.service.core.audit import record
@@ -33,19 +35,22 @@ from counsel.service.core.decide import Decision, DecisionRequest
 from counsel.service.core.episode import Episode, digest_of_request
 from counsel.service.core.explained_plan import ExplainedPlan, explain_plan
 from counsel.service.core.follower import Follower
+from counsel.service.core.kept_plans import PlanKey
+from counsel.service.core.keyed_locks import KeyedLocks
 from counsel.service.core.learnt_counts import LearntCounts
 from counsel.service.core.live_adviser import LiveAdviser, make_population
+from counsel.service.core.model_outlines import DamagedModelError
 from counsel.service.core.outcomes import Outcome, OutcomeReceipt, OutcomeReport
 from counsel.service.core.pacing import paced_budget
-from counsel.service.core.plan_cache import PlanCache, PlanKey
+from counsel.service.core.plan_cache import PlanCache
 from counsel.service.core.quotas import PeopleQuota, check_advisers
 from counsel.service.core.settings import AdviserSettings
-from counsel.service.core.transactions import decide_all, record_all, start_episode
+from counsel.service.core.transactions import decide_all, end_all, record_all, start_episode
 from counsel.service.db import queries
 from counsel.service.db.api_keys import KeyHolder
 from counsel.service.db.engine import read
 from counsel.service.db.group_commit import Batch, Committer, Waiter
-from counsel.service.db.tables import DELETING, advisers, episodes, models
+from counsel.service.db.tables import IS_KEPT, advisers, episodes, models
 from counsel.service.errors import ConflictError, NotFoundError
 from counsel.service.settings import ServiceSettings
 
@@ -76,14 +81,19 @@ class Desk:
         self._planning_rng = rng.spawn(1)[0]
         self._live: dict[str, LiveAdviser] = {}
         self._episodes: dict[str, Episode] = {}
-        self._lock, self._loading = threading.Lock(), threading.Lock()
-        self.plans = PlanCache(self._make_plan, self._is_stale)
+        self._lock, self._loading = threading.Lock(), KeyedLocks()
+        self.plans = PlanCache(self._make_plan, self._is_stale, self._tenant_of)
         self.people = PeopleQuota(self.reading, self.settings.people)
         self.learnt = LearntCounts(self._forget_person)
         with self.reading.connect() as connection:
             self.learnt.load(connection)
-        batches: dict[str, Batch] = {"decision": decide_all, "outcomes": record_all}
+        batches: dict[str, Batch] = {
+            "end": end_all,
+            "decision": decide_all,
+            "outcomes": record_all,
+        }
         self.committer = Committer(engine, batches, self.learnt.read, self.settings.queue)
+        self.unfinished_deletions = threading.Event()
         self._stopping = threading.Event()
         self.follower = Follower(self)
 
@@ -167,8 +177,10 @@ class Desk:
 
     def draft(self, id_: str, tenant: int, name: str, settings: AdviserSettings) -> LiveAdviser:
         """Return an adviser with these settings; those that make no sense are refused here."""
-        live = self._wake(id_, tenant, name, settings)
-        live.population.plan(NOBODY, settings.limit, np.random.default_rng(0))
+        problem = self.problems(tenant, settings.source)
+        live = self._wake((id_, tenant, name), settings, problem)
+        rng = np.random.default_rng(0)
+        self.plans.run(partial(live.population.plan, NOBODY, settings.limit, rng), tenant)
         return live
 
     def put_to_use(self, live: LiveAdviser) -> None:
@@ -196,10 +208,12 @@ class Desk:
         if live is None:
             mine = sa.select(advisers).where(_is_adviser(tenant, adviser))
             for row in read(self.engine, mine):
-                with self._loading:  # a lock of its own: loading takes long
+                with self._loading.hold(adviser):  # loading takes long
                     live = self._live.get(adviser)
                     if live is None:
                         live = self._live[adviser] = self.wake_row(row)
+                        if live.fault is not None:  # has it written into the log, and counted
+                            self.plans.of(PlanKey(adviser, NOBODY, live.settings.limit))
         if live is None or live.tenant != tenant:
             raise NotFoundError(f"there is no adviser {adviser[:40]!r}")
         return live
@@ -221,7 +235,8 @@ class Desk:
         """Start an episode with a person, who is added if the tenant has nobody of that name.
 
         ``limit`` is what advice may cost, if that differs from the adviser's limit. A start that is
-        sent again with the same ``request`` returns the same episode.
+        sent again with the same ``request`` returns the same episode. It does not wait for a plan,
+        so that what must be said is said though a plan takes long.
         """
         live = self.live(tenant, adviser)
         with self._lock:
@@ -237,7 +252,7 @@ class Desk:
             "request": None if request is None else digest_of_request(request),
         }
         if limit is None:
-            self.plans.wait_for(PlanKey(adviser, NOBODY, live.settings.limit))
+            self.plans.of(PlanKey(adviser, NOBODY, live.settings.limit))
         else:  # a limit that makes no sense is refused here
             self.plans.require(PlanKey(adviser, NOBODY, limit))
         self.people.refresh(tenant)
@@ -262,37 +277,43 @@ class Desk:
             mine = query.where(episodes.c.id == id_, advisers.c.tenant == tenant)
             for row in read(self.engine, mine):
                 episode = Episode.from_row(row, self.live(tenant, row.adviser))
-                self.plans.wait_for(episode.plan_key._replace(person=NOBODY))
                 self._cache_episode(episode)
         if episode is None or episode.live.tenant != tenant:
             raise NotFoundError(f"there is no episode {id_[:40]!r}")
         return episode
 
-    def has_plan(self, episode: Episode) -> bool:
-        """Whether an episode can be advised without making a plan first."""
-        return self.plans.of(episode.plan_key) is not None
+    def plan_of(self, episode: Episode) -> ExplainedPlan | None:
+        """Return the last plan for an episode; None if one must be made first."""
+        return self.plans.of(episode.plan_key)
 
-    def prepare(self, episode: Episode) -> None:
-        """Make the plan that an episode needs, if it can be made."""
-        self.plans.wait_for(episode.plan_key)
+    def must_wait(self, episode: Episode, state: int) -> bool:
+        """Whether a decision waits for a plan that is not there: must-say advice needs none."""
+        return state not in episode.live.population.must_say
+
+    def request_plan(self, episode: Episode) -> "Future[ExplainedPlan]":
+        """Have the plan that an episode needs made, without waiting."""
+        return self.plans.request(episode.plan_key)
 
     def advise(self, tenant: int, episode: str, step: int, state: int) -> Decision:
         """Decide what to advise at a step, or to stay silent, and record the decision."""
         done: Future[Decision] = Future()
         begun = self.episode(tenant, episode)
-        self.prepare(begun)
-        self.submit_request(begun, step, state, done)
+        plan = self.plan_of(begun)
+        if plan is None and self.must_wait(begun, state):
+            plan = self.plans.wait_for(begun.plan_key)
+        self.submit_request(begun, step, state, plan, done)
         return done.result()
 
-    def submit_request(self, episode: Episode, step: int, state: int, done: Waiter) -> None:
-        """Request a decision without waiting; it becomes the result of ``done``."""
+    def submit_request(
+        self, episode: Episode, step: int, state: int, plan: ExplainedPlan | None, done: Waiter
+    ) -> None:
+        """Request a decision by this plan without waiting; it becomes the result of ``done``."""
         mdp = episode.live.mdp
         step = index_in("step", step, mdp.horizon)
         state = index_in("state", state, mdp.n_states)
-        person_plan = self.plans.of(episode.plan_key)
         with self._lock:
             draw = float(self._rng.random())
-        request = DecisionRequest(episode, person_plan, step, state, draw, time.time())
+        request = DecisionRequest(episode, plan, step, state, draw, time.time())
         self.committer.enqueue("decision", request, done)
 
     def report(self, tenant: int, reported: Iterable[Outcome]) -> OutcomeReceipt:
@@ -330,12 +351,8 @@ class Desk:
 
     def submit_end(self, episode: Episode, done: Waiter, *, terminated: bool) -> None:
         """End an episode without waiting for ``done``."""
-        change = (
-            sa.update(episodes)
-            .where(episodes.c.number == episode.number, episodes.c.ended.is_(None))
-            .values(ended=time.time(), terminated=terminated)
-        )
-        self.committer.enqueue("job", lambda connection: connection.execute(change), done)
+        end = {"which": episode.number, "at": time.time(), "is_terminated": terminated}
+        self.committer.enqueue("end", end, done)
 
     # People
 
@@ -369,24 +386,39 @@ class Desk:
 
     # Planning
 
-    def _wake(self, id_: str, tenant: int, name: str, settings: AdviserSettings) -> LiveAdviser:
-        """Put an adviser to use, whatever is on record of its people."""
-        problem = self.problems(tenant, settings.source)
-        population = make_population(settings, problem, self.learnt.of(id_))
-        return LiveAdviser(id_, tenant, name, settings, population)
+    def _wake(
+        self,
+        row: tuple[str, int, str],
+        settings: AdviserSettings,
+        problem: AdviceProblem,
+        fault: CounselError | None = None,
+    ) -> LiveAdviser:
+        """Put an adviser (id, tenant and name) to use, whatever is on record of its people."""
+        population = make_population(settings, problem, self.learnt.of(row[0]))
+        return LiveAdviser(*row, settings, population, problem, fault)
 
     def wake_row(self, row: sa.Row[Any]) -> LiveAdviser:
-        """Return an adviser as its row in the database says."""
-        settings = AdviserSettings.model_validate_json(row.settings)
-        live = self._wake(row.id, row.tenant, row.name, settings)
+        """Return an adviser as its row in the database says, though its model may be damaged."""
+        settings, fault = AdviserSettings.model_validate_json(row.settings), None
+        try:
+            problem = self.problems(row.tenant, settings.source)
+        except DamagedModelError as damage:
+            problem, fault = damage.problem, damage
+        live = self._wake((row.id, row.tenant, row.name), settings, problem, fault)
         live.stored, live.archived = row.settings, row.archived
         live.paced_episodes = row.paced_episodes
         return live
+
+    def _tenant_of(self, key: PlanKey) -> int | None:
+        live = self._live.get(key.adviser)
+        return None if live is None else live.tenant
 
     def _make_plan(self, key: PlanKey) -> ExplainedPlan:
         live, limit, count = self._live.get(key.adviser), key.limit, 0
         if live is None:
             raise NotFoundError(f"there is no adviser {key.adviser!r}")
+        if live.fault is not None:
+            raise live.fault
         if limit.is_paced and limit.budget is not None and limit == live.settings.limit:
             with self.engine.connect() as connection:
                 count, spent = queries.paced_counts(connection, key.adviser)
@@ -412,5 +444,4 @@ class Desk:
 
 def _is_adviser(tenant: int, adviser: str) -> sa.ColumnElement[bool]:
     """Return the condition that a row is this adviser, and is not being deleted."""
-    is_there = advisers.c.archived.is_(None) | (advisers.c.archived != DELETING)
-    return (advisers.c.id == adviser) & (advisers.c.tenant == tenant) & is_there
+    return (advisers.c.id == adviser) & (advisers.c.tenant == tenant) & IS_KEPT

@@ -8,8 +8,8 @@ from typing import Any
 import sqlalchemy as sa
 
 from counsel.learning.population import Limit
+from counsel.service.core.kept_plans import PlanKey
 from counsel.service.core.live_adviser import LiveAdviser
-from counsel.service.core.plan_cache import PlanKey
 
 
 @dataclass(frozen=True, slots=True)

@@ -66,7 +66,7 @@ def read_levels(
 
 
 def first_level(connection: sa.Connection, live: LiveAdviser, person: int) -> int | None:
-    """Return the level at which a new episode starts; None for the start of the memory."""
+    """Return the level at which a new episode starts; None for that of a newcomer."""
     if live.moves is None or not live.keeps_level:
         return None
     last = level_queries.last_episode(connection, live.id, person)

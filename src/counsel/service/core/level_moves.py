@@ -42,14 +42,14 @@ class LevelMoves:
     """How the levels of a memory move, prepared for following one episode after the other."""
 
     def __init__(self, memory: Memory) -> None:
-        self.start, self.n_levels = memory.start, memory.n_levels
+        self.start, self.n_levels = memory.newcomer, memory.n_levels
         self._rows: list[list[list[tuple[int, float]]]] = [
             [[(to, float(row[to])) for to in row.nonzero()[0].tolist()] for row in matrix]
             for matrix in memory.after
         ]
 
     def first(self, level: int | None) -> int:
-        """Return the level at which an episode starts; by default the start of the memory."""
+        """Return the level at which an episode starts; by default that of a newcomer."""
         return level if level is not None and 0 <= level < self.n_levels else self.start
 
     def after(self, level: int, kind: int, episode: str, step: int) -> int:

@@ -1,5 +1,6 @@
 """Lists of what a tenant has, page by page, read from the database without waking anything."""
 
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 import sqlalchemy as sa
@@ -7,8 +8,10 @@ from sqlalchemy.dialects.postgresql import JSON
 
 from counsel.errors import CounselError
 from counsel.service.core.desk import Desk
+from counsel.service.db.api_keys import LARGEST_ID
 from counsel.service.db.engine import read
-from counsel.service.db.tables import DELETING, advisers, episodes, models, people
+from counsel.service.db.model_queries import SIZE, content_of
+from counsel.service.db.tables import IS_KEPT, advisers, episodes, erasures, models, people
 from counsel.service.errors import NotFoundError
 
 
@@ -20,16 +23,15 @@ def page_of_advisers(
     Those that are archived are left out, unless ``archived``.
     """
     mine = sa.select(advisers).where(advisers.c.tenant == tenant)
-    is_there = advisers.c.archived.is_(None)
-    those = is_there | (advisers.c.archived != DELETING) if archived else is_there
-    return read(desk.reading, _following(mine.where(those), advisers, after, limit))
+    those = IS_KEPT if archived else advisers.c.archived.is_(None)
+    return read(desk.reading, _following(desk, mine.where(those), tenant, advisers, after, limit))
 
 
 def page_of_models(desk: Desk, tenant: int, after: str | None, limit: int) -> list[dict[str, Any]]:
     """Return the models of a tenant after one of them, oldest first, without their content."""
-    size = sa.func.length(models.c.content).label("bytes")
-    mine = sa.select(models.c.id, models.c.name, models.c.created, size)
-    query = _following(mine.where(models.c.tenant == tenant), models, after, limit)
+    mine = sa.select(models.c.id, models.c.name, models.c.created, SIZE)
+    mine = mine.where(models.c.tenant == tenant)
+    query = _following(desk, mine, tenant, models, after, limit)
     with desk.reading.connect() as connection:
         rows = connection.execute(query).all()
         users = count_users(connection, tenant) if rows else {}
@@ -43,24 +45,24 @@ def count_users(connection: sa.Connection, tenant: int) -> dict[str, int]:
         if connection.dialect.name == "sqlite"
         else sa.cast(advisers.c.settings, JSON)["source"].as_string()
     )
-    query = sa.select(source, sa.func.count()).where(advisers.c.tenant == tenant)
+    query = sa.select(source, sa.func.count()).where(advisers.c.tenant == tenant, IS_KEPT)
     rows = connection.execute(query.group_by(sa.text("1")))
     return {str(name): int(count) for name, count in rows}
 
 
-def model_content(desk: Desk, tenant: int, model: str) -> tuple[str, bytes]:
-    """Return the name and the file of a model."""
-    mine = (models.c.id == model) & (models.c.tenant == tenant)
-    for row in read(desk.reading, sa.select(models.c.name, models.c.content).where(mine)):
-        return row.name, row.content
-    raise NotFoundError(f"there is no model {model[:40]!r}")
+def model_content(desk: Desk, tenant: int, model: str) -> bytes:
+    """Return the file of a model."""
+    with desk.reading.connect() as connection:
+        content = content_of(connection, tenant, model)
+    if content is None:
+        raise NotFoundError(f"there is no model {model[:40]!r}")
+    return content
 
 
 def describe_model(desk: Desk, tenant: int, model: str) -> dict[str, Any]:
     """Return a model as in the list."""
-    size = sa.func.length(models.c.content).label("bytes")
     mine = (models.c.id == model) & (models.c.tenant == tenant)
-    query = sa.select(models.c.id, models.c.name, models.c.created, size).where(mine)
+    query = sa.select(models.c.id, models.c.name, models.c.created, SIZE).where(mine)
     with desk.reading.connect() as connection:
         row = connection.execute(query).first()
         if row is None:
@@ -79,7 +81,7 @@ class EpisodesOf(NamedTuple):
 
 def page_of_episodes(
     desk: Desk, whose: EpisodesOf, after: str | None, limit: int
-) -> list[dict[str, Any]]:
+) -> list[sa.Row[Any]]:
     """Return episodes before one of them, newest first."""
     tenant, adviser, person = whose
     its_own = (advisers.c.id == adviser) & (advisers.c.tenant == tenant)
@@ -89,10 +91,9 @@ def page_of_episodes(
     if person is not None:
         which &= episodes.c.person == desk.person(tenant, person)
     if after is not None:
-        known = read(desk.reading, sa.select(episodes.c.number).where(episodes.c.id == after))
-        if not known:
-            raise _no_such_row(after)
-        which &= episodes.c.number < known[0].number
+        listed = episodes.c.adviser == adviser
+        number, _ = _place(desk, episodes.c.number, listed, after)
+        which &= episodes.c.number < number
     page = sa.select(episodes).where(which).order_by(episodes.c.number.desc()).limit(limit)
     some = page.subquery()
     query = (
@@ -100,7 +101,7 @@ def page_of_episodes(
         .join(people, people.c.id == some.c.person)
         .order_by(some.c.number.desc())
     )
-    return [episode_fields(row) for row in read(desk.reading, query)]
+    return read(desk.reading, query)
 
 
 def episode_fields(row: sa.Row[Any]) -> dict[str, Any]:
@@ -119,7 +120,8 @@ def advisers_in_use(desk: Desk, tenant: int) -> list[sa.Row[Any]]:
 
 def list_people(desk: Desk, tenant: int, after: str | None, limit: int) -> list[dict[str, Any]]:
     """Return the people of a tenant after a name, each with their number of episodes."""
-    mine = sa.select(people).where(people.c.tenant == tenant)
+    is_erased = people.c.id.in_(sa.select(erasures.c.person))  # the row goes last
+    mine = sa.select(people).where(people.c.tenant == tenant, ~is_erased)
     if after is not None:
         mine = mine.where(people.c.name > after)
     page = mine.order_by(people.c.name).limit(limit).subquery()
@@ -135,16 +137,45 @@ def list_people(desk: Desk, tenant: int, after: str | None, limit: int) -> list[
     ]
 
 
-def _following(
-    query: sa.Select[Any], table: sa.Table, after: str | None, limit: int
+def cursor(place: float, id_: str) -> str:
+    """Return the ``after`` of the page after a row: its id, and its place if it is deleted.
+
+    The place is when the row was created, or the number of an episode.
+    """
+    return f"{id_}@{place!r}"
+
+
+def _following(  # noqa: PLR0913
+    desk: Desk,
+    query: sa.Select[Any],
+    tenant: int,
+    table: sa.Table,
+    after: str | None,
+    limit: int,
 ) -> sa.Select[Any]:
     """Return the query for the rows that were created after one of them, oldest first."""
     if after is not None:
-        created = sa.select(table.c.created).where(table.c.id == after).scalar_subquery()
+        created, id_ = _place(desk, table.c.created, table.c.tenant == tenant, after)
         place = sa.tuple_(table.c.created, table.c.id)
-        query = query.where(place > sa.tuple_(created, sa.literal(after)))
+        query = query.where(place > sa.tuple_(sa.literal(created), sa.literal(id_)))
     return query.order_by(table.c.created, table.c.id).limit(limit)
 
 
-def _no_such_row(after: str) -> CounselError:
-    return CounselError(f"after is {after[:40]!r}; take it from the Link header of the last page")
+def _place(
+    desk: Desk, column: sa.Column[Any], is_mine: sa.ColumnElement[bool], after: str
+) -> tuple[float, str]:
+    """Return the place and the id of the last row of the page before, which may be deleted.
+
+    Of a row that is there, the id alone is enough.
+    """
+    id_, _, text = after.rpartition("@")
+    if id_:
+        with suppress(ValueError):
+            place = column.type.python_type(text)
+            if abs(place) <= LARGEST_ID:
+                return place, id_
+    else:
+        known = sa.select(column).where(column.table.c.id == after, is_mine)
+        for row in read(desk.reading, known):
+            return row[0], after
+    raise CounselError(f"after is {after[:40]!r}; take it from the Link header of the last page")

@@ -1,7 +1,8 @@
 """An adviser in use: its settings, its problem, and the labels of states and actions."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -16,6 +17,19 @@ from counsel.service.core.settings import AdviserSettings
 from counsel.service.db.queries import Amount, amount
 
 
+class Labels(NamedTuple):
+    """The labels of states and actions by index, and the indices by label."""
+
+    state_names: tuple[str, ...]
+    action_names: tuple[str, ...]
+    states: dict[str, int]
+    actions: dict[str, int]
+
+
+_LABELS: WeakKeyDictionary[MDP, Labels] = WeakKeyDictionary()
+"""The labels of worlds in use, which all advisers on a world share."""
+
+
 class LiveAdviser:
     """An adviser in use.
 
@@ -24,16 +38,26 @@ class LiveAdviser:
     ``cost`` [h, s, a] is what a piece of advice costs; ``has_costs`` unless every piece costs 1.
     ``stored`` is the text of its settings in the database, ``archived`` when it was archived.
     ``returns`` sums the rewards of its episodes. Where the model's person has a memory, ``moves``
-    follows its levels; else it is None.
+    follows its levels; else it is None. ``fault`` is why its model cannot be read, if so: it then
+    has the names of the model and no plans. It shares its ``problem`` with other advisers.
     """
 
-    def __init__(
-        self, id_: str, tenant: int, name: str, settings: AdviserSettings, population: Population
+    def __init__(  # noqa: PLR0913 (its row in the database, and what it was woken with)
+        self,
+        id_: str,
+        tenant: int,
+        name: str,
+        settings: AdviserSettings,
+        population: Population,
+        problem: AdviceProblem | None = None,
+        fault: CounselError | None = None,
     ) -> None:
+        self.problem, self.fault = problem, fault
         self.id, self.tenant, self.name, self.settings = id_, tenant, name, settings
         self.population, self.mdp = population, population.setting.mdp
-        self.state_names, self.action_names = labels_of(self.mdp)
-        self.states, self.actions = _indices(self.state_names), _indices(self.action_names)
+        labels = labels_of(self.mdp)
+        self.state_names, self.action_names = labels.state_names, labels.action_names
+        self.states, self.actions = labels.states, labels.actions
         self.schedule = self._read_schedule()
         self.paced_episodes = 0
         self.stored = settings.model_dump_json()
@@ -47,6 +71,30 @@ class LiveAdviser:
             raise CounselError(
                 f"memory_across is {settings.memory_across!r}, but the person of this model has no "
                 "memory; leave it out"
+            )
+        self._check_shared_limit()
+
+    def _check_shared_limit(self) -> None:
+        """Raise if the settings have a shared limit that makes no sense with the others."""
+        shared = self.settings.shared_limit
+        if shared is None or self.fault is not None:
+            return
+        if self.settings.always:
+            raise CounselError(
+                f"shared_limit is {shared}, but always advising pays no price; leave one of them "
+                "out"
+            )
+        if self.settings.limit.is_paced:
+            raise CounselError(
+                f"shared_limit is {shared}, beside a budget of {self.settings.budget:g} on average:"
+                " what the limit withholds would be owed to the budget; give hard, or a penalty "
+                "instead of the budget"
+            )
+        cheapest = float(self.cost[np.broadcast_to(self.mdp.allowed, self.cost.shape)].min())
+        if shared.pieces < cheapest:
+            raise CounselError(
+                f"shared_limit is {shared}, less than any advice costs ({cheapest:g}); give more "
+                "pieces"
             )
 
     def _read_schedule(self) -> dict[int, dict[int, float]]:
@@ -121,7 +169,7 @@ def make_population(
     settings: AdviserSettings, problem: AdviceProblem, counts: PeopleCounts
 ) -> Population:
     """Return the learner that these settings describe."""
-    states, actions = map(_indices, labels_of(problem.mdp))
+    _, _, states, actions = labels_of(problem.mdp)
     must_say = dict[int, int]()
     for state, advice in settings.must_say.items():
         if state not in states or advice not in actions:
@@ -145,12 +193,14 @@ def make_population(
     )
 
 
-def labels_of(mdp: MDP) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the labels of states and of actions, which are numbers where there are none."""
-    return (
-        mdp.state_labels or tuple(map(str, range(mdp.n_states))),
-        mdp.action_labels or tuple(map(str, range(mdp.n_actions))),
-    )
+def labels_of(mdp: MDP) -> Labels:
+    """Return the labels of a world, which are numbers where it has none."""
+    labels = _LABELS.get(mdp)
+    if labels is None:
+        states = mdp.state_labels or tuple(map(str, range(mdp.n_states)))
+        actions = mdp.action_labels or tuple(map(str, range(mdp.n_actions)))
+        labels = _LABELS[mdp] = Labels(states, actions, _indices(states), _indices(actions))
+    return labels
 
 
 def _indices(labels: tuple[str, ...]) -> dict[str, int]:

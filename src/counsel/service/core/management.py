@@ -17,6 +17,7 @@ from counsel.service.core.audit import record
 from counsel.service.core.deletion import delete_for_good
 from counsel.service.core.desk import Desk
 from counsel.service.core.listings import count_users
+from counsel.service.core.model_uploads import remove_pieces
 from counsel.service.core.settings import AdviserSettings
 from counsel.service.db.api_keys import KeyHolder
 from counsel.service.db.engine import read
@@ -39,7 +40,8 @@ def edit_adviser(desk: Desk, holder: KeyHolder, adviser: str, changes: Mapping[s
         row = _find(desk, holder, adviser)
         before = AdviserSettings.model_validate_json(row.settings)
         settings = before.changed(**changes)
-        new = {name: x for name, x in settings.model_dump().items() if x != getattr(before, name)}
+        old = before.model_dump()
+        new = {name: x for name, x in settings.model_dump().items() if x != old[name]}
         if set(new) <= {"mode"}:
             desk.set_mode(holder.tenant, adviser, settings.mode, holder=holder)
             return
@@ -191,6 +193,7 @@ def delete_model(desk: Desk, holder: KeyHolder, model: str) -> None:
         record(connection, holder, "model deleted", model)
 
     desk.committer.submit(delete).result()
+    remove_pieces(desk, model)
 
 
 def _noting(

@@ -23,7 +23,7 @@ class OutcomeReport(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class OutcomeReceipt:
-    """How many outcomes of a report were taken, and how many of them correct an earlier one."""
+    """How many outcomes of a report were taken, and how many replaced one that was on record."""
 
     taken: int
     corrected: int
@@ -33,7 +33,8 @@ class OutcomeReceipt:
 class Outcome:
     """What a person did after a decision, which is named by its id.
 
-    Without a ``version``, an outcome that differs from the last one is its next version.
+    Without a ``version``, an outcome that differs from the last one is its next version. With one,
+    outcomes may come in any order: the highest version counts.
     """
 
     decision: str
@@ -56,6 +57,7 @@ class Outcome:
                 f"reward is {self.reward}; give a number of at most {LARGEST_REWARD:g}"
             )
         return {
+            "decision": self.decision,
             "episode": episode.number,
             "step": step,
             "action": self.action,

@@ -43,7 +43,12 @@ def _level_now(desk: Desk, live: LiveAdviser, person: int) -> dict[str, Any]:
 
 
 def lift_estimates(live: LiveAdviser, person: int) -> list[dict[str, Any]]:
-    """Return the estimated lift of each advice for a person, with an interval."""
+    """Return the estimated lift of each advice for a person, with an interval.
+
+    Nothing is estimated while the model of the adviser cannot be read.
+    """
+    if live.fault is not None:
+        return []
     estimate = live.population.estimate(person, np.random.default_rng(0))
     own, _ = live.population.counts_of(person)
     exposure = estimate.exposure + POPULATION_WEIGHT

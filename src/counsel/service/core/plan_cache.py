@@ -1,34 +1,45 @@
 """A cache of plans, renewed in the background when the counts they are based on have changed.
 
 Nobody who asks for advice waits for a plan: the last plan is used until the next is ready, and a
-new person is advised by the plan for everybody. One thread makes plans, and rests four times as
-long as it works so that answers come first. A plan that cannot be made is tried again.
+new person is advised by the plan for everybody. Only where there is none yet, callers wait for it:
+such plans are made by threads that serve tenants in turn (``fair_threads.py``), one plan of a
+tenant at a time, so that nobody waits for another's plan and planning takes no more memory than
+that. One thread renews plans, and rests four times as long as it works so that answers come first.
+A plan that cannot be made is tried again.
 """
 
 import logging
-import queue
 import threading
 import time
-from collections import OrderedDict
-from collections.abc import Callable
+from collections import Counter, OrderedDict
+from collections.abc import Callable, Hashable
+from concurrent.futures import Future
 from contextlib import suppress
-from typing import NamedTuple
+from functools import partial
+from typing import TypeVar
 
 from sqlalchemy.exc import SQLAlchemyError
 
 from counsel._arrays import brief
 from counsel.errors import CounselError
-from counsel.learning.population import NOBODY, Limit
+from counsel.learning.population import NOBODY
 from counsel.service.core.explained_plan import ExplainedPlan
+from counsel.service.core.fair_threads import FairThreads
+from counsel.service.core.kept_plans import KeptPlans, PlanKey
 from counsel.service.errors import BusyError, NotFoundError
 
 LOG = logging.getLogger("counsel.service")
 
-MOST_BYTES = 256_000_000
-"""The size of all plans together; those not used for longest are dropped first."""
+_R = TypeVar("_R")
+
+PLANNING_THREADS = 4
+"""Plans that callers wait for and that are made at once, each for another tenant."""
 
 REST = 4.0
-"""Seconds of rest for each second of planning."""
+"""Seconds of rest for each second in which a plan was renewed."""
+
+REST_OF_OTHERS = 1.0
+"""Seconds of such a rest, at most, in which no plan of another tenant is renewed either."""
 
 RETRY = 5.0
 """Seconds after which a plan that could not be made is tried again."""
@@ -37,31 +48,31 @@ ATTEMPTS = 5
 """How often a plan is made for a caller while the adviser is changed again and again."""
 
 
-class PlanKey(NamedTuple):
-    """The adviser and the person of a plan, and what advice may cost."""
-
-    adviser: str
-    person: int
-    limit: Limit
-
-
 class PlanCache:
-    """The plans of all advisers; ``is_stale`` says whether a plan should be renewed."""
+    """The plans of all advisers.
+
+    ``is_stale`` says whether a plan should be renewed, and ``owner_of`` who shares room and threads
+    with others: the tenant of a plan; by default each adviser is on its own.
+    """
 
     def __init__(
         self,
         make: Callable[[PlanKey], ExplainedPlan],
         is_stale: Callable[[PlanKey, ExplainedPlan], bool],
+        owner_of: Callable[[PlanKey], Hashable] = lambda key: key.adviser,
     ) -> None:
-        self._make, self._is_stale = make, is_stale
-        self._plans: OrderedDict[PlanKey, ExplainedPlan] = OrderedDict()  # the last used is last
-        self._bytes = self._drops = 0
+        self._make, self._is_stale, self._owner_of = make, is_stale, owner_of
+        self._plans = KeptPlans()
+        self._drops: Counter[str] = Counter()  # of each adviser
         self._failed: dict[PlanKey, tuple[float, Exception]] = {}  # when it was tried, and why
-        self._lock, self._making = threading.Lock(), threading.Lock()
         self.observe: Callable[[float], None] = lambda _seconds: None
-        self._wanted: dict[PlanKey, None] = {}
-        self._queue: queue.SimpleQueue[PlanKey | None] = queue.SimpleQueue()
-        self._idle, self._stopping = threading.Condition(), threading.Event()
+        self._changed = threading.Condition()  # its lock is the lock of everything here
+        self._threads = FairThreads("planning", PLANNING_THREADS, each=1)
+        self._making: dict[PlanKey, Future[ExplainedPlan]] = {}  # those that callers wait for
+        self._wanted: OrderedDict[Hashable, dict[PlanKey, None]] = OrderedDict()  # by owner
+        self._rested: dict[Hashable, float] = {}  # when an owner's next plan may be renewed
+        self._all_rested = 0.0
+        self._is_closed = False
         self._thread = threading.Thread(target=self._work, name="planner", daemon=True)
         self._thread.start()
 
@@ -70,9 +81,15 @@ class PlanCache:
 
         A plan that is missing or stale is made in the background.
         """
-        plan = self._find(key)
+        plan = self._use(key)
         if plan is None:
-            self.renew(key._replace(person=NOBODY))
+            plan = self._use(key._replace(person=NOBODY))
+            if plan is None:
+                self.request(key)
+            if key.person != NOBODY:
+                self.renew(key)
+        elif self._is_stale(key, plan):
+            self.renew(key)
         return plan
 
     def wait_for(self, key: PlanKey) -> ExplainedPlan | None:
@@ -83,22 +100,27 @@ class PlanCache:
 
     def require(self, key: PlanKey) -> ExplainedPlan:
         """Return a plan as ``wait_for`` does, or raise what keeps it from being made."""
-        plan = self._find(key)
-        if plan is None:
-            everybody = key._replace(person=NOBODY)
-            with self._making:  # of several who need it, one makes it
-                plan = self._use(everybody)
-                for _ in range(ATTEMPTS):
-                    if plan is not None:
-                        break
-                    if not self._has_just_failed(everybody):
-                        self._try(everybody)
-                    if everybody in self._failed:
-                        raise self._failed[everybody][1]
-                    plan = self._use(everybody)
-        if plan is None:
-            raise BusyError("the adviser changes faster than plans can be made; try again")
-        return plan
+        plan = self.of(key)
+        return self.request(key).result() if plan is None else plan
+
+    def request(self, key: PlanKey) -> "Future[ExplainedPlan]":
+        """Have the plan for everybody made, which several may wait for, without waiting here."""
+        everybody = key._replace(person=NOBODY)
+        owner = self._owner_of(everybody)
+        with self._changed:
+            making = self._making.get(everybody)
+            if making is None and self._is_closed:
+                return _refusal(BusyError("the service is stopping and makes no more plans"))
+            if making is None and self._has_just_failed(everybody):
+                return _refusal(self._failed[everybody][1])
+            if making is None:
+                making = self._threads.submit(partial(self._make_for_caller, everybody), owner)
+                self._making[everybody] = making
+        return making
+
+    def run(self, function: Callable[[], _R], owner: Hashable) -> _R:
+        """Call a function that takes as much as a plan, when it is the owner's turn."""
+        return self._threads.submit(function, owner).result()
 
     @property
     def failing(self) -> int:
@@ -107,21 +129,22 @@ class PlanCache:
 
     def last(self, key: PlanKey) -> ExplainedPlan | None:
         """Return the last plan for exactly this key, if any."""
-        return self._plans.get(key)
+        with self._changed:
+            return self._plans.get(key)
 
     def renew(self, key: PlanKey) -> None:
         """Have a plan made again in the background."""
-        with self._idle:
-            if key not in self._wanted:
-                self._wanted[key] = None
-                self._queue.put(key)
+        owner = self._owner_of(key)
+        with self._changed:
+            self._wanted.setdefault(owner, {})[key] = None
+            self._changed.notify_all()
 
     def drop(self, adviser: str) -> None:
         """Drop all plans of an adviser, because it was changed or deleted."""
-        with self._lock:
-            self._drops += 1
-            for key in [key for key in self._plans if key.adviser == adviser]:
-                self._bytes -= self._plans.pop(key).size
+        with self._changed:
+            self._drops[adviser] += 1
+            for key in self._plans.keys_of(adviser):
+                self._plans.remove(key)
             for key in [key for key in self._failed if key.adviser == adviser]:
                 del self._failed[key]
 
@@ -130,63 +153,62 @@ class PlanCache:
 
         Plans for everybody are used until they are renewed: there is nothing to fall back on.
         """
-        with self._lock:
-            self._drops += 1
-            keys = [key for key in self._plans if key.adviser == adviser]
+        with self._changed:
+            self._drops[adviser] += 1
+            keys = self._plans.keys_of(adviser)
             for key in keys:
                 if key.person != NOBODY:
-                    self._bytes -= self._plans.pop(key).size
+                    self._plans.remove(key)
         for key in keys:
             if key.person == NOBODY:
                 self.renew(key)
 
     def settle(self) -> None:
         """Wait until all requested plans are made."""
-        with self._idle:
-            self._idle.wait_for(lambda: not self._wanted)
+        with self._changed:
+            self._changed.wait_for(lambda: not self._wanted and not self._making)
 
     def close(self, timeout: float | None = None) -> None:
         """Stop without making the plans that are still requested."""
-        self._stopping.set()
-        self._queue.put(None)
+        with self._changed:
+            self._is_closed = True
+            self._changed.notify_all()
+        self._threads.close()
         self._thread.join(timeout)
-
-    def _find(self, key: PlanKey) -> ExplainedPlan | None:
-        """Return the last plan for a person, or for everybody; renew the person's if need be."""
-        plan = self._use(key)
-        if plan is None:
-            plan = self._use(key._replace(person=NOBODY))
-            if key.person != NOBODY:
-                self.renew(key)
-        elif self._is_stale(key, plan):
-            self.renew(key)
-        return plan
 
     def _use(self, key: PlanKey) -> ExplainedPlan | None:
         """Return the last plan for exactly this key, if any, and note that it was used."""
-        with self._lock:
-            plan = self._plans.get(key)
-            if plan is not None:
-                self._plans.move_to_end(key)
-            return plan
-
-    def _store(self, key: PlanKey, plan: ExplainedPlan, drops: int | None = None) -> None:
-        with self._lock:
-            if drops is not None and drops != self._drops:
-                return  # its counts may have been erased meanwhile
-            last = self._plans.pop(key, None)
-            self._bytes += plan.size - (last.size if last else 0)
-            self._plans[key] = plan
-            while self._bytes > MOST_BYTES and len(self._plans) > 1:
-                self._bytes -= self._plans.popitem(last=False)[1].size
+        with self._changed:
+            return self._plans.use(key)
 
     def _has_just_failed(self, key: PlanKey) -> bool:
         failed = self._failed.get(key)
         return failed is not None and time.monotonic() - failed[0] < RETRY
 
+    def _make_for_caller(self, everybody: PlanKey) -> ExplainedPlan:
+        """Return a plan that was missing, or raise what keeps it from being made."""
+        try:
+            for _ in range(ATTEMPTS):
+                plan = self._use(everybody)  # it may have been renewed meanwhile
+                if plan is not None:
+                    return plan
+                if not self._has_just_failed(everybody):
+                    self._try(everybody)
+                failed = self._failed.get(everybody)
+                if failed is not None:
+                    raise failed[1]
+            plan = self._use(everybody)
+            if plan is None:
+                raise BusyError("the adviser changes faster than plans can be made; try again")
+            return plan
+        finally:
+            with self._changed:
+                self._making.pop(everybody, None)
+                self._changed.notify_all()
+
     def _try(self, key: PlanKey) -> None:
         """Make and keep a plan; the reason is in the log if it cannot be made."""
-        began, drops = time.monotonic(), self._drops
+        began, drops, owner = time.monotonic(), self._drops[key.adviser], self._owner_of(key)
         try:
             plan = self._make(key)
         except NotFoundError as fault:  # the adviser was deleted, which is no failure
@@ -205,16 +227,50 @@ class PlanCache:
             return
         self._failed.pop(key, None)
         self.observe(time.monotonic() - began)
-        self._store(key, plan, drops)
+        with self._changed:
+            if drops == self._drops[key.adviser]:  # else its counts may have been erased meanwhile
+                self._plans.add(key, plan, owner)
+
+    def _next(self) -> tuple[Hashable, PlanKey] | None:
+        """Wait for a plan to renew, of the owner whose turn it is; None when there are no more.
+
+        Plans that callers wait for come first.
+        """
+        with self._changed:
+            while not self._is_closed:
+                now, rested = time.monotonic(), list[float]()
+                waited_for = {self._owner_of(key) for key in self._making}
+                for owner, keys in self._wanted.items():
+                    if owner in waited_for:
+                        continue
+                    rested.append(max(self._all_rested, self._rested.get(owner, 0.0)))
+                    if rested[-1] <= now:
+                        return owner, next(iter(keys))
+                self._changed.wait(min(rested) - now if rested else None)
+            return None
 
     def _work(self) -> None:
-        while (key := self._queue.get()) is not None and not self._stopping.is_set():
+        while (turn := self._next()) is not None:
+            owner, key = turn
             began = time.monotonic()
             if not self._has_just_failed(key):
                 self._try(key)
-            took = time.monotonic() - began
-            with self._idle:
-                del self._wanted[key]
-                self._idle.notify_all()
-            if not self._queue.empty():
-                self._stopping.wait(REST * took)
+            ended = time.monotonic()
+            rest = REST * (ended - began)
+            with self._changed:
+                del self._wanted[owner][key]
+                if self._wanted[owner]:
+                    self._wanted.move_to_end(owner)
+                    self._rested[owner] = ended + rest
+                else:
+                    del self._wanted[owner]
+                    self._rested.pop(owner, None)
+                if self._wanted:
+                    self._all_rested = ended + min(rest, REST_OF_OTHERS)
+                self._changed.notify_all()
+
+
+def _refusal(reason: Exception) -> "Future[ExplainedPlan]":
+    refused: Future[ExplainedPlan] = Future()
+    refused.set_exception(reason)
+    return refused

@@ -6,22 +6,74 @@ database all derive from ``AdviserSettings``.
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
-from counsel._arrays import brief
 from counsel.errors import CounselError
 from counsel.learning.population import Limit
+from counsel.service.field_faults import sentence_of
 
 NO_NUL = r"^[^\x00]*$"
 """PostgreSQL stores any text except text with NUL in it."""
 
 Label = Annotated[str, Field(min_length=1, max_length=200, pattern=NO_NUL)]
 Mode = Literal["off", "shadow", "live"]
+Share = Annotated[float, Field(strict=True, ge=0.0, le=1.0)]
 Chances = Annotated[
-    dict[Label, Annotated[float, Field(gt=0.0, le=1.0)]],
+    dict[Label, Annotated[float, Field(strict=True, gt=0.0, le=1.0)]],
     Field(json_schema_extra={"additionalProperties": False}),
 ]
 """The probability of each advice, by its label."""
+
+
+STRETCHES = {"second": 1, "minute": 60, "hour": 3600, "day": 86_400, "week": 604_800}
+"""The stretches of time that have a name, in seconds."""
+
+LONGEST_STRETCH = 31_536_000
+"""Seconds of the longest stretch: 365 days."""
+
+
+def _check_stretch(per: object) -> object:
+    """Refuse what is neither a name nor a number of seconds, in one sentence."""
+    if isinstance(per, float) and per.is_integer():
+        per = int(per)  # JSON does not tell 60.0 and 60 apart
+    is_name = isinstance(per, str) and per in STRETCHES
+    is_number = isinstance(per, int) and not isinstance(per, bool) and 1 <= per <= LONGEST_STRETCH
+    if not is_name and not is_number:
+        raise ValueError(
+            f"it must be {', '.join(STRETCHES)} or a whole number of seconds from 1 to "
+            f"{LONGEST_STRETCH}"
+        )
+    return per
+
+
+StretchLength = Annotated[
+    Literal["second", "minute", "hour", "day", "week"]
+    | Annotated[int, Field(ge=1, le=LONGEST_STRETCH)],
+    BeforeValidator(_check_stretch),
+]
+"""How long a stretch of time is: a name, or a number of seconds."""
+
+
+class SharedLimit(BaseModel):
+    """The most pieces of advice that all episodes of an adviser may use per stretch of time."""
+
+    model_config = ConfigDict(
+        extra="forbid", frozen=True, allow_inf_nan=False, use_attribute_docstrings=True
+    )
+
+    pieces: Annotated[float, Field(strict=True, gt=0.0, le=1e9)]
+    """Pieces of advice per stretch, each counted by its cost."""
+    per: StretchLength
+    """How long a stretch is: ``second``, ``minute``, ``hour``, ``day``, ``week``, or a number of
+    seconds. Stretches follow the clock, UTC: a day starts at midnight, a week on Monday."""
+
+    @property
+    def seconds(self) -> int:
+        """How long a stretch is."""
+        return self.per if isinstance(self.per, int) else STRETCHES[self.per]
+
+    def __str__(self) -> str:
+        return f"{self.pieces:g} per {self.per}{' seconds' if isinstance(self.per, int) else ''}"
 
 
 class EditableSettings(BaseModel):
@@ -31,12 +83,14 @@ class EditableSettings(BaseModel):
         extra="forbid", frozen=True, allow_inf_nan=False, use_attribute_docstrings=True
     )
 
-    penalty: Annotated[float, Field(ge=0.0)] | None = None
+    penalty: Annotated[float, Field(strict=True, ge=0.0)] | None = None
     """The cost of each piece of advice, in units of reward."""
-    budget: Annotated[float, Field(ge=0.0)] | None = None
+    budget: Annotated[float, Field(strict=True, ge=0.0)] | None = None
     """Pieces of advice per episode: on average, or at most where ``hard``."""
     hard: bool = False
     """Whether no episode may exceed the budget, which must then be a whole number."""
+    shared_limit: SharedLimit | None = None
+    """The most pieces that all episodes of the adviser together may use per stretch of time."""
     always: bool = False
     """Whether it advises at every step, whatever the advice is worth."""
     algorithm: Literal["ucb-ad", "thompson"] = "ucb-ad"
@@ -45,9 +99,9 @@ class EditableSettings(BaseModel):
     """``live`` shows advice, ``shadow`` records it without showing it, ``off`` is silent."""
     knows_habit: bool = False
     """Whether the source's person is taken as known; otherwise the habit is learnt."""
-    holdout: Annotated[float, Field(ge=0.0, le=1.0)] = 0.0
+    holdout: Share = 0.0
     """The share of episodes kept silent, so that the worth of advice can be measured."""
-    explore: Annotated[float, Field(ge=0.0, le=1.0)] = 0.0
+    explore: Share = 0.0
     """The share of decisions that ``schedule`` makes instead of the plan, for a trial."""
     schedule: Annotated[
         dict[Label, Chances],
@@ -89,7 +143,4 @@ class AdviserSettings(EditableSettings):
         try:
             return cls(**values)
         except ValidationError as fault:
-            wrong = fault.errors()[0]
-            name = ".".join(str(part) for part in wrong["loc"])
-            rule = wrong["msg"].replace("Input should", "it must")
-            raise CounselError(f"{name} is {brief(wrong['input'])}; {rule}") from None
+            raise CounselError(sentence_of(fault.errors()[0])) from None

@@ -9,6 +9,7 @@ the longer a service has run. ``api.schemas.Summary`` describes every field.
 """
 
 import json
+import time
 from typing import Any
 
 import numpy as np
@@ -32,9 +33,10 @@ from counsel.planning.reference_policies import always_best_action, value_alone
 from counsel.planning.solve import solve
 from counsel.service.core.desk import Desk
 from counsel.service.core.explained_plan import RANKED, ExplainedPlan
+from counsel.service.core.kept_plans import PlanKey
 from counsel.service.core.live_adviser import LiveAdviser
 from counsel.service.core.person_beliefs import lift_rows
-from counsel.service.core.plan_cache import PlanKey
+from counsel.service.core.shared_use import describe_shared_limit
 from counsel.service.db.queries import LAST_OUTCOME
 from counsel.service.db.tables import decisions, episodes, outcomes, people
 from counsel.service.errors import BusyError
@@ -66,6 +68,7 @@ def summarise(desk: Desk, tenant: int, adviser: str) -> dict[str, Any]:
         returns = live.returns.read(connection, _centre(history))
         recent = _recent(connection, live)
         totals = _totals(connection, adviser)
+        shared = describe_shared_limit(connection, live, time.time())
     _, everybody = live.population.counts_of(NOBODY)
     given, matched = everybody.given, everybody.matched
     support = (everybody.silent + everybody.refusing + matched).sum(axis=1)
@@ -80,6 +83,7 @@ def summarise(desk: Desk, tenant: int, adviser: str) -> dict[str, Any]:
         "listening": _listening(int(matched.sum()), int(given.sum())),
         "worth": _worth(*returns, person_plan),
         "spending": _spending(history, live),
+        **shared,
         "advice_rate": float(shown / decided) if decided else None,
         "over_time": _over_time(history),
         "by_advice": _by_advice(live, everybody),

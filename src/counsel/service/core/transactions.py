@@ -13,6 +13,7 @@ from counsel.service.core.episode import Episode
 from counsel.service.core.episode_levels import first_level, read_levels, update_levels
 from counsel.service.core.live_adviser import LiveAdviser
 from counsel.service.core.outcomes import OutcomeReceipt, OutcomeReport
+from counsel.service.core.shared_limit import Stretches
 from counsel.service.db import queries
 from counsel.service.db.tables import advisers, episodes, people
 from counsel.service.errors import ConflictError, NotFoundError
@@ -68,7 +69,8 @@ def decide_all(
 ) -> list[Decision | Exception]:
     """Decide on each request as if it were alone, in order; a step is decided only once."""
     cells = [(request.episode.number, request.step) for request in requests]
-    recorded = queries.decisions_at(connection, cells)
+    decided = queries.decided_cells(connection, cells)
+    recorded = queries.decisions_at(connection, decided) if decided else {}
     accounts = queries.episode_accounts(connection, (number for number, _ in cells))
     rows = list[dict[str, Any]]()
     spent, paced = dict[int, queries.Amount](), dict[str, queries.Amount]()
@@ -76,6 +78,8 @@ def decide_all(
     new = dict[queries.Cell, tuple[Decision, int]]()
     remembering = {one.episode.number: one.episode for one in requests if one.episode.live.moves}
     levels = read_levels(connection, remembering.values()) if remembering else {}
+    limited = [(one.episode, one.at) for one in requests if one.episode.live.settings.shared_limit]
+    stretches = Stretches(connection, limited) if limited else None
     moved = dict[int, Episode]()  # in which an earlier step than the last was decided
     for request, cell in zip(requests, cells, strict=True):
         episode = request.episode
@@ -94,7 +98,10 @@ def decide_all(
             its_levels, level = levels.get(episode.number), None
             if its_levels is not None:
                 level = its_levels.at(request.step)
-            decision = decide(request, account.spent + spent.get(episode.number, 0), level)
+            stretch = None if stretches is None else stretches.of(episode, request.at)
+            decision = decide(request, account.spent + spent.get(episode.number, 0), level, stretch)
+            if stretch is not None and decision.offer is not None and decision.shown:
+                stretch.add(decision.offer, request.at)
             if its_levels is not None:
                 if episode.live.keeps_level or request.step < its_levels.last_step:
                     moved[episode.number] = episode
@@ -107,8 +114,12 @@ def decide_all(
                 spent[episode.number] = spent.get(episode.number, 0) + cost
                 if decision.shown and episode.is_paced:
                     paced[episode.live.id] = paced.get(episode.live.id, 0) + cost
+                if decision.shown and stretch is not None:
+                    stretch.charge(cost)
     queries.add_decisions(connection, rows, spent)
     queries.add_paced_cost(connection, paced)
+    if stretches is not None:
+        stretches.save()
     if moved:
         update_levels(connection, moved.values())
     return answers
@@ -119,8 +130,9 @@ def record_all(
 ) -> list[Exception | OutcomeReceipt]:
     """Record outcomes, report by report: all outcomes of a report or none."""
     cells = {_cell(row) for report in reports for row in report.rows}
-    known = queries.decided_cells(connection, cells) if cells else set()
-    versions = queries.reported_outcomes(connection, cells) if cells else {}
+    known = queries.decided_cells(connection, cells) if cells else {}
+    reported = [cell for cell, is_reported in known.items() if is_reported]
+    versions = queries.reported_outcomes(connection, reported) if reported else {}
     answers, new = list[Exception | OutcomeReceipt](), list[dict[str, Any]]()
     remembering = dict[int, Episode]()
     for rows, those_remembering in reports:
@@ -137,7 +149,7 @@ def record_all(
             versions.setdefault(_cell(row), []).append(row)
         new += added
         remembering |= those_remembering
-        corrected = sum(row["version"] > 1 for row in added)
+        corrected = sum(row["replaces"] is not None for row in added)
         answers.append(OutcomeReceipt(len(rows), corrected))
     queries.add_outcomes(connection, new)
     if remembering:
@@ -146,32 +158,39 @@ def record_all(
     return answers
 
 
+def end_all(connection: sa.Connection, ends: list[dict[str, Any]]) -> list[None]:
+    """End episodes; those that have ended stay as they are."""
+    queries.end_episodes(connection, ends)
+    return [None] * len(ends)
+
+
 def _new_versions(
     rows: list[dict[str, Any]], versions: Mapping[queries.Cell, list[Mapping[str, Any]]]
 ) -> list[dict[str, Any]]:
     """Return those outcomes of a report that are new, each with its version.
 
-    An outcome that repeats the last version, or the one whose number it has, is not new.
+    An outcome that repeats the last version, or the one whose number it has, is not new. One whose
+    number is missing on record, below the last, came late: it was replaced before it came.
     """
     added = list[dict[str, Any]]()
     for row in rows:
         cell = (row["episode"], row["step"])
         of_cell = [*versions.get(cell, ()), *(new for new in added if _cell(new) == cell)]
-        last = of_cell[-1]["version"] if of_cell else 0
-        number = row["version"]
-        is_repeat = any(
-            all(known[name] == row[name] for name in queries.CONTENT)
-            for known in of_cell
-            if known["version"] == (number or last)
-        )
-        if is_repeat:
+        by_version = {known["version"]: known for known in of_cell}
+        last = max(by_version, default=0)
+        number = row["version"] or last + 1
+        known = by_version.get(row["version"] or last)
+        if known is not None and all(known[name] == row[name] for name in queries.CONTENT):
             continue
-        if number is not None and number <= last:
+        if number in by_version:
             raise ConflictError(
-                f"the outcome of step {row['step']} is on record as version {last}, and version "
-                f"{number} is another one; give version {last + 1} to correct it"
+                f"the outcome of decision {row['decision']} is on record as version {last}, and "
+                f"its version {number} is another one than this; versions never change: give "
+                f"version {last + 1} only to an outcome that is newer than all on record"
             )
-        added.append(row | {"version": number or last + 1, "replaces": last or None})
+        newer = min((version for version in by_version if version > number), default=None)
+        replaces = None if newer else last or None
+        added.append(row | {"version": number, "replaces": replaces, "replaced": newer})
     return added
 
 

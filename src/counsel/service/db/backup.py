@@ -33,6 +33,12 @@ from counsel.errors import CounselError
 from counsel.service.db.engine import address_of, schema_versions, without_password
 from counsel.service.db.tables import metadata
 
+DAMAGE = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
+"""Codes of errors of SQLite that say that a file is damaged."""
+
+SHARED_FIRST, SHARED_SIZE = 0x40000002, 510
+"""The bytes that SQLite locks in a file that is open, which it never writes."""
+
 FORMAT, FORMAT_VERSION = "counsel-backup", 1
 MANIFEST, COPY = "manifest.json", "database"
 """The two parts of a backup."""
@@ -242,16 +248,41 @@ def _check_target(target: Path, *, force: bool) -> None:
     """Raise if a database is in use, or holds something that must not be lost."""
     if not target.exists() or target.stat().st_size == 0:
         return
+    in_use = CounselError(f"the database {target} is in use; stop the service first")
     with _opened(target, "rw") as connection:
-        counts = _count_sqlite(connection)
-        if not force:
-            _check_empty(counts, str(target))
-        try:  # fails if somebody else has the database open
+        try:
+            if not force:
+                _check_empty(_count_sqlite(connection), str(target))
+            # Fails if somebody else has the database open.
             connection.execute("PRAGMA journal_mode = DELETE").fetchone()
             connection.execute("BEGIN EXCLUSIVE")
             connection.execute("ROLLBACK")
-        except sqlite3.OperationalError:
-            raise CounselError(f"the database {target} is in use; stop the service first") from None
+            return
+        except sqlite3.DatabaseError as fault:
+            if fault.sqlite_errorcode & 0xFF not in DAMAGE:
+                raise in_use from None
+            reason = str(fault)
+    if not force:
+        raise CounselError(f"{target} is damaged: {reason}; give --force to replace it")
+    if _is_locked(target):
+        raise in_use
+
+
+def _is_locked(target: Path) -> bool:
+    """Whether another process has a damaged file open, of which SQLite says nothing any more.
+
+    Windows does not let a file be replaced that is open.
+    """
+    try:
+        import fcntl
+    except ImportError:
+        return False
+    with target.open("r+b") as stream:
+        try:
+            fcntl.lockf(stream, fcntl.LOCK_EX | fcntl.LOCK_NB, SHARED_SIZE, SHARED_FIRST)
+        except OSError:
+            return True
+    return False
 
 
 def _check_empty(counts: Mapping[str, int], name: str) -> None:

@@ -3,11 +3,13 @@
 Statements are built once: building one takes SQLAlchemy longer than running it takes SQLite.
 """
 
+import json
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 
+from counsel.service.db.prepared import PreparedStatement
 from counsel.service.db.tables import (
     advisers,
     decisions,
@@ -64,19 +66,39 @@ class Account(NamedTuple):
     ended: bool
 
 
-_ACCOUNTS = sa.select(episodes.c.number, episodes.c.spent, episodes.c.ended).where(
-    episodes.c.number.in_(sa.bindparam("numbers", expanding=True))
-)
+# Given to the driver as they are: SQLAlchemy takes longer over a list than the database does.
+_ACCOUNTS = {
+    "sqlite": "SELECT number, spent, ended FROM episodes "
+    "WHERE number IN (SELECT value FROM json_each(?))",
+    "postgresql": "SELECT number, spent, ended FROM episodes WHERE number = ANY(%s::bigint[])",
+}
+_IS_REPORTED = "EXISTS (SELECT 1 FROM outcomes o WHERE o.episode = d.episode AND o.step = d.step)"
+_DECIDED_CELLS = {
+    "sqlite": f"SELECT d.episode, d.step, {_IS_REPORTED} FROM json_each(?) AS c "
+    "CROSS JOIN decisions AS d ON d.episode = json_extract(c.value, '$[0]') "
+    "AND d.step = json_extract(c.value, '$[1]')",
+    "postgresql": f"SELECT d.episode, d.step, {_IS_REPORTED} "
+    "FROM unnest(%s::bigint[], %s::integer[]) AS c (episode, step) "
+    # OFFSET keeps PostgreSQL from reading the whole table, as a plan for a small one would.
+    "CROSS JOIN LATERAL (SELECT episode, step FROM decisions "
+    "WHERE episode = c.episode AND step = c.step OFFSET 0) AS d",
+}
 # For pairs SQLite would scan the whole table. This may match more cells than asked for.
 _AMONG = decisions.c.episode.in_(sa.bindparam("numbers", expanding=True)) & decisions.c.step.in_(
     sa.bindparam("steps", expanding=True)
 )
 _DECISIONS = sa.select(decisions).where(_AMONG)
-_DECIDED_CELLS = sa.select(decisions.c.episode, decisions.c.step).where(_AMONG)
-_SPEND = (
+_SPEND = PreparedStatement(
     sa.update(episodes)
     .where(episodes.c.number == sa.bindparam("which"))
-    .values(spent=episodes.c.spent + sa.bindparam("more"))
+    .values(spent=episodes.c.spent + sa.bindparam("more")),
+    ("which", "more"),
+)
+_END = PreparedStatement(
+    sa.update(episodes)
+    .where(episodes.c.number == sa.bindparam("which"), episodes.c.ended.is_(None))
+    .values(ended=sa.bindparam("at"), terminated=sa.bindparam("is_terminated")),
+    ("which", "at", "is_terminated"),
 )
 _PERSON = sa.select(people.c.id).where(
     people.c.tenant == sa.bindparam("tenant"), people.c.name == sa.bindparam("name")
@@ -84,13 +106,29 @@ _PERSON = sa.select(people.c.id).where(
 _PACED = sa.select(advisers.c.paced_episodes, advisers.c.paced_pieces).where(
     advisers.c.id == sa.bindparam("adviser")
 )
-_ADD_PACED_COST = (
+_ADD_PACED_COST = PreparedStatement(
     sa.update(advisers)
     .where(advisers.c.id == sa.bindparam("which"))
-    .values(paced_pieces=advisers.c.paced_pieces + sa.bindparam("more"))
+    .values(paced_pieces=advisers.c.paced_pieces + sa.bindparam("more")),
+    ("which", "more"),
 )
-_ADD_DECISIONS = sa.insert(decisions)
+_DECISION = [column.name for column in decisions.c if column.name != "seq"]
+_OUTCOME = [column.name for column in outcomes.c if column.name not in ("seq", "replaced_by")]
+_ADD_DECISIONS = PreparedStatement(sa.insert(decisions), _DECISION)
+_ADD_FIRST_OUTCOMES = PreparedStatement(sa.insert(outcomes), _OUTCOME)
 _ADD_OUTCOMES = sa.insert(outcomes)
+_VERSION = (
+    sa.select(outcomes.c.seq)
+    .where(
+        outcomes.c.episode == sa.bindparam("number"),
+        outcomes.c.step == sa.bindparam("at_step"),
+        outcomes.c.version == sa.bindparam("newer"),
+    )
+    .scalar_subquery()
+)
+_ADD_LATE_OUTCOME = sa.insert(outcomes).values(
+    {name: sa.bindparam(f"its_{name}") for name in _OUTCOME} | {"replaced_by": _VERSION}
+)
 _ADD_REMARKS = sa.insert(remarks)
 _REPORTED = (
     sa.select(outcomes, remarks.c.reason_code, remarks.c.comment)
@@ -176,6 +214,9 @@ _MOVED_SINCE = (
 _LAST_SEQ = sa.select(
     sa.select(sa.func.max(outcomes.c.seq)).scalar_subquery(),
     sa.select(sa.func.max(level_changes.c.seq)).scalar_subquery(),
+    sa.select(sa.func.max(outcomes.c.replaced_by))
+    .where(outcomes.c.replaced_by.is_not(None))  # read from the index, which has few rows
+    .scalar_subquery(),
 )
 _HIGHEST_SEQ = {
     "sqlite": sa.text("SELECT seq FROM sqlite_sequence WHERE name = 'outcomes'"),
@@ -206,9 +247,11 @@ def person_name(connection: sa.Connection, number: int) -> str | None:
 
 def episode_accounts(connection: sa.Connection, numbers: Iterable[int]) -> dict[int, Account]:
     """Return the accounts of episodes, without those that do not exist."""
+    database, distinct = connection.dialect.name, list(set(numbers))
+    given = (json.dumps(distinct),) if database == "sqlite" else (distinct,)
     return {
         number: Account(amount(spent), ended is not None)
-        for number, spent, ended in connection.execute(_ACCOUNTS, {"numbers": list(set(numbers))})
+        for number, spent, ended in connection.exec_driver_sql(_ACCOUNTS[database], given)
     }
 
 
@@ -218,10 +261,15 @@ def decisions_at(connection: sa.Connection, cells: Collection[Cell]) -> dict[Cel
     return {(row.episode, row.step): row for row in rows}
 
 
-def decided_cells(connection: sa.Connection, cells: Collection[Cell]) -> set[Cell]:
-    """Return those cells that have a recorded decision, and perhaps others."""
-    rows = connection.execute(_DECIDED_CELLS, _bounds(cells))
-    return {(episode, step) for episode, step in rows}
+def decided_cells(connection: sa.Connection, cells: Collection[Cell]) -> dict[Cell, bool]:
+    """Return those cells that have a recorded decision, and whether an outcome is on record."""
+    database, given = connection.dialect.name, tuple[Any, ...]()
+    if database == "sqlite":
+        given = (json.dumps(list(cells)),)
+    else:
+        given = ([number for number, _ in cells], [step for _, step in cells])
+    rows = connection.exec_driver_sql(_DECIDED_CELLS[database], given)
+    return {(episode, step): bool(is_reported) for episode, step, is_reported in rows}
 
 
 def _bounds(cells: Collection[Cell]) -> dict[str, list[int]]:
@@ -235,10 +283,13 @@ def add_decisions(
     connection: sa.Connection, rows: list[dict[str, Any]], spent: Mapping[int, Amount]
 ) -> None:
     """Add decisions, and the cost of their advice to the account of each episode."""
-    if rows:
-        connection.execute(_ADD_DECISIONS, rows)
-    if spent:
-        _add(connection, _SPEND, spent)
+    _ADD_DECISIONS.run(connection, rows)
+    _add(connection, _SPEND, spent)
+
+
+def end_episodes(connection: sa.Connection, ends: Iterable[Mapping[str, Any]]) -> None:
+    """End episodes that have not ended; each has ``which``, ``at`` and ``is_terminated``."""
+    _END.run(connection, ends)
 
 
 def paced_counts(connection: sa.Connection, adviser: str) -> tuple[int, Amount]:
@@ -255,8 +306,7 @@ def add_paced_episode(connection: sa.Connection, adviser: str) -> None:
 
 def add_paced_cost(connection: sa.Connection, costs: Mapping[str, Amount]) -> None:
     """Charge costs to the expected budget of each adviser."""
-    if costs:
-        _add(connection, _ADD_PACED_COST, costs)
+    _add(connection, _ADD_PACED_COST, costs)
 
 
 def amount(cost: float) -> Amount:
@@ -264,9 +314,10 @@ def amount(cost: float) -> Amount:
     return int(cost) if float(cost).is_integer() else float(cost)
 
 
-def _add(connection: sa.Connection, change: sa.Update, amounts: Mapping[Any, Amount]) -> None:
-    rows = [{"which": which, "more": more} for which, more in amounts.items()]
-    connection.execute(change, rows)
+def _add(
+    connection: sa.Connection, change: PreparedStatement, amounts: Mapping[Any, Amount]
+) -> None:
+    change.run(connection, [{"which": which, "more": more} for which, more in amounts.items()])
 
 
 CONTENT = ("action", "reward", "next_state", "seen", "reason_code", "comment")
@@ -286,17 +337,20 @@ def reported_outcomes(
 def add_outcomes(connection: sa.Connection, rows: list[dict[str, Any]]) -> None:
     """Add outcomes with their versions, and what was said about them.
 
-    ``replaces`` is the version that an outcome corrects, None for the first one.
+    ``replaces`` is the version that an outcome corrects, None for the first one; ``replaced`` is
+    the version that replaced an outcome before it came, None for one that counts.
     """
-    names = [column.name for column in outcomes.c if column.name not in ("seq", "replaced_by")]
-    first = [row for row in rows if row["replaces"] is None]
-    if first:
-        connection.execute(_ADD_OUTCOMES, [{name: row[name] for name in names} for row in first])
+    first = [row for row in rows if row["replaces"] is None and row["replaced"] is None]
+    _ADD_FIRST_OUTCOMES.run(connection, first)
     for row in rows:
+        place = {"number": row["episode"], "at_step": row["step"]}
         if row["replaces"] is not None:
-            added = connection.execute(_ADD_OUTCOMES, {name: row[name] for name in names})
-            place = {"number": row["episode"], "at_step": row["step"], "old": row["replaces"]}
-            connection.execute(_REPLACE, place | {"new": _number(added)})
+            added = connection.execute(_ADD_OUTCOMES, {name: row[name] for name in _OUTCOME})
+            change = place | {"old": row["replaces"], "new": _number(added)}
+            connection.execute(_REPLACE, change)
+        elif row["replaced"] is not None:  # its number is above that of the one that counts
+            its = {f"its_{name}": row[name] for name in _OUTCOME}
+            connection.execute(_ADD_LATE_OUTCOME, its | place | {"newer": row["replaced"]})
     said = [
         {column.name: row[column.name] for column in remarks.c}
         for row in rows
@@ -318,7 +372,7 @@ def outcomes_since(connection: sa.Connection, after: ReadUpTo) -> tuple[ReadUpTo
     What becomes durable meanwhile is left for the next time. A decision whose level has changed
     since its outcome was counted is taken out on the old level and counted on the new one.
     """
-    last, change = connection.execute(_LAST_SEQ).one()
+    last, change, replacement = connection.execute(_LAST_SEQ).one()
     until = ReadUpTo(max(last or 0, after.outcome), max(change or 0, after.change))
     if until == after:
         return after, []
@@ -327,8 +381,9 @@ def outcomes_since(connection: sa.Connection, after: ReadUpTo) -> tuple[ReadUpTo
     rows = list[Any]()
     if until.outcome > after.outcome:
         rows += connection.execute(_OUTCOMES_SINCE, values)
-        replaced = connection.execute(_REPLACED_SINCE, values)
-        rows += [(*row[:-1], -row[-1]) for row in replaced]
+        if (replacement or 0) > after.outcome:
+            replaced = connection.execute(_REPLACED_SINCE, values)
+            rows += [(*row[:-1], -row[-1]) for row in replaced]
     if until.change > after.change:
         for *cell, before, now in connection.execute(_MOVED_SINCE, values):
             rows += [(*cell, before, -1), (*cell, now, 1)]

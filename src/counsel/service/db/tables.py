@@ -8,12 +8,14 @@ who has read up to a number has missed nothing. A corrected outcome is a new row
 Silence is NULL. Where the model's person has a memory, ``decisions.level`` is the level that the
 record had when the decision was made. A later outcome may tell another level: ``level_changes`` has
 it, and the last change counts. What was spent is a cost, which need not be whole: SQLite stores
-fractions in a column of integers, too.
+fractions in a column of integers, too. ``stretches`` has what was spent of a limit that the
+episodes of an adviser share, and the numbers from which its price follows, without people.
 
 When a person is deleted, all their rows are; ``erasures`` has their number, so that every service
 forgets what it has learnt of them. What people wrote (``people.name``, ``remarks``) is in small
-tables of its own, which can be written anew when somebody is erased. ``snapshots`` only save time
-and may be deleted. ``audit`` says which key changed what, without names of people.
+tables of its own, which can be written anew when somebody is erased; PostgreSQL keeps no statistics
+of these columns, because they would have what people wrote. ``snapshots`` only save time and may be
+deleted. ``audit`` says which key changed what, without names of people.
 """
 
 from typing import Any
@@ -77,6 +79,22 @@ models = _table(
     sa.Column("archived", sa.Float),
 )
 
+outlines = _table(
+    "outlines",
+    sa.Column("model", sa.ForeignKey("models.id", ondelete="CASCADE"), primary_key=True),
+    _needed("content", sa.Text),
+)
+"""What is used instead of a model that can no longer be read."""
+
+model_pieces = _table(
+    "model_pieces",
+    sa.Column("model", sa.String(32), primary_key=True),  # which may not be there yet
+    sa.Column("number", sa.Integer, primary_key=True, autoincrement=False),
+    _needed("content", sa.LargeBinary),
+    _needed("at", sa.Float),
+)
+"""The files of models whose own ``content`` is empty, because they are large."""
+
 advisers = _table(
     "advisers",
     sa.Column("id", sa.String(32), primary_key=True),
@@ -93,6 +111,9 @@ advisers = _table(
 
 DELETING = -1.0
 """When an adviser was archived, while it is being deleted."""
+
+IS_KEPT = advisers.c.archived.is_(None) | (advisers.c.archived != DELETING)
+"""The condition that an adviser is not being deleted."""
 
 people = _table(
     "people",
@@ -167,6 +188,21 @@ level_changes = _table(
     ),
     sa.Index("ix_level_changes_episode", "episode", "step"),
     sqlite_autoincrement=True,
+)
+
+stretches = _table(
+    "stretches",
+    sa.Column("adviser", sa.ForeignKey("advisers.id", ondelete="CASCADE"), primary_key=True),
+    sa.Column("seconds", sa.BigInteger, primary_key=True, autoincrement=False),
+    sa.Column("start", sa.BigInteger, primary_key=True, autoincrement=False),
+    # The shared limit, the cost charged to it, and the sum of the prices of all offers.
+    _needed("pieces", sa.Float),
+    _needed("spent", sa.Float),
+    _needed("priced", sa.Float),
+    # From when on offers were counted; the offers of earlier stretches, and of this one, as JSON.
+    _needed("opened", sa.Float),
+    _needed("memory", sa.Text),
+    _needed("seen", sa.Text),
 )
 
 IS_REPLACED = sa.text("replaced_by IS NOT NULL")

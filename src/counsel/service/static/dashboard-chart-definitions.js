@@ -7,8 +7,8 @@ import * as sentences from "./dashboard-sentences.js";
 
 const { many, whole } = sentences;
 const span = (bin) => `${moment(bin.from)} to ${moment(bin.to)}`;
-const times = (bin) => [new Date(bin.from * 1000).toISOString(), new Date(bin.to * 1000).toISOString()];
-const markOf = (bin, i) => ({ key: i, from: bin.from, to: bin.to, head: span(bin) });
+export const times = (bin) => [new Date(bin.from * 1000).toISOString(), new Date(bin.to * 1000).toISOString()];
+export const markOf = (bin, i) => ({ key: i, from: bin.from, to: bin.to, head: span(bin) });
 
 const adherence = {
   name: "adherence-over-time", label: "Adherence over time",
@@ -70,7 +70,7 @@ function budgetBin(bin, i, unit) {
 }
 
 /** A figure with one whisker for each row of the summary that has pieces. */
-function byRow({ rowsOf, headline, mark, cells, head, ...texts }) {
+export function byRow({ rowsOf, headline, mark, cells, head, ...texts }) {
   const known = (summary) => rowsOf(summary).filter((row) => row.pieces > 0);
   return {
     ...texts,
@@ -101,18 +101,7 @@ const byState = byRow({
   cells: (row) => [row.state, row.pieces, row.matched, sentences.shareOf(row.matched, row.pieces), row.low, row.high],
 });
 
-const byLevel = byRow({
-  name: "adherence-by-level", label: "Adherence by level of memory",
-  note: "Share of the advice seen that was matched, by what the person carries over from earlier advice; whiskers are 95 % intervals. The model says how lift fades from level to level; habits add to the share.",
-  nothing: "No advice has been seen yet: adherence by level of memory will show here.",
-  applies: (summary) => "by_level" in summary,
-  rowsOf: (summary) => summary.by_level ?? [], headline: sentences.levelsDiffer,
-  mark: (row) => whisker(row.level, "matched", sentences.shareOf(row.matched, row.pieces), row),
-  head: ["level", "rested", "pieces", "done", "share", "low", "high"],
-  cells: (row) => [row.level, row.rested, row.pieces, row.matched, sentences.shareOf(row.matched, row.pieces), row.low, row.high],
-});
-
-function whisker(name, what, value, row) {
+export function whisker(name, what, value, row) {
   const { low, high, pieces, matched } = row;
   const body = `${what} ${percent(value)}${sentences.betweenBoth(row, sentences.hundredths)}; ${whole(matched)} of ${many(pieces, "piece")} matched`;
   return { ...sentences.alwaysOf(row), key: name, name, value, low, high, label: `${percent(value)} · ${many(pieces, "piece")}`, head: name, body };
@@ -163,4 +152,4 @@ function frontierPoints({ pieces, value, marks, unit }) {
 }
 
 /** The small figures, in the order of the page. */
-export const SMALL = [adherence, spoken, budget, byAdvice, byState, byLevel, byPerson];
+export const SMALL = [adherence, spoken, budget, byAdvice, byState, byPerson];

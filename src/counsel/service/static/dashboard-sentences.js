@@ -74,6 +74,7 @@ export function about({ name, settings }) {
   if (isKnown(budget)) parts.push(`budget ${short(budget)} per episode${hard ? ", hard" : " on average"}`);
   else if (isKnown(penalty)) parts.push(`penalty ${short(penalty)} per piece`);
   else if (always) parts.push("always advises");
+  if (settings.shared_limit) parts.push(`${perStretch(settings.shared_limit)} for all episodes together`);
   parts.push({ live: "live", shadow: "in shadow: nothing is shown", off: "off" }[mode] ?? mode);
   if (holdout) parts.push(`${percent(holdout)} of episodes kept silent`);
   if (across === "person") parts.push("people remember advice over their episodes");
@@ -185,6 +186,12 @@ export function budgetUse({ per_episode: sent, low, high, budget, unit }) {
   return `${pieces}: more than the budget of ${short(budget)}`;
 }
 
+/** "10 pieces per day", or "a cost of 10 per 90 s" where some advice costs more or less than 1. */
+export function perStretch({ pieces, per, unit }) {
+  const amount = unit === "cost" ? `a cost of ${short(pieces)}` : `${short(pieces)} ${pieces === 1 ? "piece" : "pieces"}`;
+  return `${amount} per ${typeof per === "number" ? `${whole(per)} s` : per}`;
+}
+
 /** The highest lift, if it is higher than any other; otherwise the lift that is known best. */
 export function highestLift(rows) {
   const lift = (row) => `The lift of ${quoted(row.advice)} is ${percent(row.lift)}${betweenShares(row.low, row.high)}; ${many(row.pieces, "piece")}`;
@@ -203,17 +210,7 @@ export function statesDiffer(rows) {
   return `${finding}: ${inState(most)}, ${inState(least)}`;
 }
 
-/** Whether people match less advice where they are less rested. */
-export function levelsDiffer(rows) {
-  const share = (row) => shareOf(row.matched, row.pieces);
-  const [fresh, tired] = [top(rows, (row) => row.rested), top(rows, (row) => -row.rested)];
-  const onLevel = (row) => `${percent(share(row))} with ${quoted(row.level)}${betweenShares(row.low, row.high)}`;
-  if (fresh === tired) return `People match ${onLevel(fresh)}; ${many(fresh.pieces, "piece")}`;
-  if (fresh.low > tired.high) return `People match less when tired: ${onLevel(fresh)}, ${onLevel(tired)}`;
-  return `No measurable difference between rested and tired: ${onLevel(fresh)}, ${onLevel(tired)}`;
-}
-
-const top = (rows, value) => rows.reduce((best, row) => (value(row) > value(best) ? row : best));
+export const top = (rows, value) => rows.reduce((best, row) => (value(row) > value(best) ? row : best));
 
 /** How much people differ: the range of the middle eight in ten, or of all where they are few. */
 export function peopleDiffer({ edges, count }) {
@@ -268,6 +265,7 @@ export function reasonNumbers(reason) {
     ["price of a piece", number(reason.price)],
     ["burden: what it costs later", number(reason.burden)], ["level", reason.level ?? null], ["rested", share(reason.rested)],
     ["spent before", number(reason.spent)], ["left", number(reason.left)],
+    ["price of the shared limit", number(reason.shared_price)], ["left of the shared limit", number(reason.shared_left)],
   ];
   return rows.filter(([, text]) => text !== null);
 }

@@ -51,10 +51,11 @@ export const RECENT = {
   },
   table: (rows) => ({
     head: ["at", "person", "episode", "step", "state", "advice", "shown", "must", "held_out", "action", "reward", "why", "considered", "lift", "advantage", "gain",
-      "criticality", "price", "spent", "left", ...costColumn(rows), ...levelColumns(rows)],
+      "criticality", "price", "spent", "left", ...costColumn(rows), ...levelColumns(rows), ...sharedColumns(rows)],
     rows: rows.map(({ at, person, episode, step, state, advice, shown, must, held_out: heldOut, action, reward, reason: why }) => [
       new Date(at * 1000).toISOString(), person, episode, step, state, advice, shown, must, heldOut, action, reward, why.why, why.considered, why.lift, why.advantage,
-      why.gain, why.criticality, why.price, why.spent, why.left, ...costColumn(rows).map(() => why.cost ?? 1), ...levelColumns(rows).map((name) => why[name] ?? null)]),
+      why.gain, why.criticality, why.price, why.spent, why.left, ...costColumn(rows).map(() => why.cost ?? 1), ...levelColumns(rows).map((name) => why[name] ?? null),
+      ...sharedColumns(rows).map((name) => why[name] ?? null)]),
   }),
 };
 
@@ -63,6 +64,9 @@ const costColumn = (rows) => (rows.some(({ reason }) => "cost" in reason) ? ["co
 
 /** The columns of people with a memory. */
 const levelColumns = (rows) => (rows.some(({ reason }) => "level" in reason) ? ["level", "rested", "burden"] : []);
+
+/** The columns of a limit that all episodes share. */
+const sharedColumns = (rows) => (rows.some(({ reason }) => "shared_price" in reason) ? ["shared_price", "shared_left"] : []);
 
 const stateCell = ({ state, reason: { level } }) => (level ? stacked(state, level) : state);
 

@@ -37,6 +37,7 @@ async function refresh() {
     const adviser = choose();
     if (adviser) {
       const summary = await ask(`/v1/advisers/${encodeURIComponent(adviser.id)}/summary`);
+      if (summary.shared_limit || summary.by_level) await addOccasional();
       if (mine !== refreshes) return;
       show(adviser, summary);
     }
@@ -74,6 +75,16 @@ function choose() {
     showTrouble(`There is no adviser ${sentences.quoted(wanted())} here; choose one above.`);
   }
   return adviser ?? null;
+}
+
+/** Add the figures that few advisers have; once is enough. */
+async function addOccasional() {
+  const { OCCASIONAL } = await import("./dashboard-occasional.js");
+  for (const definition of OCCASIONAL.filter(({ name }) => !at(name))) {
+    const figure = new Figure(definition);
+    at(definition.after).after(figure.root);
+    parts.push(figure);
+  }
 }
 
 /** Fill the choice of advisers; advisers of the same name show their ids. */

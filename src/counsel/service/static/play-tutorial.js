@@ -28,15 +28,14 @@ const CARDS = [
 export class Tutorial {
   constructor(dialog, closed) {
     this.dialog = dialog;
-    dialog.addEventListener("close", () => {
-      store("welcomed", true);
-      closed();
-    });
+    dialog.addEventListener("close", closed);
   }
 
   /** Show the cards if this browser has not shown them yet. */
   openOnce() {
-    if (!load("welcomed")) this.open();
+    if (load("welcomed")) return;
+    store("welcomed", true);
+    this.open();
   }
 
   open() {

@@ -2,13 +2,13 @@
 
 Each tenant has a queue of its own, and a free thread takes the first call of the tenant that was
 served longest ago. The last free thread is left to tenants who have no call at work: a tenant with
-many long reads never has all threads. Calls that belong to no tenant have a queue like one, and may
-take every thread.
+many long reads never has all threads. Where ``each`` is given, one tenant has so many threads at
+most. Calls that belong to no tenant have a queue like one, and may take every thread.
 """
 
 import threading
 from collections import Counter, OrderedDict, deque
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from concurrent.futures import Future
 from contextvars import ContextVar
 from typing import Any, NamedTuple, TypeVar
@@ -27,24 +27,26 @@ class _Call(NamedTuple):
 
 
 class FairThreads:
-    """So many threads at most, started when they are needed."""
+    """So many threads at most, started when they are needed, ``each`` of them for one tenant."""
 
-    def __init__(self, name: str, threads: int) -> None:
-        self.name, self.threads = name, threads
-        self._waiting: OrderedDict[int | None, deque[_Call]] = OrderedDict()
-        self._at_work: Counter[int | None] = Counter()
+    def __init__(self, name: str, threads: int, each: int | None = None) -> None:
+        self.name, self.threads, self.each = name, threads, each or threads
+        self._waiting: OrderedDict[Hashable, deque[_Call]] = OrderedDict()
+        self._at_work: Counter[Hashable] = Counter()
         self._changed = threading.Condition()
         self._started = self._idle = 0
         self._closed = False
 
-    def submit(self, function: Callable[[], _R], tenant: int | None = None) -> "Future[_R]":
+    def submit(self, function: Callable[[], _R], tenant: Hashable = None) -> "Future[_R]":
         """Call a function in the next thread that has a turn for its tenant."""
         result: Future[_R] = Future()
         with self._changed:
             if self._closed:
                 raise RuntimeError(f"the threads of {self.name} have ended")
             self._waiting.setdefault(tenant, deque()).append(_Call(function, result))
-            if self._idle == 0 and self._started < self.threads:
+            # A thread that was woken counts as idle until it runs.
+            waiting = sum(map(len, self._waiting.values()))
+            if self._idle < waiting and self._started < self.threads:
                 self._started += 1
                 name = f"{self.name}_{self._started}"
                 threading.Thread(target=self._work, name=name, daemon=True).start()
@@ -60,11 +62,12 @@ class FairThreads:
             self._waiting.clear()
             self._changed.notify_all()
 
-    def _next(self) -> tuple[int | None, _Call] | None:
+    def _next(self) -> tuple[Hashable, _Call] | None:
         """Take the call whose turn it is; None if there is none that may have a thread."""
         free = self.threads - self._at_work.total()
         for tenant, calls in self._waiting.items():
-            if tenant is not None and self._at_work[tenant] and free <= 1:
+            busy = self._at_work[tenant]
+            if tenant is not None and busy and (free <= 1 or busy >= self.each):
                 continue
             call = calls.popleft()
             if calls:
