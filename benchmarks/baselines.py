@@ -21,7 +21,7 @@ import counsel
 from benchmarks.plain import PlainQLearning, PlainUCBVI
 from benchmarks.results import FOLDER, Row, against, alone, figure, record
 from counsel.baselines import EULER, UCCFH
-from counsel.model.problem import machine_rewards
+from counsel.model.machine import machine_rewards
 from counsel.runs.spec import Spec
 from counsel.worlds import make
 from counsel.worlds.flappy_bird import next_column

@@ -13,9 +13,9 @@ from itertools import chain
 import numpy as np
 
 import counsel
-from benchmarks import peers, problems
+from benchmarks import peers, problems, teams
 from benchmarks.results import Row, against, alone, record
-from benchmarks.timing import race
+from benchmarks.timing import Spread, race
 from counsel._arrays import Floats, Ints
 from counsel._jit import cores, kernel
 from counsel.planning._backward_kernels import expect_far_row
@@ -33,8 +33,8 @@ SIZES = (100_000, 300_000, 1_000_000, 3_000_000)
 
 def main() -> None:
     """Measure, print and write everything."""
-    packages = ("quantecon", "stormpy", "pymdptoolbox", "highspy", "scipy")
-    rows = chain(small(), middle(), large(), endless(), growth())
+    packages = ("quantecon", "stormpy", "pymdptoolbox", "highspy", "scipy", "markovianbandit-pkg")
+    rows = chain(small(), middle(), levels(), large(), endless(), teams.rows(), growth())
     record("planning", rows, packages=packages)
 
 
@@ -152,6 +152,43 @@ def against_lp(problem: counsel.AdviceProblem) -> Iterator[Row]:
     )
 
 
+def levels() -> Iterator[Row]:
+    """Compare plans for people with a memory of M levels with M plans for people without one."""
+    memories = {
+        "pieces(5)": counsel.Memory.pieces(5),
+        "since(3)": counsel.Memory.since(3),
+        "dose(0.6, 6)": counsel.Memory.dose(0.6, 6),
+        "refusals(3)": counsel.Memory.refusals(3),
+        "pieces(2) × since(2)": counsel.Memory.pieces(2) * counsel.Memory.since(2),
+    }
+    for world, turns, burst in (("flappy-bird/safe", 20, 20), ("car-driving/myopic", 5, 1)):
+        plain = make(world)
+        people = {
+            name: plain.human.with_memory(memory, fading=np.linspace(1.0, 0.4, memory.n_levels))
+            for name, memory in memories.items()
+        }
+        problems_by_name = {"none": plain} | {
+            name: counsel.AdviceProblem(plain.mdp, person) for name, person in people.items()
+        }
+        for penalty in (0.0, 0.05):
+            calls: dict[str, Callable[[], object]] = {
+                name: partial(plan_every_cell, problem, penalty)
+                for name, problem in problems_by_name.items()
+            }
+            seconds = race(calls, turns=turns, burst=burst)
+            for name, memory in memories.items():
+                M, spread = memory.n_levels, seconds.spread(name, "none")
+                yield alone(
+                    f"{world}: a plan for {name} at penalty {penalty:g} / {M} plans without",
+                    seconds[name] / seconds["none"] / M,
+                    "times",
+                    "a plan without a memory is the measure",
+                    most=1.2,
+                    spread=Spread(*(ratio / M for ratio in spread)),
+                    note="In every cell, one thread.",
+                )
+
+
 def large() -> Iterator[Row]:
     """Compare on a million states: scipy on the machine kernel, the wall, and memory."""
     problem = problems.random_sparse()
@@ -187,9 +224,10 @@ def large() -> Iterator[Row]:
 
 
 def endless() -> Iterator[Row]:
-    """Compare work without end on random worlds of 4,000 and of a million states."""
-    for states, turns in ((4_000, 9), (1_000_000, 3)):
-        problem = problems.random_sparse(states).without_end(0.95)
+    """Compare work without end on Car Driving and on a random world of a million states."""
+    cars, many = make("car-driving/myopic"), problems.random_sparse(1_000_000)
+    for name, world, turns in (("Car Driving", cars, 5), (MILLION, many, 3)):
+        problem = world.without_end(0.95)
         plan = counsel.solve(problem, penalty=0.02)
         machine = problem.machine()
         reward = machine.reward[0].copy()
@@ -204,7 +242,7 @@ def endless() -> Iterator[Row]:
         }
         seconds = race(calls, turns=turns, burst=1)
         yield against(
-            f"Work without end, {states:,} states: one plan in every state, all cores",
+            f"{name}: one plan without end in every state, all cores",
             1e3 * seconds["counsel"],
             "ms",
             "QuantEcon",
@@ -255,9 +293,9 @@ def growth() -> Iterator[Row]:
     )
 
 
-def plan_every_cell(problem: counsel.AdviceProblem) -> counsel.Policy:
+def plan_every_cell(problem: counsel.AdviceProblem, penalty: float = 0.0) -> counsel.Policy:
     """Plan every cell on one thread."""
-    return counsel.solve(problem, threads=1).policy
+    return counsel.solve(problem, penalty=penalty, threads=1).policy
 
 
 def wall(problem: counsel.AdviceProblem, threads: int) -> None:

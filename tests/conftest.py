@@ -45,9 +45,9 @@ def pytest_collection_modifyitems(items):
     """Put tests into the slow tier by what they ask for; seed those that are fuzzed."""
     for item in items:
         chosen = getattr(item, "callspec", None)
-        database = chosen.params.get("url") if chosen else None
+        databases = [chosen.params.get(name) for name in ("url", "new_url")] if chosen else []
         is_long = item.get_closest_marker("long") is not None
-        if is_long or SLOW_FIXTURES & set(item.fixturenames) or database == "postgresql":
+        if is_long or SLOW_FIXTURES & set(item.fixturenames) or "postgresql" in databases:
             item.add_marker(pytest.mark.slow)
         drawn = getattr(item.obj, "is_hypothesis_test", False)
         if drawn or hasattr(item.obj, "fresh_seeds"):

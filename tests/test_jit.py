@@ -101,6 +101,21 @@ def test_a_process_waits_while_another_compiles_the_same(kernel):
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)  # given back
 
 
+def test_a_function_is_compiled_once_for_all_constants_it_is_called_with(tmp_path, monkeypatch):
+    monkeypatch.setattr("numba.core.config.CACHE_DIR", str(tmp_path))
+
+    @_jit.inlined
+    def add(x, n):
+        return x + n
+
+    @_jit.kernel
+    def add_thrice(x, n):
+        return add(add(add(x, 1), 2), n)
+
+    assert add_thrice(3, 4) == 10
+    assert len(add.overloads) == 1
+
+
 def test_one_that_never_ends_is_not_waited_for_for_ever(kernel, monkeypatch):
     twice, path = kernel
     monkeypatch.setattr(_jit, "PATIENCE", 0.1)

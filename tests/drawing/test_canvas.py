@@ -54,7 +54,7 @@ def test_a_file_that_is_there_is_replaced(tmp_path):
     assert os.listdir(tmp_path) == ["map.png"]
 
 
-@pytest.mark.parametrize("kind", ["png", "svg"])
+@pytest.mark.parametrize("kind", [pytest.param("png", marks=pytest.mark.slow), "svg"])
 def test_the_same_picture_is_the_same_file(tmp_path, played, kind):
     play, critical = played
     for name in ("one", "two"):

@@ -36,6 +36,7 @@ from tests.support.waiting import until
 DEPLOY = ROOT / "deploy"
 VARIABLES = {variable_of(field.name) for field in fields(ServiceSettings)}
 VARIABLES |= {"COUNSEL_DB", commands.DATABASE_FILE, "COUNSEL_WAIT"}
+VARIABLES |= {"COUNSEL_HOST", "COUNSEL_PORT", "COUNSEL_WORKERS"}
 PASSWORDS = {"COUNSEL_PASSWORD_FILE"}  # of deploy/postgres/create-role.sh
 PROBES = {"/healthz", "/readyz", "/metrics"}
 
@@ -420,3 +421,29 @@ def test_the_proxy_limits_the_rate_and_the_connections_of_an_address(tmp_path):
         statuses = [ask(proxy, "GET", "/v1/advisers")[0] for _ in range(40)]
         assert 429 in statuses
         assert 401 in statuses
+
+
+@pytest.mark.slow
+def test_the_proxy_passes_on_the_id_of_a_request(tmp_path):
+    with service_with_key(tmp_path) as (port, _), proxied(port, tmp_path) as proxy:
+        headers = {"X-Request-Id": "visit-7"}
+        assert ask(proxy, "GET", "/v1/advisers", headers=headers)[1]["x-request-id"] == "visit-7"
+        given = ask(proxy, "GET", "/v1/advisers")[1]["x-request-id"]
+        assert re.fullmatch("[0-9a-f]{32}", given)
+
+
+@pytest.mark.slow
+def test_the_proxy_logs_no_address_that_has_a_name(tmp_path):
+    """Nobody answers behind it, which is logged with the address of the request."""
+    with proxied(free_port(), tmp_path) as proxy:
+        for path in (
+            "/v1/people/Ann%20Smith",
+            "/v1//people/Ann%20Smith",
+            "/v1/play/players/Ann%20Smith/log",
+            "/v1/advisers/a/episodes?person=Ann%20Smith",
+            "/v1/advisers",
+        ):
+            assert ask(proxy, "GET", path)[0] == 502, path
+    log = (tmp_path / "nginx.log").read_text()
+    assert "GET /v1/advisers HTTP" in log, "other faults are there"
+    assert "Ann" not in log

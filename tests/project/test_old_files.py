@@ -139,7 +139,7 @@ def test_a_database_is_served_on(tmp_path):
     with services.serving(tmp_path / "service.db") as address, Client(address) as client:
         advisers = client.advisers()
         assert [adviser["name"] for adviser in advisers] == expected["advisers"]
-        later = {"explore": 0.0, "schedule": {}, "memory_across": "episode"}
+        later = {"explore": 0.0, "schedule": {}, "memory_across": "episode", "shared_limit": None}
         old = [settings | later for settings in expected["settings"]]
         assert [adviser["settings"] for adviser in advisers] == old
         ward, drawn = (adviser["id"] for adviser in advisers)

@@ -86,6 +86,14 @@ def test_no_test_draws_without_a_seed():
             assert not unseeded.search(path.read_text(encoding="utf-8")), path
 
 
+def test_no_test_imports_quantecon_but_by_the_helper_that_waits():
+    # Two workers with an empty cache compiled it at once while they collected the tests, loaded
+    # each other's code and crashed.
+    imported = re.compile(r"^\s*(?:import|from) quantecon", re.MULTILINE)
+    found = [path.name for path in TESTS.rglob("*.py") if imported.search(path.read_text("utf-8"))]
+    assert found == ["peers.py"]
+
+
 def targets():
     """Return the Makefile's targets, with what each runs."""
     text = (ROOT / "Makefile").read_text(encoding="utf-8")
@@ -117,7 +125,7 @@ def test_the_tiers_of_the_makefile_cover_every_test_once():
     ci = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
     lines = re.findall(r"^make (.+)", ci, re.MULTILINE)
     called = [word for line in lines for word in line.split() if not word.startswith("-")]
-    assert called == ["check", "docs", "test", "spark", "client-generator", "test-slow"]
+    assert called == ["check", "docs", "spark", "client-generator", "test", "test-slow"]
 
 
 def test_a_long_test_is_a_case_of_a_test_that_has_shorter_ones():
@@ -170,3 +178,21 @@ def test_fuzzing_begins_where_it_is_told(monkeypatch):
     loop()
     assert tried == [1000, 1001, 1002]
     assert loop.fresh_seeds
+
+
+def test_a_long_loop_over_seeds_is_three_tests_that_try_every_seed_once():
+    tried = []
+
+    def claim(seed):
+        tried.append(seed)
+
+    loop = each_seed([*range(3, 40), 99])(claim)
+    (parametrized,) = loop.pytestmark
+    parts = parametrized.args[1]
+    assert (parametrized.args[0], loop.fresh_seeds) == ("seeds", True)
+    assert [[mark.name for mark in part.marks] for part in parts] == [[], ["slow"], ["long"]]
+    for part, end in zip(parts, (8, 23, 40), strict=True):
+        loop(seeds=part.values[0])
+        assert tried == [*range(3, end), *([99] if end == 40 else [])]
+    assert len(each_seed(range(20))(claim).pytestmark[0].args[1]) == 2
+    assert not hasattr(each_seed(range(5))(claim), "pytestmark")

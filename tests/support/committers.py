@@ -80,4 +80,5 @@ def an_outcome(step, episode=1):
         "at": 0.0,
         "version": 1,
         "replaces": None,
+        "replaced": None,
     }

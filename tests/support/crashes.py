@@ -13,6 +13,7 @@ import multiprocessing
 import os
 import sys
 import threading
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -118,7 +119,7 @@ class Trap:
             commit(dialect, connection)
             os._exit(KILLED)
 
-        def watch_scrub(engine: sa.Engine) -> list[str]:
+        def watch_scrub(engine: sa.Engine) -> Any:
             self.seen.add(SCRUB)
             if self.site != SCRUB:
                 return scrub(engine)
@@ -136,7 +137,7 @@ class Trap:
 
 
 def _die_at_checkpoint(_connection: Any, _cursor: Any, statement: str, *_: Any) -> None:
-    if "CHECKPOINT" in statement.upper():
+    if statement in ("CHECKPOINT", "PRAGMA wal_checkpoint(TRUNCATE)"):
         os._exit(KILLED)
 
 
@@ -186,6 +187,8 @@ class Session:
         from counsel.service.core.desk import Desk
         from counsel.service.core.erasure import finish_erasures
         from counsel.service.core.management import finish_deletions
+        from counsel.service.core.model_outlines import add_missing_outlines
+        from counsel.service.core.model_uploads import remove_abandoned
         from counsel.service.core.problem_sources import ProblemSources
         from counsel.service.db.api_keys import tenant_of
         from counsel.service.db.engine import open_engine
@@ -195,6 +198,8 @@ class Session:
         self.desk = Desk(engine, ProblemSources(engine, {}), np.random.default_rng(0))
         finish_erasures(self.desk)
         finish_deletions(self.desk)
+        remove_abandoned(self.desk, time.time())
+        add_missing_outlines(self.desk)
         with engine.begin() as connection:
             self.tenant = tenant_of(connection, "local")
         self.client = TestClient(
@@ -243,6 +248,7 @@ class Operation:
 def record_of(desk: Any) -> dict[str, Any] | None:
     """Return everything on record, without ids and times, and what was learnt from it."""
     from counsel.service.db import tables as t
+    from counsel.service.db.model_queries import SIZE
 
     with desk.engine.connect() as connection:
 
@@ -262,7 +268,11 @@ def record_of(desk: Any) -> dict[str, Any] | None:
                 )
             ),
             "people": rows(sa.select(t.people.c.name)),
-            "models": rows(sa.select(t.models.c.name, sa.func.length(t.models.c.content))),
+            "models": rows(
+                sa.select(t.models.c.name, SIZE, t.outlines.c.content).join(
+                    t.outlines, t.outlines.c.model == t.models.c.id, isouter=True
+                )
+            ),
             "episodes": rows(
                 sa.select(
                     *episode, t.episodes.c.spent, t.episodes.c.ended.is_not(None)
@@ -278,6 +288,12 @@ def record_of(desk: Any) -> dict[str, Any] | None:
                     *episode, outcome.step, outcome.version, outcome.action, outcome.reward,
                     outcome.replaced_by.is_not(None),
                 ).select_from(played.join(t.outcomes, outcome.episode == t.episodes.c.number))
+            ),
+            "stretches": sorted(
+                [spent, _offers_without_times(seen)]
+                for spent, seen in connection.execute(
+                    sa.select(t.stretches.c.spent, t.stretches.c.seen)
+                )
             ),
             "comments": rows(sa.select(t.remarks.c.comment)),
             "keys": rows(
@@ -296,6 +312,12 @@ def record_of(desk: Any) -> dict[str, Any] | None:
         for id_, name in names.items()
     )
     return json.loads(json.dumps(record))
+
+
+def _offers_without_times(seen: str) -> dict[str, Any]:
+    """Return the offers of a stretch, without when in the stretch they came."""
+    numbers = json.loads(seen)
+    return {"offers": numbers["offers"], "bids": numbers["bids"], "cost": sum(numbers["parts"])}
 
 
 def _live(pipe: Any, url: str, folder: str, site: str, moment: str) -> None:

@@ -55,18 +55,47 @@ def each(names: str | tuple[str, ...], values: Iterable[Any]) -> Callable[..., A
     return decorate
 
 
+QUICK_SEEDS, SLOW_SEEDS = 5, 20
+"""Of a longer loop, the quick tests try the first seeds, the slow tests more, the nightly all."""
+
+
 def each_seed(seeds: Iterable[int]) -> Callable[..., Any]:
-    """Run a test for each seed. Its claim holds for any seed: `make fuzz` tries others."""
+    """Run a test for each seed. Its claim holds for any seed: `make fuzz` tries others.
+
+    A longer loop is up to three tests: the first ``QUICK_SEEDS``, slow those up to ``SLOW_SEEDS``,
+    and long all others.
+    """
     tried = list(seeds)
     if FUZZ_SEED is not None:
         tried = list(range(FUZZ_SEED, FUZZ_SEED + len(tried)))
 
     def decorate(test: Callable[..., None]) -> Callable[..., None]:
-        loop = each("seed", tried)(test)
-        loop.fresh_seeds = True
-        return loop
+        if FUZZ_SEED is not None or len(tried) <= QUICK_SEEDS:
+            run = each("seed", tried)(test)
+        else:
+            more, most = tried[QUICK_SEEDS:SLOW_SEEDS], tried[SLOW_SEEDS:]
+            parts: list[Any] = [pytest.param(tried[:QUICK_SEEDS], id="first")]
+            parts.append(pytest.param(more, marks=pytest.mark.slow, id="more"))
+            if most:
+                parts.append(pytest.param(most, marks=pytest.mark.long, id="most"))
+            run = pytest.mark.parametrize("seeds", parts)(_by_part(test))
+        run.fresh_seeds = True
+        return run
 
     return decorate
+
+
+def _by_part(test: Callable[..., None]) -> Callable[..., None]:
+    """Return a test that takes the seeds to try in place of one seed."""
+
+    @functools.wraps(test)
+    def run(*args: object, seeds: list[int], **fixtures: object) -> None:
+        each("seed", seeds)(test)(*args, **fixtures)
+
+    signature = inspect.signature(each("seed", [0])(test))
+    taken = inspect.Parameter("seeds", inspect.Parameter.KEYWORD_ONLY)
+    run.__signature__ = signature.replace(parameters=[*signature.parameters.values(), taken])
+    return run
 
 
 def each_seed_up_to(few: int, many: int) -> Callable[..., Any]:
@@ -77,7 +106,8 @@ def each_seed_up_to(few: int, many: int) -> Callable[..., Any]:
         @pytest.mark.slow
         @pytest.mark.parametrize("seeds", parts, ids=["few", "many"])
         def run(seeds: Iterable[int]) -> None:
-            each_seed(seeds)(test)()
+            first = 0 if FUZZ_SEED is None else FUZZ_SEED
+            each("seed", [first + seed for seed in seeds])(test)()
 
         run.__name__, run.__module__ = test.__name__, test.__module__
         run.fresh_seeds = True  # type: ignore[attr-defined]

@@ -4,7 +4,7 @@ import importlib
 
 NUMBERS = {
     ("law_test", "DRAWS"): 19,
-    ("plan", "DRAWS"): 40,
+    ("plan", "DRAWS"): 20,
     ("report_contents", "DRAWS"): 20,
     ("evaluate_log", "MODELS"): 20,
 }

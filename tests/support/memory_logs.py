@@ -55,13 +55,16 @@ def tiring_ward(fading):
 
 
 class Verdict(NamedTuple):
-    """What ``auto`` says about one log, and the fading of pieces with its interval."""
+    """What ``auto`` says about one log, and the fading of pieces with its interval.
+
+    A log of nurses who do not tire has no interval.
+    """
 
     choice: str
-    alike: tuple
-    fading: np.ndarray
-    low: np.ndarray
-    high: np.ndarray
+    alike: tuple[str, ...]
+    fading: tuple[float, ...] = ()
+    low: tuple[float, ...] = ()
+    high: tuple[float, ...] = ()
 
 
 def verdict(fading, episodes, seed):
@@ -71,7 +74,10 @@ def verdict(fading, episodes, seed):
     tally = count_log(log)
     found = compare_memories(log, tally, estimate(tally, Sharing()), "episode", np.inf)
     choice = "none" if found.choice is None else found.choice.name
+    alike = tuple(test.kind.name for test in found.alike)
+    if fading == 1.0:
+        return Verdict(choice, alike)
     by_level = count_log(log, memory=MemoryKind.parse("pieces=5"))
     own = fading_with_errors(by_level, estimate(by_level, Sharing()).habit)
-    alike = tuple(test.kind.name for test in found.alike)
-    return Verdict(choice, alike, own.factor, own.low, own.high)
+    fading, low, high = (tuple(part.tolist()) for part in (own.factor, own.low, own.high))
+    return Verdict(choice, alike, fading, low, high)

@@ -22,11 +22,13 @@ SETTINGS = (
     "unix_socket_directories = ''",
     "max_connections = 50",
     "shared_buffers = 16MB",
+    "wal_recycle = off",
 )
 HASTE = ("fsync = off", "synchronous_commit = off", "full_page_writes = off")
 """For servers whose data nobody needs."""
 
 DOORS = (
+    "host replication all 127.0.0.1/32 trust",
     "host all locked 127.0.0.1/32 scram-sha-256",
     "host all all 127.0.0.1/32 trust",
 )

@@ -12,6 +12,8 @@ import sqlalchemy as sa
 from counsel.errors import CounselError
 from counsel.model.files import save
 from counsel.service.api.auth import ApiKeyCheck
+from counsel.service.core import model_uploads
+from counsel.service.core.model_outlines import add_missing_outlines
 from counsel.service.db import tables
 from counsel.service.db.api_keys import KeyHolder
 from counsel.service.process import ServiceProcess
@@ -19,6 +21,10 @@ from counsel.worlds.ward import ward
 from tests.support.crashes import SCRUB, Operation
 
 DESK, CORE, CLI = "service/core/desk.py:Desk", "service/core", "cli/service.py"
+
+
+SHARED = {"pieces": 2, "per": 31_536_000}
+"""A limit shared by all episodes, for so long that no new stretch begins meanwhile."""
 
 
 def create(session, name, **settings):
@@ -67,6 +73,21 @@ def upload(session, name="fitted"):
     session.ask("POST", f"/v1/models?name={name}", content=path.read_bytes())
 
 
+def upload_in_pieces(session, name):
+    whole, model_uploads.PIECE = model_uploads.PIECE, 1000
+    try:
+        upload(session, name)
+    finally:
+        model_uploads.PIECE = whole
+
+
+def forget_outlines(session):
+    """Models of a database that had no outlines get them when a service starts."""
+    with session.desk.engine.begin() as connection:
+        connection.execute(sa.delete(tables.outlines))
+    add_missing_outlines(session.desk)
+
+
 def model(session, name, verb, body=None):
     id_ = session.id_of(tables.models, name)
     session.ask(verb, f"/v1/models/{id_ or 'none'}", body, gone=True)
@@ -112,6 +133,7 @@ def change_elsewhere(session):
     while desk.live(session.tenant, id_).settings.penalty != 0.75:
         assert time.monotonic() < deadline
         time.sleep(0.01)
+    desk.catch_up()  # settings are in use a moment before the transaction that reads them commits
 
 
 def wait_for_poll(session):
@@ -136,6 +158,12 @@ OPERATIONS = [
     Operation("", doing(create, "edited", penalty=0.1)),
     Operation(f"{DESK}.start", doing(start)),
     Operation(f"{DESK}.submit_request", doing(advise, 0)),
+    Operation("", doing(create, "phone", knows_habit=True, shared_limit=SHARED)),
+    Operation("", doing(start, "phone", request="shared")),
+    *(
+        Operation(f"{DESK}.submit_request", doing(advise, step, "phone", request="shared"))
+        for step in range(4)
+    ),
     Operation("", doing(start, "hard", request="all")),
     *(
         Operation(f"{DESK}.submit_request", doing(advise, step, "hard", request="all"))
@@ -158,7 +186,19 @@ OPERATIONS = [
     Operation("service/core/follower.py:Follower._wake_anew", change_elsewhere),
     Operation(f"{CORE}/management.py:_set_archived", doing(adviser, "edited", "POST", "/archive")),
     Operation(f"{CORE}/management.py:_set_archived", doing(adviser, "edited", "POST", "/restore")),
-    Operation("service/api/routes.py:add_routes", upload, repeats=False),
+    Operation(f"{CORE}/model_uploads.py:ModelUploads._add", upload, repeats=False),
+    Operation(
+        f"{CORE}/model_uploads.py:ModelUploads._add_piece",
+        doing(upload_in_pieces, "large"),
+        repeats=False,
+    ),
+    Operation(
+        f"{CORE}/model_uploads.py:ModelUploads._add",
+        doing(upload_in_pieces, "larger"),
+        repeats=False,
+    ),
+    Operation(f"{CORE}/model_outlines.py:add_missing_outlines", forget_outlines),
+    Operation(f"{CORE}/model_uploads.py:remove_pieces", doing(model, "large", "DELETE")),
     Operation(f"{CORE}/management.py:rename_model", rename_model),
     Operation(f"{CORE}/management.py:delete_model", doing(model, "renamed", "DELETE")),
     Operation(f"{CLI}:add_key", doing(add_key, "first"), repeats=False),

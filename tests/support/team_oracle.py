@@ -4,7 +4,7 @@ from itertools import product
 
 import numpy as np
 from scipy.optimize import linprog
-from scipy.sparse import block_diag, csr_matrix, hstack
+from scipy.sparse import block_diag, csr_matrix, hstack, vstack
 
 import counsel
 from tests.support import drawn_memories
@@ -13,11 +13,12 @@ from tests.support.memory_oracle import occupancies
 from tests.support.problems import adapt_memory
 
 
-def team_lp(problems, counts, *, budget=None, per_step=None):
+def team_lp(problems, counts, *, budget=None, per_step=None, floors=None):
     """Return the value, the price (or prices by step) and the cost of each kind of person.
 
     Everybody of a kind has the same occupancies, so a kind enters with its count. The expected cost
-    of all is at most ``budget``, or at most ``per_step`` at every step.
+    of all is at most ``budget``, or at most ``per_step`` at every step. Each person of kind i costs
+    at least ``floors[i]``.
     """
     parts = [occupancies(P) for P in problems]
     gain = np.concatenate([n * part[1] for n, part in zip(counts, parts, strict=True)])
@@ -31,6 +32,10 @@ def team_lp(problems, counts, *, budget=None, per_step=None):
             step = np.array([name[0] for name in names])
             by_step.append(csr_matrix((step[None, :] == np.arange(H)[:, None]) * n * one))
         limits, most = hstack(by_step).tocsr(), np.full(H, float(per_step))
+    n_limits = limits.shape[0]
+    if floors is not None:
+        least = block_diag([-part[2][None, :] for part in parts])
+        limits, most = vstack([limits, least]).tocsr(), np.append(most, -np.asarray(floors))
     out = linprog(
         -gain,
         A_ub=limits,
@@ -47,7 +52,7 @@ def team_lp(problems, counts, *, budget=None, per_step=None):
         raise RuntimeError(out.message)
     ends = np.cumsum([part[1].size for part in parts])
     spent = [float(part[2] @ x) for part, x in zip(parts, np.split(out.x, ends[:-1]), strict=True)]
-    return -float(out.fun), -out.ineqlin.marginals, spent
+    return -float(out.fun), -out.ineqlin.marginals[:n_limits], spent
 
 
 def pair_value(two, policy=None):

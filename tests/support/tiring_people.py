@@ -25,6 +25,7 @@ MEMORIES = {
     "since": (Memory.since(2), (0.2, 0.6, 1.0)),
     "refusals": (Memory.refusals(2), (1.0, 0.5, 0.1)),
     "dose": (Memory.dose(0.5, 4), (1.0, 0.8, 0.5, 0.3)),
+    "carried": (Memory.pieces(3).starting_at(3), (1.0, 0.7, 0.5, 0.35)),
     "random": (RANDOM, (1.0, 0.6, 0.2)),
     "joined": (Memory.refusals(1) * Memory.since(1), (0.7, 1.0, 0.2, 0.4)),
 }
