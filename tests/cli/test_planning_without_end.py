@@ -40,7 +40,7 @@ def test_a_discount_makes_a_problem_endless_and_the_next_command_keeps_it():
 
 
 def test_a_problem_that_changes_with_the_step_cannot_be_endless():
-    with pytest.raises(counsel.CounselError, match="policy has 12 steps, but the world has no"):
+    with pytest.raises(counsel.CounselError, match="12 steps, but work without end has none"):
         run("solve", "night-shift", "--discount", "0.9")
 
 

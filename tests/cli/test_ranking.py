@@ -149,6 +149,12 @@ def test_a_fitted_model_with_contexts_is_ranked_in_one_of_them(command, folder):
         ("machine-repair", "person,state,step\nA,new,1\n", (), "a column 'step', but the work"),
         ("call-centre", "person,stat,step\nA,lost,3\n", (), "has an unknown column 'stat'"),
         ("call-centre", "person,state\nA,lost\n", (), "has no column 'step'; add it, or give"),
+        (
+            "call-centre",
+            "person,state\nA,lost\n",
+            ("--step", "99"),
+            ": --step is 99; it runs",
+        ),
         ("call-centre", PEOPLE, ("--step", "3"), "has a column 'step' and --step is 3; use only"),
         ("call-centre", PEOPLE + "Chi,lost,4\n", (), "row 5: the person 'Chi' is also in row 3"),
         ("call-centre", PEOPLE + "Eve,away,4\n", (), "row 5: state is 'away'; give one of engaged"),

@@ -1,5 +1,7 @@
 """``explain``: the numbers against the oracles, and the sentence that carries them."""
 
+import pickle
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -398,8 +400,45 @@ def test_pieces_left_without_a_hard_budget_are_an_error():
 
 
 def test_a_plan_for_another_problem_is_an_error():
+    other = counsel.solve(adapt(examples.advice_repels(0.1)))
+    with pytest.raises(counsel.CounselError, match=r"another problem: .* in steps \(1 and 2\)"):
+        counsel.explain(road(), other, step=0, state=0)
+    read_again = pickle.loads(pickle.dumps(other))
     with pytest.raises(counsel.CounselError, match="the policy is for 1 steps"):
-        counsel.explain(road(), counsel.solve(adapt(examples.advice_repels(0.1))), step=0, state=0)
+        counsel.explain(road(), read_again, step=0, state=0)
+
+
+def test_a_plan_for_other_rewards_or_another_discount_is_an_error():
+    """Its criticality was that of the other problem, and an average divided by zero."""
+    ward = counsel.make("ward")
+    paid_twice = counsel.AdviceProblem(ward.mdp.paying(2.0 * ward.mdp.reward), ward.human)
+    for problem, other, word in [
+        (ward, paid_twice, "rewards"),
+        (ward.without_end(0.9), ward.without_end(0.8), "discount"),
+        (ward.without_end(average=True), ward.without_end(0.8), "average"),
+    ]:
+        step = None if problem.mdp.discount else 0
+        with pytest.raises(counsel.CounselError, match=f"another problem: .* differ in {word}"):
+            counsel.explain(problem, counsel.solve(other), step=step, state=0)
+        again = pickle.loads(pickle.dumps(problem))
+        why = counsel.explain(again, counsel.solve(problem), step=step, state=0)
+        assert str(why) == str(counsel.explain(problem, counsel.solve(problem), step=step, state=0))
+
+
+def test_work_without_end_has_no_step():
+    problem = counsel.make("ward").without_end(0.9)
+    with pytest.raises(counsel.CounselError, match="step is 0, but in work without end every step"):
+        counsel.explain(problem, counsel.solve(problem), step=0, state=0)
+
+
+@pytest.mark.parametrize("end", [{}, {"discount": 0.9}])
+def test_a_label_that_begins_with_in_is_not_told_twice(end):
+    world = {"discount": 0.9} if end else {"horizon": 1}
+    mdp = counsel.MDP([[0, 0]], reward=[[0.0, 1.0]], state_labels=["in repair"], **world)
+    problem = counsel.AdviceProblem(mdp, counsel.Human([[1.0, 0.0]], adherence=1.0))
+    step = None if end else 0
+    why = counsel.explain(problem, counsel.solve(problem), step=step, state=0)
+    assert why.place == ("In repair" if end else "At step 0 in repair")
 
 
 @pytest.mark.parametrize(

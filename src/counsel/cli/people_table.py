@@ -59,6 +59,8 @@ def _check_columns(
         raise CounselError(
             f"--step is {step}, but the work has no end, so every step is alike; leave it out"
         )
+    if step is not None:
+        index_in("--step", step, problem.horizon)
     needed = {"person", "state", *(["step"] if step is None and not is_endless else [])}
     needed |= {"level"} if problem.memory else set()
     for name in names:
@@ -87,10 +89,9 @@ def _check_columns(
 
 
 def _cell(values: dict[str, Any], problem: AdviceProblem, step: int | None) -> Cell:
-    h = 0
-    if problem.discount is None:
-        given = _whole("step", values["step"]) if step is None else step
-        h = index_in("step", given, problem.horizon)
+    h = step or 0
+    if step is None and problem.discount is None:
+        h = index_in("step", _whole("step", values["step"]), problem.horizon)
     labels, text = problem.mdp.state_labels or (), str(values["state"])
     if text in labels:
         s = labels.index(text)

@@ -31,9 +31,13 @@ def first_difference(problem: AdviceProblem, other: AdviceProblem) -> str | None
             return f"{word} ({mine} and {theirs})"
     tables = zip(_tables(problem), _tables(other), strict=True)
     for (name, mine_of), (_, theirs_of) in tables:
-        if not all(map(np.array_equal, mine_of, theirs_of)):
+        if not all(map(_same, mine_of, theirs_of)):
             return name
     return None
+
+
+def _same(mine: NDArray[np.generic], theirs: NDArray[np.generic]) -> bool:
+    return mine is theirs or np.array_equal(mine, theirs)
 
 
 def _tables(problem: AdviceProblem) -> list[tuple[str, tuple[NDArray[np.generic], ...]]]:

@@ -381,7 +381,7 @@ def _read_end(
         return whole("horizon", horizon, least=1), None
     factor = real("discount", discount)
     if not 0.0 <= factor < 1.0:
-        hint = "; for the average reward per step give average=True" if factor == 1.0 else ""
+        hint = "; give average for the average reward per step" if factor == 1.0 else ""
         raise CounselError(f"discount is {factor:.10g}; it must be at least 0 and below 1{hint}")
     return 1, factor
 
@@ -390,7 +390,8 @@ def _check_stationary(kernel: Kernel, reward: ArrayLike, allowed: ArrayLike | No
     """Raise if a table of work without end has a step axis."""
     if kernel.n_layers > 1:
         raise CounselError(
-            f"transition has {kernel.n_layers} steps, but the world has no horizon; give one step"
+            f"transition has {kernel.n_layers} steps, but work without end has none; give a "
+            "table without them, or keep the horizon"
         )
     for name, table in (("reward", reward), ("allowed", allowed)):
         if np.ndim(rectangular(name, table, copy=False)) > 2:

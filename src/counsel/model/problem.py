@@ -130,7 +130,8 @@ class AdviceProblem:
             if steps not in (1, mdp.n_steps):
                 if mdp.discount is not None:
                     raise CounselError(
-                        f"{name} has {steps} steps, but the world has no horizon; give one step"
+                        f"{name} has {steps} steps, but work without end has none; give a "
+                        "table without them, or keep the horizon"
                     )
                 raise CounselError(f"{name} has {steps} steps but the horizon is {mdp.horizon}")
         where = first((human.policy > 0.0) & ~layers(mdp.allowed))

@@ -10,13 +10,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import inf
 
-from counsel._arrays import Floats, by_step, index_in, sealed, whole
+from counsel._arrays import Floats, by_step, index_in, sealed
 from counsel.errors import CounselError
 from counsel.model.problem import AdviceProblem
 from counsel.planning.criticality import Criticality, criticality_from
 from counsel.planning.gains import gains_at, nearest_advice
 from counsel.planning.plan import Plan
 from counsel.planning.planners import planner_for
+from counsel.planning.prepared_problem import check_planned
 
 NOTICEABLE = 5e-4
 """A smaller burden is not worth a word."""
@@ -103,8 +104,8 @@ class Explanation:
     def place(self) -> str:
         """The cell in words, e.g. At step 3 in drifting."""
         where = self.state_name if self.level is None else f"{self.state_name} ({self.level_name})"
-        when = "In" if self.step is None else f"At step {self.step} in"
-        return f"{when} {where}"
+        where = where if where.startswith("in ") else f"in {where}"
+        return f"I{where[1:]}" if self.step is None else f"At step {self.step} {where}"
 
     def __str__(self) -> str:
         return self.sentence
@@ -271,6 +272,7 @@ def explain(  # noqa: PLR0913 (a problem, a plan, a cell and its criticality)
     if not isinstance(plan, Plan):
         raise CounselError(f"expected a Plan from solve, not {type(plan).__name__}")
     _check_criticality(problem, criticality)
+    check_planned(problem, plan.constraints)
     h = _step_of(problem, step)
     s = index_in("state", _number_of(problem, state), problem.n_states)
     left = plan.policy.budget if pieces_left is None else pieces_left
@@ -324,7 +326,9 @@ def _step_of(problem: AdviceProblem, step: int | None) -> int:
             raise CounselError(f"step is missing; give a step from 0 to {problem.horizon - 1}")
         return index_in("step", step, problem.horizon)
     if step is not None:
-        whole("step", step, least=0)
+        raise CounselError(
+            f"step is {step!r}, but in work without end every step is alike; leave it out"
+        )
     return 0
 
 

@@ -47,6 +47,12 @@ def check_same_sums(problems: Sequence[AdviceProblem]) -> None:
 
 def check_same_horizon(problems: Sequence[AdviceProblem]) -> int:
     """Return the horizon that all people share."""
+    endless = next((i for i, problem in enumerate(problems) if problem.discount is not None), None)
+    if endless is not None:
+        raise CounselError(
+            f"people[{endless}] has {problems[endless].mdp.kind_of_work}; a limit per step needs "
+            "a horizon, so give a budget or people with a horizon"
+        )
     horizons = np.array([problem.horizon for problem in problems])
     other = int((horizons != horizons[0]).argmax())
     if other:

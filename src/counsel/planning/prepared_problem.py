@@ -9,6 +9,7 @@ loops is one step of discounted work. The horizon of rounding is 1 / (1 − γ),
 average per step counts: its planner adds the size of the values.
 """
 
+from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
 from math import ceil
@@ -18,7 +19,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from counsel._arrays import Floats, layers, one_type, sealed
+from counsel.errors import CounselError
 from counsel.model.advice_costs import cost_table, given_cost
+from counsel.model.differences import first_difference
 from counsel.model.memory import level_rows
 from counsel.model.problem import AdviceProblem
 from counsel.planning._backward_kernels import Model, find_same, priced
@@ -46,12 +49,14 @@ class Part:
 class PreparedProblem:
     """The arrays of a problem under constraints; smaller problems are searched for when needed.
 
+    ``problem`` is a copy, since the problem itself holds its constraints and these their arrays.
     ``most_cost`` is the largest cost of a piece; with ``unit_cost`` every piece costs 1.
     ``levels`` say how the level of the person's memory moves. Without end, ``horizon`` is
     1 / (1 − γ), rounded up, and values lose ``lost`` times as many digits. For an average per step
     both are 1.
     """
 
+    problem: AdviceProblem
     whole: Part
     levels: Levels
     horizon: int
@@ -120,6 +125,7 @@ def prepare(problem: AdviceProblem, constraints: Constraints | None = None) -> P
         if gamma is not None and not problem.average:
             most_steps = ceil(1.0 / (1.0 - gamma))
         _PREPARED[constraints] = PreparedProblem(
+            problem=copy(problem),
             whole=Part(_model(problem, constraints), problem.mdp.start),
             levels=levels_of(problem),
             horizon=most_steps,
@@ -129,6 +135,17 @@ def prepare(problem: AdviceProblem, constraints: Constraints | None = None) -> P
             lost=1.0 if gamma is None else float(most_steps),
         )
     return _PREPARED[constraints]
+
+
+def check_planned(problem: AdviceProblem, constraints: Constraints) -> None:
+    """Raise if the constraints of a plan are known to be those of another problem."""
+    if constraints in _PREPARED:
+        difference = first_difference(_PREPARED[constraints].problem, problem)
+        if difference is not None:
+            raise CounselError(
+                f"the plan is for another problem: the two differ in {difference}; give the "
+                "problem that was solved, or solve this one"
+            )
 
 
 def model_of(problem: AdviceProblem, constraints: Constraints | None = None) -> Model:

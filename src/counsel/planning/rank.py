@@ -119,7 +119,6 @@ def _urgency(critical: Criticality, cell: Cell, problem: AdviceProblem) -> float
 
 
 def _explain(problem: AdviceProblem, plan: Plan, cell: Cell, critical: Criticality) -> Explanation:
+    step = cell.step if problem.discount is None else None
     level = cell.level if problem.memory else None
-    return explain(
-        problem, plan, step=cell.step, state=cell.state, level=level, criticality=critical
-    )
+    return explain(problem, plan, step=step, state=cell.state, level=level, criticality=critical)
