@@ -389,16 +389,18 @@ def _read_end(
 def _check_stationary(kernel: Kernel, reward: ArrayLike, allowed: ArrayLike | None) -> None:
     """Raise if a table of work without end has a step axis."""
     if kernel.n_layers > 1:
-        raise CounselError(
-            f"transition has {kernel.n_layers} steps, but work without end has none; give a "
-            "table without them, or keep the horizon"
-        )
+        raise steps_without_end("transition", kernel.n_layers)
     for name, table in (("reward", reward), ("allowed", allowed)):
         if np.ndim(rectangular(name, table, copy=False)) > 2:
-            raise CounselError(
-                f"{name} has {len(np.asarray(table))} steps [h, s, a], but the world has no "
-                "horizon; give [s, a]"
-            )
+            raise steps_without_end(name, len(np.asarray(table)))
+
+
+def steps_without_end(name: str, steps: int) -> CounselError:
+    """Return the error for a table with a step axis in work without end."""
+    return CounselError(
+        f"{name} has {steps} steps, but work without end has none; give a table without them, or "
+        "keep the horizon"
+    )
 
 
 def read_allowed(allowed: ArrayLike | None, shape: tuple[int, int, int]) -> Bools:

@@ -30,7 +30,7 @@ from counsel.errors import CounselError
 from counsel.model.advice_costs import given_cost, read_cost
 from counsel.model.human import Human, advised_law
 from counsel.model.machine import machine_of
-from counsel.model.mdp import MDP
+from counsel.model.mdp import MDP, steps_without_end
 from counsel.model.memory import Memory
 from counsel.model.policy import Policy
 from counsel.model.policy_checks import check_policy, check_policy_sizes
@@ -129,10 +129,7 @@ class AdviceProblem:
         ):
             if steps not in (1, mdp.n_steps):
                 if mdp.discount is not None:
-                    raise CounselError(
-                        f"{name} has {steps} steps, but work without end has none; give a "
-                        "table without them, or keep the horizon"
-                    )
+                    raise steps_without_end(name, steps)
                 raise CounselError(f"{name} has {steps} steps but the horizon is {mdp.horizon}")
         where = first((human.policy > 0.0) & ~layers(mdp.allowed))
         if where is not None:
@@ -142,10 +139,7 @@ class AdviceProblem:
                 "allow the action or give it probability 0"
             )
         if mdp.discount is not None and np.ndim(self.cost) > 2 and len(self.cost) > 1:
-            raise CounselError(
-                f"cost has {len(self.cost)} steps [h, s, a], but the world has no horizon; "
-                "give [s, a]"
-            )
+            raise steps_without_end("cost", len(self.cost))
         object.__setattr__(self, "cost", read_cost(self.cost, (mdp.n_steps, *world)))
         if self.reward_range is not None:
             object.__setattr__(self, "reward_range", read_range(self.reward_range))
