@@ -41,6 +41,7 @@ def built(kind, problem, **options):
 BOXES = (EULER, UCBVI, QLearning, RFExpress, UCFH, UCCFH)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [UCFH, UCCFH])
 def test_a_burn_in_with_phases_does_not_declare_everything_unreachable(kind):
     problem = make("night-shift")
@@ -65,6 +66,7 @@ def rare(reward):
     return counsel.AdviceProblem(mdp, counsel.Human([[0.5, 0.5, 0.0]] * 2, 0.9))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", BOXES)
 @each("sign", [1.0, -1.0])
 def test_what_a_burn_in_missed_is_neither_sought_nor_breaks_plans(kind, sign):
@@ -92,6 +94,7 @@ def half_over():
     return counsel.AdviceProblem(mdp, counsel.Human([[1.0, 0.0], [1.0, 0.0]], 1.0))
 
 
+@pytest.mark.slow
 def test_episodes_that_begin_over_count_in_the_budget():
     problem = half_over()
     learner = built(UCCFH, problem)
@@ -175,6 +178,7 @@ def test_the_support_of_a_large_world_is_kept_sparse():
     assert learner.sets.most_successors == np.diff(support.indptr).max()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [EULER, UCBVI, QLearning, UCFH, RFExpress])
 def test_an_episode_without_decisions_does_not_draw_a_plan_anew(kind):
     check_learner(lambda p: built(kind, p), half_over())

@@ -29,6 +29,7 @@ def shown(command, tmp_path_factory):
         return folder, command("demo", *SMALL, cwd=folder)
 
 
+@pytest.mark.slow
 def test_it_writes_a_page_and_both_runs_and_says_how_to_open_it(shown):
     folder, ended = shown
     assert ended.returncode == 0, ended.stderr

@@ -15,6 +15,7 @@ def made(command, tmp_path_factory):
     return folder, ended
 
 
+@pytest.mark.slow
 def test_reproduce_prints_every_claim_and_what_to_open(made):
     folder, ended = made
     assert (ended.returncode, ended.stderr) == (0, "")
@@ -29,6 +30,7 @@ def test_reproduce_prints_every_claim_and_what_to_open(made):
     assert (folder / "out" / "report.html").exists()
 
 
+@pytest.mark.slow
 def test_the_same_command_again_does_nothing_twice_and_figures_says_the_same(command, made):
     folder, first = made
     again = command("reproduce", "budget-learning", *SMALL, "-o", "out", cwd=folder)

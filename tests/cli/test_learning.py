@@ -182,6 +182,7 @@ def test_a_finished_run_can_be_made_longer(tmp_path):
     assert grown.records[-1].regret == straight.records[-1].regret
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("no_picture")
 def test_a_crash_costs_no_more_than_since_the_last_saving(tmp_path, monkeypatch):
     monkeypatch.setattr(runs, "SAVE_EVERY", 0.0)

@@ -267,6 +267,7 @@ def test_figures_of_a_folder_without_any_are_refused(tmp_path):
         whole.redraw(tmp_path)
 
 
+@pytest.mark.slow
 def test_a_single_seed_has_no_interval_and_its_pictures_no_band(tmp_path):
     outcome = whole.reproduce(["budget-learning"], Size(0.05, 1), tmp_path, workers=1)
     assert {f.claim.verdict for f in outcome.findings} == {Verdict.UNKNOWN}

@@ -37,6 +37,7 @@ def contents_of(frame, **options):
     return prepare_report(plan, Evidence.load(log, fit, np.random.default_rng(0)))
 
 
+@pytest.mark.slow
 def test_episodes_that_cannot_be_compared_say_nothing_of_advice(capsys):
     # It said "+0.139 [+0.047, +0.231] doubly robust" where the truth was −0.052.
     frame = frame_of(BROKEN["failing"])
@@ -139,6 +140,7 @@ def test_a_plan_whose_value_is_withheld_has_no_gains_either(command, tmp_path):
     assert written[["gain", "lift", "advantage", "criticality"]].isna().all().all()
 
 
+@pytest.mark.slow
 def test_silent_arms_answer_on_the_page_and_where_the_log_refuses(command, tmp_path):
     frame = frame_of(WELL_SPECIFIED["arms"])
     lines = list(findings.without_model(contents_of(frame, unit="episode")))

@@ -161,6 +161,7 @@ def test_weighted_and_doubly_robust_values_of_a_plan_with_levels_hold_the_truth(
         assert estimate.low < truth < estimate.high
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("options", "reason"),
     [

@@ -95,6 +95,7 @@ def test_a_repaired_model_survives_its_file_and_plans_keep_their_promise(tmp_pat
     assert estimate.pieces == pytest.approx(2.0, abs=1e-6)
 
 
+@pytest.mark.slow
 def test_a_model_that_cannot_be_repaired_is_withheld(command, tmp_path):
     # Games of 70 to 100 rounds: too many steps to fit each of them.
     rows = games(lambda rng: int(rng.integers(70, 101)), n=60)

@@ -1,6 +1,7 @@
 """States that are alike in everything are planned once, and nothing changes by it."""
 
 import numpy as np
+import pytest
 
 import counsel
 from counsel.planning import alike_states, prepared_problem
@@ -44,6 +45,7 @@ def test_the_kinds_are_found(seed):
         assert part.start.size == len(np.unique(kind_s))
 
 
+@pytest.mark.slow
 @each_seed(range(12))
 def test_planning_each_kind_once_changes_no_bit(seed, monkeypatch):
     for steps in (1, 5):

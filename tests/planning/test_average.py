@@ -34,6 +34,7 @@ def chances(problem, policy):
     return discounted_oracle.chances(problem, policy)
 
 
+@pytest.mark.slow
 @each_seed(range(18))
 def test_plans_have_the_best_average_from_every_cell(seed):
     problem = drawn(seed)

@@ -54,6 +54,7 @@ def bandit_arm(seed, S, H):
     return counsel.frontier(problem, max_vertices=2, forbidden=forbidden)
 
 
+@pytest.mark.slow
 @each("seed", (1, 2, 3))
 def test_prices_of_fifty_steps_are_exact(seed):
     plan = counsel.share([bandit_arm(seed, 4, 50)], per_step=30, counts=[100])

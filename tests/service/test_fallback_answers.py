@@ -26,6 +26,7 @@ REFUSALS = (400, 404, 409, 413, 422)
 
 class _Handler(http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
+    wbufsize = -1  # one packet per answer: two would wait for each other
 
     def log_message(self, *_):
         pass

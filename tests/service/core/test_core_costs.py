@@ -182,6 +182,7 @@ def test_must_say_advice_is_not_charged_and_counts_by_its_cost(desk):
     assert (spending["per_episode"], spending["must_say"], spending["unit"]) == (0.0, 3.0, "cost")
 
 
+@pytest.mark.slow
 def test_the_summary_is_in_units_of_cost(desk):
     adviser = desk.create(1, "alerts", settings(source="broken", budget=1.5))
     costs, _ = play(desk, adviser, 10, np.random.default_rng(3))
@@ -194,6 +195,7 @@ def test_the_summary_is_in_units_of_cost(desk):
     assert json.dumps(summary)
 
 
+@pytest.mark.slow
 @each("limit", [{"penalty": 0.05}, {"budget": 1.5}, {"budget": 2, "hard": True}])
 def test_costs_of_one_change_no_answer(tmp_path, limit):
     answers = []

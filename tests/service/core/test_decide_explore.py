@@ -47,6 +47,7 @@ def played(desk, episodes, **changes):
     return pd.read_csv(io.BytesIO(b"".join(export_log(desk, live, "csv")))), live
 
 
+@pytest.mark.slow
 def test_a_trial_sends_as_scheduled_and_records_the_chances(desk, few_draws):
     log, live = played(desk, 60, explore=1.0, schedule=SCHEDULE)
     for state, chances in SCHEDULE.items():
@@ -67,6 +68,7 @@ def test_a_trial_sends_as_scheduled_and_records_the_chances(desk, few_draws):
     assert live.schedule[live.states["deteriorating"]] == {live.actions["call doctor"]: 0.6}
 
 
+@pytest.mark.slow
 def test_a_share_of_decisions_is_mixed_with_the_plan(desk):
     log, _ = played(desk, 15, explore=0.5, schedule=SCHEDULE, penalty=0.0)
     calls = log[(log.state == "deteriorating") & (log.advice == "call doctor")]
@@ -74,6 +76,7 @@ def test_a_share_of_decisions_is_mixed_with_the_plan(desk):
     assert calls.advice_probability.unique() == pytest.approx([0.8])
 
 
+@pytest.mark.slow
 def test_a_hard_budget_holds_in_a_trial(desk):
     log, _ = played(desk, 15, explore=1.0, schedule=SCHEDULE, budget=1.0, hard=True)
     assert log.advice.notna().groupby(log.episode).sum().max() == 1

@@ -45,6 +45,7 @@ def batch(start, minutes, people):
     return lambda rng: np.sort(start + minutes / 60.0 * rng.random(people)) / 24.0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("come", [lambda rng: arrivals(rng, 40.0, 0.5, HOURS), batch(8, 90, 40)])
 @each_seed(range(4))
 def test_the_chance_of_an_offer_is_that_of_a_slow_count(seed, come):

@@ -108,6 +108,7 @@ def test_it_is_what_a_slow_count_of_the_log_says(desk):
     json.dumps(told, allow_nan=False)
 
 
+@pytest.mark.slow
 def test_without_held_out_episodes_worth_is_the_models(desk):
     told = summarise(desk, 1, lived(desk, holdout=0.0))
     assert told["worth"]["how"] == "model"
@@ -115,6 +116,7 @@ def test_without_held_out_episodes_worth_is_the_models(desk):
     assert any("No episode was kept silent" in one for one in told["unknown"])
 
 
+@pytest.mark.slow
 def test_shadow_episodes_are_neither_advised_nor_kept_silent(desk):
     """Found by a newcomer: following the docs, they drew worth and spending towards zero."""
     told = summarise(desk, 1, lived(desk, mode="shadow"))
@@ -125,6 +127,7 @@ def test_shadow_episodes_are_neither_advised_nor_kept_silent(desk):
     json.dumps(told, allow_nan=False)
 
 
+@pytest.mark.slow
 def test_the_budget_is_on_the_frontier_whatever_pacing_aims_at(desk):
     told = summarise(desk, 1, lived(desk, budget=0.5, hard=False))
     chosen = next(one for one in told["frontier"]["marks"] if one["name"] == "chosen")
