@@ -9,6 +9,8 @@ COMPILED = NUMBA_CACHE_DIR=$$($(BIN)/python tests/support/compiled.py)
 WORKERS = $$($(BIN)/python -c 'import os; print(os.cpu_count() or 1)')
 PARALLEL = -n $(WORKERS) --dist worksteal
 PYTEST = $(COMPILED) $(BIN)/python -m pytest $(PARALLEL)
+# Slow tests often wait for processes, sockets and databases: one worker more than cores keeps these busy.
+PYTEST_WAITING = $(COMPILED) $(BIN)/python -m pytest -n $$(($(WORKERS) + 1)) --dist worksteal
 MINUTES ?= 5
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 # Test workers share compiled bytecode.
@@ -48,7 +50,7 @@ test: $(READY)
 	$(PYTEST) -m "not slow and not docs"
 
 test-slow: $(READY)
-	$(PYTEST) -m "slow and not long and not docs" --durations=60 --durations-min=4
+	$(PYTEST_WAITING) -m "slow and not long and not docs" --durations=60 --durations-min=4
 
 # Every night on GitHub, and before a release.
 test-long: $(READY)

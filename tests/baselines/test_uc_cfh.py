@@ -77,7 +77,9 @@ def learners(problem, **options):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["ucfh", "uc-cfh"])
-@pytest.mark.parametrize("phases", [None, Phases(least=3)])
+@pytest.mark.parametrize(
+    "phases", [None, pytest.param(Phases(least=3), marks=pytest.mark.long)], ids=["no", "phases"]
+)
 def test_they_pass_what_every_learner_must(name, phases):
     check_learner(lambda p: learners(p, phases=phases, scale=0.1)[name], make("night-shift"))
 

@@ -193,7 +193,7 @@ def test_the_stopping_rule_of_structured_has_a_term_for_unknown_rewards():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", [RFE, pytest.param(Structured, marks=pytest.mark.long)])
 @each("seed", range(2))
 def test_once_done_with_random_rewards_the_plan_is_good_enough(kind, seed):
     # Scale 1, as proved. Silence falls short by more than ε.

@@ -239,7 +239,7 @@ def silence_loses(problem):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("how", ["explored", "told"])
+@pytest.mark.parametrize("how", [pytest.param("explored", marks=pytest.mark.long), "told"])
 def test_with_the_true_constants_it_stops_at_horizon_one_and_is_good_enough(how):
     # Scale 1. To be silent is not good enough. Exploring takes some seconds a seed; to be told a
     # log, a third of it silent, takes one.

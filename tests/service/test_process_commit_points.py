@@ -63,7 +63,15 @@ def test_the_shared_limit_of_two_is_used_and_not_exceeded(reference):
     assert seen["offers"] == 4, "each step is an offer, counted once"
 
 
-@pytest.mark.parametrize("moment", [BEFORE, DURING, AFTER])
+@pytest.mark.parametrize(
+    ("new_url", "moment"),
+    [
+        *(("sqlite", moment) for moment in (BEFORE, DURING, AFTER)),
+        ("postgresql", DURING),
+        *(pytest.param("postgresql", end, marks=pytest.mark.long) for end in (BEFORE, AFTER)),
+    ],
+    indirect=["new_url"],
+)
 def test_a_service_that_dies_at_a_commit_loses_and_doubles_nothing(
     new_url, tmp_path, moment, reference
 ):

@@ -55,7 +55,7 @@ def each(names: str | tuple[str, ...], values: Iterable[Any]) -> Callable[..., A
     return decorate
 
 
-QUICK_SEEDS, SLOW_SEEDS = 5, 20
+QUICK_SEEDS, SLOW_SEEDS = 5, 10
 """Of a longer loop, the quick tests try the first seeds, the slow tests more, the nightly all."""
 
 

@@ -89,7 +89,13 @@ def test_every_learner_passes_on_a_person_with_a_memory(name):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", TIRED | TIRED_SLOWLY)
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=pytest.mark.long if name.startswith(("rfe, b", "struc")) else ())
+        for name in TIRED | TIRED_SLOWLY
+    ],
+)
 def test_every_learner_passes_where_levels_are_drawn(name):
     problem = tired(counsel.Memory.dose(0.5, 3), make("night-shift"))
     check_learner((TIRED | TIRED_SLOWLY)[name], problem)
